@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what meson wrote into testlog.json: lines of `passed|failed|skipped COUNT NAME`.
+
+A Catch2 program counts as the test cases it says it ran; any other test, and any program that died
+before it could say so, counts as one.
+"""
+
+import json
+import re
+import sys
+
+ALL_PASSED = re.compile(r"^All tests passed \(.* in (\d+) test cases?\)$", re.MULTILINE)
+SOME_FAILED = re.compile(
+    r"^test cases:\s*\d+ \|(?:\s*(\d+) passed \|)?\s*(\d+) failed", re.MULTILINE
+)
+
+GOOD = {"OK", "EXPECTEDFAIL"}
+
+
+def tally(test):
+    name = test["name"].split(" / ")[-1]
+    output = test.get("stdout", "")
+    if test["result"] == "SKIP":
+        return [("skipped", 1, name)]
+    if test["result"] in GOOD:
+        cases = ALL_PASSED.search(output)
+        return [("passed", int(cases[1]) if cases else 1, name)]
+    cases = SOME_FAILED.search(output)
+    if not cases:
+        return [("failed", 1, name)]
+    return [("passed", int(cases[1] or 0), name), ("failed", int(cases[2]), name)]
+
+
+def main():
+    try:
+        with open(sys.argv[1], encoding="utf-8") as log:
+            tests = [json.loads(line) for line in log if line.strip()]
+    except FileNotFoundError:
+        return  # no test was chosen
+    for test in tests:
+        for word, count, name in tally(test):
+            print(word, count, name)
+
+
+main()
