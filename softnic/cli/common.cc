@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// See common.h.
+#include "softnic/cli/common.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace softnic::cli {
+
+int complain(const std::string& reason, int code) {
+  fmt::print(stderr, "softnic: {}\n", reason);
+  return code;
+}
+
+std::string env_or(const char* variable, const std::string& otherwise) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+std::string fabric_name(const std::string& option) {
+  return option.empty() ? env_or("SOFTNIC_FABRIC", "default") : option;
+}
+
+std::string columns(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows)
+    for (size_t c = 0; c < row.size(); ++c) {
+      widths.resize(std::max(widths.size(), c + 1));
+      widths[c] = std::max(widths[c], row[c].size());
+    }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = indent;
+    for (size_t c = 0; c < row.size(); ++c) line += fmt::format("{:<{}}", row[c], widths[c] + 2);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+}  // namespace softnic::cli

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads fabrics without taking part in them. A fabric whose processes are all dead is removed.
+#include "softnic/cli/ls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "softnic/cli/common.h"
+#include "softnic/fabric/fabric.h"
+#include "softnic/spec/names.h"
+#include "softnic/spec/units.h"
+#include "softnic/spec/wc_status.h"
+
+namespace softnic::cli {
+namespace {
+
+std::string faults_text(const PortRecord& port) {
+  std::vector<std::string> faults;
+  const uint32_t trouble = port.trouble.load();
+  if ((trouble & kTroubleError) != 0)
+    faults.push_back(fmt::format("error={}@{}", wc_status_name(port.error_status.load()),
+                                 port.error_countdown.load()));
+  if ((trouble & kTroubleCorrupt) != 0)
+    faults.push_back(fmt::format("corrupt@{}", port.corrupt_countdown.load()));
+  return faults.empty() ? "-" : fmt::format("{}", fmt::join(faults, " "));
+}
+
+uint32_t gid_count(const PortRecord& port) {
+  return static_cast<uint32_t>(
+      std::count_if(std::begin(port.gids), std::end(port.gids),
+                    [](const GidRecord& gid) { return gid.state.load() != 0; }));
+}
+
+std::vector<std::string> port_row(const std::string& host, const DeviceRecord& device,
+                                  uint32_t index) {
+  const PortRecord& port = device.ports[index];
+  const bool ethernet = port.link_layer == LinkLayer::kEthernet;
+  const std::string network = port.network;
+  return {host,
+          fmt::format("{}:{}", device.name, index + 1),
+          (port.trouble.load() & kTroubleDown) != 0 ? "down" : "up",
+          ethernet ? "roce" : "infiniband",
+          fmt::format("{} Gb/s", port.gbps),
+          rate_text(port.rate_bytes_s.load()),
+          duration_text(port.latency_ns.load()),
+          faults_text(port),
+          std::to_string(gid_count(port)),
+          ethernet ? port.netdev : fmt::format("lid {}", port.lid),
+          network.empty() ? "-" : network};
+}
+
+std::string ports_text(const FabricHeader& header) {
+  std::vector<std::vector<std::string>> rows{{"HOST", "PORT", "STATE", "LINK", "SPEED", "RATE",
+                                              "LATENCY", "FAULTS", "GIDS", "ADDRESS", "NETWORK"}};
+  for (uint32_t d = 0; d < header.device_count; ++d) {
+    const DeviceRecord& device = header.devices[d];
+    for (uint32_t p = 0; p < device.port_count; ++p)
+      rows.push_back(port_row(header.hosts[device.host].name, device, p));
+  }
+  return columns(rows, "  ");
+}
+
+std::string command_name(uint32_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/comm", pid));
+  std::string name;
+  return std::getline(file, name) ? name : "?";
+}
+
+std::string processes_text(const FabricHeader& header, const Census& census) {
+  if (census.slots.empty()) return "  no process has opened a device\n";
+  std::vector<std::vector<std::string>> rows{{"SLOT", "PID", "HOST", "COMMAND"}};
+  for (const uint32_t slot : census.slots) {
+    const uint32_t pid = header.slots[slot].pid.load();
+    const uint32_t host = header.slots[slot].host.load();
+    rows.push_back({std::to_string(slot), std::to_string(pid),
+                    host < header.host_count ? header.hosts[host].name : "?", command_name(pid)});
+  }
+  return columns(rows, "  ");
+}
+
+std::string count_text(uint32_t count, const char* thing, const char* plural_end = "s") {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : plural_end);
+}
+
+void show(const Fabric& fabric) {
+  const FabricHeader& header = fabric.header();
+  const Census census = take_census(fabric);
+  fmt::print("fabric {}: {}, {}, clock scale {}, held by {}\n{}{}", fabric.name(),
+             count_text(header.host_count, "host"), count_text(header.device_count, "device"),
+             header.clock_scale, count_text(census.holders, "softnic run"), ports_text(header),
+             processes_text(header, census));
+}
+
+bool exists(const std::string& name) {
+  const std::vector<std::string> fabrics = list_fabrics();
+  return std::find(fabrics.begin(), fabrics.end(), name) != fabrics.end();
+}
+
+int show_or_sweep(const std::string& name) {
+  if (sweep(name)) {
+    fmt::print("fabric {}: its processes are all gone; removed\n", name);
+    return 0;
+  }
+  const Outcome<Fabric> fabric = Fabric::open(name);
+  if (!fabric) return exists(name) ? complain(fabric.error()) : 0;  // it may end while we look
+  show(*fabric);
+  return 0;
+}
+
+}  // namespace
+
+int ls(const std::string& name) {
+  const std::vector<std::string> fabrics = list_fabrics();
+  if (fabrics.empty()) {
+    fmt::print("no fabric: `softnic run -- COMMAND` makes one\n");
+    return 0;
+  }
+  if (!name.empty()) {
+    if (exists(name)) return show_or_sweep(name);
+    fmt::print("no fabric {}; there are {}\n", name, listing(fabrics));
+    return 0;
+  }
+  int worst = 0;
+  for (const std::string& fabric : fabrics) worst = std::max(worst, show_or_sweep(fabric));
+  return worst;
+}
+
+}  // namespace softnic::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two ways lead a program to our verbs: LD_PRELOAD for those that link libibverbs, and, for those
+// that dlopen it, a folder in LD_LIBRARY_PATH that holds only libibverbs.so.
+#include "softnic/cli/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "softnic/cli/child.h"
+#include "softnic/cli/common.h"
+#include "softnic/fabric/fabric.h"
+#include "softnic/spec/names.h"
+#include "softnic/spec/spec_toml.h"
+
+namespace softnic::cli {
+namespace {
+
+using beeline::fail;
+
+Outcome<std::string> find_library() {
+  std::error_code error;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::string path = env_or("SOFTNIC_LIB", self + "/lib/libibverbs.so");
+  if (::access(path.c_str(), R_OK) != 0)
+    return fail(fmt::format("the verbs library is not at {}: build it, or set SOFTNIC_LIB", path));
+  const std::string absolute = std::filesystem::absolute(path, error);
+  if (absolute.find_first_of(": ") != std::string::npos)
+    return fail(fmt::format("the dynamic linker cannot preload {}: its path has a space or colon",
+                            absolute));
+  return absolute;
+}
+
+Outcome<Holder> hold_fabric(const std::string& name, const std::string& file) {
+  if (file.empty()) return Holder::hold(name, nullptr);
+  const FabricSpec spec = BL_TRY(read_fabric_file(file));
+  return Holder::hold(name, &spec);
+}
+
+Outcome<std::string> choose_host(const Fabric& fabric, const std::string& option) {
+  const FabricHeader& header = fabric.header();
+  const std::string wanted = option.empty() ? env_or("SOFTNIC_HOST", header.hosts[0].name) : option;
+  if (fabric.find_host(wanted)) return wanted;
+  std::vector<std::string> names;
+  for (uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
+  return fail(fmt::format("no host \"{}\"{} in fabric {}; there are {}", wanted,
+                          option.empty() ? " (from SOFTNIC_HOST)" : "", fabric.name(),
+                          listing(names)));
+}
+
+// Puts `entry` in front of a list in the environment, once.
+void prepend(const char* variable, const std::string& entry) {
+  const std::string old = env_or(variable, "");
+  if (old == entry || old.starts_with(entry + ":")) return;
+  ::setenv(variable, (old.empty() ? entry : entry + ":" + old).c_str(), 1);
+}
+
+void set_environment(const Fabric& fabric, const std::string& host, const std::string& library) {
+  ::setenv("SOFTNIC_FABRIC", fabric.name().c_str(), 1);
+  ::setenv("SOFTNIC_HOST", host.c_str(), 1);
+  ::setenv("BEELINE_SYSFS_ROOT", fabric.sysfs_root(host).c_str(), 1);
+  ::setenv("BEELINE_IBVERBS_LIB", library.c_str(), 1);
+  ::setenv("NCCL_IBVERBS_LIB", library.c_str(), 1);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  prepend("LD_PRELOAD", library);
+  prepend("LD_LIBRARY_PATH", std::filesystem::path(library).parent_path());
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  const Outcome<std::string> library = find_library();
+  if (!library) return complain(library.error());
+  const Outcome<Holder> holder = hold_fabric(fabric_name(options.name), options.fabric_file);
+  if (!holder) return complain(holder.error());
+  const Fabric& fabric = holder->fabric();
+  const Outcome<std::string> host = choose_host(fabric, options.host);
+  if (!host) return complain(host.error());
+  return run_child(options.command, [&] { set_environment(fabric, *host, *library); });
+}
+
+}  // namespace softnic::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// `softnic run`: a command on a host of a fabric. The fabric lives as long as the command.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace softnic::cli {
+
+struct RunOptions {
+  std::string name;
+  std::string fabric_file;
+  std::string host;
+  std::vector<std::string> command;
+};
+
+// The exit status of the command as a shell has it, or that of our own failure.
+int run(const RunOptions& options);
+
+}  // namespace softnic::cli

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one process owns: queue pairs, completion queues, memory regions. The file arena.SLOT is
+// laid out here; the owner alone allocates in it, its peers map it and act as the far NIC would:
+// they read QPs and keys, take receive work requests and push completions.
+//
+// Who may write is said at each field. "owner" is the process of the arena; "peer" is the requester
+// of the connected queue pair, in whatever process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "softnic/fabric/layout.h"
+#include "softnic/fabric/robust_lock.h"
+#include "softnic/fabric/shared.h"
+
+namespace softnic {
+
+inline constexpr uint32_t kMaxQps = 1u << 15;  // 15 bits of a QPN, 9 for the slot
+inline constexpr uint32_t kMaxMrs = 1u << 15;  // 15 bits of a key, 9 for the slot, 8 for the reuse
+inline constexpr uint32_t kMaxCqs = 1u << 14;
+inline constexpr size_t kRingBytes = size_t{2} << 30;  // sparse: only touched pages exist
+
+// A QPN or key names its process, so no directory is needed to find the record.
+constexpr uint32_t make_qpn(uint32_t slot, uint32_t index) { return index * kMaxSlots | slot; }
+constexpr uint32_t qpn_slot(uint32_t qpn) { return qpn % kMaxSlots; }
+constexpr uint32_t qpn_index(uint32_t qpn) { return (qpn / kMaxSlots) % kMaxQps; }
+constexpr uint32_t make_key(uint32_t slot, uint32_t index, uint8_t reuse) {
+  return (index * kMaxSlots | slot) << 8 | reuse;
+}
+constexpr uint32_t key_slot(uint32_t key) { return (key >> 8) % kMaxSlots; }
+constexpr uint32_t key_index(uint32_t key) { return (key >> 8) / kMaxSlots; }
+
+// Owner writes everything; `key` last when it appears and first when it goes.
+struct MrRecord {
+  Shared<uint32_t> key;  // 0: no region here
+  uint32_t pd;
+  uint32_t access;  // ibv_access_flags
+  uint64_t iova;    // the address that work requests use for the first byte
+  uint64_t length;
+  uint64_t base;  // that byte's address in the owner
+};
+
+enum class CqeKind : uint32_t { kSend, kReceive };
+
+struct CqeRecord {
+  uint64_t wr_id;
+  uint64_t sequence;  // which send or receive of its queue this ends, counted from 0
+  CqeKind kind;
+  uint32_t qp_index;
+  uint32_t status;
+  uint32_t vendor_err;
+  uint32_t opcode;
+  uint32_t byte_len;
+  uint32_t imm_data;  // network order
+  uint32_t qp_num;
+  uint32_t src_qp;
+  uint32_t wc_flags;
+};
+
+struct CqRecord {
+  RobustLock push_lock;
+  Shared<uint64_t> tail;     // holder of the lock: publishes an entry
+  Shared<uint64_t> head;     // owner: gives entries back
+  Shared<uint32_t> overrun;  // pusher: an entry was lost, the CQ is dead
+  uint32_t capacity;         // owner, at creation
+  uint32_t ring_entries;     // a power of two, at least capacity
+  uint64_t ring_offset;
+  uint32_t event_number;  // which event pipe the owner listens to, and its device
+  uint32_t device;
+  uint64_t serial;
+};
+
+struct SgeRecord {
+  uint64_t addr;
+  uint32_t length;
+  uint32_t lkey;
+};
+
+struct ReceiveRecord {  // followed by sge_count SgeRecords
+  uint64_t wr_id;
+  uint32_t sge_count;
+  uint32_t reserved;
+};
+
+// The state word carries a count of the moves into RESET, so that a peer that read it twice and saw
+// the same knows that all it read between belongs together.
+constexpr uint64_t state_word(uint64_t life, uint32_t state) { return life << 8 | state; }
+constexpr uint32_t state_of(uint64_t word) { return static_cast<uint32_t>(word & 0xff); }
+
+struct alignas(64) QpRecord {
+  Shared<uint64_t> state;  // owner; a peer may move RTR, RTS or SQD to ERR
+  Shared<uint32_t> dest_qpn;
+  // Written by the owner while no peer can pass the checks of `state` and `dest_qpn`.
+  uint32_t pd;
+  uint32_t device;
+  uint32_t port;  // index, not number
+  uint32_t recv_cq;
+  uint32_t path_mtu;  // bytes
+  uint32_t rq_psn;
+  uint32_t max_dest_rd_atomic;
+  uint32_t event_number;
+  uint64_t serial;
+  uint64_t dest_gid_high;  // how answers travel back
+  uint64_t dest_gid_low;
+  uint32_t dest_lid;
+  uint32_t dest_is_global;
+  uint64_t receive_offset;  // ring of receive_depth entries of receive_stride bytes
+  uint32_t receive_depth;
+  uint32_t receive_stride;
+  Shared<uint32_t> access;           // owner, may change while connected
+  Shared<uint32_t> min_rnr_timer;    // owner, likewise
+  Shared<uint64_t> receives_posted;  // owner
+  Shared<uint64_t> receives_taken;   // peer
+  Shared<uint32_t> breaking;         // peer: is about to move the state to ERR; owner clears it
+  Shared<uint64_t> bound_to;         // peer: the connection that spoke first; owner clears it
+
+  // Owner's requester: odd while it is inside a peer's arena or memory. Written twice a message, so
+  // on a line of its own.
+  alignas(64) Shared<uint32_t> busy;
+};
+
+struct ArenaHeader {
+  uint64_t epoch;  // of the slot's owner this file belongs to
+  // A peer bumps it before it moves a QP to ERR: the owner has flushing to do.
+  Shared<uint32_t> attention;
+};
+
+struct ArenaLayout {
+  ArenaHeader header;
+  QpRecord qps[kMaxQps];
+  CqRecord cqs[kMaxCqs];
+  MrRecord mrs[kMaxMrs];
+};
+
+inline constexpr size_t kRingsOffset = (sizeof(ArenaLayout) + 4095) & ~size_t{4095};
+inline constexpr size_t kArenaBytes = kRingsOffset + kRingBytes;
+
+// A view of a mapped arena.
+class Arena {
+ public:
+  Arena() noexcept = default;
+  explicit Arena(std::byte* base) noexcept : base_(base) {}
+
+  ArenaHeader& header() const noexcept { return layout().header; }
+  QpRecord& qp(uint32_t index) const noexcept { return layout().qps[index]; }
+  CqRecord& cq(uint32_t index) const noexcept { return layout().cqs[index]; }
+  MrRecord& mr(uint32_t index) const noexcept { return layout().mrs[index]; }
+
+  CqeRecord& cqe(const CqRecord& cq, uint64_t position) const noexcept {
+    auto* ring = reinterpret_cast<CqeRecord*>(base_ + kRingsOffset + cq.ring_offset);
+    return ring[position & (cq.ring_entries - 1)];
+  }
+  ReceiveRecord& receive(const QpRecord& qp, uint64_t position) const noexcept {
+    const uint64_t entry = position % qp.receive_depth;
+    return *reinterpret_cast<ReceiveRecord*>(base_ + kRingsOffset + qp.receive_offset +
+                                             entry * qp.receive_stride);
+  }
+  static SgeRecord* sges(ReceiveRecord& receive) noexcept {
+    return reinterpret_cast<SgeRecord*>(&receive + 1);
+  }
+
+ private:
+  ArenaLayout& layout() const noexcept { return *reinterpret_cast<ArenaLayout*>(base_); }
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace softnic

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/fabric/build_segment.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace softnic {
+namespace {
+
+// The segment starts as zeros, so the copy stays terminated.
+template <size_t kSize>
+void copy_name(char (&to)[kSize], const std::string& from) {
+  std::memcpy(to, from.data(), std::min(from.size(), kSize - 1));
+}
+
+void build_gid(const GidSpec& spec, GidRecord& record) {
+  uint64_t halves[2];
+  std::memcpy(halves, spec.raw.data(), sizeof halves);
+  record.high.store(halves[0]);
+  record.low.store(halves[1]);
+  record.state.store(1 + static_cast<uint32_t>(spec.kind));
+}
+
+void build_port(const PortSpec& spec, LinkLayer link_layer, PortRecord& record) {
+  copy_name(record.network, spec.network);
+  copy_name(record.netdev, spec.netdev);
+  record.gbps = spec.gbps;
+  record.mtu = spec.mtu;
+  record.gid_table_len = std::min(spec.gid_table_len, kMaxGids);
+  record.lid = spec.lid;
+  record.link_layer = link_layer;
+  record.file_rate = spec.rate_bytes_s;
+  record.file_latency = spec.latency_ns;
+  record.rate_bytes_s.store(spec.rate_bytes_s);
+  record.latency_ns.store(spec.latency_ns);
+  const bool shaped = spec.rate_bytes_s != 0 || spec.latency_ns != 0;
+  record.trouble.store((spec.up ? 0u : kTroubleDown) | (shaped ? kTroubleShaped : 0u));
+  record.told_down.store(spec.up ? 0 : 1);
+  for (const GidSpec& gid : spec.gids) {
+    if (gid.index < kMaxGids) build_gid(gid, record.gids[gid.index]);
+  }
+}
+
+}  // namespace
+
+void build_segment(const FabricSpec& spec, FabricHeader& header) {
+  header.magic = kFabricMagic;
+  header.layout_version = kLayoutVersion;
+  header.clock_scale = spec.clock_scale;
+  header.next_epoch.store(1);
+  for (const HostSpec& host : spec.hosts) {
+    HostRecord& host_record = header.hosts[header.host_count];
+    copy_name(host_record.name, host.name);
+    host_record.first_device = header.device_count;
+    host_record.device_count = static_cast<uint32_t>(host.devices.size());
+    for (const DeviceSpec& device : host.devices) {
+      DeviceRecord& record = header.devices[header.device_count];
+      copy_name(record.name, device.name);
+      record.host = header.host_count;
+      record.index_on_host = header.device_count - host_record.first_device;
+      record.guid = device.guid;
+      for (const PortSpec& port : device.ports) {
+        if (record.port_count == kMaxPorts) break;
+        build_port(port, device.link_layer, record.ports[record.port_count++]);
+      }
+      ++header.device_count;
+    }
+    ++header.host_count;
+  }
+}
+
+}  // namespace softnic

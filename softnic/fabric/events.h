@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous events. Every open device has a FIFO; whoever causes an event writes one record into
+// it, from whatever process. The kernel keeps the records, so a dying writer leaves nothing broken.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "softnic/fabric/fabric.h"
+
+namespace softnic {
+
+struct EventRecord {
+  int32_t type = 0;      // ibv_event_type
+  uint32_t element = 0;  // port number, or index of the QP or CQ in its owner's arena
+  uint64_t serial = 0;   // tells an object from an earlier one at the same index
+};
+
+struct EventPipe {
+  uint32_t device = 0;  // index into FabricHeader::devices
+  uint32_t slot = 0;
+  uint32_t number = 0;  // one process may open a device several times
+};
+
+std::string event_pipe_path(const std::string& dir, const EventPipe& pipe);
+std::optional<EventPipe> parse_event_pipe_name(const std::string& file_name);
+
+// Never blocks: an event for a reader that is gone, or that let 4000 events pile up, is dropped.
+void send_event(const std::string& dir, const EventPipe& pipe, const EventRecord& event);
+
+// To every open context of the device, in every process.
+void send_port_event(const Fabric& fabric, uint32_t device, uint32_t port_number, int type);
+
+}  // namespace softnic

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/fabric/fabric.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "softnic/fabric/build_segment.h"
+#include "softnic/fabric/file_lock.h"
+#include "softnic/fabric/leftovers.h"
+#include "softnic/spec/sysfs_tree.h"
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+using beeline::UniqueFd;
+
+constexpr const char* kShmDir = "/dev/shm";
+constexpr uint32_t kMaxHolders = 1024;
+
+std::string dir_prefix() { return "softnic-" + std::to_string(::getuid()) + "-"; }
+
+std::string because(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+UniqueFd open_file(const std::string& path, int flags) {
+  return UniqueFd(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
+}
+
+bool segment_is_ours(const Mapping& segment) {
+  const auto* header = reinterpret_cast<const FabricHeader*>(segment.base());
+  return header->magic == kFabricMagic && header->layout_version == kLayoutVersion;
+}
+
+// Writes the segment beside its final name and renames it: "fabric" exists only when complete.
+Outcome<void> make_fabric(const std::string& dir, const FabricSpec& spec) {
+  remove_everything(dir);
+  for (const HostSpec& host : spec.hosts) {
+    BL_TRY(write_sysfs_tree(host, dir + "/" + host.name));
+  }
+  const std::string draft = dir + "/fabric.new";
+  const UniqueFd file = open_file(draft, O_CREAT | O_TRUNC);
+  // With its pages: a /dev/shm that is full is an error here, and would be a SIGBUS later.
+  if (!file || ::fallocate(file.get(), 0, 0, sizeof(FabricHeader)) != 0) {
+    return fail(because("cannot make " + draft));
+  }
+  const Mapping segment = Mapping::of_file(file.get(), sizeof(FabricHeader));
+  if (!segment) return fail(because("cannot map " + draft));
+  build_segment(spec, *reinterpret_cast<FabricHeader*>(segment.base()));
+  if (!open_file(dir + "/seats", O_CREAT) || !open_file(dir + "/holders", O_CREAT)) {
+    return fail(because("cannot make the lock files in " + dir));
+  }
+  kill_point_here();
+  if (::rename(draft.c_str(), (dir + "/fabric").c_str()) != 0) {
+    return fail(because("cannot rename " + draft));
+  }
+  return {};
+}
+
+// The caller holds the directory's lock.
+bool anybody_alive_locked(const std::string& dir) {
+  const UniqueFd seats = open_file(dir + "/seats", 0);
+  const UniqueFd holders = open_file(dir + "/holders", 0);
+  const auto any_byte = [](const UniqueFd& fd, uint32_t count) {
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_len = count;
+    return fd && ::fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  };
+  return any_byte(seats, kMaxSlots) || any_byte(holders, kMaxHolders);
+}
+
+}  // namespace
+
+Outcome<std::string> state_dir(const std::string& name) {
+  const auto allowed = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  };
+  if (name.empty() || name.size() > 40 || !std::all_of(name.begin(), name.end(), allowed)) {
+    return fail("'" + name + "' is not a fabric name: use 1 to 40 letters, digits, '-', '_', '.'");
+  }
+  return std::string(kShmDir) + "/" + dir_prefix() + name;
+}
+
+std::vector<std::string> list_fabrics() {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(kShmDir, ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (entry.is_directory(ignored) && file.starts_with(dir_prefix())) {
+      names.push_back(file.substr(dir_prefix().size()));
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing) {
+  for (;;) {
+    if (missing == Missing::kMake && ::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
+      return fail(because("cannot make " + dir));
+    }
+    UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) {
+      if (errno == ENOENT && missing == Missing::kMake) continue;  // removed under our hands
+      return fail(because("cannot open " + dir));
+    }
+    while (::flock(fd.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) return fail(because("cannot lock " + dir));
+    }
+    // Somebody may have removed the directory while we waited: then our lock guards nothing.
+    struct stat held = {};
+    struct stat named = {};
+    if (::fstat(fd.get(), &held) == 0 && ::stat(dir.c_str(), &named) == 0 &&
+        held.st_ino == named.st_ino) {
+      return DirLock(std::move(fd));
+    }
+    if (missing == Missing::kFail) return fail(dir + " was removed");
+  }
+}
+
+DirLock::~DirLock() {
+  if (fd_) ::flock(fd_.get(), LOCK_UN);
+}
+
+Fabric::Fabric(std::string name, std::string dir, Mapping segment, UniqueFd seats) noexcept
+    : name_(std::move(name)),
+      dir_(std::move(dir)),
+      segment_(std::move(segment)),
+      seats_(std::move(seats)) {}
+
+Outcome<Fabric> Fabric::open(const std::string& name) {
+  std::string dir = BL_TRY(state_dir(name));
+  const UniqueFd file = open_file(dir + "/fabric", 0);
+  if (!file) {
+    return fail("no fabric '" + name + "' (" + std::strerror(errno) +
+                "): start one with `softnic run --name " + name + " -- COMMAND`");
+  }
+  struct stat facts = {};
+  Mapping segment = ::fstat(file.get(), &facts) == 0 && facts.st_size == sizeof(FabricHeader)
+                        ? Mapping::of_file(file.get(), sizeof(FabricHeader))
+                        : Mapping();
+  if (!segment || !segment_is_ours(segment)) {
+    return fail("fabric '" + name + "' was made by another version of softnic: end its processes");
+  }
+  UniqueFd seats = open_file(dir + "/seats", 0);
+  if (!seats) return fail(because("cannot open " + dir + "/seats"));
+  return Fabric(name, std::move(dir), std::move(segment), std::move(seats));
+}
+
+std::optional<uint32_t> Fabric::find_host(const std::string& name) const {
+  for (uint32_t host = 0; host < header().host_count; ++host) {
+    if (name == header().hosts[host].name) return host;
+  }
+  return std::nullopt;
+}
+
+bool Fabric::slot_alive(uint32_t slot) const {
+  return header().slots[slot].epoch.load() != 0 && byte_is_locked(seats_.get(), slot);
+}
+
+bool Fabric::seat_alive(uint32_t seat) const {
+  const uint32_t slot = seat % kMaxSlots;
+  return seat_word(slot, header().slots[slot].epoch.load()) == seat && slot_alive(slot);
+}
+
+Holder::Holder(Fabric fabric, UniqueFd holders) noexcept
+    : fabric_(std::move(fabric)), holders_(std::move(holders)) {}
+
+Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
+  const std::string dir = BL_TRY(state_dir(name));
+  const DirLock lock = BL_TRY(DirLock::take(dir, DirLock::Missing::kMake));
+  const bool alive = anybody_alive_locked(dir);
+  if (alive && spec != nullptr) {
+    return fail("fabric '" + name + "' is in use: a fabric file applies only to a new fabric; " +
+                "leave out the file, choose another --name, or end its processes (`softnic ls`)");
+  }
+  if (!alive) {
+    FabricSpec made = spec != nullptr ? *spec : default_fabric();
+    complete(made);
+    const auto done = make_fabric(dir, made);
+    if (!done) {
+      remove_everything(dir);
+      ::rmdir(dir.c_str());
+      return fail(done.error());
+    }
+  }
+  Fabric fabric = BL_TRY(Fabric::open(name));
+  UniqueFd holders = open_file(dir + "/holders", 0);
+  for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
+    if (try_lock_byte(holders.get(), byte)) return Holder(std::move(fabric), std::move(holders));
+  }
+  return fail(because("cannot take a holder's place in " + dir));
+}
+
+Holder::~Holder() {
+  if (!fabric_) return;
+  const std::string name = fabric_->name();
+  fabric_.reset();
+  holders_.reset();
+  sweep(name);
+}
+
+bool sweep(const std::string& name) {
+  const auto dir = state_dir(name);
+  if (!dir) return false;
+  const auto lock = DirLock::take(*dir, DirLock::Missing::kFail);
+  if (!lock) return true;
+  if (anybody_alive_locked(*dir)) {
+    const auto fabric = Fabric::open(name);
+    if (fabric) remove_leftovers(*fabric);
+    return false;
+  }
+  remove_everything(*dir);
+  return ::rmdir(dir->c_str()) == 0;
+}
+
+Census take_census(const Fabric& fabric) {
+  Census census;
+  const UniqueFd holders = open_file(fabric.dir() + "/holders", 0);
+  for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
+    if (byte_is_locked(holders.get(), byte)) ++census.holders;
+  }
+  for (uint32_t slot = 0; slot < kMaxSlots; ++slot) {
+    if (fabric.slot_alive(slot)) census.slots.push_back(slot);
+  }
+  return census;
+}
+
+}  // namespace softnic

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making, joining and leaving a fabric. A fabric is a directory, /dev/shm/softnic-UID-NAME:
+//   fabric          the shared segment (layout.h), complete as soon as it exists
+//   holders, seats  lock files: a process holds a byte of them as long as it lives
+//   arena.SLOT      what the process in that slot owns (arena.h)
+//   ev.DEV.SLOT.N   a FIFO: asynchronous events of one open device (events.h)
+//   HOST/           the host's sysfs root (spec/sysfs_tree.h)
+// Whoever leaves last removes the directory; whoever comes first clears what the dead left behind.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/base/fd.h"
+#include "plugin/base/result.h"
+#include "softnic/fabric/layout.h"
+#include "softnic/fabric/mapping.h"
+
+namespace softnic {
+
+template <class T>
+using Outcome = beeline::Result<T, std::string>;  // the error is a sentence for a person
+
+// The directory of fabric NAME of this user. Names are letters, digits, '-', '_' and '.'.
+Outcome<std::string> state_dir(const std::string& name);
+
+// The names of this user's fabrics, dead ones included.
+std::vector<std::string> list_fabrics();
+
+// The mapped segment. Move-only.
+class Fabric {
+ public:
+  static Outcome<Fabric> open(const std::string& name);
+
+  FabricHeader& header() const noexcept {
+    return *reinterpret_cast<FabricHeader*>(segment_.base());
+  }
+  const std::string& name() const noexcept { return name_; }
+  const std::string& dir() const noexcept { return dir_; }
+  std::string sysfs_root(const std::string& host) const { return dir_ + "/" + host; }
+  std::optional<uint32_t> find_host(const std::string& name) const;
+  bool slot_alive(uint32_t slot) const;  // asks the kernel: a quarter of a microsecond
+  bool seat_alive(uint32_t seat) const;  // the same, for that owner of the slot only
+
+ private:
+  Fabric(std::string name, std::string dir, Mapping segment, beeline::UniqueFd seats) noexcept;
+  std::string name_;
+  std::string dir_;
+  Mapping segment_;
+  beeline::UniqueFd seats_;  // to ask who is alive; nobody's seat is locked through it
+};
+
+// Keeps a fabric in being without taking part in it: what `softnic run` and the test fixtures are.
+// Lifecycle: the first holder makes the fabric; each holder's end clears away dead processes' files
+// and, when nobody is left, the fabric.
+class Holder {
+ public:
+  // With a spec the fabric must not exist yet or be dead; without one an existing fabric is joined
+  // and a missing one is made from default_fabric().
+  static Outcome<Holder> hold(const std::string& name, const FabricSpec* spec);
+
+  Holder(Holder&& other) noexcept = default;
+  Holder& operator=(Holder&& other) noexcept = delete;
+  ~Holder();
+
+  const Fabric& fabric() const noexcept { return *fabric_; }
+
+ private:
+  Holder(Fabric fabric, beeline::UniqueFd holders) noexcept;
+  std::optional<Fabric> fabric_;  // empty once moved from
+  beeline::UniqueFd holders_;
+};
+
+// Removes what dead processes left in the fabric; removes the fabric if nobody is left at all.
+// Returns true if the fabric is gone.
+bool sweep(const std::string& name);
+
+// Held while a fabric is made, a seat taken or a fabric removed. Released by the kernel if we die.
+class DirLock {
+ public:
+  // Opens and locks the directory; makes it first if asked to. Fails if there is none.
+  enum class Missing { kFail, kMake };
+  static Outcome<DirLock> take(const std::string& dir, Missing missing);
+
+  DirLock(DirLock&&) noexcept = default;
+  DirLock& operator=(DirLock&&) = delete;
+  ~DirLock();  // unlocks by name: a child forked meanwhile has a copy of the descriptor
+
+ private:
+  explicit DirLock(beeline::UniqueFd fd) noexcept : fd_(std::move(fd)) {}
+  beeline::UniqueFd fd_;
+};
+
+struct Census {
+  uint32_t holders = 0;
+  std::vector<uint32_t> slots;  // the living ones
+};
+Census take_census(const Fabric& fabric);
+
+}  // namespace softnic

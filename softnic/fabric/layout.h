@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fabric file: one shared segment that every process of a fabric maps. It holds what belongs to
+// nobody in particular: hosts, devices, ports and the list of processes. What a process owns (queue
+// pairs, completion queues, memory regions) lives in that process's arena (arena.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "softnic/fabric/shared.h"
+#include "softnic/spec/fabric_spec.h"
+
+namespace softnic {
+
+inline constexpr uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
+inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kMaxHosts = 128;
+inline constexpr uint32_t kMaxDevices = 1024;
+inline constexpr uint32_t kMaxPorts = 2;
+inline constexpr uint32_t kMaxGids = 16;
+inline constexpr uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
+inline constexpr size_t kNameLen = 64;
+
+// A GID can change while the fabric runs: readers take the words one by one and the generation
+// (FabricHeader) tells them to look again.
+struct GidRecord {
+  Shared<uint64_t> high;  // bytes 0..7 and 8..15 as they stand in memory
+  Shared<uint64_t> low;
+  Shared<uint32_t> state;  // 0: empty, else 1 + GidKind
+};
+
+// Why a message on this port cannot take the direct way. Zero on an undisturbed port.
+enum PortTrouble : uint32_t {
+  kTroubleDown = 1u << 0,
+  kTroubleShaped = 1u << 1,
+  kTroubleError = 1u << 2,
+  kTroubleCorrupt = 1u << 3,
+};
+
+struct PortRecord {
+  char network[kNameLen];
+  char netdev[16];
+  uint32_t gbps;
+  uint32_t mtu;
+  uint32_t gid_table_len;
+  uint32_t lid;
+  LinkLayer link_layer;
+  uint64_t file_rate;  // rate and latency as the fabric file has them, for `reset`
+  uint64_t file_latency;
+  Shared<uint32_t> trouble;       // PortTrouble bits
+  Shared<uint32_t> told_down;     // the state that the last port event told of
+  Shared<uint64_t> rate_bytes_s;  // 0: unlimited
+  Shared<uint64_t> latency_ns;
+  Shared<uint64_t> egress_free_ns;  // when the wire has sent what was handed to it so far
+  Shared<uint64_t> ingress_free_ns;
+  Shared<uint64_t> error_countdown;  // the work request that takes it to 0 fails
+  Shared<uint32_t> error_status;     // with this ibv_wc_status
+  Shared<uint64_t> corrupt_countdown;
+  GidRecord gids[kMaxGids];
+};
+
+struct DeviceRecord {
+  char name[kNameLen];
+  uint32_t host;
+  uint32_t index_on_host;
+  uint64_t guid;
+  uint32_t port_count;
+  PortRecord ports[kMaxPorts];
+};
+
+struct HostRecord {
+  char name[kNameLen];
+  uint32_t first_device;
+  uint32_t device_count;
+};
+
+// A process's seat. Alive while it holds its byte of the `seats` lock file; the kernel lets go of
+// that lock when the process ends, however it ends.
+struct SlotRecord {
+  Shared<uint64_t> epoch;  // new for every process that takes the slot; 0: never used, or left
+  Shared<uint32_t> pid;
+  Shared<uint32_t> host;
+};
+
+// Slot and epoch in one word: who holds a lock, told apart from the slot's earlier owners.
+inline uint32_t seat_word(uint32_t slot, uint64_t epoch) noexcept {
+  return static_cast<uint32_t>(epoch * kMaxSlots) | slot;
+}
+
+struct FabricHeader {
+  uint64_t magic;
+  uint32_t layout_version;
+  uint32_t host_count;
+  uint32_t device_count;
+  double clock_scale;
+  Shared<uint32_t> generation;  // bumped by every change that a cached route must notice
+  Shared<uint64_t> next_epoch;
+  SlotRecord slots[kMaxSlots];
+  HostRecord hosts[kMaxHosts];
+  DeviceRecord devices[kMaxDevices];
+};
+
+}  // namespace softnic

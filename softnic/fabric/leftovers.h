@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clearing away files of a fabric. Callers hold the directory's lock (DirLock).
+#pragma once
+
+#include <string>
+
+#include "softnic/fabric/fabric.h"
+
+namespace softnic {
+
+void remove_everything(const std::string& dir);  // but the directory itself
+void remove_slot_files(const std::string& dir, uint32_t slot);
+void remove_leftovers(const Fabric& fabric);  // files and seats of dead processes
+
+}  // namespace softnic

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file mapped shared, owned.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <utility>
+
+namespace softnic {
+
+class Mapping {
+ public:
+  Mapping() noexcept = default;
+  Mapping(void* base, size_t length) noexcept : base_(base), length_(length) {}
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), length_(std::exchange(other.length_, 0)) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(length_, other.length_);
+    return *this;
+  }
+  ~Mapping() {
+    if (base_ != nullptr) ::munmap(base_, length_);
+  }
+
+  // Maps the whole length of an open file; an empty Mapping, with errno set, when that fails.
+  static Mapping of_file(int fd, size_t length) noexcept {
+    void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    return base == MAP_FAILED ? Mapping() : Mapping(base, length);
+  }
+
+  std::byte* base() const noexcept { return static_cast<std::byte*>(base_); }
+  size_t length() const noexcept { return length_; }
+  explicit operator bool() const noexcept { return base_ != nullptr; }
+
+ private:
+  void* base_ = nullptr;
+  size_t length_ = 0;
+};
+
+}  // namespace softnic

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A spin lock between processes that survives its holder. What it guards must be published by a
+// single store, so that whoever takes it from a dead holder finds everything whole.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+
+#include "softnic/fabric/shared.h"
+
+namespace softnic {
+
+inline void cpu_pause() noexcept { __builtin_ia32_pause(); }
+
+class RobustLock {
+ public:
+  // `self` is the caller's seat (seat_word); `is_alive(seat)` asks the kernel and is called only
+  // after a long wait.
+  template <class IsAlive>
+  void lock(uint32_t self, IsAlive&& is_alive) noexcept {
+    for (uint32_t spins = 1;; ++spins) {
+      uint32_t holder = 0;
+      if (holder_.compare_exchange(holder, self)) return;
+      if (spins % kSpinsBeforeYield != 0) {
+        cpu_pause();
+        continue;
+      }
+      ::sched_yield();
+      if (spins % kSpinsBeforeAsking == 0 && !is_alive(holder) &&
+          holder_.compare_exchange(holder, self)) {
+        return;
+      }
+    }
+  }
+  void unlock() noexcept { holder_.store(0); }
+
+ private:
+  static constexpr uint32_t kSpinsBeforeYield = 64;
+  static constexpr uint32_t kSpinsBeforeAsking = 64 * 256;
+  Shared<uint32_t> holder_;
+};
+
+}  // namespace softnic

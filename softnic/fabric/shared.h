@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A word in memory that several processes write. Every store passes a kill point, so that a test
+// build can end the process at each of them and prove that nobody is left stuck.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace softnic {
+
+#ifdef SOFTNIC_KILL_POINTS
+// Dies by SIGKILL if this call site is the one named by SOFTNIC_KILL_AT (kill_point.cc).
+void kill_point(const char* file, int line) noexcept;
+#define SOFTNIC_SITE_ONLY const char *file = __builtin_FILE(), int line = __builtin_LINE()
+#define SOFTNIC_SITE_PARAM , SOFTNIC_SITE_ONLY
+#define SOFTNIC_KILL_HERE() ::softnic::kill_point(file, line)
+#else
+#define SOFTNIC_SITE_PARAM
+#define SOFTNIC_SITE_ONLY
+#define SOFTNIC_KILL_HERE() ((void)0)
+#endif
+
+// For stores that are not a Shared word: a ring entry, payload bytes.
+#ifdef SOFTNIC_KILL_POINTS
+inline void kill_point_here(SOFTNIC_SITE_ONLY) noexcept { SOFTNIC_KILL_HERE(); }
+#else
+inline void kill_point_here() noexcept {}
+#endif
+
+template <class T>
+class Shared {
+ public:
+  // A fresh page of a shared file reads as zero, which is every Shared's initial value.
+  T load(std::memory_order order = std::memory_order_acquire) const noexcept {
+    return word_.load(order);
+  }
+  void store(T value,
+             std::memory_order order = std::memory_order_release SOFTNIC_SITE_PARAM) noexcept {
+    SOFTNIC_KILL_HERE();
+    word_.store(value, order);
+  }
+  T exchange(T value SOFTNIC_SITE_PARAM) noexcept {
+    SOFTNIC_KILL_HERE();
+    return word_.exchange(value, std::memory_order_seq_cst);
+  }
+  T fetch_add(T value SOFTNIC_SITE_PARAM) noexcept {
+    SOFTNIC_KILL_HERE();
+    return word_.fetch_add(value, std::memory_order_acq_rel);
+  }
+  T fetch_or(T value SOFTNIC_SITE_PARAM) noexcept {
+    SOFTNIC_KILL_HERE();
+    return word_.fetch_or(value, std::memory_order_acq_rel);
+  }
+  T fetch_and(T value SOFTNIC_SITE_PARAM) noexcept {
+    SOFTNIC_KILL_HERE();
+    return word_.fetch_and(value, std::memory_order_acq_rel);
+  }
+  bool compare_exchange(T& expected, T desired SOFTNIC_SITE_PARAM) noexcept {
+    SOFTNIC_KILL_HERE();
+    return word_.compare_exchange_strong(expected, desired, std::memory_order_acq_rel,
+                                         std::memory_order_acquire);
+  }
+
+ private:
+  std::atomic<T> word_{};
+  static_assert(std::atomic<T>::is_always_lock_free, "shared words cross process borders");
+};
+
+}  // namespace softnic

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The producing end of a completion queue: our own requester for sends, a peer's for receives.
+#pragma once
+
+#include "softnic/fabric/arena.h"
+#include "softnic/nic/peer.h"
+#include "softnic/nic/runtime.h"
+
+namespace softnic {
+
+// The arena in which a completion queue lives, and whose it is.
+struct ArenaOf {
+  const Arena& arena;
+  uint32_t slot;
+};
+
+// Appends the entry. If the queue is full the entry is lost, the queue is marked overrun and its
+// owner told; the queue is dead then, as on a real device.
+void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
+                     const CqeRecord& entry);
+
+}  // namespace softnic

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// An open device, and the protection domains made in it.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <memory>
+
+#include "plugin/base/fd.h"
+#include "softnic/fabric/events.h"
+#include "softnic/nic/runtime.h"
+
+namespace softnic {
+
+// Programs hold a pointer to verbs_context::context and find the rest by its offset, as the inline
+// functions of verbs.h do.
+struct Context : verbs_context {
+  Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, EventPipe the_pipe,
+          beeline::UniqueFd the_events) noexcept;
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  static Context& of(ibv_context* context) noexcept {
+    return *static_cast<Context*>(reinterpret_cast<verbs_context*>(
+        reinterpret_cast<char*>(context) - offsetof(verbs_context, context)));
+  }
+
+  DeviceRecord& record() const noexcept { return runtime->header().devices[device]; }
+  PortRecord& port(uint32_t number) const noexcept { return record().ports[number - 1]; }
+  bool has_port(uint32_t number) const noexcept {
+    return number >= 1 && number <= record().port_count;
+  }
+
+  const std::shared_ptr<Runtime> runtime;
+  const uint32_t device;  // index into FabricHeader::devices
+  const EventPipe pipe;
+  const beeline::UniqueFd events;
+  std::atomic<uint32_t> objects{0};  // protection domains and CQs
+};
+
+struct Pd : ibv_pd {
+  explicit Pd(Context& the_owner) noexcept;
+  ~Pd();
+  Pd(const Pd&) = delete;
+  Pd& operator=(const Pd&) = delete;
+  static Pd& of(ibv_pd* pd) noexcept { return *static_cast<Pd*>(pd); }
+
+  Context& owner;
+  const uint32_t number;  // unique in the process
+  std::atomic<uint32_t> children{0};
+};
+
+}  // namespace softnic

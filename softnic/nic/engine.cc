@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/engine.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "plugin/base/clock.h"
+
+namespace softnic {
+namespace {
+
+// How long a due job waits for a polling thread before the engine's thread takes it: longer when
+// one has been helping lately. A wake-up costs some microseconds of a core that the poller may
+// need.
+constexpr int64_t kGraceNs = 60 * beeline::kNsPerUs;
+constexpr int64_t kGraceWithHelpNs = 500 * beeline::kNsPerUs;
+constexpr int64_t kLatelyNs = beeline::kNsPerMs;
+
+// Our thread lives in somebody else's process: its signals are none of our business.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Engine::~Engine() {
+  {
+    const std::lock_guard guard(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+int64_t Engine::grace(int64_t now) const noexcept {
+  return now - helped_at_.load(std::memory_order_relaxed) < kLatelyNs ? kGraceWithHelpNs : kGraceNs;
+}
+
+void Engine::insert_locked(Job& job, int64_t due_ns) {
+  job.due_ = due_ns;
+  queue_.emplace(due_ns, &job);
+  first_due_.store(queue_.begin()->first, std::memory_order_release);
+}
+
+void Engine::erase_locked(Job& job) {
+  if (job.due_ == kNever) return;
+  queue_.erase({job.due_, &job});
+  job.due_ = kNever;
+  first_due_.store(queue_.empty() ? kNever : queue_.begin()->first, std::memory_order_release);
+}
+
+void Engine::schedule(Job& job, int64_t due_ns) {
+  const std::lock_guard guard(mutex_);
+  if (job.due_ <= due_ns) return;
+  erase_locked(job);
+  insert_locked(job, due_ns);
+  if (!thread_.joinable()) {
+    const AllSignalsBlocked blocked;
+    thread_ = std::thread([this] { thread_main(); });
+  } else if (due_ns + grace(beeline::now_ns()) < sleeping_until_) {
+    wake_.notify_one();
+  }
+}
+
+void Engine::cancel(Job& job) {
+  std::unique_lock lock(mutex_);
+  // A run that is under way may schedule the job again: erase after it has ended.
+  finished_.wait(lock, [&] { return job.running_ == 0; });
+  erase_locked(job);
+}
+
+void Engine::run_first_locked(std::unique_lock<std::mutex>& lock) {
+  Job& job = *queue_.begin()->second;
+  erase_locked(job);
+  ++job.running_;
+  lock.unlock();
+  const std::optional<int64_t> again = job.run_job();
+  lock.lock();
+  if (again && *again < job.due_) {
+    erase_locked(job);
+    insert_locked(job, *again);
+  }
+  if (--job.running_ == 0) finished_.notify_all();
+}
+
+void Engine::help() noexcept {
+  const int64_t due = first_due_.load(std::memory_order_acquire);
+  if (due == kNever) return;
+  const int64_t now = beeline::now_ns();
+  if (due > now) return;
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || queue_.empty() || queue_.begin()->first > now) return;
+  helped_at_.store(now, std::memory_order_relaxed);
+  run_first_locked(lock);
+}
+
+void Engine::thread_main() {
+  pthread_setname_np(pthread_self(), "softnic-engine");
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; shaping is only as even as our waits
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    const int64_t now = beeline::now_ns();
+    const int64_t due = queue_.empty() ? kNever : queue_.begin()->first + grace(now);
+    if (due <= now) {
+      run_first_locked(lock);
+      continue;
+    }
+    sleeping_until_ = due;
+    if (due == kNever) {
+      wake_.wait(lock);
+    } else {
+      wake_.wait_for(lock, std::chrono::nanoseconds(due - now));
+    }
+    sleeping_until_ = 0;
+  }
+}
+
+}  // namespace softnic

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// An object that asynchronous events were reported for is not destroyed before the program has
+// acknowledged them all: the rule of ibv_destroy_qp and ibv_destroy_cq.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+
+namespace softnic {
+
+inline void wait_for_acks(pthread_mutex_t& mutex, pthread_cond_t& cond, const uint32_t& completed,
+                          const uint32_t& reported) noexcept {
+  pthread_mutex_lock(&mutex);
+  while (completed != reported) pthread_cond_wait(&cond, &mutex);
+  pthread_mutex_unlock(&mutex);
+}
+
+inline void acknowledge(pthread_mutex_t& mutex, pthread_cond_t& cond,
+                        uint32_t& completed) noexcept {
+  pthread_mutex_lock(&mutex);
+  ++completed;
+  pthread_cond_signal(&cond);
+  pthread_mutex_unlock(&mutex);
+}
+
+}  // namespace softnic

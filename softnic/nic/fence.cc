@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/fence.h"
+
+#include <sched.h>
+
+#include "softnic/nic/qp.h"
+
+namespace softnic {
+namespace {
+
+constexpr uint32_t kSpinsBeforeYield = 256;
+constexpr uint32_t kYieldsBeforeAsking = 256;
+
+// `is_gone` asks whether the requester's process is dead; it is called now and then.
+template <class IsGone>
+void wait_to_leave(const Shared<uint32_t>& busy, IsGone&& is_gone) {
+  const uint32_t seen = busy.load(std::memory_order_seq_cst);
+  if (seen % 2 == 0) return;
+  for (uint32_t spins = 1; busy.load() == seen; ++spins) {
+    if (spins % kSpinsBeforeYield != 0) {
+      cpu_pause();
+      continue;
+    }
+    ::sched_yield();
+    if (spins % (kSpinsBeforeYield * kYieldsBeforeAsking) == 0 && is_gone()) return;
+  }
+}
+
+}  // namespace
+
+void wait_for_requester(Runtime& runtime, uint32_t qpn) {
+  // Not being able to look (no more descriptors, say) is no reason to believe that nobody is there.
+  auto peer = runtime.peer(qpn_slot(qpn));
+  while (!peer && runtime.fabric().slot_alive(qpn_slot(qpn))) {
+    ::sched_yield();
+    peer = runtime.peer(qpn_slot(qpn));
+  }
+  if (!peer) return;
+  wait_to_leave(peer->arena().qp(qpn_index(qpn)).busy, [&] { return !peer->is_alive(); });
+}
+
+void wait_for_all_requesters(Runtime& runtime) {
+  runtime.for_each_qp([&](Qp& qp) {
+    wait_to_leave(qp.record().busy, [] { return false; });
+    const uint32_t dest = qp.record().dest_qpn.load();
+    if (dest != 0) wait_for_requester(runtime, dest);
+  });
+}
+
+}  // namespace softnic

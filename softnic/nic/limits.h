@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What our devices promise in ibv_device_attr and enforce when objects are made.
+#pragma once
+
+#include <cstdint>
+
+namespace softnic {
+
+inline constexpr int kMaxQpWr = 16384;
+inline constexpr int kMaxSge = 16;
+inline constexpr uint32_t kMaxInline = 1024;
+inline constexpr int kMaxCqe = 1 << 20;
+inline constexpr uint32_t kMaxMessage = 1u << 30;
+inline constexpr int kMaxRdAtomic = 16;
+
+}  // namespace softnic

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/path.h"
+
+#include <cstring>
+#include <string_view>
+
+namespace softnic {
+namespace {
+
+constexpr uint32_t kAnyKind = 0;
+
+// An address as packets carry it.
+struct Address {
+  uint64_t gid_high = 0;
+  uint64_t gid_low = 0;
+  uint32_t lid = 0;
+  bool global = false;
+};
+
+bool has_gid(const PortRecord& port, const Address& to, uint32_t state_wanted) {
+  for (uint32_t i = 0; i < port.gid_table_len; ++i) {
+    const GidRecord& gid = port.gids[i];
+    const uint32_t state = gid.state.load();
+    if (state == 0 || (state_wanted != kAnyKind && state != state_wanted)) continue;
+    if (gid.high.load() == to.gid_high && gid.low.load() == to.gid_low) return true;
+  }
+  return false;
+}
+
+bool delivers(const PortRecord& from, const PortRecord& to, const Address& address,
+              uint32_t gid_state) {
+  if (from.link_layer != to.link_layer) return false;
+  if (std::string_view(from.network) != to.network) return false;
+  if (address.global) return has_gid(to, address, gid_state);
+  // Without a GRH a packet stays in its subnet.
+  return to.link_layer == LinkLayer::kInfiniBand && address.lid == to.lid &&
+         from.gids[0].high.load() == to.gids[0].high.load();
+}
+
+Address address_of(const ibv_ah_attr& attr) {
+  Address address;
+  std::memcpy(&address.gid_high, attr.grh.dgid.raw, 8);
+  std::memcpy(&address.gid_low, attr.grh.dgid.raw + 8, 8);
+  address.lid = attr.dlid;
+  address.global = attr.is_global != 0;
+  return address;
+}
+
+Address answer_address(const QpRecord& qp) {
+  return {qp.dest_gid_high, qp.dest_gid_low, qp.dest_lid, qp.dest_is_global != 0};
+}
+
+}  // namespace
+
+bool Path::current(const FabricHeader& header) const noexcept {
+  return peer_ && peer_->seated() && generation_ == header.generation.load() &&
+         qp_->state.load() >> 8 == life_;
+}
+
+bool Path::holds(uint32_t own_qpn) const noexcept {
+  if (!peer_->seated()) return false;
+  const uint64_t word = qp_->state.load(std::memory_order_seq_cst);
+  return word >> 8 == life_ && receives(state_of(word)) && qp_->dest_qpn.load() == own_qpn;
+}
+
+bool Path::refresh(Runtime& runtime, const ibv_qp_attr& attr, uint32_t own_device,
+                   uint32_t own_qpn) {
+  FabricHeader& header = runtime.header();
+  if (current(header)) [[likely]]
+    return true;
+  forget();
+  const uint32_t generation = header.generation.load();
+  auto peer = runtime.peer(qpn_slot(attr.dest_qp_num));
+  if (!peer) return false;
+  QpRecord& qp = peer->arena().qp(qpn_index(attr.dest_qp_num));
+  const uint64_t word = qp.state.load();
+  if (!receives(state_of(word)) || qp.dest_qpn.load() != own_qpn) return false;
+  PortRecord& local = header.devices[own_device].ports[attr.ah_attr.port_num - 1];
+  PortRecord& remote = header.devices[qp.device % kMaxDevices].ports[qp.port % kMaxPorts];
+  const uint32_t own_gid_state =
+      attr.ah_attr.is_global != 0 ? local.gids[attr.ah_attr.grh.sgid_index % kMaxGids].state.load()
+                                  : kAnyKind;
+  const bool there = delivers(local, remote, address_of(attr.ah_attr), own_gid_state);
+  const bool back = delivers(remote, local, answer_address(qp), kAnyKind);
+  // What we read of the QP belongs together only if its state did not move meanwhile.
+  if (!there || !back || qp.state.load() != word) return false;
+  peer_ = std::move(peer);
+  qp_ = &qp;
+  local_ = &local;
+  remote_ = &remote;
+  life_ = word >> 8;
+  generation_ = generation;
+  return true;
+}
+
+}  // namespace softnic

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way from a queue pair to the one it is connected to: the peer's process, its QP record, both
+// ports, and whether the fabric carries packets between them. Looked up once and reused as long as
+// nothing changed on the way.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+
+#include "softnic/fabric/arena.h"
+#include "softnic/nic/runtime.h"
+
+namespace softnic {
+
+// A queue pair in this state takes messages.
+constexpr bool receives(uint32_t state) {
+  return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+}
+
+class Path {
+ public:
+  // Looks the way up again if anything changed. False: nobody answers there.
+  bool refresh(Runtime& runtime, const ibv_qp_attr& attr, uint32_t own_device, uint32_t own_qpn);
+  void forget() noexcept { peer_.reset(); }
+
+  // Still the same peer QP, in a state to receive? Called from inside (fence.h).
+  bool holds(uint32_t own_qpn) const noexcept;
+
+  // The count of the peer QP's lives that this way leads to.
+  uint64_t life() const noexcept { return life_; }
+  bool known() const noexcept { return peer_ != nullptr; }
+  Peer& peer() const noexcept { return *peer_; }
+  QpRecord& qp() const noexcept { return *qp_; }
+  PortRecord& local() const noexcept { return *local_; }
+  PortRecord& remote() const noexcept { return *remote_; }
+  uint32_t trouble() const noexcept {
+    return local_->trouble.load(std::memory_order_relaxed) |
+           remote_->trouble.load(std::memory_order_relaxed);
+  }
+
+ private:
+  bool current(const FabricHeader& header) const noexcept;
+
+  std::shared_ptr<Peer> peer_;
+  QpRecord* qp_ = nullptr;
+  PortRecord* local_ = nullptr;
+  PortRecord* remote_ = nullptr;
+  uint64_t life_ = 0;  // of the peer QP, as in its state word
+  uint32_t generation_ = 0;
+};
+
+}  // namespace softnic

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reliable-connection queue pair, as its owner sees it. What peers need of it is in its QpRecord.
+//
+// Lifecycle: create() -> modify() through the states -> delete, which fences both directions first.
+// Threads: posts take post_lock_/receive_lock_ for the ring; whoever moves data or changes the
+// state holds run_mutex_. Functions named *_locked expect it held.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "softnic/nic/completion_ring.h"
+#include "softnic/nic/context.h"
+#include "softnic/nic/cq.h"
+#include "softnic/nic/engine.h"
+#include "softnic/nic/requester.h"
+#include "softnic/nic/send_queue.h"
+#include "softnic/nic/spin_lock.h"
+#include "softnic/nic/wr_builder.h"
+
+namespace softnic {
+
+class Qp final : public ibv_qp_ex, public Engine::Job {
+ public:
+  // Null with errno set.
+  static Qp* create(Pd& pd, ibv_qp_init_attr_ex& init);
+  ~Qp();
+  Qp(const Qp&) = delete;
+  Qp& operator=(const Qp&) = delete;
+
+  static Qp& of(ibv_qp* qp) noexcept { return *static_cast<Qp*>(reinterpret_cast<ibv_qp_ex*>(qp)); }
+  static Qp& of(ibv_qp_ex* qp) noexcept { return *static_cast<Qp*>(qp); }
+
+  // These answer like the verbs of their names: 0 or an errno.
+  int modify(const ibv_qp_attr& attr, int mask);
+  int query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
+  int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
+  int post_whole_batch(const ibv_send_wr* first, size_t count);  // all of it or nothing
+  int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
+
+  // A completion was polled: its place in the queue is free. The caller holds the CQ's poll lock.
+  void retire(CqeKind kind, uint64_t sequence) noexcept;
+  // If a peer or an overrun CQ broke this QP: finishes what that means on our side. False: a peer
+  // is still at it.
+  bool settle_breakage();
+
+  std::optional<int64_t> run_job() override;
+
+  // For the requester.
+  Runtime& runtime() const noexcept { return *owner_.runtime; }
+  QpRecord& record() const noexcept { return record_; }
+  const ibv_qp_attr& attr() const noexcept { return attr_; }
+  uint32_t device() const noexcept { return owner_.device; }
+  uint32_t index() const noexcept { return index_; }
+  uint32_t qp_num() const noexcept { return qp_base.qp_num; }
+  uint32_t pd_number() const noexcept { return record_.pd; }
+  uint64_t connection() const noexcept { return connection_; }
+  ibv_qp_state state() const noexcept {
+    return static_cast<ibv_qp_state>(state_of(record_.state.load(std::memory_order_relaxed)));
+  }
+  int64_t scaled(int64_t ns) const noexcept {
+    return static_cast<int64_t>(static_cast<double>(ns) * runtime().clock_scale());
+  }
+  void push_send_completion(const CqeRecord& entry);
+  void enter_error_locked();
+  void flush_locked();
+
+  uint64_t serial() const noexcept { return record_.serial; }
+  WrBuilder& builder() noexcept { return builder_; }
+  uint32_t async_reported = 0;  // events handed out; guarded by qp_base.mutex
+
+ private:
+  Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr_ex& init) noexcept;
+  int check_may_send() const;
+  bool can_reach(uint32_t qpn) const;
+  int check_addresses(const ibv_qp_attr& attr, int mask) const;
+  void take_attributes(const ibv_qp_attr& attr, int mask);
+  void publish_attributes();
+  void set_state_locked(ibv_qp_state state);
+  void reset_locked();
+  void report_drained_locked();
+  void kick();
+  void note_completed_receives();
+  void flush_receives();
+  int append_receive(const ibv_recv_wr& wr);
+
+  Context& owner_;
+  Pd& pd_;
+  const uint32_t index_;
+  QpRecord& record_;
+  const ibv_qp_init_attr init_;  // with the capacities granted
+  ibv_qp_attr attr_{};
+  uint64_t connection_ = 0;
+  bool drain_event_wanted_ = false;  // guarded by run_mutex_
+
+  std::mutex run_mutex_;
+  SpinLock post_lock_;
+  SendQueue sends_;
+  Requester requester_;
+
+  SpinLock receive_lock_;
+  std::atomic<uint64_t> receives_retired_{0};
+  uint64_t receives_ended_ = 0;   // in ERR: one past the last that has its completion
+  bool receives_fenced_ = false;  // in ERR: no peer completes receives any more
+
+  WrBuilder builder_;
+};
+
+}  // namespace softnic

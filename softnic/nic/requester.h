@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sending half of a queue pair: takes posted work requests in order, carries them to the peer's
+// queue pair, repeats what got no answer, and completes.
+//
+// Two gaits. Undisturbed ports: each message is placed and completed at once, in the thread that
+// posted it. Shaped ports: pieces are launched when the wire has room, land when they would arrive,
+// and are acknowledged one latency later.
+//
+// Threads: all under the queue pair's run mutex.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "softnic/nic/path.h"
+#include "softnic/nic/responder.h"
+#include "softnic/nic/send_queue.h"
+
+namespace softnic {
+
+class Qp;
+
+class Requester {
+ public:
+  Requester(Qp& qp, SendQueue& queue) noexcept : qp_(qp), queue_(queue) {}
+
+  // How much one call may do before others get their turn.
+  struct Budget {
+    uint64_t bytes;
+    uint32_t messages;
+  };
+  // Works until nothing is left to do now. Returns when to come again, if there is a reason to.
+  std::optional<int64_t> run(Budget budget);
+
+  // The time of posting matters now: the wire is shaped.
+  bool paced() const noexcept { return paced_.load(std::memory_order_relaxed); }
+
+  // The queue pair goes to SQD: what has been started is finished, the rest waits for RTS.
+  void drain() noexcept;
+  bool drained() const noexcept { return next() >= drain_end_; }
+
+  // The address of the peer changed.
+  void forget_path() noexcept { path_.forget(); }
+
+  // Ends every unfinished request with a flush error.
+  void flush();
+  // A new connection: nothing is outstanding and the peer is not known yet.
+  void restart();
+
+  uint64_t next() const noexcept { return next_.load(std::memory_order_seq_cst); }
+  bool idle() const noexcept { return next() == queue_.posted(); }
+  // There is something to do, and the state allows it.
+  bool can_run() const noexcept;
+
+ private:
+  struct Flight {
+    uint64_t sequence;
+    uint64_t offset;
+    uint64_t bytes;
+    int64_t lands_at;
+    int64_t acked_at;
+  };
+
+  std::optional<int64_t> run_direct(Budget& budget);
+  std::optional<int64_t> run_shaped(int64_t now, Budget& budget);
+  void launch(int64_t now);
+  void relaunch_if_changed();
+  bool land_next(int64_t now, Budget& budget);
+  bool take_acknowledgement(int64_t now);
+  int64_t next_shaped_event(int64_t now) const;
+  void abandon_flights();
+
+  uint64_t end_of_work() const noexcept;
+  bool shaped();
+  Answer carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes);
+  bool gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes, Pieces& ours);
+  Answer apply_armed_faults(SendWqe& wqe);
+
+  // What an answer means for the oldest unfinished request. True: go on.
+  bool settle(const Answer& answer, uint64_t bytes);
+  bool wait_for_answer();
+  bool wait_until_ready(int64_t wait_ns);
+  void complete(ibv_wc_status status);
+  void fail(ibv_wc_status status);
+
+  Qp& qp_;
+  SendQueue& queue_;
+  Path path_;
+  std::atomic<uint64_t> next_{0};   // the oldest unfinished request
+  uint64_t offset_ = 0;             // of it, what the peer has acknowledged
+  int64_t waiting_until_ = 0;       // 0: not waiting
+  std::atomic<bool> stuck_{false};  // unanswered, and told to wait for ever
+  bool answered_ = false;           // the peer has spoken on this connection
+  uint32_t silences_ = 0;           // in a row
+  uint32_t rnrs_ = 0;
+
+  std::atomic<bool> paced_{false};
+  std::deque<Flight> flights_;  // oldest first; the first landed_ of them await acknowledgement
+  size_t landed_ = 0;
+  std::atomic<uint64_t> drain_end_{0};  // in SQD: one past the last request to finish
+  uint64_t launch_sequence_ = 0;
+  uint64_t launch_offset_ = 0;
+  int64_t wire_free_at_ = 0;
+  uint32_t launch_generation_ = 0;  // of the fabric, when flights were last launched
+};
+
+}  // namespace softnic

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/responder.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <vector>
+
+#include "softnic/fabric/events.h"
+#include "softnic/nic/completion_ring.h"
+#include "softnic/nic/mr.h"
+#include "softnic/nic/timers.h"
+
+namespace softnic {
+namespace {
+
+using Verdict = Answer::Verdict;
+
+bool is_send(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+}
+bool has_imm(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+// One request against one target queue pair.
+class Responder {
+ public:
+  Responder(Runtime& runtime, const Path& path, uint32_t target_qpn, const Request& request,
+            const Pieces& ours) noexcept
+      : runtime_(runtime),
+        peer_(path.peer()),
+        arena_(peer_.arena()),
+        qp_(path.qp()),
+        life_(path.life()),
+        qp_index_(qpn_index(target_qpn)),
+        qpn_(target_qpn),
+        request_(request),
+        ours_(ours) {}
+
+  Answer answer() {
+    if (!hear()) return {Verdict::kSilence};
+    if (request_.path_mtu > qp_.path_mtu && request_.length > qp_.path_mtu) {
+      return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    }
+    if (is_send(request_.opcode)) return take_send();
+    return request_.opcode == IBV_WR_RDMA_READ ? serve_read() : take_write();
+  }
+
+ private:
+  bool is_last() const noexcept { return request_.offset + request_.bytes == request_.length; }
+  bool consumes_receive() const noexcept {
+    return is_send(request_.opcode) || (request_.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && is_last());
+  }
+  bool receive_is_posted() const noexcept {
+    return qp_.receives_posted.load() > qp_.receives_taken.load();
+  }
+
+  // The first message of a connection must have the sequence number that the target expects; from
+  // then on only that connection is heard. A target made anew does not take up an old one, whose
+  // numbers have moved on.
+  bool hear() {
+    uint64_t speaker = qp_.bound_to.load();
+    if (speaker == request_.connection) return true;
+    if (speaker != 0 || !request_.first || request_.sq_psn != qp_.rq_psn) return false;
+    if (!qp_.bound_to.compare_exchange(speaker, request_.connection)) return false;
+    if (state_of(qp_.state.load()) == IBV_QPS_RTR) tell_owner(IBV_EVENT_COMM_EST);
+    return true;
+  }
+
+  void tell_owner(ibv_event_type type) {
+    send_event(runtime_.fabric().dir(), EventPipe{qp_.device, peer_.slot(), qp_.event_number},
+               EventRecord{type, qp_index_, qp_.serial});
+  }
+
+  // `breaking` comes first: if we die on the way, the owner still finds out how far we came.
+  void break_target() {
+    qp_.breaking.store(1);
+    arena_.header().attention.fetch_add(1);
+    // Only the life we speak to: the owner may be ending it, and must find the next one untouched.
+    uint64_t word = qp_.state.load();
+    while (word >> 8 == life_ && receives(state_of(word)) &&
+           !qp_.state.compare_exchange(word, state_word(life_, IBV_QPS_ERR))) {
+    }
+  }
+
+  Answer refuse(ibv_wc_status status, ibv_event_type event) {
+    break_target();
+    tell_owner(event);
+    return {Verdict::kRefused, status};
+  }
+
+  Answer not_ready() {
+    return {Verdict::kNotReady, IBV_WC_SUCCESS, rnr_wait_ns(qp_.min_rnr_timer.load())};
+  }
+
+  // The oldest posted receive ends, well or badly.
+  void complete_receive(ibv_wc_status status) {
+    const uint64_t taken = qp_.receives_taken.load();
+    CqeRecord entry = {};
+    entry.wr_id = arena_.receive(qp_, taken).wr_id;
+    entry.sequence = taken;
+    entry.kind = CqeKind::kReceive;
+    entry.qp_index = qp_index_;
+    entry.status = status;
+    entry.opcode = is_send(request_.opcode) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+    entry.byte_len = static_cast<uint32_t>(request_.length);
+    entry.qp_num = qpn_;
+    entry.src_qp = request_.own_qpn;
+    if (has_imm(request_.opcode)) {
+      entry.imm_data = request_.imm_data;
+      entry.wc_flags = IBV_WC_WITH_IMM;
+    }
+    push_completion(runtime_, {arena_, peer_.slot()}, qp_.recv_cq, entry);
+    qp_.receives_taken.store(taken + 1);
+  }
+
+  Answer take_write() {
+    if ((qp_.access.load() & IBV_ACCESS_REMOTE_WRITE) == 0) {
+      return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    }
+    Pieces theirs;
+    if (!find_remote(IBV_ACCESS_REMOTE_WRITE, theirs)) {
+      return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    }
+    if (consumes_receive() && !receive_is_posted()) return not_ready();
+    const Answer placed = place(theirs);
+    if (placed.verdict == Verdict::kPlaced && consumes_receive()) {
+      complete_receive(IBV_WC_SUCCESS);
+    }
+    return placed;
+  }
+
+  Answer serve_read() {
+    if ((qp_.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || qp_.max_dest_rd_atomic == 0) {
+      return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    }
+    Pieces theirs;
+    if (!find_remote(IBV_ACCESS_REMOTE_READ, theirs)) {
+      return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    }
+    return place(theirs);
+  }
+
+  Answer take_send() {
+    if (!receive_is_posted()) return not_ready();
+    ReceiveRecord& receive = arena_.receive(qp_, qp_.receives_taken.load());
+    const SgeRecord* sges = Arena::sges(receive);
+    uint64_t room = 0;
+    Pieces theirs;
+    Window window(request_.offset, request_.bytes, theirs);
+    for (uint32_t i = 0; i < receive.sge_count; ++i) {
+      const Translation sge = translate(arena_, peer_.slot(), sges[i].lkey, qp_.pd, sges[i].addr,
+                                        sges[i].length, IBV_ACCESS_LOCAL_WRITE);
+      // Only what the message reaches is looked at.
+      if (!sge.allowed && room < request_.length && sges[i].length != 0) {
+        return spoil_receive(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+      }
+      window.add(sge.address, sges[i].length);
+      room += sges[i].length;
+    }
+    if (room < request_.length) return spoil_receive(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+    const Answer placed = place(theirs);
+    if (placed.verdict == Verdict::kPlaced && is_last()) complete_receive(IBV_WC_SUCCESS);
+    return placed;
+  }
+
+  Answer spoil_receive(ibv_wc_status here, ibv_wc_status reported) {
+    complete_receive(here);
+    break_target();
+    return {Verdict::kRefused, reported};
+  }
+
+  // A message of no bytes touches no memory, so its key is not looked at.
+  bool find_remote(uint32_t access, Pieces& theirs) const noexcept {
+    if (request_.length == 0) return true;
+    const Translation range = translate(arena_, peer_.slot(), request_.rkey, qp_.pd,
+                                        request_.remote_addr, request_.length, access);
+    if (!range.allowed) return false;
+    Window(request_.offset, request_.bytes, theirs).add(range.address, request_.length);
+    return true;
+  }
+
+  Answer place(const Pieces& theirs) {
+    if (request_.bytes == 0) return {peer_.is_alive() ? Verdict::kPlaced : Verdict::kSilence};
+    const bool reading = request_.opcode == IBV_WR_RDMA_READ;
+    const Peer::Copied copied =
+        reading ? peer_.read(ours_.piece.data(), ours_.count, theirs.piece.data(), theirs.count,
+                             request_.bytes)
+                : peer_.write(ours_.piece.data(), ours_.count, theirs.piece.data(), theirs.count,
+                              request_.bytes);
+    switch (copied) {
+      case Peer::Copied::kDone:
+        if (request_.corrupt && is_last()) flip_a_bit(reading, theirs);
+        return {Verdict::kPlaced};
+      case Peer::Copied::kGone: return {Verdict::kSilence};
+      case Peer::Copied::kFault: break;
+    }
+    // A registered page was unmapped. A NIC would go on using the page it had pinned; we cannot.
+    if (!own_memory_is_there()) return {Verdict::kLocalFault};
+    return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_ACCESS_ERR);
+  }
+
+  bool own_memory_is_there() const {
+    std::vector<std::byte> scratch(request_.bytes);
+    const iovec to = {scratch.data(), scratch.size()};
+    return ::process_vm_readv(::getpid(), &to, 1, ours_.piece.data(), ours_.count, 0) ==
+           static_cast<ssize_t>(request_.bytes);
+  }
+
+  // In the middle of the first piece, wherever the payload went.
+  void flip_a_bit(bool reading, const Pieces& theirs) {
+    const iovec& spoiled = reading ? ours_.piece[0] : theirs.piece[0];
+    auto* byte = static_cast<std::byte*>(spoiled.iov_base) + spoiled.iov_len / 2;
+    if (reading) {
+      std::atomic_ref(*reinterpret_cast<uint8_t*>(byte)).fetch_xor(1);  // the program may look
+      return;
+    }
+    std::byte value{};
+    const iovec ours = {&value, 1};
+    const iovec there = {byte, 1};
+    if (peer_.read(&ours, 1, &there, 1, 1) != Peer::Copied::kDone) return;
+    value ^= std::byte{1};
+    (void)peer_.write(&ours, 1, &there, 1, 1);
+  }
+
+  Runtime& runtime_;
+  Peer& peer_;
+  const Arena& arena_;
+  QpRecord& qp_;
+  const uint64_t life_;
+  const uint32_t qp_index_;
+  const uint32_t qpn_;
+  const Request& request_;
+  const Pieces& ours_;
+};
+
+}  // namespace
+
+Answer respond(Runtime& runtime, const Path& path, uint32_t target_qpn, const Request& request,
+               const Pieces& ours) {
+  return Responder(runtime, path, target_qpn, request, ours).answer();
+}
+
+}  // namespace softnic

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/runtime.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "softnic/fabric/file_lock.h"
+#include "softnic/fabric/leftovers.h"
+#include "softnic/nic/qp.h"
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+using beeline::UniqueFd;
+
+struct Current {
+  std::mutex mutex;
+  std::weak_ptr<Runtime> runtime;
+};
+
+// Never destroyed: programs call verbs from their own static destructors.
+Current& current() {
+  static auto* instance = new Current;
+  return *instance;
+}
+
+std::string because(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+const char* env_or(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+Outcome<UniqueFd> make_arena_file(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file || ::ftruncate(file.get(), static_cast<off_t>(kArenaBytes)) != 0 ||
+      ::fallocate(file.get(), 0, 0, sizeof(ArenaHeader)) != 0) {
+    return fail(because("cannot make " + path));
+  }
+  return file;
+}
+
+}  // namespace
+
+Outcome<std::shared_ptr<Runtime>> Runtime::get() {
+  static std::once_flag registered;
+  std::call_once(registered, [] { pthread_atfork(before_fork, after_fork, forget_in_child); });
+  const std::lock_guard guard(current().mutex);
+  if (auto runtime = current().runtime.lock()) return runtime;
+  auto runtime = BL_TRY(join(env_or("SOFTNIC_FABRIC", "default"), env_or("SOFTNIC_HOST", nullptr)));
+  current().runtime = runtime;
+  return runtime;
+}
+
+// A forked child has no engine thread and no seat. It leaves its parent's objects alone, and lets
+// go of the parent's lock, or the parent would look alive as long as the child is.
+void Runtime::forget_in_child() {
+  if (auto runtime = current().runtime.lock()) runtime->let_go_in_child();
+  current().runtime.reset();
+  current().mutex.unlock();
+}
+
+void Runtime::before_fork() { current().mutex.lock(); }
+void Runtime::after_fork() { current().mutex.unlock(); }
+
+// Zeros take the arena's place: the child's copies of our objects find QPs in RESET and do no harm.
+void Runtime::let_go_in_child() noexcept {
+  seat_lock_.reset();
+  engine_.abandon();
+  (void)::mmap(mapping_.base(), mapping_.length(), PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
+
+Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const char* host_name) {
+  const std::string dir = BL_TRY(state_dir(fabric_name));
+  // Held until we sit: nobody removes the fabric, or makes it anew, between our looking and our
+  // sitting.
+  const auto lock = DirLock::take(dir, DirLock::Missing::kFail);
+  Fabric fabric = BL_TRY(Fabric::open(fabric_name));
+  if (!lock) return fail(lock.error());
+  uint32_t host = 0;
+  if (host_name != nullptr) {
+    const auto found = fabric.find_host(host_name);
+    if (!found) {
+      return fail("fabric '" + fabric.name() + "' has no host '" + host_name +
+                  "': `softnic ls` shows its hosts");
+    }
+    host = *found;
+  }
+  Seat seat = BL_TRY(take_seat(fabric, host));
+  return std::shared_ptr<Runtime>(new Runtime(std::move(fabric), host, std::move(seat)));
+}
+
+// The caller holds the directory's lock.
+Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
+  UniqueFd seats(::open((fabric.dir() + "/seats").c_str(), O_RDWR | O_CLOEXEC));
+  if (!seats) return fail(because("cannot open " + fabric.dir() + "/seats"));
+  uint32_t slot = 0;
+  while (slot < kMaxSlots && !try_lock_byte(seats.get(), slot)) ++slot;
+  if (slot == kMaxSlots) {
+    return fail("fabric '" + fabric.name() + "' is full: it has room for " +
+                std::to_string(kMaxSlots) + " processes at a time");
+  }
+  SlotRecord& record = fabric.header().slots[slot];
+  record.epoch.store(0);
+  remove_slot_files(fabric.dir(), slot);
+  const uint64_t epoch = fabric.header().next_epoch.fetch_add(1);
+  const std::string path = fabric.dir() + "/arena." + std::to_string(slot);
+  UniqueFd file = BL_TRY(make_arena_file(path));
+  Mapping arena = Mapping::of_file(file.get(), kArenaBytes);
+  if (!arena) return fail(because("cannot map " + path));
+  Arena(arena.base()).header().epoch = epoch;
+  // Where Yama guards processes from their siblings: peers must be able to place data in our
+  // memory.
+  (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+  record.pid.store(static_cast<uint32_t>(::getpid()));
+  record.host.store(host);
+  record.epoch.store(epoch);  // last: from here on peers may come
+  return Seat{slot, epoch, std::move(seats), std::move(file), std::move(arena)};
+}
+
+Runtime::Runtime(Fabric fabric, uint32_t host, Seat&& seat)
+    : pid_(::getpid()),
+      fabric_(std::move(fabric)),
+      host_(host),
+      slot_(seat.slot),
+      epoch_(seat.epoch),
+      seat_lock_(std::move(seat.lock)),
+      arena_file_(std::move(seat.file)),
+      mapping_(std::move(seat.arena)),
+      arena_(mapping_.base()),
+      clock_scale_(fabric_.header().clock_scale),
+      // The next process in this slot starts elsewhere, so that numbers do not come back at once.
+      qp_indices_(kMaxQps, static_cast<uint32_t>(seat.epoch * 977)),
+      cq_indices_(kMaxCqs, 0),
+      mr_indices_(kMaxMrs, static_cast<uint32_t>(seat.epoch * 613)) {}
+
+Runtime::~Runtime() {
+  if (!is_ours()) return;
+  header().slots[slot_].epoch.store(0);
+  remove_slot_files(fabric_.dir(), slot_);
+  seat_lock_.reset();
+  sweep(fabric_.name());
+}
+
+std::string Runtime::sysfs_root() const {
+  return fabric_.sysfs_root(fabric_.header().hosts[host_].name);
+}
+
+bool Runtime::back_bytes(const std::byte* start, uint64_t bytes) noexcept {
+  return ::fallocate(arena_file_.get(), 0, start - mapping_.base(), static_cast<off_t>(bytes)) == 0;
+}
+
+std::optional<uint64_t> Runtime::take_ring(uint64_t bytes) {
+  const auto offset = rings_.take(bytes);
+  if (offset && !back_bytes(mapping_.base() + kRingsOffset + *offset, bytes)) {
+    rings_.give_back(*offset, bytes);
+    return std::nullopt;
+  }
+  return offset;
+}
+
+std::shared_ptr<Peer> Runtime::peer(uint32_t slot) {
+  const std::lock_guard guard(peers_mutex_);
+  std::shared_ptr<Peer>& cached = peers_[slot];
+  if (!cached || !cached->seated()) cached = Peer::open(fabric_, slot);
+  return cached;
+}
+
+void Runtime::add_qp(Qp& qp) {
+  const std::lock_guard guard(qp_list_mutex_);
+  qp_list_.push_back(&qp);
+}
+
+void Runtime::remove_qp(Qp& qp) {
+  const std::lock_guard guard(qp_list_mutex_);
+  std::erase(qp_list_, &qp);
+}
+
+void Runtime::add_cq(Cq& cq) {
+  const std::lock_guard guard(cq_list_mutex_);
+  cq_list_.push_back(&cq);
+}
+
+void Runtime::remove_cq(Cq& cq) {
+  const std::lock_guard guard(cq_list_mutex_);
+  std::erase(cq_list_, &cq);
+}
+
+void Runtime::attend() {
+  const uint32_t now = arena_.header().attention.load();
+  if (attended_.load(std::memory_order_relaxed) == now) [[likely]]
+    return;
+  bool settled = true;
+  for_each_qp([&](Qp& qp) { settled = qp.settle_breakage() && settled; });
+  if (settled) attended_.store(now, std::memory_order_relaxed);
+}
+
+}  // namespace softnic

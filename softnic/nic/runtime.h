@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process's seat in the fabric, and all that hangs on it. There is one at a time per process:
+// the device list and every open context share it; the last of them to go leaves the fabric.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "softnic/fabric/arena.h"
+#include "softnic/fabric/fabric.h"
+#include "softnic/nic/allocators.h"
+#include "softnic/nic/engine.h"
+#include "softnic/nic/peer.h"
+
+namespace softnic {
+
+class Cq;
+class Qp;
+
+class Runtime {
+ public:
+  // The process's runtime, joined to the fabric that SOFTNIC_FABRIC and SOFTNIC_HOST name if there
+  // is none yet.
+  static Outcome<std::shared_ptr<Runtime>> get();
+
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  Fabric& fabric() noexcept { return fabric_; }
+  FabricHeader& header() noexcept { return fabric_.header(); }
+  const HostRecord& host() noexcept { return header().hosts[host_]; }
+  std::string sysfs_root() const;
+  const Arena& arena() const noexcept { return arena_; }
+  uint32_t slot() const noexcept { return slot_; }
+  uint32_t seat() const noexcept { return seat_word(slot_, epoch_); }
+  Engine& engine() noexcept { return engine_; }
+
+  IndexAllocator& qp_indices() noexcept { return qp_indices_; }
+  IndexAllocator& cq_indices() noexcept { return cq_indices_; }
+  IndexAllocator& mr_indices() noexcept { return mr_indices_; }
+
+  // A place in the arena, with its pages: shared memory that has run out is an answer here, where
+  // the first touch would be the end of the process.
+  template <class Record>
+  bool back(const Record& record) noexcept {
+    return back_bytes(reinterpret_cast<const std::byte*>(&record), sizeof record);
+  }
+  std::optional<uint64_t> take_ring(uint64_t bytes);
+  void give_back_ring(uint64_t offset, uint64_t bytes) { rings_.give_back(offset, bytes); }
+
+  uint64_t next_serial() noexcept { return serials_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Cached; null if nobody sits there. A peer whose place was taken by another is looked up anew.
+  std::shared_ptr<Peer> peer(uint32_t slot);
+
+  // A QP is listed while it exists; readers hold the poll lock of one of its CQs, or are the owner.
+  void list_qp(uint32_t index, Qp* qp) noexcept {
+    qps_[index].store(qp, std::memory_order_release);
+  }
+  Qp* qp_at(uint32_t index) const noexcept { return qps_[index].load(std::memory_order_acquire); }
+
+  // The QPs that exist, for fences and flushes. The lock keeps them from being destroyed.
+  template <class F>
+  void for_each_qp(F&& visit) {
+    const std::lock_guard guard(qp_list_mutex_);
+    for (Qp* qp : qp_list_) visit(*qp);
+  }
+  void add_qp(Qp& qp);
+  void remove_qp(Qp& qp);
+
+  // The CQs that exist, for their events.
+  template <class F>
+  void for_each_cq(F&& visit) {
+    const std::lock_guard guard(cq_list_mutex_);
+    for (Cq* cq : cq_list_) visit(*cq);
+  }
+  void add_cq(Cq& cq);
+  void remove_cq(Cq& cq);
+
+  // Flushes QPs that a peer has moved to ERR since we last looked. Cheap when there is none.
+  void attend();
+
+  // False in a forked child, which may look at what it inherited but has no part in the fabric.
+  bool is_ours() const noexcept;
+  double clock_scale() const noexcept { return clock_scale_; }
+
+ private:
+  struct Seat {
+    uint32_t slot;
+    uint64_t epoch;
+    beeline::UniqueFd lock;
+    beeline::UniqueFd file;
+    Mapping arena;
+  };
+  static Outcome<std::shared_ptr<Runtime>> join(const char* fabric_name, const char* host_name);
+  static Outcome<Seat> take_seat(const Fabric& fabric, uint32_t host);
+
+  Runtime(Fabric fabric, uint32_t host, Seat&& seat);
+  static void before_fork();
+  static void after_fork();
+  static void forget_in_child();
+  void let_go_in_child() noexcept;
+  bool back_bytes(const std::byte* start, uint64_t bytes) noexcept;
+
+  const pid_t pid_;
+  Fabric fabric_;
+  const uint32_t host_;
+  const uint32_t slot_;
+  const uint64_t epoch_;
+  beeline::UniqueFd seat_lock_;
+  beeline::UniqueFd arena_file_;
+  Mapping mapping_;
+  Arena arena_;
+  const double clock_scale_;
+
+  IndexAllocator qp_indices_;
+  IndexAllocator cq_indices_;
+  IndexAllocator mr_indices_;
+  RingAllocator rings_{kRingBytes};
+  std::atomic<uint64_t> serials_{1};
+
+  std::mutex peers_mutex_;
+  std::array<std::shared_ptr<Peer>, kMaxSlots> peers_;
+
+  std::array<std::atomic<Qp*>, kMaxQps> qps_{};
+  std::mutex qp_list_mutex_;
+  std::vector<Qp*> qp_list_;
+  std::atomic<uint32_t> attended_{0};
+  std::mutex cq_list_mutex_;
+  std::vector<Cq*> cq_list_;
+
+  Engine engine_;  // last: its thread ends before anything else goes
+};
+
+}  // namespace softnic

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a port of so many Gb/s reports itself: lanes and speed per lane, as ibv_port_attr and as
+// ports/N/rate say it. One table, so that the verbs and sysfs never disagree.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace softnic {
+
+struct LinkRate {
+  uint32_t gbps;
+  const char* text;      // ports/N/rate, without the newline
+  uint8_t active_width;  // 1: 1X, 2: 4X, 4: 8X, 8: 12X, 16: 2X
+  uint8_t active_speed;  // 1: SDR, 4: QDR, 32: EDR, 64: HDR, 128: NDR
+};
+
+std::span<const LinkRate> link_rates();
+
+// The row for `gbps`, or nullptr: no port runs at that.
+const LinkRate* find_link_rate(uint32_t gbps);
+
+}  // namespace softnic

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fabric file's grammar: which table has which keys, and what each value becomes. Values are
+// checked as they are read; rules between values are in spec_check.h.
+#include "softnic/spec/spec_toml.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "softnic/fabric/layout.h"
+#include "softnic/spec/link_rate.h"
+#include "softnic/spec/names.h"
+#include "softnic/spec/spec_check.h"
+#include "softnic/spec/toml_section.h"
+#include "softnic/spec/units.h"
+
+namespace softnic {
+namespace {
+
+const std::vector<std::string> kFileKeys{"clock_scale", "host"};
+const std::vector<std::string> kHostKeys{"name", "numa_nodes", "device", "gpu"};
+const std::vector<std::string> kPortKeys{"gbps",    "mtu",    "rate", "latency", "up",
+                                         "network", "netdev", "lid",  "gids",    "gid_table_len"};
+const std::vector<std::string> kDeviceKeys{"name", "link_layer", "pci", "numa", "ports"};
+const std::vector<std::string> kGpuKeys{"name", "pci", "numa"};
+const std::vector<std::string> kGidKeys{"index", "gid", "type"};
+
+constexpr uint32_t kMaxNumaNodes = 64;       // one word of a node mask
+constexpr uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: above are multicast LIDs
+constexpr size_t kMaxNetdevLen = 15;         // IFNAMSIZ less the zero
+
+std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Reads a mandatory or optional choice among words.
+template <class Value>
+std::optional<Value> read_word(const Section& section, const char* key,
+                               const std::vector<std::pair<std::string, Value>>& words) {
+  const std::optional<std::string> text = section.text(key);
+  if (!text) return std::nullopt;
+  std::vector<std::string> known;
+  for (const auto& [word, value] : words) {
+    if (word == *text) return value;
+    known.push_back('"' + word + '"');
+  }
+  section.complain(key, fmt::format("\"{}\" is not one of {}", *text, listing(known)));
+  return std::nullopt;
+}
+
+void read_gid_value(const Section& section, GidSpec& gid) {
+  const std::optional<std::string> text = section.text("gid");
+  if (!text) return;
+  if (inet_pton(AF_INET6, text->c_str(), gid.raw.data()) != 1)
+    section.complain("gid", fmt::format("\"{}\" is not a GID: write it like an IPv6 address, "
+                                        "fe80::1 or ::ffff:10.0.0.1",
+                                        *text));
+  else if (gid.raw == GidSpec{}.raw)
+    section.complain("gid", "all zero stands for an empty entry; leave the entry out instead");
+}
+
+GidKind read_gid_kind(const Section& section, LinkLayer link_layer) {
+  if (link_layer == LinkLayer::kInfiniBand)
+    return read_word<GidKind>(section, "type", {{"ib", GidKind::kIb}}).value_or(GidKind::kIb);
+  return read_word<GidKind>(section, "type",
+                            {{"roce_v1", GidKind::kRoceV1}, {"roce_v2", GidKind::kRoceV2}})
+      .value_or(GidKind::kRoceV2);
+}
+
+GidSpec read_gid(const Section& section, LinkLayer link_layer, uint32_t table_len) {
+  section.only(kGidKeys);
+  for (const char* key : {"index", "gid"})
+    if (!section.has(key)) section.complain(key, "missing: a gids entry is {index, gid, type}");
+  GidSpec gid;
+  gid.index = static_cast<uint32_t>(section.integer("index", 0, table_len - 1).value_or(0));
+  read_gid_value(section, gid);
+  gid.kind = read_gid_kind(section, link_layer);
+  return gid;
+}
+
+void read_speeds(const Section& section, PortSpec& port) {
+  if (const auto gbps = section.integer("gbps", 1, 800)) {
+    port.gbps = static_cast<uint32_t>(*gbps);
+    if (find_link_rate(port.gbps) == nullptr) {
+      std::vector<std::string> known;
+      for (const LinkRate& rate : link_rates()) known.push_back(std::to_string(rate.gbps));
+      section.complain("gbps", fmt::format("no port runs at {}; choose {}", *gbps, listing(known)));
+    }
+  }
+  if (const auto mtu = section.integer("mtu", 256, 4096)) {
+    port.mtu = static_cast<uint32_t>(*mtu);
+    if ((port.mtu & (port.mtu - 1)) != 0)
+      section.complain("mtu", fmt::format("{} is not 256, 512, 1024, 2048 or 4096", *mtu));
+  }
+  const auto quantity = [&](const char* key, auto parse, uint64_t& out) {
+    const std::optional<std::string> text = section.text(key);
+    if (!text) return;
+    const auto parsed = parse(*text);
+    if (!parsed) return section.complain(key, parsed.error());
+    out = *parsed;
+  };
+  quantity("rate", parse_rate, port.rate_bytes_s);
+  quantity("latency", parse_duration_ns, port.latency_ns);
+}
+
+void read_addresses(const Section& section, LinkLayer link_layer, PortSpec& port) {
+  const bool ethernet = link_layer == LinkLayer::kEthernet;
+  if (ethernet && section.has("lid"))
+    section.complain("lid", "a RoCE port has none; this is for link_layer = \"infiniband\"");
+  if (!ethernet && section.has("netdev"))
+    section.complain("netdev", "an InfiniBand port has none; this is for link_layer = \"roce\"");
+  port.lid = static_cast<uint16_t>(section.integer("lid", 1, kMaxUnicastLid).value_or(0));
+  port.netdev = section.text("netdev").value_or("");
+  if (section.has("netdev") && !is_plain_name(port.netdev, kMaxNetdevLen))
+    section.complain("netdev", fmt::format("\"{}\" is not an interface name: up to {} letters, "
+                                           "digits, '-', '_', '.'",
+                                           port.netdev, kMaxNetdevLen));
+  port.gid_table_len =
+      static_cast<uint32_t>(section.integer("gid_table_len", 1, kMaxGids).value_or(kMaxGids));
+  for (const Section& gid : section.tables("gids", "a gids entry"))
+    port.gids.push_back(read_gid(gid, link_layer, port.gid_table_len));
+}
+
+PortSpec read_port(const Section& section, LinkLayer link_layer) {
+  PortSpec port;
+  read_speeds(section, port);
+  read_addresses(section, link_layer, port);
+  port.up = section.boolean("up").value_or(true);
+  port.network = section.text("network").value_or("");
+  if (port.network.size() >= kNameLen)
+    section.complain("network", fmt::format("longer than {} characters", kNameLen - 1));
+  return port;
+}
+
+std::vector<PortSpec> read_ports(const Section& section, LinkLayer link_layer) {
+  if (!section.has("ports")) return {read_port(section, link_layer)};
+  for (const std::string& key : kPortKeys)
+    if (section.has(key.c_str()))
+      section.complain(key.c_str(),
+                       "belongs into each of the ports, since the device has \"ports\"");
+  std::vector<PortSpec> ports;
+  for (const Section& port : section.tables("ports", "a ports entry")) {
+    port.only(kPortKeys);
+    ports.push_back(read_port(port, link_layer));
+  }
+  if (ports.empty() || ports.size() > kMaxPorts)
+    section.complain("ports", fmt::format("{} ports; a device has 1 or 2", ports.size()));
+  return ports;
+}
+
+int read_numa(const Section& section) {
+  return static_cast<int>(section.integer("numa", -1, kMaxNumaNodes - 1).value_or(0));
+}
+
+DeviceSpec read_device(const Section& section, const std::string& name) {
+  DeviceSpec device;
+  device.name = name;
+  device.link_layer =
+      read_word<LinkLayer>(section, "link_layer",
+                           {{"roce", LinkLayer::kEthernet}, {"infiniband", LinkLayer::kInfiniBand}})
+          .value_or(LinkLayer::kEthernet);
+  device.pci = section.text("pci").value_or("");
+  device.numa = read_numa(section);
+  device.ports = read_ports(section, device.link_layer);
+  return device;
+}
+
+GpuSpec read_gpu(const Section& section, const std::string& name) {
+  return {name, section.text("pci").value_or(""), read_numa(section)};
+}
+
+// Names that would collide with the fabric's own files (fabric/fabric.h) beside the host's tree.
+bool is_reserved(const std::string& host) {
+  return host == "fabric" || host == "fabric.new" || host == "holders" || host == "seats" ||
+         host.starts_with("arena.") || host.starts_with("ev.");
+}
+
+class FileReader {
+ public:
+  explicit FileReader(const std::string& file_name) : complaint_(file_name) {}
+
+  beeline::Result<FabricSpec, std::string> read(const toml::table& table) {
+    const Section file(table, "the file", {}, complaint_);
+    file.only(kFileKeys);
+    spec_.clock_scale = file.number("clock_scale", 0.0001, 1000).value_or(1.0);
+    for (const Section& host : file.tables("host", "[[host]]")) read_hosts(host);
+    if (complaint_.empty()) check_whole();
+    if (!complaint_.empty()) return beeline::fail(complaint_.text());
+    return std::move(spec_);
+  }
+
+ private:
+  void read_hosts(const Section& section) {
+    section.only(kHostKeys);
+    const std::vector<std::string> names = section.names(kMaxHosts, kNameLen - 1);
+    for (size_t i = 0; i < names.size() && complaint_.empty(); ++i)
+      read_host(section.for_turn({i, names.size()}), names[i]);
+  }
+
+  void read_host(const Section& section, const std::string& name) {
+    if (is_reserved(name))
+      section.complain("name",
+                       fmt::format("\"{}\" is the name of a file that every fabric has", name));
+    HostSpec& host = spec_.hosts.emplace_back();
+    host.name = name;
+    host.numa_nodes =
+        static_cast<uint32_t>(section.integer("numa_nodes", 1, kMaxNumaNodes).value_or(1));
+    lines_[name] = section.line();
+    for (const Section& device : section.tables("device", "[[host.device]]"))
+      read_devices(device, host);
+    for (const Section& gpu : section.tables("gpu", "[[host.gpu]]")) read_gpus(gpu, host);
+  }
+
+  void read_devices(const Section& section, HostSpec& host) {
+    section.only(joined(kDeviceKeys, kPortKeys));
+    const std::vector<std::string> names = section.names(kMaxDevices, kNameLen - 1);
+    for (size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
+      const Section one = section.for_turn({i, names.size()});
+      host.devices.push_back(read_device(one, names[i]));
+      remember_lines(one, host, host.devices.back());
+    }
+  }
+
+  void read_gpus(const Section& section, HostSpec& host) {
+    section.only(kGpuKeys);
+    const std::vector<std::string> names = section.names(kMaxDevices, kNameLen - 1);
+    for (size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
+      host.gpus.push_back(read_gpu(section.for_turn({i, names.size()}), names[i]));
+      lines_[host.name + "/" + names[i]] = section.line();
+    }
+  }
+
+  void remember_lines(const Section& section, const HostSpec& host, const DeviceSpec& device) {
+    lines_[device_place(host, device)] = section.line();
+    const std::vector<Section> ports = section.tables("ports", "a ports entry");
+    for (size_t p = 0; p < ports.size(); ++p) lines_[port_place(host, device, p)] = ports[p].line();
+  }
+
+  // A port without a line of its own stands in its device's table.
+  uint32_t line_of(std::string place) const {
+    for (;;) {
+      const auto entry = lines_.find(place);
+      if (entry != lines_.end()) return entry->second;
+      const size_t cut = place.find_last_of(":/");
+      if (cut == std::string::npos) return 0;
+      place.resize(cut);
+    }
+  }
+
+  void check_whole() {
+    complete(spec_);
+    if (const std::optional<SpecFault> fault = find_fault(spec_))
+      complaint_.at(line_of(fault->place), fault->reason);
+  }
+
+  Complaint complaint_;
+  FabricSpec spec_;
+  LineBook lines_;
+};
+
+}  // namespace
+
+beeline::Result<FabricSpec, std::string> parse_fabric(const std::string& text,
+                                                      const std::string& file_name) {
+  const toml::parse_result parsed = toml::parse(text, file_name);
+  if (!parsed)
+    return beeline::fail(fmt::format("{}:{}: {}", file_name, parsed.error().source().begin.line,
+                                     parsed.error().description()));
+  return FileReader(file_name).read(parsed.table());
+}
+
+beeline::Result<FabricSpec, std::string> read_fabric_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file.is_open() || file.bad())
+    return beeline::fail(
+        fmt::format("cannot read the fabric file {}: {}", path, std::strerror(errno)));
+  return parse_fabric(text.str(), path);
+}
+
+}  // namespace softnic

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a sysfs tree, one function and one file each. Only sysfs_tree.cc puts them together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "softnic/spec/fabric_spec.h"
+#include "softnic/spec/pci_path.h"
+#include "softnic/spec/sysfs_writer.h"
+
+namespace softnic {
+
+// A function in the PCI tree and what its directory says of it.
+struct PciFunction {
+  PciPath path;
+  uint16_t vendor = 0;
+  uint16_t device = 0;
+  uint32_t class_code = 0;  // 0x020000: Ethernet controller
+  int numa = 0;
+  uint8_t link_gen = 3;  // PCIe generation of the link above it
+  const char* driver = "";
+};
+
+// devices/pciDDDD:BB/..., bus/pci, class/pci_bus
+void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunction>& functions);
+
+// infiniband/, infiniband_verbs/ and net/ below the device's PCI directory, and their class links.
+// `index` is its position on the host: the N of uverbsN.
+void write_rdma_device(SysfsWriter& out, const HostSpec& host, const DeviceSpec& device,
+                       uint32_t index, const std::string& pci_dir);
+void write_netdev(SysfsWriter& out, const DeviceSpec& device, uint32_t port_number,
+                  uint32_t ifindex, const std::string& pci_dir);
+
+// ports/N/state and phys_state.
+const char* state_text(bool up);
+const char* phys_state_text(bool up, LinkLayer link_layer);
+
+// devices/system/{cpu,node}
+void write_system(SysfsWriter& out, const HostSpec& host);
+
+// The CPUs of a NUMA node (-1: all of the host's), as local_cpulist and local_cpus print them.
+std::string cpu_list(const HostSpec& host, int numa);
+std::string cpu_map(const HostSpec& host, int numa);
+
+}  // namespace softnic

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a host's tree together, and keeps it true when a port goes down or up.
+#include "softnic/spec/sysfs_tree.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "softnic/spec/sysfs_parts.h"
+
+namespace softnic {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The slowest PCIe generation whose x16 link carries the port.
+uint8_t link_gen_for(uint32_t gbps) {
+  if (gbps <= 100) return 3;
+  if (gbps <= 200) return 4;
+  return gbps <= 400 ? 5 : 6;
+}
+
+PciFunction nic_function(const DeviceSpec& device, PciPath path) {
+  uint32_t gbps = 0;
+  for (const PortSpec& port : device.ports) gbps = std::max(gbps, port.gbps);
+  const bool ethernet = device.link_layer == LinkLayer::kEthernet;
+  return {std::move(path),
+          static_cast<uint16_t>(kPciVendor),
+          static_cast<uint16_t>(kPciDevice),
+          ethernet ? 0x020000u : 0x020700u,
+          device.numa,
+          link_gen_for(gbps),
+          "softnic"};
+}
+
+// A GPU as people know it: NVIDIA, 3D controller.
+PciFunction gpu_function(const GpuSpec& gpu, PciPath path) {
+  return {std::move(path), 0x10de, 0x2330, 0x030200, gpu.numa, 5, "nvidia"};
+}
+
+beeline::Result<std::vector<PciFunction>, std::string> pci_functions(const HostSpec& host) {
+  std::vector<PciFunction> functions;
+  for (const DeviceSpec& device : host.devices)
+    functions.push_back(nic_function(device, BL_TRY(parse_pci_path(device.pci))));
+  for (const GpuSpec& gpu : host.gpus)
+    functions.push_back(gpu_function(gpu, BL_TRY(parse_pci_path(gpu.pci))));
+  return functions;
+}
+
+void write_devices(SysfsWriter& out, const HostSpec& host) {
+  uint32_t ifindex = 2;  // 1 is the loopback's
+  for (uint32_t d = 0; d < host.devices.size(); ++d) {
+    const DeviceSpec& device = host.devices[d];
+    const std::string pci_dir = "devices/" + device.pci;
+    write_rdma_device(out, host, device, d, pci_dir);
+    for (uint32_t p = 0; p < device.ports.size(); ++p)
+      if (!device.ports[p].netdev.empty()) write_netdev(out, device, p + 1, ifindex++, pci_dir);
+  }
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The interface that carries a port: the one below the device's function with its dev_port.
+std::string netdev_dir(const std::string& device_dir, uint32_t port_number) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(device_dir + "/device/net", ignored))
+    if (first_line(entry.path().string() + "/dev_port") == std::to_string(port_number - 1))
+      return entry.path().string();
+  return {};
+}
+
+}  // namespace
+
+beeline::Result<void, std::string> write_sysfs_tree(const HostSpec& host, const std::string& root) {
+  const std::vector<PciFunction> functions = BL_TRY(pci_functions(host));
+  SysfsWriter out(root);
+  for (const char* dir : {"class/infiniband", "class/infiniband_verbs", "class/net",
+                          "class/pci_bus", "bus/pci/devices", "bus/pci/drivers"})
+    out.dir(dir);
+  out.link("sys", ".");  // for hwloc, which appends /sys to its root
+  out.line("class/infiniband_verbs/abi_version", "6");
+  write_system(out, host);
+  write_pci(out, host, functions);
+  write_devices(out, host);
+  return out.result();
+}
+
+// Best effort: what cannot be shown must not keep the port from changing.
+void show_port_state(const std::string& root, const std::string& device, uint32_t port_number,
+                     bool up) {
+  const std::string device_dir = fmt::format("{}/class/infiniband/{}", root, device);
+  const std::string port_dir = fmt::format("{}/ports/{}", device_dir, port_number);
+  const bool ethernet = first_line(port_dir + "/link_layer") == "Ethernet";
+  const LinkLayer link_layer = ethernet ? LinkLayer::kEthernet : LinkLayer::kInfiniBand;
+  replace_file(port_dir + "/state", fmt::format("{}\n", state_text(up)));
+  replace_file(port_dir + "/phys_state", fmt::format("{}\n", phys_state_text(up, link_layer)));
+  const std::string netdev = netdev_dir(device_dir, port_number);
+  if (netdev.empty()) return;
+  replace_file(netdev + "/operstate", up ? "up\n" : "down\n");
+  replace_file(netdev + "/carrier", up ? "1\n" : "0\n");
+}
+
+}  // namespace softnic

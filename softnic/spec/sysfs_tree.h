@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes one host's sysfs root as a real host would show it: class/infiniband, class/net, the PCI
+// tree with NICs and GPUs, NUMA nodes. Readers reach it through BEELINE_SYSFS_ROOT; hwloc, which
+// wants the root above /sys, takes the same directory as HWLOC_FSROOT.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plugin/base/result.h"
+#include "softnic/spec/fabric_spec.h"
+
+namespace softnic {
+
+// The PCI identity of a softnic, also its ibv_device_attr::vendor_id and vendor_part_id.
+inline constexpr uint32_t kPciVendor = 0xb1ff;  // belongs to nobody
+inline constexpr uint32_t kPciDevice = 0x0001;
+inline constexpr const char* kFirmwareVersion = "softnic";
+
+// The spec must be complete(). A file that cannot be written is an error that names it.
+beeline::Result<void, std::string> write_sysfs_tree(const HostSpec& host, const std::string& root);
+
+// Shows the port as up or down: ports/N/state and phys_state, and the netdev's operstate/carrier.
+void show_port_state(const std::string& root, const std::string& device, uint32_t port_number,
+                     bool up);
+
+}  // namespace softnic

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads and prints a number with a unit. The bounds keep later arithmetic in 64 bits far from the
+// edge: a rate divides nanoseconds, a latency is added to a clock.
+#include "softnic/spec/units.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <span>
+
+namespace softnic {
+namespace {
+
+struct Unit {
+  const char* suffix;
+  uint64_t factor;
+};
+
+constexpr Unit kRateUnits[] = {
+    {"G", 1'000'000'000}, {"M", 1'000'000}, {"k", 1'000}, {"K", 1'000}, {"", 1}};
+constexpr Unit kTimeUnits[] = {{"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}, {"ns", 1}};
+
+constexpr double kMaxRate = 1e13;      // bytes/s, 80 Tb/s
+constexpr double kMaxDuration = 1e11;  // ns, 100 s
+
+// A decimal number and one of the units, nothing else; empty if it is not that.
+std::optional<double> parse_quantity(const std::string& text, std::span<const Unit> units) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc{} || !std::isfinite(number) || number < 0) return std::nullopt;
+  const std::string suffix(rest, end);
+  for (const Unit& unit : units)
+    if (suffix == unit.suffix) return number * static_cast<double>(unit.factor);
+  return std::nullopt;
+}
+
+std::string quantity_text(uint64_t value, std::span<const Unit> units) {
+  for (const Unit& unit : units) {
+    if (value < unit.factor) continue;
+    return fmt::format("{:.6g}{}", static_cast<double>(value) / static_cast<double>(unit.factor),
+                       unit.suffix);
+  }
+  return "0";
+}
+
+}  // namespace
+
+beeline::Result<uint64_t, std::string> parse_rate(const std::string& text) {
+  if (text == "max") return uint64_t{0};
+  const std::optional<double> rate = parse_quantity(text, kRateUnits);
+  if (!rate)
+    return beeline::fail(fmt::format(
+        "\"{}\" is not a rate: write bytes per second such as 200M (k, M, G) or max", text));
+  if (*rate < 1 || *rate > kMaxRate)
+    return beeline::fail(fmt::format(
+        "rate {} is out of range: 1 to {:.0f} bytes per second, or max", text, kMaxRate));
+  return static_cast<uint64_t>(std::llround(*rate));
+}
+
+beeline::Result<uint64_t, std::string> parse_duration_ns(const std::string& text) {
+  if (text == "0") return uint64_t{0};
+  const std::optional<double> ns = parse_quantity(text, kTimeUnits);
+  if (!ns)
+    return beeline::fail(
+        fmt::format("\"{}\" is not a time: write for example 50us (ns, us, ms, s)", text));
+  if (*ns > kMaxDuration)
+    return beeline::fail(fmt::format("time {} is out of range: at most 100s", text));
+  return static_cast<uint64_t>(std::llround(*ns));
+}
+
+std::string rate_text(uint64_t bytes_per_second) {
+  return bytes_per_second == 0 ? "max" : quantity_text(bytes_per_second, kRateUnits);
+}
+
+std::string duration_text(uint64_t ns) { return quantity_text(ns, kTimeUnits); }
+
+}  // namespace softnic

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device list, and opening and closing devices.
+#include "softnic/verbs/device.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "softnic/nic/context.h"
+#include "softnic/nic/cq.h"
+#include "softnic/nic/qp.h"
+#include "softnic/verbs/extended_queries.h"
+
+namespace softnic {
+namespace {
+
+template <size_t kSize>
+void copy_text(char (&to)[kSize], const std::string& from) {
+  std::snprintf(to, kSize, "%s", from.c_str());
+}
+
+int poll_cq(ibv_cq* cq, int count, ibv_wc* wc) { return Cq::of(cq).poll(count, wc); }
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  return Qp::of(qp).post_send(wr, bad);
+}
+int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return Qp::of(qp).post_receive(wr, bad);
+}
+
+// The inline functions of verbs.h call these without looking whether they are there.
+int req_notify_cq(ibv_cq*, int) { return EOPNOTSUPP; }
+int post_srq_recv(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  *bad = wr;
+  return EOPNOTSUPP;
+}
+
+void install_operations(Context& context) {
+  context.context.ops.poll_cq = poll_cq;
+  context.context.ops.req_notify_cq = req_notify_cq;
+  context.context.ops.post_send = post_send;
+  context.context.ops.post_recv = post_recv;
+  context.context.ops.post_srq_recv = post_srq_recv;
+  context.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context.sz = sizeof(verbs_context);
+  context.query_port = query_port;
+  context.query_device_ex = query_device_ex;
+  context.create_qp_ex = create_qp_ex;
+}
+
+// A context's events arrive in a FIFO of its own, whose read end is the program's async_fd.
+beeline::UniqueFd make_event_pipe(const std::string& dir, EventPipe& pipe) {
+  for (;; ++pipe.number) {
+    const std::string path = event_pipe_path(dir, pipe);
+    if (::mkfifo(path.c_str(), 0600) == 0) {
+      return beeline::UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    }
+    if (errno != EEXIST) return {};
+  }
+}
+
+}  // namespace
+
+Device::Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index)
+    : ibv_device{}, runtime(std::move(the_runtime)), index(the_index) {
+  const DeviceRecord& facts = runtime->header().devices[index];
+  const std::string root = runtime->sysfs_root();
+  const std::string uverbs = "uverbs" + std::to_string(facts.index_on_host);
+  node_type = IBV_NODE_CA;
+  transport_type = IBV_TRANSPORT_IB;
+  copy_text(name, facts.name);
+  copy_text(dev_name, uverbs);
+  copy_text(dev_path, root + "/class/infiniband_verbs/" + uverbs);
+  copy_text(ibdev_path, root + "/class/infiniband/" + facts.name);
+}
+
+}  // namespace softnic
+
+using softnic::Context;
+using softnic::Device;
+using softnic::Runtime;
+
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* count) {
+  if (count != nullptr) *count = 0;
+  const auto runtime = Runtime::get();
+  if (!runtime) {
+    std::fprintf(stderr, "softnic: %s\n", runtime.error().c_str());
+    errno = ENOSYS;
+    return nullptr;
+  }
+  const softnic::HostRecord& host = (*runtime)->host();
+  auto** list = new ibv_device* [host.device_count + 1] {};
+  for (uint32_t i = 0; i < host.device_count; ++i) {
+    list[i] = new Device(*runtime, host.first_device + i);
+  }
+  if (count != nullptr) *count = static_cast<int>(host.device_count);
+  return list;
+}
+
+void ibv_free_device_list(ibv_device** list) {
+  for (ibv_device** device = list; *device != nullptr; ++device) Device::of(*device).let_go();
+  delete[] list;
+}
+
+const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+
+__be64 ibv_get_device_guid(ibv_device* device) { return htobe64(Device::of(device).record().guid); }
+
+int ibv_get_device_index(ibv_device* device) {
+  return static_cast<int>(Device::of(device).record().index_on_host);
+}
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  Device& opened = Device::of(device);
+  softnic::EventPipe pipe{opened.index, opened.runtime->slot(), 0};
+  beeline::UniqueFd events = softnic::make_event_pipe(opened.runtime->fabric().dir(), pipe);
+  if (!events) return nullptr;
+  auto* context = new Context(opened.runtime, opened.index, pipe, std::move(events));
+  softnic::install_operations(*context);
+  context->context.device = device;
+  opened.keep();
+  return &context->context;
+}
+
+int ibv_close_device(ibv_context* context) {
+  Context& closed = Context::of(context);
+  if (!closed.runtime->is_ours()) return 0;
+  // Objects left in it become useless, as with the kernel's; their memory stays until the process
+  // ends.
+  if (closed.objects.load() != 0) {
+    ibv_qp_attr broken = {};
+    broken.qp_state = IBV_QPS_ERR;
+    closed.runtime->for_each_qp([&](softnic::Qp& qp) {
+      if (qp.qp_base.context == context) (void)qp.modify(broken, IBV_QP_STATE);
+    });
+    return 0;
+  }
+  Device& device = Device::of(context->device);
+  delete &closed;
+  device.let_go();
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// An entry of the device list.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+
+#include "softnic/nic/runtime.h"
+
+namespace softnic {
+
+struct Device : ibv_device {
+  Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index);
+
+  static Device& of(ibv_device* device) noexcept { return *static_cast<Device*>(device); }
+  DeviceRecord& record() const noexcept { return runtime->header().devices[index]; }
+
+  // Lists and open contexts both keep a device; the last of them deletes it.
+  void keep() noexcept { keepers_.fetch_add(1); }
+  void let_go() noexcept {
+    if (keepers_.fetch_sub(1) == 1) delete this;
+  }
+
+  // Provider libraries (libmlx5) look for their own data behind an ibv_device, to see whether it is
+  // theirs. They find zeros.
+  const std::array<std::byte, 512> nothing_of_yours{};
+  const std::shared_ptr<Runtime> runtime;
+  const uint32_t index;  // into FabricHeader::devices
+
+ private:
+  std::atomic<int> keepers_{1};
+};
+
+}  // namespace softnic

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls that programs reach through the extended operations of a context.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+namespace softnic {
+
+int query_port(ibv_context* context, uint8_t port_number, ibv_port_attr* attr, size_t attr_size);
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
+                    ibv_device_attr_ex* attr, size_t attr_size);
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init);
+
+}  // namespace softnic

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making, changing and destroying protection domains, memory regions, CQs and QPs.
+#include <cerrno>
+
+#include "softnic/nic/cq.h"
+#include "softnic/nic/mr.h"
+#include "softnic/nic/qp.h"
+#include "softnic/verbs/extended_queries.h"
+
+// verbs.h turns these into macros.
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+using softnic::Context;
+using softnic::Cq;
+using softnic::Mr;
+using softnic::Pd;
+using softnic::Qp;
+
+namespace softnic {
+namespace {
+
+// A forked child owns copies of its parent's objects, and must not end the originals.
+bool is_inherited(ibv_context* context) { return !Context::of(context).runtime->is_ours(); }
+
+}  // namespace
+
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
+  if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == nullptr ||
+      init->pd->context != context) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  Qp* qp = Qp::create(Pd::of(init->pd), *init);
+  return qp != nullptr ? &qp->qp_base : nullptr;
+}
+
+}  // namespace softnic
+
+extern "C" {
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) { return new Pd(Context::of(context)); }
+
+int ibv_dealloc_pd(ibv_pd* pd) {
+  if (Pd::of(pd).children.load() != 0) return EBUSY;
+  delete &Pd::of(pd);
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova,
+                         unsigned int access) {
+  return softnic::register_memory(Pd::of(pd), addr, length, iova, access);
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, int access) {
+  return ibv_reg_mr_iova2(pd, addr, length, iova, static_cast<unsigned int>(access));
+}
+
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
+  return ibv_reg_mr_iova(pd, addr, length, reinterpret_cast<uint64_t>(addr), access);
+}
+
+int ibv_dereg_mr(ibv_mr* mr) {
+  if (softnic::is_inherited(mr->context)) return 0;
+  softnic::deregister_memory(&Mr::of(mr));
+  return 0;
+}
+
+ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* user, ibv_comp_channel* channel,
+                      int vector) {
+  if (channel != nullptr) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  if (vector < 0 || vector >= context->num_comp_vectors) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return Cq::create(Context::of(context), cqe, user);
+}
+
+int ibv_destroy_cq(ibv_cq* cq) {
+  if (softnic::is_inherited(cq->context)) return 0;
+  if (Cq::of(cq).users.load() != 0) return EBUSY;
+  delete &Cq::of(cq);
+  return 0;
+}
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
+  ibv_qp_init_attr_ex extended = {};
+  extended.qp_context = init->qp_context;
+  extended.send_cq = init->send_cq;
+  extended.recv_cq = init->recv_cq;
+  extended.srq = init->srq;
+  extended.cap = init->cap;
+  extended.qp_type = init->qp_type;
+  extended.sq_sig_all = init->sq_sig_all;
+  extended.comp_mask = IBV_QP_INIT_ATTR_PD;
+  extended.pd = pd;
+  return softnic::create_qp_ex(pd->context, &extended);
+}
+
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return &Qp::of(qp); }
+
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
+  if (softnic::is_inherited(qp->context)) return EINVAL;
+  return Qp::of(qp).modify(*attr, mask);
+}
+
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  return Qp::of(qp).query(*attr, *init);
+}
+
+int ibv_destroy_qp(ibv_qp* qp) {
+  if (softnic::is_inherited(qp->context)) return 0;
+  delete &Qp::of(qp);
+  return 0;
+}
+
+// ECE: our devices have no options to agree on.
+int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
+  *ece = {};
+  return 0;
+}
+
+int ibv_set_ece(ibv_qp*, ibv_ece* ece) { return ece->options == 0 ? 0 : EOPNOTSUPP; }
+
+// Our copies place bytes in ascending order, but promise nothing.
+int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) { return 0; }
+
+int ibv_fork_init() { return 0; }
+ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
+int ibv_dontfork_range(void*, size_t) { return 0; }
+int ibv_dofork_range(void*, size_t) { return 0; }
+
+}  // extern "C"
