@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The `softnic` program from outside: exit statuses, messages, signals, nesting, and that nothing is
+# left behind.
+#   cli_test.sh SOFTNIC FABRICS_DIR
+# Commands in single quotes are for the inner shell; functions are called through check().
+# shellcheck disable=SC2016,SC2317
+set -u
+export softnic=$1
+fabrics=$2
+export name=cli-test-$$
+unset SOFTNIC_FABRIC SOFTNIC_HOST NCCL_SOCKET_IFNAME
+failed=0
+
+# check WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may stand anywhere in the output.
+check() {
+  local what=$1 wanted_status=$2 wanted_text=$3 output status=0
+  shift 3
+  output=$("$@" 2>&1) || status=$?
+  if [[ $status == "$wanted_status" && $output == *"$wanted_text"* ]]; then return; fi
+  printf 'FAILED %s\n  status %s, wanted %s\n  output %s\n  wanted %s\n' \
+    "$what" "$status" "$wanted_status" "$output" "$wanted_text"
+  failed=1
+}
+
+# signalled SIGNAL: the status of a `softnic run` whose command ends with 42 on that signal, and
+# with 43 if the signal comes twice.
+signalled() {
+  python3 - "$1" "$softnic" "$name" <<'PYTHON'
+import signal, subprocess, sys
+number = getattr(signal, sys.argv[1])
+command = """import signal, sys, time
+seen = []
+signal.signal(%d, lambda *_: seen.append(1))
+print("ready", flush=True)
+deadline = time.time() + 20
+while not seen and time.time() < deadline: time.sleep(0.01)
+time.sleep(0.2)
+sys.exit(41 + len(seen))""" % number
+run = subprocess.Popen([sys.argv[2], "run", "--name", sys.argv[3], "--", "python3", "-c", command],
+                       stdout=subprocess.PIPE)
+run.stdout.readline()
+run.send_signal(number)
+sys.exit(run.wait())
+PYTHON
+}
+
+on() { "$softnic" run --name "$name" "$@"; }
+
+check 'no subcommand' 2 'subcommand is required' "$softnic"
+check 'a wrong subcommand' 2 '"frob" is not a subcommand; there are run, ls and ctl' "$softnic" frob
+check 'run without --' 2 'put -- before the command' on true
+check 'run without a command' 2 'no command' on
+check 'a status passes through' 7 '' on -- sh -c 'exit 7'
+check 'a signal is 128 and its number' 137 '' on -- sh -c 'kill -9 $$'
+check 'no such command' 127 'cannot run nosuch: no such command in PATH' on -- nosuch
+check 'not a program' 126 'cannot run /etc/passwd: Permission denied' on -- /etc/passwd
+check 'the first host is the default' 0 'h0' on -- sh -c 'echo $SOFTNIC_HOST'
+check 'the library is preloaded' 0 '/libibverbs.so' on -- sh -c 'echo $LD_PRELOAD'
+check 'the interface is set if unset' 0 'lo' on -- sh -c 'echo $NCCL_SOCKET_IFNAME'
+check 'the interface is kept if set' 0 'eth9' env NCCL_SOCKET_IFNAME=eth9 \
+  "$softnic" run --name "$name" -- sh -c 'echo $NCCL_SOCKET_IFNAME'
+check 'the sysfs root is the host'\''s' 0 'h1 softnic0' on --host h1 -- \
+  sh -c 'cat $BEELINE_SYSFS_ROOT/class/infiniband/softnic0/node_desc'
+check 'a wrong host' 1 'no host "h7" in fabric' on --host h7 -- true
+check 'a missing file' 1 'cannot read the fabric file /nowhere' on --fabric /nowhere -- true
+check 'a missing library' 1 'set SOFTNIC_LIB' env SOFTNIC_LIB=/nowhere "$softnic" run -- true
+check 'a file for a living fabric' 1 'is in use' on -- \
+  "$softnic" run --name "$name" --fabric "$fabrics/ib-2x2.toml" -- true
+check 'a nested run joins with another host' 0 'h1 /dev/shm/softnic-' on -- \
+  "$softnic" run --host h1 -- sh -c 'echo $SOFTNIC_HOST $BEELINE_SYSFS_ROOT'
+check 'a file describes the fabric' 0 'storage0' on --fabric "$fabrics/asymmetric.toml" -- \
+  "$softnic" ls --name "$name"
+check 'ls shows a port that went down' 0 'softnic0:1  down' on -- \
+  sh -c '$softnic ctl h0/softnic0 down && $softnic ls --name $name'
+check 'ls shows armed faults' 0 'error=retry_exc_err@5 corrupt@3' on -- \
+  sh -c '$softnic ctl h0/softnic0 error=retry_exc_err@5 corrupt@3 && $softnic ls --name $name'
+check 'ctl needs a host where names repeat' 1 'softnic0 is on h0 and h1' on -- \
+  "$softnic" ctl softnic0 down
+check 'ctl with a wrong command' 2 'did you mean down?' on -- "$softnic" ctl h0/softnic0 dwon
+check 'ctl does all commands or none' 0 'softnic0:1  up' on -- \
+  sh -c '$softnic ctl h0/softnic0 down frob; $softnic ls --name $name'
+check 'ctl without the fabric' 1 "no fabric '$name'" "$softnic" ctl --name "$name" softnic0 down
+for signal in SIGINT SIGTERM SIGHUP SIGUSR1; do
+  check "$signal reaches the command once" 42 '' signalled "$signal"
+done
+check 'a background process is not waited for' 3 '' timeout 3 "$softnic" run --name "$name" -- \
+  sh -c 'sleep 6 >/dev/null 2>&1 & exit 3'
+check 'ls of a fabric that is gone' 0 'no fabric' "$softnic" ls --name "$name"
+if [[ -e /dev/shm/softnic-$UID-$name ]]; then
+  echo "FAILED /dev/shm/softnic-$UID-$name is left"
+  failed=1
+fi
+exit "$failed"

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many of everything on one fabric: a ring of parties in which each sends verified data to the next
+// on every one of its devices.
+#include <memory>
+
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kDevices = 8;
+constexpr size_t kSize = 40000;
+constexpr uint32_t kRounds = 3;
+
+softnic::FabricSpec big_fabric(size_t hosts) {
+  softnic::FabricSpec spec;
+  for (size_t h = 0; h < hosts; ++h) {
+    softnic::HostSpec host;
+    host.name = "node" + std::to_string(h);
+    for (size_t d = 0; d < kDevices; ++d) {
+      softnic::DeviceSpec device;
+      device.name = "rail" + std::to_string(d);
+      device.ports.emplace_back();
+      host.devices.push_back(device);
+    }
+    spec.hosts.push_back(host);
+  }
+  return spec;
+}
+
+// One device of a party: a queue pair to the next of the ring, and one from the one before.
+struct Rail {
+  explicit Rail(size_t number)
+      : nic("rail" + std::to_string(number)),
+        to_next(make_qp(nic)),
+        from_last(make_qp(nic)),
+        out(nic.pd.get(), kSize),
+        in(nic.pd.get(), kSize) {}
+
+  Nic nic;
+  QpPtr to_next;
+  QpPtr from_last;
+  Buffer out;
+  Buffer in;
+};
+
+struct Card {
+  QpAddress address;
+  Region target;
+};
+
+uint32_t seed_of(size_t rank, size_t rail, uint32_t round) {
+  return static_cast<uint32_t>((round * 1000 + rank) * kDevices + rail);
+}
+
+void take_part(Peer& peer) {
+  const size_t next = (peer.rank() + 1) % peer.count();
+  const size_t last = (peer.rank() + peer.count() - 1) % peer.count();
+  std::vector<std::unique_ptr<Rail>> rails;
+  for (size_t i = 0; i < kDevices; ++i) rails.push_back(std::make_unique<Rail>(i));
+
+  std::vector<Region> targets;
+  for (const auto& rail : rails) {
+    peer.send(last, Card{address_of(rail->from_last.get()), rail->in.all()});
+    peer.send(next, Card{address_of(rail->to_next.get()), {}});
+  }
+  for (const auto& rail : rails) {
+    const auto theirs = peer.receive<Card>(next);
+    connect(rail->to_next.get(), theirs.address);
+    targets.push_back(theirs.target);
+    connect(rail->from_last.get(), peer.receive<Card>(last).address);
+  }
+  peer.meet();
+
+  for (uint32_t round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < kDevices; ++i) {
+      rails[i]->out.fill(seed_of(peer.rank(), i, round));
+      BL_MUST_OK(post(rails[i]->from_last.get(), RecvWork{.wr_id = round}));
+      BL_MUST_OK(post(rails[i]->to_next.get(),
+                      write_imm_work(rails[i]->out.all(), targets[i], round, round)));
+    }
+    for (size_t i = 0; i < kDevices; ++i) {
+      must_complete(rails[i]->nic.send_cq.get(), round);
+      const ibv_wc wc = poll_one(rails[i]->nic.recv_cq.get());
+      BL_MUST(wc.status == IBV_WC_SUCCESS && wc.imm_data == round && wc.byte_len == kSize);
+      BL_MUST(rails[i]->in.has(seed_of(last, i, round)));
+    }
+    peer.meet();  // nobody's buffer is written again before all have looked
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fabric_scale: 32 processes with 8 devices each exchange data all around",
+          "[softnic][fabric][slow][scale]") {
+  if (!kProcessesWork) return;  // a process has one host, so this takes processes
+  constexpr size_t kHosts = 32;
+  const TestFabric fabric(big_fabric(kHosts));
+  std::vector<PeerBody> bodies(kHosts, [](Peer& peer) {
+    TestFabric::choose_host("node" + std::to_string(peer.rank()));
+    take_part(peer);
+  });
+  run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(280));
+  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+}
+
+TEST_CASE("fabric_scale: 8 threads with 8 devices each exchange data all around",
+          "[softnic][fabric][slow][scale]") {
+  const TestFabric fabric(big_fabric(1));
+  run_peers(PeerMode::kThreads, std::vector<PeerBody>(8, take_part), std::chrono::seconds(280));
+}
+
+TEST_CASE("fabric_scale: processes come and go a hundred times", "[softnic][fabric][slow][scale]") {
+  const PeerMode mode = peer_modes().back();
+  const TestFabric fabric;
+  for (int i = 0; i < 25; ++i) {
+    run_peers(mode, std::vector<PeerBody>(4, [](Peer& peer) {
+                Endpoint end(peer.rank() % 2 == 0 ? "softnic0" : "softnic1");
+                connect(end.qp, address_of(end.qp));
+                Buffer from = end.buffer(100);
+                Buffer into = end.buffer(100);
+                from.fill(static_cast<uint32_t>(peer.rank()));
+                BL_MUST_OK(post(end.qp, write_work(from.all(), into.all(), 1)));
+                must_complete(end.send_cq.get(), 1);
+                BL_MUST(into.has(static_cast<uint32_t>(peer.rank())));
+              }));
+  }
+  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+}

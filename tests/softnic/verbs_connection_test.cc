@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who reaches whom: link layers, GIDs and networks, and connections of which one end was made anew.
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr Wire kQuick{.timeout = 19, .retry_cnt = 1};  // 43 ms on the fast clock
+constexpr double kClock = 0.01;
+
+// Two devices on one host, of these kinds and networks.
+softnic::FabricSpec two_devices(softnic::LinkLayer first, softnic::LinkLayer second,
+                                const std::string& first_network = "",
+                                const std::string& second_network = "") {
+  softnic::FabricSpec spec;
+  spec.clock_scale = kClock;
+  softnic::HostSpec host;
+  host.name = "h0";
+  for (int i = 0; i < 2; ++i) {
+    softnic::DeviceSpec device;
+    device.name = "nic" + std::to_string(i);
+    device.link_layer = i == 0 ? first : second;
+    softnic::PortSpec port;
+    port.network = i == 0 ? first_network : second_network;
+    device.ports.push_back(port);
+    host.devices.push_back(device);
+  }
+  spec.hosts.push_back(host);
+  return spec;
+}
+
+// Whether a write of A arrives at B; if not, it must be silence that stopped it.
+bool reaches(Endpoint& a, Endpoint& b) {
+  Buffer from = a.buffer(64);
+  Buffer into = b.buffer(64);
+  from.fill(1);
+  BL_MUST_OK(post(a.qp, write_work(from.all(), into.all())));
+  const ibv_wc_status status = poll_one(a.send_cq.get()).status;
+  if (status == IBV_WC_SUCCESS) {
+    CHECK(into.has(1));
+    return true;
+  }
+  CHECK(status == IBV_WC_RETRY_EXC_ERR);
+  CHECK(into.is_zero(0, 64));
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("connection: InfiniBand goes by LID, and by GID where asked", "[softnic][connection]") {
+  const bool global = GENERATE(false, true);
+  const auto layer = softnic::LinkLayer::kInfiniBand;
+  const TestFabric fabric(two_devices(layer, layer));
+  Endpoint a("nic0");
+  Endpoint b("nic1");
+  const auto join = [&](Endpoint& self, const QpAddress& peer) {
+    to_init(self.qp, kQuick);
+    ibv_qp_attr attr = full_attr(self.qp, peer, kQuick);
+    attr.qp_state = IBV_QPS_RTR;
+    if (global) {
+      attr.ah_attr.is_global = 1;
+      attr.ah_attr.grh.dgid = peer.gid;
+      attr.ah_attr.grh.sgid_index = 0;
+    }
+    BL_MUST_OK(ibv_modify_qp(self.qp, &attr, kRtrMask));
+    to_rts(self.qp, kQuick);
+  };
+  join(a, address_of(b.qp));
+  join(b, address_of(a.qp));
+  CHECK(reaches(a, b));
+  CHECK(reaches(b, a));
+}
+
+TEST_CASE("connection: a wrong LID reaches nobody", "[softnic][connection]") {
+  const auto layer = softnic::LinkLayer::kInfiniBand;
+  const TestFabric fabric(two_devices(layer, layer));
+  Endpoint a("nic0");
+  Endpoint b("nic1");
+  QpAddress wrong = address_of(b.qp);
+  wrong.lid = static_cast<uint16_t>(wrong.lid + 100);
+  connect(a.qp, wrong, kQuick);
+  connect(b.qp, address_of(a.qp), kQuick);
+  CHECK(!reaches(a, b));
+}
+
+TEST_CASE("connection: RoCE works over every GID a port has", "[softnic][connection]") {
+  const uint8_t index = GENERATE(uint8_t{0}, uint8_t{1}, uint8_t{2}, uint8_t{3});
+  const TestFabric fabric(kClock);
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  ibv_gid_entry entry{};
+  if (ibv_query_gid_ex(a.context.get(), 1, index, &entry, 0) != 0) return;
+  Wire wire = kQuick;
+  wire.sgid_index = index;
+  connect_both(a.qp, b.qp, wire);
+  CHECK(reaches(a, b));
+}
+
+TEST_CASE("connection: RoCE v1 and v2 do not understand each other", "[softnic][connection]") {
+  const bool same = GENERATE(false, true);
+  const auto layer = softnic::LinkLayer::kEthernet;
+  softnic::FabricSpec spec = two_devices(layer, layer);
+  // One GID each, so that there is no second of the other kind to be met by chance.
+  for (uint8_t i = 0; i < 2; ++i) {
+    softnic::GidSpec gid;
+    gid.raw = {0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, i};
+    gid.kind = same || i == 0 ? softnic::GidKind::kRoceV1 : softnic::GidKind::kRoceV2;
+    spec.hosts[0].devices[i].ports[0].gids = {gid};
+  }
+  const TestFabric fabric(spec);
+  Endpoint a("nic0");
+  Endpoint b("nic1");
+  Wire wire = kQuick;
+  wire.sgid_index = 0;
+  connect_both(a.qp, b.qp, wire);
+  CHECK(reaches(a, b) == same);
+}
+
+TEST_CASE("connection: ports of different networks are apart", "[softnic][connection]") {
+  const auto layer = GENERATE(softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand);
+  const bool together = GENERATE(false, true);
+  const TestFabric fabric(two_devices(layer, layer, "blue", together ? "blue" : "red"));
+  Endpoint a("nic0");
+  Endpoint b("nic1");
+  connect_both(a.qp, b.qp, kQuick);
+  CHECK(reaches(a, b) == together);
+}
+
+TEST_CASE("connection: Ethernet and InfiniBand are apart", "[softnic][connection]") {
+  const TestFabric fabric(
+      two_devices(softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand));
+  Endpoint a("nic0");
+  Endpoint b("nic1");
+  connect(a.qp, address_of(b.qp), kQuick);
+  connect(b.qp, address_of(a.qp), kQuick);
+  CHECK(!reaches(a, b));
+}
+
+TEST_CASE("connection: an end that was made anew is not reached by the old other end",
+          "[softnic][connection]") {
+  Pair pair({.clock_scale = kClock, .wire = kQuick});
+  REQUIRE(reaches(pair.a, pair.b));  // A's sequence number has moved on
+  const QpAddress a_address = address_of(pair.a.qp, kQuick);
+  REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
+  connect(pair.b.qp, a_address, kQuick);  // and B starts from where A once began
+  CHECK(!reaches(pair.a, pair.b));
+  connect_both(pair.a.qp, pair.b.qp, kQuick);
+  CHECK(reaches(pair.a, pair.b));
+}
+
+TEST_CASE("connection: a new sender is not taken for the old one", "[softnic][connection]") {
+  Pair pair({.clock_scale = kClock, .wire = kQuick});
+  REQUIRE(reaches(pair.a, pair.b));
+  // A starts over with the same numbers, B knows nothing of it and has heard them already. On a
+  // wire they pass for repetitions; either way no byte may land.
+  connect(pair.a.qp, address_of(pair.b.qp, kQuick), kQuick);
+  Buffer from = pair.a.buffer(64);
+  Buffer into = pair.b.buffer(64);
+  from.fill(1);
+  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all())) == 0);
+  poll_one(pair.a.send_cq.get());
+  CHECK(into.is_zero(0, 64));
+}
+
+TEST_CASE("connection: a new queue pair does not inherit a dead one's number",
+          "[softnic][connection]") {
+  Pair pair({.clock_scale = kClock, .wire = kQuick});
+  const uint32_t old_number = pair.b.qp->qp_num;
+  pair.b.owned_qp.reset();
+  for (int i = 0; i < 50; ++i) {
+    const QpPtr fresh = make_qp(pair.b);
+    CHECK(fresh->qp_num != old_number);
+    connect(fresh.get(), address_of(pair.a.qp, kQuick), kQuick);
+  }
+  const QpPtr heir = make_qp(pair.b);
+  connect(heir.get(), address_of(pair.a.qp, kQuick), kQuick);
+  REQUIRE(post(pair.a.qp, nothing_work(1)) == 0);
+  CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_CASE("connection: rights can be given and taken while connected", "[softnic][connection]") {
+  Pair pair({.clock_scale = kClock, .wire = kQuick});
+  Buffer from = pair.a.buffer(64);
+  Buffer into = pair.b.buffer(64);
+  from.fill(1);
+  ibv_qp_attr attr{};
+  attr.qp_access_flags = 0;
+  REQUIRE(ibv_modify_qp(pair.b.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  REQUIRE(ibv_modify_qp(pair.b.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 1)) == 0);
+  must_complete(pair.a.send_cq.get(), 1);
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+  REQUIRE(ibv_modify_qp(pair.b.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
+  from.fill(2);
+  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 2)) == 0);
+  CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_INV_REQ_ERR);
+  CHECK(into.has(1));
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a program learns about devices before it opens a queue pair.
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+}  // namespace
+
+TEST_CASE("device: the list names the first host's devices and ends with null",
+          "[softnic][device]") {
+  const TestFabric fabric;
+  const DeviceList list;
+  REQUIRE(list.get() != nullptr);
+  REQUIRE(list.count() == 2);
+  CHECK(std::string(ibv_get_device_name(list[0])) == "softnic0");
+  CHECK(std::string(ibv_get_device_name(list[1])) == "softnic1");
+  CHECK(list[2] == nullptr);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(list[i]->node_type == IBV_NODE_CA);
+    CHECK(list[i]->transport_type == IBV_TRANSPORT_IB);
+    CHECK(ibv_get_device_guid(list[i]) != 0);
+    CHECK(ibv_get_device_index(list[i]) >= 0);
+  }
+  CHECK(ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]));
+  CHECK(ibv_get_device_index(list[0]) != ibv_get_device_index(list[1]));
+}
+
+TEST_CASE("device: the count is optional", "[softnic][device]") {
+  const TestFabric fabric;
+  ibv_device** list = ibv_get_device_list(nullptr);
+  REQUIRE(list != nullptr);
+  CHECK(list[0] != nullptr);
+  ibv_free_device_list(list);
+}
+
+TEST_CASE("device: SOFTNIC_HOST chooses whose devices are listed", "[softnic][device]") {
+  const TestFabric fabric;
+  std::set<uint64_t> guids;
+  for (const char* host : {"h0", "h1"}) {
+    TestFabric::choose_host(host);
+    const DeviceList list;
+    REQUIRE(list.count() == 2);
+    for (int i = 0; i < 2; ++i) guids.insert(ibv_get_device_guid(list[i]));
+  }
+  CHECK(guids.size() == 4);
+}
+
+TEST_CASE("device: without a fabric there are no devices", "[softnic][device]") {
+  const TestFabric fabric;
+  setenv("SOFTNIC_FABRIC", "test-no-such-fabric", 1);
+  const DeviceList list;
+  CHECK((list.get() == nullptr || list.count() == 0));
+}
+
+TEST_CASE("device: a context outlives the list it came from", "[softnic][device]") {
+  const TestFabric fabric;
+  const ContextPtr context = open_device("softnic0");  // frees its list
+  ibv_port_attr port{};
+  CHECK(ibv_query_port(context.get(), 1, &port) == 0);
+  CHECK(std::string(ibv_get_device_name(context->device)) == "softnic0");
+  CHECK(context->async_fd >= 0);
+  CHECK(context->num_comp_vectors >= 1);
+}
+
+TEST_CASE("device: attributes agree between the plain and the extended query",
+          "[softnic][device]") {
+  const TestFabric fabric;
+  const ContextPtr context = open_device("softnic0");
+  ibv_device_attr attr{};
+  REQUIRE(ibv_query_device(context.get(), &attr) == 0);
+  ibv_device_attr_ex extended{};
+  REQUIRE(ibv_query_device_ex(context.get(), nullptr, &extended) == 0);
+  CHECK(std::memcmp(&attr, &extended.orig_attr, sizeof(attr)) == 0);
+
+  CHECK(attr.node_guid == ibv_get_device_guid(context->device));
+  CHECK(attr.sys_image_guid != 0);
+  CHECK(attr.phys_port_cnt == 1);
+  CHECK(attr.max_mr_size >= uint64_t{1} << 40);
+  CHECK((attr.page_size_cap & 4096) != 0);
+  CHECK(attr.max_qp >= 128);
+  CHECK(attr.max_qp_wr >= 1024);
+  CHECK(attr.max_sge >= 4);
+  CHECK(attr.max_sge_rd >= 1);
+  CHECK(attr.max_cq >= 128);
+  CHECK(attr.max_cqe >= 1024);
+  CHECK(attr.max_mr >= 1024);
+  CHECK(attr.max_pd >= 1);
+  CHECK(attr.max_qp_rd_atom >= 1);
+  CHECK(attr.max_qp_init_rd_atom >= 1);
+  CHECK(attr.max_pkeys >= 1);
+  CHECK(attr.atomic_cap == IBV_ATOMIC_NONE);
+}
+
+TEST_CASE("device: promised limits are kept and not exceeded", "[softnic][device]") {
+  const TestFabric fabric;
+  const Nic nic("softnic0");
+  ibv_device_attr attr{};
+  REQUIRE(ibv_query_device(nic.context.get(), &attr) == 0);
+  const auto sges = static_cast<uint32_t>(attr.max_sge);
+  const auto wrs = static_cast<uint32_t>(attr.max_qp_wr);
+
+  ibv_qp_cap cap{};
+  const QpPtr full =
+      make_qp(nic, {.send_depth = wrs, .recv_depth = wrs, .max_sge = sges, .max_inline = 0}, &cap);
+  CHECK(cap.max_send_wr >= wrs);
+  CHECK(cap.max_recv_wr >= wrs);
+  CHECK(cap.max_send_sge >= sges);
+  CHECK(cap.max_recv_sge >= sges);
+  const CqPtr largest = make_cq(nic.context.get(), attr.max_cqe);
+  CHECK(largest->cqe >= attr.max_cqe);
+
+  struct Excess {
+    const char* what;
+    QpShape shape;
+  };
+  const Excess excess =
+      GENERATE_COPY(values<Excess>({{"send depth", {.send_depth = wrs * 2 + 1}},
+                                    {"receive depth", {.recv_depth = wrs * 2 + 1}},
+                                    {"pieces", {.max_sge = sges + 1}},
+                                    {"inline", {.max_inline = 1u << 30}}}));
+  INFO("too much " << excess.what);
+  ibv_qp_init_attr init = init_attr(nic, excess.shape);
+  errno = 0;
+  const QpPtr qp(ibv_create_qp(nic.pd.get(), &init));
+  CHECK(qp == nullptr);
+  CHECK(errno == EINVAL);
+}
+
+TEST_CASE("device: ibdev_path leads into the host's sysfs tree", "[softnic][device]") {
+  const TestFabric fabric;
+  const DeviceList list;
+  REQUIRE(list.count() == 2);
+  const std::string path = list[0]->ibdev_path;
+  const std::string root = fabric.fabric().sysfs_root("h0");
+  CHECK(path == root + "/class/infiniband/softnic0");
+  CHECK(is_directory(path));
+  CHECK(first_line(path + "/ports/1/state") == "4: ACTIVE");
+  CHECK(first_line(path + "/ports/1/link_layer") == "Ethernet");
+  CHECK(std::string(list[0]->dev_name).rfind("uverbs", 0) == 0);
+
+  const ContextPtr context = open_device("softnic0");
+  ibv_gid gid{};
+  REQUIRE(ibv_query_gid(context.get(), 1, 3, &gid) == 0);
+  ibv_gid shown{};
+  const std::string text = first_line(path + "/ports/1/gids/3");
+  REQUIRE(inet_pton(AF_INET6, text.c_str(), &shown) == 1);
+  CHECK(std::memcmp(&shown, &gid, sizeof(gid)) == 0);
+  CHECK(first_line(path + "/ports/1/gid_attrs/types/3") == "RoCE v2");
+}
+
+TEST_CASE("device: codes have the texts that people search logs for", "[softnic][device]") {
+  for (int i = IBV_WC_SUCCESS; i <= IBV_WC_TM_RNDV_INCOMPLETE; ++i) {
+    CHECK(ibv_wc_status_str(static_cast<ibv_wc_status>(i)) != nullptr);
+  }
+  for (int i = IBV_EVENT_CQ_ERR; i <= IBV_EVENT_WQ_FATAL; ++i) {
+    CHECK(ibv_event_type_str(static_cast<ibv_event_type>(i)) != nullptr);
+  }
+  // As libibverbs has them.
+  using Text = std::string;
+  CHECK(ibv_wc_status_str(IBV_WC_SUCCESS) == Text("success"));
+  CHECK(ibv_wc_status_str(IBV_WC_LOC_PROT_ERR) == Text("local protection error"));
+  CHECK(ibv_wc_status_str(IBV_WC_WR_FLUSH_ERR) == Text("Work Request Flushed Error"));
+  CHECK(ibv_wc_status_str(IBV_WC_REM_INV_REQ_ERR) == Text("remote invalid request error"));
+  CHECK(ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR) == Text("remote access error"));
+  CHECK(ibv_wc_status_str(IBV_WC_REM_OP_ERR) == Text("remote operation error"));
+  CHECK(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR) == Text("transport retry counter exceeded"));
+  CHECK(ibv_wc_status_str(IBV_WC_RNR_RETRY_EXC_ERR) == Text("RNR retry counter exceeded"));
+  CHECK(ibv_event_type_str(IBV_EVENT_CQ_ERR) == Text("CQ error"));
+  CHECK(ibv_event_type_str(IBV_EVENT_PORT_ERR) == Text("port error"));
+  CHECK(ibv_event_type_str(IBV_EVENT_QP_ACCESS_ERR) ==
+        Text("local access violation work queue error"));
+  CHECK(ibv_port_state_str(IBV_PORT_ACTIVE) == Text("active"));
+  CHECK(ibv_node_type_str(IBV_NODE_CA) == Text("InfiniBand channel adapter"));
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Each way a work request can fail: which status each side sees, and that everything behind it is
+// flushed, in order, on both queues.
+#include <sys/mman.h>
+
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+// A pair with memory on both sides, receives waiting at B, and rights that a test may narrow.
+struct Scene {
+  explicit Scene(const Wire& wire = {}, double clock_scale = 0.01)
+      : pair({.clock_scale = clock_scale, .wire = wire}),
+        local(pair.a.buffer(64)),
+        remote(pair.b.buffer(64)) {
+    local.fill(1);
+    remote.fill(2);
+  }
+
+  ibv_qp* qp() const { return pair.a.qp; }
+  ibv_wc requester() { return poll_one(pair.a.send_cq.get()); }
+  ibv_wc receiver() { return poll_one(pair.b.recv_cq.get()); }
+
+  Pair pair;
+  Buffer local;
+  Buffer remote;
+};
+
+void check_wc(const ibv_wc& wc, uint64_t wr_id, ibv_wc_status status, const ibv_qp* qp) {
+  CHECK(wc.wr_id == wr_id);
+  CHECK(wc.status == status);
+  CHECK(wc.qp_num == qp->qp_num);
+}
+
+}  // namespace
+
+TEST_CASE("error: a refused remote access fails the requester and breaks the responder",
+          "[softnic][error]") {
+  const bool reading = GENERATE(false, true);
+  Scene scene;
+  for (uint64_t i = 20; i < 23; ++i) REQUIRE(post(scene.pair.b.qp, RecvWork{.wr_id = i}) == 0);
+  Region wrong = scene.remote.all();
+  wrong.rkey += 0x100;
+  REQUIRE(post(scene.qp(), reading ? read_work(scene.local.all(), wrong, 1)
+                                   : write_work(scene.local.all(), wrong, 1)) == 0);
+  check_wc(scene.requester(), 1, IBV_WC_REM_ACCESS_ERR, scene.qp());
+  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
+  const ibv_async_event event = next_event(scene.pair.b.context.get());
+  CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR);
+  CHECK(event.element.qp == scene.pair.b.qp);
+  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
+  for (uint64_t i = 20; i < 23; ++i) {
+    check_wc(scene.receiver(), i, IBV_WC_WR_FLUSH_ERR, scene.pair.b.qp);
+  }
+  CHECK(scene.remote.has(2));
+  CHECK(scene.local.has(1));
+}
+
+TEST_CASE("error: an operation the queue pair does not allow is an invalid request",
+          "[softnic][error]") {
+  struct Case {
+    ibv_wr_opcode opcode;
+    int access;  // of the responder's queue pair
+    ibv_wc_status status;
+  };
+  constexpr int kLocal = IBV_ACCESS_LOCAL_WRITE;
+  const Case c = GENERATE_COPY(values<Case>({
+      {IBV_WR_RDMA_WRITE, kLocal | IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR},
+      {IBV_WR_RDMA_WRITE, kLocal | IBV_ACCESS_REMOTE_WRITE, IBV_WC_SUCCESS},
+      {IBV_WR_RDMA_WRITE_WITH_IMM, kLocal | IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR},
+      {IBV_WR_RDMA_READ, kLocal | IBV_ACCESS_REMOTE_WRITE, IBV_WC_REM_INV_REQ_ERR},
+      {IBV_WR_RDMA_READ, kLocal | IBV_ACCESS_REMOTE_READ, IBV_WC_SUCCESS},
+      {IBV_WR_SEND, 0, IBV_WC_SUCCESS},
+  }));
+  INFO("opcode " << c.opcode << ", access " << c.access);
+  Scene scene({.access = c.access});
+  REQUIRE(post(scene.pair.b.qp, recv_work(scene.remote.all())) == 0);
+  SendWork work = write_work(scene.local.all(), scene.remote.all(), 1);
+  work.opcode = c.opcode;
+  REQUIRE(post(scene.qp(), work) == 0);
+  check_wc(scene.requester(), 1, c.status, scene.qp());
+  if (c.status == IBV_WC_SUCCESS) return;
+  CHECK(scene.remote.has(2));
+  CHECK(scene.local.has(1));
+  const ibv_async_event event = next_event(scene.pair.b.context.get());
+  CHECK(event.event_type == IBV_EVENT_QP_REQ_ERR);
+  CHECK(event.element.qp == scene.pair.b.qp);
+  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
+}
+
+TEST_CASE("error: a READ without responder resources is an invalid request", "[softnic][error]") {
+  Scene scene({.max_dest_rd_atomic = 0});
+  REQUIRE(post(scene.qp(), read_work(scene.local.all(), scene.remote.all(), 1)) == 0);
+  check_wc(scene.requester(), 1, IBV_WC_REM_INV_REQ_ERR, scene.qp());
+  CHECK(scene.local.has(1));
+}
+
+TEST_CASE("error: a SEND longer than its receive fails on both sides", "[softnic][error]") {
+  Scene scene;
+  Buffer small = scene.pair.b.buffer(63);
+  REQUIRE(post(scene.pair.b.qp, recv_work(small.all(), 5)) == 0);
+  REQUIRE(post(scene.pair.b.qp, RecvWork{.wr_id = 6}) == 0);
+  REQUIRE(post(scene.qp(), send_work(scene.local.all(), 1)) == 0);
+  check_wc(scene.receiver(), 5, IBV_WC_LOC_LEN_ERR, scene.pair.b.qp);
+  check_wc(scene.receiver(), 6, IBV_WC_WR_FLUSH_ERR, scene.pair.b.qp);
+  check_wc(scene.requester(), 1, IBV_WC_REM_INV_REQ_ERR, scene.qp());
+  CHECK(small.guards_intact());
+  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
+  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
+}
+
+TEST_CASE("error: a receive into memory that is none fails on both sides", "[softnic][error]") {
+  Scene scene;
+  Region wrong = scene.remote.all();
+  wrong.lkey += 0x100;
+  REQUIRE(post(scene.pair.b.qp, recv_work(wrong, 5)) == 0);
+  REQUIRE(post(scene.qp(), send_work(scene.local.all(), 1)) == 0);
+  check_wc(scene.receiver(), 5, IBV_WC_LOC_PROT_ERR, scene.pair.b.qp);
+  check_wc(scene.requester(), 1, IBV_WC_REM_OP_ERR, scene.qp());
+  CHECK(scene.remote.has(2));
+  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
+}
+
+TEST_CASE("error: a wrong local key is the requester's own fault", "[softnic][error]") {
+  const bool second_piece = GENERATE(false, true);
+  Scene scene;
+  SendWork work = write_work(scene.local.all(), scene.remote.all(), 1);
+  Region wrong = scene.local.part(0, 4);
+  wrong.lkey += 0x100;
+  if (second_piece) {
+    work.local = {scene.local.part(0, 4).sge(), wrong.sge()};
+  } else {
+    work.local = {wrong.sge()};
+  }
+  REQUIRE(post(scene.qp(), work) == 0);
+  check_wc(scene.requester(), 1, IBV_WC_LOC_PROT_ERR, scene.qp());
+  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
+  CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
+  CHECK(!has_event(scene.pair.b.context.get()));
+}
+
+TEST_CASE("error: a message of more than a gigabyte is too long", "[softnic][error]") {
+  const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ);
+  constexpr size_t kGiga = size_t{1} << 30;
+  Scene scene;
+  // Address space only: no byte of it is ever touched.
+  void* const space = mmap(nullptr, kGiga, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(space != MAP_FAILED);
+  {
+    const MrPtr local(ibv_reg_mr(scene.pair.a.pd.get(), space, kGiga, kAllAccess));
+    const MrPtr remote(ibv_reg_mr(scene.pair.b.pd.get(), space, kGiga, kAllAccess));
+    REQUIRE(local != nullptr);
+    REQUIRE(remote != nullptr);
+    const auto addr = reinterpret_cast<uint64_t>(space);
+    SendWork work{.opcode = opcode, .wr_id = 1, .remote_addr = addr, .rkey = remote->rkey};
+    work.local = {{addr, 1u << 30, local->lkey}, {addr, 1, local->lkey}};
+    REQUIRE(post(scene.qp(), work) == 0);
+    check_wc(scene.requester(), 1, IBV_WC_LOC_LEN_ERR, scene.qp());
+    CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
+  }
+  munmap(space, kGiga);
+}
+
+TEST_CASE("error: without a receive the retries run out", "[softnic][error]") {
+  const auto opcode = GENERATE(IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
+  const uint8_t retries = GENERATE(uint8_t{0}, uint8_t{3});
+  Scene scene({.rnr_retry = retries, .min_rnr_timer = 16});
+  SendWork work = write_work(scene.local.all(), scene.remote.all(), 1);
+  work.opcode = opcode;
+  REQUIRE(post(scene.qp(), work) == 0);
+  check_wc(scene.requester(), 1, IBV_WC_RNR_RETRY_EXC_ERR, scene.qp());
+  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
+  CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);  // the responder has done nothing wrong
+}
+
+TEST_CASE("error: a plain WRITE needs no receive", "[softnic][error]") {
+  Scene scene({.rnr_retry = 0});
+  REQUIRE(post(scene.qp(), write_work(scene.local.all(), scene.remote.all(), 1)) == 0);
+  must_complete(scene.pair.a.send_cq.get(), 1);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Commands to ports whose traffic is running: each takes effect at once, and `reset` undoes it.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kBig = 8u << 20;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+ibv_port_state port_state(ibv_context* context) {
+  ibv_port_attr port{};
+  BL_MUST_OK(ibv_query_port(context, 1, &port));
+  return port.state;
+}
+
+// A pair with a big buffer on each side, and time enough to bear an outage.
+struct Scene {
+  explicit Scene(const PairOptions& options = {})
+      : pair(options), from(pair.a.buffer(kBig)), into(pair.b.buffer(kBig)) {
+    from.fill(1);
+  }
+
+  double timed_write(size_t size) {
+    const auto start = Clock::now();
+    BL_MUST_OK(post(pair.a.qp, write_work(from.part(0, size), into.part(0, size), 1)));
+    must_complete(pair.a.send_cq.get(), 1);
+    return seconds_since(start);
+  }
+  ibv_wc write_once(size_t size, uint64_t wr_id) {
+    BL_MUST_OK(post(pair.a.qp, write_work(from.part(0, size), into.part(0, size), wr_id)));
+    return poll_one(pair.a.send_cq.get());
+  }
+  void command(const std::string& text) { pair.fabric.command("h0/softnic0", text); }
+
+  Pair pair;
+  Buffer from;
+  Buffer into;
+};
+
+}  // namespace
+
+TEST_CASE("port: a transfer survives a cable that is out for a moment", "[softnic][port]") {
+  const char* port = GENERATE("h0/softnic0", "h0/softnic1");
+  const bool reading = GENERATE(false, true);
+  INFO(port << (reading ? ", READ" : ", WRITE"));
+  Scene scene;
+  Endpoint& owner = std::string(port) == "h0/softnic0" ? scene.pair.a : scene.pair.b;
+  scene.pair.fabric.command(port, "rate=8M");  // a second to go
+  Buffer& target = reading ? scene.from : scene.into;
+  if (reading) {
+    scene.into.fill(2);
+    std::memset(scene.from.data(), 0, kBig);
+  }
+  Buffer& source = reading ? scene.into : scene.from;
+  const uint8_t early = source.data()[1];
+  REQUIRE(early != 0);
+  REQUIRE(post(scene.pair.a.qp, reading ? read_work(scene.from.all(), scene.into.all(), 7)
+                                        : write_work(scene.from.all(), scene.into.all(), 7)) == 0);
+  wait_until([&] { return target.peek(1) == early; }, "the transfer's start");
+  scene.pair.fabric.command(port, "down");
+  CHECK(next_event(owner.context.get()).event_type == IBV_EVENT_PORT_ERR);
+  CHECK(port_state(owner.context.get()) == IBV_PORT_DOWN);
+  CHECK(is_empty(scene.pair.a.send_cq.get()));
+  scene.pair.fabric.command(port, "rate=max");
+  scene.pair.fabric.command(port, "up");
+  CHECK(next_event(owner.context.get()).event_type == IBV_EVENT_PORT_ACTIVE);
+  CHECK(port_state(owner.context.get()) == IBV_PORT_ACTIVE);
+  must_complete(scene.pair.a.send_cq.get(), 7);
+  CHECK(target.has(reading ? 2 : 1));
+}
+
+TEST_CASE("port: a cable that stays out ends a running transfer", "[softnic][port]") {
+  const char* port = GENERATE("h0/softnic0", "h0/softnic1");
+  Scene scene({.clock_scale = 0.01, .wire = {.timeout = 18, .retry_cnt = 1}});
+  scene.pair.fabric.command(port, "rate=8M");
+  REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
+  REQUIRE(post(scene.pair.a.qp, nothing_work(8)) == 0);
+  const uint8_t early = scene.from.data()[1];
+  wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
+  scene.pair.fabric.command(port, "down");
+  const auto failed = poll_many(scene.pair.a.send_cq.get(), 2);
+  CHECK(failed[0].wr_id == 7);
+  CHECK(failed[0].status == IBV_WC_RETRY_EXC_ERR);
+  CHECK(failed[1].wr_id == 8);
+  CHECK(failed[1].status == IBV_WC_WR_FLUSH_ERR);
+  // With the cable back a new connection over the same queue pairs works.
+  scene.pair.fabric.command(port, "reset");
+  scene.pair.fabric.command(port, "up");
+  connect_both(scene.pair.a.qp, scene.pair.b.qp);
+  CHECK(scene.write_once(kBig, 9).status == IBV_WC_SUCCESS);
+  CHECK(scene.into.has(1));
+}
+
+TEST_CASE("port: the state shows in sysfs too", "[softnic][port]") {
+  const TestFabric fabric;
+  const ContextPtr context = open_device("softnic1");
+  const std::string path = std::string(context->device->ibdev_path) + "/ports/1/state";
+  const auto shown = [&] {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+  };
+  CHECK(shown() == "4: ACTIVE");
+  fabric.command("h0/softnic1", "down");
+  CHECK(shown() == "1: DOWN");
+  fabric.command("h0/softnic1", "up");
+  CHECK(shown() == "4: ACTIVE");
+}
+
+TEST_CASE("port: a rate holds at the sender's and at the receiver's port", "[softnic][port]") {
+  const char* port = GENERATE("h0/softnic0", "h0/softnic1");
+  Scene scene;
+  scene.pair.fabric.command(port, "rate=40M");
+  const double nominal = static_cast<double>(kBig) / 40e6;
+  const double slow = scene.timed_write(kBig);
+  CHECK(slow >= nominal * 0.9);
+  CHECK(slow <= nominal * 5);
+  CHECK(scene.into.has(1));
+  scene.pair.fabric.command(port, "rate=max");
+  CHECK(scene.timed_write(kBig) < nominal * 0.9);
+}
+
+TEST_CASE("port: a rate that changes in the middle counts from there", "[softnic][port]") {
+  Scene scene;
+  scene.command("rate=1M");  // 8 s for all of it
+  const auto start = Clock::now();
+  REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)) == 0);
+  const uint8_t early = scene.from.data()[1];
+  wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
+  scene.command("rate=max");
+  must_complete(scene.pair.a.send_cq.get(), 1);
+  CHECK(seconds_since(start) < 6);
+  CHECK(scene.into.has(1));
+}
+
+TEST_CASE("port: latency is added to every message", "[softnic][port]") {
+  const char* port = GENERATE("h0/softnic0", "h0/softnic1");
+  Scene scene;
+  scene.pair.fabric.command(port, "latency=30ms");
+  for (int i = 0; i < 3; ++i) CHECK(scene.timed_write(8) >= 0.030);
+  CHECK(scene.timed_write(8) < 0.030 * 20);
+  // It delays, and does not serialize: ten messages at once are not ten latencies.
+  const auto start = Clock::now();
+  for (uint64_t i = 0; i < 10; ++i) REQUIRE(post(scene.pair.a.qp, nothing_work(i)) == 0);
+  for (uint64_t i = 0; i < 10; ++i) must_complete(scene.pair.a.send_cq.get(), i);
+  CHECK(seconds_since(start) >= 0.030);
+  CHECK(seconds_since(start) < 0.030 * 9);
+  scene.pair.fabric.command(port, "reset");
+  double best = 1;
+  for (int i = 0; i < 10; ++i) best = std::min(best, scene.timed_write(8));
+  CHECK(best < 0.030);
+}
+
+TEST_CASE("port: the N-th work request fails with the status that was asked for",
+          "[softnic][port]") {
+  struct Fault {
+    const char* text;
+    ibv_wc_status status;
+  };
+  const Fault fault = GENERATE(values<Fault>({{"retry_exc_err", IBV_WC_RETRY_EXC_ERR},
+                                              {"rem_access_err", IBV_WC_REM_ACCESS_ERR},
+                                              {"rem_op_err", IBV_WC_REM_OP_ERR},
+                                              {"loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR},
+                                              {"general_err", IBV_WC_GENERAL_ERR}}));
+  const uint64_t nth = GENERATE(uint64_t{1}, uint64_t{4});
+  INFO(fault.text << " at " << nth);
+  Scene scene;
+  CHECK(scene.write_once(8, 99).status == IBV_WC_SUCCESS);  // counted from the command on
+  scene.command(std::string("error=") + fault.text + "@" + std::to_string(nth));
+  for (uint64_t i = 1; i < nth; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
+  REQUIRE(post_list(scene.pair.a.qp, {nothing_work(nth), nothing_work(nth + 1)}) == 0);
+  const auto failed = poll_many(scene.pair.a.send_cq.get(), 2);
+  CHECK(failed[0].wr_id == nth);
+  CHECK(failed[0].status == fault.status);
+  CHECK(failed[1].status == IBV_WC_WR_FLUSH_ERR);
+  CHECK(state_of(scene.pair.a.qp) == IBV_QPS_ERR);
+  // Once only.
+  connect_both(scene.pair.a.qp, scene.pair.b.qp);
+  for (uint64_t i = 0; i < 10; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
+}
+
+TEST_CASE("port: the N-th payload is spoilt in secret", "[softnic][port]") {
+  Scene scene;
+  scene.command("corrupt@2");
+  for (uint64_t i = 1; i <= 3; ++i) {
+    INFO("message " << i);
+    std::memset(scene.into.data(), 0, 4096);
+    CHECK(scene.write_once(4096, i).status == IBV_WC_SUCCESS);
+    CHECK(has_pattern(scene.into.bytes(0, 4096), 1) == (i != 2));
+    CHECK(scene.into.is_zero(4096, 64));
+  }
+  CHECK(scene.from.has(1));  // the source is not touched
+}
+
+TEST_CASE("port: reset disarms what has not happened yet", "[softnic][port]") {
+  Scene scene;
+  scene.command("error=retry_exc_err@3");
+  scene.command("corrupt@2");
+  scene.command("rate=1k");
+  scene.command("reset");
+  for (uint64_t i = 0; i < 6; ++i) CHECK(scene.write_once(4096, i).status == IBV_WC_SUCCESS);
+  CHECK(has_pattern(scene.into.bytes(0, 4096), 1));
+}
+
+TEST_CASE("port: commands rain on a running stream and nothing is lost", "[softnic][port]") {
+  constexpr uint64_t kMessages = 400;
+  constexpr size_t kSize = 32 * 1024;
+  Scene scene({.clock_scale = 0.01, .wire = {.timeout = 21}});  // 86 ms a try
+  std::atomic<uint64_t> done{0};
+  std::atomic<bool> failed{false};
+  std::thread sender([&] {
+    try {
+      for (uint64_t i = 0; i < kMessages; ++i) {
+        const size_t at = i % (kBig / kSize) * kSize;
+        BL_MUST_OK(post(scene.pair.a.qp,
+                        write_work(scene.from.part(at, kSize), scene.into.part(at, kSize), i)));
+        must_complete(scene.pair.a.send_cq.get(), i);
+        done = i;
+      }
+    } catch (const MustError& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      failed = true;
+    }
+  });
+  while (done < kMessages / 4 && !failed) {
+    for (const char* text : {"down", "up", "rate=900M", "latency=20us", "rate=max", "reset"}) {
+      scene.command(text);
+      std::this_thread::yield();
+    }
+  }
+  sender.join();
+  CHECK(!failed);
+  CHECK(scene.into.has(1));
+}

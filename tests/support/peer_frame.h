@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What peers and their hub say to each other. Lines are SOCK_SEQPACKET sockets, so a frame is
+// either there or not.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace beeline::test {
+
+inline constexpr size_t kMaxFrame = 64 * 1024;
+
+enum class Kind : uint32_t { kMessage, kMeet, kKill, kAnswer, kDone, kFailed };
+
+struct Head {
+  Kind kind;
+  uint32_t peer;  // to the hub: the receiver or the victim; from the hub: the sender
+};
+
+struct Frame {
+  Head head;
+  std::string body;
+};
+
+inline bool send_frame(int line, const Head& head, const std::string& body) {
+  std::string bytes(reinterpret_cast<const char*>(&head), sizeof(head));
+  bytes += body;
+  return ::send(line, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(bytes.size());
+}
+
+// False at the end of the line.
+inline bool receive_frame(int line, Frame* frame) {
+  std::string bytes(kMaxFrame, '\0');
+  ssize_t got = 0;
+  do {
+    got = ::recv(line, bytes.data(), bytes.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < static_cast<ssize_t>(sizeof(Head))) return false;
+  std::memcpy(&frame->head, bytes.data(), sizeof(Head));
+  frame->body = bytes.substr(sizeof(Head), static_cast<size_t>(got) - sizeof(Head));
+  return true;
+}
+
+}  // namespace beeline::test

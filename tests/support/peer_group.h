@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the same bodies as threads of this process or as forked processes, and lets them talk to
+// each other beside the network that is being tested. The caller is the hub: it passes messages on,
+// and when the deadline comes or a body fails it ends the others and throws the reason.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "plugin/base/fd.h"
+#include "tests/support/must.h"
+
+namespace beeline::test {
+
+enum class PeerMode { kThreads, kProcesses };
+
+// Thread sanitizer cannot look across processes and dislikes fork: there, only threads.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kProcessesWork = false;
+#else
+inline constexpr bool kProcessesWork = true;
+#endif
+std::vector<PeerMode> peer_modes();
+
+// What a body gets: its number, and a line to the others. One thread's.
+class Peer {
+ public:
+  Peer(UniqueFd line, size_t rank, size_t count);
+
+  size_t rank() const noexcept { return rank_; }
+  size_t count() const noexcept { return count_; }
+
+  template <class T>
+  void send(size_t to, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    send_bytes(to, std::string(reinterpret_cast<const char*>(&value), sizeof(value)));
+  }
+  // Waits for the next message of FROM. Throws when the group is being ended.
+  template <class T>
+  T receive(size_t from) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const std::string bytes = receive_bytes(from);
+    BL_MUST(bytes.size() == sizeof(T));
+    T value;
+    std::memcpy(&value, bytes.data(), sizeof(value));
+    return value;
+  }
+  // In a pair: gives mine, takes the other's.
+  template <class T>
+  T exchange(const T& mine) {
+    BL_MUST(count_ == 2);
+    send(1 - rank_, mine);
+    return receive<T>(1 - rank_);
+  }
+
+  // Returns when every body that has not ended has called it too.
+  void meet();
+  // Ends another process by SIGKILL, wherever it is; returns when it is gone. Processes only.
+  void kill(size_t victim);
+
+  // The hub reads these; bodies do not call them.
+  void report_done();
+  void report_failure(const std::string& why);
+
+ private:
+  void send_bytes(size_t to, const std::string& bytes);
+  std::string receive_bytes(size_t from);
+  void read_one();
+
+  UniqueFd line_;
+  size_t rank_;
+  size_t count_;
+  std::vector<std::deque<std::string>> inbox_;
+  unsigned answers_ = 0;  // the hub's replies to meet() and kill()
+};
+
+using PeerBody = std::function<void(Peer&)>;
+
+// Returns when every body has returned; throws MustError when one did not, with its reason.
+void run_peers(PeerMode mode, const std::vector<PeerBody>& bodies,
+               std::chrono::seconds deadline = 3 * kPatience);
+
+}  // namespace beeline::test

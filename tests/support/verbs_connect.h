@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The steps of a reliable connection, each with every attribute it needs, from one struct of
+// settings whose defaults suit a healthy fabric.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "tests/support/verbs_handles.h"
+#include "tests/support/verbs_memory.h"
+
+namespace beeline::test {
+
+// What a QP's peer has to know; may be sent to another process as it is.
+struct QpAddress {
+  uint32_t qp_num = 0;
+  uint32_t psn = 0;
+  uint16_t lid = 0;
+  ibv_gid gid{};
+};
+
+struct Wire {
+  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  ibv_mtu mtu = IBV_MTU_4096;
+  uint8_t sgid_index = 3;  // RoCE v2, IPv4, by the habit of the trade
+  uint8_t timeout = 17;    // 4.096 us * 2^17 = 0.54 s a try
+  uint8_t retry_cnt = 7;
+  uint8_t rnr_retry = 7;       // endless
+  uint8_t min_rnr_timer = 12;  // 0.64 ms
+  uint8_t max_rd_atomic = 1;
+  uint8_t max_dest_rd_atomic = 1;
+  std::optional<uint32_t> sq_psn = {};  // else one that belongs to the QP number
+};
+
+inline constexpr int kInitMask =
+    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+inline constexpr int kRtrMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+inline constexpr int kRtsMask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+
+QpAddress address_of(ibv_qp* qp, const Wire& wire = {});
+
+// An attribute struct in which every field an RC QP can have is valid, for whatever mask.
+ibv_qp_attr full_attr(ibv_qp* qp, const QpAddress& peer, const Wire& wire = {});
+
+int modify_state(ibv_qp* qp, ibv_qp_state state);  // with IBV_QP_STATE alone
+void to_init(ibv_qp* qp, const Wire& wire = {});
+void to_rtr(ibv_qp* qp, const QpAddress& peer, const Wire& wire = {});
+void to_rts(ibv_qp* qp, const Wire& wire = {});
+// From RESET or ERR all the way to RTS.
+void connect(ibv_qp* qp, const QpAddress& peer, const Wire& wire = {});
+void connect_both(ibv_qp* a, ibv_qp* b, const Wire& wire = {});
+
+}  // namespace beeline::test
