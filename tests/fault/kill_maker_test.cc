@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The stores that make a fabric and that command its ports: whoever comes after one that was killed
+// there finds nothing that stands in the way.
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "tests/fault/kill_sites.h"
+#include "tests/fault/launch.h"
+#include "tests/fault/scenario_fabric.h"
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr const char* kPort = "h0/softnic1";
+
+struct Change {
+  const char* command;
+  std::vector<const char*> before = {};  // how the port comes to be what the command finds
+};
+
+bool exists(const std::string& fabric) {
+  const auto names = softnic::list_fabrics();
+  return std::find(names.begin(), names.end(), fabric) != names.end();
+}
+
+// Runs kill_maker. True: it died as ordered.
+bool ran_into_death(const std::vector<std::string>& arguments, const KillOrder& order,
+                    KillResult& result) {
+  Command command{{BL_KILL_MAKER}, order.environment()};
+  command.words.insert(command.words.end(), arguments.begin(), arguments.end());
+  const Ending ending = Child(command).wait();
+  if (!ending.was_killed() && !ending.is_good()) result.complaints.push_back(ending.said);
+  return ending.was_killed();
+}
+
+KillResult make_a_fabric(const KillOrder& order) {
+  KillResult result;
+  const std::string name = TestFabric::fresh_name();
+  result.died = ran_into_death({name}, order, result);
+  if (!result.died && exists(name)) result.complaints.emplace_back("the fabric is still there");
+  KillResult again;
+  (void)ran_into_death({name}, {}, again);
+  result.complaints.insert(result.complaints.end(), again.complaints.begin(),
+                           again.complaints.end());
+  if (exists(name)) result.complaints.emplace_back("the second fabric is still there");
+  return result;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The fabric of one run, with a program that watches the port.
+class Watched {
+ public:
+  explicit Watched(const Change& change) : fabric_(scenario_fabric()) {
+    for (const char* text : change.before) fabric_.command(kPort, text);
+    context_ = open_device("softnic1");
+  }
+
+  const TestFabric& fabric() const noexcept { return fabric_; }
+
+  // The port as programs see it.
+  std::vector<std::string> looks() const {
+    const softnic::PortRecord& port = fabric_.fabric().header().devices[1].ports[0];
+    return {
+        "trouble " + std::to_string(port.trouble.load()),
+        "rate " + std::to_string(port.rate_bytes_s.load()),
+        "latency " + std::to_string(port.latency_ns.load()),
+        "error " + std::to_string(port.error_status.load()) + "@" +
+            std::to_string(port.error_countdown.load()),
+        "corrupt @" + std::to_string(port.corrupt_countdown.load()),
+        contents(fabric_.fabric().sysfs_root("h0") + "/class/infiniband/softnic1/ports/1/state"),
+        std::string("events: ") + (has_event(context_.get()) ? "some" : "none")};
+  }
+
+ private:
+  TestFabric fabric_;
+  ContextPtr context_;
+};
+
+// The command is given, dies or not, and is given again: then it has all of its effect.
+KillResult command_a_port(const Change& change, const KillOrder& order) {
+  KillResult result;
+  std::vector<std::string> expected;
+  {
+    const Watched undisturbed(change);
+    undisturbed.fabric().command(kPort, change.command);
+    expected = undisturbed.looks();
+  }
+  const Watched disturbed(change);
+  result.died = ran_into_death({disturbed.fabric().name(), kPort, change.command}, order, result);
+  disturbed.fabric().command(kPort, change.command);
+  const std::vector<std::string> found = disturbed.looks();
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i] == expected[i]) continue;
+    result.complaints.push_back(found[i] + " instead of " + expected[i]);
+  }
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("kill_points: the maker of a fabric may die at any store", "[fault][softnic]") {
+  kill_everywhere("maker", 5, make_a_fabric);
+}
+
+TEST_CASE("kill_points: who commands a port may die at any store", "[fault][softnic]") {
+  const auto change =
+      GENERATE(Change{"down"}, Change{"up", {"down"}}, Change{"rate=1G"}, Change{"latency=5us"},
+               Change{"error=retry_exc_err@3"}, Change{"corrupt@2"},
+               Change{"reset", {"down", "rate=1G", "error=retry_exc_err@3", "corrupt@2"}});
+  kill_everywhere(std::string("command ") + change.command, 2,
+                  [&](const KillOrder& order) { return command_a_port(change, order); });
+}

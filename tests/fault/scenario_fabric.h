@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fabric on which processes are killed.
+#pragma once
+
+#include "softnic/spec/fabric_spec.h"
+
+namespace beeline::test {
+
+// Hosts h0 and h1, each with an undisturbed device, a shaped one, and a third to do mischief with;
+// timers a hundred times as quick.
+inline softnic::FabricSpec scenario_fabric() {
+  softnic::FabricSpec spec;
+  spec.clock_scale = 0.01;
+  for (const char* host_name : {"h0", "h1"}) {
+    softnic::HostSpec host;
+    host.name = host_name;
+    for (const char* name : {"softnic0", "softnic1", "softnic2"}) {
+      softnic::DeviceSpec device;
+      device.name = name;
+      device.ports.emplace_back();
+      host.devices.push_back(device);
+    }
+    host.devices[1].ports[0].rate_bytes_s = 2'000'000'000;
+    host.devices[1].ports[0].latency_ns = 1000;
+    spec.hosts.push_back(host);
+  }
+  softnic::complete(spec);
+  return spec;
+}
+
+}  // namespace beeline::test
