@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs programs that nobody here wrote, unmodified, over softnic: Debian's ibverbs-utils and
+# perftest, most of them on a RoCE fabric and some on InfiniBand.
+#
+#   foreign.sh SOFTNIC INFINIBAND_FABRIC [verbs-utils|write|send|read|latency]...
+#
+# perftest measures the processor's clock again for every size, which takes most of the time here.
+# Ends with 77 if the programs are not installed.
+set -u -o pipefail
+exec </dev/null
+export LC_ALL=C
+source "$(dirname "${BASH_SOURCE[0]}")/foreign_lib.sh"
+
+# --- What the programs print ----------------------------------------------------------------------
+
+# wants PATTERN... : reads text that must hold them all; names the first that is missing.
+wants() {
+  local text pattern
+  text=$(cat)
+  for pattern in "$@"; do
+    if ! grep -qE "$pattern" <<<"$text"; then
+      echo "/$pattern/ is missing"
+      return 1
+    fi
+  done
+}
+
+# Result lines are: bytes, iterations, peak MB/s, average MB/s, messages.
+bandwidth() { # LINES
+  awk -v wanted="$1" '/^ *[0-9]/ {
+      ++lines; bytes = $1; rate = $4
+      if (rate <= 0) bad = 1
+    }
+    END {
+      if (lines != wanted || bad) { print lines + 0, "good lines of", wanted; exit 1 }
+      if (lines > 1) printf "%d sizes, ", lines
+      printf "%d bytes at %.0f MB/s\n", bytes, rate
+    }'
+}
+one_size() { bandwidth 1; }
+all_sizes() { bandwidth 23; }
+
+# Result lines are: bytes, iterations, least, most, typical microseconds, and more.
+latency() { # LINES
+  awk -v wanted="$1" '/^ *[0-9]/ {
+      ++lines; us[$1] = $5
+      if ($5 <= 0) bad = 1
+    }
+    END {
+      if (lines != wanted || bad) { print lines + 0, "good lines of", wanted; exit 1 }
+      if (lines > 1) printf "%d sizes, ", lines
+      printf "8 bytes in %.2f us\n", us[8]
+    }'
+}
+one_latency() { latency 1; }
+all_latencies() { latency 23; }
+
+round_trip() {
+  awk '/usec\/iter/ { text = $(NF - 1) }
+    /invalid data/ { bad = 1 }
+    END {
+      if (text == "" || bad) { print "no result, or wrong data"; exit 1 }
+      printf "%s us a round trip\n", text
+    }'
+}
+
+two_devices() {
+  wants 'softnic0\s+[0-9a-f]{16}$' 'softnic1\s+[0-9a-f]{16}$' && echo "softnic0 and softnic1"
+}
+
+roce_info() {
+  wants '^hca_id:.softnic0' '^hca_id:.softnic1' 'node_guid:.*[0-9a-f]{4}:' 'max_qp:' \
+    'phys_port_cnt:.*1$' 'state:.*PORT_ACTIVE \(4\)' 'active_mtu:.*4096 \(5\)' \
+    'link_layer:.*Ethernet' 'active_width:' 'active_speed:' \
+    'GID\[ *3\]:.*::ffff:.*RoCE v2' 'GID\[ *1\]:.*fe80:.*RoCE v2' 'GID\[ *0\]:.*fe80:.*RoCE v1' &&
+    echo "2 active RoCE devices with GIDs of v1 and v2"
+}
+
+infiniband_info() {
+  wants '^hca_id:.softnic1' 'state:.*PORT_ACTIVE \(4\)' 'link_layer:.*InfiniBand' \
+    'port_lid:.*[1-9]' 'sm_lid:.*[1-9]' 'GID\[ *0\]:.*fe80:' &&
+    echo "2 active InfiniBand devices with LIDs"
+}
+
+# --- The programs ---------------------------------------------------------------------------------
+
+# ibv_asyncwatch runs until it is ended, and has to hear of a port that goes down and comes back.
+watch_events() {
+  local heard=0
+  label="ibv_asyncwatch$where"
+  new_fabric
+  (on h0 stdbuf -oL ibv_asyncwatch -d softnic0) >"$scratch/output" 2>&1 &
+  server=$!
+  if until_output 'async event FD'; then
+    "$softnic" ctl --name "$fabric" h0/softnic0 down up >"$scratch/ctl" 2>&1
+    if until_output PORT_ERR && until_output PORT_ACTIVE; then heard=1; fi
+  fi
+  end_server
+  wait
+  if ((heard)); then good "port error, port active"; else bad "it heard nothing"; fi
+}
+
+# until_output PATTERN : the running program has printed it. Fails if it ends without.
+until_output() {
+  until grep -qE "$1" "$scratch/output"; do
+    kill -0 "$server" 2>/dev/null || return 1
+    sleep 0.01
+  done
+}
+
+group_verbs_utils() {
+  alone two_devices ibv_devices
+  alone roce_info ibv_devinfo -v
+  watch_events
+  pair round_trip ibv_rc_pingpong -g 3 -c
+  pair round_trip ibv_rc_pingpong -g 1 -c -s 1048576 -n 200
+  pair round_trip ibv_rc_pingpong -g 3 -c -d softnic1 -m 256 -s 65536
+  refused ibv_uc_pingpong -g 3
+  refused ibv_ud_pingpong -g 3
+  refused ibv_srq_pingpong -g 3
+  use_infiniband
+  alone infiniband_info ibv_devinfo -v
+  pair round_trip ibv_rc_pingpong -c
+  pair round_trip ibv_rc_pingpong -c -g 0 -s 65536 -n 500
+}
+
+# bandwidth_of PROGRAM OPTION... : the options are for InfiniBand. -F: whatever the clock does.
+bandwidth_of() {
+  pair all_sizes "$1" -F -x 3 -n 100 -a
+  pair one_size "$1" -F -x 3 -n 500 -q 8
+  pair one_size "$1" -F -x 3 -n 1000 -b
+  use_infiniband
+  pair one_size "$1" -F -n 500 "${@:2}"
+}
+group_write() { bandwidth_of ib_write_bw -s 1048576; }
+group_send() { bandwidth_of ib_send_bw -b; }
+group_read() { bandwidth_of ib_read_bw -q 8; }
+
+group_latency() {
+  pair all_latencies ib_write_lat -F -x 3 -n 50 -a
+  pair all_latencies ib_send_lat -F -x 3 -n 50 -a
+  use_infiniband
+  pair one_latency ib_write_lat -F -n 1000 -s 8
+}
+
+use_roce() { fabric_file='' where=''; }
+use_infiniband() { fabric_file=$infiniband where=' on InfiniBand'; }
+
+for program in ibv_{devices,devinfo,asyncwatch} ibv_{rc,uc,ud,srq}_pingpong \
+  ib_{write,send,read}_bw ib_{write,send}_lat; do
+  if ! command -v "$program" >/dev/null; then
+    echo "skipped: $program is not installed (Debian has it in ibverbs-utils and perftest)"
+    exit 77
+  fi
+done
+
+softnic=$1 infiniband=$2
+shift 2
+(($#)) || set -- verbs-utils write send read latency
+for group in "$@"; do
+  use_roce
+  "group_${group//-/_}"
+done
+report

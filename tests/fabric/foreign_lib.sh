@@ -1,0 +1,162 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# How foreign.sh runs the programs of others: each pair of processes on a fabric of its own, which
+# must be gone when the two have ended, and on a TCP port that nobody else has. One line for each
+# program; all that it printed when it failed.
+
+patience=60    # seconds for one program: bounds a hang, not a speed
+softnic=       # the softnic program; set by foreign.sh
+fabric_file='' # what new fabrics are made from; empty: as softnic makes them by itself
+where=''       # said behind the command, so that lines differ
+
+scratch=$(mktemp -d)
+server=0 # process id while one runs
+trap 'end_server; rm -rf "$scratch"' EXIT
+
+# --- Results --------------------------------------------------------------------------------------
+
+ran=0 failed=0
+label='' # what runs now
+
+good() { # FIGURE
+  ran=$((ran + 1))
+  printf 'ok    %-47s %s\n' "$label" "$1"
+}
+
+bad() { # REASON
+  local file
+  ran=$((ran + 1)) failed=$((failed + 1))
+  printf 'FAIL  %-47s %s\n' "$label" "$1"
+  for file in "$scratch"/*; do
+    printf -- '--- %s, on fabric %s:\n' "${file##*/}" "$fabric"
+    cat "$file"
+  done
+  echo '---'
+}
+
+report() {
+  printf '%d programs ran over softnic, %d failed\n' "$ran" "$failed"
+  ((ran > 0 && failed == 0))
+}
+
+# --- Fabrics and processors -----------------------------------------------------------------------
+
+fabrics=0 fabric=''
+
+new_fabric() {
+  fabrics=$((fabrics + 1))
+  fabric=foreign-$$-$fabrics
+  rm -f "$scratch"/*
+}
+
+fabric_is_gone() { [[ ! -e /dev/shm/softnic-$(id -u)-$fabric ]]; }
+
+# Two pollers on one processor would take turns by the scheduler's clock, milliseconds a message:
+# each host gets its own, where there are two.
+mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+  awk -F- '{ for (cpu = $1; cpu <= $NF; ++cpu) print cpu }')
+
+# on HOST COMMAND... : becomes that command. The first one on a fabric makes it.
+on() {
+  local host=$1 run=("$softnic" run --name "$fabric" --host "$1")
+  shift
+  if [[ -n $fabric_file ]] && fabric_is_gone; then run+=(--fabric "$fabric_file"); fi
+  exec taskset -c "${cpus[${host#h} % ${#cpus[@]}]}" \
+    timeout --kill-after=5 "$patience" "${run[@]}" -- "$@"
+}
+
+# --- A server and its port ------------------------------------------------------------------------
+
+is_listening() { # PORT
+  grep -qsiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp{,6}
+}
+
+# Below the range from which the kernel takes ports for outgoing connections.
+choose_port() {
+  port=0
+  while ((port == 0)) || is_listening "$port"; do
+    port=$((10000 + (RANDOM * 32768 + RANDOM) % 22000))
+  done
+}
+
+# start_server COMMAND... : returns when it listens on $port. Another process may have been quicker
+# to take that port: then again with another.
+start_server() {
+  local tries=5
+  while ((tries-- > 0)); do
+    choose_port
+    (on h0 "$@" -p "$port") >"$scratch/server" 2>&1 &
+    server=$!
+    while kill -0 "$server" 2>/dev/null; do
+      if is_listening "$port"; then return 0; fi
+      sleep 0.01
+    done
+    server=0
+    grep -qiE 'listen|bind|in use' "$scratch/server" || return 1
+  done
+  return 1
+}
+
+end_server() {
+  if ((server != 0)); then kill "$server" 2>/dev/null; fi
+  server=0
+}
+
+# --- Programs -------------------------------------------------------------------------------------
+
+# pair FIGURE COMMAND... : the command twice, as server on h0 and as client on h1. FIGURE is a
+# function that reads what the client printed and writes the figure to show, or fails.
+pair() {
+  local figure=$1 rc_client=0 rc_server=0 text
+  shift
+  label="$*$where"
+  new_fabric
+  if ! start_server "$@"; then
+    bad "the server did not come to listen"
+    return
+  fi
+  (on h1 "$@" -p "$port" 127.0.0.1) >"$scratch/client" 2>&1 || rc_client=$?
+  if ((rc_client != 0)); then kill "$server" 2>/dev/null; fi # it may wait for ever
+  wait "$server" || rc_server=$?
+  server=0
+  if ((rc_client != 0 || rc_server != 0)); then
+    bad "the client ended with $rc_client, the server with $rc_server"
+  elif ! text=$("$figure" <"$scratch/client"); then
+    bad "its output is not what it should be: $text"
+  elif ! fabric_is_gone; then
+    bad "the fabric was left behind"
+  else
+    good "$text"
+  fi
+}
+
+# alone CHECK COMMAND... : one program on h0. CHECK reads what it printed, as above.
+alone() {
+  local check=$1 rc=0 text
+  shift
+  label="$*$where"
+  new_fabric
+  (on h0 "$@") >"$scratch/output" 2>&1 || rc=$?
+  if ((rc != 0)); then
+    bad "it ended with $rc"
+  elif ! text=$("$check" <"$scratch/output"); then
+    bad "its output is not what it should be: $text"
+  else
+    good "$text"
+  fi
+}
+
+# refused COMMAND... : a server that must end by itself, with an error and a word about it.
+refused() {
+  local rc=0
+  label="$*$where"
+  new_fabric
+  choose_port
+  (on h0 "$@" -p "$port") >"$scratch/output" 2>&1 || rc=$?
+  if ((rc == 0 || rc >= 124)) || [[ ! -s $scratch/output ]]; then
+    bad "it ended with $rc, and should have been refused"
+  else
+    good "refused, and says so: $(tail -n 1 "$scratch/output")"
+  fi
+}
