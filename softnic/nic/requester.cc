@@ -2,14 +2,12 @@
 #include "softnic/nic/requester.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "plugin/base/clock.h"
 #include "softnic/nic/fence.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/qp.h"
 #include "softnic/nic/timers.h"
-#include "softnic/nic/wire.h"
 
 namespace softnic {
 namespace {
@@ -18,12 +16,6 @@ using Verdict = Answer::Verdict;
 
 // How much is moved between two looks at states and keys.
 constexpr uint64_t kPieceBytes = 256 << 10;
-constexpr uint64_t kMinShapedPiece = 4096;
-constexpr uint64_t kMaxShapedPiece = 64 << 10;
-// How far ahead of the wire pieces are launched; what is launched keeps the old rate.
-constexpr int64_t kLaunchAheadNs = 300 * beeline::kNsPerUs;
-constexpr size_t kMaxFlights = 256;
-constexpr int64_t kMaxShapedSleepNs = 20 * beeline::kNsPerMs;
 constexpr uint32_t kEndlessRnr = 7;
 // What mlx5 reports as vendor error for the two; people search for these numbers.
 constexpr uint32_t kVendorRetryExceeded = 0x81;
@@ -47,12 +39,6 @@ bool counts_down_to_zero(Shared<uint64_t>& countdown) {
     if (countdown.compare_exchange(left, left - 1)) return left == 1;
   }
   return false;
-}
-
-uint64_t shaped_piece_bytes(const PortRecord& port) {
-  const uint64_t rate = port.rate_bytes_s.load();
-  // About a millisecond's worth, so that a slow wire is shared evenly.
-  return rate == 0 ? kMaxShapedPiece : std::clamp(rate / 1000, kMinShapedPiece, kMaxShapedPiece);
 }
 
 }  // namespace
@@ -114,119 +100,6 @@ std::optional<int64_t> Requester::run_direct(Budget& budget) {
     if (!settle(carry(wqe, next(), offset_, bytes), bytes)) return std::nullopt;
   }
   return std::nullopt;
-}
-
-bool Requester::shaped() {
-  const bool now = path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num()) &&
-                   (path_.trouble() & kTroubleShaped) != 0;
-  if (now != paced()) paced_.store(now, std::memory_order_relaxed);
-  return now;
-}
-
-// flights_ holds [landed, waiting for their acknowledgement | on their way], oldest first. An
-// acknowledgement finishes the first; a landing moves the border; a launch appends. Whatever is not
-// an answer empties it, and run() decides what then.
-std::optional<int64_t> Requester::run_shaped(int64_t now, Budget& budget) {
-  launch(now);
-  while (take_acknowledgement(now) || land_next(now, budget)) {
-  }
-  if (waiting_until_ != 0 || qp_.state() == IBV_QPS_ERR || !can_run()) return std::nullopt;
-  if (budget.messages == 0) return now;
-  launch(now);
-  if (waiting_until_ != 0 || !can_run()) return std::nullopt;
-  const int64_t event =
-      flights_.empty() ? wire_free_at_ - kLaunchAheadNs / 2 : next_shaped_event(now);
-  // Looks up now and then: the shape may have changed.
-  return std::min(event, now + kMaxShapedSleepNs);
-}
-
-void Requester::launch(int64_t now) {
-  relaunch_if_changed();
-  if (flights_.empty()) {
-    launch_sequence_ = next();
-    launch_offset_ = offset_;
-  }
-  if (!path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num())) {
-    if (flights_.empty() && waiting_until_ == 0 && can_run()) settle({Verdict::kSilence}, 0);
-    return;
-  }
-  PortRecord& local = path_.local();
-  PortRecord& remote = path_.remote();
-  const auto latency = static_cast<int64_t>(local.latency_ns.load() + remote.latency_ns.load());
-  while (launch_sequence_ < end_of_work() && wire_free_at_ <= now + kLaunchAheadNs &&
-         flights_.size() < kMaxFlights) {
-    const SendWqe& wqe = queue_.at(launch_sequence_);
-    const uint64_t bytes = std::min(
-        {wqe.length - launch_offset_, shaped_piece_bytes(local), shaped_piece_bytes(remote)});
-    const bool reading = wqe.opcode == IBV_WR_RDMA_READ;
-    const int64_t ready_at =
-        wqe.posted_at == 0 ? now : std::max(wqe.posted_at, now - kWirePatienceNs);
-    wire_free_at_ = reading ? reserve_both_wires(remote, local, bytes, ready_at)
-                            : reserve_both_wires(local, remote, bytes, ready_at);
-    // A READ's data comes with the answer; there is nothing to acknowledge after that.
-    const int64_t lands_at = wire_free_at_ + (reading ? 2 * latency : latency);
-    flights_.push_back({launch_sequence_, launch_offset_, bytes, lands_at,
-                        reading ? lands_at : lands_at + latency});
-    launch_offset_ += bytes;
-    if (launch_offset_ == wqe.length) {
-      ++launch_sequence_;
-      launch_offset_ = 0;
-    }
-  }
-}
-
-// After a command to a port, what has not landed yet flies by the new rules.
-void Requester::relaunch_if_changed() {
-  const uint32_t generation = qp_.runtime().header().generation.load();
-  if (generation == launch_generation_) return;
-  launch_generation_ = generation;
-  wire_free_at_ = 0;
-  if (landed_ == flights_.size()) return;
-  launch_sequence_ = flights_[landed_].sequence;
-  launch_offset_ = flights_[landed_].offset;
-  flights_.resize(landed_);
-}
-
-bool Requester::land_next(int64_t now, Budget& budget) {
-  if (landed_ == flights_.size() || flights_[landed_].lands_at > now) return false;
-  if (budget.messages == 0) return false;
-  --budget.messages;
-  const Flight flight = flights_[landed_];
-  const Answer answer =
-      carry(queue_.at(flight.sequence), flight.sequence, flight.offset, flight.bytes);
-  if (answer.verdict == Verdict::kPlaced) {
-    ++landed_;
-    return true;
-  }
-  // What was placed before is acknowledged by this answer; what follows has to fly again.
-  while (landed_ != 0) (void)take_acknowledgement(flights_.front().acked_at);
-  abandon_flights();
-  settle(answer, 0);
-  return false;
-}
-
-bool Requester::take_acknowledgement(int64_t now) {
-  if (landed_ == 0 || flights_.front().acked_at > now) return false;
-  const uint64_t bytes = flights_.front().bytes;
-  flights_.pop_front();
-  --landed_;
-  settle({Verdict::kPlaced}, bytes);
-  return true;
-}
-
-int64_t Requester::next_shaped_event(int64_t now) const {
-  int64_t event = std::numeric_limits<int64_t>::max();
-  if (landed_ != 0) event = flights_.front().acked_at;
-  if (landed_ != flights_.size()) event = std::min(event, flights_[landed_].lands_at);
-  if (path_.known() && launch_sequence_ < end_of_work() && flights_.size() < kMaxFlights) {
-    event = std::min(event, std::max(now, wire_free_at_ - kLaunchAheadNs / 2));
-  }
-  return event;
-}
-
-void Requester::abandon_flights() {
-  flights_.clear();
-  landed_ = 0;
 }
 
 Answer Requester::apply_armed_faults(SendWqe& wqe) {
