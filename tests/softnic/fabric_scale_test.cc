@@ -53,7 +53,7 @@ struct Card {
 };
 
 uint32_t seed_of(size_t rank, size_t rail, uint32_t round) {
-  return static_cast<uint32_t>((round * 1000 + rank) * kDevices + rail);
+  return static_cast<uint32_t>((size_t{round} * 1000 + rank) * kDevices + rail);
 }
 
 void take_part(Peer& peer) {

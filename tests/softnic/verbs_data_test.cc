@@ -274,9 +274,10 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   const TestFabric fabric;
   ibv_device_attr attr{};
   REQUIRE(ibv_query_device(open_device("softnic0").get(), &attr) == 0);
-  const auto count = static_cast<uint32_t>(attr.max_sge);
-  Endpoint a("softnic0", {.max_sge = count});
-  Endpoint b("softnic1", {.max_sge = count});
+  const auto count = static_cast<size_t>(attr.max_sge);
+  const QpShape shape{.max_sge = static_cast<uint32_t>(count)};
+  Endpoint a("softnic0", shape);
+  Endpoint b("softnic1", shape);
   connect_both(a.qp, b.qp);
   Buffer from = a.buffer(3 * count);
   Buffer into = b.buffer(3 * count);
@@ -284,7 +285,7 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   SendWork send{.opcode = IBV_WR_SEND, .wr_id = 1};
   RecvWork recv{.wr_id = 2};
   // The same bytes, cut at other places and from the back to the front.
-  for (uint32_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     send.local.push_back(from.part(3 * i, 3).sge());
     recv.local.push_back(into.part(3 * (count - 1 - i), 3).sge());
   }
@@ -292,7 +293,7 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   REQUIRE(post(a.qp, send) == 0);
   must_complete(a.send_cq.get(), 1);
   must_complete(b.recv_cq.get(), 2);
-  for (uint32_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     CHECK(has_pattern(into.bytes(3 * (count - 1 - i), 3), 1, 3 * i));
   }
 }

@@ -46,7 +46,7 @@ double encoded_gbps(const ibv_port_attr& port) {
   switch (port.active_speed) {
     case 1: return lanes * 2.5;
     case 2: return lanes * 5;
-    case 4: return lanes * 10;
+    case 4:
     case 8: return lanes * 10;
     case 16: return lanes * 14;
     case 32: return lanes * 25;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint8_t kPayload = 0xA5;
 constexpr int kDestructions = 60;
-constexpr size_t kStreamed = 256 * 1024;
+constexpr size_t kStreamed = 256u << 10;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -135,7 +135,7 @@ TEST_CASE("regress: receives complete once when a poll meets the flush", "[softn
 
 TEST_CASE("regress: a late refusal does not reach the next life of a queue pair",
           "[softnic][regress]") {
-  constexpr size_t kSize = 256 * 1024;
+  constexpr size_t kSize = 256u << 10;
   constexpr size_t kPage = 4096;
   constexpr Wire kHasty{.retry_cnt = 0};
   Pair pair({.clock_scale = 0.001});
@@ -173,9 +173,9 @@ TEST_CASE("regress: the flush behind a local fault waits for no wire", "[softnic
   double best = 1;
   for (int round = 0; round < 3; ++round) {
     Pair pair;
-    Buffer from = pair.a.buffer(64 * 1024);
+    Buffer from = pair.a.buffer(64u << 10);
     pair.fabric.command("h0/softnic0", "rate=4K");
-    SendWork good = write_work(from.all(), pair.b.buffer(64 * 1024).all());
+    SendWork good = write_work(from.all(), pair.b.buffer(64u << 10).all());
     SendWork fault = good;
     fault.local[0] = {from.all().addr, 8, from.all().lkey ^ 0x100};
     const auto start = Clock::now();
@@ -190,8 +190,8 @@ TEST_CASE("regress: the flush behind a local fault waits for no wire", "[softnic
 
 TEST_CASE("regress: a wire that gets fast frees what waits for it", "[softnic][regress]") {
   Pair pair;
-  Buffer from = pair.a.buffer(256 * 1024);
-  Buffer into = pair.b.buffer(256 * 1024);
+  Buffer from = pair.a.buffer(256u << 10);
+  Buffer into = pair.b.buffer(256u << 10);
   from.fill(1);
   pair.fabric.command("h0/softnic0", "rate=32");  // hours
   REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 1)) == 0);

@@ -15,7 +15,7 @@
 
 namespace beeline::test {
 
-inline constexpr size_t kMaxFrame = 64 * 1024;
+inline constexpr size_t kMaxFrame = 65536;
 
 enum class Kind : uint32_t { kMessage, kMeet, kKill, kAnswer, kDone, kFailed };
 

@@ -16,7 +16,8 @@
 
 #include "tests/support/peer_frame.h"
 
-extern "C" void __gcov_dump() __attribute__((weak));  // a coverage build's counters, before _exit
+// A coverage build's counters are written before _exit, which would drop them.
+extern "C" void __gcov_dump() __attribute__((weak));  // NOLINT(bugprone-reserved-identifier)
 
 namespace beeline::test {
 namespace {

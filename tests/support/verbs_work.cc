@@ -47,6 +47,7 @@ template <class Work>
 int post_all(ibv_qp* qp, const std::vector<Work>& list, size_t* accepted) {
   using Wr = decltype(to_wr(std::declval<Work>()));
   std::vector<Wr> wrs;
+  wrs.reserve(list.size());
   for (const Work& work : list) wrs.push_back(to_wr(work));
   for (size_t i = 1; i < wrs.size(); ++i) wrs[i - 1].next = &wrs[i];
   Wr* bad = nullptr;
