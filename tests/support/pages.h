@@ -22,6 +22,7 @@ class Pages {
     BL_MUST(start_ != MAP_FAILED);
   }
   Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
   ~Pages() { munmap(start_, length_); }
 
   uint8_t* data() const { return static_cast<uint8_t*>(start_); }

@@ -22,6 +22,7 @@ class TestFabric {
   explicit TestFabric(double clock_scale);  // the same with faster timers
   explicit TestFabric(softnic::FabricSpec spec);
   TestFabric(const TestFabric&) = delete;
+  TestFabric& operator=(const TestFabric&) = delete;
   ~TestFabric();
 
   const std::string& name() const noexcept { return name_; }
@@ -46,6 +47,7 @@ class DeviceList {
  public:
   DeviceList() : devices_(ibv_get_device_list(&count_)) {}
   DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
   ~DeviceList() {
     if (devices_ != nullptr) ibv_free_device_list(devices_);
   }
