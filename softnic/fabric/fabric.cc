@@ -69,14 +69,8 @@ Outcome<void> make_fabric(const std::string& dir, const FabricSpec& spec) {
 bool anybody_alive_locked(const std::string& dir) {
   const UniqueFd seats = open_file(dir + "/seats", 0);
   const UniqueFd holders = open_file(dir + "/holders", 0);
-  const auto any_byte = [](const UniqueFd& fd, uint32_t count) {
-    struct flock lock = {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_len = count;
-    return fd && ::fcntl(fd.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-  };
-  return any_byte(seats, kMaxSlots) || any_byte(holders, kMaxHolders);
+  return (seats && any_byte_is_locked(seats.get(), 0, kMaxSlots)) ||
+         (holders && any_byte_is_locked(holders.get(), 0, kMaxHolders));
 }
 
 }  // namespace

@@ -11,32 +11,29 @@
 
 namespace softnic {
 
+// A lock request for `count` bytes of the file.
+inline struct flock byte_range(short type, uint32_t first, uint32_t count) noexcept {
+  struct flock range = {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  range.l_start = first;
+  range.l_len = count;
+  return range;
+}
+
 inline bool try_lock_byte(int fd, uint32_t byte) noexcept {
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  return ::fcntl(fd, F_OFD_SETLK, &lock) == 0;
+  const struct flock range = byte_range(F_WRLCK, byte, 1);
+  return ::fcntl(fd, F_OFD_SETLK, &range) == 0;
 }
 
-inline void unlock_byte(int fd, uint32_t byte) noexcept {
-  struct flock lock = {};
-  lock.l_type = F_UNLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  (void)::fcntl(fd, F_OFD_SETLK, &lock);
+// True if another open file description holds one of the bytes.
+inline bool any_byte_is_locked(int fd, uint32_t first, uint32_t count) noexcept {
+  struct flock range = byte_range(F_WRLCK, first, count);
+  return ::fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-// True if another open file description holds the byte.
 inline bool byte_is_locked(int fd, uint32_t byte) noexcept {
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  return any_byte_is_locked(fd, byte, 1);
 }
 
 }  // namespace softnic

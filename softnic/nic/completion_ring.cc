@@ -20,8 +20,7 @@ void mark_overrun(Runtime& runtime, const ArenaOf& where, CqRecord& cq) {
 void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
                      const CqeRecord& entry) {
   CqRecord& cq = where.arena.cq(cq_index);
-  cq.push_lock.lock(runtime.seat(),
-                    [&](uint32_t seat) { return runtime.fabric().seat_alive(seat); });
+  runtime.take(cq.push_lock);
   const uint64_t tail = cq.tail.load(std::memory_order_relaxed);
   const bool full = tail - cq.head.load() >= cq.capacity;
   if (!full) {

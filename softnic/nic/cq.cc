@@ -124,8 +124,7 @@ void Cq::remove_entries(uint32_t qp_index) {
   const std::lock_guard guard(poll_lock_);
   // Pushers stay out while the entries behind move up. Their last store is the tail's, so the lock
   // of a dead one guards a whole ring.
-  record_.push_lock.lock(runtime.seat(),
-                         [&](uint32_t seat) { return runtime.fabric().seat_alive(seat); });
+  runtime.take(record_.push_lock);
   const uint64_t tail = record_.tail.load();
   uint64_t to = record_.head.load(std::memory_order_relaxed);
   for (uint64_t from = to; from != tail; ++from) {

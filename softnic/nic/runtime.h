@@ -40,6 +40,9 @@ class Runtime {
   const Arena& arena() const noexcept { return arena_; }
   uint32_t slot() const noexcept { return slot_; }
   uint32_t seat() const noexcept { return seat_word(slot_, epoch_); }
+  void take(RobustLock& lock) noexcept {
+    lock.lock(seat(), [this](uint32_t holder) { return fabric_.seat_alive(holder); });
+  }
   Engine& engine() noexcept { return engine_; }
 
   IndexAllocator& qp_indices() noexcept { return qp_indices_; }
