@@ -46,7 +46,10 @@ build_packages=(
   libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   catch2 libbenchmark-dev
 )
-foreign_packages=(ibverbs-utils perftest procps) # programs of others that run over softnic
+test_packages=(
+  ibverbs-utils perftest procps # programs of others that run over softnic
+  patch                         # breaks softnic on purpose
+)
 lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
 lint_checks=(clang-format shellcheck cppcheck clang-tidy) # what scripts/lint can do
