@@ -143,7 +143,8 @@ void Sender::show_next_steps() {
   fmt::print("\n{} moved by RDMA WRITE from heap to heap, {} wrong bytes, no RDMA hardware.\n",
              decimal_text_of(moved_), wrong_);
   fmt::print(
-      "\nYour own verbs programs run unmodified, on either of two hosts, in two terminals:\n"
+      "\nYour own verbs programs run unmodified, on either of two hosts. In two terminals, with a\n"
+      "program of Debian's perftest:\n"
       "  build/softnic/softnic run --host h0 -- ib_write_bw -x 3\n"
       "  build/softnic/softnic run --host h1 -- ib_write_bw -x 3 localhost\n"
       "and in a third, while they run:\n"
