@@ -29,7 +29,8 @@ TEST_CASE("register: a region says what it is", "[softnic][register]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   std::vector<uint8_t> bytes(777);
-  const MrPtr mr(ibv_reg_mr(nic.pd.get(), bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE));
+  const int access = IBV_ACCESS_LOCAL_WRITE;
+  const MrPtr mr(ibv_reg_mr(nic.pd.get(), bytes.data(), bytes.size(), access));
   REQUIRE(mr != nullptr);
   CHECK(mr->context == nic.context.get());
   CHECK(mr->pd == nic.pd.get());
