@@ -2,9 +2,9 @@
 // Waiting until nobody is inside our memory or queues any more.
 //
 // A requester makes its `busy` word odd, then looks at the target's state and keys; a target
-// changes state or key, then looks at `busy`. Both in sequentially consistent order, so either the
-// requester sees the change and stays out, or the target sees the requester and waits for it to
-// leave.
+// changes state or key, then looks at `busy`. Each change is a read-modify-write, which on x86 is a
+// full fence, so either the requester sees the change and stays out, or the target sees the
+// requester and waits for it to leave.
 #pragma once
 
 #include <cstdint>
