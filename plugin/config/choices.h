@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parameters whose value is one of a few words, and the words. The first word of a value is the one
+// we print; the others are what NCCL's users already write.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace beeline {
+
+enum class Tristate { kAuto, kOff, kOn };
+enum class IpFamily { kAny, kIpv4, kIpv6 };
+
+template <class T>
+struct Choice {
+  std::string_view word;
+  T value;
+};
+
+// NCCL's number for "you decide" is -2 for most parameters...
+inline constexpr std::array kAutoOffOn{
+    Choice<Tristate>{"auto", Tristate::kAuto}, Choice<Tristate>{"0", Tristate::kOff},
+    Choice<Tristate>{"1", Tristate::kOn}, Choice<Tristate>{"-2", Tristate::kAuto}};
+// ... and 2 for relaxed ordering.
+inline constexpr std::array kAutoOffOn2{
+    Choice<Tristate>{"auto", Tristate::kAuto}, Choice<Tristate>{"0", Tristate::kOff},
+    Choice<Tristate>{"1", Tristate::kOn}, Choice<Tristate>{"2", Tristate::kAuto}};
+
+inline constexpr std::array kIpFamilies{Choice<IpFamily>{"any", IpFamily::kAny},
+                                        Choice<IpFamily>{"AF_INET", IpFamily::kIpv4},
+                                        Choice<IpFamily>{"AF_INET6", IpFamily::kIpv6}};
+
+}  // namespace beeline

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that can be set from outside, read once. params.def is the table; a parameter is set by
+// BEELINE_NAME, or by the NCCL variable it honours, or keeps its default.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugin/config/choices.h"
+#include "plugin/config/environ.h"
+#include "plugin/config/rule.h"
+
+namespace beeline {
+
+// The defaults, as they stand. Whoever loads one hands it down as const.
+struct Config {
+#define BL_PARAM(field, name, rule, default_value, since, honours, help) \
+  decltype(rule)::Value field = default_value;
+#include "plugin/config/params.def"
+#undef BL_PARAM
+};
+
+// Reads the environment. Never fails: a value that makes no sense is warned about and its default
+// used, an unknown BEELINE_ name is warned about, and each value that was set is logged with where
+// it came from.
+Config load_config(const Environ& environ);
+
+// A row of the table, as text.
+struct ParamText {
+  std::string_view name;
+  std::string_view kind;
+  std::string allowed;
+  std::string default_value;
+  std::string_view since;
+  std::string_view honours;  // empty: none
+  std::string_view help;
+};
+std::vector<ParamText> param_texts();
+
+inline constexpr std::string_view kParamPrefix = "BEELINE_";
+
+}  // namespace beeline

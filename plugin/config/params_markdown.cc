@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One section for each parameter: a table would squeeze the help into a column.
+#include "plugin/config/params_markdown.h"
+
+#include "plugin/config/config.h"
+
+namespace beeline {
+namespace {
+
+constexpr std::string_view kHead = R"(# Parameters
+
+<!-- Generated from plugin/config/params.def; after a change there, "ninja parameters" writes it. -->
+
+Set them in the environment, before the process starts. `BEELINE_X` wins over the NCCL variable that
+a parameter honours, and that one over the default. A variable set to nothing counts as not set.
+
+A value that makes no sense is warned about, and the default used. A `BEELINE_` name that is not on
+this page is warned about too. With `NCCL_DEBUG=INFO` the log lists each value that was set, and by
+which variable.
+
+- A **switch** is `0` or `1`; `no`, `yes`, `off`, `on`, `false` and `true` are understood.
+- A **number** is whole, decimal or, after `0x`, hexadecimal.
+- A **size** is a number of bytes, or of KiB, MiB or GiB with `K`, `M` or `G` behind it.
+- A **time** is a number with its unit, `ms` or `s`.
+
+)";
+
+std::string code(std::string_view text) {
+  return text.empty() ? "empty" : "`" + std::string(text) + "`";
+}
+
+// Lines of at most this many columns, as the rest of the documentation.
+std::string wrapped(std::string_view text) {
+  constexpr size_t kColumns = 100;
+  std::string lines;
+  while (text.size() > kColumns) {
+    const size_t space = text.rfind(' ', kColumns);
+    if (space == std::string_view::npos) break;
+    lines += std::string(text.substr(0, space)) + "\n";
+    text.remove_prefix(space + 1);
+  }
+  return lines + std::string(text) + "\n";
+}
+
+std::string section(const ParamText& row) {
+  std::string facts = std::string(row.kind);
+  if (row.kind != Text::kKind) facts += ": " + row.allowed;
+  facts += "; default " + code(row.default_value);
+  if (!row.honours.empty()) facts += "; honours " + code(row.honours);
+  facts += "; since " + std::string(row.since);
+  facts.front() = static_cast<char>(facts.front() - 'a' + 'A');
+  return "## " + std::string(kParamPrefix) + std::string(row.name) + "\n\n" + wrapped(facts + ".") +
+         "\n" + wrapped(row.help);
+}
+
+}  // namespace
+
+std::string params_markdown() {
+  std::string page(kHead);
+  bool first = true;
+  for (const ParamText& row : param_texts()) {
+    if (!first) page += "\n";
+    first = false;
+    page += section(row);
+  }
+  return page;
+}
+
+}  // namespace beeline

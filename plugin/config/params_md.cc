@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes docs/parameters.md, to the file that is named or else to standard output. A program of the
+// build; nothing installs it.
+#include <cstdio>
+
+#include "plugin/config/params_markdown.h"
+
+int main(int argc, char** argv) {
+  std::FILE* file = argc > 1 ? std::fopen(argv[1], "w") : stdout;
+  if (file == nullptr) return 1;
+  const bool written = std::fputs(beeline::params_markdown().c_str(), file) >= 0;
+  return std::fclose(file) == 0 && written ? 0 : 1;
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Texts to values and back.
+#include "plugin/config/rule.h"
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+
+namespace beeline {
+namespace {
+
+struct Number {
+  std::int64_t value;
+  std::string_view rest;  // what stands behind it
+};
+
+char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// The number in front. Too big for 64 bits counts as out of range, whatever the range is.
+Parsed<Number> leading_number(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (hexadecimal) text.remove_prefix(2);
+  if (text.starts_with('-')) return fail(Refusal::kUnreadable);  // from_chars would take a second
+
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, hexadecimal ? 16 : 10);
+  if (error == std::errc::invalid_argument) return fail(Refusal::kUnreadable);
+  if (error != std::errc{}) return fail(Refusal::kOutOfRange);
+  return Number{negative ? -value : value, {stop, static_cast<size_t>(end - stop)}};
+}
+
+Parsed<std::int64_t> within(std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value < low || value > high) return fail(Refusal::kOutOfRange);
+  return value;
+}
+
+struct Unit {
+  std::string_view name;
+  std::int64_t factor;
+};
+constexpr std::array kSizes{Unit{"", 1}, Unit{"K", 1LL << 10}, Unit{"M", 1LL << 20},
+                            Unit{"G", 1LL << 30}};
+constexpr std::array kTimes{Unit{"ms", kNsPerMs}, Unit{"s", kNsPerSec}};
+
+Parsed<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units,
+                                     std::int64_t low, std::int64_t high) {
+  const Number number = BL_TRY(leading_number(text));
+  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& known) {
+    return equal_ignoring_case(known.name, number.rest);
+  });
+  if (unit == units.end()) return fail(Refusal::kUnreadable);
+  std::int64_t value = 0;
+  if (__builtin_mul_overflow(number.value, unit->factor, &value)) return fail(Refusal::kOutOfRange);
+  return within(value, low, high);
+}
+
+// In the largest unit that leaves no remainder.
+std::string print_with_unit(std::int64_t value, std::span<const Unit> units) {
+  const Unit* best = &units.front();
+  for (const Unit& unit : units) {
+    if (value != 0 && value % unit.factor == 0) best = &unit;
+  }
+  return std::to_string(value / best->factor) + std::string(best->name);
+}
+
+}  // namespace
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return lower(x) == lower(y); });
+}
+
+Parsed<bool> Bool::parse(std::string_view text) {
+  for (const std::string_view word : {"yes", "on", "true"}) {
+    if (equal_ignoring_case(text, word)) return true;
+  }
+  for (const std::string_view word : {"no", "off", "false"}) {
+    if (equal_ignoring_case(text, word)) return false;
+  }
+  const Number number = BL_TRY(leading_number(text));
+  if (!number.rest.empty()) return fail(Refusal::kUnreadable);
+  return number.value != 0;
+}
+
+Parsed<int> Count::parse(std::string_view text) const {
+  const Number number = BL_TRY(leading_number(text));
+  if (!number.rest.empty()) return fail(Refusal::kUnreadable);
+  return static_cast<int>(BL_TRY(within(number.value, low_, high_)));
+}
+
+Parsed<std::int64_t> Bytes::parse(std::string_view text) const {
+  return parse_with_unit(text, kSizes, low_, high_);
+}
+std::string Bytes::print(std::int64_t value) { return print_with_unit(value, kSizes); }
+
+Parsed<std::int64_t> Duration::parse(std::string_view text) const {
+  return parse_with_unit(text, kTimes, low_ns_, high_ns_);
+}
+std::string Duration::print(std::int64_t value_ns) { return print_with_unit(value_ns, kTimes); }
+
+}  // namespace beeline

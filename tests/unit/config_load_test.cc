@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Loading: who wins, and what people are told.
+#include "plugin/config/config.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+#include "plugin/config/nearest.h"
+#include "plugin/config/params_markdown.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline {
+namespace {
+
+using test::LogCapture;
+
+Config load(const std::vector<std::string_view>& assignments) {
+  return load_config(Environ(assignments));
+}
+
+TEST_CASE("config: an empty environment gives the defaults and says nothing", "[unit][config]") {
+  const LogCapture log;
+  const Config config = load({});
+  CHECK(config.gid_index == -1);
+  CHECK(config.timeout == 20);
+  CHECK(config.retry_cnt == 7);
+  CHECK(config.ib_disable == false);
+  CHECK(config.ece == true);
+  CHECK(config.ar_threshold == 8192);
+  CHECK(config.addr_family == IpFamily::kAny);
+  CHECK(config.relaxed_ordering == Tristate::kAuto);
+  CHECK(config.peer_timeout_ns == 20 * kNsPerSec);
+  CHECK(config.sysfs_root == "/sys");
+  CHECK(log.all_text().empty());
+}
+
+TEST_CASE("config: ours wins over NCCL's, and NCCL's over the default", "[unit][config]") {
+  CHECK(load({"NCCL_IB_GID_INDEX=3"}).gid_index == 3);
+  CHECK(load({"NCCL_IB_GID_INDEX=3", "BEELINE_GID_INDEX=4"}).gid_index == 4);
+  CHECK(load({"BEELINE_GID_INDEX=-1", "NCCL_IB_GID_INDEX=3"}).gid_index == -1);
+}
+
+TEST_CASE("config: a variable set to nothing counts as not set", "[unit][config]") {
+  const LogCapture log;
+  CHECK(load({"BEELINE_GID_INDEX=", "NCCL_IB_GID_INDEX=3"}).gid_index == 3);
+  CHECK(load({"NCCL_IB_GID_INDEX="}).gid_index == -1);
+  CHECK(log.count(LogLevel::kWarn) == 0);
+}
+
+TEST_CASE("config: what was set is logged with where it came from", "[unit][config]") {
+  const LogCapture log;
+  load({"NCCL_IB_GID_INDEX=3", "BEELINE_PEER_TIMEOUT=1500ms", "NCCL_IB_HCA= =mlx5_0 "});
+  REQUIRE(log.lines().size() == 3);
+  CHECK(log.has("GID_INDEX=3 (from NCCL_IB_GID_INDEX)"));
+  CHECK(log.has("PEER_TIMEOUT=1500ms (from BEELINE_PEER_TIMEOUT)"));
+  CHECK(log.has("HCA==mlx5_0 (from NCCL_IB_HCA)"));
+  CHECK(log.count(LogLevel::kInfo) == 3);
+  CHECK(log.lines().front().flags == (kLogInit | kLogEnv));
+}
+
+TEST_CASE("config: a value out of range is warned about, and the default used", "[unit][config]") {
+  const LogCapture log;
+  CHECK(load({"BEELINE_TIMEOUT=99"}).timeout == 20);
+  CHECK(load({"NCCL_IB_RETRY_CNT=15"}).retry_cnt == 7);
+  REQUIRE(log.count(LogLevel::kWarn) == 2);
+  CHECK(log.has(": BEELINE_TIMEOUT=99 is out of range (1 to 31); using 20"));
+  CHECK(log.has(": NCCL_IB_RETRY_CNT=15 is out of range (0 to 7); using 7"));
+}
+
+TEST_CASE("config: a value that cannot be read is warned about, and the default used",
+          "[unit][config]") {
+  const LogCapture log;
+  CHECK(load({"BEELINE_PEER_TIMEOUT=20"}).peer_timeout_ns == 20 * kNsPerSec);
+  CHECK(load({"NCCL_SOCKET_FAMILY=INET"}).socket_family == IpFamily::kAny);
+  CHECK(log.has("BEELINE_PEER_TIMEOUT=20 is not understood (1s to 3600s); using 20s"));
+  CHECK(log.has("NCCL_SOCKET_FAMILY=INET is not understood (any, AF_INET or AF_INET6); using any"));
+}
+
+TEST_CASE("config: a bad value of ours does not fall back to NCCL's", "[unit][config]") {
+  CHECK(load({"BEELINE_TIMEOUT=99", "NCCL_IB_TIMEOUT=14"}).timeout == 20);
+}
+
+TEST_CASE("config: an unknown name is warned about with the nearest", "[unit][config]") {
+  const LogCapture log;
+  load({"BEELINE_TIMOUT=22", "BEELINE_IB_GID_INDEX=3", "BEELINE_WOMBAT=1", "BEELINE_=1",
+        "NCCL_IB_WOMBAT=1", "BEELINES=1"});
+  CHECK(log.count(LogLevel::kWarn) == 4);
+  CHECK(log.has("BEELINE_TIMOUT is no parameter of this version; did you mean BEELINE_TIMEOUT?"));
+  CHECK(log.has("did you mean BEELINE_GID_INDEX?"));
+  CHECK(log.has("BEELINE_WOMBAT is no parameter of this version"));
+  CHECK(log.count("did you mean") == 2);
+}
+
+TEST_CASE("config: of two variables with one name the first counts", "[unit][config]") {
+  CHECK(load({"BEELINE_SL=1", "BEELINE_SL=2"}).sl == 1);
+}
+
+TEST_CASE("config: a line without an equals sign is no variable", "[unit][config]") {
+  const LogCapture log;
+  load({"BEELINE_WOMBAT", ""});
+  CHECK(log.all_text().empty());
+}
+
+TEST_CASE("config: the process's own environment is read", "[unit][config]") {
+  const Environ environ = Environ::of_process();
+  const char* path = std::getenv("PATH");
+  REQUIRE(path != nullptr);
+  CHECK(environ.get("PATH") == path);
+}
+
+TEST_CASE("config: every parameter can be set, and its default written out is accepted",
+          "[unit][config]") {
+  for (const ParamText& row : param_texts()) {
+    if (row.default_value.empty()) continue;
+    const std::string assignment = "BEELINE_" + std::string(row.name) + "=" + row.default_value;
+    const LogCapture log;
+    load({assignment});
+    INFO(assignment << "\n" << log.all_text());
+    CHECK(log.lines().size() == 1);
+    CHECK(log.has("(from BEELINE_" + std::string(row.name) + ")"));
+  }
+}
+
+TEST_CASE("config: no name is used twice", "[unit][config]") {
+  std::set<std::string_view> names;
+  for (const ParamText& row : param_texts()) {
+    INFO(std::string(row.name));
+    CHECK(names.insert(row.name).second);
+    CHECK((row.honours.empty() || names.insert(row.honours).second));
+  }
+}
+
+TEST_CASE("nearest: a slip of the finger is seen through, another word is not", "[unit][config]") {
+  const std::vector<std::string_view> known{"TIMEOUT", "SL", "STATS_DIR"};
+  CHECK(nearest("TIMEOUTS", known) == "TIMEOUT");
+  CHECK(nearest("TIMEUOT", known) == "TIMEOUT");
+  CHECK(nearest("STAT_DIR", known) == "STATS_DIR");
+  CHECK(nearest("LS", known) == "SL");
+  CHECK(nearest("", known).empty());
+  CHECK(nearest("XY", known).empty());
+  CHECK(nearest("ELEPHANT", known).empty());
+}
+
+TEST_CASE("config: docs/parameters.md is what the table says", "[unit][config]") {
+  std::FILE* file = std::fopen(BL_PARAMETERS_MD, "r");
+  REQUIRE(file != nullptr);
+  std::string committed;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+    committed.push_back(static_cast<char>(c));
+  }
+  std::fclose(file);
+  INFO("\"ninja parameters\" writes it anew");
+  CHECK(committed == params_markdown());
+}
+
+}  // namespace
+}  // namespace beeline
