@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layout of the page in which a Beeline process shows its connections: state, counters, and the
+ * last events of each. Another process may map the file and read it while the owner works, hangs,
+ * or after it was killed. C11 and C++20; nothing here needs the rest of Beeline.
+ *
+ * The file is DIRECTORY/beeline-PID-START, with the start time that /proc/PID/stat gives in field
+ * 22. Numbers are in the machine's own order. One header comes first; from `header_bytes` on stand
+ * `slot_count` slots of `slot_bytes`, of which the first `slots_used` have ever been used. The file
+ * is sparse. Before use check the magic (read it with acquire order: it is written last), the
+ * version, and all sizes against this header and against the length of the file.
+ *
+ * Every number is written by one aligned store and nothing is ever locked, so that a writer that is
+ * killed or stopped leaves nothing in the way. A reader checks for itself.
+ *
+ * Slot: read `generation` with acquire order, copy the slot, read `generation` again. If it has
+ * changed, the slot went to another connection meanwhile; if it is odd, it just does.
+ *
+ * Ring: event number n, below `claimed`, stands at n modulo the ring's length. It is whole if its
+ * `what` was not 0, is the same before and after the rest was read (acquire order for each), and
+ * `claimed`, read after that, is at most n + length. Several threads write `life`: order it by
+ * time.
+ */
+#ifndef BEELINE_STATS_PAGE_H
+#define BEELINE_STATS_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define BEELINE_STATS_ASSERT(condition) static_assert(condition, #condition)
+#else
+#define BEELINE_STATS_ASSERT(condition) _Static_assert(condition, #condition)
+#endif
+
+#define BEELINE_STATS_MAGIC \
+  UINT64_C(0x53454e494c454542) /* "BEELINES", on a little-endian machine */
+#define BEELINE_STATS_VERSION 1
+#define BEELINE_STATS_HEADER_BYTES 4096
+#define BEELINE_STATS_LIFE_EVENTS 16
+#define BEELINE_STATS_DATA_EVENTS 32
+
+/* What is counted for each connection: index, C name, C++ name, text. */
+#define BEELINE_STATS_COUNTERS(X)                            \
+  X(0, MESSAGES, kMessages, "messages")                      \
+  X(1, BYTES, kBytes, "bytes")                               \
+  X(2, COMPLETIONS, kCompletions, "completions")             \
+  X(3, NO_CREDIT, kNoCredit, "requests without credit")      \
+  X(4, EMPTY_TESTS, kEmptyTests, "tests that found nothing") \
+  X(5, TRUNCATIONS, kTruncations, "truncations")             \
+  X(6, ERRORS, kErrors, "errors")
+
+#define BEELINE_STATS_STATES(X)               \
+  X(0, FREE, kFree, "free")                   \
+  X(1, CONNECTING, kConnecting, "connecting") \
+  X(2, READY, kReady, "ready")                \
+  X(3, FAILED, kFailed, "failed")             \
+  X(4, CLOSED, kClosed, "closed")
+
+#define BEELINE_STATS_ROLES(X) \
+  X(1, SEND, kSend, "send")    \
+  X(2, RECEIVE, kReceive, "receive")
+
+/* Events in the life of a connection, below 64, are rare and stand in a ring of their own: traffic
+ * must not wash away how it came about. In brackets: what `arg` and `value` tell. */
+#define BEELINE_STATS_EVENTS(X)                                                             \
+  X(1, CONNECT_STARTED, kConnectStarted, "connect started")                                 \
+  X(2, HELLO, kHello, "hello") /* [protocol version] */                                     \
+  X(3, ACCEPTED, kAccepted, "accepted")                                                     \
+  X(4, READY, kReady, "ready")                                 /* [number of rails] */      \
+  X(5, TIMED_OUT, kTimedOut, "timed out")                      /* [step, ns waited] */      \
+  X(6, COMPLETION_ERROR, kCompletionError, "completion error") /* [status, vendor's] */     \
+  X(7, ASYNC_EVENT, kAsyncEvent, "asynchronous event")         /* [ibv_event_type] */       \
+  X(8, PEER_BYE, kPeerBye, "peer said bye")                    /* [-, last sequence] */     \
+  X(9, PEER_DIED, kPeerDied, "peer died")                      /* [errno] */                \
+  X(10, FAILED, kFailed, "failed")                             /* [kind of error, errno] */ \
+  X(11, CLOSED, kClosed, "closed")                                                          \
+  /* Events of the traffic. */                                                              \
+  X(64, GRANT, kGrant, "grant")                  /* [size, sequence] */                     \
+  X(65, SEND_POSTED, kSendPosted, "send posted") /* [size, sequence] */                     \
+  X(66, DONE, kDone, "done")                     /* [size, sequence] */                     \
+  X(67, TRUNCATION, kTruncation, "truncation")   /* [size kept, size sent] */
+#define BEELINE_STATS_FIRST_DATA_EVENT 64
+
+#define BEELINE_STATS_COUNTER_(number, name, cc_name, text) BEELINE_COUNTER_##name = (number),
+#define BEELINE_STATS_STATE_(number, name, cc_name, text) BEELINE_STATE_##name = (number),
+#define BEELINE_STATS_ROLE_(number, name, cc_name, text) BEELINE_ROLE_##name = (number),
+#define BEELINE_STATS_EVENT_(number, name, cc_name, text) BEELINE_EVENT_##name = (number),
+enum beeline_stats_counter {
+  BEELINE_STATS_COUNTERS(BEELINE_STATS_COUNTER_) BEELINE_STATS_COUNTER_COUNT
+};
+enum beeline_stats_state { BEELINE_STATS_STATES(BEELINE_STATS_STATE_) };
+enum beeline_stats_role { BEELINE_STATS_ROLES(BEELINE_STATS_ROLE_) };
+enum beeline_stats_event_kind { BEELINE_STATS_EVENTS(BEELINE_STATS_EVENT_) };
+
+/* Texts end in a zero byte, and are cut to fit. Times are CLOCK_MONOTONIC unless they say unix. */
+struct beeline_stats_header {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t header_bytes;
+  uint32_t slot_bytes;
+  uint32_t slot_count;
+  uint32_t life_events;
+  uint32_t data_events;
+  uint32_t counter_count;
+  uint32_t slots_used;
+  uint64_t slots_refused; /* connections that found no slot and are not shown */
+  uint64_t pid;           /* as its own pid namespace counts */
+  uint64_t start_time;
+  uint64_t opened_ns;
+  uint64_t opened_unix_ns;
+  char host[64];
+  char build[48];
+};
+
+struct beeline_stats_event {
+  uint64_t time_ns; /* of traffic: exact to some milliseconds */
+  uint64_t what;    /* kind, rail and arg in one word: see below */
+  uint64_t value;
+};
+
+struct beeline_stats_slot {
+  uint32_t generation;
+  uint32_t state;
+  uint64_t id; /* counts the process's connections from 1 */
+  uint32_t role;
+  uint32_t unused;
+  uint64_t opened_ns;
+  uint64_t closed_ns;
+  uint64_t life_claimed;
+  uint64_t padding[2];
+  /* One cache line, written by the connection's own thread. */
+  uint64_t counters[7];
+  uint64_t data_claimed;
+  char device[32];
+  char peer_host[64]; /* known from state READY on */
+  char peer_device[32];
+  struct beeline_stats_event life[BEELINE_STATS_LIFE_EVENTS];
+  struct beeline_stats_event data[BEELINE_STATS_DATA_EVENTS];
+};
+
+BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_header) == 192);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, slots_refused) == 40);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_header, host) == 80);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_event) == 24);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, counters) == 64);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, device) == 128);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, life) == 256);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, data) == 640);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1408);
+
+static inline uint64_t beeline_stats_what(uint16_t kind, uint16_t rail, uint32_t arg) {
+  return (uint64_t)kind | (uint64_t)rail << 16 | (uint64_t)arg << 32;
+}
+static inline uint16_t beeline_stats_kind(uint64_t what) { return (uint16_t)(what & 0xffff); }
+static inline uint16_t beeline_stats_rail(uint64_t what) { return (uint16_t)(what >> 16 & 0xffff); }
+static inline uint32_t beeline_stats_arg(uint64_t what) { return (uint32_t)(what >> 32); }
+
+/* Texts for people; "?" for a number of a newer version. */
+#define BEELINE_STATS_TEXT_(number, name, cc_name, text) \
+  case number:                                           \
+    return text;
+#define BEELINE_STATS_TEXTS_(function, list)                            \
+  static inline const char* function(uint32_t number) {                 \
+    switch (number) { list(BEELINE_STATS_TEXT_) default : return "?"; } \
+  }
+BEELINE_STATS_TEXTS_(beeline_stats_counter_text, BEELINE_STATS_COUNTERS)
+BEELINE_STATS_TEXTS_(beeline_stats_state_text, BEELINE_STATS_STATES)
+BEELINE_STATS_TEXTS_(beeline_stats_role_text, BEELINE_STATS_ROLES)
+BEELINE_STATS_TEXTS_(beeline_stats_event_text, BEELINE_STATS_EVENTS)
+
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads another process's statistics page, alive or dead, and believes nothing that it has not
+// checked. Not part of the plugin: programs and tests use it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "include/beeline/stats_page.h"
+#include "plugin/base/result.h"
+#include "plugin/stats/words.h"
+
+namespace beeline {
+
+struct EventView {
+  std::uint64_t time_ns;
+  Event event;
+  std::uint16_t rail;
+  std::uint32_t arg;
+  std::uint64_t value;
+};
+
+// A copy of one connection.
+struct SlotView {
+  std::uint64_t id;
+  SlotState state;
+  SlotRole role;
+  std::uint64_t opened_ns;
+  std::uint64_t closed_ns;  // 0: open
+  std::uint64_t counters[BEELINE_STATS_COUNTER_COUNT];
+  std::string device;
+  std::string peer_host;
+  std::string peer_device;
+  std::vector<EventView> life;  // oldest first
+  std::vector<EventView> data;
+
+  std::uint64_t operator[](Counter counter) const {
+    return counters[static_cast<std::uint32_t>(counter)];
+  }
+};
+
+class PageReader {
+ public:
+  static Result<PageReader> open(const std::string& path);
+  PageReader(PageReader&& other) noexcept;
+  PageReader& operator=(PageReader&&) = delete;
+  ~PageReader();
+
+  std::uint64_t pid() const noexcept;
+  std::uint64_t start_time() const noexcept;
+  std::string host() const;
+  std::string build() const;
+  std::uint64_t slots_refused() const noexcept;
+  std::uint32_t slots_used() const noexcept;
+
+  // None: the slot is being given to another connection at this moment, again and again.
+  std::optional<SlotView> slot(std::uint32_t index) const;
+
+ private:
+  PageReader(void* start, std::size_t length) noexcept : start_(start), length_(length) {}
+  const beeline_stats_header& header() const noexcept;
+  Status check() const noexcept;
+
+  void* start_;
+  std::size_t length_;
+};
+
+}  // namespace beeline

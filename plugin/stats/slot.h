@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One connection's place in the statistics page.
+#pragma once
+
+#include <ctime>
+
+#include <string_view>
+#include <utility>
+
+#include "plugin/base/clock.h"
+#include "plugin/stats/shared_word.h"
+#include "plugin/stats/words.h"
+
+namespace beeline {
+
+class SlotTable;
+
+// Lifecycle: SlotTable (or StatsPage) makes it; its end closes the slot, which stays readable until
+//   another connection needs it. An empty one may be written to: nobody reads it.
+// Threads: add() and data events belong to the thread that moves the connection's data; everything
+//   else may be called from any thread.
+// Cost: add() is a load, an addition and a store. A data event is about that for four words, and a
+//   clock that never enters the kernel.
+class StatsSlot {
+ public:
+  StatsSlot() noexcept = default;
+  StatsSlot(StatsSlot&& other) noexcept
+      : table_(std::exchange(other.table_, nullptr)), slot_(std::exchange(other.slot_, &nowhere)) {}
+  StatsSlot& operator=(StatsSlot&& other) noexcept {
+    std::swap(table_, other.table_);
+    std::swap(slot_, other.slot_);
+    return *this;
+  }
+  ~StatsSlot() { close(); }
+
+  // No read-modify-write: there is one writer, and a locked instruction is what the hot path saves.
+  void add(Counter counter, std::uint64_t amount = 1) noexcept {
+    std::uint64_t& word = slot_->counters[static_cast<std::uint32_t>(counter)];
+    shared::store(word, shared::load(word) + amount);
+  }
+
+  void record(Event event, std::uint32_t arg = 0, std::uint64_t value = 0,
+              std::uint16_t rail = 0) noexcept {
+    const std::uint64_t what = beeline_stats_what(static_cast<std::uint16_t>(event), rail, arg);
+    if (is_data_event(event)) {
+      record_data(what, value);
+    } else {
+      record_life(what, value);
+    }
+  }
+
+  // Before the state that makes the peer known.
+  void set_peer(std::string_view host, std::string_view device) noexcept {
+    shared::store_text(slot_->peer_host, host);
+    shared::store_text(slot_->peer_device, device);
+  }
+  void set_state(SlotState state) noexcept {
+    shared::store(slot_->state, static_cast<std::uint32_t>(state), std::memory_order_release);
+  }
+
+  // Shown to other processes, unlike an empty one.
+  bool is_shown() const noexcept { return table_ != nullptr; }
+  void close() noexcept;
+
+ private:
+  friend class SlotTable;
+  StatsSlot(SlotTable* table, beeline_stats_slot* slot) noexcept : table_(table), slot_(slot) {}
+
+  // To some milliseconds. The exact clock is a system call on hosts whose time stamp counter the
+  // kernel does not trust; this one never is.
+  static std::int64_t coarse_now_ns() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec * kNsPerSec + now.tv_nsec;
+  }
+
+  // `what` is 0 while the rest changes; whoever sees a piece of the new event has to see that, too.
+  // The old event goes before the new number counts: killed between the two, we would otherwise
+  // leave the oldest event where the newest belongs.
+  void record_data(std::uint64_t what, std::uint64_t value) noexcept {
+    const std::uint64_t number = shared::load(slot_->data_claimed);
+    beeline_stats_event& event = slot_->data[number % BEELINE_STATS_DATA_EVENTS];
+    shared::store(event.what, 0);
+    shared::store(slot_->data_claimed, number + 1, std::memory_order_release);
+    fill(event, coarse_now_ns(), what, value);
+  }
+
+  // Several threads: the number decides who writes where, so it comes first, and readers go by
+  // time.
+  void record_life(std::uint64_t what, std::uint64_t value) noexcept {
+    const std::uint64_t number =
+        std::atomic_ref(slot_->life_claimed).fetch_add(1, std::memory_order_relaxed);
+    beeline_stats_event& event = slot_->life[number % BEELINE_STATS_LIFE_EVENTS];
+    shared::store(event.what, 0);
+    fill(event, now_ns(), what, value);
+  }
+
+  static void fill(beeline_stats_event& event, std::int64_t time_ns, std::uint64_t what,
+                   std::uint64_t value) noexcept {
+    shared::store(event.time_ns, static_cast<std::uint64_t>(time_ns), std::memory_order_release);
+    shared::store(event.value, value, std::memory_order_release);
+    shared::store(event.what, what, std::memory_order_release);
+  }
+
+  // Where slots write that nobody is to see: saves the hot path a test for null.
+  alignas(64) static inline constinit beeline_stats_slot nowhere{};
+
+  SlotTable* table_ = nullptr;
+  beeline_stats_slot* slot_ = &nowhere;
+};
+
+}  // namespace beeline

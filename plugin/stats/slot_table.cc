@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Giving slots out and taking them back.
+#include "plugin/stats/slot_table.h"
+
+namespace beeline {
+namespace {
+
+// Empties the slot while its generation is odd. Each store is a release, so that whoever sees a
+// piece of the new connection also sees that the generation has changed.
+void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::string_view device) {
+  using shared::store;
+  constexpr auto kRelease = std::memory_order_release;
+  const std::uint32_t generation = shared::load(slot.generation);
+  store(slot.generation, generation + 1);
+  store(slot.state, static_cast<std::uint32_t>(SlotState::kFree), kRelease);
+  for (std::uint64_t& counter : slot.counters) store(counter, 0, kRelease);
+  for (beeline_stats_event& event : slot.life) store(event.what, 0, kRelease);
+  for (beeline_stats_event& event : slot.data) store(event.what, 0, kRelease);
+  store(slot.life_claimed, 0, kRelease);
+  store(slot.data_claimed, 0, kRelease);
+  store(slot.closed_ns, 0, kRelease);
+  store(slot.opened_ns, static_cast<std::uint64_t>(now_ns()), kRelease);
+  store(slot.id, id, kRelease);
+  store(slot.role, static_cast<std::uint32_t>(role), kRelease);
+  shared::store_text(slot.device, device);
+  shared::store_text(slot.peer_host, {});
+  shared::store_text(slot.peer_device, {});
+  store(slot.state, static_cast<std::uint32_t>(SlotState::kConnecting), kRelease);
+  store(slot.generation, generation + 2, kRelease);
+}
+
+}  // namespace
+
+StatsSlot SlotTable::acquire(SlotRole role, std::string_view device) noexcept {
+  const std::lock_guard lock(mutex_);
+  const std::optional<std::uint32_t> index = take_locked();
+  if (!index) return {};
+  beeline_stats_slot* slot = memory_.slot(*index);
+  begin(*slot, next_id_++, role, device);
+  return {this, slot};
+}
+
+std::optional<std::uint32_t> SlotTable::take_locked() noexcept {
+  beeline_stats_header* header = memory_.header();
+  if (used_ < memory_.slot_count() && memory_.back_slot(used_)) {
+    shared::store(header->slots_used, used_ + 1, std::memory_order_release);
+    return used_++;
+  }
+  if (closed_out_ < closed_in_) return closed_[closed_out_++ % closed_.size()];
+  if (header != nullptr) {
+    shared::store(header->slots_refused, shared::load(header->slots_refused) + 1);
+  }
+  return std::nullopt;
+}
+
+void SlotTable::release(beeline_stats_slot* slot) noexcept {
+  const std::lock_guard lock(mutex_);
+  shared::store(slot->closed_ns, static_cast<std::uint64_t>(now_ns()));
+  shared::store(slot->state, static_cast<std::uint32_t>(SlotState::kClosed),
+                std::memory_order_release);
+  const auto index = static_cast<std::uint32_t>(slot - memory_.slot(0));
+  closed_[closed_in_++ % closed_.size()] = index;
+}
+
+void StatsSlot::close() noexcept {
+  if (table_ == nullptr) return;
+  table_->release(slot_);
+  table_ = nullptr;
+  slot_ = &nowhere;
+}
+
+}  // namespace beeline

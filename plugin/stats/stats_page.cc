@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening the page, or doing without.
+#include "plugin/stats/stats_page.h"
+
+#include <unistd.h>
+
+#include "plugin/base/host.h"
+#include "plugin/base/log.h"
+#include "plugin/stats/process_identity.h"
+#include "plugin/stats/sweep.h"
+
+namespace beeline {
+namespace {
+
+std::uint64_t unix_now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec * kNsPerSec + now.tv_nsec);
+}
+
+// The magic comes last: with it, all else is there.
+void fill_header(beeline_stats_header& header, std::uint32_t slot_count, const PageOwner& owner) {
+  using shared::store;
+  store(header.version, BEELINE_STATS_VERSION);
+  store(header.header_bytes, BEELINE_STATS_HEADER_BYTES);
+  store(header.slot_bytes, sizeof(beeline_stats_slot));
+  store(header.slot_count, slot_count);
+  store(header.life_events, BEELINE_STATS_LIFE_EVENTS);
+  store(header.data_events, BEELINE_STATS_DATA_EVENTS);
+  store(header.counter_count, BEELINE_STATS_COUNTER_COUNT);
+  store(header.pid, static_cast<std::uint64_t>(owner.pid));
+  store(header.start_time, owner.start_time);
+  store(header.opened_ns, static_cast<std::uint64_t>(now_ns()));
+  store(header.opened_unix_ns, unix_now_ns());
+  shared::store_text(header.host, host_name());
+  shared::store_text(header.build, BL_VERSION);
+  store(header.magic, BEELINE_STATS_MAGIC, std::memory_order_release);
+}
+
+PageMemory open_private(std::uint32_t slot_count) {
+  Result<PageMemory> memory = PageMemory::create_private(slot_count);
+  return memory ? *std::move(memory) : PageMemory();
+}
+
+PageMemory open_memory(const StatsPage::Options& options, const PageOwner& owner) {
+  if (!options.shown) return open_private(options.slot_count);
+  sweep_dead_pages(options.directory);
+  const std::string path = options.directory + "/" + page_file_name(owner);
+  Result<PageMemory> memory = PageMemory::create_file(path, options.slot_count);
+  if (memory) {
+    BL_INFO(kLogInit | kLogNet, "statistics page %s", path.c_str());
+    return *std::move(memory);
+  }
+  BL_INFO(kLogInit | kLogNet,
+          "no statistics page: %s: %s; counting where only this process sees it", path.c_str(),
+          describe(memory.error()).c_str());
+  return open_private(options.slot_count);
+}
+
+}  // namespace
+
+StatsPage StatsPage::open(const Options& options) {
+  const pid_t pid = ::getpid();
+  const PageOwner owner{pid, process_start_time(pid).value_or(0)};
+  PageMemory memory = open_memory(options, owner);
+  if (memory.header() != nullptr) fill_header(*memory.header(), memory.slot_count(), owner);
+  return StatsPage(std::move(memory));
+}
+
+}  // namespace beeline

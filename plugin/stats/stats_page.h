@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The statistics of one process: where the page is, and slots for its connections.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "plugin/stats/page_memory.h"
+#include "plugin/stats/slot.h"
+#include "plugin/stats/slot_table.h"
+
+namespace beeline {
+
+// Lifecycle: outlives its slots. Its end removes the file; a process that dies leaves it to be
+// read,
+//   and to a later sweep.
+// Threads: acquire() from any.
+// After fork() the page is the parent's: a child must not touch a slot, and may drop this object.
+class StatsPage {
+ public:
+  struct Options {
+    std::string directory;
+    bool shown = true;  // no: nobody else can read it
+    std::uint32_t slot_count = 1024;
+  };
+
+  // Never fails: what cannot be shown is counted where nobody sees it, and the log says so.
+  static StatsPage open(const Options& options);
+  StatsPage(const StatsPage&) = delete;
+  StatsPage& operator=(const StatsPage&) = delete;
+
+  // `device` is the local device's name.
+  StatsSlot acquire(SlotRole role, std::string_view device) noexcept {
+    return slots_.acquire(role, device);
+  }
+
+  // Empty when nobody else can read it.
+  const std::string& path() const noexcept { return memory_.path(); }
+
+ private:
+  explicit StatsPage(PageMemory memory) : memory_(std::move(memory)), slots_(memory_) {}
+
+  PageMemory memory_;
+  SlotTable slots_;
+};
+
+}  // namespace beeline

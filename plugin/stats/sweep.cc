@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One pass over a directory that belongs to everybody.
+#include "plugin/stats/sweep.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <limits>
+#include <memory>
+
+#include "include/beeline/stats_page.h"
+#include "plugin/base/fd.h"
+#include "plugin/stats/process_identity.h"
+
+namespace beeline {
+namespace {
+
+constexpr std::string_view kNamePrefix = "beeline-";
+constexpr mode_t kStamped = 0400;
+
+// Takes a number from the front. Written any other way than we write it, it is not our name.
+template <class T>
+bool take_number(std::string_view* text, T* number) {
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, *number);
+  if (error != std::errc{} || text->front() < '0' || text->front() > '9') return false;
+  text->remove_prefix(static_cast<size_t>(stop - text->data()));
+  return true;
+}
+
+bool is_alive(const PageOwner& owner) {
+  return process_start_time(static_cast<pid_t>(owner.pid)) == owner.start_time;
+}
+
+bool is_our_page(int fd, const struct stat& file) {
+  std::uint64_t magic = 0;
+  return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() &&
+         ::pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == BEELINE_STATS_MAGIC;
+}
+
+std::int64_t age_ns(const struct stat& file) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (now.tv_sec - file.st_mtim.tv_sec) * kNsPerSec + (now.tv_nsec - file.st_mtim.tv_nsec);
+}
+
+void sweep_one(int directory, const char* name, const PageOwner& owner, std::int64_t kept_ns) {
+  if (is_alive(owner)) return;
+  // NONBLOCK: somebody may have put a pipe there, and nobody would open its other end.
+  const UniqueFd fd(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat file {};
+  if (!fd || ::fstat(fd.get(), &file) != 0 || !is_our_page(fd.get(), file)) return;
+  // Its owner may live where process ids are others: in a container that shares this directory.
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if ((file.st_mode & 07777) != kStamped) {
+    if (::futimens(fd.get(), nullptr) == 0) static_cast<void>(::fchmod(fd.get(), kStamped));
+  } else if (age_ns(file) >= kept_ns) {
+    ::unlinkat(directory, name, 0);
+  }
+}
+
+}  // namespace
+
+std::string page_file_name(const PageOwner& owner) {
+  return std::string(kNamePrefix) + std::to_string(owner.pid) + "-" +
+         std::to_string(owner.start_time);
+}
+
+std::optional<PageOwner> parse_page_file_name(std::string_view name) {
+  if (!name.starts_with(kNamePrefix)) return std::nullopt;
+  name.remove_prefix(kNamePrefix.size());
+  PageOwner owner{};
+  if (!take_number(&name, &owner.pid) || !name.starts_with('-')) return std::nullopt;
+  name.remove_prefix(1);
+  if (!take_number(&name, &owner.start_time) || !name.empty()) return std::nullopt;
+  if (owner.pid > std::numeric_limits<pid_t>::max()) return std::nullopt;
+  return owner;
+}
+
+void sweep_dead_pages(const std::string& directory, std::int64_t kept_ns) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), &::closedir);
+  if (!open) return;
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::optional<PageOwner> owner = parse_page_file_name(entry->d_name);
+    if (owner) sweep_one(::dirfd(open.get()), entry->d_name, *owner, kept_ns);
+  }
+}
+
+}  // namespace beeline

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The page of a living process: what a reader sees of it.
+#include "plugin/stats/stats_page.h"
+#include "plugin/base/host.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "plugin/stats/page_reader.h"
+#include "plugin/stats/process_identity.h"
+#include "plugin/stats/sweep.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+#include "tests/unit/stats_dir.h"
+
+namespace beeline {
+namespace {
+
+using test::LogCapture;
+using test::StatsDir;
+
+PageReader reader_of(const StatsPage& page) {
+  Result<PageReader> reader = PageReader::open(page.path());
+  if (!reader) FAIL(describe(reader.error()));
+  return *std::move(reader);
+}
+
+SlotView view_of(const StatsPage& page, std::uint32_t index) {
+  const std::optional<SlotView> view = reader_of(page).slot(index);
+  REQUIRE(view);
+  return *view;
+}
+
+TEST_CASE("stats: the header says whose page it is", "[unit][stats]") {
+  const StatsDir dir;
+  const StatsPage page = StatsPage::open({.directory = dir.path()});
+  const PageReader reader = reader_of(page);
+  CHECK(reader.pid() == static_cast<std::uint64_t>(::getpid()));
+  CHECK(reader.start_time() == process_start_time(::getpid()));
+  CHECK(reader.host() == host_name());
+  CHECK_FALSE(reader.build().empty());
+  CHECK(reader.slots_used() == 0);
+}
+
+TEST_CASE("stats: the file is this user's alone, has the agreed name, and goes with the page",
+          "[unit][stats]") {
+  const StatsDir dir;
+  std::string path;
+  {
+    const StatsPage page = StatsPage::open({.directory = dir.path()});
+    path = page.path();
+    CHECK(path == dir.path("beeline-" + std::to_string(::getpid()) + "-" +
+                           std::to_string(*process_start_time(::getpid()))));
+    struct stat file {};
+    REQUIRE(::stat(path.c_str(), &file) == 0);
+    CHECK((file.st_mode & 07777) == 0600);
+  }
+  CHECK(::access(path.c_str(), F_OK) != 0);
+}
+
+TEST_CASE("stats: slots that nobody uses take no memory", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1024});
+  const StatsSlot slot = page.acquire(SlotRole::kSend, "mlx5_0");
+  struct stat file {};
+  REQUIRE(::stat(page.path().c_str(), &file) == 0);
+  CHECK(static_cast<size_t>(file.st_size) == stats_page_bytes(1024));
+  CHECK(file.st_blocks * 512 <= 4 * ::sysconf(_SC_PAGESIZE));
+}
+
+TEST_CASE("stats: a connection is shown from its start to its end", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kReceive, "mlx5_0");
+  CHECK(slot.is_shown());
+  SlotView view = view_of(page, 0);
+  CHECK(view.state == SlotState::kConnecting);
+  CHECK(view.role == SlotRole::kReceive);
+  CHECK(view.device == "mlx5_0");
+  CHECK(view.peer_host.empty());
+  CHECK(view.opened_ns != 0);
+  CHECK(view.closed_ns == 0);
+
+  slot.set_peer("node7", "mlx5_3");
+  slot.set_state(SlotState::kReady);
+  view = view_of(page, 0);
+  CHECK(view.state == SlotState::kReady);
+  CHECK(view.peer_host == "node7");
+  CHECK(view.peer_device == "mlx5_3");
+
+  slot.close();
+  CHECK_FALSE(slot.is_shown());
+  view = view_of(page, 0);
+  CHECK(view.state == SlotState::kClosed);
+  CHECK(view.closed_ns >= view.opened_ns);
+  CHECK(view.peer_host == "node7");
+}
+
+TEST_CASE("stats: a text that does not fit is cut", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kSend, std::string(100, 'd'));
+  slot.set_peer(std::string(100, 'h'), std::string(31, 'p'));
+  const SlotView view = view_of(page, 0);
+  CHECK(view.device == std::string(31, 'd'));
+  CHECK(view.peer_host == std::string(63, 'h'));
+  CHECK(view.peer_device == std::string(31, 'p'));
+}
+
+TEST_CASE("stats: each counter counts for itself and for its connection", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot first = page.acquire(SlotRole::kSend, "a");
+  StatsSlot second = page.acquire(SlotRole::kSend, "b");
+  first.add(Counter::kMessages);
+  first.add(Counter::kMessages);
+  first.add(Counter::kBytes, 1ULL << 40);
+  second.add(Counter::kErrors);
+  const SlotView a = view_of(page, 0);
+  const SlotView b = view_of(page, 1);
+  CHECK(a[Counter::kMessages] == 2);
+  CHECK(a[Counter::kBytes] == 1ULL << 40);
+  CHECK(a[Counter::kErrors] == 0);
+  CHECK(b[Counter::kErrors] == 1);
+  CHECK(b[Counter::kMessages] == 0);
+}
+
+TEST_CASE("stats: events keep their order and all they were given", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  const auto before = static_cast<std::uint64_t>(now_ns());
+  slot.record(Event::kConnectStarted);
+  slot.record(Event::kCompletionError, 12, 129, 3);
+  slot.record(Event::kGrant, ~0U, ~0ULL, 0xffff);
+  const SlotView view = view_of(page, 0);
+  REQUIRE(view.life.size() == 2);
+  CHECK(view.life[0].event == Event::kConnectStarted);
+  CHECK(view.life[0].time_ns >= before);
+  CHECK(view.life[1].event == Event::kCompletionError);
+  CHECK(view.life[1].arg == 12);
+  CHECK(view.life[1].value == 129);
+  CHECK(view.life[1].rail == 3);
+  CHECK(view.life[1].time_ns >= view.life[0].time_ns);
+  REQUIRE(view.data.size() == 1);
+  CHECK(view.data[0].event == Event::kGrant);
+  CHECK(view.data[0].arg == ~0U);
+  CHECK(view.data[0].value == ~0ULL);
+  CHECK(view.data[0].rail == 0xffff);
+}
+
+TEST_CASE("stats: traffic keeps the last events, and leaves those of the connection's life alone",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  slot.record(Event::kHello);
+  for (std::uint64_t i = 0; i < 100; ++i) slot.record(Event::kSendPosted, 0, i);
+  const SlotView view = view_of(page, 0);
+  REQUIRE(view.data.size() == BEELINE_STATS_DATA_EVENTS);
+  CHECK(view.data.front().value == 100 - BEELINE_STATS_DATA_EVENTS);
+  CHECK(view.data.back().value == 99);
+  REQUIRE(view.life.size() == 1);
+  CHECK(view.life[0].event == Event::kHello);
+}
+
+TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 3});
+  StatsSlot a = page.acquire(SlotRole::kSend, "a");
+  StatsSlot b = page.acquire(SlotRole::kSend, "b");
+  b.record(Event::kHello);
+  b.add(Counter::kBytes, 5);
+  b.set_peer("host", "device");
+  b.close();
+  a.close();
+  StatsSlot c = page.acquire(SlotRole::kSend, "c");
+  CHECK(view_of(page, 0).device == "a");
+  CHECK(view_of(page, 1).device == "b");
+  CHECK(view_of(page, 2).device == "c");
+  const StatsSlot d = page.acquire(SlotRole::kReceive, "d");
+  const SlotView reused = view_of(page, 1);
+  CHECK(reused.device == "d");
+  CHECK(reused.id == 4);
+  CHECK(reused.closed_ns == 0);
+  CHECK(reused.peer_host.empty());
+  CHECK(reused[Counter::kBytes] == 0);
+  CHECK(reused.life.empty());
+  const StatsSlot e = page.acquire(SlotRole::kSend, "e");
+  CHECK(view_of(page, 0).device == "e");
+}
+
+TEST_CASE("stats: more connections than slots are counted, and lose only their place",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
+  StatsSlot shown = page.acquire(SlotRole::kSend, "a");
+  StatsSlot hidden = page.acquire(SlotRole::kSend, "b");
+  CHECK_FALSE(hidden.is_shown());
+  hidden.add(Counter::kMessages);
+  hidden.record(Event::kHello);
+  hidden.set_state(SlotState::kReady);
+  hidden.close();
+  const PageReader reader = reader_of(page);
+  CHECK(reader.slots_used() == 1);
+  CHECK(reader.slots_refused() == 1);
+  CHECK(view_of(page, 0).device == "a");
+  CHECK(view_of(page, 0)[Counter::kMessages] == 0);
+  shown.close();
+  CHECK(page.acquire(SlotRole::kSend, "c").is_shown());
+}
+
+TEST_CASE("stats: a slot that moves is closed once", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 2});
+  StatsSlot first = page.acquire(SlotRole::kSend, "a");
+  StatsSlot second = std::move(first);
+  first.close();  // NOLINT(bugprone-use-after-move): empty is what a move leaves
+  CHECK(view_of(page, 0).state == SlotState::kConnecting);
+  second = page.acquire(SlotRole::kSend, "b");
+  CHECK(view_of(page, 0).state == SlotState::kClosed);
+  CHECK(view_of(page, 1).state == SlotState::kConnecting);
+}
+
+TEST_CASE("stats: an empty slot may be written to", "[unit][stats]") {
+  StatsSlot slot;
+  slot.add(Counter::kMessages);
+  slot.record(Event::kHello);
+  slot.record(Event::kGrant);
+  slot.set_peer("a", "b");
+  slot.set_state(SlotState::kReady);
+  slot.close();
+  CHECK_FALSE(slot.is_shown());
+}
+
+TEST_CASE("stats: switched off, there is no file and all else works", "[unit][stats]") {
+  const StatsDir dir;
+  const LogCapture log;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .shown = false});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  slot.add(Counter::kMessages);
+  CHECK(page.path().empty());
+  CHECK(dir.entries() == 0);
+  CHECK(log.all_text().empty());
+}
+
+TEST_CASE("stats: a directory that is not there is told once, and all else works",
+          "[unit][stats]") {
+  const LogCapture log;
+  StatsPage page = StatsPage::open({.directory = "/nonexistent"});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  slot.add(Counter::kMessages);
+  slot.record(Event::kHello);
+  CHECK(page.path().empty());
+  CHECK(log.lines().size() == 1);
+  CHECK(log.has("no statistics page: /nonexistent/beeline-"));
+  CHECK(log.has("No such file or directory"));
+  CHECK(log.count(LogLevel::kInfo) == 1);
+}
+
+TEST_CASE("stats: a second page of one process leaves the first alone", "[unit][stats]") {
+  const StatsDir dir;
+  const StatsPage first = StatsPage::open({.directory = dir.path()});
+  {
+    const StatsPage second = StatsPage::open({.directory = dir.path()});
+    CHECK(second.path().empty());
+  }
+  CHECK(reader_of(first).pid() == static_cast<std::uint64_t>(::getpid()));
+}
+
+TEST_CASE("stats: threads get slots of their own", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 64});
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&page] {
+      for (int i = 0; i < 200; ++i) {
+        StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+        slot.add(Counter::kMessages);
+        slot.record(Event::kGrant);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const PageReader reader = reader_of(page);
+  CHECK(reader.slots_used() == 64);
+  CHECK(reader.slots_refused() == 0);
+  std::set<std::uint64_t> ids;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const SlotView view = reader.slot(i).value();
+    CHECK(view[Counter::kMessages] == 1);
+    ids.insert(view.id);
+  }
+  CHECK(ids.size() == 64);
+}
+
+TEST_CASE("stats: two threads may record the life of one connection", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  const auto record_some = [&slot](Event event) {
+    for (std::uint32_t i = 0; i < BEELINE_STATS_LIFE_EVENTS / 2; ++i) slot.record(event, i);
+  };
+  std::thread other(record_some, Event::kAsyncEvent);
+  record_some(Event::kTimedOut);
+  other.join();
+  const SlotView view = view_of(page, 0);
+  CHECK(view.life.size() == BEELINE_STATS_LIFE_EVENTS);
+  CHECK(std::count_if(view.life.begin(), view.life.end(), [](const EventView& it) {
+          return it.event == Event::kTimedOut;
+        }) == BEELINE_STATS_LIFE_EVENTS / 2);
+}
+
+// Connections that come and go in one slot, until told to stop. Every event says its number twice,
+// and each connection its name in each of its texts: a mixture of old and new shows. Every other
+// connection lives long enough to be copied in peace.
+void write_until(const std::atomic<bool>& stop, StatsPage& page) {
+  for (std::uint32_t round = 0; !stop.load(std::memory_order_relaxed); ++round) {
+    const std::string name(8, static_cast<char>('a' + round % 26));
+    StatsSlot slot = page.acquire(SlotRole::kSend, name);
+    slot.set_peer(name, name);
+    slot.set_state(SlotState::kReady);
+    const std::uint32_t events = round % 2 == 0 ? 100 : 20000;
+    for (std::uint32_t i = 0; i < events; ++i) {
+      slot.record(Event::kSendPosted, i, i);
+      slot.record(Event::kTimedOut, i, i);
+    }
+  }
+}
+
+bool is_mixture(const SlotView& view) {
+  const auto differs = [](const EventView& it) { return it.arg != it.value; };
+  const auto out_of_order = [](const EventView& a, const EventView& b) {
+    return a.value >= b.value;
+  };
+  const bool texts = view.state == SlotState::kReady &&
+                     (view.peer_host != view.device || view.peer_device != view.device);
+  return texts || std::any_of(view.life.begin(), view.life.end(), differs) ||
+         std::any_of(view.data.begin(), view.data.end(), differs) ||
+         std::adjacent_find(view.data.begin(), view.data.end(), out_of_order) != view.data.end();
+}
+
+TEST_CASE("stats: a reader never sees half an event or half a connection", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
+  const PageReader reader = reader_of(page);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] { write_until(stop, page); });
+  const auto deadline = test::Clock::now() + test::kPatience;
+  std::set<std::uint64_t> seen;
+  int mixtures = 0;
+  while (seen.size() < 50 && test::Clock::now() < deadline) {
+    const std::optional<SlotView> view = reader.slot(0);
+    if (!view) continue;
+    seen.insert(view->id);
+    mixtures += is_mixture(*view) ? 1 : 0;
+  }
+  stop.store(true);
+  writer.join();
+  CHECK(mixtures == 0);
+  CHECK(seen.size() == 50);
+}
+
+}  // namespace
+}  // namespace beeline

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The reader: what it refuses to believe.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+
+#include "plugin/base/fd.h"
+#include "plugin/stats/page_reader.h"
+#include "plugin/stats/stats_page.h"
+#include "tests/support/catch.h"
+#include "tests/unit/stats_dir.h"
+
+namespace beeline {
+namespace {
+
+using test::StatsDir;
+
+// A page with one slot in use, of which a field of the header can be spoilt.
+class Specimen {
+ public:
+  Specimen()
+      : page_(StatsPage::open({.directory = dir_.path(), .slot_count = 4})),
+        slot_(page_.acquire(SlotRole::kSend, "a")) {}
+
+  template <class T>
+  void spoil(size_t offset, T value) const {
+    const UniqueFd fd(::open(path().c_str(), O_WRONLY | O_CLOEXEC));
+    BL_MUST(::pwrite(fd.get(), &value, sizeof(value), static_cast<off_t>(offset)) ==
+            static_cast<ssize_t>(sizeof(value)));
+  }
+  const std::string& path() const { return page_.path(); }
+  const StatsDir& dir() const { return dir_; }
+  Errc refusal() const {
+    const Result<PageReader> reader = PageReader::open(path());
+    return reader ? Errc::kOk : reader.error().code;
+  }
+
+ private:
+  StatsDir dir_;
+  StatsPage page_;
+  StatsSlot slot_;
+};
+
+TEST_CASE("reader: a page of ours is read", "[unit][stats]") {
+  const Specimen specimen;
+  CHECK(specimen.refusal() == Errc::kOk);
+}
+
+TEST_CASE("reader: another magic, version or size is refused", "[unit][stats]") {
+  const Specimen specimen;
+  SECTION("magic") {
+    specimen.spoil(offsetof(beeline_stats_header, magic), std::uint64_t{0});
+    CHECK(specimen.refusal() == Errc::kInvalid);
+  }
+  SECTION("version") {
+    specimen.spoil(offsetof(beeline_stats_header, version), BEELINE_STATS_VERSION + 1);
+    CHECK(specimen.refusal() == Errc::kUnsupported);
+  }
+  SECTION("size") {
+    const size_t size = GENERATE(
+        offsetof(beeline_stats_header, header_bytes), offsetof(beeline_stats_header, slot_bytes),
+        offsetof(beeline_stats_header, life_events), offsetof(beeline_stats_header, data_events),
+        offsetof(beeline_stats_header, counter_count));
+    specimen.spoil(size, std::uint32_t{16 + 1});
+    CHECK(specimen.refusal() == Errc::kInvalid);
+  }
+}
+
+TEST_CASE("reader: slots beyond the end of the file are refused", "[unit][stats]") {
+  const Specimen specimen;
+  specimen.spoil(offsetof(beeline_stats_header, slot_count), std::uint32_t{5});
+  CHECK(specimen.refusal() == Errc::kInvalid);
+}
+
+TEST_CASE("reader: a number of used slots that is too large is not followed", "[unit][stats]") {
+  const Specimen specimen;
+  const PageReader reader = *PageReader::open(specimen.path());
+  specimen.spoil(offsetof(beeline_stats_header, slots_used), ~std::uint32_t{0});
+  CHECK(reader.slots_used() == 4);
+  CHECK_FALSE(reader.slot(4));
+}
+
+TEST_CASE("reader: texts without an end are cut at theirs", "[unit][stats]") {
+  const Specimen specimen;
+  for (size_t i = 0; i < 64; ++i) {
+    specimen.spoil(offsetof(beeline_stats_header, host) + i, 'x');
+  }
+  CHECK(PageReader::open(specimen.path())->host() == std::string(64, 'x'));
+}
+
+TEST_CASE("reader: a slot that is always changing is given up on", "[unit][stats]") {
+  const Specimen specimen;
+  const PageReader reader = *PageReader::open(specimen.path());
+  REQUIRE(reader.slot(0));
+  specimen.spoil(BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, generation),
+                 std::uint32_t{7});
+  CHECK_FALSE(reader.slot(0));
+}
+
+TEST_CASE("reader: a connection that died within its first event shows none of the one before",
+          "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
+  page.acquire(SlotRole::kSend, "a").record(Event::kHello);
+  const StatsSlot slot = page.acquire(SlotRole::kSend, "b");
+  const UniqueFd fd(::open(page.path().c_str(), O_WRONLY | O_CLOEXEC));
+  const std::uint64_t one = 1;  // claimed, and not yet written
+  const off_t claimed = BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, life_claimed);
+  REQUIRE(::pwrite(fd.get(), &one, sizeof(one), claimed) == sizeof(one));
+  CHECK(PageReader::open(page.path())->slot(0).value().life.empty());
+}
+
+TEST_CASE("reader: an event that is being written is left out", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+  slot.record(Event::kSendPosted, 0, 1);
+  slot.record(Event::kSendPosted, 0, 2);
+  const UniqueFd fd(::open(page.path().c_str(), O_WRONLY | O_CLOEXEC));
+  const std::uint64_t nothing = 0;
+  const size_t second = BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, data) +
+                        sizeof(beeline_stats_event) + offsetof(beeline_stats_event, what);
+  REQUIRE(::pwrite(fd.get(), &nothing, sizeof(nothing), static_cast<off_t>(second)) == 8);
+  const SlotView view = PageReader::open(page.path())->slot(0).value();
+  REQUIRE(view.data.size() == 1);
+  CHECK(view.data[0].value == 1);
+}
+
+TEST_CASE("reader: what is no file, or too short, is refused", "[unit][stats]") {
+  const StatsDir dir;
+  const std::string path = dir.path("short");
+  CHECK(PageReader::open(path).error().code == Errc::kSystem);
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  CHECK(PageReader::open(path).error().code == Errc::kInvalid);
+  REQUIRE(::ftruncate(fd.get(), BEELINE_STATS_HEADER_BYTES - 1) == 0);
+  CHECK(PageReader::open(path).error().code == Errc::kInvalid);
+  REQUIRE(::ftruncate(fd.get(), BEELINE_STATS_HEADER_BYTES) == 0);
+  CHECK(PageReader::open(path).error().code == Errc::kInvalid);  // all zero: no magic
+  REQUIRE(::mkfifo(dir.path("pipe").c_str(), 0600) == 0);
+  CHECK(PageReader::open(dir.path("pipe")).error().code == Errc::kInvalid);
+}
+
+}  // namespace
+}  // namespace beeline

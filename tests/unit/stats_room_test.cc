@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// No room for the page: its owner must never die of that.
+#ifndef __SANITIZE_THREAD__  // it dislikes fork
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <functional>
+
+#include "plugin/stats/page_reader.h"
+#include "plugin/stats/stats_page.h"
+#include "tests/support/catch.h"
+#include "tests/unit/stats_dir.h"
+
+namespace beeline {
+namespace {
+
+using test::StatsDir;
+
+constexpr int kCannotMount = 77;
+
+// Runs it in a process of its own; returns its exit status, or minus the signal that ended it.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  BL_MUST(child >= 0);
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  BL_MUST(::waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Mounts a file system of so many pages of memory over the directory, for this process alone.
+bool mount_small(const StatsDir& dir, int pages) {
+  const std::string size = "size=" + std::to_string(pages * ::sysconf(_SC_PAGESIZE));
+  return (::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         ::mount("none", dir.path().c_str(), "tmpfs", 0, size.c_str()) == 0;
+}
+
+TEST_CASE("stats: on a full file system connections lose their place, and nothing else",
+          "[unit][stats]") {
+  const StatsDir dir;
+  const int pages = GENERATE(1, 4);
+  const int rc = in_child([&] {
+    if (!mount_small(dir, pages)) return kCannotMount;
+    StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 64});
+    std::array<StatsSlot, 64> slots;
+    int shown = 0;
+    for (StatsSlot& slot : slots) {
+      slot = page.acquire(SlotRole::kSend, "a");
+      for (int i = 0; i < BEELINE_STATS_DATA_EVENTS; ++i) slot.record(Event::kGrant);
+      slot.set_peer("host", "device");
+      shown += slot.is_shown() ? 1 : 0;
+    }
+    return page.path().empty() ? 100 : shown;
+  });
+  if (rc == kCannotMount) {
+    WARN("not allowed to mount here: not tested");
+    return;
+  }
+  // One page holds the header. What is left of it holds no slot.
+  if (pages == 1) CHECK(rc == 0);
+  if (pages == 4) {
+    CHECK(rc > 0);
+    CHECK(rc <= 3 * ::sysconf(_SC_PAGESIZE) / static_cast<long>(sizeof(beeline_stats_slot)));
+  }
+}
+
+TEST_CASE("stats: a limit on the size of files is kept", "[unit][stats]") {
+  const StatsDir dir;
+  const int rc = in_child([&] {
+    const rlimit small{BEELINE_STATS_HEADER_BYTES, BEELINE_STATS_HEADER_BYTES};
+    if (::setrlimit(RLIMIT_FSIZE, &small) != 0) return 1;
+    StatsPage page = StatsPage::open({.directory = dir.path()});
+    StatsSlot slot = page.acquire(SlotRole::kSend, "a");
+    slot.add(Counter::kMessages);
+    return page.path().empty() ? 0 : 2;
+  });
+  CHECK(rc == 0);
+  CHECK(dir.entries() == 0);  // nothing half made stays behind
+}
+
+}  // namespace
+}  // namespace beeline
+#endif
