@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// libibverbs, found with dlopen: one table of its functions. Every call to the library goes through
+// it, so that a host without rdma-core loads the plugin and is told what is missing.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <string>
+#include <vector>
+
+#include "plugin/base/result.h"
+
+// X(member, symbol, version node, need). A required symbol that is missing makes the library
+// useless; an optional one is a null member, and what needs it says so.
+//
+// Types come from the distribution's header. ibv_get_device_list, ibv_reg_mr and ibv_query_port are
+// also macros there, which do not expand where no parenthesis follows the name.
+#define BL_VERBS_FUNCTIONS(X)                                         \
+  X(get_device_list, ibv_get_device_list, "IBVERBS_1.1", kRequired)   \
+  X(free_device_list, ibv_free_device_list, "IBVERBS_1.1", kRequired) \
+  X(get_device_name, ibv_get_device_name, "IBVERBS_1.1", kRequired)   \
+  X(get_device_guid, ibv_get_device_guid, "IBVERBS_1.1", kRequired)   \
+  X(open_device, ibv_open_device, "IBVERBS_1.1", kRequired)           \
+  X(close_device, ibv_close_device, "IBVERBS_1.1", kRequired)         \
+  X(get_async_event, ibv_get_async_event, "IBVERBS_1.1", kRequired)   \
+  X(ack_async_event, ibv_ack_async_event, "IBVERBS_1.1", kRequired)   \
+  X(query_device, ibv_query_device, "IBVERBS_1.1", kRequired)         \
+  X(query_port_compat, ibv_query_port, "IBVERBS_1.1", kRequired)      \
+  X(query_gid, ibv_query_gid, "IBVERBS_1.1", kRequired)               \
+  X(query_pkey, ibv_query_pkey, "IBVERBS_1.1", kRequired)             \
+  X(query_qp, ibv_query_qp, "IBVERBS_1.1", kRequired)                 \
+  X(alloc_pd, ibv_alloc_pd, "IBVERBS_1.1", kRequired)                 \
+  X(dealloc_pd, ibv_dealloc_pd, "IBVERBS_1.1", kRequired)             \
+  X(reg_mr, ibv_reg_mr, "IBVERBS_1.1", kRequired)                     \
+  X(dereg_mr, ibv_dereg_mr, "IBVERBS_1.1", kRequired)                 \
+  X(create_cq, ibv_create_cq, "IBVERBS_1.1", kRequired)               \
+  X(destroy_cq, ibv_destroy_cq, "IBVERBS_1.1", kRequired)             \
+  X(create_qp, ibv_create_qp, "IBVERBS_1.1", kRequired)               \
+  X(modify_qp, ibv_modify_qp, "IBVERBS_1.1", kRequired)               \
+  X(destroy_qp, ibv_destroy_qp, "IBVERBS_1.1", kRequired)             \
+  X(fork_init, ibv_fork_init, "IBVERBS_1.1", kOptional)               \
+  X(reg_mr_iova2, ibv_reg_mr_iova2, "IBVERBS_1.8", kOptional)         \
+  X(query_ece, ibv_query_ece, "IBVERBS_1.10", kOptional)              \
+  X(set_ece, ibv_set_ece, "IBVERBS_1.10", kOptional)                  \
+  X(query_gid_table, _ibv_query_gid_table, "IBVERBS_1.11", kOptional) \
+  X(reg_dmabuf_mr, ibv_reg_dmabuf_mr, "IBVERBS_1.12", kOptional)
+
+namespace beeline::verbs {
+
+// Lifecycle: filled once by load() and never unloaded, since providers keep threads and fork
+// handlers. Handles point to it: it must outlive all of them.
+// Threads: read-only after loading; the functions themselves are thread safe.
+struct Api {
+// A member cannot be declared in parentheses.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
+#define BL_VERBS_MEMBER(member, symbol, node, need) decltype(&::symbol) member = nullptr;
+  BL_VERBS_FUNCTIONS(BL_VERBS_MEMBER)
+#undef BL_VERBS_MEMBER
+
+  // Newer than the headers we build with. Speed in units of 100 Mbit/s. Null before rdma-core 62.
+  int (*query_port_speed)(ibv_context*, std::uint32_t port, std::uint64_t* speed) = nullptr;
+
+  std::string library;  // the name it was found by
+
+  bool can_relax_ordering() const noexcept { return reg_mr_iova2 != nullptr; }
+  bool can_register_dmabuf() const noexcept { return reg_dmabuf_mr != nullptr; }
+};
+
+struct Loaded {
+  Api api;
+  std::vector<std::string> notes;  // what a person should know: an explicit path that did not load
+};
+
+// Tries `explicit_path` (unless empty), then libibverbs.so, then libibverbs.so.1. The error is a
+// text for people: what was tried, why each failed, and what to do.
+Result<Loaded, std::string> load(const std::string& explicit_path);
+
+}  // namespace beeline::verbs

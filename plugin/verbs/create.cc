@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making verbs objects. errno is cleared before calls that report through it: some providers fail
+// without setting it, and an older value would mislead.
+#include "plugin/verbs/create.h"
+
+#include "plugin/verbs/check.h"
+
+namespace beeline::verbs {
+namespace {
+
+unsigned with_ordering(unsigned access, Ordering ordering) noexcept {
+  return ordering == Ordering::kRelaxed ? access | IBV_ACCESS_RELAXED_ORDERING : access;
+}
+
+// Refusals that may be about the inline wish: providers differ in which they use.
+bool may_be_too_much(int sys_errno) noexcept { return sys_errno == EINVAL || sys_errno == ENOMEM; }
+
+}  // namespace
+
+Result<DeviceList> DeviceList::get(const Api& api) {
+  errno = 0;
+  int count = 0;
+  ibv_device** const list = BL_TRY(from_ptr(api.get_device_list(&count), "list RDMA devices"));
+  return DeviceList(api, list, count > 0 ? static_cast<std::size_t>(count) : 0);
+}
+
+DeviceList::~DeviceList() {
+  if (list_ != nullptr) api_->free_device_list(list_);
+}
+
+Result<Context> open_device(const Api& api, ibv_device* device) {
+  errno = 0;
+  return Context(api, BL_TRY(from_ptr(api.open_device(device), "open the RDMA device")));
+}
+
+Result<Pd> alloc_pd(const Api& api, ibv_context* context) {
+  errno = 0;
+  return Pd(api, BL_TRY(from_ptr(api.alloc_pd(context), "allocate a protection domain")));
+}
+
+Result<Cq> create_cq(const Api& api, ibv_context* context, int entries) {
+  errno = 0;
+  ibv_cq* const cq = api.create_cq(context, entries, nullptr, nullptr, 0);
+  return Cq(api, BL_TRY(from_ptr(cq, "create a completion queue")));
+}
+
+Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape) {
+  for (std::uint32_t wish = shape.max_inline;; wish /= 2) {
+    // Made anew each time: a refusing provider may have written into it.
+    ibv_qp_init_attr init = {};
+    init.send_cq = shape.send_cq;
+    init.recv_cq = shape.recv_cq;
+    init.cap = {.max_send_wr = shape.send_depth,
+                .max_recv_wr = shape.recv_depth,
+                .max_send_sge = shape.max_send_sge,
+                .max_recv_sge = shape.max_recv_sge,
+                .max_inline_data = wish};
+    init.qp_type = IBV_QPT_RC;
+    errno = 0;
+    ibv_qp* const qp = api.create_qp(pd, &init);
+    if (qp == nullptr && wish > 0 && may_be_too_much(errno)) continue;
+    return MadeQp{Qp(api, BL_TRY(from_ptr(qp, "create a queue pair"))), init.cap};
+  }
+}
+
+Result<Mr> reg_mr(const Api& api, ibv_pd* pd, void* address, std::size_t length, unsigned access,
+                  Ordering ordering) {
+  errno = 0;
+  // Optional access bits are refused by ibv_reg_mr; the newer call drops those it does not know.
+  ibv_mr* const mr =
+      ordering == Ordering::kRelaxed && api.reg_mr_iova2 != nullptr
+          ? api.reg_mr_iova2(pd, address, length, reinterpret_cast<std::uintptr_t>(address),
+                             with_ordering(access, ordering))
+          : api.reg_mr(pd, address, length, static_cast<int>(access));
+  return Mr(api, BL_TRY(from_ptr(mr, "register memory")));
+}
+
+Result<Mr> reg_dmabuf_mr(const Api& api, ibv_pd* pd, int fd, std::uint64_t offset,
+                         std::uint64_t address, std::size_t length, unsigned access,
+                         Ordering ordering) {
+  if (api.reg_dmabuf_mr == nullptr) {
+    return fail(Errc::kUnsupported, "register a dma-buf: libibverbs is too old");
+  }
+  errno = 0;
+  ibv_mr* const mr = api.reg_dmabuf_mr(pd, offset, length, address, fd,
+                                       static_cast<int>(with_ordering(access, ordering)));
+  return Mr(api, BL_TRY(from_ptr(mr, "register a dma-buf")));
+}
+
+}  // namespace beeline::verbs

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Owners of verbs objects. Declare them in creation order: members die in reverse, which is the
+// order libibverbs demands.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "plugin/verbs/api.h"
+
+namespace beeline::verbs {
+
+namespace detail {
+void warn_not_freed(const char* what, int rc) noexcept;
+
+template <class T>
+constexpr const char* kObjectName = "object";
+template <>
+inline constexpr const char* kObjectName<ibv_context> = "device context";
+template <>
+inline constexpr const char* kObjectName<ibv_pd> = "protection domain";
+template <>
+inline constexpr const char* kObjectName<ibv_cq> = "completion queue";
+template <>
+inline constexpr const char* kObjectName<ibv_qp> = "queue pair";
+template <>
+inline constexpr const char* kObjectName<ibv_mr> = "memory region";
+}  // namespace detail
+
+// Owns one verbs object, or none, and frees it once, through the table that made it. A free that
+// fails is a warning: there is nothing the owner could do.
+template <class T, auto Free>
+class Handle {
+ public:
+  Handle() noexcept = default;
+  Handle(const Api& api, T* raw) noexcept : api_(&api), raw_(raw) {}
+  Handle(Handle&& other) noexcept : api_(other.api_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    if (this != &other) {
+      reset();
+      api_ = other.api_;
+      raw_ = std::exchange(other.raw_, nullptr);
+    }
+    return *this;
+  }
+  ~Handle() { reset(); }
+
+  T* get() const noexcept { return raw_; }
+  T* operator->() const noexcept { return raw_; }
+  explicit operator bool() const noexcept { return raw_ != nullptr; }
+  // Only of a handle that was made with one.
+  const Api& api() const noexcept { return *api_; }
+
+  void reset() noexcept {
+    T* const old = std::exchange(raw_, nullptr);
+    if (old == nullptr) return;
+    if (const int rc = (api_->*Free)(old); rc != 0) {
+      detail::warn_not_freed(detail::kObjectName<T>, rc);
+    }
+  }
+
+ private:
+  const Api* api_ = nullptr;
+  T* raw_ = nullptr;
+};
+
+using Context = Handle<ibv_context, &Api::close_device>;
+using Pd = Handle<ibv_pd, &Api::dealloc_pd>;
+using Cq = Handle<ibv_cq, &Api::destroy_cq>;
+using Qp = Handle<ibv_qp, &Api::destroy_qp>;
+using Mr = Handle<ibv_mr, &Api::dereg_mr>;
+
+}  // namespace beeline::verbs

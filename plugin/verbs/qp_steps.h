@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The steps of a reliable connected QP: RESET -> INIT -> RTR -> RTS, and to ERROR. Plain structs
+// in, a Status out. No step sleeps or tries again: kTimeout from the device (it could not resolve
+// the peer's address yet) is the caller's to repeat.
+#pragma once
+
+#include <cstdint>
+
+#include "plugin/verbs/handles.h"
+
+namespace beeline::verbs {
+
+inline constexpr std::uint32_t kPsnMask = 0xffffff;
+
+// 24 random bits: a packet that an earlier connection of the same QP number left in the network
+// must not be taken for one of this connection.
+std::uint32_t random_psn() noexcept;
+
+struct InitParams {
+  std::uint8_t port = 1;  // ours
+  std::uint16_t pkey_index = 0;
+  unsigned access = 0;  // IBV_ACCESS_REMOTE_*: what the peer may do through this QP
+};
+
+// The way to the peer.
+struct PathParams {
+  std::uint8_t port = 1;   // ours: which port the packets leave by, whatever the peer's is
+  std::uint16_t dlid = 0;  // InfiniBand
+  std::uint8_t sl = 0;
+  std::uint8_t src_path_bits = 0;
+  bool is_global = false;  // always on RoCE; on InfiniBand when a router is between
+  ibv_gid dgid = {};
+  std::uint8_t sgid_index = 0;
+  std::uint8_t hop_limit = 255;
+  std::uint8_t traffic_class = 0;
+  std::uint32_t flow_label = 0;  // 20 bits; RoCE v2 derives the UDP source port from it
+};
+
+struct RtrParams {
+  ibv_mtu mtu = IBV_MTU_1024;
+  std::uint32_t dest_qpn = 0;
+  std::uint32_t rq_psn = 0;  // the peer's sq_psn
+  PathParams path = {};
+  std::uint8_t max_dest_rd_atomic = 1;  // READs of the peer that may be open at once
+  std::uint8_t min_rnr_timer = 12;      // 0.64 ms
+};
+
+struct RtsParams {
+  std::uint32_t sq_psn = 0;
+  std::uint8_t timeout = 20;  // 4.096 us * 2^timeout; 0 waits forever
+  std::uint8_t retry_cnt = 7;
+  std::uint8_t rnr_retry = 7;  // 7 is forever
+  std::uint8_t max_rd_atomic = 1;
+};
+
+Status to_init(const Qp& qp, const InitParams& params);
+Status to_rtr(const Qp& qp, const RtrParams& params);
+Status to_rts(const Qp& qp, const RtsParams& params);
+// From any state. Afterwards nothing of the peer lands through this QP, and what is posted is
+// flushed.
+Status to_error(const Qp& qp);
+Status to_reset(const Qp& qp);
+
+Result<ibv_qp_state> query_state(const Qp& qp);
+
+// Enhanced connection establishment: what vendor features both ends' QPs shall use. query in RESET
+// or INIT, set before RTR. kUnsupported where library, driver or device has none: connect without.
+Result<ibv_ece> query_ece(const Qp& qp);
+Status set_ece(const Qp& qp, ibv_ece ece);
+
+}  // namespace beeline::verbs

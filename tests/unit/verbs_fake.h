@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A libibverbs that only keeps books: what was asked for, what was freed, and which call shall
+// fail. One at a time, since its functions find it through a global.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "plugin/verbs/api.h"
+
+namespace beeline::test {
+
+class FakeVerbs {
+ public:
+  struct Registration {
+    std::uintptr_t start;
+    std::size_t length;
+    unsigned access;
+    int fd = -1;
+    std::uint64_t offset = 0;
+  };
+
+  FakeVerbs() {
+    current() = this;
+    api.reg_mr = [](ibv_pd*, void* address, size_t length, int access) {
+      return current()->make_mr(
+          {reinterpret_cast<std::uintptr_t>(address), length, static_cast<unsigned>(access)});
+    };
+    api.reg_mr_iova2 = [](ibv_pd*, void* address, size_t length, uint64_t, unsigned access) {
+      return current()->make_mr({reinterpret_cast<std::uintptr_t>(address), length, access});
+    };
+    api.reg_dmabuf_mr = [](ibv_pd*, uint64_t offset, size_t length, uint64_t iova, int fd,
+                           int access) {
+      return current()->make_mr({iova, length, static_cast<unsigned>(access), fd, offset});
+    };
+    api.dereg_mr = [](ibv_mr* mr) {
+      current()->free_mr(mr);
+      return 0;
+    };
+    api.create_qp = [](ibv_pd*, ibv_qp_init_attr* init) { return current()->make_qp(*init); };
+    api.destroy_qp = [](ibv_qp*) {
+      ++current()->qps_freed;
+      return current()->free_error;
+    };
+    api.modify_qp = [](ibv_qp*, ibv_qp_attr* attr, int mask) {
+      current()->modified = *attr;
+      current()->modified_mask = mask;
+      return current()->modify_error;
+    };
+    api.get_async_event = [](ibv_context*, ibv_async_event* event) {
+      return current()->take_event(*event);
+    };
+    api.ack_async_event = [](ibv_async_event*) { ++current()->events_acknowledged; };
+  }
+  FakeVerbs(const FakeVerbs&) = delete;
+  FakeVerbs& operator=(const FakeVerbs&) = delete;
+  ~FakeVerbs() { current() = nullptr; }
+
+  verbs::Api api;
+
+  // Runs inside every registration, outside the fake's lock. Returns the errno to fail with, or 0.
+  std::function<int(const Registration&)> on_register;
+  std::function<void()> on_deregister;
+  std::vector<Registration> registrations() const {
+    const std::lock_guard lock(mutex_);
+    return made_;
+  }
+  int live_mrs() const noexcept { return live_mrs_.load(); }
+
+  std::uint32_t inline_limit = 64;
+  int qp_error = EINVAL;  // what a wish above the limit gets
+  std::vector<std::uint32_t> inline_wishes;
+  int qps_freed = 0;
+  int free_error = 0;
+
+  ibv_qp_attr modified = {};
+  int modified_mask = 0;
+  int modify_error = 0;
+
+  std::deque<ibv_async_event> events;
+  int no_event_error = EAGAIN;
+  int events_acknowledged = 0;
+
+ private:
+  static FakeVerbs*& current() {
+    static FakeVerbs* one = nullptr;
+    return one;
+  }
+
+  ibv_mr* make_mr(const Registration& asked) {
+    {
+      const std::lock_guard lock(mutex_);
+      made_.push_back(asked);
+    }
+    if (const int error = on_register ? on_register(asked) : 0; error != 0) {
+      errno = error;
+      return nullptr;
+    }
+    const int number = ++live_mrs_;
+    auto* const mr = new ibv_mr{};
+    mr->lkey = mr->rkey = static_cast<std::uint32_t>(number);
+    mr->addr = reinterpret_cast<void*>(asked.start);
+    mr->length = asked.length;
+    return mr;
+  }
+
+  void free_mr(ibv_mr* mr) {
+    if (on_deregister) on_deregister();
+    --live_mrs_;
+    delete mr;
+  }
+
+  ibv_qp* make_qp(ibv_qp_init_attr& init) {
+    inline_wishes.push_back(init.cap.max_inline_data);
+    if (init.cap.max_inline_data > inline_limit) {
+      errno = qp_error;
+      return nullptr;
+    }
+    init.cap.max_inline_data = inline_limit;
+    return &qp_;
+  }
+
+  int take_event(ibv_async_event& event) {
+    if (events.empty()) {
+      errno = no_event_error;
+      return -1;
+    }
+    event = events.front();
+    events.pop_front();
+    return 0;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<Registration> made_;
+  std::atomic<int> live_mrs_{0};
+  ibv_qp qp_ = {};
+};
+
+}  // namespace beeline::test
