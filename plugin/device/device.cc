@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Words for devices, and the protection domain that a device's ports share.
+#include "plugin/device/device.h"
+
+#include "plugin/verbs/create.h"
+
+namespace beeline {
+
+const char* to_string(LinkLayer layer) noexcept {
+  switch (layer) {
+    case LinkLayer::kInfiniBand: return "InfiniBand";
+    case LinkLayer::kEthernet: return "Ethernet";
+  }
+  return "unknown";
+}
+
+const char* to_string(Transport transport) noexcept {
+  switch (transport) {
+    case Transport::kInfiniBand: return "InfiniBand";
+    case Transport::kRoce: return "RoCE";
+    case Transport::kIwarp: return "iWARP";
+  }
+  return "unknown";
+}
+
+Result<ibv_pd*> DeviceContext::pd() {
+  const std::lock_guard lock(mutex_);
+  if (!pd_) pd_ = BL_TRY(verbs::alloc_pd(api(), raw()));
+  return pd_.get();
+}
+
+std::string label(const Device& device) {
+  return device.ibdev + " port " + std::to_string(device.port);
+}
+
+}  // namespace beeline

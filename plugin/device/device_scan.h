@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scan that fills a DeviceTable: what it found, and the words for what it left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugin/device/device_table.h"
+#include "plugin/device/hca_filter.h"
+#include "plugin/device/port_facts.h"
+
+namespace beeline {
+
+class DeviceScan {
+ public:
+  DeviceScan(const verbs::Api& api, const DeviceOptions& options);
+
+  Result<std::unique_ptr<DeviceTable>> run();
+
+ private:
+  void visit(ibv_device* device);
+  void visit_ports(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp);
+  void visit_port(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp,
+                  std::uint8_t port);
+  void fill(Device& device, const ibv_device_attr& attr, PortReading reading,
+            Transport ib_or_iwarp) const;
+  void leave_out(const std::string& ibdev, std::uint8_t port, UnusedPort::Why why,
+                 std::string text);
+  void finish();
+  void report() const;
+
+  const verbs::Api& api_;
+  const DeviceOptions& options_;
+  HcaFilter filter_;
+  std::unique_ptr<DeviceTable> table_;
+};
+
+// The words for a port that cannot carry traffic now, and what a person can do.
+std::string inactive_text(const std::string& ibdev, std::uint8_t port, const PortFacts& facts,
+                          LinkLayer layer);
+
+// Steps of finish(), each for itself. Order by PCI address, port, name; numbers in names compare as
+// numbers.
+void sort_devices(std::vector<Device>& devices);
+// Soft devices may share a GUID, or have none: NCCL would take them for one wire.
+void make_guids_unique(std::vector<Device>& devices);
+
+}  // namespace beeline

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The addresses of a port: GIDs as plain bytes, and what kind of address each is.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace beeline {
+
+using Gid = std::array<std::uint8_t, 16>;
+
+enum class GidType : std::uint8_t { kIb, kRoceV1, kRoceV2 };
+const char* to_string(GidType type) noexcept;  // "IB", "RoCE v1", "RoCE v2"
+
+// One filled place of a port's table. Tables are sparse: `index` is the place, not the order.
+struct GidEntry {
+  std::uint16_t index = 0;
+  GidType type = GidType::kIb;
+  Gid gid = {};
+  std::string ndev = {};  // the network interface behind it; empty when unknown
+
+  bool operator==(const GidEntry&) const = default;
+};
+
+enum class AddressFamily : std::uint8_t { kUnset, kIpv4, kIpv6 };
+
+bool is_zero(const Gid& gid) noexcept;
+bool is_ipv4_mapped(const Gid& gid) noexcept;          // ::ffff:a.b.c.d
+bool is_link_local(const Gid& gid) noexcept;           // fe80::/10, and 169.254.0.0/16 mapped
+std::uint64_t subnet_prefix(const Gid& gid) noexcept;  // the upper half, host order
+// How many leading bits agree, 0..128.
+int common_prefix(const Gid& a, const Gid& b) noexcept;
+// "10.0.1.2" when IPv4-mapped, else "fe80::1:2".
+std::string to_string(const Gid& gid);
+
+}  // namespace beeline

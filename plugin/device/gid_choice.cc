@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every pair of places is judged, and the best taken. Tables have a few dozen entries at most.
+#include "plugin/device/gid_choice.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace beeline {
+namespace {
+
+AddressFamily family_of(const Gid& gid) noexcept {
+  return is_ipv4_mapped(gid) ? AddressFamily::kIpv4 : AddressFamily::kIpv6;
+}
+
+bool is_asked_version(GidType type, int version) noexcept {
+  if (version == 1) return type == GidType::kRoceV1;
+  return version != 2 || type == GidType::kRoceV2;
+}
+
+// May this side use this entry, whatever the other has?
+bool is_candidate(const GidSide& side, const GidEntry& entry) noexcept {
+  const GidPolicy& policy = side.policy;
+  if (policy.fixed_index >= 0) return entry.index == policy.fixed_index;
+  if (is_zero(entry.gid) || !is_asked_version(entry.type, policy.roce_version)) return false;
+  return !policy.range || policy.range->contains(entry.gid);
+}
+
+bool is_wished_family(const GidSide& side, const Gid& gid) noexcept {
+  const AddressFamily wish = side.policy.family;
+  return family_of(gid) == (wish == AddressFamily::kUnset ? AddressFamily::kIpv4 : wish);
+}
+
+// Can packets go between the two at all? The versions differ in the wire format, and the header of
+// a RoCE v2 packet is either IPv4 or IPv6.
+bool can_talk(const GidEntry& a, const GidEntry& b) noexcept {
+  if (a.type != b.type) return false;
+  return a.type != GidType::kRoceV2 || family_of(a.gid) == family_of(b.gid);
+}
+
+// Better pairs compare greater. Symmetric in the two sides.
+using Merit = std::tuple<bool, int, int, int, int>;
+
+Merit merit_of(const GidSide& local, const GidEntry& ours, const GidSide& remote,
+               const GidEntry& theirs, bool same_port) {
+  const int global = (is_link_local(ours.gid) ? 0 : 1) + (is_link_local(theirs.gid) ? 0 : 1);
+  const int wished =
+      (is_wished_family(local, ours.gid) ? 1 : 0) + (is_wished_family(remote, theirs.gid) ? 1 : 0);
+  int common = common_prefix(ours.gid, theirs.gid);
+  // One address on two hosts is a bridge or a private link that both happen to have: not the peer.
+  if (common == 128 && !same_port) common = 0;
+  return {ours.type == GidType::kRoceV2, global == 2 ? 1 : -(global & 1), wished, common,
+          -(ours.index + theirs.index)};
+}
+
+std::string candidates_text(const GidSide& side) {
+  std::string text;
+  for (const GidEntry& entry : side.table) {
+    if (!text.empty()) text += ", ";
+    text += std::string(to_string(entry.type)) + " " + to_string(entry.gid) + " at index " +
+            std::to_string(entry.index);
+  }
+  return text.empty() ? "no GID at all" : text;
+}
+
+std::string wishes_text(const GidSide& side) {
+  const GidPolicy& policy = side.policy;
+  if (policy.fixed_index >= 0) return "GID index " + std::to_string(policy.fixed_index);
+  std::string text = "GID";
+  if (policy.roce_version != 0) text = "RoCE v" + std::to_string(policy.roce_version) + " GID";
+  if (policy.range) {
+    text += " in " + to_string(policy.range->base) + "/" +
+            std::to_string(policy.range->prefix - (is_ipv4_mapped(policy.range->base) ? 96 : 0));
+  }
+  return text;
+}
+
+bool has_candidate(const GidSide& side) {
+  return std::any_of(side.table.begin(), side.table.end(),
+                     [&](const GidEntry& entry) { return is_candidate(side, entry); });
+}
+
+std::string refusal(const GidSide& local, const GidSide& remote) {
+  for (const GidSide* side : {&local, &remote}) {
+    if (has_candidate(*side)) continue;
+    return "no " + wishes_text(*side) + " on " + std::string(side->who) + ": found only " +
+           candidates_text(*side);
+  }
+  return "no pair of GIDs of one RoCE version and address family: " + wishes_text(local) + " on " +
+         std::string(local.who) + " (" + candidates_text(local) + "), " + wishes_text(remote) +
+         " on " + std::string(remote.who) + " (" + candidates_text(remote) + ")";
+}
+
+const GidEntry* find_place(const GidSide& side) {
+  const int wanted = std::max(side.policy.fixed_index, 0);
+  for (const GidEntry& entry : side.table) {
+    if (entry.index == wanted) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<GidPair, std::string> choose_gids(const GidSide& local, const GidSide& remote) {
+  const bool same_port = std::ranges::equal(local.table, remote.table);
+  const GidEntry* best_ours = nullptr;
+  const GidEntry* best_theirs = nullptr;
+  Merit best;
+  for (const GidEntry& ours : local.table) {
+    if (!is_candidate(local, ours)) continue;
+    for (const GidEntry& theirs : remote.table) {
+      if (!is_candidate(remote, theirs) || !can_talk(ours, theirs)) continue;
+      const Merit merit = merit_of(local, ours, remote, theirs, same_port);
+      if (best_ours != nullptr && merit <= best) continue;
+      best = merit;
+      best_ours = &ours;
+      best_theirs = &theirs;
+    }
+  }
+  if (best_ours == nullptr) return fail(refusal(local, remote));
+  return GidPair{.local_index = best_ours->index, .remote_index = best_theirs->index, .grh = true};
+}
+
+Result<GidPair, std::string> choose_ib_gids(const GidSide& local, const GidSide& remote) {
+  const GidEntry* const ours = find_place(local);
+  const GidEntry* const theirs = find_place(remote);
+  for (const GidSide* side : {&local, &remote}) {
+    if (find_place(*side) != nullptr) continue;
+    return fail("no GID at index " + std::to_string(std::max(side->policy.fixed_index, 0)) +
+                " on " + std::string(side->who) + ": found only " + candidates_text(*side));
+  }
+  return GidPair{.local_index = ours->index,
+                 .remote_index = theirs->index,
+                 .grh = subnet_prefix(ours->gid) != subnet_prefix(theirs->gid)};
+}
+
+}  // namespace beeline

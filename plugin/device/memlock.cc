@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The limit on locked memory: read, raised, and explained.
+#include "plugin/device/memlock.h"
+
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "plugin/base/log.h"
+
+namespace beeline {
+namespace {
+
+constexpr std::uint64_t kCapIpcLock = 14;
+
+std::uint64_t limit_of(rlim_t value) noexcept { return value == RLIM_INFINITY ? kNoLimit : value; }
+
+// Reads "VmLck:  12 kB" and its like from /proc/self/status.
+void read_status(MemlockFacts& facts) noexcept {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/status", "re"),
+                                                             std::fclose);
+  if (file == nullptr) return;
+  char line[256];
+  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
+    unsigned long long value = 0;
+    if (std::sscanf(line, "VmLck: %llu kB", &value) == 1) facts.locked_bytes = value * 1024;
+    if (std::sscanf(line, "VmPin: %llu kB", &value) == 1) facts.pinned_bytes = value * 1024;
+    if (std::sscanf(line, "CapEff: %llx", &value) == 1) {
+      facts.may_exceed = (value >> kCapIpcLock & 1) != 0;
+    }
+  }
+}
+
+}  // namespace
+
+MemlockFacts read_memlock() noexcept {
+  MemlockFacts facts;
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
+    facts.soft_bytes = limit_of(limit.rlim_cur);
+    facts.hard_bytes = limit_of(limit.rlim_max);
+  }
+  read_status(facts);
+  return facts;
+}
+
+void raise_memlock_limit() noexcept {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  const std::uint64_t before = limit_of(limit.rlim_cur);
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
+  BL_INFO(kLogInit | kLogNet, "raised the locked-memory limit of this process from %s to %s",
+          bytes_text(before).c_str(), bytes_text(limit_of(limit.rlim_max)).c_str());
+}
+
+std::string explain_enomem(std::string_view doing, const Error& error) {
+  return explain_enomem(doing, error, read_memlock());
+}
+
+std::string explain_enomem(std::string_view doing, const Error& error, const MemlockFacts& facts) {
+  std::string text(doing);
+  text += " failed: ";
+  text += error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error);
+  if (error.code != Errc::kNoMemory) return text;
+
+  const std::string held = "this process holds " + bytes_text(facts.locked_bytes) + " locked and " +
+                           bytes_text(facts.pinned_bytes) + " pinned";
+  if (facts.soft_bytes == kNoLimit || facts.may_exceed) {
+    return text + "; locked memory is not limited (" + held +
+           "), so memory of the host, the device or its container is used up";
+  }
+  return text + "; the locked-memory limit is " + bytes_text(facts.soft_bytes) + " (ulimit -l), " +
+         held +
+         "; raise it: docker run --ulimit memlock=-1, LimitMEMLOCK=infinity in a systemd unit "
+         "(Slurm: PropagateResourceLimitsExcept=MEMLOCK), or memlock in /etc/security/limits.conf";
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  if (bytes == kNoLimit) return "unlimited";
+  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  // One digit behind the point where there is something to show.
+  const bool whole = value == static_cast<double>(static_cast<std::uint64_t>(value));
+  std::snprintf(text, sizeof text, whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+}  // namespace beeline

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading sysfs with plain system calls: no stream, no locale.
+#include "plugin/device/sysfs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "plugin/base/fd.h"
+
+namespace beeline {
+
+std::string read_line(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return {};
+  char text[256];
+  const ssize_t got = ::read(file.get(), text, sizeof text);
+  if (got <= 0) return {};
+  const std::string_view all(text, static_cast<std::size_t>(got));
+  return std::string(all.substr(0, all.find('\n')));
+}
+
+std::string real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> resolved(::realpath(path.c_str(), nullptr),
+                                                             std::free);
+  return resolved == nullptr ? std::string() : std::string(resolved.get());
+}
+
+std::string ibdev_dir(const std::string& root, std::string_view ibdev) {
+  return root + "/class/infiniband/" + std::string(ibdev);
+}
+
+std::string port_dir(const std::string& root, std::string_view ibdev, int port) {
+  return ibdev_dir(root, ibdev) + "/ports/" + std::to_string(port);
+}
+
+}  // namespace beeline
