@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Anonymous pages with one registration per rail.
+#include "plugin/memory/control_block.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace beeline {
+
+Result<ControlBlock> ControlBlock::create(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes == 0 || bytes > SIZE_MAX - page) {
+    return fail(Errc::kInvalid, "allocate control memory of no possible size");
+  }
+  const std::size_t size = (bytes + page - 1) / page * page;
+  void* const data =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) return fail(Errc::kNoMemory, "allocate control memory", errno);
+  // A child's copy would be useless to it, and on old kernels could take the pages from the NIC.
+  (void)::madvise(data, size, MADV_DONTFORK);
+  return ControlBlock(data, size);
+}
+
+ControlBlock& ControlBlock::operator=(ControlBlock&& other) noexcept {
+  if (this != &other) {
+    free();
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+    regions_ = std::move(other.regions_);
+  }
+  return *this;
+}
+
+Status ControlBlock::attach(const verbs::Api& api, ibv_pd* pd, unsigned access) {
+  regions_.push_back(
+      BL_TRY(verbs::reg_mr(api, pd, data_, size_, access, verbs::Ordering::kStrict)));
+  return {};
+}
+
+// Registrations first: they pin what is unmapped after them.
+void ControlBlock::free() noexcept {
+  regions_.clear();
+  if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), std::exchange(size_, 0));
+}
+
+}  // namespace beeline

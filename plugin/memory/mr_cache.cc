@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A region is in the map from the moment somebody wants it until its last reference goes: pending
+// while its maker registers it, ready after that.
+#include "plugin/memory/mr_cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace beeline {
+
+// Written under the cache's mutex, except for mr: its maker writes it before the region is ready,
+// and nobody else reads it before that.
+struct MrRef::Region {
+  enum class State { kPending, kReady, kFailed };
+
+  std::uintptr_t start = 0;
+  std::size_t length = 0;
+  unsigned access = 0;
+  verbs::Ordering ordering = verbs::Ordering::kStrict;
+  MemoryKind kind = MemoryKind::kHost;
+
+  State state = State::kPending;
+  int references = 0;
+  std::condition_variable settled;  // left kPending
+  verbs::Mr mr;
+
+  std::uintptr_t last() const noexcept { return start + (length - 1); }
+  bool serves(const Region& wanted) const noexcept {
+    return start <= wanted.start && last() >= wanted.last() && access == wanted.access &&
+           ordering == wanted.ordering && kind == wanted.kind;
+  }
+};
+
+namespace {
+
+std::size_t page_bytes() noexcept {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+}  // namespace
+
+ibv_mr* MrRef::mr() const noexcept { return region_->mr.get(); }
+
+void MrRef::reset() noexcept {
+  if (cache_ == nullptr) return;
+  const std::shared_ptr<Region> region = std::move(region_);
+  std::exchange(cache_, nullptr)->release(*region);
+}
+
+MrCache::MrCache(const verbs::Api& api, ibv_pd* pd, bool relaxed_ordering)
+    : api_(&api), pd_(pd), relaxed_ordering_(relaxed_ordering) {}
+
+MrCache::~MrCache() = default;
+
+MrCacheStats MrCache::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+Result<MrRef> MrCache::acquire(const MrRequest& request) {
+  const auto wanted = std::make_shared<Region>();
+  BL_TRY(outline(request, *wanted));
+  {
+    std::unique_lock lock(mutex_);
+    while (const auto found = find_locked(*wanted)) {
+      if (found->state == Region::State::kReady) {
+        ++found->references;
+        ++stats_.hits;
+        return MrRef(*this, found);
+      }
+      // It may fail, or be given up again before we run: look anew then.
+      found->settled.wait(lock, [&] { return found->state != Region::State::kPending; });
+    }
+    wanted->references = 1;
+    regions_.emplace(wanted->start, wanted);
+    longest_ = std::max(longest_, wanted->length);
+    ++stats_.misses;
+  }
+  return settle(wanted, register_region(*wanted, request));
+}
+
+// The pages that hold the range. A dma-buf's range keeps its start where the dma-buf has no room
+// for the rest of the page before it.
+Status MrCache::outline(const MrRequest& request, Region& region) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(request.address);
+  if (request.length == 0) return fail(Errc::kInvalid, "register an empty range");
+  const std::size_t page = page_bytes();
+  const std::uintptr_t most = UINTPTR_MAX - page;  // leaves room for rounding up
+  if (address > most || request.length > most - address) {
+    return fail(Errc::kInvalid, "register a range beyond the end of the address space");
+  }
+  const std::size_t into_page = address % page;
+  const bool keep_start = request.kind == MemoryKind::kDmabuf && request.dmabuf_offset < into_page;
+  const std::uintptr_t end = (address + request.length + page - 1) / page * page;
+  region.start = keep_start ? address : address - into_page;
+  region.length = end - region.start;
+  region.access = request.access;
+  region.ordering = relaxed_ordering_ ? request.ordering : verbs::Ordering::kStrict;
+  region.kind = request.kind;
+  return {};
+}
+
+Result<verbs::Mr> MrCache::register_region(const Region& region, const MrRequest& request) const {
+  if (region.kind != MemoryKind::kDmabuf) {
+    return verbs::reg_mr(*api_, pd_, reinterpret_cast<void*>(region.start), region.length,
+                         region.access, region.ordering);
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(request.address);
+  return verbs::reg_dmabuf_mr(*api_, pd_, request.dmabuf_fd,
+                              request.dmabuf_offset - (address - region.start), region.start,
+                              region.length, region.access, region.ordering);
+}
+
+// Ends the pending state, for the maker and for those that wait.
+Result<MrRef> MrCache::settle(const std::shared_ptr<Region>& region, Result<verbs::Mr> made) {
+  const std::lock_guard lock(mutex_);
+  region->settled.notify_all();
+  if (!made) {
+    region->state = Region::State::kFailed;
+    erase_locked(*region);
+    ++stats_.failed;
+    return fail(made.error());
+  }
+  region->mr = *std::move(made);
+  region->state = Region::State::kReady;
+  ++stats_.regions;
+  stats_.bytes += region->length;
+  return MrRef(*this, region);
+}
+
+// A ready region if there is one, else a pending one, else null. No region that starts more than
+// `longest_` before the end of the range can reach it.
+std::shared_ptr<MrCache::Region> MrCache::find_locked(const Region& wanted) const {
+  std::shared_ptr<Region> pending;
+  for (auto at = regions_.upper_bound(wanted.start); at != regions_.begin();) {
+    --at;
+    const std::shared_ptr<Region>& region = at->second;
+    if (wanted.last() - region->start >= longest_) break;
+    if (!region->serves(wanted)) continue;
+    if (region->state == Region::State::kReady) return region;
+    pending = region;
+  }
+  return pending;
+}
+
+void MrCache::erase_locked(const Region& region) {
+  auto [at, end] = regions_.equal_range(region.start);
+  while (at != end && at->second.get() != &region) ++at;
+  if (at != end) regions_.erase(at);
+  if (regions_.empty()) longest_ = 0;
+}
+
+void MrCache::release(Region& region) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (--region.references > 0) return;
+    erase_locked(region);
+    --stats_.regions;
+    stats_.bytes -= region.length;
+  }
+  region.mr.reset();
+}
+
+}  // namespace beeline

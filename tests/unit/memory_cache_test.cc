@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The registration cache: what is a hit, what is not, and what is left behind.
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "plugin/memory/mr_cache.h"
+#include "tests/support/catch.h"
+#include "tests/unit/verbs_fake.h"
+
+namespace beeline {
+namespace {
+
+using test::FakeVerbs;
+
+constexpr std::uintptr_t kBase = 0x10000000;
+constexpr std::size_t kPage = 4096;
+
+MrRequest pages(std::size_t first, std::size_t count) {
+  return {.address = reinterpret_cast<void*>(kBase + first * kPage), .length = count * kPage};
+}
+
+struct Bed {
+  FakeVerbs fake;
+  MrCache cache{fake.api, nullptr};
+
+  MrRef take(const MrRequest& request) {
+    auto ref = cache.acquire(request);
+    REQUIRE(ref);
+    return *std::move(ref);
+  }
+  std::size_t made() const { return fake.registrations().size(); }
+};
+
+TEST_CASE("mr cache: whole pages are registered", "[unit][memory]") {
+  Bed bed;
+  const MrRef ref = bed.take({.address = reinterpret_cast<void*>(kBase + 100), .length = 4000});
+  const auto made = bed.fake.registrations().at(0);
+  CHECK(made.start == kBase);
+  CHECK(made.length == 2 * kPage);
+  CHECK(ref.lkey() == ref.mr()->lkey);
+}
+
+TEST_CASE("mr cache: a covered range is a hit and takes a reference", "[unit][memory]") {
+  Bed bed;
+  MrRef whole = bed.take(pages(0, 8));
+  MrRef part = bed.take(pages(3, 2));
+  MrRef same = bed.take(pages(0, 8));
+  CHECK(part.mr() == whole.mr());
+  CHECK(same.mr() == whole.mr());
+  CHECK(bed.made() == 1);
+  CHECK(bed.cache.stats().hits == 2);
+  CHECK(bed.cache.stats().misses == 1);
+  whole.reset();
+  same.reset();
+  CHECK(bed.fake.live_mrs() == 1);
+  part.reset();
+  CHECK(bed.fake.live_mrs() == 0);
+  CHECK(bed.cache.stats().regions == 0);
+  CHECK(bed.cache.stats().bytes == 0);
+}
+
+TEST_CASE("mr cache: a range that sticks out on either side is registered anew", "[unit][memory]") {
+  Bed bed;
+  const MrRef distant = bed.take(pages(100, 50));  // so that long regions are possible
+  const MrRef middle = bed.take(pages(4, 4));
+  const MrRef before = bed.take(pages(3, 2));
+  const MrRef behind = bed.take(pages(7, 2));
+  const MrRef around = bed.take(pages(3, 6));
+  CHECK(bed.made() == 5);
+  CHECK(bed.cache.stats().regions == 5);
+  CHECK(bed.cache.stats().bytes == (50 + 4 + 2 + 2 + 6) * kPage);
+  // Served by the one that covers it all.
+  CHECK(bed.take(pages(3, 5)).mr() == around.mr());
+}
+
+TEST_CASE("mr cache: the first of three goes, and the others are found all the same",
+          "[unit][memory]") {
+  Bed bed;
+  MrRef a = bed.take(pages(0, 2));
+  const MrRef b = bed.take(pages(10, 2));
+  const MrRef c = bed.take(pages(20, 2));
+  a.reset();
+  CHECK(bed.take(pages(10, 2)).mr() == b.mr());
+  CHECK(bed.take(pages(21, 1)).mr() == c.mr());
+  CHECK(bed.made() == 3);
+}
+
+TEST_CASE("mr cache: a long region serves behind many short ones", "[unit][memory]") {
+  Bed bed;
+  const MrRef lengthy = bed.take(pages(0, 1000));
+  std::vector<MrRef> others;
+  for (std::size_t i = 0; i < 50; ++i) {
+    MrRequest other = pages(i, 1);
+    other.access = IBV_ACCESS_LOCAL_WRITE;
+    others.push_back(bed.take(other));
+  }
+  CHECK(bed.take(pages(900, 10)).mr() == lengthy.mr());
+}
+
+TEST_CASE("mr cache: other rights, ordering or kind are another registration", "[unit][memory]") {
+  Bed bed;
+  const MrRef first = bed.take(pages(0, 4));
+  MrRequest other = pages(0, 4);
+  SECTION("fewer rights") { other.access = IBV_ACCESS_LOCAL_WRITE; }
+  SECTION("more rights") { other.access |= IBV_ACCESS_REMOTE_READ; }
+  SECTION("ordering") { other.ordering = verbs::Ordering::kRelaxed; }
+  SECTION("kind") { other.kind = MemoryKind::kCuda; }
+  const MrRef second = bed.take(other);
+  CHECK(second.mr() != first.mr());
+  CHECK(bed.made() == 2);
+}
+
+TEST_CASE("mr cache: relaxed ordering reaches the library, unless it is switched off",
+          "[unit][memory]") {
+  FakeVerbs fake;
+  MrRequest request = pages(0, 1);
+  request.ordering = verbs::Ordering::kRelaxed;
+  MrCache on(fake.api, nullptr);
+  CHECK(on.acquire(request));
+  CHECK((fake.registrations().back().access & IBV_ACCESS_RELAXED_ORDERING) != 0);
+  MrCache off(fake.api, nullptr, false);
+  CHECK(off.acquire(request));
+  CHECK((fake.registrations().back().access & IBV_ACCESS_RELAXED_ORDERING) == 0);
+}
+
+TEST_CASE("mr cache: an empty range and one that wraps around are refused", "[unit][memory]") {
+  Bed bed;
+  CHECK(bed.cache.acquire(pages(0, 0)).error().code == Errc::kInvalid);
+  CHECK(bed.cache.acquire({.address = reinterpret_cast<void*>(kBase), .length = SIZE_MAX})
+            .error()
+            .code == Errc::kInvalid);
+  CHECK(bed.cache.acquire({.address = reinterpret_cast<void*>(UINTPTR_MAX - 10), .length = 5})
+            .error()
+            .code == Errc::kInvalid);
+  CHECK(bed.made() == 0);
+  CHECK(bed.cache.stats().misses == 0);
+}
+
+TEST_CASE("mr cache: a failed registration leaves nothing", "[unit][memory]") {
+  Bed bed;
+  bed.fake.on_register = [](const FakeVerbs::Registration&) { return ENOMEM; };
+  const auto failed = bed.cache.acquire(pages(0, 4));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == Errc::kNoMemory);
+  CHECK(failed.error().sys_errno == ENOMEM);
+  CHECK(bed.cache.stats().regions == 0);
+  CHECK(bed.cache.stats().failed == 1);
+  bed.fake.on_register = nullptr;
+  const MrRef ref = bed.take(pages(0, 4));
+  CHECK(bed.made() == 2);
+}
+
+TEST_CASE("mr cache: what was given up is registered anew", "[unit][memory]") {
+  Bed bed;
+  bed.take(pages(0, 4)).reset();
+  const MrRef again = bed.take(pages(0, 4));
+  CHECK(bed.made() == 2);
+  CHECK(bed.fake.live_mrs() == 1);
+}
+
+TEST_CASE("mr ref: moves, and gives up what it held when it takes another", "[unit][memory]") {
+  Bed bed;
+  MrRef one = bed.take(pages(0, 1));
+  MrRef two = bed.take(pages(5, 1));
+  one = std::move(two);
+  CHECK_FALSE(two);  // NOLINT(bugprone-use-after-move)
+  CHECK(bed.fake.live_mrs() == 1);
+  const MrRef three(std::move(one));
+  CHECK_FALSE(one);  // NOLINT(bugprone-use-after-move)
+  CHECK(bed.fake.live_mrs() == 1);
+  CHECK(bed.cache.stats().regions == 1);
+}
+
+MrRequest dmabuf(std::uintptr_t address, std::size_t length, std::uint64_t offset) {
+  return {.address = reinterpret_cast<void*>(address),
+          .length = length,
+          .kind = MemoryKind::kDmabuf,
+          .dmabuf_fd = 42,
+          .dmabuf_offset = offset};
+}
+
+TEST_CASE("mr cache: a dma-buf's offset follows the rounding", "[unit][memory]") {
+  Bed bed;
+  const MrRef ref = bed.take(dmabuf(kBase + 100, 50, 2 * kPage + 100));
+  const auto made = bed.fake.registrations().at(0);
+  CHECK(made.fd == 42);
+  CHECK(made.start == kBase);
+  CHECK(made.offset == 2 * kPage);
+  CHECK(made.length == kPage);
+}
+
+TEST_CASE("mr cache: a dma-buf that begins in mid-page is not registered from before its beginning",
+          "[unit][memory]") {
+  Bed bed;
+  const MrRef ref = bed.take(dmabuf(kBase + 100, 50, 0));
+  const auto made = bed.fake.registrations().at(0);
+  CHECK(made.start == kBase + 100);
+  CHECK(made.offset == 0);
+  CHECK(made.length == kPage - 100);
+  // The same range again is a hit, whatever the descriptor's number is by now.
+  MrRequest again = dmabuf(kBase + 100, 50, 0);
+  again.dmabuf_fd = 7;
+  CHECK(bed.take(again).mr() == ref.mr());
+}
+
+}  // namespace
+}  // namespace beeline
