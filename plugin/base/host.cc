@@ -7,7 +7,7 @@
 
 namespace beeline {
 
-const std::string& host_name() noexcept {
+const std::string& host_name() {
   // Leaked: a thread of ours may log while the process is ending.
   static const std::string& name = *new std::string([] {
     char text[256] = "";

@@ -8,6 +8,6 @@
 namespace beeline {
 
 // Asked once; "localhost" when the system does not tell.
-const std::string& host_name() noexcept;
+const std::string& host_name();
 
 }  // namespace beeline

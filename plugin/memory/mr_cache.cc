@@ -6,8 +6,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 namespace beeline {
 
 // Written under the cache's mutex, except for mr: its maker writes it before the region is ready,
@@ -26,9 +24,10 @@ struct MrRef::Region {
   std::condition_variable settled;  // left kPending
   verbs::Mr mr;
 
-  std::uintptr_t last() const noexcept { return start + (length - 1); }
+  // The same pages, not more: the owner of a larger region may give it up and unmap what only it
+  // covered, and the NIC would go on using pages that nobody sees any more.
   bool serves(const Region& wanted) const noexcept {
-    return start <= wanted.start && last() >= wanted.last() && access == wanted.access &&
+    return start == wanted.start && length == wanted.length && access == wanted.access &&
            ordering == wanted.ordering && kind == wanted.kind;
   }
 };
@@ -76,7 +75,6 @@ Result<MrRef> MrCache::acquire(const MrRequest& request) {
     }
     wanted->references = 1;
     regions_.emplace(wanted->start, wanted);
-    longest_ = std::max(longest_, wanted->length);
     ++stats_.misses;
   }
   return settle(wanted, register_region(*wanted, request));
@@ -131,14 +129,12 @@ Result<MrRef> MrCache::settle(const std::shared_ptr<Region>& region, Result<verb
   return MrRef(*this, region);
 }
 
-// A ready region if there is one, else a pending one, else null. No region that starts more than
-// `longest_` before the end of the range can reach it.
+// A ready region if there is one, else a pending one, else null.
 std::shared_ptr<MrCache::Region> MrCache::find_locked(const Region& wanted) const {
   std::shared_ptr<Region> pending;
-  for (auto at = regions_.upper_bound(wanted.start); at != regions_.begin();) {
-    --at;
+  const auto [begin, end] = regions_.equal_range(wanted.start);
+  for (auto at = begin; at != end; ++at) {
     const std::shared_ptr<Region>& region = at->second;
-    if (wanted.last() - region->start >= longest_) break;
     if (!region->serves(wanted)) continue;
     if (region->state == Region::State::kReady) return region;
     pending = region;
@@ -150,7 +146,6 @@ void MrCache::erase_locked(const Region& region) {
   auto [at, end] = regions_.equal_range(region.start);
   while (at != end && at->second.get() != &region) ++at;
   if (at != end) regions_.erase(at);
-  if (regions_.empty()) longest_ = 0;
 }
 
 void MrCache::release(Region& region) noexcept {

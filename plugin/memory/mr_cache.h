@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The registrations of one protection domain. NCCL registers the same buffer once per connection;
-// a request within a range that is registered the same way takes a reference instead.
+// a request for the same pages takes a reference instead.
 //
 // Threads: any. Registering and deregistering take from milliseconds to seconds and happen outside
 // the lock: whoever asks for a range that is just being registered waits for that registration
@@ -89,8 +89,8 @@ class MrCache {
   MrCache& operator=(const MrCache&) = delete;
   ~MrCache();
 
-  // Registers the pages that hold the range, or takes a reference to a region that contains them
-  // and has the same access, ordering and kind. Errors: kInvalid for a range that is empty or wraps
+  // Registers the pages that hold the range, or takes a reference to a region of the same pages
+  // with the same access, ordering and kind. Errors: kInvalid for a range that is empty or wraps
   // around, kUnsupported for a dma-buf where there are none, kNoMemory (explain_enomem says why),
   // else what verbs said. A failure leaves nothing behind.
   Result<MrRef> acquire(const MrRequest& request);
@@ -115,7 +115,6 @@ class MrCache {
   bool relaxed_ordering_;
   mutable std::mutex mutex_;
   Regions regions_;
-  std::size_t longest_ = 0;  // no region is longer: bounds the search
   MrCacheStats stats_;
 };
 

@@ -42,37 +42,35 @@ TEST_CASE("mr cache: whole pages are registered", "[unit][memory]") {
   CHECK(ref.lkey() == ref.mr()->lkey);
 }
 
-TEST_CASE("mr cache: a covered range is a hit and takes a reference", "[unit][memory]") {
+TEST_CASE("mr cache: the same pages are a hit and take a reference", "[unit][memory]") {
   Bed bed;
   MrRef whole = bed.take(pages(0, 8));
-  MrRef part = bed.take(pages(3, 2));
-  MrRef same = bed.take(pages(0, 8));
-  CHECK(part.mr() == whole.mr());
+  MrRef same = bed.take({.address = reinterpret_cast<void*>(kBase + 7), .length = 8 * kPage - 9});
   CHECK(same.mr() == whole.mr());
   CHECK(bed.made() == 1);
-  CHECK(bed.cache.stats().hits == 2);
+  CHECK(bed.cache.stats().hits == 1);
   CHECK(bed.cache.stats().misses == 1);
   whole.reset();
-  same.reset();
   CHECK(bed.fake.live_mrs() == 1);
-  part.reset();
+  same.reset();
   CHECK(bed.fake.live_mrs() == 0);
   CHECK(bed.cache.stats().regions == 0);
   CHECK(bed.cache.stats().bytes == 0);
 }
 
-TEST_CASE("mr cache: a range that sticks out on either side is registered anew", "[unit][memory]") {
+// The owner of the larger one may give it up and unmap the rest, which must not stay reachable.
+TEST_CASE("mr cache: what overlaps is registered anew, whichever is larger", "[unit][memory]") {
   Bed bed;
-  const MrRef distant = bed.take(pages(100, 50));  // so that long regions are possible
   const MrRef middle = bed.take(pages(4, 4));
   const MrRef before = bed.take(pages(3, 2));
   const MrRef behind = bed.take(pages(7, 2));
-  const MrRef around = bed.take(pages(3, 6));
-  CHECK(bed.made() == 5);
-  CHECK(bed.cache.stats().regions == 5);
-  CHECK(bed.cache.stats().bytes == (50 + 4 + 2 + 2 + 6) * kPage);
-  // Served by the one that covers it all.
-  CHECK(bed.take(pages(3, 5)).mr() == around.mr());
+  MrRef around = bed.take(pages(3, 6));
+  const MrRef inside = bed.take(pages(5, 2));
+  const MrRef start = bed.take(pages(4, 3));
+  CHECK(bed.made() == 6);
+  CHECK(bed.cache.stats().bytes == (4 + 2 + 2 + 6 + 2 + 3) * kPage);
+  around.reset();
+  CHECK(bed.cache.stats().bytes == (4 + 2 + 2 + 2 + 3) * kPage);
 }
 
 TEST_CASE("mr cache: the first of three goes, and the others are found all the same",
@@ -83,20 +81,8 @@ TEST_CASE("mr cache: the first of three goes, and the others are found all the s
   const MrRef c = bed.take(pages(20, 2));
   a.reset();
   CHECK(bed.take(pages(10, 2)).mr() == b.mr());
-  CHECK(bed.take(pages(21, 1)).mr() == c.mr());
+  CHECK(bed.take(pages(20, 2)).mr() == c.mr());
   CHECK(bed.made() == 3);
-}
-
-TEST_CASE("mr cache: a long region serves behind many short ones", "[unit][memory]") {
-  Bed bed;
-  const MrRef lengthy = bed.take(pages(0, 1000));
-  std::vector<MrRef> others;
-  for (std::size_t i = 0; i < 50; ++i) {
-    MrRequest other = pages(i, 1);
-    other.access = IBV_ACCESS_LOCAL_WRITE;
-    others.push_back(bed.take(other));
-  }
-  CHECK(bed.take(pages(900, 10)).mr() == lengthy.mr());
 }
 
 TEST_CASE("mr cache: other rights, ordering or kind are another registration", "[unit][memory]") {
