@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The layout of the handle: magic, versions, listener, process, token, address, host, device, and
+// from byte 104 on the room of the connecting side.
+#include "plugin/wire/handle.h"
+
+#include <algorithm>
+
+#include "plugin/wire/message_bytes.h"
+
+namespace beeline::wire {
+namespace {
+
+constexpr std::size_t kAttemptOffset = 104;
+
+}  // namespace
+
+void encode(const Handle& handle, HandleBytes out) {
+  Writer writer;
+  writer.number(kMagic);
+  writer.number(handle.versions.least);
+  writer.number(handle.versions.most);
+  writer.number(handle.listener);
+  writer.array(handle.process);
+  writer.array(handle.token);
+  writer.choice(handle.address.kind);
+  writer.number(std::uint8_t{0});
+  writer.number(handle.address.port);
+  writer.number(handle.address.scope);
+  writer.array(handle.address.bytes);
+  writer.padded(handle.host, kHandleTextBytes);
+  writer.padded(handle.device, kHandleTextBytes);
+  const Bytes& bytes = writer.bytes();
+  std::fill(std::copy(bytes.begin(), bytes.end(), out.begin()), out.end(), std::byte{0});
+}
+
+Result<VersionRange> versions_of(ConstHandleBytes bytes) {
+  Reader reader(bytes);
+  reader.require(reader.number<std::uint64_t>() == kMagic);
+  if (!reader.good()) return fail(Errc::kProtocol, "the handle was not made by Beeline");
+  const auto least = reader.within<std::uint16_t>(1, UINT16_MAX);
+  const auto most = reader.within<std::uint16_t>(least, UINT16_MAX);
+  if (!reader.good()) return fail(Errc::kProtocol, "the handle is damaged");
+  return VersionRange{.least = least, .most = most};
+}
+
+Result<Handle> decode_handle(ConstHandleBytes bytes) {
+  Handle handle;
+  handle.versions = BL_TRY(versions_of(bytes));
+  if (!common_version(handle.versions, kOurVersions)) {
+    return fail(Errc::kUnsupported, "the handle is of another version of Beeline");
+  }
+  Reader reader(ByteView(bytes).subspan(12, kAttemptOffset - 12));
+  handle.listener = reader.number<std::uint32_t>();
+  handle.process = reader.array<16>();
+  handle.token = reader.array<16>();
+  handle.address.kind = reader.choice(AddressKind::kIpv6);
+  reader.require(reader.number<std::uint8_t>() == 0);
+  handle.address.port = reader.within<std::uint16_t>(1, UINT16_MAX);
+  handle.address.scope = reader.number<std::uint32_t>();
+  handle.address.bytes = reader.array<16>();
+  handle.host = reader.padded(kHandleTextBytes);
+  handle.device = reader.padded(kHandleTextBytes);
+  if (!reader.finished()) return fail(Errc::kProtocol, "the handle is damaged");
+  return handle;
+}
+
+std::uint64_t attempt_in(ConstHandleBytes bytes) noexcept {
+  return Reader(ByteView(bytes).subspan(kAttemptOffset)).number<std::uint64_t>();
+}
+
+void remember_attempt(HandleBytes bytes, std::uint64_t attempt) noexcept {
+  for (std::size_t i = 0; i < sizeof attempt; ++i) {
+    bytes[kAttemptOffset + i] = static_cast<std::byte>(attempt >> (8 * i) & 0xff);
+  }
+}
+
+}  // namespace beeline::wire

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages as bytes. HELLO and REFUSE begin with the magic and the range of versions, in every
+// version of the protocol.
+#include "plugin/wire/message.h"
+
+namespace beeline::wire {
+namespace {
+
+void encode_versions(VersionRange versions, Writer& writer) {
+  writer.number(kMagic);
+  writer.number(versions.least);
+  writer.number(versions.most);
+}
+
+VersionRange decode_versions(Reader& reader) {
+  reader.require(reader.number<std::uint64_t>() == kMagic);
+  VersionRange versions;
+  versions.least = reader.within<std::uint16_t>(1, UINT16_MAX);
+  versions.most = reader.within<std::uint16_t>(versions.least, UINT16_MAX);
+  return versions;
+}
+
+void encode(const Window& window, Writer& writer) {
+  writer.number(window.address);
+  writer.number(window.length);
+  for (const std::uint32_t rkey : window.rkeys) writer.number(rkey);
+}
+
+Window decode_window(Reader& reader) {
+  Window window;
+  window.address = reader.number<std::uint64_t>();
+  window.length = reader.number<std::uint64_t>();
+  reader.require(window.length <= UINT64_MAX - window.address);
+  for (std::uint32_t& rkey : window.rkeys) rkey = reader.number<std::uint32_t>();
+  return window;
+}
+
+// A comm has one path at least.
+std::size_t decode_path_count(Reader& reader) {
+  const std::size_t count = reader.count(kMaxRails);
+  reader.require(count > 0);
+  return count;
+}
+
+template <class Message>
+Result<Message> checked(const Reader& reader, Message message, const char* what) {
+  if (!reader.finished()) return fail(Errc::kProtocol, what);
+  return message;
+}
+
+}  // namespace
+
+Bytes encode(const Hello& message) {
+  Writer writer;
+  encode_versions(message.versions, writer);
+  writer.array(message.process);
+  writer.text(message.host, kMaxNameBytes);
+  writer.number(message.pid);
+  writer.number(message.listener);
+  writer.array(message.token);
+  return make_frame(Hello::kType, writer.bytes());
+}
+
+Result<VersionRange> hello_versions(ByteView body) {
+  Reader reader(body);
+  const VersionRange versions = decode_versions(reader);
+  if (!reader.good()) return fail(Errc::kProtocol, "read a HELLO: this is none of ours");
+  return versions;
+}
+
+template <>
+Result<Hello> decode<Hello>(ByteView body) {
+  Hello message;
+  if (!common_version(BL_TRY(hello_versions(body)), kOurVersions)) {
+    return fail(Errc::kUnsupported, "read a HELLO: of another version of Beeline");
+  }
+  Reader reader(body);
+  message.versions = decode_versions(reader);
+  message.process = reader.array<16>();
+  message.host = reader.text(kMaxNameBytes);
+  message.pid = reader.number<std::uint32_t>();
+  message.listener = reader.number<std::uint32_t>();
+  message.token = reader.array<16>();
+  return checked(reader, std::move(message), "read a HELLO");
+}
+
+Bytes encode(const HelloAck& message) {
+  Writer writer;
+  writer.number(message.version);
+  writer.array(message.process);
+  writer.text(message.host, kMaxNameBytes);
+  writer.number(message.pid);
+  return make_frame(HelloAck::kType, writer.bytes());
+}
+
+template <>
+Result<HelloAck> decode<HelloAck>(ByteView body) {
+  Reader reader(body);
+  HelloAck message;
+  message.version = reader.within(kOurVersions.least, kOurVersions.most);
+  message.process = reader.array<16>();
+  message.host = reader.text(kMaxNameBytes);
+  message.pid = reader.number<std::uint32_t>();
+  return checked(reader, std::move(message), "read a HELLO_ACK");
+}
+
+Bytes encode(const Refuse& message) {
+  Writer writer;
+  encode_versions(message.versions, writer);
+  writer.choice(message.code);
+  writer.text(message.text, kMaxTextBytes);
+  return make_frame(Refuse::kType, writer.bytes());
+}
+
+template <>
+Result<Refuse> decode<Refuse>(ByteView body) {
+  Reader reader(body);
+  Refuse message;
+  message.versions = decode_versions(reader);
+  message.code = reader.choice(RefuseCode::kDuplicate);
+  message.text = reader.text(kMaxTextBytes);
+  return checked(reader, std::move(message), "read a REFUSE");
+}
+
+Bytes encode(const Connect& message) {
+  Writer writer;
+  writer.number(message.listener);
+  writer.array(message.token);
+  writer.number(message.comm);
+  encode(message.window, writer);
+  writer.count(message.paths.size());
+  for (const PathOffer& offer : message.paths) encode(offer, writer);
+  return make_frame(Connect::kType, writer.bytes());
+}
+
+template <>
+Result<Connect> decode<Connect>(ByteView body) {
+  Reader reader(body);
+  Connect message;
+  message.listener = reader.number<std::uint32_t>();
+  message.token = reader.array<16>();
+  message.comm = reader.number<std::uint32_t>();
+  message.window = decode_window(reader);
+  const std::size_t paths = decode_path_count(reader);
+  for (std::size_t i = 0; i < paths && reader.good(); ++i) {
+    message.paths.push_back(decode_offer(reader));
+  }
+  return checked(reader, std::move(message), "read a CONNECT");
+}
+
+Bytes encode(const Accept& message) {
+  Writer writer;
+  writer.number(message.comm);
+  writer.number(message.our_comm);
+  encode(message.window, writer);
+  writer.count(message.paths.size());
+  for (const PathAnswer& answer : message.paths) encode(answer, writer);
+  return make_frame(Accept::kType, writer.bytes());
+}
+
+template <>
+Result<Accept> decode<Accept>(ByteView body) {
+  Reader reader(body);
+  Accept message;
+  message.comm = reader.number<std::uint32_t>();
+  message.our_comm = reader.number<std::uint32_t>();
+  message.window = decode_window(reader);
+  const std::size_t paths = decode_path_count(reader);
+  for (std::size_t i = 0; i < paths && reader.good(); ++i) {
+    message.paths.push_back(decode_answer(reader));
+  }
+  return checked(reader, std::move(message), "read an ACCEPT");
+}
+
+Bytes encode(const Ready& message) {
+  Writer writer;
+  writer.number(message.comm);
+  return make_frame(Ready::kType, writer.bytes());
+}
+
+template <>
+Result<Ready> decode<Ready>(ByteView body) {
+  Reader reader(body);
+  const Ready message{.comm = reader.number<std::uint32_t>()};
+  return checked(reader, message, "read a READY");
+}
+
+Bytes encode(const Reject& message) {
+  Writer writer;
+  writer.number(message.comm);
+  writer.choice(message.code);
+  writer.text(message.text, kMaxTextBytes);
+  return make_frame(Reject::kType, writer.bytes());
+}
+
+template <>
+Result<Reject> decode<Reject>(ByteView body) {
+  Reader reader(body);
+  Reject message;
+  message.comm = reader.number<std::uint32_t>();
+  message.code = reader.choice(RejectCode::kAbandoned);
+  message.text = reader.text(kMaxTextBytes);
+  return checked(reader, std::move(message), "read a REJECT");
+}
+
+Bytes encode(const Goodbye& message) {
+  Writer writer;
+  writer.number(message.comm);
+  writer.number(message.settled);
+  return make_frame(Goodbye::kType, writer.bytes());
+}
+
+template <>
+Result<Goodbye> decode<Goodbye>(ByteView body) {
+  Reader reader(body);
+  Goodbye message;
+  message.comm = reader.number<std::uint32_t>();
+  message.settled = reader.number<std::uint32_t>();
+  return checked(reader, message, "read a GOODBYE");
+}
+
+}  // namespace beeline::wire

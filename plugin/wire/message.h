@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What two processes say to each other on their control channel. Each message has an encoder, which
+// makes a whole frame, and a decoder, which takes a body and believes nothing: every length, count,
+// number and enumerator is checked, and what is left over is an error too.
+//
+// Numbers of comms: each process numbers its own ends. A message names the end of its receiver.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/wire/handle.h"
+#include "plugin/wire/limits.h"
+#include "plugin/wire/message_frame.h"
+#include "plugin/wire/message_path.h"
+#include "plugin/wire/message_version.h"
+
+namespace beeline::wire {
+
+inline constexpr std::size_t kMaxNameBytes = 64;   // of a host or a device
+inline constexpr std::size_t kMaxTextBytes = 400;  // of an explanation
+
+struct Hello {
+  static constexpr MessageType kType = MessageType::kHello;
+  VersionRange versions = kOurVersions;
+  ProcessId process{};
+  std::string host;
+  std::uint32_t pid = 0;
+  std::uint32_t listener = 0;  // which invited the dialer
+  Token token{};
+
+  bool operator==(const Hello&) const = default;
+};
+
+struct HelloAck {
+  static constexpr MessageType kType = MessageType::kHelloAck;
+  std::uint16_t version = 0;
+  ProcessId process{};
+  std::string host;
+  std::uint32_t pid = 0;
+
+  bool operator==(const HelloAck&) const = default;
+};
+
+enum class RefuseCode : std::uint8_t {
+  kVersion,     // none in common
+  kNotInvited,  // no such listener, or another token: it may have been closed since
+  kDuplicate,   // our own dial to you is on its way, and goes first
+};
+
+struct Refuse {
+  static constexpr MessageType kType = MessageType::kRefuse;
+  RefuseCode code = RefuseCode::kNotInvited;
+  VersionRange versions = kOurVersions;
+  std::string text = {};
+
+  bool operator==(const Refuse&) const = default;
+};
+
+// Memory that the receiver of the message may write to, with one key for each path.
+struct Window {
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;  // 0: there is none
+  std::array<std::uint32_t, kMaxRails> rkeys{};
+
+  bool operator==(const Window&) const = default;
+};
+
+struct Connect {
+  static constexpr MessageType kType = MessageType::kConnect;
+  std::uint32_t listener = 0;
+  Token token{};
+  std::uint32_t comm = 0;  // the sender's end
+  Window window = {};
+  std::vector<PathOffer> paths = {};
+
+  bool operator==(const Connect&) const = default;
+};
+
+struct Accept {
+  static constexpr MessageType kType = MessageType::kAccept;
+  std::uint32_t comm = 0;      // the receiver's end
+  std::uint32_t our_comm = 0;  // the sender's
+  Window window = {};
+  std::vector<PathAnswer> paths = {};  // as many as were offered, in the same order
+
+  bool operator==(const Accept&) const = default;
+};
+
+struct Ready {
+  static constexpr MessageType kType = MessageType::kReady;
+  std::uint32_t comm = 0;
+
+  bool operator==(const Ready&) const = default;
+};
+
+enum class RejectCode : std::uint8_t {
+  kNotInvited,    // no such listener, or another token
+  kIncompatible,  // the two devices cannot talk to each other
+  kFailed,        // the sender could not make its end
+  kAbandoned,     // the sender gave up an end that was made, or about to be
+};
+
+struct Reject {
+  static constexpr MessageType kType = MessageType::kReject;
+  std::uint32_t comm = 0;
+  RejectCode code = RejectCode::kFailed;
+  std::string text = {};
+
+  bool operator==(const Reject&) const = default;
+};
+
+struct Goodbye {
+  static constexpr MessageType kType = MessageType::kGoodbye;
+  std::uint32_t comm = 0;
+  std::uint32_t settled = 0;  // Link::peer_settled
+
+  bool operator==(const Goodbye&) const = default;
+};
+
+Bytes encode(const Hello& message);
+Bytes encode(const HelloAck& message);
+Bytes encode(const Refuse& message);
+Bytes encode(const Connect& message);
+Bytes encode(const Accept& message);
+Bytes encode(const Ready& message);
+Bytes encode(const Reject& message);
+Bytes encode(const Goodbye& message);
+
+// decode<Hello>(body). kProtocol, and for a HELLO also kUnsupported: of versions that we do not
+// speak; hello_versions tells which.
+template <class Message>
+Result<Message> decode(ByteView body);
+
+Result<VersionRange> hello_versions(ByteView body);
+
+}  // namespace beeline::wire

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Frames from a stream.
+#include "plugin/wire/message_frame.h"
+
+namespace beeline::wire {
+
+const char* to_string(MessageType type) noexcept {
+  switch (type) {
+    case MessageType::kHello: return "HELLO";
+    case MessageType::kHelloAck: return "HELLO_ACK";
+    case MessageType::kRefuse: return "REFUSE";
+    case MessageType::kConnect: return "CONNECT";
+    case MessageType::kAccept: return "ACCEPT";
+    case MessageType::kReady: return "READY";
+    case MessageType::kReject: return "REJECT";
+    case MessageType::kGoodbye: return "GOODBYE";
+  }
+  return "unknown message";
+}
+
+Bytes make_frame(MessageType type, const Bytes& body) {
+  Writer writer;
+  writer.number(static_cast<std::uint32_t>(body.size()));
+  writer.choice(type);
+  writer.number(std::uint16_t{0});
+  Bytes frame = writer.take();
+  frame.insert(frame.end(), body.begin(), body.end());
+  return frame;
+}
+
+void FrameSplitter::append(ByteView bytes) {
+  // Before it grows: what is left over from the last frames is less than one frame.
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(used_));
+  used_ = 0;
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+}
+
+Result<std::optional<Frame>> FrameSplitter::next(std::size_t most) {
+  const ByteView there = ByteView(bytes_).subspan(used_);
+  if (there.size() < kFrameHeadBytes) return std::optional<Frame>{};
+  Reader head(there.first(kFrameHeadBytes));
+  const auto size = head.number<std::uint32_t>();
+  const auto type = head.within(static_cast<std::uint16_t>(MessageType::kHello),
+                                static_cast<std::uint16_t>(MessageType::kGoodbye));
+  head.require(head.number<std::uint16_t>() == 0);
+  if (!head.finished()) return fail(Errc::kProtocol, "read a message: this is none of ours");
+  if (size > most) return fail(Errc::kProtocol, "read a message: too long");
+  if (there.size() < kFrameHeadBytes + size) return std::optional<Frame>{};
+  const ByteView body = there.subspan(kFrameHeadBytes, size);
+  used_ += kFrameHeadBytes + size;
+  return std::optional<Frame>(
+      Frame{.type = static_cast<MessageType>(type), .body = Bytes(body.begin(), body.end())});
+}
+
+}  // namespace beeline::wire

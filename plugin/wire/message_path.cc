@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Offers and answers as bytes.
+#include "plugin/wire/message_path.h"
+
+namespace beeline::wire {
+namespace {
+
+constexpr std::uint32_t kMax24Bits = 0xff'ffff;
+constexpr std::uint32_t kMaxFlowLabel = 0xf'ffff;
+constexpr std::size_t kMaxDeviceName = 64;  // IBV_SYSFS_NAME_MAX
+
+void encode(const QpFacts& qp, Writer& writer) {
+  writer.text(qp.device, kMaxDeviceName);
+  writer.number(qp.port);
+  writer.number(qp.lid);
+  writer.number(qp.qpn);
+  writer.number(qp.psn);
+  writer.number(qp.max_rd_atomic);
+  writer.flag(qp.ece.has_value());
+  if (!qp.ece) return;
+  writer.number(qp.ece->vendor);
+  writer.number(qp.ece->options);
+  writer.number(qp.ece->mask);
+}
+
+QpFacts decode_qp(Reader& reader) {
+  QpFacts qp;
+  qp.device = reader.text(kMaxDeviceName);
+  qp.port = reader.within<std::uint8_t>(1, UINT8_MAX);
+  qp.lid = reader.number<std::uint16_t>();
+  qp.qpn = reader.within<std::uint32_t>(0, kMax24Bits);
+  qp.psn = reader.within<std::uint32_t>(0, kMax24Bits);
+  qp.max_rd_atomic = reader.number<std::uint8_t>();
+  if (reader.flag()) {
+    Ece& ece = qp.ece.emplace();
+    ece.vendor = reader.number<std::uint32_t>();
+    ece.options = reader.number<std::uint32_t>();
+    ece.mask = reader.number<std::uint32_t>();
+  }
+  return qp;
+}
+
+void encode(const Wishes& wishes, Writer& writer) {
+  writer.number(wishes.service_level);
+  writer.number(wishes.traffic_class);
+  writer.number(wishes.pkey_index);
+  writer.number(wishes.gid_index);
+  writer.number(wishes.roce_version);
+  writer.choice(wishes.family);
+  writer.flag(wishes.gid_range.has_value());
+  if (!wishes.gid_range) return;
+  writer.array(wishes.gid_range->base);
+  writer.number(wishes.gid_range->prefix);
+}
+
+Wishes decode_wishes(Reader& reader) {
+  Wishes wishes;
+  wishes.service_level = reader.within<std::int16_t>(-1, 15);
+  wishes.traffic_class = reader.within<std::int16_t>(-1, 255);
+  wishes.pkey_index = reader.within<std::int32_t>(-1, UINT16_MAX);
+  wishes.gid_index = reader.within<std::int32_t>(-1, UINT16_MAX);
+  wishes.roce_version = reader.within<std::uint8_t>(0, 2);
+  wishes.family = reader.choice(Family::kIpv6);
+  if (reader.flag()) {
+    GidRange& range = wishes.gid_range.emplace();
+    range.base = reader.array<16>();
+    range.prefix = reader.within<std::uint8_t>(0, 128);
+  }
+  return wishes;
+}
+
+void encode(const GidEntry& entry, Writer& writer) {
+  writer.number(entry.index);
+  writer.choice(entry.type);
+  writer.array(entry.gid);
+}
+
+GidEntry decode_gid(Reader& reader) {
+  GidEntry entry;
+  entry.index = reader.number<std::uint16_t>();
+  entry.type = reader.choice(GidType::kRoceV2);
+  entry.gid = reader.array<16>();
+  return entry;
+}
+
+}  // namespace
+
+void encode(const PathOffer& offer, Writer& writer) {
+  encode(offer.qp, writer);
+  writer.choice(offer.link_layer);
+  writer.choice(offer.transport);
+  writer.number(offer.mtu);
+  writer.number(offer.speed_mbps);
+  writer.flag(offer.immediate);
+  writer.flag(offer.adaptive_routing);
+  encode(offer.wishes, writer);
+  writer.count(offer.pkeys.size());
+  for (const std::uint16_t pkey : offer.pkeys) writer.number(pkey);
+  writer.count(offer.gids.size());
+  for (const GidEntry& entry : offer.gids) encode(entry, writer);
+}
+
+PathOffer decode_offer(Reader& reader) {
+  PathOffer offer;
+  offer.qp = decode_qp(reader);
+  offer.link_layer = reader.choice(LinkLayer::kEthernet);
+  offer.transport = reader.choice(Transport::kIwarp);
+  offer.mtu = reader.within<std::uint8_t>(1, 5);
+  offer.speed_mbps = reader.number<std::uint32_t>();
+  offer.immediate = reader.flag();
+  offer.adaptive_routing = reader.flag();
+  offer.wishes = decode_wishes(reader);
+  offer.pkeys.resize(reader.count(kMaxPkeys));
+  for (std::uint16_t& pkey : offer.pkeys) pkey = reader.number<std::uint16_t>();
+  offer.gids.resize(reader.count(kMaxGids));
+  for (GidEntry& entry : offer.gids) entry = decode_gid(reader);
+  return offer;
+}
+
+void encode(const PathAnswer& answer, Writer& writer) {
+  encode(answer.qp, writer);
+  writer.array(answer.gid);
+  writer.number(answer.gid_index);
+  writer.number(answer.pkey_index);
+  writer.number(answer.mtu);
+  writer.number(answer.service_level);
+  writer.number(answer.traffic_class);
+  writer.flag(answer.is_global);
+  writer.number(answer.flow_label);
+  writer.choice(answer.notify);
+}
+
+PathAnswer decode_answer(Reader& reader) {
+  PathAnswer answer;
+  answer.qp = decode_qp(reader);
+  answer.gid = reader.array<16>();
+  answer.gid_index = reader.number<std::uint8_t>();
+  answer.pkey_index = reader.number<std::uint16_t>();
+  answer.mtu = reader.within<std::uint8_t>(1, 5);
+  answer.service_level = reader.within<std::uint8_t>(0, 15);
+  answer.traffic_class = reader.number<std::uint8_t>();
+  answer.is_global = reader.flag();
+  answer.flow_label = reader.within<std::uint32_t>(0, kMaxFlowLabel);
+  answer.notify = reader.choice(Notify::kNotice);
+  return answer;
+}
+
+}  // namespace beeline::wire

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which versions of the protocol this Beeline speaks, and what to say when a peer speaks others.
+// What carries this range (the handle, HELLO, REFUSE) begins the same way in every version, so that
+// two strangers can at least tell each other that they are strangers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace beeline::wire {
+
+inline constexpr std::uint64_t kMagic = 0x1e11'7c0f'bee1'14e5;
+
+struct VersionRange {
+  std::uint16_t least = 1;
+  std::uint16_t most = 1;
+
+  bool operator==(const VersionRange&) const = default;
+};
+inline constexpr VersionRange kOurVersions{.least = 1, .most = 1};
+
+// The newest that both speak.
+constexpr std::optional<std::uint16_t> common_version(VersionRange a, VersionRange b) noexcept {
+  const std::uint16_t newest = std::min(a.most, b.most);
+  if (newest < std::max(a.least, b.least)) return std::nullopt;
+  return newest;
+}
+
+// "the peer speaks versions 2-3 of the protocol, this host speaks 1: use the same Beeline on all
+// hosts".
+std::string version_mismatch(VersionRange theirs, VersionRange ours);
+
+}  // namespace beeline::wire

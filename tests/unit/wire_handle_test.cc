@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The handle that NCCL carries.
+#include <random>
+
+#include "tests/support/catch.h"
+#include "tests/unit/wire_samples.h"
+
+using namespace beeline;
+using namespace beeline::test;
+using namespace beeline::wire;
+
+namespace {
+
+using HandleArray = std::array<std::byte, kHandleBytes>;
+
+HandleArray encoded(const Handle& handle) {
+  HandleArray bytes;
+  bytes.fill(std::byte{0xee});  // what NCCL's memory held before
+  encode(handle, bytes);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("wire handle: what was encoded is decoded", "[unit][wire]") {
+  const auto decoded = decode_handle(encoded(sample_handle()));
+  REQUIRE(decoded);
+  CHECK(*decoded == sample_handle());
+}
+
+TEST_CASE("wire handle: names are cut to what fits", "[unit][wire]") {
+  Handle handle = sample_handle();
+  handle.host = "a-very-long-host-name.example.org";
+  handle.device = "mlx5_bond_0123456789:1";
+  const auto decoded = decode_handle(encoded(handle));
+  REQUIRE(decoded);
+  CHECK(decoded->host == "a-very-long-host");
+  CHECK(decoded->device == "mlx5_bond_012345");
+  CHECK(decoded->token == handle.token);
+}
+
+TEST_CASE("wire handle: a fresh one remembers no attempt", "[unit][wire]") {
+  HandleArray bytes = encoded(sample_handle());
+  CHECK(attempt_in(bytes) == 0);
+  remember_attempt(bytes, 0x1234'5678'9abc'def0);
+  CHECK(attempt_in(bytes) == 0x1234'5678'9abc'def0);
+  const auto decoded = decode_handle(bytes);
+  REQUIRE(decoded);
+  CHECK(*decoded == sample_handle());
+}
+
+TEST_CASE("wire handle: one of another plugin is told from one of another version",
+          "[unit][wire]") {
+  HandleArray foreign = encoded(sample_handle());
+  foreign[3] ^= std::byte{0x40};
+  REQUIRE_FALSE(decode_handle(foreign));
+  CHECK(decode_handle(foreign).error().code == Errc::kProtocol);
+
+  Handle newer = sample_handle();
+  newer.versions = {.least = 2, .most = 4};
+  const HandleArray bytes = encoded(newer);
+  REQUIRE_FALSE(decode_handle(bytes));
+  CHECK(decode_handle(bytes).error().code == Errc::kUnsupported);
+  REQUIRE(versions_of(bytes));
+  CHECK(*versions_of(bytes) == newer.versions);
+}
+
+TEST_CASE("wire handle: a field out of its range is an error", "[unit][wire]") {
+  Handle handle = sample_handle();
+  SECTION("port") { handle.address.port = 0; }
+  SECTION("address kind") { handle.address.kind = static_cast<AddressKind>(2); }
+  SECTION("versions backward") { handle.versions = {.least = 2, .most = 1}; }
+  SECTION("version zero") { handle.versions = {.least = 0, .most = 1}; }
+  CHECK_FALSE(decode_handle(encoded(handle)));
+}
+
+TEST_CASE("wire handle: no bytes harm the decoder", "[unit][wire]") {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 2000; ++round) {
+    HandleArray bytes = encoded(sample_handle());
+    for (int i = 0; i < 8; ++i) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    const auto decoded = decode_handle(bytes);
+    if (decoded) CHECK(decode_handle(encoded(*decoded)));
+  }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages: what was encoded is decoded, and whatever else the bytes may be is an error.
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/unit/wire_samples.h"
+
+using namespace beeline;
+using namespace beeline::test;
+using namespace beeline::wire;
+
+namespace {
+
+// Without the head of the frame.
+template <class Message>
+Bytes body_of(const Message& message) {
+  const Bytes frame = encode(message);
+  return Bytes(frame.begin() + kFrameHeadBytes, frame.end());
+}
+
+template <class Message>
+bool is_refused(const Message& message) {
+  return !decode<Message>(body_of(message));
+}
+
+// A bad value must be noticed for itself: the sample is fine without it.
+template <class Message>
+void check_refused(const char* what, const std::function<void(Message&)>& spoil) {
+  INFO(what);
+  Message message = sample<Message>();
+  REQUIRE_FALSE(is_refused(message));
+  spoil(message);
+  CHECK(is_refused(message));
+}
+
+void check_offer(const char* what, const std::function<void(PathOffer&)>& spoil) {
+  check_refused<Connect>(what, [&](Connect& message) { spoil(message.paths[1]); });
+}
+void check_answer(const char* what, const std::function<void(PathAnswer&)>& spoil) {
+  check_refused<Accept>(what, [&](Accept& message) { spoil(message.paths[0]); });
+}
+
+template <class E>
+E beyond(E last) {
+  return static_cast<E>(static_cast<int>(last) + 1);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", Hello, HelloAck,
+                   Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+  const auto message = sample<TestType>();
+  FrameSplitter splitter;
+  splitter.append(encode(message));
+  const auto frame = splitter.next();
+  REQUIRE((frame && *frame));
+  CHECK((*frame)->type == TestType::kType);
+  const auto decoded = decode<TestType>((*frame)->body);
+  REQUIRE(decoded);
+  CHECK(*decoded == message);
+}
+
+TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error", "[unit][wire]",
+                   Hello, HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+  Bytes body = body_of(sample<TestType>());
+  for (std::size_t size = 0; size < body.size(); ++size) {
+    INFO("cut to " << size);
+    CHECK_FALSE(decode<TestType>(ByteView(body).first(size)));
+  }
+  body.push_back(std::byte{0});
+  CHECK_FALSE(decode<TestType>(body));
+}
+
+TEMPLATE_TEST_CASE("wire message: no bytes harm the decoder", "[unit][wire]", Hello, HelloAck,
+                   Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+  const auto seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  const Bytes good = body_of(sample<TestType>());
+  for (int round = 0; round < 2000; ++round) {
+    Bytes bytes = good;
+    const std::size_t changes = 1 + random() % 8;
+    for (std::size_t i = 0; i < changes; ++i) {
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
+    const auto decoded = decode<TestType>(bytes);
+    // What it takes for good it can say again.
+    if (decoded) CHECK(body_of(*decoded).size() == bytes.size());
+  }
+}
+
+TEST_CASE("wire message: a number out of its range is an error", "[unit][wire]") {
+  check_refused<Hello>("no version", [](Hello& m) { m.versions = {.least = 0, .most = 1}; });
+  check_refused<Hello>("backward", [](Hello& m) { m.versions = {.least = 2, .most = 1}; });
+  check_refused<Refuse>("backward", [](Refuse& m) { m.versions = {.least = 2, .most = 1}; });
+  check_refused<HelloAck>("version", [](HelloAck& m) { m.version = kOurVersions.most + 1; });
+  check_refused<Refuse>("code", [](Refuse& m) { m.code = beyond(RefuseCode::kDuplicate); });
+  check_refused<Reject>("code", [](Reject& m) { m.code = beyond(RejectCode::kAbandoned); });
+  check_refused<Connect>("no path", [](Connect& m) { m.paths.clear(); });
+  check_refused<Connect>("too many", [](Connect& m) { m.paths.resize(kMaxRails + 1); });
+  check_refused<Accept>("no path", [](Accept& m) { m.paths.clear(); });
+  check_refused<Accept>("too many", [](Accept& m) { m.paths.resize(kMaxRails + 1); });
+  check_refused<Connect>("window wraps", [](Connect& m) { m.window.address = UINT64_MAX - 4095; });
+}
+
+TEST_CASE("wire message: an offer's number out of its range is an error", "[unit][wire]") {
+  check_offer("port", [](PathOffer& p) { p.qp.port = 0; });
+  check_offer("qpn", [](PathOffer& p) { p.qp.qpn = 1U << 24; });
+  check_offer("psn", [](PathOffer& p) { p.qp.psn = 1U << 24; });
+  check_offer("link layer", [](PathOffer& p) { p.link_layer = beyond(LinkLayer::kEthernet); });
+  check_offer("transport", [](PathOffer& p) { p.transport = beyond(Transport::kIwarp); });
+  check_offer("mtu 0", [](PathOffer& p) { p.mtu = 0; });
+  check_offer("mtu 6", [](PathOffer& p) { p.mtu = 6; });
+  check_offer("sl", [](PathOffer& p) { p.wishes.service_level = 16; });
+  check_offer("sl -2", [](PathOffer& p) { p.wishes.service_level = -2; });
+  check_offer("tc", [](PathOffer& p) { p.wishes.traffic_class = 256; });
+  check_offer("pkey", [](PathOffer& p) { p.wishes.pkey_index = 65536; });
+  check_offer("gid", [](PathOffer& p) { p.wishes.gid_index = -2; });
+  check_offer("roce", [](PathOffer& p) { p.wishes.roce_version = 3; });
+  check_offer("family", [](PathOffer& p) { p.wishes.family = beyond(Family::kIpv6); });
+  check_offer("prefix", [](PathOffer& p) { p.wishes.gid_range->prefix = 129; });
+  check_offer("gid type", [](PathOffer& p) { p.gids[0].type = beyond(GidType::kRoceV2); });
+  check_offer("pkeys", [](PathOffer& p) { p.pkeys.resize(kMaxPkeys + 1); });
+  check_offer("gids", [](PathOffer& p) { p.gids.resize(kMaxGids + 1); });
+}
+
+TEST_CASE("wire message: an answer's number out of its range is an error", "[unit][wire]") {
+  check_answer("port", [](PathAnswer& p) { p.qp.port = 0; });
+  check_answer("mtu 0", [](PathAnswer& p) { p.mtu = 0; });
+  check_answer("mtu 6", [](PathAnswer& p) { p.mtu = 6; });
+  check_answer("sl", [](PathAnswer& p) { p.service_level = 16; });
+  check_answer("flow label", [](PathAnswer& p) { p.flow_label = 1U << 20; });
+  check_answer("notify", [](PathAnswer& p) { p.notify = beyond(Notify::kNotice); });
+}
+
+TEST_CASE("wire message: a text is cut when it is long, and never holds what cannot be printed",
+          "[unit][wire]") {
+  Reject message = sample<Reject>();
+  message.text = "bell\a and\nline" + std::string(1000, 'x');
+  const auto decoded = decode<Reject>(body_of(message));
+  REQUIRE(decoded);
+  CHECK(decoded->text.size() == kMaxTextBytes);
+  CHECK(decoded->text.starts_with("bell? and?line"));
+}
+
+TEST_CASE("wire message: a HELLO of another version still tells its versions", "[unit][wire]") {
+  Hello message = sample<Hello>();
+  message.versions = {.least = 2, .most = 3};
+  Bytes body = body_of(message);
+  body.resize(20);  // nobody knows what else it holds
+  const auto versions = hello_versions(body);
+  REQUIRE(versions);
+  CHECK(*versions == VersionRange{.least = 2, .most = 3});
+  REQUIRE_FALSE(decode<Hello>(body));
+  CHECK(decode<Hello>(body).error().code == Errc::kUnsupported);
+  body[0] ^= std::byte{1};  // the magic
+  CHECK_FALSE(hello_versions(body));
+  CHECK_FALSE(decode<Hello>(body));
+}
+
+TEST_CASE("wire frame: frames come out whole, however the stream is cut", "[unit][wire]") {
+  Bytes stream;
+  for (const Bytes& frame : {encode(sample<Goodbye>()), encode(sample<Connect>()),
+                             make_frame(MessageType::kReady, {}), encode(sample<Ready>())}) {
+    stream.insert(stream.end(), frame.begin(), frame.end());
+  }
+  const std::size_t step = GENERATE(1U, 2U, 7U, 64U, 1000U, 100'000U);
+  FrameSplitter splitter;
+  std::vector<MessageType> types;
+  for (std::size_t at = 0; at < stream.size(); at += step) {
+    splitter.append(ByteView(stream).subspan(at, std::min(step, stream.size() - at)));
+    for (;;) {
+      const auto frame = splitter.next();
+      REQUIRE(frame);
+      if (!*frame) break;
+      types.push_back((*frame)->type);
+    }
+  }
+  CHECK(types == std::vector{MessageType::kGoodbye, MessageType::kConnect, MessageType::kReady,
+                             MessageType::kReady});
+  CHECK(splitter.pending() == 0);
+}
+
+TEST_CASE("wire frame: a head that is wrong is noticed before its body", "[unit][wire]") {
+  const auto is_error = [](std::uint32_t size, std::uint16_t type, std::uint16_t zero,
+                           std::size_t most) {
+    Writer writer;
+    writer.number(size);
+    writer.number(type);
+    writer.number(zero);
+    FrameSplitter splitter;
+    splitter.append(writer.bytes());
+    return !splitter.next(most);
+  };
+  CHECK_FALSE(is_error(512, 1, 0, 512));
+  CHECK(is_error(513, 1, 0, 512));
+  CHECK_FALSE(is_error(kMaxBodyBytes, 8, 0, kMaxBodyBytes));
+  CHECK(is_error(kMaxBodyBytes + 1, 8, 0, kMaxBodyBytes));
+  CHECK(is_error(4, 0, 0, 512));
+  CHECK(is_error(4, 9, 0, 512));
+  CHECK(is_error(4, 1, 1, 512));
+}
+
+TEST_CASE("wire version: two ranges have the newest in common, or nothing", "[unit][wire]") {
+  CHECK(common_version({1, 3}, {2, 5}) == 3);
+  CHECK(common_version({2, 5}, {1, 3}) == 3);
+  CHECK(common_version({1, 1}, {1, 1}) == 1);
+  CHECK_FALSE(common_version({1, 1}, {2, 3}));
+  CHECK_FALSE(common_version({2, 3}, {1, 1}));
+  CHECK(version_mismatch({2, 3}, {1, 1}) ==
+        "the peer speaks versions 2-3 of the protocol, this host version 1: use the same Beeline "
+        "on all hosts");
+}

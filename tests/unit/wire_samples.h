@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One message of each type, with every field off its default.
+#pragma once
+
+#include <array>
+
+#include "plugin/wire/message.h"
+
+namespace beeline::test {
+
+template <std::size_t N>
+std::array<std::uint8_t, N> counting(std::uint8_t first) {
+  std::array<std::uint8_t, N> bytes{};
+  for (std::uint8_t& byte : bytes) byte = first++;
+  return bytes;
+}
+
+inline wire::Handle sample_handle() {
+  return {.versions = wire::kOurVersions,
+          .process = counting<16>(1),
+          .listener = 77,
+          .token = counting<16>(100),
+          .address = {.kind = wire::AddressKind::kIpv6,
+                      .port = 40312,
+                      .bytes = counting<16>(30),
+                      .scope = 3},
+          .host = "node17",
+          .device = "mlx5_0:1"};
+}
+
+inline wire::QpFacts sample_qp() {
+  return {.device = "mlx5_3",
+          .port = 2,
+          .lid = 0x1234,
+          .qpn = 0xfedcba,
+          .psn = 0xabcdef,
+          .max_rd_atomic = 16,
+          .ece = wire::Ece{.vendor = 0x15b3, .options = 7, .mask = 9}};
+}
+
+inline wire::Window sample_window() {
+  wire::Window window{.address = 0x7fff'0000'1000, .length = 16384};
+  for (std::uint32_t i = 0; i < wire::kMaxRails; ++i) window.rkeys[i] = 0x1000 + i;
+  return window;
+}
+
+inline wire::PathOffer sample_offer() {
+  wire::PathOffer offer;
+  offer.qp = sample_qp();
+  offer.link_layer = wire::LinkLayer::kInfiniBand;
+  offer.transport = wire::Transport::kInfiniBand;
+  offer.mtu = 5;
+  offer.speed_mbps = 400'000;
+  offer.immediate = false;
+  offer.adaptive_routing = true;
+  offer.wishes = {.service_level = 3,
+                  .traffic_class = 106,
+                  .pkey_index = 1,
+                  .gid_index = 4,
+                  .roce_version = 2,
+                  .family = wire::Family::kIpv6,
+                  .gid_range = wire::GidRange{.base = counting<16>(9), .prefix = 64}};
+  offer.pkeys = {0xffff, 0x8001};
+  offer.gids = {{.index = 1, .type = wire::GidType::kRoceV1, .gid = counting<16>(50)},
+                {.index = 3, .type = wire::GidType::kRoceV2, .gid = counting<16>(70)}};
+  return offer;
+}
+
+inline wire::PathAnswer sample_answer() {
+  wire::PathAnswer answer;
+  answer.qp = sample_qp();
+  answer.gid = counting<16>(5);
+  answer.gid_index = 3;
+  answer.pkey_index = 1;
+  answer.mtu = 4;
+  answer.service_level = 3;
+  answer.traffic_class = 106;
+  answer.is_global = false;
+  answer.flow_label = 0xabcde;
+  answer.notify = wire::Notify::kNoticeAfterRouted;
+  return answer;
+}
+
+template <class Message>
+Message sample();
+
+template <>
+inline wire::Hello sample<wire::Hello>() {
+  return {.versions = wire::kOurVersions,
+          .process = counting<16>(1),
+          .host = "node17",
+          .pid = 4711,
+          .listener = 77,
+          .token = counting<16>(100)};
+}
+template <>
+inline wire::HelloAck sample<wire::HelloAck>() {
+  return {.version = 1, .process = counting<16>(1), .host = "node17", .pid = 4711};
+}
+template <>
+inline wire::Refuse sample<wire::Refuse>() {
+  return {.code = wire::RefuseCode::kDuplicate,
+          .versions = {.least = 2, .most = 3},
+          .text = "another goes first"};
+}
+template <>
+inline wire::Connect sample<wire::Connect>() {
+  return {.listener = 77,
+          .token = counting<16>(100),
+          .comm = 12,
+          .window = sample_window(),
+          .paths = {sample_offer(), sample_offer()}};
+}
+template <>
+inline wire::Accept sample<wire::Accept>() {
+  return {.comm = 12, .our_comm = 13, .window = sample_window(), .paths = {sample_answer()}};
+}
+template <>
+inline wire::Ready sample<wire::Ready>() {
+  return {.comm = 13};
+}
+template <>
+inline wire::Reject sample<wire::Reject>() {
+  return {.comm = 12, .code = wire::RejectCode::kAbandoned, .text = "it was not ready in time"};
+}
+template <>
+inline wire::Goodbye sample<wire::Goodbye>() {
+  return {.comm = 12, .settled = 0xffff'fff0};
+}
+
+}  // namespace beeline::test
