@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The states of an accept.
+#include "plugin/connect/acceptor.h"
+
+#include <utility>
+#include <vector>
+
+#include "plugin/base/clock.h"
+#include "plugin/base/host.h"
+#include "plugin/base/log.h"
+#include "plugin/connect/path_words.h"
+
+namespace beeline {
+namespace {
+
+// Until the device is asked again for an address that it has not resolved.
+constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
+
+}  // namespace
+
+void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
+  const std::uint32_t peer_comm = connect.comm;
+  const Device* const device = room_.desk->find_listener(connect.listener, connect.token);
+  if (device == nullptr) {
+    channel.send(wire::Reject{.comm = peer_comm,
+                              .code = wire::RejectCode::kNotInvited,
+                              .text = "no such listener: it is closed"});
+    return;
+  }
+  const std::uint32_t comm = room_.desk->next_comm();
+  Admission& admission = admissions_[comm];
+  admission.channel = channel.id();
+  admission.peer_host = channel.peer().host;
+  admission.device = device;
+  admission.connect = std::move(connect);
+  room_.poller->at(now_ns() + room_.options->connect_timeout.count() * kNsPerMs,
+                   [this, comm] { on_deadline(comm); });
+  if (const Checked checked = check(admission); !checked) return refuse(comm, checked.error());
+  if (const Checked made = make(admission); !made) return refuse(comm, made.error());
+  this->connect(comm);
+}
+
+Acceptor::Checked Acceptor::check(const Admission& admission) const {
+  const Error error = beeline::fail(Errc::kUnsupported, "accept").error;
+  if (admission.connect.paths.size() != 1) {
+    return beeline::fail(Refusal{wire::RejectCode::kIncompatible,
+                                 "one path can be made, and " +
+                                     std::to_string(admission.connect.paths.size()) +
+                                     " were offered",
+                                 error});
+  }
+  if (admission.connect.window.length < room_.options->sender.window_bytes) {
+    return beeline::fail(
+        Refusal{wire::RejectCode::kIncompatible, "the offered window is too small", error});
+  }
+  return {};
+}
+
+Acceptor::Checked Acceptor::make(Admission& admission) {
+  const ControlOptions& options = *room_.options;
+  const auto failed = [](const Error& error) {
+    return beeline::fail(Refusal{wire::RejectCode::kFailed, describe(error), error});
+  };
+  const Result<const PortFacts*> facts = room_.ports->facts(*admission.device);
+  if (!facts) return failed(facts.error());
+  const PortSide ours{*admission.device, **facts, options.qp};
+  Result<Agreement, std::string> agreement =
+      agree(ours, admission.connect.paths[0], admission.peer_host);
+  if (!agreement) {
+    return beeline::fail(Refusal{wire::RejectCode::kIncompatible, agreement.error(),
+                                 beeline::fail(Errc::kUnsupported, "accept").error});
+  }
+  admission.agreement = std::move(*agreement);
+  Result<Endpoint> endpoint = Endpoint::create(*admission.device, options.receiver, options.qp);
+  if (!endpoint) return failed(endpoint.error());
+  admission.endpoint = std::move(*endpoint);
+  if (!admission.endpoint->ece()) admission.agreement.route.ece.reset();
+  wire::QpFacts& qp = admission.agreement.answer.qp;
+  qp = qp_facts(ours, *admission.endpoint);
+  return {};
+}
+
+void Acceptor::connect(std::uint32_t comm) {
+  const auto found = admissions_.find(comm);
+  if (found == admissions_.end()) return;  // its deadline came first
+  Admission& admission = found->second;
+  const Status connected =
+      admission.endpoint->connect(admission.agreement.route, room_.options->qp);
+  if (connected) return answer(comm, admission);
+  if (connected.error().code == Errc::kTimeout) {
+    room_.poller->at(now_ns() + kResolveAgainNs, [this, comm] { connect(comm); });
+    return;
+  }
+  refuse(comm, {wire::RejectCode::kFailed, describe(connected.error()), connected.error()});
+}
+
+void Acceptor::answer(std::uint32_t comm, Admission& admission) {
+  admission.state = State::kAwaitReady;
+  // Cannot be missing: an admission ends with its channel.
+  const Channel* const channel = room_.channels->find(admission.channel);
+  if (channel == nullptr) return;
+  wire::Accept message{
+      .comm = admission.connect.comm, .our_comm = comm, .window = admission.endpoint->window()};
+  // What is left of what both have shows only now.
+  std::optional<wire::Ece>& ece = message.paths.emplace_back(admission.agreement.answer).qp.ece;
+  ece.reset();
+  const std::optional<ibv_ece> in_use = admission.endpoint->ece();
+  if (admission.agreement.route.ece && in_use) ece = to_wire(*in_use);
+  channel->send(message);
+}
+
+Acceptor::Admission* Acceptor::find(const Channel& channel, std::uint32_t comm) {
+  const auto found = admissions_.find(comm);
+  if (found == admissions_.end() || found->second.channel != channel.id()) return nullptr;
+  return &found->second;
+}
+
+void Acceptor::on_ready(Channel& channel, const wire::Ready& ready) {
+  Admission* const admission = find(channel, ready.comm);
+  if (admission == nullptr || admission->state != State::kAwaitReady) return;
+  const wire::Connect& theirs = admission->connect;
+  const wire::PathOffer& path = theirs.paths[0];
+  auto made = std::make_unique<Connection>(
+      std::move(*admission->endpoint)
+          .finish(Role::kReceive, theirs.window, to_notify(admission->agreement.answer.notify),
+                  path.qp));
+  made->link = channel.make_link(ready.comm, theirs.comm, made->paths[0].peer_device, room_.desk);
+  BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
+          label(*admission->device).c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
+  const std::uint32_t listener = theirs.listener;
+  admissions_.erase(ready.comm);
+  // Whom nobody wants any more tells the peer when it is destroyed.
+  const MadeConnection unwanted = room_.desk->deliver_accepted(listener, std::move(made));
+}
+
+bool Acceptor::on_reject(const Channel& channel, const wire::Reject& reject) {
+  if (find(channel, reject.comm) == nullptr) return false;
+  drop(reject.comm, "the peer gave up: " + reject.text);
+  return true;
+}
+
+void Acceptor::on_channel_end(const Channel& channel, const std::string& cause) {
+  std::vector<std::uint32_t> on_it;
+  for (const auto& [comm, admission] : admissions_) {
+    if (admission.channel == channel.id()) on_it.push_back(comm);
+  }
+  for (const std::uint32_t comm : on_it) drop(comm, cause);
+}
+
+void Acceptor::on_deadline(std::uint32_t comm) {
+  if (!admissions_.contains(comm)) return;
+  refuse(comm, {wire::RejectCode::kAbandoned, "it was not ready in time",
+                beeline::fail(Errc::kTimeout, "accept").error});
+}
+
+void Acceptor::refuse(std::uint32_t comm, const Refusal& refusal) {
+  const Admission& admission = admissions_.at(comm);
+  const Channel* const channel = room_.channels->find(admission.channel);
+  if (channel != nullptr) {
+    channel->send(
+        wire::Reject{.comm = admission.connect.comm, .code = refusal.code, .text = refusal.text});
+  }
+  if (refusal.code == wire::RejectCode::kFailed) {
+    room_.desk->fail_accept(admission.connect.listener, refusal.error);
+  }
+  drop(comm, refusal.text);
+}
+
+void Acceptor::drop(std::uint32_t comm, const std::string& why) {
+  const auto found = admissions_.find(comm);
+  const Admission admission = std::move(found->second);
+  admissions_.erase(found);
+  const wire::QpFacts& peer = admission.connect.paths.front().qp;
+  BL_WARN("accept on %s %s from %s %s port %u failed: %s", host_name().c_str(),
+          label(*admission.device).c_str(), admission.peer_host.c_str(), peer.device.c_str(),
+          unsigned{peer.port}, why.c_str());
+}
+
+}  // namespace beeline

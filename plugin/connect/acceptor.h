@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The accepting side of the handshake:
+//
+//   CONNECT --> kConnecting --RTS, ACCEPT--> kAwaitReady --READY--> delivered to the listener
+//
+// What fails here is told to the peer and to the log. accept() hears of it only when it is this
+// host's own failure: whoever holds the listener's token is the peer that accept() waits for, and
+// it has got an error too. A peer that times out, dies or does not fit is not our caller's error.
+// Threads: the control thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "plugin/connect/agreement.h"
+#include "plugin/connect/room.h"
+
+namespace beeline {
+
+class Acceptor {
+ public:
+  explicit Acceptor(Room room) : room_(std::move(room)) {}
+
+  bool is_empty() const noexcept { return admissions_.empty(); }
+
+  void on_connect(Channel& channel, wire::Connect connect);
+  void on_ready(Channel& channel, const wire::Ready& ready);
+  // False: it is about something else.
+  bool on_reject(const Channel& channel, const wire::Reject& reject);
+  void on_channel_end(const Channel& channel, const std::string& cause);
+
+ private:
+  enum class State : std::uint8_t { kConnecting, kAwaitReady };
+  struct Admission {
+    State state = State::kConnecting;
+    std::uint64_t channel = 0;
+    std::string peer_host;
+    const Device* device = nullptr;
+    wire::Connect connect;
+    Agreement agreement;
+    std::optional<Endpoint> endpoint;
+  };
+
+  // What to tell the peer.
+  struct Refusal {
+    wire::RejectCode code;
+    std::string text;
+    Error error;
+  };
+  using Checked = Result<void, Refusal>;
+
+  Checked check(const Admission& admission) const;
+  Checked make(Admission& admission);
+  void connect(std::uint32_t comm);
+  void answer(std::uint32_t comm, Admission& admission);
+  Admission* find(const Channel& channel, std::uint32_t comm);
+  void on_deadline(std::uint32_t comm);
+  // The admission is gone afterwards.
+  void refuse(std::uint32_t comm, const Refusal& refusal);
+  void drop(std::uint32_t comm, const std::string& why);
+
+  Room room_;
+  std::map<std::uint32_t, Admission> admissions_;  // by our number of the comm
+};
+
+}  // namespace beeline

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the two ends of a path agree on. The connecting side offers what its port has, the accepting
+// side chooses for both. No verbs calls: facts in, routes out.
+#pragma once
+
+#include <string>
+
+#include "plugin/connect/endpoint.h"
+#include "plugin/connect/qp_options.h"
+#include "plugin/device/device.h"
+#include "plugin/wire/message_path.h"
+
+namespace beeline {
+
+// This end's port.
+struct PortSide {
+  const Device& device;
+  const PortFacts& facts;
+  const QpOptions& options;
+};
+
+// All but what belongs to the queue pair.
+wire::PathOffer make_offer(const PortSide& ours);
+
+struct Agreement {
+  wire::PathAnswer answer;  // all but what belongs to our queue pair
+  Route route;              // ours
+};
+// The accepting side. The error is a text for people.
+Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer& offer,
+                                     const std::string& peer_host);
+
+// The connecting side. The error is a text for people: an answer that does not fit what was
+// offered.
+Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer& answer);
+
+wire::QpFacts qp_facts(const PortSide& ours, const Endpoint& endpoint);
+
+}  // namespace beeline

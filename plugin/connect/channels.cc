@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading channels, and the end of channels.
+#include "plugin/connect/channels.h"
+
+#include <array>
+#include <exception>
+
+#include "plugin/base/clock.h"
+#include "plugin/base/host.h"
+#include "plugin/base/log.h"
+#include "plugin/connect/fork_guard.h"
+#include "plugin/connect/socket.h"
+
+namespace beeline {
+namespace {
+
+constexpr std::size_t kReadBytes = 65536;
+constexpr int kReadsInARow = 16;  // then the others have their turn
+// For the peer to agree to an orderly end.
+constexpr std::int64_t kFarewellNs = 2 * kNsPerSec;
+
+}  // namespace
+
+Channels::~Channels() {
+  for (const auto& [id, channel] : channels_) channel->outbox().close();
+}
+
+Channel* Channels::add(Introduced introduced) {
+  const int fd = introduced.fd.get();
+  const Status watched = make_watched(fd, peer_timeout_);
+  if (!watched) {
+    BL_WARN("control channel to %s: %s", introduced.peer.text().c_str(),
+            describe(watched.error()).c_str());
+    return nullptr;
+  }
+  const std::uint64_t id = ++last_id_;
+  auto channel = std::make_unique<Channel>(id, std::move(introduced), *poller_);
+  const auto key =
+      poller_->add(fd, EPOLLIN, [this, id](std::uint32_t events) { on_event(id, events); });
+  if (!key) {
+    BL_WARN("control channel to %s: %s", channel->peer().text().c_str(),
+            describe(key.error()).c_str());
+    return nullptr;
+  }
+  channel->outbox().set_key(*key);
+  guard_from_fork(fd);
+  BL_INFO(kLogNet, "control channel with %s is up", channel->peer().text().c_str());
+  return channels_.emplace(id, std::move(channel)).first->second.get();
+}
+
+Channel* Channels::find(std::uint64_t id) const {
+  const auto found = channels_.find(id);
+  return found == channels_.end() ? nullptr : found->second.get();
+}
+
+Channel* Channels::find_process(const wire::ProcessId& process) const {
+  for (auto it = channels_.rbegin(); it != channels_.rend(); ++it) {
+    Channel& channel = *it->second;
+    if (channel.peer().id == process && !channel.is_closing()) return &channel;
+  }
+  return nullptr;
+}
+
+std::size_t Channels::link_count() const noexcept {
+  std::size_t count = 0;
+  for (const auto& [id, channel] : channels_) count += channel->link_count();
+  return count;
+}
+
+void Channels::on_event(std::uint64_t id, std::uint32_t events) {
+  Channel* const channel = find(id);
+  if (channel == nullptr) return;
+  if ((events & EPOLLOUT) != 0) {
+    channel->outbox().flush();
+    if (channel->is_closing()) channel->start_closing();
+  }
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  const Result<void, std::string> received = receive(*channel);
+  if (!received) end(id, received.error());
+}
+
+void Channels::read(std::uint64_t id) {
+  Channel* const channel = find(id);
+  if (channel == nullptr) return;
+  const Result<void, std::string> handled = handle_frames(*channel);
+  if (!handled) end(id, handled.error());
+}
+
+Result<void, std::string> Channels::receive(Channel& channel) {
+  std::array<std::byte, kReadBytes> room;
+  for (int i = 0; i < kReadsInARow; ++i) {
+    const Result<std::size_t> got = receive_some(channel.outbox().fd(), room);
+    if (!got) return fail(cause_of(got.error()));
+    if (*got == 0) return {};
+    channel.input().append(wire::ByteView(room).first(*got));
+    BL_TRY(handle_frames(channel));
+  }
+  return {};
+}
+
+Result<void, std::string> Channels::handle_frames(Channel& channel) {
+  for (;;) {
+    Result<std::optional<wire::Frame>> frame = channel.input().next();
+    if (!frame) return fail("it broke the protocol: " + describe(frame.error()));
+    if (!*frame) return {};
+    if (channel.is_closing()) continue;  // whoever said it will hear that we have gone
+    const Status handled = hooks_.on_message(channel, **frame);
+    if (!handled) return fail("it broke the protocol: " + describe(handled.error()));
+  }
+}
+
+std::string Channels::cause_of(const Error& error) const {
+  if (error.code == Errc::kPeerClosed) return "its process ended without goodbye";
+  switch (error.sys_errno) {
+    case ECONNRESET:
+    case EPIPE: return "its process ended without goodbye (connection reset)";
+    case ETIMEDOUT:
+      return "its host has been silent for " + std::to_string(peer_timeout_.count() / 1000) +
+             " s: it is down, or cut off";
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN: return "its host cannot be reached any more (" + describe(error) + ")";
+    default: return "the connection failed (" + describe(error) + ")";
+  }
+}
+
+void Channels::end(std::uint64_t id, const std::string& cause) {
+  const auto found = channels_.find(id);
+  const std::unique_ptr<Channel> channel = std::move(found->second);
+  channels_.erase(found);
+  channel->outbox().close();
+  const std::size_t carried = channel->kill_links(cause);
+  if (carried > 0) {
+    BL_WARN("%s has lost %s: %s; %zu %s ended with it", host_name().c_str(),
+            channel->peer().text().c_str(), cause.c_str(), carried,
+            carried == 1 ? "connection" : "connections");
+  } else {
+    BL_INFO(kLogNet, "control channel with %s has ended", channel->peer().text().c_str());
+  }
+  hooks_.on_end(*channel, cause);
+}
+
+void Channels::give_up() noexcept {
+  for (const auto& [id, channel] : channels_) {
+    try {
+      channel->kill_links("the control thread of this process has failed");
+    } catch (const std::exception&) {
+      // No memory even for the words: this one stays open, and its peer will end it.
+    }
+    channel->outbox().close();
+  }
+}
+
+void Channels::close_all() {
+  for (const auto& [id, channel] : channels_) {
+    if (channel->is_closing()) continue;
+    channel->start_closing();
+    poller_->at(now_ns() + kFarewellNs, [this, id = id] {
+      if (find(id) != nullptr) end(id, "it did not answer our goodbye");
+    });
+  }
+}
+
+}  // namespace beeline

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All control channels of this process: reading what comes, and noticing when one ends.
+// Threads: the control thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "plugin/connect/channel.h"
+
+namespace beeline {
+
+class Channels {
+ public:
+  struct Hooks {
+    // A message on an open channel. An error ends the channel.
+    std::function<Status(Channel&, const wire::Frame&)> on_message;
+    // It has ended. What depends on it must be let go; its links have been told.
+    std::function<void(Channel&, const std::string& cause)> on_end;
+  };
+
+  Channels(Poller& poller, std::chrono::milliseconds peer_timeout, Hooks hooks)
+      : poller_(&poller), peer_timeout_(peer_timeout), hooks_(std::move(hooks)) {}
+  Channels(const Channels&) = delete;
+  Channels& operator=(const Channels&) = delete;
+  ~Channels();
+
+  // Null: it could not be made, which has been logged. Call `read` when the caller is ready for the
+  // messages that came with the introduction.
+  Channel* add(Introduced introduced);
+  void read(std::uint64_t id);
+
+  // Null: none is open. Of several the newest: the older ones may be dead without knowing it.
+  Channel* find_process(const wire::ProcessId& process) const;
+  Channel* find(std::uint64_t id) const;
+
+  bool is_empty() const noexcept { return channels_.empty(); }
+  std::size_t link_count() const noexcept;
+
+  // Says on every channel that no more comes from us; they go when the peers agree, or after a
+  // while.
+  void close_all();
+  // Ends all of them without a word.
+  void give_up() noexcept;
+
+ private:
+  void on_event(std::uint64_t id, std::uint32_t events);
+  // An error is the end of the channel, in words.
+  Result<void, std::string> receive(Channel& channel);
+  Result<void, std::string> handle_frames(Channel& channel);
+  void end(std::uint64_t id, const std::string& cause);
+  std::string cause_of(const Error& error) const;
+
+  Poller* poller_;
+  std::chrono::milliseconds peer_timeout_;
+  Hooks hooks_;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, std::unique_ptr<Channel>> channels_;  // by age
+};
+
+}  // namespace beeline

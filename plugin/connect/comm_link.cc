@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways in which a comm's link ends.
+#include "plugin/connect/comm_link.h"
+
+#include <unistd.h>
+
+#include <exception>
+
+#include "plugin/connect/desk.h"
+#include "plugin/wire/message.h"
+
+namespace beeline {
+
+CommLink::CommLink(PeerName peer, CommNumbers numbers, std::shared_ptr<Outbox> outbox,
+                   std::shared_ptr<Desk> desk)
+    : numbers_(numbers), outbox_(std::move(outbox)), desk_(std::move(desk)), pid_(::getpid()) {
+  peer_ = std::move(peer);
+}
+
+bool CommLink::is_ours() const noexcept { return ::getpid() == pid_; }
+
+template <class Message>
+void CommLink::tell(const Message& message) noexcept {
+  try {
+    outbox_->send(wire::encode(message));
+  } catch (const std::exception&) {
+    // No memory: the peer hears of our end when the process ends.
+  }
+}
+
+CommLink::~CommLink() {
+  if (!is_ours()) return;
+  if (!said_goodbye_ && state() == State::kOpen) {
+    tell(wire::Reject{.comm = numbers_.theirs,
+                      .code = wire::RejectCode::kAbandoned,
+                      .text = "its end of the connection was given up"});
+  }
+  desk_->link_gone(numbers_);
+}
+
+void CommLink::say_goodbye(std::uint32_t settled) noexcept {
+  if (!is_ours() || said_goodbye_.exchange(true)) return;
+  tell(wire::Goodbye{.comm = numbers_.theirs, .settled = settled});
+}
+
+void CommLink::hear_goodbye(std::uint32_t settled) noexcept {
+  if (state() != State::kOpen) return;
+  peer_settled_ = settled;
+  state_.store(State::kGoodbye, std::memory_order_release);
+}
+
+bool CommLink::die(const std::string& cause) {
+  if (state() != State::kOpen || said_goodbye_) return false;
+  cause_ = cause;
+  state_.store(State::kDead, std::memory_order_release);
+  return true;
+}
+
+}  // namespace beeline

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The link of a comm as the control plane sees it: the comm's end number on its channel, and the
+// ways in which it ends.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "plugin/connect/link.h"
+#include "plugin/connect/outbox.h"
+
+namespace beeline {
+
+class Desk;
+
+// Where a comm is known: our number of it, the peer's, and the channel that carries both.
+struct CommNumbers {
+  std::uint64_t channel = 0;
+  std::uint32_t ours = 0;
+  std::uint32_t theirs = 0;
+};
+
+// Lifecycle: owned by the Connection; the control thread only borrows it. Its destructor tells the
+// control thread, and also the peer when nobody said goodbye.
+class CommLink final : public Link {
+ public:
+  CommLink(PeerName peer, CommNumbers numbers, std::shared_ptr<Outbox> outbox,
+           std::shared_ptr<Desk> desk);
+  CommLink(const CommLink&) = delete;
+  CommLink& operator=(const CommLink&) = delete;
+  ~CommLink() override;
+
+  void say_goodbye(std::uint32_t settled) noexcept override;
+
+  // --- the control thread ---
+  void hear_goodbye(std::uint32_t settled) noexcept;
+  // False: it had ended before, or we closed it ourselves, so that nobody has to be told.
+  bool die(const std::string& cause);
+
+ private:
+  template <class Message>
+  void tell(const Message& message) noexcept;
+  // A forked child has copies of its parent's comms. It must not speak in its parent's name.
+  bool is_ours() const noexcept;
+
+  const CommNumbers numbers_;
+  const std::shared_ptr<Outbox> outbox_;
+  const std::shared_ptr<Desk> desk_;
+  const int pid_;
+  std::atomic<bool> said_goodbye_{false};
+};
+
+}  // namespace beeline

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The states of a connect.
+#include "plugin/connect/connector.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "plugin/base/clock.h"
+#include "plugin/base/host.h"
+#include "plugin/base/log.h"
+#include "plugin/connect/path_words.h"
+
+namespace beeline {
+namespace {
+
+// A channel may end under a CONNECT, since the peer closes what it does not need. Not many times.
+constexpr int kMostLostChannels = 5;
+// Until the device is asked again for an address that it has not resolved.
+constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
+
+std::string duration_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
+  return std::to_string(time.count() / 1000) + " s";
+}
+
+std::string peer_text(const wire::Handle& handle) { return handle.host + " " + handle.device; }
+
+Error error_of(wire::RejectCode code) {
+  switch (code) {
+    case wire::RejectCode::kNotInvited:
+      return fail(Errc::kPeerClosed, "connect: the listener is closed").error;
+    case wire::RejectCode::kIncompatible:
+      return fail(Errc::kUnsupported, "connect: the devices do not fit").error;
+    case wire::RejectCode::kFailed:
+      return fail(Errc::kSystem, "connect: the peer could not make its end").error;
+    case wire::RejectCode::kAbandoned:
+      return fail(Errc::kPeerClosed, "connect: the peer gave up").error;
+  }
+  return fail(Errc::kProtocol, "connect").error;
+}
+
+}  // namespace
+
+void Connector::start(AttemptOrder order) {
+  const std::uint32_t comm = order.comm;
+  room_.poller->at(order.deadline_ns, [this, comm] { on_deadline(comm); });
+  attempts_.emplace(comm, Attempt{.order = std::move(order)});
+  need_channel(comm);
+}
+
+void Connector::need_channel(std::uint32_t comm) {
+  Attempt& attempt = attempts_.at(comm);
+  attempt.state = State::kNeedChannel;
+  const wire::ProcessId& process = attempt.order.handle.process;
+  Channel* const channel = room_.channels->find_process(process);
+  if (channel == nullptr) return dialer_->dial(process);
+  offer(attempt, *channel);
+}
+
+void Connector::offer(Attempt& attempt, Channel& channel) {
+  const Result<wire::Connect> message = make_offer_message(attempt);
+  if (!message) {
+    return fail_attempt(attempt.order.comm, message.error(),
+                        "this end could not be made: " + describe(message.error()));
+  }
+  attempt.channel = channel.id();
+  attempt.state = State::kAwaitAccept;
+  channel.send(*message);
+}
+
+Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
+  const ControlOptions& options = *room_.options;
+  const Device& device = *attempt.order.device;
+  if (!attempt.endpoint) {
+    attempt.endpoint = BL_TRY(Endpoint::create(device, options.sender, options.qp));
+  }
+  const PortSide ours{device, *BL_TRY(room_.ports->facts(device)), options.qp};
+  wire::Connect message{.listener = attempt.order.handle.listener,
+                        .token = attempt.order.handle.token,
+                        .comm = attempt.order.comm,
+                        .window = attempt.endpoint->window()};
+  wire::PathOffer& path = message.paths.emplace_back(make_offer(ours));
+  path.qp = qp_facts(ours, *attempt.endpoint);
+  return message;
+}
+
+Connector::Attempt* Connector::find(const Channel& channel, std::uint32_t comm) {
+  const auto found = attempts_.find(comm);
+  if (found == attempts_.end() || found->second.state == State::kNeedChannel) return nullptr;
+  return found->second.channel == channel.id() ? &found->second : nullptr;
+}
+
+Status Connector::on_accept(Channel& channel, wire::Accept accept) {
+  Attempt* const attempt = find(channel, accept.comm);
+  if (attempt == nullptr) {
+    channel.send(wire::Reject{.comm = accept.our_comm,
+                              .code = wire::RejectCode::kAbandoned,
+                              .text = "nobody waits for it any more"});
+    return {};
+  }
+  if (attempt->state != State::kAwaitAccept) return fail(Errc::kProtocol, "take an ACCEPT again");
+  attempt->accept = std::move(accept);
+  const Result<void, std::string> taken = take_accept(*attempt);
+  if (!taken) {
+    fail_attempt(attempt->order.comm, fail(Errc::kProtocol, "take the peer's ACCEPT").error,
+                 "the peer's answer does not fit: " + taken.error());
+    return {};
+  }
+  attempt->state = State::kConnecting;
+  connect(attempt->order.comm);
+  return {};
+}
+
+Result<void, std::string> Connector::take_accept(Attempt& attempt) {
+  const wire::Accept& accept = attempt.accept;
+  if (accept.paths.size() != 1) return fail(std::string("another number of paths than offered"));
+  if (accept.window.length < room_.options->receiver.window_bytes) {
+    return fail(std::string("a window that is too small"));
+  }
+  const Device& device = *attempt.order.device;
+  const Result<const PortFacts*> facts = room_.ports->facts(device);
+  if (!facts) return fail(describe(facts.error()));
+  attempt.route = BL_TRY(route_of({device, **facts, room_.options->qp}, accept.paths[0]));
+  return {};
+}
+
+void Connector::connect(std::uint32_t comm) {
+  const auto found = attempts_.find(comm);
+  if (found == attempts_.end()) return;  // its deadline came first
+  Attempt& attempt = found->second;
+  // Cannot be missing: an attempt in this state ends with its channel.
+  Channel* const channel = room_.channels->find(attempt.channel);
+  if (channel == nullptr) return;
+  const Status connected = attempt.endpoint->connect(attempt.route, room_.options->qp);
+  if (connected) return deliver(attempt, *channel);
+  if (connected.error().code == Errc::kTimeout) {
+    room_.poller->at(now_ns() + kResolveAgainNs, [this, comm] { connect(comm); });
+    return;
+  }
+  fail_attempt(comm, connected.error(), describe(connected.error()));
+}
+
+void Connector::deliver(Attempt& attempt, Channel& channel) {
+  const wire::PathAnswer& path = attempt.accept.paths[0];
+  channel.send(wire::Ready{.comm = attempt.accept.our_comm});
+  auto made = std::make_unique<Connection>(
+      std::move(*attempt.endpoint)
+          .finish(Role::kSend, attempt.accept.window, to_notify(path.notify), path.qp));
+  made->link = channel.make_link(attempt.order.comm, attempt.accept.our_comm,
+                                 made->paths[0].peer_device, room_.desk);
+  BL_INFO(kLogNet, "connected %s to %s, qp %u to %u", label(*attempt.order.device).c_str(),
+          made->link->peer().text().c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
+  const std::uint32_t comm = attempt.order.comm;
+  attempts_.erase(comm);
+  // Whom nobody wants any more tells the peer when it is destroyed.
+  const MadeConnection unwanted = room_.desk->deliver_connected(comm, std::move(made));
+}
+
+bool Connector::on_reject(const Channel& channel, const wire::Reject& reject) {
+  const Attempt* const attempt = find(channel, reject.comm);
+  if (attempt == nullptr) return false;
+  fail_attempt(reject.comm, error_of(reject.code), "the peer turned it down: " + reject.text);
+  return true;
+}
+
+void Connector::on_channel(const Channel& channel) {
+  std::vector<std::uint32_t> waiting;
+  for (const auto& [comm, attempt] : attempts_) {
+    if (attempt.state == State::kNeedChannel && attempt.order.handle.process == channel.peer().id) {
+      waiting.push_back(comm);
+    }
+  }
+  for (const std::uint32_t comm : waiting) need_channel(comm);
+}
+
+void Connector::on_channel_end(const Channel& channel, const std::string& cause) {
+  std::vector<std::uint32_t> on_it;
+  for (const auto& [comm, attempt] : attempts_) {
+    if (attempt.state != State::kNeedChannel && attempt.channel == channel.id()) {
+      on_it.push_back(comm);
+    }
+  }
+  for (const std::uint32_t comm : on_it) {
+    Attempt& attempt = attempts_.at(comm);
+    if (attempt.state == State::kAwaitAccept && ++attempt.lost_channels <= kMostLostChannels) {
+      need_channel(comm);
+    } else {
+      fail_attempt(comm, fail(Errc::kPeerClosed, "connect").error, cause);
+    }
+  }
+}
+
+std::optional<Invitation> Connector::invitation(const wire::ProcessId& process) const {
+  for (const auto& [comm, attempt] : attempts_) {
+    if (attempt.state == State::kNeedChannel && attempt.order.handle.process == process) {
+      return Invitation{.comm = comm, .handle = attempt.order.handle};
+    }
+  }
+  return std::nullopt;
+}
+
+void Connector::on_not_invited(std::uint32_t comm, const std::string& text) {
+  if (!attempts_.contains(comm)) return;
+  fail_attempt(comm, error_of(wire::RejectCode::kNotInvited), "the peer turned it down: " + text);
+}
+
+void Connector::on_no_way(const wire::ProcessId& process, const Error& error,
+                          const std::string& text) {
+  std::vector<std::uint32_t> waiting;
+  for (const auto& [comm, attempt] : attempts_) {
+    if (attempt.state == State::kNeedChannel && attempt.order.handle.process == process) {
+      waiting.push_back(comm);
+    }
+  }
+  for (const std::uint32_t comm : waiting) fail_attempt(comm, error, text);
+}
+
+void Connector::on_deadline(std::uint32_t comm) {
+  const auto found = attempts_.find(comm);
+  if (found == attempts_.end()) return;
+  const std::string limit = " within " + duration_text(room_.options->connect_timeout);
+  const Error error = fail(Errc::kTimeout, "connect").error;
+  switch (found->second.state) {
+    case State::kNeedChannel:
+      return fail_attempt(comm, error,
+                          "no control channel" + limit + " (" +
+                              dialer_->trouble(found->second.order.handle.process) + ")");
+    case State::kAwaitAccept: return fail_attempt(comm, error, "the peer did not answer" + limit);
+    case State::kConnecting:
+      return fail_attempt(comm, error, "the device did not resolve the peer's address" + limit);
+  }
+}
+
+void Connector::fail_attempt(std::uint32_t comm, const Error& error, const std::string& text) {
+  const auto found = attempts_.find(comm);
+  const Attempt attempt = std::move(found->second);
+  attempts_.erase(found);
+  BL_WARN("connect from %s %s to %s failed: %s", host_name().c_str(),
+          label(*attempt.order.device).c_str(), peer_text(attempt.order.handle).c_str(),
+          text.c_str());
+  Channel* const channel = room_.channels->find(attempt.channel);
+  if (channel != nullptr && !attempt.accept.paths.empty()) {
+    channel->send(wire::Reject{
+        .comm = attempt.accept.our_comm, .code = wire::RejectCode::kFailed, .text = text});
+  }
+  room_.desk->fail_connect(comm, error);
+}
+
+}  // namespace beeline

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The connecting side of the handshake:
+//
+//   kNeedChannel --channel--> kAwaitAccept --ACCEPT--> kConnecting --RTS, READY--> delivered
+//        ^                         |
+//        +---- channel ended ------+    (the peer had closed it before it saw our CONNECT)
+//
+// Every state ends at the attempt's deadline.
+// Threads: the control thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "plugin/connect/agreement.h"
+#include "plugin/connect/dialer.h"
+#include "plugin/connect/room.h"
+
+namespace beeline {
+
+class Connector {
+ public:
+  Connector(Room room, Dialer& dialer) : room_(std::move(room)), dialer_(&dialer) {}
+
+  void start(AttemptOrder order);
+  bool is_empty() const noexcept { return attempts_.empty(); }
+
+  // --- what the dialer wants to know, and tells ---
+  std::optional<Invitation> invitation(const wire::ProcessId& process) const;
+  void on_not_invited(std::uint32_t comm, const std::string& text);
+  void on_no_way(const wire::ProcessId& process, const Error& error, const std::string& text);
+
+  // --- what happens to channels ---
+  void on_channel(const Channel& channel);
+  void on_channel_end(const Channel& channel, const std::string& cause);
+  Status on_accept(Channel& channel, wire::Accept accept);
+  // False: it is about something else.
+  bool on_reject(const Channel& channel, const wire::Reject& reject);
+
+ private:
+  enum class State : std::uint8_t { kNeedChannel, kAwaitAccept, kConnecting };
+  struct Attempt {
+    AttemptOrder order;
+    State state = State::kNeedChannel;
+    std::uint64_t channel = 0;  // its id, once there is one
+    int lost_channels = 0;
+    std::optional<Endpoint> endpoint = {};
+    wire::Accept accept = {};
+    Route route = {};
+  };
+  using Attempts = std::map<std::uint32_t, Attempt>;
+
+  // One for each state.
+  void need_channel(std::uint32_t comm);
+  void offer(Attempt& attempt, Channel& channel);
+  void connect(std::uint32_t comm);
+
+  Result<wire::Connect> make_offer_message(Attempt& attempt);
+  Result<void, std::string> take_accept(Attempt& attempt);
+  void deliver(Attempt& attempt, Channel& channel);
+  Attempt* find(const Channel& channel, std::uint32_t comm);
+  void on_deadline(std::uint32_t comm);
+  // The attempt is gone afterwards.
+  void fail_attempt(std::uint32_t comm, const Error& error, const std::string& text);
+
+  Room room_;
+  Dialer* dialer_;
+  Attempts attempts_;  // by our number of the comm
+};
+
+}  // namespace beeline

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of the control thread, and how they hear of each other.
+#include "plugin/connect/control_loop.h"
+
+#include <utility>
+
+#include "plugin/base/log.h"
+
+namespace beeline {
+
+Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
+  const int bell = setup.desk->bell();
+  auto loop = std::make_unique<ControlLoop>(std::move(setup), BL_TRY(Poller::create()));
+  // The orders are looked at after every wait.
+  loop->bell_key_ = BL_TRY(loop->poller_->add(bell, EPOLLIN, [](std::uint32_t) {}));
+  return loop;
+}
+
+ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
+    : setup_(std::move(setup)),
+      poller_(std::move(poller)),
+      ports_(*setup_.devices, *poller_, setup_.hooks->on_device_event),
+      channels_(*poller_, setup_.options->peer_timeout,
+                {.on_message =
+                     [this](Channel& channel, const wire::Frame& frame) {
+                       return handle_message(channel, frame);
+                     },
+                 .on_end =
+                     [this](Channel& channel, const std::string& cause) {
+                       connector_.on_channel_end(channel, cause);
+                       acceptor_.on_channel_end(channel, cause);
+                     }}),
+      newcomers_(
+          *poller_, setup_.self, setup_.options->half_open_timeout,
+          {.judge = [this](const wire::Hello& hello) { return judge(hello); },
+           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); }}),
+      dialer_(
+          *poller_, setup_.self, setup_.options->half_open_timeout,
+          {.invitation =
+               [this](const wire::ProcessId& process) { return connector_.invitation(process); },
+           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
+           .on_not_invited =
+               [this](std::uint32_t comm, const std::string& text) {
+                 connector_.on_not_invited(comm, text);
+               },
+           .on_failed =
+               [this](const wire::ProcessId& process, const Error& error, const std::string& text) {
+                 connector_.on_no_way(process, error, text);
+               }}),
+      connector_(room(), dialer_),
+      acceptor_(room()) {}
+
+ControlLoop::~ControlLoop() { poller_->remove(setup_.desk->bell(), bell_key_); }
+
+Room ControlLoop::room() {
+  return {.options = setup_.options,
+          .self = &setup_.self,
+          .desk = setup_.desk,
+          .poller = poller_.get(),
+          .ports = &ports_,
+          .channels = &channels_};
+}
+
+void ControlLoop::run() {
+  while (handle_orders() == Mood::kGoOn && !wind_up()) poller_->run_once();
+}
+
+void ControlLoop::give_up() noexcept {
+  channels_.give_up();
+  setup_.desk->fail_all(fail(Errc::kInternal, "run the control thread").error);
+}
+
+ControlLoop::Mood ControlLoop::handle_orders() {
+  Orders orders = setup_.desk->take_orders();
+  if (orders.door) {
+    const Status opened = newcomers_.open_door(std::move(orders.door));
+    if (!opened) BL_WARN("nobody can connect: %s", describe(opened.error()).c_str());
+  }
+  for (const CommNumbers& gone : orders.gone) {
+    Channel* const channel = channels_.find(gone.channel);
+    if (channel != nullptr) channel->forget_link(gone.ours);
+  }
+  for (AttemptOrder& attempt : orders.attempts) connector_.start(std::move(attempt));
+  return orders.stop ? Mood::kStop : Mood::kGoOn;
+}
+
+bool ControlLoop::has_work() {
+  return !connector_.is_empty() || !acceptor_.is_empty() || channels_.link_count() > 0 ||
+         setup_.desk->has_listeners();
+}
+
+bool ControlLoop::wind_up() {
+  if (has_work()) return false;
+  channels_.close_all();
+  return channels_.is_empty() && setup_.desk->leave();
+}
+
+// --- Messages ---
+
+Status ControlLoop::handle_message(Channel& channel, const wire::Frame& frame) {
+  switch (frame.type) {
+    case wire::MessageType::kConnect:
+      acceptor_.on_connect(channel, BL_TRY(wire::decode<wire::Connect>(frame.body)));
+      return {};
+    case wire::MessageType::kAccept:
+      return connector_.on_accept(channel, BL_TRY(wire::decode<wire::Accept>(frame.body)));
+    case wire::MessageType::kReady:
+      acceptor_.on_ready(channel, BL_TRY(wire::decode<wire::Ready>(frame.body)));
+      return {};
+    case wire::MessageType::kReject:
+      on_reject(channel, BL_TRY(wire::decode<wire::Reject>(frame.body)));
+      return {};
+    case wire::MessageType::kGoodbye: {
+      const auto goodbye = BL_TRY(wire::decode<wire::Goodbye>(frame.body));
+      const auto link = channel.find_link(goodbye.comm);
+      if (link != nullptr) link->hear_goodbye(goodbye.settled);
+      return {};
+    }
+    case wire::MessageType::kHello:
+    case wire::MessageType::kHelloAck:
+    case wire::MessageType::kRefuse: break;
+  }
+  return fail(Errc::kProtocol, "take an introduction on a channel that has one");
+}
+
+void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
+  if (connector_.on_reject(channel, reject) || acceptor_.on_reject(channel, reject)) return;
+  const auto link = channel.find_link(reject.comm);
+  if (link != nullptr) link->die(reject.text);
+}
+
+// --- Channels ---
+
+void ControlLoop::on_channel(Introduced introduced) {
+  const wire::ProcessId process = introduced.peer.id;
+  if (process != setup_.self.id) dialer_.cancel(process);
+  const Channel* const channel = channels_.add(std::move(introduced));
+  if (channel == nullptr) return;
+  const std::uint64_t id = channel->id();
+  connector_.on_channel(*channel);
+  channels_.read(id);
+}
+
+bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {
+  return setup_.self.id < other;
+}
+
+// Two processes may dial each other at the same time, and one channel is enough. The dial of the
+// smaller process goes first, once its HELLO is out; until then the other may come in, and the
+// smaller drops its own.
+std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
+  if (setup_.desk->find_listener(hello.listener, hello.token) == nullptr) {
+    return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
+                        .text = "no such listener: it is closed"};
+  }
+  if (!has_precedence_over(hello.process)) return std::nullopt;
+  const Channel* const open = channels_.find_process(hello.process);
+  const bool ours_stands = open != nullptr && open->direction() == Direction::kDialed;
+  if (!ours_stands && !dialer_.has_introduced(hello.process)) return std::nullopt;
+  return wire::Refuse{.code = wire::RefuseCode::kDuplicate,
+                      .text = "there is a channel in the other direction"};
+}
+
+}  // namespace beeline

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The control thread's work: it takes orders from the desk, holds the parts together, and ends when
+// there is nothing left to do.
+// Lifecycle: made for one run of the thread, which may be one of many.
+#pragma once
+
+#include <memory>
+
+#include "plugin/connect/acceptor.h"
+#include "plugin/connect/connector.h"
+#include "plugin/connect/newcomers.h"
+#include "plugin/connect/room.h"
+
+namespace beeline {
+
+struct ControlSetup {
+  const ControlOptions* options = nullptr;
+  const ControlHooks* hooks = nullptr;
+  const DeviceTable* devices = nullptr;
+  ProcessName self;
+  std::shared_ptr<Desk> desk;
+};
+
+class ControlLoop {
+ public:
+  static Result<std::unique_ptr<ControlLoop>> create(ControlSetup setup);
+  ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller);
+  ControlLoop(const ControlLoop&) = delete;
+  ControlLoop& operator=(const ControlLoop&) = delete;
+  ~ControlLoop();
+
+  void run();
+  // After run() has thrown: what depends on us is told that it has ended.
+  void give_up() noexcept;
+
+ private:
+  enum class Mood : std::uint8_t { kGoOn, kStop };
+  Mood handle_orders();
+  bool has_work();
+  // True: the thread may end.
+  bool wind_up();
+
+  Status handle_message(Channel& channel, const wire::Frame& frame);
+  void on_reject(Channel& channel, const wire::Reject& reject);
+  void on_channel(Introduced introduced);
+  std::optional<wire::Refuse> judge(const wire::Hello& hello);
+  bool has_precedence_over(const wire::ProcessId& other) const;
+  Room room();
+
+  ControlSetup setup_;
+  std::unique_ptr<Poller> poller_;
+  Poller::Key bell_key_ = 0;
+  PortWatch ports_;
+  Channels channels_;
+  Newcomers newcomers_;
+  Dialer dialer_;
+  Connector connector_;
+  Acceptor acceptor_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting the control thread.
+#include "plugin/connect/control_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <exception>
+#include <system_error>
+
+#include "plugin/base/log.h"
+
+namespace beeline {
+namespace {
+
+// A new thread inherits the mask, so that there is no moment in which a signal could reach it.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+// An exception that left a thread would end the program whose guest we are.
+void run_to_the_end(ControlLoop& loop) noexcept {
+  try {
+    loop.run();
+  } catch (const std::exception& error) {
+    BL_WARN("the control thread ends, and with it all connections: %s", error.what());
+    loop.give_up();
+  }
+}
+
+}  // namespace
+
+Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop) {
+  const SignalsBlocked blocked;
+  try {
+    std::thread thread([running = std::move(loop)]() mutable {
+      pthread_setname_np(pthread_self(), "beeline-ctl");
+      run_to_the_end(*running);
+      running.reset();
+    });
+    return thread;
+  } catch (const std::system_error& error) {
+    return fail(Errc::kSystem, "start the control thread", error.code().value());
+  }
+}
+
+}  // namespace beeline
