@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What becomes of a comm when something fails. Each cause is decided and logged once, here.
+#include "plugin/transfer/comm.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "plugin/base/clock.h"
+#include "plugin/base/host.h"
+#include "plugin/base/log.h"
+#include "plugin/transfer/explain.h"
+#include "plugin/verbs/text.h"
+
+namespace beeline {
+namespace {
+
+// How long the control channel has to tell what lies behind a failed completion. A process that
+// died or closed is known within milliseconds; the rest is for a machine that has no CPU to spare.
+constexpr std::int64_t kGrace = 2 * kNsPerSec;
+
+[[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
+  char text[512];
+  va_list values;
+  va_start(values, pattern);
+  std::vsnprintf(text, sizeof text, pattern, values);
+  va_end(values);
+  return text;
+}
+
+}  // namespace
+
+Comm::Comm(Connection connection, std::uint32_t send_depth, StatsSlot stats) noexcept
+    : connection_(std::move(connection)),
+      link_(connection_.link.get()),
+      stats_(std::move(stats)),
+      path_count_(connection_.paths.size()) {
+  for (std::size_t i = 0; i < path_count_; ++i) {
+    const Path& path = connection_.paths[i];
+    states_[i] = {.qp = path.qp.get(),
+                  .cq = path.cq.get(),
+                  .max_inline = path.max_inline,
+                  .lkey = connection_.memory.lkey(i),
+                  .send_free = send_depth,
+                  .receives_ready = 0,
+                  .epoch = 0};
+  }
+}
+
+std::string Comm::name_for_people() const {
+  const Path& path = connection_.paths.front();
+  return format("%s on %s, device %s, %s peer %s", role() == Role::kSend ? "sender" : "receiver",
+                host_name().c_str(), label(*path.device).c_str(),
+                role() == Role::kSend ? "to" : "from", link_->peer().text().c_str());
+}
+
+void Comm::suspect(const ibv_wc& failed, const char* doing) {
+  stats_.add(Counter::kErrors);
+  stats_.record(Event::kCompletionError, failed.status, failed.vendor_err);
+  if (suspected_) return;  // what follows are flushed requests: the first one knows the cause
+  const Explanation why = explain(failed.status);
+  suspected_ = true;
+  suspected_code_ = why.code;
+  patience_ends_ = now_ns() + kGrace;
+  suspicion_ = format("a %s failed: %s (status %d, vendor error 0x%x, queue pair 0x%x to 0x%x): %s",
+                      doing, verbs::wc_status_text(failed.status), failed.status, failed.vendor_err,
+                      failed.qp_num, connection_.paths.front().peer_qpn, why.hint);
+}
+
+Status Comm::examine() {
+  if (!trouble_) return trouble_;
+  switch (link_->state()) {
+    case Link::State::kDead:
+      collect();  // what it sent before it died has arrived
+      return give_up(Errc::kPeerClosed, "reach the peer", link_->cause());
+    case Link::State::kGoodbye: return examine_goodbye();
+    case Link::State::kOpen: break;
+  }
+  if (suspected_ && now_ns() > patience_ends_) {
+    collect();
+    return give_up(suspected_code_, "move data", suspicion_);
+  }
+  return {};
+}
+
+Status Comm::examine_goodbye() {
+  if (!goodbye_seen_) {
+    goodbye_seen_ = true;
+    patience_ends_ = now_ns() + kGrace;
+    stats_.record(Event::kPeerBye, 0, link_->peer_settled());
+    BL_TRY(settle(link_->peer_settled()));
+  }
+  if (waits_below(link_->peer_settled()) && now_ns() > patience_ends_) {
+    return give_up(Errc::kPeerClosed, "finish after the peer's goodbye",
+                   suspected_ ? suspicion_ : "data that the peer had sent did not arrive");
+  }
+  return {};
+}
+
+Result<bool> Comm::may_begin(const char* what) {
+  BL_TRY(examine());
+  if (!goodbye_seen_) return !suspected_;
+  if (!refusal_logged_) {
+    refusal_logged_ = true;
+    BL_WARN("%s: %s refused: the peer has closed the connection", name_for_people().c_str(), what);
+  }
+  return fail(Errc::kPeerClosed, what);
+}
+
+Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
+  if (!trouble_) return trouble_;
+  trouble_ = fail(code, what);
+  stats_.record(Event::kFailed, static_cast<std::uint32_t>(code));
+  stats_.set_state(SlotState::kFailed);
+  BL_WARN("%s: cannot %s: %s", name_for_people().c_str(), what, cause.c_str());
+  return trouble_;
+}
+
+Status Comm::refused_by_device(int rc, const char* doing) {
+  return give_up(Errc::kSystem, doing, describe({Errc::kSystem, rc, "the device refused it"}));
+}
+
+void Comm::fail_queue() {
+  (void)give_up(Errc::kSystem, "go on", "our device's completion queue cannot be read");
+}
+
+void Comm::break_protocol(const char* what) {
+  (void)give_up(Errc::kProtocol, "go on", std::string("the peer sent ") + what);
+}
+
+}  // namespace beeline

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What regMr gives to NCCL: one buffer's registrations, by rail, with what isend wants in one
+// cache line.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plugin/memory/mr_cache.h"
+#include "plugin/wire/limits.h"
+
+namespace beeline {
+
+struct alignas(64) MemoryHandle {
+  bool host = true;  // the CPU may read it
+  std::array<std::uint32_t, wire::kMaxRails> lkeys{};
+  std::array<std::uint32_t, wire::kMaxRails> rkeys{};
+  std::vector<MrRef> registrations;
+};
+
+}  // namespace beeline

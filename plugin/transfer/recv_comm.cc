@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making and closing the receiving end, and what happens to it when the peer goes.
+#include "plugin/transfer/recv_comm.h"
+
+#include <algorithm>
+
+namespace beeline {
+namespace {
+
+// Grants in flight are at most one write for each irecv, or two where the ring wraps, and a batch
+// of them is given back late (RecvComm::post_grant).
+constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
+constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
+
+}  // namespace
+
+EndpointPlan RecvComm::plan() noexcept {
+  return {
+      .memory_bytes = kNoticesAt + kReceiveDepth * sizeof(wire::Notice),
+      .window_bytes = 0,
+      .send_depth = kSendDepth,
+      .receive_depth = kReceiveDepth,
+      .inline_bytes = sizeof(wire::CreditLine),
+  };
+}
+
+RecvComm::RecvComm(Connection connection, StatsSlot stats) noexcept
+    : Comm(std::move(connection), kSendDepth, std::move(stats)),
+      lines_(connection_.memory.at<wire::CreditLine>()),
+      notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
+      requests_(*this) {
+  build_grant();
+}
+
+RecvComm::~RecvComm() {
+  poll();
+  connection_.link->say_goodbye(settled());
+}
+
+Result<bool> RecvComm::test(Request& request, int* sizes) {
+  if (request.missing != 0) {
+    poll();
+    if (disturbed()) [[unlikely]] {
+      const Status status = examine();
+      if (!status && request.missing != 0) return fail(status.error());
+    }
+    if (request.missing != 0) {
+      stats_.add(Counter::kEmptyTests);
+      return false;
+    }
+  }
+  if (sizes != nullptr) {
+    for (std::size_t i = 0; i < request.count; ++i) sizes[i] = static_cast<int>(request.sizes[i]);
+  }
+  requests_.give_back(request);
+  return true;
+}
+
+// The sender closed. What it had completed lies in our memory, and its completion waits in our
+// queue or is about to; the rest will never come.
+Status RecvComm::settle(std::uint32_t settled) {
+  poll();
+  for (const Owner& owner : owners_) {
+    if (owner.waits && !wire::is_before(owner.position, settled)) {
+      return give_up(Errc::kPeerClosed, "receive",
+                     "the peer closed it while a receive was waiting");
+    }
+  }
+  return {};
+}
+
+bool RecvComm::waits_below(std::uint32_t settled) const noexcept {
+  return std::any_of(owners_.begin(), owners_.end(), [&](const Owner& owner) {
+    return owner.waits && wire::is_before(owner.position, settled);
+  });
+}
+
+// The first line whose message has not arrived.
+std::uint32_t RecvComm::settled() noexcept {
+  std::uint32_t first = next_;
+  for (const Owner& owner : owners_) {
+    if (owner.waits && wire::is_before(owner.position, first)) {
+      first = owner.position;
+    }
+  }
+  return first;
+}
+
+}  // namespace beeline
