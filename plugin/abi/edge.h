@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The only door between NCCL and our C++: every exported function is one call to edge().
+#pragma once
+
+#include <new>
+#include <type_traits>
+
+#include "include/nccl/net_common.h"
+#include "plugin/base/result.h"
+
+namespace beeline::abi {
+
+constexpr ncclResult_t to_nccl(Errc code) noexcept {
+  switch (code) {
+    case Errc::kOk: return ncclSuccess;
+    case Errc::kInvalid: return ncclInvalidArgument;
+    case Errc::kUnsupported: return ncclInvalidUsage;
+    case Errc::kTimeout:
+    case Errc::kPeerClosed:
+    case Errc::kProtocol: return ncclRemoteError;
+    case Errc::kNotFound:
+    case Errc::kDenied:
+    case Errc::kNoMemory:
+    case Errc::kBusy:
+    case Errc::kSystem: return ncclSystemError;
+    case Errc::kInternal: return ncclInternalError;
+  }
+  return ncclInternalError;
+}
+
+// No exception passes: ours are not made, the standard library's end here.
+template <class F>
+ncclResult_t edge(F&& call) noexcept {
+  try {
+    const Status status = call();
+    return status ? ncclSuccess : to_nccl(status.error().code);
+  } catch (const std::bad_alloc&) {
+    return ncclSystemError;
+  } catch (...) {
+    return ncclInternalError;
+  }
+}
+
+}  // namespace beeline::abi

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NCCL's calls, handed to the floor that answers them.
+#include "plugin/runtime/net.h"
+
+#include <memory>
+
+#include "plugin/base/log.h"
+#include "plugin/device/memlock.h"
+#include "plugin/runtime/runtime.h"
+#include "plugin/transfer/send_comm.h"
+
+namespace beeline::net {
+namespace {
+
+StatsSlot slot_for(const Connection& connection, SlotRole role) {
+  StatsSlot slot = Runtime::instance().stats().acquire(role, connection.paths.front().device->name);
+  slot.set_peer(connection.link->peer().host, connection.link->peer().device);
+  slot.record(Event::kReady, static_cast<std::uint32_t>(connection.paths.size()));
+  slot.set_state(SlotState::kReady);
+  return slot;
+}
+
+Error explain_refusal(const Device& device, const Buffer& buffer, const Error& error) {
+  const std::string doing =
+      "registering " + bytes_text(buffer.size) + " of memory with " + label(device);
+  BL_WARN_LIMITED(3, "%s", explain_enomem(doing, error).c_str());
+  return error;
+}
+
+}  // namespace
+
+Result<Listener*> listen(int device, HandleBytes handle) {
+  const Device* const chosen = BL_TRY(Runtime::instance().device(device));
+  return Runtime::instance().control().listen(*chosen, handle);
+}
+
+void close(Listener* listener) noexcept {
+  if (Runtime::instance().is_ours()) Runtime::instance().control().close(listener);
+}
+
+Result<Comm*> connect(int device, HandleBytes handle) {
+  Runtime& runtime = Runtime::instance();
+  const Device* const chosen = BL_TRY(runtime.device(device));
+  std::unique_ptr<Connection> made = BL_TRY(runtime.control().connect(*chosen, handle));
+  if (made == nullptr) return nullptr;
+  StatsSlot slot = slot_for(*made, SlotRole::kSend);
+  return new SendComm(std::move(*made), static_cast<std::size_t>(runtime.config().ar_threshold),
+                      std::move(slot));
+}
+
+Result<Comm*> accept(Listener& listener) {
+  std::unique_ptr<Connection> made = BL_TRY(Runtime::instance().control().accept(listener));
+  if (made == nullptr) return nullptr;
+  StatsSlot slot = slot_for(*made, SlotRole::kReceive);
+  return new RecvComm(std::move(*made), std::move(slot));
+}
+
+void close(Comm* comm) noexcept {
+  if (!Runtime::instance().is_ours()) return;
+  switch (comm->role()) {
+    case Role::kSend: delete static_cast<SendComm*>(comm); return;
+    case Role::kReceive: delete static_cast<RecvComm*>(comm); return;
+  }
+}
+
+Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer) {
+  if (buffer.kind != MemoryKind::kHost) {
+    BL_WARN_LIMITED(1, "GPU memory cannot be registered: this build moves host memory only");
+    return fail(Errc::kUnsupported, "register GPU memory");
+  }
+  auto handle = std::make_unique<MemoryHandle>();
+  for (std::size_t rail = 0; rail < comm.paths().size(); ++rail) {
+    const Device& device = *comm.paths()[rail].device;
+    MrCache* const cache = BL_TRY(Runtime::instance().cache(device));
+    auto registered = cache->acquire({.address = buffer.data,
+                                      .length = buffer.size,
+                                      .ordering = verbs::Ordering::kRelaxed,
+                                      .kind = buffer.kind,
+                                      .dmabuf_fd = buffer.dmabuf_fd,
+                                      .dmabuf_offset = buffer.dmabuf_offset});
+    if (!registered) return fail(explain_refusal(device, buffer, registered.error()));
+    handle->lkeys[rail] = registered->lkey();
+    handle->rkeys[rail] = registered->rkey();
+    handle->registrations.push_back(std::move(*registered));
+  }
+  return handle.release();
+}
+
+void deregister_memory(MemoryHandle* memory) noexcept {
+  if (Runtime::instance().is_ours()) delete memory;
+}
+
+Result<Request*> isend(Comm& comm, const void* data, std::size_t size, int tag,
+                       const MemoryHandle& memory) {
+  if (comm.role() != Role::kSend) return fail(Errc::kInvalid, "isend on a receiving comm");
+  return static_cast<SendComm&>(comm).isend(data, size, tag, memory);
+}
+
+Result<Request*> irecv(Comm& comm, std::span<const ReceiveBuffer> buffers) {
+  if (comm.role() != Role::kReceive) return fail(Errc::kInvalid, "irecv on a sending comm");
+  return static_cast<RecvComm&>(comm).irecv(buffers);
+}
+
+Result<bool> test(Request& request, int* sizes) {
+  return request.comm->role() == Role::kSend
+             ? static_cast<SendComm&>(*request.comm).test(request, sizes)
+             : static_cast<RecvComm&>(*request.comm).test(request, sizes);
+}
+
+}  // namespace beeline::net

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What NCCL asks of a network, in our types: each version of its interface is a thin layer over
+// these calls.
+//
+// Threads: as NCCL calls them (Comm says which may meet). None of them waits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "plugin/base/result.h"
+#include "plugin/connect/control_plane.h"
+#include "plugin/transfer/comm.h"
+#include "plugin/transfer/memory_handle.h"
+#include "plugin/transfer/recv_comm.h"
+
+namespace beeline::net {
+
+Result<Listener*> listen(int device, HandleBytes handle);
+void close(Listener* listener) noexcept;
+
+// Null: not yet.
+Result<Comm*> connect(int device, HandleBytes handle);
+Result<Comm*> accept(Listener& listener);
+void close(Comm* comm) noexcept;
+
+struct Buffer {
+  void* data = nullptr;
+  std::size_t size = 0;
+  MemoryKind kind = MemoryKind::kHost;
+  int dmabuf_fd = -1;
+  std::uint64_t dmabuf_offset = 0;
+};
+Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer);
+// When it returns, no NIC reaches the memory through this handle.
+void deregister_memory(MemoryHandle* memory) noexcept;
+
+// Null: not now.
+Result<Request*> isend(Comm& comm, const void* data, std::size_t size, int tag,
+                       const MemoryHandle& memory);
+Result<Request*> irecv(Comm& comm, std::span<const ReceiveBuffer> buffers);
+// True: done, and the request is gone.
+Result<bool> test(Request& request, int* sizes);
+
+}  // namespace beeline::net

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function for each floor that has options.
+#include "plugin/runtime/options.h"
+
+#include "plugin/base/clock.h"
+#include "plugin/base/log.h"
+#include "plugin/transfer/recv_comm.h"
+#include "plugin/transfer/send_comm.h"
+
+namespace beeline {
+namespace {
+
+Tri tri(Tristate value) noexcept {
+  switch (value) {
+    case Tristate::kAuto: return Tri::kAuto;
+    case Tristate::kOff: return Tri::kOff;
+    case Tristate::kOn: return Tri::kOn;
+  }
+  return Tri::kAuto;
+}
+
+AddressFamily gid_family(IpFamily family) noexcept {
+  switch (family) {
+    case IpFamily::kAny: return AddressFamily::kUnset;
+    case IpFamily::kIpv4: return AddressFamily::kIpv4;
+    case IpFamily::kIpv6: return AddressFamily::kIpv6;
+  }
+  return AddressFamily::kUnset;
+}
+
+const char* socket_family(IpFamily family) noexcept {
+  switch (family) {
+    case IpFamily::kAny: return "";
+    case IpFamily::kIpv4: return "AF_INET";
+    case IpFamily::kIpv6: return "AF_INET6";
+  }
+  return "";
+}
+
+std::chrono::milliseconds milliseconds(std::int64_t ns) noexcept {
+  return std::chrono::milliseconds(ns / kNsPerMs);
+}
+
+GidPolicy gid_policy(const Config& config) {
+  GidPolicy policy = {.fixed_index = static_cast<int>(config.gid_index),
+                      .roce_version = static_cast<int>(config.roce_version),
+                      .family = gid_family(config.addr_family),
+                      .range = std::nullopt};
+  auto range = parse_gid_range(config.addr_range);
+  if (range) {
+    policy.range = *range;
+  } else {
+    BL_WARN("ADDR_RANGE is not used: %s", range.error().c_str());
+  }
+  return policy;
+}
+
+QpOptions qp_options(const Config& config) {
+  QpOptions options;
+  options.timeout = static_cast<std::uint8_t>(config.timeout);
+  options.retry_count = static_cast<std::uint8_t>(config.retry_cnt);
+  options.service_level = static_cast<int>(config.sl);
+  options.traffic_class = static_cast<int>(config.tc);
+  options.pkey_index = static_cast<int>(config.pkey);
+  options.gid = gid_policy(config);
+  options.ece = config.ece;
+  return options;
+}
+
+}  // namespace
+
+DeviceOptions device_options(const Config& config) {
+  return {.hca_filter = config.hca,
+          .sysfs_root = config.sysfs_root,
+          .adaptive_routing = tri(config.adaptive_routing),
+          .relaxed_ordering = tri(config.relaxed_ordering)};
+}
+
+StatsPage::Options stats_options(const Config& config) {
+  return {.directory = config.stats_dir, .shown = config.stats};
+}
+
+ControlOptions control_options(const Config& config) {
+  ControlOptions options = {.interface = config.socket_ifname,
+                            .family = socket_family(config.socket_family),
+                            .connect_timeout = milliseconds(config.connect_timeout_ns),
+                            .half_open_timeout = milliseconds(config.half_open_timeout_ns),
+                            .peer_timeout = milliseconds(config.peer_timeout_ns),
+                            .sender = SendComm::plan(),
+                            .receiver = RecvComm::plan(),
+                            .qp = qp_options(config)};
+  if (config.use_inline == Tristate::kOff) {
+    options.sender.inline_bytes = options.receiver.inline_bytes = 0;
+  }
+  return options;
+}
+
+}  // namespace beeline

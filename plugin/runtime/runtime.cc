@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What init() finds, and what it says about it: one screen that answers most questions.
+#include "plugin/runtime/runtime.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+
+#include "plugin/gpu/driver.h"
+#include "plugin/runtime/options.h"
+#include "plugin/runtime/version.h"
+#include "plugin/verbs/text.h"
+
+namespace beeline {
+namespace {
+
+// A port that is down or cannot be opened has a warning of its own, and so has a filter that leaves
+// nothing.
+bool scan_has_said_why(const DeviceTable& table) {
+  using Why = UnusedPort::Why;
+  const auto is = [](Why why) { return [why](const UnusedPort& port) { return port.why == why; }; };
+  const auto& unused = table.unused();
+  return std::ranges::any_of(unused, is(Why::kNotActive)) ||
+         std::ranges::any_of(unused, is(Why::kFailed)) ||
+         (!unused.empty() && std::ranges::all_of(unused, is(Why::kFiltered)));
+}
+
+std::string why_no_list(const Error& error) {
+  if (error.sys_errno != ENOSYS) return describe(error);
+  return "the kernel of this host has no RDMA support loaded (modprobe ib_uverbs, or the adapter's "
+         "driver)";
+}
+
+std::string joined(const std::vector<std::string>& notes) {
+  std::string all;
+  for (const std::string& note : notes) all += "; " + note;
+  return all;
+}
+
+}  // namespace
+
+Runtime& Runtime::instance() noexcept {
+  static Runtime& only = *new Runtime;
+  return only;
+}
+
+void Runtime::init(LogSink sink) {
+  const std::lock_guard lock(mutex_);
+  if (sink != nullptr || !ready_) set_log_sink(sink);
+  if (ready_) return;
+  ready_ = true;  // whatever comes of it: a second look would not find more
+  pid_ = ::getpid();
+  try {
+    look_at_host();
+  } catch (const std::exception& error) {
+    BL_WARN("no device: %s", error.what());
+    control_.reset();
+    stats_.reset();
+    table_.reset();
+  }
+}
+
+bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
+
+void Runtime::look_at_host() {
+  BL_INFO(kLogInit | kLogNet, "Beeline %s (%s)", kVersion, kRevision);
+  config_ = load_config(Environ::of_process());
+  if (config_.ib_disable) {
+    BL_WARN("no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set");
+    return;
+  }
+  if (!find_devices()) return;
+  start_services();
+  log_devices();
+  if (find_cuda_driver()) {
+    BL_INFO(kLogInit | kLogNet, "the CUDA driver is there; this build moves host memory only");
+  } else {
+    BL_INFO(kLogInit | kLogNet, "no CUDA driver (libcuda.so.1): host memory only");
+  }
+}
+
+// False when there is none. One WARN line says so: NCCL falls back to another network without a
+// word.
+bool Runtime::find_devices() {
+  auto loaded = verbs::load(config_.ibverbs_lib);
+  if (!loaded) {
+    BL_WARN("no device: %s", loaded.error().c_str());
+    return false;
+  }
+  verbs_ = std::move(*loaded);
+  auto table = DeviceTable::scan(verbs_->api, device_options(config_));
+  if (!table) {
+    BL_WARN("no device: %s%s", why_no_list(table.error()).c_str(), joined(verbs_->notes).c_str());
+    return false;
+  }
+  table_ = std::move(*table);
+  if (table_->devices().empty()) {
+    if (!scan_has_said_why(*table_)) {
+      BL_WARN(
+          "no device: %s lists none that can be used; is the adapter's driver loaded (ls "
+          "/sys/class/infiniband), and is /dev/infiniband visible in this container?%s",
+          verbs_->api.library.c_str(), joined(verbs_->notes).c_str());
+    }
+    return false;
+  }
+  for (const std::string& note : verbs_->notes) BL_WARN("%s", note.c_str());
+  return true;
+}
+
+void Runtime::start_services() {
+  caches_.resize(table_->contexts().size());
+  stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
+  control_ = make_control_plane(control_options(config_), *table_);
+}
+
+void Runtime::log_devices() const {
+  std::string text = "using";
+  for (const Device& device : table_->devices()) {
+    text += " [" + std::to_string(device.index) + "]" + device.ibdev + ":" +
+            std::to_string(device.port) + "/" + to_string(device.transport) + " " +
+            std::to_string(device.facts.speed_mbps / 1000) + "G mtu " +
+            std::to_string(verbs::mtu_bytes(device.facts.active_mtu));
+    if (device.numa_node >= 0) text += " numa " + std::to_string(device.numa_node);
+  }
+  text += "; " + verbs_->api.library;
+  BL_INFO(kLogInit | kLogNet, "%s", text.c_str());
+}
+
+std::span<const Device> Runtime::devices() const noexcept {
+  return table_ == nullptr ? std::span<const Device>() : table_->devices();
+}
+
+Result<const Device*> Runtime::device(int index) const noexcept {
+  const auto all = devices();
+  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
+    BL_WARN("there is no device %d: %zu are in use", index, all.size());
+    return fail(Errc::kInvalid, "find the device");
+  }
+  return &all[static_cast<std::size_t>(index)];
+}
+
+Result<MrCache*> Runtime::cache(const Device& device) {
+  const std::lock_guard lock(mutex_);
+  auto& cache = caches_[static_cast<std::size_t>(device.context->index())];
+  if (cache == nullptr) {
+    ibv_pd* const pd = BL_TRY(device.context->pd());
+    cache = std::make_unique<MrCache>(device.api(), pd, device.caps.relaxed_ordering);
+  }
+  return cache.get();
+}
+
+}  // namespace beeline

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one object of the process that owns everything else.
+//
+// Lifecycle: made by the first caller and never destroyed: at exit, NCCL's threads may still be
+// inside it. init() fills it once; until then, and on a host where nothing can be used, it has no
+// device.
+// Threads: any. What init() sets is const afterwards.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/base/log.h"
+#include "plugin/base/result.h"
+#include "plugin/config/config.h"
+#include "plugin/connect/control_plane.h"
+#include "plugin/device/device_table.h"
+#include "plugin/memory/mr_cache.h"
+#include "plugin/stats/stats_page.h"
+
+namespace beeline {
+
+class Runtime {
+ public:
+  static Runtime& instance() noexcept;
+
+  // The first call looks at the host; later ones only take the logger. Never fails: what is missing
+  // is logged, and leaves no device.
+  void init(LogSink sink);
+
+  // False in a forked child: what it inherited belongs to its parent, and freeing it there would
+  // take it from the parent.
+  bool is_ours() const noexcept;
+
+  std::span<const Device> devices() const noexcept;
+  // Out of range is the caller's error.
+  Result<const Device*> device(int index) const noexcept;
+
+  // Only with devices.
+  const Config& config() const noexcept { return config_; }
+  ControlPlane& control() noexcept { return *control_; }
+  Result<MrCache*> cache(const Device& device);
+  StatsPage& stats() noexcept { return *stats_; }
+
+ private:
+  Runtime() = default;
+
+  void look_at_host();
+  bool find_devices();
+  void start_services();
+  void log_devices() const;
+
+  std::mutex mutex_;
+  bool ready_ = false;
+  int pid_ = 0;
+  Config config_;
+  std::optional<verbs::Loaded> verbs_;
+  std::unique_ptr<DeviceTable> table_;
+  std::unique_ptr<StatsPage> stats_;
+  std::unique_ptr<ControlPlane> control_;
+  std::vector<std::unique_ptr<MrCache>> caches_;  // by DeviceContext::index()
+};
+
+}  // namespace beeline
