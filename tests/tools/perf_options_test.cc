@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words of `beeline perf`'s command line.
+#include "tests/support/catch.h"
+#include "tools/perf/options.h"
+
+namespace beeline::perf {
+namespace {
+
+using Sizes = std::vector<size_t>;
+
+TEST_CASE("options: sizes are numbers, suffixes and ranges that double", "[tools][options]") {
+  CHECK(*parse_sizes("0,7,4K,1M") == Sizes{0, 7, 4096, 1 << 20});
+  CHECK(*parse_sizes("8..64") == Sizes{8, 16, 32, 64});
+  CHECK(*parse_sizes("0..4") == Sizes{0, 1, 2, 4});
+  CHECK(*parse_sizes("3..13") == Sizes{3, 6, 12});
+  CHECK(*parse_sizes("1G") == Sizes{size_t{1} << 30});
+}
+
+TEST_CASE("options: a size that makes no sense is refused by name", "[tools][options]") {
+  for (const std::string bad : {"", "4Q", "K", "-1", "1.5K", "2G", "99999999999999999999", "4KK"}) {
+    CAPTURE(bad);
+    const auto sizes = parse_sizes(bad);
+    REQUIRE_FALSE(sizes);
+    CHECK(sizes.error().find(bad) != std::string::npos);
+  }
+  CHECK(parse_sizes("64..8").error() == "the range 64..8 runs backwards");
+}
+
+TEST_CASE("options: devices are groups of ranks' entries", "[tools][options]") {
+  CHECK(*parse_devices("a1,b1/a2,b2") == DeviceSpec{{"a1", "b1"}, {"a2", "b2"}});
+  CHECK(*parse_devices("0") == DeviceSpec{{"0"}});
+  CHECK_FALSE(parse_devices("a,,b"));
+  CHECK_FALSE(parse_devices("a/"));
+}
+
+TEST_CASE("options: a variable is for all ranks, or for one", "[tools][options]") {
+  const auto all = parse_variable("NAME=a:b=c");
+  REQUIRE(all);
+  CHECK(all->rank == RankVariable::kAllRanks);
+  CHECK(all->name == "NAME");
+  CHECK(all->value == "a:b=c");
+  const auto one = parse_variable("3:NAME=");
+  REQUIRE(one);
+  CHECK(one->rank == 3);
+  CHECK(one->name == "NAME");
+  CHECK(one->value.empty());
+  for (const std::string bad : {"NAME", "=x", "x:NAME=1", "1:=2"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_variable(bad));
+  }
+}
+
+TEST_CASE("options: a version may carry its v", "[tools][options]") {
+  CHECK(*parse_abi("v8") == 8);
+  CHECK(*parse_abi("12") == 12);
+  CHECK_FALSE(parse_abi("v5"));
+  CHECK_FALSE(parse_abi("v13"));
+  CHECK_FALSE(parse_abi("new"));
+}
+
+}  // namespace
+}  // namespace beeline::perf

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `beeline perf` from outside, on the fake plugin.
+#   perf_test.sh PART BEELINE FAKE_PLUGIN FAKE_PLUGIN_OF_ALL_VERSIONS
+# PART: command_line, clean (all is well, nothing is found), faults (what the plugin does wrong is
+# found and told), far (ranks started one by one).
+# Functions are called by name.
+# shellcheck disable=SC2317
+set -u
+part=$1 beeline=$2 fake=$3 fake_all=$4
+unset NCCL_SOCKET_IFNAME FAKE_FAULT FAKE_DEVICES FAKE_INIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+# expect WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may stand anywhere in the output.
+expect() {
+  local what=$1 wanted_status=$2 wanted_text=$3 output status=0
+  shift 3
+  output=$("$@" 2>&1) || status=$?
+  if [[ $status == "$wanted_status" && $output == *"$wanted_text"* ]]; then return; fi
+  printf 'FAILED %s\n  status %s, wanted %s\n  output %s\n  wanted %s\n' \
+    "$what" "$status" "$wanted_status" "$output" "$wanted_text"
+  failed=1
+}
+
+# The mark finds processes that are left behind.
+perf() { timeout 60 "$beeline" perf "$@" --plugin "$fake" --env "MARK=$scratch"; }
+quick=(--seconds 0.01)
+
+command_line() {
+  expect 'no subcommand' 2 'subcommand is required' "$beeline"
+  expect 'help lists patterns' 0 'multirecv' "$beeline" perf --help
+  expect 'an unknown pattern' 2 'no pattern "frob"; there are: latency stream' perf frob
+  expect 'no pattern' 2 'which pattern?' perf
+  expect 'a missing file' 2 '/nowhere.so: cannot open' "$beeline" perf rate --plugin /nowhere.so
+  expect "NCCL's second name" 2 'libnccl-net-nosuch.so: cannot open' \
+    "$beeline" perf rate --plugin nosuch
+  expect 'a name finds its library' 0 'Wrong elements : 0 OK' \
+    env LD_LIBRARY_PATH="$(dirname "$fake")" "$beeline" perf rate --plugin fake "${quick[@]}"
+  expect 'not a plugin' 2 'exports none of ncclNetPlugin_v6 to ncclNetPlugin_v12' \
+    "$beeline" perf rate --plugin libm.so.6
+  expect 'a version it lacks' 2 'it exports v12, v8: choose one' perf rate --abi v9
+  expect 'a version nobody has' 2 'there are v6 to v12' perf rate --abi v5
+  expect 'a wrong device' 2 'no device eth0; there are 0 beeline_fake0, 1 beeline_fake1' \
+    perf rate --dev eth0
+  expect 'no devices' 2 'found no devices' perf rate --env FAKE_DEVICES=0
+  expect 'one rank is not enough' 2 'at least 2' perf rate --ranks 1
+  expect 'a variable for nobody' 2 'there is no rank 7' perf rate --env 7:A=B
+  expect 'GPU memory' 2 'only host memory' perf rate --memory cuda
+  expect 'a rank needs a place to meet' 2 'go together' perf rate --rank 0
+  expect 'the devices' 0 'speed 10000 Mbit/s' perf --list
+  expect 'the devices of v8' 0 'Fake (v8)' perf --list --abi v8
+  expect 'a file that cannot be written' 1 'cannot write /nowhere/x' \
+    perf rate "${quick[@]}" --json /nowhere/x
+}
+
+clean() {
+  local pattern ranks abi
+  for pattern in latency stream rate bidir multirecv connect allreduce soak; do
+    for ranks in 2 4; do
+      expect "$pattern with $ranks ranks" 0 'Wrong elements : 0 OK' \
+        perf "$pattern" --ranks "$ranks" "${quick[@]}" --sizes 0,5,4K,100000
+    done
+  done
+  for abi in v6 v7 v8 v9 v10 v11 v12; do
+    expect "multirecv over $abi" 0 "plugin Fake ($abi)" "$beeline" perf multirecv \
+      --plugin "$fake_all" --abi "$abi" "${quick[@]}" --sizes 0,100
+  done
+  expect 'the newest version is the default' 0 'Fake (v12)' perf rate "${quick[@]}"
+  expect 'an odd rank sits out' 0 'Wrong elements : 0 OK' perf latency --ranks 3 --iters 5
+  expect 'sizes that do not divide' 0 'Wrong elements : 0 OK' perf allreduce --ranks 3 \
+    --comms 2 --slice 64 --sizes 1,2,3,4,13,1001 --iters 3
+  expect 'flushes' 0 'Wrong elements : 0 OK' perf soak --flush --comms 3 "${quick[@]}"
+  expect 'devices by group and rank' 0 'Wrong elements : 0 OK' perf stream --comms 3 \
+    --dev fake0,fake1/beeline_fake1,0 --sizes 64 "${quick[@]}"
+  expect 'the environment of one rank' 0 'rank 1: NET INFO NET/Fake' \
+    perf rate "${quick[@]}" --log INFO
+  expect 'the pattern may come last' 0 'Wrong elements : 0 OK' \
+    timeout 60 "$beeline" perf --plugin "$fake" --iters 3 --env A=B rate
+  expect 'JSON' 0 ok json
+}
+
+json() {
+  perf allreduce --ranks 3 --sizes 7,4K --iters 4 --json "$scratch/all.json" >/dev/null &&
+    perf allreduce --ranks 3 --sizes 7,4K --iters 4 --json - 2>/dev/null >"$scratch/out.json" &&
+    python3 - "$scratch/all.json" "$scratch/out.json" <<'PYTHON'
+import json, math, sys
+for name in sys.argv[1:]:
+    report = json.load(open(name))
+    assert report["plugin"] == "Fake" and report["abi"] == 12 and report["wrong"] == 0
+    assert [row["size"] for row in report["rows"]] == [7, 4096]
+    assert [row["count"] for row in report["rows"]] == [1, 1024]
+    for row in report["rows"]:
+        assert math.isclose(row["busbw"], row["algbw"] * 4 / 3)
+        for own in row["ranks"]:
+            assert math.isclose(own["algbw"], row["size"] / own["time_us"] / 1e3)
+        assert len(row["ranks"]) == 3 and row["ranks"][2]["iterations"] == 4
+        assert row["ranks"][0]["cpu"]["thread_user_us"] >= 0
+print("ok")
+PYTHON
+}
+
+faults() {
+  local pattern
+  for pattern in stream latency multirecv soak; do
+    expect "$pattern sees a turned bit" 1 'Wrong elements : 1 FAILED' \
+      perf "$pattern" --sizes 4K --iters 2 --env 1:FAKE_FAULT=corrupt@1
+  done
+  expect 'allreduce sees a turned bit' 1 'elements of 4096 bytes' \
+    perf allreduce --sizes 4K --iters 1 --env 1:FAKE_FAULT=corrupt@1
+  expect 'where it is' 1 'comm 0, device beeline_fake0, slot 0: 1 of 4096 bytes, the first at offset 2048' \
+    perf stream --sizes 4K --iters 9 --env 1:FAKE_FAULT=corrupt@1
+  expect 'the last window is compared, too' 1 'Wrong elements : 1 FAILED' \
+    perf stream --sizes 4K --iters 10 --depth 2 --env 1:FAKE_FAULT=corrupt@16
+  expect 'soak compares every message' 1 'Wrong elements : 1 FAILED' \
+    perf soak --sizes 4K --iters 2 --seed 5 --env 1:FAKE_FAULT=corrupt@30
+  expect 'data that never came' 1 'as if it had never been written' \
+    perf stream --sizes 4K --iters 2 --env FAKE_FAULT=unwritten@3
+  expect 'a byte beside the buffer' 1 '1 bytes beside the buffer were written' \
+    perf rate --sizes 64 --depth 1 --iters 2 --env FAKE_FAULT=overrun@1
+  expect 'a wrong size' 1 '4095 bytes arrived where 4096 were sent' \
+    perf stream --sizes 4K --iters 2 --env FAKE_FAULT=size@2
+  expect 'an error of isend' 1 'rank 0: isend, send to rank 1 on comm 0, device beeline_fake0' \
+    perf rate --iters 50 --env 0:FAKE_FAULT=fail@30
+  expect 'its result by name' 1 'the plugin returned ncclRemoteError (6)' \
+    perf rate --iters 50 --env 0:FAKE_FAULT=fail@30
+  expect 'init that fails' 1 'init: the plugin returned ncclSystemError (2)' \
+    perf rate --env FAKE_INIT=fail
+  expect "the plugin's own words" 1 'rank 0: NET WARN NET/Fake : told to fail' \
+    perf rate --env 0:FAKE_INIT=fail
+  expect 'a death' 1 'rank 0 died of signal 9 (Killed)' \
+    perf rate --iters 50 --env 0:FAKE_FAULT=die@30
+  expect 'a hang, and who waits' 1 'receive from rank 0 on comm 0, device beeline_fake0: 8 in flight' \
+    perf rate --iters 50 --timeout 1 --env 0:FAKE_FAULT=stall@30
+  expect 'a call that does not return' 1 'the plugin does not return from isend' \
+    perf rate --iters 50 --timeout 1 --env 0:FAKE_FAULT=block@30
+  expect 'nobody is left' 1 '' pgrep -f "MARK=$scratch"
+}
+
+far() {
+  local rank
+  for rank in 2 1; do
+    perf allreduce --ranks 3 --rank "$rank" --rendezvous "$scratch/meet" --sizes 7,64K \
+      --iters 3 --timeout 30 >"$scratch/$rank" 2>&1 &
+  done
+  expect 'ranks started one by one' 0 'Wrong elements : 0 OK' perf allreduce --ranks 3 \
+    --rank 0 --rendezvous "$scratch/meet" --sizes 7,64K --iters 3 --timeout 30
+  wait
+  perf rate --rank 1 --rendezvous "$scratch/meet" --iters 3 --timeout 30 >"$scratch/1" 2>&1 &
+  expect 'other options' 1 'rank 1 was started with other options' perf rate --rank 0 \
+    --rendezvous "$scratch/meet" --iters 4 --timeout 30
+  wait
+  expect 'the far rank is told' 0 'rank 1: the coordinator went away' cat "$scratch/1"
+  perf rate --rank 1 --rendezvous "$scratch/meet" --iters 50 --timeout 30 \
+    --env 1:FAKE_FAULT=unwritten@1 >"$scratch/1" 2>&1 &
+  expect 'wrong data on a far rank' 1 'Wrong elements : 8 FAILED' perf rate --rank 0 \
+    --rendezvous "$scratch/meet" --iters 50 --timeout 30
+  wait
+  expect 'nobody comes' 1 'did not dial in' perf rate --rank 0 --rendezvous 127.0.0.1:0 --timeout 1
+}
+
+case $part in
+  command_line | clean | faults | far) "$part" ;;
+  *) echo "no part $part"; exit 2 ;;
+esac
+exit "$failed"

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See command.h. The parser keeps words; what they mean is found out in one place, so that all
+// complaints look alike.
+#include "tools/perf/command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "tools/perf/pattern.h"
+#include "tools/perf/perf.h"
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+// As on the command line.
+struct Words {
+  std::string sizes;
+  std::string abi;
+  std::string devices;
+  std::string hosts;
+  std::string slice;
+  std::string memory = "host";
+  std::string log = "WARN";
+  std::vector<std::string> variables;
+  bool unchecked = false;
+};
+
+Outcome<ncclDebugLogLevel> parse_log_level(const std::string& text) {
+  if (text == "WARN") return NCCL_LOG_WARN;
+  if (text == "INFO") return NCCL_LOG_INFO;
+  if (text == "TRACE") return NCCL_LOG_TRACE;
+  if (text == "NONE") return NCCL_LOG_NONE;
+  return fail(fmt::format("--log {}: write NONE, WARN, INFO or TRACE", text));
+}
+
+Outcome<bool> check_numbers(const Options& options) {
+  const auto within = [](int value, int least, int most) {
+    return value >= least && value <= most;
+  };
+  if (!options.list && options.pattern.empty()) {
+    return fail("which pattern? beeline perf --help lists them");
+  }
+  if (!within(options.ranks, 1, 1024)) return fail("--ranks: write 2 to 1024");
+  if (!options.list && options.ranks < 2) return fail("--ranks: a pattern needs at least 2");
+  if (!within(options.depth, 1, NCCL_NET_MAX_REQUESTS)) {
+    return fail(
+        fmt::format("--depth: NCCL has 1 to {} requests in flight", int{NCCL_NET_MAX_REQUESTS}));
+  }
+  if (!within(options.comms, 1, 4096)) return fail("--comms: write 1 to 4096");
+  if (options.seconds <= 0) return fail("--seconds: write a time above 0");
+  if (options.timeout_seconds <= 0) return fail("--timeout: write whole seconds above 0");
+  if (options.rank >= options.ranks) {
+    return fail(fmt::format("--rank {}: ranks are 0 to {}; --ranks says how many", options.rank,
+                            options.ranks - 1));
+  }
+  if ((options.rank >= 0) != !options.rendezvous.empty()) {
+    return fail("--rank and --rendezvous go together");
+  }
+  for (const RankVariable& variable : options.variables) {
+    if (variable.rank >= options.ranks) {
+      return fail(fmt::format("--env {}:{}=...: there is no rank {}", variable.rank, variable.name,
+                              variable.rank));
+    }
+  }
+  return true;
+}
+
+Outcome<bool> understand(const Words& words, Options* options) {
+  if (!words.sizes.empty()) options->sizes = BL_TRY(parse_sizes(words.sizes));
+  if (!words.abi.empty()) options->abi = BL_TRY(parse_abi(words.abi));
+  if (!words.devices.empty()) options->devices = BL_TRY(parse_devices(words.devices));
+  if (!words.hosts.empty()) options->hosts = split(words.hosts, ',');
+  if (!words.slice.empty()) options->slice = BL_TRY(parse_size(words.slice));
+  if (words.memory != "host") {
+    return fail(fmt::format("--memory {}: only host memory can be tested", words.memory));
+  }
+  options->log_level = BL_TRY(parse_log_level(words.log));
+  for (const std::string& text : words.variables) {
+    options->variables.push_back(BL_TRY(parse_variable(text)));
+  }
+  options->check = !words.unchecked;
+  return check_numbers(*options);
+}
+
+void add_options(CLI::App& perf, Options& options, Words& words) {
+  perf.add_option("pattern", options.pattern, "What to run, see below");
+  perf.add_option("--plugin", options.plugin, "Plugin: a file, or X for libnccl-net-X.so (ours)");
+  perf.add_option("--abi", words.abi, "Version of its table, v6 to v12 (the newest it has)");
+  perf.add_option("--ranks", options.ranks, "How many ranks, each a process (2)");
+  perf.add_option("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
+  perf.add_option("--depth", options.depth, "Requests in flight per comm (8)");
+  perf.add_option("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
+  perf.add_option("--seconds", options.seconds, "Time per size; soak: in all (0.4)");
+  perf.add_option("--iters", options.iterations,
+                  "Exactly so many (connect: times; soak: epochs), whatever the time");
+  perf.add_option("--slice", words.slice, "allreduce: largest message (512K)");
+  perf.add_option("--dev", words.devices, "Devices: a1,b1/a2,b2: comm group / rank, both in turn");
+  perf.add_option("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
+  perf.add_option("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded")
+      ->take_all()
+      ->allow_extra_args(false);  // one each, or the pattern would be taken for one
+  perf.add_option("--memory", words.memory, "Kind of memory: host");
+  perf.add_option("--rank", options.rank, "Be this rank only; the others are started elsewhere");
+  perf.add_option("--rendezvous", options.rendezvous,
+                  "Where rank 0 is: HOST:PORT, or a file for its address");
+  perf.add_option("--json", options.json, "Everything, into this file; - is stdout");
+  perf.add_option("--timeout", options.timeout_seconds, "Seconds without progress (120)");
+  perf.add_option("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (WARN)");
+  perf.add_option("--seed", options.seed, "soak: what its chance starts from");
+  perf.add_flag("--flush", options.flush, "Flush after every receive, as for GPU memory");
+  perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
+  perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
+}
+
+std::string list_patterns() {
+  std::string text = "Patterns:\n";
+  for (const Pattern& pattern : all_patterns()) {
+    text += fmt::format("  {:10} {} (--sizes {})\n", pattern.name, pattern.summary, pattern.sizes);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::function<int()> add_command(CLI::App& app) {
+  CLI::App* const perf =
+      app.add_subcommand("perf", "Drive a network plugin as NCCL would, without NCCL or a GPU");
+  const auto options = std::make_shared<Options>();
+  const auto words = std::make_shared<Words>();
+  add_options(*perf, *options, *words);
+  perf->footer(list_patterns());
+  return [options, words] {
+    const Outcome<bool> understood = understand(*words, options.get());
+    if (!understood) return tools::complain(understood.error(), tools::kUsage);
+    return run(*options);
+  };
+}
+
+}  // namespace beeline::perf

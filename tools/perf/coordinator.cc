@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See coordinator.h.
+#include "tools/perf/coordinator.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "plugin/base/clock.h"
+#include "tools/perf/gathered.h"
+
+namespace beeline::perf {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kTickMs = 200;
+// After the first bad news, how long others may still say theirs: the rank that died is the cause,
+// and the error that its peer saw only the effect.
+constexpr std::int64_t kGraceNs = 400 * kNsPerMs;
+constexpr std::int64_t kQuietNs = 3 * kNsPerSec;
+constexpr std::int64_t kExitNs = 20 * kNsPerSec;
+
+// waitpid with a deadline; 0 when it is still running.
+pid_t wait_until(pid_t pid, std::int64_t deadline, int* status) {
+  for (;;) {
+    const pid_t ended = ::waitpid(pid, status, WNOHANG);
+    if (ended != 0 || now_ns() > deadline) return ended;
+    ::usleep(1000);
+  }
+}
+
+std::string death_of(int status) {
+  if (WIFSIGNALED(status)) {
+    return fmt::format("died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+  }
+  return fmt::format("ended with status {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+Coordinator::Coordinator(const Options& options, const Pattern& pattern,
+                         std::vector<Member> members)
+    : options_(options), report_(options, pattern), started_ns_(now_ns()), progress_ns_(now_ns()) {
+  for (Member& member : members) seats_.push_back({.member = std::move(member)});
+}
+
+Coordinator::~Coordinator() { end_ranks(); }
+
+int Coordinator::run() {
+  // Who dialled in may have sent more than its hello, which has been read along with it.
+  for (size_t r = 0; r < seats_.size(); ++r) take_frames(r);
+  while (!over()) {
+    poll_lines();
+    check_hang();
+    show_progress();
+  }
+  clear_progress();
+  if (troubles_.empty()) wait_for_exits();
+  if (!troubles_.empty()) return tell_trouble();
+  return options_.list ? 0 : report_.end();
+}
+
+bool Coordinator::over() const {
+  if (!troubles_.empty() && now_ns() - trouble_ns_ > kGraceNs) return true;
+  return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.done; });
+}
+
+void Coordinator::poll_lines() {
+  std::vector<pollfd> waiting;
+  std::vector<size_t> ranks;
+  for (size_t r = 0; r < seats_.size(); ++r) {
+    if (seats_[r].done) continue;
+    waiting.push_back({seats_[r].member.line.fd(), POLLIN, 0});
+    ranks.push_back(r);
+  }
+  if (::poll(waiting.data(), waiting.size(), kTickMs) <= 0) return;
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    if (waiting[i].revents != 0) serve(ranks[i]);
+  }
+}
+
+void Coordinator::serve(size_t rank) {
+  Line& line = seats_[rank].member.line;
+  const bool open = line.read_some();
+  take_frames(rank);
+  if (!open && !seats_[rank].done) on_hang_up(rank);
+}
+
+void Coordinator::take_frames(size_t rank) {
+  while (const std::optional<Frame> frame = seats_[rank].member.line.next()) handle(rank, *frame);
+}
+
+void Coordinator::handle(size_t rank, const Frame& frame) {
+  Seat& seat = seats_[rank];
+  if (frame.kind != FrameKind::kStatus) progress_ns_ = now_ns();
+  switch (frame.kind) {
+    case FrameKind::kPlugin:
+      seat.plugin = json::parse(frame.body);
+      try_begin();
+      return;
+    case FrameKind::kStatus: take_status(rank, frame.body); return;
+    case FrameKind::kGather: {
+      const size_t end = frame.body.find('\0');
+      seat.at = frame.body.substr(0, end);
+      seat.part = frame.body.substr(end + 1);
+      try_gather();
+      return;
+    }
+    case FrameKind::kRow:
+      seat.rows.push_back(json::parse(frame.body));
+      try_rows();
+      return;
+    case FrameKind::kFailed:
+      seat.done = true;
+      if (troubles_.empty()) trouble_ns_ = now_ns();
+      troubles_.push_back(
+          {fmt::format("rank {}: {}", rank, frame.body.substr(1)), frame.body[0], false});
+      return;
+    case FrameKind::kDone: seat.done = true; return;
+    case FrameKind::kHello:
+    case FrameKind::kGathered: return;  // not for us
+  }
+}
+
+void Coordinator::take_status(size_t rank, const std::string& body) {
+  json status = json::parse(body);
+  json& before = seats_[rank].status;
+  const auto moved = [&](const char* key) {
+    return status.value(key, json()) != before.value(key, json());
+  };
+  if (moved("done") || moved("phase")) progress_ns_ = now_ns();
+  before = std::move(status);
+}
+
+void Coordinator::try_begin() {
+  std::vector<json> plugins;
+  for (const Seat& seat : seats_) {
+    if (seat.plugin.is_null()) return;
+    plugins.push_back(seat.plugin);
+  }
+  begun_ = true;
+  if (options_.list) {
+    fmt::print("{}", plugins.front().value("text", ""));
+  } else {
+    report_.begin(plugins);
+  }
+}
+
+void Coordinator::try_rows() {
+  const auto has_row = [](const Seat& seat) { return !seat.rows.empty(); };
+  while (begun_ && std::all_of(seats_.begin(), seats_.end(), has_row)) {
+    std::vector<json> shares;
+    for (Seat& seat : seats_) {
+      shares.push_back(std::move(seat.rows.front()));
+      seat.rows.pop_front();
+    }
+    clear_progress();
+    report_.add_row(shares);
+  }
+}
+
+void Coordinator::try_gather() {
+  std::vector<std::string> parts;
+  for (size_t r = 0; r < seats_.size(); ++r) {
+    if (!seats_[r].part) return;
+    if (seats_[r].at != seats_.front().at) {
+      troubles_.push_back({fmt::format("rank {} is at \"{}\", rank 0 at \"{}\": start all ranks "
+                                       "with the same options",
+                                       r, seats_[r].at, seats_.front().at),
+                           tools::kUsage, false});
+      trouble_ns_ = 0;
+      return;
+    }
+    parts.push_back(*seats_[r].part);
+  }
+  const std::string body = join_parts(parts);
+  for (Seat& seat : seats_) {
+    seat.part.reset();
+    seat.at.clear();
+    seat.member.line.send(FrameKind::kGathered, body);
+  }
+}
+
+void Coordinator::on_hang_up(size_t rank) {
+  Seat& seat = seats_[rank];
+  seat.done = true;
+  std::string how = "went away";
+  int status = 0;
+  if (seat.member.pid > 0 &&
+      wait_until(seat.member.pid, now_ns() + 2 * kNsPerSec, &status) == seat.member.pid) {
+    seat.member.pid = 0;
+    how = death_of(status);
+  }
+  if (troubles_.empty()) trouble_ns_ = now_ns();
+  troubles_.push_back(
+      {fmt::format("rank {} {}, {}", rank, how, doing(rank)), tools::kFailed, true});
+}
+
+// "while ..." for a message.
+std::string Coordinator::doing(size_t rank) const {
+  const Seat& seat = seats_[rank];
+  if (seat.part) return fmt::format("waiting for the other ranks at \"{}\"", seat.at);
+  return fmt::format("last seen at: {}{}", seat.status.value("phase", "its start"),
+                     seat.status.value("waiting", ""));
+}
+
+void Coordinator::check_hang() {
+  if (!troubles_.empty() || now_ns() - progress_ns_ < options_.timeout_seconds * kNsPerSec) return;
+  std::string text =
+      fmt::format("no rank made progress for {} s (--timeout)", options_.timeout_seconds);
+  for (size_t r = 0; r < seats_.size(); ++r) {
+    if (!seats_[r].done) text += fmt::format("\n  rank {} {}", r, doing(r));
+  }
+  troubles_.push_back({text, tools::kFailed, true});
+  trouble_ns_ = 0;
+}
+
+// All work is done; what is left is the end of the processes, where plugins may still stumble.
+void Coordinator::wait_for_exits() {
+  const std::int64_t deadline = now_ns() + kExitNs;
+  for (size_t r = 0; r < seats_.size(); ++r) {
+    pid_t& pid = seats_[r].member.pid;
+    if (pid == 0) continue;
+    int status = 0;
+    if (wait_until(pid, deadline, &status) != pid) {
+      troubles_.push_back(
+          {fmt::format("rank {} is done but does not end", r), tools::kFailed, true});
+      continue;
+    }
+    pid = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+    troubles_.push_back(
+        {fmt::format("rank {} was done and then {}", r, death_of(status)), tools::kFailed, true});
+  }
+}
+
+void Coordinator::end_ranks() {
+  for (Seat& seat : seats_) {
+    seat.member.line.close();
+    if (seat.member.pid <= 0) continue;
+    ::kill(seat.member.pid, SIGKILL);
+    ::waitpid(seat.member.pid, nullptr, 0);
+    seat.member.pid = 0;
+  }
+}
+
+// Deaths first: they are causes.
+int Coordinator::tell_trouble() {
+  std::stable_sort(troubles_.begin(), troubles_.end(),
+                   [](const Trouble& a, const Trouble& b) { return a.death && !b.death; });
+  std::vector<std::string> told;
+  for (const Trouble& trouble : troubles_) {
+    // Every rank finds the same mistake in the command line; once is enough.
+    const std::string words =
+        trouble.text.substr(std::min(trouble.text.find(": "), trouble.text.size()));
+    if (!trouble.death && std::find(told.begin(), told.end(), words) != told.end()) continue;
+    told.push_back(words);
+    tools::complain(trouble.text);
+  }
+  if (report_.wrong() > 0)
+    tools::complain(fmt::format("{} wrong elements so far", report_.wrong()));
+  return troubles_.front().code;
+}
+
+void Coordinator::show_progress() {
+  if (now_ns() - started_ns_ < kQuietNs || ::isatty(STDERR_FILENO) == 0) return;
+  std::uint64_t done = 0;
+  for (const Seat& seat : seats_) done += seat.status.value("done", std::uint64_t{0});
+  fmt::print(stderr, "\r\x1b[K# {} s, {}, {} requests done", (now_ns() - started_ns_) / kNsPerSec,
+             seats_.front().status.value("phase", ""), done);
+  line_shown_ = true;
+}
+
+void Coordinator::clear_progress() {
+  if (line_shown_) fmt::print(stderr, "\r\x1b[K");
+  line_shown_ = false;
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The process that the ranks report to. It joins what they gather, prints what they measured, and
+// is the one who notices that a rank failed, died or hangs. It never loads the plugin itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/perf/line.h"
+#include "tools/perf/report.h"
+
+namespace beeline::perf {
+
+// A rank as it was started, or as it dialled in.
+struct Member {
+  Line line;
+  pid_t pid = 0;  // 0: not a child of ours
+};
+
+class Coordinator {
+ public:
+  Coordinator(const Options& options, const Pattern& pattern, std::vector<Member> members);
+  // Ends ranks that are still there.
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // Until all ranks are done or one is not well. Returns the exit status of the command.
+  int run();
+
+ private:
+  struct Seat {
+    Member member;
+    bool done = false;    // it said so, or it failed
+    std::string at = {};  // what it gathers for, if it does
+    std::optional<std::string> part = {};
+    nlohmann::json plugin = {};
+    nlohmann::json status = nlohmann::json::object();
+    std::deque<nlohmann::json> rows = {};
+  };
+  struct Trouble {
+    std::string text;
+    int code;
+    bool death;
+  };
+
+  bool over() const;
+  void poll_lines();
+  void serve(size_t rank);
+  void take_frames(size_t rank);
+  void handle(size_t rank, const Frame& frame);
+  void take_status(size_t rank, const std::string& body);
+  void try_begin();
+  void try_rows();
+  void try_gather();
+  void on_hang_up(size_t rank);
+  void check_hang();
+  void wait_for_exits();
+  void end_ranks();
+  int tell_trouble();
+  std::string doing(size_t rank) const;
+  void show_progress();
+  void clear_progress();
+
+  const Options& options_;
+  std::vector<Seat> seats_;
+  Report report_;
+  bool begun_ = false;
+  std::vector<Trouble> troubles_;
+  const std::int64_t started_ns_;
+  std::int64_t progress_ns_;  // when something last went on
+  std::int64_t trouble_ns_ = 0;
+  bool line_shown_ = false;
+};
+
+}  // namespace beeline::perf

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See devices.h.
+#include "tools/perf/devices.h"
+
+#include <fmt/format.h>
+
+#include "tools/perf/net_failure.h"
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+constexpr const char* kPrefix = "beeline_";
+
+std::string known_devices(const std::vector<Device>& devices) {
+  std::string text;
+  for (const Device& device : devices) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", device.index, device.name);
+  }
+  return text;
+}
+
+std::string pointer_kinds(int support) {
+  std::string text;
+  for (const auto& [bit, name] :
+       {std::pair{NCCL_PTR_HOST, "host"}, {NCCL_PTR_CUDA, "cuda"}, {NCCL_PTR_DMABUF, "dmabuf"}}) {
+    if ((support & bit) != 0) text += fmt::format("{}{}", text.empty() ? "" : "+", name);
+  }
+  return text;
+}
+
+}  // namespace
+
+Outcome<std::vector<Device>> list_devices(const Net& net) {
+  int count = 0;
+  const ncclResult_t counted = net.calls.devices(&count);
+  if (counted != ncclSuccess) return fail(std::string(NetFailure{"devices", counted}));
+  if (count <= 0) {
+    return fail(fmt::format("the plugin {} found no devices: its log says why, see --log INFO",
+                            net.calls.name));
+  }
+  std::vector<Device> devices(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    Device& device = devices[static_cast<size_t>(i)];
+    device.index = i;
+    const ncclResult_t result = net.calls.getProperties(i, &device.props);
+    if (result != ncclSuccess) return fail(std::string(NetFailure{"getProperties", result}));
+    device.name = device.props.name == nullptr ? "" : device.props.name;
+  }
+  return devices;
+}
+
+Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted) {
+  for (const Device& device : devices) {
+    const bool is_port_name = device.name == kPrefix + wanted;
+    if (device.name == wanted || is_port_name || fmt::to_string(device.index) == wanted) {
+      return device.index;
+    }
+  }
+  return fail(
+      fmt::format("--dev: there is no device {}; there are {}", wanted, known_devices(devices)));
+}
+
+Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices, int comm,
+                           int rank) {
+  if (spec.empty()) return comm % static_cast<int>(devices.size());
+  const auto& group = spec[static_cast<size_t>(comm) % spec.size()];
+  return find_device(devices, group[static_cast<size_t>(rank) % group.size()]);
+}
+
+std::string describe_devices(const Net& net, const std::vector<Device>& devices) {
+  std::string text = fmt::format("# {} (v{}), {}\n", net.calls.name, net.abi, net.file);
+  for (const Device& device : devices) {
+    const ncclNetProperties_v12_t& props = device.props;
+    text += fmt::format("{:3} {}\n", device.index, device.name);
+    text += fmt::format("    speed {} Mbit/s, latency {:g} us, guid 0x{:x} port {}\n", props.speed,
+                        static_cast<double>(props.latency), props.guid, props.port);
+    text += fmt::format("    pci {}\n", props.pciPath == nullptr ? "unknown" : props.pciPath);
+    text +=
+        fmt::format("    memory {}, registrations {}, flush {}\n", pointer_kinds(props.ptrSupport),
+                    props.regIsGlobal != 0 ? "global" : "per comm",
+                    props.forceFlush != 0 ? "always" : "as NCCL decides");
+    text += fmt::format("    comms {}, parts of a receive {}, largest message {}\n", props.maxComms,
+                        props.maxRecvs, props.maxP2pBytes);
+    if (props.vProps.ndevs > 1) {
+      text += "    made of";
+      for (int i = 0; i < props.vProps.ndevs && i < NCCL_NET_MAX_DEVS_PER_NIC_V12; ++i) {
+        text += fmt::format(" {}", props.vProps.devs[i]);
+      }
+      text += '\n';
+    }
+    if (props.railId != NCCL_NET_ID_UNDEF || props.planeId != NCCL_NET_ID_UNDEF) {
+      text += fmt::format("    rail {}, plane {}\n", props.railId, props.planeId);
+    }
+  }
+  return text;
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One side of one comm: what both kinds have in common. The data calls are the progress thread's,
+// the memory calls the service thread's; the main thread reads the counters to say who waits for
+// what.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "plugin/base/result.h"
+#include "tools/perf/net_failure.h"
+#include "tools/perf/net_table.h"
+
+namespace beeline::perf {
+
+template <class T>
+using NetResult = Result<T, NetFailure>;
+
+class End {
+ public:
+  End(const Net& net, void* comm, std::string label)
+      : net_(net), comm_(comm), label_(std::move(label)) {}
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  void* comm() const noexcept { return comm_; }
+  const std::string& label() const noexcept { return label_; }
+  std::uint64_t posted() const noexcept { return posted_.load(std::memory_order_relaxed); }
+  std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_relaxed); }
+  // How often the plugin asked to be called again.
+  std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+
+  NetResult<void*> register_memory(void* data, size_t size);
+  NetResult<bool> deregister(void* mr);
+
+ protected:
+  // One thread writes a counter, so no read-modify-write is needed.
+  static void add_one(std::atomic<std::uint64_t>& counter) noexcept {
+    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+  Failure<NetFailure> failed(const char* call, ncclResult_t result) const {
+    return fail(NetFailure{call, result, nullptr, this});
+  }
+  Failure<NetFailure> broke_contract(const char* call, const char* complaint) const {
+    return fail(NetFailure{call, ncclSuccess, complaint, this});
+  }
+
+  const Net& net_;
+  CallWatch& data_calls_ = net_.watches->progress;
+  void* const comm_;
+  const std::string label_;
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace beeline::perf

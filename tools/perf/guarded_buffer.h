@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Page-aligned memory between two guards, in which a byte written beside the buffer shows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace beeline::perf {
+
+class GuardedBuffer {
+ public:
+  explicit GuardedBuffer(size_t size);
+
+  std::uint8_t* data() const noexcept;
+  size_t size() const noexcept { return size_; }
+  void poison() const noexcept;
+  // How many bytes of the guards are not what they were.
+  size_t broken_guards() const noexcept;
+
+ private:
+  struct Free {
+    void operator()(std::uint8_t* memory) const noexcept;
+  };
+
+  size_t size_;
+  size_t total_;
+  std::unique_ptr<std::uint8_t, Free> memory_;
+};
+
+// What a buffer holds before a receive. A byte that still has this value was likely never written.
+inline constexpr std::uint8_t kPoison = 0xDB;
+
+}  // namespace beeline::perf

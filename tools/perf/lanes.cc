@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See lanes.h.
+#include "tools/perf/lanes.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "tools/perf/content.h"
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+constexpr double kMostIterations = 50e6;
+
+ContentId lane_content(const CommPlan& plan, std::uint64_t round, std::uint64_t slot) {
+  return content_id(plan.from, plan.to, plan.index, round, slot);
+}
+
+}  // namespace
+
+Outcome<Lanes> Lanes::open(Rank& rank, const Comms& comms, size_t size) {
+  Lanes lanes(rank);
+  const auto depth = static_cast<size_t>(rank.options().depth);
+  const size_t slots = slots_for(size, depth, comms.sends.size() + comms.recvs.size());
+  for (const SendComm& send : comms.sends) {
+    SlotPool pool = BL_TRY(SlotPool::make(rank, *send.end, size, slots));
+    lanes.sends_.push_back({send.plan, send.end.get(), std::move(pool)});
+  }
+  for (const RecvComm& recv : comms.recvs) {
+    SlotPool pool = BL_TRY(SlotPool::make(rank, *recv.end, size, slots));
+    lanes.recvs_.push_back({recv.plan, recv.end.get(), std::move(pool)});
+  }
+  return lanes;
+}
+
+Outcome<bool> Lanes::close() {
+  for (auto& lane : sends_) BL_TRY(lane.pool.release(*rank_));
+  for (auto& lane : recvs_) BL_TRY(lane.pool.release(*rank_));
+  return true;
+}
+
+void Lanes::prepare(std::uint64_t round) {
+  if (!rank_->options().check) return;
+  for (const auto& lane : recvs_) lane.pool.memory().poison();
+  for (const auto& lane : sends_) {
+    for (size_t slot = 0; slot < lane.pool.slots(); ++slot) {
+      fill(lane.pool.at(slot), lane.pool.size(), lane_content(lane.plan, round, slot));
+    }
+  }
+}
+
+size_t Lanes::check(std::uint64_t round, std::uint64_t messages) {
+  if (!rank_->options().check) return 0;
+  size_t wrong = 0;
+  for (const auto& lane : recvs_) {
+    const size_t used = std::min<size_t>(messages, lane.pool.slots());
+    for (size_t slot = 0; slot < used; ++slot) {
+      const std::string where = fmt::format("{}, slot {}", lane.end->label(), slot);
+      wrong += check_buffer(*rank_, where, lane.pool.at(slot), lane.pool.size(),
+                            lane_content(lane.plan, round, slot));
+    }
+    wrong += check_guards(*rank_, lane.end->label(), lane.pool.memory());
+  }
+  for (const auto& lane : sends_) {
+    wrong += check_guards(*rank_, lane.end->label(), lane.pool.memory());
+  }
+  return wrong;
+}
+
+Outcome<Cost> Lanes::stream(std::uint64_t messages) {
+  Cost cost;
+  BL_TRY(rank_->on_progress([&]() -> Outcome<bool> {
+    const CostMeter meter;
+    BL_TRY(turn(messages));
+    cost = meter.read();
+    return true;
+  }));
+  return cost;
+}
+
+// One post and one test per end and round, as NCCL's progress functions do; who has nothing to do
+// lets others run.
+Outcome<bool> Lanes::turn(std::uint64_t messages) {
+  std::vector<std::uint64_t> goals;
+  for (const auto& lane : recvs_) goals.push_back(lane.end->completed() + messages);
+  for (const auto& lane : sends_) goals.push_back(lane.end->completed() + messages);
+  for (;;) {
+    bool moved = false;
+    bool ready = true;
+    size_t goal = 0;
+    for (auto& [plan, end, pool] : recvs_) {
+      const std::uint64_t last = goals[goal++];
+      if (end->posted() < last) {
+        RecvGroup group;
+        group.add(pool.at(messages - (last - end->posted())), pool.size(), plan.index, pool.mr());
+        if (BL_TRY(end->post(group))) moved = true;
+      }
+      if (BL_TRY(end->poll())) {
+        moved = true;
+        if (static_cast<size_t>(end->sizes()[0]) != pool.size()) {
+          return fail(fmt::format("{}: {} bytes arrived where {} were sent", end->label(),
+                                  end->sizes()[0], pool.size()));
+        }
+      }
+      ready = ready && end->completed() == last;
+    }
+    for (auto& [plan, end, pool] : sends_) {
+      const std::uint64_t last = goals[goal++];
+      if (end->posted() < last) {
+        std::uint8_t* const data = pool.at(messages - (last - end->posted()));
+        if (BL_TRY(end->post(data, pool.size(), plan.index, pool.mr()))) moved = true;
+      }
+      if (BL_TRY(end->poll())) moved = true;
+      ready = ready && end->completed() == last;
+    }
+    if (ready) return true;
+    if (!moved) ::sched_yield();
+  }
+}
+
+Outcome<std::uint64_t> plan_iterations(Rank& rank, double ns) {
+  if (rank.options().iterations > 0) return rank.options().iterations;
+  const double slowest = BL_TRY(rank.team().greatest("choice of iterations", ns));
+  const double many = rank.options().seconds * 1e9 / std::max(slowest, 1.0);
+  return static_cast<std::uint64_t>(std::clamp(many, 1.0, kMostIterations));
+}
+
+size_t check_buffer(Rank& rank, const std::string& where, const std::uint8_t* data, size_t size,
+                    std::uint64_t id) {
+  const Mismatch mismatch = compare(data, size, id);
+  if (mismatch.count == 0) return 0;
+  rank.report_wrong(
+      fmt::format("{}: {} of {} bytes, the first at offset {}: 0x{:02x} instead of 0x{:02x}{}",
+                  where, mismatch.count, size, mismatch.first, mismatch.found, mismatch.wanted,
+                  mismatch.found == kPoison ? ", as if it had never been written" : ""));
+  return mismatch.count;
+}
+
+size_t check_guards(Rank& rank, const std::string& where, const GuardedBuffer& memory) {
+  const size_t broken = memory.broken_guards();
+  if (broken > 0) {
+    rank.report_wrong(fmt::format("{}: {} bytes beside the buffer were written", where, broken));
+  }
+  return broken;
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The comms of a rank with buffers for messages of one size, and the loop that moves them: what the
+// point-to-point patterns share.
+#pragma once
+
+#include <vector>
+
+#include "tools/perf/comms.h"
+#include "tools/perf/cpu_time.h"
+#include "tools/perf/slot_pool.h"
+
+namespace beeline::perf {
+
+template <class EndType>
+struct Lane {
+  CommPlan plan;
+  EndType* end;
+  SlotPool pool;
+};
+
+class Lanes {
+ public:
+  static tools::Outcome<Lanes> open(Rank& rank, const Comms& comms, size_t size);
+  tools::Outcome<bool> close();
+
+  // Before a round: what is going to be sent, and poison where it will arrive. Rounds differ in
+  // every byte.
+  void prepare(std::uint64_t round);
+  // After it: how many bytes are wrong, when each comm has carried `messages`.
+  size_t check(std::uint64_t round, std::uint64_t messages);
+
+  // On the progress thread: `messages` over each comm, in as full a window as there is.
+  tools::Outcome<Cost> stream(std::uint64_t messages);
+
+  std::vector<Lane<SendEnd>>& sends() noexcept { return sends_; }
+  std::vector<Lane<RecvEnd>>& recvs() noexcept { return recvs_; }
+
+ private:
+  explicit Lanes(Rank& rank) : rank_(&rank) {}
+  tools::Outcome<bool> turn(std::uint64_t messages);
+
+  Rank* rank_;
+  std::vector<Lane<SendEnd>> sends_;
+  std::vector<Lane<RecvEnd>> recvs_;
+};
+
+// How often to repeat what takes `ns`, so that the slowest rank is busy for --seconds. The same on
+// every rank.
+tools::Outcome<std::uint64_t> plan_iterations(Rank& rank, double ns);
+
+// Compares one buffer and reports what is wrong with it.
+size_t check_buffer(Rank& rank, const std::string& where, const std::uint8_t* data, size_t size,
+                    std::uint64_t id);
+// The same for the guards around one.
+size_t check_guards(Rank& rank, const std::string& where, const GuardedBuffer& memory);
+
+}  // namespace beeline::perf

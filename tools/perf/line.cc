@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A frame: length of the rest, kind, body.
+#include "tools/perf/line.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace beeline::perf {
+namespace {
+
+using Length = std::uint32_t;
+constexpr size_t kHead = sizeof(Length) + 1;
+
+}  // namespace
+
+bool Line::send(FrameKind kind, const std::string& body) {
+  const auto length = static_cast<Length>(body.size());
+  std::string out(kHead, '\0');
+  std::memcpy(out.data(), &length, sizeof length);
+  out[sizeof length] = static_cast<char>(kind);
+  out += body;
+  for (size_t sent = 0; sent < out.size();) {
+    const ssize_t n = ::send(fd_.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    sent += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool Line::read_some() {
+  std::array<char, 65536> part;  // NOLINT: written before it is read
+  const ssize_t n = ::recv(fd_.get(), part.data(), part.size(), MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  in_.append(part.data(), static_cast<size_t>(n));
+  return n > 0;
+}
+
+std::optional<Frame> Line::next() {
+  if (in_.size() < kHead) return std::nullopt;
+  Length length = 0;
+  std::memcpy(&length, in_.data(), sizeof length);
+  if (in_.size() < kHead + length) return std::nullopt;
+  Frame frame{static_cast<FrameKind>(in_[sizeof length]), in_.substr(kHead, length)};
+  in_.erase(0, kHead + length);
+  return frame;
+}
+
+std::optional<Frame> Line::receive() {
+  for (;;) {
+    if (std::optional<Frame> frame = next()) return frame;
+    pollfd waiting{fd_.get(), POLLIN, 0};
+    if (::poll(&waiting, 1, -1) < 0 && errno != EINTR) return std::nullopt;
+    if (!read_some()) return std::nullopt;
+  }
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See loader.h. A plugin is never unloaded: the process ends soon after.
+#include "tools/perf/loader.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <vector>
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+constexpr const char* kOurs = "libnccl-net-beeline.so";
+
+#if defined(__x86_64__)
+constexpr const char* kMultiarch = "x86_64-linux-gnu";
+#elif defined(__aarch64__)
+constexpr const char* kMultiarch = "aarch64-linux-gnu";
+#else
+constexpr const char* kMultiarch = ".";
+#endif
+
+std::string default_plugin() {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const auto above = here.parent_path();
+  for (const auto& folder : {above / "plugin" / "abi", above / "lib" / kMultiarch, above / "lib"}) {
+    const std::filesystem::path file = folder / kOurs;
+    if (std::filesystem::exists(file, error)) return file;
+  }
+  return kOurs;
+}
+
+struct Library {
+  void* handle;
+  std::string file;
+};
+
+Outcome<Library> open_library(const std::string& plugin) {
+  std::vector<std::string> reasons;
+  const auto attempt = [&](const std::string& file) -> void* {
+    void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) reasons.emplace_back(::dlerror());
+    return handle;
+  };
+  if (void* const handle = attempt(plugin)) return Library{handle, plugin};
+  const bool is_path = plugin.find('/') != std::string::npos;
+  const bool is_file = plugin.starts_with("lib") && plugin.ends_with(".so");
+  if (!is_path && !is_file) {
+    const std::string file = "libnccl-net-" + plugin + ".so";
+    if (void* const handle = attempt(file)) return Library{handle, file};
+  }
+  return fail(fmt::format("cannot load the plugin {}: {}. Name a file with --plugin", plugin,
+                          fmt::join(reasons, "; ")));
+}
+
+std::vector<int> exported_versions(void* library) {
+  std::vector<int> versions;
+  for (int abi = kNewestAbi; abi >= kOldestAbi; --abi) {
+    if (::dlsym(library, table_symbol(abi).c_str()) != nullptr) versions.push_back(abi);
+  }
+  return versions;
+}
+
+}  // namespace
+
+Outcome<Net> load_plugin(const std::string& plugin, int abi) {
+  const Library library = BL_TRY(open_library(plugin.empty() ? default_plugin() : plugin));
+  const std::vector<int> versions = exported_versions(library.handle);
+  if (versions.empty()) {
+    return fail(fmt::format("{} is no network plugin: it exports none of {} to {}", library.file,
+                            table_symbol(kOldestAbi), table_symbol(kNewestAbi)));
+  }
+  const int chosen = abi == 0 ? versions.front() : abi;
+  const void* const table = ::dlsym(library.handle, table_symbol(chosen).c_str());
+  if (table == nullptr) {
+    return fail(fmt::format("{} has no {}; it exports v{}: choose one with --abi", library.file,
+                            table_symbol(chosen), fmt::join(versions, ", v")));
+  }
+  Net net;
+  net.calls = adapt_table(chosen, table);
+  net.abi = chosen;
+  net.file = library.file;
+  return net;
+}
+
+}  // namespace beeline::perf

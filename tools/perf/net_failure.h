@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A call to the plugin that did not do what it must. Small, so that the measured loops can pass it
+// up; it turns into a sentence on its way to the user.
+#pragma once
+
+#include <string>
+
+#include "include/nccl/net_common.h"
+
+namespace beeline::perf {
+
+class End;
+
+struct NetFailure {
+  const char* call = "";
+  ncclResult_t result = ncclSuccess;
+  const char* complaint = nullptr;  // what broke the contract, when the result was success
+  const End* end = nullptr;
+
+  operator std::string() const;  // NOLINT(google-explicit-constructor): fail() converts errors
+};
+
+const char* to_string(ncclResult_t result);
+
+}  // namespace beeline::perf

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See net_table.h. Each function says by `if constexpr` since when a parameter exists.
+#include "tools/perf/net_table.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <climits>
+#include <type_traits>
+
+namespace beeline::perf {
+namespace {
+
+template <int V>
+struct Abi;
+
+#define BL_PERF_ABI(version)                        \
+  template <>                                       \
+  struct Abi<version> {                             \
+    using Table = ncclNet_v##version##_t;           \
+    using Props = ncclNetProperties_v##version##_t; \
+  }
+BL_PERF_ABI(6);
+BL_PERF_ABI(7);
+BL_PERF_ABI(8);
+BL_PERF_ABI(9);
+BL_PERF_ABI(10);
+BL_PERF_ABI(11);
+BL_PERF_ABI(12);
+#undef BL_PERF_ABI
+
+ncclNetCommConfig_v10_t no_config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
+
+template <int V>
+class Adapter {
+  using Table = typename Abi<V>::Table;
+  using Props = typename Abi<V>::Props;
+  using DeviceHandle = ncclNetDeviceHandle_v12_t;
+
+ public:
+  static ncclNet_v12_t adapt(const Table* table) {
+    native_ = table;
+    ncclNet_v12_t calls{};
+    calls.name = table->name;
+    calls.init = init;
+    calls.devices = table->devices;
+    calls.getProperties = get_properties;
+    calls.listen = listen;
+    calls.connect = connect;
+    calls.accept = accept;
+    calls.regMr = reg_mr;
+    calls.regMrDmaBuf = table->regMrDmaBuf;
+    calls.deregMr = table->deregMr;
+    calls.isend = isend;
+    calls.irecv = irecv;
+    calls.iflush = table->iflush;
+    calls.test = table->test;
+    calls.closeSend = table->closeSend;
+    calls.closeRecv = table->closeRecv;
+    calls.closeListen = table->closeListen;
+    calls.finalize = finalize;
+    if constexpr (V >= 7) calls.getDeviceMr = table->getDeviceMr;
+    if constexpr (V >= 7) calls.irecvConsumed = table->irecvConsumed;
+    if constexpr (V >= 11) calls.setNetAttr = table->setNetAttr;
+    return calls;
+  }
+
+ private:
+  static ncclResult_t init(void** ctx, uint64_t comm_id, ncclNetCommConfig_v12_t* config,
+                           ncclDebugLogger_t log, ncclProfilerCallback_t profiler) {
+    if constexpr (V >= 11) {
+      return native_->init(ctx, comm_id, config, log, profiler);
+    } else if constexpr (V == 10) {
+      return native_->init(log, profiler);
+    } else {
+      return native_->init(log);
+    }
+  }
+
+  static ncclResult_t get_properties(int dev, ncclNetProperties_v12_t* out) {
+    Props props{};
+    const ncclResult_t result = native_->getProperties(dev, &props);
+    if (result != ncclSuccess) return result;
+    *out = {};
+    out->name = props.name;
+    out->pciPath = props.pciPath;
+    out->guid = props.guid;
+    out->ptrSupport = props.ptrSupport;
+    out->speed = props.speed;
+    out->port = props.port;
+    out->latency = props.latency;
+    out->maxComms = props.maxComms;
+    out->maxRecvs = props.maxRecvs;
+    out->vProps.ndevs = 1;
+    out->vProps.devs[0] = dev;
+    out->maxP2pBytes = NCCL_MAX_NET_SIZE;
+    out->maxCollBytes = NCCL_MAX_NET_SIZE / 2;
+    out->maxMultiRequestSize = 1;
+    out->railId = NCCL_NET_ID_UNDEF;
+    out->planeId = NCCL_NET_ID_UNDEF;
+    if constexpr (V >= 7) out->netDeviceType = props.netDeviceType;
+    if constexpr (V >= 7) out->netDeviceVersion = props.netDeviceVersion;
+    if constexpr (V >= 8) out->regIsGlobal = props.regIsGlobal;
+    if constexpr (V >= 9) out->forceFlush = props.forceFlush;
+    if constexpr (V >= 9) copy_virtual_device(props, out);
+    if constexpr (V >= 11) out->maxMultiRequestSize = props.maxMultiRequestSize;
+    if constexpr (V >= 12) out->railId = props.railId;
+    if constexpr (V >= 12) out->planeId = props.planeId;
+    return ncclSuccess;
+  }
+
+  static void copy_virtual_device(const Props& props, ncclNetProperties_v12_t* out) {
+    constexpr int kRoom = std::extent_v<decltype(Props::vProps.devs)>;
+    out->vProps.ndevs = props.vProps.ndevs;
+    for (int i = 0; i < props.vProps.ndevs && i < kRoom; ++i) {
+      out->vProps.devs[i] = props.vProps.devs[i];
+    }
+    out->maxP2pBytes = props.maxP2pBytes;
+    out->maxCollBytes = props.maxCollBytes;
+  }
+
+  static ncclResult_t listen(void* ctx, int dev, void* handle, void** listen_comm) {
+    if constexpr (V >= 11) {
+      return native_->listen(ctx, dev, handle, listen_comm);
+    } else {
+      return native_->listen(dev, handle, listen_comm);
+    }
+  }
+
+  static ncclResult_t connect(void* ctx, int dev, void* handle, void** send_comm,
+                              DeviceHandle** send_dev) {
+    if constexpr (V >= 11) {
+      return native_->connect(ctx, dev, handle, send_comm, send_dev);
+    } else if constexpr (V == 10) {
+      return native_->connect(dev, &no_config, handle, send_comm, send_dev);
+    } else if constexpr (V >= 7) {
+      return native_->connect(dev, handle, send_comm, send_dev);
+    } else {
+      return native_->connect(dev, handle, send_comm);
+    }
+  }
+
+  static ncclResult_t accept(void* listen_comm, void** recv_comm, DeviceHandle** recv_dev) {
+    if constexpr (V >= 7) {
+      return native_->accept(listen_comm, recv_comm, recv_dev);
+    } else {
+      return native_->accept(listen_comm, recv_comm);
+    }
+  }
+
+  static ncclResult_t reg_mr(void* comm, void* data, size_t size, int type, void** mhandle) {
+    if constexpr (V >= 8) {
+      return native_->regMr(comm, data, size, type, mhandle);
+    } else {
+      if (size > INT_MAX) return ncclInvalidArgument;
+      return native_->regMr(comm, data, static_cast<int>(size), type, mhandle);
+    }
+  }
+
+  static ncclResult_t isend(void* comm, void* data, size_t size, int tag, void* mhandle,
+                            void* phandle, void** request) {
+    if constexpr (V >= 10) {
+      return native_->isend(comm, data, size, tag, mhandle, phandle, request);
+    } else if constexpr (V == 9) {
+      return native_->isend(comm, data, size, tag, mhandle, request);
+    } else {
+      if (size > INT_MAX) return ncclInvalidArgument;
+      return native_->isend(comm, data, static_cast<int>(size), tag, mhandle, request);
+    }
+  }
+
+  static ncclResult_t irecv(void* comm, int n, void** data, size_t* sizes, int* tags,
+                            void** mhandles, void** phandles, void** request) {
+    if constexpr (V >= 10) {
+      return native_->irecv(comm, n, data, sizes, tags, mhandles, phandles, request);
+    } else if constexpr (V == 9) {
+      return native_->irecv(comm, n, data, sizes, tags, mhandles, request);
+    } else {
+      std::array<int, 64> narrow;  // NOLINT(cppcoreguidelines-pro-type-member-init): n are written
+      if (n < 0 || static_cast<size_t>(n) > narrow.size()) return ncclInvalidArgument;
+      for (int i = 0; i < n; ++i) {
+        if (sizes[i] > INT_MAX) return ncclInvalidArgument;
+        narrow[static_cast<size_t>(i)] = static_cast<int>(sizes[i]);
+      }
+      return native_->irecv(comm, n, data, narrow.data(), tags, mhandles, request);
+    }
+  }
+
+  static ncclResult_t finalize(void* ctx) {
+    if constexpr (V >= 11) {
+      return native_->finalize(ctx);
+    } else {
+      return ncclSuccess;  // such a plugin is never told
+    }
+  }
+
+  inline static const Table* native_ = nullptr;
+};
+
+template <int V>
+ncclNet_v12_t adapted(const void* table) {
+  return Adapter<V>::adapt(static_cast<const typename Abi<V>::Table*>(table));
+}
+
+}  // namespace
+
+std::string table_symbol(int abi) { return fmt::format("ncclNetPlugin_v{}", abi); }
+
+ncclNet_v12_t adapt_table(int abi, const void* table) {
+  switch (abi) {
+    case 6: return adapted<6>(table);
+    case 7: return adapted<7>(table);
+    case 8: return adapted<8>(table);
+    case 9: return adapted<9>(table);
+    case 10: return adapted<10>(table);
+    case 11: return adapted<11>(table);
+    default: return *static_cast<const ncclNet_v12_t*>(table);
+  }
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words of the command line.
+#include "tools/perf/options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "tools/perf/net_table.h"
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+int shift_of(char suffix) {
+  switch (suffix) {
+    case 'k':
+    case 'K': return 10;
+    case 'm':
+    case 'M': return 20;
+    case 'g':
+    case 'G': return 30;
+    default: return -1;
+  }
+}
+
+Outcome<int> parse_int(const std::string& text, const std::string& what) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(fmt::format("\"{}\" is no {}: a number is expected", text, what));
+  }
+  return value;
+}
+
+Outcome<bool> add_range(const std::string& item, size_t dots, std::vector<size_t>* sizes) {
+  const size_t low = BL_TRY(parse_size(item.substr(0, dots)));
+  const size_t high = BL_TRY(parse_size(item.substr(dots + 2)));
+  if (low > high) return fail(fmt::format("the range {} runs backwards", item));
+  for (size_t size = low; size <= high; size = size == 0 ? 1 : 2 * size) sizes->push_back(size);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t from = 0;
+  for (size_t at = 0; (at = text.find(separator, from)) != std::string::npos; from = at + 1) {
+    parts.push_back(text.substr(from, at - from));
+  }
+  parts.push_back(text.substr(from));
+  return parts;
+}
+
+Outcome<size_t> parse_size(const std::string& text) {
+  size_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const int shift = rest == end ? 0 : rest + 1 == end ? shift_of(*rest) : -1;
+  if (error != std::errc() || shift < 0) {
+    return fail(fmt::format("\"{}\" is no size: write 4096, 4K, 1M or 1G", text));
+  }
+  const size_t limit = NCCL_MAX_NET_SIZE;
+  if (value > (limit >> shift)) return fail(fmt::format("the size {} is above 1G", text));
+  return value << shift;
+}
+
+Outcome<std::vector<size_t>> parse_sizes(const std::string& text) {
+  std::vector<size_t> sizes;
+  for (const std::string& item : split(text, ',')) {
+    const size_t dots = item.find("..");
+    if (dots != std::string::npos) {
+      BL_TRY(add_range(item, dots, &sizes));
+    } else {
+      sizes.push_back(BL_TRY(parse_size(item)));
+    }
+  }
+  return sizes;
+}
+
+Outcome<DeviceSpec> parse_devices(const std::string& text) {
+  DeviceSpec groups;
+  for (const std::string& group : split(text, '/')) {
+    groups.push_back(split(group, ','));
+    for (const std::string& device : groups.back()) {
+      if (device.empty()) {
+        return fail(fmt::format("--dev {}: an entry is empty; write a1,b1/a2,b2", text));
+      }
+    }
+  }
+  return groups;
+}
+
+Outcome<RankVariable> parse_variable(const std::string& text) {
+  const size_t equals = text.find('=');
+  const size_t colon = text.find(':');
+  const bool for_one = colon != std::string::npos && equals != std::string::npos && colon < equals;
+  const size_t name = for_one ? colon + 1 : 0;
+  if (equals == std::string::npos || equals == name) {
+    return fail(fmt::format("--env {}: write NAME=VALUE, or RANK:NAME=VALUE", text));
+  }
+  RankVariable variable;
+  if (for_one) variable.rank = BL_TRY(parse_int(text.substr(0, colon), "rank"));
+  variable.name = text.substr(name, equals - name);
+  variable.value = text.substr(equals + 1);
+  return variable;
+}
+
+Outcome<int> parse_abi(const std::string& text) {
+  const int abi = BL_TRY(parse_int(text.starts_with('v') ? text.substr(1) : text, "version"));
+  if (abi < kOldestAbi || abi > kNewestAbi) {
+    return fail(fmt::format("no version {}: there are v{} to v{}", text, kOldestAbi, kNewestAbi));
+  }
+  return abi;
+}
+
+}  // namespace beeline::perf

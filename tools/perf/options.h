@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run is to do. The same on every rank: the ranks derive from it, each for itself, what to
+// expect from the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "include/nccl/net_common.h"
+#include "tools/outcome.h"
+
+namespace beeline::perf {
+
+// One --env: a variable for one rank, or for all.
+struct RankVariable {
+  static constexpr int kAllRanks = -1;
+  int rank = kAllRanks;
+  std::string name;
+  std::string value;
+};
+
+// --dev a1,b1/a2,b2: group c of the list is comm c's, its entry r is rank r's; both wrap around.
+using DeviceSpec = std::vector<std::vector<std::string>>;
+
+struct Options {
+  std::string pattern;
+  std::string plugin;  // empty: our own
+  int abi = 0;         // 0: the newest that the plugin exports
+  int ranks = 2;
+  int rank = -1;           // -1: this process starts them all
+  std::string rendezvous;  // HOST:PORT or a file, with `rank`
+  std::vector<size_t> sizes;
+  int depth = NCCL_STEPS;
+  int comms = 1;
+  double seconds = 0.4;          // per size; soak: in all
+  std::uint64_t iterations = 0;  // 0: as many as `seconds` allows
+  size_t slice = size_t{512} << 10;
+  DeviceSpec devices;
+  std::vector<RankVariable> variables;
+  std::vector<std::string> hosts;
+  std::string json;
+  int timeout_seconds = 120;
+  ncclDebugLogLevel log_level = NCCL_LOG_WARN;
+  std::uint64_t seed = 0;  // 0: from the clock, and printed
+  bool check = true;
+  bool flush = false;  // iflush after every receive
+  bool list = false;   // only show the devices
+};
+
+// "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges that double.
+tools::Outcome<std::vector<size_t>> parse_sizes(const std::string& text);
+tools::Outcome<size_t> parse_size(const std::string& text);
+tools::Outcome<DeviceSpec> parse_devices(const std::string& text);
+// "[RANK:]NAME=VALUE"
+tools::Outcome<RankVariable> parse_variable(const std::string& text);
+// "v8" or "8"
+tools::Outcome<int> parse_abi(const std::string& text);
+
+std::vector<std::string> split(const std::string& text, char separator);
+
+}  // namespace beeline::perf

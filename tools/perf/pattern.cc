@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The table of patterns.
+#include "tools/perf/pattern.h"
+
+#include <algorithm>
+
+namespace beeline::perf {
+namespace {
+
+constexpr Column kTime{"time_us", "time", "(us)", Merge::kMean};
+constexpr Column kOwnAlgbw{"algbw", "algbw", "(GB/s)", Merge::kMean};
+constexpr Column kOwnBusbw{"busbw", "busbw", "(GB/s)", Merge::kMean};
+// What all pairs move together.
+constexpr Column kAllAlgbw{"algbw", "algbw", "(GB/s)", Merge::kSum};
+constexpr Column kAllBusbw{"busbw", "busbw", "(GB/s)", Merge::kSum};
+
+const std::vector<Pattern>& table() {
+  static const std::vector<Pattern> patterns{
+      {"latency",
+       "ping-pong in pairs of ranks; times are half a round trip",
+       "0,8,64,512,4K,64K,1M",
+       "uint8",
+       1,
+       "none",
+       {{"least_us", "least", "(us)", Merge::kLeast},
+        {"time_us", "median", "(us)", Merge::kMean},
+        {"p99_us", "p99", "(us)", Merge::kGreatest}},
+       "time_us",
+       run_latency},
+      {"stream",
+       "one way, as many in flight as --depth allows",
+       "4K..4M",
+       "uint8",
+       1,
+       "none",
+       {kTime, kAllAlgbw, kAllBusbw},
+       "busbw",
+       run_stream},
+      {"rate",
+       "small messages one way: how many in a second",
+       "8",
+       "uint8",
+       1,
+       "none",
+       {kTime, {"rate", "rate", "(M/s)", Merge::kSum}, kAllAlgbw},
+       "rate",
+       run_rate},
+      {"bidir",
+       "both ways at once",
+       "4K..4M",
+       "uint8",
+       1,
+       "none",
+       {kTime, kAllAlgbw, kAllBusbw},
+       "busbw",
+       run_bidir},
+      {"multirecv",
+       "groups of receives with tags, answered in another order",
+       "0,8,4K,64K",
+       "uint8",
+       1,
+       "none",
+       {kTime,
+        {"parts", "parts", "/group", Merge::kMean},
+        {"rate", "groups", "(M/s)", Merge::kSum},
+        kAllAlgbw},
+       "rate",
+       run_multirecv},
+      {"connect",
+       "setting up --comms comms, one message on each, closing them; times are per comm",
+       "8",
+       "uint8",
+       1,
+       "none",
+       {{"listen_us", "listen", "(us)", Merge::kMean},
+        {"time_us", "connect", "(us)", Merge::kMean},
+        {"message_us", "1st msg", "(us)", Merge::kMean},
+        {"close_us", "close", "(us)", Merge::kMean}},
+       "time_us",
+       run_connect},
+      {"allreduce",
+       "ring all-reduce of floats over all ranks, bytes that are left over summed as bytes",
+       "8..16M",
+       "float",
+       sizeof(float),
+       "sum",
+       {kTime, kOwnAlgbw, kOwnBusbw},
+       "busbw",
+       run_allreduce},
+      {"soak",
+       "everything at random: comms, sizes, groups, tags, pauses, registrations, reconnects",
+       "0..256K",
+       "uint8",
+       1,
+       "none",
+       {{"comms", "comms", "", Merge::kSum},
+        {"messages", "messages", "", Merge::kSum},
+        {"megabytes", "data", "(MB)", Merge::kSum},
+        {"registrations", "regMr", "", Merge::kSum},
+        {"time_us", "time", "(us)", Merge::kGreatest}},
+       "messages",
+       run_soak},
+  };
+  return patterns;
+}
+
+}  // namespace
+
+std::span<const Pattern> all_patterns() { return table(); }
+
+const Pattern* find_pattern(const std::string& name) {
+  const auto found = std::find_if(table().begin(), table().end(),
+                                  [&](const Pattern& pattern) { return pattern.name == name; });
+  return found == table().end() ? nullptr : &*found;
+}
+
+}  // namespace beeline::perf

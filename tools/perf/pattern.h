@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The patterns that can be run, and how the lines of their tables are made from what the ranks say.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/perf/rank.h"
+
+namespace beeline::perf {
+
+// How the numbers of several ranks become one. Ranks without a number do not count.
+enum class Merge { kMean, kLeast, kGreatest, kSum };
+
+struct Column {
+  const char* key;    // in a rank's row and in the JSON
+  const char* title;  // two lines, as nccl-tests has them: name, then unit
+  const char* unit;
+  Merge merge;
+};
+
+struct Pattern {
+  const char* name;
+  const char* summary;
+  const char* sizes;  // when none are given
+  const char* type;   // of an element: "uint8" or "float"
+  size_t type_bytes;
+  const char* redop;
+  std::vector<Column> columns;  // between redop and #wrong
+  const char* average;          // the column whose mean ends the output
+  tools::Outcome<bool> (*run)(Rank& rank);
+};
+
+std::span<const Pattern> all_patterns();
+const Pattern* find_pattern(const std::string& name);
+
+tools::Outcome<bool> run_latency(Rank& rank);
+tools::Outcome<bool> run_stream(Rank& rank);
+tools::Outcome<bool> run_rate(Rank& rank);
+tools::Outcome<bool> run_bidir(Rank& rank);
+tools::Outcome<bool> run_multirecv(Rank& rank);
+tools::Outcome<bool> run_connect(Rank& rank);
+tools::Outcome<bool> run_allreduce(Rank& rank);
+tools::Outcome<bool> run_soak(Rank& rank);
+
+}  // namespace beeline::perf

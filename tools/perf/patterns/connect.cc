@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long comms take to set up, to carry a first message, and to close.
+#include <fmt/format.h>
+
+#include "tools/perf/lanes.h"
+#include "tools/perf/pattern.h"
+
+namespace beeline::perf {
+namespace {
+
+using nlohmann::json;
+using tools::Outcome;
+
+constexpr std::uint64_t kTimes = 5;
+
+double us_each(std::int64_t ns, size_t count) {
+  return count == 0 ? 0 : static_cast<double>(ns) / 1e3 / static_cast<double>(count);
+}
+
+Outcome<json> connect_once(Rank& rank, size_t size, std::uint64_t round) {
+  const auto plans = plan_pairs(rank.count(), rank.options().comms, Ways::kOne);
+  BL_TRY(rank.team().meet("start of connecting"));
+  Comms comms = BL_TRY(open_comms(rank, plans, {1, 1}));
+  const size_t count = comms.sends.size() + comms.recvs.size();
+  json row{{"size", size}};
+  if (!comms.recvs.empty()) row["listen_us"] = us_each(comms.listen_ns, count);
+  if (count > 0) row["time_us"] = us_each(comms.connect_ns, count);
+
+  Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
+  lanes.prepare(round);
+  BL_TRY(rank.team().meet("first messages"));
+  const Cost first = BL_TRY(lanes.stream(1));
+  if (!comms.recvs.empty()) row["message_us"] = us_each(first.wall_ns, count);
+  row["wrong"] = lanes.check(round, 1);
+  BL_TRY(lanes.close());
+
+  const std::int64_t start = now_ns();
+  BL_TRY(close_comms(rank, std::move(comms)));
+  if (count > 0) row["close_us"] = us_each(now_ns() - start, count);
+  return row;
+}
+
+}  // namespace
+
+Outcome<bool> run_connect(Rank& rank) {
+  const std::uint64_t times = rank.options().iterations > 0 ? rank.options().iterations : kTimes;
+  for (const size_t size : rank.options().sizes) {
+    for (std::uint64_t i = 0; i < times; ++i) {
+      rank.set_phase(fmt::format("{} comms, time {} of {}", rank.options().comms, i + 1, times));
+      rank.report_row(BL_TRY(connect_once(rank, size, i)));
+    }
+  }
+  return true;
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ping-pong: the even rank of a pair sends, the odd one answers. Comms take turns. Every receive is
+// posted before the message that provokes it can be sent, as NCCL's are.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+
+#include "tools/perf/lanes.h"
+#include "tools/perf/pattern.h"
+
+namespace beeline::perf {
+namespace {
+
+using nlohmann::json;
+using tools::Outcome;
+
+enum Round : std::uint64_t { kFirst = 1, kMeasured = 2 };
+
+enum class Side { kPing, kPong };
+
+class PingPong {
+ public:
+  PingPong(Lanes& lanes, Side side, std::uint64_t rounds)
+      : lanes_(lanes), side_(side), rounds_(rounds) {
+    if (side == Side::kPing) half_trips_ns_.reserve(rounds);
+  }
+
+  // On the progress thread.
+  Outcome<bool> run() {
+    const std::uint64_t ahead = std::min<std::uint64_t>(rounds_, lanes_.recvs().size());
+    for (std::uint64_t round = 0; round < ahead; ++round) BL_TRY(post_receive(round));
+    for (std::uint64_t round = 0; round < rounds_; ++round) {
+      const std::int64_t start = now_ns();
+      if (side_ == Side::kPing) BL_TRY(send(round));
+      BL_TRY(await_receive(round));
+      if (side_ == Side::kPing) half_trips_ns_.push_back((now_ns() - start) / 2);
+      BL_TRY(await_send());
+      if (side_ == Side::kPong) BL_TRY(send(round));
+    }
+    return await_send();
+  }
+
+  const std::vector<std::int64_t>& half_trips_ns() const noexcept { return half_trips_ns_; }
+
+ private:
+  Lane<RecvEnd>& recv_lane(std::uint64_t round) {
+    return lanes_.recvs()[round % lanes_.recvs().size()];
+  }
+  Lane<SendEnd>& send_lane(std::uint64_t round) {
+    return lanes_.sends()[round % lanes_.sends().size()];
+  }
+
+  Outcome<bool> post_receive(std::uint64_t round) {
+    auto& [plan, end, pool] = recv_lane(round);
+    RecvGroup group;
+    group.add(pool.at(0), pool.size(), plan.index, pool.mr());
+    while (!BL_TRY(end->post(group))) ::sched_yield();
+    return true;
+  }
+
+  Outcome<bool> send(std::uint64_t round) {
+    auto& [plan, end, pool] = send_lane(round);
+    while (!BL_TRY(end->post(pool.at(0), pool.size(), plan.index, pool.mr()))) ::sched_yield();
+    sending_ = end;
+    return true;
+  }
+
+  // A plugin may move a send only while it is tested, so both are. The comm's next receive goes out
+  // at once, to be there before its message.
+  Outcome<bool> await_receive(std::uint64_t round) {
+    RecvEnd& end = *recv_lane(round).end;
+    while (!BL_TRY(end.poll())) {
+      if (sending_ == nullptr || !BL_TRY(sending_->poll())) ::sched_yield();
+    }
+    const std::uint64_t next = round + lanes_.recvs().size();
+    if (next < rounds_) BL_TRY(post_receive(next));
+    return true;
+  }
+
+  Outcome<bool> await_send() {
+    while (sending_ != nullptr && !sending_->idle()) {
+      if (!BL_TRY(sending_->poll())) ::sched_yield();
+    }
+    return true;
+  }
+
+  Lanes& lanes_;
+  const Side side_;
+  const std::uint64_t rounds_;
+  SendEnd* sending_ = nullptr;
+  std::vector<std::int64_t> half_trips_ns_;
+};
+
+struct Measured {
+  std::vector<std::int64_t> half_trips_ns;
+  Cost cost;
+};
+
+Outcome<Measured> play(Rank& rank, Lanes& lanes, std::uint64_t rounds) {
+  Measured measured;
+  if (lanes.sends().empty()) return measured;  // a rank without a partner
+  PingPong game(lanes, rank.id() % 2 == 0 ? Side::kPing : Side::kPong, rounds);
+  BL_TRY(rank.on_progress([&]() -> Outcome<bool> {
+    const CostMeter meter;
+    BL_TRY(game.run());
+    measured.cost = meter.read();
+    return true;
+  }));
+  measured.half_trips_ns = game.half_trips_ns();
+  return measured;
+}
+
+json row_of(size_t size, std::uint64_t rounds, Measured measured, size_t wrong) {
+  json row{{"size", size}, {"wrong", wrong}, {"messages", 2 * rounds}};
+  row["cpu"] = cpu_per_message(measured.cost, 2 * rounds);
+  std::vector<std::int64_t>& times = measured.half_trips_ns;
+  if (times.empty()) return row;
+  std::sort(times.begin(), times.end());
+  const auto us = [&](size_t i) { return static_cast<double>(times[i]) / 1e3; };
+  row["least_us"] = us(0);
+  row["time_us"] = us(times.size() / 2);
+  row["p99_us"] = us(times.size() * 99 / 100);
+  row["most_us"] = us(times.size() - 1);
+  return row;
+}
+
+Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
+  rank.set_phase(fmt::format("{} bytes, first round", size));
+  Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
+  const auto every_comm = static_cast<std::uint64_t>(rank.options().comms);
+  lanes.prepare(kFirst);
+  BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
+  BL_TRY(play(rank, lanes, every_comm));
+  size_t wrong = lanes.check(kFirst, 1);
+
+  const std::uint64_t few = 10 + every_comm;
+  const Measured warm_up = BL_TRY(play(rank, lanes, few));
+  const double each = static_cast<double>(warm_up.cost.wall_ns) / static_cast<double>(few);
+  const std::uint64_t rounds = std::max(BL_TRY(plan_iterations(rank, each)), every_comm);
+
+  lanes.prepare(kMeasured);
+  rank.set_phase(fmt::format("{} bytes, {} round trips", size, rounds));
+  BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+  Measured measured = BL_TRY(play(rank, lanes, rounds));
+  wrong += lanes.check(kMeasured, 1);
+  rank.report_row(row_of(size, rounds, std::move(measured), wrong));
+  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  return lanes.close();
+}
+
+}  // namespace
+
+Outcome<bool> run_latency(Rank& rank) {
+  rank.set_phase("connecting");
+  Comms comms =
+      BL_TRY(open_comms(rank, plan_pairs(rank.count(), rank.options().comms, Ways::kBoth), {1, 1}));
+  for (const size_t size : rank.options().sizes) BL_TRY(measure(rank, comms, size));
+  rank.set_phase("closing");
+  return close_comms(rank, std::move(comms));
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Grouped receives: NCCL lets several senders share a comm, and receives for all of them at once.
+// Tags say whose part is whose; the sends come in another order than the parts stand.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include "tools/perf/lanes.h"
+#include "tools/perf/pattern.h"
+#include "tools/perf/patterns/scripted.h"
+
+namespace beeline::perf {
+namespace {
+
+using nlohmann::json;
+using tools::Outcome;
+
+enum Round : std::uint64_t { kFirst = 1, kWarmUp, kMeasured };
+
+constexpr size_t kScriptGroups = 64;
+
+class Groups {
+ public:
+  Groups(Rank& rank, size_t most_parts) : rank_(rank), most_parts_(most_parts) {}
+
+  Outcome<bool> open(const Comms& comms, size_t size) {
+    const auto depth = static_cast<size_t>(rank_.options().depth);
+    const size_t ends = comms.sends.size() + comms.recvs.size();
+    const size_t slots = slots_for(size * most_parts_, depth, ends) * most_parts_;
+    for (const SendComm& send : comms.sends) {
+      SlotPool pool = BL_TRY(SlotPool::make(rank_, *send.end, size, slots));
+      senders_.emplace_back(*send.end, script(send.plan, size), std::move(pool));
+    }
+    for (const RecvComm& recv : comms.recvs) {
+      SlotPool pool = BL_TRY(SlotPool::make(rank_, *recv.end, size, slots));
+      receivers_.emplace_back(rank_, *recv.end, script(recv.plan, size), std::move(pool));
+    }
+    return true;
+  }
+
+  Outcome<bool> close() {
+    for (auto& sender : senders_) BL_TRY(sender.pool().release(rank_));
+    for (auto& receiver : receivers_) BL_TRY(receiver.pool().release(rank_));
+    return true;
+  }
+
+  void begin(std::uint64_t round, std::uint64_t groups, Care care) {
+    care_ = care;
+    for (auto& sender : senders_) sender.begin(round, groups, care);
+    for (auto& receiver : receivers_) receiver.begin(round, groups, care);
+  }
+
+  Outcome<Cost> move() {
+    Cost cost;
+    BL_TRY(rank_.on_progress([&]() -> Outcome<bool> {
+      const CostMeter meter;
+      BL_TRY(turn());
+      cost = meter.read();
+      return true;
+    }));
+    return cost;
+  }
+
+  size_t check() {
+    size_t wrong = 0;
+    for (auto& receiver : receivers_) {
+      wrong += receiver.wrong();  // sizes
+      if (rank_.options().check && care_ == Care::kLastMessages) wrong += receiver.check_last();
+    }
+    return wrong;
+  }
+
+  json row(size_t size, std::uint64_t groups, const Cost& cost) const {
+    const auto ns = static_cast<double>(cost.wall_ns);
+    std::uint64_t parts = 0;
+    std::uint64_t bytes = 0;
+    for (const auto& receiver : receivers_) {
+      parts += receiver.messages();
+      bytes += receiver.bytes();
+    }
+    json row{{"size", size}, {"messages", parts}};
+    if (receivers_.empty()) {
+      row["cpu"] = cpu_per_message(cost, groups * senders_.size());
+      return row;
+    }
+    const auto all = static_cast<double>(groups * receivers_.size());
+    row["cpu"] = cpu_per_message(cost, parts);
+    row["time_us"] = ns / 1e3 / static_cast<double>(groups);
+    row["parts"] = static_cast<double>(parts) / all;
+    row["rate"] = all / ns * 1e3;
+    row["algbw"] = static_cast<double>(bytes) / ns;
+    return row;
+  }
+
+ private:
+  ScriptedComm script(const CommPlan& plan, size_t size) const {
+    const std::uint64_t seed = content_id(plan.from, plan.to, plan.index, size);
+    return {.plan = plan,
+            .script = fixed_script(seed, kScriptGroups, most_parts_, size),
+            .most_parts = most_parts_};
+  }
+
+  Outcome<bool> turn() {
+    for (;;) {
+      bool moved = false;
+      bool ready = true;
+      for (auto& receiver : receivers_) {
+        if (BL_TRY(receiver.step())) moved = true;
+        ready = ready && receiver.done();
+      }
+      for (auto& sender : senders_) {
+        if (BL_TRY(sender.step())) moved = true;
+        ready = ready && sender.done();
+      }
+      if (ready) return true;
+      if (!moved) ::sched_yield();
+    }
+  }
+
+  Rank& rank_;
+  const size_t most_parts_;
+  Care care_ = Care::kLastMessages;
+  std::vector<ScriptedSender> senders_;
+  std::vector<ScriptedReceiver> receivers_;
+};
+
+Outcome<bool> measure(Rank& rank, const Comms& comms, size_t most_parts, size_t size) {
+  rank.set_phase(fmt::format("{} bytes, first groups", size));
+  Groups groups(rank, most_parts);
+  BL_TRY(groups.open(comms, size));
+  const Care care = rank.options().check ? Care::kEveryMessage : Care::kLastMessages;
+  groups.begin(kFirst, kScriptGroups, care);
+  BL_TRY(rank.team().meet(fmt::format("first groups of {} bytes", size)));
+  BL_TRY(groups.move());
+  size_t wrong = groups.check();
+
+  groups.begin(kWarmUp, kScriptGroups, Care::kLastMessages);
+  BL_TRY(rank.team().meet(fmt::format("warm-up of {} bytes", size)));
+  const Cost warm_up = BL_TRY(groups.move());
+  const double each = static_cast<double>(warm_up.wall_ns) / kScriptGroups;
+  const std::uint64_t count = BL_TRY(plan_iterations(rank, each));
+
+  groups.begin(kMeasured, count, Care::kLastMessages);
+  rank.set_phase(fmt::format("{} bytes, {} groups", size, count));
+  BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+  const Cost cost = BL_TRY(groups.move());
+  wrong += groups.check();
+  json row = groups.row(size, count, cost);
+  row["wrong"] = wrong;
+  rank.report_row(row);
+  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  return groups.close();
+}
+
+}  // namespace
+
+Outcome<bool> run_multirecv(Rank& rank) {
+  const size_t most_parts = BL_TRY(agree_on_parts(rank));
+  const auto depth = static_cast<size_t>(rank.options().depth);
+  rank.set_phase("connecting");
+  Comms comms = BL_TRY(open_comms(rank, plan_pairs(rank.count(), rank.options().comms, Ways::kOne),
+                                  {.sends = depth * most_parts, .recvs = depth}));
+  for (const size_t size : rank.options().sizes) {
+    BL_TRY(measure(rank, comms, most_parts, size));
+  }
+  rank.set_phase("closing");
+  return close_comms(rank, std::move(comms));
+}
+
+}  // namespace beeline::perf

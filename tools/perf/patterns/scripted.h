@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two ends of a comm that follow a script. They repeat it until as many groups as wanted are
+// through. With Care::kEveryMessage each message has bytes of its own, and each is compared.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/perf/comms.h"
+#include "tools/perf/patterns/group_script.h"
+#include "tools/perf/slot_pool.h"
+
+namespace beeline::perf {
+
+enum class Care { kEveryMessage, kLastMessages };
+
+// How many parts a group may have on every rank: the least of what the devices offer.
+tools::Outcome<size_t> agree_on_parts(Rank& rank);
+
+// What both ends know.
+struct ScriptedComm {
+  CommPlan plan;
+  std::vector<Group> script;
+  size_t most_parts = 1;
+};
+
+// Groups take turns in the slots of a pool; each has most_parts of them.
+class ScriptedEnd {
+ public:
+  ScriptedEnd(ScriptedComm comm, SlotPool pool) : comm_(std::move(comm)), pool_(std::move(pool)) {}
+
+  void begin(std::uint64_t round, std::uint64_t groups, Care care) noexcept {
+    round_ = round;
+    groups_ = groups;
+    care_ = care;
+  }
+  SlotPool& pool() noexcept { return pool_; }
+  const GuardedBuffer& memory() const noexcept { return pool_.memory(); }
+
+ protected:
+  const Group& group(std::uint64_t g) const noexcept {
+    return comm_.script[g % comm_.script.size()];
+  }
+  std::uint64_t places() const noexcept { return pool_.slots() / comm_.most_parts; }
+  std::uint8_t* place(std::uint64_t g, size_t part) const noexcept {
+    return pool_.at(g % places() * comm_.most_parts + part);
+  }
+  ContentId content(std::uint64_t g, size_t part) const noexcept {
+    const std::uint64_t which = care_ == Care::kEveryMessage ? g : g % places();
+    return content_id(comm_.plan.from, comm_.plan.to, comm_.plan.index, round_, which, part);
+  }
+
+  ScriptedComm comm_;
+  SlotPool pool_;
+  std::uint64_t groups_ = 0;
+  std::uint64_t round_ = 0;  // makes the bytes of one run differ from those of another
+  Care care_ = Care::kLastMessages;
+};
+
+class ScriptedSender : public ScriptedEnd {
+ public:
+  ScriptedSender(SendEnd& end, ScriptedComm comm, SlotPool pool)
+      : ScriptedEnd(std::move(comm), std::move(pool)), end_(&end) {}
+
+  void begin(std::uint64_t round, std::uint64_t groups, Care care);
+  bool done() const noexcept { return next_ == groups_ && end_->idle(); }
+  // One post and one test; true when one of them did something.
+  NetResult<bool> step();
+  SendEnd& end() noexcept { return *end_; }
+
+ private:
+  void write_group();
+
+  SendEnd* end_;
+  std::uint64_t next_ = 0;              // group of the next send,
+  size_t part_ = 0;                     // and its place in the order
+  std::vector<std::uint64_t> free_at_;  // by place: how many sends must be done before it is reused
+};
+
+class ScriptedReceiver : public ScriptedEnd {
+ public:
+  ScriptedReceiver(Rank& rank, RecvEnd& end, ScriptedComm comm, SlotPool pool)
+      : ScriptedEnd(std::move(comm), std::move(pool)), rank_(&rank), end_(&end) {}
+
+  void begin(std::uint64_t round, std::uint64_t groups, Care care);
+  bool done() const noexcept { return arrived_ == groups_; }
+  NetResult<bool> step();
+  // What the last groups left in memory.
+  size_t check_last();
+  RecvEnd& end() noexcept { return *end_; }
+
+  const std::string& label() const noexcept { return end_->label(); }
+  std::uint64_t messages() const noexcept { return messages_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  size_t wrong() const noexcept { return wrong_; }
+
+ private:
+  RecvGroup arguments(std::uint64_t g) const noexcept;
+  void take(std::uint64_t g);
+  size_t check(std::uint64_t g);
+
+  Rank* rank_;
+  RecvEnd* end_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t arrived_ = 0;
+  std::uint64_t messages_ = 0;
+  std::uint64_t bytes_ = 0;
+  size_t wrong_ = 0;
+};
+
+}  // namespace beeline::perf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stream, rate and bidir: a full window of messages over each comm. They differ in their plans and
+// in what the table shows.
+#include <fmt/format.h>
+
+#include "tools/perf/lanes.h"
+#include "tools/perf/pattern.h"
+
+namespace beeline::perf {
+namespace {
+
+using nlohmann::json;
+using tools::Outcome;
+
+enum Round : std::uint64_t { kFirst = 1, kMeasured = 2 };
+
+json row_of(size_t size, size_t sends, size_t recvs, std::uint64_t messages, const Cost& cost,
+            size_t wrong) {
+  const auto ns = static_cast<double>(cost.wall_ns);
+  json row{{"size", size}, {"wrong", wrong}};
+  row["messages"] = messages * (sends + recvs);
+  row["cpu"] = cpu_per_message(cost, messages * (sends + recvs));
+  if (recvs > 0) {  // the receiving side knows when the data is there
+    const auto arrived = static_cast<double>(messages * recvs);
+    row["time_us"] = ns / 1e3 / static_cast<double>(messages);
+    row["algbw"] = static_cast<double>(size) * arrived / ns;
+    row["busbw"] = row["algbw"];
+    row["rate"] = arrived / ns * 1e3;
+  }
+  return row;
+}
+
+Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
+  rank.set_phase(fmt::format("{} bytes, first round", size));
+  Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
+  const auto window = static_cast<std::uint64_t>(rank.options().depth);
+  lanes.prepare(kFirst);
+  BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
+  BL_TRY(lanes.stream(window));
+  size_t wrong = lanes.check(kFirst, window);
+
+  const std::uint64_t few = 2 * window;
+  const Cost warm_up = BL_TRY(lanes.stream(few));
+  const double each = static_cast<double>(warm_up.wall_ns) / static_cast<double>(few);
+  const std::uint64_t messages = BL_TRY(plan_iterations(rank, each));
+
+  lanes.prepare(kMeasured);
+  rank.set_phase(fmt::format("{} bytes, {} messages", size, messages));
+  BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+  const Cost cost = BL_TRY(lanes.stream(messages));
+  wrong += lanes.check(kMeasured, messages);
+  rank.report_row(row_of(size, comms.sends.size(), comms.recvs.size(), messages, cost, wrong));
+  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  return lanes.close();
+}
+
+Outcome<bool> run_window(Rank& rank, Ways ways) {
+  const auto depth = static_cast<size_t>(rank.options().depth);
+  rank.set_phase("connecting");
+  Comms comms = BL_TRY(
+      open_comms(rank, plan_pairs(rank.count(), rank.options().comms, ways), {depth, depth}));
+  for (const size_t size : rank.options().sizes) BL_TRY(measure(rank, comms, size));
+  rank.set_phase("closing");
+  return close_comms(rank, std::move(comms));
+}
+
+}  // namespace
+
+Outcome<bool> run_stream(Rank& rank) { return run_window(rank, Ways::kOne); }
+Outcome<bool> run_rate(Rank& rank) { return run_window(rank, Ways::kOne); }
+Outcome<bool> run_bidir(Rank& rank) { return run_window(rank, Ways::kBoth); }
+
+}  // namespace beeline::perf

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See perf.h. Ranks are forked before there is a thread, and before anything of the plugin is
+// loaded.
+#include "tools/perf/perf.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "plugin/base/clock.h"
+#include "tools/perf/coordinator.h"
+#include "tools/perf/rank_process.h"
+#include "tools/perf/rendezvous.h"
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+// `others` are lines of the coordinator, which a rank must not hold.
+Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int rank,
+                           std::vector<Member>& others) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return fail("cannot make a socket pair for a rank");
+  }
+  Member member{Line(UniqueFd(ends[0]))};
+  Line theirs{UniqueFd(ends[1])};
+  std::fflush(nullptr);  // a child must not print what we have buffered
+  member.pid = ::fork();
+  if (member.pid < 0) return fail("cannot start a process for a rank: fork failed");
+  if (member.pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives a coordinator that died
+    member.line.close();
+    for (Member& other : others) other.line.close();
+    std::exit(run_rank(options, pattern, Team(std::move(theirs), rank, options.ranks)));
+  }
+  return member;
+}
+
+Outcome<std::vector<Member>> start_all(const Options& options, const Pattern& pattern) {
+  std::vector<Member> members;
+  members.reserve(static_cast<size_t>(options.ranks));
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    members.push_back(BL_TRY(start_rank(options, pattern, rank, members)));
+  }
+  return members;
+}
+
+Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& pattern) {
+  std::vector<Member> members = BL_TRY(gather_members(options));
+  members[0] = BL_TRY(start_rank(options, pattern, 0, members));
+  return members;
+}
+
+int run_remote_rank(const Options& options, const Pattern& pattern) {
+  Outcome<Line> line = join_coordinator(options);
+  if (!line) return tools::complain(line.error());
+  return run_rank(options, pattern, Team(std::move(*line), options.rank, options.ranks));
+}
+
+}  // namespace
+
+int run(Options options) {
+  if (options.list) options.pattern = "latency";
+  if (options.list) options.ranks = 1;
+  const Pattern* const pattern = find_pattern(options.pattern);
+  if (pattern == nullptr) {
+    std::string known;
+    for (const Pattern& one : all_patterns()) known += fmt::format(" {}", one.name);
+    return tools::complain(
+        fmt::format("there is no pattern \"{}\"; there are:{}", options.pattern, known),
+        tools::kUsage);
+  }
+  if (options.sizes.empty()) options.sizes = *parse_sizes(pattern->sizes);
+  if (options.seed == 0) options.seed = static_cast<std::uint64_t>(now_ns()) % 1'000'000'000 + 1;
+  if (options.rank > 0) return run_remote_rank(options, *pattern);
+  Outcome<std::vector<Member>> members =
+      options.rank == 0 ? start_first(options, *pattern) : start_all(options, *pattern);
+  if (!members) return tools::complain(members.error());
+  Coordinator coordinator(options, *pattern, std::move(*members));
+  return coordinator.run();
+}
+
+}  // namespace beeline::perf

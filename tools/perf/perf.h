@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `beeline perf`: drives any NCCL network plugin as NCCL would, without NCCL and without a GPU.
+#pragma once
+
+#include "tools/perf/options.h"
+
+namespace beeline::perf {
+
+// Returns the exit status.
+int run(Options options);
+
+}  // namespace beeline::perf

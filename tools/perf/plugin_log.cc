@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See plugin_log.h. NCCL's logger carries no context, so ours cannot either: hence the globals.
+#include "tools/perf/plugin_log.h"
+
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+
+namespace beeline::perf {
+namespace {
+
+std::atomic<int> own_rank{0};
+std::atomic<int> shown_level{NCCL_LOG_WARN};
+
+const char* word(ncclDebugLogLevel level) {
+  switch (level) {
+    case NCCL_LOG_NONE: return "NONE";
+    case NCCL_LOG_VERSION: return "VERSION";
+    case NCCL_LOG_WARN: return "WARN";
+    case NCCL_LOG_INFO: return "INFO";
+    case NCCL_LOG_ABORT: return "ABORT";
+    case NCCL_LOG_TRACE: return "TRACE";
+  }
+  return "?";
+}
+
+}  // namespace
+
+void set_plugin_log(int rank, ncclDebugLogLevel level) {
+  own_rank = rank;
+  shown_level = level;
+}
+
+void plugin_log(ncclDebugLogLevel level, unsigned long /*flags*/, const char* /*file*/,
+                int /*line*/, const char* format, ...) {
+  if (level > shown_level) return;
+  std::array<char, 2048> text;  // NOLINT: vsnprintf writes it
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text.data(), text.size(), format, arguments);
+  va_end(arguments);
+  // One call, so that lines of several threads and ranks do not mix.
+  std::fprintf(stderr, "rank %d: NET %s %s\n", own_rank.load(), word(level), text.data());
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See rank.h.
+#include "tools/perf/rank.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+constexpr int kStatusEveryMs = 250;
+constexpr int kWrongShown = 5;
+
+}  // namespace
+
+Outcome<bool> Rank::on_service(Job job) {
+  service_.start(std::move(job));
+  return await(service_);
+}
+
+Outcome<bool> Rank::on_progress(Job job) {
+  progress_.start(std::move(job));
+  return await(progress_);
+}
+
+Outcome<bool> Rank::on_both(Job service, Job progress) {
+  service_.start(std::move(service));
+  progress_.start(std::move(progress));
+  Outcome<bool> moved = await(progress_);
+  Outcome<bool> served = await(service_);
+  return moved ? std::move(served) : std::move(moved);
+}
+
+Outcome<bool> Rank::await(Worker& worker) {
+  for (;;) {
+    if (auto outcome = worker.wait(kStatusEveryMs)) return std::move(*outcome);
+    tell_status();
+  }
+}
+
+void Rank::set_phase(std::string phase) {
+  phase_ = std::move(phase);
+  tell_status();
+}
+
+void Rank::tell_status() {
+  std::uint64_t done = 0;
+  for (const End* end : watched_) done += end->completed();
+  const nlohmann::json status{{"done", done}, {"phase", phase_}, {"waiting", waiting_for()}};
+  team_.tell(FrameKind::kStatus, status.dump());
+}
+
+void Rank::note(std::string text) {
+  const std::lock_guard lock(note_mutex_);
+  note_ = std::move(text);
+}
+
+std::string Rank::waiting_for() {
+  std::string text;
+  {
+    const std::lock_guard lock(note_mutex_);
+    text = note_;
+  }
+  for (CallWatch* watch : {&net_.watches->service, &net_.watches->progress}) {
+    const char* const call = watch->stuck_in();
+    if (call != nullptr) text += fmt::format("\n    the plugin does not return from {}", call);
+  }
+  for (const End* end : watched_) {
+    const std::uint64_t in_flight = end->posted() - end->completed();
+    if (in_flight == 0 && end->refused() == 0) continue;
+    text += fmt::format("\n    {}: {} in flight after {} done, asked to come back {} times",
+                        end->label(), in_flight, end->completed(), end->refused());
+  }
+  return text;
+}
+
+void Rank::report_wrong(const std::string& detail) {
+  if (++wrong_shown_ > kWrongShown) return;
+  std::fprintf(stderr, "rank %d: wrong data: %s%s\n", id(), detail.c_str(),
+               wrong_shown_ == kWrongShown ? " (more of this is not shown)" : "");
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a pattern works with on one rank: the plugin, the others, and the two threads that NCCL has.
+//
+// Threads: the main thread runs the pattern and talks to the coordinator. It calls the plugin only
+// as NCCL's application threads do (init, devices, getProperties, finalize); the service thread
+// sets up and registers; the progress thread moves data.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tools/perf/devices.h"
+#include "tools/perf/end.h"
+#include "tools/perf/team.h"
+#include "tools/perf/worker.h"
+
+namespace beeline::perf {
+
+class Rank {
+ public:
+  Rank(const Options& options, Team& team, Net net, std::vector<Device> devices)
+      : options_(options), team_(team), net_(std::move(net)), devices_(std::move(devices)) {}
+
+  const Options& options() const noexcept { return options_; }
+  Team& team() noexcept { return team_; }
+  int id() const noexcept { return team_.rank(); }
+  int count() const noexcept { return team_.ranks(); }
+  const Net& net() const noexcept { return net_; }
+  const std::vector<Device>& devices() const noexcept { return devices_; }
+
+  // Run a job on the thread whose work it is, while this one keeps the coordinator informed.
+  tools::Outcome<bool> on_service(Job job);
+  tools::Outcome<bool> on_progress(Job job);
+  // Both at once.
+  tools::Outcome<bool> on_both(Job service, Job progress);
+
+  // Words for the user about what is going on: "4096 bytes, measuring".
+  void set_phase(std::string phase);
+  const std::string& phase() const noexcept { return phase_; }
+
+  // The same from a job, about what it waits for; empty when it goes on.
+  void note(std::string text);
+
+  // Ends that are watched show in what is told about a rank that hangs.
+  void watch(const End& end) { watched_.push_back(&end); }
+  void unwatch_all() { watched_.clear(); }
+
+  void report_row(const nlohmann::json& row) { team_.tell(FrameKind::kRow, row.dump()); }
+  // Details of wrong data, for people; only the first few are shown.
+  void report_wrong(const std::string& detail);
+
+ private:
+  tools::Outcome<bool> await(Worker& worker);
+  void tell_status();
+  std::string waiting_for();
+
+  const Options& options_;
+  Team& team_;
+  Net net_;
+  std::vector<Device> devices_;
+  std::vector<const End*> watched_;
+  std::string phase_;
+  std::mutex note_mutex_;
+  std::string note_;
+  int wrong_shown_ = 0;
+  Worker service_{"perf-service"};
+  Worker progress_{"perf-progress"};
+};
+
+}  // namespace beeline::perf

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See rank_process.h.
+#include "tools/perf/rank_process.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tools/perf/loader.h"
+#include "tools/perf/plugin_log.h"
+
+namespace beeline::perf {
+namespace {
+
+using nlohmann::json;
+using tools::Outcome;
+
+// A host of softnic is chosen by name, and has a sysfs tree beside those of the other hosts.
+void choose_host(const std::string& host) {
+  ::setenv("SOFTNIC_HOST", host.c_str(), 1);
+  const char* const root = std::getenv("BEELINE_SYSFS_ROOT");
+  if (root == nullptr) return;
+  const std::filesystem::path mine = std::filesystem::path(root).parent_path() / host;
+  std::error_code error;
+  if (std::filesystem::is_directory(mine, error)) ::setenv("BEELINE_SYSFS_ROOT", mine.c_str(), 1);
+}
+
+void set_environment(const Options& options, int rank) {
+  if (!options.hosts.empty()) {
+    choose_host(options.hosts[static_cast<size_t>(rank) % options.hosts.size()]);
+  }
+  for (const RankVariable& variable : options.variables) {
+    if (variable.rank != RankVariable::kAllRanks && variable.rank != rank) continue;
+    ::setenv(variable.name.c_str(), variable.value.c_str(), 1);
+  }
+}
+
+// Plugin calls of the main thread may hang, too: say beforehand where we are.
+void tell_phase(Team& team, const char* phase) {
+  team.tell(FrameKind::kStatus, json{{"done", 0}, {"phase", phase}}.dump());
+}
+
+Outcome<bool> init_plugin(Net& net) {
+  ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
+  constexpr std::uint64_t kCommId = 0xBEE;
+  const ncclResult_t result = net.calls.init(&net.ctx, kCommId, &config, plugin_log, nullptr);
+  if (result != ncclSuccess) return fail(std::string(NetFailure{"init", result}));
+  return true;
+}
+
+// A wrong --dev must not wait for the comm that would use it.
+Outcome<bool> check_devices(const Options& options, const std::vector<Device>& devices, int rank) {
+  for (int c = 0; c < options.comms; ++c) {
+    const int device = BL_TRY(choose_device(options.devices, devices, c, rank));
+    const Device& chosen = devices[static_cast<size_t>(device)];
+    if ((chosen.props.ptrSupport & NCCL_PTR_HOST) == 0) {
+      return fail(fmt::format("device {} does not take host memory", chosen.name));
+    }
+  }
+  return true;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  const char* const softnic = std::getenv("SOFTNIC_HOST");
+  return softnic == nullptr ? name.data() : softnic;
+}
+
+json describe_plugin(const Net& net, const std::vector<Device>& devices) {
+  json names = json::array();
+  for (const Device& device : devices) names.push_back(device.name);
+  return {{"name", net.calls.name},
+          {"abi", net.abi},
+          {"file", net.file},
+          {"pid", ::getpid()},
+          {"host", host_name()},
+          {"devices", names},
+          {"text", describe_devices(net, devices)}};
+}
+
+struct Ended {
+  std::string why;
+  int code;
+};
+
+Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& team) {
+  tell_phase(team, "loading the plugin");
+  Outcome<Net> net = load_plugin(options.plugin, options.abi);
+  if (!net) return fail(Ended{net.error(), tools::kUsage});
+  tell_phase(team, "in the plugin's init");
+  const Outcome<bool> started = init_plugin(*net);
+  if (!started) return fail(Ended{started.error(), tools::kFailed});
+  tell_phase(team, "in the plugin's devices");
+  Outcome<std::vector<Device>> devices = list_devices(*net);
+  if (!devices) return fail(Ended{devices.error(), tools::kUsage});
+  team.tell(FrameKind::kPlugin, describe_plugin(*net, *devices).dump());
+  if (!options.list) {
+    const Outcome<bool> usable = check_devices(options, *devices, team.rank());
+    if (!usable) return fail(Ended{usable.error(), tools::kUsage});
+    Rank rank(options, team, *net, std::move(*devices));
+    const Outcome<bool> ran = pattern.run(rank);
+    if (!ran) return fail(Ended{fmt::format("{} ({})", ran.error(), rank.phase()), tools::kFailed});
+  }
+  tell_phase(team, "in the plugin's finalize");
+  const ncclResult_t result = net->calls.finalize(net->ctx);
+  if (result != ncclSuccess) {
+    return fail(Ended{NetFailure{"finalize", result}, tools::kFailed});
+  }
+  return true;
+}
+
+}  // namespace
+
+int run_rank(const Options& options, const Pattern& pattern, Team team) {
+  set_environment(options, team.rank());
+  set_plugin_log(team.rank(), options.log_level);
+  const Result<bool, Ended> outcome = live(options, pattern, team);
+  if (outcome) {
+    team.tell(FrameKind::kDone, {});
+    return 0;
+  }
+  const Ended& ended = outcome.error();
+  // Far from the coordinator, who watches this process's own output wants to know as well.
+  if (options.rank > 0) tools::complain(fmt::format("rank {}: {}", options.rank, ended.why));
+  team.tell(FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
+  return ended.code;
+}
+
+}  // namespace beeline::perf

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank's end of the line. All ranks make the same calls in the same order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/perf/line.h"
+
+namespace beeline::perf {
+
+class Team {
+ public:
+  Team(Line line, int rank, int ranks) : line_(std::move(line)), rank_(rank), ranks_(ranks) {}
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
+
+  // Everybody's part, by rank. `what` is shown to the user when somebody does not come.
+  tools::Outcome<std::vector<std::string>> gather(const std::string& what, const std::string& part);
+  tools::Outcome<bool> meet(const std::string& what);
+  tools::Outcome<double> greatest(const std::string& what, double mine);
+  tools::Outcome<double> least(const std::string& what, double mine);
+
+  // Without an answer. A coordinator that is gone shows at the next gather.
+  void tell(FrameKind kind, const std::string& body) { line_.send(kind, body); }
+
+ private:
+  tools::Outcome<std::vector<double>> numbers(const std::string& what, double mine);
+
+  Line line_;
+  int rank_;
+  int ranks_;
+};
+
+}  // namespace beeline::perf

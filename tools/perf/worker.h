@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread that does one job after the other for the main thread, as NCCL's service and progress
+// threads do.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "tools/outcome.h"
+
+namespace beeline::perf {
+
+using Job = std::function<tools::Outcome<bool>()>;
+
+class Worker {
+ public:
+  explicit Worker(const char* name);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start(Job job);
+  // The outcome of the job once it has ended, within `milliseconds`.
+  std::optional<tools::Outcome<bool>> wait(int milliseconds);
+
+ private:
+  void run(const char* name);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Job job_;
+  std::optional<tools::Outcome<bool>> outcome_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace beeline::perf
