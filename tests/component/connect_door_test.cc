@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Only those invited: what strangers say is dropped, and the peer that is waited for still comes.
+#include "tests/component/connect_stranger.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+// A listener, and the peer that is to come.
+struct House {
+  explicit House(ControlOptions options = control_options()) : a(*table, std::move(options)) {
+    listener = a.listen(ticket);
+  }
+  ~House() { a.plane().close(listener); }
+  House(const House&) = delete;
+  House& operator=(const House&) = delete;
+
+  void real_peer_still_comes() {
+    Made sender;
+    Made receiver;
+    wait_for(
+        [&] {
+          if (sender == nullptr) sender = must(b.connect(ticket));
+          if (receiver == nullptr) receiver = must(a.accept(listener));
+          return sender != nullptr && receiver != nullptr;
+        },
+        "the real peer");
+    prove_write(*receiver, *sender);
+    receiver->link->say_goodbye(0);
+    sender->link->say_goodbye(0);
+  }
+
+  TestFabric fabric;
+  std::unique_ptr<DeviceTable> table = scan(fabric);
+  LogCapture log;
+  Party a;
+  Party b{*table};
+  Ticket ticket;
+  Listener* listener = nullptr;
+};
+
+wire::Bytes changed(wire::Bytes bytes, std::size_t at) {
+  bytes.at(at) ^= std::byte{0x20};
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("door: who does not speak our protocol is dropped", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  const wire::Bytes hello = wire::encode(hello_for(handle));
+  Stranger stranger(handle);
+  SECTION("another protocol") { stranger.say("GET / HTTP/1.1\r\n\r\n"); }
+  SECTION("zeroes") { stranger.say(std::string(64, '\0')); }
+  SECTION("a HELLO with another magic") { stranger.say(changed(hello, wire::kFrameHeadBytes)); }
+  SECTION("another message") { stranger.say(wire::encode(wire::Ready{.comm = 1})); }
+  SECTION("a HELLO that announces too much") {
+    stranger.say(wire::make_frame(wire::MessageType::kHello, wire::Bytes(513)));
+  }
+  SECTION("a HELLO with something behind it inside") {
+    wire::Bytes body(hello.begin() + wire::kFrameHeadBytes, hello.end());
+    body.push_back(std::byte{0});
+    stranger.say(wire::make_frame(wire::MessageType::kHello, body));
+  }
+  stranger.must_be_dropped();
+  CHECK(house.log.count("is dropped") == 1);
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("door: who has no invitation is refused", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  wire::Hello hello = hello_for(handle);
+  SECTION("another token") { hello.token[15] ^= 1; }
+  SECTION("another listener") { hello.listener += 1; }
+  Stranger stranger(handle);
+  stranger.say(wire::encode(hello));
+  CHECK(stranger.hear_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+  stranger.must_be_dropped();
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("door: who speaks other versions learns ours, and the log tells both",
+          "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  wire::Hello hello = hello_for(handle);
+  hello.versions = {.least = 2, .most = 3};
+  Stranger stranger(handle);
+  stranger.say(wire::encode(hello));
+  const auto refusal = stranger.hear_message<wire::Refuse>();
+  CHECK(refusal.code == wire::RefuseCode::kVersion);
+  CHECK(refusal.versions == wire::kOurVersions);
+  stranger.must_be_dropped();
+  CHECK(house.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("door: who says nothing, or half a HELLO, is dropped in time", "[component][connect]") {
+  ControlOptions options = control_options();
+  options.half_open_timeout = std::chrono::milliseconds(100);
+  House house(options);
+  const wire::Handle handle = handle_of(house.ticket);
+  const wire::Bytes hello = wire::encode(hello_for(handle));
+  const std::size_t size = GENERATE(std::size_t{0}, std::size_t{5}, std::size_t{60});
+  Stranger stranger(handle);
+  if (size > 0) stranger.say(wire::Bytes(hello.begin(), hello.begin() + static_cast<long>(size)));
+  stranger.must_be_dropped();
+  CHECK(house.log.has("did not introduce itself in time"));
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("door: however many say nothing, the newest may stay", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  std::vector<Stranger> crowd;
+  crowd.reserve(257);
+  for (int i = 0; i < 257; ++i) crowd.emplace_back(handle);
+  crowd.front().must_be_dropped();
+  house.real_peer_still_comes();
+  crowd.back().say(wire::encode(hello_for(handle)));
+  CHECK(crowd.back().hear().type == wire::MessageType::kHelloAck);
+}
+
+TEST_CASE("door: a HELLO may come byte by byte", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  Stranger stranger(handle);
+  for (const std::byte byte : wire::encode(hello_for(handle))) stranger.say(wire::Bytes{byte});
+  CHECK(stranger.hear_message<wire::HelloAck>().process == handle.process);
+}
+
+TEST_CASE("door: a channel that breaks the protocol ends, and only that one",
+          "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  Stranger stranger(handle);
+  stranger.say(wire::encode(hello_for(handle)));
+  stranger.hear_message<wire::HelloAck>();
+  SECTION("a HELLO again") { stranger.say(wire::encode(hello_for(handle))); }
+  SECTION("no message at all") { stranger.say("garbage garbage garbage"); }
+  SECTION("a CONNECT of no paths") {
+    stranger.say(wire::encode(wire::Connect{.listener = handle.listener, .token = handle.token}));
+  }
+  stranger.must_be_dropped();
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("door: on a channel, too, each comm needs an invitation", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  Stranger stranger(handle);
+  stranger.say(wire::encode(hello_for(handle)));
+  stranger.hear_message<wire::HelloAck>();
+  wire::Connect connect{.listener = handle.listener, .token = handle.token, .comm = 5};
+  connect.token[0] ^= 1;
+  connect.paths.emplace_back();
+  stranger.say(wire::encode(connect));
+  const auto reject = stranger.hear_message<wire::Reject>();
+  CHECK(reject.comm == 5);
+  CHECK(reject.code == wire::RejectCode::kNotInvited);
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("door: messages about comms that do not exist harm nobody", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  Stranger stranger(handle);
+  stranger.say(wire::encode(hello_for(handle)));
+  stranger.hear_message<wire::HelloAck>();
+  for (const std::uint32_t comm : {0U, 1U, 2U, 77U, UINT32_MAX}) {
+    stranger.say(wire::encode(wire::Ready{.comm = comm}));
+    stranger.say(wire::encode(wire::Goodbye{.comm = comm, .settled = 5}));
+    stranger.say(
+        wire::encode(wire::Reject{.comm = comm, .code = wire::RejectCode::kFailed, .text = "no"}));
+    wire::Accept accept{.comm = comm, .our_comm = comm};
+    accept.paths.emplace_back();
+    stranger.say(wire::encode(accept));
+    CHECK(stranger.hear_message<wire::Reject>().comm == comm);  // the ACCEPT of nothing
+  }
+  house.real_peer_still_comes();
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// listen, connect, accept between two control planes, and of one with itself.
+#include "tests/component/connect_rig.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+// Two processes on one host, as far as the planes can tell.
+struct Two {
+  TestFabric fabric;
+  std::unique_ptr<DeviceTable> table = scan(fabric);
+  Party a{*table};
+  Party b{*table};
+};
+
+}  // namespace
+
+TEST_CASE("connect: both ends get queue pairs that work", "[component][connect]") {
+  Two two;
+  const Comm2 comm = join(two.a, two.b);
+  CHECK(comm.sender->role == Role::kSend);
+  CHECK(comm.receiver->role == Role::kReceive);
+  CHECK(comm.sender->window.length == 0);
+  CHECK(comm.receiver->window.length == 16384);
+  CHECK(comm.receiver->paths[0].peer_qpn == comm.sender->paths[0].qp->qp_num);
+  CHECK(comm.receiver->paths[0].max_inline >= 64);
+  CHECK(comm.sender->link->peer().device == "softnic0:1");
+  CHECK(comm.receiver->link->peer().device == "softnic1:1");
+  CHECK(comm.receiver->link->peer().pid == getpid());
+  prove_write(*comm.receiver, *comm.sender);
+}
+
+TEST_CASE("connect: a process can connect to itself", "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party alone(*table);
+  const Comm2 first = join(alone, alone);
+  const Comm2 second = join(alone, alone);
+  prove_write(*first.receiver, *first.sender);
+  prove_write(*second.receiver, *second.sender);
+  CHECK(tcp_connections() == 2);  // one channel has both its ends here
+}
+
+TEST_CASE("connect: all comms of two processes share one channel", "[component][connect]") {
+  Two two;
+  std::vector<Comm2> comms;
+  comms.reserve(32);
+  for (int i = 0; i < 32; ++i) {
+    comms.push_back(i % 2 == 0 ? join(two.a, two.b) : join(two.b, two.a));
+  }
+  for (const Comm2& comm : comms) prove_write(*comm.receiver, *comm.sender);
+  CHECK(tcp_connections() == 2);
+  CHECK(listening_sockets() == 2);
+}
+
+TEST_CASE("connect: processes that dial each other at once end with one channel",
+          "[component][connect]") {
+  Two two;
+  constexpr std::size_t kEach = 6;
+  std::array<Ticket, kEach> to_a;
+  std::array<Ticket, kEach> to_b;
+  std::vector<Listener*> at_a;
+  std::vector<Listener*> at_b;
+  for (std::size_t i = 0; i < kEach; ++i) {
+    at_a.push_back(two.a.listen(to_a[i]));
+    at_b.push_back(two.b.listen(to_b[i]));
+  }
+  std::vector<Made> made(4 * kEach);
+  const auto poll = [](Made& place, auto&& ask) {
+    if (place == nullptr) place = must(ask());
+    return place != nullptr;
+  };
+  wait_for(
+      [&] {
+        bool all = true;
+        for (std::size_t i = 0; i < kEach; ++i) {
+          all &= poll(made[4 * i], [&] { return two.a.connect(to_b[i]); });
+          all &= poll(made[4 * i + 1], [&] { return two.b.connect(to_a[i]); });
+          all &= poll(made[4 * i + 2], [&] { return two.a.accept(at_a[i]); });
+          all &= poll(made[4 * i + 3], [&] { return two.b.accept(at_b[i]); });
+        }
+        return all;
+      },
+      "all comms");
+  wait_for([] { return tcp_connections() == 2; }, "a single channel");
+  for (const Made& one : made) CHECK(one->link->state() == Link::State::kOpen);
+  for (Listener* listener : at_a) two.a.plane().close(listener);
+  for (Listener* listener : at_b) two.b.plane().close(listener);
+}
+
+TEST_CASE("connect: IPv6 serves as well", "[component][connect]") {
+  ControlOptions options = control_options();
+  options.family = "AF_INET6";
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table, options);
+  Party b(*table, options);
+  const Comm2 comm = join(a, b);
+  prove_write(*comm.receiver, *comm.sender);
+}
+
+TEST_CASE("connect: no interface that matches is an error that lists what there is",
+          "[component][connect]") {
+  ControlOptions options = control_options();
+  options.interface = "nosuch";
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table, options);
+  Ticket ticket;
+  const auto listener = a.plane().listen(find_device(*table, "softnic0"), ticket.handle());
+  REQUIRE_FALSE(listener);
+  CHECK(listener.error().code == Errc::kNotFound);
+  CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));
+  CHECK(log.has("lo (127.0.0.1)"));
+  wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control thread's end");
+}
+
+TEST_CASE("connect: a listener that is closed turns down, on a new channel and on an old one",
+          "[component][connect]") {
+  Two two;
+  const LogCapture log;
+  Ticket ticket;
+  Listener* const kept = two.a.listen(ticket);
+  Ticket closed;
+  two.a.plane().close(two.a.listen(closed));
+  CHECK(two.b.wait_connect_error(closed).code == Errc::kPeerClosed);
+  const Made sender = two.b.wait_connect(ticket);
+  const Made receiver = two.a.wait_accept(kept);
+  Ticket again;
+  two.a.plane().close(two.a.listen(again));
+  CHECK(two.b.wait_connect_error(again).code == Errc::kPeerClosed);
+  CHECK(log.count("no such listener: it is closed") >= 2);
+  CHECK(sender->link->state() == Link::State::kOpen);
+  two.a.plane().close(kept);
+}
+
+TEST_CASE("connect: one dead invitation does not spoil the dial for others",
+          "[component][connect]") {
+  Two two;
+  Ticket closed;
+  Ticket good;
+  Listener* const first = two.a.listen(closed);
+  Listener* const second = two.a.listen(good);
+  two.a.plane().close(first);
+  // Both wait for the same dial, which shows the dead one first.
+  BL_MUST(must(two.b.connect(closed)) == nullptr);
+  BL_MUST(must(two.b.connect(good)) == nullptr);
+  const Made sender = two.b.wait_connect(good);
+  const Made receiver = two.a.wait_accept(second);
+  CHECK(two.b.wait_connect_error(closed).code == Errc::kPeerClosed);
+  two.a.plane().close(second);
+}
+
+TEST_CASE("connect: closing a listener gives up what nobody accepted", "[component][connect]") {
+  Two two;
+  Ticket ticket;
+  Listener* const listener = two.a.listen(ticket);
+  const Made sender = two.b.wait_connect(ticket);
+  two.a.plane().close(listener);
+  wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the end of the link");
+  CHECK(sender->link->cause() == "its end of the connection was given up");
+}
+
+TEST_CASE("connect: a listener serves several, and each handle's memory is its own attempt",
+          "[component][connect]") {
+  Two two;
+  Ticket ticket;
+  Listener* const listener = two.a.listen(ticket);
+  Ticket copy = ticket;
+  const Made first = two.b.wait_connect(ticket);
+  const Made second = two.b.wait_connect(copy);
+  const Made one = two.a.wait_accept(listener);
+  const Made other = two.a.wait_accept(listener);
+  CHECK(first->paths[0].qp->qp_num != second->paths[0].qp->qp_num);
+  CHECK(one->paths[0].peer_qpn == first->paths[0].qp->qp_num);
+  CHECK(other->paths[0].peer_qpn == second->paths[0].qp->qp_num);
+  two.a.plane().close(listener);
+}
+
+TEST_CASE("connect: closing nothing is allowed", "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table);
+  a.plane().close(nullptr);
+}
+
+TEST_CASE("connect: ports of different kinds are told apart by name", "[component][connect]") {
+  softnic::FabricSpec mixed;
+  mixed.hosts = {{.name = "h0", .numa_nodes = 1, .devices = {}, .gpus = {}}};
+  for (const auto layer : {softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand}) {
+    softnic::DeviceSpec device;
+    device.name = layer == softnic::LinkLayer::kEthernet ? "softnic0" : "softnic1";
+    device.link_layer = layer;
+    device.ports.resize(1);
+    mixed.hosts[0].devices.push_back(device);
+  }
+  const TestFabric fabric(mixed);
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket);
+  CHECK(b.wait_connect_error(ticket).code == Errc::kUnsupported);
+  CHECK(log.count("an InfiniBand port cannot talk to a RoCE port") == 2);
+  CHECK(log.has("softnic1 port 1"));
+  CHECK(must(a.accept(listener)) == nullptr);  // not its caller's error
+  a.plane().close(listener);
+}
+
+TEST_CASE("connect: two InfiniBand ports can", "[component][connect]") {
+  const TestFabric fabric(fabric_file("ib-2x2.toml"));
+  const auto table = scan(fabric);
+  const std::string device = table->devices().front().ibdev;
+  Party a(*table);
+  Party b(*table);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket, device);
+  const Made sender = b.wait_connect(ticket, device);
+  const Made receiver = a.wait_accept(listener);
+  prove_write(*receiver, *sender);
+  a.plane().close(listener);
+}
+
+TEST_CASE("connect: what the device cannot make fails both ends", "[component][connect]") {
+  ControlOptions options = control_options();
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party b(*table, options);
+  options.receiver.receive_depth = 1U << 24;
+  Party a(*table, options);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket);
+  b.wait_connect_error(ticket);
+  // A failure of this host's own is accept's error, once.
+  wait_for([&] { return !a.accept(listener); }, "an accept that fails");
+  CHECK(must(a.accept(listener)) == nullptr);
+  CHECK(log.has("connect from"));
+  CHECK(log.has("accept on"));
+  a.plane().close(listener);
+}
+
+TEST_CASE("connect: wishes of both sides are agreed on", "[component][connect]") {
+  ControlOptions wishing = control_options();
+  wishing.qp.traffic_class = 106;
+  wishing.qp.service_level = 3;
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table, wishing);
+  Party b(*table);
+  const Comm2 comm = join(a, b);
+  for (const Connection* end : {comm.sender.get(), comm.receiver.get()}) {
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init{};
+    BL_MUST_OK(ibv_query_qp(end->paths[0].qp.get(), &attr, IBV_QP_AV, &init));
+    CHECK(attr.ah_attr.grh.traffic_class == 106);
+    CHECK(int{attr.ah_attr.sl} == 3);
+    CHECK(int{attr.ah_attr.is_global} == 1);
+    CHECK(int{attr.ah_attr.port_num} == 1);
+  }
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How comms end: with goodbyes, without, and with the death of a process.
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include "tests/component/connect_rig.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+void let_go(Comm2& comm) {
+  comm.sender->link->say_goodbye(0);
+  comm.sender.reset();
+  comm.receiver->link->say_goodbye(0);
+  comm.receiver.reset();
+}
+
+void wait_for_quiet() {
+  wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control threads' end");
+  wait_for([] { return tcp_connections() + listening_sockets() == 0; }, "the sockets' end");
+}
+
+// What a body needs, each its own: processes and threads share only the fabric.
+struct Body {
+  explicit Body(const TestFabric& fabric, ControlOptions options = control_options())
+      : table(scan(fabric)), party(*table, std::move(options)) {}
+
+  std::unique_ptr<DeviceTable> table;
+  Party party;
+};
+
+Made listen_for(Peer& peer, Body& body, std::size_t other) {
+  Ticket ticket;
+  Listener* const listener = body.party.listen(ticket);
+  peer.send(other, ticket.bytes);
+  Made made = body.party.wait_accept(listener);
+  body.party.plane().close(listener);
+  return made;
+}
+
+Made connect_to(Peer& peer, Body& body, std::size_t other) {
+  Ticket ticket{peer.receive<decltype(Ticket::bytes)>(other)};
+  return body.party.wait_connect(ticket);
+}
+
+void must_die(const Connection& made) {
+  wait_for([&] { return made.link->state() != Link::State::kOpen; }, "the end of the link");
+  BL_MUST(made.link->state() == Link::State::kDead);
+  BL_MUST(made.link->cause().find("its process ended without goodbye") == 0);
+}
+
+}  // namespace
+
+TEST_CASE("life: a goodbye tells how far its sender had come", "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  Comm2 comm = join(a, b);
+  comm.sender->link->say_goodbye(17);
+  wait_for([&] { return comm.receiver->link->state() == Link::State::kGoodbye; }, "a goodbye");
+  CHECK(comm.receiver->link->peer_settled() == 17);
+  CHECK(comm.sender->link->state() == Link::State::kOpen);
+  comm.sender.reset();
+  comm.receiver->link->say_goodbye(18);
+  comm.receiver.reset();
+  wait_for_quiet();
+  CHECK(log.count(LogLevel::kWarn) == 0);
+}
+
+TEST_CASE("life: the control thread goes with the last comm, and comes again",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  CHECK(threads_named("beeline-ctl") == 0);
+  for (int round = 0; round < 3; ++round) {
+    Comm2 comm = join(a, b);
+    CHECK(threads_named("beeline-ctl") == 2);
+    prove_write(*comm.receiver, *comm.sender);
+    let_go(comm);
+    wait_for_quiet();
+  }
+  CHECK(log.count(LogLevel::kWarn) == 0);
+}
+
+TEST_CASE("life: comms that come and go at once never see each other's end",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  // Each round may meet a thread, or a channel, that is just about to leave.
+  for (int round = 0; round < 40; ++round) {
+    Comm2 comm = round % 2 == 0 ? join(a, b) : join(b, a);
+    let_go(comm);
+  }
+  wait_for_quiet();
+  INFO(log.all_text());
+  CHECK(log.count(LogLevel::kWarn) == 0);
+}
+
+TEST_CASE("life: a connection that is dropped without goodbye is dead for its peer",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table);
+  Party b(*table);
+  Comm2 dropped = join(a, b);
+  const Comm2 kept = join(a, b);
+  dropped.receiver.reset();
+  wait_for([&] { return dropped.sender->link->state() == Link::State::kDead; }, "the news");
+  CHECK(dropped.sender->link->cause() == "its end of the connection was given up");
+  CHECK(kept.sender->link->state() == Link::State::kOpen);
+}
+
+TEST_CASE("life: an uncollected attempt does not outlive its control plane",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table);
+  Party b(*table);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket);
+  BL_MUST(must(b.connect(ticket)) == nullptr);
+  const Made receiver = a.wait_accept(listener);
+  b.end();
+  wait_for([&] { return receiver->link->state() == Link::State::kDead; }, "the end of the link");
+  a.plane().close(listener);
+}
+
+TEST_CASE("life: a killed process is noticed on the sending and on the receiving side",
+          "[component][connect]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
+                                     Body body(fabric);
+                                     const Made receiver = listen_for(peer, body, 1);
+                                     const Made sender = connect_to(peer, body, 1);
+                                     BL_MUST(receiver->link->peer().pid != getpid());
+                                     peer.kill(1);
+                                     must_die(*receiver);
+                                     must_die(*sender);
+                                   },
+                                   [&](Peer& peer) {
+                                     Body body(fabric);
+                                     const Made sender = connect_to(peer, body, 0);
+                                     const Made receiver = listen_for(peer, body, 0);
+                                     peer.receive<int>(0);  // never
+                                   }});
+}
+
+TEST_CASE("life: a process whose forked children live on is noticed just the same",
+          "[component][connect]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
+                                     Body body(fabric);
+                                     const Made receiver = listen_for(peer, body, 1);
+                                     const auto child = peer.receive<pid_t>(1);
+                                     peer.kill(1);
+                                     must_die(*receiver);
+                                     BL_MUST(::kill(child, SIGKILL) == 0);
+                                   },
+                                   [&](Peer& peer) {
+                                     Body body(fabric);
+                                     const Made sender = connect_to(peer, body, 0);
+                                     const pid_t child = fork();
+                                     if (child == 0) {
+                                       for (;;) pause();
+                                     }
+                                     peer.send(0, child);
+                                     peer.receive<int>(0);  // never
+                                   }});
+}
+
+TEST_CASE("life: a forked child speaks for itself", "[component][connect]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[&](Peer&) {
+              const auto table = scan(fabric);
+              Party a(*table);
+              Party b(*table);
+              Comm2 comm = join(a, b);
+              const pid_t child = fork();
+              if (child == 0) {
+                // The numbers of the channels serve others here.
+                int ends[16][2];
+                for (auto& pair : ends) BL_MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+                comm.sender->link->say_goodbye(5);  // not its own
+                comm.sender->link.reset();
+                bool quiet = true;
+                for (auto& pair : ends) {
+                  char byte = 0;
+                  for (const int end : pair) quiet &= recv(end, &byte, 1, MSG_DONTWAIT) < 0;
+                }
+                _exit(quiet ? 0 : 1);
+              }
+              int status = 0;
+              BL_MUST(waitpid(child, &status, 0) == child && status == 0);
+              // A message that took the same way later.
+              const Comm2 later = join(a, b);
+              BL_MUST(comm.receiver->link->state() == Link::State::kOpen);
+              let_go(comm);
+            }});
+}
+
+TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  ControlOptions options = control_options();
+  options.peer_timeout = std::chrono::milliseconds(1500);
+  run_peers(PeerMode::kProcesses,
+            {[&](Peer& peer) {
+               Body body(fabric, options);
+               const Made receiver = listen_for(peer, body, 1);
+               const auto victim = peer.receive<pid_t>(1);
+               BL_MUST(::kill(victim, SIGSTOP) == 0);
+               // Much longer than a silent host would be suffered.
+               const auto until = Clock::now() + std::chrono::seconds(6);
+               while (Clock::now() < until) {
+                 BL_MUST(receiver->link->state() == Link::State::kOpen);
+                 const timespec moment{.tv_sec = 0, .tv_nsec = 50'000'000};
+                 nanosleep(&moment, nullptr);
+               }
+               BL_MUST(::kill(victim, SIGCONT) == 0);
+               peer.meet();
+               wait_for([&] { return receiver->link->state() == Link::State::kGoodbye; },
+                        "the goodbye of the process that goes on");
+             },
+             [&](Peer& peer) {
+               Body body(fabric, options);
+               const Made sender = connect_to(peer, body, 0);
+               peer.send(0, getpid());
+               peer.meet();
+               sender->link->say_goodbye(1);
+             }});
+}
+
+TEST_CASE("life: ports are watched, and what happens to them is told", "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  std::atomic<int> errors{0};
+  std::atomic<int> others{0};
+  ControlHooks hooks;
+  hooks.on_device_event = [&](const DeviceContext& context, const verbs::AsyncEvent& event) {
+    if (context.ibdev() != "softnic0") return;
+    ++(event.kind == verbs::EventKind::kPortError ? errors : others);
+  };
+  Party a(*table, control_options(), hooks);
+  Party b(*table);
+  const Comm2 comm = join(a, b);
+  fabric.command("h0/softnic0", "down");
+  wait_for([&] { return errors == 1; }, "the event");
+  CHECK(log.has("device softnic0 port 1: port error"));
+  fabric.command("h0/softnic0", "up");
+  wait_for([&] { return others > 0; }, "the event");
+  CHECK(log.has("device softnic0 port 1: port active"));
+}

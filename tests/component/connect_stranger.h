@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Somebody who speaks to a control plane through a plain socket, by the protocol or not.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "plugin/base/fd.h"
+#include "plugin/wire/message.h"
+#include "tests/component/connect_rig.h"
+
+namespace beeline::test {
+
+wire::Handle handle_of(Ticket& ticket);
+
+// What an invited dialer says.
+wire::Hello hello_for(const wire::Handle& handle);
+
+class Stranger {
+ public:
+  // Dials where the handle says.
+  explicit Stranger(const wire::Handle& handle);
+  // Takes over a connection.
+  explicit Stranger(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  void say(const wire::Bytes& bytes);
+  void say(const std::string& text);
+  // Waits for the next frame. Throws when the connection ends instead.
+  wire::Frame hear();
+  template <class Message>
+  Message hear_message() {
+    const wire::Frame frame = hear();
+    BL_MUST(frame.type == Message::kType);
+    auto message = wire::decode<Message>(frame.body);
+    BL_MUST(message.has_value());
+    return *message;
+  }
+  // Waits for the end of the connection; throws when something is said before.
+  void must_be_dropped();
+  // Ends it at once, as the kernel of a killed process does when input is left over.
+  void reset();
+
+ private:
+  // False at the end.
+  bool receive();
+
+  UniqueFd fd_;
+  wire::FrameSplitter input_;
+};
+
+// A process that listens, and is played by the test.
+class FakeListener {
+ public:
+  // Its process id's first byte: 0xff is greater than any other, 0 smaller.
+  explicit FakeListener(std::uint8_t first_byte = 0xff);
+
+  const wire::ProcessId& process() const { return handle_.process; }
+  Ticket& ticket() { return ticket_; }
+  // Waits for the next dialer.
+  Stranger answer();
+  // Takes its HELLO, too, and welcomes it.
+  Stranger welcome();
+
+ private:
+  UniqueFd listening_;
+  wire::Handle handle_;
+  Ticket ticket_;
+};
+
+// An ACCEPT that fits a CONNECT of a RoCE device, from a queue pair that is nowhere.
+wire::Accept accept_for(const wire::Connect& connect);
+
+}  // namespace beeline::test

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Defects that were found by reading, each with the smallest case that shows it.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+
+#include "tests/component/transfer_rig.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline::test {
+namespace {
+
+// Stands between a comm and its completion queue. Both ends of the rig share one device context.
+class PollHook {
+ public:
+  using Hook = std::function<int(ibv_cq*, int, ibv_wc*)>;
+
+  PollHook(const Comm& comm, Hook hook) : context_(comm.paths()[0].cq->context) {
+    hook_ = std::move(hook);
+    real_ = std::exchange(context_->ops.poll_cq, &call);
+  }
+  PollHook(const PollHook&) = delete;
+  PollHook& operator=(const PollHook&) = delete;
+  ~PollHook() { context_->ops.poll_cq = real_; }
+
+  static int real(ibv_cq* cq, int room, ibv_wc* into) { return real_(cq, room, into); }
+
+ private:
+  static int call(ibv_cq* cq, int room, ibv_wc* into) { return hook_(cq, room, into); }
+
+  ibv_context* context_;
+  static inline Hook hook_;
+  static inline int (*real_)(ibv_cq*, int, ibv_wc*) = nullptr;
+};
+
+}  // namespace
+
+// Keys of two rails come from counters that run side by side, so both halves of a word often change
+// by the same bits.
+TEST_CASE("transfer regress: an old word is noticed whatever the new one holds",
+          "[unit][transfer]") {
+  wire::CreditLine old_line = {.address = 0x7f00'0000'1000,
+                               .capacity = 4096,
+                               .tag = 3,
+                               .rkeys = {0x1100, 0x1100},
+                               .number = 1,
+                               .index = 0,
+                               .count = 1,
+                               .notices = 1,
+                               .epoch = 0,
+                               .reserved = 0,
+                               .sum = 0};
+  wire::seal(old_line);
+  wire::CreditLine new_line = old_line;
+  new_line.address = 0x7f00'0000'9000;
+  new_line.rkeys = {0x1200, 0x1200};
+  new_line.number = 1 + wire::kMaxLines;
+  wire::seal(new_line);
+  wire::CreditLine torn = new_line;
+  torn.rkeys = old_line.rkeys;
+  wire::CreditLine out;
+  CHECK_FALSE(wire::take_line(torn, wire::kMaxLines, out));
+}
+
+// A process may end right after its last send has completed.
+TEST_CASE("transfer regress: what arrived before the peer died is received",
+          "[component][transfer]") {
+  TransferRig rig;
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  Request* const receive = rig.receive(into, 64, 0);
+  bool happened = false;
+  // The data lands, and the news of the death, between our look at the queue and that at the link.
+  const PollHook hook(rig.receiver(), [&](ibv_cq* cq, int room, ibv_wc* wc) {
+    const int found = PollHook::real(cq, room, wc);
+    if (!std::exchange(happened, true)) {
+      rig.finish(rig.send(from, 64, 0));
+      rig.receiver_link().peer_dies("its process ended without goodbye");
+    }
+    return found;
+  });
+  int size = -1;
+  const auto done = rig.receiver().test(*receive, &size);
+  REQUIRE(done);
+  CHECK(*done);
+  CHECK(size == 64);
+}
+
+// Never to go, and never to say why, is a hang.
+TEST_CASE(
+    "transfer regress: a message of more chunks than the send queue holds is not put off for ever",
+    "[component][transfer]") {
+  TransferRig rig({.largest_write = 1024});
+  Storage from = rig.storage(1 << 20, 0x33);
+  Storage into = rig.storage(1 << 20);
+  Request* const receive = rig.receive(into, 1 << 20, 0);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
+  bool answered = false;
+  while (!answered && std::chrono::steady_clock::now() < deadline) {
+    const auto sent = rig.sender().isend(from.data(), 1 << 20, 0, from.handle());
+    answered = !sent || *sent != nullptr;
+    if (sent && *sent != nullptr) {
+      CHECK(rig.finish(*sent) == 1 << 20);
+      CHECK(rig.finish(receive) == 1 << 20);
+    }
+  }
+  CHECK(answered);
+}
+
+TEST_CASE("transfer regress: a queue of ours that fails is not the peer's doing",
+          "[component][transfer]") {
+  TransferRig rig;
+  Storage into = rig.storage(64);
+  Request* const receive = rig.receive(into, 64, 0);
+  const LogCapture log;
+  const PollHook hook(rig.receiver(), [](ibv_cq*, int, ibv_wc*) { return -1; });
+  const auto done = rig.receiver().test(*receive, nullptr);
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::kSystem);
+  CHECK(log.count("the peer sent") == 0);
+}
+
+// One of two overlapping registrations goes, and with it the pages that only it covered; what is
+// mapped there next is other memory.
+TEST_CASE("transfer regress: a registration serves nobody with what its owner has given up",
+          "[component][transfer]") {
+  const TestFabric fabric;
+  const auto loaded = verbs::load(SOFTNIC_LIBIBVERBS);
+  REQUIRE(loaded);
+  const auto table = DeviceTable::scan(loaded->api, {});
+  REQUIRE(table);
+  const Device& device = (*table)->devices().front();
+  const auto pd = device.context->pd();
+  REQUIRE(pd);
+  MrCache cache(loaded->api, *pd, false);
+
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* const start =
+      mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(start != MAP_FAILED);
+  auto whole = cache.acquire({.address = start, .length = 4 * page});
+  auto first_page = cache.acquire({.address = start, .length = page});
+  REQUIRE(whole);
+  REQUIRE(first_page);
+  whole->reset();
+  void* const rest = static_cast<char*>(start) + page;
+  REQUIRE(mmap(rest, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+               0) == rest);
+  const auto misses = cache.stats().misses;
+  const auto other = cache.acquire({.address = rest, .length = 3 * page});
+  REQUIRE(other);
+  CHECK(cache.stats().misses == misses + 1);
+  CHECK(other->mr() != first_page->mr());
+}
+
+}  // namespace beeline::test

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two ends over one device, in loopback.
+#include "tests/component/transfer_rig.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "plugin/verbs/qp_steps.h"
+
+namespace beeline::test {
+namespace {
+
+template <class T, class E>
+T must(Result<T, E> result) {
+  if (!result) {
+    if constexpr (std::is_same_v<E, Error>) {
+      throw MustError(describe(result.error()));
+    } else {
+      throw MustError(result.error());
+    }
+  }
+  return std::move(*result);
+}
+
+void must(const Status& status) {
+  if (!status) throw MustError(describe(status.error()));
+}
+
+std::uint8_t gid_index(const Device& device) {
+  for (const GidEntry& entry : device.facts.gids) {
+    if (entry.type == GidType::kRoceV2) return static_cast<std::uint8_t>(entry.index);
+  }
+  throw MustError("the device has no RoCE v2 address");
+}
+
+Connection half(const Device& device, Role role, const TransferOptions& options) {
+  const EndpointPlan plan = role == Role::kSend ? SendComm::plan() : RecvComm::plan();
+  Connection made;
+  made.role = role;
+  made.memory = must(ControlBlock::create(plan.memory_bytes));
+  ibv_pd* const pd = must(device.context->pd());
+  must(made.memory.attach(device.api(), pd));
+  Path path;
+  path.device = &device;
+  path.notify = options.notify;
+  path.cq = must(verbs::create_cq(device.api(), device.context->raw(),
+                                  static_cast<int>(plan.send_depth + plan.receive_depth)));
+  auto qp = must(verbs::create_qp(device.api(), pd,
+                                  {.send_cq = path.cq.get(),
+                                   .recv_cq = path.cq.get(),
+                                   .send_depth = plan.send_depth,
+                                   .recv_depth = plan.receive_depth,
+                                   .max_inline = plan.inline_bytes}));
+  path.max_inline = qp.granted.max_inline_data;
+  path.qp = std::move(qp.qp);
+  made.paths.push_back(std::move(path));
+  return made;
+}
+
+void join(Connection& mine, const Connection& other) {
+  const Device& device = *mine.paths[0].device;
+  const verbs::Qp& qp = mine.paths[0].qp;
+  mine.paths[0].peer_qpn = other.paths[0].qp->qp_num;
+  must(verbs::to_init(qp,
+                      {.port = device.port, .pkey_index = 0, .access = IBV_ACCESS_REMOTE_WRITE}));
+  verbs::RtrParams rtr;
+  rtr.dest_qpn = other.paths[0].qp->qp_num;
+  const std::uint8_t index = gid_index(device);
+  rtr.path = {.port = device.port, .is_global = true, .sgid_index = index};
+  if (device.api().query_gid(device.context->raw(), device.port, index, &rtr.path.dgid) != 0) {
+    throw MustError("query_gid");
+  }
+  must(verbs::to_rtr(qp, rtr));
+  must(verbs::to_rts(qp, {}));
+}
+
+}  // namespace
+
+Storage::Storage(MrCache& cache, std::size_t size, unsigned char fill) : bytes_(size, fill) {
+  auto registered = must(cache.acquire({.address = bytes_.data(), .length = size}));
+  handle_.lkeys[0] = registered.lkey();
+  handle_.rkeys[0] = registered.rkey();
+  handle_.registrations.push_back(std::move(registered));
+}
+
+TransferRig::TransferRig(const TransferOptions& options)
+    : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api), table_(must(DeviceTable::scan(api_, {}))) {
+  BL_MUST(!table_->devices().empty());
+  device_ = table_->devices().front();
+  if (options.largest_write != 0) device_.caps.max_msg_bytes = options.largest_write;
+  cache_ = std::make_unique<MrCache>(api_, must(device_.context->pd()), false);
+  connect(options);
+}
+
+void TransferRig::connect(const TransferOptions& options) {
+  Connection send = half(device_, Role::kSend, options);
+  Connection receive = half(device_, Role::kReceive, options);
+  send.link = sender_link_;
+  receive.link = receiver_link_;
+  receive.window.address = send.memory.address();
+  receive.window.length = wire::kCreditRingBytes;
+  receive.window.rkeys[0] = send.memory.rkey(0);
+  join(send, receive);
+  join(receive, send);
+  sender_ = std::make_unique<SendComm>(std::move(send), options.routed_above, StatsSlot());
+  receiver_ = std::make_unique<RecvComm>(std::move(receive), StatsSlot());
+}
+
+Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    Request* const request = must(sender_->isend(from.data() + at, size, tag, from.handle()));
+    if (request != nullptr) return request;
+  }
+  throw MustError("no credit came");
+}
+
+Request* TransferRig::receive(Storage& into, std::size_t capacity, int tag, std::size_t at) {
+  const ReceiveBuffer buffer = {
+      .data = into.data() + at, .capacity = capacity, .tag = tag, .memory = &into.handle()};
+  Request* const request = must(receiver_->irecv({&buffer, 1}));
+  BL_MUST(request != nullptr);
+  return request;
+}
+
+int TransferRig::finish(Request* request) { return finish_all(request, 1).front(); }
+
+std::vector<int> TransferRig::finish_all(Request* request, std::size_t count) {
+  std::vector<int> sizes(count, -1);
+  const bool sends = request->comm->role() == Role::kSend;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    const bool done = must(sends ? sender_->test(*request, sizes.data())
+                                 : receiver_->test(*request, sizes.data()));
+    if (done) return sizes;
+  }
+  throw MustError("a request was never done");
+}
+
+}  // namespace beeline::test

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sending and a receiving comm of one process, joined over softnic without any handshake: tests
+// of plugin/transfer say themselves when the peer says goodbye or dies.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/device/device_table.h"
+#include "plugin/memory/mr_cache.h"
+#include "plugin/transfer/recv_comm.h"
+#include "plugin/transfer/send_comm.h"
+#include "tests/support/verbs_fixture.h"
+
+namespace beeline::test {
+
+class FakeLink final : public Link {
+ public:
+  FakeLink() { peer_ = {.host = "faraway", .pid = 4711, .device = "softnic9:1"}; }
+
+  void say_goodbye(std::uint32_t settled) noexcept override { said = settled; }
+
+  // What the control thread would do.
+  void peer_says_goodbye(std::uint32_t settled) {
+    peer_settled_ = settled;
+    state_.store(State::kGoodbye, std::memory_order_release);
+  }
+  void peer_dies(const std::string& cause) {
+    cause_ = cause;
+    state_.store(State::kDead, std::memory_order_release);
+  }
+
+  std::optional<std::uint32_t> said;
+};
+
+struct TransferOptions {
+  Notify notify = Notify::kImmediate;
+  std::size_t routed_above = 8192;
+  std::uint32_t largest_write = 0;  // 0: what the device can
+};
+
+// Registered memory with the bytes around it.
+class Storage {
+ public:
+  Storage(MrCache& cache, std::size_t size, unsigned char fill);
+
+  unsigned char* data() noexcept { return bytes_.data(); }
+  std::size_t size() const noexcept { return bytes_.size(); }
+  const MemoryHandle& handle() const noexcept { return handle_; }
+  void deregister() { handle_.registrations.clear(); }
+
+ private:
+  std::vector<unsigned char> bytes_;
+  MemoryHandle handle_;
+};
+
+class TransferRig {
+ public:
+  explicit TransferRig(const TransferOptions& options = {});
+
+  SendComm& sender() { return *sender_; }
+  RecvComm& receiver() { return *receiver_; }
+  FakeLink& sender_link() { return *sender_link_; }
+  FakeLink& receiver_link() { return *receiver_link_; }
+  void close_sender() { sender_.reset(); }
+  void close_receiver() { receiver_.reset(); }
+  const TestFabric& fabric() const { return fabric_; }
+
+  Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(*cache_, size, fill); }
+
+  // Until it is taken. Throws when that takes too long, or fails.
+  Request* send(Storage& from, std::size_t size, int tag, std::size_t at = 0);
+  Request* receive(Storage& into, std::size_t capacity, int tag, std::size_t at = 0);
+  // Until it is done; the size it reports.
+  int finish(Request* request);
+  std::vector<int> finish_all(Request* request, std::size_t count);
+
+ private:
+  void connect(const TransferOptions& options);
+
+  TestFabric fabric_;
+  verbs::Api api_;
+  std::unique_ptr<DeviceTable> table_;
+  Device device_;  // its capabilities as the test wants them
+  std::unique_ptr<MrCache> cache_;
+  std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
+  std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
+  std::unique_ptr<SendComm> sender_;
+  std::unique_ptr<RecvComm> receiver_;
+};
+
+}  // namespace beeline::test

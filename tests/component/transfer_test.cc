@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The protocol between two ends: what is granted, what arrives, and what a goodbye, a death or a
+// broken path do to requests under way.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tests/component/transfer_rig.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline::test {
+namespace {
+
+void paint(Storage& storage, unsigned seed) {
+  for (std::size_t i = 0; i < storage.size(); ++i) {
+    storage.data()[i] = static_cast<unsigned char>((i * 131 + i / 251 + seed * 17) & 0xff);
+  }
+}
+
+bool same(Storage& a, std::size_t a_at, Storage& b, std::size_t b_at, std::size_t size) {
+  return std::memcmp(a.data() + a_at, b.data() + b_at, size) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("transfer: every way to announce a message delivers it", "[component][transfer]") {
+  const auto notify = GENERATE(Notify::kImmediate, Notify::kNoticeAfterRouted, Notify::kNotice);
+  TransferRig rig({.notify = notify, .routed_above = 4096});
+  Storage from = rig.storage(1 << 20);
+  paint(from, 3);
+  for (const std::size_t size :
+       {0UL, 1UL, 63UL, 64UL, 65UL, 4096UL, 4097UL, 100'001UL, 1UL << 20}) {
+    Storage into = rig.storage((1 << 20) + 64, 0xee);
+    Request* const receive = rig.receive(into, 1 << 20, 5);
+    Request* const send = rig.send(from, size, 5);
+    CHECK(rig.finish(send) == static_cast<int>(size));
+    CHECK(rig.finish(receive) == static_cast<int>(size));
+    CHECK(same(from, 0, into, 0, size));
+    CHECK(std::all_of(into.data() + size, into.data() + into.size(),
+                      [](unsigned char byte) { return byte == 0xee; }));
+  }
+}
+
+TEST_CASE("transfer: a message larger than the device's largest write goes in chunks",
+          "[component][transfer]") {
+  TransferRig rig({.largest_write = 1024});
+  Storage from = rig.storage(100'000);
+  paint(from, 9);
+  for (const std::size_t size : {1024UL, 1025UL, 2048UL, 99'999UL}) {
+    Storage into = rig.storage(100'000, 0xaa);
+    Request* const receive = rig.receive(into, 100'000, 0);
+    Request* const send = rig.send(from, size, 0);
+    CHECK(rig.finish(receive) == static_cast<int>(size));
+    CHECK(rig.finish(send) == static_cast<int>(size));
+    CHECK(same(from, 0, into, 0, size));
+  }
+}
+
+TEST_CASE("transfer: a thousand windows of eight leave nothing behind", "[component][transfer]") {
+  const auto notify = GENERATE(Notify::kImmediate, Notify::kNotice);
+  TransferRig rig({.notify = notify});
+  Storage from = rig.storage(8 * 64);
+  Storage into = rig.storage(8 * 64);
+  for (unsigned round = 0; round < 1000; ++round) {
+    paint(from, round);
+    std::array<Request*, 8> receives;
+    std::array<Request*, 8> sends;
+    for (std::size_t i = 0; i < 8; ++i) receives[i] = rig.receive(into, 64, 1, i * 64);
+    for (std::size_t i = 0; i < 8; ++i) sends[i] = rig.send(from, 64, 1, i * 64);
+    for (Request* const request : sends) REQUIRE(rig.finish(request) == 64);
+    for (Request* const request : receives) REQUIRE(rig.finish(request) == 64);
+    REQUIRE(same(from, 0, into, 0, from.size()));
+  }
+}
+
+TEST_CASE("transfer: tags choose the place within a receive, equal tags in order",
+          "[component][transfer]") {
+  TransferRig rig;
+  Storage from = rig.storage(400);
+  Storage into = rig.storage(400);
+  paint(from, 1);
+  const std::array<int, 4> tags = {7, 9, 7, 8};
+  std::array<ReceiveBuffer, 4> buffers;
+  for (std::size_t i = 0; i < 4; ++i) {
+    buffers[i] = {
+        .data = into.data() + i * 100, .capacity = 100, .tag = tags[i], .memory = &into.handle()};
+  }
+  const auto receive = rig.receiver().irecv(buffers);
+  REQUIRE(receive);
+  REQUIRE(*receive != nullptr);
+  // The second 7 is given out only when the first one is.
+  const std::array<std::pair<int, int>, 4> order = {{{8, 3}, {7, 0}, {7, 2}, {9, 1}}};
+  std::vector<Request*> sends;
+  for (const auto& [tag, place] : order) {
+    sends.push_back(rig.send(from, 10U + static_cast<unsigned>(place), tag,
+                             static_cast<std::size_t>(place) * 100));
+  }
+  // A tag that no place is left for waits for the next receive.
+  const auto early = rig.sender().isend(from.data(), 1, 7, from.handle());
+  REQUIRE(early);
+  CHECK(*early == nullptr);
+  CHECK(rig.finish_all(*receive, 4) == std::vector<int>{10, 11, 12, 13});
+  for (std::size_t i = 0; i < 4; ++i) CHECK(same(from, i * 100, into, i * 100, 10 + i));
+  for (Request* const request : sends) rig.finish(request);
+}
+
+TEST_CASE("transfer: requests run out with a null, and come back", "[component][transfer]") {
+  TransferRig rig;
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  std::vector<Request*> receives;
+  for (std::size_t i = 0; i < wire::kMaxGroups; ++i) receives.push_back(rig.receive(into, 1, 0));
+  const ReceiveBuffer one_more = {
+      .data = into.data(), .capacity = 1, .tag = 0, .memory = &into.handle()};
+  auto refused = rig.receiver().irecv({&one_more, 1});
+  REQUIRE(refused);
+  CHECK(*refused == nullptr);
+  for (Request* const receive : receives) {
+    rig.finish(rig.send(from, 1, 0));
+    CHECK(rig.finish(receive) == 1);
+  }
+  auto taken = rig.receiver().irecv({&one_more, 1});
+  REQUIRE(taken);
+  CHECK(*taken != nullptr);
+}
+
+TEST_CASE("transfer: closing says how far this end has come", "[component][transfer]") {
+  TransferRig rig;
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  for (int i = 0; i < 3; ++i) {
+    Request* const receive = rig.receive(into, 64, 0);
+    rig.finish(rig.send(from, 64, 0));
+    rig.finish(receive);
+  }
+  (void)rig.receive(into, 64, 0);  // granted, never sent
+  rig.close_receiver();
+  CHECK(rig.receiver_link().said == 3U);
+  rig.close_sender();
+  CHECK(rig.sender_link().said == 3U);
+}
+
+TEST_CASE("transfer: a goodbye ends the sends whose acknowledgement will not come",
+          "[component][transfer]") {
+  TransferRig rig;
+  LogCapture log;
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  (void)rig.receive(into, 64, 0);
+  rig.fabric().command("h0/softnic0", "down");  // the credit is there; nothing else moves
+  Request* const send = rig.send(from, 64, 0);
+  const auto under_way = rig.sender().test(*send, nullptr);
+  REQUIRE(under_way);
+  CHECK_FALSE(*under_way);
+  SECTION("as done, if the peer has finished them") {
+    rig.sender_link().peer_says_goodbye(1);
+    CHECK(rig.finish(send) == 64);
+    const auto more = rig.sender().isend(from.data(), 1, 0, from.handle());
+    REQUIRE(!more);
+    CHECK(more.error().code == Errc::kPeerClosed);
+  }
+  SECTION("as failed, if it has not") {
+    rig.sender_link().peer_says_goodbye(0);
+    const auto lost = rig.sender().test(*send, nullptr);
+    REQUIRE(!lost);
+    CHECK(lost.error().code == Errc::kPeerClosed);
+    CHECK(log.count("closed it before all had arrived") == 1);
+  }
+}
+
+TEST_CASE("transfer: a sender's goodbye fails the receives that nothing will reach",
+          "[component][transfer]") {
+  TransferRig rig;
+  LogCapture log;
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  Request* const first = rig.receive(into, 64, 0);
+  Request* const second = rig.receive(into, 64, 0);
+  rig.finish(rig.send(from, 64, 0));
+  rig.receiver_link().peer_says_goodbye(1);
+  CHECK(rig.finish(first) == 64);  // it had arrived
+  const auto never = rig.receiver().test(*second, nullptr);
+  REQUIRE(!never);
+  CHECK(never.error().code == Errc::kPeerClosed);
+}
+
+TEST_CASE("transfer: a dead peer fails every later call, and the log names both ends",
+          "[component][transfer]") {
+  TransferRig rig;
+  LogCapture log;
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  Request* const done = rig.receive(into, 64, 0);
+  Request* const waiting = rig.receive(into, 64, 0);
+  rig.finish(rig.send(from, 64, 0));
+  rig.receiver_link().peer_dies("its process ended without goodbye");
+  CHECK(rig.finish(done) == 64);
+  for (int i = 0; i < 3; ++i) {
+    const auto failed = rig.receiver().test(*waiting, nullptr);
+    REQUIRE(!failed);
+    CHECK(failed.error().code == Errc::kPeerClosed);
+  }
+  rig.sender_link().peer_dies("its process ended without goodbye");
+  const auto refused = rig.sender().isend(from.data(), 1, 0, from.handle());
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::kPeerClosed);
+  CHECK(log.count("softnic0 port 1") == 2);
+  CHECK(log.count("faraway (pid 4711)") == 2);
+  CHECK(log.count("ended without goodbye") == 2);
+}
+
+TEST_CASE("transfer: a credit line that is half old is not there", "[unit][transfer]") {
+  wire::CreditLine old_line = {.address = 0x1000,
+                               .capacity = 8,
+                               .tag = 3,
+                               .rkeys = {11},
+                               .number = 1,
+                               .index = 0,
+                               .count = 1,
+                               .notices = 1,
+                               .epoch = 0,
+                               .reserved = 0,
+                               .sum = 0};
+  wire::seal(old_line);
+  wire::CreditLine new_line = old_line;
+  new_line.address = 0x2000;
+  new_line.rkeys = {12};
+  new_line.number = 1 + wire::kMaxLines;
+  wire::seal(new_line);
+  wire::CreditLine out;
+  REQUIRE(wire::take_line(old_line, 0, out));
+  REQUIRE(wire::take_line(new_line, wire::kMaxLines, out));
+  CHECK(out.address == 0x2000);
+  // Every mixture of old and new words but the whole.
+  for (unsigned mixture = 0; mixture < 255; ++mixture) {
+    wire::CreditLine mixed = old_line;
+    for (std::size_t word = 0; word < 8; ++word) {
+      if ((mixture >> word & 1) == 0) continue;
+      std::memcpy(reinterpret_cast<char*>(&mixed) + word * 8,
+                  reinterpret_cast<const char*>(&new_line) + word * 8, 8);
+    }
+    const bool all_that_changed = std::memcmp(&mixed, &new_line, sizeof mixed) == 0;
+    CHECK(wire::take_line(mixed, wire::kMaxLines, out) == all_that_changed);
+  }
+}
+
+}  // namespace beeline::test
