@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The few NCCL functions that this program calls, declared in our own words and found at run time.
+// nccl_facts.cc compares the numbers with nccl.h where a machine has it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tests/gpu/library.h"
+#include "tests/gpu/outcome.h"
+
+namespace beeline::gpu {
+
+inline constexpr std::size_t kUniqueIdBytes = 128;
+struct UniqueId {
+  std::array<char, kUniqueIdBytes> bytes;
+};
+static_assert(sizeof(UniqueId) == kUniqueIdBytes);
+
+using NcclComm = void*;
+inline constexpr int kNcclSuccess = 0;
+inline constexpr int kNcclInProgress = 7;
+inline constexpr int kNcclUint8 = 1;
+inline constexpr int kNcclInt32 = 2;
+inline constexpr int kNcclFloat32 = 7;
+inline constexpr int kNcclSum = 0;
+
+// Each int that is returned is an ncclResult_t.
+struct NcclFunctions {
+  int (*get_version)(int* version);
+  const char* (*get_error_string)(int result);
+  const char* (*get_last_error)(NcclComm comm);
+  int (*get_unique_id)(UniqueId* id);
+  int (*comm_init_rank)(NcclComm* comm, int ranks, UniqueId id, int rank);
+  int (*comm_get_async_error)(NcclComm comm, int* result);
+  int (*comm_destroy)(NcclComm comm);
+  int (*all_reduce)(const void* from, void* to, std::size_t count, int type, int op, NcclComm comm,
+                    void* stream);
+};
+
+class Nccl {
+ public:
+  // Where to look: $NCCL_LIB alone, or the usual name.
+  static std::vector<std::string> places();
+  static Outcome<Nccl> open();
+
+  // "2.28.9, /usr/local/cuda/lib64/libnccl.so.2"
+  Outcome<std::string> describe() const;
+
+  const NcclFunctions& call() const noexcept { return call_; }
+  // "ncclAllReduce returned 3 (internal error): what NCCL says of it"
+  Outcome<Done> check(const char* what, int result, NcclComm comm = nullptr) const;
+
+ private:
+  explicit Nccl(Library library) : library_(std::move(library)), call_() {}
+  Outcome<Done> find_functions();
+
+  Library library_;
+  NcclFunctions call_;
+};
+
+}  // namespace beeline::gpu
