@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Says in words what `beeline perf allreduce --json FILE` measured, and what to type next."""
+
+import json
+import sys
+
+
+def cpu_per_message(row):
+    """Microseconds of both threads of a rank, mean over the ranks: (user, system)."""
+    ranks = row["ranks"]
+    return tuple(
+        sum(rank["cpu"][f"process_{kind}_us"] for rank in ranks) / len(ranks)
+        for kind in ("user", "system")
+    )
+
+
+def size_text(size):
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        report = json.load(file)
+    ranks, rows = report["ranks"], report["rows"]
+    hosts = sorted({rank["host"] for rank in ranks})
+    rails = ranks[0]["devices"][: report["options"]["comms"]]
+    messages = sum(rank["messages"] for row in rows for rank in row["ranks"])
+    wrong = sum(rank["wrong"] for row in rows for rank in row["ranks"])
+    best = max(rows, key=lambda row: row["busbw"])
+    user, system = cpu_per_message(rows[0])
+
+    print(f"{len(ranks)} ranks on {len(hosts)} hosts sent {messages:,} messages over {len(rails)} "
+          f"rails ({', '.join(rails)}); {wrong} wrong elements.")
+    print(f"Path: host memory, RDMA WRITE, RoCE v2, on softnic, the software NIC. "
+          f"Best: {best['busbw']:.2f} GB/s at {size_text(best['size'])}.")
+    print(f"CPU per message at {size_text(rows[0]['size'])}: {user:.1f} us in the process, "
+          f"{system:.1f} us in the kernel, which copies here where a NIC would.")
+    print("""
+In a real job, on nodes with RDMA devices:
+  meson install -C build       # or: export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH
+  NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_DEBUG=INFO torchrun ...
+NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
+GPU memory goes through host buffers so far.""")
+
+
+if __name__ == "__main__":
+    main()
