@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# perf.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE GROUP: the plugin under `beeline perf`, on a fabric of its
+# own. FABRIC_FILE may be empty: softnic's two hosts with RoCE. Groups:
+#   allreduce   2, 4 and 8 ranks, every version of the interface, even and odd sizes
+#   large       the same up to 64 MiB
+#   patterns    all the others, two ranks on two hosts
+#   corrupt     a byte that the wire changes has to show as a wrong element
+set -u -o pipefail
+
+softnic=$1 beeline=$2 plugin=$3 group=$5
+name=test-perf-$$-$RANDOM
+fabric=(--name "$name")
+[[ -z $4 ]] || fabric+=(--fabric "$4")
+failed=0
+
+# perf WORDS OPTION... : one run; on failure all that it said.
+perf() {
+  local words=$1 log rc=0
+  shift
+  log=$("$softnic" run "${fabric[@]}" -- "$beeline" perf "$@" --plugin "$plugin" 2>&1) || rc=$?
+  if ((rc == 0)) && grep -q '^# Wrong elements : 0 OK$' <<<"$log"; then
+    printf 'ok    %s\n' "$words"
+  else
+    printf 'FAIL  %s (exit status %d)\n%s\n' "$words" "$rc" "$log"
+    failed=1
+  fi
+}
+
+all_reduce() { # SIZES
+  local abi ranks
+  for abi in v8 v12; do
+    for ranks in 2 4 8; do
+      perf "allreduce $abi, $ranks ranks" allreduce --abi $abi --ranks $ranks --hosts h0,h1 \
+        --comms 2 --iters 2 --sizes "$1"
+    done
+  done
+}
+
+patterns() {
+  local pattern
+  for pattern in latency stream rate bidir multirecv connect soak; do
+    perf "$pattern" "$pattern" --hosts h0,h1 --comms 2 --seconds 0.3
+  done
+}
+
+# The run starts, the port is told to spoil a message, and the next one comes out wrong.
+corrupt() {
+  local log rc=0
+  # shellcheck disable=SC2016  # the inner shell expands them
+  log=$("$softnic" run "${fabric[@]}" -- bash -c '
+    "$0" ctl h0/softnic0 corrupt@5 &&
+    exec "$1" perf stream --hosts h0,h1 --iters 20 --sizes 4K --plugin "$2"
+  ' "$softnic" "$beeline" "$plugin" 2>&1) || rc=$?
+  if ((rc == 1)) && grep -q '^# Wrong elements : [1-9]' <<<"$log"; then
+    printf 'ok    a spoilt message is seen\n'
+  else
+    printf 'FAIL  a spoilt message is not seen (exit status %d)\n%s\n' "$rc" "$log"
+    failed=1
+  fi
+}
+
+case $group in
+  allreduce) all_reduce 0,1,7,4K,65537,1000001,4M ;;
+  large) all_reduce 16M,33333333,64M ;;
+  patterns) patterns ;;
+  corrupt) corrupt ;;
+  *) printf 'no group %s\n' "$group" && exit 2 ;;
+esac
+exit $failed
