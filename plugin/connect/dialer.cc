@@ -195,7 +195,8 @@ void Dialer::pause(Dials::iterator it, std::int64_t ns) {
   later(it, ns, &Dialer::try_dial);
 }
 
-void Dialer::give_up(Dials::iterator it, const Error& error, const std::string& text) {
+// By value: they may lie in the dial that ends here.
+void Dialer::give_up(Dials::iterator it, Error error, std::string text) {
   const wire::ProcessId process = it->first;
   const std::string where = beeline::text(it->second.invitation.handle.address);
   cancel(process);

@@ -80,7 +80,7 @@ class Dialer {
   void refused(Dials::iterator dial, const wire::Refuse& refusal);
   // Tries again in a while, unless it has failed for too long.
   void failed(Dials::iterator dial, const Error& error);
-  void give_up(Dials::iterator dial, const Error& error, const std::string& text);
+  void give_up(Dials::iterator dial, Error error, std::string text);
   void pause(Dials::iterator dial, std::int64_t ns);
   void hang_up(Dial& dial) noexcept;
   // Calls it unless the dial has gone on by then.

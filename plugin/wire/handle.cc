@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout of the handle: magic, versions, listener, process, token, address, host, device, and
-// from byte 104 on the room of the connecting side.
+// The layout of the handle: magic, versions, listener, process, token, address, host, device; from
+// byte 104 on the room of the connecting side; a sum over all that comes before it.
 #include "plugin/wire/handle.h"
 
 #include <algorithm>
@@ -12,6 +12,22 @@ namespace beeline::wire {
 namespace {
 
 constexpr std::size_t kAttemptOffset = 104;
+constexpr std::size_t kSumOffset = 112;
+
+// FNV-1a. Against damage on the way, not against anyone's intent: that is the token's part.
+std::uint32_t sum_of(ByteView bytes) noexcept {
+  std::uint32_t sum = 0x811c'9dc5U;
+  for (const std::byte byte : bytes) {
+    sum = (sum ^ std::to_integer<std::uint32_t>(byte)) * 0x0100'0193U;
+  }
+  return sum;
+}
+
+void put_number(HandleBytes bytes, std::size_t at, std::uint64_t value, std::size_t size) noexcept {
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[at + i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+  }
+}
 
 }  // namespace
 
@@ -32,6 +48,7 @@ void encode(const Handle& handle, HandleBytes out) {
   writer.padded(handle.device, kHandleTextBytes);
   const Bytes& bytes = writer.bytes();
   std::fill(std::copy(bytes.begin(), bytes.end(), out.begin()), out.end(), std::byte{0});
+  put_number(out, kSumOffset, sum_of(ByteView(out).first(kAttemptOffset)), 4);
 }
 
 Result<VersionRange> versions_of(ConstHandleBytes bytes) {
@@ -49,6 +66,10 @@ Result<Handle> decode_handle(ConstHandleBytes bytes) {
   handle.versions = BL_TRY(versions_of(bytes));
   if (!common_version(handle.versions, kOurVersions)) {
     return fail(Errc::kUnsupported, "the handle is of another version of Beeline");
+  }
+  const auto sum = Reader(ByteView(bytes).subspan(kSumOffset)).number<std::uint32_t>();
+  if (sum != sum_of(ByteView(bytes).first(kAttemptOffset))) {
+    return fail(Errc::kProtocol, "the handle is damaged");
   }
   Reader reader(ByteView(bytes).subspan(12, kAttemptOffset - 12));
   handle.listener = reader.number<std::uint32_t>();
@@ -70,9 +91,7 @@ std::uint64_t attempt_in(ConstHandleBytes bytes) noexcept {
 }
 
 void remember_attempt(HandleBytes bytes, std::uint64_t attempt) noexcept {
-  for (std::size_t i = 0; i < sizeof attempt; ++i) {
-    bytes[kAttemptOffset + i] = static_cast<std::byte>(attempt >> (8 * i) & 0xff);
-  }
+  put_number(bytes, kAttemptOffset, attempt, sizeof attempt);
 }
 
 }  // namespace beeline::wire

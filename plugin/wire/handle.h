@@ -54,7 +54,7 @@ inline constexpr std::size_t kHandleTextBytes = 16;
 
 // Leaves no attempt in it.
 void encode(const Handle& handle, HandleBytes out);
-// kProtocol: not made by Beeline, or damaged. kUnsupported: made by one whose versions we do not
+// kProtocol: not made by Beeline, or damaged on its way. kUnsupported: made by one whose versions we do not
 // speak; versions_of tells which.
 Result<Handle> decode_handle(ConstHandleBytes bytes);
 // Of a handle of any version.

@@ -165,6 +165,26 @@ TEST_CASE("door: on a channel, too, each comm needs an invitation", "[component]
   house.real_peer_still_comes();
 }
 
+TEST_CASE("door: who does not listen keeps nobody waiting, and misses nothing",
+          "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  Stranger stranger(handle);
+  stranger.say(wire::encode(hello_for(handle)));
+  stranger.hear_message<wire::HelloAck>();
+  // Each is answered: more than the kernel keeps for one who does not read.
+  constexpr std::uint32_t kMessages = 150'000;
+  for (std::uint32_t comm = 0; comm < kMessages; ++comm) {
+    wire::Accept accept{.comm = 1'000'000 + comm, .our_comm = comm};
+    accept.paths.emplace_back();
+    stranger.say(wire::encode(accept));
+  }
+  house.real_peer_still_comes();
+  std::uint32_t heard = 0;
+  while (heard < kMessages && stranger.hear_message<wire::Reject>().comm == heard) ++heard;
+  CHECK(heard == kMessages);
+}
+
 TEST_CASE("door: messages about comms that do not exist harm nobody", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);

@@ -116,6 +116,21 @@ TEST_CASE("fake peer: a channel that closes under a CONNECT is dialed again",
   CHECK(peer.hear_message<wire::Goodbye>() == wire::Goodbye{.comm = 7, .settled = 3});
 }
 
+TEST_CASE("fake peer: an orderly end lets the peer finish what it says", "[component][connect]") {
+  Guest guest;
+  guest.start();
+  Stranger peer = guest.fake.welcome();
+  const auto connect = peer.hear_message<wire::Connect>();
+  peer.say(wire::encode(accept_for(connect)));
+  Made made = guest.b.wait_connect(guest.fake.ticket());
+  peer.hear_message<wire::Ready>();
+  made->link->say_goodbye(0);
+  made.reset();
+  peer.hear_message<wire::Goodbye>();
+  peer.must_be_dropped();  // it says no more, and still listens: a reset could eat its goodbye
+  for (int i = 0; i < 3; ++i) peer.say(wire::encode(wire::Goodbye{.comm = connect.comm}));
+}
+
 TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[component][connect]") {
   Guest guest;
   guest.start();
