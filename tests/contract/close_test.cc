@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The end of comms and registrations: with requests in flight, in any order of the two ends, and
+// without waiting for anybody.
+#include <algorithm>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 1U << 20;
+constexpr size_t kRequests = 8;
+
+enum class First { kSender, kReceiver, kNobody };
+const char* name_of(First first) {
+  switch (first) {
+    case First::kSender: return "the sender closes first";
+    case First::kReceiver: return "the receiver closes first";
+    case First::kNobody: return "both close at once";
+  }
+  return "";
+}
+
+enum class Pending { kReceives, kSends, kBoth };
+const char* name_of(Pending pending) {
+  switch (pending) {
+    case Pending::kReceives: return "receives nobody sends for";
+    case Pending::kSends: return "sends nobody asked about";
+    case Pending::kBoth: return "requests on both sides";
+  }
+  return "";
+}
+
+// Calls test until it says done or fails: either may be. It must not go on for ever.
+void must_end(Request& request) {
+  ncclResult_t result = ncclSuccess;
+  wait_until(
+      [&] {
+        result = request.try_poll();
+        return result != ncclSuccess || request.is_done();
+      },
+      "a request to end");
+}
+
+// Who closes second waits until the other has.
+void close_in_turn(End& end, First first, std::vector<Mr>& mrs) {
+  const bool is_first = end.peer.rank() == (first == First::kSender ? 0U : 1U);
+  if (first != First::kNobody && !is_first) end.peer.meet();
+  for (Mr& mr : mrs) mr.drop();
+  end.comm.close();
+  if (first != First::kNobody && is_first) end.peer.meet();
+}
+
+}  // namespace
+
+TEST_CASE("close: closing nothing is no error", "[contract][close]") {
+  const Abi abi = GENERATE(from_range(every_abi()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    BL_MUST_SUCCEED(session.net().close_send(nullptr));
+    BL_MUST_SUCCEED(session.net().close_recv(nullptr));
+    BL_MUST_SUCCEED(session.net().close_listen(nullptr));
+  });
+}
+
+TEST_CASE("close: requests in flight are no obstacle", "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  const First first = GENERATE(First::kSender, First::kReceiver, First::kNobody);
+  const Pending pending = GENERATE(Pending::kReceives, Pending::kSends, Pending::kBoth);
+  CAPTURE(way, name_of(first), name_of(pending));
+  run_loose_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        std::vector<Mr> mrs;
+        mrs.push_back(end.reg(memory));
+        end.peer.meet();  // every receive is posted
+        const size_t sends = pending == Pending::kReceives ? 0 : kRequests / 2;
+        for (size_t i = 0; i < sends; ++i) end.send({memory.at(), kSize, 0, mrs[0].raw()});
+        end.peer.meet();  // every send is posted
+        close_in_turn(end, first, mrs);
+      },
+      [&](Receiver& end) {
+        Memory memory(kRequests * kSize);
+        std::vector<Mr> mrs;
+        mrs.push_back(end.reg(memory));
+        const size_t receives = pending == Pending::kSends ? kRequests / 2 : kRequests;
+        std::vector<Request> requests;
+        for (size_t i = 0; i < receives; ++i) {
+          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mrs[0].raw()}));
+        }
+        end.peer.meet();
+        if (pending == Pending::kReceives) {
+          for (Request& request : requests) BL_MUST(!request.poll());
+        }
+        end.peer.meet();
+        close_in_turn(end, first, mrs);
+      });
+}
+
+TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  const bool closes = GENERATE(true, false);
+  CAPTURE(way, closes);
+  constexpr uint32_t kRounds = kSlowed ? 5 : 15;
+  constexpr size_t kBig = 2U << 20;
+  run_two(
+      way.mode,
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Memory memory(kBig);
+        memory.fill(0, kBig, 1);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          Comm comm = connect_to_peer(peer, session, 0);
+          const Mr mr(session.net(), comm, memory);
+          peer.meet();
+          // The receiver takes its buffer away about now. What becomes of the sends is open, but
+          // not that they end.
+          const Part part{memory.at(), kBig, 0, mr.raw()};
+          std::vector<Request> requests;
+          for (int i = 0; i < 50 && requests.size() < 2; ++i) {
+            auto [result, request] = any_isend(session.net(), comm, part);
+            if (result != ncclSuccess) break;
+            if (request) requests.push_back(request);
+          }
+          for (Request& request : requests) (void)request.try_poll();
+          peer.meet();
+        }
+      },
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Memory memory(kBig);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          Comm comm = accept_from_peer(peer, session, last_device(session));
+          Mr mr(session.net(), comm, memory);
+          const Part part{memory.at(), kBig, 0, mr.raw()};
+          irecv(session.net(), comm, part);
+          irecv(session.net(), comm, part);
+          peer.meet();
+          for (uint32_t i = 0; i < round * 10; ++i) sched_yield();
+          mr.drop();
+          memory.fill(0, kBig, 1000 + round);
+          if (closes) comm.close();
+          peer.meet();
+          memory.must_hold();
+        }
+      });
+}
+
+TEST_CASE("close: what a sender has registered may go while its sends are under way",
+          "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        const Pages pages(kSize);
+        Mr mr(end.net(), end.comm, pages.data(), kSize);
+        end.peer.meet();
+        for (size_t i = 0; i < kRequests; ++i) end.send({pages.data(), kSize, 0, mr.raw()});
+        mr.drop();
+        pages.unmap(0, kSize);  // nobody may read it any more
+        end.comm.close();
+        end.peer.meet();
+      },
+      [](Receiver& end) {
+        Memory memory(kRequests * kSize);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()}));
+        }
+        end.peer.meet();
+        for (Request& request : requests) must_end(request);
+        end.peer.meet();
+      });
+}
+
+TEST_CASE("close: a sender's requests complete although the receiver is gone",
+          "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  const size_t size = GENERATE(size_t{0}, size_t{100}, size_t{1} << 20);
+  CAPTURE(way, size);
+  constexpr uint32_t kRounds = kSlowed ? 10 : 40;
+  constexpr size_t kMessages = 4;
+  run_two(
+      way.mode,
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Memory memory(std::max(size, size_t{1}));
+        memory.fill(0, size, 1);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          const Comm comm = connect_to_peer(peer, session, 0);
+          const Mr mr(session.net(), comm, memory);
+          std::vector<Request> requests;
+          for (size_t i = 0; i < kMessages; ++i) {
+            requests.push_back(isend(session.net(), comm, {memory.at(), size, 0, mr.raw()}));
+          }
+          // In every other round the receiver has closed before we ask.
+          if (round % 2 == 1) peer.meet();
+          finish_all(requests);
+          if (round % 2 == 0) peer.meet();
+        }
+      },
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Memory memory(std::max(size, size_t{1}));
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          Comm comm = accept_from_peer(peer, session, last_device(session));
+          Mr mr(session.net(), comm, memory);
+          std::vector<Request> requests;
+          for (size_t i = 0; i < kMessages; ++i) {
+            requests.push_back(irecv(session.net(), comm, Part{memory.at(), size, 0, mr.raw()}));
+          }
+          finish_all(requests);
+          mr.drop();
+          comm.close();
+          peer.meet();
+        }
+      });
+}
+
+TEST_CASE("close: a receiver's requests complete although the sender is gone",
+          "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  const size_t size = GENERATE(size_t{0}, size_t{100}, size_t{1} << 20);
+  CAPTURE(way, size);
+  constexpr uint32_t kRounds = kSlowed ? 10 : 40;
+  constexpr size_t kMessages = 4;
+  run_two(
+      way.mode,
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Memory memory(std::max(size, size_t{1}));
+        memory.fill(0, size, 1);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          Comm comm = connect_to_peer(peer, session, 0);
+          Mr mr(session.net(), comm, memory);
+          std::vector<Request> requests;
+          for (size_t i = 0; i < kMessages; ++i) {
+            requests.push_back(isend(session.net(), comm, {memory.at(), size, 0, mr.raw()}));
+          }
+          finish_all(requests);
+          mr.drop();
+          comm.close();
+          peer.meet();
+        }
+      },
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          Memory memory(std::max(kMessages * size, size_t{1}));
+          const Comm comm = accept_from_peer(peer, session, last_device(session));
+          const Mr mr(session.net(), comm, memory);
+          std::vector<Request> requests;
+          for (size_t i = 0; i < kMessages; ++i) {
+            requests.push_back(
+                irecv(session.net(), comm, Part{memory.at(i * size), size, 0, mr.raw()}));
+            memory.expect(i * size, size, 1);
+          }
+          peer.meet();  // nobody has asked about them, and the sender is gone
+          finish_all(requests);
+          memory.must_hold();
+        }
+      });
+}
+
+TEST_CASE("close: what a closed receiver will never take ends with an error", "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        end.send(part).finish();
+        end.peer.meet();
+        ncclResult_t result = ncclSuccess;
+        Request request;
+        wait_until(
+            [&] {
+              if (request && !request.is_done()) {
+                result = request.try_poll();
+              } else {
+                std::tie(result, request) = any_isend(end.net(), end.comm, part);
+              }
+              return result != ncclSuccess;
+            },
+            "an error");
+      },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        Mr mr = end.reg(memory);
+        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        mr.drop();
+        end.comm.close();
+        end.peer.meet();
+      });
+}
+
+TEST_CASE("close: what a closed sender will never send ends with an error", "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  const bool posted_before = GENERATE(true, false);
+  CAPTURE(way, posted_before);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        end.peer.meet();
+        end.comm.close();
+        end.peer.meet();
+      },
+      [&](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Request request;
+        if (posted_before) request = end.receive(part);
+        end.peer.meet();
+        end.peer.meet();
+        ncclResult_t result = ncclSuccess;
+        wait_until(
+            [&] {
+              if (request) {
+                result = request.try_poll();
+              } else {
+                std::tie(result, request) = any_irecv(end.net(), end.comm, std::span(&part, 1));
+              }
+              BL_MUST(!request.is_done());
+              return result != ncclSuccess;
+            },
+            "an error");
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("close: an end in good order is nothing to warn of", "[contract][close]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        Mr mr = end.reg(memory);
+        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        mr.drop();
+        end.comm.close();
+        end.peer.meet();
+        BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+      },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        Mr mr = end.reg(memory);
+        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        end.peer.meet();
+        mr.drop();
+        end.comm.close();
+        BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+      });
+}

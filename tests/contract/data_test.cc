@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Single messages: every size arrives whole, at its place, and nothing else is touched.
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kWindow = 8;  // what NCCL keeps in flight
+
+struct Message {
+  size_t size;
+  size_t from;      // offset at the sender
+  size_t to;        // offset in the receiver's slot
+  size_t capacity;  // of the receive
+};
+
+// All small sizes, and those beside the powers of two, at odd places; every third receive is larger
+// than what comes.
+std::vector<Message> messages_of_all_sizes() {
+  std::vector<size_t> sizes;
+  for (size_t size = 0; size <= 300; ++size) sizes.push_back(size);
+  for (size_t power = 512; power <= (4U << 20); power *= 2) {
+    sizes.insert(sizes.end(), {power - 1, power, power + 1});
+  }
+  std::vector<Message> all;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const size_t spare = i % 3 == 2 ? 1 + i % 200 : 0;
+    all.push_back({sizes[i], i * 7 % 129, i * 11 % 131, sizes[i] + spare});
+  }
+  return all;
+}
+
+// Keeps a window of requests in flight, and ends each in order.
+class Window {
+ public:
+  using Finished = std::function<void(size_t index, const Request& request)>;
+
+  explicit Window(Finished finished) : finished_(std::move(finished)) {}
+
+  // Waits for the oldest if the window is full.
+  void make_room() {
+    while (requests_.size() >= kWindow) end_oldest();
+  }
+  void add(Request request) { requests_.push_back(std::move(request)); }
+  void drain() {
+    while (!requests_.empty()) end_oldest();
+  }
+
+ private:
+  void end_oldest() {
+    requests_.front().finish();
+    finished_(ended_++, requests_.front());
+    requests_.pop_front();
+  }
+
+  Finished finished_;
+  std::deque<Request> requests_;
+  size_t ended_ = 0;
+};
+
+void send_all(Sender& end, const std::vector<Message>& messages) {
+  size_t most = 0;
+  for (const Message& message : messages) most = std::max(most, message.from + message.size);
+  std::deque<Memory> slots;
+  std::vector<Mr> mrs;
+  for (size_t i = 0; i < kWindow; ++i) {
+    slots.emplace_back(most);
+    mrs.push_back(end.reg(slots.back()));
+  }
+  Window window([&](size_t index, const Request& request) {
+    BL_MUST(request.size() == messages[index].size);
+  });
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Message& message = messages[i];
+    window.make_room();
+    Memory& slot = slots[i % kWindow];
+    slot.fill(message.from, message.size, static_cast<uint32_t>(i));
+    window.add(end.send({slot.at(message.from), message.size, 0, mrs[i % kWindow].raw()}));
+  }
+  window.drain();
+  for (const Memory& slot : slots) slot.must_hold();  // a source is only read
+}
+
+void receive_all(Receiver& end, const std::vector<Message>& messages) {
+  constexpr size_t kMargin = 64;
+  size_t most = 0;
+  for (const Message& message : messages) most = std::max(most, message.to + message.capacity);
+  std::deque<Memory> slots;
+  std::vector<Mr> mrs;
+  for (size_t i = 0; i < kWindow; ++i) {
+    slots.emplace_back(most + kMargin);
+    mrs.push_back(end.reg(slots.back()));
+  }
+  Window window([&](size_t index, const Request& request) {
+    const Message& message = messages[index];
+    Memory& slot = slots[index % kWindow];
+    BL_MUST(request.size() == message.size);
+    const size_t used = message.to + message.capacity + kMargin;
+    slot.expect(message.to, message.size, static_cast<uint32_t>(index));
+    slot.must_hold(0, used);
+    slot.wipe(0, used);
+  });
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Message& message = messages[i];
+    window.make_room();
+    window.add(end.receive(
+        Part{slots[i % kWindow].at(message.to), message.capacity, 0, mrs[i % kWindow].raw()}));
+  }
+  window.drain();
+  for (const Memory& slot : slots) slot.must_hold();
+}
+
+// Posts a receive as NCCL does when it can do without the completion.
+Request must_replace_sentinel(const Receiver& end, Part part) {
+  void* data = part.data;
+  Request posted;
+  wait_until(
+      [&] {
+        void* request = reinterpret_cast<void*>(uintptr_t{NCCL_NET_OPTIONAL_RECV_COMPLETION});
+        void* const sentinel = request;
+        BL_MUST_SUCCEED(end.net().irecv(end.comm.raw(), 1, &data, &part.size, &part.tag,
+                                        &part.mhandle, &request));
+        BL_MUST(request != sentinel);
+        posted = Request(end.net(), request, 1);
+        return request != nullptr;
+      },
+      "room for a receive");
+  return posted;
+}
+
+}  // namespace
+
+TEST_CASE("data: a message arrives through every version of the table", "[contract][data]") {
+  const Abi abi = GENERATE(from_range(every_abi()));
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  CAPTURE(abi);
+  const std::vector<Message> messages = {{1000, 3, 5, 1000}};
+  run_flow(
+      {abi, mode}, [&](Sender& end) { send_all(end, messages); },
+      [&](Receiver& end) { receive_all(end, messages); });
+}
+
+TEST_CASE("data: all sizes arrive whole, wherever they start", "[contract][data]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  const std::vector<Message> messages = messages_of_all_sizes();
+  run_flow(
+      way, [&](Sender& end) { send_all(end, messages); },
+      [&](Receiver& end) { receive_all(end, messages); });
+}
+
+TEST_CASE("data: a message smaller than its receive leaves the rest alone", "[contract][data]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  const std::vector<Message> messages = {
+      {1, 0, 0, 4096},      {0, 0, 0, 4096},        {4095, 1, 1, 4096},
+      {128, 0, 3, 1 << 20}, {70000, 5, 7, 1 << 20}, {1 << 20, 9, 1, (1 << 20) + 1},
+  };
+  run_flow(
+      way, [&](Sender& end) { send_all(end, messages); },
+      [&](Receiver& end) { receive_all(end, messages); });
+}
+
+TEST_CASE("data: empty messages complete with size zero", "[contract][data]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  std::vector<Message> messages;
+  for (size_t i = 0; i < 100; ++i) messages.push_back({i % 4 == 3 ? 100U : 0U, i, i, i % 5 * 50});
+  for (Message& message : messages) message.capacity = std::max(message.capacity, message.size);
+  run_flow(
+      way, [&](Sender& end) { send_all(end, messages); },
+      [&](Receiver& end) { receive_all(end, messages); });
+}
+
+TEST_CASE("data: a message larger than its receive is cut, counted, and does no harm",
+          "[contract][data]") {
+  const Way way = GENERATE(from_range(ways()));
+  const size_t size = GENERATE(size_t{1}, size_t{100}, size_t{5000}, size_t{3} << 20);
+  const size_t capacity = size / 3;
+  CAPTURE(way, size);
+  constexpr size_t kAfter = 500;
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory from(size);
+        from.fill(0, size, 1);
+        const Mr mr = end.reg(from);
+        end.send({from.at(), size, 0, mr.raw()}).finish();
+        Memory next(kAfter);
+        next.fill(0, kAfter, 2);
+        const Mr next_mr = end.reg(next);
+        end.send({next.at(), kAfter, 0, next_mr.raw()}).finish();
+        BL_MUST(either_warns(end.peer, {"send of " + std::to_string(size), "cut"}));
+      },
+      [&](Receiver& end) {
+        Memory to(size);  // all of it registered: only the receive's size keeps the rest safe
+        const Mr mr = end.reg(to);
+        Request request = end.receive(Part{to.at(), capacity, 0, mr.raw()});
+        request.finish();
+        BL_MUST(request.size() == capacity);
+        Memory whole(size);
+        whole.fill(0, size, 1);
+        BL_MUST(std::memcmp(to.at(), whole.at(), capacity) == 0);
+        BL_MUST(std::all_of(to.at(capacity), to.at(size),
+                            [](uint8_t byte) { return byte == Memory::kFresh; }));
+        Memory next(kAfter);
+        next.expect(0, kAfter, 2);
+        const Mr next_mr = end.reg(next);
+        end.receive(Part{next.at(), kAfter, 0, next_mr.raw()}).finish();
+        next.must_hold();
+        BL_MUST(either_warns(end.peer, {"send of " + std::to_string(size), "cut"}));
+      });
+}
+
+TEST_CASE("data: a hundred thousand small messages keep their order", "[contract][data]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr uint64_t kMessages = kSlowed ? 5000 : 100000;
+  constexpr size_t kSize = 64;
+  const auto fill = [](uint8_t* bytes, uint64_t number) {
+    for (size_t i = 0; i < kSize; i += 8) {
+      const uint64_t word = number * 0x9E3779B97F4A7C15u + i;
+      std::memcpy(bytes + i, &word, 8);
+    }
+  };
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kWindow * kSize);
+        const Mr mr = end.reg(memory);
+        Window window([&](size_t, const Request& request) { BL_MUST(request.size() == kSize); });
+        for (uint64_t i = 0; i < kMessages; ++i) {
+          window.make_room();
+          uint8_t* const slot = memory.at(i % kWindow * kSize);
+          fill(slot, i);
+          window.add(end.send({slot, kSize, 0, mr.raw()}));
+        }
+        window.drain();
+      },
+      [&](Receiver& end) {
+        Memory memory(kWindow * kSize);
+        const Mr mr = end.reg(memory);
+        Window window([&](size_t index, const Request& request) {
+          uint8_t wanted[kSize];
+          fill(wanted, index);
+          BL_MUST(request.size() == kSize);
+          BL_MUST(std::memcmp(memory.at(index % kWindow * kSize), wanted, kSize) == 0);
+        });
+        for (uint64_t i = 0; i < kMessages; ++i) {
+          window.make_room();
+          window.add(end.receive(Part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}));
+        }
+        window.drain();
+      });
+}
+
+TEST_CASE("data: two comms between the same two carry opposite directions at once",
+          "[contract][data]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kMessages = kSlowed ? 200 : 1000;
+  constexpr size_t kSize = 10000;
+  const auto play = [&](Peer& peer) {
+    const Session session(way.abi);
+    Net& net = session.net();
+    const auto rank = static_cast<uint32_t>(peer.rank());
+    Handle mine{};
+    Comm listener = listen(session, 0, &mine);
+    Handle theirs = peer.exchange(mine);
+    Comm out;
+    Comm in;
+    wait_until(
+        [&] {
+          if (!out) {
+            const Attempt attempt = try_connect(session, 0, theirs);
+            BL_MUST_SUCCEED(attempt.result);
+            out = Comm(net, CommKind::kSend, attempt.comm);
+          }
+          if (!in) {
+            const Attempt attempt = try_accept(session, listener);
+            BL_MUST_SUCCEED(attempt.result);
+            in = Comm(net, CommKind::kRecv, attempt.comm);
+          }
+          return out && in;
+        },
+        "both directions");
+    Memory from(kWindow * kSize);
+    Memory to(kWindow * kSize);
+    const Mr from_mr(net, out, from);
+    const Mr to_mr(net, in, to);
+    std::deque<Request> sends;
+    std::deque<Request> receives;
+    size_t sent = 0;
+    size_t posted = 0;
+    size_t received = 0;
+    wait_until(
+        [&] {
+          if (posted < kMessages && receives.size() < kWindow) {
+            Part part{to.at(posted % kWindow * kSize), kSize, 0, to_mr.raw()};
+            const Request request = try_irecv(net, in, std::span(&part, 1));
+            if (request) receives.push_back(request), ++posted;
+          }
+          if (sent < kMessages && sends.size() < kWindow) {
+            from.fill(sent % kWindow * kSize, kSize, static_cast<uint32_t>(2 * sent) + rank);
+            const Part part{from.at(sent % kWindow * kSize), kSize, 0, from_mr.raw()};
+            const Request request = try_isend(net, out, part);
+            if (request) sends.push_back(request), ++sent;
+          }
+          if (!sends.empty() && sends.front().poll()) sends.pop_front();
+          if (!receives.empty() && receives.front().poll()) {
+            const size_t place = received % kWindow * kSize;
+            to.expect(place, kSize, static_cast<uint32_t>(2 * received) + 1 - rank);
+            to.must_hold(place, kSize);
+            receives.pop_front();
+            ++received;
+          }
+          return received == kMessages && sends.empty() && sent == kMessages;
+        },
+        "all messages");
+    to.must_hold();
+    peer.meet();
+  };
+  run_two(way.mode, play, play);
+}
+
+TEST_CASE("data: a receive whose completion nobody needs still brings its data",
+          "[contract][data]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  const Abi abi = GENERATE(filter(has_optional_completion, from_range(every_abi())));
+  CAPTURE(abi);
+  constexpr size_t kMessages = 300;
+  constexpr size_t kSize = 4096;
+  run_flow(
+      {abi, mode},
+      [&](Sender& end) {
+        Memory memory(kWindow * kSize);
+        const Mr mr = end.reg(memory);
+        Window window([](size_t, const Request&) {});
+        for (size_t i = 0; i < kMessages; ++i) {
+          window.make_room();
+          memory.fill(i % kWindow * kSize, kSize, static_cast<uint32_t>(i));
+          window.add(end.send({memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}));
+        }
+        window.drain();
+      },
+      [&](Receiver& end) {
+        Memory memory(kWindow * kSize);
+        const Mr mr = end.reg(memory);
+        std::deque<Request> requests;
+        for (size_t i = 0; i < kMessages; ++i) {
+          const size_t place = i % kWindow * kSize;
+          if (i >= kWindow) {
+            // What a GPU does: it looks at the data, and has its own way to know when it is there.
+            memory.expect(place, kSize, static_cast<uint32_t>(i - kWindow));
+            wait_until(
+                [&] {
+                  for (Request& request : requests) request.poll();
+                  return memory.holds(place, kSize);
+                },
+                "data");
+            requests.front().finish();
+            requests.pop_front();
+          }
+          requests.push_back(
+              must_replace_sentinel(end, Part{memory.at(place), kSize, 0, mr.raw()}));
+        }
+        for (size_t i = kMessages; i < kMessages + kWindow; ++i) {
+          memory.expect(i % kWindow * kSize, kSize, static_cast<uint32_t>(i - kWindow));
+        }
+        for (Request& request : requests) request.finish();
+        wait_until([&] { return memory.holds(0, memory.size()); }, "the last data");
+        memory.must_hold();
+      });
+}

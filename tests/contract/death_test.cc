@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A peer that is killed is noticed, in whatever a comm is doing, and by name. One that is merely
+// stopped is waited for.
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <deque>
+#include <thread>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr std::chrono::seconds kNoticed{kSlowed ? 20 : 5};
+
+constexpr size_t kSize = 100000;
+constexpr size_t kWindow = 8;
+
+std::string this_host() {
+  std::array<char, 256> name{};
+  BL_MUST(gethostname(name.data(), name.size() - 1) == 0);
+  return name.data();
+}
+
+// The line that a person finds in the log. Our device and theirs differ, so neither stands in for
+// the other.
+void must_be_named(const End& end) {
+  const std::vector<std::string>& devices = fabric_facts().devices;
+  const bool is_sender = end.peer.rank() == 0;
+  const std::string mine = is_sender ? devices.front() : devices.back();
+  const std::string theirs = is_sender ? devices.back() : devices.front();
+  wait_until(
+      [&] {
+        return log_has(NCCL_LOG_WARN, {mine, theirs, this_host()});
+      },
+      "a warning that names both devices and the peer's host", kNoticed);
+}
+
+// The plugin says so by itself, on comms that nobody calls.
+void must_be_noticed() {
+  wait_until([] { return log_has(NCCL_LOG_WARN, {this_host()}); }, "a warning", kNoticed);
+}
+
+// After an error, everything is an error.
+void must_stay_broken(const Sender& end, const Part& part) {
+  for (int i = 0; i < 10; ++i) BL_MUST(any_isend(end.net(), end.comm, part).first != ncclSuccess);
+}
+void must_stay_broken(const Receiver& end, const Part& part) {
+  for (int i = 0; i < 10; ++i) {
+    const auto [result, request] = any_irecv(end.net(), end.comm, std::span(&part, 1));
+    BL_MUST(result != ncclSuccess);
+  }
+}
+
+// Sends until it fails, and says with what.
+ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {
+  ncclResult_t result = ncclSuccess;
+  std::deque<Request> requests;
+  wait_until(
+      [&] {
+        Request request;
+        if (requests.size() < kWindow) {
+          std::tie(result, request) = any_isend(end.net(), end.comm, part);
+          if (request) requests.push_back(request);
+        }
+        if (result == ncclSuccess && !requests.empty()) {
+          result = requests.front().try_poll();
+          if (requests.front().is_done()) requests.pop_front();
+        }
+        return result != ncclSuccess;
+      },
+      "an error", patience);
+  return result;
+}
+
+ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience) {
+  ncclResult_t result = ncclSuccess;
+  std::deque<Request> requests;
+  wait_until(
+      [&] {
+        Request request;
+        if (requests.size() < kWindow) {
+          std::tie(result, request) = any_irecv(end.net(), end.comm, std::span(&part, 1));
+          if (request) requests.push_back(request);
+        }
+        if (result == ncclSuccess && !requests.empty()) {
+          result = requests.front().try_poll();
+          if (requests.front().is_done()) requests.pop_front();
+        }
+        return result != ncclSuccess;
+      },
+      "an error", patience);
+  return result;
+}
+
+// The victim's part.
+[[noreturn]] void send_for_ever(Sender& end) {
+  Memory memory(kSize);
+  const Mr mr = end.reg(memory);
+  for (;;) end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+}
+[[noreturn]] void receive_for_ever(Receiver& end) {
+  Memory memory(kSize);
+  const Mr mr = end.reg(memory);
+  for (;;) end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+}
+void wait_for_ever(End& end) { end.peer.meet(); }
+
+constexpr size_t kSenderRank = 0;
+constexpr size_t kReceiverRank = 1;
+
+}  // namespace
+
+TEST_CASE("death: a sender in the middle of its work notices", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        for (int i = 0; i < 20; ++i) end.send(part).finish();
+        Request finished = end.send(part);
+        finished.finish();
+        end.peer.kill(kReceiverRank);
+        const ncclResult_t result = send_until_error(end, part, kNoticed);
+        BL_MUST(result == ncclRemoteError);
+        must_stay_broken(end, part);
+        must_be_named(end);
+      },
+      receive_for_ever);
+}
+
+TEST_CASE("death: a receiver in the middle of its work notices", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(way, send_for_ever, [](Receiver& end) {
+    Memory memory(kSize);
+    const Mr mr = end.reg(memory);
+    const Part part{memory.at(), kSize, 0, mr.raw()};
+    for (int i = 0; i < 20; ++i) end.receive(part).finish();
+    end.peer.kill(kSenderRank);
+    BL_MUST(receive_until_error(end, part, kNoticed) == ncclRemoteError);
+    must_stay_broken(end, part);
+    must_be_named(end);
+  });
+}
+
+TEST_CASE("death: requests in flight end with an error", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way, [](Sender& end) { wait_for_ever(end); },
+      [](Receiver& end) {
+        Memory memory(kWindow * kSize);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kWindow; ++i) {
+          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()}));
+        }
+        for (Request& request : requests) BL_MUST(!request.poll());
+        end.peer.kill(kSenderRank);
+        ncclResult_t result = ncclSuccess;
+        wait_until([&] { return (result = requests[0].try_poll()) != ncclSuccess; }, "an error",
+                   kNoticed);
+        BL_MUST(result == ncclRemoteError);
+        for (Request& request : requests) {
+          for (int i = 0; i < 3; ++i) BL_MUST(request.try_poll() != ncclSuccess);
+          BL_MUST(!request.is_done());
+        }
+        must_be_named(end);
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("death: an idle sender notices with its next call", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        end.peer.kill(kReceiverRank);
+        must_be_noticed();  // before any call
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        BL_MUST(send_until_error(end, part, kNoticed) == ncclRemoteError);
+        must_stay_broken(end, part);
+        must_be_named(end);
+      },
+      [](Receiver& end) { wait_for_ever(end); });
+}
+
+TEST_CASE("death: an idle receiver notices with its next call", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way, [](Sender& end) { wait_for_ever(end); },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        end.peer.kill(kSenderRank);
+        must_be_noticed();
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        BL_MUST(receive_until_error(end, part, kNoticed) == ncclRemoteError);
+        must_stay_broken(end, part);
+        must_be_named(end);
+      });
+}
+
+TEST_CASE("death: what had arrived before stays received", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        end.peer.send(kReceiverRank, true);
+        wait_for_ever(end);
+      },
+      [](Receiver& end) {
+        Memory memory(2 * kSize);
+        memory.expect(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        Request first = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+        Request second = end.receive(Part{memory.at(kSize), kSize, 0, mr.raw()});
+        end.peer.receive<bool>(kSenderRank);
+        end.peer.kill(kSenderRank);
+        must_be_noticed();  // so the plugin knows, and we have not asked yet
+        first.finish();
+        BL_MUST(first.size() == kSize);
+        ncclResult_t result = ncclSuccess;
+        wait_until([&] { return (result = second.try_poll()) != ncclSuccess; }, "an error",
+                   kNoticed);
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("death: comms to the dead can be closed in good order", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way, [](Sender& end) { wait_for_ever(end); },
+      [](Receiver& end) {
+        Memory memory(kWindow * kSize);
+        Mr mr = end.reg(memory);
+        for (size_t i = 0; i < kWindow; ++i) {
+          end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()});
+        }
+        end.peer.kill(kSenderRank);
+        mr.drop();
+        end.comm.close();
+        const Link link = link_to_self(end.session);  // life goes on
+      });
+}
+
+TEST_CASE("death: comms to others live on", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  constexpr size_t kMessages = 200;
+  run_processes(
+      {[&](Peer& peer) {
+         const Session session(abi);
+         std::vector<Comm> comms;
+         for (size_t other : {1U, 2U}) {
+           auto handle = peer.receive<Handle>(other);
+           comms.push_back(connect(session, 0, handle));
+         }
+         Memory memory(kSize);
+         memory.fill(0, kSize, 1);
+         const Mr to_victim(session.net(), comms[0], memory);
+         const Mr to_other(session.net(), comms[1], memory);
+         isend(session.net(), comms[0], {memory.at(), kSize, 0, to_victim.raw()}).finish();
+         for (size_t i = 0; i < kMessages; ++i) {
+           if (i == kMessages / 4) peer.kill(1);
+           isend(session.net(), comms[1], {memory.at(), kSize, 0, to_other.raw()}).finish();
+         }
+         peer.meet();
+       },
+       [&](Peer& peer) {
+         const Session session(abi);
+         Handle handle{};
+         const Comm listener = listen(session, 0, &handle);
+         peer.send(0, handle);
+         const Comm comm = accept(session, listener);
+         Memory memory(kSize);
+         const Mr mr(session.net(), comm, memory);
+         for (;;) {
+           irecv(session.net(), comm, Part{memory.at(), kSize, 0, mr.raw()}).finish();
+         }
+       },
+       [&](Peer& peer) {
+         const Session session(abi);
+         Handle handle{};
+         const Comm listener = listen(session, 0, &handle);
+         peer.send(0, handle);
+         const Comm comm = accept(session, listener);
+         Memory memory(kSize);
+         memory.expect(0, kSize, 1);
+         const Mr mr(session.net(), comm, memory);
+         for (size_t i = 0; i < kMessages; ++i) {
+           irecv(session.net(), comm, Part{memory.at(), kSize, 0, mr.raw()}).finish();
+           memory.must_hold();
+         }
+         peer.meet();
+       }});
+}
+
+TEST_CASE("death: a peer that dies while connecting leaves nobody waiting", "[contract][death]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const size_t turns = GENERATE(size_t{0}, size_t{1}, size_t{5}, size_t{50});
+  CAPTURE(abi, turns);
+  run_processes({[&](Peer& peer) {
+                   const Session session(abi);
+                   auto handle = peer.receive<Handle>(1);
+                   for (size_t i = 0; i < turns; ++i) {
+                     if (try_connect(session, 0, handle).comm != nullptr) break;
+                   }
+                   peer.meet();
+                   peer.meet();  // killed here
+                 },
+                 [&](Peer& peer) {
+                   const Session session(abi);
+                   Handle handle{};
+                   Comm listener = listen(session, 0, &handle);
+                   peer.send(0, handle);
+                   peer.meet();
+                   peer.kill(0);
+                   // An accept may have come through, or fail; the listener must not be stuck.
+                   for (int i = 0; i < 100; ++i) {
+                     const Attempt attempt = try_accept(session, listener);
+                     if (attempt.comm != nullptr) {
+                       Comm(session.net(), CommKind::kRecv, attempt.comm).close();
+                     }
+                     if (attempt.result != ncclSuccess) break;
+                     sched_yield();
+                   }
+                   listener.close();
+                   const Link link = link_to_self(session);
+                 }});
+}
+
+TEST_CASE("death: a peer that is stopped for long is waited for", "[contract][slow]") {
+  if (!kProcessesWork) return;
+  const size_t stopped = GENERATE(kSenderRank, kReceiverRank);
+  const Way way{stopped == kSenderRank ? Abi::kV8 : Abi::kV12, PeerMode::kProcesses};
+  CAPTURE(way, stopped);
+  static constexpr std::chrono::seconds kLong{20};
+  constexpr uint32_t kMessages = 400;
+  // Stops the other in the middle, and sets it going again after a while.
+  const auto stop = [](pid_t other) {
+    return std::thread([other] {
+      BL_MUST(kill(other, SIGSTOP) == 0);
+      std::this_thread::sleep_for(kLong);  // the time is what is being tested
+      BL_MUST(kill(other, SIGCONT) == 0);
+    });
+  };
+  run_flow(
+      way,
+      [&](Sender& end) {
+        const auto other = end.peer.exchange(getpid());
+        std::thread stopper;
+        Memory memory(kWindow * kSize);
+        const Mr mr = end.reg(memory);
+        std::deque<Request> requests;
+        for (uint32_t i = 0; i < kMessages; ++i) {
+          if (i == kMessages / 2 && stopped == kReceiverRank) stopper = stop(other);
+          if (requests.size() == kWindow) {
+            wait_until([&] { return requests.front().poll(); }, "a send", 2 * kLong);
+            requests.pop_front();
+          }
+          memory.fill(i % kWindow * kSize, kSize, i);
+          const Part part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()};
+          wait_until(
+              [&] {
+                const Request request = end.try_send(part);
+                if (request) requests.push_back(request);
+                return static_cast<bool>(request);
+              },
+              "room for a send", 2 * kLong);
+        }
+        for (Request& request : requests) {
+          wait_until([&] { return request.poll(); }, "a send", 2 * kLong);
+        }
+        if (stopper.joinable()) stopper.join();
+        BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+      },
+      [&](Receiver& end) {
+        const auto other = end.peer.exchange(getpid());
+        std::thread stopper;
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        for (uint32_t i = 0; i < kMessages; ++i) {
+          if (i == kMessages / 2 && stopped == kSenderRank) stopper = stop(other);
+          Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+          wait_until([&] { return request.poll(); }, "a message", 2 * kLong);
+          memory.expect(0, kSize, i);
+          memory.must_hold();
+        }
+        if (stopper.joinable()) stopper.join();
+        BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+      });
+}

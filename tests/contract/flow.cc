@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connected pairs.
+#include "tests/contract/flow.h"
+
+#include <thread>
+
+#include "tests/contract/plugin_log.h"
+
+namespace beeline::test {
+namespace {
+
+enum class Parting { kTogether, kAlone };
+
+// NCCL sets connections up in its service thread and moves data in another.
+template <class Make>
+Comm in_service_thread(Make&& make) {
+  Comm comm;
+  std::exception_ptr failure;
+  std::thread service([&] {
+    try {
+      comm = make();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  });
+  service.join();
+  if (failure) std::rethrow_exception(failure);
+  return comm;
+}
+
+void run(const Way& way, const SenderBody& sender, const ReceiverBody& receiver, Parting parting) {
+  const auto part = [parting](End& end) {
+    if (parting == Parting::kTogether) end.peer.meet();
+    if (end.comm) end.comm.close();
+  };
+  run_two(
+      way.mode,
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Sender end{
+            {peer, session, in_service_thread([&] { return connect_to_peer(peer, session, 0); })}};
+        sender(end);
+        part(end);
+      },
+      [&](Peer& peer) {
+        const Session session(way.abi);
+        Receiver end{{peer, session, in_service_thread([&] {
+                        return accept_from_peer(peer, session, last_device(session));
+                      })}};
+        receiver(end);
+        part(end);
+      });
+}
+
+}  // namespace
+
+void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
+  run(way, sender, receiver, Parting::kTogether);
+}
+
+void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
+  run(way, sender, receiver, Parting::kAlone);
+}
+
+bool either_warns(Peer& peer, const std::vector<std::string>& parts) {
+  const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
+  const auto either = [&](bool mine) { return peer.exchange(mine) || mine; };
+  while (!either(log_has(NCCL_LOG_WARN, parts))) {
+    if (either(Clock::now() > deadline)) return false;
+  }
+  return true;
+}
+
+Comm connect_to_peer(Peer& peer, const Session& session, int dev) {
+  auto handle = peer.receive<Handle>(1 - peer.rank());
+  return connect(session, dev, handle);
+}
+
+Comm accept_from_peer(Peer& peer, const Session& session, int dev) {
+  Handle handle{};
+  Comm listener = listen(session, dev, &handle);
+  peer.send(1 - peer.rank(), handle);
+  Comm comm = accept(session, listener);
+  listener.close();
+  return comm;
+}
+
+}  // namespace beeline::test

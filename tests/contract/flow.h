@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ground most data tests stand on: a sender and a receiver, connected, each with a thread or a
+// process of its own.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "tests/contract/session.h"
+#include "tests/contract/world.h"
+
+namespace beeline::test {
+
+// One end. The comm is that of its direction.
+struct End {
+  Peer& peer;
+  const Session& session;
+  Comm comm;
+
+  Net& net() const noexcept { return session.net(); }
+  Mr reg(const Memory& memory) const { return {net(), comm, memory}; }
+};
+
+struct Sender : End {
+  Request try_send(const Part& part) const { return try_isend(net(), comm, part); }
+  Request send(const Part& part) const { return isend(net(), comm, part); }
+};
+
+struct Receiver : End {
+  Request try_receive(std::span<const Part> parts) const { return try_irecv(net(), comm, parts); }
+  Request receive(std::span<const Part> parts) const { return irecv(net(), comm, parts); }
+  Request receive(const Part& part) const { return irecv(net(), comm, std::span(&part, 1)); }
+};
+
+using SenderBody = std::function<void(Sender&)>;
+using ReceiverBody = std::function<void(Receiver&)>;
+
+// The sender is rank 0 on the first device, the receiver rank 1 on the last. When both bodies have
+// returned, the comms are closed, if that was not done before.
+void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
+// The same without waiting for each other at the end, and a body may never return.
+void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
+
+// Both ends call it. True if either's log has such a warning, or comes to have it soon: which end
+// speaks is the plugin's choice.
+bool either_warns(Peer& peer, const std::vector<std::string>& parts);
+
+// For bodies that make their own connections: in a pair, rank 0 sends to rank 1.
+Comm connect_to_peer(Peer& peer, const Session& session, int dev);
+Comm accept_from_peer(Peer& peer, const Session& session, int dev);
+inline int last_device(const Session& session) { return session.devices() - 1; }
+
+}  // namespace beeline::test

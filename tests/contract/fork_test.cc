@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process that has used the plugin forks, as Python does: the child may end in either way, and
+// nothing happens to its parent.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/contract/flow.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 5000;
+constexpr int kMessages = 20;
+
+enum class Leave { kExit, kQuickly };
+
+// The leak checker of a sanitizer has its own opinion on a child that exits.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kStatusCounts = false;
+#else
+constexpr bool kStatusCounts = true;
+#endif
+
+void must_end(pid_t child) {
+  int status = 0;
+  wait_until([&] { return waitpid(child, &status, WNOHANG) == child; }, "the child to end");
+  BL_MUST(WIFEXITED(status));
+  BL_MUST(!kStatusCounts || WEXITSTATUS(status) == 0);
+}
+
+void fork_and_leave(Leave leave) {
+  const pid_t child = fork();
+  BL_MUST(child >= 0);
+  if (child == 0) {
+    if (leave == Leave::kExit) std::exit(0);
+    _exit(0);
+  }
+  must_end(child);
+}
+
+}  // namespace
+
+TEST_CASE("fork: a child that ends does its parent no harm", "[contract][fork]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
+  CAPTURE(way, leave == Leave::kExit);
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        for (int i = 0; i < kMessages; ++i) {
+          memory.fill(0, kSize, static_cast<uint32_t>(i));
+          Request request = end.send({memory.at(), kSize, 0, mr.raw()});
+          if (i % 5 == 0) fork_and_leave(leave);
+          request.finish();
+        }
+      },
+      [&](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        for (int i = 0; i < kMessages; ++i) {
+          Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+          if (i % 7 == 0) fork_and_leave(leave);
+          request.finish();
+          memory.expect(0, kSize, static_cast<uint32_t>(i));
+          memory.must_hold();
+        }
+      });
+}
+
+TEST_CASE("fork: a child that lives on keeps nothing of its parent's alive", "[contract][fork]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        const pid_t child = fork();
+        BL_MUST(child >= 0);
+        if (child == 0) {
+          alarm(120);  // if nobody ends it
+          pause();
+          _exit(0);
+        }
+        end.peer.send(1, child);
+        end.peer.meet();
+      },
+      [](Receiver& end) {
+        const auto child = end.peer.receive<pid_t>(0);
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+        end.peer.kill(0);
+        // Its child has copies of all its sockets. They are closed on exec, which it did not do.
+        ncclResult_t result = ncclSuccess;
+        const auto ask = [&] { return (result = request.try_poll()) != ncclSuccess; };
+        try {
+          wait_until(ask, "an error", 2 * kPatience);
+        } catch (...) {
+          kill(child, SIGKILL);
+          throw;
+        }
+        kill(child, SIGKILL);
+      });
+}
+
+TEST_CASE("fork: a process may leave without closing anything", "[contract][fork]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
+  CAPTURE(abi, leave == Leave::kExit);
+  run_alone([&] {
+    const pid_t child = fork();
+    BL_MUST(child >= 0);
+    if (child == 0) {
+      auto* const session = new Session(abi);
+      auto* const link = new Link(link_to_self(*session));
+      auto* const memory = new Memory(kSize);
+      auto* const mr = new Mr(session->net(), link->recv, *memory);
+      (void)irecv(session->net(), link->recv, Part{memory->at(), kSize, 0, mr->raw()});
+      if (leave == Leave::kExit) std::exit(0);
+      _exit(0);
+    }
+    must_end(child);
+  });
+}

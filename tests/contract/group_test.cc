@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Receives of several buffers at once, and the tags that choose among them.
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kMostParts = 8;
+
+struct Slot {
+  int tag;
+  size_t capacity;
+};
+struct Message {
+  size_t group;
+  size_t slot;  // where it has to arrive
+  size_t size;
+};
+
+// Groups of receives, and the order in which messages for them are sent.
+struct Plan {
+  std::vector<std::vector<Slot>> groups;
+  std::vector<Message> messages;
+
+  static constexpr size_t kStride = 8192;  // a slot and the space behind it
+  size_t place(size_t group, size_t slot) const { return (group * kMostParts + slot) * kStride; }
+  size_t bytes() const { return groups.size() * kMostParts * kStride; }
+  uint32_t seed(const Message& message) const {
+    return static_cast<uint32_t>(message.group * kMostParts + message.slot);
+  }
+  int tag(const Message& message) const { return groups[message.group][message.slot].tag; }
+};
+
+// Posts all sends before it tests any.
+void send_plan(Sender& end, const Plan& plan) {
+  Memory memory(plan.bytes());
+  const Mr mr = end.reg(memory);
+  end.peer.meet();  // every receive is posted
+  std::vector<Request> requests;
+  for (const Message& message : plan.messages) {
+    const size_t place = plan.place(message.group, message.slot);
+    memory.fill(place, message.size, plan.seed(message));
+    requests.push_back(end.send({memory.at(place), message.size, plan.tag(message), mr.raw()}));
+  }
+  finish_all(requests);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    BL_MUST(requests[i].size() == plan.messages[i].size);
+  }
+  memory.must_hold();
+}
+
+// Posts all receives before the first send.
+void receive_plan(Receiver& end, const Plan& plan) {
+  Memory memory(plan.bytes());
+  const Mr mr = end.reg(memory);
+  std::vector<Request> requests;
+  for (size_t group = 0; group < plan.groups.size(); ++group) {
+    std::vector<Part> parts;
+    for (size_t slot = 0; slot < plan.groups[group].size(); ++slot) {
+      const Slot& facts = plan.groups[group][slot];
+      parts.push_back({memory.at(plan.place(group, slot)), facts.capacity, facts.tag, mr.raw()});
+    }
+    requests.push_back(end.receive(parts));
+  }
+  end.peer.meet();
+  finish_all(requests);
+  for (const Message& message : plan.messages) {
+    BL_MUST(requests[message.group].size(message.slot) == message.size);
+    memory.expect(plan.place(message.group, message.slot), message.size, plan.seed(message));
+  }
+  memory.must_hold();
+}
+
+void run_plan(const Way& way, const Plan& plan) {
+  run_flow(
+      way, [&](Sender& end) { send_plan(end, plan); },
+      [&](Receiver& end) { receive_plan(end, plan); });
+}
+
+// A group whose messages come in this order of its slots.
+void add_group(Plan& plan, const std::vector<Slot>& slots, const std::vector<size_t>& order) {
+  const size_t group = plan.groups.size();
+  plan.groups.push_back(slots);
+  for (const size_t slot : order) {
+    plan.messages.push_back({group, slot, (group * 37 + slot * 501) % 4000});
+  }
+}
+
+std::vector<Slot> slots_with_own_tags(size_t count) {
+  std::vector<Slot> slots;
+  slots.reserve(count);
+  for (size_t i = 0; i < count; ++i) slots.push_back({static_cast<int>(100 + i * 13), 4096});
+  return slots;
+}
+
+std::vector<size_t> in_order(size_t count) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  return order;
+}
+
+}  // namespace
+
+TEST_CASE("group: 32 groups of 8 are in flight on one comm", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  for (size_t i = 0; i < NCCL_NET_MAX_REQUESTS; ++i) {
+    add_group(plan, slots_with_own_tags(kMostParts), in_order(kMostParts));
+  }
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: four tags come in any order", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  std::vector<size_t> order = in_order(4);
+  do {
+    add_group(plan, slots_with_own_tags(4), order);
+  } while (std::next_permutation(order.begin(), order.end()));
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: eight tags come in random order", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  const uint32_t seed = GENERATE(1U, 2U);
+  CAPTURE(way, seed);
+  std::mt19937 random(seed);
+  Plan plan;
+  std::vector<size_t> order = in_order(8);
+  for (int i = 0; i < 32; ++i) {
+    std::shuffle(order.begin(), order.end(), random);
+    add_group(plan, slots_with_own_tags(8), order);
+  }
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: equal tags are served in the order of their slots", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  const auto tags = [](const std::vector<int>& list) {
+    std::vector<Slot> slots(list.size());
+    std::transform(list.begin(), list.end(), slots.begin(), [](int tag) {
+      return Slot{tag, 4096};
+    });
+    return slots;
+  };
+  // The slots with tag 5 are filled from the first to the last, whatever comes between.
+  add_group(plan, tags({5, 5, 7, 5}), {0, 2, 1, 3});
+  add_group(plan, tags({7, 5, 5, 7}), {1, 0, 3, 2});
+  add_group(plan, tags({0, 0, 0, 0, 0, 0, 0, 0}), in_order(8));
+  add_group(plan, tags({-1, INT32_MAX, INT32_MIN, 0, -1}), {3, 0, 2, 4, 1});
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: the same tag in the next receive waits for its turn", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  for (int i = 0; i < 8; ++i) add_group(plan, {{1, 4096}, {2, 4096}}, {1, 0});
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: its size may change from one to the next", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  for (size_t round = 0; round < 4; ++round) {
+    for (size_t count = 8; count > 0; --count) {
+      std::vector<size_t> order = in_order(count);
+      std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(round % count),
+                  order.end());
+      add_group(plan, slots_with_own_tags(count), order);
+    }
+  }
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: empty messages are parts like others", "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  for (size_t i = 0; i < 16; ++i)
+    add_group(plan, slots_with_own_tags(1 + i % 8), in_order(1 + i % 8));
+  for (Message& message : plan.messages) {
+    if ((message.group + message.slot) % 3 != 0) message.size = 0;
+  }
+  run_plan(way, plan);
+}
+
+TEST_CASE("group: a part that is too large is cut, and its neighbours are whole",
+          "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kStride = Plan::kStride;
+  constexpr std::array<size_t, 4> kCapacities = {4096, 100, 0, 4096};
+  constexpr size_t kSize = 3000;
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(4 * kStride);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < 4; ++i) {
+          memory.fill(i * kStride, kSize, static_cast<uint32_t>(i));
+          requests.push_back(
+              end.send({memory.at(i * kStride), kSize, static_cast<int>(i), mr.raw()}));
+        }
+        finish_all(requests);
+        BL_MUST(either_warns(end.peer, {"send of 3000", "cut"}));
+      },
+      [&](Receiver& end) {
+        Memory memory(4 * kStride);
+        const Mr mr = end.reg(memory);
+        std::vector<Part> parts;
+        for (size_t i = 0; i < 4; ++i) {
+          parts.push_back({memory.at(i * kStride), kCapacities[i], static_cast<int>(i), mr.raw()});
+        }
+        Request request = end.receive(parts);
+        request.finish();
+        for (size_t i = 0; i < 4; ++i) {
+          const size_t arrived = std::min(kSize, kCapacities[i]);
+          BL_MUST(request.size(i) == arrived);
+          memory.expect(i * kStride, arrived, static_cast<uint32_t>(i));
+        }
+        memory.must_hold();
+        BL_MUST(either_warns(end.peer, {"send of 3000", "cut"}));
+      });
+}
+
+TEST_CASE("group: a message that the next receive is for waits, and nothing is lost",
+          "[contract][group]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  Plan plan;
+  plan.groups = {{{1, 4096}, {2, 4096}}, {{3, 4096}}};
+  plan.messages = {{1, 0, 700}, {0, 1, 800}, {0, 0, 900}};
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(plan.bytes());
+        const Mr mr = end.reg(memory);
+        end.peer.meet();
+        // As several ranks behind one proxy: each calls again until it has a request.
+        std::vector<Request> requests(plan.messages.size());
+        wait_until(
+            [&] {
+              bool all = true;
+              for (size_t i = 0; i < requests.size(); ++i) {
+                const Message& message = plan.messages[i];
+                const size_t place = plan.place(message.group, message.slot);
+                if (!requests[i]) {
+                  memory.fill(place, message.size, plan.seed(message));
+                  requests[i] =
+                      end.try_send({memory.at(place), message.size, plan.tag(message), mr.raw()});
+                }
+                all = requests[i] && requests[i].poll() && all;
+              }
+              return all;
+            },
+            "all sends");
+      },
+      [&](Receiver& end) { receive_plan(end, plan); });
+}

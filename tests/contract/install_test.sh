@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs into an empty folder, and finds the plugin there as NCCL does: by its short name the
+# loader must not find anything, by its file name it must.
+#
+#   install_test.sh BUILD_FOLDER LIBDIR C_CALLER
+set -u -o pipefail
+export LC_ALL=C
+build=$1 libdir=$2 caller=$3
+file=libnccl-net-beeline.so
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+fail() {
+  printf 'FAILED %s\n' "$*"
+  failed=1
+}
+
+if ! meson install -C "$build" --no-rebuild --destdir "$scratch" >"$scratch/log" 2>&1; then
+  cat "$scratch/log"
+  fail 'meson install'
+fi
+[[ -f $scratch$libdir/$file ]] || fail "$libdir/$file was not installed"
+none_but_ours=$(find "$scratch$libdir" -name '*.so*' ! -name "$file" -print)
+[[ -z $none_but_ours ]] || fail "installed along with it: $none_but_ours"
+
+find_name() { LD_LIBRARY_PATH=$scratch$libdir "$caller" --find "$1"; }
+find_name "$file" || fail "the loader does not find $file"
+if find_name beeline; then fail 'something answers to the bare name'; fi
+if LD_LIBRARY_PATH='' "$caller" --find "$file"; then fail "$file is found without being installed"; fi
+
+exit "$failed"

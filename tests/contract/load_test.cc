@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plugin finds, or misses, when it is loaded: the verbs library, devices, a GPU's driver,
+// variables of the environment.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "tests/contract/plugin_log.h"
+#include "tests/contract/session.h"
+#include "tests/contract/world.h"
+#include "tests/fault/launch.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+struct Variable {
+  const char* name;
+  std::string value;
+};
+
+// Runs the body in a process whose environment says so from the start.
+void run_with(const std::vector<Variable>& variables, const std::function<void()>& body) {
+  run_alone([&] {
+    for (const Variable& variable : variables) setenv(variable.name, variable.value.c_str(), 1);
+    body();
+  });
+}
+
+std::vector<std::string> device_names(const Session& session) {
+  std::vector<std::string> names(static_cast<size_t>(session.devices()));
+  for (size_t dev = 0; dev < names.size(); ++dev) {
+    names[dev] = session.properties(static_cast<int>(dev)).name;
+  }
+  return names;
+}
+
+size_t times(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+// The one warning that there is.
+std::string only_warning() {
+  const std::vector<std::string> lines = find_log_lines(NCCL_LOG_WARN);
+  BL_MUST(lines.size() == 1);
+  return lines[0];
+}
+
+}  // namespace
+
+// Each of these changes the environment, so each needs a process of its own.
+#define SKIP_WITHOUT_PROCESSES() \
+  if (!kProcessesWork) return
+
+TEST_CASE("load: without a verbs library there are no devices, and one line says why",
+          "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(every_abi()));
+  CAPTURE(abi);
+  run_with({{"BEELINE_IBVERBS_LIB", "/nonexistent/libibverbs.so"}}, [&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == 0);
+    const std::string line = only_warning();
+    BL_MUST(line.find("/nonexistent/libibverbs.so") != std::string::npos);
+    const Session again(abi);
+    BL_MUST(again.devices() == 0);
+    only_warning();
+  });
+}
+
+TEST_CASE("load: a file that is no verbs library is as none", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const std::string file = GENERATE(as<std::string>(), "/etc/passwd", "libm.so.6");
+  CAPTURE(abi, file);
+  run_with({{"BEELINE_IBVERBS_LIB", file}}, [&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == 0);
+    BL_MUST(only_warning().find(file) != std::string::npos);
+  });
+}
+
+TEST_CASE("load: without a device there are none, and a line says so", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    enter_host(kBareHost);
+    const Session session(abi);
+    BL_MUST(session.devices() == 0);
+    BL_MUST(log_has(NCCL_LOG_INFO, {"device"}) || log_has(NCCL_LOG_WARN, {"device"}));
+  });
+}
+
+TEST_CASE("load: a filter that lets nothing through is named", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with({{"NCCL_IB_HCA", "mlx9_7"}}, [&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == 0);
+    BL_MUST(log_has(NCCL_LOG_WARN, {"mlx9_7"}));
+  });
+}
+
+TEST_CASE("load: the filter of devices is NCCL's", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  using Names = std::vector<std::string>;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const auto row = GENERATE(table<std::string, Names>({
+      {"^softnic0", {"beeline_softnic1"}},
+      {"softnic1", {"beeline_softnic1"}},
+      {"=softnic0", {"beeline_softnic0"}},
+      {"softnic", {"beeline_softnic0", "beeline_softnic1"}},
+      {"softnic0:1,softnic1:1", {"beeline_softnic0", "beeline_softnic1"}},
+      {"softnic0:1,softnic1:2", {"beeline_softnic0"}},
+      {"^softnic0,softnic1", {}},
+  }));
+  const std::string filter = std::get<0>(row);
+  const Names wanted = std::get<1>(row);
+  CAPTURE(abi, filter);
+  run_with({{"NCCL_IB_HCA", filter}}, [&] { BL_MUST(device_names(Session(abi)) == wanted); });
+}
+
+TEST_CASE("load: the last device may be chosen, and carries data", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with({{"NCCL_IB_HCA", "^softnic0"}}, [&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == 1);
+    link_to_self(session);
+    Properties found{};
+    BL_MUST(session.net().properties(1, 0, &found) != ncclSuccess);
+  });
+}
+
+TEST_CASE("load: the use of RDMA may be turned off", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with({{"NCCL_IB_DISABLE", "1"}}, [&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == 0);
+    BL_MUST(log_has(NCCL_LOG_INFO, {"IB_DISABLE"}) || log_has(NCCL_LOG_WARN, {"IB_DISABLE"}));
+  });
+}
+
+TEST_CASE("load: without a GPU's driver, one line says so", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr) return;
+    const Session session(abi);
+    const Session again(abi);
+    BL_MUST((session.properties(0).ptr_support & NCCL_PTR_CUDA) == 0);
+    BL_MUST(find_log_lines(NCCL_LOG_INFO, {"libcuda"}).size() == 1);
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+  });
+}
+
+TEST_CASE("load: a variable of ours that is none is named, with the nearest that is one",
+          "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with({{"BEELINE_HAC", "x"}}, [&] {
+    const Session session(abi);
+    const Session again(abi);
+    const std::string line = only_warning();
+    BL_MUST(line.find("BEELINE_HAC") != std::string::npos);
+    BL_MUST(times(line, "BEELINE_HCA") == 1);
+    BL_MUST(session.devices() == 2);
+  });
+}
+
+TEST_CASE("load: a value that makes no sense is named, and the default holds", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with({{"NCCL_IB_TIMEOUT", "soon"}}, [&] {
+    const Session session(abi);
+    BL_MUST(only_warning().find("NCCL_IB_TIMEOUT") != std::string::npos);
+    link_to_self(session);
+  });
+}
+
+TEST_CASE("load: a sound setting is worth no warning, and the log names every device",
+          "[contract][load]") {
+  const Abi abi = GENERATE(from_range(every_abi()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    link_to_self(session);
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+    for (const std::string& device : fabric_facts().devices) {
+      BL_MUST(log_has(NCCL_LOG_INFO, {device}));
+    }
+  });
+}
+
+TEST_CASE("load: nothing is printed but through the logger", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const beeline::UniqueFd out(memfd_create("stdout", 0));
+    const int saved_out = dup(STDOUT_FILENO);
+    const int saved_err = dup(STDERR_FILENO);
+    dup2(out.get(), STDOUT_FILENO);
+    dup2(out.get(), STDERR_FILENO);
+    {
+      setenv("BEELINE_HAC", "x", 1);
+      const std::unique_ptr<Net> net = Net::load(abi);
+      void* context = nullptr;
+      BL_MUST_SUCCEED(net->init(&context, nullptr, nullptr));
+      const Session session(abi);
+      link_to_self(session);
+    }
+    std::fflush(nullptr);
+    dup2(saved_out, STDOUT_FILENO);
+    dup2(saved_err, STDERR_FILENO);
+    BL_MUST(lseek(out.get(), 0, SEEK_END) == 0);
+  });
+}
+
+TEST_CASE("load: a program in plain C can use it", "[contract][load]") {
+  const FabricFacts& facts = fabric_facts();  // and the environment that comes with it
+  const beeline::UniqueFd out(memfd_create("stdout", MFD_CLOEXEC));
+  Child child({.words = {BL_C_CALLER, std::getenv("BL_TEST_PLUGIN")},
+               .environment = host_environment("h0"),
+               .descriptors = {{out.get(), STDOUT_FILENO}}});
+  const Ending ending = child.wait();
+  std::string text(4096, '\0');
+  text.resize(static_cast<size_t>(std::max<ssize_t>(pread(out.get(), text.data(), 4096, 0), 0)));
+  CAPTURE(text, ending.said);
+  CHECK(ending.is_good());
+  for (const std::string& device : facts.devices) CHECK(times(text, "beeline_" + device) == 1);
+  CHECK(times(text, "moved 1000 bytes") == 1);
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// regMr and deregMr: any piece of memory, any number of times, at any time.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+// Moves SIZE bytes over a link, both ends of which are ours.
+void carry(Net& net, const Link& link, const Part& from, const Part& to) {
+  Request receive = irecv(net, link.recv, to);
+  Request send = isend(net, link.send, from);
+  finish_both(send, receive);
+  BL_MUST(receive.size() == std::min(from.size, to.size));
+}
+
+// A session with a connection to itself, and a registered source.
+struct Ground {
+  explicit Ground(Abi abi, size_t source_size = 1 << 16)
+      : session(abi),
+        net(session.net()),
+        link(link_to_self(session, 0, last_device(session))),
+        source(source_size),
+        source_mr(net, link.send, source) {}
+
+  // Sends the seed's pattern to a place of `memory`, which is registered as `mr`.
+  void carry_to(Memory& memory, const Mr& mr, size_t offset, size_t size, uint32_t seed) {
+    source.fill(0, size, seed);
+    memory.expect(offset, size, seed);
+    carry(net, link, {source.at(), size, 0, source_mr.raw()},
+          {memory.at(offset), size, 0, mr.raw()});
+  }
+
+  Session session;
+  Net& net;
+  Link link;
+  Memory source;
+  Mr source_mr;
+};
+
+bool takes_cuda(const Session& session) {
+  return (session.properties(0).ptr_support & (NCCL_PTR_CUDA | NCCL_PTR_DMABUF)) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("memory: any address and size may be registered", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    Ground ground(abi);
+    Memory memory(1 << 17);
+    uint32_t seed = 0;
+    for (const size_t offset : {0U, 1U, 63U, 4095U, 4096U, 4097U, 65535U}) {
+      for (const size_t size : {1U, 2U, 127U, 4095U, 4096U, 4097U, 65536U}) {
+        const Mr to(ground.net, ground.link.recv, memory.at(offset), size);
+        ground.carry_to(memory, to, offset, size, ++seed);
+        memory.must_hold();
+      }
+    }
+  });
+}
+
+TEST_CASE("memory: a piece of a registration may be used", "[contract][memory]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kSize = 100000;
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        memory.fill(0, kSize, 1);
+        for (size_t offset = 0; offset < kSize; offset += 20000) {
+          end.send({memory.at(offset), 20000, 0, mr.raw()}).finish();
+        }
+      },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        memory.expect(0, kSize, 1);
+        for (size_t offset = 0; offset < kSize; offset += 20000) {
+          end.receive(Part{memory.at(offset), 20000, 0, mr.raw()}).finish();
+        }
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("memory: registrations may overlap and outlive each other", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const uint32_t random_seed = GENERATE(1U, 2U, 3U);
+  CAPTURE(abi, random_seed);
+  run_alone([&] {
+    constexpr size_t kSize = 1 << 18;
+    constexpr size_t kMost = 40;
+    std::mt19937 random(random_seed);
+    const auto below = [&](size_t limit) { return static_cast<size_t>(random()) % limit; };
+    struct Piece {
+      size_t offset;
+      size_t size;
+      Mr mr;
+    };
+    Ground ground(abi);
+    Memory memory(kSize);
+    std::vector<Piece> pieces;
+    for (uint32_t round = 0; round < 400; ++round) {
+      if (pieces.size() < kMost && (pieces.empty() || random() % 2 == 0)) {
+        const size_t offset = below(kSize - 1);
+        const size_t size = 1 + below(kSize - offset);
+        pieces.push_back({offset, size, {ground.net, ground.link.recv, memory.at(offset), size}});
+      } else {
+        std::swap(pieces[below(pieces.size())], pieces.back());
+        pieces.back().mr.drop();
+        pieces.pop_back();
+      }
+      if (pieces.empty()) continue;
+      const Piece& piece = pieces[below(pieces.size())];
+      const size_t skip = below(piece.size);
+      const size_t size = std::min({piece.size - skip, ground.source.size(), size_t{9000}});
+      ground.carry_to(memory, piece.mr, piece.offset + skip, size, round);
+    }
+    memory.must_hold();
+  });
+}
+
+TEST_CASE("memory: the same buffer may be registered many times", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    constexpr size_t kSize = 10000;
+    Ground ground(abi);
+    Memory memory(kSize);
+    std::vector<Mr> mrs;
+    mrs.reserve(100);
+    for (int i = 0; i < 100; ++i) mrs.emplace_back(ground.net, ground.link.recv, memory);
+    std::shuffle(mrs.begin(), mrs.end(), std::mt19937(1));
+    uint32_t seed = 0;
+    while (!mrs.empty()) {
+      ground.carry_to(memory, mrs.back(), 0, kSize, ++seed);
+      memory.must_hold();
+      mrs.back().drop();
+      mrs.pop_back();
+    }
+  });
+}
+
+TEST_CASE("memory: dropping the first of three buffers leaves the second", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    constexpr size_t kSize = 8192;  // of each buffer, with as much between them
+    Ground ground(abi);
+    Memory memory(6 * kSize);
+    const auto reg = [&](size_t i) {
+      return Mr(ground.net, ground.link.recv, memory.at(2 * i * kSize), kSize);
+    };
+    Mr a = reg(0);
+    Mr b = reg(1);
+    Mr c = reg(2);
+    ground.carry_to(memory, b, 2 * kSize, kSize, 1);
+    a.drop();
+    Mr again = reg(1);
+    ground.carry_to(memory, again, 2 * kSize, kSize, 2);
+    b.drop();
+    ground.carry_to(memory, again, 2 * kSize, kSize, 3);
+    ground.carry_to(memory, c, 4 * kSize, kSize, 4);
+    again.drop();
+    a = reg(0);
+    ground.carry_to(memory, a, 0, kSize, 5);
+    ground.carry_to(memory, c, 4 * kSize, kSize, 6);
+    memory.must_hold();
+  });
+}
+
+TEST_CASE("memory: other pages at the same address are other memory", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    constexpr size_t kSize = 1 << 16;
+    Ground ground(abi);
+    const Pages place(kSize);
+    for (uint32_t round = 0; round < 10; ++round) {
+      // The old pages are gone, and with them what a device knew of them.
+      void* const pages = mmap(place.data(), kSize, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      BL_MUST(pages == place.data());
+      Mr mr(ground.net, ground.link.recv, place.data(), kSize);
+      ground.source.fill(0, kSize, round);
+      carry(ground.net, ground.link, {ground.source.at(), kSize, 0, ground.source_mr.raw()},
+            {place.data(), kSize, 0, mr.raw()});
+      BL_MUST(std::equal(place.data(), place.data() + kSize, ground.source.at()));
+      mr.drop();
+    }
+  });
+}
+
+TEST_CASE("memory: a registration that was dropped is not remembered", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    constexpr size_t kSize = 1 << 16;
+    Ground ground(abi);
+    const Pages place(kSize);
+    Mr(ground.net, ground.link.recv, place.data(), kSize).drop();
+    place.unmap(0, kSize);
+    void* mhandle = nullptr;
+    BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), place.data(), kSize, NCCL_PTR_HOST,
+                              &mhandle) != ncclSuccess);
+    BL_MUST(mhandle == nullptr);
+  });
+}
+
+TEST_CASE("memory: one registration may serve sends and another receives of the same bytes",
+          "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    Ground ground(abi);
+    const Mr to(ground.net, ground.link.recv, ground.source);
+    ground.source.fill(0, 1000, 1);
+    carry(ground.net, ground.link, {ground.source.at(0), 1000, 0, ground.source_mr.raw()},
+          {ground.source.at(2000), 1000, 0, to.raw()});
+    ground.source.expect(2000, 1000, 1);
+    ground.source.must_hold();
+  });
+}
+
+TEST_CASE("memory: dropping nothing is no error", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(every_abi()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const Link link = link_to_self(session);
+    BL_MUST_SUCCEED(session.net().dereg_mr(link.send.raw(), nullptr));
+    BL_MUST_SUCCEED(session.net().dereg_mr(link.recv.raw(), nullptr));
+  });
+}
+
+TEST_CASE("memory: GPU memory is refused by name where there is no GPU", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const bool sends = GENERATE(true, false);
+  CAPTURE(abi, sends);
+  run_alone([&] {
+    Ground ground(abi);
+    if (takes_cuda(ground.session)) return;
+    const Comm& comm = sends ? ground.link.send : ground.link.recv;
+    Memory memory(4096);
+    void* mhandle = nullptr;
+    clear_log();
+    BL_MUST(ground.net.reg_mr(comm.raw(), memory.at(), 4096, NCCL_PTR_CUDA, &mhandle) !=
+            ncclSuccess);
+    BL_MUST(mhandle == nullptr);
+    BL_MUST(log_has(NCCL_LOG_WARN, {"CUDA"}) || log_has(NCCL_LOG_WARN, {"GPU"}));
+    BL_MUST_SUCCEED(ground.net.dereg_mr(comm.raw(), mhandle));
+    const Mr host(ground.net, ground.link.recv, memory);
+    ground.carry_to(memory, host, 0, 4096, 1);
+    memory.must_hold();
+  });
+}
+
+TEST_CASE("memory: a dma-buf is refused where none is supported", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    Ground ground(abi);
+    if ((ground.session.properties(0).ptr_support & NCCL_PTR_DMABUF) != 0) return;
+    if (!ground.net.slots().reg_mr_dma_buf) return;
+    Memory memory(4096);
+    void* mhandle = nullptr;
+    BL_MUST(ground.net.reg_mr_dma_buf(ground.link.recv.raw(), memory.at(), 4096, NCCL_PTR_CUDA, 0,
+                                      -1, &mhandle) != ncclSuccess);
+    BL_MUST(mhandle == nullptr);
+    BL_MUST(log_has(NCCL_LOG_WARN, {"dma"}));
+  });
+}
+
+TEST_CASE("memory: a kind of memory that is none is an error", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const int kind = GENERATE(0, 8, -1);
+  CAPTURE(abi, kind);
+  run_alone([&] {
+    Ground ground(abi);
+    Memory memory(4096);
+    void* mhandle = nullptr;
+    BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), memory.at(), 4096, kind, &mhandle) !=
+            ncclSuccess);
+    BL_MUST(mhandle == nullptr);
+  });
+}
+
+TEST_CASE("memory: a registration of nothing is dropped or refused", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    Ground ground(abi);
+    Memory memory(4096);
+    void* mhandle = nullptr;
+    const ncclResult_t result =
+        ground.net.reg_mr(ground.link.recv.raw(), memory.at(), 0, NCCL_PTR_HOST, &mhandle);
+    BL_MUST((result == ncclSuccess) == (mhandle != nullptr));
+    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), mhandle));
+    const Mr mr(ground.net, ground.link.recv, memory);
+    ground.carry_to(memory, mr, 0, 4096, 1);
+    memory.must_hold();
+  });
+}
+
+TEST_CASE("memory: memory that is not there is an error, not a crash", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    Ground ground(abi);
+    const Pages place(1 << 16);
+    place.unmap(0, 1 << 16);
+    void* mhandle = nullptr;
+    BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), place.data(), 1 << 16, NCCL_PTR_HOST,
+                              &mhandle) != ncclSuccess);
+    BL_MUST(mhandle == nullptr);
+    BL_MUST(!find_log_lines(NCCL_LOG_WARN).empty());
+  });
+}
+
+TEST_CASE("memory: one thread registers and drops while another moves data", "[contract][memory]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kMessages = 500;
+  constexpr size_t kSize = 3000;
+  constexpr size_t kWindow = 8;
+  // NCCL's service thread, as it registers the user's buffers on a comm that is in use.
+  const auto with_service = [](const End& end, const std::function<void()>& body) {
+    std::atomic<bool> over = false;
+    std::string failure;
+    std::thread service([&] {
+      try {
+        Memory memory(1 << 20);
+        std::mt19937 random(1);
+        while (!over) {
+          const size_t offset = random() % memory.size();
+          Mr one(end.net(), end.comm, memory.at(offset), 1 + random() % (memory.size() - offset));
+          Mr other(end.net(), end.comm, memory);
+          one.drop();
+          other.drop();
+          sched_yield();
+        }
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+    });
+    std::exception_ptr thrown;
+    try {
+      body();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    over = true;
+    service.join();
+    if (thrown) std::rethrow_exception(thrown);
+    if (!failure.empty()) throw MustError(failure);
+  };
+  run_flow(
+      way,
+      [&](Sender& end) {
+        with_service(end, [&] {
+          Memory memory(kWindow * kSize);
+          const Mr mr = end.reg(memory);
+          for (size_t i = 0; i < kMessages; ++i) {
+            memory.fill(i % kWindow * kSize, kSize, static_cast<uint32_t>(i));
+            end.send({memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}).finish();
+          }
+        });
+      },
+      [&](Receiver& end) {
+        with_service(end, [&] {
+          Memory memory(kWindow * kSize);
+          const Mr mr = end.reg(memory);
+          for (size_t i = 0; i < kMessages; ++i) {
+            end.receive(Part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}).finish();
+            memory.expect(i % kWindow * kSize, kSize, static_cast<uint32_t>(i));
+          }
+          memory.must_hold();
+        });
+      });
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests: what isend, irecv and test answer when they cannot yet, and what they write.
+#include <algorithm>
+
+#include "tests/contract/flow.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 256;
+
+}  // namespace
+
+TEST_CASE("request: a send without a receive is told to come again", "[contract][request]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        for (int i = 0; i < 1000; ++i) BL_MUST(!end.try_send(part));
+        end.peer.meet();
+        end.send(part).finish();
+        end.peer.meet();
+        for (int i = 0; i < 1000; ++i) BL_MUST(!end.try_send(part));
+      },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        memory.expect(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        end.peer.meet();
+        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        memory.must_hold();
+        end.peer.meet();
+      });
+}
+
+TEST_CASE("request: receives without number are told to come again, and none is lost",
+          "[contract][request]") {
+  const Way way = GENERATE(from_range(ways()));
+  const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
+  CAPTURE(way, parts_in_group);
+  constexpr size_t kMost = 2048;
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        const auto posted = end.peer.receive<size_t>(1);
+        for (size_t i = 0; i < posted * parts_in_group; ++i) {
+          end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        }
+      },
+      [&](Receiver& end) {
+        Memory memory(kMost * kSize);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        const auto place = [&](size_t group, size_t part) {
+          return (group * parts_in_group + part) % kMost * kSize;
+        };
+        const auto next = [&] {
+          std::vector<Part> parts;
+          for (size_t i = 0; i < parts_in_group; ++i) {
+            parts.push_back({memory.at(place(requests.size(), i)), kSize, 0, mr.raw()});
+          }
+          return parts;
+        };
+        for (int i = 0; i < NCCL_NET_MAX_REQUESTS; ++i) requests.push_back(end.receive(next()));
+        // Up to where there is no more room, and a few times more.
+        for (int refused = 0; refused < 10;) {
+          BL_MUST(requests.size() < kMost / parts_in_group);
+          const Request request = end.try_receive(next());
+          if (request) requests.push_back(request);
+          refused = request ? 0 : refused + 1;
+        }
+        const size_t first = requests.size();
+        end.peer.send(0, first + 1);
+        finish_all(std::span(requests).first(1));
+        requests.push_back(end.receive(next()));  // one has ended, so there is room for one
+        finish_all(requests);
+        for (size_t group = 0; group <= first; ++group) {
+          for (size_t i = 0; i < parts_in_group; ++i) memory.expect(place(group, i), kSize, 1);
+        }
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("request: sends are taken as long as receives wait for them", "[contract][request]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kRequests = NCCL_NET_MAX_REQUESTS;
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kRequests * kSize);
+        const Mr mr = end.reg(memory);
+        end.peer.meet();
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          memory.fill(i * kSize, kSize, static_cast<uint32_t>(i));
+          requests.push_back(end.send({memory.at(i * kSize), kSize, 0, mr.raw()}));
+        }
+        // NCCL asks the oldest first, but nothing says that it has to.
+        std::reverse(requests.begin(), requests.end());
+        for (Request& request : requests) request.finish();
+      },
+      [](Receiver& end) {
+        Memory memory(kRequests * kSize);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()}));
+        }
+        end.peer.meet();
+        std::reverse(requests.begin(), requests.end());
+        for (Request& request : requests) request.finish();
+        for (size_t i = 0; i < kRequests; ++i) {
+          memory.expect(i * kSize, kSize, static_cast<uint32_t>(i));
+        }
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("request: test does without a place for sizes", "[contract][request]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  const auto finish_without_sizes = [](Net& net, const Request& request) {
+    int done = 0;
+    wait_until(
+        [&] {
+          BL_MUST_SUCCEED(net.test(request.raw(), &done, nullptr));
+          return done == 1;
+        },
+        "a request");
+  };
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        for (int i = 0; i < 3; ++i) {
+          finish_without_sizes(end.net(), end.send({memory.at(), kSize, i, mr.raw()}));
+        }
+      },
+      [&](Receiver& end) {
+        Memory memory(3 * kSize);
+        const Mr mr = end.reg(memory);
+        std::vector<Part> parts;
+        for (size_t i = 0; i < 3; ++i) {
+          parts.push_back({memory.at(i * kSize), kSize, static_cast<int>(i), mr.raw()});
+          memory.expect(i * kSize, kSize, 1);
+        }
+        finish_without_sizes(end.net(), end.receive(parts));
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("request: each that is done makes room for another", "[contract][request]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kRounds = size_t{10} * NCCL_NET_MAX_REQUESTS;
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        for (size_t i = 0; i < kRounds; ++i) {
+          end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        }
+      },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        memory.expect(0, kSize, 1);
+        for (size_t i = 0; i < kRounds; ++i) {
+          end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        }
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("request: whichever is asked, the whole comm moves", "[contract][request]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kRequests = 8;
+  constexpr size_t kBig = 1U << 20;
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kBig);
+        memory.fill(0, kBig, 1);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          requests.push_back(end.send({memory.at(), kBig, 0, mr.raw()}));
+        }
+        for (Request& request : requests) request.finish();
+      },
+      [](Receiver& end) {
+        Memory memory(kRequests * kBig);
+        const Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          requests.push_back(end.receive(Part{memory.at(i * kBig), kBig, 0, mr.raw()}));
+          memory.expect(i * kBig, kBig, 1);
+        }
+        // The last cannot end unless its polls move what stands before it.
+        requests.back().finish();
+        for (Request& request : requests) request.finish();
+        memory.must_hold();
+      });
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plugin as a test holds it: a communicator's session with it, comms, registrations, requests.
+// What NCCL relies on in every call is checked in every call.
+#pragma once
+
+#include <sched.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tests/contract/memory.h"
+#include "tests/contract/net.h"
+#include "tests/support/must.h"
+
+namespace beeline::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSlowed = true;
+#else
+inline constexpr bool kSlowed = false;
+#endif
+
+// A call that waits for the other end waits for ever here; this only has to tell a computation from
+// a wait, on a busy machine.
+inline constexpr std::chrono::seconds kAtOnce{kSlowed ? 10 : 2};
+
+template <class Act>
+auto at_once(Act&& act) {
+  const Clock::time_point start = Clock::now();
+  auto result = act();
+  BL_MUST(Clock::now() - start < kAtOnce);
+  return result;
+}
+
+// Calls `ready` until it is true. Throws when that takes too long.
+template <class Ready>
+void wait_until(Ready&& ready, const char* what, std::chrono::nanoseconds patience = kPatience) {
+  const Clock::time_point deadline = Clock::now() + patience;
+  while (!ready()) {
+    if (Clock::now() > deadline) throw MustError(std::string("waited too long for ") + what);
+    sched_yield();
+  }
+}
+
+// One communicator: init at the start, finalize at the end. Sessions of one process may be in
+// several threads, but start and end one at a time, as under NCCL's lock.
+class Session {
+ public:
+  explicit Session(Abi abi);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  Net& net() const noexcept { return *net_; }
+  void* context() const noexcept { return context_; }
+  int devices() const;
+  Properties properties(int dev) const;
+
+ private:
+  std::unique_ptr<Net> net_;
+  void* context_ = nullptr;
+};
+
+struct Handle {
+  alignas(8) std::array<uint8_t, NCCL_NET_HANDLE_MAXSIZE> bytes;
+};
+
+enum class CommKind { kListen, kSend, kRecv };
+
+// Closed at the end of its life, if not before.
+class Comm {
+ public:
+  Comm() = default;
+  Comm(Net& net, CommKind kind, void* raw) : net_(&net), kind_(kind), raw_(raw) {}
+  Comm(Comm&& other) noexcept
+      : net_(other.net_), kind_(other.kind_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Comm& operator=(Comm&& other) noexcept {
+    std::swap(net_, other.net_);
+    std::swap(kind_, other.kind_);
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Comm();
+
+  void* raw() const noexcept { return raw_; }
+  explicit operator bool() const noexcept { return raw_ != nullptr; }
+  void close();  // must succeed
+  // As a communicator does that is aborted while it is being set up.
+  void abandon() noexcept { raw_ = nullptr; }
+
+ private:
+  Net* net_ = nullptr;
+  CommKind kind_ = CommKind::kListen;
+  void* raw_ = nullptr;
+};
+
+// What a call answered: an error, or a comm, or neither: call again.
+struct Attempt {
+  ncclResult_t result;
+  void* comm;
+};
+Attempt try_connect(const Session& session, int dev, Handle& handle);
+Attempt try_accept(const Session& session, const Comm& listener);
+
+Comm listen(const Session& session, int dev, Handle* handle);
+Comm connect(const Session& session, int dev, Handle& handle);  // waits
+Comm accept(const Session& session, const Comm& listener);      // waits
+
+// Both ends of a connection in one thread.
+struct Link {
+  Comm send;
+  Comm recv;
+};
+Link link_to_self(const Session& session, int send_dev = 0, int recv_dev = 0);
+
+// A registration of host memory, dropped at the end of its life, if not before.
+class Mr {
+ public:
+  Mr() = default;
+  Mr(Net& net, const Comm& comm, void* data, size_t size);
+  Mr(Net& net, const Comm& comm, const Memory& memory)
+      : Mr(net, comm, memory.at(), memory.size()) {}
+  Mr(Mr&& other) noexcept
+      : net_(other.net_), comm_(other.comm_), raw_(std::exchange(other.raw_, nullptr)) {}
+  Mr& operator=(Mr&& other) noexcept {
+    std::swap(net_, other.net_);
+    std::swap(comm_, other.comm_);
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Mr();
+
+  void* raw() const noexcept { return raw_; }
+  void drop();  // must succeed
+
+ private:
+  Net* net_ = nullptr;
+  void* comm_ = nullptr;
+  void* raw_ = nullptr;
+};
+
+// One buffer of an isend or irecv.
+struct Part {
+  uint8_t* data;
+  size_t size;
+  int tag;
+  void* mhandle;
+};
+
+// A request that the plugin gave out.
+class Request {
+ public:
+  Request() = default;  // none: NCCL is to call again
+  Request(Net& net, void* raw, size_t parts) : net_(&net), raw_(raw), parts_(parts) {}
+
+  explicit operator bool() const noexcept { return raw_ != nullptr; }
+  void* raw() const noexcept { return raw_; }
+  bool is_done() const noexcept { return done_; }
+  // One call of test. A request that is done is not touched again.
+  ncclResult_t try_poll();
+  bool poll();    // must succeed
+  void finish();  // polls until it is done
+  // What test said, once it is done.
+  size_t size(size_t part = 0) const { return sizes_.at(part); }
+  const std::vector<size_t>& sizes() const noexcept { return sizes_; }
+
+ private:
+  Net* net_ = nullptr;
+  void* raw_ = nullptr;
+  size_t parts_ = 0;
+  bool done_ = false;
+  std::vector<size_t> sizes_;
+};
+
+// Polls them in turn until all are done.
+void finish_all(std::span<Request> requests);
+void finish_both(Request& one, Request& other);
+
+// The request may be none. The result must be success.
+Request try_isend(Net& net, const Comm& comm, const Part& part);
+Request try_irecv(Net& net, const Comm& comm, std::span<const Part> parts);
+// The request is none if the result is an error.
+std::pair<ncclResult_t, Request> any_isend(Net& net, const Comm& comm, const Part& part);
+std::pair<ncclResult_t, Request> any_irecv(Net& net, const Comm& comm, std::span<const Part> parts);
+// Call again until there is one.
+Request isend(Net& net, const Comm& comm, const Part& part);
+Request irecv(Net& net, const Comm& comm, std::span<const Part> parts);
+inline Request irecv(Net& net, const Comm& comm, const Part& part) {
+  return irecv(net, comm, std::span(&part, 1));
+}
+
+// Moves one message, to see that the two ends are each other's.
+void must_carry(Net& net, const Link& link, uint32_t seed);
+
+}  // namespace beeline::test

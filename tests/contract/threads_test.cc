@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Several ranks in one process: each has threads of its own, all call at once.
+#include <thread>
+
+#include "tests/contract/flow.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 20000;
+constexpr uint32_t kMessages = 200;
+
+// One rank's life: connect to itself, move data, close.
+void live(const Session& session, uint32_t rank) {
+  Net& net = session.net();
+  for (int life = 0; life < 3; ++life) {
+    const Link link = link_to_self(session, static_cast<int>(rank % 2), life % 2);
+    Memory from(kSize);
+    Memory to(kSize);
+    const Mr from_mr(net, link.send, from);
+    const Mr to_mr(net, link.recv, to);
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      const size_t size = size_t{i} * 97 % kSize;
+      from.fill(0, size, i * 100 + rank);
+      to.expect(0, size, i * 100 + rank);
+      Request receive = irecv(net, link.recv, Part{to.at(), kSize, 0, to_mr.raw()});
+      Request send = isend(net, link.send, {from.at(), size, 0, from_mr.raw()});
+      finish_both(send, receive);
+      to.must_hold(0, size);
+    }
+    to.must_hold();
+  }
+}
+
+void run_ranks(size_t count, const std::function<void(uint32_t)>& body) {
+  std::vector<PeerBody> bodies(count,
+                               [&](Peer& peer) { body(static_cast<uint32_t>(peer.rank())); });
+  run_peers(PeerMode::kThreads, bodies);
+}
+
+}  // namespace
+
+TEST_CASE("threads: ranks of one process do not disturb each other", "[contract][threads]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    run_ranks(6, [&](uint32_t rank) {
+      const Session session(abi);
+      live(session, rank);
+    });
+  });
+}
+
+TEST_CASE("threads: ranks may share one session", "[contract][threads]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    run_ranks(4, [&](uint32_t rank) { live(session, rank); });
+  });
+}
+
+TEST_CASE("threads: devices and their properties may be asked for by anyone at any time",
+          "[contract][threads]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const Properties wanted = session.properties(0);
+    run_ranks(4, [&](uint32_t rank) {
+      if (rank == 0) live(session, rank);
+      for (int i = 0; i < 2000; ++i) {
+        BL_MUST(session.devices() == 2);
+        BL_MUST(session.properties(0) == wanted);
+      }
+    });
+  });
+}
+
+TEST_CASE("threads: two versions of the table may be used in one process", "[contract][threads]") {
+  run_alone([] {
+    run_ranks(4, [](uint32_t rank) {
+      const Session session(rank % 2 == 0 ? Abi::kV8 : Abi::kV12);
+      live(session, rank);
+    });
+  });
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fabric and the processes on it.
+#include "tests/contract/world.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <ostream>
+
+#include "softnic/fabric/fabric.h"
+#include "softnic/spec/spec_toml.h"
+#include "tests/contract/call_times.h"
+#include "tests/contract/plugin_log.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
+namespace beeline::test {
+namespace {
+
+softnic::FabricSpec wanted_fabric() {
+  softnic::FabricSpec spec = softnic::default_fabric();
+  if (const char* const file = std::getenv("BL_TEST_FABRIC"); file != nullptr) {
+    auto read = softnic::read_fabric_file(file);
+    if (!read) throw MustError(read.error());
+    spec = std::move(read).value();
+  }
+  softnic::HostSpec bare;
+  bare.name = kBareHost;
+  spec.hosts.push_back(bare);
+  softnic::complete(spec);
+  return spec;
+}
+
+FabricFacts facts_of(const softnic::FabricSpec& spec) {
+  const std::vector<softnic::DeviceSpec>& devices = spec.hosts.at(0).devices;
+  FabricFacts facts{};
+  facts.is_infiniband = devices.at(0).link_layer == softnic::LinkLayer::kInfiniBand;
+  facts.speed_mbits = static_cast<int>(devices.at(0).ports.at(0).gbps * 1000);
+  for (const softnic::DeviceSpec& device : devices) facts.devices.push_back(device.name);
+  return facts;
+}
+
+void set_default(const char* name, const char* value) { setenv(name, value, 0); }
+
+// Held by the main process as long as it lives. Its children have a copy that must not act.
+class World {
+ public:
+  static World& get() {
+    static World one;
+    return one;
+  }
+
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World() {
+    if (getpid() != owner_) return;
+    std::fputs(call_times_text().c_str(), stdout);
+    delete holder_;
+  }
+
+  const FabricFacts& facts() const noexcept { return facts_; }
+  std::string sysfs_root(const std::string& host) const {
+    return holder_->fabric().sysfs_root(host);
+  }
+
+ private:
+  World() : owner_(getpid()), name_("test-" + std::to_string(owner_) + "-0") {
+    const softnic::FabricSpec spec = wanted_fabric();
+    auto held = softnic::Holder::hold(name_, &spec);
+    if (!held) throw MustError(held.error());
+    holder_ = new softnic::Holder(std::move(held).value());
+    facts_ = facts_of(spec);
+    share_call_times();
+    setenv("SOFTNIC_FABRIC", name_.c_str(), 1);
+    set_default("NCCL_SOCKET_IFNAME", "lo");
+    set_default("BEELINE_IBVERBS_LIB", BL_SOFTNIC_VERBS);
+    set_default("BL_TEST_PLUGIN", BL_PLUGIN_PATH);
+  }
+
+  const pid_t owner_;
+  const std::string name_;
+  softnic::Holder* holder_ = nullptr;
+  FabricFacts facts_{};
+};
+
+void must_not_leak() {
+#if defined(__SANITIZE_ADDRESS__)
+  if (__lsan_do_recoverable_leak_check() != 0) throw MustError("memory leaked");
+#endif
+}
+
+// Says what the plugin had to say along with what went wrong.
+void with_log(const std::function<void()>& body) {
+  try {
+    body();
+    must_not_leak();
+  } catch (const std::exception& error) {
+    throw MustError(std::string(error.what()) + "\nThe plugin's log:\n" + log_text());
+  }
+}
+
+std::string host_of(size_t rank) { return rank % 2 == 0 ? "h0" : "h1"; }
+
+PeerBody on_host(const std::string& host, const PeerBody& body) {
+  return [host, body](Peer& peer) {
+    enter_host(host);
+    with_log([&] { body(peer); });
+  };
+}
+
+// Asked in another process, since this one must not load the plugin.
+bool is_exported_elsewhere(Abi abi) {
+  try {
+    run_alone([abi] { BL_MUST(is_exported(abi)); });
+    return true;
+  } catch (const MustError&) {
+    return false;
+  }
+}
+
+// Longer than what runs inside, so that it gets to say what it waited for.
+constexpr auto kOuterPatience = 4 * kPatience;
+
+}  // namespace
+
+const FabricFacts& fabric_facts() { return World::get().facts(); }
+
+void enter_host(const std::string& host) {
+  setenv("SOFTNIC_HOST", host.c_str(), 1);
+  setenv("BEELINE_SYSFS_ROOT", World::get().sysfs_root(host).c_str(), 1);
+}
+
+std::vector<std::string> host_environment(const std::string& host) {
+  return {"SOFTNIC_HOST=" + host, "BEELINE_SYSFS_ROOT=" + World::get().sysfs_root(host)};
+}
+
+std::ostream& operator<<(std::ostream& out, Abi abi) { return out << "v" << static_cast<int>(abi); }
+
+std::ostream& operator<<(std::ostream& out, const Way& way) {
+  return out << way.abi << (way.mode == PeerMode::kThreads ? " in threads" : " in processes");
+}
+
+std::vector<Abi> every_abi() {
+  static const std::vector<Abi> found = [] {
+    std::vector<Abi> all = {Abi::kV6,  Abi::kV7,  Abi::kV8, Abi::kV9,
+                            Abi::kV10, Abi::kV11, Abi::kV12};
+    std::erase_if(all, [](Abi abi) { return !is_exported_elsewhere(abi); });
+    return all;
+  }();
+  return found;
+}
+
+std::vector<Way> ways() {
+  std::vector<Way> all;
+  for (const PeerMode mode : peer_modes()) {
+    for (const Abi abi : main_abis()) all.push_back({abi, mode});
+  }
+  return all;
+}
+
+std::vector<Way> process_ways() {
+  std::vector<Way> all;
+  for (const Way& way : ways()) {
+    if (way.mode == PeerMode::kProcesses) all.push_back(way);
+  }
+  return all;
+}
+
+void run_alone(const std::function<void()>& body) {
+  World::get();
+  if (!kProcessesWork) {
+    enter_host("h0");
+    clear_log();
+    with_log(body);
+    return;
+  }
+  run_peers(PeerMode::kProcesses, {on_host("h0", [&](Peer&) { body(); })}, kOuterPatience);
+}
+
+void run_two(PeerMode mode, const PeerBody& first, const PeerBody& second) {
+  World::get();
+  if (mode == PeerMode::kThreads) {
+    run_alone([&] { run_peers(PeerMode::kThreads, {first, second}); });
+    return;
+  }
+  run_processes({first, second});
+}
+
+void run_processes(const std::vector<PeerBody>& bodies) {
+  World::get();
+  std::vector<PeerBody> placed;
+  for (size_t rank = 0; rank < bodies.size(); ++rank) {
+    placed.push_back(on_host(host_of(rank), bodies[rank]));
+  }
+  run_peers(PeerMode::kProcesses, placed, kOuterPatience);
+}
+
+}  // namespace beeline::test

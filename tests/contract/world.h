@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the tests take place: a fabric that this program holds, and processes on its hosts. The
+// program itself never loads the plugin (but under the thread sanitizer, which cannot fork), so
+// every test starts with a plugin that has seen nothing yet.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tests/contract/net.h"
+#include "tests/support/peer_group.h"
+
+namespace beeline::test {
+
+// What the fabric says of every device on it.
+struct FabricFacts {
+  bool is_infiniband;
+  int speed_mbits;
+  std::vector<std::string> devices;  // on h0 and on h1
+};
+const FabricFacts& fabric_facts();
+// A host of the fabric without any device.
+inline constexpr const char* kBareHost = "bare";
+
+// Puts this process on a host. Before the plugin is loaded.
+void enter_host(const std::string& host);
+// "NAME=value" for a program that is to run on a host.
+std::vector<std::string> host_environment(const std::string& host);
+
+// A test's way: through which table, and where the two ends are.
+struct Way {
+  Abi abi;
+  PeerMode mode;
+};
+std::ostream& operator<<(std::ostream& out, const Way& way);
+std::ostream& operator<<(std::ostream& out, Abi abi);
+
+// All versions that the plugin exports; exports_test.sh says which it has to.
+std::vector<Abi> every_abi();
+std::vector<Way> ways();          // the main versions, threads and processes
+std::vector<Way> process_ways();  // processes only; empty where they do not work
+
+// Runs the body in a process of its own on h0; throws when it does. What the plugin logged is part
+// of the reason.
+void run_alone(const std::function<void()>& body);
+// Runs two bodies: threads of one process on h0, or processes on h0 and h1.
+void run_two(PeerMode mode, const PeerBody& first, const PeerBody& second);
+// Processes: on h0 and h1 in turn.
+void run_processes(const std::vector<PeerBody>& bodies);
+
+}  // namespace beeline::test
