@@ -132,7 +132,9 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
   channel->outbox().close();
   const std::size_t carried = channel->kill_links(cause);
   if (carried > 0) {
-    BL_WARN("%s has lost %s: %s; %zu %s ended with it", host_name().c_str(),
+    // Not a warning: many programs end without closing anything. A comm that is used after this, or
+    // has requests under way, warns with its own device and peer.
+    BL_INFO(kLogNet, "%s has lost %s: %s; %zu %s ended with it", host_name().c_str(),
             channel->peer().text().c_str(), cause.c_str(), carried,
             carried == 1 ? "connection" : "connections");
   } else {

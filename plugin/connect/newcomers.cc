@@ -66,6 +66,12 @@ void Newcomers::on_event(std::uint64_t id) {
   const auto found = newcomers_.find(id);
   if (found == newcomers_.end()) return;
   const Result<std::optional<wire::Hello>, std::string> hello = read_hello(found->second);
+  if (!hello && !found->second.has_spoken) {
+    // Two processes that dialed each other, one of which has thought better of it; or a port scan.
+    BL_INFO(kLogNet, "a control connection from %s ended before it said anything",
+            remote_text(found->second.fd.get()).c_str());
+    return forget(id);
+  }
   if (!hello) return drop(id, hello.error());
   if (*hello) introduce(id, **hello);
 }
@@ -74,6 +80,7 @@ Result<std::optional<wire::Hello>, std::string> Newcomers::read_hello(Newcomer& 
   std::array<std::byte, wire::kFrameHeadBytes + wire::kMaxHelloBytes> room;
   const Result<std::size_t> got = receive_some(newcomer.fd.get(), room);
   if (!got) return fail("it went away again: " + describe(got.error()));
+  newcomer.has_spoken = newcomer.has_spoken || *got > 0;
   newcomer.input.append(wire::ByteView(room).first(*got));
   const Result<std::optional<wire::Frame>> frame = newcomer.input.next(wire::kMaxHelloBytes);
   if (!frame) return fail(describe(frame.error()));

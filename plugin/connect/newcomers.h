@@ -44,6 +44,7 @@ class Newcomers {
     UniqueFd fd;
     Poller::Key key = 0;
     wire::FrameSplitter input;
+    bool has_spoken = false;
   };
 
   void on_door();
