@@ -93,10 +93,10 @@ consteval const char* log_file(const char* path) {
   do {                                                                \
     static constinit ::beeline::LogLimit bl_limit{first};             \
     if (const auto bl_number = bl_limit.due(); bl_number > (first)) { \
-      BL_WARN(fmt " (%llu times so far)" __VA_OPT__(, ) __VA_ARGS__,  \
+      BL_WARN(fmt " (%llu times so far)", ##__VA_ARGS__,              \
               static_cast<unsigned long long>(bl_number));            \
     } else if (bl_number != 0) {                                      \
-      BL_WARN(fmt __VA_OPT__(, ) __VA_ARGS__);                        \
+      BL_WARN(fmt, ##__VA_ARGS__);                                    \
     }                                                                 \
   } while (false)
 

@@ -30,7 +30,7 @@ constexpr std::int64_t kGrace = 2 * kNsPerSec;
 
 }  // namespace
 
-Comm::Comm(Connection connection, std::uint32_t send_depth, StatsSlot stats) noexcept
+Comm::Comm(Connection&& connection, std::uint32_t send_depth, StatsSlot stats) noexcept
     : connection_(std::move(connection)),
       link_(connection_.link.get()),
       stats_(std::move(stats)),

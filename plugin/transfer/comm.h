@@ -44,7 +44,7 @@ class Comm {
   std::span<const Path> paths() const noexcept { return connection_.paths; }
 
  protected:
-  Comm(Connection connection, std::uint32_t send_depth, StatsSlot stats) noexcept;
+  Comm(Connection&& connection, std::uint32_t send_depth, StatsSlot stats) noexcept;
   ~Comm() = default;
 
   std::span<PathState> path_states() noexcept { return {states_.data(), path_count_}; }

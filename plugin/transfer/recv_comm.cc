@@ -25,7 +25,7 @@ EndpointPlan RecvComm::plan() noexcept {
   };
 }
 
-RecvComm::RecvComm(Connection connection, StatsSlot stats) noexcept
+RecvComm::RecvComm(Connection&& connection, StatsSlot stats) noexcept
     : Comm(std::move(connection), kSendDepth, std::move(stats)),
       lines_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),

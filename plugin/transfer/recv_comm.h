@@ -33,7 +33,7 @@ class RecvComm final : public Comm {
  public:
   static EndpointPlan plan() noexcept;
 
-  RecvComm(Connection connection, StatsSlot stats) noexcept;
+  RecvComm(Connection&& connection, StatsSlot stats) noexcept;
   ~RecvComm();
 
   // Null: too much under way; call again. At most kMaxReceives buffers.

@@ -31,7 +31,7 @@ EndpointPlan SendComm::plan() noexcept {
   };
 }
 
-SendComm::SendComm(Connection connection, std::size_t routed_above, StatsSlot stats) noexcept
+SendComm::SendComm(Connection&& connection, std::size_t routed_above, StatsSlot stats) noexcept
     : Comm(std::move(connection), kSendDepth, std::move(stats)),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),

@@ -23,7 +23,7 @@ class SendComm final : public Comm {
   static EndpointPlan plan() noexcept;
 
   // `routed_above`: bytes from which data on an adaptively routed path is announced by a notice.
-  SendComm(Connection connection, std::size_t routed_above, StatsSlot stats) noexcept;
+  SendComm(Connection&& connection, std::size_t routed_above, StatsSlot stats) noexcept;
   ~SendComm();
 
   // Null: no credit, or no room, for it yet; call again.

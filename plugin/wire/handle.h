@@ -54,8 +54,8 @@ inline constexpr std::size_t kHandleTextBytes = 16;
 
 // Leaves no attempt in it.
 void encode(const Handle& handle, HandleBytes out);
-// kProtocol: not made by Beeline, or damaged on its way. kUnsupported: made by one whose versions we do not
-// speak; versions_of tells which.
+// kProtocol: not made by Beeline, or damaged on its way. kUnsupported: made by one whose versions
+// we do not speak; versions_of tells which.
 Result<Handle> decode_handle(ConstHandleBytes bytes);
 // Of a handle of any version.
 Result<VersionRange> versions_of(ConstHandleBytes bytes);
