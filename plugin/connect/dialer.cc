@@ -200,7 +200,7 @@ void Dialer::give_up(Dials::iterator it, Error error, std::string text) {
   const wire::ProcessId process = it->first;
   const std::string where = beeline::text(it->second.invitation.handle.address);
   cancel(process);
-  hooks_.on_failed(process, error, where + ": " + text);
+  hooks_.on_failed(process, error, std::move(text).insert(0, where + ": "));
 }
 
 }  // namespace beeline

@@ -42,7 +42,7 @@ std::string joined(const std::vector<std::string>& notes) {
 
 }  // namespace
 
-Runtime& Runtime::instance() noexcept {
+Runtime& Runtime::instance() {
   static Runtime& only = *new Runtime;
   return only;
 }

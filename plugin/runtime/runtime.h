@@ -27,7 +27,7 @@ namespace beeline {
 
 class Runtime {
  public:
-  static Runtime& instance() noexcept;
+  static Runtime& instance();
 
   // The first call looks at the host; later ones only take the logger. Never fails: what is missing
   // is logged, and leaves no device.
