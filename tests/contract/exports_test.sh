@@ -10,7 +10,8 @@ set -u -o pipefail
 export LC_ALL=C
 plugin=$1
 shift
-newest_allowed=2.35 # what the unwinder of Debian 12's libgcc.a needs; whoever has an older glibc builds there
+# What the unwinder in Debian 12's libgcc.a needs; whoever has an older glibc builds there.
+newest_allowed=2.35
 failed=0
 
 # wrong WHAT TEXT
