@@ -46,6 +46,7 @@ class SendComm final : public Comm {
 
   const wire::CreditLine* match(int tag);
   bool fetch(std::size_t index);
+  void note_cut(std::size_t size, int tag, std::size_t kept);
   void take(const wire::CreditLine& line) noexcept;
   Result<Request*> post(const wire::CreditLine& line, const void* data, std::uint32_t size,
                         const MemoryHandle& memory);
@@ -68,6 +69,7 @@ class SendComm final : public Comm {
   std::size_t routed_above_;
   std::uint32_t chunk_bytes_;  // the most that one work request carries
   Notify notify_;
+  bool cut_said_ = false;
   ibv_sge sge_{};
   ibv_send_wr wr_{};  // prebuilt: only what changes is written
   Group group_;

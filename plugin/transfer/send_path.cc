@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "plugin/base/log.h"
 #include "plugin/transfer/send_comm.h"
@@ -22,14 +23,20 @@ Result<Request*> SendComm::isend(const void* data, std::size_t size, int tag,
     stats_.add(Counter::kNoCredit);
     return nullptr;
   }
-  if (size > line->capacity) [[unlikely]] {
-    stats_.add(Counter::kTruncations);
-    BL_WARN_LIMITED(1,
-                    "%s: a send of %zu bytes (tag %d) meets a receive of %u: the rest is cut off",
-                    name_for_people().c_str(), size, tag, line->capacity);
-    size = line->capacity;
-  }
-  return post(*line, data, static_cast<std::uint32_t>(size), memory);
+  const std::size_t kept = std::min<std::size_t>(size, line->capacity);
+  Request* const request = BL_TRY(post(*line, data, static_cast<std::uint32_t>(kept), memory));
+  if (kept < size && request != nullptr) [[unlikely]]
+    note_cut(size, tag, kept);
+  return request;
+}
+
+// The receive had room for `kept` bytes only. Said once for each comm, counted always.
+void SendComm::note_cut(std::size_t size, int tag, std::size_t kept) {
+  stats_.add(Counter::kTruncations);
+  stats_.record(Event::kTruncation, static_cast<std::uint32_t>(kept), size);
+  if (std::exchange(cut_said_, true)) return;
+  BL_WARN("%s: a send of %zu bytes (tag %d) meets a receive of %zu: the rest is cut off",
+          name_for_people().c_str(), size, tag, kept);
 }
 
 // The line that the tag takes: the first free one with that tag, in the oldest irecv that has free
