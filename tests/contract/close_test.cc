@@ -165,7 +165,7 @@ TEST_CASE("close: what a sender has registered may go while its sends are under 
         end.peer.meet();
         for (size_t i = 0; i < kRequests; ++i) end.send({pages.data(), kSize, 0, mr.raw()});
         mr.drop();
-        pages.unmap(0, kSize);  // nobody may read it any more
+        withdraw(pages, kSize);
         end.comm.close();
         end.peer.meet();
       },

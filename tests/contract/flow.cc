@@ -5,8 +5,6 @@
 
 #include <thread>
 
-#include "tests/contract/plugin_log.h"
-
 namespace beeline::test {
 namespace {
 
@@ -66,7 +64,7 @@ void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody
 bool either_warns(Peer& peer, const std::vector<std::string>& parts) {
   const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
   const auto either = [&](bool mine) { return peer.exchange(mine) || mine; };
-  while (!either(log_has(NCCL_LOG_WARN, parts))) {
+  while (!either(has_warned(parts))) {
     if (either(Clock::now() > deadline)) return false;
   }
   return true;

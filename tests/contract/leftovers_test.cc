@@ -125,25 +125,3 @@ TEST_CASE("leftovers: a plugin that has nothing open keeps no thread", "[contrac
     }
   });
 }
-
-TEST_CASE("leftovers: what was given up halfway is reclaimed at the end", "[contract][leftovers]") {
-  run_alone([] {
-    {
-      const Session session(Abi::kV12);
-      link_to_self(session);
-    }
-    const Levels before = levels();
-    {
-      const Session session(Abi::kV12);
-      for (int i = 0; i < 8; ++i) {
-        Handle handle{};
-        Comm listener = listen(session, 0, &handle);
-        const Attempt out = try_connect(session, 0, handle);
-        const Attempt in = try_accept(session, listener);
-        BL_MUST(out.result == ncclSuccess && in.result == ncclSuccess);
-        listener.abandon();
-      }
-    }
-    must_return_to(before);
-  });
-}

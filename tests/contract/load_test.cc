@@ -193,6 +193,7 @@ TEST_CASE("load: a value that makes no sense is named, and the default holds", "
 
 TEST_CASE("load: a sound setting is worth no warning, and the log names every device",
           "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {

@@ -18,6 +18,10 @@ void fill_pattern(uint8_t* bytes, size_t size, uint32_t seed) {
   }
 }
 
+void withdraw(const Pages& pages, size_t size) {
+  BL_MUST(mprotect(pages.data(), size, PROT_NONE) == 0);
+}
+
 Memory::Memory(size_t size)
     : size_(size), pages_(size + 2 * kGuard), image_(size + 2 * kGuard, kFresh) {
   std::memset(pages_.data(), kFresh, image_.size());

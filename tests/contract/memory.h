@@ -15,6 +15,9 @@ namespace beeline::test {
 // Bytes that depend on the seed and on the place, so that shifted or swapped data shows.
 void fill_pattern(uint8_t* bytes, size_t size, uint32_t seed);
 
+// From here on, whoever touches these pages faults; nobody else gets their addresses.
+void withdraw(const Pages& pages, size_t size);
+
 class Memory {
  public:
   // Starts as kFresh everywhere.

@@ -118,7 +118,7 @@ TEST_CASE("refusal: a handle that is none is refused with a word about it", "[co
       std::copy(bytes.begin(), bytes.end(), handle.bytes.begin());
     }
     must_be_refused(session, handle);
-    BL_MUST(log_has(NCCL_LOG_WARN, {"handle"}));
+    BL_MUST(has_warned({"handle"}));
   });
 }
 

@@ -130,6 +130,10 @@ constexpr auto kOuterPatience = 4 * kPatience;
 
 const FabricFacts& fabric_facts() { return World::get().facts(); }
 
+bool has_warned(const std::vector<std::string>& parts) {
+  return !kProcessesWork || log_has(NCCL_LOG_WARN, parts);
+}
+
 void enter_host(const std::string& host) {
   setenv("SOFTNIC_HOST", host.c_str(), 1);
   setenv("BEELINE_SYSFS_ROOT", World::get().sysfs_root(host).c_str(), 1);

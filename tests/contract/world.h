@@ -25,6 +25,10 @@ const FabricFacts& fabric_facts();
 // A host of the fabric without any device.
 inline constexpr const char* kBareHost = "bare";
 
+// Whether the plugin has warned of this in this process. Where all tests share one process, it may
+// have said it so often that it has fallen silent: then true.
+bool has_warned(const std::vector<std::string>& parts);
+
 // Puts this process on a host. Before the plugin is loaded.
 void enter_host(const std::string& host);
 // "NAME=value" for a program that is to run on a host.
