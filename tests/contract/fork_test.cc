@@ -29,10 +29,27 @@ constexpr bool kStatusCounts = true;
 
 void must_end(pid_t child) {
   int status = 0;
-  wait_until([&] { return waitpid(child, &status, WNOHANG) == child; }, "the child to end");
+  try {
+    wait_until([&] { return waitpid(child, &status, WNOHANG) == child; }, "the child to end");
+  } catch (const MustError&) {
+    kill(child, SIGKILL);
+    throw;
+  }
   BL_MUST(WIFEXITED(status));
   BL_MUST(!kStatusCounts || WEXITSTATUS(status) == 0);
 }
+
+// The child of a process that is gone: nobody else ends it.
+class Orphan {
+ public:
+  explicit Orphan(pid_t pid) : pid_(pid) {}
+  Orphan(const Orphan&) = delete;
+  Orphan& operator=(const Orphan&) = delete;
+  ~Orphan() { kill(pid_, SIGKILL); }
+
+ private:
+  pid_t pid_;
+};
 
 void fork_and_leave(Leave leave) {
   const pid_t child = fork();
@@ -94,21 +111,13 @@ TEST_CASE("fork: a child that lives on keeps nothing of its parent's alive", "[c
         end.peer.meet();
       },
       [](Receiver& end) {
-        const auto child = end.peer.receive<pid_t>(0);
+        const Orphan child(end.peer.receive<pid_t>(0));
         Memory memory(kSize);
         const Mr mr = end.reg(memory);
         Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
         end.peer.kill(0);
         // Its child has copies of all its sockets. They are closed on exec, which it did not do.
-        ncclResult_t result = ncclSuccess;
-        const auto ask = [&] { return (result = request.try_poll()) != ncclSuccess; };
-        try {
-          wait_until(ask, "an error", 2 * kPatience);
-        } catch (...) {
-          kill(child, SIGKILL);
-          throw;
-        }
-        kill(child, SIGKILL);
+        wait_until([&] { return request.try_poll() != ncclSuccess; }, "an error", 2 * kPatience);
       });
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <ostream>
 
@@ -60,7 +61,10 @@ class World {
   ~World() {
     if (getpid() != owner_) return;
     std::fputs(call_times_text().c_str(), stdout);
+    const std::string dir = holder_->fabric().dir();
     delete holder_;
+    // A plugin in this very process still takes part.
+    if (!kProcessesWork) std::filesystem::remove_all(dir);
   }
 
   const FabricFacts& facts() const noexcept { return facts_; }
@@ -79,6 +83,8 @@ class World {
     setenv("SOFTNIC_FABRIC", name_.c_str(), 1);
     set_default("NCCL_SOCKET_IFNAME", "lo");
     set_default("BEELINE_IBVERBS_LIB", BL_SOFTNIC_VERBS);
+    // Most of our processes end without goodbye and leave their page; here it goes with the fabric.
+    set_default("BEELINE_STATS_DIR", holder_->fabric().dir().c_str());
     set_default("BL_TEST_PLUGIN", BL_PLUGIN_PATH);
   }
 

@@ -25,7 +25,8 @@ struct Pending {
   CommPlan plan;
   int device = 0;
   bool sending = false;
-  Handle handle{};  // the same memory at every connect, as NCCL promises
+  // The same memory at every connect, and aligned, as NCCL has it: plugins keep structures there.
+  alignas(std::max_align_t) Handle handle{};
   void* listener = nullptr;
   void* comm = nullptr;
 };
