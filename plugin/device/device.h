@@ -82,7 +82,8 @@ struct Device {
   LinkLayer link_layer = LinkLayer::kEthernet;
   Transport transport = Transport::kRoce;
   std::uint64_t guid = 0;  // unique together with `port`; host order
-  std::string pci_path;    // a real directory of sysfs; empty for a device without one (rxe, siw)
+  std::string netdev;      // the network interface behind it; empty for InfiniBand
+  std::string pci_path;    // a real directory of sysfs; empty for a device without one
   int numa_node = -1;
   int rail = -1;  // from the filter
   int plane = -1;

@@ -11,6 +11,7 @@
 
 #include "plugin/base/log.h"
 #include "plugin/device/memlock.h"
+#include "plugin/device/netdev.h"
 #include "plugin/device/pci_address.h"
 #include "plugin/device/sysfs.h"
 #include "plugin/verbs/async_event.h"
@@ -56,17 +57,16 @@ std::string device_name(const std::string& ibdev, int port) {
 
 }  // namespace
 
-std::string inactive_text(const std::string& ibdev, std::uint8_t port, const PortFacts& facts,
-                          LinkLayer layer) {
-  std::string text = ibdev + " port " + std::to_string(port) + " is " +
-                     verbs::port_state_text(facts.state) + " and not used; ";
-  if (layer == LinkLayer::kInfiniBand && facts.state != IBV_PORT_DOWN) {
+std::string inactive_text(const Device& device) {
+  const bool is_infiniband = device.link_layer == LinkLayer::kInfiniBand;
+  std::string text = device.ibdev + " port " + std::to_string(device.port) + " is " +
+                     verbs::port_state_text(device.facts.state) + " and not used; ";
+  if (is_infiniband && device.facts.state != IBV_PORT_DOWN) {
     return text + "no subnet manager has made it active: check that one runs (sminfo)";
   }
-  if (layer == LinkLayer::kInfiniBand) return text + "check the cable and the switch (ibstat)";
-  const std::string& ndev = facts.gids.empty() ? std::string() : facts.gids.front().ndev;
+  if (is_infiniband) return text + "check the cable and the switch (ibstat)";
   return text + "check the cable and its network interface (ip link set " +
-         (ndev.empty() ? "<interface>" : ndev) + " up)";
+         (device.netdev.empty() ? "<interface>" : device.netdev) + " up)";
 }
 
 DeviceScan::DeviceScan(const verbs::Api& api, const DeviceOptions& options)
@@ -152,11 +152,10 @@ void DeviceScan::visit_port(DeviceContext& context, const ibv_device_attr& attr,
   fill(device, attr, *std::move(reading), ib_or_iwarp);
   if (device.transport == Transport::kIwarp && !options_.allow_iwarp) {
     return leave_out(ibdev, port, Why::kUnsupportedTransport,
-                     place + " is iWARP, which is not yet supported: not used");
+                     place + " is iWARP, which needs librdmacm (package librdmacm1): not used");
   }
   if (!device.facts.is_active()) {
-    return leave_out(ibdev, port, Why::kNotActive,
-                     inactive_text(ibdev, port, device.facts, device.link_layer));
+    return leave_out(ibdev, port, Why::kNotActive, inactive_text(device));
   }
   table_->devices_.push_back(std::move(device));
 }
@@ -173,7 +172,14 @@ void DeviceScan::fill(Device& device, const ibv_device_attr& attr, PortReading r
                      : is_ethernet ? Transport::kRoce
                                    : Transport::kInfiniBand;
   device.guid = be64toh(attr.node_guid);
-  device.pci_path = pci_function_of(real_path(ibdev_dir(options_.sysfs_root, ibdev) + "/device"));
+  if (is_ethernet) {
+    device.netdev = netdev_of({.sysfs_root = options_.sysfs_root,
+                               .ibdev = ibdev,
+                               .port = device.port,
+                               .is_iwarp = is_iwarp,
+                               .gids = reading.facts.gids});
+  }
+  device.pci_path = pci_path_of(options_.sysfs_root, ibdev, device.netdev);
   device.numa_node = numa_node_of(device.pci_path);
   device.caps = capabilities(api_, options_, attr, device);
   device.caps.max_msg_bytes = reading.max_msg_bytes;

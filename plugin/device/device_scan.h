@@ -37,8 +37,7 @@ class DeviceScan {
 };
 
 // The words for a port that cannot carry traffic now, and what a person can do.
-std::string inactive_text(const std::string& ibdev, std::uint8_t port, const PortFacts& facts,
-                          LinkLayer layer);
+std::string inactive_text(const Device& device);
 
 // Steps of finish(), each for itself. Order by PCI address, port, name; numbers in names compare as
 // numbers.

@@ -214,7 +214,7 @@ TEST_CASE("scan: iWARP waits for an option", "[component][device]") {
     CHECK(table->devices().empty());
     REQUIRE(table->unused().size() == 2);
     CHECK(table->unused()[0].why == UnusedPort::Why::kUnsupportedTransport);
-    CHECK(log.count("is iWARP, which is not yet supported") == 2);
+    CHECK(log.count("is iWARP, which needs librdmacm") == 2);
   }
   options.allow_iwarp = true;
   const auto table = must(DeviceTable::scan(api, options));

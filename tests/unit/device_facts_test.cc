@@ -136,14 +136,18 @@ TEST_CASE("memlock: a fresh reading finds a limit", "[unit][device]") {
 }
 
 TEST_CASE("inactive port: the words fit its link layer", "[unit][device]") {
-  PortFacts facts{.state = IBV_PORT_DOWN};
-  CHECK(inactive_text("mlx5_1", 2, facts, LinkLayer::kEthernet)
-            .find("mlx5_1 port 2 is DOWN and not used; check the cable") == 0);
-  CHECK(inactive_text("mlx5_1", 1, facts, LinkLayer::kInfiniBand).find("ibstat") !=
-        std::string::npos);
-  facts.state = IBV_PORT_INIT;
-  CHECK(inactive_text("mlx5_1", 1, facts, LinkLayer::kInfiniBand).find("subnet manager") !=
-        std::string::npos);
+  Device device;
+  device.ibdev = "mlx5_1";
+  device.port = 2;
+  device.netdev = "eth7";
+  device.facts.state = IBV_PORT_DOWN;
+  CHECK(inactive_text(device) ==
+        "mlx5_1 port 2 is DOWN and not used; check the cable and its network interface (ip link "
+        "set eth7 up)");
+  device.link_layer = LinkLayer::kInfiniBand;
+  CHECK(inactive_text(device).find("ibstat") != std::string::npos);
+  device.facts.state = IBV_PORT_INIT;
+  CHECK(inactive_text(device).find("subnet manager") != std::string::npos);
 }
 
 }  // namespace
