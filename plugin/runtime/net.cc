@@ -7,6 +7,7 @@
 
 #include "plugin/base/log.h"
 #include "plugin/device/memlock.h"
+#include "plugin/runtime/options.h"
 #include "plugin/runtime/runtime.h"
 #include "plugin/transfer/send_comm.h"
 
@@ -45,15 +46,15 @@ Result<Comm*> connect(int device, HandleBytes handle) {
   std::unique_ptr<Connection> made = BL_TRY(runtime.control().connect(*chosen, handle));
   if (made == nullptr) return nullptr;
   StatsSlot slot = slot_for(*made, SlotRole::kSend);
-  return new SendComm(std::move(*made), static_cast<std::size_t>(runtime.config().ar_threshold),
-                      std::move(slot));
+  return new SendComm(std::move(*made), comm_options(runtime.config()), std::move(slot));
 }
 
 Result<Comm*> accept(Listener& listener) {
-  std::unique_ptr<Connection> made = BL_TRY(Runtime::instance().control().accept(listener));
+  Runtime& runtime = Runtime::instance();
+  std::unique_ptr<Connection> made = BL_TRY(runtime.control().accept(listener));
   if (made == nullptr) return nullptr;
   StatsSlot slot = slot_for(*made, SlotRole::kReceive);
-  return new RecvComm(std::move(*made), std::move(slot));
+  return new RecvComm(std::move(*made), comm_options(runtime.config()), std::move(slot));
 }
 
 void close(Comm* comm) noexcept {

@@ -68,6 +68,13 @@ QpOptions qp_options(const Config& config) {
   return options;
 }
 
+// A device may take up to four times the timeout that it was given, for the first try and each
+// further one.
+std::int64_t patience_with_device(const Config& config) noexcept {
+  const std::int64_t one_try_ns = std::int64_t{4096} << config.timeout;
+  return 4 * one_try_ns * (config.retry_cnt + 1) + 10 * kNsPerSec;
+}
+
 }  // namespace
 
 DeviceOptions device_options(const Config& config) {
@@ -94,6 +101,12 @@ ControlOptions control_options(const Config& config) {
     options.sender.inline_bytes = options.receiver.inline_bytes = 0;
   }
   return options;
+}
+
+CommOptions comm_options(const Config& config) {
+  return {.routed_above = static_cast<std::size_t>(config.ar_threshold),
+          .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
+                                                   : patience_with_device(config)};
 }
 
 }  // namespace beeline

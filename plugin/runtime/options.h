@@ -8,11 +8,13 @@
 #include "plugin/connect/control_plane.h"
 #include "plugin/device/device_table.h"
 #include "plugin/stats/stats_page.h"
+#include "plugin/transfer/comm.h"
 
 namespace beeline {
 
 DeviceOptions device_options(const Config& config);
 StatsPage::Options stats_options(const Config& config);
 ControlOptions control_options(const Config& config);
+CommOptions comm_options(const Config& config);
 
 }  // namespace beeline

@@ -30,10 +30,12 @@ constexpr std::int64_t kGrace = 2 * kNsPerSec;
 
 }  // namespace
 
-Comm::Comm(Connection&& connection, std::uint32_t send_depth, StatsSlot stats) noexcept
+Comm::Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions& options,
+           StatsSlot stats) noexcept
     : connection_(std::move(connection)),
       link_(connection_.link.get()),
       stats_(std::move(stats)),
+      watch_(options.stall_ns),
       path_count_(connection_.paths.size()) {
   for (std::size_t i = 0; i < path_count_; ++i) {
     const Path& path = connection_.paths[i];
@@ -114,6 +116,25 @@ Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
   stats_.set_state(SlotState::kFailed);
   BL_WARN("%s: cannot %s: %s", name_for_people().c_str(), what, cause.c_str());
   return trouble_;
+}
+
+// Where the device retries for ever, or has lost its way, nobody else would ever end the wait.
+Status Comm::look_for_stall() {
+  switch (watch_.judge(now_ns())) {
+    case StallWatch::Verdict::kCalm: return {};
+    case StallWatch::Verdict::kQuiet: return ask_path();
+    case StallWatch::Verdict::kStalled: break;
+  }
+  stats_.record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch_.limit_ns()));
+  const Path& path = connection_.paths.front();
+  return give_up(
+      Errc::kTimeout, "move data",
+      format(
+          "nothing has completed for %.1f s (queue pair 0x%x to 0x%x), and the device reports no "
+          "error: packets are lost on the way. Look at the link and its counters, at the MTU of "
+          "both ports and, with RoCE, at the lossless class; BEELINE_STALL_TIMEOUT sets how long "
+          "to wait",
+          static_cast<double>(watch_.limit_ns()) / 1e9, path.qp->qp_num, path.peer_qpn));
 }
 
 Status Comm::refused_by_device(int rc, const char* doing) {

@@ -21,6 +21,7 @@
 #include "plugin/connect/connection.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/request.h"
+#include "plugin/transfer/stall_watch.h"
 
 namespace beeline {
 
@@ -35,6 +36,11 @@ struct PathState {
   std::uint8_t epoch = 0;            // counts how often the path was re-made
 };
 
+struct CommOptions {
+  std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
+  std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
+};
+
 class Comm {
  public:
   Comm(const Comm&) = delete;
@@ -44,7 +50,8 @@ class Comm {
   std::span<const Path> paths() const noexcept { return connection_.paths; }
 
  protected:
-  Comm(Connection&& connection, std::uint32_t send_depth, StatsSlot stats) noexcept;
+  Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions& options,
+       StatsSlot stats) noexcept;
   ~Comm() = default;
 
   std::span<PathState> path_states() noexcept { return {states_.data(), path_count_}; }
@@ -66,6 +73,8 @@ class Comm {
   Result<bool> may_begin(const char* what);
   // Logs the cause, once, and makes every later call fail.
   Status give_up(Errc code, const char* what, const std::string& cause);
+  // By a test that finds nothing, when the watch is due.
+  Status look_for_stall();
   Status refused_by_device(int rc, const char* doing);
   void break_protocol(const char* what);
   void fail_queue();
@@ -75,6 +84,7 @@ class Comm {
   Connection connection_;
   Link* link_;  // connection_.link's
   StatsSlot stats_;
+  StallWatch watch_;
 
  private:
   // Takes what lies in the completion queues.
@@ -83,6 +93,9 @@ class Comm {
   virtual Status settle(std::uint32_t settled) = 0;
   // Whether a request below `settled` still waits for the news of it.
   virtual bool waits_below(std::uint32_t settled) const noexcept = 0;
+  // Nothing has moved for a while: makes sure that something is under way whose completion would
+  // show that the path works.
+  virtual Status ask_path() = 0;
   Status examine_goodbye();
 
   std::array<PathState, wire::kMaxRails> states_{};

@@ -25,8 +25,8 @@ EndpointPlan RecvComm::plan() noexcept {
   };
 }
 
-RecvComm::RecvComm(Connection&& connection, StatsSlot stats) noexcept
-    : Comm(std::move(connection), kSendDepth, std::move(stats)),
+RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept
+    : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       lines_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
       requests_(*this) {
@@ -47,6 +47,8 @@ Result<bool> RecvComm::test(Request& request, int* sizes) {
     }
     if (request.missing != 0) {
       stats_.add(Counter::kEmptyTests);
+      if (watch_.is_due()) [[unlikely]]
+        BL_TRY(look_for_stall());
       return false;
     }
   }

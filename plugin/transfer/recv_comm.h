@@ -33,7 +33,7 @@ class RecvComm final : public Comm {
  public:
   static EndpointPlan plan() noexcept;
 
-  RecvComm(Connection&& connection, StatsSlot stats) noexcept;
+  RecvComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept;
   ~RecvComm();
 
   // Null: too much under way; call again. At most kMaxReceives buffers.
@@ -62,11 +62,13 @@ class RecvComm final : public Comm {
   void poll();
   void collect() override { poll(); }
   void on_completion(const ibv_wc& completion);
+  void on_write(const ibv_wc& completion) noexcept;
   void on_immediate(const ibv_wc& completion);
   void on_notice(const ibv_wc& completion);
   void arrived(Owner& owner, std::uint32_t size) noexcept;
   Status settle(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
+  Status ask_path() override;
   std::uint32_t settled() noexcept;
 
   wire::CreditLine* lines_;        // the sender's ring as we fill it
@@ -75,6 +77,7 @@ class RecvComm final : public Comm {
   std::uint32_t promised_ = 0;     // posted receives that lines in flight may use
   std::uint32_t next_notice_ = 0;  // place of the next receive to post
   std::uint32_t silent_ = 0;       // grants posted since the last signalled one
+  bool asking_ = false;            // a question to the path is under way
   ibv_sge grant_sge_{};
   ibv_send_wr grant_wr_{};  // prebuilt: only what changes is written
   std::array<Owner, wire::kMaxLines> owners_;

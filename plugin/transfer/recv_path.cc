@@ -14,7 +14,9 @@ namespace {
 
 // Grants are signalled now and then only, to take their places in the send queue back.
 constexpr std::uint32_t kSignalEvery = 16;
-constexpr std::uint64_t kGrantId = std::uint64_t{1} << 63;  // no receive has such a wr_id
+// No receive has such a wr_id.
+constexpr std::uint64_t kGrantId = std::uint64_t{1} << 63;
+constexpr std::uint64_t kQuestionId = kGrantId + 1;
 
 }  // namespace
 
@@ -37,6 +39,7 @@ Result<Request*> RecvComm::irecv(std::span<const ReceiveBuffer> buffers) {
   next_ += count;
   promised_ += count;
   BL_TRY(grant(request.line, count));
+  watch_.moved();
   stats_.record(Event::kGrant, count, request.line);
   return &request;
 }
@@ -136,6 +139,26 @@ Status RecvComm::post_grant(std::uint32_t first, std::uint32_t count) {
   return {};
 }
 
+// A receiver may wait for ever with good reason, and most of its grants complete in silence: only a
+// write of its own tells whether they arrive.
+Status RecvComm::ask_path() {
+  PathState& path = path_states().front();
+  if (asking_ || path.send_free == 0) return {};
+  ibv_send_wr question = {};
+  question.wr_id = kQuestionId;
+  question.opcode = IBV_WR_RDMA_WRITE;
+  question.send_flags = IBV_SEND_SIGNALED;
+  question.wr.rdma.remote_addr = connection_.window.address;
+  question.wr.rdma.rkey = connection_.window.rkeys[0];
+  ibv_send_wr* refused = nullptr;
+  if (const int rc = ibv_post_send(path.qp, &question, &refused); rc != 0) {
+    return refused_by_device(rc, "ask whether the path works");
+  }
+  --path.send_free;
+  asking_ = true;
+  return {};
+}
+
 void RecvComm::poll() {
   std::array<ibv_wc, 16> completions;
   for (PathState& path : path_states()) {
@@ -151,16 +174,20 @@ void RecvComm::poll() {
 
 void RecvComm::on_completion(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
-    return suspect(completion, completion.wr_id == kGrantId ? "grant" : "receive");
+    return suspect(completion, completion.wr_id >= kGrantId ? "grant" : "receive");
   }
+  watch_.moved();
   // Not a switch: the rest of the opcodes is of no use here.
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) return on_immediate(completion);
   if (completion.opcode == IBV_WC_RECV) return on_notice(completion);
-  if (completion.opcode == IBV_WC_RDMA_WRITE) {
-    path_states().front().send_free += kSignalEvery;
-    return;
-  }
+  if (completion.opcode == IBV_WC_RDMA_WRITE) return on_write(completion);
   (void)give_up(Errc::kInternal, "go on", "a completion came of something that was never posted");
+}
+
+void RecvComm::on_write(const ibv_wc& completion) noexcept {
+  const bool is_answer = completion.wr_id == kQuestionId;
+  path_states().front().send_free += is_answer ? 1 : kSignalEvery;
+  if (is_answer) asking_ = false;
 }
 
 void RecvComm::on_immediate(const ibv_wc& completion) {

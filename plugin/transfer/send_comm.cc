@@ -31,11 +31,11 @@ EndpointPlan SendComm::plan() noexcept {
   };
 }
 
-SendComm::SendComm(Connection&& connection, std::size_t routed_above, StatsSlot stats) noexcept
-    : Comm(std::move(connection), kSendDepth, std::move(stats)),
+SendComm::SendComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept
+    : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
-      routed_above_(routed_above),
+      routed_above_(options.routed_above),
       chunk_bytes_(largest_chunk(*connection_.paths.front().device)),
       notify_(connection_.paths.front().notify),
       requests_(*this) {
@@ -56,6 +56,8 @@ Result<bool> SendComm::test(Request& request, int* size) {
     }
     if (request.missing != 0) {
       stats_.add(Counter::kEmptyTests);
+      if (watch_.is_due()) [[unlikely]]
+        BL_TRY(look_for_stall());
       return false;
     }
   }

@@ -105,6 +105,7 @@ Result<Request*> SendComm::post(const wire::CreditLine& line, const void* data, 
     return fail(posted.error());
   }
   path.send_free -= wrs;
+  watch_.moved();
   stats_.add(Counter::kMessages);
   stats_.add(Counter::kBytes, size);
   stats_.record(Event::kSendPosted, size, request.line);
@@ -204,6 +205,7 @@ void SendComm::on_completion(const ibv_wc& completion) {
   Request& request = requests_[completion.wr_id % wire::kMaxLines];
   path_states().front().send_free += request.wrs;
   request.missing = 0;
+  watch_.moved();
   stats_.add(Counter::kCompletions);
 }
 

@@ -6,40 +6,13 @@
 
 #include <chrono>
 #include <cstring>
-#include <functional>
 
+#include "tests/component/poll_hook.h"
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
 
 namespace beeline::test {
-namespace {
-
-// Stands between a comm and its completion queue. Both ends of the rig share one device context.
-class PollHook {
- public:
-  using Hook = std::function<int(ibv_cq*, int, ibv_wc*)>;
-
-  PollHook(const Comm& comm, Hook hook) : context_(comm.paths()[0].cq->context) {
-    hook_ = std::move(hook);
-    real_ = std::exchange(context_->ops.poll_cq, &call);
-  }
-  PollHook(const PollHook&) = delete;
-  PollHook& operator=(const PollHook&) = delete;
-  ~PollHook() { context_->ops.poll_cq = real_; }
-
-  static int real(ibv_cq* cq, int room, ibv_wc* into) { return real_(cq, room, into); }
-
- private:
-  static int call(ibv_cq* cq, int room, ibv_wc* into) { return hook_(cq, room, into); }
-
-  ibv_context* context_;
-  static inline Hook hook_;
-  static inline int (*real_)(ibv_cq*, int, ibv_wc*) = nullptr;
-};
-
-}  // namespace
-
 // Keys of two rails come from counters that run side by side, so both halves of a word often change
 // by the same bits.
 TEST_CASE("transfer regress: an old word is noticed whatever the new one holds",

@@ -103,8 +103,9 @@ void TransferRig::connect(const TransferOptions& options) {
   receive.window.rkeys[0] = send.memory.rkey(0);
   join(send, receive);
   join(receive, send);
-  sender_ = std::make_unique<SendComm>(std::move(send), options.routed_above, StatsSlot());
-  receiver_ = std::make_unique<RecvComm>(std::move(receive), StatsSlot());
+  const CommOptions comm = {.routed_above = options.routed_above, .stall_ns = options.stall_ns};
+  sender_ = std::make_unique<SendComm>(std::move(send), comm, StatsSlot());
+  receiver_ = std::make_unique<RecvComm>(std::move(receive), comm, StatsSlot());
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

@@ -40,6 +40,7 @@ struct TransferOptions {
   Notify notify = Notify::kImmediate;
   std::size_t routed_above = 8192;
   std::uint32_t largest_write = 0;  // 0: what the device can
+  std::int64_t stall_ns = 0;        // 0: wait for ever
 };
 
 // Registered memory with the bytes around it.

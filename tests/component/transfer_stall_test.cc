@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A path that neither works nor fails: nothing completes, and no error comes.
+#include <chrono>
+
+#include "plugin/base/clock.h"
+#include "plugin/transfer/stall_watch.h"
+#include "tests/component/poll_hook.h"
+#include "tests/component/transfer_rig.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline::test {
+namespace {
+
+constexpr std::int64_t kLimit = 40 * kNsPerMs;
+
+int nothing(ibv_cq*, int, ibv_wc*) { return 0; }
+
+// Tests the request until it fails.
+Error fail_of(Comm& comm, Request& request) {
+  const bool sends = comm.role() == Role::kSend;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < deadline) {
+    const auto done = sends ? static_cast<SendComm&>(comm).test(request, nullptr)
+                            : static_cast<RecvComm&>(comm).test(request, nullptr);
+    if (!done) return done.error();
+  }
+  throw MustError("a request that can never be done did not fail");
+}
+
+TEST_CASE("stall: a send that never completes fails, and the log says why",
+          "[component][transfer]") {
+  TransferRig rig({.stall_ns = kLimit});
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  rig.receive(into, 64, 0);
+  Request* const send = rig.send(from, 64, 0);
+  const LogCapture log;
+  const PollHook hook(rig.sender(), nothing);
+  CHECK(fail_of(rig.sender(), *send).code == Errc::kTimeout);
+  CHECK(log.count("sender on ") == 1);
+  CHECK(log.count("to peer faraway (pid 4711)") == 1);
+  CHECK(log.count("nothing has completed for 0.0 s") == 1);
+}
+
+TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][transfer]") {
+  TransferRig rig({.stall_ns = kLimit});
+  Storage into = rig.storage(64);
+  Request* const receive = rig.receive(into, 64, 0);
+  const LogCapture log;
+  const PollHook hook(rig.receiver(), nothing);
+  CHECK(fail_of(rig.receiver(), *receive).code == Errc::kTimeout);
+  CHECK(log.count("receiver on ") == 1);
+}
+
+// The peer has nothing to say, and may have good reasons. The path answers when it is asked.
+TEST_CASE("stall: a receiver that waits on a good path waits on", "[component][transfer]") {
+  TransferRig rig({.stall_ns = kLimit});
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  Request* const receive = rig.receive(into, 64, 0);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(5 * kLimit);
+  int polled = 0;
+  {
+    const PollHook hook(rig.receiver(), [&](ibv_cq* cq, int room, ibv_wc* wc) {
+      const int found = PollHook::real(cq, room, wc);
+      polled += found;
+      return found;
+    });
+    while (std::chrono::steady_clock::now() < end) {
+      const auto done = rig.receiver().test(*receive, nullptr);
+      REQUIRE(done);
+      REQUIRE_FALSE(*done);
+    }
+  }
+  CHECK(polled > 0);  // answers, since nothing else was signalled
+  rig.finish(rig.send(from, 64, 0));
+  CHECK(rig.finish(receive) == 64);
+}
+
+TEST_CASE("stall: what was not looked at is not held against the path", "[unit][transfer]") {
+  StallWatch watch(kLimit);
+  CHECK(watch.judge(1000) == StallWatch::Verdict::kCalm);
+  // Stopped for an hour.
+  CHECK(watch.judge(3600 * kNsPerSec) == StallWatch::Verdict::kCalm);
+  CHECK(watch.judge(3600 * kNsPerSec + kLimit / 5) == StallWatch::Verdict::kCalm);
+  CHECK(watch.judge(3600 * kNsPerSec + 2 * kLimit / 5) == StallWatch::Verdict::kQuiet);
+  CHECK(watch.judge(3600 * kNsPerSec + 3 * kLimit / 5) == StallWatch::Verdict::kQuiet);
+  watch.moved();
+  CHECK(watch.judge(3600 * kNsPerSec + 4 * kLimit / 5) == StallWatch::Verdict::kCalm);
+  CHECK(watch.judge(3600 * kNsPerSec + 5 * kLimit / 5) == StallWatch::Verdict::kCalm);
+  CHECK(watch.judge(3600 * kNsPerSec + 6 * kLimit / 5) == StallWatch::Verdict::kQuiet);
+  CHECK(watch.judge(3600 * kNsPerSec + 7 * kLimit / 5) == StallWatch::Verdict::kQuiet);
+  CHECK(watch.judge(3600 * kNsPerSec + 8 * kLimit / 5) == StallWatch::Verdict::kQuiet);
+  CHECK(watch.judge(3600 * kNsPerSec + 9 * kLimit / 5) == StallWatch::Verdict::kStalled);
+}
+
+TEST_CASE("stall: no limit, no stall", "[unit][transfer]") {
+  StallWatch watch(0);
+  for (std::int64_t now = 0; now < 100; ++now) {
+    CHECK(watch.judge(now * 3600 * kNsPerSec) == StallWatch::Verdict::kCalm);
+  }
+}
+
+}  // namespace
+}  // namespace beeline::test
