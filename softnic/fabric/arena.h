@@ -54,7 +54,6 @@ struct CqeRecord {
   uint32_t byte_len;
   uint32_t imm_data;  // network order
   uint32_t qp_num;
-  uint32_t src_qp;
   uint32_t wc_flags;
 };
 

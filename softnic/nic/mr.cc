@@ -26,7 +26,6 @@ bool kernel_can_populate() {
 
 // Faults the pages in as a NIC's pinning does, and fails where that would.
 int pin(void* addr, size_t length, unsigned int access) {
-  if (length == 0) return 0;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const uintptr_t first = reinterpret_cast<uintptr_t>(addr) & ~(page - 1);
   const uintptr_t end = (reinterpret_cast<uintptr_t>(addr) + length + page - 1) & ~(page - 1);
@@ -44,7 +43,7 @@ int pin(void* addr, size_t length, unsigned int access) {
 int check_request(const void* addr, size_t length, unsigned int access) {
   if ((access & ~(kRights | kHints)) != 0) return EOPNOTSUPP;
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
-  if (reinterpret_cast<uintptr_t>(addr) + length < length) return EINVAL;
+  if (length == 0 || reinterpret_cast<uintptr_t>(addr) + length < length) return EINVAL;
   return 0;
 }
 

@@ -55,9 +55,9 @@ int Qp::check_addresses(const ibv_qp_attr& attr, int mask) const {
     if (address.port_num != port_number) return EINVAL;
     const PortRecord& port = owner_.port(port_number);
     if (port.link_layer == LinkLayer::kEthernet && address.is_global == 0) return EINVAL;
-    if (address.is_global != 0 && (address.grh.sgid_index >= port.gid_table_len ||
-                                   port.gids[address.grh.sgid_index].state.load() == 0)) {
-      return EINVAL;
+    if (address.is_global != 0) {
+      if (address.grh.sgid_index >= port.gid_table_len) return EINVAL;
+      if (port.gids[address.grh.sgid_index].state.load() == 0) return ENODATA;  // as the kernel
     }
   }
   if ((mask & IBV_QP_PATH_MTU) != 0) {

@@ -149,7 +149,6 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
       .imm_data = wqe.imm_data,
       .path_mtu = qp_.record().path_mtu,
       .sq_psn = qp_.attr().sq_psn,
-      .own_qpn = qp_.qp_num(),
       .connection = qp_.connection(),
       .first = !answered_,
       .corrupt = wqe.corrupt,

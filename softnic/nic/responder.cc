@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -40,7 +41,7 @@ class Responder {
 
   Answer answer() {
     if (!hear()) return {Verdict::kSilence};
-    if (request_.path_mtu > qp_.path_mtu && request_.length > qp_.path_mtu) {
+    if (!packets_fit()) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
     if (is_send(request_.opcode)) return take_send();
@@ -49,6 +50,11 @@ class Responder {
 
  private:
   bool is_last() const noexcept { return request_.offset + request_.bytes == request_.length; }
+  // A message of several packets fills all but the last, by the measure of both ends.
+  bool packets_fit() const noexcept {
+    return request_.path_mtu == qp_.path_mtu ||
+           request_.length <= std::min(request_.path_mtu, qp_.path_mtu);
+  }
   bool consumes_receive() const noexcept {
     return is_send(request_.opcode) || (request_.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && is_last());
   }
@@ -106,7 +112,6 @@ class Responder {
     entry.opcode = is_send(request_.opcode) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
     entry.byte_len = static_cast<uint32_t>(request_.length);
     entry.qp_num = qpn_;
-    entry.src_qp = request_.own_qpn;
     if (has_imm(request_.opcode)) {
       entry.imm_data = request_.imm_data;
       entry.wc_flags = IBV_WC_WITH_IMM;

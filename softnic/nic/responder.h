@@ -20,7 +20,6 @@ struct Request {
   uint32_t imm_data;
   uint32_t path_mtu;
   uint32_t sq_psn;
-  uint32_t own_qpn;
   uint64_t connection;  // who speaks: differs for every connection of every QP
   bool first;           // nothing of this connection was answered yet
   bool corrupt;         // flip a bit of the payload on its way

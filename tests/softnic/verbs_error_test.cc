@@ -4,6 +4,8 @@
 // flushed, in order, on both queues.
 #include <sys/mman.h>
 
+#include <cstring>
+
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;
@@ -181,4 +183,41 @@ TEST_CASE("error: a plain WRITE needs no receive", "[softnic][error]") {
   Scene scene({.rnr_retry = 0});
   REQUIRE(post(scene.qp(), write_work(scene.local.all(), scene.remote.all(), 1)) == 0);
   must_complete(scene.pair.a.send_cq.get(), 1);
+}
+
+TEST_CASE("error: a long message needs the same path MTU at both ends", "[softnic][error]") {
+  struct Case {
+    ibv_mtu ours, theirs;
+    size_t bytes;
+    ibv_wc_status status;
+  };
+  const Case c = GENERATE(values<Case>({
+      {IBV_MTU_1024, IBV_MTU_4096, 1024, IBV_WC_SUCCESS},
+      {IBV_MTU_1024, IBV_MTU_4096, 1025, IBV_WC_REM_INV_REQ_ERR},
+      {IBV_MTU_4096, IBV_MTU_1024, 1024, IBV_WC_SUCCESS},
+      {IBV_MTU_4096, IBV_MTU_1024, 1025, IBV_WC_REM_INV_REQ_ERR},
+      {IBV_MTU_1024, IBV_MTU_1024, 5000, IBV_WC_SUCCESS},
+  }));
+  INFO("MTU codes " << c.ours << " and " << c.theirs << ", " << c.bytes << " bytes");
+  Pair pair;
+  connect(pair.b.qp, address_of(pair.a.qp), {.mtu = c.theirs});
+  connect(pair.a.qp, address_of(pair.b.qp), {.mtu = c.ours});
+  Buffer local = pair.a.buffer(c.bytes);
+  Buffer remote = pair.b.buffer(c.bytes);
+  REQUIRE(post(pair.a.qp, write_work(local.all(), remote.all(), 1)) == 0);
+  check_wc(poll_one(pair.a.send_cq.get()), 1, c.status, pair.a.qp);
+}
+
+TEST_CASE("error: a failed completion says who and why, and nothing else", "[softnic][error]") {
+  Scene scene;
+  Region wrong = scene.remote.all();
+  wrong.rkey += 0x100;
+  REQUIRE(post(scene.qp(), write_work(scene.local.all(), wrong, 1)) == 0);
+  ibv_wc wc;
+  std::memset(&wc, 0xa5, sizeof wc);
+  wait_until([&] { return ibv_poll_cq(scene.pair.a.send_cq.get(), 1, &wc) == 1; },
+             "the completion");
+  check_wc(wc, 1, IBV_WC_REM_ACCESS_ERR, scene.qp());
+  CHECK(wc.byte_len == 0xa5a5a5a5);
+  CHECK(wc.wc_flags == 0xa5a5a5a5);
 }

@@ -192,3 +192,12 @@ TEST_CASE("register: a new region does not revive an old key", "[softnic][regist
   REQUIRE(post(pair.a.qp, write_work(local.all(), old)) == 0);
   CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_ACCESS_ERR);
 }
+
+TEST_CASE("register: no bytes are EINVAL", "[softnic][register]") {
+  const TestFabric fabric;
+  const Nic nic("softnic0");
+  uint8_t byte = 0;
+  const Refusal refusal = try_register(nic.pd.get(), &byte, 0, kAllAccess);
+  CHECK(refusal.mr == nullptr);
+  CHECK(refusal.error == EINVAL);
+}
