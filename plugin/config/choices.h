@@ -11,6 +11,7 @@ namespace beeline {
 
 enum class Tristate { kAuto, kOff, kOn };
 enum class IpFamily { kAny, kIpv4, kIpv6 };
+enum class CmChoice { kAuto, kRdmacm };
 
 template <class T>
 struct Choice {
@@ -30,5 +31,8 @@ inline constexpr std::array kAutoOffOn2{
 inline constexpr std::array kIpFamilies{Choice<IpFamily>{"any", IpFamily::kAny},
                                         Choice<IpFamily>{"AF_INET", IpFamily::kIpv4},
                                         Choice<IpFamily>{"AF_INET6", IpFamily::kIpv6}};
+
+inline constexpr std::array kCmChoices{Choice<CmChoice>{"auto", CmChoice::kAuto},
+                                       Choice<CmChoice>{"rdmacm", CmChoice::kRdmacm}};
 
 }  // namespace beeline

@@ -10,6 +10,7 @@
 #include "plugin/base/host.h"
 #include "plugin/base/log.h"
 #include "plugin/connect/path_words.h"
+#include "plugin/device/memlock.h"
 
 namespace beeline {
 namespace {
@@ -37,8 +38,12 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   room_.poller->at(now_ns() + room_.options->connect_timeout.count() * kNsPerMs,
                    [this, comm] { on_deadline(comm); });
   if (const Checked checked = check(admission); !checked) return refuse(comm, checked.error());
-  if (const Checked made = make(admission); !made) return refuse(comm, made.error());
-  this->connect(comm);
+  if (const Checked made = make(comm, admission); !made) return refuse(comm, made.error());
+  if (admission.answer != nullptr) {
+    answer(comm, admission);
+  } else {
+    this->connect(comm);
+  }
 }
 
 Acceptor::Checked Acceptor::check(const Admission& admission) const {
@@ -57,16 +62,35 @@ Acceptor::Checked Acceptor::check(const Admission& admission) const {
   return {};
 }
 
-Acceptor::Checked Acceptor::make(Admission& admission) {
+// What our side wishes must be possible. What only the peer wishes is done where it is.
+Result<Agreement, std::string> Acceptor::come_to_terms(const PortSide& ours,
+                                                       const Admission& admission) {
+  const wire::PathOffer& offer = admission.connect.paths[0];
+  if (!wants_cm(ours, offer, admission.peer_host)) {
+    return agree(ours, offer, admission.peer_host);
+  }
+  Agreement agreement = BL_TRY(agree_with_cm(ours, offer, admission.peer_host));
+  if (const auto able = room_.cm->addresses(ours.device); !able) {
+    if (needs_cm(ours)) return fail(able.error());
+    BL_INFO(kLogNet, "%s wishes librdmacm, which is not used: %s", admission.peer_host.c_str(),
+            able.error().c_str());
+    return agree(ours, offer, admission.peer_host);
+  }
+  // Where to is known once there is an endpoint.
+  agreement.answer.cm.emplace();
+  return agreement;
+}
+
+Acceptor::Checked Acceptor::make(std::uint32_t comm, Admission& admission) {
   const ControlOptions& options = *room_.options;
   const auto failed = [](const Error& error) {
-    return beeline::fail(Refusal{wire::RejectCode::kFailed, describe(error), error});
+    return beeline::fail(
+        Refusal{wire::RejectCode::kFailed, describe(error) + memlock_advice(error), error});
   };
   const Result<const PortFacts*> facts = room_.ports->facts(*admission.device);
   if (!facts) return failed(facts.error());
   const PortSide ours{*admission.device, **facts, options.qp};
-  Result<Agreement, std::string> agreement =
-      agree(ours, admission.connect.paths[0], admission.peer_host);
+  Result<Agreement, std::string> agreement = come_to_terms(ours, admission);
   if (!agreement) {
     return beeline::fail(Refusal{wire::RejectCode::kIncompatible, agreement.error(),
                                  beeline::fail(Errc::kUnsupported, "accept").error});
@@ -78,7 +102,35 @@ Acceptor::Checked Acceptor::make(Admission& admission) {
   if (!admission.endpoint->ece()) admission.agreement.route.ece.reset();
   wire::QpFacts& qp = admission.agreement.answer.qp;
   qp = qp_facts(ours, *admission.endpoint);
+  if (admission.agreement.answer.cm) return invite(comm, admission);
   return {};
+}
+
+Acceptor::Checked Acceptor::invite(std::uint32_t comm, Admission& admission) {
+  const wire::PathOffer& theirs = admission.connect.paths[0];
+  admission.answer = std::make_shared<CmAnswer>(
+      *room_.cm, *admission.endpoint, room_.options->qp,
+      admission.peer_host + " " + theirs.qp.device,
+      [this, comm](const Result<void, std::string>& outcome) { on_cm_done(comm, outcome); });
+  auto invitation = admission.answer->invite(theirs.cm.addresses);
+  if (!invitation) {
+    return beeline::fail(Refusal{wire::RejectCode::kFailed, invitation.error(),
+                                 beeline::fail(Errc::kSystem, "accept").error});
+  }
+  admission.agreement.answer.cm = *invitation;
+  return {};
+}
+
+void Acceptor::on_cm_done(std::uint32_t comm, const Result<void, std::string>& outcome) {
+  Admission& admission = admissions_.at(comm);  // which has the call, and so is there
+  if (!outcome) {
+    return refuse(comm, {wire::RejectCode::kFailed, outcome.error(),
+                         beeline::fail(Errc::kSystem, "accept").error});
+  }
+  admission.is_connected = true;
+  // Cannot be missing: an admission ends with its channel.
+  Channel* const channel = room_.channels->find(admission.channel);
+  if (admission.is_ready && channel != nullptr) deliver(comm, *channel);
 }
 
 void Acceptor::connect(std::uint32_t comm) {
@@ -87,7 +139,10 @@ void Acceptor::connect(std::uint32_t comm) {
   Admission& admission = found->second;
   const Status connected =
       admission.endpoint->connect(admission.agreement.route, room_.options->qp);
-  if (connected) return answer(comm, admission);
+  if (connected) {
+    admission.is_connected = true;
+    return answer(comm, admission);
+  }
   if (connected.error().code == Errc::kTimeout) {
     room_.poller->at(now_ns() + kResolveAgainNs, [this, comm] { connect(comm); });
     return;
@@ -119,19 +174,31 @@ Acceptor::Admission* Acceptor::find(const Channel& channel, std::uint32_t comm) 
 void Acceptor::on_ready(Channel& channel, const wire::Ready& ready) {
   Admission* const admission = find(channel, ready.comm);
   if (admission == nullptr || admission->state != State::kAwaitReady) return;
+  admission->is_ready = true;
+  if (admission->is_connected) deliver(ready.comm, channel);
+}
+
+void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
+  Admission* const admission = &admissions_.at(comm);
   const wire::Connect& theirs = admission->connect;
   const wire::PathOffer& path = theirs.paths[0];
   auto made = std::make_unique<Connection>(
       std::move(*admission->endpoint)
           .finish(Role::kReceive, theirs.window, to_notify(admission->agreement.answer.notify),
                   path.qp));
-  made->link = channel.make_link(ready.comm, theirs.comm, made->paths[0].peer_device, room_.desk);
+  made->link = channel.make_link(comm, theirs.comm, made->paths[0].peer_device, room_.desk);
   BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
           label(*admission->device).c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
   const std::uint32_t listener = theirs.listener;
-  admissions_.erase(ready.comm);
+  admissions_.erase(comm);
   // Whom nobody wants any more tells the peer when it is destroyed.
   const MadeConnection unwanted = room_.desk->deliver_accepted(listener, std::move(made));
+}
+
+std::string Acceptor::lateness(const Admission& admission) {
+  std::string text = "it was not ready in time";
+  if (admission.answer == nullptr || admission.is_connected) return text;
+  return text + " (" + admission.answer->overdue_text("") + ")";
 }
 
 bool Acceptor::on_reject(const Channel& channel, const wire::Reject& reject) {
@@ -150,7 +217,7 @@ void Acceptor::on_channel_end(const Channel& channel, const std::string& cause) 
 
 void Acceptor::on_deadline(std::uint32_t comm) {
   if (!admissions_.contains(comm)) return;
-  refuse(comm, {wire::RejectCode::kAbandoned, "it was not ready in time",
+  refuse(comm, {wire::RejectCode::kAbandoned, lateness(admissions_.at(comm)),
                 beeline::fail(Errc::kTimeout, "accept").error});
 }
 

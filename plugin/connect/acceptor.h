@@ -4,6 +4,9 @@
 //
 //   CONNECT --> kConnecting --RTS, ACCEPT--> kAwaitReady --READY--> delivered to the listener
 //
+// Where the connection manager connects the queue pairs (cm_call.h), ACCEPT goes out at once, and
+// READY counts when that is done, too.
+//
 // What fails here is told to the peer and to the log. accept() hears of it only when it is this
 // host's own failure: whoever holds the listener's token is the peer that accept() waits for, and
 // it has got an error too. A peer that times out, dies or does not fit is not our caller's error.
@@ -16,6 +19,7 @@
 #include <string>
 
 #include "plugin/connect/agreement.h"
+#include "plugin/connect/cm_call.h"
 #include "plugin/connect/room.h"
 
 namespace beeline {
@@ -42,6 +46,9 @@ class Acceptor {
     wire::Connect connect;
     Agreement agreement;
     std::optional<Endpoint> endpoint;
+    std::shared_ptr<CmAnswer> answer;  // before it the endpoint that it connects
+    bool is_connected = false;
+    bool is_ready = false;  // the peer
   };
 
   // What to tell the peer.
@@ -53,10 +60,15 @@ class Acceptor {
   using Checked = Result<void, Refusal>;
 
   Checked check(const Admission& admission) const;
-  Checked make(Admission& admission);
+  Checked make(std::uint32_t comm, Admission& admission);
+  Result<Agreement, std::string> come_to_terms(const PortSide& ours, const Admission& admission);
+  Checked invite(std::uint32_t comm, Admission& admission);
+  void on_cm_done(std::uint32_t comm, const Result<void, std::string>& outcome);
+  void deliver(std::uint32_t comm, Channel& channel);
   void connect(std::uint32_t comm);
   void answer(std::uint32_t comm, Admission& admission);
   Admission* find(const Channel& channel, std::uint32_t comm);
+  static std::string lateness(const Admission& admission);
   void on_deadline(std::uint32_t comm);
   // The admission is gone afterwards.
   void refuse(std::uint32_t comm, const Refusal& refusal);

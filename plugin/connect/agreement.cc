@@ -45,8 +45,6 @@ Result<void, std::string> check_transports(const PortSide& ours, const wire::Pat
     return fail(std::string(kind_of_port(theirs)) + " cannot talk to " +
                 kind_of_port(ours.device.transport) + both);
   }
-  if (theirs == Transport::kIwarp)
-    return fail("connections between iWARP ports are not made yet" + both);
   return {};
 }
 
@@ -87,7 +85,16 @@ wire::Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
   return offer.adaptive_routing ? wire::Notify::kNoticeAfterRouted : wire::Notify::kImmediate;
 }
 
+wire::CmWish cm_wish_of(const PortSide& ours) {
+  if (ours.device.netdev.empty()) return wire::CmWish::kUnable;
+  return needs_cm(ours) ? wire::CmWish::kWished : wire::CmWish::kAble;
+}
+
 }  // namespace
+
+bool needs_cm(const PortSide& ours) noexcept {
+  return ours.device.transport == Transport::kIwarp || ours.options.cm_wished;
+}
 
 wire::PathOffer make_offer(const PortSide& ours) {
   wire::PathOffer offer;
@@ -102,6 +109,7 @@ wire::PathOffer make_offer(const PortSide& ours) {
   if (offer.pkeys.size() > wire::kMaxPkeys) offer.pkeys.resize(wire::kMaxPkeys);
   offer.gids = to_wire(ours.facts.gids);
   if (offer.gids.size() > wire::kMaxGids) offer.gids.resize(wire::kMaxGids);
+  offer.cm.wish = cm_wish_of(ours);
   return offer;
 }
 
@@ -115,6 +123,29 @@ wire::QpFacts qp_facts(const PortSide& ours, const Endpoint& endpoint) {
   qp.max_rd_atomic = reads_of(ours.device);
   if (const auto ece = endpoint.ece()) qp.ece = to_wire(*ece);
   return qp;
+}
+
+bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host) {
+  if (ours.device.transport == Transport::kIwarp) return true;
+  const bool wished = ours.options.cm_wished || offer.cm.wish == wire::CmWish::kWished;
+  if (!wished || offer.cm.wish != wire::CmWish::kUnable) return wished;
+  BL_INFO(kLogNet, "librdmacm is wished on %s, and not used: %s has no network interface for it",
+          port_name(ours).c_str(), port_name(peer_host, offer.qp.device, offer.qp.port).c_str());
+  return false;
+}
+
+// Addresses, path and partition are the connection manager's.
+Result<Agreement, std::string> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
+                                             const std::string& peer_host) {
+  const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
+  BL_TRY(check_transports(ours, offer, peer));
+  Agreement agreement;
+  agreement.answer.mtu = offer.mtu;
+  agreement.answer.traffic_class = static_cast<std::uint8_t>(
+      agreed(offer.wishes.traffic_class, ours.options.traffic_class, "traffic class", peer));
+  agreement.answer.notify = choose_notify(ours, offer);
+  agreement.route.reads = std::min(reads_of(ours.device), offer.qp.max_rd_atomic);
+  return agreement;
 }
 
 Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer& offer,
@@ -163,6 +194,15 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
 }
 
 Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
+  if (answer.cm) {
+    if (ours.device.netdev.empty()) return fail(std::string("librdmacm, which was not offered"));
+    Route route;
+    route.reads = std::min(reads_of(ours.device), answer.qp.max_rd_atomic);
+    return route;
+  }
+  if (ours.device.transport == Transport::kIwarp) {
+    return fail(std::string("no librdmacm, without which an iWARP port cannot be connected"));
+  }
   if (answer.is_global) BL_TRY(find_gid(ours.facts.gids, answer.gid_index));
   if (answer.pkey_index >= ours.facts.pkeys.size()) {
     return fail("partition key " + std::to_string(answer.pkey_index) +

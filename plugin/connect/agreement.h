@@ -20,8 +20,14 @@ struct PortSide {
   const QpOptions& options;
 };
 
-// All but what belongs to the queue pair.
+// Whether this end can or will only be set up by the connection manager.
+bool needs_cm(const PortSide& ours) noexcept;
+
+// All but what belongs to the queue pair, and this end's addresses for the connection manager.
 wire::PathOffer make_offer(const PortSide& ours);
+
+// The accepting side: whether the connection manager sets up the queue pairs. `peer_host` as below.
+bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host);
 
 struct Agreement {
   wire::PathAnswer answer;  // all but what belongs to our queue pair
@@ -30,6 +36,9 @@ struct Agreement {
 // The accepting side. The error is a text for people.
 Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer& offer,
                                      const std::string& peer_host);
+// The same where the connection manager does the rest.
+Result<Agreement, std::string> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
+                                             const std::string& peer_host);
 
 // The connecting side. The error is a text for people: an answer that does not fit what was
 // offered.

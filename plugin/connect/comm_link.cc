@@ -20,10 +20,10 @@ CommLink::CommLink(PeerName peer, CommNumbers numbers, std::shared_ptr<Outbox> o
 
 bool CommLink::is_ours() const noexcept { return ::getpid() == pid_; }
 
-template <class Message>
-void CommLink::tell(const Message& message) noexcept {
+template <class Make>
+void CommLink::tell(Make&& make_message) noexcept {
   try {
-    outbox_->send(wire::encode(message));
+    outbox_->send(wire::encode(make_message()));
   } catch (const std::exception&) {
     // No memory: the peer hears of our end when the process ends.
   }
@@ -31,17 +31,25 @@ void CommLink::tell(const Message& message) noexcept {
 
 CommLink::~CommLink() {
   if (!is_ours()) return;
-  if (!said_goodbye_ && state() == State::kOpen) {
-    tell(wire::Reject{.comm = numbers_.theirs,
-                      .code = wire::RejectCode::kAbandoned,
-                      .text = "its end of the connection was given up"});
-  }
+  tell_of_end(wire::RejectCode::kAbandoned, "its end of the connection was given up");
   desk_->link_gone(numbers_);
 }
 
 void CommLink::say_goodbye(std::uint32_t settled) noexcept {
   if (!is_ours() || said_goodbye_.exchange(true)) return;
-  tell(wire::Goodbye{.comm = numbers_.theirs, .settled = settled});
+  tell([&] { return wire::Goodbye{.comm = numbers_.theirs, .settled = settled}; });
+}
+
+void CommLink::say_failure(const std::string& why) noexcept {
+  if (is_ours()) tell_of_end(wire::RejectCode::kFailed, why);
+}
+
+// The peer's link ends by it, so that nothing that follows changes anything.
+void CommLink::tell_of_end(wire::RejectCode code, std::string_view why) noexcept {
+  if (said_goodbye_ || state() != State::kOpen) return;
+  tell([&] {
+    return wire::Reject{.comm = numbers_.theirs, .code = code, .text = std::string(why)};
+  });
 }
 
 void CommLink::hear_goodbye(std::uint32_t settled) noexcept {

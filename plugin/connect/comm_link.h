@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "plugin/connect/link.h"
 #include "plugin/connect/outbox.h"
+#include "plugin/wire/message.h"
 
 namespace beeline {
 
@@ -34,6 +36,7 @@ class CommLink final : public Link {
   ~CommLink() override;
 
   void say_goodbye(std::uint32_t settled) noexcept override;
+  void say_failure(const std::string& why) noexcept override;
 
   // --- the control thread ---
   void hear_goodbye(std::uint32_t settled) noexcept;
@@ -41,8 +44,9 @@ class CommLink final : public Link {
   bool die(const std::string& cause);
 
  private:
-  template <class Message>
-  void tell(const Message& message) noexcept;
+  template <class Make>
+  void tell(Make&& make_message) noexcept;
+  void tell_of_end(wire::RejectCode code, std::string_view why) noexcept;
   // A forked child has copies of its parent's comms. It must not speak in its parent's name.
   bool is_ours() const noexcept;
 

@@ -14,6 +14,7 @@
 #include "plugin/connect/link.h"
 #include "plugin/device/device.h"
 #include "plugin/memory/control_block.h"
+#include "plugin/verbs/cm_channel.h"
 #include "plugin/verbs/handles.h"
 #include "plugin/wire/limits.h"
 
@@ -33,6 +34,7 @@ struct Path {
   const Device* device = nullptr;
   verbs::Cq cq;  // before its QP: members die in reverse order
   verbs::Qp qp;
+  verbs::CmId cm;  // none where the ends have moved the queue pair themselves; goes before it
   std::uint32_t max_inline = 0;  // bytes
   Notify notify = Notify::kImmediate;
   std::uint32_t peer_qpn = 0;

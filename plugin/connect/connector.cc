@@ -11,6 +11,7 @@
 #include "plugin/base/host.h"
 #include "plugin/base/log.h"
 #include "plugin/connect/path_words.h"
+#include "plugin/device/memlock.h"
 
 namespace beeline {
 namespace {
@@ -60,10 +61,15 @@ void Connector::need_channel(std::uint32_t comm) {
 }
 
 void Connector::offer(Attempt& attempt, Channel& channel) {
-  const Result<wire::Connect> message = make_offer_message(attempt);
+  Result<wire::Connect> message = make_offer_message(attempt);
   if (!message) {
     return fail_attempt(attempt.order.comm, message.error(),
-                        "this end could not be made: " + describe(message.error()));
+                        "this end could not be made: " + describe(message.error()) +
+                            memlock_advice(message.error()));
+  }
+  if (const auto able = offer_cm(attempt, message->paths[0]); !able) {
+    return fail_attempt(attempt.order.comm, fail(Errc::kUnsupported, "connect").error,
+                        able.error());
   }
   attempt.channel = channel.id();
   attempt.state = State::kAwaitAccept;
@@ -84,6 +90,16 @@ Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
   wire::PathOffer& path = message.paths.emplace_back(make_offer(ours));
   path.qp = qp_facts(ours, *attempt.endpoint);
   return message;
+}
+
+// An end that needs the connection manager says so only when it has it.
+Result<void, std::string> Connector::offer_cm(const Attempt& attempt, wire::PathOffer& path) {
+  const Device& device = *attempt.order.device;
+  if (!needs_cm({device, device.facts, room_.options->qp})) return {};
+  for (const NetdevAddress& own : BL_TRY(room_.cm->addresses(device))) {
+    if (path.cm.addresses.size() < wire::kMaxCmAddresses) path.cm.addresses.push_back(own.address);
+  }
+  return {};
 }
 
 Connector::Attempt* Connector::find(const Channel& channel, std::uint32_t comm) {
@@ -109,8 +125,34 @@ Status Connector::on_accept(Channel& channel, wire::Accept accept) {
     return {};
   }
   attempt->state = State::kConnecting;
-  connect(attempt->order.comm);
+  if (attempt->accept.paths[0].cm) {
+    dial_cm(attempt->order.comm, *attempt);
+  } else {
+    connect(attempt->order.comm);
+  }
   return {};
+}
+
+void Connector::dial_cm(std::uint32_t comm, Attempt& attempt) {
+  const wire::PathAnswer& answer = attempt.accept.paths[0];
+  const auto done = [this, comm](const Result<void, std::string>& outcome) {
+    if (!outcome) {
+      return fail_attempt(comm, fail(Errc::kSystem, "connect").error, outcome.error());
+    }
+    Attempt& connected = attempts_.at(comm);  // it has the dial, and so is there
+    // Cannot be missing: an attempt in this state ends with its channel.
+    Channel* const channel = room_.channels->find(connected.channel);
+    if (channel != nullptr) deliver(connected, *channel);
+  };
+  attempt.dial = std::make_shared<CmDial>(
+      *room_.cm, *attempt.endpoint, room_.options->qp,
+      CmDial::Target{.invitation = *answer.cm,
+                     .peer = attempt.order.handle.host + " " + answer.qp.device,
+                     .reads = attempt.route.reads,
+                     .traffic_class = answer.traffic_class},
+      done);
+  const std::shared_ptr<CmDial> dial = attempt.dial;  // it may fail at once
+  dial->start();
 }
 
 Result<void, std::string> Connector::take_accept(Attempt& attempt) {
@@ -229,6 +271,9 @@ void Connector::on_deadline(std::uint32_t comm) {
                               dialer_->trouble(found->second.order.handle.process) + ")");
     case State::kAwaitAccept: return fail_attempt(comm, error, "the peer did not answer" + limit);
     case State::kConnecting:
+      if (found->second.dial != nullptr) {
+        return fail_attempt(comm, error, found->second.dial->overdue_text(limit.substr(1)));
+      }
       return fail_attempt(comm, error, "the device did not resolve the peer's address" + limit);
   }
 }

@@ -6,7 +6,8 @@
 //        ^                         |
 //        +---- channel ended ------+    (the peer had closed it before it saw our CONNECT)
 //
-// Every state ends at the attempt's deadline.
+// kConnecting is a walk through the states of our own queue pair, or a call (cm_call.h) where the
+// connection manager does it. Every state ends at the attempt's deadline.
 // Threads: the control thread.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <string>
 
 #include "plugin/connect/agreement.h"
+#include "plugin/connect/cm_call.h"
 #include "plugin/connect/dialer.h"
 #include "plugin/connect/room.h"
 
@@ -50,6 +52,7 @@ class Connector {
     std::optional<Endpoint> endpoint = {};
     wire::Accept accept = {};
     Route route = {};
+    std::shared_ptr<CmDial> dial = {};  // before it the endpoint that it connects
   };
   using Attempts = std::map<std::uint32_t, Attempt>;
 
@@ -57,8 +60,10 @@ class Connector {
   void need_channel(std::uint32_t comm);
   void offer(Attempt& attempt, Channel& channel);
   void connect(std::uint32_t comm);
+  void dial_cm(std::uint32_t comm, Attempt& attempt);
 
   Result<wire::Connect> make_offer_message(Attempt& attempt);
+  Result<void, std::string> offer_cm(const Attempt& attempt, wire::PathOffer& path);
   Result<void, std::string> take_accept(Attempt& attempt);
   void deliver(Attempt& attempt, Channel& channel);
   Attempt* find(const Channel& channel, std::uint32_t comm);

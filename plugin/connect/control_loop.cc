@@ -21,6 +21,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
     : setup_(std::move(setup)),
       poller_(std::move(poller)),
       ports_(*setup_.devices, *poller_, setup_.hooks->on_device_event),
+      cm_(setup_.options->cm_library, *poller_),
       channels_(*poller_, setup_.options->peer_timeout,
                 {.on_message =
                      [this](Channel& channel, const wire::Frame& frame) {
@@ -59,7 +60,8 @@ Room ControlLoop::room() {
           .desk = setup_.desk,
           .poller = poller_.get(),
           .ports = &ports_,
-          .channels = &channels_};
+          .channels = &channels_,
+          .cm = &cm_};
 }
 
 void ControlLoop::run() {

@@ -52,6 +52,7 @@ class ControlLoop {
   std::unique_ptr<Poller> poller_;
   Poller::Key bell_key_ = 0;
   PortWatch ports_;
+  CmHub cm_;
   Channels channels_;
   Newcomers newcomers_;
   Dialer dialer_;

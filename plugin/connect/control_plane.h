@@ -21,6 +21,7 @@
 #include "plugin/connect/qp_options.h"
 #include "plugin/device/device_table.h"
 #include "plugin/verbs/async_event.h"
+#include "plugin/verbs/cm_api.h"
 
 namespace beeline {
 
@@ -38,6 +39,7 @@ struct ControlOptions {
   EndpointPlan sender;
   EndpointPlan receiver;
   QpOptions qp;
+  verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none
 };
 
 // Called on the control thread, which waits for them: they must be quick.

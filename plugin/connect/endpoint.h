@@ -34,12 +34,18 @@ class Endpoint {
   const Device& device() const noexcept { return *path_.device; }
   std::uint32_t psn() const noexcept { return psn_; }
   std::uint32_t qpn() const noexcept { return path_.qp->qp_num; }
+  const verbs::Qp& qp() const noexcept { return path_.qp; }
+  const ControlBlock& memory() const noexcept { return memory_; }
+  ibv_cq* cq() const noexcept { return path_.cq.get(); }
   // What this end's queue pair has, for the peer to choose from; once connected, what is in use.
   std::optional<ibv_ece> ece() const;
   wire::Window window() const noexcept;
 
   // All the way to RTS. kTimeout: the peer's address is not resolved yet, try again in a moment.
   Status connect(const Route& route, const QpOptions& options);
+
+  // What the queue pair was connected by, instead.
+  void adopt(verbs::CmId id) noexcept { path_.cm = std::move(id); }
 
   // Takes everything. Without the link, which is the caller's to add.
   Connection finish(Role role, const wire::Window& peer_window, Notify notify,

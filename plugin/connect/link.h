@@ -46,6 +46,10 @@ class Link {
   // it returns, the message is with the kernel, or queued behind earlier ones.
   virtual void say_goodbye(std::uint32_t settled) noexcept = 0;
 
+  // Tells the peer that this end has failed, which it may have no other way to notice. The words
+  // are for its log, where they follow its name: "it cannot ...". Any thread; does not wait.
+  virtual void say_failure(const std::string& why) noexcept = 0;
+
  protected:
   std::atomic<State> state_{State::kOpen};
   std::uint32_t peer_settled_ = 0;

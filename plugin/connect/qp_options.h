@@ -18,7 +18,8 @@ struct QpOptions {
   int traffic_class = -1;
   int pkey_index = -1;
   GidPolicy gid;
-  bool ece = true;  // enhanced connection establishment, where both devices have it
+  bool cm_wished = false;  // set up through librdmacm, also where there is another way
+  bool ece = true;         // enhanced connection establishment, where both devices have it
 };
 
 }  // namespace beeline

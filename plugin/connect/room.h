@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "plugin/connect/channels.h"
+#include "plugin/connect/cm_hub.h"
 #include "plugin/connect/control_plane.h"
 #include "plugin/connect/desk.h"
 #include "plugin/connect/identity.h"
@@ -21,6 +22,7 @@ struct Room {
   Poller* poller = nullptr;
   PortWatch* ports = nullptr;
   Channels* channels = nullptr;
+  CmHub* cm = nullptr;
 };
 
 }  // namespace beeline

@@ -23,8 +23,8 @@ struct DeviceOptions {
   std::string sysfs_root = "/sys";
   Tri adaptive_routing = Tri::kAuto;  // auto: on for InfiniBand, off for Ethernet
   Tri relaxed_ordering = Tri::kAuto;  // auto: on where the library can
-  bool allow_iwarp = false;  // there is a way to connect such ports
-  bool pci_order = true;  // false: the order of libibverbs
+  bool allow_iwarp = false;           // there is a way to connect such ports
+  bool pci_order = true;              // false: the order of libibverbs
 };
 
 // A port that is there and not used, and why.

@@ -5,6 +5,7 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -65,16 +66,30 @@ std::string explain_enomem(std::string_view doing, const Error& error, const Mem
   std::string text(doing);
   text += " failed: ";
   text += error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error);
-  if (error.code != Errc::kNoMemory) return text;
+  return text + memlock_advice(error, facts);
+}
+
+std::string memlock_advice(const Error& error) { return memlock_advice(error, read_memlock()); }
+
+std::string memlock_advice(const Error& error, const MemlockFacts& facts) {
+  // The kernel says EPERM, not ENOMEM, to whoever may lock nothing at all.
+  const bool nothing_allowed = error.sys_errno == EPERM && facts.soft_bytes == 0;
+  if (error.code != Errc::kNoMemory && !nothing_allowed) return {};
 
   const std::string held = "this process holds " + bytes_text(facts.locked_bytes) + " locked and " +
                            bytes_text(facts.pinned_bytes) + " pinned";
-  if (facts.soft_bytes == kNoLimit || facts.may_exceed) {
-    return text + "; locked memory is not limited (" + held +
+  if (facts.soft_bytes == kNoLimit) {
+    return "; locked memory is not limited (" + held +
            "), so memory of the host, the device or its container is used up";
   }
-  return text + "; the locked-memory limit is " + bytes_text(facts.soft_bytes) + " (ulimit -l), " +
-         held +
+  const std::string limit =
+      "the locked-memory limit is " + bytes_text(facts.soft_bytes) + " (ulimit -l)";
+  if (facts.may_exceed) {
+    return "; " + held + "; " + limit +
+           " and does not hold for this process, except with drivers that apply it to everybody "
+           "(siw): raise it for those, else memory of the host or its container is used up";
+  }
+  return "; " + limit + ", " + held +
          "; raise it: docker run --ulimit memlock=-1, LimitMEMLOCK=infinity in a systemd unit "
          "(Slurm: PropagateResourceLimitsExcept=MEMLOCK), or memlock in /etc/security/limits.conf";
 }

@@ -32,6 +32,11 @@ void raise_memlock_limit() noexcept;
 std::string explain_enomem(std::string_view doing, const Error& error);
 std::string explain_enomem(std::string_view doing, const Error& error, const MemlockFacts& facts);
 
+// The part behind "Cannot allocate memory": "; the locked-memory limit is 64 KiB ...". Empty when
+// locked memory is not the reason.
+std::string memlock_advice(const Error& error);
+std::string memlock_advice(const Error& error, const MemlockFacts& facts);
+
 // "64 KiB", "1.5 GiB", "unlimited".
 std::string bytes_text(std::uint64_t bytes);
 

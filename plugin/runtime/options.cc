@@ -65,6 +65,7 @@ QpOptions qp_options(const Config& config) {
   options.pkey_index = static_cast<int>(config.pkey);
   options.gid = gid_policy(config);
   options.ece = config.ece;
+  options.cm_wished = config.cm == CmChoice::kRdmacm;
   return options;
 }
 

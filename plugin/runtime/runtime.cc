@@ -12,6 +12,7 @@
 #include "plugin/gpu/driver.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/version.h"
+#include "plugin/verbs/create.h"
 #include "plugin/verbs/text.h"
 
 namespace beeline {
@@ -91,7 +92,10 @@ bool Runtime::find_devices() {
     return false;
   }
   verbs_ = std::move(*loaded);
-  auto table = DeviceTable::scan(verbs_->api, device_options(config_));
+  cm_library_.emplace(config_.rdmacm_lib);
+  DeviceOptions options = device_options(config_);
+  options.allow_iwarp = can_use_iwarp();
+  auto table = DeviceTable::scan(verbs_->api, options);
   if (!table) {
     BL_WARN("no device: %s%s", why_no_list(table.error()).c_str(), joined(verbs_->notes).c_str());
     return false;
@@ -110,10 +114,25 @@ bool Runtime::find_devices() {
   return true;
 }
 
+// Only iWARP needs the connection manager: on other hosts its library is not even looked for.
+bool Runtime::can_use_iwarp() {
+  const auto list = verbs::DeviceList::get(verbs_->api);
+  if (!list || std::ranges::none_of(list->devices(), [](const ibv_device* device) {
+        return device->transport_type == IBV_TRANSPORT_IWARP;
+      })) {
+    return false;
+  }
+  const auto library = cm_library_->get();
+  if (!library) BL_WARN("iWARP devices are not used: %s", library.error().c_str());
+  return library.has_value();
+}
+
 void Runtime::start_services() {
   caches_.resize(table_->contexts().size());
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
-  control_ = make_control_plane(control_options(config_), *table_);
+  ControlOptions control = control_options(config_);
+  control.cm_library = &*cm_library_;
+  control_ = make_control_plane(std::move(control), *table_);
 }
 
 void Runtime::log_devices() const {

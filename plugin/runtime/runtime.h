@@ -52,6 +52,7 @@ class Runtime {
 
   void look_at_host();
   bool find_devices();
+  bool can_use_iwarp();
   void start_services();
   void log_devices() const;
 
@@ -60,6 +61,7 @@ class Runtime {
   int pid_ = 0;
   Config config_;
   std::optional<verbs::Loaded> verbs_;
+  std::optional<verbs::CmLibrary> cm_library_;
   std::unique_ptr<DeviceTable> table_;
   std::unique_ptr<StatsPage> stats_;
   std::unique_ptr<ControlPlane> control_;

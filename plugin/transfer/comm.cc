@@ -60,7 +60,7 @@ void Comm::suspect(const ibv_wc& failed, const char* doing) {
   stats_.add(Counter::kErrors);
   stats_.record(Event::kCompletionError, failed.status, failed.vendor_err);
   if (suspected_) return;  // what follows are flushed requests: the first one knows the cause
-  const Explanation why = explain(failed.status);
+  const Explanation why = explain(failed.status, connection_.paths.front().device->transport);
   suspected_ = true;
   suspected_code_ = why.code;
   patience_ends_ = now_ns() + kGrace;
@@ -74,7 +74,8 @@ Status Comm::examine() {
   switch (link_->state()) {
     case Link::State::kDead:
       collect();  // what it sent before it died has arrived
-      return give_up(Errc::kPeerClosed, "reach the peer", link_->cause());
+      return give_up(Errc::kPeerClosed, "reach the peer",
+                     suspected_ ? link_->cause() + "; and here, " + suspicion_ : link_->cause());
     case Link::State::kGoodbye: return examine_goodbye();
     case Link::State::kOpen: break;
   }
@@ -114,7 +115,9 @@ Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
   trouble_ = fail(code, what);
   stats_.record(Event::kFailed, static_cast<std::uint32_t>(code));
   stats_.set_state(SlotState::kFailed);
-  BL_WARN("%s: cannot %s: %s", name_for_people().c_str(), what, cause.c_str());
+  const std::string text = format("cannot %s: ", what) + cause;
+  BL_WARN("%s: %s", name_for_people().c_str(), text.c_str());
+  link_->say_failure("it " + text);
   return trouble_;
 }
 

@@ -4,8 +4,22 @@
 #include "plugin/transfer/explain.h"
 
 namespace beeline {
+namespace {
 
-Explanation explain(ibv_wc_status status) noexcept {
+// How a queue pair's TCP connection ends shows in whichever request met it first.
+bool may_be_lost_tcp(ibv_wc_status status) noexcept {
+  return status == IBV_WC_WR_FLUSH_ERR || status == IBV_WC_LOC_QP_OP_ERR;
+}
+
+}  // namespace
+
+Explanation explain(ibv_wc_status status, Transport transport) noexcept {
+  if (transport == Transport::kIwarp && may_be_lost_tcp(status)) {
+    return {Errc::kPeerClosed,
+            "the TCP connection beneath the queue pair has ended: an earlier line of this log, or "
+            "of the peer's, may say why; if none does, look at the link and at what may cut TCP "
+            "connections between both hosts"};
+  }
   switch (status) {
     case IBV_WC_RETRY_EXC_ERR:
       return {Errc::kTimeout,
@@ -35,9 +49,13 @@ Explanation explain(ibv_wc_status status) noexcept {
     case IBV_WC_WR_FLUSH_ERR:
       return {Errc::kPeerClosed,
               "the queue pair went into error: an earlier line of this log, or of the peer's, says "
-              "why"};
+              "why; if none does, look at our port, its MTU and its addresses"};
+    case IBV_WC_LOC_QP_OP_ERR:  // also rxe's way to say that its network interface takes nothing
+      return {
+          Errc::kSystem,
+          "our device could not send: is its port up, and its address still there? The kernel's "
+          "log (dmesg) of this host may say more"};
     case IBV_WC_FATAL_ERR:
-    case IBV_WC_LOC_QP_OP_ERR:
     case IBV_WC_LOC_EEC_OP_ERR:
     case IBV_WC_BAD_RESP_ERR:
     case IBV_WC_INV_EECN_ERR:

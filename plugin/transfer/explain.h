@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "plugin/base/result.h"
+#include "plugin/device/device.h"
 
 namespace beeline {
 
@@ -14,6 +15,6 @@ struct Explanation {
   const char* hint;  // lower-case, no full stop
 };
 
-Explanation explain(ibv_wc_status status) noexcept;
+Explanation explain(ibv_wc_status status, Transport transport) noexcept;
 
 }  // namespace beeline

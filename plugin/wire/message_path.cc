@@ -84,6 +84,48 @@ GidEntry decode_gid(Reader& reader) {
   return entry;
 }
 
+void encode_host(const SocketAddress& address, Writer& writer) {
+  writer.choice(address.kind);
+  writer.array(address.bytes);
+  writer.number(address.scope);
+}
+
+SocketAddress decode_host(Reader& reader) {
+  SocketAddress address;
+  address.kind = reader.choice(AddressKind::kIpv6);
+  address.bytes = reader.array<16>();
+  address.scope = reader.number<std::uint32_t>();
+  return address;
+}
+
+void encode(const CmOffer& cm, Writer& writer) {
+  writer.choice(cm.wish);
+  writer.count(cm.addresses.size());
+  for (const SocketAddress& address : cm.addresses) encode_host(address, writer);
+}
+
+CmOffer decode_cm_offer(Reader& reader) {
+  CmOffer cm;
+  cm.wish = reader.choice(CmWish::kWished);
+  cm.addresses.resize(reader.count(kMaxCmAddresses));
+  for (SocketAddress& address : cm.addresses) address = decode_host(reader);
+  return cm;
+}
+
+void encode(const CmInvitation& cm, Writer& writer) {
+  encode_host(cm.address, writer);
+  writer.number(cm.address.port);
+  writer.array(cm.cookie);
+}
+
+CmInvitation decode_cm_invitation(Reader& reader) {
+  CmInvitation cm;
+  cm.address = decode_host(reader);
+  cm.address.port = reader.within<std::uint16_t>(1, UINT16_MAX);
+  cm.cookie = reader.array<16>();
+  return cm;
+}
+
 }  // namespace
 
 void encode(const PathOffer& offer, Writer& writer) {
@@ -99,6 +141,7 @@ void encode(const PathOffer& offer, Writer& writer) {
   for (const std::uint16_t pkey : offer.pkeys) writer.number(pkey);
   writer.count(offer.gids.size());
   for (const GidEntry& entry : offer.gids) encode(entry, writer);
+  encode(offer.cm, writer);
 }
 
 PathOffer decode_offer(Reader& reader) {
@@ -115,6 +158,7 @@ PathOffer decode_offer(Reader& reader) {
   for (std::uint16_t& pkey : offer.pkeys) pkey = reader.number<std::uint16_t>();
   offer.gids.resize(reader.count(kMaxGids));
   for (GidEntry& entry : offer.gids) entry = decode_gid(reader);
+  offer.cm = decode_cm_offer(reader);
   return offer;
 }
 
@@ -129,6 +173,8 @@ void encode(const PathAnswer& answer, Writer& writer) {
   writer.flag(answer.is_global);
   writer.number(answer.flow_label);
   writer.choice(answer.notify);
+  writer.flag(answer.cm.has_value());
+  if (answer.cm) encode(*answer.cm, writer);
 }
 
 PathAnswer decode_answer(Reader& reader) {
@@ -143,6 +189,7 @@ PathAnswer decode_answer(Reader& reader) {
   answer.is_global = reader.flag();
   answer.flow_label = reader.within<std::uint32_t>(0, kMaxFlowLabel);
   answer.notify = reader.choice(Notify::kNotice);
+  if (reader.flag()) answer.cm = decode_cm_invitation(reader);
   return answer;
 }
 

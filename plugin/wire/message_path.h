@@ -10,18 +10,22 @@
 #include <string>
 #include <vector>
 
+#include "plugin/wire/handle.h"
 #include "plugin/wire/message_bytes.h"
 
 namespace beeline::wire {
 
 inline constexpr std::size_t kMaxGids = 256;  // entries of a table that are told
 inline constexpr std::size_t kMaxPkeys = 256;
+inline constexpr std::size_t kMaxCmAddresses = 8;
 
 enum class LinkLayer : std::uint8_t { kInfiniBand, kEthernet };
 enum class Transport : std::uint8_t { kInfiniBand, kRoce, kIwarp };
 enum class GidType : std::uint8_t { kIb, kRoceV1, kRoceV2 };
 enum class Family : std::uint8_t { kUnset, kIpv4, kIpv6 };
 enum class Notify : std::uint8_t { kImmediate, kNoticeAfterRouted, kNotice };
+// Whether an end lets the kernel's connection manager set up its queue pair.
+enum class CmWish : std::uint8_t { kUnable, kAble, kWished };
 
 using Gid = std::array<std::uint8_t, 16>;
 
@@ -75,6 +79,22 @@ struct QpFacts {
   bool operator==(const QpFacts&) const = default;
 };
 
+// What the connecting side has for the connection manager.
+struct CmOffer {
+  CmWish wish = CmWish::kUnable;
+  std::vector<SocketAddress> addresses = {};  // of its interface, without ports; may be empty
+
+  bool operator==(const CmOffer&) const = default;
+};
+
+// Where the accepting side waits for the connection manager's request, and what it must bring.
+struct CmInvitation {
+  SocketAddress address;
+  Token cookie{};
+
+  bool operator==(const CmInvitation&) const = default;
+};
+
 struct PathOffer {
   QpFacts qp;
   LinkLayer link_layer = LinkLayer::kEthernet;
@@ -86,6 +106,7 @@ struct PathOffer {
   Wishes wishes;
   std::vector<std::uint16_t> pkeys;  // by index
   std::vector<GidEntry> gids;
+  CmOffer cm;
 
   bool operator==(const PathOffer&) const = default;
 };
@@ -101,6 +122,7 @@ struct PathAnswer {
   bool is_global = true;
   std::uint32_t flow_label = 0;  // 20 bits
   Notify notify = Notify::kImmediate;
+  std::optional<CmInvitation> cm;  // none: the ends move their queue pairs themselves
 
   bool operator==(const PathAnswer&) const = default;
 };

@@ -123,6 +123,21 @@ TEST_CASE("life: a connection that is dropped without goodbye is dead for its pe
   CHECK(kept.sender->link->state() == Link::State::kOpen);
 }
 
+TEST_CASE("life: a failure of one end is the end of the other, in its words",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table);
+  Party b(*table);
+  Comm2 comm = join(a, b);
+  comm.sender->link->say_failure("it cannot go on: a reason");
+  wait_for([&] { return comm.receiver->link->state() == Link::State::kDead; }, "the news");
+  CHECK(comm.receiver->link->cause() == "it cannot go on: a reason");
+  CHECK(comm.sender->link->state() == Link::State::kOpen);
+  let_go(comm);
+  wait_for_quiet();
+}
+
 TEST_CASE("life: an uncollected attempt does not outlive its control plane",
           "[component][connect]") {
   const TestFabric fabric;

@@ -22,6 +22,7 @@ class FakeLink final : public Link {
   FakeLink() { peer_ = {.host = "faraway", .pid = 4711, .device = "softnic9:1"}; }
 
   void say_goodbye(std::uint32_t settled) noexcept override { said = settled; }
+  void say_failure(const std::string& why) noexcept override { failure = why; }
 
   // What the control thread would do.
   void peer_says_goodbye(std::uint32_t settled) {
@@ -34,6 +35,7 @@ class FakeLink final : public Link {
   }
 
   std::optional<std::uint32_t> said;
+  std::string failure;
 };
 
 struct TransferOptions {

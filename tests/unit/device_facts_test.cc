@@ -116,10 +116,17 @@ TEST_CASE("memlock: the limit is named when it is the reason", "[unit][device]")
 TEST_CASE("memlock: no advice about a limit that does not hold", "[unit][device]") {
   const Error enomem{Errc::kNoMemory, EAGAIN, "create a queue pair"};
   CHECK(explain_enomem("it", enomem, {}).find("ulimit") == std::string::npos);
-  CHECK(explain_enomem("it", enomem, {.soft_bytes = 65536, .may_exceed = true}).find("ulimit") ==
+  CHECK(explain_enomem("it", enomem, {.soft_bytes = 65536, .may_exceed = true}).find("docker") ==
         std::string::npos);
   CHECK(explain_enomem("it", {Errc::kDenied, EACCES, "x"}, {.soft_bytes = 65536}) ==
         "it failed: Permission denied");
+}
+
+TEST_CASE("memlock: whoever may lock nothing is told so in other words", "[unit][device]") {
+  const Error eperm{Errc::kDenied, EPERM, "register memory"};
+  CHECK(memlock_advice(eperm, {.soft_bytes = 0}).find("limit is 0 bytes (ulimit -l)") !=
+        std::string::npos);
+  CHECK(memlock_advice(eperm, {.soft_bytes = 65536}).empty());
 }
 
 TEST_CASE("memlock: bytes as people say them", "[unit][device]") {

@@ -127,6 +127,10 @@ TEST_CASE("wire message: an offer's number out of its range is an error", "[unit
   check_offer("gid type", [](PathOffer& p) { p.gids[0].type = beyond(GidType::kRoceV2); });
   check_offer("pkeys", [](PathOffer& p) { p.pkeys.resize(kMaxPkeys + 1); });
   check_offer("gids", [](PathOffer& p) { p.gids.resize(kMaxGids + 1); });
+  check_offer("cm wish", [](PathOffer& p) { p.cm.wish = beyond(CmWish::kWished); });
+  check_offer("cm addresses", [](PathOffer& p) { p.cm.addresses.resize(kMaxCmAddresses + 1); });
+  check_offer("cm address",
+              [](PathOffer& p) { p.cm.addresses[0].kind = beyond(AddressKind::kIpv6); });
 }
 
 TEST_CASE("wire message: an answer's number out of its range is an error", "[unit][wire]") {
@@ -136,6 +140,9 @@ TEST_CASE("wire message: an answer's number out of its range is an error", "[uni
   check_answer("sl", [](PathAnswer& p) { p.service_level = 16; });
   check_answer("flow label", [](PathAnswer& p) { p.flow_label = 1U << 20; });
   check_answer("notify", [](PathAnswer& p) { p.notify = beyond(Notify::kNotice); });
+  check_answer("cm port", [](PathAnswer& p) { p.cm->address.port = 0; });
+  check_answer("cm address",
+               [](PathAnswer& p) { p.cm->address.kind = beyond(AddressKind::kIpv6); });
 }
 
 TEST_CASE("wire message: a text is cut when it is long, and never holds what cannot be printed",

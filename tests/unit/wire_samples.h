@@ -64,6 +64,10 @@ inline wire::PathOffer sample_offer() {
   offer.pkeys = {0xffff, 0x8001};
   offer.gids = {{.index = 1, .type = wire::GidType::kRoceV1, .gid = counting<16>(50)},
                 {.index = 3, .type = wire::GidType::kRoceV2, .gid = counting<16>(70)}};
+  offer.cm = {
+      .wish = wire::CmWish::kWished,
+      .addresses = {{.bytes = counting<16>(10)},
+                    {.kind = wire::AddressKind::kIpv6, .bytes = counting<16>(40), .scope = 5}}};
   return offer;
 }
 
@@ -79,6 +83,11 @@ inline wire::PathAnswer sample_answer() {
   answer.is_global = false;
   answer.flow_label = 0xabcde;
   answer.notify = wire::Notify::kNoticeAfterRouted;
+  answer.cm = wire::CmInvitation{.address = {.kind = wire::AddressKind::kIpv6,
+                                             .port = 40312,
+                                             .bytes = counting<16>(30),
+                                             .scope = 3},
+                                 .cookie = counting<16>(60)};
   return answer;
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding librdmacm and its functions.
+#include "plugin/verbs/cm_api.h"
+
+#include <dlfcn.h>
+
+namespace beeline::verbs {
+namespace {
+
+constexpr const char* kWhatToDo =
+    "; install the package librdmacm1 (Debian) or librdmacm (rdma-core), or set BEELINE_RDMACM_LIB "
+    "to the library's path";
+
+// Returns the first symbol that is not there, or null.
+const char* fill(CmApi& api, void* library) {
+  const char* missing = nullptr;
+  const auto take = [&](auto& member, const char* symbol, const char* node) {
+    void* found = ::dlvsym(library, symbol, node);
+    if (found == nullptr) found = ::dlsym(library, symbol);
+    member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(found);
+    if (found == nullptr && missing == nullptr) missing = symbol;
+  };
+#define BL_RDMACM_TAKE(member, symbol, node) take(api.member, #symbol, node);
+  BL_RDMACM_FUNCTIONS(BL_RDMACM_TAKE)
+#undef BL_RDMACM_TAKE
+  return missing;
+}
+
+}  // namespace
+
+Result<CmApi, std::string> load_cm(const std::string& explicit_path) {
+  const std::string name = explicit_path.empty() ? "librdmacm.so.1" : explicit_path;
+  void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = ::dlerror();
+    return fail("no usable librdmacm: " + (why != nullptr ? why : name + " cannot be loaded") +
+                kWhatToDo);
+  }
+  CmApi api;
+  if (const char* const missing = fill(api, library)) {
+    return fail("no usable librdmacm: " + name + " has no " + missing +
+                " and is older than rdma-core 23" + kWhatToDo);
+  }
+  return api;
+}
+
+Result<const CmApi*, std::string> CmLibrary::get() {
+  const std::lock_guard lock(mutex_);
+  if (!loaded_) loaded_ = load_cm(path_);
+  if (!*loaded_) return fail(loaded_->error());
+  return &**loaded_;
+}
+
+}  // namespace beeline::verbs

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queue pairs that are set up through the connection manager: a fake librdmacm over softnic.
+#include "tests/component/connect_rig.h"
+#include "tests/component/fake_rdmacm.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+// Who waits for how long is no part of these tests.
+ControlOptions cm_options(bool wished, verbs::CmLibrary* library) {
+  ControlOptions options = control_options();
+  options.qp.cm_wished = wished;
+  options.cm_library = library;
+  return options;
+}
+
+// A device that has an interface with an address.
+Device on_loopback(const DeviceTable& table, const std::string& ibdev) {
+  Device device = find_device(table, ibdev);
+  device.netdev = "lo";
+  return device;
+}
+
+struct Ends {
+  Made sender;
+  Made receiver;
+};
+
+// Two processes, of which one listens on softnic0 and the other connects from softnic1.
+struct Duo {
+  explicit Duo(bool listener_wishes = true, bool connector_wishes = true)
+      : a(make_control_plane(cm_options(listener_wishes, &library), *table)),
+        b(make_control_plane(cm_options(connector_wishes, &library), *table)) {}
+
+  TestFabric fabric;
+  std::unique_ptr<DeviceTable> table = scan(fabric);
+  Device here = on_loopback(*table, "softnic0");
+  Device there = on_loopback(*table, "softnic1");
+  FakeRdmacm fake{here, there};
+  verbs::CmLibrary library{fake.api()};
+  std::unique_ptr<ControlPlane> a;
+  std::unique_ptr<ControlPlane> b;
+
+  Ends join() {
+    Ticket ticket;
+    Listener* const listener = must(a->listen(here, ticket.handle()));
+    Ends ends;
+    wait_for(
+        [&] {
+          if (ends.sender == nullptr) ends.sender = must(b->connect(there, ticket.handle()));
+          if (ends.receiver == nullptr) ends.receiver = must(a->accept(*listener));
+          return ends.sender != nullptr && ends.receiver != nullptr;
+        },
+        "a comm");
+    a->close(listener);
+    return ends;
+  }
+
+  // Until the connect fails.
+  void fail_to_join() {
+    Ticket ticket;
+    Listener* const listener = must(a->listen(here, ticket.handle()));
+    wait_for(
+        [&] {
+          const Result<Made> made = b->connect(there, ticket.handle());
+          if (made && *made != nullptr) throw MustError("a connect succeeded that should not");
+          return !made;
+        },
+        "a connect that fails");
+    a->close(listener);
+  }
+};
+
+bool has_completions(const Connection& end) {
+  ibv_wc wc{};
+  return ibv_poll_cq(end.paths[0].cq.get(), 1, &wc) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("cm: queue pairs that librdmacm has set up work, and their queues are clean",
+          "[component][connect]") {
+  Duo duo;
+  {
+    const Ends ends = duo.join();
+    CHECK(duo.fake.ids() == 3);  // the listener's, and one at each end
+    CHECK(ends.sender->paths[0].cm);
+    CHECK(ends.receiver->paths[0].cm);
+    CHECK_FALSE(has_completions(*ends.sender));
+    CHECK_FALSE(has_completions(*ends.receiver));
+    prove_write(*ends.receiver, *ends.sender);
+  }
+  CHECK(duo.fake.disconnects() == 2);  // both have taken leave
+}
+
+TEST_CASE("cm: all connections of a device come in by one listener, which goes with its thread",
+          "[component][connect]") {
+  Duo duo;
+  {
+    const Ends first = duo.join();
+    const Ends second = duo.join();
+    CHECK(duo.fake.ids() == 5);
+    prove_write(*second.receiver, *second.sender);
+  }
+  wait_for([&] { return duo.fake.ids() == 0; }, "the listener's end");
+  CHECK(duo.fake.unacknowledged() == 0);
+  const Ends third = duo.join();
+  prove_write(*third.receiver, *third.sender);
+}
+
+TEST_CASE("cm: the wish of one end is enough", "[component][connect]") {
+  const bool listener_wishes = GENERATE(true, false);
+  Duo duo(listener_wishes, !listener_wishes);
+  const Ends ends = duo.join();
+  CHECK(ends.sender->paths[0].cm);
+  prove_write(*ends.receiver, *ends.sender);
+}
+
+TEST_CASE("cm: nobody's wish leaves librdmacm alone", "[component][connect]") {
+  Duo duo(false, false);
+  const Ends ends = duo.join();
+  CHECK_FALSE(ends.sender->paths[0].cm);
+  CHECK(duo.fake.ids() == 0);
+}
+
+TEST_CASE("cm: a wish that the accepting side cannot grant is not used", "[component][connect]") {
+  Duo duo(false, true);
+  verbs::CmLibrary none("/nonesuch/librdmacm.so");
+  duo.a = make_control_plane(cm_options(false, &none), *duo.table);
+  const LogCapture log;
+  const Ends ends = duo.join();
+  CHECK_FALSE(ends.sender->paths[0].cm);
+  CHECK(log.has("wishes librdmacm, which is not used: no usable librdmacm: /nonesuch/"));
+  prove_write(*ends.receiver, *ends.sender);
+}
+
+TEST_CASE("cm: an end that wishes what it does not have says what to install",
+          "[component][connect]") {
+  Duo duo;
+  verbs::CmLibrary none("/nonesuch/librdmacm.so");
+  const LogCapture log;
+  const bool is_listener = GENERATE(true, false);
+  (is_listener ? duo.a : duo.b) = make_control_plane(cm_options(true, &none), *duo.table);
+  duo.fail_to_join();
+  INFO(log.all_text());
+  CHECK(log.has("no usable librdmacm: /nonesuch/librdmacm.so"));
+  CHECK(log.has("install the package librdmacm1"));
+}
+
+TEST_CASE("cm: a device whose interface has no address says so", "[component][connect]") {
+  Duo duo;
+  duo.there.netdev = "nonesuch0";
+  const LogCapture log;
+  duo.fail_to_join();
+  INFO(log.all_text());
+  CHECK(log.has("softnic1 on nonesuch0 has no IP address"));
+  CHECK(log.has("ip addr add ADDRESS/PREFIX dev nonesuch0"));
+  CHECK(duo.fake.ids() == 0);  // the peer was not bothered
+}
+
+TEST_CASE("cm: a request that nobody waits for is turned down, and does no harm",
+          "[component][connect]") {
+  Duo duo;
+  const Ends first = duo.join();
+  duo.fake.knock({});
+  duo.fake.knock(std::vector<std::uint8_t>(16, 0));
+  duo.fake.knock(std::vector<std::uint8_t>(56, 0xff));
+  wait_for([&] { return duo.fake.rejects() == 3; }, "three refusals");
+  wait_for([&] { return duo.fake.ids() == 3; }, "the end of what was refused");
+  const Ends second = duo.join();
+  prove_write(*second.receiver, *second.sender);
+}
+
+TEST_CASE("cm: a port that TCP has already is passed over", "[component][connect]") {
+  Duo duo;
+  duo.fake.refuse_listen(3, EADDRINUSE);
+  const Ends ends = duo.join();
+  prove_write(*ends.receiver, *ends.sender);
+}
+
+TEST_CASE("cm: listening that fails is told to both ends", "[component][connect]") {
+  Duo duo;
+  duo.fake.refuse_listen(1000, ENODEV);
+  const LogCapture log;
+  duo.fail_to_join();
+  wait_for([&] { return log.count("librdmacm cannot listen on 127.0.0.1") == 2; }, "two lines");
+}
+
+TEST_CASE("cm: each step that fails is named, with both ends", "[component][connect]") {
+  struct Case {
+    rdma_cm_event_type good;
+    rdma_cm_event_type bad;
+    int status;
+    const char* text;
+  };
+  const Case one =
+      GENERATE(Case{RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH,
+                    "address to be resolved: the address was not resolved (No route to host)"},
+               Case{RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL,
+                    "the route to be resolved: the route was not resolved"},
+               Case{RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_REJECTED, 28,
+                    "answer to the connection request: the peer turned it down"},
+               Case{RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT,
+                    "answer to the connection request: the peer did not answer"});
+  Duo duo;
+  duo.fake.fail_next(one.good, one.bad, one.status);
+  const LogCapture log;
+  duo.fail_to_join();
+  INFO(log.all_text());
+  CHECK(log.has(one.text));
+  CHECK(log.has("softnic1 on lo) and 127.0.0.1:"));
+  // Nothing is left that could hinder the next.
+  const Ends ends = duo.join();
+  prove_write(*ends.receiver, *ends.sender);
+}
+
+TEST_CASE("cm: what the kernel did not resolve in time it is asked again", "[component][connect]") {
+  Duo duo;
+  for (int i = 0; i < 3; ++i) {
+    duo.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+    duo.fake.fail_next(RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+  }
+  const Ends ends = duo.join();
+  CHECK(duo.fake.ids() == 3);
+  prove_write(*ends.receiver, *ends.sender);
+}
+
+TEST_CASE("cm: the deadline ends a call, and tells what it waited for", "[component][connect]") {
+  Duo duo;
+  ControlOptions hasty = cm_options(true, &duo.library);
+  hasty.connect_timeout = std::chrono::milliseconds(200);
+  duo.b = make_control_plane(hasty, *duo.table);
+  // Of no interest to anybody: as good as silence.
+  duo.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+  const LogCapture log;
+  duo.fail_to_join();
+  INFO(log.all_text());
+  CHECK(log.has("waited in vain for the peer's address to be resolved within 200 ms; check the"));
+}
+
+TEST_CASE("cm: the kernel's choice of another device is an error", "[component][connect]") {
+  Duo duo;
+  duo.fake.take_device(duo.here);
+  const LogCapture log;
+  duo.fail_to_join();
+  INFO(log.all_text());
+  CHECK(log.has("the kernel takes softnic0 for the address 127.0.0.1, not"));
+}
+
+TEST_CASE("cm: an admission whose peer gives up leaves nothing", "[component][connect]") {
+  Duo duo;
+  duo.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+  duo.fail_to_join();
+  duo.b.reset();
+  duo.a.reset();
+  CHECK(duo.fake.ids() == 0);
+  CHECK(duo.fake.unacknowledged() == 0);
+}
