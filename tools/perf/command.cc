@@ -109,8 +109,11 @@ void add_options(CLI::App& perf, Options& options, Words& words) {
                   "Where rank 0 is: HOST:PORT, or a file for its address");
   perf.add_option("--json", options.json, "Everything, into this file; - is stdout");
   perf.add_option("--timeout", options.timeout_seconds, "Seconds without progress (120)");
+  perf.add_option("--hold", options.hold_seconds,
+                  "After a failure, let all ranks go on for so long: what does each see? (0)");
   perf.add_option("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (WARN)");
   perf.add_option("--seed", options.seed, "soak: what its chance starts from");
+  perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
   perf.add_flag("--flush", options.flush, "Flush after every receive, as for GPU memory");
   perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
   perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");

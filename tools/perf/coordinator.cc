@@ -68,7 +68,7 @@ int Coordinator::run() {
 }
 
 bool Coordinator::over() const {
-  if (!troubles_.empty() && now_ns() - trouble_ns_ > kGraceNs) return true;
+  if (!troubles_.empty() && now_ns() - trouble_ns_ > grace_ns()) return true;
   return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.done; });
 }
 
@@ -201,6 +201,11 @@ void Coordinator::on_hang_up(size_t rank) {
   if (troubles_.empty()) trouble_ns_ = now_ns();
   troubles_.push_back(
       {fmt::format("rank {} {}, {}", rank, how, doing(rank)), tools::kFailed, true});
+}
+
+std::int64_t Coordinator::grace_ns() const {
+  const auto held = static_cast<std::int64_t>(options_.hold_seconds * kNsPerSec);
+  return std::max(kGraceNs, held);
 }
 
 // "while ..." for a message.

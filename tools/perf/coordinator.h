@@ -51,6 +51,7 @@ class Coordinator {
   };
 
   bool over() const;
+  std::int64_t grace_ns() const;
   void poll_lines();
   void serve(size_t rank);
   void take_frames(size_t rank);

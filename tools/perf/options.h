@@ -43,9 +43,11 @@ struct Options {
   std::vector<std::string> hosts;
   std::string json;
   int timeout_seconds = 120;
+  double hold_seconds = 0;  // after a failure, for the other ranks to say theirs
   ncclDebugLogLevel log_level = NCCL_LOG_WARN;
   std::uint64_t seed = 0;  // 0: from the clock, and printed
   bool check = true;
+  bool pin = false;    // a processor for each rank
   bool flush = false;  // iflush after every receive
   bool list = false;   // only show the devices
 };

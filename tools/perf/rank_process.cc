@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "tools/perf/loader.h"
+#include "tools/perf/pin.h"
 #include "tools/perf/plugin_log.h"
 
 namespace beeline::perf {
@@ -89,6 +90,10 @@ struct Ended {
 };
 
 Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& team) {
+  if (options.pin) {
+    const Outcome<bool> pinned = pin_rank(team.rank());
+    if (!pinned) return fail(Ended{pinned.error(), tools::kUsage});
+  }
   tell_phase(team, "loading the plugin");
   Outcome<Net> net = load_plugin(options.plugin, options.abi);
   if (!net) return fail(Ended{net.error(), tools::kUsage});
@@ -128,6 +133,8 @@ int run_rank(const Options& options, const Pattern& pattern, Team team) {
   // Far from the coordinator, who watches this process's own output wants to know as well.
   if (options.rank > 0) tools::complain(fmt::format("rank {}: {}", options.rank, ended.why));
   team.tell(FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
+  // Our end would be news to the others. They are to find out by themselves.
+  if (options.hold_seconds > 0) team.wait_for_end();
   return ended.code;
 }
 

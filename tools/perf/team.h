@@ -26,6 +26,11 @@ class Team {
   // Without an answer. A coordinator that is gone shows at the next gather.
   void tell(FrameKind kind, const std::string& body) { line_.send(kind, body); }
 
+  // Returns when the coordinator is gone.
+  void wait_for_end() {
+    while (line_.receive()) continue;
+  }
+
  private:
   tools::Outcome<std::vector<double>> numbers(const std::string& what, double mine);
 
