@@ -108,7 +108,7 @@ TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]
   const Way way = GENERATE(from_range(ways()));
   const bool closes = GENERATE(true, false);
   CAPTURE(way, closes);
-  constexpr uint32_t kRounds = kSlowed ? 5 : 15;
+  const uint32_t rounds = repetitions(15, 5);
   constexpr size_t kBig = 2U << 20;
   run_two(
       way.mode,
@@ -116,7 +116,7 @@ TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]
         const Session session(way.abi);
         Memory memory(kBig);
         memory.fill(0, kBig, 1);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           Comm comm = connect_to_peer(peer, session, 0);
           const Mr mr(session.net(), comm, memory);
           peer.meet();
@@ -136,7 +136,7 @@ TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]
       [&](Peer& peer) {
         const Session session(way.abi);
         Memory memory(kBig);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           Comm comm = accept_from_peer(peer, session, last_device(session));
           Mr mr(session.net(), comm, memory);
           const Part part{memory.at(), kBig, 0, mr.raw()};
@@ -187,7 +187,7 @@ TEST_CASE("close: a sender's requests complete although the receiver is gone",
   const Way way = GENERATE(from_range(ways()));
   const size_t size = GENERATE(size_t{0}, size_t{100}, size_t{1} << 20);
   CAPTURE(way, size);
-  constexpr uint32_t kRounds = kSlowed ? 10 : 40;
+  const uint32_t rounds = repetitions(40, 10);
   constexpr size_t kMessages = 4;
   run_two(
       way.mode,
@@ -195,7 +195,7 @@ TEST_CASE("close: a sender's requests complete although the receiver is gone",
         const Session session(way.abi);
         Memory memory(std::max(size, size_t{1}));
         memory.fill(0, size, 1);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           const Comm comm = connect_to_peer(peer, session, 0);
           const Mr mr(session.net(), comm, memory);
           std::vector<Request> requests;
@@ -211,7 +211,7 @@ TEST_CASE("close: a sender's requests complete although the receiver is gone",
       [&](Peer& peer) {
         const Session session(way.abi);
         Memory memory(std::max(size, size_t{1}));
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           Comm comm = accept_from_peer(peer, session, last_device(session));
           Mr mr(session.net(), comm, memory);
           std::vector<Request> requests;
@@ -231,7 +231,7 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
   const Way way = GENERATE(from_range(ways()));
   const size_t size = GENERATE(size_t{0}, size_t{100}, size_t{1} << 20);
   CAPTURE(way, size);
-  constexpr uint32_t kRounds = kSlowed ? 10 : 40;
+  const uint32_t rounds = repetitions(40, 10);
   constexpr size_t kMessages = 4;
   run_two(
       way.mode,
@@ -239,7 +239,7 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
         const Session session(way.abi);
         Memory memory(std::max(size, size_t{1}));
         memory.fill(0, size, 1);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           Comm comm = connect_to_peer(peer, session, 0);
           Mr mr(session.net(), comm, memory);
           std::vector<Request> requests;
@@ -254,7 +254,7 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
       },
       [&](Peer& peer) {
         const Session session(way.abi);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (uint32_t round = 0; round < rounds; ++round) {
           Memory memory(std::max(kMessages * size, size_t{1}));
           const Comm comm = accept_from_peer(peer, session, last_device(session));
           const Mr mr(session.net(), comm, memory);

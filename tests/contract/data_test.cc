@@ -225,7 +225,7 @@ TEST_CASE("data: a message larger than its receive is cut, counted, and does no 
 TEST_CASE("data: a hundred thousand small messages keep their order", "[contract][data]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
-  constexpr uint64_t kMessages = kSlowed ? 5000 : 100000;
+  const uint64_t messages = repetitions(100000, 5000);
   constexpr size_t kSize = 64;
   const auto fill = [](uint8_t* bytes, uint64_t number) {
     for (size_t i = 0; i < kSize; i += 8) {
@@ -239,7 +239,7 @@ TEST_CASE("data: a hundred thousand small messages keep their order", "[contract
         Memory memory(kWindow * kSize);
         const Mr mr = end.reg(memory);
         Window window([&](size_t, const Request& request) { BL_MUST(request.size() == kSize); });
-        for (uint64_t i = 0; i < kMessages; ++i) {
+        for (uint64_t i = 0; i < messages; ++i) {
           window.make_room();
           uint8_t* const slot = memory.at(i % kWindow * kSize);
           fill(slot, i);
@@ -256,7 +256,7 @@ TEST_CASE("data: a hundred thousand small messages keep their order", "[contract
           BL_MUST(request.size() == kSize);
           BL_MUST(std::memcmp(memory.at(index % kWindow * kSize), wanted, kSize) == 0);
         });
-        for (uint64_t i = 0; i < kMessages; ++i) {
+        for (uint64_t i = 0; i < messages; ++i) {
           window.make_room();
           window.add(end.receive(Part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}));
         }
@@ -268,7 +268,7 @@ TEST_CASE("data: two comms between the same two carry opposite directions at onc
           "[contract][data]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
-  constexpr size_t kMessages = kSlowed ? 200 : 1000;
+  const size_t messages = repetitions(1000, 200);
   constexpr size_t kSize = 10000;
   const auto play = [&](Peer& peer) {
     const Session session(way.abi);
@@ -305,12 +305,12 @@ TEST_CASE("data: two comms between the same two carry opposite directions at onc
     size_t received = 0;
     wait_until(
         [&] {
-          if (posted < kMessages && receives.size() < kWindow) {
+          if (posted < messages && receives.size() < kWindow) {
             Part part{to.at(posted % kWindow * kSize), kSize, 0, to_mr.raw()};
             const Request request = try_irecv(net, in, std::span(&part, 1));
             if (request) receives.push_back(request), ++posted;
           }
-          if (sent < kMessages && sends.size() < kWindow) {
+          if (sent < messages && sends.size() < kWindow) {
             from.fill(sent % kWindow * kSize, kSize, static_cast<uint32_t>(2 * sent) + rank);
             const Part part{from.at(sent % kWindow * kSize), kSize, 0, from_mr.raw()};
             const Request request = try_isend(net, out, part);
@@ -324,7 +324,7 @@ TEST_CASE("data: two comms between the same two carry opposite directions at onc
             receives.pop_front();
             ++received;
           }
-          return received == kMessages && sends.empty() && sent == kMessages;
+          return received == messages && sends.empty() && sent == messages;
         },
         "all messages");
     to.must_hold();

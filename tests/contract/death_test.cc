@@ -17,7 +17,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr std::chrono::seconds kNoticed{kSlowed ? 20 : 5};
+std::chrono::seconds soon() { return std::chrono::seconds(is_slow() ? 20 : 5); }
 
 constexpr size_t kSize = 100000;
 constexpr size_t kWindow = 8;
@@ -39,14 +39,14 @@ void must_be_named(const End& end) {
       [&] {
         return log_has(NCCL_LOG_WARN, {mine, theirs, this_host()});
       },
-      "a warning that names both devices and the peer's host", kNoticed);
+      "a warning that names both devices and the peer's host", soon());
 }
 
 // The plugin says so by itself, on comms that nobody calls. Not as a warning: a program that ends
 // without closing its comms is common, and does no harm to who has closed, or does not use, its
 // own.
 void must_be_noticed() {
-  wait_until([] { return log_has(NCCL_LOG_INFO, {"lost", this_host()}); }, "a line", kNoticed);
+  wait_until([] { return log_has(NCCL_LOG_INFO, {"lost", this_host()}); }, "a line", soon());
 }
 
 // After an error, everything is an error.
@@ -133,7 +133,7 @@ TEST_CASE("death: a sender in the middle of its work notices", "[contract][death
         Request finished = end.send(part);
         finished.finish();
         end.peer.kill(kReceiverRank);
-        const ncclResult_t result = send_until_error(end, part, kNoticed);
+        const ncclResult_t result = send_until_error(end, part, soon());
         BL_MUST(result == ncclRemoteError);
         must_stay_broken(end, part);
         must_be_named(end);
@@ -151,7 +151,7 @@ TEST_CASE("death: a receiver in the middle of its work notices", "[contract][dea
     const Part part{memory.at(), kSize, 0, mr.raw()};
     for (int i = 0; i < 20; ++i) end.receive(part).finish();
     end.peer.kill(kSenderRank);
-    BL_MUST(receive_until_error(end, part, kNoticed) == ncclRemoteError);
+    BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
     must_stay_broken(end, part);
     must_be_named(end);
   });
@@ -174,7 +174,7 @@ TEST_CASE("death: requests in flight end with an error", "[contract][death]") {
         end.peer.kill(kSenderRank);
         ncclResult_t result = ncclSuccess;
         wait_until([&] { return (result = requests[0].try_poll()) != ncclSuccess; }, "an error",
-                   kNoticed);
+                   soon());
         BL_MUST(result == ncclRemoteError);
         for (Request& request : requests) {
           for (int i = 0; i < 3; ++i) BL_MUST(request.try_poll() != ncclSuccess);
@@ -197,7 +197,7 @@ TEST_CASE("death: an idle sender notices with its next call", "[contract][death]
         end.peer.kill(kReceiverRank);
         must_be_noticed();  // before any call
         const Part part{memory.at(), kSize, 0, mr.raw()};
-        BL_MUST(send_until_error(end, part, kNoticed) == ncclRemoteError);
+        BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
         must_stay_broken(end, part);
         must_be_named(end);
       },
@@ -216,7 +216,7 @@ TEST_CASE("death: an idle receiver notices with its next call", "[contract][deat
         end.peer.kill(kSenderRank);
         must_be_noticed();
         const Part part{memory.at(), kSize, 0, mr.raw()};
-        BL_MUST(receive_until_error(end, part, kNoticed) == ncclRemoteError);
+        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
         must_stay_broken(end, part);
         must_be_named(end);
       });
@@ -248,8 +248,7 @@ TEST_CASE("death: what had arrived before stays received", "[contract][death]") 
         first.finish();
         BL_MUST(first.size() == kSize);
         ncclResult_t result = ncclSuccess;
-        wait_until([&] { return (result = second.try_poll()) != ncclSuccess; }, "an error",
-                   kNoticed);
+        wait_until([&] { return (result = second.try_poll()) != ncclSuccess; }, "an error", soon());
         memory.must_hold();
       });
 }

@@ -47,10 +47,10 @@ void must_return_to(const Levels& wanted) {
 // verbs library too, and some of it may still be closing: that is little beside a leak of each
 // round.
 void must_leave_nothing(const std::function<void(uint32_t)>& round) {
-  constexpr uint32_t kRounds = kSlowed ? 10 : 40;
+  const uint32_t rounds = repetitions(40, 10);
   round(0);
   const Levels level = levels();
-  for (uint32_t i = 1; i < kRounds; ++i) round(i);
+  for (uint32_t i = 1; i < rounds; ++i) round(i);
   must_return_to(level);
 }
 

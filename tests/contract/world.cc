@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fabric and the processes on it.
+// The fabric, or the machine's devices, and the processes that use them.
 #include "tests/contract/world.h"
 
 #include <unistd.h>
@@ -10,11 +10,14 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
+#include <sstream>
+#include <utility>
 
 #include "softnic/fabric/fabric.h"
 #include "softnic/spec/spec_toml.h"
 #include "tests/contract/call_times.h"
 #include "tests/contract/plugin_log.h"
+#include "tests/contract/session.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
@@ -40,13 +43,22 @@ softnic::FabricSpec wanted_fabric() {
 FabricFacts facts_of(const softnic::FabricSpec& spec) {
   const std::vector<softnic::DeviceSpec>& devices = spec.hosts.at(0).devices;
   FabricFacts facts{};
-  facts.is_infiniband = devices.at(0).link_layer == softnic::LinkLayer::kInfiniBand;
   facts.speed_mbits = static_cast<int>(devices.at(0).ports.at(0).gbps * 1000);
+  facts.has_pci_paths = true;
   for (const softnic::DeviceSpec& device : devices) facts.devices.push_back(device.name);
   return facts;
 }
 
-void set_default(const char* name, const char* value) { setenv(name, value, 0); }
+void set_default(const char* name, const std::string& value) { setenv(name, value.c_str(), 0); }
+
+std::vector<std::string> real_devices() {
+  std::vector<std::string> names;
+  const char* const list = std::getenv("BL_TEST_DEVICES");
+  std::istringstream words(list == nullptr ? "" : list);
+  for (std::string name; std::getline(words, name, ',');) names.push_back(name);
+  if (list != nullptr && names.size() != 2) throw MustError("BL_TEST_DEVICES: name two devices");
+  return names;
+}
 
 // Held by the main process as long as it lives. Its children have a copy that must not act.
 class World {
@@ -61,36 +73,56 @@ class World {
   ~World() {
     if (getpid() != owner_) return;
     std::fputs(call_times_text().c_str(), stdout);
-    const std::string dir = holder_->fabric().dir();
     delete holder_;
-    // A plugin in this very process still takes part.
-    if (!kProcessesWork) std::filesystem::remove_all(dir);
+    // A plugin in this very process still takes part in a fabric. Real devices leave their pages.
+    if (holder_ == nullptr || !kProcessesWork) std::filesystem::remove_all(dir_);
   }
 
   const FabricFacts& facts() const noexcept { return facts_; }
-  std::string sysfs_root(const std::string& host) const {
-    return holder_->fabric().sysfs_root(host);
+  // What puts a process on a host.
+  std::vector<std::pair<const char*, std::string>> environment_on(const std::string& host) const {
+    if (holder_ == nullptr) return {};
+    return {{"SOFTNIC_HOST", host}, {"BEELINE_SYSFS_ROOT", holder_->fabric().sysfs_root(host)}};
   }
 
  private:
-  World() : owner_(getpid()), name_("test-" + std::to_string(owner_) + "-0") {
-    const softnic::FabricSpec spec = wanted_fabric();
-    auto held = softnic::Holder::hold(name_, &spec);
-    if (!held) throw MustError(held.error());
-    holder_ = new softnic::Holder(std::move(held).value());
-    facts_ = facts_of(spec);
+  World() : owner_(getpid()) {
     share_call_times();
-    setenv("SOFTNIC_FABRIC", name_.c_str(), 1);
+    const std::vector<std::string> devices = real_devices();
+    if (devices.empty()) {
+      hold_fabric();
+    } else {
+      use_devices(devices);
+    }
     set_default("NCCL_SOCKET_IFNAME", "lo");
-    set_default("BEELINE_IBVERBS_LIB", BL_SOFTNIC_VERBS);
-    // Most of our processes end without goodbye and leave their page; here it goes with the fabric.
-    set_default("BEELINE_STATS_DIR", holder_->fabric().dir().c_str());
+    // Most of our processes end without goodbye and leave their page; here it goes with the rest.
+    set_default("BEELINE_STATS_DIR", dir_);
     set_default("BL_TEST_PLUGIN", BL_PLUGIN_PATH);
   }
 
+  void hold_fabric() {
+    const std::string name = "test-" + std::to_string(owner_) + "-0";
+    const softnic::FabricSpec spec = wanted_fabric();
+    auto held = softnic::Holder::hold(name, &spec);
+    if (!held) throw MustError(held.error());
+    holder_ = new softnic::Holder(std::move(held).value());
+    dir_ = holder_->fabric().dir();
+    facts_ = facts_of(spec);
+    setenv("SOFTNIC_FABRIC", name.c_str(), 1);
+    set_default("BEELINE_IBVERBS_LIB", BL_SOFTNIC_VERBS);
+  }
+
+  void use_devices(const std::vector<std::string>& devices) {
+    std::string made = "/dev/shm/beeline-test-XXXXXX";
+    if (mkdtemp(made.data()) == nullptr) throw MustError("cannot make " + made);
+    dir_ = made;
+    facts_ = {.speed_mbits = {}, .has_pci_paths = false, .devices = devices};
+    set_default("NCCL_IB_HCA", "=" + devices[0] + "," + devices[1]);
+  }
+
   const pid_t owner_;
-  const std::string name_;
-  softnic::Holder* holder_ = nullptr;
+  softnic::Holder* holder_ = nullptr;  // none with real devices
+  std::string dir_;                    // the fabric's, or one for the plugin's pages
   FabricFacts facts_{};
 };
 
@@ -136,17 +168,24 @@ constexpr auto kOuterPatience = 4 * kPatience;
 
 const FabricFacts& fabric_facts() { return World::get().facts(); }
 
+bool is_slow() { return kSlowed || !real_devices().empty(); }
+
 bool has_warned(const std::vector<std::string>& parts) {
   return !kProcessesWork || log_has(NCCL_LOG_WARN, parts);
 }
 
 void enter_host(const std::string& host) {
-  setenv("SOFTNIC_HOST", host.c_str(), 1);
-  setenv("BEELINE_SYSFS_ROOT", World::get().sysfs_root(host).c_str(), 1);
+  for (const auto& [name, value] : World::get().environment_on(host)) {
+    setenv(name, value.c_str(), 1);
+  }
 }
 
 std::vector<std::string> host_environment(const std::string& host) {
-  return {"SOFTNIC_HOST=" + host, "BEELINE_SYSFS_ROOT=" + World::get().sysfs_root(host)};
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : World::get().environment_on(host)) {
+    lines.push_back(std::string(name) + "=" + value);
+  }
+  return lines;
 }
 
 std::ostream& operator<<(std::ostream& out, Abi abi) { return out << "v" << static_cast<int>(abi); }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the tests take place: a fabric that this program holds, and processes on its hosts. The
-// program itself never loads the plugin (but under the thread sanitizer, which cannot fork), so
-// every test starts with a plugin that has seen nothing yet.
+// Where the tests take place: a fabric that this program holds, and processes on its hosts. Or, if
+// BL_TEST_DEVICES names two, the RDMA devices that this machine has: every process then sees both,
+// and tests with the tag [softnic] have no place there. The program itself never loads the plugin
+// (but under the thread sanitizer, which cannot fork), so every test starts with a plugin that has
+// seen nothing yet.
 #pragma once
 
 #include <functional>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,21 +18,24 @@
 
 namespace beeline::test {
 
-// What the fabric says of every device on it.
+// What is known of every device without asking the plugin.
 struct FabricFacts {
-  bool is_infiniband;
-  int speed_mbits;
-  std::vector<std::string> devices;  // on h0 and on h1
+  std::optional<int> speed_mbits;
+  bool has_pci_paths;
+  std::vector<std::string> devices;  // of each process
 };
 const FabricFacts& fabric_facts();
-// A host of the fabric without any device.
+// Whether things take long: under a sanitizer, and where an emulated kernel plays the devices.
+bool is_slow();
+inline uint32_t repetitions(uint32_t many, uint32_t few) { return is_slow() ? few : many; }
+// A host of softnic's without any device.
 inline constexpr const char* kBareHost = "bare";
 
 // Whether the plugin has warned of this in this process. Where all tests share one process, it may
 // have said it so often that it has fallen silent: then true.
 bool has_warned(const std::vector<std::string>& parts);
 
-// Puts this process on a host. Before the plugin is loaded.
+// Puts this process on a host of softnic's. Before the plugin is loaded.
 void enter_host(const std::string& host);
 // "NAME=value" for a program that is to run on a host.
 std::vector<std::string> host_environment(const std::string& host);
@@ -48,7 +54,7 @@ std::vector<Way> ways();          // the main versions, threads and processes
 std::vector<Way> process_ways();  // processes only; empty where they do not work
 
 // Runs the body in a process of its own on h0; throws when it does. What the plugin logged is part
-// of the reason.
+// of the reason. (Real devices know no hosts, here and below.)
 void run_alone(const std::function<void()>& body);
 // Runs two bodies: threads of one process on h0, or processes on h0 and h1.
 void run_two(PeerMode mode, const PeerBody& first, const PeerBody& second);
