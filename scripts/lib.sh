@@ -42,13 +42,18 @@ timed() {
 
 build_packages=(
   g++ meson ninja-build pkgconf python3
-  libibverbs-dev # its headers only
+  libibverbs-dev librdmacm-dev # their headers only
   libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   catch2 libbenchmark-dev
 )
 test_packages=(
   ibverbs-utils perftest procps # programs of others that run over softnic
   patch                         # breaks softnic on purpose
+)
+vm_packages=(
+  qemu-system-x86 busybox-static cpio kmod xz-utils # scripts/vm
+  make gcc-12 libelf1                               # and its --siw
+  iproute2 rdma-core ibverbs-providers rdmacm-utils # RDMA devices in the machine
 )
 lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
@@ -103,9 +108,10 @@ lane_dir() {
 lane_options() {
   case $1 in
     plain) echo -Dwerror=true ;;
-    # No -Werror from here on: instrumented code draws false warnings out of gcc.
-    asan) echo -Db_sanitize=address,undefined ;;
-    tsan) echo -Db_sanitize=thread ;;
+    # No -Werror from here on: instrumented code draws false warnings out of gcc. Not optimised: that
+    # is most of the time that gcc needs for such code, and what is checked is the same.
+    asan) echo -Db_sanitize=address,undefined -Doptimization=0 -Dbench=false ;;
+    tsan) echo -Db_sanitize=thread -Doptimization=0 -Dbench=false ;;
     coverage) echo -Db_coverage=true -Dbuildtype=debug ;;
     *) stop "no lane is called '$1'" ;;
   esac
@@ -161,9 +167,13 @@ in_lane() (
 
 passed=0 failed=0 skipped=0
 failures=() # what failed, and the command that runs it again
+skips=()    # what was skipped, and why
 
 count_pass() { passed=$((passed + ${1-1})); }
-count_skip() { skipped=$((skipped + ${1-1})); }
+count_skip() { # NAME [HOW_MANY]
+  skipped=$((skipped + ${2-1}))
+  skips+=("$1")
+}
 count_fail() { # NAME AGAIN [HOW_MANY]
   failed=$((failed + ${3-1}))
   failures+=("$1" "    again: $2")
@@ -196,14 +206,19 @@ count_tests() { # LANE TESTLOG
   while read -r word count name; do
     case $word in
       passed) count_pass "$count" ;;
-      skipped) count_skip "$count" ;;
+      skipped) count_skip "$1: $name" "$count" ;;
       failed) count_fail "$1: $name" "scripts/test --lane $1 $name" "$count" ;;
     esac
   done <<<"$(python3 scripts/tally.py "$2")"
 }
 
-# report : says what failed, closes with the one line to look at, and returns the verdict.
+# report : says what was skipped and what failed, closes with the one line to look at, and returns the
+# verdict.
 report() {
+  if ((${#skips[@]})); then
+    section "Skipped"
+    printf '%s\n' "${skips[@]}"
+  fi
   if ((${#failures[@]})); then
     section "Failed"
     printf '%s\n' "${failures[@]}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what meson wrote into testlog.json: lines of `passed|failed|skipped COUNT NAME`.
+"""Counts what meson wrote into testlog.json: lines of `passed|failed|skipped COUNT NAME [: WHY]`.
 
-A Catch2 program counts as the test cases it says it ran; any other test, and any program that died
-before it could say so, counts as one.
+A Catch2 program counts as the test cases it says it ran, and a program that ends with the line
+"N passed, N failed, N skipped" as that; any other test, and any program that died before it could say
+so, counts as one.
 """
 
 import json
@@ -14,14 +15,22 @@ SOME_FAILED = re.compile(
     r"^test cases:\s*\d+ \|(?:\s*(\d+) passed \|)?\s*(\d+) failed", re.MULTILINE
 )
 
+OWN_COUNT = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+OWN_SKIP = re.compile(r"^skip +(.*)$", re.MULTILINE)
+
 GOOD = {"OK", "EXPECTEDFAIL"}
 
 
 def tally(test):
     name = test["name"].split(" / ")[-1]
     output = test.get("stdout", "")
+    last_line = output.strip().rpartition("\n")[2]
     if test["result"] == "SKIP":
-        return [("skipped", 1, name)]
+        return [("skipped", 1, f"{name}: {last_line}" if last_line else name)]
+    own = OWN_COUNT.match(last_line)
+    if own and (test["result"] in GOOD) == (own[2] == "0"):
+        skips = [("skipped", 1, f"{name}: {why}") for why in OWN_SKIP.findall(output)]
+        return [("passed", int(own[1]), name), ("failed", int(own[2]), name), *skips]
     if test["result"] in GOOD:
         cases = ALL_PASSED.search(output)
         return [("passed", int(cases[1]) if cases else 1, name)]
@@ -39,7 +48,8 @@ def main():
         return  # no test was chosen
     for test in tests:
         for word, count, name in tally(test):
-            print(word, count, name)
+            if count:
+                print(word, count, name)
 
 
 main()

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/catalogue.h"
+
+namespace conformance {
+
+Catalogue whole_catalogue() {
+  Catalogue all;
+  for (const auto add :
+       {add_device, add_memory, add_cq, add_cqe, add_qp, add_states, add_attributes, add_path_mtu,
+        add_post, add_write, add_read, add_send, add_silence, add_flush, add_events}) {
+    add(all);
+  }
+  return all;
+}
+
+}  // namespace conformance

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous events: what a context is told, and of which object.
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+
+#include "tests/conformance/catalogue.h"
+#include "tests/conformance/words.h"
+
+namespace conformance {
+namespace {
+
+struct Heard {
+  std::string what;  // the event's word, or "no event"
+  bool about_us = false;
+};
+
+// A context of its own for each experiment, so that no event of another is heard.
+struct Listener {
+  explicit Listener(Device& device) : context(device.context.get()) {
+    const int flags = ::fcntl(context->async_fd, F_GETFL);
+    must(::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0, "fcntl");
+    while (hear(Milliseconds{0}, nullptr, nullptr).what != "no event") {
+    }
+  }
+
+  Heard hear(Milliseconds patience, const ibv_qp* qp, const ibv_cq* cq) const {
+    pollfd waiting = {.fd = context->async_fd, .events = POLLIN, .revents = 0};
+    ibv_async_event event = {};
+    if (::poll(&waiting, 1, static_cast<int>(patience.count())) != 1) return {"no event"};
+    if (::ibv_get_async_event(context, &event) != 0) return {"no event"};
+    const bool of_cq = event.event_type == IBV_EVENT_CQ_ERR;
+    Heard heard{word(event.event_type), of_cq ? event.element.cq == cq : event.element.qp == qp};
+    ::ibv_ack_async_event(&event);
+    return heard;
+  }
+
+  ibv_context* context;
+};
+
+std::string told(const Listener& listener, const End& end, Milliseconds patience,
+                 const ibv_cq* cq = nullptr) {
+  const Heard heard = listener.hear(patience, end.qp.get(), cq);
+  if (heard.what == "no event") return heard.what;
+  return heard.about_us ? heard.what : heard.what + " of another object";
+}
+
+constexpr Milliseconds kEventPatience{5000};
+
+std::string first_message_in_rtr(Lab& lab) {
+  const Listener listener(lab.b);
+  const End a(lab.a);
+  const End b(lab.b);
+  raise(b, a, IBV_QPS_RTR);
+  raise(a, b, IBV_QPS_RTS);
+  must_accept(post_receive(b, {b.memory.piece(0, 8)}), "ibv_post_recv");
+  const std::string status = run(a, Work::send({a.memory.piece(0, 8)}));
+  return status == "SUCCESS" ? told(listener, b, kEventPatience) : status;
+}
+
+// What the target of a bad request is told. Its own context: the other end's is not told at all.
+std::string of_a_bad_request(Lab& lab, bool to_target, unsigned qp_rights, uint32_t key_error) {
+  const Listener listener(to_target ? lab.b : lab.a);
+  PairPlan plan;
+  plan.b.qp_rights = qp_rights;
+  const Pair pair(lab, plan);
+  const Region& target = pair.b.memory;
+  const auto piece = pair.a.memory.piece(0, 8);
+  (void)run(pair.a, Work::write({piece}, target.address(), target.rkey() ^ key_error));
+  return told(listener, to_target ? pair.b : pair.a, kEventPatience);
+}
+
+std::string drained(Lab& lab) {
+  const Listener listener(lab.a);
+  const Pair pair(lab);
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.en_sqd_async_notify = 1;
+  const int answer = modify(pair.a, attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
+  return answer != 0 ? verdict(answer) : told(listener, pair.a, kEventPatience);
+}
+
+// Overruns the queue that its writes complete in; the answer: the event, the state, the poll.
+struct Overrun {
+  explicit Overrun(Lab& lab) : listener(lab.a), pair(lab, plan()) {
+    const auto room = static_cast<size_t>(pair.a.sends->cqe);
+    const Region& target = pair.b.memory;
+    const Work work = Work::write({pair.a.memory.piece(0, 8)}, target.address(), target.rkey());
+    for (size_t i = 0; i < room + 8; ++i) {
+      must_accept(post(pair.a, work), "ibv_post_send");
+    }
+    event = told(listener, pair.a, kEventPatience, pair.a.sends.get());
+  }
+  static PairPlan plan() {
+    PairPlan plan;
+    plan.a.cqe = 4;
+    plan.a.cap.max_send_wr = 600;
+    return plan;
+  }
+  Listener listener;
+  Pair pair;
+  std::string event;
+};
+
+std::string overrun_event(Lab& lab) { return Overrun(lab).event; }
+
+std::string overrun_state(Lab& lab) {
+  const Overrun overrun(lab);
+  return word(state_of(overrun.pair.a));
+}
+
+std::string overrun_poll(Lab& lab) {
+  const Overrun overrun(lab);
+  const auto room = static_cast<size_t>(overrun.pair.a.sends->cqe);
+  const auto completions = next_many(overrun.pair.a.sends, room, kSilence);
+  ibv_wc completion = {};
+  const int last = ::ibv_poll_cq(overrun.pair.a.sends.get(), 1, &completion);
+  return (completions.size() == room ? "all that had room, then " : "fewer than had room, then ") +
+         std::to_string(last);
+}
+
+}  // namespace
+
+void add_events(Catalogue& all) {
+  const auto bad = [](bool to_target, unsigned rights, uint32_t key_error) {
+    return [=](Lab& lab) { return of_a_bad_request(lab, to_target, rights, key_error); };
+  };
+  constexpr uint32_t kNoKey = 0x5a5a5a5a;
+  const Catalogue ours = {
+      {"event.first_message_in_RTR", "COMM_EST", first_message_in_rtr},
+      {"event.bad_key.target", "QP_ACCESS_ERR", bad(true, kRemoteRights, kNoKey)},
+      {"event.bad_key.requester", "no event", bad(false, kRemoteRights, kNoKey)},
+      {"event.not_allowed.target", "QP_REQ_ERR", bad(true, 0, 0)},
+      {"event.drained", "SQ_DRAINED", drained},
+      {"event.cq_overrun", "CQ_ERR", overrun_event},
+      {"event.cq_overrun.poll", kOpen, overrun_poll},
+      {"event.cq_overrun.state_of_qp", "ERR", overrun_state},
+  };
+  all.insert(all.end(), ours.begin(), ours.end());
+}
+
+}  // namespace conformance

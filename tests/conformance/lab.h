@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an experiment is made of: two devices, queue pairs between them, memory, and waits that end.
+// A step of the preparation that fails throws SetupFailed, as a REQUIRE would; what an experiment
+// is about is called directly and its answer put into words.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace conformance {
+
+struct SetupFailed {
+  std::string why;
+};
+void must(bool done, const char* what);          // errno says why
+void must_accept(int answer, const char* what);  // the answer says why
+
+template <auto kDestroy>
+struct Destroyer {
+  template <class T>
+  void operator()(T* object) const {
+    (void)kDestroy(object);
+  }
+};
+using Pd = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
+using Cq = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
+using Mr = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
+using Qp = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+using Context = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
+
+constexpr uint8_t kPort = 1;
+constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+constexpr unsigned kAllRights = IBV_ACCESS_LOCAL_WRITE | kRemoteRights;
+
+// One opened device, and how its first port is addressed: RoCE v2 over IPv4, or by LID.
+struct Device {
+  explicit Device(const std::string& name);
+
+  Context context;
+  ibv_device_attr attr{};
+  ibv_port_attr port{};
+  uint8_t gid_index = 0;
+  ibv_gid gid{};
+  bool is_ethernet() const { return port.link_layer == IBV_LINK_LAYER_ETHERNET; }
+};
+
+struct Lab {
+  Device a;
+  Device b;
+};
+
+// Pages of our own, registered.
+class Region {
+ public:
+  Region(ibv_pd* pd, size_t bytes, unsigned access = kAllRights);
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  uint64_t address(size_t offset = 0) const { return reinterpret_cast<uint64_t>(data_) + offset; }
+  uint32_t key() const { return mr_->lkey; }
+  uint32_t rkey() const { return mr_->rkey; }
+  int forget() { return ::ibv_dereg_mr(mr_.release()); }  // the pages stay
+  ibv_sge piece(size_t offset, size_t bytes) const {
+    return {address(offset), static_cast<uint32_t>(bytes), mr_->lkey};
+  }
+  void fill(size_t offset, size_t bytes, uint8_t seed);
+  bool shows(size_t offset, size_t bytes, uint8_t seed) const;
+
+ private:
+  size_t size_;
+  std::byte* data_;
+  Mr mr_;
+};
+
+struct EndPlan {
+  ibv_qp_cap cap{.max_send_wr = 16,
+                 .max_recv_wr = 16,
+                 .max_send_sge = 4,
+                 .max_recv_sge = 4,
+                 .max_inline_data = 0};
+  bool signal_all = false;
+  int cqe = 64;
+  size_t bytes = 64 << 10;
+  unsigned memory_rights = kAllRights;
+  unsigned qp_rights = kRemoteRights;
+  ibv_mtu mtu = {};  // else the most that both ports have
+};
+
+struct LinkPlan {
+  uint8_t timeout = 17;  // 0.54 s: an emulated machine may stand still for a while
+  uint8_t retry = 6;
+  uint8_t rnr_retry = 6;
+  uint8_t min_rnr_timer = 12;  // 0.64 ms
+  uint8_t reads_out = 1;
+  uint8_t reads_in = 1;
+  uint32_t send_psn = 7;
+  uint32_t receive_psn = 7;
+};
+
+// A queue pair with all it needs; RESET when it is new.
+struct End {
+  explicit End(const Device& its_device, const EndPlan& plan = {});
+
+  const Device& device;
+  unsigned qp_rights;
+  ibv_mtu mtu;
+  Pd pd;
+  Cq sends;
+  Cq receives;
+  Region memory;
+  Qp qp;
+};
+
+constexpr int kInitMask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+constexpr int kRtrMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                         IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kRtsMask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                         IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+ibv_qp_attr init_attr(unsigned rights);
+ibv_qp_attr rtr_attr(const Device& own, const Device& peer, uint32_t peer_qpn,
+                     const LinkPlan& plan = {});
+ibv_qp_attr rts_attr(const LinkPlan& plan = {});
+
+int modify(const End& end, ibv_qp_attr attr, int mask);
+int move_to(const End& end, ibv_qp_state state);  // with nothing but the state
+// Moves a fresh end up to `state`, towards `peer`.
+void raise(const End& end, const End& peer, ibv_qp_state state, const LinkPlan& plan = {});
+ibv_qp_state state_of(const End& end);
+// RTS to SQD, and on until the queue says that it is drained: some devices move no earlier.
+void drain(const End& end);
+
+// Gives up within a second.
+LinkPlan impatient();
+
+struct PairPlan {
+  EndPlan a{};
+  EndPlan b{};
+  LinkPlan link{};
+};
+// Two connected ends.
+struct Pair {
+  explicit Pair(const Lab& lab, const PairPlan& plan = {});
+  End a;
+  End b;
+};
+
+// A send work request that owns its pieces. What its setters do not cover is set in `wr`.
+struct Work {
+  static Work write(std::vector<ibv_sge> from, uint64_t to, uint32_t rkey);
+  static Work write_imm(std::vector<ibv_sge> from, uint64_t to, uint32_t rkey, uint32_t imm);
+  static Work read(std::vector<ibv_sge> into, uint64_t from, uint32_t rkey);
+  static Work send(std::vector<ibv_sge> from);
+  static Work send_imm(std::vector<ibv_sge> from, uint32_t imm);
+
+  Work with_id(uint64_t id) const;
+  Work with_flags(unsigned flags) const;  // added
+  Work quiet() const;                     // not signalled
+
+  std::vector<ibv_sge> pieces;
+  ibv_send_wr wr{};
+};
+
+int post(const End& end, const Work& work);
+int post_receive(const End& end, std::vector<ibv_sge> pieces, uint64_t id = 0);
+
+using Milliseconds = std::chrono::milliseconds;
+constexpr Milliseconds kPatience{10'000};  // for what has to come
+constexpr Milliseconds kSilence{300};      // for what must not come
+
+std::optional<ibv_wc> next(const Cq& cq, Milliseconds patience = kPatience);
+// Every 32-bit field of a completion is this before it is polled.
+constexpr uint32_t kUntouched = 0xa5a5a5a5;
+// Up to `count` completions, fewer if no more come.
+std::vector<ibv_wc> next_many(const Cq& cq, size_t count, Milliseconds patience = kPatience);
+// Lets `patience` pass, where nothing can be waited for: to see a completion is to take it.
+void pause(Milliseconds patience);
+// The status of the next completion, or "nothing within N s".
+std::string outcome(const Cq& cq, Milliseconds patience = kPatience);
+std::string statuses(const std::vector<ibv_wc>& completions);
+// Posts and waits: the status, or why it was refused.
+std::string run(const End& end, const Work& work);
+
+}  // namespace conformance

@@ -1,0 +1,79 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Cables and RDMA devices inside the emulated machine.
+#
+# Up to Linux 6.12 rxe receives only in the first network namespace, so both ends of every cable are
+# there. But two addresses of one machine talk over lo, where there is no RDMA device: policy
+# routing sends them over the cable.
+
+# plug_in RAIL [MTU] : a cable from aRAIL (10.RAIL.0.1) to bRAIL (10.RAIL.0.2).
+plug_in() {
+  local rail=$1 mtu=${2-4200} # room for RDMA packets of 4096 bytes
+  ip link add "a$rail" mtu "$mtu" type veth peer name "b$rail" mtu "$mtu" &&
+    lay_cable "a$rail" "10.$rail.0.1" "b$rail" "10.$rail.0.2"
+}
+
+# lay_cable CARD ADDRESS CARD ADDRESS : two cards that are joined already, as by scripts/vm --nics.
+lay_cable() {
+  ip addr add "$2/24" dev "$1" && ip addr add "$4/24" dev "$3" || return
+  ip link set "$1" up && ip link set "$3" up || return
+  until_true 30 carrier "$1" && until_true 30 carrier "$3" || return
+  route_over_cables
+  accept_own "$1" && accept_own "$3" && send_over "$1" "$2" "$4" && send_over "$3" "$4" "$2"
+}
+
+carrier() { [[ $(cat "/sys/class/net/$1/carrier") == 1 ]]; } # CARD
+
+# Local addresses are looked up last instead of first.
+route_over_cables() {
+  ip rule | grep '^100:' >/dev/null && return # not -q, which may end ip by a signal
+  ip rule add pref 100 lookup local && ip rule del pref 0 lookup local
+  sysctl -qw net.ipv4.conf.all.{rp_filter=0,arp_ignore=1,arp_announce=2}
+}
+
+# What comes in from the cable is for us, though it comes from one of our own addresses.
+accept_own() { # CARD
+  sysctl -qw "net.ipv4.conf.$1.rp_filter=0" "net.ipv4.conf.$1.accept_local=1"
+  ip rule add pref 10 iif "$1" lookup local
+}
+
+# What we send to the other end leaves by this card ("iif lo": sent by this machine).
+send_over() { # CARD FROM TO
+  local table
+  table=$((1000 + $(cat "/sys/class/net/$1/ifindex")))
+  ip route add "$3/32" dev "$1" src "$2" table "$table"
+  ip rule add pref 20 iif lo to "$3/32" lookup "$table"
+}
+
+load_rxe() { modprobe rdma_rxe && modprobe rdma_ucm; }
+
+# Debian does not build siw; scripts/vm --siw does, beside the other modules.
+load_siw() {
+  modprobe -a ib_core iw_cm libcrc32c rdma_ucm && insmod /run/kernel/siw.ko
+}
+
+# rdma_device KIND CARD... : rxe or siw over each card, called KIND_CARD.
+rdma_device() {
+  local kind=$1 card
+  shift
+  for card in "$@"; do
+    rdma link add "${kind}_$card" type "$kind" netdev "$card" &&
+      until_true 30 active "${kind}_$card" || return
+  done
+}
+
+active() { grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"; } # DEVICE
+
+# gid_index DEVICE : where its IPv4 address is in the table of addresses (GIDs).
+gid_index() {
+  local gid
+  for gid in "/sys/class/infiniband/$1/ports/1/gids/"*; do
+    case $(cat "$gid" 2>/dev/null) in
+      0000:0000:0000:0000:0000:ffff:*) basename "$gid"; return ;;
+    esac
+  done
+  return 1
+}
+
+bytes_sent() { cat "/sys/class/net/$1/statistics/tx_bytes"; } # CARD

@@ -1,0 +1,169 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The kernel of the emulated machine: Debian's, unpacked into a folder and never installed. Sourced
+# by scripts/vm after scripts/lib.sh.
+#
+# A folder holds vmlinuz, initrd, lib/modules, the files `release` and `version` (of the package),
+# and siw.ko once somebody asked for it. It appears whole, by a rename, under a lock: several
+# callers may start at once, and one that is killed leaves nothing that looks finished.
+
+init=$PWD/tests/vm/machine/init
+kernel_cache=${BEELINE_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/beeline/vm}
+
+kernel_dir() { printf '%s/%s' "$kernel_cache" "$1"; } # SERIES
+
+vm_tools=(qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio modprobe:kmod)
+siw_tools=(make:make gcc-12:gcc-12 xz:xz-utils)
+
+# need_tools COMMAND:PACKAGE...
+need_tools() {
+  local tool missing=()
+  for tool in "$@"; do
+    command -v "${tool%:*}" >/dev/null || missing+=("${tool#*:}")
+  done
+  ((${#missing[@]} == 0)) ||
+    stop "scripts/vm: not installed here: ${missing[*]} (as root: apt-get install ${missing[*]})"
+}
+
+# locked SERIES COMMAND...
+locked() (
+  mkdir -p "$kernel_cache" || stop "scripts/vm: cannot write to $kernel_cache (BEELINE_VM_CACHE)"
+  exec {lock}>"$kernel_cache/$1.lock" || exit
+  flock "$lock"
+  "${@:2}"
+)
+
+prepare_kernel() { # SERIES
+  PATH=$PATH:/usr/sbin:/sbin # where modprobe is, for those who are not root
+  need_tools "${vm_tools[@]}"
+  local dir
+  dir=$(kernel_dir "$1")
+  [[ -e $dir/release ]] || locked "$1" make_kernel "$1" || return
+  [[ $dir/initrd -nt $init ]] || locked "$1" renew_initrd "$dir"
+}
+
+prepare_siw() { # SERIES
+  [[ ! -e $(kernel_dir "$1")/siw.ko ]] || return 0
+  need_tools "${siw_tools[@]}"
+  locked "$1" make_siw "$1"
+}
+
+# --- Packages -------------------------------------------------------------------------------------
+
+# download PACKAGE... : into the current directory.
+download() {
+  local log
+  log=$(apt-get --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 download "$@" 2>&1) &&
+    return
+  grep -E '^E:' <<<"$log" | head -n 3
+  stop "scripts/vm: cannot download $*: no network, or the lists of apt are old (apt-get update)"
+}
+
+# newest_image SERIES : the package name of the newest kernel of it that apt knows.
+newest_image() {
+  apt-cache pkgnames "linux-image-$1." |
+    grep -E "^linux-image-${1//./\\.}\.[0-9.]+[-+][a-z0-9]+-amd64$" | sort -V | tail -n 1
+}
+
+candidate() { apt-cache policy "$1" | sed -n 's/^ *Candidate: //p'; } # PACKAGE
+
+# --- The kernel -----------------------------------------------------------------------------------
+
+make_kernel() { # SERIES
+  local dir work image release size start=$SECONDS
+  dir=$(kernel_dir "$1")
+  [[ ! -e $dir/release ]] || return 0 # somebody else made it while we waited for the lock
+  image=$(newest_image "$1")
+  [[ -n $image ]] || stop "scripts/vm: apt knows no kernel $1 for amd64 (as root: apt-get update)"
+  release=${image#linux-image-}
+  work=$dir.making
+  rm -rf "$work" "$dir"
+  mkdir -p "$work/lib/modules" && cd "$work" || exit
+
+  download "$image"
+  size=$(du --total --block-size=1M ./*.deb | tail -n 1 | cut -f 1)
+  printf 'kernel %s: %s MB in %d s' "$release" "$size" $((SECONDS - start))
+  start=$SECONDS
+  # Sound, television, wireless and graphics are half of all modules.
+  dpkg-deb --fsys-tarfile ./*.deb | tar -x --exclude='*/kernel/sound' --exclude='*/drivers/media' \
+    --exclude='*/drivers/net/wireless' --exclude='*/drivers/gpu/drm/[a-u]*' \
+    ./boot "./lib/modules" || exit
+  mv "boot/vmlinuz-$release" vmlinuz || exit
+  rm -rf ./*.deb boot
+  depmod -b . "$release" || exit
+  make_initrd "$release" >initrd || exit
+  candidate "$image" >version
+  echo "$release" >release
+  cd "$kernel_cache" && mv -T "$work" "$dir" || exit
+  size=$(du -sh "$dir" | cut -f 1)
+  printf ', ready after %d s more, in %s (%s)\n' $((SECONDS - start)) "$dir" "$size"
+}
+
+# The script in it has changed since.
+renew_initrd() { # FOLDER
+  cd "$1" && make_initrd "$(<release)" >initrd.new && mv initrd.new initrd
+}
+
+# make_initrd RELEASE : in the kernel's folder; busybox, and what it takes to mount the host's
+# files.
+make_initrd() (
+  local root=initrd.root module path
+  mkdir -p "$root"/{bin,dev,proc,sys,modules,host,top,new} || exit
+  cp "$(command -v busybox)" "$root/bin/" || exit
+  install -m 755 "$init" "$root/init" || exit
+  for module in virtio_pci 9pnet_virtio 9p overlay; do
+    modprobe -d . -S "$1" --show-depends "$module" || exit
+  done | awk '$1 == "insmod" && !seen[$2]++ { print $2 }' >needed
+  while read -r path; do
+    unpack_module "$path" >"$root/modules/$(basename "${path%.ko*}").ko" || exit
+    echo "$(basename "${path%.ko*}").ko"
+  done <needed >"$root/modules/order"
+  (cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 || exit
+  rm -rf "$root" needed
+)
+
+unpack_module() { # FILE
+  case $1 in
+    *.xz) xz -dc "$1" ;;
+    *.zst) zstd -qdc "$1" ;;
+    *) cat "$1" ;;
+  esac
+}
+
+# --- Soft iWARP -----------------------------------------------------------------------------------
+
+# From the sources of the same package version: a module fits no other kernel.
+make_siw() { # SERIES
+  local dir work release version headers parts size start=$SECONDS
+  dir=$(kernel_dir "$1")
+  [[ ! -e $dir/siw.ko ]] || return 0
+  release=$(<"$dir/release") version=$(<"$dir/version")
+  work=$dir/siw.making
+  rm -rf "$work"
+  mkdir -p "$work/source" && cd "$work" || exit
+
+  # The package of headers knows what else it takes; the image and the compiler are here already.
+  parts=$(apt-cache depends "linux-headers-$release" |
+    sed -nE 's/.*Depends: (linux-(headers|kbuild)-.*)/\1/p')
+  # shellcheck disable=SC2086  # a list of words
+  download "linux-source-$1=$version" "linux-headers-$release" $parts
+  size=$(du --total --block-size=1M ./*.deb | tail -n 1 | cut -f 1)
+  printf 'siw for %s: sources and headers, %s MB in %d s' "$release" "$size" $((SECONDS - start))
+  start=$SECONDS
+
+  dpkg-deb --fsys-tarfile "linux-source-$1"_*.deb | tar -xO "./usr/src/linux-source-$1.tar.xz" |
+    tar -xJ -C source --strip-components=5 "linux-source-$1/drivers/infiniband/sw/siw" || exit
+  rm "linux-source-$1"_*.deb
+  for parts in ./*.deb; do dpkg-deb -x "$parts" . || exit; done
+  headers=$work/usr/src/linux-headers-$release
+  sed -i "s# /usr/src/# $work/usr/src/#" "$headers/Makefile" # as if it were installed
+  # No BTF: that wants yet another program, to describe types that nobody asks for here.
+  if ! make -s -j"$(nproc)" -C "$headers" M="$work/source" CONFIG_RDMA_SIW=m \
+    CONFIG_DEBUG_INFO_BTF_MODULES= modules >"$work/log" 2>&1; then
+    tail -n 20 "$work/log"
+    stop "scripts/vm: siw does not build for $release"
+  fi
+  mv source/siw.ko "$dir/siw.ko" && cd "$dir" && rm -rf "$work" || exit
+  printf ', built after %d s more\n' $((SECONDS - start))
+}

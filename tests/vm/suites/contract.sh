@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# contract.sh CONTRACT_TESTS PLUGIN SUBJECT...: the tests of NCCL's contract, which otherwise make a
+# fabric of softnic's, on two soft RoCE devices of the kernel.
+set -u -o pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
+
+tests=$1 subjects=("${@:3}")
+export BL_TEST_PLUGIN=$2 BL_TEST_DEVICES=rxe_a1,rxe_b1
+
+one_cable() { load_rxe && plug_in 1 && rdma_device rxe a1 b1; }
+
+# What of a subject softnic is not needed for.
+contract() { # SUBJECT
+  timeout --kill-after=5 300 "$tests" "[$1]~[slow]~[softnic]" >/run/contract 2>&1
+  local status=$?
+  cat /run/contract
+  ((status == 0)) && sed -nE 's/^(test cases|All tests).* ([0-9]+ (passed|test cases?))\)?$/= \2/p' /run/contract
+}
+
+# A warning of the kernel's would be about what we do to its driver.
+kernel_is_calm() { ! dmesg | grep -E 'WARNING:|BUG:|Oops|unregister_netdevice: waiting'; }
+
+((${#subjects[@]} > 0)) ||
+  subjects=(load device request data group flush memory close connect refusal leftovers threads fork death)
+note "Linux $(uname -r)"
+check "a cable with rxe at both ends" one_cable || end_of_suite
+for subject in "${subjects[@]}"; do check "$subject" contract "$subject"; done
+check "the kernel has no complaint" kernel_is_calm
+end_of_suite

@@ -1,0 +1,298 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# faults.sh BEELINE PLUGIN [ROW...]: what the plugin does when the network fails under traffic.
+#
+# Two ranks of `beeline perf` move data, rank 0 at end a1 of a cable and rank 1 at end b1; what they
+# say to each other in words goes over lo, as over a management network. Once data flows, a row does
+# one thing to the wire, a device or a process, and then either
+#   the job goes on to its end, and every byte is right, or
+#   both ranks say, each by itself, what failed: host, device, peer and cause.
+# In a time that the row states; there is never a hang, a crash or a wrong byte. docs/faults.md is the
+# table of these rows for people.
+set -u -o pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
+
+beeline=$1 plugin=$2
+rows=("${@:3}")
+job_log=/run/job job=''
+
+# What 2^14 * 4 us and six more attempts give: the device reports within half a second.
+quick=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=6)
+# The device never reports (to rxe, seven attempts are attempts without end), so the plugin has to.
+endless=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7 --env BEELINE_STALL_TIMEOUT=3s)
+patient=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7)
+for_ever=(--sizes 64K --iters 100000)
+
+# --- The job ----------------------------------------------------------------------------------------
+
+# start PATTERN OPTION... : a job in the background. --hold: a rank that has failed stays, so that the
+# other has to find out by itself.
+start() {
+  sent_before=$(packets_sent)
+  NCCL_SOCKET_IFNAME=lo "$beeline" perf "$@" --plugin "$plugin" --dev rxe_a1,rxe_b1 --ranks 2 \
+    --hold 30 --timeout 60 >"$job_log" 2>&1 &
+  job=$!
+}
+
+packets_sent() {
+  local device all=0
+  for device in rxe_a1 rxe_b1; do
+    all=$((all + $(<"/sys/class/infiniband/$device/ports/1/hw_counters/sent_pkts")))
+  done
+  echo "$all"
+}
+have_sent() { (($(packets_sent) >= sent_before + $1)); } # N : since the start
+
+job_has_ended() { ! kill -0 "$job" 2>/dev/null; }
+end_job() {
+  [[ -n $job ]] || return
+  kill -9 "$job" 2>/dev/null # its ranks go with it
+  wait "$job" 2>/dev/null
+  job=''
+}
+
+# Returns when the job's data flows.
+flowing() {
+  until_true 30 has_begun && ! job_has_ended && return
+  failed 'no traffic came up'
+}
+has_begun() { job_has_ended || have_sent 500; }
+
+pid_of_rank() { awk -v rank="$1" '$2 == "Rank" && $3 == rank && $4 == "Pid" { print $5 }' "$job_log"; }
+
+# --- The fault --------------------------------------------------------------------------------------
+
+microseconds() { echo "${EPOCHREALTIME/./}"; }
+passed() { awk -v from="$injected" -v to="$(microseconds)" 'BEGIN { printf "%.1f s", (to - from) / 1e6 }'; }
+
+# inject COMMAND... : under traffic.
+inject() {
+  flowing || return
+  injected=$(microseconds)
+  "$@" || failed "cannot do: $*"
+}
+
+lose() { # PERCENT CARD...
+  local card
+  for card in "${@:2}"; do tc qdisc replace dev "$card" root netem loss "$1%" limit 10000 || return; done
+}
+lose_large() { # CARD
+  tc qdisc add dev "$1" clsact &&
+    tc filter add dev "$1" ingress basic match 'meta(pkt_len gt 1500)' action drop
+}
+heal() { # CARD...
+  local card
+  for card in "$@"; do tc qdisc del dev "$card" root 2>/dev/null; done
+  return 0
+}
+flap() {
+  ip link set b1 down && ip link set b1 up &&
+    ip route replace 10.1.0.1/32 dev b1 src 10.1.0.2 table $((1000 + $(</sys/class/net/b1/ifindex)))
+}
+another_address() { ip addr add 10.77.0.2/24 dev b1 && ip addr del 10.77.0.2/24 dev b1; }
+signal_rank() { kill "$1" "$(pid_of_rank "$2")"; } # SIGNAL RANK
+
+# --- What has to be seen ----------------------------------------------------------------------------
+
+failed() { # WHY
+  fail "$row" "$1"
+  tail -n 40 "$job_log" | sed 's/^/    /'
+  return 1
+}
+
+# goes_on SECONDS : the job comes to its end, and all data is right.
+goes_on() {
+  local status=0
+  until_true "$1" job_has_ended || { failed "hangs: no end after $1 s"; return; }
+  wait "$job" || status=$?
+  if ((status != 0)) || ! grep -q '^# Wrong elements : 0 OK$' "$job_log"; then
+    failed "the job ended with status $status after $(passed)"
+    return
+  fi
+  pass "$row" "goes on; all data right after $(passed)"
+}
+
+# both_fail SECONDS WORDS WORDS : ranks 0 and 1 fail within that time, with these words in their
+# sentence. No words: of that rank nothing is asked.
+both_fail() {
+  local limit=$1 words=("$2" "$3") rank lines=() status=0
+  for rank in 0 1; do
+    [[ -n ${words[rank]} ]] || continue
+    until_true "$limit" has_spoken "$rank" || { failed "no word from rank $rank after $limit s"; return; }
+    lines+=("$(passed): rank $rank cannot $(sentence "$rank" | sed 's/.*: cannot //')")
+    sentence "$rank" | grep -qE "${words[rank]}" || { failed "rank $rank gives another cause"; return; }
+  done
+  until_true 20 job_has_ended || { failed 'both ranks have said why, and do not end'; return; }
+  wait "$job" || status=$?
+  if ((status != 1)) || grep -qE 'wrong (data|elements)|signal (4|6|7|8|11) ' "$job_log"; then
+    failed "a bad end, with status $status"
+    return
+  fi
+  pass "$row" 'both ends fail'
+  for rank in "${!lines[@]}"; do note "${lines[rank]}"; done
+}
+
+# A link that goes down is an event at both of its ends.
+port_events() {
+  local event
+  for event in '0: NET WARN .*rxe_a1' '1: NET WARN .*rxe_b1'; do
+    until_true 20 grep -q "^rank $event port 1: port error" "$job_log" ||
+      { failed 'the event of a port is not logged'; return; }
+  done
+}
+
+# Who and where we are, who the peer is, and why.
+sentence() { # RANK
+  local own=rxe_a1 peer=rxe_b1
+  (($1 == 0)) || { own=rxe_b1 peer=rxe_a1; }
+  grep -m 1 -E "^rank $1: NET WARN .* on $(hostname), device $own.* peer .*$(hostname).*$peer.*: cannot .+: .+" \
+    "$job_log"
+}
+has_spoken() { sentence "$1" >/dev/null; }
+
+no_answer='the peer.s port stopped answering'
+device='our device could not send|queue pair went into error'
+either="$no_answer|$device"
+stalled='nothing has completed for 3'
+cut_off='its host has been silent'
+
+# --- The rows ---------------------------------------------------------------------------------------
+
+row_link_of_sender_down() {
+  start stream "${for_ever[@]}" "${quick[@]}"
+  inject ip link set a1 down && port_events && both_fail 20 "$either" "$either"
+}
+row_link_of_receiver_down() {
+  start stream "${for_ever[@]}" "${quick[@]}"
+  inject ip link set b1 down && port_events && both_fail 20 "$either" "$either"
+}
+row_link_flaps() {
+  start bidir "${for_ever[@]}" "${quick[@]}"
+  inject flap && both_fail 20 "$either" "$either"
+}
+row_loss_1() {
+  start bidir --sizes 64K --iters 300 "${quick[@]}"
+  inject lose 1 a1 b1 && goes_on 90
+}
+row_loss_1_all_the_time() {
+  lose 1 a1 b1 && injected=$(microseconds)
+  start soak --seconds 2 --sizes 0..64K --seed 7 "${quick[@]}"
+  goes_on 90
+}
+row_loss_10() {
+  start stream --sizes 64K --iters 1000 "${quick[@]}"
+  inject lose 10 a1 b1 || return
+  sent_before=$(packets_sent)
+  until_true 60 have_sent 1000 || { failed 'nothing moves at 10 % loss'; return; }
+  heal a1 b1
+  goes_on 60
+}
+row_data_lost() {
+  start stream "${for_ever[@]}" "${quick[@]}"
+  inject lose 100 a1 && both_fail 20 "$no_answer" "$either"
+}
+row_answers_lost() {
+  start stream "${for_ever[@]}" "${quick[@]}"
+  inject lose 100 b1 && both_fail 20 "$no_answer" "$either"
+}
+row_all_lost() {
+  start bidir "${for_ever[@]}" "${quick[@]}"
+  inject lose 100 a1 b1 && both_fail 20 "$no_answer" "$no_answer"
+}
+row_all_lost_without_report() {
+  start bidir "${for_ever[@]}" "${endless[@]}"
+  inject lose 100 a1 b1 && both_fail 30 "$stalled" "$stalled"
+}
+row_data_lost_without_report() {
+  start stream "${for_ever[@]}" "${endless[@]}"
+  inject lose 100 a1 && both_fail 30 "$stalled" "$stalled"
+}
+# Up to Linux 6.1, rxe tries for ever to send what does not fit, within ibv_post_send: the thread that
+# called it is stuck in the kernel, for half a minute or longer.
+row_mtu_lowered() {
+  [[ $(uname -r) != 6.1.* ]] || { skip "$row" 'rxe of Linux 6.1 loops in the kernel'; return; }
+  start bidir "${for_ever[@]}" "${quick[@]}"
+  inject ip link set a1 mtu 1500 && both_fail 30 '.' '.'
+}
+# As behind a switch whose MTU is too small. What is small comes through, so that the receiver's own
+# packets and their answers say that all is well: only the sender can tell it.
+row_large_packets_lost() {
+  start stream "${for_ever[@]}" "${quick[@]}"
+  inject lose_large b1 && both_fail 20 "$no_answer" '.'
+}
+row_address_removed() {
+  start bidir "${for_ever[@]}" "${quick[@]}"
+  inject ip addr del 10.1.0.2/24 dev b1 && both_fail 20 "$either" "$either"
+}
+# One end gets an event, and it is none of the connection's business.
+row_another_address() {
+  start bidir --sizes 64K --iters 500 "${quick[@]}"
+  inject another_address && goes_on 60
+}
+row_peer_killed() {
+  start stream "${for_ever[@]}" "${patient[@]}"
+  inject signal_rank -KILL 1 && both_fail 10 'its process ended' ''
+}
+row_peer_stopped() {
+  start bidir --sizes 64K --iters 500 "${endless[@]}"
+  inject signal_rank -STOP 1 || return
+  sleep 6 # the time is what is being tested: longer than the watch for a stall waits
+  signal_rank -CONT 1
+  goes_on 60
+}
+row_link_deleted() {
+  start bidir "${for_ever[@]}" "${quick[@]}"
+  inject ip link del a1 && both_fail 20 "$either" "$either" || return
+  until_true 10 wire_is_gone || failed 'a device is left although its card and its users are gone'
+}
+row_control_on_the_same_wire() {
+  start bidir "${for_ever[@]}" "${quick[@]}" --env BEELINE_PEER_TIMEOUT=4s \
+    --env 0:NCCL_SOCKET_IFNAME=a1 --env 1:NCCL_SOCKET_IFNAME=b1
+  inject lose 100 a1 b1 && both_fail 20 "$no_answer|$cut_off" "$no_answer|$cut_off"
+}
+row_control_pauses() {
+  start bidir --sizes 64K --iters 500 "${patient[@]}" --env BEELINE_PEER_TIMEOUT=10s
+  inject lose 100 lo || return
+  sleep 2 # of the ten that it may last
+  heal lo
+  goes_on 60
+}
+row_control_lost() {
+  start bidir "${for_ever[@]}" "${patient[@]}" --env BEELINE_PEER_TIMEOUT=4s
+  inject lose 100 lo && both_fail 20 "$cut_off" "$cut_off"
+}
+
+# --- Here it begins ---------------------------------------------------------------------------------
+
+# Rules are left of the wire before this one.
+new_wire() {
+  local rule
+  for rule in 'iif a1' 'iif b1' 'to 10.1.0.1' 'to 10.1.0.2'; do
+    # shellcheck disable=SC2086  # two words
+    ip rule del $rule 2>/dev/null
+  done
+  ip link del a1 2>/dev/null
+  until_true 20 wire_is_gone && plug_in 1 && rdma_device rxe a1 b1
+}
+wire_is_gone() { [[ ! -e /sys/class/infiniband/rxe_a1 && ! -e /sys/class/infiniband/rxe_b1 ]]; }
+
+judge() { # ROW
+  local judged=$((checks_passed + checks_failed + checks_skipped))
+  "row_$1"
+  ((checks_passed + checks_failed + checks_skipped > judged)) || fail "$1" 'came to no verdict'
+  end_job
+  heal lo
+}
+
+((${#rows[@]} > 0)) || mapfile -t rows < <(sed -n 's/^row_\(.*\)() {$/\1/p' "${BASH_SOURCE[0]}")
+load_rxe && modprobe -a sch_netem sch_ingress cls_basic em_meta act_gact || exit 2
+for row in "${rows[@]}"; do
+  if new_wire; then
+    judge "$row"
+  else
+    fail "$row" 'no wire'
+  fi
+done
+end_of_suite
