@@ -72,6 +72,7 @@ clean() {
   expect 'sizes that do not divide' 0 'Wrong elements : 0 OK' perf allreduce --ranks 3 \
     --comms 2 --slice 64 --sizes 1,2,3,4,13,1001 --iters 3
   expect 'flushes' 0 'Wrong elements : 0 OK' perf soak --flush --comms 3 "${quick[@]}"
+  expect 'ranks pinned to processors' 0 'Wrong elements : 0 OK' perf latency --pin "${quick[@]}"
   expect 'devices by group and rank' 0 'Wrong elements : 0 OK' perf stream --comms 3 \
     --dev fake0,fake1/beeline_fake1,0 --sizes 64 "${quick[@]}"
   expect 'the environment of one rank' 0 'rank 1: NET INFO NET/Fake' \

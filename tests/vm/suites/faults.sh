@@ -126,7 +126,7 @@ both_fail() {
   done
   until_true 20 job_has_ended || { failed 'both ranks have said why, and do not end'; return; }
   wait "$job" || status=$?
-  if ((status != 1)) || grep -qE 'wrong (data|elements)|signal (4|6|7|8|11) ' "$job_log"; then
+  if ((status != 1)) || grep -qE "$never" "$job_log"; then
     failed "a bad end, with status $status"
     return
   fi
@@ -152,6 +152,7 @@ sentence() { # RANK
 }
 has_spoken() { sentence "$1" >/dev/null; }
 
+never='wrong (data|elements)|signal (4|6|7|8|11) |ERROR: [A-Z][a-z]*Sanitizer|runtime error:'
 no_answer='the peer.s port stopped answering'
 device='our device could not send|queue pair went into error'
 either="$no_answer|$device"
