@@ -109,9 +109,8 @@ std::string netdev_by_netlink(const std::string& ibdev, std::uint8_t port) {
     Bytes request = make_request(RDMA_NLDEV_CMD_PORT_GET, 0);
     put_number(request, RDMA_NLDEV_ATTR_DEV_INDEX, *device.index);
     put_number(request, RDMA_NLDEV_ATTR_PORT_INDEX, port);
-    for (const Attributes& answer : ask(socket.get(), std::move(request))) {
-      if (!answer.netdev.empty()) return answer.netdev;
-    }
+    const std::vector<Attributes> answers = ask(socket.get(), std::move(request));
+    return answers.empty() ? std::string() : answers.front().netdev;
   }
   return {};
 }

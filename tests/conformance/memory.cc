@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registering memory, and what keys are good for.
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -73,6 +74,17 @@ std::string describes_itself(Lab& lab) {
                                {mr->length == 1000, "length"},
                                {mr->pd == pd.get(), "pd"},
                                {mr->context == lab.a.context.get(), "context"}});
+}
+
+// Any file that can be mapped will do to be refused: nobody looks at it first.
+std::string dmabuf(Lab& lab) {
+  const Pd pd(::ibv_alloc_pd(lab.a.context.get()));
+  const int file = ::memfd_create("no-dmabuf", MFD_CLOEXEC);
+  must(file >= 0, "memfd_create");
+  const Mr mr(::ibv_reg_dmabuf_mr(pd.get(), 0, kPage, 0, file, kAllRights));
+  const std::string verdict = verdict_of_errno(mr != nullptr);
+  ::close(file);
+  return verdict;
 }
 
 // A device that gives a key again at once would let a late request into the next region.
@@ -220,6 +232,7 @@ void add_registering(Catalogue& all) {
       {"mr.memory.read_only_for_writing", "refused EFAULT", read_only_for_writing},
       {"mr.memory.read_only_for_reading", "accepted", read_only_for_reading},
       {"mr.describes_itself", "consistent", describes_itself},
+      {"mr.dmabuf", kOpen, dmabuf},
       {"mr.key.after_dereg", kOpen, key_again},
   };
   all.insert(all.end(), ours.begin(), ours.end());

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# contract.sh CONTRACT_TESTS PLUGIN SUBJECT...: the tests of NCCL's contract, which otherwise make a
-# fabric of softnic's, on two soft RoCE devices of the kernel.
+# contract.sh rxe|siw CONTRACT_TESTS PLUGIN SUBJECT...: the tests of NCCL's contract, which otherwise
+# make a fabric of softnic's, on two soft devices of the kernel, RoCE or iWARP.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 
-tests=$1 subjects=("${@:3}")
-export BL_TEST_PLUGIN=$2 BL_TEST_DEVICES=rxe_a1,rxe_b1
+kind=$1 tests=$2 subjects=("${@:4}")
+export BL_TEST_PLUGIN=$3 BL_TEST_DEVICES=${kind}_a1,${kind}_b1
 
-one_cable() { load_rxe && plug_in 1 && rdma_device rxe a1 b1; }
+one_cable() { "load_$kind" && plug_in 1 && rdma_device "$kind" a1 b1; }
 
 # What of a subject softnic is not needed for.
 contract() { # SUBJECT
@@ -26,7 +26,7 @@ kernel_is_calm() { ! dmesg | grep -E 'WARNING:|BUG:|Oops|unregister_netdevice: w
 ((${#subjects[@]} > 0)) ||
   subjects=(load device request data group flush memory close connect refusal leftovers threads fork death)
 note "Linux $(uname -r)"
-check "a cable with rxe at both ends" one_cable || end_of_suite
+check "a cable with $kind at both ends" one_cable || end_of_suite
 for subject in "${subjects[@]}"; do check "$subject" contract "$subject"; done
 check "the kernel has no complaint" kernel_is_calm
 end_of_suite
