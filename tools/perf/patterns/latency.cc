@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ping-pong: the even rank of a pair sends, the odd one answers. Comms take turns. Every receive is
-// posted before the message that provokes it can be sent, as NCCL's are.
+// Ping-pong: the even rank of a pair sends, the odd one answers. Comms take turns. Receives are
+// posted
+// --depth ahead, as NCCL's are, so that posting the next one keeps no message waiting.
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/perf/lanes.h"
 #include "tools/perf/pattern.h"
@@ -22,22 +24,34 @@ enum class Side { kPing, kPong };
 
 class PingPong {
  public:
-  PingPong(Lanes& lanes, Side side, std::uint64_t rounds)
-      : lanes_(lanes), side_(side), rounds_(rounds) {
+  PingPong(Lanes& lanes, Side side, std::uint64_t rounds, std::uint64_t depth)
+      : lanes_(lanes),
+        side_(side),
+        rounds_(rounds),
+        ahead_(std::min<std::uint64_t>(rounds, depth * lanes.recvs().size())) {
     if (side == Side::kPing) half_trips_ns_.reserve(rounds);
   }
 
   // On the progress thread.
   Outcome<bool> run() {
-    const std::uint64_t ahead = std::min<std::uint64_t>(rounds_, lanes_.recvs().size());
-    for (std::uint64_t round = 0; round < ahead; ++round) BL_TRY(post_receive(round));
+    for (std::uint64_t round = 0; round < ahead_; ++round) BL_TRY(post_receive(round));
+    // From answer to answer: all that a round takes counts.
+    std::int64_t last = now_ns();
     for (std::uint64_t round = 0; round < rounds_; ++round) {
-      const std::int64_t start = now_ns();
-      if (side_ == Side::kPing) BL_TRY(send(round));
+      if (side_ == Side::kPing) {
+        BL_TRY(send(round));
+        if (round > 0) BL_TRY(post_receive(round - 1 + ahead_));
+      }
       BL_TRY(await_receive(round));
-      if (side_ == Side::kPing) half_trips_ns_.push_back((now_ns() - start) / 2);
+      if (side_ == Side::kPing) {
+        const std::int64_t now = now_ns();
+        half_trips_ns_.push_back((now - std::exchange(last, now)) / 2);
+      }
       BL_TRY(await_send());
-      if (side_ == Side::kPong) BL_TRY(send(round));
+      if (side_ == Side::kPong) {
+        BL_TRY(send(round));
+        BL_TRY(post_receive(round + ahead_));
+      }
     }
     return await_send();
   }
@@ -52,30 +66,33 @@ class PingPong {
     return lanes_.sends()[round % lanes_.sends().size()];
   }
 
+  std::uint64_t turn_of(std::uint64_t round) const { return round / lanes_.recvs().size(); }
+
+  // Beyond the last round: nothing to do.
   Outcome<bool> post_receive(std::uint64_t round) {
+    if (round >= rounds_) return true;
     auto& [plan, end, pool] = recv_lane(round);
     RecvGroup group;
-    group.add(pool.at(0), pool.size(), plan.index, pool.mr());
+    group.add(pool.at(turn_of(round)), pool.size(), plan.index, pool.mr());
     while (!BL_TRY(end->post(group))) ::sched_yield();
     return true;
   }
 
   Outcome<bool> send(std::uint64_t round) {
     auto& [plan, end, pool] = send_lane(round);
-    while (!BL_TRY(end->post(pool.at(0), pool.size(), plan.index, pool.mr()))) ::sched_yield();
+    while (!BL_TRY(end->post(pool.at(turn_of(round)), pool.size(), plan.index, pool.mr()))) {
+      ::sched_yield();
+    }
     sending_ = end;
     return true;
   }
 
-  // A plugin may move a send only while it is tested, so both are. The comm's next receive goes out
-  // at once, to be there before its message.
+  // A plugin may move a send only while it is tested, so both are.
   Outcome<bool> await_receive(std::uint64_t round) {
     RecvEnd& end = *recv_lane(round).end;
     while (!BL_TRY(end.poll())) {
       if (sending_ == nullptr || !BL_TRY(sending_->poll())) ::sched_yield();
     }
-    const std::uint64_t next = round + lanes_.recvs().size();
-    if (next < rounds_) BL_TRY(post_receive(next));
     return true;
   }
 
@@ -89,6 +106,7 @@ class PingPong {
   Lanes& lanes_;
   const Side side_;
   const std::uint64_t rounds_;
+  const std::uint64_t ahead_;  // receives that are posted before the first message
   SendEnd* sending_ = nullptr;
   std::vector<std::int64_t> half_trips_ns_;
 };
@@ -101,7 +119,8 @@ struct Measured {
 Outcome<Measured> play(Rank& rank, Lanes& lanes, std::uint64_t rounds) {
   Measured measured;
   if (lanes.sends().empty()) return measured;  // a rank without a partner
-  PingPong game(lanes, rank.id() % 2 == 0 ? Side::kPing : Side::kPong, rounds);
+  PingPong game(lanes, rank.id() % 2 == 0 ? Side::kPing : Side::kPong, rounds,
+                static_cast<std::uint64_t>(rank.options().depth));
   BL_TRY(rank.on_progress([&]() -> Outcome<bool> {
     const CostMeter meter;
     BL_TRY(game.run());
@@ -144,7 +163,7 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, {} round trips", size, rounds));
   BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
   Measured measured = BL_TRY(play(rank, lanes, rounds));
-  wrong += lanes.check(kMeasured, 1);
+  wrong += lanes.check(kMeasured, rounds / every_comm);
   rank.report_row(row_of(size, rounds, std::move(measured), wrong));
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return lanes.close();
@@ -155,7 +174,8 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
 Outcome<bool> run_latency(Rank& rank) {
   rank.set_phase("connecting");
   Comms comms =
-      BL_TRY(open_comms(rank, plan_pairs(rank.count(), rank.options().comms, Ways::kBoth), {1, 1}));
+      BL_TRY(open_comms(rank, plan_pairs(rank.count(), rank.options().comms, Ways::kBoth),
+                        {.sends = 1, .recvs = static_cast<size_t>(rank.options().depth)}));
   for (const size_t size : rank.options().sizes) BL_TRY(measure(rank, comms, size));
   rank.set_phase("closing");
   return close_comms(rank, std::move(comms));
