@@ -82,7 +82,7 @@ std::string dmabuf(Lab& lab) {
   const int file = ::memfd_create("no-dmabuf", MFD_CLOEXEC);
   must(file >= 0, "memfd_create");
   const Mr mr(::ibv_reg_dmabuf_mr(pd.get(), 0, kPage, 0, file, kAllRights));
-  const std::string verdict = verdict_of_errno(mr != nullptr);
+  std::string verdict = verdict_of_errno(mr != nullptr);
   ::close(file);
   return verdict;
 }

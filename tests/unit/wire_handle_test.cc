@@ -76,7 +76,7 @@ TEST_CASE("wire handle: a field out of its range is an error", "[unit][wire]") {
 }
 
 TEST_CASE("wire handle: a change of any bit is noticed, but for the attempt's", "[unit][wire]") {
-  for (std::size_t bit = 0; bit < 116 * 8; ++bit) {
+  for (std::size_t bit = 0; bit < std::size_t{116} * 8; ++bit) {
     HandleArray bytes = encoded(sample_handle());
     bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
     const bool is_attempt = bit / 8 >= 104 && bit / 8 < 112;
