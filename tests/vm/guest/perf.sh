@@ -58,3 +58,13 @@ milliseconds() { # COMMS FILE
   awk -v comms="$1" '$3 == "uint8" { sum += ($5 + $6 + $7) * comms / 1000 }
     END { printf "%.0f ms", sum }' "$2"
 }
+
+# A share of the data went over each end of cables 1 and 2.
+both_rails_used() {
+  local card bytes
+  for card in a1 b1 a2 b2; do
+    bytes=$(bytes_sent "$card")
+    echo "= $card $((bytes >> 10)) KiB"
+    ((bytes > 4 << 20)) || return 1
+  done
+}

@@ -14,15 +14,6 @@ two_rails() {
   load_siw && plug_in 1 9000 && plug_in 2 9000 && rdma_device siw a1 b1 a2 b2 && rdma link
 }
 
-both_rails_used() {
-  local card bytes
-  for card in a1 b1 a2 b2; do
-    bytes=$(bytes_sent "$card")
-    echo "= $card $((bytes >> 10)) KiB"
-    ((bytes > 4 << 20)) || return 1
-  done
-}
-
 # A third cable, RoCE at one end and iWARP at the other.
 mixed_cable() {
   load_rxe && plug_in 3 && rdma_device rxe a3 && rdma_device siw b3
