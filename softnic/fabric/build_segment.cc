@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "plugin/base/clock.h"
+
 namespace softnic {
 namespace {
 
@@ -37,6 +39,7 @@ void build_port(const PortSpec& spec, LinkLayer link_layer, PortRecord& record) 
   const bool shaped = spec.rate_bytes_s != 0 || spec.latency_ns != 0;
   record.trouble.store((spec.up ? 0u : kTroubleDown) | (shaped ? kTroubleShaped : 0u));
   record.told_down.store(spec.up ? 0 : 1);
+  record.pkey.store(kDefaultPkey);
   for (const GidSpec& gid : spec.gids) {
     if (gid.index < kMaxGids) build_gid(gid, record.gids[gid.index]);
   }
@@ -48,6 +51,11 @@ void build_segment(const FabricSpec& spec, FabricHeader& header) {
   header.magic = kFabricMagic;
   header.layout_version = kLayoutVersion;
   header.clock_scale = spec.clock_scale;
+  header.seed = spec.seed;
+  header.started_ns = beeline::now_ns();
+  header.hazards.scatter.store(spec.hazards.scatter ? 1 : 0);
+  header.hazards.hide.store(spec.hazards.hide ? 1 : 0);
+  header.hazards.bunch_ns.store(spec.hazards.bunch_ns);
   header.next_epoch.store(1);
   for (const HostSpec& host : spec.hosts) {
     HostRecord& host_record = header.hosts[header.host_count];

@@ -13,13 +13,14 @@
 namespace softnic {
 
 inline constexpr uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 inline constexpr uint32_t kMaxHosts = 128;
 inline constexpr uint32_t kMaxDevices = 1024;
 inline constexpr uint32_t kMaxPorts = 2;
 inline constexpr uint32_t kMaxGids = 16;
 inline constexpr uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr size_t kNameLen = 64;
+inline constexpr uint32_t kDefaultPkey = 0xffff;  // the partition everybody is a full member of
 
 // A GID can change while the fabric runs: readers take the words one by one and the generation
 // (FabricHeader) tells them to look again.
@@ -35,6 +36,9 @@ enum PortTrouble : uint32_t {
   kTroubleShaped = 1u << 1,
   kTroubleError = 1u << 2,
   kTroubleCorrupt = 1u << 3,
+  kTroubleLossy = 1u << 4,
+  kTroubleStill = 1u << 5,  // black hole or pause: nothing moves, and nothing times out
+  kTroubleGone = 1u << 6,   // the device was removed
 };
 
 struct PortRecord {
@@ -51,7 +55,12 @@ struct PortRecord {
   Shared<uint32_t> told_down;     // the state that the last port event told of
   Shared<uint64_t> rate_bytes_s;  // 0: unlimited
   Shared<uint64_t> latency_ns;
-  Shared<uint64_t> egress_free_ns;  // when the wire has sent what was handed to it so far
+  Shared<uint64_t> jitter_ns;        // each message takes up to this much longer
+  Shared<uint32_t> loss_ppm;         // of the pieces that leave or enter here
+  Shared<uint32_t> black_hole;       // 1: nothing moves until told otherwise
+  Shared<uint64_t> paused_until_ns;  // on the monotonic clock; 0: not paused
+  Shared<uint32_t> pkey;             // the one entry of the table
+  Shared<uint64_t> egress_free_ns;   // when the wire has sent what was handed to it so far
   Shared<uint64_t> ingress_free_ns;
   Shared<uint64_t> error_countdown;  // the work request that takes it to 0 fails
   Shared<uint32_t> error_status;     // with this ibv_wc_status
@@ -65,6 +74,8 @@ struct DeviceRecord {
   uint32_t index_on_host;
   uint64_t guid;
   uint32_t port_count;
+  Shared<uint32_t> removals;          // odd: removed; contexts opened at another count are dead
+  Shared<uint32_t> refuses_to_break;  // modify_qp to ERR is refused
   PortRecord ports[kMaxPorts];
 };
 
@@ -87,12 +98,22 @@ inline uint32_t seat_word(uint32_t slot, uint64_t epoch) noexcept {
   return static_cast<uint32_t>(epoch * kMaxSlots) | slot;
 }
 
+// What hardware is free to do and rarely does. Programs that work by luck alone fail here.
+struct HazardRecord {
+  Shared<uint32_t> scatter;  // payload is placed out of order, though before its completion
+  Shared<uint32_t> hide;  // writes into dma-buf memory stay invisible until a READ of that memory
+  Shared<uint64_t> bunch_ns;  // completions wait for the next multiple of this; 0: at once
+};
+
 struct FabricHeader {
   uint64_t magic;
   uint32_t layout_version;
   uint32_t host_count;
   uint32_t device_count;
   double clock_scale;
+  uint64_t seed;       // of everything random that the fabric does
+  int64_t started_ns;  // fabric time 0, on the monotonic clock
+  HazardRecord hazards;
   Shared<uint32_t> generation;  // bumped by every change that a cached route must notice
   Shared<uint64_t> next_epoch;
   SlotRecord slots[kMaxSlots];

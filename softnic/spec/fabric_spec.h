@@ -54,8 +54,17 @@ struct HostSpec {
   std::vector<GpuSpec> gpus;
 };
 
+// What a NIC may do and ours does on request (see HazardRecord).
+struct HazardSpec {
+  bool scatter = false;
+  bool hide = false;
+  uint64_t bunch_ns = 0;
+};
+
 struct FabricSpec {
   double clock_scale = 1.0;  // 0.1: timeouts and RNR waits end ten times sooner
+  uint64_t seed = 1;
+  HazardSpec hazards;
   std::vector<HostSpec> hosts;
 };
 
