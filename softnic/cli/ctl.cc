@@ -7,19 +7,21 @@
 
 namespace softnic::cli {
 
-int ctl(const std::string& name, const std::string& port,
+int ctl(const std::string& name, const std::string& target,
         const std::vector<std::string>& commands) {
-  std::vector<PortCommand> parsed;
   for (const std::string& text : commands) {
     const Outcome<PortCommand> command = parse_port_command(text);
     if (!command) return complain(command.error(), kUsage);
-    parsed.push_back(*command);
   }
   const Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
   if (!fabric) return complain(fabric.error());
-  const Outcome<PortRef> found = find_port(*fabric, port);
-  if (!found) return complain(found.error());
-  for (const PortCommand& command : parsed) apply(*fabric, *found, command);
+  std::vector<Order> orders;
+  for (const std::string& text : commands) {
+    const Outcome<Order> order = read_order(*fabric, target, text);
+    if (!order) return complain(order.error());
+    orders.push_back(*order);
+  }
+  for (const Order& order : orders) apply(*fabric, order);
   return 0;
 }
 

@@ -8,24 +8,13 @@
 #include <fstream>
 
 #include "softnic/cli/common.h"
+#include "softnic/cli/faults_text.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/spec/names.h"
 #include "softnic/spec/units.h"
-#include "softnic/spec/wc_status.h"
 
 namespace softnic::cli {
 namespace {
-
-std::string faults_text(const PortRecord& port) {
-  std::vector<std::string> faults;
-  const uint32_t trouble = port.trouble.load();
-  if ((trouble & kTroubleError) != 0)
-    faults.push_back(fmt::format("error={}@{}", wc_status_name(port.error_status.load()),
-                                 port.error_countdown.load()));
-  if ((trouble & kTroubleCorrupt) != 0)
-    faults.push_back(fmt::format("corrupt@{}", port.corrupt_countdown.load()));
-  return faults.empty() ? "-" : fmt::format("{}", fmt::join(faults, " "));
-}
 
 uint32_t gid_count(const PortRecord& port) {
   return static_cast<uint32_t>(
@@ -45,7 +34,7 @@ std::vector<std::string> port_row(const std::string& host, const DeviceRecord& d
           fmt::format("{} Gb/s", port.gbps),
           rate_text(port.rate_bytes_s.load()),
           duration_text(port.latency_ns.load()),
-          faults_text(port),
+          faults_text(device, port),
           std::to_string(gid_count(port)),
           ethernet ? port.netdev : fmt::format("lid {}", port.lid),
           network.empty() ? "-" : network};
@@ -87,9 +76,11 @@ std::string count_text(uint32_t count, const char* thing, const char* plural_end
 void show(const Fabric& fabric) {
   const FabricHeader& header = fabric.header();
   const Census census = take_census(fabric);
-  fmt::print("fabric {}: {}, {}, clock scale {}, held by {}\n{}{}", fabric.name(),
+  const std::string hazards = hazards_text(header.hazards);
+  fmt::print("fabric {}: {}, {}, clock scale {}, seed {}{}, held by {}\n{}{}", fabric.name(),
              count_text(header.host_count, "host"), count_text(header.device_count, "device"),
-             header.clock_scale, count_text(census.holders, "softnic run"), ports_text(header),
+             header.clock_scale, header.seed, hazards.empty() ? "" : ", hazards " + hazards,
+             count_text(census.holders, "softnic run"), ports_text(header),
              processes_text(header, census));
 }
 

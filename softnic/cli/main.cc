@@ -9,28 +9,37 @@
 #include <string>
 #include <vector>
 
+#include "softnic/cli/chaos.h"
 #include "softnic/cli/common.h"
 #include "softnic/cli/ctl.h"
+#include "softnic/cli/log.h"
 #include "softnic/cli/ls.h"
 #include "softnic/cli/run.h"
 #include "softnic/spec/names.h"
 
 namespace {
 
+using softnic::cli::ChaosOptions;
 using softnic::cli::RunOptions;
 
 // What the command line holds, for all subcommands.
 struct Line {
   RunOptions run;
-  std::string port;
+  std::string target;
   std::vector<std::string> commands;
+  std::string script;
+  ChaosOptions chaos;
+  bool follow = false;
 };
+
+constexpr const char* kNameHelp = "The fabric (SOFTNIC_FABRIC, or default)";
 
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* const run = app.add_subcommand("run", "Run a command on a host of a fabric");
   run->add_option("--name", line.run.name, "Fabric to make or join (SOFTNIC_FABRIC, or default)");
   run->add_option("--fabric", line.run.fabric_file, "TOML file that describes a new fabric");
   run->add_option("--host", line.run.host, "Host to run on (SOFTNIC_HOST, or the first)");
+  run->add_flag("--softgpu", line.run.softgpu, "With a stand-in for the CUDA driver");
   run->footer("The command comes after --:  softnic run --host h1 -- ibv_devinfo -v");
   run->allow_extras();
   return run;
@@ -43,18 +52,40 @@ CLI::App* add_ls(CLI::App& app, Line& line) {
 }
 
 CLI::App* add_ctl(CLI::App& app, Line& line) {
-  CLI::App* const ctl = app.add_subcommand("ctl", "Change a port of a running fabric");
-  ctl->add_option("--name", line.run.name, "The fabric (SOFTNIC_FABRIC, or default)");
-  ctl->add_option("port", line.port, "[host/]device[:port]")->required();
+  CLI::App* const ctl = app.add_subcommand("ctl", "Change a port or device of a running fabric");
+  ctl->add_option("--name", line.run.name, kNameHelp);
+  ctl->add_option("--script", line.script, "Commands with times, from a file or - (stdin)");
+  ctl->add_option("target", line.target, "[host/]device[:port]");
   ctl->add_option("command", line.commands,
-                  "down, up, rate=200M|max, latency=50us, error=STATUS@N, corrupt@N, reset")
-      ->required();
+                  "port: down, up, rate=200M|max, latency=50us, jitter=50us, loss=2.5%, blackhole, "
+                  "pause=200ms, resume, error=STATUS@N, corrupt@N, gid=3:fe80::1|none, "
+                  "pkey=0x8001, event=NAME, reset; device: remove, return, refuse-err=on|off");
   return ctl;
+}
+
+CLI::App* add_log(CLI::App& app, Line& line) {
+  CLI::App* const log = app.add_subcommand("log", "Print what happened to a fabric");
+  log->add_option("--name", line.run.name, kNameHelp);
+  log->add_flag("--follow", line.follow, "Go on until the fabric ends");
+  return log;
+}
+
+CLI::App* add_chaos(CLI::App& app, Line& line) {
+  CLI::App* const chaos = app.add_subcommand("chaos", "Disturb a running fabric at random");
+  chaos->add_option("--name", line.chaos.name, kNameHelp);
+  chaos->add_option("--seed", line.chaos.seed, "The same seed, the same disturbances");
+  chaos->add_option("--for", line.chaos.duration, "How long, such as 10s")->required();
+  chaos->add_option("--every", line.chaos.every, "Time between two disturbances, on average");
+  chaos->add_option("--spare", line.chaos.spare, "A port to leave alone; may be repeated");
+  chaos->add_option("--kinds", line.chaos.kinds,
+                    "Of down,blackhole,pause,loss,jitter,error,event,remove,refuse-err,corrupt");
+  chaos->add_flag("--plan", line.chaos.plan_only, "Print the script instead of playing it");
+  return chaos;
 }
 
 // The parser would only say that a subcommand is missing.
 int unknown_word(const std::string& word) {
-  const std::vector<std::string> known{"run", "ls", "ctl"};
+  const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos"};
   return softnic::cli::complain(
       "\"" + word + "\" is not a subcommand; there are " + softnic::listing(known),
       softnic::cli::kUsage);
@@ -72,11 +103,23 @@ int start_run(const Line& line, const std::vector<std::string>& extras) {
   return softnic::cli::run(line.run);
 }
 
+int start_ctl(const Line& line) {
+  if (!line.script.empty() && line.target.empty())
+    return softnic::cli::ctl_script(line.run.name, line.script);
+  if (!line.script.empty() || line.commands.empty())
+    return softnic::cli::complain(
+        "ctl: give a target and its commands, or --script FILE: softnic ctl h0/softnic0 down",
+        softnic::cli::kUsage);
+  return softnic::cli::ctl(line.run.name, line.target, line.commands);
+}
+
 int dispatch(int argc, char** argv) {
   Line line;
   CLI::App app("A software RDMA NIC: fabrics, their ports, and programs on them", "softnic");
   CLI::App* const run = add_run(app, line);
   CLI::App* const ls = add_ls(app, line);
+  CLI::App* const log = add_log(app, line);
+  CLI::App* const chaos = add_chaos(app, line);
   add_ctl(app, line);
   app.require_subcommand(1);
   // What comes after -- is the command's own and not for this parser.
@@ -92,7 +135,9 @@ int dispatch(int argc, char** argv) {
   }
   if (run->parsed()) return start_run(line, run->remaining());
   if (ls->parsed()) return softnic::cli::ls(line.run.name);
-  return softnic::cli::ctl(line.run.name, line.port, line.commands);
+  if (log->parsed()) return softnic::cli::log(line.run.name, line.follow);
+  if (chaos->parsed()) return softnic::cli::chaos(line.chaos);
+  return start_ctl(line);
 }
 
 }  // namespace

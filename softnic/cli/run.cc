@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ways lead a program to our verbs: LD_PRELOAD for those that link libibverbs, and, for those
-// that dlopen it, a folder in LD_LIBRARY_PATH that holds only libibverbs.so.
+// that dlopen it, a folder in LD_LIBRARY_PATH that holds only libibverbs.so. The stand-in for the
+// CUDA driver has such a folder, too.
 #include "softnic/cli/run.h"
 
 #include <fmt/format.h>
@@ -21,10 +22,14 @@ namespace {
 
 using beeline::fail;
 
+std::string own_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+}
+
 Outcome<std::string> find_library() {
   std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::string path = env_or("SOFTNIC_LIB", self + "/lib/libibverbs.so");
+  const std::string path = env_or("SOFTNIC_LIB", own_folder() + "/lib/libibverbs.so");
   if (::access(path.c_str(), R_OK) != 0)
     return fail(fmt::format("the verbs library is not at {}: build it, or set SOFTNIC_LIB", path));
   const std::string absolute = std::filesystem::absolute(path, error);
@@ -32,6 +37,15 @@ Outcome<std::string> find_library() {
     return fail(fmt::format("the dynamic linker cannot preload {}: its path has a space or colon",
                             absolute));
   return absolute;
+}
+
+// Its folder; empty: none is wanted.
+Outcome<std::string> find_softgpu(bool is_wanted) {
+  if (!is_wanted) return std::string();
+  const std::string folder = own_folder() + "/gpu/lib";
+  if (::access((folder + "/libcuda.so.1").c_str(), R_OK) != 0)
+    return fail(fmt::format("there is no libcuda.so.1 in {}: build it", folder));
+  return folder;
 }
 
 Outcome<Holder> hold_fabric(const std::string& name, const std::string& file) {
@@ -74,12 +88,17 @@ void set_environment(const Fabric& fabric, const std::string& host, const std::s
 int run(const RunOptions& options) {
   const Outcome<std::string> library = find_library();
   if (!library) return complain(library.error());
+  const Outcome<std::string> softgpu = find_softgpu(options.softgpu);
+  if (!softgpu) return complain(softgpu.error());
   const Outcome<Holder> holder = hold_fabric(fabric_name(options.name), options.fabric_file);
   if (!holder) return complain(holder.error());
   const Fabric& fabric = holder->fabric();
   const Outcome<std::string> host = choose_host(fabric, options.host);
   if (!host) return complain(host.error());
-  return run_child(options.command, [&] { set_environment(fabric, *host, *library); });
+  return run_child(options.command, [&] {
+    if (!softgpu->empty()) prepend("LD_LIBRARY_PATH", *softgpu);
+    set_environment(fabric, *host, *library);
+  });
 }
 
 }  // namespace softnic::cli

@@ -19,6 +19,7 @@ namespace softnic {
 inline constexpr uint32_t kMaxQps = 1u << 15;  // 15 bits of a QPN, 9 for the slot
 inline constexpr uint32_t kMaxMrs = 1u << 15;  // 15 bits of a key, 9 for the slot, 8 for the reuse
 inline constexpr uint32_t kMaxCqs = 1u << 14;
+inline constexpr uint32_t kMaxSrqs = 1u << 10;
 inline constexpr size_t kRingBytes = size_t{2} << 30;  // sparse: only touched pages exist
 
 // A QPN or key names its process, so no directory is needed to find the record.
@@ -38,10 +39,23 @@ struct MrRecord {
   uint32_t access;  // ibv_access_flags
   uint64_t iova;    // the address that work requests use for the first byte
   uint64_t length;
-  uint64_t base;  // that byte's address in the owner
+  uint64_t base;   // that byte's address in the owner
+  uint32_t hides;  // writes go to `shadow` and into the list of HiddenRange first (HazardRecord)
+  uint64_t shadow;
+  uint64_t hidden_offset;  // where the list is, among the rings
+  RobustLock hidden_lock;
+  Shared<uint32_t> hidden_count;
 };
 
-enum class CqeKind : uint32_t { kSend, kReceive };
+// A part of a region that was written and does not show yet.
+struct HiddenRange {
+  uint64_t offset;
+  uint64_t length;
+};
+inline constexpr uint32_t kMaxHidden = 1024;
+
+// kShared: a receive of a shared receive queue; `sequence` is its slot there.
+enum class CqeKind : uint32_t { kSend, kReceive, kShared };
 
 struct CqeRecord {
   uint64_t wr_id;
@@ -55,7 +69,13 @@ struct CqeRecord {
   uint32_t imm_data;  // network order
   uint32_t qp_num;
   uint32_t wc_flags;
+  uint32_t solicited;
+  uint64_t visible_at;  // 0: at once
 };
+
+// What the next completion has to be so that the queue's channel is told. kBeingTold: somebody is at
+// it, or died at it.
+enum Armed : uint32_t { kNotArmed, kArmedForSolicited, kArmedForAny, kBeingTold };
 
 struct CqRecord {
   RobustLock push_lock;
@@ -68,6 +88,9 @@ struct CqRecord {
   uint32_t event_number;  // which event pipe the owner listens to, and its device
   uint32_t device;
   uint64_t serial;
+  uint32_t channel;           // number of its event pipe, plus one; 0: none
+  Shared<uint32_t> armed;     // owner arms, whoever tells the channel disarms
+  Shared<uint64_t> revealed;  // entries before this one are visible whatever their time
 };
 
 struct SgeRecord {
@@ -80,6 +103,35 @@ struct ReceiveRecord {  // followed by sge_count SgeRecords
   uint64_t wr_id;
   uint32_t sge_count;
   uint32_t reserved;
+};
+
+// A place of a shared receive queue, followed by its SgeRecords. The FIFO holds the numbers of the
+// slots that are posted, in order.
+struct SharedReceive {
+  Shared<uint32_t> holder;  // kSlotPosted, kSlotFree, or the QPN whose message it receives
+  uint32_t reserved;
+  ReceiveRecord receive;
+};
+// A bit of an SRQ's limit: a taker is telling the owner of it, or died at that.
+inline constexpr uint32_t kLimitBeingTold = 1u << 31;
+inline constexpr uint32_t kSlotPosted = 0;
+inline constexpr uint32_t kSlotFree = ~0u;
+
+// The lock guards taking: whoever holds it makes a slot its own, then moves `taken`. Dying between
+// the two leaves a slot that is somebody's at the head of the FIFO, which the next one steps over.
+struct SrqRecord {
+  RobustLock take_lock;
+  Shared<uint64_t> posted;  // owner
+  Shared<uint64_t> taken;   // holder of the lock
+  Shared<uint32_t> limit;   // owner arms; the taker that goes below it tells, and sets it to 0
+  uint32_t pd;
+  uint32_t depth;
+  uint32_t stride;  // of a slot
+  uint64_t slots_offset;
+  uint64_t fifo_offset;
+  uint32_t event_number;
+  uint32_t device;
+  uint64_t serial;
 };
 
 // The state word carries a count of the moves into RESET, so that a peer that read it twice and saw
@@ -95,6 +147,7 @@ struct alignas(64) QpRecord {
   uint32_t device;
   uint32_t port;  // index, not number
   uint32_t recv_cq;
+  uint32_t srq;       // 0: none
   uint32_t path_mtu;  // bytes
   uint32_t rq_psn;
   uint32_t max_dest_rd_atomic;
@@ -107,10 +160,12 @@ struct alignas(64) QpRecord {
   uint64_t receive_offset;  // ring of receive_depth entries of receive_stride bytes
   uint32_t receive_depth;
   uint32_t receive_stride;
+  Shared<uint32_t> removals;         // owner: of the device, when it was set up; valid at that only
   Shared<uint32_t> access;           // owner, may change while connected
   Shared<uint32_t> min_rnr_timer;    // owner, likewise
   Shared<uint64_t> receives_posted;  // owner
   Shared<uint64_t> receives_taken;   // peer
+  Shared<uint32_t> shared_receive;   // peer: slot of the message that is arriving, plus one
   Shared<uint32_t> breaking;         // peer: is about to move the state to ERR; owner clears it
   Shared<uint64_t> bound_to;         // peer: the connection that spoke first; owner clears it
 
@@ -123,6 +178,7 @@ struct ArenaHeader {
   uint64_t epoch;  // of the slot's owner this file belongs to
   // A peer bumps it before it moves a QP to ERR: the owner has flushing to do.
   Shared<uint32_t> attention;
+  RobustLock atomic_lock;  // one atomic operation at a time in this process's memory
 };
 
 struct ArenaLayout {
@@ -130,6 +186,7 @@ struct ArenaLayout {
   QpRecord qps[kMaxQps];
   CqRecord cqs[kMaxCqs];
   MrRecord mrs[kMaxMrs];
+  SrqRecord srqs[kMaxSrqs];
 };
 
 inline constexpr size_t kRingsOffset = (sizeof(ArenaLayout) + 4095) & ~size_t{4095};
@@ -145,6 +202,7 @@ class Arena {
   QpRecord& qp(uint32_t index) const noexcept { return layout().qps[index]; }
   CqRecord& cq(uint32_t index) const noexcept { return layout().cqs[index]; }
   MrRecord& mr(uint32_t index) const noexcept { return layout().mrs[index]; }
+  SrqRecord& srq(uint32_t index) const noexcept { return layout().srqs[index]; }
 
   CqeRecord& cqe(const CqRecord& cq, uint64_t position) const noexcept {
     auto* ring = reinterpret_cast<CqeRecord*>(base_ + kRingsOffset + cq.ring_offset);
@@ -154,6 +212,17 @@ class Arena {
     const uint64_t entry = position % qp.receive_depth;
     return *reinterpret_cast<ReceiveRecord*>(base_ + kRingsOffset + qp.receive_offset +
                                              entry * qp.receive_stride);
+  }
+  SharedReceive& slot(const SrqRecord& srq, uint32_t number) const noexcept {
+    return *reinterpret_cast<SharedReceive*>(base_ + kRingsOffset + srq.slots_offset +
+                                             uint64_t{number} * srq.stride);
+  }
+  Shared<uint32_t>& fifo(const SrqRecord& srq, uint64_t position) const noexcept {
+    auto* numbers = reinterpret_cast<Shared<uint32_t>*>(base_ + kRingsOffset + srq.fifo_offset);
+    return numbers[position % srq.depth];
+  }
+  HiddenRange& hidden(const MrRecord& region, uint32_t number) const noexcept {
+    return reinterpret_cast<HiddenRange*>(base_ + kRingsOffset + region.hidden_offset)[number];
   }
   static SgeRecord* sges(ReceiveRecord& receive) noexcept {
     return reinterpret_cast<SgeRecord*>(&receive + 1);

@@ -40,6 +40,7 @@ void build_port(const PortSpec& spec, LinkLayer link_layer, PortRecord& record) 
   record.trouble.store((spec.up ? 0u : kTroubleDown) | (shaped ? kTroubleShaped : 0u));
   record.told_down.store(spec.up ? 0 : 1);
   record.pkey.store(kDefaultPkey);
+  record.told_pkey.store(kDefaultPkey);
   for (const GidSpec& gid : spec.gids) {
     if (gid.index < kMaxGids) build_gid(gid, record.gids[gid.index]);
   }

@@ -14,7 +14,9 @@ namespace softnic {
 struct EventRecord {
   int32_t type = 0;      // ibv_event_type
   uint32_t element = 0;  // port number, or index of the QP or CQ in its owner's arena
-  uint64_t serial = 0;   // tells an object from an earlier one at the same index
+  // Tells an object from an earlier one at the same index. For a port or device: the device's
+  // `removals`, since a context hears nothing of the life that begins when its device is back.
+  uint64_t serial = 0;
 };
 
 struct EventPipe {
@@ -27,9 +29,12 @@ std::string event_pipe_path(const std::string& dir, const EventPipe& pipe);
 std::optional<EventPipe> parse_event_pipe_name(const std::string& file_name);
 
 // Never blocks: an event for a reader that is gone, or that let 4000 events pile up, is dropped.
-void send_event(const std::string& dir, const EventPipe& pipe, const EventRecord& event);
+// False: it was.
+bool send_event(const std::string& dir, const EventPipe& pipe, const EventRecord& event);
 
-// To every open context of the device, in every process.
-void send_port_event(const Fabric& fabric, uint32_t device, uint32_t port_number, int type);
+// To every open context of the device, in every process, and into the fabric's log. An event of the
+// device as a whole has port number 0. `life` is the device's `removals`.
+void send_port_event(const Fabric& fabric, uint32_t device, uint32_t port_number, uint32_t type,
+                     uint32_t life);
 
 }  // namespace softnic

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "softnic/fabric/build_segment.h"
+#include "softnic/fabric/fabric_log.h"
 #include "softnic/fabric/file_lock.h"
 #include "softnic/fabric/leftovers.h"
 #include "softnic/spec/sysfs_tree.h"
@@ -189,6 +190,7 @@ Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
     }
   }
   Fabric fabric = BL_TRY(Fabric::open(name));
+  if (!alive) note_fabric(fabric, "the fabric was made");
   UniqueFd holders = open_file(dir + "/holders", 0);
   for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (try_lock_byte(holders.get(), byte)) return Holder(std::move(fabric), std::move(holders));

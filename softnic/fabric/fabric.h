@@ -4,6 +4,7 @@
 //   holders, seats  lock files: a process holds a byte of them as long as it lives
 //   arena.SLOT      what the process in that slot owns (arena.h)
 //   ev.DEV.SLOT.N   a FIFO: asynchronous events of one open device (events.h)
+//   log             what happened, one line each (fabric_log.h)
 //   HOST/           the host's sysfs root (spec/sysfs_tree.h)
 // Whoever leaves last removes the directory; whoever comes first clears what the dead left behind.
 #pragma once

@@ -60,6 +60,7 @@ struct PortRecord {
   Shared<uint32_t> black_hole;       // 1: nothing moves until told otherwise
   Shared<uint64_t> paused_until_ns;  // on the monotonic clock; 0: not paused
   Shared<uint32_t> pkey;             // the one entry of the table
+  Shared<uint32_t> told_pkey;        // the one that the last event told of
   Shared<uint64_t> egress_free_ns;   // when the wire has sent what was handed to it so far
   Shared<uint64_t> ingress_free_ns;
   Shared<uint64_t> error_countdown;  // the work request that takes it to 0 fails
@@ -75,6 +76,7 @@ struct DeviceRecord {
   uint64_t guid;
   uint32_t port_count;
   Shared<uint32_t> removals;          // odd: removed; contexts opened at another count are dead
+  Shared<uint32_t> told_removals;     // the count that the last fatal event told of
   Shared<uint32_t> refuses_to_break;  // modify_qp to ERR is refused
   PortRecord ports[kMaxPorts];
 };

@@ -3,7 +3,11 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
+
+#include "plugin/base/clock.h"
 #include "softnic/fabric/events.h"
+#include "softnic/nic/comp_channel.h"
 
 namespace softnic {
 namespace {
@@ -15,7 +19,38 @@ void mark_overrun(Runtime& runtime, const ArenaOf& where, CqRecord& cq) {
              EventRecord{IBV_EVENT_CQ_ERR, 0, cq.serial});
 }
 
+// With the hazard on, completions appear at multiples of an interval, all at once.
+uint64_t time_of_appearance(const FabricHeader& header) {
+  const uint64_t bunch = header.hazards.bunch_ns.load(std::memory_order_relaxed);
+  if (bunch == 0) [[likely]]
+    return 0;
+  return (static_cast<uint64_t>(beeline::now_ns()) / bunch + 1) * bunch;
+}
+
 }  // namespace
+
+bool wakes(uint32_t armed, const CqeRecord& entry) noexcept {
+  const bool urgent = entry.solicited != 0 || entry.status != IBV_WC_SUCCESS;
+  return armed == kArmedForAny || (armed == kArmedForSolicited && urgent);
+}
+
+void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
+  uint32_t armed = cq.armed.load();
+  do {
+    if (armed == kNotArmed || armed == kBeingTold) return;
+  } while (!cq.armed.compare_exchange(armed, kBeingTold));
+  finish_telling(fabric, where, cq);
+}
+
+// Whoever armed the queue anew meanwhile finds it armed. An event that cannot be sent now, for want
+// of a descriptor or of room in the pipe, is left to the owner, as if we had died.
+void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
+  cq.revealed.store(cq.tail.load());
+  const EventPipe pipe{kChannelDevice, where.slot, cq.channel - 1};
+  if (!send_event(fabric.dir(), pipe, EventRecord{0, 0, cq.serial})) return;
+  uint32_t told = kBeingTold;
+  (void)cq.armed.compare_exchange(told, kNotArmed);
+}
 
 void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
                      const CqeRecord& entry) {
@@ -25,11 +60,17 @@ void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
   const bool full = tail - cq.head.load() >= cq.capacity;
   if (!full) {
     kill_point_here();
-    where.arena.cqe(cq, tail) = entry;
+    CqeRecord& place = where.arena.cqe(cq, tail);
+    place = entry;
+    place.visible_at = time_of_appearance(runtime.header());
     cq.tail.store(tail + 1);
   }
   cq.push_lock.unlock();
-  if (full) mark_overrun(runtime, where, cq);
+  if (full) return mark_overrun(runtime, where, cq);
+  if (cq.channel == 0) return;
+  // The owner arms and then looks for entries; we add one and then look whether it is armed.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (wakes(cq.armed.load(), entry)) tell_channel(runtime.fabric(), where, cq);
 }
 
 }  // namespace softnic

@@ -19,4 +19,12 @@ struct ArenaOf {
 void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
                      const CqeRecord& entry);
 
+// Whether a queue that is armed so is to tell its channel of the entry.
+bool wakes(uint32_t armed, const CqeRecord& entry) noexcept;
+
+// Disarms the queue and tells its channel. Twice for one completion is allowed, as with hardware.
+void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq);
+// What is left to do for one who died between disarming and telling.
+void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq);
+
 }  // namespace softnic

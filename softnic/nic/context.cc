@@ -5,11 +5,12 @@
 
 namespace softnic {
 
-Context::Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, EventPipe the_pipe,
-                 beeline::UniqueFd the_events) noexcept
+Context::Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, uint32_t the_birth,
+                 EventPipe the_pipe, beeline::UniqueFd the_events) noexcept
     : verbs_context{},
       runtime(std::move(the_runtime)),
       device(the_device),
+      birth(the_birth),
       pipe(the_pipe),
       events(std::move(the_events)) {
   pthread_mutex_init(&context.mutex, nullptr);

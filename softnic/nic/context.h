@@ -16,8 +16,9 @@ namespace softnic {
 // Programs hold a pointer to verbs_context::context and find the rest by its offset, as the inline
 // functions of verbs.h do.
 struct Context : verbs_context {
-  Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, EventPipe the_pipe,
-          beeline::UniqueFd the_events) noexcept;
+  // `the_birth` is the device's count of removals when it was found to be there.
+  Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, uint32_t the_birth,
+          EventPipe the_pipe, beeline::UniqueFd the_events) noexcept;
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -33,11 +34,17 @@ struct Context : verbs_context {
     return number >= 1 && number <= record().port_count;
   }
 
+  // The device was removed since this was opened. It stays so when the device comes back: what is
+  // asked of it answers EIO, and only destroying and closing still work.
+  bool dead() const noexcept { return record().removals.load() != birth; }
+
   const std::shared_ptr<Runtime> runtime;
   const uint32_t device;  // index into FabricHeader::devices
+  const uint32_t birth;
   const EventPipe pipe;
   const beeline::UniqueFd events;
-  std::atomic<uint32_t> objects{0};  // protection domains and CQs
+  std::atomic<uint32_t> objects{0};   // protection domains and CQs
+  std::atomic<bool> end_told{false};  // the event of the removal was handed out
 };
 
 struct Pd : ibv_pd {

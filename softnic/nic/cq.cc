@@ -5,13 +5,19 @@
 #include <bit>
 #include <cerrno>
 #include <mutex>
+#include <thread>
 
+#include "plugin/base/clock.h"
+#include "softnic/nic/completion_ring.h"
+#include "softnic/nic/cq_ex.h"
 #include "softnic/nic/event_acks.h"
 #include "softnic/nic/limits.h"
 #include "softnic/nic/qp.h"
 
 namespace softnic {
 namespace {
+
+constexpr int64_t kWatchNs = 10 * beeline::kNsPerMs;
 
 uint64_t ring_bytes(uint32_t entries) { return uint64_t{entries} * sizeof(CqeRecord); }
 
@@ -35,9 +41,14 @@ void fill(ibv_wc& wc, const CqeRecord& entry) {
   wc.dlid_path_bits = 0;
 }
 
+bool is_visible(const CqRecord& cq, const CqeRecord& entry, uint64_t position) {
+  return entry.visible_at == 0 || position < cq.revealed.load() ||
+         entry.visible_at <= static_cast<uint64_t>(beeline::now_ns());
+}
+
 }  // namespace
 
-Cq* Cq::create(Context& owner, int capacity, void* user) {
+Cq* Cq::create(Context& owner, int capacity, void* user, CompChannel* channel) {
   if (capacity < 1 || capacity > kMaxCqe) {
     errno = EINVAL;
     return nullptr;
@@ -56,30 +67,47 @@ Cq* Cq::create(Context& owner, int capacity, void* user) {
   record.tail.store(0);
   record.head.store(0);
   record.overrun.store(0);
+  record.armed.store(kNotArmed);
+  record.revealed.store(0);
   record.capacity = static_cast<uint32_t>(capacity);
   record.ring_entries = entries;
   record.ring_offset = *offset;
   record.event_number = owner.pipe.number;
   record.device = owner.device;
+  record.channel = channel != nullptr ? channel->pipe.number + 1 : 0;
   record.serial = runtime.next_serial();
-  return new Cq(owner, *index, capacity, user);
+  return new Cq(owner, *index, capacity, user, channel);
 }
 
-Cq::Cq(Context& owner, uint32_t index, int entries, void* user) noexcept
-    : ibv_cq{}, owner_(owner), index_(index), record_(owner.runtime->arena().cq(index)) {
+Cq::Cq(Context& owner, uint32_t index, int entries, void* user, CompChannel* the_channel) noexcept
+    : ibv_cq_ex{}, owner_(owner), index_(index), record_(owner.runtime->arena().cq(index)) {
   context = &owner.context;
+  channel = the_channel;
   cq_context = user;
   handle = index;
   cqe = entries;
   pthread_mutex_init(&mutex, nullptr);
   pthread_cond_init(&cond, nullptr);
+  install_poll_functions(*this);
   owner_.objects.fetch_add(1);
-  owner_.runtime->add_cq(*this);
+  owner_.runtime->cqs().add(*this);
+  if (channel == nullptr) return;
+  pthread_mutex_lock(&context->mutex);
+  ++channel->refcnt;
+  pthread_mutex_unlock(&context->mutex);
 }
 
 Cq::~Cq() {
-  owner_.runtime->remove_cq(*this);  // no event names it from here on
+  owner_.runtime->engine().cancel(*this);
+  owner_.runtime->cqs().remove(*this);  // no event names it from here on
   wait_for_acks(mutex, cond, async_events_completed, async_reported);
+  wait_for_acks(mutex, cond, comp_events_completed, channel_events_);
+  if (channel != nullptr) {
+    CompChannel::of(channel).forget(serial());
+    pthread_mutex_lock(&context->mutex);
+    --channel->refcnt;
+    pthread_mutex_unlock(&context->mutex);
+  }
   owner_.objects.fetch_sub(1);
   pthread_cond_destroy(&cond);
   pthread_mutex_destroy(&mutex);
@@ -90,22 +118,38 @@ Cq::~Cq() {
 
 int Cq::poll(int count, ibv_wc* wc) {
   if (count < 0) return -1;
-  poll_lock_.lock();
-  const int taken = take_locked(count, wc);
+  lock_for_taking();
+  int taken = take_locked(count, wc);
   poll_lock_.unlock();
   if (taken > 0 || count == 0) return taken;
-  // Nothing there: see what the NIC could do meanwhile, and look again.
-  owner_.runtime->attend();
   if (record_.overrun.load(std::memory_order_relaxed) != 0) return break_users();
+  look_around();
+  lock_for_taking();
+  taken = take_locked(count, wc);
+  poll_lock_.unlock();
+  return taken;
+}
+
+void Cq::lock_for_taking() {
+  poll_lock_.lock();
+  while (iterating_) {
+    poll_lock_.unlock();
+    std::this_thread::yield();
+    poll_lock_.lock();
+  }
+}
+
+// Nothing there: what could the NIC do meanwhile?
+void Cq::look_around() {
+  owner_.runtime->attend();
   owner_.runtime->engine().help();
-  const std::lock_guard guard(poll_lock_);
-  return take_locked(count, wc);
 }
 
 // Whoever overran the queue may have died before it said so to anybody.
 int Cq::break_users() {
-  owner_.runtime->for_each_qp([&](Qp& qp) {
-    if (qp.qp_base.send_cq == this || qp.qp_base.recv_cq == this) (void)qp.settle_breakage();
+  owner_.runtime->attend();
+  owner_.runtime->qps().for_each([&](Qp& qp) {
+    if (qp.qp_base.send_cq == plain() || qp.qp_base.recv_cq == plain()) (void)qp.settle_breakage();
   });
   return -1;
 }
@@ -119,11 +163,134 @@ int Cq::take_locked(int count, ibv_wc* wc) {
   int taken = 0;
   for (; taken < count && head != tail; ++head) {
     const CqeRecord& entry = runtime.arena().cqe(record_, head);
+    if (!is_visible(record_, entry, head)) break;
     runtime.qp_at(entry.qp_index)->retire(entry.kind, entry.sequence);
     fill(wc[taken++], entry);
   }
   record_.head.store(head);
   return taken;
+}
+
+bool Cq::take_current_locked() {
+  if (take_locked(1, &current_) == 0) return false;
+  status = current_.status;
+  wr_id = current_.wr_id;
+  return true;
+}
+
+bool Cq::begin_iteration() {
+  lock_for_taking();
+  iterating_ = take_current_locked();
+  const bool begun = iterating_;
+  poll_lock_.unlock();
+  return begun;
+}
+
+int Cq::start_poll() {
+  if (begin_iteration()) return 0;
+  if (record_.overrun.load(std::memory_order_relaxed) != 0) {
+    (void)break_users();
+    return EIO;
+  }
+  look_around();
+  return begin_iteration() ? 0 : ENOENT;
+}
+
+int Cq::next_poll() {
+  const std::lock_guard guard(poll_lock_);
+  return take_current_locked() ? 0 : ENOENT;
+}
+
+void Cq::end_poll() {
+  const std::lock_guard guard(poll_lock_);
+  iterating_ = false;
+}
+
+void Cq::arm(bool solicited_only) {
+  if (record_.channel == 0) return;  // nobody to tell
+  {
+    const std::lock_guard guard(poll_lock_);  // nothing moves up meanwhile
+    tail_when_armed_ = record_.tail.load();
+    record_.revealed.store(tail_when_armed_);
+  }
+  // A narrower wish does not take back a wider one.
+  const uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
+  uint32_t before = record_.armed.load();
+  while (!(solicited_only && before == kArmedForAny) &&
+         !record_.armed.compare_exchange(before, wish)) {
+  }
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!watched_.exchange(true)) {
+    owner_.runtime->engine().schedule(*this, beeline::now_ns() + kWatchNs);
+  }
+}
+
+// Is there an unpolled completion that the channel should have been told of?
+bool Cq::has_missed_news() {
+  const uint32_t armed = record_.armed.load();
+  const std::lock_guard guard(poll_lock_);
+  const uint64_t tail = record_.tail.load();
+  uint64_t at = std::max(record_.head.load(std::memory_order_relaxed), tail_when_armed_);
+  for (; at < tail; ++at) {
+    if (wakes(armed, owner_.runtime->arena().cqe(record_, at))) return true;
+  }
+  return false;
+}
+
+// A program that sleeps on its channel does not poll, so what polling sees to has to happen here:
+// breakage that a peer caused, and a completion whose pusher died on the way to the channel.
+std::optional<int64_t> Cq::run_job() {
+  owner_.runtime->attend();
+  const ArenaOf here{owner_.runtime->arena(), owner_.runtime->slot()};
+  // Nobody alive takes from one look to the next to write an event.
+  const bool being_told = record_.armed.load() == kBeingTold;
+  if (being_told && was_being_told_) finish_telling(owner_.runtime->fabric(), here, record_);
+  was_being_told_ = being_told;
+  if (has_missed_news()) tell_channel(owner_.runtime->fabric(), here, record_);
+  if (record_.armed.load() != kNotArmed) return beeline::now_ns() + kWatchNs;
+  watched_.store(false);
+  // Armed between the look and the store, by someone who saw it watched.
+  const bool again = record_.armed.load() != kNotArmed && !watched_.exchange(true);
+  return again ? std::optional(beeline::now_ns() + kWatchNs) : std::nullopt;
+}
+
+void Cq::count_channel_event() noexcept {
+  pthread_mutex_lock(&mutex);
+  ++channel_events_;
+  pthread_mutex_unlock(&mutex);
+}
+
+// The entries move into a new ring while both ends stay out.
+int Cq::resize(int capacity) {
+  if (capacity < 1 || capacity > kMaxCqe) return EINVAL;
+  Runtime& runtime = *owner_.runtime;
+  const uint32_t entries = std::bit_ceil(static_cast<uint32_t>(capacity));
+  const auto offset = runtime.take_ring(ring_bytes(entries));
+  if (!offset) return ENOMEM;
+  const std::lock_guard guard(poll_lock_);
+  runtime.take(record_.push_lock);
+  const uint64_t tail = record_.tail.load();
+  const uint64_t head = record_.head.load();
+  if (tail - head > static_cast<uint64_t>(capacity)) {
+    record_.push_lock.unlock();
+    runtime.give_back_ring(*offset, ring_bytes(entries));
+    return EINVAL;  // what is waiting to be polled has no room
+  }
+  CqRecord grown_view;
+  grown_view.ring_offset = *offset;
+  grown_view.ring_entries = entries;
+  for (uint64_t at = head; at != tail; ++at) {
+    runtime.arena().cqe(grown_view, at) = runtime.arena().cqe(record_, at);
+  }
+  const uint64_t old_offset = record_.ring_offset;
+  const uint32_t old_entries = record_.ring_entries;
+  record_.ring_offset = *offset;
+  record_.ring_entries = entries;
+  record_.capacity = static_cast<uint32_t>(capacity);
+  record_.push_lock.unlock();
+  runtime.give_back_ring(old_offset, ring_bytes(old_entries));
+  cqe = capacity;
+  return 0;
 }
 
 void Cq::remove_entries(uint32_t qp_index) {
@@ -134,11 +301,20 @@ void Cq::remove_entries(uint32_t qp_index) {
   runtime.take(record_.push_lock);
   const uint64_t tail = record_.tail.load();
   uint64_t to = record_.head.load(std::memory_order_relaxed);
+  uint64_t old_news = 0;  // of what goes
   for (uint64_t from = to; from != tail; ++from) {
     const CqeRecord entry = runtime.arena().cqe(record_, from);
-    if (entry.qp_index != qp_index) runtime.arena().cqe(record_, to++) = entry;
+    if (entry.qp_index != qp_index) {
+      runtime.arena().cqe(record_, to++) = entry;
+      continue;
+    }
+    if (from < tail_when_armed_) ++old_news;
+    if (entry.kind == CqeKind::kShared) {
+      runtime.qp_at(qp_index)->retire(entry.kind, entry.sequence);
+    }
   }
   record_.tail.store(to);
+  tail_when_armed_ -= old_news;
   record_.push_lock.unlock();
 }
 
@@ -151,6 +327,19 @@ uint64_t Cq::unpolled_up_to(uint32_t qp_index, CqeKind kind) {
     if (entry.kind == kind && entry.qp_index == qp_index) end = std::max(end, entry.sequence + 1);
   }
   return end;
+}
+
+std::vector<uint32_t> Cq::unpolled_shared(uint32_t qp_index) {
+  const std::lock_guard guard(poll_lock_);
+  std::vector<uint32_t> slots;
+  const uint64_t tail = record_.tail.load();
+  for (uint64_t at = record_.head.load(std::memory_order_relaxed); at != tail; ++at) {
+    const CqeRecord& entry = owner_.runtime->arena().cqe(record_, at);
+    if (entry.kind == CqeKind::kShared && entry.qp_index == qp_index) {
+      slots.push_back(static_cast<uint32_t>(entry.sequence));
+    }
+  }
+  return slots;
 }
 
 }  // namespace softnic

@@ -9,29 +9,50 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "softnic/fabric/arena.h"
+#include "softnic/nic/comp_channel.h"
 #include "softnic/nic/context.h"
+#include "softnic/nic/engine.h"
 #include "softnic/nic/spin_lock.h"
 
 namespace softnic {
 
-class Cq : public ibv_cq {
+class Cq final : public ibv_cq_ex, public Engine::Job {
  public:
   // Null with errno set.
-  static Cq* create(Context& owner, int capacity, void* user);
+  static Cq* create(Context& owner, int capacity, void* user, CompChannel* channel);
   ~Cq();
   Cq(const Cq&) = delete;
   Cq& operator=(const Cq&) = delete;
 
-  static Cq& of(ibv_cq* cq) noexcept { return *static_cast<Cq*>(cq); }
+  // An ibv_cq is the beginning of an ibv_cq_ex.
+  static Cq& of(ibv_cq* cq) noexcept { return of(reinterpret_cast<ibv_cq_ex*>(cq)); }
+  static Cq& of(ibv_cq_ex* cq) noexcept { return *static_cast<Cq*>(cq); }
+  ibv_cq* plain() noexcept { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
 
   int poll(int count, ibv_wc* wc);
+  // 0 or an errno. Between a start that answered 0 and end_poll() nobody else takes completions.
+  int start_poll();
+  int next_poll();
+  void end_poll();
+  const ibv_wc& current() const noexcept { return current_; }
+
+  // The channel is told of the next completion, or of the next that is solicited or a failure.
+  void arm(bool solicited_only);
+  // Sees to it that an armed queue is told even if whoever pushed died before it told.
+  std::optional<int64_t> run_job() override;
+  void count_channel_event() noexcept;
+  int resize(int capacity);
 
   // Takes out the unpolled entries of a QP that is going away, or back to RESET.
   void remove_entries(uint32_t qp_index);
   // One past the highest unpolled entry of that QP and kind; 0 if there is none.
   uint64_t unpolled_up_to(uint32_t qp_index, CqeKind kind);
+  // The slots of the shared receive queue that unpolled entries of that QP are about.
+  std::vector<uint32_t> unpolled_shared(uint32_t qp_index);
 
   uint32_t index() const noexcept { return index_; }
   CqRecord& record() const noexcept { return record_; }
@@ -39,17 +60,30 @@ class Cq : public ibv_cq {
   Context& owner() const noexcept { return owner_; }
 
   std::atomic<uint32_t> users{0};  // QPs attached
-  uint32_t async_reported = 0;     // events handed out; guarded by ibv_cq::mutex
+  uint32_t async_reported = 0;     // events handed out; guarded by ibv_cq_ex::mutex
 
  private:
-  Cq(Context& owner, uint32_t index, int entries, void* user) noexcept;
+  Cq(Context& owner, uint32_t index, int entries, void* user, CompChannel* channel) noexcept;
+  void look_around();
+  void lock_for_taking();
   int take_locked(int count, ibv_wc* wc);
+  bool take_current_locked();
+  bool begin_iteration();
+  bool has_missed_news();
   int break_users();
 
   Context& owner_;
   const uint32_t index_;
   CqRecord& record_;
   SpinLock poll_lock_;
+  // Somebody is between start_poll and end_poll. No lock is held so long: a queue pair that breaks
+  // meanwhile has to look at its entries here.
+  bool iterating_ = false;
+  ibv_wc current_{};             // of start_poll and next_poll
+  uint32_t channel_events_ = 0;  // handed out; guarded by ibv_cq_ex::mutex
+  std::atomic<bool> watched_{false};
+  bool was_being_told_ = false;   // at the last look; run_job()'s
+  uint64_t tail_when_armed_ = 0;  // guarded by poll_lock_
 };
 
 }  // namespace softnic

@@ -40,7 +40,7 @@ void wait_for_requester(Runtime& runtime, uint32_t qpn) {
 }
 
 void wait_for_all_requesters(Runtime& runtime) {
-  runtime.for_each_qp([&](Qp& qp) {
+  runtime.qps().for_each([&](Qp& qp) {
     wait_to_leave(qp.record().busy, [] { return false; });
     const uint32_t dest = qp.record().dest_qpn.load();
     if (dest != 0) wait_for_requester(runtime, dest);

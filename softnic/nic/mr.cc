@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "softnic/nic/fence.h"
+#include "softnic/nic/hidden.h"
 
 namespace softnic {
 namespace {
@@ -31,8 +33,8 @@ int pin(void* addr, size_t length, unsigned int access) {
   const uintptr_t end = (reinterpret_cast<uintptr_t>(addr) + length + page - 1) & ~(page - 1);
   auto* start = reinterpret_cast<void*>(first);
   if (kernel_can_populate()) {
-    const bool writes = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
-    return ::madvise(start, end - first, writes ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0
+    const bool written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+    return ::madvise(start, end - first, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0
                ? 0
                : EFAULT;
   }
@@ -40,11 +42,64 @@ int pin(void* addr, size_t length, unsigned int access) {
   return ::mincore(start, end - first, resident.data()) == 0 ? 0 : EFAULT;
 }
 
-int check_request(const void* addr, size_t length, unsigned int access) {
+int check_request(uint64_t start, size_t length, unsigned int access) {
   if ((access & ~(kRights | kHints)) != 0) return EOPNOTSUPP;
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
-  if (length == 0 || reinterpret_cast<uintptr_t>(addr) + length < length) return EINVAL;
+  if (length == 0 || start + length < length) return EINVAL;
   return 0;
+}
+
+bool writes(unsigned int access) { return (access & IBV_ACCESS_LOCAL_WRITE) != 0; }
+
+// Without it what is written shows at once; that is allowed.
+void hide_writes(Runtime& runtime, Mr& mr, MrRecord& record) {
+  const auto ring = runtime.take_ring(kMaxHidden * sizeof(HiddenRange));
+  if (!ring) return;
+  void* const shadow = ::mmap(nullptr, mr.length, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (shadow == MAP_FAILED) {
+    runtime.give_back_ring(*ring, kMaxHidden * sizeof(HiddenRange));
+    return;
+  }
+  mr.shadow = Mapping(shadow, mr.length);
+  record.shadow = reinterpret_cast<uint64_t>(shadow);
+  record.hidden_offset = *ring;
+  record.hidden_count.store(0);
+  record.hides = 1;
+}
+
+void show_writes(Runtime& runtime, MrRecord& record) {
+  if (record.hides == 0) return;
+  reveal_own(runtime, record);
+  record.hides = 0;
+  runtime.give_back_ring(record.hidden_offset, kMaxHidden * sizeof(HiddenRange));
+}
+
+// The pages are there: in the program's own memory at `base`, or in `window`.
+Mr* publish(Pd& pd, void* base, FileWindow window, size_t length, uint64_t iova,
+            unsigned int access) {
+  Runtime& runtime = *pd.owner.runtime;
+  const auto index = runtime.mr_indices().take();
+  if (!index || !runtime.back(runtime.arena().mr(*index))) {
+    if (index) runtime.mr_indices().give_back(*index);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const auto reuse = static_cast<uint8_t>(runtime.next_serial());
+  Mr* mr = new Mr(pd, *index, make_key(runtime.slot(), *index, reuse));
+  mr->addr = base;
+  mr->length = length;
+  mr->window = std::move(window);
+  MrRecord& record = runtime.arena().mr(*index);
+  record.pd = pd.number;
+  record.access = access;
+  record.iova = iova;
+  record.length = length;
+  record.base = reinterpret_cast<uint64_t>(mr->window ? mr->window.start() : base);
+  record.hides = 0;
+  if (mr->window && runtime.header().hazards.hide.load() != 0) hide_writes(runtime, *mr, record);
+  record.key.store(mr->rkey);
+  return mr;
 }
 
 }  // namespace
@@ -62,35 +117,38 @@ Mr::Mr(Pd& the_owner, uint32_t the_index, uint32_t key) noexcept
 Mr::~Mr() { owner.children.fetch_sub(1, std::memory_order_relaxed); }
 
 Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned int access) {
-  Runtime& runtime = *pd.owner.runtime;
-  errno = check_request(addr, length, access);
+  errno = check_request(reinterpret_cast<uint64_t>(addr), length, access);
   if (errno != 0) return nullptr;
-  errno = pin(addr, length, access);
+  const int error = pin(addr, length, access);
+  if (error == 0) return publish(pd, addr, {}, length, iova, access);
+  // Not memory of the processor: a GPU's, perhaps.
+  auto window = map_gpu_memory(addr, length, writes(access));
+  if (window) return publish(pd, addr, std::move(*window), length, iova, access);
+  // Without a driver for peer memory the kernel sees an address and nothing behind it.
+  errno = window.error() == EOPNOTSUPP ? EFAULT : window.error();
+  return nullptr;
+}
+
+// As the kernel has it, the address in work requests begins at the same place of a page as the
+// bytes do.
+Mr* register_dmabuf(Pd& pd, int fd, uint64_t offset, size_t length, uint64_t iova,
+                    unsigned int access) {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  errno = offset % page != iova % page ? EINVAL : check_request(offset, length, access);
   if (errno != 0) return nullptr;
-  const auto index = runtime.mr_indices().take();
-  if (!index || !runtime.back(runtime.arena().mr(*index))) {
-    if (index) runtime.mr_indices().give_back(*index);
-    errno = ENOMEM;
-    return nullptr;
+  auto window = map_dmabuf(fd, offset, length, writes(access));
+  if (window) {
+    return publish(pd, reinterpret_cast<void*>(iova), std::move(*window), length, iova, access);
   }
-  const auto reuse = static_cast<uint8_t>(runtime.next_serial());
-  Mr* mr = new Mr(pd, *index, make_key(runtime.slot(), *index, reuse));
-  mr->addr = addr;
-  mr->length = length;
-  MrRecord& record = runtime.arena().mr(*index);
-  record.pd = pd.number;
-  record.access = access;
-  record.iova = iova;
-  record.length = length;
-  record.base = reinterpret_cast<uint64_t>(addr);
-  record.key.store(mr->rkey);
-  return mr;
+  errno = window.error();
+  return nullptr;
 }
 
 void deregister_memory(Mr* mr) {
   Runtime& runtime = *mr->owner.owner.runtime;
   runtime.arena().mr(mr->index).key.exchange(0);
   wait_for_all_requesters(runtime);
+  show_writes(runtime, runtime.arena().mr(mr->index));
   runtime.mr_indices().give_back(mr->index);
   delete mr;
 }
@@ -98,14 +156,14 @@ void deregister_memory(Mr* mr) {
 Translation translate(const Arena& arena, uint32_t slot, uint32_t key, uint32_t pd,
                       uint64_t address, uint64_t length, uint32_t access_wanted) noexcept {
   if (key_slot(key) != slot) return {};
-  const MrRecord& region = arena.mr(key_index(key));
+  MrRecord& region = arena.mr(key_index(key));
   if (key == 0 || region.key.load(std::memory_order_seq_cst) != key) return {};
   if (region.pd != pd || (region.access & access_wanted) != access_wanted) return {};
   if (address < region.iova || length > region.length ||
       address - region.iova > region.length - length) {
     return {};
   }
-  return {true, region.base + (address - region.iova)};
+  return {true, region.base + (address - region.iova), region.hides != 0 ? &region : nullptr};
 }
 
 }  // namespace softnic

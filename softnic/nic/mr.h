@@ -8,6 +8,7 @@
 
 #include "softnic/fabric/arena.h"
 #include "softnic/nic/context.h"
+#include "softnic/nic/memory_source.h"
 
 namespace softnic {
 
@@ -20,10 +21,14 @@ struct Mr : ibv_mr {
 
   Pd& owner;
   const uint32_t index;
+  FileWindow window;  // of memory that is not the program's own pages
+  Mapping shadow;     // of a region that hides what is written (HazardRecord)
 };
 
 // Null with errno set, as verbs wants it.
 Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned int access);
+Mr* register_dmabuf(Pd& pd, int fd, uint64_t offset, size_t length, uint64_t iova,
+                    unsigned int access);
 
 // When it returns, nobody touches the region any more.
 void deregister_memory(Mr* mr);
@@ -33,6 +38,7 @@ void deregister_memory(Mr* mr);
 struct Translation {
   bool allowed = false;
   uint64_t address = 0;
+  MrRecord* hider = nullptr;  // the region, if it hides what is written
 };
 Translation translate(const Arena& arena, uint32_t slot, uint32_t key, uint32_t pd,
                       uint64_t address, uint64_t length, uint32_t access_wanted) noexcept;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softnic/nic/path.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
+
+#include "plugin/base/clock.h"
+#include "softnic/nic/chance.h"
 
 namespace softnic {
 namespace {
@@ -27,10 +31,29 @@ bool has_gid(const PortRecord& port, const Address& to, uint32_t state_wanted) {
   return false;
 }
 
+// Packets carry the sender's partition key; the receiver takes those of its partition. Limited
+// members (top bit clear) talk to full members only.
+bool share_partition(uint32_t one, uint32_t other) {
+  constexpr uint32_t kFullMember = 0x8000;
+  constexpr uint32_t kPartition = 0x7fff;
+  return (one & kPartition) == (other & kPartition) && ((one | other) & kFullMember) != 0;
+}
+
+// A port that stands still is looked at this often.
+constexpr int64_t kLookAgainNs = 5 * beeline::kNsPerMs;
+
+std::optional<int64_t> port_still_until(const PortRecord& port, int64_t now) {
+  if (port.black_hole.load() != 0) return now + kLookAgainNs;
+  const auto end = static_cast<int64_t>(port.paused_until_ns.load());
+  if (now >= end) return std::nullopt;
+  return std::min(end, now + kLookAgainNs);
+}
+
 bool delivers(const PortRecord& from, const PortRecord& to, const Address& address,
               uint32_t gid_state) {
   if (from.link_layer != to.link_layer) return false;
   if (std::string_view(from.network) != to.network) return false;
+  if (!share_partition(from.pkey.load(), to.pkey.load())) return false;
   if (address.global) return has_gid(to, address, gid_state);
   // Without a GRH a packet stays in its subnet.
   return to.link_layer == LinkLayer::kInfiniBand && address.lid == to.lid &&
@@ -63,30 +86,51 @@ bool Path::holds(uint32_t own_qpn) const noexcept {
   return word >> 8 == life_ && receives(state_of(word)) && qp_->dest_qpn.load() == own_qpn;
 }
 
+std::optional<int64_t> Path::still_until(int64_t now) const noexcept {
+  if (local_ != nullptr) {
+    if (const auto until = port_still_until(*local_, now)) return until;
+  }
+  return remote_ == nullptr ? std::nullopt : port_still_until(*remote_, now);
+}
+
+uint32_t Path::loss_ppm() const noexcept {
+  const auto arriving = [](const PortRecord& port) {
+    return Chance::kCertain - std::min(port.loss_ppm.load(), Chance::kCertain);
+  };
+  const uint64_t both = uint64_t{arriving(*local_)} * arriving(*remote_) / Chance::kCertain;
+  return Chance::kCertain - static_cast<uint32_t>(both);
+}
+
 bool Path::refresh(Runtime& runtime, const ibv_qp_attr& attr, uint32_t own_device,
                    uint32_t own_qpn) {
   FabricHeader& header = runtime.header();
   if (current(header)) [[likely]]
     return true;
-  forget();
+  lose_peer();
+  local_ = &header.devices[own_device].ports[attr.ah_attr.port_num - 1];
   const uint32_t generation = header.generation.load();
   auto peer = runtime.peer(qpn_slot(attr.dest_qp_num));
   if (!peer) return false;
   QpRecord& qp = peer->arena().qp(qpn_index(attr.dest_qp_num));
   const uint64_t word = qp.state.load();
   if (!receives(state_of(word)) || qp.dest_qpn.load() != own_qpn) return false;
-  PortRecord& local = header.devices[own_device].ports[attr.ah_attr.port_num - 1];
-  PortRecord& remote = header.devices[qp.device % kMaxDevices].ports[qp.port % kMaxPorts];
-  const uint32_t own_gid_state =
-      attr.ah_attr.is_global != 0 ? local.gids[attr.ah_attr.grh.sgid_index % kMaxGids].state.load()
-                                  : kAnyKind;
-  const bool there = delivers(local, remote, address_of(attr.ah_attr), own_gid_state);
-  const bool back = delivers(remote, local, answer_address(qp), kAnyKind);
+  PortRecord& local = *local_;
+  DeviceRecord& remote_device = header.devices[qp.device % kMaxDevices];
+  PortRecord& remote = remote_device.ports[qp.port % kMaxPorts];
+  // A device that was taken out has forgotten its queue pairs, even if it is back.
+  if (remote_device.removals.load() != qp.removals.load()) return false;
+  uint32_t gid_state = kAnyKind;
+  if (attr.ah_attr.is_global != 0) {
+    gid_state = local.gids[attr.ah_attr.grh.sgid_index % kMaxGids].state.load();
+    if (gid_state == 0) return false;  // our own address is gone
+  }
+  // Answers travel as the questions do, by the same version of RoCE.
+  const bool there = delivers(local, remote, address_of(attr.ah_attr), gid_state);
+  const bool back = delivers(remote, local, answer_address(qp), gid_state);
   // What we read of the QP belongs together only if its state did not move meanwhile.
   if (!there || !back || qp.state.load() != word) return false;
   peer_ = std::move(peer);
   qp_ = &qp;
-  local_ = &local;
   remote_ = &remote;
   life_ = word >> 8;
   generation_ = generation;

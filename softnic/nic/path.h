@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
+#include <optional>
 
 #include "softnic/fabric/arena.h"
 #include "softnic/nic/runtime.h"
@@ -22,10 +23,16 @@ class Path {
  public:
   // Looks the way up again if anything changed. False: nobody answers there.
   bool refresh(Runtime& runtime, const ibv_qp_attr& attr, uint32_t own_device, uint32_t own_qpn);
-  void forget() noexcept { peer_.reset(); }
+  void forget() noexcept {
+    lose_peer();
+    local_ = nullptr;
+    remote_ = nullptr;
+  }
 
   // Still the same peer QP, in a state to receive? Called from inside (fence.h).
   bool holds(uint32_t own_qpn) const noexcept;
+  // The peer takes its messages from this connection.
+  bool listens_to(uint64_t connection) const noexcept { return qp_->bound_to.load() == connection; }
 
   // The count of the peer QP's lives that this way leads to.
   uint64_t life() const noexcept { return life_; }
@@ -34,13 +41,20 @@ class Path {
   QpRecord& qp() const noexcept { return *qp_; }
   PortRecord& local() const noexcept { return *local_; }
   PortRecord& remote() const noexcept { return *remote_; }
+
+  // The last that is known of the ports, even if nobody answers there any more.
   uint32_t trouble() const noexcept {
-    return local_->trouble.load(std::memory_order_relaxed) |
-           remote_->trouble.load(std::memory_order_relaxed);
+    const uint32_t ours = local_ == nullptr ? 0 : local_->trouble.load(std::memory_order_relaxed);
+    return remote_ == nullptr ? ours : ours | remote_->trouble.load(std::memory_order_relaxed);
   }
+  // If one of the ports is a black hole or paused: when to look again.
+  std::optional<int64_t> still_until(int64_t now) const noexcept;
+  // How many of a million pieces get lost between the two ports.
+  uint32_t loss_ppm() const noexcept;
 
  private:
   bool current(const FabricHeader& header) const noexcept;
+  void lose_peer() noexcept { peer_.reset(); }
 
   std::shared_ptr<Peer> peer_;
   QpRecord* qp_ = nullptr;

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "plugin/base/clock.h"
+#include "softnic/fabric/events.h"
 #include "softnic/nic/event_acks.h"
 #include "softnic/nic/fence.h"
 #include "softnic/nic/limits.h"
@@ -19,7 +20,8 @@ constexpr Requester::Budget kTurnBudget = {256 << 10, 64};
 
 constexpr uint64_t kSendOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                               IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_READ;
+                              IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 uint32_t receive_stride(const ibv_qp_cap& cap) {
   return static_cast<uint32_t>(sizeof(ReceiveRecord)) +
@@ -31,7 +33,7 @@ uint64_t receive_ring_bytes(const ibv_qp_cap& cap) {
 }
 
 int check_init(const Pd& pd, const ibv_qp_init_attr_ex& init) {
-  if (init.qp_type != IBV_QPT_RC || init.srq != nullptr) return EOPNOTSUPP;
+  if (init.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
   if ((init.comp_mask & ~uint32_t{IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS}) != 0) {
     return EOPNOTSUPP;
   }
@@ -43,6 +45,7 @@ int check_init(const Pd& pd, const ibv_qp_init_attr_ex& init) {
   if (&Cq::of(init.send_cq).owner() != &pd.owner || &Cq::of(init.recv_cq).owner() != &pd.owner) {
     return EINVAL;
   }
+  if (init.srq != nullptr && init.srq->context != &pd.owner.context) return EINVAL;
   const ibv_qp_cap& cap = init.cap;
   if (cap.max_send_wr > kMaxQpWr || cap.max_recv_wr > kMaxQpWr || cap.max_send_sge > kMaxSge ||
       cap.max_recv_sge > kMaxSge || cap.max_inline_data > kMaxInline) {
@@ -56,7 +59,9 @@ ibv_qp_init_attr granted(const ibv_qp_init_attr_ex& init) {
   attr.qp_context = init.qp_context;
   attr.send_cq = init.send_cq;
   attr.recv_cq = init.recv_cq;
+  attr.srq = init.srq;
   attr.cap = init.cap;
+  if (init.srq != nullptr) attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;  // it has none
   attr.qp_type = init.qp_type;
   attr.sq_sig_all = init.sq_sig_all;
   return attr;
@@ -64,9 +69,10 @@ ibv_qp_init_attr granted(const ibv_qp_init_attr_ex& init) {
 
 }  // namespace
 
-Qp* Qp::create(Pd& pd, ibv_qp_init_attr_ex& init) {
-  errno = check_init(pd, init);
+Qp* Qp::create(Pd& pd, ibv_qp_init_attr_ex& wanted) {
+  errno = check_init(pd, wanted);
   if (errno != 0) return nullptr;
+  const ibv_qp_init_attr init = granted(wanted);
   Runtime& runtime = *pd.owner.runtime;
   const auto index = runtime.qp_indices().take();
   const bool backed = index && runtime.back(runtime.arena().qp(*index));
@@ -80,6 +86,7 @@ Qp* Qp::create(Pd& pd, ibv_qp_init_attr_ex& init) {
   record.pd = pd.number;
   record.device = pd.owner.device;
   record.recv_cq = Cq::of(init.recv_cq).index();
+  record.srq = init.srq != nullptr ? Srq::of(init.srq).index() : 0;
   record.event_number = pd.owner.pipe.number;
   record.serial = runtime.next_serial();
   record.receive_offset = *ring;
@@ -88,13 +95,13 @@ Qp* Qp::create(Pd& pd, ibv_qp_init_attr_ex& init) {
   return new Qp(pd, *index, init);
 }
 
-Qp::Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr_ex& init) noexcept
+Qp::Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr& init) noexcept
     : ibv_qp_ex{},
       owner_(pd.owner),
       pd_(pd),
       index_(index),
       record_(pd.owner.runtime->arena().qp(index)),
-      init_(granted(init)),
+      init_(init),
       sends_(init.cap.max_send_wr, std::max(init.cap.max_send_sge, 1u), init.cap.max_inline_data),
       requester_(*this, sends_) {
   qp_base.context = &owner_.context;
@@ -102,6 +109,7 @@ Qp::Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr_ex& init) noexcept
   qp_base.pd = &pd;
   qp_base.send_cq = init.send_cq;
   qp_base.recv_cq = init.recv_cq;
+  qp_base.srq = init.srq;
   qp_base.handle = index;
   qp_base.qp_num = make_qpn(runtime().slot(), index);
   qp_base.qp_type = init.qp_type;
@@ -110,9 +118,10 @@ Qp::Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr_ex& init) noexcept
   install_wr_functions(*this);
   reset_locked();
   runtime().list_qp(index_, this);
-  runtime().add_qp(*this);
+  runtime().qps().add(*this);
   Cq::of(init.send_cq).users.fetch_add(1);
   Cq::of(init.recv_cq).users.fetch_add(1);
+  if (init.srq != nullptr) Srq::of(init.srq).users.fetch_add(1);
   pd_.children.fetch_add(1);
 }
 
@@ -123,12 +132,13 @@ Qp::~Qp() {
     reset_locked();
   }
   // Listed until here: whoever deregisters memory meanwhile has to see whom to wait for.
-  runtime().remove_qp(*this);
+  runtime().qps().remove(*this);
   wait_for_acks(qp_base.mutex, qp_base.cond, qp_base.events_completed, async_reported);
   runtime().list_qp(index_, nullptr);
   pd_.children.fetch_sub(1);
   Cq::of(qp_base.send_cq).users.fetch_sub(1);
   Cq::of(qp_base.recv_cq).users.fetch_sub(1);
+  if (Srq* const srq = shared_queue()) srq->users.fetch_sub(1);
   pthread_cond_destroy(&qp_base.cond);
   pthread_mutex_destroy(&qp_base.mutex);
   runtime().give_back_ring(record_.receive_offset, receive_ring_bytes(init_.cap));
@@ -174,7 +184,7 @@ int Qp::post_whole_batch(const ibv_send_wr* first, size_t count) {
   return 0;
 }
 
-// // Runs the requester, or leaves it to the engine if somebody holds the QP: the holder may have
+// Runs the requester, or leaves it to the engine if somebody holds the QP: the holder may have
 // looked for work before ours was there.
 void Qp::kick() {
   std::optional<int64_t> again;
@@ -212,7 +222,7 @@ int Qp::append_receive(const ibv_recv_wr& wr) {
 }
 
 int Qp::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  int error = state() == IBV_QPS_RESET ? EINVAL : 0;
+  int error = state() == IBV_QPS_RESET || qp_base.srq != nullptr ? EINVAL : 0;
   {
     const std::lock_guard guard(receive_lock_);
     for (; error == 0 && wr != nullptr; wr = wr->next) {
@@ -229,10 +239,10 @@ int Qp::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 void Qp::retire(CqeKind kind, uint64_t sequence) noexcept {
-  if (kind == CqeKind::kSend) {
-    sends_.retire(sequence);
-  } else {
-    receives_retired_.store(sequence + 1, std::memory_order_release);
+  switch (kind) {
+    case CqeKind::kSend: sends_.retire(sequence); break;
+    case CqeKind::kReceive: receives_retired_.store(sequence + 1, std::memory_order_release); break;
+    case CqeKind::kShared: shared_queue()->give_back(static_cast<uint32_t>(sequence)); break;
   }
 }
 
@@ -266,10 +276,16 @@ void Qp::enter_error_locked() {
 }
 
 void Qp::flush_locked() {
+  if (owner_.dead()) return;  // the device is gone, and with it who would tell
   requester_.flush();
   const std::lock_guard guard(receive_lock_);
+  if (receives_fenced_ && qp_base.srq != nullptr) return;
   if (!receives_fenced_) note_completed_receives();
-  flush_receives();
+  if (qp_base.srq != nullptr) {
+    flush_shared_receives();
+  } else {
+    flush_receives();
+  }
 }
 
 // Waits for what a peer's requester was doing here when the QP broke. Which receives it has
@@ -284,20 +300,39 @@ void Qp::note_completed_receives() {
   receives_fenced_ = true;
 }
 
+void Qp::push_flushed_receive(CqeKind kind, uint64_t sequence, uint64_t name) {
+  CqeRecord entry = {};
+  entry.wr_id = name;
+  entry.sequence = sequence;
+  entry.kind = kind;
+  entry.qp_index = index_;
+  entry.status = IBV_WC_WR_FLUSH_ERR;
+  entry.opcode = IBV_WC_RECV;
+  entry.qp_num = qp_num();
+  push_completion(runtime(), {runtime().arena(), runtime().slot()}, Cq::of(qp_base.recv_cq).index(),
+                  entry);
+}
+
 void Qp::flush_receives() {
   const uint64_t posted = record_.receives_posted.load();
   for (; receives_ended_ < posted; ++receives_ended_) {
-    CqeRecord entry = {};
-    entry.wr_id = runtime().arena().receive(record_, receives_ended_).wr_id;
-    entry.sequence = receives_ended_;
-    entry.kind = CqeKind::kReceive;
-    entry.qp_index = index_;
-    entry.status = IBV_WC_WR_FLUSH_ERR;
-    entry.opcode = IBV_WC_RECV;
-    entry.qp_num = qp_num();
-    push_completion(runtime(), {runtime().arena(), runtime().slot()},
-                    Cq::of(qp_base.recv_cq).index(), entry);
+    push_flushed_receive(CqeKind::kReceive, receives_ended_,
+                         runtime().arena().receive(record_, receives_ended_).wr_id);
   }
+}
+
+// Of a shared queue only what this queue pair had taken ends with it. Then the owner is told that
+// nothing more comes. A poll gives a slot back, so what is unpolled is looked at first.
+void Qp::flush_shared_receives() {
+  Srq& srq = *shared_queue();
+  const std::vector<uint32_t> completed = Cq::of(qp_base.recv_cq).unpolled_shared(index_);
+  for (const uint32_t slot : srq.held_by(qp_num())) {
+    if (std::find(completed.begin(), completed.end(), slot) != completed.end()) continue;
+    push_flushed_receive(CqeKind::kShared, slot, srq.wr_id(slot));
+  }
+  record_.shared_receive.store(0);
+  send_event(runtime().fabric().dir(), owner_.pipe,
+             EventRecord{IBV_EVENT_QP_LAST_WQE_REACHED, index_, record_.serial});
 }
 
 }  // namespace softnic

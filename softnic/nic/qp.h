@@ -20,6 +20,7 @@
 #include "softnic/nic/requester.h"
 #include "softnic/nic/send_queue.h"
 #include "softnic/nic/spin_lock.h"
+#include "softnic/nic/srq.h"
 #include "softnic/nic/wr_builder.h"
 
 namespace softnic {
@@ -27,7 +28,7 @@ namespace softnic {
 class Qp final : public ibv_qp_ex, public Engine::Job {
  public:
   // Null with errno set.
-  static Qp* create(Pd& pd, ibv_qp_init_attr_ex& init);
+  static Qp* create(Pd& pd, ibv_qp_init_attr_ex& wanted);
   ~Qp();
   Qp(const Qp&) = delete;
   Qp& operator=(const Qp&) = delete;
@@ -38,6 +39,8 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   // These answer like the verbs of their names: 0 or an errno.
   int modify(const ibv_qp_attr& attr, int mask);
   int query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
+  // To ERR, whatever the device refuses: it is being closed.
+  void shut_down();
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_whole_batch(const ibv_send_wr* first, size_t count);  // all of it or nothing
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
@@ -74,7 +77,10 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   uint32_t async_reported = 0;  // events handed out; guarded by qp_base.mutex
 
  private:
-  Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr_ex& init) noexcept;
+  Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr& init) noexcept;
+  Srq* shared_queue() const noexcept {
+    return qp_base.srq != nullptr ? &Srq::of(qp_base.srq) : nullptr;
+  }
   int check_may_send() const;
   bool can_reach(uint32_t qpn) const;
   int check_addresses(const ibv_qp_attr& attr, int mask) const;
@@ -86,6 +92,8 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   void kick();
   void note_completed_receives();
   void flush_receives();
+  void flush_shared_receives();
+  void push_flushed_receive(CqeKind kind, uint64_t sequence, uint64_t name);
   int append_receive(const ibv_recv_wr& wr);
 
   Context& owner_;

@@ -28,6 +28,13 @@ uint64_t new_connection() {
   return generator() | 1;
 }
 
+// A device that is gone answers no command, and one that refuses to break its queue pairs says so.
+int check_device(const Context& context, const ibv_qp_attr& attr, int mask) {
+  if (context.dead()) return EIO;
+  const bool breaks = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR;
+  return breaks && context.record().refuses_to_break.load() != 0 ? EIO : 0;
+}
+
 bool in_range(const ibv_qp_attr& attr, int mask) {
   const auto fits = [mask](int bit, uint32_t value, uint32_t limit) {
     return (mask & bit) == 0 || value <= limit;
@@ -68,6 +75,7 @@ int Qp::check_addresses(const ibv_qp_attr& attr, int mask) const {
 }
 
 int Qp::modify(const ibv_qp_attr& attr, int mask) {
+  if (const int error = check_device(owner_, attr, mask); error != 0) return error;
   (void)settle_breakage();
   const std::lock_guard guard(run_mutex_);
   const ibv_qp_state from = state();
@@ -95,6 +103,12 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     runtime().engine().schedule(*this, 0);  // what was posted while draining
   }
   return 0;
+}
+
+void Qp::shut_down() {
+  const std::lock_guard guard(run_mutex_);
+  enter_error_locked();
+  flush_locked();
 }
 
 // A peer that is there must be within our reach before it may act on our memory: a fence has to
@@ -137,6 +151,7 @@ void Qp::publish_attributes() {
   const ibv_qp_state now = state();
   if (now != IBV_QPS_RESET && now != IBV_QPS_INIT) return;  // the rest is fixed while connected
   kill_point_here();
+  record_.removals.store(owner_.birth);
   record_.port = attr_.port_num == 0 ? 0 : attr_.port_num - 1u;
   record_.path_mtu = mtu_bytes(attr_.path_mtu);
   record_.rq_psn = attr_.rq_psn;
@@ -179,6 +194,10 @@ void Qp::reset_locked() {
   requester_.restart();
   record_.receives_posted.store(0);
   record_.receives_taken.store(0);
+  if (Srq* const srq = shared_queue()) {
+    for (const uint32_t slot : srq->held_by(qp_num())) srq->give_back(slot);
+  }
+  record_.shared_receive.store(0);
   record_.bound_to.store(0);
   record_.breaking.store(0);
   receives_retired_.store(0);
@@ -189,6 +208,7 @@ void Qp::reset_locked() {
 }
 
 int Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
+  if (owner_.dead()) return EIO;
   (void)settle_breakage();
   const std::lock_guard guard(run_mutex_);
   attr = attr_;

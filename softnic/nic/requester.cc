@@ -5,6 +5,7 @@
 
 #include "plugin/base/clock.h"
 #include "softnic/nic/fence.h"
+#include "softnic/nic/hidden.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/qp.h"
 #include "softnic/nic/timers.h"
@@ -17,12 +18,16 @@ using Verdict = Answer::Verdict;
 // How much is moved between two looks at states and keys.
 constexpr uint64_t kPieceBytes = 256 << 10;
 constexpr uint32_t kEndlessRnr = 7;
+// While waiting for an answer: whether the ports stand still, which stops the clock.
+constexpr int64_t kLookUpNs = 20 * beeline::kNsPerMs;
 // What mlx5 reports as vendor error for the two; people search for these numbers.
 constexpr uint32_t kVendorRetryExceeded = 0x81;
 constexpr uint32_t kVendorRnrExceeded = 0x82;
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   if (opcode == IBV_WR_RDMA_READ) return IBV_WC_RDMA_READ;
+  if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) return IBV_WC_FETCH_ADD;
+  if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP) return IBV_WC_COMP_SWAP;
   const bool sends = opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
   return sends ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
 }
@@ -32,18 +37,10 @@ uint32_t vendor_error(ibv_wc_status status) {
   return status == IBV_WC_RNR_RETRY_EXC_ERR ? kVendorRnrExceeded : 0;
 }
 
-// True if this request is the one an armed countdown was waiting for.
-bool counts_down_to_zero(Shared<uint64_t>& countdown) {
-  uint64_t left = countdown.load();
-  while (left != 0) {
-    if (countdown.compare_exchange(left, left - 1)) return left == 1;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool Requester::can_run() const noexcept {
+  if (unplugged()) return false;
   if (qp_.state() == IBV_QPS_ERR) return !idle();
   return !stuck_ && next() < end_of_work();
 }
@@ -67,19 +64,21 @@ void Requester::drain() noexcept {
 std::optional<int64_t> Requester::run(Budget budget) {
   for (;;) {
     if (qp_.state() == IBV_QPS_ERR) {
-      qp_.flush_locked();
+      if (!unplugged()) qp_.flush_locked();
       return std::nullopt;
     }
     if (!can_run()) return std::nullopt;
+    if (waiting_until_ == 0) look_at_path();
+    if (const auto again = hold_still()) return again;
     if (waiting_until_ != 0) {
-      if (beeline::now_ns() < waiting_until_) return waiting_until_;
+      if (const auto again = wait_more(beeline::now_ns())) return again;
       waiting_until_ = 0;
       if (silences_ > qp_.attr().retry_cnt) {
         fail(IBV_WC_RETRY_EXC_ERR);
         continue;
       }
     }
-    if (!flights_.empty() || shaped()) {
+    if (!flights_.empty() || paced()) {
       const auto again = run_shaped(beeline::now_ns(), budget);
       if (again) return again;
       continue;
@@ -89,9 +88,22 @@ std::optional<int64_t> Requester::run(Budget budget) {
   }
 }
 
+void Requester::look_at_path() {
+  const bool there = path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num());
+  const bool paced = there && shaped();
+  if (paced != paced_.load(std::memory_order_relaxed))
+    paced_.store(paced, std::memory_order_relaxed);
+}
+
+std::optional<int64_t> Requester::wait_more(int64_t now) const noexcept {
+  if (now >= waiting_until_) return std::nullopt;
+  return std::min(waiting_until_, now + kLookUpNs);
+}
+
 // Carries pieces until something stands in the way; run() sorts out what.
 std::optional<int64_t> Requester::run_direct(Budget& budget) {
   while (can_run()) {
+    if (const auto again = hold_still()) return again;
     SendWqe& wqe = queue_.at(next());
     const uint64_t bytes = std::min(wqe.length - offset_, kPieceBytes);
     if (bytes > budget.bytes || budget.messages == 0) return beeline::now_ns();
@@ -102,25 +114,9 @@ std::optional<int64_t> Requester::run_direct(Budget& budget) {
   return std::nullopt;
 }
 
-Answer Requester::apply_armed_faults(SendWqe& wqe) {
-  wqe.counted = true;
-  PortRecord& port = path_.local();
-  const uint32_t trouble = port.trouble.load();
-  if ((trouble & kTroubleCorrupt) != 0 && wqe.length != 0 &&
-      counts_down_to_zero(port.corrupt_countdown)) {
-    port.trouble.fetch_and(~uint32_t{kTroubleCorrupt});
-    wqe.corrupt = true;
-  }
-  if ((trouble & kTroubleError) != 0 && counts_down_to_zero(port.error_countdown)) {
-    port.trouble.fetch_and(~uint32_t{kTroubleError});
-    return {Verdict::kRefused, static_cast<ibv_wc_status>(port.error_status.load())};
-  }
-  return {Verdict::kPlaced};
-}
-
 Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes) {
   if (wqe.length > kMaxMessage) return {Verdict::kRefused, IBV_WC_LOC_LEN_ERR};
-  if (wqe.opcode == IBV_WR_RDMA_READ && qp_.attr().max_rd_atomic == 0) {
+  if (brings_data_back(wqe.opcode) && qp_.attr().max_rd_atomic == 0) {
     return {Verdict::kRefused, IBV_WC_LOC_QP_OP_ERR};
   }
   // Our own mistakes are reported even if nobody listens.
@@ -130,13 +126,10 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
   if (!path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num())) {
     return {Verdict::kSilence};
   }
-  const uint32_t trouble = path_.trouble();
-  if (trouble != 0) [[unlikely]] {
-    if ((trouble & (kTroubleError | kTroubleCorrupt)) != 0 && !wqe.counted) {
-      const Answer fault = apply_armed_faults(wqe);
-      if (fault.verdict != Verdict::kPlaced) return fault;
-    }
-    if ((trouble & kTroubleDown) != 0) return {Verdict::kSilence};
+  Journey journey = Journey::kArrives;
+  if (const uint32_t trouble = path_.trouble(); trouble != 0) [[unlikely]] {
+    const Answer met = meet_trouble(trouble, wqe, journey);
+    if (met.verdict != Verdict::kPlaced) return met;
   }
   if (!path_.holds(qp_.qp_num())) return {Verdict::kSilence};
   const Request request{
@@ -147,13 +140,34 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
       .offset = offset,
       .bytes = bytes,
       .imm_data = wqe.imm_data,
+      .compare_add = wqe.compare_add,
+      .swap = wqe.swap,
       .path_mtu = qp_.record().path_mtu,
       .sq_psn = qp_.attr().sq_psn,
       .connection = qp_.connection(),
       .first = !answered_,
       .corrupt = wqe.corrupt,
+      .solicited = wqe.solicited,
   };
-  return respond(qp_.runtime(), path_, qp_.attr().dest_qp_num, request, ours);
+  return exchange(sequence, request, ours, journey);
+}
+
+// The far end's part, and what we hear of it.
+Answer Requester::exchange(uint64_t sequence, const Request& request, const Pieces& ours,
+                           Journey journey) {
+  const bool reading = request.opcode == IBV_WR_RDMA_READ;
+  if (reading && journey == Journey::kAnswerLost) return {Verdict::kSilence};
+  const uint64_t end = request.offset + request.bytes;
+  if (!reading && has_taken(sequence, end)) [[unlikely]] {
+    // A repetition: acknowledged, and good for nothing else.
+    const bool heard = journey == Journey::kArrives && path_.listens_to(request.connection);
+    return {heard ? Verdict::kPlaced : Verdict::kSilence};
+  }
+  const Answer answer = respond(qp_.runtime(), path_, qp_.attr().dest_qp_num, request, ours);
+  if (journey == Journey::kArrives || answer.verdict == Verdict::kLocalFault) [[likely]]
+    return answer;
+  if (answer.verdict == Verdict::kPlaced) taken_ = Taken{sequence, end};
+  return {Verdict::kSilence};
 }
 
 bool Requester::gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes,
@@ -164,13 +178,15 @@ bool Requester::gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, u
     window.add(sges[0].addr, sges[0].length);
     return true;
   }
-  const uint32_t access = wqe.opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+  const uint32_t access = brings_data_back(wqe.opcode) ? IBV_ACCESS_LOCAL_WRITE : 0;
   const Runtime& runtime = qp_.runtime();
   for (uint32_t i = 0; i < wqe.sge_count; ++i) {
     if (sges[i].length == 0) continue;
     const Translation sge = translate(runtime.arena(), runtime.slot(), sges[i].lkey,
                                       qp_.pd_number(), sges[i].addr, sges[i].length, access);
     if (!sge.allowed) return false;
+    // Also of memory that an answer goes to, which what is revealed later would overwrite.
+    if (sge.hider != nullptr) reveal_own(qp_.runtime(), *sge.hider);
     window.add(sge.address, sges[i].length);
   }
   return true;
@@ -257,6 +273,10 @@ void Requester::restart() {
   silences_ = 0;
   rnrs_ = 0;
   wire_free_at_ = 0;
+  still_since_ = 0;
+  taken_.reset();
+  const uint64_t life = qp_.record().state.load() >> 8;
+  chance_ = Chance(scramble(qp_.runtime().header().seed ^ qp_.qp_num()) ^ life);
 }
 
 }  // namespace softnic

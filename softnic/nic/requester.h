@@ -2,6 +2,10 @@
 // The sending half of a queue pair: takes posted work requests in order, carries them to the peer's
 // queue pair, repeats what got no answer, and completes.
 //
+// A port that stands still stops the work and the clock: run() only asks to be called again. An
+// answer that gets lost on a lossy port is heard of when the repetition is acknowledged; what the
+// peer has taken is remembered here and not done twice.
+//
 // Two gaits. Undisturbed ports: each message is placed and completed at once, in the thread that
 // posted it. Shaped ports: pieces are launched when the wire has room, land when they would arrive,
 // and are acknowledged one latency later.
@@ -15,7 +19,9 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 
+#include "softnic/nic/chance.h"
 #include "softnic/nic/path.h"
 #include "softnic/nic/responder.h"
 #include "softnic/nic/send_queue.h"
@@ -65,9 +71,17 @@ class Requester {
     int64_t acked_at;
   };
 
+  // The peer has all of its queue up to here, and the sender does not know.
+  struct Taken {
+    uint64_t sequence;
+    uint64_t end;  // offset in that message
+  };
+  enum class Journey { kArrives, kLostOnTheWay, kAnswerLost };
+
   std::optional<int64_t> run_direct(Budget& budget);
   std::optional<int64_t> run_shaped(int64_t now, Budget& budget);
   void launch(int64_t now);
+  void launch_piece(int64_t now);
   void relaunch_if_changed();
   bool land_next(int64_t now, Budget& budget);
   bool take_acknowledgement(int64_t now);
@@ -75,10 +89,20 @@ class Requester {
   void abandon_flights();
 
   uint64_t end_of_work() const noexcept;
-  bool shaped();
+  bool unplugged() const noexcept;
+  void look_at_path();
+  bool shaped() const noexcept { return (path_.trouble() & kTroubleShaped) != 0; }
+  std::optional<int64_t> hold_still();
+  std::optional<int64_t> wait_more(int64_t now) const noexcept;
+
   Answer carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes);
   bool gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes, Pieces& ours);
+  Answer meet_trouble(uint32_t trouble, SendWqe& wqe, Journey& journey);
+  Answer exchange(uint64_t sequence, const Request& request, const Pieces& ours, Journey journey);
   Answer apply_armed_faults(SendWqe& wqe);
+  void note_strike(const SendWqe& wqe, const std::string& fault);
+  Journey draw_journey();
+  bool has_taken(uint64_t sequence, uint64_t end) const noexcept;
 
   // What an answer means for the oldest unfinished request. True: go on.
   bool settle(const Answer& answer, uint64_t bytes);
@@ -97,6 +121,9 @@ class Requester {
   bool answered_ = false;           // the peer has spoken on this connection
   uint32_t silences_ = 0;           // in a row
   uint32_t rnrs_ = 0;
+  int64_t still_since_ = 0;     // 0: things move
+  std::optional<Taken> taken_;  // by the peer, whose answer got lost
+  Chance chance_;               // this connection's share of what the fabric does at random
 
   std::atomic<bool> paced_{false};
   std::deque<Flight> flights_;  // oldest first; the first landed_ of them await acknowledgement
@@ -105,6 +132,7 @@ class Requester {
   uint64_t launch_sequence_ = 0;
   uint64_t launch_offset_ = 0;
   int64_t wire_free_at_ = 0;
+  int64_t launch_jitter_ = 0;       // of the message that is being launched
   uint32_t launch_generation_ = 0;  // of the fabric, when flights were last launched
 };
 

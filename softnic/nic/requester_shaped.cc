@@ -28,14 +28,8 @@ uint64_t shaped_piece_bytes(const PortRecord& port) {
 
 }  // namespace
 
-bool Requester::shaped() {
-  const bool now = path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num()) &&
-                   (path_.trouble() & kTroubleShaped) != 0;
-  if (now != paced()) paced_.store(now, std::memory_order_relaxed);
-  return now;
-}
-
-// flights_ holds [landed, waiting for their acknowledgement | on their way], oldest first. An
+// flights_ holds [landed, waiting for their acknowledgement | on their way], oldest first: who
+// could land before an older one waits for it, so that nobody overtakes on one connection. An
 // acknowledgement finishes the first; a landing moves the border; a launch appends. Whatever is not
 // an answer empties it, and run() decides what then.
 std::optional<int64_t> Requester::run_shaped(int64_t now, Budget& budget) {
@@ -62,28 +56,36 @@ void Requester::launch(int64_t now) {
     if (flights_.empty() && waiting_until_ == 0 && can_run()) settle({Verdict::kSilence}, 0);
     return;
   }
-  PortRecord& local = path_.local();
-  PortRecord& remote = path_.remote();
-  const auto latency = static_cast<int64_t>(local.latency_ns.load() + remote.latency_ns.load());
   while (launch_sequence_ < end_of_work() && wire_free_at_ <= now + kLaunchAheadNs &&
          flights_.size() < kMaxFlights) {
-    const SendWqe& wqe = queue_.at(launch_sequence_);
-    const uint64_t bytes = std::min(
-        {wqe.length - launch_offset_, shaped_piece_bytes(local), shaped_piece_bytes(remote)});
-    const bool reading = wqe.opcode == IBV_WR_RDMA_READ;
-    const int64_t ready_at =
-        wqe.posted_at == 0 ? now : std::max(wqe.posted_at, now - kWirePatienceNs);
-    wire_free_at_ = reading ? reserve_both_wires(remote, local, bytes, ready_at)
-                            : reserve_both_wires(local, remote, bytes, ready_at);
-    // A READ's data comes with the answer; there is nothing to acknowledge after that.
-    const int64_t lands_at = wire_free_at_ + (reading ? 2 * latency : latency);
-    flights_.push_back({launch_sequence_, launch_offset_, bytes, lands_at,
-                        reading ? lands_at : lands_at + latency});
-    launch_offset_ += bytes;
-    if (launch_offset_ == wqe.length) {
-      ++launch_sequence_;
-      launch_offset_ = 0;
-    }
+    launch_piece(now);
+  }
+}
+
+void Requester::launch_piece(int64_t now) {
+  PortRecord& local = path_.local();
+  PortRecord& remote = path_.remote();
+  const SendWqe& wqe = queue_.at(launch_sequence_);
+  const uint64_t bytes = std::min(
+      {wqe.length - launch_offset_, shaped_piece_bytes(local), shaped_piece_bytes(remote)});
+  const bool reading = brings_data_back(wqe.opcode);
+  const int64_t ready_at =
+      wqe.posted_at == 0 ? now : std::max(wqe.posted_at, now - kWirePatienceNs);
+  wire_free_at_ = reading ? reserve_both_wires(remote, local, bytes, ready_at)
+                          : reserve_both_wires(local, remote, bytes, ready_at);
+  const auto latency = static_cast<int64_t>(local.latency_ns.load() + remote.latency_ns.load());
+  const uint64_t jitter = local.jitter_ns.load() + remote.jitter_ns.load();
+  if (launch_offset_ == 0) {
+    launch_jitter_ = jitter == 0 ? 0 : static_cast<int64_t>(chance_.up_to(jitter));
+  }
+  // A READ's data comes with the answer; there is nothing to acknowledge after that.
+  const int64_t lands_at = wire_free_at_ + (reading ? 2 * latency : latency) + launch_jitter_;
+  flights_.push_back(
+      {launch_sequence_, launch_offset_, bytes, lands_at, reading ? lands_at : lands_at + latency});
+  launch_offset_ += bytes;
+  if (launch_offset_ == wqe.length) {
+    ++launch_sequence_;
+    launch_offset_ = 0;
   }
 }
 
@@ -101,6 +103,7 @@ void Requester::relaunch_if_changed() {
 
 bool Requester::land_next(int64_t now, Budget& budget) {
   if (landed_ == flights_.size() || flights_[landed_].lands_at > now) return false;
+  if (hold_still()) return false;  // in the air; run() comes again
   if (budget.messages == 0) return false;
   --budget.messages;
   const Flight flight = flights_[landed_];

@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <vector>
 
 #include "softnic/fabric/events.h"
 #include "softnic/nic/completion_ring.h"
 #include "softnic/nic/mr.h"
+#include "softnic/nic/payload.h"
+#include "softnic/nic/send_queue.h"
+#include "softnic/nic/taking.h"
 #include "softnic/nic/timers.h"
 
 namespace softnic {
@@ -37,7 +39,8 @@ class Responder {
         qp_index_(qpn_index(target_qpn)),
         qpn_(target_qpn),
         request_(request),
-        ours_(ours) {}
+        ours_(ours),
+        receive_(runtime, {arena_, peer_.slot()}, qp_, target_qpn) {}
 
   Answer answer() {
     if (!hear()) return {Verdict::kSilence};
@@ -45,6 +48,7 @@ class Responder {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
     if (is_send(request_.opcode)) return take_send();
+    if (is_atomic(request_.opcode)) return serve_atomic();
     return request_.opcode == IBV_WR_RDMA_READ ? serve_read() : take_write();
   }
 
@@ -58,10 +62,6 @@ class Responder {
   bool consumes_receive() const noexcept {
     return is_send(request_.opcode) || (request_.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && is_last());
   }
-  bool receive_is_posted() const noexcept {
-    return qp_.receives_posted.load() > qp_.receives_taken.load();
-  }
-
   // The first message of a connection must have the sequence number that the target expects; from
   // then on only that connection is heard. A target made anew does not take up an old one, whose
   // numbers have moved on.
@@ -96,39 +96,37 @@ class Responder {
     return {Verdict::kRefused, status};
   }
 
+  // No byte was moved that the kernel would have refused for a dead process, so ask.
   Answer not_ready() {
+    if (!peer_.is_alive()) return {Verdict::kSilence};
     return {Verdict::kNotReady, IBV_WC_SUCCESS, rnr_wait_ns(qp_.min_rnr_timer.load())};
   }
 
-  // The oldest posted receive ends, well or badly.
+  // The receive that the message took ends, well or badly.
   void complete_receive(ibv_wc_status status) {
-    const uint64_t taken = qp_.receives_taken.load();
     CqeRecord entry = {};
-    entry.wr_id = arena_.receive(qp_, taken).wr_id;
-    entry.sequence = taken;
-    entry.kind = CqeKind::kReceive;
     entry.qp_index = qp_index_;
     entry.status = status;
     entry.opcode = is_send(request_.opcode) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
     entry.byte_len = static_cast<uint32_t>(request_.length);
     entry.qp_num = qpn_;
+    entry.solicited = request_.solicited ? 1 : 0;
     if (has_imm(request_.opcode)) {
       entry.imm_data = request_.imm_data;
       entry.wc_flags = IBV_WC_WITH_IMM;
     }
-    push_completion(runtime_, {arena_, peer_.slot()}, qp_.recv_cq, entry);
-    qp_.receives_taken.store(taken + 1);
+    receive_.complete(entry);
   }
 
   Answer take_write() {
     if ((qp_.access.load() & IBV_ACCESS_REMOTE_WRITE) == 0) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
-    Pieces theirs;
+    Reach theirs;
     if (!find_remote(IBV_ACCESS_REMOTE_WRITE, theirs)) {
       return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     }
-    if (consumes_receive() && !receive_is_posted()) return not_ready();
+    if (consumes_receive() && receive_.find() == nullptr) return not_ready();
     const Answer placed = place(theirs);
     if (placed.verdict == Verdict::kPlaced && consumes_receive()) {
       complete_receive(IBV_WC_SUCCESS);
@@ -140,28 +138,40 @@ class Responder {
     if ((qp_.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || qp_.max_dest_rd_atomic == 0) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
-    Pieces theirs;
+    Reach theirs;
     if (!find_remote(IBV_ACCESS_REMOTE_READ, theirs)) {
       return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     }
     return place(theirs);
   }
 
+  Answer serve_atomic() {
+    const bool allowed = (qp_.access.load() & IBV_ACCESS_REMOTE_ATOMIC) != 0;
+    if (!allowed || qp_.max_dest_rd_atomic == 0 || request_.remote_addr % request_.length != 0) {
+      return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+    }
+    Reach theirs;
+    if (!find_remote(IBV_ACCESS_REMOTE_ATOMIC, theirs)) {
+      return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+    }
+    return place(theirs);
+  }
+
   Answer take_send() {
-    if (!receive_is_posted()) return not_ready();
-    ReceiveRecord& receive = arena_.receive(qp_, qp_.receives_taken.load());
-    const SgeRecord* sges = Arena::sges(receive);
+    ReceiveRecord* const receive = receive_.find();
+    if (receive == nullptr) return not_ready();
+    const SgeRecord* sges = Arena::sges(*receive);
     uint64_t room = 0;
-    Pieces theirs;
-    Window window(request_.offset, request_.bytes, theirs);
-    for (uint32_t i = 0; i < receive.sge_count; ++i) {
-      const Translation sge = translate(arena_, peer_.slot(), sges[i].lkey, qp_.pd, sges[i].addr,
-                                        sges[i].length, IBV_ACCESS_LOCAL_WRITE);
+    Reach theirs;
+    Window window(request_.offset, request_.bytes, theirs.pieces);
+    for (uint32_t i = 0; i < receive->sge_count; ++i) {
+      const Translation sge = translate(arena_, peer_.slot(), sges[i].lkey, receive_.pd(),
+                                        sges[i].addr, sges[i].length, IBV_ACCESS_LOCAL_WRITE);
       // Only what the message reaches is looked at.
       if (!sge.allowed && room < request_.length && sges[i].length != 0) {
         return spoil_receive(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
       }
-      window.add(sge.address, sges[i].length);
+      theirs.add(window, sge, sges[i].length);
       room += sges[i].length;
     }
     if (room < request_.length) return spoil_receive(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
@@ -177,27 +187,32 @@ class Responder {
   }
 
   // A message of no bytes touches no memory, so its key is not looked at.
-  bool find_remote(uint32_t access, Pieces& theirs) const noexcept {
+  bool find_remote(uint32_t access, Reach& theirs) const noexcept {
     if (request_.length == 0) return true;
     const Translation range = translate(arena_, peer_.slot(), request_.rkey, qp_.pd,
                                         request_.remote_addr, request_.length, access);
     if (!range.allowed) return false;
-    Window(request_.offset, request_.bytes, theirs).add(range.address, request_.length);
+    Window window(request_.offset, request_.bytes, theirs.pieces);
+    theirs.add(window, range, request_.length);
     return true;
   }
 
-  Answer place(const Pieces& theirs) {
+  Peer::Copied move(const Reach& theirs) {
+    Payload payload(runtime_, peer_);
+    const bool corrupt = request_.corrupt && is_last();
+    if (is_atomic(request_.opcode)) {
+      const bool compares = request_.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+      return payload.operate(ours_, theirs, {compares, request_.compare_add, request_.swap});
+    }
+    return request_.opcode == IBV_WR_RDMA_READ
+               ? payload.read(ours_, theirs, request_.bytes, corrupt)
+               : payload.write(ours_, theirs, request_.bytes, corrupt);
+  }
+
+  Answer place(const Reach& theirs) {
     if (request_.bytes == 0) return {peer_.is_alive() ? Verdict::kPlaced : Verdict::kSilence};
-    const bool reading = request_.opcode == IBV_WR_RDMA_READ;
-    const Peer::Copied copied =
-        reading ? peer_.read(ours_.piece.data(), ours_.count, theirs.piece.data(), theirs.count,
-                             request_.bytes)
-                : peer_.write(ours_.piece.data(), ours_.count, theirs.piece.data(), theirs.count,
-                              request_.bytes);
-    switch (copied) {
-      case Peer::Copied::kDone:
-        if (request_.corrupt && is_last()) flip_a_bit(reading, theirs);
-        return {Verdict::kPlaced};
+    switch (move(theirs)) {
+      case Peer::Copied::kDone: return {Verdict::kPlaced};
       case Peer::Copied::kGone: return {Verdict::kSilence};
       case Peer::Copied::kFault: break;
     }
@@ -213,22 +228,6 @@ class Responder {
            static_cast<ssize_t>(request_.bytes);
   }
 
-  // In the middle of the first piece, wherever the payload went.
-  void flip_a_bit(bool reading, const Pieces& theirs) {
-    const iovec& spoiled = reading ? ours_.piece[0] : theirs.piece[0];
-    auto* byte = static_cast<std::byte*>(spoiled.iov_base) + spoiled.iov_len / 2;
-    if (reading) {
-      std::atomic_ref(*reinterpret_cast<uint8_t*>(byte)).fetch_xor(1);  // the program may look
-      return;
-    }
-    std::byte value{};
-    const iovec ours = {&value, 1};
-    const iovec there = {byte, 1};
-    if (peer_.read(&ours, 1, &there, 1, 1) != Peer::Copied::kDone) return;
-    value ^= std::byte{1};
-    (void)peer_.write(&ours, 1, &there, 1, 1);
-  }
-
   Runtime& runtime_;
   Peer& peer_;
   const Arena& arena_;
@@ -238,6 +237,7 @@ class Responder {
   const uint32_t qpn_;
   const Request& request_;
   const Pieces& ours_;
+  TakenReceive receive_;
 };
 
 }  // namespace

@@ -18,11 +18,14 @@ struct Request {
   uint64_t offset;  // of this piece in it
   uint64_t bytes;   // of this piece
   uint32_t imm_data;
+  uint64_t compare_add;  // of atomics
+  uint64_t swap;
   uint32_t path_mtu;
   uint32_t sq_psn;
   uint64_t connection;  // who speaks: differs for every connection of every QP
   bool first;           // nothing of this connection was answered yet
   bool corrupt;         // flip a bit of the payload on its way
+  bool solicited;       // the sender asks that the receiver be woken
 };
 
 struct Answer {

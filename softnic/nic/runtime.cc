@@ -144,7 +144,8 @@ Runtime::Runtime(Fabric fabric, uint32_t host, Seat&& seat)
       // The next process in this slot starts elsewhere, so that numbers do not come back at once.
       qp_indices_(kMaxQps, static_cast<uint32_t>(seat.epoch * 977)),
       cq_indices_(kMaxCqs, 0),
-      mr_indices_(kMaxMrs, static_cast<uint32_t>(seat.epoch * 613)) {}
+      mr_indices_(kMaxMrs, static_cast<uint32_t>(seat.epoch * 613)),
+      srq_indices_(kMaxSrqs, 0) {}
 
 Runtime::~Runtime() {
   if (!is_ours()) return;
@@ -178,32 +179,12 @@ std::shared_ptr<Peer> Runtime::peer(uint32_t slot) {
   return cached;
 }
 
-void Runtime::add_qp(Qp& qp) {
-  const std::lock_guard guard(qp_list_mutex_);
-  qp_list_.push_back(&qp);
-}
-
-void Runtime::remove_qp(Qp& qp) {
-  const std::lock_guard guard(qp_list_mutex_);
-  std::erase(qp_list_, &qp);
-}
-
-void Runtime::add_cq(Cq& cq) {
-  const std::lock_guard guard(cq_list_mutex_);
-  cq_list_.push_back(&cq);
-}
-
-void Runtime::remove_cq(Cq& cq) {
-  const std::lock_guard guard(cq_list_mutex_);
-  std::erase(cq_list_, &cq);
-}
-
 void Runtime::attend() {
   const uint32_t now = arena_.header().attention.load();
   if (attended_.load(std::memory_order_relaxed) == now) [[likely]]
     return;
   bool settled = true;
-  for_each_qp([&](Qp& qp) { settled = qp.settle_breakage() && settled; });
+  qp_roster_.for_each([&](Qp& qp) { settled = qp.settle_breakage() && settled; });
   if (settled) attended_.store(now, std::memory_order_relaxed);
 }
 

@@ -10,18 +10,19 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "softnic/fabric/arena.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/nic/allocators.h"
 #include "softnic/nic/engine.h"
 #include "softnic/nic/peer.h"
+#include "softnic/nic/roster.h"
 
 namespace softnic {
 
 class Cq;
 class Qp;
+class Srq;
 
 class Runtime {
  public:
@@ -48,6 +49,7 @@ class Runtime {
   IndexAllocator& qp_indices() noexcept { return qp_indices_; }
   IndexAllocator& cq_indices() noexcept { return cq_indices_; }
   IndexAllocator& mr_indices() noexcept { return mr_indices_; }
+  IndexAllocator& srq_indices() noexcept { return srq_indices_; }
 
   // A place in the arena, with its pages: shared memory that has run out is an answer here, where
   // the first touch would be the end of the process.
@@ -69,23 +71,10 @@ class Runtime {
   }
   Qp* qp_at(uint32_t index) const noexcept { return qps_[index].load(std::memory_order_acquire); }
 
-  // The QPs that exist, for fences and flushes. The lock keeps them from being destroyed.
-  template <class F>
-  void for_each_qp(F&& visit) {
-    const std::lock_guard guard(qp_list_mutex_);
-    for (Qp* qp : qp_list_) visit(*qp);
-  }
-  void add_qp(Qp& qp);
-  void remove_qp(Qp& qp);
-
-  // The CQs that exist, for their events.
-  template <class F>
-  void for_each_cq(F&& visit) {
-    const std::lock_guard guard(cq_list_mutex_);
-    for (Cq* cq : cq_list_) visit(*cq);
-  }
-  void add_cq(Cq& cq);
-  void remove_cq(Cq& cq);
+  // For fences and flushes, and to find what an event is about.
+  Roster<Qp>& qps() noexcept { return qp_roster_; }
+  Roster<Cq>& cqs() noexcept { return cq_roster_; }
+  Roster<Srq>& srqs() noexcept { return srq_roster_; }
 
   // Flushes QPs that a peer has moved to ERR since we last looked. Cheap when there is none.
   void attend();
@@ -126,6 +115,7 @@ class Runtime {
   IndexAllocator qp_indices_;
   IndexAllocator cq_indices_;
   IndexAllocator mr_indices_;
+  IndexAllocator srq_indices_;
   RingAllocator rings_{kRingBytes};
   std::atomic<uint64_t> serials_{1};
 
@@ -133,11 +123,10 @@ class Runtime {
   std::array<std::shared_ptr<Peer>, kMaxSlots> peers_;
 
   std::array<std::atomic<Qp*>, kMaxQps> qps_{};
-  std::mutex qp_list_mutex_;
-  std::vector<Qp*> qp_list_;
   std::atomic<uint32_t> attended_{0};
-  std::mutex cq_list_mutex_;
-  std::vector<Cq*> cq_list_;
+  Roster<Qp> qp_roster_;
+  Roster<Cq> cq_roster_;
+  Roster<Srq> srq_roster_;
 
   Engine engine_;  // last: its thread ends before anything else goes
 };

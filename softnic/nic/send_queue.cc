@@ -11,9 +11,12 @@ bool is_an_opcode(ibv_wr_opcode opcode) {
   return (opcode >= IBV_WR_RDMA_WRITE && opcode <= IBV_WR_DRIVER1) || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
+constexpr uint64_t kAtomicBytes = 8;
+
 bool is_supported(ibv_wr_opcode opcode) {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE ||
-         opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_RDMA_READ;
+  return is_atomic(opcode) || opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM ||
+         opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
+         opcode == IBV_WR_RDMA_READ;
 }
 
 uint64_t total_length(const ibv_send_wr& wr) {
@@ -28,8 +31,9 @@ int SendQueue::check(const ibv_send_wr& wr) const noexcept {
   if (!is_an_opcode(wr.opcode)) return EINVAL;
   if (!is_supported(wr.opcode)) return EOPNOTSUPP;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
+  if (is_atomic(wr.opcode) && total_length(wr) != kAtomicBytes) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
-    if (wr.opcode == IBV_WR_RDMA_READ || total_length(wr) > max_inline_) return EINVAL;
+    if (brings_data_back(wr.opcode) || total_length(wr) > max_inline_) return EINVAL;
   }
   return 0;
 }
@@ -45,7 +49,13 @@ void SendQueue::append(const ibv_send_wr& wr, bool signal_all, int64_t posted_at
   wqe.posted_at = posted_at;
   wqe.signaled = signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   wqe.inlined = (wr.send_flags & IBV_SEND_INLINE) != 0;
-  if (wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) {
+  wqe.solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
+  if (is_atomic(wr.opcode)) {
+    wqe.remote_addr = wr.wr.atomic.remote_addr;
+    wqe.rkey = wr.wr.atomic.rkey;
+    wqe.compare_add = wr.wr.atomic.compare_add;
+    wqe.swap = wr.wr.atomic.swap;
+  } else if (wr.opcode != IBV_WR_SEND && wr.opcode != IBV_WR_SEND_WITH_IMM) {
     wqe.remote_addr = wr.wr.rdma.remote_addr;
     wqe.rkey = wr.wr.rdma.rkey;
   }

@@ -16,10 +16,20 @@
 
 namespace softnic {
 
+// READs and atomics: the answer carries data into our memory.
+constexpr bool is_atomic(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+constexpr bool brings_data_back(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_RDMA_READ || is_atomic(opcode);
+}
+
 struct SendWqe {
   uint64_t wr_id = 0;
   uint64_t remote_addr = 0;
   uint64_t length = 0;
+  uint64_t compare_add = 0;  // of atomics
+  uint64_t swap = 0;
   int64_t posted_at = 0;  // 0: not noted
   ibv_wr_opcode opcode = IBV_WR_SEND;
   uint32_t rkey = 0;
@@ -27,6 +37,7 @@ struct SendWqe {
   uint32_t sge_count = 0;
   bool signaled = false;
   bool inlined = false;
+  bool solicited = false;
   bool counted = false;  // by the port's armed faults
   bool corrupt = false;
 };

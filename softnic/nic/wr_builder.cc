@@ -37,6 +37,22 @@ void wr_rdma_write_imm(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, __be3
   wr.imm_data = imm_data;
 }
 
+void add_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr,
+                uint64_t compare_add, uint64_t swap) {
+  ibv_send_wr& wr = add(qp, opcode);
+  wr.wr.atomic.rkey = rkey;
+  wr.wr.atomic.remote_addr = remote_addr;
+  wr.wr.atomic.compare_add = compare_add;
+  wr.wr.atomic.swap = swap;
+}
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
+                       uint64_t swap) {
+  add_atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t add) {
+  add_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
 void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
   const ibv_sge piece = {addr, length, lkey};
   builder(qp).set_pieces(&piece, 1);
@@ -57,12 +73,6 @@ void wr_abort(ibv_qp_ex* qp) { builder(qp).start(); }
 int wr_complete(ibv_qp_ex* qp) { return builder(qp).post(Qp::of(qp)); }
 
 // Requests we do not carry make the whole batch fail when it completes, as the manual wants it.
-void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t, uint64_t) {
-  builder(qp).reject(EOPNOTSUPP);
-}
-void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t) {
-  builder(qp).reject(EOPNOTSUPP);
-}
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw*, uint32_t, const ibv_mw_bind_info*) {
   builder(qp).reject(EOPNOTSUPP);
 }

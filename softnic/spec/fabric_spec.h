@@ -45,6 +45,7 @@ struct GpuSpec {
   std::string name;
   std::string pci;
   int numa = 0;
+  uint64_t bar1 = uint64_t{128} << 30;  // bytes of memory that NICs can reach at a time
 };
 
 struct HostSpec {

@@ -3,7 +3,6 @@
 // checked as they are read; rules between values are in spec_check.h.
 #include "softnic/spec/spec_toml.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <sstream>
 
 #include "softnic/fabric/layout.h"
+#include "softnic/spec/gid_words.h"
 #include "softnic/spec/link_rate.h"
 #include "softnic/spec/names.h"
 #include "softnic/spec/spec_check.h"
@@ -21,12 +21,13 @@
 namespace softnic {
 namespace {
 
-const std::vector<std::string> kFileKeys{"clock_scale", "host"};
+const std::vector<std::string> kFileKeys{"clock_scale", "seed", "hazards", "host"};
+const std::vector<std::string> kHazardKeys{"scatter", "hide", "bunch"};
 const std::vector<std::string> kHostKeys{"name", "numa_nodes", "device", "gpu"};
 const std::vector<std::string> kPortKeys{"gbps",    "mtu",    "rate", "latency", "up",
                                          "network", "netdev", "lid",  "gids",    "gid_table_len"};
 const std::vector<std::string> kDeviceKeys{"name", "link_layer", "pci", "numa", "ports"};
-const std::vector<std::string> kGpuKeys{"name", "pci", "numa"};
+const std::vector<std::string> kGpuKeys{"name", "pci", "numa", "bar1_mib"};
 const std::vector<std::string> kGidKeys{"index", "gid", "type"};
 
 constexpr uint32_t kMaxNumaNodes = 64;       // one word of a node mask
@@ -56,11 +57,10 @@ std::optional<Value> read_word(const Section& section, const char* key,
 void read_gid_value(const Section& section, GidSpec& gid) {
   const std::optional<std::string> text = section.text("gid");
   if (!text) return;
-  if (inet_pton(AF_INET6, text->c_str(), gid.raw.data()) != 1)
-    section.complain("gid", fmt::format("\"{}\" is not a GID: write it like an IPv6 address, "
-                                        "fe80::1 or ::ffff:10.0.0.1",
-                                        *text));
-  else if (gid.raw == GidSpec{}.raw)
+  const auto raw = parse_gid(*text);
+  if (!raw) return section.complain("gid", raw.error());
+  gid.raw = *raw;
+  if (gid.raw == GidSpec{}.raw)
     section.complain("gid", "all zero stands for an empty entry; leave the entry out instead");
 }
 
@@ -83,6 +83,16 @@ GidSpec read_gid(const Section& section, LinkLayer link_layer, uint32_t table_le
   return gid;
 }
 
+// A rate, a time: a string with a unit.
+template <class Parse>
+void read_quantity(const Section& section, const char* key, Parse parse, uint64_t& out) {
+  const std::optional<std::string> text = section.text(key);
+  if (!text) return;
+  const auto parsed = parse(*text);
+  if (!parsed) return section.complain(key, parsed.error());
+  out = *parsed;
+}
+
 void read_speeds(const Section& section, PortSpec& port) {
   if (const auto gbps = section.integer("gbps", 1, 800)) {
     port.gbps = static_cast<uint32_t>(*gbps);
@@ -97,15 +107,8 @@ void read_speeds(const Section& section, PortSpec& port) {
     if ((port.mtu & (port.mtu - 1)) != 0)
       section.complain("mtu", fmt::format("{} is not 256, 512, 1024, 2048 or 4096", *mtu));
   }
-  const auto quantity = [&](const char* key, auto parse, uint64_t& out) {
-    const std::optional<std::string> text = section.text(key);
-    if (!text) return;
-    const auto parsed = parse(*text);
-    if (!parsed) return section.complain(key, parsed.error());
-    out = *parsed;
-  };
-  quantity("rate", parse_rate, port.rate_bytes_s);
-  quantity("latency", parse_duration_ns, port.latency_ns);
+  read_quantity(section, "rate", parse_rate, port.rate_bytes_s);
+  read_quantity(section, "latency", parse_duration_ns, port.latency_ns);
 }
 
 void read_addresses(const Section& section, LinkLayer link_layer, PortSpec& port) {
@@ -171,13 +174,25 @@ DeviceSpec read_device(const Section& section, const std::string& name) {
 }
 
 GpuSpec read_gpu(const Section& section, const std::string& name) {
-  return {name, section.text("pci").value_or(""), read_numa(section)};
+  GpuSpec gpu{name, section.text("pci").value_or(""), read_numa(section)};
+  if (const std::optional<int64_t> mib = section.integer("bar1_mib", 1, 1 << 20))
+    gpu.bar1 = static_cast<uint64_t>(*mib) << 20;
+  return gpu;
+}
+
+HazardSpec read_hazards(const Section& section) {
+  section.only(kHazardKeys);
+  HazardSpec hazards;
+  hazards.scatter = section.boolean("scatter").value_or(false);
+  hazards.hide = section.boolean("hide").value_or(false);
+  read_quantity(section, "bunch", parse_duration_ns, hazards.bunch_ns);
+  return hazards;
 }
 
 // Names that would collide with the fabric's own files (fabric/fabric.h) beside the host's tree.
 bool is_reserved(const std::string& host) {
-  return host == "fabric" || host == "fabric.new" || host == "holders" || host == "seats" ||
-         host.starts_with("arena.") || host.starts_with("ev.");
+  return host == "fabric" || host == "fabric.new" || host == "holders" || host == "log" ||
+         host == "seats" || host.starts_with("arena.") || host.starts_with("ev.");
 }
 
 class FileReader {
@@ -188,6 +203,11 @@ class FileReader {
     const Section file(table, "the file", {}, complaint_);
     file.only(kFileKeys);
     spec_.clock_scale = file.number("clock_scale", 0.0001, 1000).value_or(1.0);
+    const int64_t seed =
+        file.integer("seed", 0, INT64_MAX).value_or(static_cast<int64_t>(spec_.seed));
+    spec_.seed = static_cast<uint64_t>(seed);
+    if (const std::optional<Section> hazards = file.table("hazards", "[hazards]"))
+      spec_.hazards = read_hazards(*hazards);
     for (const Section& host : file.tables("host", "[[host]]")) read_hosts(host);
     if (complaint_.empty()) check_whole();
     if (!complaint_.empty()) return beeline::fail(complaint_.text());

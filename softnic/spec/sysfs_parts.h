@@ -21,6 +21,7 @@ struct PciFunction {
   int numa = 0;
   uint8_t link_gen = 3;  // PCIe generation of the link above it
   const char* driver = "";
+  uint64_t bar1 = 0;  // bytes of it; 0: the function has none
 };
 
 // devices/pciDDDD:BB/..., bus/pci, class/pci_bus
@@ -36,6 +37,14 @@ void write_netdev(SysfsWriter& out, const DeviceSpec& device, uint32_t port_numb
 // ports/N/state and phys_state.
 const char* state_text(bool up);
 const char* phys_state_text(bool up, LinkLayer link_layer);
+
+// What the three files of a GID table's entry hold. Null: an empty entry.
+struct GidTexts {
+  std::string address;
+  std::string type;
+  std::string netdev;
+};
+GidTexts gid_texts(const GidSpec* gid, const std::string& netdev);
 
 // devices/system/{cpu,node}
 void write_system(SysfsWriter& out, const HostSpec& host);

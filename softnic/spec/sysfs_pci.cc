@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -82,6 +83,24 @@ void write_driver(SysfsWriter& out, const PciFunction& function, const std::stri
   out.link(driver + "/" + function.path.function(), dir);
 }
 
+// The file `resource`: first and last address and flags of each BAR. What a GPU has besides BAR1 is
+// as small as it is here on all of them.
+void write_bars(SysfsWriter& out, const std::string& dir, uint64_t bar1, size_t index) {
+  struct Bar {
+    uint64_t start, size, flags;
+  };
+  const uint64_t above = (uint64_t{index} + 32) * std::max(bar1, uint64_t{1} << 40);
+  const std::array<Bar, 7> bars{Bar{0xa0000000 + (uint64_t{index} << 24), 1 << 24, 0x40200},
+                                Bar{above, bar1, 0x14220c},
+                                {},
+                                Bar{above + bar1, 1 << 25, 0x14220c}};
+  std::string text;
+  for (const Bar& bar : bars)
+    text += fmt::format("0x{:016x} 0x{:016x} 0x{:016x}\n", bar.start,
+                        bar.size == 0 ? 0 : bar.start + bar.size - 1, bar.flags);
+  out.file(dir + "/resource", text);
+}
+
 }  // namespace
 
 void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunction>& functions) {
@@ -98,6 +117,8 @@ void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunc
                 function.numa,
                 false});
     write_driver(out, function, dir);
+    if (function.bar1 != 0)
+      write_bars(out, dir, function.bar1, static_cast<size_t>(&function - functions.data()));
   }
   for (const auto& [root, numa] : roots)
     write_bus(out, host, "devices/" + root, root.substr(3), numa);

@@ -61,19 +61,15 @@ const char* gid_type_text(GidKind kind) {
   return kind == GidKind::kRoceV2 ? "RoCE v2" : "IB/RoCE v1";
 }
 
-// The kernel refuses to read type and ndev of an empty entry (EINVAL); an empty file is as near to
-// that as a plain file can be.
 void write_gids(SysfsWriter& out, const PortSpec& port, const std::string& dir) {
   for (uint32_t index = 0; index < port.gid_table_len; ++index) {
     const GidSpec* found = nullptr;
     for (const GidSpec& gid : port.gids)
       if (gid.index == index) found = &gid;
-    const auto raw = found == nullptr ? GidSpec{}.raw : found->raw;
-    out.line(fmt::format("{}gids/{}", dir, index), gid_text(raw));
-    out.file(fmt::format("{}gid_attrs/types/{}", dir, index),
-             found == nullptr ? "" : fmt::format("{}\n", gid_type_text(found->kind)));
-    out.file(fmt::format("{}gid_attrs/ndevs/{}", dir, index),
-             found == nullptr || port.netdev.empty() ? "" : port.netdev + "\n");
+    const GidTexts texts = gid_texts(found, port.netdev);
+    out.file(fmt::format("{}gids/{}", dir, index), texts.address);
+    out.file(fmt::format("{}gid_attrs/types/{}", dir, index), texts.type);
+    out.file(fmt::format("{}gid_attrs/ndevs/{}", dir, index), texts.netdev);
   }
 }
 
@@ -119,6 +115,14 @@ uint32_t netdev_mtu(uint32_t ib_mtu) {
 }
 
 }  // namespace
+
+// The kernel refuses to read type and ndev of an empty entry (EINVAL); an empty file is as near to
+// that as a plain file can be.
+GidTexts gid_texts(const GidSpec* gid, const std::string& netdev) {
+  if (gid == nullptr) return {gid_text(GidSpec{}.raw) + "\n", "", ""};
+  return {gid_text(gid->raw) + "\n", std::string(gid_type_text(gid->kind)) + "\n",
+          netdev.empty() ? "" : netdev + "\n"};
+}
 
 const char* state_text(bool up) { return up ? "4: ACTIVE" : "1: DOWN"; }
 

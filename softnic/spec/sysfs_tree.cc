@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a host's tree together, and keeps it true when a port goes down or up.
+// Puts a host's tree together.
 #include "softnic/spec/sysfs_tree.h"
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 
 #include "softnic/spec/sysfs_parts.h"
 
 namespace softnic {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The slowest PCIe generation whose x16 link carries the port.
 uint8_t link_gen_for(uint32_t gbps) {
@@ -36,7 +33,7 @@ PciFunction nic_function(const DeviceSpec& device, PciPath path) {
 
 // A GPU as people know it: NVIDIA, 3D controller.
 PciFunction gpu_function(const GpuSpec& gpu, PciPath path) {
-  return {std::move(path), 0x10de, 0x2330, 0x030200, gpu.numa, 5, "nvidia"};
+  return {std::move(path), 0x10de, 0x2330, 0x030200, gpu.numa, 5, "nvidia", gpu.bar1};
 }
 
 beeline::Result<std::vector<PciFunction>, std::string> pci_functions(const HostSpec& host) {
@@ -59,22 +56,6 @@ void write_devices(SysfsWriter& out, const HostSpec& host) {
   }
 }
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// The interface that carries a port: the one below the device's function with its dev_port.
-std::string netdev_dir(const std::string& device_dir, uint32_t port_number) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(device_dir + "/device/net", ignored))
-    if (first_line(entry.path().string() + "/dev_port") == std::to_string(port_number - 1))
-      return entry.path().string();
-  return {};
-}
-
 }  // namespace
 
 beeline::Result<void, std::string> write_sysfs_tree(const HostSpec& host, const std::string& root) {
@@ -89,21 +70,6 @@ beeline::Result<void, std::string> write_sysfs_tree(const HostSpec& host, const 
   write_pci(out, host, functions);
   write_devices(out, host);
   return out.result();
-}
-
-// Best effort: what cannot be shown must not keep the port from changing.
-void show_port_state(const std::string& root, const std::string& device, uint32_t port_number,
-                     bool up) {
-  const std::string device_dir = fmt::format("{}/class/infiniband/{}", root, device);
-  const std::string port_dir = fmt::format("{}/ports/{}", device_dir, port_number);
-  const bool ethernet = first_line(port_dir + "/link_layer") == "Ethernet";
-  const LinkLayer link_layer = ethernet ? LinkLayer::kEthernet : LinkLayer::kInfiniBand;
-  replace_file(port_dir + "/state", fmt::format("{}\n", state_text(up)));
-  replace_file(port_dir + "/phys_state", fmt::format("{}\n", phys_state_text(up, link_layer)));
-  const std::string netdev = netdev_dir(device_dir, port_number);
-  if (netdev.empty()) return;
-  replace_file(netdev + "/operstate", up ? "up\n" : "down\n");
-  replace_file(netdev + "/carrier", up ? "1\n" : "0\n");
 }
 
 }  // namespace softnic

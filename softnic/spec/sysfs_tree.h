@@ -24,4 +24,16 @@ beeline::Result<void, std::string> write_sysfs_tree(const HostSpec& host, const 
 void show_port_state(const std::string& root, const std::string& device, uint32_t port_number,
                      bool up);
 
+// An entry of the port's GID table: gids/INDEX and gid_attrs; null for one that is empty now.
+void show_gid(const std::string& root, const std::string& device, uint32_t port_number,
+              uint32_t index, const GidSpec* gid);
+
+void show_pkey(const std::string& root, const std::string& device, uint32_t port_number,
+               uint32_t pkey);
+
+// A device that is not present has no entry in class/infiniband, infiniband_verbs and net, nor
+// below its PCI function. It comes back with the entries it had; what changed meanwhile is shown
+// anew by the caller.
+void show_device(const std::string& root, const std::string& device, bool present);
+
 }  // namespace softnic

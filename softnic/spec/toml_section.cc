@@ -144,6 +144,16 @@ std::optional<bool> Section::boolean(const char* key) const {
   return value->get();
 }
 
+std::optional<Section> Section::table(const char* key, const std::string& what) const {
+  const toml::node* const found = table_.get(key);
+  if (found == nullptr) return std::nullopt;
+  if (!found->is_table()) {
+    wrong_type(key, *found, "a table");
+    return std::nullopt;
+  }
+  return Section(*found->as_table(), what, turn_, complaint_);
+}
+
 std::vector<Section> Section::tables(const char* key, const std::string& what) const {
   const toml::node* const found = table_.get(key);
   if (found == nullptr) return {};

@@ -57,6 +57,7 @@ class Section {
   std::optional<int64_t> integer(const char* key, int64_t low, int64_t high) const;
   std::optional<double> number(const char* key, double low, double high) const;
   std::optional<bool> boolean(const char* key) const;
+  std::optional<Section> table(const char* key, const std::string& what) const;
   std::vector<Section> tables(const char* key, const std::string& what) const;
 
   // The names that a mandatory `name` stands for, and the same table once for each of them.

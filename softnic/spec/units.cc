@@ -22,8 +22,12 @@ constexpr Unit kRateUnits[] = {
     {"G", 1'000'000'000}, {"M", 1'000'000}, {"k", 1'000}, {"K", 1'000}, {"", 1}};
 constexpr Unit kTimeUnits[] = {{"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}, {"ns", 1}};
 
+constexpr Unit kShareUnits[] = {{"%", 10'000}, {"ppm", 1}};
+
 constexpr double kMaxRate = 1e13;      // bytes/s, 80 Tb/s
 constexpr double kMaxDuration = 1e11;  // ns, 100 s
+constexpr double kMaxLongDuration = 86'400e9;
+constexpr double kMaxShare = 1e6;  // ppm, all
 
 // A decimal number and one of the units, nothing else; empty if it is not that.
 std::optional<double> parse_quantity(const std::string& text, std::span<const Unit> units) {
@@ -46,6 +50,19 @@ std::string quantity_text(uint64_t value, std::span<const Unit> units) {
   return "0";
 }
 
+beeline::Result<uint64_t, std::string> parse_duration_up_to(double longest,
+                                                            const char* longest_text,
+                                                            const std::string& text) {
+  if (text == "0") return uint64_t{0};
+  const std::optional<double> ns = parse_quantity(text, kTimeUnits);
+  if (!ns)
+    return beeline::fail(
+        fmt::format("\"{}\" is not a time: write for example 50us (ns, us, ms, s)", text));
+  if (*ns > longest)
+    return beeline::fail(fmt::format("time {} is out of range: at most {}", text, longest_text));
+  return static_cast<uint64_t>(std::llround(*ns));
+}
+
 }  // namespace
 
 beeline::Result<uint64_t, std::string> parse_rate(const std::string& text) {
@@ -61,14 +78,22 @@ beeline::Result<uint64_t, std::string> parse_rate(const std::string& text) {
 }
 
 beeline::Result<uint64_t, std::string> parse_duration_ns(const std::string& text) {
+  return parse_duration_up_to(kMaxDuration, "100s", text);
+}
+
+beeline::Result<uint64_t, std::string> parse_long_duration_ns(const std::string& text) {
+  return parse_duration_up_to(kMaxLongDuration, "a day", text);
+}
+
+beeline::Result<uint64_t, std::string> parse_share_ppm(const std::string& text) {
   if (text == "0") return uint64_t{0};
-  const std::optional<double> ns = parse_quantity(text, kTimeUnits);
-  if (!ns)
+  const std::optional<double> ppm = parse_quantity(text, kShareUnits);
+  if (!ppm)
     return beeline::fail(
-        fmt::format("\"{}\" is not a time: write for example 50us (ns, us, ms, s)", text));
-  if (*ns > kMaxDuration)
-    return beeline::fail(fmt::format("time {} is out of range: at most 100s", text));
-  return static_cast<uint64_t>(std::llround(*ns));
+        fmt::format("\"{}\" is not a share: write for example 2.5% or 100ppm, or 0", text));
+  if (*ppm != 0 && (*ppm < 1 || *ppm > kMaxShare))
+    return beeline::fail(fmt::format("share {} is out of range: 1ppm to 100%, or 0", text));
+  return static_cast<uint64_t>(std::llround(*ppm));
 }
 
 std::string rate_text(uint64_t bytes_per_second) {
@@ -76,5 +101,11 @@ std::string rate_text(uint64_t bytes_per_second) {
 }
 
 std::string duration_text(uint64_t ns) { return quantity_text(ns, kTimeUnits); }
+
+std::string share_text(uint64_t ppm) {
+  if (ppm == 0) return "0";
+  return ppm < 1000 ? fmt::format("{}ppm", ppm)
+                    : fmt::format("{:.6g}%", static_cast<double>(ppm) / 10'000);
+}
 
 }  // namespace softnic

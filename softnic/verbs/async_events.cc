@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "softnic/fabric/events.h"
+#include "softnic/nic/context.h"
 #include "softnic/nic/cq.h"
 #include "softnic/nic/event_acks.h"
 #include "softnic/nic/qp.h"
@@ -15,43 +16,69 @@ namespace {
 bool concerns_qp(ibv_event_type type) {
   return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
          type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_COMM_EST ||
-         type == IBV_EVENT_SQ_DRAINED;
+         type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_PATH_MIG ||
+         type == IBV_EVENT_PATH_MIG_ERR || type == IBV_EVENT_QP_LAST_WQE_REACHED;
+}
+
+bool concerns_srq(ibv_event_type type) {
+  return type == IBV_EVENT_SRQ_LIMIT_REACHED || type == IBV_EVENT_SRQ_ERR;
 }
 
 // Finds the object by its serial and counts the event, so that it cannot go away unacknowledged.
-bool claim_qp(Runtime& runtime, const EventRecord& record, ibv_async_event& event) {
-  bool found = false;
-  runtime.for_each_qp([&](Qp& qp) {
-    if (qp.serial() != record.serial) return;
-    found = true;
-    event.element.qp = &qp.qp_base;
-    pthread_mutex_lock(&qp.qp_base.mutex);
-    ++qp.async_reported;
-    pthread_mutex_unlock(&qp.qp_base.mutex);
+// Null: it is gone.
+template <class T>
+T* claim_object(Roster<T>& roster, const EventRecord& record, pthread_mutex_t& (*mutex_of)(T&)) {
+  T* found = nullptr;
+  roster.for_each([&](T& object) {
+    if (object.serial() != record.serial) return;
+    found = &object;
+    pthread_mutex_t& mutex = mutex_of(object);
+    pthread_mutex_lock(&mutex);
+    ++object.async_reported;
+    pthread_mutex_unlock(&mutex);
   });
   return found;
+}
+
+bool claim_qp(Runtime& runtime, const EventRecord& record, ibv_async_event& event) {
+  Qp* const qp = claim_object<Qp>(runtime.qps(), record,
+                                  [](Qp& one) -> pthread_mutex_t& { return one.qp_base.mutex; });
+  if (qp != nullptr) event.element.qp = &qp->qp_base;
+  return qp != nullptr;
 }
 
 bool claim_cq(Runtime& runtime, const EventRecord& record, ibv_async_event& event) {
-  bool found = false;
-  runtime.for_each_cq([&](Cq& cq) {
-    if (cq.serial() != record.serial) return;
-    found = true;
-    event.element.cq = &cq;
-    pthread_mutex_lock(&cq.mutex);
-    ++cq.async_reported;
-    pthread_mutex_unlock(&cq.mutex);
-  });
-  return found;
+  Cq* const cq = claim_object<Cq>(runtime.cqs(), record,
+                                  [](Cq& one) -> pthread_mutex_t& { return one.mutex; });
+  if (cq != nullptr) event.element.cq = cq->plain();
+  return cq != nullptr;
+}
+
+bool claim_srq(Runtime& runtime, const EventRecord& record, ibv_async_event& event) {
+  Srq* const srq = claim_object<Srq>(runtime.srqs(), record,
+                                     [](Srq& one) -> pthread_mutex_t& { return one.mutex; });
+  event.element.srq = srq;
+  return srq != nullptr;
+}
+
+// Of ports and the device, a context hears what happens in its own life and the removal that ends
+// it: not what happens once the device is back. Who was to tell of that removal may have died; then
+// a later one tells.
+bool in_lifetime(Context& context, const EventRecord& record) {
+  if (record.serial == context.birth) return true;
+  return record.serial > context.birth && record.type == IBV_EVENT_DEVICE_FATAL &&
+         !context.end_told.exchange(true);
 }
 
 // False: what the event was about is gone, and the event with it.
-bool claim(Runtime& runtime, const EventRecord& record, ibv_async_event& event) {
+bool claim(Context& context, const EventRecord& record, ibv_async_event& event) {
+  Runtime& runtime = *context.runtime;
   event.event_type = static_cast<ibv_event_type>(record.type);
   if (concerns_qp(event.event_type)) return claim_qp(runtime, record, event);
+  if (concerns_srq(event.event_type)) return claim_srq(runtime, record, event);
   if (event.event_type == IBV_EVENT_CQ_ERR) return claim_cq(runtime, record, event);
   event.element.port_num = static_cast<int>(record.element);
-  return true;
+  return in_lifetime(context, record);
 }
 
 }  // namespace
@@ -69,7 +96,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
     const ssize_t got = ::read(context->async_fd, &record, sizeof record);
     if (got != sizeof record) return -1;
     opened.runtime->attend();
-    if (softnic::claim(*opened.runtime, record, *event)) return 0;
+    if (softnic::claim(opened, record, *event)) return 0;
   }
 }
 
@@ -77,6 +104,9 @@ void ibv_ack_async_event(ibv_async_event* event) {
   if (softnic::concerns_qp(event->event_type)) {
     ibv_qp* qp = event->element.qp;
     softnic::acknowledge(qp->mutex, qp->cond, qp->events_completed);
+  } else if (softnic::concerns_srq(event->event_type)) {
+    ibv_srq* srq = event->element.srq;
+    softnic::acknowledge(srq->mutex, srq->cond, srq->events_completed);
   } else if (event->event_type == IBV_EVENT_CQ_ERR) {
     ibv_cq* cq = event->element.cq;
     softnic::acknowledge(cq->mutex, cq->cond, cq->async_events_completed);

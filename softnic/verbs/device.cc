@@ -3,16 +3,16 @@
 #include "softnic/verbs/device.h"
 
 #include <endian.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
 
+#include "softnic/fabric/device_presence.h"
 #include "softnic/nic/context.h"
 #include "softnic/nic/cq.h"
+#include "softnic/nic/event_pipe.h"
 #include "softnic/nic/qp.h"
 #include "softnic/verbs/extended_queries.h"
 
@@ -32,11 +32,12 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return Qp::of(qp).post_receive(wr, bad);
 }
 
-// The inline functions of verbs.h call these without looking whether they are there.
-int req_notify_cq(ibv_cq*, int) { return EOPNOTSUPP; }
-int post_srq_recv(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  *bad = wr;
-  return EOPNOTSUPP;
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  Cq::of(cq).arm(solicited_only != 0);
+  return 0;
+}
+int post_srq_recv(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  return Srq::of(srq).post(wr, bad);
 }
 
 void install_operations(Context& context) {
@@ -50,23 +51,13 @@ void install_operations(Context& context) {
   context.query_port = query_port;
   context.query_device_ex = query_device_ex;
   context.create_qp_ex = create_qp_ex;
-}
-
-// A context's events arrive in a FIFO of its own, whose read end is the program's async_fd.
-beeline::UniqueFd make_event_pipe(const std::string& dir, EventPipe& pipe) {
-  for (;; ++pipe.number) {
-    const std::string path = event_pipe_path(dir, pipe);
-    if (::mkfifo(path.c_str(), 0600) == 0) {
-      return beeline::UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    }
-    if (errno != EEXIST) return {};
-  }
+  context.create_cq_ex = create_cq_ex;
 }
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index)
-    : ibv_device{}, runtime(std::move(the_runtime)), index(the_index) {
+Device::Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index, uint32_t the_birth)
+    : ibv_device{}, runtime(std::move(the_runtime)), index(the_index), birth(the_birth) {
   const DeviceRecord& facts = runtime->header().devices[index];
   const std::string root = runtime->sysfs_root();
   const std::string uverbs = "uverbs" + std::to_string(facts.index_on_host);
@@ -96,10 +87,12 @@ ibv_device** ibv_get_device_list(int* count) {
   }
   const softnic::HostRecord& host = (*runtime)->host();
   auto** list = new ibv_device* [host.device_count + 1] {};
-  for (uint32_t i = 0; i < host.device_count; ++i) {
-    list[i] = new Device(*runtime, host.first_device + i);
+  int listed = 0;
+  for (uint32_t i = host.first_device; i < host.first_device + host.device_count; ++i) {
+    const uint32_t removals = (*runtime)->header().devices[i].removals.load();
+    if (!softnic::means_removed(removals)) list[listed++] = new Device(*runtime, i, removals);
   }
-  if (count != nullptr) *count = static_cast<int>(host.device_count);
+  if (count != nullptr) *count = listed;
   return list;
 }
 
@@ -119,9 +112,15 @@ int ibv_get_device_index(ibv_device* device) {
 ibv_context* ibv_open_device(ibv_device* device) {
   Device& opened = Device::of(device);
   softnic::EventPipe pipe{opened.index, opened.runtime->slot(), 0};
-  beeline::UniqueFd events = softnic::make_event_pipe(opened.runtime->fabric().dir(), pipe);
+  beeline::UniqueFd events = softnic::make_event_pipe(opened.runtime->fabric(), pipe);
   if (!events) return nullptr;
-  auto* context = new Context(opened.runtime, opened.index, pipe, std::move(events));
+  // Asked when the pipe is there: a removal from here on is told to it.
+  if (opened.record().removals.load() != opened.birth) {
+    softnic::remove_event_pipe(opened.runtime->fabric(), pipe);
+    errno = ENODEV;
+    return nullptr;
+  }
+  auto* context = new Context(opened.runtime, opened.index, opened.birth, pipe, std::move(events));
   softnic::install_operations(*context);
   context->context.device = device;
   opened.keep();
@@ -134,10 +133,8 @@ int ibv_close_device(ibv_context* context) {
   // Objects left in it become useless, as with the kernel's; their memory stays until the process
   // ends.
   if (closed.objects.load() != 0) {
-    ibv_qp_attr broken = {};
-    broken.qp_state = IBV_QPS_ERR;
-    closed.runtime->for_each_qp([&](softnic::Qp& qp) {
-      if (qp.qp_base.context == context) (void)qp.modify(broken, IBV_QP_STATE);
+    closed.runtime->qps().for_each([&](softnic::Qp& qp) {
+      if (qp.qp_base.context == context) qp.shut_down();
     });
     return 0;
   }

@@ -14,7 +14,8 @@
 namespace softnic {
 
 struct Device : ibv_device {
-  Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index);
+  // `the_birth` as for Context: an entry of a list made before a removal opens nothing after it.
+  Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index, uint32_t the_birth);
 
   static Device& of(ibv_device* device) noexcept { return *static_cast<Device*>(device); }
   DeviceRecord& record() const noexcept { return runtime->header().devices[index]; }
@@ -30,6 +31,7 @@ struct Device : ibv_device {
   const std::array<std::byte, 512> nothing_of_yours{};
   const std::shared_ptr<Runtime> runtime;
   const uint32_t index;  // into FabricHeader::devices
+  const uint32_t birth;
 
  private:
   std::atomic<int> keepers_{1};

@@ -3,9 +3,12 @@
 #include <cerrno>
 
 #include "softnic/nic/cq.h"
+#include "softnic/nic/cq_ex.h"
+#include "softnic/nic/limits.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/qp.h"
 #include "softnic/verbs/extended_queries.h"
+#include "softnic/verbs/standing.h"
 
 // verbs.h turns these into macros.
 #undef ibv_reg_mr
@@ -13,19 +16,31 @@
 
 using softnic::Context;
 using softnic::Cq;
+using softnic::is_dead;
+using softnic::is_inherited;
 using softnic::Mr;
 using softnic::Pd;
 using softnic::Qp;
+using softnic::refusal_to_change;
 
 namespace softnic {
 namespace {
 
-// A forked child owns copies of its parent's objects, and must not end the originals.
-bool is_inherited(ibv_context* context) { return !Context::of(context).runtime->is_ours(); }
+Cq* create_cq(ibv_context* context, int cqe, void* user, ibv_comp_channel* channel, int vector) {
+  if (is_dead(context)) return nullptr;
+  const bool foreign_channel = channel != nullptr && channel->context != context;
+  if (vector < 0 || vector >= context->num_comp_vectors || foreign_channel) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return Cq::create(Context::of(context), cqe, user,
+                    channel != nullptr ? &CompChannel::of(channel) : nullptr);
+}
 
 }  // namespace
 
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
+  if (is_dead(context)) return nullptr;
   if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || init->pd == nullptr ||
       init->pd->context != context) {
     errno = EINVAL;
@@ -35,11 +50,30 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
   return qp != nullptr ? &qp->qp_base : nullptr;
 }
 
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init) {
+  constexpr uint32_t kKnownFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  const bool flags_given = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+  if ((init->comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0 ||
+      (init->wc_flags & ~kReadableFields) != 0 ||
+      (flags_given && (init->flags & ~kKnownFlags) != 0)) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  if (init->cqe > static_cast<uint32_t>(kMaxCqe)) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  return create_cq(context, static_cast<int>(init->cqe), init->cq_context, init->channel,
+                   static_cast<int>(init->comp_vector));
+}
+
 }  // namespace softnic
 
 extern "C" {
 
-ibv_pd* ibv_alloc_pd(ibv_context* context) { return new Pd(Context::of(context)); }
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  return is_dead(context) ? nullptr : new Pd(Context::of(context));
+}
 
 int ibv_dealloc_pd(ibv_pd* pd) {
   if (Pd::of(pd).children.load() != 0) return EBUSY;
@@ -49,6 +83,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova,
                          unsigned int access) {
+  if (is_dead(pd->context)) return nullptr;
   return softnic::register_memory(Pd::of(pd), addr, length, iova, access);
 }
 
@@ -60,27 +95,32 @@ ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
   return ibv_reg_mr_iova(pd, addr, length, reinterpret_cast<uint64_t>(addr), access);
 }
 
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+                          int access) {
+  if (is_dead(pd->context)) return nullptr;
+  return softnic::register_dmabuf(Pd::of(pd), fd, offset, length, iova,
+                                  static_cast<unsigned int>(access));
+}
+
 int ibv_dereg_mr(ibv_mr* mr) {
-  if (softnic::is_inherited(mr->context)) return 0;
+  if (is_inherited(mr->context)) return 0;
   softnic::deregister_memory(&Mr::of(mr));
   return 0;
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* user, ibv_comp_channel* channel,
                       int vector) {
-  if (channel != nullptr) {
-    errno = EOPNOTSUPP;
-    return nullptr;
-  }
-  if (vector < 0 || vector >= context->num_comp_vectors) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  return Cq::create(Context::of(context), cqe, user);
+  Cq* const cq = softnic::create_cq(context, cqe, user, channel, vector);
+  return cq != nullptr ? cq->plain() : nullptr;
+}
+
+int ibv_resize_cq(ibv_cq* cq, int cqe) {
+  const int refusal = refusal_to_change(cq->context);
+  return refusal != 0 ? refusal : Cq::of(cq).resize(cqe);
 }
 
 int ibv_destroy_cq(ibv_cq* cq) {
-  if (softnic::is_inherited(cq->context)) return 0;
+  if (is_inherited(cq->context)) return 0;
   if (Cq::of(cq).users.load() != 0) return EBUSY;
   delete &Cq::of(cq);
   return 0;
@@ -103,7 +143,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return &Qp::of(qp); }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  if (softnic::is_inherited(qp->context)) return EINVAL;
+  if (is_inherited(qp->context)) return EINVAL;
   return Qp::of(qp).modify(*attr, mask);
 }
 
@@ -112,7 +152,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
 }
 
 int ibv_destroy_qp(ibv_qp* qp) {
-  if (softnic::is_inherited(qp->context)) return 0;
+  if (is_inherited(qp->context)) return 0;
   delete &Qp::of(qp);
   return 0;
 }

@@ -52,7 +52,10 @@ ibv_device_attr device_attributes(const Context& context) {
   attr.max_qp_rd_atom = kMaxRdAtomic;
   attr.max_res_rd_atom = static_cast<int>(kMaxQps) * kMaxRdAtomic;
   attr.max_qp_init_rd_atom = kMaxRdAtomic;
-  attr.atomic_cap = IBV_ATOMIC_NONE;
+  attr.atomic_cap = IBV_ATOMIC_HCA;
+  attr.max_srq = kMaxSrqs - 1;
+  attr.max_srq_wr = kMaxSrqWr;
+  attr.max_srq_sge = kMaxSge;
   attr.max_pkeys = 1;
   attr.phys_port_cnt = static_cast<uint8_t>(context.record().port_count);
   return attr;
@@ -81,8 +84,9 @@ ibv_port_attr port_attributes(const PortRecord& port) {
   return attr;
 }
 
-// 0, EINVAL, or ENODATA for an empty place of the table.
+// 0, EINVAL, EIO on a dead context, or ENODATA for an empty place of the table.
 int read_gid(Context& context, uint32_t port_number, uint32_t index, ibv_gid_entry& entry) {
+  if (context.dead()) return EIO;
   if (!context.has_port(port_number)) return EINVAL;
   const PortRecord& port = context.port(port_number);
   if (index >= port.gid_table_len) return EINVAL;
@@ -102,6 +106,7 @@ int read_gid(Context& context, uint32_t port_number, uint32_t index, ibv_gid_ent
 
 int query_port(ibv_context* context, uint8_t port_number, ibv_port_attr* attr, size_t attr_size) {
   Context& opened = Context::of(context);
+  if (opened.dead()) return EIO;
   if (!opened.has_port(port_number)) return EINVAL;
   const ibv_port_attr facts = port_attributes(opened.port(port_number));
   std::memcpy(static_cast<void*>(attr), &facts, std::min(attr_size, sizeof facts));
@@ -110,6 +115,7 @@ int query_port(ibv_context* context, uint8_t port_number, ibv_port_attr* attr, s
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
                     ibv_device_attr_ex* attr, size_t attr_size) {
+  if (Context::of(context).dead()) return EIO;
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (attr_size < sizeof attr->orig_attr) return EINVAL;
   std::memset(static_cast<void*>(attr), 0, attr_size);
@@ -124,6 +130,7 @@ using softnic::Context;
 extern "C" {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
+  if (Context::of(context).dead()) return EIO;
   *attr = softnic::device_attributes(Context::of(context));
   return 0;
 }
@@ -168,6 +175,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
                              uint32_t flags, size_t entry_size) {
   if (flags != 0 || entry_size < sizeof *entries) return -EOPNOTSUPP;
   Context& opened = Context::of(context);
+  if (opened.dead()) return -EIO;
   size_t count = 0;
   for (uint32_t port = 1; opened.has_port(port); ++port) {
     for (uint32_t index = 0; index < opened.port(port).gid_table_len; ++index) {
@@ -181,16 +189,19 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
 }
 
 int ibv_query_pkey(ibv_context* context, uint8_t port_number, int index, __be16* pkey) {
-  if (!Context::of(context).has_port(port_number) || index != 0) {
-    errno = EINVAL;
+  const Context& opened = Context::of(context);
+  if (opened.dead() || !opened.has_port(port_number) || index != 0) {
+    errno = opened.dead() ? EIO : EINVAL;
     return -1;
   }
-  *pkey = htobe16(0xffff);
+  *pkey = htobe16(static_cast<uint16_t>(opened.port(port_number).pkey.load()));
   return 0;
 }
 
 int ibv_get_pkey_index(ibv_context* context, uint8_t port_number, __be16 pkey) {
-  if (!Context::of(context).has_port(port_number) || pkey != htobe16(0xffff)) {
+  __be16 found = 0;
+  if (ibv_query_pkey(context, port_number, 0, &found) != 0) return -1;
+  if (found != pkey) {
     errno = EINVAL;
     return -1;
   }

@@ -19,20 +19,6 @@ int unsupported_errno() { return errno = EOPNOTSUPP; }
 
 extern "C" {
 
-ibv_comp_channel* ibv_create_comp_channel(ibv_context*) { return unsupported<ibv_comp_channel>(); }
-int ibv_destroy_comp_channel(ibv_comp_channel*) { return unsupported_errno(); }
-int ibv_get_cq_event(ibv_comp_channel*, ibv_cq**, void**) {
-  errno = EOPNOTSUPP;
-  return -1;
-}
-void ibv_ack_cq_events(ibv_cq*, unsigned int) {}
-int ibv_resize_cq(ibv_cq*, int) { return unsupported_errno(); }
-
-ibv_srq* ibv_create_srq(ibv_pd*, ibv_srq_init_attr*) { return unsupported<ibv_srq>(); }
-int ibv_modify_srq(ibv_srq*, ibv_srq_attr*, int) { return unsupported_errno(); }
-int ibv_query_srq(ibv_srq*, ibv_srq_attr*) { return unsupported_errno(); }
-int ibv_destroy_srq(ibv_srq*) { return unsupported_errno(); }
-
 ibv_ah* ibv_create_ah(ibv_pd*, ibv_ah_attr*) { return unsupported<ibv_ah>(); }
 ibv_ah* ibv_create_ah_from_wc(ibv_pd*, ibv_wc*, ibv_grh*, uint8_t) { return unsupported<ibv_ah>(); }
 int ibv_init_ah_from_wc(ibv_context*, uint8_t, ibv_wc*, ibv_grh*, ibv_ah_attr*) {
@@ -46,9 +32,6 @@ int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t*, uint16_t*)
   return unsupported_errno();
 }
 
-ibv_mr* ibv_reg_dmabuf_mr(ibv_pd*, uint64_t, size_t, uint64_t, int, int) {
-  return unsupported<ibv_mr>();
-}
 int ibv_rereg_mr(ibv_mr*, int, ibv_pd*, void*, size_t, int) {
   errno = EOPNOTSUPP;
   return IBV_REREG_MR_ERR_INPUT;

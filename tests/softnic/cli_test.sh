@@ -48,7 +48,7 @@ PYTHON
 on() { "$softnic" run --name "$name" "$@"; }
 
 check 'no subcommand' 2 'subcommand is required' "$softnic"
-check 'a wrong subcommand' 2 '"frob" is not a subcommand; there are run, ls and ctl' "$softnic" frob
+check 'a wrong subcommand' 2 '"frob" is not a subcommand; there are run, ls, ctl, log and chaos' "$softnic" frob
 check 'run without --' 2 'put -- before the command' on true
 check 'run without a command' 2 'no command' on
 check 'a status passes through' 7 '' on -- sh -c 'exit 7'
@@ -75,6 +75,44 @@ check 'ls shows a port that went down' 0 'softnic0:1  down' on -- \
   sh -c '$softnic ctl h0/softnic0 down && $softnic ls --name $name'
 check 'ls shows armed faults' 0 'error=retry_exc_err@5 corrupt@3' on -- \
   sh -c '$softnic ctl h0/softnic0 error=retry_exc_err@5 corrupt@3 && $softnic ls --name $name'
+check 'ls shows what else is wrong with a port' 0 'blackhole loss=2.5% jitter=50us pkey=0x8001' on -- \
+  sh -c '$softnic ctl h0/softnic0 loss=2.5% jitter=50us pkey=0x8001 blackhole
+         $softnic ls --name $name'
+check 'ls shows a removed device' 0 'removed refuse-err' on -- \
+  sh -c '$softnic ctl h0/softnic0 refuse-err=on remove && $softnic ls --name $name'
+check 'ls shows the hazards' 0 'seed 7, hazards scatter hide bunch=50us' on --fabric <(printf '%s\n' \
+  'seed = 7' '[hazards]' 'scatter = true' 'hide = true' 'bunch = "50us"' \
+  '[[host]]' 'name = "h0"' '[[host.device]]' 'name = "nic"') -- "$softnic" ls --name "$name"
+check 'a removed device is not in sysfs' 0 'gone' on -- \
+  sh -c 'test -e $BEELINE_SYSFS_ROOT/class/infiniband/softnic0 && $softnic ctl h0/softnic0 remove &&
+         ! test -e $BEELINE_SYSFS_ROOT/class/infiniband/softnic0 && echo gone'
+check 'the log tells commands and events' 0 'h0/softnic0:1  told port_err to 0 open contexts' on -- \
+  sh -c '$softnic ctl h0/softnic0 down && $softnic log'
+check 'following the log ends with the fabric' 0 'h0/softnic0:1  loss=1%' on -- sh -c '
+  mkfifo /tmp/$name.fifo
+  $softnic log --follow | { read -r first; echo "$first" >/tmp/$name.fifo; cat; } &
+  read -r first </tmp/$name.fifo && rm /tmp/$name.fifo && $softnic ctl h0/softnic0 loss=1%'
+check 'a script is played' 0 '0.1%' on -- sh -c '
+  printf "%s\n" "# comment" "+1ms h0/softnic0 loss=1%" "+2ms h0/softnic0 loss=0.1%" |
+    $softnic ctl --script - && $softnic ls --name $name'
+check 'a script with a mistake does nothing' 0 'stdin:2: unknown command "dwon"' on -- sh -c '
+  printf "%s\n" "h0/softnic0 down" "h0/softnic0 dwon" | $softnic ctl --script -
+  test $? = 2 && ! $softnic ls --name $name | grep -q down'
+check 'a script that is not there' 1 'cannot read /nowhere' on -- "$softnic" ctl --script /nowhere
+check 'ctl without a command' 2 'give a target and its commands' "$softnic" ctl h0/softnic0
+check 'chaos says what it did' 0 'chaos: seed 7: 8 of 8 commands in 1' on -- \
+  "$softnic" chaos --seed 7 --for 1s --spare h0/softnic0:1 --every 100ms
+check 'chaos shows its plan' 0 '@0.157088s  h0/softnic0:1  down' on -- \
+  "$softnic" chaos --seed 7 --for 1s --plan
+check 'chaos that is stopped leaves the fabric clean' 0 'stopped by SIGTERM; all ports reset' on -- \
+  sh -c '$softnic chaos --seed 2 --for 100s --every 2ms & chaos=$!
+         until $softnic log | grep -q "remove"; do :; done
+         kill -TERM $chaos; wait $chaos
+         ! $softnic ls --name $name | grep -E "removed|down|loss|jitter|error|blackhole|paused|refuse"'
+check 'chaos of an unknown kind' 2 '"flood" is not a kind of chaos' on -- \
+  "$softnic" chaos --for 1s --kinds flood
+check 'chaos without end' 2 'is more than 1000000 of them' on -- \
+  "$softnic" chaos --for 100s --every 1us
 check 'ctl needs a host where names repeat' 1 'softnic0 is on h0 and h1' on -- \
   "$softnic" ctl softnic0 down
 check 'ctl with a wrong command' 2 'did you mean down?' on -- "$softnic" ctl h0/softnic0 dwon

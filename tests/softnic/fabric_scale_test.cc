@@ -94,16 +94,47 @@ void take_part(Peer& peer) {
 
 }  // namespace
 
-TEST_CASE("fabric_scale: 32 processes with 8 devices each exchange data all around",
+TEST_CASE("fabric_scale: 64 processes with 8 devices each exchange data all around",
           "[softnic][fabric][slow][scale]") {
   if (!kProcessesWork) return;  // a process has one host, so this takes processes
-  constexpr size_t kHosts = 32;
+  constexpr size_t kHosts = 64;
   const TestFabric fabric(big_fabric(kHosts));
   std::vector<PeerBody> bodies(kHosts, [](Peer& peer) {
     TestFabric::choose_host("node" + std::to_string(peer.rank()));
     take_part(peer);
   });
   run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(280));
+  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+}
+
+TEST_CASE("fabric_scale: 10,000 queue pairs each carry a message",
+          "[softnic][fabric][slow][scale]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  constexpr size_t kPairs = 10000;
+  constexpr uint32_t kWord = 8;
+  const auto body = [](Peer& peer) {
+    Nic nic("softnic0", kPairs);
+    std::vector<QpPtr> qps;
+    for (size_t i = 0; i < kPairs; ++i) {
+      qps.push_back(make_qp(nic, {.send_depth = 2, .recv_depth = 2, .max_sge = 1}));
+      connect(qps.back().get(), peer.exchange(address_of(qps.back().get())));
+    }
+    Buffer out(nic.pd.get(), kPairs * kWord);
+    Buffer in(nic.pd.get(), kPairs * kWord);
+    out.fill(static_cast<uint32_t>(peer.rank()));
+    const Region target = peer.exchange(in.all());
+    peer.meet();
+    for (size_t i = 0; i < kPairs; ++i) {
+      BL_MUST_OK(
+          post(qps[i].get(), write_work(out.part(i * kWord, kWord),
+                                        target.moved(static_cast<int64_t>(i * kWord), kWord), i)));
+      must_complete(nic.send_cq.get(), i);
+    }
+    peer.meet();
+    BL_MUST(in.has(static_cast<uint32_t>(1 - peer.rank())));
+  };
+  run_peers(PeerMode::kProcesses, {body, body}, std::chrono::seconds(280));
   CHECK(softnic::take_census(fabric.fabric()).slots.empty());
 }
 

@@ -356,7 +356,7 @@ TEST_CASE("spec_toml: PCI places must make a tree", "[unit]") {
 }
 
 TEST_CASE("spec_toml: host names that are files of the fabric are refused", "[unit]") {
-  for (const std::string name : {"fabric", "holders", "seats", "arena.3", "ev.x"})
+  for (const std::string name : {"fabric", "holders", "log", "seats", "arena.3", "ev.x"})
     CHECK(complaint("[[host]]\nname = '" + name + "'\n") ==
           "f.toml:2: name: \"" + name + "\" is the name of a file that every fabric has");
   CHECK(complaint("[[host]]\nname = '..'\n") ==
@@ -382,4 +382,32 @@ TEST_CASE("spec_toml: the clock's scale has bounds", "[unit]") {
         "f.toml:1: clock_scale: 0 is out of range: 0.0001 to 1000");
   CHECK(complaint("clock_scale = nan\n[[host]]\nname = 'h'\n") ==
         "f.toml:1: clock_scale: nan is out of range: 0.0001 to 1000");
+}
+
+TEST_CASE("spec_toml: the seed and the hazards are read, and off if left out", "[unit]") {
+  const FabricSpec plain = must_parse(with_device(""));
+  CHECK(plain.seed == 1);
+  CHECK(!plain.hazards.scatter);
+  CHECK(!plain.hazards.hide);
+  CHECK(plain.hazards.bunch_ns == 0);
+  const FabricSpec spec = must_parse(
+      "seed = 7\n[hazards]\nscatter = true\nhide = true\n"
+      "bunch = '50us'\n" +
+      with_device(""));
+  CHECK(spec.seed == 7);
+  CHECK(spec.hazards.scatter);
+  CHECK(spec.hazards.hide);
+  CHECK(spec.hazards.bunch_ns == 50'000);
+}
+
+TEST_CASE("spec_toml: a seed or hazard that makes no sense is told with its line", "[unit]") {
+  CHECK(complaint("seed = -1") == "f.toml:1: seed: -1 is out of range: 0 to 9223372036854775807");
+  CHECK(complaint("seed = 'x'") == "f.toml:1: seed: expected an integer, found a string");
+  CHECK(complaint("hazards = 3") == "f.toml:1: hazards: expected a table, found an integer");
+  CHECK(complaint("[hazards]\nscater = true") ==
+        "f.toml:2: unknown key \"scater\" in [hazards]; did you mean \"scatter\"?");
+  CHECK(complaint("[hazards]\nhide = 1") ==
+        "f.toml:2: hide: expected true or false, found an integer");
+  CHECK_THAT(complaint("[hazards]\nbunch = '50'"),
+             Catch::StartsWith("f.toml:2: bunch: \"50\" is not a time"));
 }

@@ -48,6 +48,22 @@ TEST_CASE("spec_words: what is printed as a time is read as the same time", "[un
   CHECK(*parsed == ns);
 }
 
+TEST_CASE("spec_words: what is printed as a share is read as the same share", "[unit]") {
+  for (const auto& [ppm, text] :
+       {std::pair{uint64_t{0}, "0"}, std::pair{uint64_t{1}, "1ppm"},
+        std::pair{uint64_t{999}, "999ppm"}, std::pair{uint64_t{1000}, "0.1%"},
+        std::pair{uint64_t{25'001}, "2.5001%"}, std::pair{uint64_t{1'000'000}, "100%"}}) {
+    CHECK(softnic::share_text(ppm) == text);
+    CHECK(softnic::parse_share_ppm(text).value_or(7) == ppm);
+  }
+}
+
+TEST_CASE("spec_words: only scripts and runs may be longer than 100 seconds", "[unit]") {
+  CHECK(!softnic::parse_duration_ns("101s"));
+  CHECK(softnic::parse_long_duration_ns("101s").value_or(0) == 101'000'000'000);
+  CHECK(!softnic::parse_long_duration_ns("86401s"));
+}
+
 TEST_CASE("spec_words: what is no quantity is refused", "[unit]") {
   for (const char* text :
        {"", "M", "-1M", "1e3", "1 M", "1MB", "0x10", "nan", "inf", "1.2.3", " 1"})

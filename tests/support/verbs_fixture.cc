@@ -47,12 +47,10 @@ TestFabric::~TestFabric() {
   CHECK(handles_left.exchange(0) == 0);
 }
 
-void TestFabric::command(const std::string& port, const std::string& text) const {
-  const auto parsed = softnic::parse_port_command(text);
-  if (!parsed) throw MustError(parsed.error());
-  const auto found = softnic::find_port(fabric(), port);
-  if (!found) throw MustError(found.error());
-  softnic::apply(fabric(), *found, *parsed);
+void TestFabric::command(const std::string& target, const std::string& text) const {
+  const auto order = softnic::read_order(fabric(), target, text);
+  if (!order) throw MustError(order.error());
+  softnic::apply(fabric(), *order);
 }
 
 std::string TestFabric::fresh_name() {

@@ -27,8 +27,10 @@ class TestFabric {
 
   const std::string& name() const noexcept { return name_; }
   const softnic::Fabric& fabric() const noexcept { return holder_->fabric(); }
-  // As `softnic ctl` would: command("h0/softnic0", "down").
-  void command(const std::string& port, const std::string& text) const;
+  // As `softnic ctl` would: command("h0/softnic0", "down"), command("h0/softnic1:2", "loss=1%"),
+  // and command("h0/softnic0", "remove") for the device as a whole. softnic/fabric/port_command.h
+  // lists what there is.
+  void command(const std::string& target, const std::string& text) const;
   // Stops holding; the fabric lives as long as a process takes part.
   void let_go() { holder_.reset(); }
 

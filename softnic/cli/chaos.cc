@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a plan (faults/chaos_plan.h) and cleans up.
+#include "softnic/cli/chaos.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "softnic/cli/common.h"
+#include "softnic/cli/stop_signals.h"
+#include "softnic/fabric/device_presence.h"
+#include "softnic/faults/chaos_plan.h"
+#include "softnic/faults/script.h"
+#include "softnic/spec/units.h"
+
+namespace softnic::cli {
+namespace {
+
+using beeline::fail;
+
+constexpr uint64_t kMostDisturbances = 1'000'000;  // the plan is made before it is played
+
+Outcome<std::vector<PortRef>> find_all(const Fabric& fabric,
+                                       const std::vector<std::string>& names) {
+  std::vector<PortRef> ports;
+  ports.reserve(names.size());
+  for (const std::string& name : names) ports.push_back(BL_TRY(find_port(fabric, name)));
+  return ports;
+}
+
+bool contains(const std::vector<PortRef>& ports, PortRef wanted) {
+  return std::any_of(ports.begin(), ports.end(), [&](PortRef port) {
+    return port.device == wanted.device && port.port == wanted.port;
+  });
+}
+
+std::vector<PortRef> ports_but(const Fabric& fabric, const std::vector<PortRef>& spared) {
+  std::vector<PortRef> ports;
+  const FabricHeader& header = fabric.header();
+  for (uint32_t device = 0; device < header.device_count; ++device)
+    for (uint32_t port = 0; port < header.devices[device].port_count; ++port)
+      if (!contains(spared, {device, port})) ports.push_back({device, port});
+  return ports;
+}
+
+Outcome<ChaosWish> read_wish(const Fabric& fabric, const ChaosOptions& options,
+                             const std::vector<PortRef>& spared) {
+  ChaosWish wish;
+  wish.seed = options.seed;
+  wish.duration_ns = BL_TRY(parse_long_duration_ns(options.duration));
+  wish.every_ns = BL_TRY(parse_duration_ns(options.every));
+  if (wish.every_ns == 0 || wish.duration_ns / wish.every_ns > kMostDisturbances)
+    return fail(
+        fmt::format("a disturbance every {} for {} is more than {} of them: less often, or "
+                    "for a shorter time",
+                    options.every, options.duration, kMostDisturbances));
+  wish.kinds = BL_TRY(parse_disturbances(options.kinds));
+  for (const PortRef port : ports_but(fabric, spared)) {
+    const bool whole = std::none_of(spared.begin(), spared.end(),
+                                    [&](PortRef other) { return other.device == port.device; });
+    wish.ports.push_back({port_name(fabric, port), device_name(fabric, port.device), whole});
+  }
+  if (wish.ports.empty())
+    return fail(std::string("every port is spared: there is none to disturb"));
+  return wish;
+}
+
+void clean_up(const Fabric& fabric, const std::vector<PortRef>& ports) {
+  for (const PortRef port : ports) {
+    if (is_removed(fabric.header().devices[port.device]))
+      apply(fabric, port, PortCommand{.kind = PortCommand::Kind::kReturn});
+    apply(fabric, port, PortCommand{.kind = PortCommand::Kind::kReset});
+  }
+}
+
+bool still_there(const Fabric& fabric) {
+  return ::access((fabric.dir() + "/fabric").c_str(), F_OK) == 0;
+}
+
+int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, const ChaosWish& wish,
+               const std::vector<PortRef>& ports) {
+  StopSignals signals;
+  const auto wait = [&](uint64_t at_ns) {
+    return signals.wait_until(at_ns) && still_there(fabric);
+  };
+  const size_t given = play(fabric, script, wait);
+  (void)wait(wish.duration_ns);
+  const bool ended = !still_there(fabric);
+  if (!ended) clean_up(fabric, ports);
+  const std::string why = ended                   ? ", stopped by the end of the fabric"
+                          : signals.signal() == 0 ? ""
+                                                  : ", stopped by " + signals.signal_name();
+  fmt::print("chaos: seed {}: {} of {} commands in {}{}; all ports reset\n", wish.seed, given,
+             script.size(), duration_text(signals.elapsed_ns()), why);
+  return 0;
+}
+
+}  // namespace
+
+int chaos(const ChaosOptions& options) {
+  const Outcome<Fabric> fabric = Fabric::open(fabric_name(options.name));
+  if (!fabric) return complain(fabric.error());
+  const Outcome<std::vector<PortRef>> spared = find_all(*fabric, options.spare);
+  if (!spared) return complain(spared.error());
+  const Outcome<ChaosWish> wish = read_wish(*fabric, options, *spared);
+  if (!wish) return complain(wish.error(), kUsage);
+  const std::string plan = script_text(plan_chaos(*wish));
+  if (options.plan_only) {
+    fmt::print("{}", plan);
+    return 0;
+  }
+  const auto script = read_script(*fabric, plan, "plan");
+  if (!script) return complain(script.error());
+  return play_chaos(*fabric, *script, *wish, ports_but(*fabric, *spared));
+}
+
+}  // namespace softnic::cli

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/cli/faults_text.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "plugin/base/clock.h"
+#include "softnic/fabric/device_presence.h"
+#include "softnic/spec/units.h"
+#include "softnic/spec/wc_status.h"
+
+namespace softnic::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+void add_stillness(const PortRecord& port, Words& words) {
+  if (port.black_hole.load() != 0) words.emplace_back("blackhole");
+  const uint64_t until = port.paused_until_ns.load();
+  const auto now = static_cast<uint64_t>(beeline::now_ns());
+  if (until > now) words.push_back(fmt::format("paused={}", duration_text(until - now)));
+}
+
+void add_armed(const PortRecord& port, Words& words) {
+  const uint32_t trouble = port.trouble.load();
+  if ((trouble & kTroubleError) != 0)
+    words.push_back(fmt::format("error={}@{}", wc_status_name(port.error_status.load()),
+                                port.error_countdown.load()));
+  if ((trouble & kTroubleCorrupt) != 0)
+    words.push_back(fmt::format("corrupt@{}", port.corrupt_countdown.load()));
+}
+
+}  // namespace
+
+std::string faults_text(const DeviceRecord& device, const PortRecord& port) {
+  Words words;
+  if (is_removed(device)) words.emplace_back("removed");
+  add_stillness(port, words);
+  if (const uint32_t ppm = port.loss_ppm.load()) words.push_back("loss=" + share_text(ppm));
+  if (const uint64_t ns = port.jitter_ns.load()) words.push_back("jitter=" + duration_text(ns));
+  if (const uint32_t pkey = port.pkey.load(); pkey != kDefaultPkey)
+    words.push_back(fmt::format("pkey=0x{:04x}", pkey));
+  add_armed(port, words);
+  if (device.refuses_to_break.load() != 0) words.emplace_back("refuse-err");
+  return words.empty() ? "-" : fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string hazards_text(const HazardRecord& hazards) {
+  Words words;
+  if (hazards.scatter.load() != 0) words.emplace_back("scatter");
+  if (hazards.hide.load() != 0) words.emplace_back("hide");
+  if (const uint64_t ns = hazards.bunch_ns.load()) words.push_back("bunch=" + duration_text(ns));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace softnic::cli

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries a command out: shared words first, then the generation that makes routes be looked up
+// anew, then files and events, when all else can be seen.
+#include <infiniband/verbs.h>
+
+#include "plugin/base/clock.h"
+#include "softnic/fabric/device_presence.h"
+#include "softnic/fabric/fabric_log.h"
+#include "softnic/fabric/port_command.h"
+#include "softnic/fabric/port_faults.h"
+#include "softnic/fabric/port_news.h"
+
+namespace softnic {
+namespace {
+
+using Kind = PortCommand::Kind;
+
+uint64_t after(uint64_t ns) { return static_cast<uint64_t>(beeline::now_ns()) + ns; }
+
+// Removal stays, and GIDs: a test that changes them means to keep them.
+void reset(DeviceRecord& device, PortRecord& port) {
+  shape(port, port.file_rate, port.file_latency);
+  set_jitter(port, 0);
+  set_loss(port, 0);
+  resume(port);
+  disarm(port);
+  port.pkey.store(kDefaultPkey);
+  device.refuses_to_break.store(0);
+  switch_port(port, true);
+}
+
+void change_words(const Fabric& fabric, PortRef where, const PortCommand& command) {
+  DeviceRecord& device = fabric.header().devices[where.device];
+  PortRecord& port = device.ports[where.port];
+  switch (command.kind) {
+    case Kind::kDown: return switch_port(port, false);
+    case Kind::kUp: return switch_port(port, true);
+    case Kind::kRate: return shape(port, command.value, port.latency_ns.load());
+    case Kind::kLatency: return shape(port, port.rate_bytes_s.load(), command.value);
+    case Kind::kJitter: return set_jitter(port, command.value);
+    case Kind::kLoss: return set_loss(port, static_cast<uint32_t>(command.value));
+    case Kind::kBlackHole: return black_hole(port);
+    case Kind::kPause: return pause_until(port, after(command.value));
+    case Kind::kResume: return resume(port);
+    case Kind::kError: return arm_error(port, command.status, command.value);
+    case Kind::kCorrupt: return arm_corruption(port, command.value);
+    case Kind::kGid: return set_gid(port, command);
+    case Kind::kPkey: return port.pkey.store(static_cast<uint32_t>(command.value));
+    case Kind::kReset: return reset(device, port);
+    case Kind::kRemove: return remove_device(fabric, where.device);
+    case Kind::kReturn: return return_device(fabric, where.device);
+    case Kind::kRefuseErr:
+      return device.refuses_to_break.store(static_cast<uint32_t>(command.value));
+    case Kind::kEvent: return;
+  }
+}
+
+// Files and events. A state or P_Key that nobody was told of may also be left by one who died.
+void publish(const Fabric& fabric, PortRef where, const PortCommand& command) {
+  show_state(fabric, where);
+  tell_state(fabric, where);
+  if (port_at(fabric, where).told_pkey.load() != port_at(fabric, where).pkey.load()) {
+    show_pkey_entry(fabric, where);
+    tell_pkey(fabric, where);
+  }
+  if (command.kind == Kind::kGid && command.value < port_at(fabric, where).gid_table_len) {
+    show_gid_entry(fabric, where, static_cast<uint32_t>(command.value));
+    tell(fabric, where, IBV_EVENT_GID_CHANGE);
+  }
+  if (command.kind == Kind::kEvent) tell(fabric, where, command.status);
+}
+
+}  // namespace
+
+void apply(const Fabric& fabric, PortRef where, const PortCommand& command) {
+  const bool for_device = is_for_device(command.kind);
+  if (for_device) {
+    note_device(fabric, where.device, command_text(command));
+  } else {
+    note(fabric, where, command_text(command));
+  }
+  change_words(fabric, where, command);
+  if (for_device) return;
+  fabric.header().generation.fetch_add(1);
+  publish(fabric, where, command);
+}
+
+}  // namespace softnic

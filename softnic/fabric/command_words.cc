@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the words of `softnic ctl` to commands. Every word stands in one table, which is also what a
+// mistyped one is compared with.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "softnic/fabric/event_names.h"
+#include "softnic/fabric/port_command.h"
+#include "softnic/spec/gid_words.h"
+#include "softnic/spec/names.h"
+#include "softnic/spec/units.h"
+#include "softnic/spec/wc_status.h"
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+using Kind = PortCommand::Kind;
+using Parse = Outcome<PortCommand> (*)(Kind kind, const std::string& value);
+
+Outcome<PortCommand> parse_nothing(Kind kind, const std::string&) {
+  return PortCommand{.kind = kind};
+}
+
+template <auto kParse>
+Outcome<PortCommand> parse_value(Kind kind, const std::string& value) {
+  return PortCommand{.kind = kind, .value = BL_TRY(kParse(value))};
+}
+
+Outcome<uint64_t> parse_count(const std::string& text) {
+  uint64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc{} || rest != end || count == 0)
+    return fail(fmt::format(
+        "\"{}\" is not a count: after @ comes 1 for the next work request, 2 for the one after it",
+        text));
+  return count;
+}
+
+Outcome<uint64_t> parse_pause(const std::string& text) {
+  const uint64_t ns = BL_TRY(parse_duration_ns(text));
+  if (ns == 0) return fail(std::string("a pause of 0 pauses nothing; to end one, say resume"));
+  return ns;
+}
+
+Outcome<uint64_t> parse_pkey(const std::string& text) {
+  const bool hex = text.starts_with("0x") || text.starts_with("0X");
+  uint16_t pkey = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + (hex ? 2 : 0), end, pkey, hex ? 16 : 10);
+  if (error != std::errc{} || rest != end || (pkey & 0x7fff) == 0)
+    return fail(
+        fmt::format("\"{}\" is not a P_Key: write 16 bits such as 0x8001, of which the "
+                    "lower 15 are not all 0",
+                    text));
+  return uint64_t{pkey};
+}
+
+Outcome<uint64_t> parse_switch(const std::string& text) {
+  if (text == "on") return uint64_t{1};
+  if (text == "off") return uint64_t{0};
+  return fail(fmt::format("\"{}\" is neither on nor off", text));
+}
+
+Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
+  const size_t at = value.find('@');
+  if (at == std::string::npos)
+    return fail(
+        fmt::format("\"error={}\" lacks @N: write for example error=retry_exc_err@1", value));
+  PortCommand command{.kind = kind};
+  command.status = BL_TRY(parse_wc_status(value.substr(0, at)));
+  command.value = BL_TRY(parse_count(value.substr(at + 1)));
+  return command;
+}
+
+Outcome<PortCommand> parse_event(Kind kind, const std::string& value) {
+  return PortCommand{.kind = kind, .status = BL_TRY(parse_event_name(value))};
+}
+
+// "3:fe80::1", "3:fe80::1/rocev2", "3:none".
+Outcome<PortCommand> parse_gid_change(Kind kind, const std::string& value) {
+  const size_t colon = value.find(':');
+  uint32_t index = 0;
+  const char* const end = value.data() + std::min(colon, value.size());
+  const auto [rest, error] = std::from_chars(value.data(), end, index);
+  if (colon == std::string::npos || error != std::errc{} || rest != end)
+    return fail(fmt::format(
+        "\"gid={}\" lacks INDEX: in front: write for example gid=3:fe80::1 or gid=3:none", value));
+  PortCommand command{.kind = kind, .value = index};
+  const std::string entry = value.substr(colon + 1);
+  if (entry == "none") return command;
+  const size_t slash = entry.find('/');
+  command.gid = BL_TRY(parse_gid(entry.substr(0, slash)));
+  if (*command.gid == GidSpec{}.raw)
+    return fail(fmt::format("all zero stands for an empty entry: write gid={}:none", index));
+  if (slash != std::string::npos)
+    command.gid_kind = BL_TRY(parse_gid_kind(entry.substr(slash + 1)));
+  return command;
+}
+
+struct Word {
+  const char* word;  // with the '=' or '@' that a value follows
+  const char* form;  // how its value is written
+  Kind kind;
+  Parse parse;
+};
+
+constexpr Word kWords[] = {
+    {"down", "", Kind::kDown, parse_nothing},
+    {"up", "", Kind::kUp, parse_nothing},
+    {"rate=", "RATE", Kind::kRate, parse_value<parse_rate>},
+    {"latency=", "TIME", Kind::kLatency, parse_value<parse_duration_ns>},
+    {"jitter=", "TIME", Kind::kJitter, parse_value<parse_duration_ns>},
+    {"loss=", "SHARE", Kind::kLoss, parse_value<parse_share_ppm>},
+    {"blackhole", "", Kind::kBlackHole, parse_nothing},
+    {"pause=", "TIME", Kind::kPause, parse_value<parse_pause>},
+    {"resume", "", Kind::kResume, parse_nothing},
+    {"error=", "STATUS@N", Kind::kError, parse_error},
+    {"corrupt@", "N", Kind::kCorrupt, parse_value<parse_count>},
+    {"gid=", "INDEX:ADDRESS", Kind::kGid, parse_gid_change},
+    {"pkey=", "PKEY", Kind::kPkey, parse_value<parse_pkey>},
+    {"event=", "NAME", Kind::kEvent, parse_event},
+    {"reset", "", Kind::kReset, parse_nothing},
+    {"remove", "", Kind::kRemove, parse_nothing},
+    {"return", "", Kind::kReturn, parse_nothing},
+    {"refuse-err=", "on|off", Kind::kRefuseErr, parse_value<parse_switch>},
+};
+
+std::string bare(const std::string& text) { return text.substr(0, text.find_first_of("=@")); }
+
+bool takes_value(const Word& word) { return *word.form != '\0'; }
+
+// The error for a command that has no such word, lacks what belongs behind it, or has too much.
+std::string unknown_command(const std::string& text) {
+  std::vector<std::string> words;
+  std::vector<std::string> spellings;
+  for (const Word& word : kWords) {
+    words.push_back(bare(word.word));
+    spellings.push_back(std::string(word.word) + word.form);
+  }
+  const std::string meant = nearest(bare(text), words);
+  const auto known = std::find(words.begin(), words.end(), meant);
+  if (known != words.end())
+    return fmt::format("unknown command \"{}\"; did you mean {}?", text,
+                       spellings[static_cast<size_t>(known - words.begin())]);
+  return fmt::format("unknown command \"{}\"; there are {}", text, listing(spellings));
+}
+
+}  // namespace
+
+bool is_for_device(PortCommand::Kind kind) { return kind >= Kind::kRemove; }
+
+Outcome<PortCommand> parse_port_command(const std::string& text) {
+  for (const Word& word : kWords) {
+    if (!takes_value(word) && text == word.word) return word.parse(word.kind, "");
+    if (takes_value(word) && text.starts_with(word.word))
+      return word.parse(word.kind, text.substr(std::string_view(word.word).size()));
+  }
+  return fail(unknown_command(text));
+}
+
+}  // namespace softnic

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The asynchronous events of ports and devices by name: "lid_change" for IBV_EVENT_LID_CHANGE.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "softnic/fabric/fabric.h"
+
+namespace softnic {
+
+// Any case, with or without the IBV_EVENT_ in front.
+Outcome<uint32_t> parse_event_name(const std::string& text);
+
+std::string event_name(uint32_t type);
+
+// About the device as a whole: it carries no port number.
+bool is_device_event(uint32_t type);
+
+}  // namespace softnic

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/fabric/fabric_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "plugin/base/clock.h"
+#include "plugin/base/fd.h"
+
+namespace softnic {
+namespace {
+
+constexpr size_t kMaxWords = 400;
+constexpr int64_t kRoomForLastLine = 256;
+
+std::string one_line(std::string_view words) {
+  std::string line(words.substr(0, kMaxWords));
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  return line;
+}
+
+std::string line_of(const Fabric& fabric, std::string_view where, std::string_view words) {
+  const int64_t ns = std::max<int64_t>(beeline::now_ns() - fabric.header().started_ns, 0);
+  return fmt::format("{}.{:06}  {}  {}\n", ns / beeline::kNsPerSec,
+                     ns % beeline::kNsPerSec / beeline::kNsPerUs, where, one_line(words));
+}
+
+int64_t size_of(int fd) {
+  struct stat facts = {};
+  return ::fstat(fd, &facts) == 0 ? facts.st_size : kMaxLogBytes;
+}
+
+void append(int fd, const std::string& line) { (void)!::write(fd, line.data(), line.size()); }
+
+// Fills the file up to its limit, so that its size says that this line is there. The lock keeps it
+// from being written twice; it is only tried, since its holder may be stopped.
+void append_last_line(const Fabric& fabric, int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
+  const int64_t room = kMaxLogBytes - size_of(fd);
+  std::string line = line_of(fabric, "-", "the log is full: nothing more is noted");
+  if (room > 0) {
+    line.pop_back();
+    line.resize(std::max(line.size(), static_cast<size_t>(room - 1)), ' ');
+    append(fd, line + '\n');
+  }
+  ::flock(fd, LOCK_UN);
+}
+
+void note_at(const Fabric& fabric, const std::string& where, std::string_view words) {
+  const beeline::UniqueFd fd(
+      ::open(log_path(fabric).c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!fd) return;
+  const std::string line = line_of(fabric, where, words);
+  const int64_t size = size_of(fd.get());
+  if (size + static_cast<int64_t>(line.size()) <= kMaxLogBytes - kRoomForLastLine) {
+    append(fd.get(), line);
+  } else if (size < kMaxLogBytes) {
+    append_last_line(fabric, fd.get());
+  }
+}
+
+}  // namespace
+
+std::string log_path(const Fabric& fabric) { return fabric.dir() + "/log"; }
+
+void note(const Fabric& fabric, PortRef where, std::string_view words) {
+  note_at(fabric, port_name(fabric, where), words);
+}
+
+void note_device(const Fabric& fabric, uint32_t device, std::string_view words) {
+  note_at(fabric, device_name(fabric, device), words);
+}
+
+void note_fabric(const Fabric& fabric, std::string_view words) { note_at(fabric, "-", words); }
+
+}  // namespace softnic

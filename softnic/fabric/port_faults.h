@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stores behind each command for a port. A fault's values are written before the trouble bit
+// that makes senders look at them; doing one again after a death half-way completes it.
+#pragma once
+
+#include <cstdint>
+
+#include "softnic/fabric/layout.h"
+#include "softnic/fabric/port_command.h"
+
+namespace softnic {
+
+void switch_port(PortRecord& port, bool up);
+
+void shape(PortRecord& port, uint64_t rate_bytes_s, uint64_t latency_ns);
+void set_jitter(PortRecord& port, uint64_t ns);
+void set_loss(PortRecord& port, uint32_t ppm);
+
+void black_hole(PortRecord& port);
+void pause_until(PortRecord& port, uint64_t monotonic_ns);
+void resume(PortRecord& port);
+
+void arm_error(PortRecord& port, uint32_t status, uint64_t countdown);
+void arm_corruption(PortRecord& port, uint64_t countdown);
+void disarm(PortRecord& port);
+
+// The entry is empty while its words change.
+void set_gid(PortRecord& port, const PortCommand& command);
+
+}  // namespace softnic

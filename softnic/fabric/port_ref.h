@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which port is meant, in numbers and in words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "softnic/fabric/fabric.h"
+
+namespace softnic {
+
+struct PortRef {
+  uint32_t device = 0;  // index into FabricHeader::devices
+  uint32_t port = 0;    // index into DeviceRecord::ports, so port number minus one
+};
+
+inline PortRecord& port_at(const Fabric& fabric, PortRef where) {
+  return fabric.header().devices[where.device].ports[where.port];
+}
+
+// "softnic0", "h0/softnic0", "h0/softnic0:1"; without a host the name must be unique; no port
+// means 1.
+Outcome<PortRef> find_port(const Fabric& fabric, const std::string& text);
+
+std::string device_name(const Fabric& fabric, uint32_t device);  // "h0/softnic0"
+std::string port_name(const Fabric& fabric, PortRef where);      // "h0/softnic0:1"
+
+}  // namespace softnic

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/faults/chaos_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <sstream>
+
+#include "softnic/spec/names.h"
+#include "softnic/spec/units.h"
+
+namespace softnic {
+namespace {
+
+constexpr uint64_t kUs = 1'000;
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kShortest = 2 * kMs;
+constexpr uint64_t kLongest = 2'000 * kMs;
+constexpr uint64_t kRest = kMs;  // before the same port suffers again
+
+struct KindName {
+  const char* name;
+  Disturbance kind;
+  bool of_device;
+};
+
+constexpr KindName kKinds[] = {
+    {"down", Disturbance::kDown, false},           {"blackhole", Disturbance::kBlackHole, false},
+    {"pause", Disturbance::kPause, false},         {"loss", Disturbance::kLoss, false},
+    {"jitter", Disturbance::kJitter, false},       {"error", Disturbance::kError, false},
+    {"event", Disturbance::kEvent, false},         {"remove", Disturbance::kRemove, true},
+    {"refuse-err", Disturbance::kRefuseErr, true}, {"corrupt", Disturbance::kCorrupt, false},
+};
+
+bool is_of_device(Disturbance kind) {
+  return std::any_of(std::begin(kKinds), std::end(kKinds),
+                     [&](const KindName& entry) { return entry.kind == kind && entry.of_device; });
+}
+
+// splitmix64: the same numbers with every compiler and library, which the standard's distributions
+// do not promise.
+class Dice {
+ public:
+  explicit Dice(uint64_t seed) : state_(seed) {}
+  uint64_t roll(uint64_t sides) { return next() % sides; }
+  uint64_t between(uint64_t low, uint64_t high) { return low + roll(high - low + 1); }
+  // Short ones as likely as long ones: each doubling has the same chance. Whole microseconds.
+  uint64_t spread(uint64_t low, uint64_t high) {
+    const double share = static_cast<double>(roll(1 << 20)) / (1 << 20);
+    const double value = static_cast<double>(low) *
+                         std::pow(static_cast<double>(high) / static_cast<double>(low), share);
+    return static_cast<uint64_t>(value) / kUs * kUs;
+  }
+
+ private:
+  uint64_t next() {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  uint64_t state_;
+};
+
+struct Spell {
+  std::string begin;
+  std::string end;
+};
+
+std::string random_error(Dice& dice) {
+  static constexpr const char* kStatuses[] = {"retry_exc_err",  "rnr_retry_exc_err", "rem_op_err",
+                                              "rem_access_err", "loc_qp_op_err",     "general_err"};
+  const char* const status = kStatuses[dice.roll(std::size(kStatuses))];  // arguments have no order
+  return fmt::format("error={}@{}", status, dice.between(1, 50));
+}
+
+Spell make_spell(Disturbance kind, uint64_t length_ns, Dice& dice) {
+  switch (kind) {
+    case Disturbance::kDown: return {"down", "up"};
+    case Disturbance::kBlackHole: return {"blackhole", "resume"};
+    case Disturbance::kPause: return {"pause=" + duration_text(length_ns), "resume"};
+    case Disturbance::kLoss:
+      return {fmt::format("loss={}ppm", dice.spread(100 * kUs, 100'000 * kUs) / kUs), "loss=0"};
+    case Disturbance::kJitter:
+      return {fmt::format("jitter={}us", dice.spread(10 * kUs, 5 * kMs) / kUs), "jitter=0"};
+    case Disturbance::kError: return {random_error(dice), "reset"};
+    case Disturbance::kEvent: return {"event=port_err", "event=port_active"};
+    case Disturbance::kRemove: return {"remove", "return"};
+    case Disturbance::kRefuseErr: return {"refuse-err=on", "refuse-err=off"};
+    case Disturbance::kCorrupt: return {fmt::format("corrupt@{}", dice.between(1, 50)), "reset"};
+  }
+  return {};
+}
+
+// When each port and device is free again.
+class Calendar {
+ public:
+  bool is_free(const ChaosPort& port, bool device_wide, uint64_t now) {
+    if (busy_[port.name] > now || busy_[port.device] > now) return false;
+    return !device_wide || (port.whole_device && ports_busy_[port.device] <= now);
+  }
+  void book(const ChaosPort& port, bool device_wide, uint64_t end) {
+    busy_[device_wide ? port.device : port.name] = end;
+    uint64_t& latest = ports_busy_[port.device];
+    latest = std::max(latest, end);
+  }
+
+ private:
+  std::map<std::string, uint64_t> busy_;
+  std::map<std::string, uint64_t> ports_busy_;  // by device
+};
+
+}  // namespace
+
+Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text) {
+  std::vector<Disturbance> kinds;
+  std::vector<std::string> known;
+  for (const KindName& entry : kKinds) {
+    known.emplace_back(entry.name);
+    if (text.empty() && entry.kind != Disturbance::kCorrupt) kinds.push_back(entry.kind);
+  }
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto* const entry = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                           [&](const KindName& kind) { return kind.name == word; });
+    if (entry == std::end(kKinds))
+      return beeline::fail(
+          fmt::format("\"{}\" is not a kind of chaos; there are {}", word, listing(known)));
+    kinds.push_back(entry->kind);
+  }
+  return kinds;
+}
+
+std::vector<PlannedCommand> plan_chaos(const ChaosWish& wish) {
+  std::vector<PlannedCommand> plan;
+  if (wish.ports.empty() || wish.kinds.empty()) return plan;
+  Dice dice(wish.seed);
+  Calendar calendar;
+  const uint64_t step = std::max(wish.every_ns / kUs, uint64_t{2});
+  uint64_t now = 0;
+  for (;;) {
+    now += dice.between(1, 2 * step - 1) * kUs;
+    if (now + kShortest > wish.duration_ns) break;
+    const ChaosPort& port = wish.ports[dice.roll(wish.ports.size())];
+    const Disturbance kind = wish.kinds[dice.roll(wish.kinds.size())];
+    const uint64_t length = std::min(dice.spread(kShortest, kLongest), wish.duration_ns - now);
+    const bool device_wide = is_of_device(kind);
+    const Spell spell = make_spell(kind, length, dice);
+    if (!calendar.is_free(port, device_wide, now)) continue;
+    calendar.book(port, device_wide, now + length + kRest);
+    const std::string& target = device_wide ? port.device : port.name;
+    plan.push_back({now, target, spell.begin});
+    plan.push_back({now + length, target, spell.end});
+  }
+  std::stable_sort(plan.begin(), plan.end(),
+                   [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });
+  return plan;
+}
+
+std::string script_text(const std::vector<PlannedCommand>& plan) {
+  std::string text;
+  for (const PlannedCommand& next : plan)
+    text += fmt::format("@{}.{:06}s  {}  {}\n", next.at_ns / 1'000'000'000,
+                        next.at_ns % 1'000'000'000 / kUs, next.target, next.command);
+  return text;
+}
+
+}  // namespace softnic

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/faults/script.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "softnic/spec/units.h"
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream rest(line.substr(0, line.find('#')));
+  std::vector<std::string> words;
+  for (std::string word; rest >> word;) words.push_back(word);
+  return words;
+}
+
+bool is_time(const std::string& word) { return word.starts_with('+') || word.starts_with('@'); }
+
+class ScriptReader {
+ public:
+  ScriptReader(const Fabric& fabric, const std::string& file_name)
+      : fabric_(fabric), file_name_(file_name) {}
+
+  void read_line(uint32_t number, const std::string& line) {
+    std::vector<std::string> words = words_of(line);
+    if (words.empty()) return;
+    if (is_time(words.front())) {
+      set_time(number, words.front());
+      words.erase(words.begin());
+    }
+    if (words.size() < 2) {
+      return complain(number, "a line is [TIME] [HOST/]DEVICE[:PORT] COMMAND...");
+    }
+    for (size_t i = 1; i < words.size(); ++i) {
+      const Outcome<Order> order = read_order(fabric_, words[0], words[i]);
+      if (!order) {
+        complain(number, order.error());
+      } else {
+        orders_.push_back({now_ns_, *order});
+      }
+    }
+  }
+
+  Outcome<std::vector<TimedOrder>> result() && {
+    if (!complaints_.empty()) return fail(std::move(complaints_));
+    return std::move(orders_);
+  }
+
+ private:
+  void set_time(uint32_t number, const std::string& word) {
+    const auto ns = parse_long_duration_ns(word.substr(1));
+    if (!ns) return complain(number, ns.error());
+    const uint64_t at = word.front() == '+' ? now_ns_ + *ns : *ns;
+    if (at < now_ns_)
+      return complain(number, fmt::format("{} is before the line above, which is at {}", word,
+                                          duration_text(now_ns_)));
+    now_ns_ = at;
+  }
+
+  void complain(uint32_t number, const std::string& reason) {
+    complaints_ +=
+        fmt::format("{}{}:{}: {}", complaints_.empty() ? "" : "\n", file_name_, number, reason);
+  }
+
+  const Fabric& fabric_;
+  const std::string& file_name_;
+  uint64_t now_ns_ = 0;
+  std::vector<TimedOrder> orders_;
+  std::string complaints_;
+};
+
+}  // namespace
+
+Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
+                                             const std::string& file_name) {
+  ScriptReader reader(fabric, file_name);
+  std::istringstream lines(text);
+  uint32_t number = 0;
+  for (std::string line; std::getline(lines, line);) reader.read_line(++number, line);
+  return std::move(reader).result();
+}
+
+size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait) {
+  size_t given = 0;
+  for (const TimedOrder& next : script) {
+    if (!wait(next.at_ns)) break;
+    apply(fabric, next.order);
+    ++given;
+  }
+  return given;
+}
+
+}  // namespace softnic

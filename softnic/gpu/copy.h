@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes from one place to another, with a bad address as an answer and not as a signal.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "softnic/gpu/pages.h"
+
+namespace softnic::gpu {
+
+// False: the host's part cannot be read, or written. Some bytes may have moved.
+bool copy_in(const std::vector<Piece>& to, const void* from);
+bool copy_out(void* to, const std::vector<Piece>& from);
+bool copy_on_host(void* to, const void* from, size_t length);
+// Between equal lengths.
+void copy_across(const std::vector<Piece>& to, const std::vector<Piece>& from);
+
+}  // namespace softnic::gpu

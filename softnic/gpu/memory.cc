@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/gpu/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <iterator>
+
+namespace softnic::gpu {
+namespace {
+
+void* at(uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+// False: part of it is not mapped. (The kernel answers for pages, whether or not they are present.)
+bool is_mapped(uintptr_t start, size_t size) {
+  const uintptr_t first = start / host_page() * host_page();
+  const size_t length = round_up(start + size - first, host_page());
+  std::vector<unsigned char> present(length / host_page());
+  return ::mincore(at(first), length, present.data()) == 0;
+}
+
+}  // namespace
+
+size_t host_page() noexcept {
+  static const auto kSize = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return kSize;
+}
+
+uintptr_t reserve_addresses(size_t size, size_t alignment) {
+  if (size + alignment < size) return 0;
+  const size_t whole = size + alignment;
+  void* const memory =
+      ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return 0;
+  const auto start = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t aligned = round_up(start, alignment);
+  if (aligned > start) ::munmap(at(start), aligned - start);
+  if (aligned + size < start + whole) ::munmap(at(aligned + size), start + whole - aligned - size);
+  return aligned;
+}
+
+Range& Memory::add(Range range) {
+  range.id = next_id_++;
+  const uintptr_t start = range.start;
+  return ranges_.emplace(start, std::move(range)).first->second;
+}
+
+CuResult Memory::allocate(size_t size, Context* context, int gpu, uint64_t limit, DevicePtr* out) {
+  if (size == 0 || out == nullptr) return CuResult::kInvalidValue;
+  if (size > limit || used_on(gpu) + round_up(size, kGpuPage) > limit)
+    return CuResult::kOutOfMemory;
+  Range range;
+  range.size = size;
+  range.reserved = round_up(size, kGpuPage);
+  range.context = context;
+  range.gpu = gpu;
+  range.pages = Pages::make(range.reserved, gpu);
+  if (!range.pages) return CuResult::kOutOfMemory;
+  range.start = reserve_addresses(range.reserved, kGpuPage);
+  if (range.start == 0) return CuResult::kOutOfMemory;
+  *out = add(std::move(range)).start;
+  return CuResult::kSuccess;
+}
+
+CuResult Memory::free(DevicePtr pointer) {
+  const auto entry = ranges_.find(pointer);
+  if (entry == ranges_.end() || entry->second.kind != RangeKind::kAllocation)
+    return CuResult::kInvalidValue;
+  ::munmap(at(entry->first), entry->second.reserved);
+  ranges_.erase(entry);
+  return CuResult::kSuccess;
+}
+
+void Memory::free_all_of(const Context* context) {
+  for (auto entry = ranges_.begin(); entry != ranges_.end();) {
+    const Range& range = entry->second;
+    const bool goes = range.context == context && range.kind != RangeKind::kReservation;
+    if (goes && !range.is_registered) ::munmap(at(range.start), range.reserved);
+    entry = goes ? ranges_.erase(entry) : std::next(entry);
+  }
+}
+
+CuResult Memory::allocate_host(size_t size, unsigned flags, Context* context, int gpu, void** out) {
+  if (size == 0 || out == nullptr || (flags & ~kHostAllocKnownFlags) != 0)
+    return CuResult::kInvalidValue;
+  Range range;
+  range.kind = RangeKind::kHost;
+  range.size = size;
+  range.reserved = round_up(size, host_page());
+  range.context = context;
+  range.gpu = gpu;
+  range.host_flags = flags;
+  if (range.reserved < size) return CuResult::kOutOfMemory;
+  void* const memory =
+      ::mmap(nullptr, range.reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return CuResult::kOutOfMemory;
+  range.start = reinterpret_cast<uintptr_t>(memory);
+  add(std::move(range));
+  *out = memory;
+  return CuResult::kSuccess;
+}
+
+CuResult Memory::free_host(void* pointer) {
+  const auto entry = ranges_.find(reinterpret_cast<uintptr_t>(pointer));
+  if (entry == ranges_.end() || entry->second.kind != RangeKind::kHost ||
+      entry->second.is_registered)
+    return CuResult::kInvalidValue;
+  ::munmap(pointer, entry->second.reserved);
+  ranges_.erase(entry);
+  return CuResult::kSuccess;
+}
+
+CuResult Memory::register_host(void* pointer, size_t size, unsigned flags, Context* context,
+                               int gpu) {
+  const auto start = reinterpret_cast<uintptr_t>(pointer);
+  if (pointer == nullptr || size == 0 || start + size < start ||
+      (flags & ~kHostRegisterKnownFlags) != 0)
+    return CuResult::kInvalidValue;
+  if (!is_free(start, size)) return CuResult::kHostMemoryAlreadyRegistered;
+  if (!is_mapped(start, size)) return CuResult::kInvalidValue;
+  Range range;
+  range.kind = RangeKind::kHost;
+  range.start = start;
+  range.size = size;
+  range.context = context;
+  range.gpu = gpu;
+  range.host_flags = flags;
+  range.is_registered = true;
+  add(std::move(range));
+  return CuResult::kSuccess;
+}
+
+CuResult Memory::unregister_host(void* pointer) {
+  const auto entry = ranges_.find(reinterpret_cast<uintptr_t>(pointer));
+  if (entry == ranges_.end() || !entry->second.is_registered)
+    return CuResult::kHostMemoryNotRegistered;
+  ranges_.erase(entry);
+  return CuResult::kSuccess;
+}
+
+Range* Memory::find(uintptr_t address) {
+  auto entry = ranges_.upper_bound(address);
+  if (entry == ranges_.begin()) return nullptr;
+  --entry;
+  return address < entry->second.end() ? &entry->second : nullptr;
+}
+
+bool Memory::is_free(uintptr_t start, size_t size) const {
+  const auto next = ranges_.lower_bound(start);
+  if (next != ranges_.end() && next->first < start + size) return false;
+  return next == ranges_.begin() || std::prev(next)->second.end() <= start;
+}
+
+const std::pair<const uintptr_t, Mapping>* Memory::mapping_at(const Range& range,
+                                                              uintptr_t address) {
+  auto entry = range.mappings.upper_bound(address);
+  if (entry == range.mappings.begin()) return nullptr;
+  --entry;
+  return address < entry->first + entry->second.size ? &*entry : nullptr;
+}
+
+std::vector<Piece> Memory::pieces(uintptr_t address, size_t length, size_t unit) {
+  const Range* const range = find(address);
+  if (range == nullptr || range->kind == RangeKind::kHost || address + length < address) return {};
+  if (range->kind == RangeKind::kAllocation) {
+    const size_t offset = address - range->start;
+    if (length > round_up(range->size, unit) - offset) return {};
+    return {{range->pages, offset, length}};
+  }
+  std::vector<Piece> found;
+  for (size_t done = 0; done < length;) {
+    const auto* const mapped = mapping_at(*range, address + done);
+    if (mapped == nullptr) return {};
+    const Mapping& mapping = mapped->second;
+    const size_t inside = address + done - mapped->first;
+    const size_t here = std::min(length - done, mapping.size - inside);
+    found.push_back({mapping.physical->pages, mapping.offset + inside, here});
+    done += here;
+  }
+  return found;
+}
+
+std::vector<Piece> Memory::accessible_pieces(uintptr_t address, size_t length, int access) {
+  const Range* const range = find(address);
+  if (range != nullptr && range->kind == RangeKind::kReservation)
+    for (const auto& [start, mapping] : range->mappings)
+      if (start < address + length && start + mapping.size > address &&
+          (mapping.access & access) != access)
+        return {};
+  return pieces(address, length);
+}
+
+}  // namespace softnic::gpu

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// SOFTGPU="driver=12040,dmabuf=no,fail=cuMemAlloc@3:2": what kind of GPU and driver to be, and what
+// to get wrong. docs/softgpu.md lists the keys.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "plugin/base/result.h"
+
+namespace softnic::gpu {
+
+struct Settings {
+  int driver = 13000;       // what cuDriverGetVersion says; calls that came later are not supported
+  int compute = 90;         // 90: compute capability 9.0
+  std::optional<int> gpus;  // how many; without it those of the host's PCI tree
+  uint64_t memory = uint64_t{16} << 30;
+  std::optional<uint64_t> bar1;  // without it that of the PCI tree, else as much as `memory`
+  bool dmabuf = true;
+  bool peermem = true;
+  bool gdr = true;
+  bool coherent = false;
+  int flush = 3;       // of the kFlushOption bits
+  int ordering = 200;  // kOrdering...
+  std::set<std::string, std::less<>> missing;
+  // Which turn of which call fails, and how.
+  std::map<std::string, std::map<uint64_t, int>, std::less<>> failures;
+
+  static beeline::Result<Settings, std::string> parse(std::string_view text);
+};
+
+}  // namespace softnic::gpu

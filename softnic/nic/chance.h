@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chance that can be repeated: the same seed gives the same throws of the dice.
+#pragma once
+
+#include <cstdint>
+
+namespace softnic {
+
+// One step of splitmix64: close numbers in, unrelated numbers out.
+constexpr uint64_t scramble(uint64_t value) noexcept {
+  value += 0x9e3779b97f4a7c15;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+class Chance {
+ public:
+  static constexpr uint32_t kCertain = 1'000'000;
+
+  explicit Chance(uint64_t seed = 0) noexcept : state_(scramble(seed)) {}
+
+  // From 0 to `limit`, both included.
+  uint64_t up_to(uint64_t limit) noexcept {
+    return limit == UINT64_MAX ? next() : next() % (limit + 1);
+  }
+  bool happens(uint32_t ppm) noexcept { return next() % kCertain < ppm; }
+
+ private:
+  uint64_t next() noexcept { return state_ = scramble(state_); }
+
+  uint64_t state_;
+};
+
+}  // namespace softnic

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/memory_source.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "plugin/base/fd.h"
+#include "softnic/gpu/softgpu.h"
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+using beeline::Result;
+using beeline::UniqueFd;
+
+// The stand-in for the CUDA driver, if the program has loaded it. Looked for each time: a program
+// may load it after it has used us for long.
+template <class Function>
+Function* find_in_softgpu(const char* name) {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  auto* found = reinterpret_cast<Function*>(::dlsym(library, name));
+  ::dlclose(library);  // counted; who loaded it keeps it
+  return found;
+}
+
+int size_of(int fd, uint64_t& size) {
+  struct stat facts = {};
+  if (::fstat(fd, &facts) != 0) return errno;
+  if (!S_ISREG(facts.st_mode)) {
+    // A device's dma-buf tells its size by seeking.
+    const off_t end = ::lseek(fd, 0, SEEK_END);
+    if (end < 0) return EINVAL;
+    size = static_cast<uint64_t>(end);
+    return 0;
+  }
+  size = static_cast<uint64_t>(facts.st_size);
+  return 0;
+}
+
+}  // namespace
+
+FileWindow::FileWindow(Mapping mapping, size_t skipped) noexcept
+    : mapping_(std::move(mapping)), skipped_(skipped) {}
+
+Result<FileWindow, int> FileWindow::map(int fd, uint64_t offset, size_t length, bool writes) {
+  uint64_t size = 0;
+  if (const int error = size_of(fd, size); error != 0) return fail(error);
+  if (length == 0 || offset > size || length > size - offset) return fail(EINVAL);
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const size_t skipped = offset % page;
+  const int rights = writes ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* const base = ::mmap(nullptr, length + skipped, rights, MAP_SHARED, fd,
+                            static_cast<off_t>(offset - skipped));
+  if (base == MAP_FAILED) return fail(errno);
+  return FileWindow(Mapping(base, length + skipped), skipped);
+}
+
+Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes) {
+  if (auto* const resolve = find_in_softgpu<decltype(softgpu_dmabuf)>("softgpu_dmabuf")) {
+    int pages_fd = -1;
+    uint64_t start = 0;
+    uint64_t size = 0;
+    const int error = resolve(fd, &pages_fd, &start, &size);
+    if (error == 0) {
+      const UniqueFd pages(pages_fd);
+      if (offset > size || length > size - offset) return fail(EINVAL);
+      return FileWindow::map(pages.get(), start + offset, length, writes);
+    }
+    if (error != ENOENT) return fail(error);
+  }
+  return FileWindow::map(fd, offset, length, writes);
+}
+
+Result<FileWindow, int> map_gpu_memory(const void* address, size_t length, bool writes) {
+  auto* const resolve = find_in_softgpu<decltype(softgpu_peermem)>("softgpu_peermem");
+  if (resolve == nullptr) return fail(EFAULT);
+  int pages_fd = -1;
+  uint64_t offset = 0;
+  if (const int error = resolve(address, length, &pages_fd, &offset); error != 0) {
+    return fail(error);
+  }
+  const UniqueFd pages(pages_fd);
+  return FileWindow::map(pages.get(), offset, length, writes);
+}
+
+}  // namespace softnic

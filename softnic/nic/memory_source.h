@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the bytes of a memory region are when it is not the program's own pages: a dma-buf, or
+// memory of a GPU. A software NIC moves bytes with the processor, so it maps what it is given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "plugin/base/result.h"
+#include "softnic/fabric/mapping.h"
+
+namespace softnic {
+
+// Bytes of a file that can be mapped, from any offset on.
+class FileWindow {
+ public:
+  FileWindow() noexcept = default;
+  // The error is an errno.
+  static beeline::Result<FileWindow, int> map(int fd, uint64_t offset, size_t length, bool writes);
+
+  std::byte* start() const noexcept { return mapping_.base() + skipped_; }
+  explicit operator bool() const noexcept { return static_cast<bool>(mapping_); }
+
+ private:
+  FileWindow(Mapping mapping, size_t skipped) noexcept;
+  Mapping mapping_;
+  size_t skipped_ = 0;  // mappings begin at a page
+};
+
+// [offset, offset + length) of a dma-buf: one of softgpu's, or any file that can be mapped.
+beeline::Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes);
+
+// A pointer into the memory of a GPU, as a peer memory driver would resolve it. EFAULT: it is none.
+beeline::Result<FileWindow, int> map_gpu_memory(const void* address, size_t length, bool writes);
+
+}  // namespace softnic

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/payload.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "plugin/base/clock.h"
+#include "softnic/nic/hidden.h"
+
+namespace softnic {
+namespace {
+
+using Copied = Peer::Copied;
+
+constexpr uint64_t kLineBytes = 64;  // arrives as a whole even when the rest does not
+constexpr uint64_t kMaxParts = 8;
+constexpr int64_t kScatterPauseNs = 50 * beeline::kNsPerUs;
+
+Pieces cut(const Pieces& all, uint64_t offset, uint64_t length) {
+  Pieces part;
+  Window window(offset, length, part);
+  for (size_t i = 0; i < all.count; ++i) {
+    window.add(reinterpret_cast<uint64_t>(all.piece[i].iov_base), all.piece[i].iov_len);
+  }
+  return part;
+}
+
+// Into our own memory as a device would: not seen by the sanitizers.
+bool deliver(const Pieces& ours, const uint64_t& value) {
+  const iovec from = {const_cast<uint64_t*>(&value), sizeof value};
+  return ::process_vm_writev(::getpid(), &from, 1, ours.piece.data(), ours.count, 0) ==
+         static_cast<ssize_t>(sizeof value);
+}
+
+// The program may look while we flip.
+void flip_here(const iovec& piece) {
+  auto* byte = static_cast<uint8_t*>(piece.iov_base) + piece.iov_len / 2;
+  std::atomic_ref(*byte).fetch_xor(1);
+}
+
+void let_others_look() {
+  const int64_t end = beeline::now_ns() + kScatterPauseNs;
+  do {
+    ::sched_yield();
+  } while (beeline::now_ns() < end);
+}
+
+}  // namespace
+
+void Payload::reveal_all(const Reach& theirs) {
+  if (!theirs.hides) [[likely]]
+    return;
+  for (size_t i = 0; i < theirs.pieces.count; ++i) {
+    if (theirs.hider[i] != nullptr) reveal(runtime_, peer_, *theirs.hider[i]);
+  }
+}
+
+// The end of the message lands first, the rest from the end to the beginning, with time between.
+Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, uint64_t bytes) {
+  const uint64_t lines = (bytes + kLineBytes - 1) / kLineBytes;
+  const uint64_t part = (lines + kMaxParts - 1) / kMaxParts * kLineBytes;
+  for (uint64_t end = bytes; end != 0;) {
+    const uint64_t begin = (end - 1) / part * part;
+    const Pieces from = cut(ours, begin, end - begin);
+    const Pieces to = cut(theirs, begin, end - begin);
+    const Copied copied =
+        peer_.write(from.piece.data(), from.count, to.piece.data(), to.count, end - begin);
+    if (copied != Copied::kDone) return copied;
+    end = begin;
+    if (end != 0) let_others_look();
+  }
+  return Copied::kDone;
+}
+
+Copied Payload::write(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt) {
+  Pieces there = theirs.pieces;
+  if (theirs.hides) [[unlikely]] {
+    for (size_t i = 0; i < there.count; ++i) {
+      if (theirs.hider[i] == nullptr) continue;
+      const auto address = reinterpret_cast<uint64_t>(there.piece[i].iov_base);
+      there.piece[i].iov_base = reinterpret_cast<void*>(beside(*theirs.hider[i], address));
+    }
+  }
+  const bool scatter = runtime_.header().hazards.scatter.load(std::memory_order_relaxed) != 0;
+  const Copied copied =
+      scatter && bytes > kLineBytes
+          ? write_scattered(ours, there, bytes)
+          : peer_.write(ours.piece.data(), ours.count, there.piece.data(), there.count, bytes);
+  if (copied != Copied::kDone) return copied;
+  if (corrupt) flip_there(there.piece[0]);
+  if (theirs.hides) [[unlikely]] {
+    for (size_t i = 0; i < there.count; ++i) {
+      if (theirs.hider[i] == nullptr) continue;
+      note_hidden(runtime_, peer_, *theirs.hider[i],
+                  reinterpret_cast<uint64_t>(theirs.pieces.piece[i].iov_base),
+                  there.piece[i].iov_len);
+    }
+  }
+  return Copied::kDone;
+}
+
+Copied Payload::read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt) {
+  reveal_all(theirs);
+  const Pieces& there = theirs.pieces;
+  const Copied copied =
+      peer_.read(ours.piece.data(), ours.count, there.piece.data(), there.count, bytes);
+  if (copied == Copied::kDone && corrupt) flip_here(ours.piece[0]);
+  return copied;
+}
+
+// One operation at a time in the peer's memory, whoever asks. The store of the new value is what
+// makes it happen: a holder that dies before has done nothing.
+Copied Payload::operate(const Pieces& ours, const Reach& theirs, const Atomic& operation) {
+  reveal_all(theirs);
+  RobustLock& lock = peer_.arena().header().atomic_lock;
+  uint64_t before = 0;
+  const iovec place = {&before, sizeof before};
+  runtime_.take(lock);
+  Copied copied = peer_.read(&place, 1, theirs.pieces.piece.data(), 1, sizeof before);
+  const bool changes = !operation.compares || before == operation.compare_add;
+  if (copied == Copied::kDone && changes) {
+    uint64_t after = operation.compares ? operation.swap : before + operation.compare_add;
+    const iovec value = {&after, sizeof after};
+    copied = peer_.write(&value, 1, theirs.pieces.piece.data(), 1, sizeof after);
+  }
+  lock.unlock();
+  if (copied != Copied::kDone) return copied;
+  return deliver(ours, before) ? Copied::kDone : Copied::kFault;
+}
+
+// In the middle of the first piece.
+void Payload::flip_there(const iovec& piece) {
+  auto* byte = static_cast<std::byte*>(piece.iov_base) + piece.iov_len / 2;
+  std::byte value{};
+  const iovec ours = {&value, 1};
+  const iovec there = {byte, 1};
+  if (peer_.read(&ours, 1, &there, 1, 1) != Copied::kDone) return;
+  value ^= std::byte{1};
+  (void)peer_.write(&ours, 1, &there, 1, 1);
+}
+
+}  // namespace softnic

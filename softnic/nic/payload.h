@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving the bytes of a message between our memory and a peer's, with the hazards that the fabric
+// was told to have.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "softnic/nic/mr.h"
+#include "softnic/nic/pieces.h"
+#include "softnic/nic/runtime.h"
+
+namespace softnic {
+
+// Pieces of the peer's memory, and the regions among them that hide what is written.
+struct Reach {
+  Pieces pieces;
+  std::array<MrRecord*, kMaxSge> hider{};
+  bool hides = false;
+
+  // Takes of a translated range what falls into the window.
+  void add(Window& window, const Translation& range, uint64_t length) noexcept {
+    const size_t before = pieces.count;
+    window.add(range.address, length);
+    if (pieces.count == before || range.hider == nullptr) return;
+    hider[before] = range.hider;
+    hides = true;
+  }
+};
+
+class Payload {
+ public:
+  Payload(Runtime& runtime, Peer& peer) noexcept : runtime_(runtime), peer_(peer) {}
+
+  // `corrupt`: one bit arrives wrong.
+  Peer::Copied write(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt);
+  Peer::Copied read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt);
+
+  // An atomic operation on eight bytes. The value that was there goes to `ours`.
+  struct Atomic {
+    bool compares;         // else adds
+    uint64_t compare_add;  // what must be there, or what is added
+    uint64_t swap;
+  };
+  Peer::Copied operate(const Pieces& ours, const Reach& theirs, const Atomic& operation);
+
+ private:
+  void reveal_all(const Reach& theirs);
+  Peer::Copied write_scattered(const Pieces& ours, const Pieces& theirs, uint64_t bytes);
+  void flip_there(const iovec& piece);
+
+  Runtime& runtime_;
+  Peer& peer_;
+};
+
+}  // namespace softnic

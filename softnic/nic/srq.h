@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shared receive queue: receives that any of its queue pairs may take, one for each message.
+//
+// A slot is free (ours to fill), posted, or held by the queue pair whose message it receives. It is
+// free again when the completion has been polled.
+// Threads: any number may post; a peer takes with taking.h.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "softnic/fabric/arena.h"
+#include "softnic/nic/context.h"
+#include "softnic/nic/spin_lock.h"
+
+namespace softnic {
+
+class Srq final : public ibv_srq {
+ public:
+  // Null with errno set.
+  static Srq* create(Pd& pd, const ibv_srq_init_attr& init);
+  ~Srq();
+  Srq(const Srq&) = delete;
+  Srq& operator=(const Srq&) = delete;
+  static Srq& of(ibv_srq* srq) noexcept { return *static_cast<Srq*>(srq); }
+
+  // These answer like the verbs of their names: 0 or an errno.
+  int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
+  int modify(const ibv_srq_attr& attr, int mask);
+  ibv_srq_attr query() const;
+
+  void give_back(uint32_t slot);
+  // The slots that a queue pair holds: of the message that is arriving, and of those completed but
+  // not polled. Nobody may be taking for it any more.
+  std::vector<uint32_t> held_by(uint32_t qpn) const;
+  uint64_t wr_id(uint32_t slot) const;
+
+  uint32_t index() const noexcept { return index_; }
+  uint64_t serial() const noexcept { return record_.serial; }
+  Pd& owner() const noexcept { return pd_; }
+
+  std::atomic<uint32_t> users{0};  // QPs attached
+  uint32_t async_reported = 0;     // events handed out; guarded by ibv_srq::mutex
+
+ private:
+  Srq(Pd& domain, uint32_t index, const ibv_srq_init_attr& init) noexcept;
+  int append(const ibv_recv_wr& wr);
+  void drop_if_stale(uint32_t slot);
+  Runtime& runtime() const noexcept { return *pd_.owner.runtime; }
+  const Arena& arena() const noexcept { return runtime().arena(); }
+
+  Pd& pd_;
+  const uint32_t index_;
+  SrqRecord& record_;
+  const uint32_t max_sge_;
+  SpinLock lock_;
+  std::vector<uint32_t> free_;
+};
+
+}  // namespace softnic

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/taking.h"
+
+#include "softnic/fabric/events.h"
+
+namespace softnic {
+
+ReceiveRecord* TakenReceive::find() {
+  if (qp_.srq != 0) return find_shared();
+  const uint64_t taken = qp_.receives_taken.load();
+  return qp_.receives_posted.load() > taken ? &where_.arena.receive(qp_, taken) : nullptr;
+}
+
+ReceiveRecord* TakenReceive::find_shared() {
+  SrqRecord& srq = where_.arena.srq(qp_.srq);
+  if (qp_.shared_receive.load() == 0 && !take_shared(srq)) return nullptr;
+  return &where_.arena.slot(srq, qp_.shared_receive.load() - 1).receive;
+}
+
+bool TakenReceive::take_shared(SrqRecord& srq) {
+  runtime_.take(srq.take_lock);
+  uint64_t at = srq.taken.load(std::memory_order_relaxed);
+  const uint64_t posted = srq.posted.load();
+  // Somebody may have died between taking the slot and moving on.
+  while (at != posted &&
+         where_.arena.slot(srq, where_.arena.fifo(srq, at).load()).holder.load() != kSlotPosted) {
+    srq.taken.store(++at);
+  }
+  const bool found = at != posted;
+  if (found) {
+    const uint32_t number = where_.arena.fifo(srq, at).load();
+    where_.arena.slot(srq, number).holder.store(qpn_);
+    srq.taken.store(at + 1);
+    qp_.shared_receive.store(number + 1);
+  }
+  // Also when there is none to take: whoever took the last may have died before it told.
+  tell_limit(srq, found ? posted - at - 1 : 0);
+  srq.take_lock.unlock();
+  return found;
+}
+
+// Under the lock, so that a limit found half told is one whose teller died.
+void TakenReceive::tell_limit(SrqRecord& srq, uint64_t left) {
+  uint32_t limit = srq.limit.load();
+  do {
+    if (left >= (limit & ~kLimitBeingTold)) return;
+  } while (!srq.limit.compare_exchange(limit, limit | kLimitBeingTold));
+  const bool told =
+      send_event(runtime_.fabric().dir(), EventPipe{srq.device, where_.slot, srq.event_number},
+                 EventRecord{IBV_EVENT_SRQ_LIMIT_REACHED, 0, srq.serial});
+  if (!told) return;  // the next one tells
+  limit |= kLimitBeingTold;
+  (void)srq.limit.compare_exchange(limit, 0);  // unless the owner has armed it anew
+}
+
+void TakenReceive::complete(CqeRecord entry) {
+  if (qp_.srq != 0) {
+    const uint32_t slot = qp_.shared_receive.load() - 1;
+    entry.kind = CqeKind::kShared;
+    entry.sequence = slot;
+    entry.wr_id = where_.arena.slot(where_.arena.srq(qp_.srq), slot).receive.wr_id;
+    push_completion(runtime_, where_, qp_.recv_cq, entry);
+    qp_.shared_receive.store(0);
+    return;
+  }
+  const uint64_t taken = qp_.receives_taken.load();
+  entry.kind = CqeKind::kReceive;
+  entry.sequence = taken;
+  entry.wr_id = where_.arena.receive(qp_, taken).wr_id;
+  push_completion(runtime_, where_, qp_.recv_cq, entry);
+  qp_.receives_taken.store(taken + 1);
+}
+
+}  // namespace softnic

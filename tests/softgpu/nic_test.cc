@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPU memory that softnic's devices are given: by its pointer, as with a peer-memory module, and by
+// the handle of an address range. The bytes are compared behind the NIC's back; a processor that
+// touched a device pointer would die by it.
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ostream>
+
+#include "tests/softgpu/process.h"
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_extras.h"
+
+namespace {
+
+using namespace beeline::test;
+using beeline::UniqueFd;
+using Bytes = std::vector<uint8_t>;
+
+constexpr size_t kPage = 4096;
+constexpr size_t kSize = (size_t{64} << 10) + 104;
+constexpr Wire kWire{.access = kAtomicAccess};
+
+enum class Way { kPeermem, kDmabuf };
+std::ostream& operator<<(std::ostream& out, Way way) {
+  return out << (way == Way::kPeermem ? "peer memory" : "dma-buf");
+}
+Way any_way() { return GENERATE(Way::kPeermem, Way::kDmabuf); }
+
+void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
+
+// Bytes of an allocation from an offset on, registered. A handle is of whole pages, and what is
+// registered of it lies somewhere inside.
+struct GpuMemory {
+  GpuMemory(Cuda& the_cuda, ibv_pd* pd, Way way, size_t offset = 0, size_t the_size = kSize)
+      : cuda(the_cuda), size(the_size) {
+    allocation = cuda.allocate(offset + size + kPage);
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(allocation, 0, offset + size + kPage));
+    start = allocation + offset;
+    if (way == Way::kPeermem) {
+      mr.reset(ibv_reg_mr(pd, pointer(start), size, kAtomicAccess));
+    } else {
+      const size_t skipped = offset / kPage * kPage;
+      const size_t pages = (offset - skipped + size + kPage - 1) / kPage * kPage;
+      const UniqueFd handle(cuda.handle(allocation + skipped, pages));
+      mr.reset(ibv_reg_dmabuf_mr(pd, offset - skipped, size, start, handle.get(), kAtomicAccess));
+    }
+    BL_MUST(mr != nullptr);
+    region = {start, static_cast<uint32_t>(size), mr->lkey, mr->rkey};
+  }
+
+  Region part(size_t at, size_t length) const {
+    return region.moved(static_cast<int64_t>(at), static_cast<uint32_t>(length));
+  }
+  Region all() const { return region; }
+  // The truth.
+  Bytes look(size_t at, size_t length) const {
+    Bytes bytes(length);
+    BL_MUST_OK(cuda.softgpu_read(pointer(start + at), bytes.data(), length));
+    return bytes;
+  }
+  Bytes look() const { return look(0, size); }
+  void put(size_t at, const Bytes& bytes) const {
+    BL_MUST_OK(cuda.softgpu_write(pointer(start + at), bytes.data(), bytes.size()));
+  }
+  bool has(uint32_t seed) const { return has_pattern(look(), seed); }
+
+  Cuda& cuda;
+  size_t size;
+  DevicePtr allocation = 0;
+  DevicePtr start = 0;
+  MrPtr mr;
+  Region region;
+};
+
+Bytes pattern(size_t length, uint32_t seed) {
+  Bytes bytes(length);
+  fill_pattern(bytes, seed);
+  return bytes;
+}
+bool is_zero(const Bytes& bytes) { return bytes == Bytes(bytes.size()); }
+
+Bytes word(uint64_t value) {
+  Bytes bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+enum class Operation {
+  kWrite,
+  kWriteImm,
+  kRead,
+  kReadInto,
+  kSendInto,
+  kSendOutOf,
+  kFetchAdd,
+  kCompareSwap
+};
+
+// `host` is at one end, `gpu` at the other; neither's neighbours may change.
+void must_move(Operation operation, Endpoint& a, Endpoint& b, Buffer& host, const GpuMemory& gpu) {
+  const size_t length = host.size();
+  constexpr size_t kAt = 16;
+  switch (operation) {
+    case Operation::kWrite:
+    case Operation::kWriteImm: {
+      host.fill(1);
+      SendWork work = write_imm_work(host.all(), gpu.part(kAt, length), 7, 1);
+      if (operation == Operation::kWrite) work.opcode = IBV_WR_RDMA_WRITE;
+      BL_MUST_OK(post(b.qp, RecvWork{.wr_id = 5}));
+      BL_MUST_OK(post(a.qp, work));
+      must_complete(a.send_cq.get(), 1);
+      if (operation == Operation::kWriteImm) must_complete(b.recv_cq.get(), 5);
+      break;
+    }
+    case Operation::kRead:
+      gpu.put(kAt, pattern(length, 1));
+      BL_MUST_OK(post(a.qp, read_work(host.all(), gpu.part(kAt, length), 1)));
+      must_complete(a.send_cq.get(), 1);
+      BL_MUST(host.has(1));
+      break;
+    case Operation::kReadInto:
+      host.fill(1);
+      BL_MUST_OK(post(b.qp, read_work(gpu.part(kAt, length), host.all(), 1)));
+      must_complete(b.send_cq.get(), 1);
+      break;
+    case Operation::kSendInto:
+      host.fill(1);
+      BL_MUST_OK(post(b.qp, recv_work(gpu.part(kAt, length), 5)));
+      BL_MUST_OK(post(a.qp, send_work(host.all(), 1)));
+      must_complete(b.recv_cq.get(), 5);
+      break;
+    case Operation::kSendOutOf:
+      gpu.put(kAt, pattern(length, 1));
+      BL_MUST_OK(post(a.qp, recv_work(host.all(), 5)));
+      BL_MUST_OK(post(b.qp, send_work(gpu.part(kAt, length), 1)));
+      must_complete(a.recv_cq.get(), 5);
+      BL_MUST(host.has(1));
+      break;
+    case Operation::kFetchAdd:
+    case Operation::kCompareSwap: {
+      gpu.put(kAt, word(40));
+      const Region target = gpu.part(kAt, 8);
+      BL_MUST_OK(post(a.qp, operation == Operation::kFetchAdd
+                                ? fetch_add(host.part(0, 8), target, 2, 1)
+                                : compare_swap(host.part(0, 8), target, 40, 42, 1)));
+      must_complete(a.send_cq.get(), 1);
+      const uint64_t before = 40;
+      BL_MUST(std::memcmp(host.data(), &before, sizeof before) == 0);
+      BL_MUST(gpu.look(kAt, 8) == word(42));
+      BL_MUST(is_zero(gpu.look(kAt + 8, gpu.size - kAt - 8)));
+      return;
+    }
+  }
+  BL_MUST(has_pattern(gpu.look(kAt, length), 1));
+  BL_MUST(is_zero(gpu.look(0, kAt)));
+  BL_MUST(is_zero(gpu.look(kAt + length, gpu.size - kAt - length)));
+  BL_MUST(host.guards_intact());
+}
+
+// A queue pair of the NIC that is connected to itself: a READ of it through the NIC is the flush.
+struct Flusher {
+  explicit Flusher(const Nic& nic) : local(nic.pd.get(), 8), cq(make_cq(nic.context.get(), 4)) {
+    ibv_qp_init_attr attr = init_attr(nic);
+    attr.send_cq = cq.get();
+    qp.reset(ibv_create_qp(nic.pd.get(), &attr));
+    BL_MUST(qp != nullptr);
+    connect(qp.get(), address_of(qp.get()));
+  }
+  void flush(const GpuMemory& memory) {
+    BL_MUST_OK(post(qp.get(), read_work(local.part(0, 1), memory.part(0, 1), 1)));
+    must_complete(cq.get(), 1);
+  }
+
+  Buffer local;
+  CqPtr cq;
+  QpPtr qp;
+};
+
+softnic::FabricSpec hiding() {
+  softnic::FabricSpec spec = softnic::default_fabric();
+  spec.hazards.hide = true;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("nic: all operations reach GPU memory", "[nic]") {
+  const Way way = any_way();
+  const Operation operation = GENERATE(
+      Operation::kWrite, Operation::kWriteImm, Operation::kRead, Operation::kReadInto,
+      Operation::kSendInto, Operation::kSendOutOf, Operation::kFetchAdd, Operation::kCompareSwap);
+  // An allocation's start, and places within pages.
+  const size_t offset = GENERATE(size_t{0}, size_t{8}, 3 * kPage + 904);
+  INFO(way << ", operation " << static_cast<int>(operation) << ", offset " << offset);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    Pair pair({.wire = kWire});
+    const GpuMemory gpu(cuda, pair.b.pd.get(), way, offset);
+    Buffer host = pair.a.buffer(5 * kPage + 24);
+    must_move(operation, pair.a, pair.b, host, gpu);
+  });
+}
+
+TEST_CASE("nic: from one GPU's memory to another's", "[nic]") {
+  const Way way = any_way();
+  INFO(way);
+  in_process(
+      [&](Cuda& cuda) {
+        Pair pair;
+        cuda.start(0);
+        const GpuMemory from(cuda, pair.a.pd.get(), way, 40);
+        cuda.start(1);
+        const GpuMemory into(cuda, pair.b.pd.get(), way);
+        from.put(0, pattern(kSize, 1));
+        BL_MUST_OK(post(pair.a.qp, write_work(from.all(), into.all(), 1)));
+        must_complete(pair.a.send_cq.get(), 1);
+        BL_MUST(into.has(1));
+      },
+      {{"SOFTGPU", "gpus=2"}});
+}
+
+TEST_CASE("nic: GPU memory of two processes", "[nic]") {
+  if (!kProcessesWork) return;
+  const Way way = any_way();
+  INFO(way);
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses,
+            {[=](Peer& peer) {
+               Cuda cuda;
+               cuda.start();
+               Endpoint end("softnic0");
+               const GpuMemory mine(cuda, end.pd.get(), way, 512);
+               Buffer answer = end.buffer(8);
+               connect(end.qp, peer.exchange(address_of(end.qp)), kWire);
+               const auto theirs = peer.receive<Region>(1);
+               mine.put(0, pattern(kSize, 1));
+               BL_MUST_OK(post(end.qp, write_work(mine.all(), theirs, 1)));
+               must_complete(end.send_cq.get(), 1);
+               mine.put(0, Bytes(kSize));
+               BL_MUST_OK(post(end.qp, read_work(mine.all(), theirs, 2)));
+               must_complete(end.send_cq.get(), 2);
+               BL_MUST(mine.has(1));
+               BL_MUST_OK(post(end.qp, fetch_add(answer.all(), theirs.moved(0, 8), 1, 3)));
+               must_complete(end.send_cq.get(), 3);
+               mine.put(0, pattern(kSize, 2));
+               BL_MUST_OK(post(end.qp, send_work(mine.part(0, kPage), 4)));
+               must_complete(end.send_cq.get(), 4);
+               peer.meet();
+             },
+             [=](Peer& peer) {
+               Cuda cuda;
+               cuda.start();
+               Endpoint end("softnic1");
+               const GpuMemory mine(cuda, end.pd.get(), way, kPage + 8);
+               connect(end.qp, peer.exchange(address_of(end.qp)), kWire);
+               BL_MUST_OK(post(end.qp, recv_work(mine.part(2 * kPage, kPage), 9)));
+               peer.send(0, mine.all());
+               must_complete(end.recv_cq.get(), 9);
+               uint64_t first = 0;
+               std::memcpy(&first, pattern(8, 1).data(), 8);
+               BL_MUST(mine.look(0, 8) == word(first + 1));
+               BL_MUST(has_pattern(mine.look(8, 2 * kPage - 8), 1, 8));
+               BL_MUST(has_pattern(mine.look(2 * kPage, kPage), 2));
+               BL_MUST(has_pattern(mine.look(3 * kPage, kSize - 3 * kPage), 1, 3 * kPage));
+               peer.meet();
+             }});
+}
+
+TEST_CASE("nic: what is registered is the range that was asked for", "[nic]") {
+  const Way way = any_way();
+  const int64_t by = GENERATE(-1, 1, -4096, 4096);
+  INFO(way << ", moved by " << by);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    Pair pair;
+    const GpuMemory gpu(cuda, pair.b.pd.get(), way, 2 * kPage, 2 * kPage);
+    Buffer host = pair.a.buffer(2 * kPage);
+    host.fill(1);
+    BL_MUST_OK(post(pair.a.qp, write_work(host.all(), gpu.all().moved(by, 2 * kPage), 1)));
+    BL_MUST(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_ACCESS_ERR);
+    BL_MUST(is_zero(gpu.look()));
+  });
+}
+
+TEST_CASE("nic: without a module for peer memory a pointer is a bad address", "[nic]") {
+  const std::string settings = GENERATE("peermem=no", "gdr=no");
+  INFO(settings);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    const TestFabric fabric;
+    const Nic nic("softnic0");
+    const DevicePtr device = cuda.allocate(kSize);
+    const auto error = [&](DevicePtr address, size_t length) {
+      errno = 0;
+      const MrPtr mr(ibv_reg_mr(nic.pd.get(), pointer(address), length, kAllAccess));
+      return mr == nullptr ? errno : 0;
+    };
+    BL_MUST(error(device, kSize) == 0);
+    BL_MUST(error(device + 100, 10) == 0);
+    BL_MUST(error(device, size_t{1} << 30) == EFAULT);
+    cuda.set(settings.c_str());
+    BL_MUST(error(device, kSize) == EFAULT);
+    BL_MUST(error(device + 100, 10) == EFAULT);
+    cuda.set("");
+    BL_MUST(error(device, kSize) == 0);
+    CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(device));
+    BL_MUST(error(device, kSize) == EFAULT);
+  });
+}
+
+TEST_CASE("nic: no more is registered than a handle stands for", "[nic]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const TestFabric fabric;
+    const Nic nic("softnic0");
+    const DevicePtr device = cuda.allocate(8 * kPage);
+    const UniqueFd handle(cuda.handle(device + kPage, 2 * kPage));
+    const auto error = [&](uint64_t offset, size_t length) {
+      errno = 0;
+      const MrPtr mr(
+          ibv_reg_dmabuf_mr(nic.pd.get(), offset, length, offset, handle.get(), kAllAccess));
+      return mr == nullptr ? errno : 0;
+    };
+    BL_MUST(error(0, 2 * kPage) == 0);
+    BL_MUST(error(2 * kPage - 1, 1) == 0);
+    BL_MUST(error(0, 2 * kPage + 1) == EINVAL);
+    BL_MUST(error(kPage, kPage + 1) == EINVAL);
+    BL_MUST(error(2 * kPage, 1) == EINVAL);
+    BL_MUST(cuda.softgpu_pinned() == 0);
+  });
+}
+
+TEST_CASE("nic: where BAR1 is full there is no memory to register", "[nic]") {
+  const Way way = any_way();
+  INFO(way);
+  in_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        constexpr size_t kBar = size_t{2} << 20;
+        const TestFabric fabric;
+        const Nic nic("softnic0");
+        const DevicePtr device = cuda.allocate(2 * kBar);
+        const auto reg = [&](size_t offset, size_t length) {
+          errno = 0;
+          if (way == Way::kPeermem) {
+            return MrPtr(ibv_reg_mr(nic.pd.get(), pointer(device + offset), length, kAllAccess));
+          }
+          const UniqueFd handle(cuda.handle(device + offset, length));
+          return MrPtr(ibv_reg_dmabuf_mr(nic.pd.get(), 0, length, 0, handle.get(), kAllAccess));
+        };
+        BL_MUST(reg(0, kBar + kPage) == nullptr && errno == ENOMEM);
+        MrPtr most = reg(0, kBar - kPage);
+        BL_MUST(most != nullptr);
+        BL_MUST(reg(kBar, 2 * kPage) == nullptr && errno == ENOMEM);
+        const MrPtr rest = reg(kBar, kPage);
+        BL_MUST(rest != nullptr && cuda.softgpu_pinned() == kBar);
+        BL_MUST(reg(0, kPage) == nullptr && errno == ENOMEM);
+        most.reset();
+        BL_MUST(reg(0, kPage) != nullptr);
+      },
+      {{"SOFTGPU", "bar1=2M"}});
+}
+
+TEST_CASE("nic: freed memory is the device's until it is deregistered", "[nic]") {
+  const Way way = any_way();
+  INFO(way);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    Pair pair;
+    size_t before = 0;
+    size_t after = 0;
+    CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&before, nullptr));
+    GpuMemory gpu(cuda, pair.b.pd.get(), way);
+    BL_MUST(cuda.softgpu_pinned() >= kSize);
+    CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(gpu.allocation));
+    const DevicePtr next = cuda.allocate(kSize + kPage);
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(next, 0, kSize));
+    Buffer out = pair.a.buffer(kSize);
+    Buffer back = pair.a.buffer(kSize);
+    out.fill(1);
+    BL_MUST_OK(post(pair.a.qp, write_work(out.all(), gpu.all(), 1)));
+    must_complete(pair.a.send_cq.get(), 1);
+    BL_MUST_OK(post(pair.a.qp, read_work(back.all(), gpu.all(), 2)));
+    must_complete(pair.a.send_cq.get(), 2);
+    BL_MUST(back.has(1));
+    Bytes fresh(kSize, 1);
+    BL_MUST_OK(cuda.softgpu_read(pointer(next), fresh.data(), kSize));
+    BL_MUST(is_zero(fresh));
+    CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(next));
+    CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&after, nullptr));
+    BL_MUST(after < before);
+    gpu.mr.reset();
+    BL_MUST(cuda.softgpu_pinned() == 0 && cuda.softgpu_open_handles() == 0);
+    CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&after, nullptr));
+    BL_MUST(after == before);
+  });
+}
+
+TEST_CASE("nic: registering and deregistering leave nothing behind", "[nic]") {
+  const Way way = any_way();
+  INFO(way);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    const TestFabric fabric;
+    const Nic nic("softnic0");
+    const UniqueFd before(dup(0));
+    for (int i = 0; i < 500; ++i) {
+      const GpuMemory gpu(cuda, nic.pd.get(), way, 8, kPage);
+      CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(gpu.allocation));
+    }
+    BL_MUST(cuda.softgpu_pinned() == 0 && cuda.softgpu_open_handles() == 0);
+    const UniqueFd after(dup(0));
+    BL_MUST(after.get() == before.get() + 1);
+  });
+}
+
+TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
+  const Way way = any_way();
+  INFO(way);
+  const Ending ending = end_of_process([&](Cuda& cuda) {
+    cuda.start();
+    Pair pair;
+    const GpuMemory gpu(cuda, pair.b.pd.get(), way);
+    *static_cast<volatile uint8_t*>(pointer(gpu.start)) = 1;
+  });
+  CHECK(ending.signal == SIGSEGV);
+}
+
+TEST_CASE("nic: hidden bytes show after a READ through the NIC, and not before", "[nic]") {
+  const Way way = any_way();
+  const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM);
+  const size_t offset = GENERATE(size_t{0}, kPage + 8);
+  INFO(way << ", opcode " << opcode << ", offset " << offset);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    const TestFabric fabric(hiding());
+    Endpoint a("softnic0");
+    Endpoint b("softnic1");
+    connect_both(a.qp, b.qp);
+    Flusher flusher(b);
+    Buffer host = a.buffer(kSize);
+    const GpuMemory gpu(cuda, b.pd.get(), way, offset);
+    gpu.put(0, pattern(kSize, 1));
+    for (uint32_t round = 2; round < 6; ++round) {
+      host.fill(round);
+      SendWork work = write_imm_work(host.all(), gpu.all(), round, round);
+      work.opcode = opcode;
+      const bool is_received = opcode != IBV_WR_RDMA_WRITE;
+      if (is_received) BL_MUST_OK(post(b.qp, recv_work(gpu.all(), round)));
+      BL_MUST_OK(post(a.qp, work));
+      must_complete(a.send_cq.get(), round);
+      if (is_received) must_complete(b.recv_cq.get(), round);
+      BL_MUST(gpu.has(round - 1));
+      flusher.flush(gpu);
+      BL_MUST(gpu.has(round));
+    }
+  });
+}
+
+TEST_CASE("nic: hidden bytes show once nobody can flush them any more", "[nic]") {
+  const Way way = any_way();
+  INFO(way);
+  in_process([&](Cuda& cuda) {
+    cuda.start();
+    const TestFabric fabric(hiding());
+    Endpoint a("softnic0");
+    Endpoint b("softnic1");
+    connect_both(a.qp, b.qp);
+    Buffer host = a.buffer(kSize);
+    GpuMemory gpu(cuda, b.pd.get(), way);
+    host.fill(1);
+    BL_MUST_OK(post(a.qp, write_work(host.all(), gpu.all(), 1)));
+    must_complete(a.send_cq.get(), 1);
+    BL_MUST(is_zero(gpu.look()));
+    gpu.mr.reset();
+    BL_MUST(gpu.has(1));
+    BL_MUST(cuda.softgpu_pinned() == 0);
+  });
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A driver is set up once in a process, so each case has a process of its own. The library is
+// opened there and not before.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "tests/softgpu/cuda_calls.h"
+#include "tests/support/must.h"
+
+namespace beeline::test {
+
+using softnic::gpu::Context;
+using softnic::gpu::CuResult;
+using softnic::gpu::DevicePtr;
+
+// The driver in a process, with BL_MUST for what must hold.
+class Cuda : public softnic::gpu::Calls {
+ public:
+  Cuda();  // opens the library; nothing is initialized
+  // cuInit, and a GPU's primary context made current.
+  Context* start(int gpu = 0);
+  DevicePtr allocate(size_t size);
+  // A handle for an address range.
+  int handle(DevicePtr address, size_t size);
+  std::string error_name(CuResult result) const;
+  void set(const char* settings);  // softgpu_set, which must like them
+  void* library() const { return library_; }
+
+ private:
+  void* library_;
+};
+
+using Environment = std::map<std::string, std::string>;
+using CudaBody = std::function<void(Cuda&)>;
+
+struct Ending {
+  int signal = 0;           // that killed it
+  std::string complaint;    // of the BL_MUST that was not true
+  std::string diagnostics;  // what it wrote to stderr
+};
+
+// SOFTGPU and BEELINE_SYSFS_ROOT are not set unless the environment given has them.
+Ending end_of_process(const CudaBody& body, const Environment& environment = {});
+// Fails the test when the body does not come to its end.
+void in_process(const CudaBody& body, const Environment& environment = {});
+
+}  // namespace beeline::test
+
+// The call's answer, by name when it is another one.
+#define CU_MUST(cuda, wanted, ...)                                                   \
+  do {                                                                               \
+    const ::softnic::gpu::CuResult cu_result = (__VA_ARGS__);                        \
+    if (cu_result != ::softnic::gpu::CuResult::wanted)                               \
+      ::beeline::test::must_failed(#__VA_ARGS__, __FILE__, __LINE__,                 \
+                                   (cuda).error_name(cu_result) + ", not " #wanted); \
+  } while (false)

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// How NICs come to device memory: handles of address ranges, and peer memory.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/softgpu/mapped.h"
+#include "tests/support/catch.h"
+
+namespace {
+
+using namespace beeline::test;
+using softnic::gpu::kFlushToAllDevices;
+using softnic::gpu::kFlushToOwner;
+using softnic::gpu::kRangeFlagPcie;
+using softnic::gpu::kRangeHandleDmaBufFd;
+
+void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
+size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
+unsigned char byte_at(Cuda& cuda, DevicePtr address) {
+  unsigned char byte = 0;
+  BL_MUST_OK(cuda.softgpu_read(pointer(address), &byte, 1));
+  return byte;
+}
+
+CuResult ask(Cuda& cuda, DevicePtr address, size_t size, unsigned long long flags = 0) {
+  int fd = -1;
+  const CuResult result =
+      cuda.cuMemGetHandleForAddressRange(&fd, address, size, kRangeHandleDmaBufFd, flags);
+  BL_MUST((fd >= 0) == (result == CuResult::kSuccess));
+  if (fd >= 0) close(fd);
+  return result;
+}
+
+TEST_CASE("rdma: a handle stands for its range and nothing else", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(16 * page());
+    const int fd = cuda.handle(device + 3 * page(), 2 * page());
+    uint64_t length = 0;
+    const Mapped nic = map_dmabuf(cuda, fd, &length);
+    BL_MUST(length == 2 * page());
+    nic.bytes()[0] = 0xa1;
+    nic.bytes()[length - 1] = 0xa2;
+    BL_MUST(byte_at(cuda, device + 3 * page()) == 0xa1);
+    BL_MUST(byte_at(cuda, device + 5 * page() - 1) == 0xa2);
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(device + 4 * page(), 0x77, 1));
+    BL_MUST(nic.bytes()[page()] == 0x77);
+    struct stat facts {};
+    BL_MUST(fstat(fd, &facts) == 0 && static_cast<uint64_t>(facts.st_size) == length);
+    BL_MUST((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+  });
+}
+
+TEST_CASE("rdma: a handle's range is whole pages of one allocation", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(3 * page() + 100);
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device + 512, page()));
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device, page() + 512));
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device, 0));
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device, 5 * page()));
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device + page(), SIZE_MAX / page() * page()));
+    CU_MUST(cuda, kInvalidValue, ask(cuda, 16 * page(), page()));
+    // The page in which it ends belongs to it.
+    CU_MUST(cuda, kSuccess, ask(cuda, device, 4 * page()));
+    CU_MUST(cuda, kSuccess, ask(cuda, device + 3 * page(), page()));
+    int fd = -1;
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemGetHandleForAddressRange(&fd, device, page(), 2, 0));
+    CU_MUST(cuda, kInvalidValue,
+            cuda.cuMemGetHandleForAddressRange(nullptr, device, page(), kRangeHandleDmaBufFd, 0));
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device, page(), 4));
+  });
+}
+
+TEST_CASE("rdma: host memory has no handle", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    void* host = nullptr;
+    CU_MUST(cuda, kSuccess, cuda.cuMemAllocHost_v2(&host, page()));
+    CU_MUST(cuda, kNotSupported, ask(cuda, reinterpret_cast<DevicePtr>(host), page()));
+    int pages = -1;
+    uint64_t offset = 0;
+    BL_MUST(cuda.softgpu_peermem(host, page(), &pages, &offset) == EFAULT);
+  });
+}
+
+TEST_CASE("rdma: a descriptor that is no handle is not taken for one", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    int pages = -1;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    const auto knows = [&](int fd) { return cuda.softgpu_dmabuf(fd, &pages, &offset, &length); };
+    BL_MUST(knows(0) == ENOENT && knows(-1) == ENOENT);
+    cuda.start();
+    const int fd = cuda.handle(cuda.allocate(page()), page());
+    const int memory = memfd_create("other", 0);
+    BL_MUST(memory >= 0 && knows(memory) == ENOENT);
+    const int copy = dup(fd);
+    BL_MUST(knows(copy) == 0);
+    close(pages);
+    close(fd);
+    BL_MUST(knows(copy) == 0);
+    close(pages);
+    close(copy);
+    BL_MUST(knows(copy) == ENOENT);
+  });
+}
+
+TEST_CASE("rdma: freed memory stays for those who have it", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(page());
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(device, 0x33, page()));
+    const int fd = cuda.handle(device, page());
+    CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(device));
+    const DevicePtr next = cuda.allocate(page());
+    uint64_t length = 0;
+    const Mapped late = map_dmabuf(cuda, fd, &length);
+    BL_MUST(late.bytes()[10] == 0x33);
+    close(fd);
+    late.bytes()[10] = 0x44;
+    BL_MUST(byte_at(cuda, next + 10) == 0);
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device == next ? 0 : device, page()));
+  });
+}
+
+TEST_CASE("rdma: what is lent is counted until it is given back", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    size_t before = 0;
+    size_t after = 0;
+    CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&before, nullptr));
+    const DevicePtr device = cuda.allocate(4 * page());
+    BL_MUST(cuda.softgpu_open_handles() == 0 && cuda.softgpu_pinned() == 0);
+    const int fd = cuda.handle(device, 2 * page());
+    BL_MUST(cuda.softgpu_open_handles() == 1 && cuda.softgpu_pinned() == 0);
+    uint64_t length = 0;
+    {
+      const Mapped first = map_dmabuf(cuda, fd, &length);
+      BL_MUST(cuda.softgpu_pinned() == 2 * page());
+      {
+        const Mapped second = map_peermem(cuda, device, 100);
+        BL_MUST(cuda.softgpu_pinned() == 2 * page() + 100);
+      }
+      BL_MUST(cuda.softgpu_pinned() == 2 * page());
+      close(fd);
+      BL_MUST(cuda.softgpu_open_handles() == 0);
+      CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(device));
+      CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&after, nullptr));
+      BL_MUST(after < before);
+    }
+    BL_MUST(cuda.softgpu_pinned() == 0);
+    CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&after, nullptr));
+    BL_MUST(after == before);
+  });
+}
+
+TEST_CASE("rdma: handles cost nothing once they are closed", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(page());
+    const int first = dup(0);
+    close(first);
+    for (int i = 0; i < 2000; ++i) close(cuda.handle(device, page()));
+    BL_MUST(cuda.softgpu_open_handles() == 0);
+    const int last = dup(0);
+    BL_MUST(last == first);
+  });
+}
+
+TEST_CASE("rdma: peer memory is a range of one allocation, in bytes", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(10000);
+    const Mapped nic = map_peermem(cuda, device + 4099, 300);
+    nic.bytes()[0] = 0x51;
+    BL_MUST(byte_at(cuda, device + 4099) == 0x51);
+    int pages = -1;
+    uint64_t offset = 0;
+    const auto asks = [&](DevicePtr address, size_t length) {
+      return cuda.softgpu_peermem(pointer(address), length, &pages, &offset);
+    };
+    BL_MUST(asks(device, 10001) == EFAULT);
+    BL_MUST(asks(device + 10000, 1) == EFAULT);
+    BL_MUST(asks(reinterpret_cast<DevicePtr>(&pages), 4) == EFAULT);
+    BL_MUST(asks(device, SIZE_MAX) == EFAULT);
+    cuda.set("peermem=no");
+    BL_MUST(asks(device, 10) == EOPNOTSUPP);
+    BL_MUST(asks(reinterpret_cast<DevicePtr>(&pages), 4) == EFAULT);
+    cuda.set("gdr=no");
+    BL_MUST(asks(device, 10) == EOPNOTSUPP);
+    cuda.set("dmabuf=no");
+    BL_MUST(asks(device, 10) == 0);
+    BL_MUST(pages >= 0);
+  });
+}
+
+TEST_CASE("rdma: a GPU or driver without dma-buf says so", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(page());
+    for (const char* settings :
+         {"dmabuf=no", "gdr=no", "driver=11060", "missing=cuMemGetHandleForAddressRange"}) {
+      cuda.set(settings);
+      CU_MUST(cuda, kNotSupported, ask(cuda, device, page()));
+    }
+    cuda.set("driver=11070,peermem=no");
+    CU_MUST(cuda, kSuccess, ask(cuda, device, page()));
+  });
+}
+
+TEST_CASE("rdma: the way through PCIe is asked for where there is another", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const DevicePtr device = cuda.allocate(page());
+    CU_MUST(cuda, kNotSupported, ask(cuda, device, page(), kRangeFlagPcie));
+    cuda.set("coherent=yes");
+    CU_MUST(cuda, kSuccess, ask(cuda, device, page(), kRangeFlagPcie));
+    CU_MUST(cuda, kNotSupported, ask(cuda, device, page()));
+    cuda.set("coherent=yes,driver=12070");
+    CU_MUST(cuda, kInvalidValue, ask(cuda, device, page(), kRangeFlagPcie));
+  });
+}
+
+TEST_CASE("rdma: no more is pinned than BAR1 has room for", "[rdma]") {
+  in_process(
+      [](Cuda& cuda) {
+        cuda.start();
+        constexpr size_t kBar = size_t{2} << 20;
+        const DevicePtr device = cuda.allocate(2 * kBar);
+        const int fd = cuda.handle(device, 2 * kBar);
+        int pages = -1;
+        uint64_t offset = 0;
+        uint64_t length = 0;
+        BL_MUST(cuda.softgpu_dmabuf(fd, &pages, &offset, &length) == ENOMEM);
+        {
+          const Mapped first = map_peermem(cuda, device, kBar - 10);
+          BL_MUST(cuda.softgpu_peermem(pointer(device), 11, &pages, &offset) == ENOMEM);
+          const Mapped second = map_peermem(cuda, device, 10);
+        }
+        const Mapped all = map_peermem(cuda, device + 5, kBar);
+        cuda.set("");
+        const Mapped more = map_dmabuf(cuda, fd, &length);
+      },
+      {{"SOFTGPU", "bar1=2M"}});
+}
+
+TEST_CASE("rdma: the flush is there when the settings have it", "[rdma]") {
+  in_process([](Cuda& cuda) {
+    CU_MUST(cuda, kNotInitialized, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
+    CU_MUST(cuda, kSuccess, cuda.cuInit(0));
+    CU_MUST(cuda, kInvalidContext, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
+    cuda.start();
+    CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
+    CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToAllDevices));
+    CU_MUST(cuda, kInvalidValue, cuda.cuFlushGPUDirectRDMAWrites(0, 1));
+    CU_MUST(cuda, kInvalidValue, cuda.cuFlushGPUDirectRDMAWrites(1, kFlushToOwner));
+    for (const char* settings : {"flush=memops", "flush=none", "driver=11020"}) {
+      cuda.set(settings);
+      CU_MUST(cuda, kNotSupported, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
+    }
+    cuda.set("flush=host");
+    CU_MUST(cuda, kSuccess, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
+  });
+}
+
+}  // namespace

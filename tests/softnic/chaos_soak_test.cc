@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sixteen processes send verified data while faults strike at random. A connection that breaks is
+// made again; nothing may hang, arrive wrong or twice, or be left behind.
+//
+// SOFTNIC_SOAK_SECONDS says for how long, SOFTNIC_SOAK_SEED which faults.
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "plugin/base/clock.h"
+#include "softnic/faults/chaos_plan.h"
+#include "softnic/faults/script.h"
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kWorkers = 16;
+constexpr size_t kHosts = 4;
+constexpr size_t kDevices = 2;
+constexpr size_t kMessageBytes = 20'000;
+constexpr uint32_t kMessagesOfALife = 400;
+constexpr uint32_t kWindow = 8;
+// Nothing has moved for so long: the connection is given up. Longer than what a QP tries by itself.
+constexpr int64_t kGiveUpNs = 300 * beeline::kNsPerMs;
+
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+softnic::FabricSpec soak_fabric(uint64_t seed) {
+  softnic::FabricSpec spec;
+  spec.clock_scale = 0.05;  // a QP that gets no answer has tried all in some 30 ms
+  spec.seed = seed;
+  for (size_t h = 0; h < kHosts; ++h) {
+    softnic::HostSpec host;
+    host.name = "h" + std::to_string(h);
+    for (size_t d = 0; d < kDevices; ++d) {
+      softnic::DeviceSpec device;
+      device.name = "softnic" + std::to_string(d);
+      device.ports.emplace_back();
+      host.devices.push_back(device);
+    }
+    spec.hosts.push_back(host);
+  }
+  return spec;
+}
+
+size_t open_descriptors() {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
+}
+
+struct Tally {
+  uint64_t lives = 0;
+  uint64_t broken = 0;  // lives that ended early
+  uint64_t without_device = 0;
+  uint64_t messages = 0;
+};
+
+// What the two ends of a life tell each other before it begins.
+struct Offer {
+  bool ready = false;
+  QpAddress address{};
+};
+
+// A life of a connection, seen from one end: both send and receive, all that arrives is compared.
+class Life {
+ public:
+  Life(Peer& peer, size_t other, uint32_t number, const std::string& device)
+      : peer_(peer), other_(other), number_(number) {
+    try {
+      end_.emplace(device, QpShape{.send_depth = kWindow, .recv_depth = 2 * kWindow});
+      out_.emplace(end_->pd.get(), kWindow * kMessageBytes);
+      in_.emplace(end_->pd.get(), 2 * kWindow * kMessageBytes);
+    } catch (const MustError&) {
+      end_.reset();  // the device is removed, or went while we opened it
+    }
+  }
+
+  // Returns the messages received; *whole says that all were sent and received.
+  uint32_t live(bool* whole, bool* had_device) {
+    *whole = false;
+    *had_device = shake_hands();
+    if (!*had_device) return 0;
+    int64_t moved_at = beeline::now_ns();
+    while (sent_ + received_ < 2 * kMessagesOfALife && !failed_) {
+      const bool moved = post_sends() || take(end_->send_cq.get()) || take(end_->recv_cq.get());
+      const int64_t now = beeline::now_ns();
+      if (moved) moved_at = now;
+      if (now - moved_at > kGiveUpNs) break;
+    }
+    *whole = !failed_ && sent_ == kMessagesOfALife && received_ == kMessagesOfALife;
+    return received_;
+  }
+
+ private:
+  bool shake_hands() {
+    Offer mine;
+    const Wire wire{.timeout = 12, .retry_cnt = 6};
+    if (end_) mine = {true, address_of(end_->qp, wire)};
+    peer_.send(other_, mine);
+    const Offer theirs = peer_.receive<Offer>(other_);
+    bool good = mine.ready && theirs.ready;
+    if (good) {
+      try {
+        connect(end_->qp, theirs.address, wire);
+        for (uint32_t i = 0; i < 2 * kWindow; ++i) post_receive(i);
+      } catch (const MustError&) {
+        good = false;  // removed in between
+      }
+    }
+    peer_.send(other_, good);
+    return peer_.receive<bool>(other_) && good;
+  }
+
+  uint32_t seed_of(size_t sender, uint32_t message) const {
+    return static_cast<uint32_t>((size_t{number_} * 1000 + message) * kWorkers + sender);
+  }
+
+  void post_receive(uint32_t message) {
+    const size_t place = message % (2 * kWindow) * kMessageBytes;
+    BL_MUST_OK(post(end_->qp, recv_work(in_->part(place, kMessageBytes), message)));
+  }
+
+  bool post_sends() {
+    if (posted_ == kMessagesOfALife || posted_ - sent_ == kWindow) return false;
+    const size_t place = posted_ % kWindow * kMessageBytes;
+    fill_pattern(out_->bytes(place, kMessageBytes), seed_of(peer_.rank(), posted_));
+    if (post(end_->qp, send_imm_work(out_->part(place, kMessageBytes), posted_, posted_)) != 0) {
+      failed_ = true;
+    }
+    ++posted_;
+    return true;
+  }
+
+  bool take(ibv_cq* cq) {
+    ibv_wc wc = {};
+    const int got = ibv_poll_cq(cq, 1, &wc);
+    if (got == 0) return false;
+    failed_ = failed_ || got < 0 || wc.status != IBV_WC_SUCCESS;
+    if (failed_) return true;
+    if (cq == end_->send_cq.get()) {
+      BL_MUST(wc.wr_id == sent_++);
+    } else {
+      take_message(wc);
+    }
+    return true;
+  }
+
+  // Every message once, in order, and whole.
+  void take_message(const ibv_wc& wc) {
+    BL_MUST(wc.wr_id == received_ && wc.imm_data == received_ && wc.byte_len == kMessageBytes);
+    const size_t place = received_ % (2 * kWindow) * kMessageBytes;
+    BL_MUST(has_pattern(in_->bytes(place, kMessageBytes), seed_of(other_, received_)));
+    ++received_;
+    if (received_ + kWindow < kMessagesOfALife) post_receive_again();
+  }
+
+  void post_receive_again() {
+    const uint32_t message = received_ - 1 + 2 * kWindow;
+    const size_t place = message % (2 * kWindow) * kMessageBytes;
+    if (post(end_->qp, recv_work(in_->part(place, kMessageBytes), message)) != 0) failed_ = true;
+  }
+
+  Peer& peer_;
+  const size_t other_;
+  const uint32_t number_;
+  std::optional<Endpoint> end_;
+  std::optional<Buffer> out_;
+  std::optional<Buffer> in_;
+  uint32_t posted_ = 0;
+  uint32_t sent_ = 0;
+  uint32_t received_ = 0;
+  bool failed_ = false;
+};
+
+void work(Peer& peer, int64_t until) {
+  TestFabric::choose_host("h" + std::to_string(peer.rank() % kHosts));
+  const size_t other = peer.rank() ^ 1;
+  const DeviceList keeps_our_seat;
+  const size_t descriptors = open_descriptors();
+  Tally tally;
+  for (uint32_t number = 0;; ++number) {
+    // The even one decides for both, so that nobody waits for a partner who is done.
+    bool on = beeline::now_ns() < until;
+    if (peer.rank() % 2 == 0) {
+      peer.send(other, on);
+    } else {
+      on = peer.receive<bool>(other);
+    }
+    if (!on) break;
+    bool whole = false;
+    bool had_device = false;
+    const std::string device = "softnic" + std::to_string((peer.rank() / 2 + number) % kDevices);
+    tally.messages += Life(peer, other, number, device).live(&whole, &had_device);
+    ++tally.lives;
+    if (!had_device) {
+      ++tally.without_device;
+    } else if (!whole) {
+      ++tally.broken;
+    }
+  }
+  // Peers' files stay open as long as the peer sits there; nothing else may pile up.
+  BL_MUST(open_descriptors() <= descriptors + 2 * kWorkers);
+  peer.send(kWorkers, tally);
+}
+
+struct Soak {
+  const TestFabric& fabric;
+  uint64_t seed;
+  int64_t start;
+  int64_t until;
+};
+
+softnic::ChaosWish wish_for(const Soak& soak) {
+  softnic::ChaosWish wish;
+  wish.seed = soak.seed;
+  wish.duration_ns = static_cast<uint64_t>(soak.until - soak.start) * 9 / 10;
+  wish.every_ns = 40 * beeline::kNsPerMs;
+  wish.kinds = *softnic::parse_disturbances("");
+  for (size_t h = 0; h < kHosts; ++h) {
+    for (size_t d = 0; d < kDevices; ++d) {
+      const std::string device = "h" + std::to_string(h) + "/softnic" + std::to_string(d);
+      wish.ports.push_back({device + ":1", device, true});
+    }
+  }
+  return wish;
+}
+
+// The last of the group: lets the faults loose, then adds up.
+void disturb(Peer& peer, const Soak& soak) {
+  const auto& fabric = soak.fabric.fabric();
+  const std::string plan = softnic::script_text(softnic::plan_chaos(wish_for(soak)));
+  const auto script = softnic::read_script(fabric, plan, "plan");
+  BL_MUST(script);
+  const auto wait = [&](uint64_t at_ns) {
+    const int64_t due = soak.start + static_cast<int64_t>(at_ns);
+    const timespec when = {due / beeline::kNsPerSec, due % beeline::kNsPerSec};
+    while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) != 0) {
+    }
+    return true;
+  };
+  const size_t commands = softnic::play(fabric, *script, wait);
+  Tally sum;
+  for (size_t i = 0; i < kWorkers; ++i) {
+    const Tally one = peer.receive<Tally>(i);
+    BL_MUST(one.messages > 0);
+    sum.lives += one.lives;
+    sum.broken += one.broken;
+    sum.without_device += one.without_device;
+    sum.messages += one.messages;
+  }
+  std::printf(
+      "seed %llu, %.0f s: %zu commands; %llu messages in %llu lives of a connection, %llu broken, "
+      "%llu without a device\n",
+      static_cast<unsigned long long>(soak.seed),
+      static_cast<double>(soak.until - soak.start) / 1e9, commands,
+      static_cast<unsigned long long>(sum.messages), static_cast<unsigned long long>(sum.lives),
+      static_cast<unsigned long long>(sum.broken),
+      static_cast<unsigned long long>(sum.without_device));
+  std::fflush(stdout);
+  BL_MUST(sum.broken > 0);  // else nothing was tested
+}
+
+}  // namespace
+
+TEST_CASE("soak: sixteen processes survive random faults", "[softnic][soak]") {
+  if (!kProcessesWork) return;
+  const uint64_t seconds = from_environment("SOFTNIC_SOAK_SECONDS", 8);
+  const uint64_t seed = from_environment("SOFTNIC_SOAK_SEED", 1);
+  const TestFabric fabric(soak_fabric(seed));
+  const int64_t start = beeline::now_ns();
+  const Soak soak{fabric, seed, start, start + static_cast<int64_t>(seconds) * beeline::kNsPerSec};
+  std::vector<PeerBody> bodies(kWorkers, [&](Peer& peer) { work(peer, soak.until); });
+  bodies.emplace_back([&](Peer& peer) { disturb(peer, soak); });
+  run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(seconds + 120));
+  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  // Nothing is left of the workers: no arena, no pipe.
+  for (const auto& entry : std::filesystem::directory_iterator(fabric.fabric().dir())) {
+    const std::string name = entry.path().filename();
+    INFO(name);
+    CHECK_FALSE(name.starts_with("arena."));
+    CHECK_FALSE(name.starts_with("ev."));
+  }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults that wait for the N-th work request, and programs that do not expect any.
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+#include "softnic/fabric/fabric_log.h"
+#include "tests/softnic/fault_data.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kBlocks = 8;
+constexpr size_t kSize = 4096;
+
+struct Scene {
+  Scene() : from(pair.a.buffer(kBlocks * kSize)), into(pair.b.buffer(kBlocks * kSize)) {
+    from.fill(1);
+  }
+
+  void command(const std::string& text) { pair.fabric.command("h0/softnic0", text); }
+  ibv_wc_status write_block(size_t i) {
+    BL_MUST_OK(
+        post(pair.a.qp, write_work(from.part(i * kSize, kSize), into.part(i * kSize, kSize), i)));
+    return poll_one(pair.a.send_cq.get()).status;
+  }
+  uint64_t checksum(Buffer& of, size_t i) {
+    const auto block = of.bytes(i * kSize, kSize);
+    return std::accumulate(block.begin(), block.end(), uint64_t{0});
+  }
+  std::string log() {
+    std::ifstream file(softnic::log_path(pair.fabric.fabric()));
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  Pair pair;
+  Buffer from;
+  Buffer into;
+};
+
+// A completion means that the block is there.
+bool naive_counts_completions(Scene& scene) {
+  for (size_t i = 0; i < kBlocks; ++i) (void)scene.write_block(i);
+  return scene.into.has(1);
+}
+
+// A completion says how it went.
+bool careful_reads_status(Scene& scene) {
+  for (size_t i = 0; i < kBlocks; ++i) {
+    if (scene.write_block(i) == IBV_WC_SUCCESS) continue;
+    connect_both(scene.pair.a.qp, scene.pair.b.qp);
+    if (scene.write_block(i) != IBV_WC_SUCCESS) return false;
+  }
+  return scene.into.has(1);
+}
+
+// Success means that the bytes are right.
+bool naive_trusts_success(Scene& scene) {
+  for (size_t i = 0; i < kBlocks; ++i) BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
+  return scene.into.has(1);
+}
+
+// Compares what was sent with what arrived.
+bool careful_compares(Scene& scene) {
+  for (size_t i = 0; i < kBlocks; ++i) {
+    do {
+      BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
+    } while (scene.checksum(scene.from, i) != scene.checksum(scene.into, i));
+  }
+  return scene.into.has(1);
+}
+
+}  // namespace
+
+TEST_CASE("armed: a completion is not yet a success", "[softnic][armed]") {
+  Scene naive;
+  naive.command("error=retry_exc_err@4");
+  CHECK_FALSE(naive_counts_completions(naive));
+  Scene careful;
+  careful.command("error=retry_exc_err@4");
+  CHECK(careful_reads_status(careful));
+}
+
+TEST_CASE("armed: a success may bring wrong bytes", "[softnic][armed]") {
+  Scene naive;
+  naive.command("corrupt@4");
+  CHECK_FALSE(naive_trusts_success(naive));
+  Scene careful;
+  careful.command("corrupt@4");
+  CHECK(careful_compares(careful));
+}
+
+TEST_CASE("armed: the fabric's log says when a fault strikes, and whom", "[softnic][armed]") {
+  Scene scene;
+  scene.command("error=rem_op_err@3");
+  scene.command("corrupt@2");
+  const std::string end_of_line =
+      " strikes queue pair " + std::to_string(scene.pair.a.qp->qp_num) + ", wr_id ";
+  CHECK(scene.write_block(0) == IBV_WC_SUCCESS);
+  CHECK(scene.log().find("strikes") == std::string::npos);
+  CHECK(scene.write_block(1) == IBV_WC_SUCCESS);
+  CHECK(scene.log().find("h0/softnic0:1  corrupt" + end_of_line + "1\n") != std::string::npos);
+  CHECK(scene.write_block(2) == IBV_WC_REM_OP_ERR);
+  CHECK(scene.log().find("h0/softnic0:1  error=rem_op_err" + end_of_line + "2\n") !=
+        std::string::npos);
+}

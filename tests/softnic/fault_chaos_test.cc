@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans of chaos: the same seed gives the same, everything ends, nobody suffers twice at a time,
+// and what is spared is spared.
+#include "softnic/faults/chaos_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "softnic/faults/script.h"
+#include "tests/support/verbs_fixture.h"
+
+using namespace beeline::test;
+
+namespace {
+
+using softnic::ChaosWish;
+using softnic::PlannedCommand;
+using Plan = std::vector<PlannedCommand>;
+
+constexpr const char* kPlanOfSeed7 =
+    "@0.157088s  h0/softnic0:1  down\n"
+    "@0.161306s  h0/softnic1  remove\n"
+    "@0.167851s  h0/softnic1  return\n"
+    "@0.344768s  h0/softnic1:1  blackhole\n";
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+std::vector<softnic::Disturbance> kinds(const std::string& text) {
+  auto parsed = softnic::parse_disturbances(text);
+  if (!parsed) FAIL(parsed.error());
+  return *std::move(parsed);
+}
+
+ChaosWish wish(uint64_t seed, const std::string& of_kinds = "") {
+  ChaosWish made{.seed = seed, .duration_ns = 20 * kSecond, .ports = {}, .kinds = kinds(of_kinds)};
+  for (const char* device : {"h0/softnic0", "h0/softnic1", "h1/softnic0", "h1/softnic1"})
+    made.ports.push_back({std::string(device) + ":1", device, true});
+  return made;
+}
+
+std::string word_of(const std::string& command) {
+  return command.substr(0, command.find_first_of("=@"));
+}
+
+bool is_end(const std::string& command) {
+  static const std::set<std::string> kEnds{"up",       "resume",        "loss=0",
+                                           "jitter=0", "reset",         "event=port_active",
+                                           "return",   "refuse-err=off"};
+  return kEnds.contains(command);
+}
+
+}  // namespace
+
+TEST_CASE("fault_chaos: the same seed gives the same plan, another seed another",
+          "[softnic][fault]") {
+  const Plan plan = softnic::plan_chaos(wish(7));
+  CHECK(plan.size() > 100);
+  CHECK(plan == softnic::plan_chaos(wish(7)));
+  CHECK(plan != softnic::plan_chaos(wish(8)));
+  // The very plan, so that a seed found on one machine means the same on the next.
+  CHECK(softnic::script_text({plan.begin(), plan.begin() + 4}) == kPlanOfSeed7);
+}
+
+TEST_CASE("fault_chaos: every disturbance ends, in order and within the time", "[softnic][fault]") {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    std::map<std::string, std::string> suffering;
+    uint64_t last = 0;
+    for (const PlannedCommand& next : softnic::plan_chaos(wish(seed,
+                                                               "down,blackhole,pause,loss,"
+                                                               "jitter,error,event,remove,"
+                                                               "refuse-err,corrupt"))) {
+      CHECK(next.at_ns >= last);
+      CHECK(next.at_ns <= 20 * kSecond);
+      last = next.at_ns;
+      const std::string device = next.target.substr(0, next.target.find(':'));
+      if (is_end(next.command)) {
+        CHECK(suffering.erase(device) == 1);
+      } else {
+        INFO(seed << ": " << next.command << " beside " << suffering[device]);
+        CHECK(suffering[device].empty());
+        suffering[device] = next.command;
+      }
+    }
+    CHECK(suffering.empty());
+  }
+}
+
+TEST_CASE("fault_chaos: the kinds asked for come, all of them and no other", "[softnic][fault]") {
+  std::set<std::string> words;
+  for (const PlannedCommand& next : softnic::plan_chaos(wish(3, "down,loss,remove")))
+    words.insert(word_of(next.command));
+  CHECK(words == std::set<std::string>{"down", "up", "loss", "remove", "return"});
+  words.clear();
+  for (uint64_t seed = 1; seed <= 5; ++seed)
+    for (const PlannedCommand& next : softnic::plan_chaos(wish(seed)))
+      words.insert(word_of(next.command));
+  CHECK(words == std::set<std::string>{"down", "up", "blackhole", "pause", "resume", "loss",
+                                       "jitter", "error", "reset", "event", "remove", "return",
+                                       "refuse-err"});
+}
+
+TEST_CASE("fault_chaos: a kind that there is not is told with those that there are",
+          "[softnic][fault]") {
+  const auto parsed = softnic::parse_disturbances("down,flood");
+  REQUIRE(!parsed);
+  CHECK(parsed.error() ==
+        "\"flood\" is not a kind of chaos; there are down, blackhole, pause, loss, jitter, error, "
+        "event, remove, refuse-err and corrupt");
+}
+
+TEST_CASE("fault_chaos: a device with a spared port is never disturbed as a whole",
+          "[softnic][fault]") {
+  ChaosWish half = wish(5, "down,remove,refuse-err");
+  half.ports = {{"h0/dual:2", "h0/dual", false}};
+  for (const PlannedCommand& next : softnic::plan_chaos(half)) {
+    CHECK(next.target == "h0/dual:2");
+    CHECK((next.command == "down" || next.command == "up"));
+  }
+  CHECK(!softnic::plan_chaos(half).empty());
+}
+
+TEST_CASE("fault_chaos: the ports of a device that goes as a whole have their peace",
+          "[softnic][fault]") {
+  ChaosWish dual = wish(5, "down,remove");
+  dual.ports = {{"h0/dual:1", "h0/dual", true}, {"h0/dual:2", "h0/dual", true}};
+  std::set<std::string> down;
+  bool away = false;
+  int removals = 0;
+  for (const PlannedCommand& next : softnic::plan_chaos(dual)) {
+    if (next.command == "down") {
+      CHECK(!away);
+      down.insert(next.target);
+    } else if (next.command == "up") {
+      down.erase(next.target);
+    } else {
+      CHECK(down.empty());
+      CHECK(next.target == "h0/dual");
+      away = next.command == "remove";
+      removals += away ? 1 : 0;
+    }
+  }
+  CHECK(removals > 0);
+}
+
+TEST_CASE("fault_chaos: a plan with nothing to do is empty", "[softnic][fault]") {
+  ChaosWish nothing = wish(1);
+  nothing.duration_ns = 0;
+  CHECK(softnic::plan_chaos(nothing).empty());
+  nothing = wish(1);
+  nothing.ports.clear();
+  CHECK(softnic::plan_chaos(nothing).empty());
+}
+
+TEST_CASE("fault_chaos: a plan is a script, and playing it leaves the fabric clean",
+          "[softnic][fault]") {
+  const TestFabric fabric;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const Plan plan = softnic::plan_chaos(wish(seed));
+    const auto script = softnic::read_script(fabric.fabric(), softnic::script_text(plan), "plan");
+    if (!script) FAIL(script.error());
+    REQUIRE(script->size() == plan.size());
+    for (size_t i = 0; i < plan.size(); ++i) CHECK((*script)[i].at_ns == plan[i].at_ns);
+    CHECK(softnic::play(fabric.fabric(), *script, [](uint64_t) { return true; }) == plan.size());
+    for (uint32_t device = 0; device < 4; ++device) {
+      const softnic::DeviceRecord& record = fabric.fabric().header().devices[device];
+      CHECK(record.ports[0].trouble.load() == 0);
+      CHECK(record.refuses_to_break.load() == 0);
+    }
+  }
+}

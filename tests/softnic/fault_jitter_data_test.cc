@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jitter: messages of one connection keep their order, those of two overtake each other.
+#include "tests/softnic/fault_data.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr uint64_t kMessages = 40;  // of each connection
+constexpr size_t kSize = 512;
+
+// Two connections between the same ports, whose completions meet in one queue.
+struct TwoLanes {
+  TwoLanes()
+      : more_a(make_qp(pair.a)),
+        more_b(make_qp(pair.b)),
+        from(pair.a.buffer(2 * kMessages * kSize)),
+        into(pair.b.buffer(2 * kMessages * kSize)) {
+    connect_both(more_a.get(), more_b.get());
+    from.fill(1);
+    pair.fabric.command("h0/softnic0", "jitter=5ms");
+  }
+
+  // Message i goes by the one lane if it is even, by the other if it is odd.
+  void post_all() {
+    for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+      BL_MUST_OK(post(i % 2 == 0 ? pair.a.qp : more_a.get(),
+                      write_work(from.part(i * kSize, kSize), into.part(i * kSize, kSize), i)));
+    }
+  }
+  bool arrived(uint64_t i) { return has_pattern(into.bytes(i * kSize, kSize), 1, i * kSize); }
+  ibv_wc next() { return poll_one(pair.a.send_cq.get()); }
+
+  Pair pair;
+  QpPtr more_a;
+  QpPtr more_b;
+  Buffer from;
+  Buffer into;
+};
+
+// Takes the first completion for that of the first message, and so on.
+bool naive_counts_completions(TwoLanes& lanes) {
+  lanes.post_all();
+  bool right = true;
+  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+    const ibv_wc wc = lanes.next();
+    BL_MUST(wc.status == IBV_WC_SUCCESS);
+    right = right && wc.wr_id == i;  // the program does not look; we do
+  }
+  return right;
+}
+
+// Asks each completion which message it is about.
+bool careful_reads_wr_id(TwoLanes& lanes) {
+  lanes.post_all();
+  bool right = true;
+  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+    const ibv_wc wc = lanes.next();
+    right = right && wc.status == IBV_WC_SUCCESS && lanes.arrived(wc.wr_id);
+  }
+  return right;
+}
+
+}  // namespace
+
+TEST_CASE("jitter: completions of two connections come in any order", "[softnic][jitter]") {
+  TwoLanes naive;
+  CHECK_FALSE(naive_counts_completions(naive));
+  TwoLanes careful;
+  CHECK(careful_reads_wr_id(careful));
+  CHECK(careful.into.has(1));
+}
+
+TEST_CASE("jitter: on one connection nobody overtakes", "[softnic][jitter]") {
+  TwoLanes lanes;
+  lanes.post_all();
+  uint64_t expected[2] = {0, 1};
+  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+    const ibv_wc wc = lanes.next();
+    CHECK(wc.status == IBV_WC_SUCCESS);
+    CHECK(wc.wr_id == expected[wc.wr_id % 2]);
+    expected[wc.wr_id % 2] += 2;
+  }
+}
+
+TEST_CASE("jitter: the ports' jitters add up, and bound the delay", "[softnic][jitter]") {
+  using Ms = std::chrono::duration<double, std::milli>;
+  Pair pair;
+  pair.fabric.command("h0/softnic0", "jitter=20ms");
+  pair.fabric.command("h0/softnic1", "jitter=20ms");
+  double longest = 0;
+  double shortest = 1e9;
+  for (uint64_t i = 0; i < 60; ++i) {
+    const auto start = Clock::now();
+    REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
+    must_complete(pair.a.send_cq.get(), i);
+    const double took = Ms(Clock::now() - start).count();
+    longest = std::max(longest, took);
+    shortest = std::min(shortest, took);
+  }
+  CHECK(longest > 20);  // by one port's jitter alone it could not be
+  CHECK(shortest < 20);
+}

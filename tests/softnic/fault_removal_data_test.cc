@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices that are pulled out, and devices that refuse to break a queue pair.
+#include <cerrno>
+
+#include "tests/softnic/fault_data.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 4096;
+constexpr uint64_t kReceives = 3;
+
+// softnic0 of the pair is what things happen to. Each end has receives to be flushed.
+struct Scene {
+  Scene()
+      : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
+        from(pair.a.buffer(kSize)),
+        into(pair.b.buffer(kSize)) {
+    from.fill(1);
+    for (uint64_t i = 0; i < kReceives; ++i) {
+      BL_MUST_OK(post(pair.a.qp, RecvWork{.wr_id = i}));
+      BL_MUST_OK(post(pair.b.qp, RecvWork{.wr_id = i}));
+    }
+  }
+
+  void command(const std::string& text) { pair.fabric.command("h0/softnic0", text); }
+  bool flushes_come() {
+    const auto done = poll_guarded(pair.a.recv_cq.get(), kReceives, "softnic1");
+    return all_have(done, kReceives, IBV_WC_WR_FLUSH_ERR);
+  }
+  bool works() {
+    BL_MUST_OK(post(pair.a.qp, write_work(from.all(), into.all(), 5)));
+    return poll_one(pair.a.send_cq.get()).status == IBV_WC_SUCCESS;
+  }
+
+  Pair pair;
+  Buffer from;
+  Buffer into;
+};
+
+// To end a connection: breaks it, and waits until all that was posted has come back.
+bool naive_waits_for_flushes(Scene& scene) {
+  (void)modify_state(scene.pair.a.qp, IBV_QPS_ERR);
+  return scene.flushes_come();
+}
+
+// Where it cannot be broken nothing comes back, but destroying it ends everything.
+bool careful_destroys(Scene& scene) {
+  if (modify_state(scene.pair.a.qp, IBV_QPS_ERR) == 0) return scene.flushes_come();
+  scene.pair.a.owned_qp.reset();
+  scene.pair.a.qp = nullptr;
+  return is_empty(scene.pair.a.recv_cq.get());
+}
+
+}  // namespace
+
+TEST_CASE("refuse: a queue pair that cannot be broken can be destroyed", "[softnic][refuse]") {
+  SECTION("waits") {
+    Scene scene;
+    scene.command("refuse-err=on");
+    CHECK_FALSE(naive_waits_for_flushes(scene));
+    CHECK(modify_state(scene.pair.a.qp, IBV_QPS_ERR) == EIO);
+    CHECK(state_of(scene.pair.a.qp) == IBV_QPS_RTS);
+    CHECK(scene.works());
+    CHECK(modify_state(scene.pair.b.qp, IBV_QPS_ERR) == 0);  // the other device does not refuse
+    scene.command("refuse-err=off");
+    CHECK(naive_waits_for_flushes(scene));
+  }
+  SECTION("destroys") {
+    Scene scene;
+    scene.command("refuse-err=on");
+    CHECK(careful_destroys(scene));
+    BL_MUST_OK(post(scene.pair.b.qp, nothing_work(1)));
+    CHECK(poll_one(scene.pair.b.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+  }
+  SECTION("resets") {
+    Scene scene;
+    scene.command("refuse-err=on");
+    CHECK(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == 0);
+  }
+}
+
+TEST_CASE("removal: nothing comes back from a device that is gone", "[softnic][removal]") {
+  SECTION("waits") {
+    Scene scene;
+    scene.command("remove");
+    CHECK_FALSE(naive_waits_for_flushes(scene));
+    CHECK(modify_state(scene.pair.a.qp, IBV_QPS_ERR) == EIO);
+    CHECK(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == EIO);
+  }
+  SECTION("destroys") {
+    Scene scene;
+    scene.command("remove");
+    CHECK(careful_destroys(scene));
+  }
+}
+
+TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
+          "[softnic][removal]") {
+  const bool is_back = GENERATE(false, true);
+  INFO((is_back ? "it is back" : "it is gone"));
+  Scene scene;
+  scene.command("remove");
+  if (is_back) scene.command("return");
+  for (uint64_t i = 0; i < 3; ++i) {
+    CHECK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), i)) == 0);
+    CHECK(post(scene.pair.a.qp, RecvWork{.wr_id = i}) == 0);
+  }
+  CHECK(poll_guarded(scene.pair.a.send_cq.get(), 1, "softnic1").empty());
+  CHECK(is_empty(scene.pair.a.recv_cq.get()));
+  CHECK(scene.into.is_zero(0, kSize));
+  // To the peer it looks like a peer that died.
+  BL_MUST_OK(post(scene.pair.b.qp, nothing_work(1)));
+  CHECK(poll_one(scene.pair.b.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
+  constexpr size_t kBig = 2 << 20;
+  const bool ours = GENERATE(false, true);
+  INFO((ours ? "the sender's device" : "the receiver's device"));
+  Pair pair({.clock_scale = kFastClock, .wire = kImpatientWire});
+  Buffer from = pair.a.buffer(kBig);
+  Buffer into = pair.b.buffer(kBig);
+  from.fill(1);
+  pair.fabric.command("h0/softnic0", "rate=2M");  // a second to go
+  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 7)) == 0);
+  const uint8_t early = from.data()[1];
+  wait_until([&] { return into.peek(1) == early; }, "the transfer's start");
+  pair.fabric.command(ours ? "h0/softnic0" : "h0/softnic1", "remove");
+  const auto ends = poll_guarded(pair.a.send_cq.get(), 1, ours ? "softnic1" : "softnic0");
+  if (ours) {
+    CHECK(ends.empty());
+  } else {
+    CHECK(all_have(ends, 1, IBV_WC_RETRY_EXC_ERR));
+  }
+  CHECK_FALSE(into.has(1));
+}
+
+TEST_CASE("removal: a device that is back works for those who open it again",
+          "[softnic][removal]") {
+  Scene scene;
+  scene.command("remove");
+  scene.command("return");
+  CHECK(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == EIO);
+  REQUIRE(careful_destroys(scene));
+  Endpoint fresh("softnic0");
+  Buffer from = fresh.buffer(kSize);
+  from.fill(3);
+  connect_both(fresh.qp, scene.pair.b.qp);
+  BL_MUST_OK(post(fresh.qp, write_work(from.all(), scene.into.all(), 5)));
+  must_complete(fresh.send_cq.get(), 5);
+  CHECK(scene.into.has(3));
+}

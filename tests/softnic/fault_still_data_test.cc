@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ports on which nothing moves and nothing times out: a black hole for good, a pause for a while.
+#include "tests/softnic/fault_data.h"
+
+using namespace beeline::test;
+
+namespace {
+
+const char* const kPorts[] = {"softnic0", "softnic1"};
+
+std::string other_device(const std::string& device) {
+  return device == kPorts[0] ? kPorts[1] : kPorts[0];
+}
+
+// Impatient connections, a pair of buffers, and the device that is going to stand still.
+struct Scene {
+  explicit Scene(const std::string& device, size_t size = 4096)
+      : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
+        still(device),
+        from(pair.a.buffer(size)),
+        into(pair.b.buffer(size)) {
+    from.fill(1);
+  }
+
+  void command(const std::string& text) { pair.fabric.command("h0/" + still, text); }
+  // While our device stands still, the other one's time goes on.
+  std::vector<ibv_wc> poll_a_while(ibv_cq* cq, size_t count) {
+    return poll_guarded(cq, count, other_device(still));
+  }
+  bool quiet() {
+    return !has_event(pair.a.context.get()) && !has_event(pair.b.context.get()) &&
+           is_empty(pair.a.send_cq.get()) && is_empty(pair.b.recv_cq.get());
+  }
+  void post_three() {
+    for (uint64_t i = 0; i < 3; ++i) BL_MUST_OK(post(pair.a.qp, send_work(from.all(), i)));
+  }
+
+  Pair pair;
+  std::string still;
+  Buffer from;
+  Buffer into;
+};
+
+// Counts on it that whatever was posted ends one day.
+bool naive_waits_for_the_end(Scene& scene) {
+  scene.post_three();
+  return scene.poll_a_while(scene.pair.a.send_cq.get(), 3).size() == 3;
+}
+
+// Has a clock of its own and ends the connection itself.
+bool careful_ends_it(Scene& scene) {
+  scene.post_three();
+  const auto early = scene.poll_a_while(scene.pair.a.send_cq.get(), 3);
+  if (early.size() == 3) return false;
+  BL_MUST_OK(modify_state(scene.pair.a.qp, IBV_QPS_ERR));
+  return all_have(poll_many(scene.pair.a.send_cq.get(), 3), 3, IBV_WC_WR_FLUSH_ERR);
+}
+
+// Takes an answer that is overdue, by the timers it gave its NIC, for no answer at all.
+bool naive_gives_up(Scene& scene) {
+  BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
+  return all_have(scene.poll_a_while(scene.pair.a.send_cq.get(), 1), 1, IBV_WC_SUCCESS);
+}
+
+// Leaves it to the NIC to say that there is no answer.
+bool careful_waits(Scene& scene) {
+  BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
+  return poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_SUCCESS && scene.into.has(1);
+}
+
+}  // namespace
+
+TEST_CASE("still: in a black hole only a watchdog of one's own helps", "[softnic][still]") {
+  const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
+  INFO(device);
+  SECTION("without") {
+    Scene scene(device);
+    BL_MUST_OK(post(scene.pair.b.qp, recv_work(scene.into.all(), 9)));
+    scene.command("blackhole");
+    CHECK_FALSE(naive_waits_for_the_end(scene));
+    CHECK(scene.quiet());
+    CHECK(scene.into.is_zero(0, 4096));
+    CHECK(state_of(scene.pair.a.qp) == IBV_QPS_RTS);
+    CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
+  }
+  SECTION("with") {
+    Scene scene(device);
+    scene.command("blackhole");
+    CHECK(careful_ends_it(scene));
+    scene.command("resume");
+    connect_both(scene.pair.a.qp, scene.pair.b.qp);
+    CHECK(careful_waits(scene));
+  }
+}
+
+TEST_CASE("still: in a black hole a queue pair can be reset, reconnected and destroyed",
+          "[softnic][still]") {
+  const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
+  INFO(device);
+  Scene scene(device);
+  scene.command("blackhole");
+  scene.post_three();
+  REQUIRE(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == 0);
+  connect_both(scene.pair.a.qp, scene.pair.b.qp, kImpatientWire);
+  CHECK_FALSE(naive_waits_for_the_end(scene));
+  scene.pair.a.owned_qp.reset();
+  scene.pair.b.owned_qp.reset();
+  CHECK(scene.quiet());
+}
+
+TEST_CASE("still: a pause outlasts the timers, and ends by the clock", "[softnic][still]") {
+  const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
+  INFO(device);
+  SECTION("the program gives up") {
+    Scene scene(device);
+    scene.command("pause=60s");
+    CHECK_FALSE(naive_gives_up(scene));
+  }
+  SECTION("the program waits") {
+    Scene scene(device);
+    const auto start = Clock::now();
+    scene.command("pause=150ms");
+    CHECK(careful_waits(scene));
+    CHECK(Clock::now() - start >= std::chrono::milliseconds(150));
+    CHECK(scene.quiet());
+  }
+}
+
+TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[softnic][still]") {
+  constexpr size_t kSize = 2 << 20;
+  const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
+  INFO(device);
+  Scene scene(device, kSize);
+  scene.command("rate=2M");  // a second to go
+  REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
+  const uint8_t early = scene.from.data()[1];
+  wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
+  scene.command("blackhole");
+  // A piece that was on its way into memory when the command came.
+  CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
+  const std::vector<uint8_t> before(scene.into.bytes().begin(), scene.into.bytes().end());
+  CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
+  CHECK(std::equal(before.begin(), before.end(), scene.into.data()));
+  CHECK(scene.quiet());
+  scene.command("rate=max");
+  CHECK(scene.quiet());
+  scene.command("resume");
+  must_complete(scene.pair.a.send_cq.get(), 7);
+  CHECK(scene.into.has(1));
+}
+
+TEST_CASE("still: the clock of a wait for an answer stops too", "[softnic][still]") {
+  // 0.7 s a try, one try: without the hole it ends soon.
+  Scene scene("softnic1");
+  connect_both(scene.pair.a.qp, scene.pair.b.qp, {.timeout = 24, .retry_cnt = 0});
+  scene.pair.fabric.command("h0/softnic1", "down");
+  REQUIRE(post(scene.pair.a.qp, nothing_work(1)) == 0);  // the wait begins
+  scene.command("blackhole");
+  const auto start = Clock::now();
+  constexpr auto kLongEnough = std::chrono::milliseconds(1500);
+  wait_until([&] { return Clock::now() - start > kLongEnough; }, "the time of two tries");
+  CHECK(is_empty(scene.pair.a.send_cq.get()));
+  scene.command("resume");
+  const auto resumed = Clock::now();
+  CHECK(poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+  // Most of the try was still to come when the hole opened.
+  CHECK(Clock::now() - resumed > std::chrono::milliseconds(200));
+}

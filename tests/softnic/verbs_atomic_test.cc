@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fetch-and-add and compare-and-swap: values, rights, what is refused, and that nobody comes
+// between the reading and the writing.
+#include <cstring>
+
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_extras.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr Wire kWire{.access = kAtomicAccess, .max_rd_atomic = 8, .max_dest_rd_atomic = 8};
+
+uint64_t word_of(Buffer& buffer, size_t offset = 0) {
+  uint64_t value;
+  std::memcpy(&value, buffer.data() + offset, sizeof value);
+  return value;
+}
+void set_word(Buffer& buffer, uint64_t value, size_t offset = 0) {
+  std::memcpy(buffer.data() + offset, &value, sizeof value);
+}
+
+// Two words at A, for results, and eight aligned ones at B, to operate on.
+struct Scene {
+  explicit Scene(const Wire& wire = kWire, int access = kAtomicAccess)
+      : pair({.wire = wire}),
+        local(pair.a.buffer(16)),
+        storage(64 + 8),
+        skipped((8 - reinterpret_cast<uintptr_t>(storage.data()) % 8) % 8),
+        mr(ibv_reg_mr(pair.b.pd.get(), words(), 64, access)) {
+    BL_MUST(mr != nullptr);
+  }
+
+  uint64_t* words() { return reinterpret_cast<uint64_t*>(storage.data() + skipped); }
+  Region target(size_t word = 0) {
+    return {reinterpret_cast<uint64_t>(words() + word), 8, mr->lkey, mr->rkey};
+  }
+  Region result(size_t word = 0) { return local.part(word * 8, 8); }
+  uint64_t got(size_t word = 0) { return word_of(local, word * 8); }
+  ibv_qp* qp() { return pair.a.qp; }
+  ibv_wc done() { return poll_one(pair.a.send_cq.get()); }
+
+  Pair pair;
+  Buffer local;
+  std::vector<uint8_t> storage;
+  size_t skipped;
+  MrPtr mr;
+};
+
+void check_refused(Scene& scene, const AtomicWork& work, ibv_wc_status status) {
+  scene.words()[0] = 5;
+  set_word(scene.local, 99);
+  REQUIRE(post(scene.qp(), work) == 0);
+  const ibv_wc wc = scene.done();
+  CHECK(wc.status == status);
+  CHECK(wc.wr_id == work.wr_id);
+  CHECK(scene.words()[0] == 5);
+  CHECK(scene.got() == 99);
+}
+
+}  // namespace
+
+TEST_CASE("atomic: the device says that it can", "[softnic][atomic]") {
+  const TestFabric fabric;
+  const Nic nic("softnic0");
+  ibv_device_attr device{};
+  REQUIRE(ibv_query_device(nic.context.get(), &device) == 0);
+  CHECK(device.atomic_cap != IBV_ATOMIC_NONE);
+  CHECK(device.max_qp_rd_atom > 0);
+}
+
+TEST_CASE("atomic: fetch-and-add adds and answers what was there", "[softnic][atomic]") {
+  Scene scene;
+  const auto [before, add] =
+      GENERATE(table<uint64_t, uint64_t>({{0, 1},
+                                          {41, 1},
+                                          {0x0102030405060708, 0x1010101010101010},
+                                          {~uint64_t{0}, 2},
+                                          {7, 0},
+                                          {0xFFFFFFFF, 1},
+                                          {10, ~uint64_t{0}}}));
+  scene.words()[0] = before;
+  scene.words()[1] = 0x5555;
+  REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), add, 7)) == 0);
+  const ibv_wc wc = scene.done();
+  CHECK(wc.status == IBV_WC_SUCCESS);
+  CHECK(wc.wr_id == 7);
+  CHECK(wc.opcode == IBV_WC_FETCH_ADD);
+  CHECK(wc.byte_len == 8);
+  CHECK(wc.qp_num == scene.qp()->qp_num);
+  CHECK(scene.got() == before);
+  CHECK(scene.words()[0] == before + add);
+  CHECK(scene.words()[1] == 0x5555);
+  CHECK(scene.local.is_zero(8, 8));
+  CHECK(scene.local.guards_intact());
+}
+
+TEST_CASE("atomic: compare-and-swap swaps what is as expected, and nothing else",
+          "[softnic][atomic]") {
+  Scene scene;
+  scene.words()[2] = 0x1122334455667788;
+  // The halves decide as much as the whole.
+  for (const uint64_t wrong :
+       {uint64_t{0}, uint64_t{0x1122334455667789}, uint64_t{0x1122334555667788}}) {
+    REQUIRE(post(scene.qp(), compare_swap(scene.result(), scene.target(2), wrong, 1, 1)) == 0);
+    CHECK(scene.done().status == IBV_WC_SUCCESS);
+    CHECK(scene.got() == 0x1122334455667788);
+    CHECK(scene.words()[2] == 0x1122334455667788);
+  }
+  REQUIRE(post(scene.qp(),
+               compare_swap(scene.result(), scene.target(2), 0x1122334455667788, 42, 2)) == 0);
+  const ibv_wc wc = scene.done();
+  CHECK(wc.status == IBV_WC_SUCCESS);
+  CHECK(wc.opcode == IBV_WC_COMP_SWAP);
+  CHECK(wc.byte_len == 8);
+  CHECK(scene.got() == 0x1122334455667788);
+  CHECK(scene.words()[2] == 42);
+  CHECK(scene.words()[1] == 0);
+  CHECK(scene.words()[3] == 0);
+}
+
+TEST_CASE("atomic: the answer may be spread over pieces", "[softnic][atomic]") {
+  Scene scene;
+  scene.words()[0] = 0x0807060504030201;
+  AtomicWork work = fetch_add({}, scene.target(), 1, 1);
+  work.local = {scene.local.part(8, 3).sge(), scene.local.part(0, 5).sge()};
+  REQUIRE(post(scene.qp(), work) == 0);
+  CHECK(scene.done().status == IBV_WC_SUCCESS);
+  for (size_t i = 0; i < 3; ++i) CHECK(scene.local.data()[8 + i] == i + 1);
+  for (size_t i = 0; i < 5; ++i) CHECK(scene.local.data()[i] == i + 4);
+}
+
+TEST_CASE("atomic: many in flight keep their order", "[softnic][atomic]") {
+  Scene scene;
+  Buffer results = scene.pair.a.buffer(512);
+  for (uint64_t i = 0; i < 64; ++i) {
+    AtomicWork work = fetch_add(results.part(i * 8, 8), scene.target(), 1, i);
+    if (i != 63) work.flags = 0;
+    REQUIRE(post(scene.qp(), work) == 0);
+  }
+  must_complete(scene.pair.a.send_cq.get(), 63);
+  CHECK(is_empty(scene.pair.a.send_cq.get()));
+  for (uint64_t i = 0; i < 64; ++i) CHECK(word_of(results, i * 8) == i);
+  CHECK(scene.words()[0] == 64);
+}
+
+TEST_CASE("atomic: one behind a WRITE and before a READ sees and shows what it should",
+          "[softnic][atomic]") {
+  Scene scene;
+  Buffer value = scene.pair.a.buffer(8);
+  Buffer back = scene.pair.a.buffer(8);
+  for (uint64_t i = 1; i <= 200; ++i) {
+    set_word(value, i * 1000);
+    REQUIRE(post(scene.qp(), unsignaled(write_work(value.all(), scene.target()))) == 0);
+    AtomicWork work = fetch_add(scene.result(), scene.target(), 1);
+    work.flags = 0;
+    REQUIRE(post(scene.qp(), work) == 0);
+    REQUIRE(post(scene.qp(), read_work(back.all(), scene.target(), i)) == 0);
+    must_complete(scene.pair.a.send_cq.get(), i);
+    CHECK(scene.got() == i * 1000);
+    CHECK(word_of(back) == i * 1000 + 1);
+  }
+}
+
+TEST_CASE("atomic: the target program hears nothing of it", "[softnic][atomic]") {
+  Scene scene;
+  REQUIRE(post(scene.pair.b.qp, RecvWork{.wr_id = 1}) == 0);
+  REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), 1)) == 0);
+  CHECK(scene.done().status == IBV_WC_SUCCESS);
+  CHECK(is_empty(scene.pair.b.recv_cq.get()));
+  CHECK(is_empty(scene.pair.b.send_cq.get()));
+}
+
+TEST_CASE("atomic: a word that is not aligned is an invalid request", "[softnic][atomic]") {
+  const uint64_t off = GENERATE(uint64_t{1}, uint64_t{4}, uint64_t{7});
+  const bool swaps = GENERATE(false, true);
+  Scene scene;
+  const Region crooked = scene.target().moved(static_cast<int64_t>(off), 8);
+  check_refused(scene,
+                swaps ? compare_swap(scene.result(), crooked, 0, 1, 3)
+                      : fetch_add(scene.result(), crooked, 1, 3),
+                IBV_WC_REM_INV_REQ_ERR);
+  CHECK(next_event(scene.pair.b.context.get()).event_type == IBV_EVENT_QP_REQ_ERR);
+  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
+}
+
+TEST_CASE("atomic: the queue pair must allow it", "[softnic][atomic]") {
+  Wire wire = kWire;
+  wire.access = kAllAccess;
+  Scene scene(wire);
+  // Without the right at the queue pair it is an operation that this end does not do.
+  check_refused(scene, fetch_add(scene.result(), scene.target(), 1, 3), IBV_WC_REM_INV_REQ_ERR);
+}
+
+TEST_CASE("atomic: the memory must allow it", "[softnic][atomic]") {
+  Scene scene(kWire, kAllAccess);
+  const bool swaps = GENERATE(false, true);
+  check_refused(scene,
+                swaps ? compare_swap(scene.result(), scene.target(), 5, 1, 3)
+                      : fetch_add(scene.result(), scene.target(), 1, 3),
+                IBV_WC_REM_ACCESS_ERR);
+  CHECK(next_event(scene.pair.b.context.get()).event_type == IBV_EVENT_QP_ACCESS_ERR);
+}
+
+TEST_CASE("atomic: the right to it needs no other remote right", "[softnic][atomic]") {
+  Wire wire = kWire;
+  wire.access = int{IBV_ACCESS_LOCAL_WRITE} | IBV_ACCESS_REMOTE_ATOMIC;
+  Scene scene(wire, wire.access);
+  REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), 3)) == 0);
+  CHECK(scene.done().status == IBV_WC_SUCCESS);
+  CHECK(scene.words()[0] == 3);
+}
+
+TEST_CASE("atomic: the right to it needs local writing", "[softnic][atomic]") {
+  const TestFabric fabric;
+  const Nic nic("softnic0");
+  uint64_t word = 0;
+  errno = 0;
+  const MrPtr mr(ibv_reg_mr(nic.pd.get(), &word, 8, int{IBV_ACCESS_REMOTE_ATOMIC}));
+  CHECK(mr == nullptr);
+  CHECK(errno == EINVAL);
+}
+
+TEST_CASE("atomic: memory ends where it ends", "[softnic][atomic]") {
+  Scene scene;
+  SECTION("the last word is in") {
+    REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(7), 1)) == 0);
+    CHECK(scene.done().status == IBV_WC_SUCCESS);
+    CHECK(scene.words()[7] == 1);
+  }
+  SECTION("the one behind is not") {
+    check_refused(scene, fetch_add(scene.result(), scene.target(8), 1, 1), IBV_WC_REM_ACCESS_ERR);
+  }
+  SECTION("nor the one before") {
+    check_refused(scene, fetch_add(scene.result(), scene.target().moved(-8, 8), 1, 1),
+                  IBV_WC_REM_ACCESS_ERR);
+  }
+  SECTION("nor half a word") {
+    const MrPtr half(ibv_reg_mr(scene.pair.b.pd.get(), scene.words(), 4, kAtomicAccess));
+    REQUIRE(half != nullptr);
+    Region target = scene.target();
+    target.rkey = half->rkey;
+    check_refused(scene, fetch_add(scene.result(), target, 1, 1), IBV_WC_REM_ACCESS_ERR);
+  }
+}
+
+TEST_CASE("atomic: the answer needs eight bytes that may be written", "[softnic][atomic]") {
+  Scene scene;
+  scene.words()[0] = 5;
+  AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
+  SECTION("four bytes") { work.local[0].length = 4; }
+  SECTION("sixteen") { work.local[0].length = 16; }
+  SECTION("none") { work.local.clear(); }
+  // Refused at the post or when it runs, but never carried out.
+  const int rc = post(scene.qp(), work);
+  if (rc == 0) {
+    const ibv_wc wc = scene.done();
+    CHECK(wc.status != IBV_WC_SUCCESS);
+    CHECK(wc.wr_id == 1);
+  } else {
+    CHECK(rc == EINVAL);
+    REQUIRE(post(scene.qp(), nothing_work(2)) == 0);
+    must_complete(scene.pair.a.send_cq.get(), 2);
+  }
+  CHECK(scene.words()[0] == 5);
+}
+
+TEST_CASE("atomic: the answer's memory is checked before anything happens", "[softnic][atomic]") {
+  Scene scene;
+  const Buffer read_only(scene.pair.a.pd.get(), 8, 0);
+  AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
+  SECTION("a key of nothing") { work.local[0].lkey += 0x100; }
+  SECTION("memory not to be written") {
+    work.local[0] = {reinterpret_cast<uint64_t>(read_only.mr()->addr), 8, read_only.mr()->lkey};
+  }
+  check_refused(scene, work, IBV_WC_LOC_PROT_ERR);
+}
+
+TEST_CASE("atomic: inline is no way to get an answer", "[softnic][atomic]") {
+  Scene scene;
+  AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
+  work.flags |= IBV_SEND_INLINE;
+  CHECK(post(scene.qp(), work) == EINVAL);
+  CHECK(scene.words()[0] == 0);
+}
+
+TEST_CASE("atomic: a queue pair without resources for it", "[softnic][atomic]") {
+  SECTION("at the target") {
+    Wire wire = kWire;
+    wire.max_dest_rd_atomic = 0;
+    Scene scene(wire);
+    check_refused(scene, fetch_add(scene.result(), scene.target(), 1, 1), IBV_WC_REM_INV_REQ_ERR);
+  }
+  SECTION("at the requester") {
+    Wire wire = kWire;
+    wire.max_rd_atomic = 0;
+    Scene scene(wire);
+    scene.words()[0] = 5;
+    const int rc = post(scene.qp(), fetch_add(scene.result(), scene.target(), 1, 1));
+    if (rc == 0) {
+      CHECK(scene.done().status != IBV_WC_SUCCESS);
+    } else {
+      CHECK(rc == EINVAL);
+    }
+    CHECK(scene.words()[0] == 5);
+  }
+}
+
+TEST_CASE("atomic: behind a failure none is carried out", "[softnic][atomic]") {
+  Scene scene;
+  REQUIRE(modify_state(scene.qp(), IBV_QPS_ERR) == 0);
+  REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), 1, 1)) == 0);
+  CHECK(scene.done().status == IBV_WC_WR_FLUSH_ERR);
+  CHECK(scene.words()[0] == 0);
+}
+
+TEST_CASE("atomic: the builder makes the same requests", "[softnic][atomic]") {
+  Scene scene;
+  ibv_qp_init_attr plain = init_attr(scene.pair.a);
+  ibv_qp_init_attr_ex attr{};
+  attr.send_cq = plain.send_cq;
+  attr.recv_cq = plain.recv_cq;
+  attr.cap = plain.cap;
+  attr.qp_type = IBV_QPT_RC;
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  attr.pd = scene.pair.a.pd.get();
+  attr.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  const QpPtr owned(ibv_create_qp_ex(scene.pair.a.context.get(), &attr));
+  REQUIRE(owned != nullptr);
+  connect_both(owned.get(), scene.pair.b.qp, kWire);
+  ibv_qp_ex* qp = ibv_qp_to_qp_ex(owned.get());
+  scene.words()[3] = 100;
+  const Region target = scene.target(3);
+  ibv_wr_start(qp);
+  qp->wr_id = 1;
+  qp->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_atomic_fetch_add(qp, target.rkey, target.addr, 11);
+  ibv_wr_set_sge(qp, scene.result(0).lkey, scene.result(0).addr, 8);
+  qp->wr_id = 2;
+  ibv_wr_atomic_cmp_swp(qp, target.rkey, target.addr, 111, 5);
+  ibv_wr_set_sge(qp, scene.result(1).lkey, scene.result(1).addr, 8);
+  REQUIRE(ibv_wr_complete(qp) == 0);
+  const auto done = poll_many(scene.pair.a.send_cq.get(), 2);
+  CHECK(done[0].status == IBV_WC_SUCCESS);
+  CHECK(done[0].wr_id == 1);
+  CHECK(done[0].opcode == IBV_WC_FETCH_ADD);
+  CHECK(done[1].status == IBV_WC_SUCCESS);
+  CHECK(done[1].wr_id == 2);
+  CHECK(done[1].opcode == IBV_WC_COMP_SWAP);
+  CHECK(scene.got(0) == 100);
+  CHECK(scene.got(1) == 111);
+  CHECK(scene.words()[3] == 5);
+}
+
+namespace {
+
+constexpr size_t kWorkers = 4;
+constexpr uint64_t kRounds = 1000;
+
+// A worker's queue pair, its answers, and the word that all work on.
+struct Worker {
+  explicit Worker(Peer& peer) : end(peer.rank() % 2 == 0 ? "softnic0" : "softnic1") {
+    peer.send(0, address_of(end.qp));
+    connect(end.qp, peer.receive<QpAddress>(0), kWire);
+    target = peer.receive<Region>(0);
+  }
+
+  uint64_t run(const AtomicWork& work) {
+    BL_MUST_OK(post(end.qp, work));
+    must_complete(end.send_cq.get(), work.wr_id);
+    return word_of(local);
+  }
+
+  Endpoint end;
+  Buffer local = end.buffer(8);
+  Region target;
+};
+
+// Serves three words, waits for all workers, and lets the caller look at what is there then.
+PeerBody target_body(void (*check)(const std::vector<uint64_t>&)) {
+  return [check](Peer& peer) {
+    const Nic nic("softnic1");
+    std::vector<uint64_t> words(3);
+    const MrPtr mr(ibv_reg_mr(nic.pd.get(), words.data(), words.size() * 8, kAtomicAccess));
+    BL_MUST(mr != nullptr);
+    std::vector<QpPtr> qps;
+    for (size_t worker = 1; worker < peer.count(); ++worker) {
+      qps.push_back(make_qp(nic));
+      connect(qps.back().get(), peer.receive<QpAddress>(worker), kWire);
+      peer.send(worker, address_of(qps.back().get()));
+      peer.send(worker, Region{reinterpret_cast<uint64_t>(words.data()),
+                               static_cast<uint32_t>(words.size() * 8), mr->lkey, mr->rkey});
+    }
+    peer.meet();
+    check(words);
+  };
+}
+
+}  // namespace
+
+TEST_CASE("atomic: no addition is lost between processes", "[softnic][atomic]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  const TestFabric fabric;
+  std::vector<PeerBody> bodies(1 + kWorkers, [](Peer& peer) {
+    Worker worker(peer);
+    uint64_t last = 0;
+    for (uint64_t i = 1; i <= kRounds; ++i) {
+      const uint64_t before =
+          worker.run(fetch_add(worker.local.all(), worker.target, (uint64_t{1} << 40) + 1, i));
+      BL_MUST(i == 1 || before > last);  // a counter that only grows
+      last = before;
+    }
+    peer.meet();
+  });
+  bodies[0] = target_body([](const std::vector<uint64_t>& words) {
+    BL_MUST(words[0] == kWorkers * kRounds * ((uint64_t{1} << 40) + 1));
+    BL_MUST(words[1] == 0 && words[2] == 0);
+  });
+  run_peers(mode, bodies);
+}
+
+TEST_CASE("atomic: compare-and-swap is a lock that lets one in", "[softnic][atomic]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  const TestFabric fabric;
+  // The lock is word 0. Its holder alone reads and writes word 1, in two steps.
+  std::vector<PeerBody> bodies(1 + kWorkers, [](Peer& peer) {
+    Worker worker(peer);
+    Buffer copy = worker.end.buffer(8);
+    const Region lock = worker.target.moved(0, 8);
+    const Region counter = worker.target.moved(8, 8);
+    for (uint64_t i = 0; i < 100; ++i) {
+      wait_until(
+          [&] {
+            return worker.run(compare_swap(worker.local.all(), lock, 0, peer.rank(), i)) == 0;
+          },
+          "the lock");
+      BL_MUST_OK(post(worker.end.qp, read_work(copy.all(), counter, i)));
+      must_complete(worker.end.send_cq.get(), i);
+      set_word(copy, word_of(copy) + 1);
+      BL_MUST_OK(post(worker.end.qp, write_work(copy.all(), counter, i)));
+      must_complete(worker.end.send_cq.get(), i);
+      BL_MUST(worker.run(compare_swap(worker.local.all(), lock, peer.rank(), 0, i)) == peer.rank());
+    }
+    peer.meet();
+  });
+  bodies[0] = target_body([](const std::vector<uint64_t>& words) {
+    BL_MUST(words[0] == 0);
+    BL_MUST(words[1] == kWorkers * 100);
+  });
+  run_peers(mode, bodies);
+}

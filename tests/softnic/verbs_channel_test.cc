@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Completion channels: programs that sleep until there is something to poll. The fear is one that
+// sleeps for ever.
+#include <fcntl.h>
+#include <poll.h>
+
+#include <atomic>
+
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_extras.h"
+
+using namespace beeline::test;
+
+namespace {
+
+// That something does not happen shows in time alone: longer than whatever looks after channels in
+// the background takes.
+constexpr int kSilenceMs = 100;
+
+bool stays_silent(ibv_comp_channel* channel) {
+  pollfd waiting{channel->fd, POLLIN, 0};
+  return ::poll(&waiting, 1, kSilenceMs) == 0;
+}
+
+void arm(ibv_cq* cq, int solicited_only = 0) { BL_MUST_OK(ibv_req_notify_cq(cq, solicited_only)); }
+
+// An end whose completions of both kinds can wake it, each on a queue of its own.
+struct Sleeper {
+  explicit Sleeper(const std::string& device, const QpShape& shape = {})
+      : context(open_device(device)),
+        pd(ibv_alloc_pd(context.get())),
+        channel(make_channel(context.get())),
+        send_cq(make_cq(channel.get(), shape.cqe, &send_tag)),
+        recv_cq(make_cq(channel.get(), shape.cqe, &recv_tag)) {
+    ibv_qp_init_attr attr{};
+    attr.send_cq = send_cq.get();
+    attr.recv_cq = recv_cq.get();
+    attr.cap = {shape.send_depth, shape.recv_depth, 1, 1, 64};
+    attr.qp_type = IBV_QPT_RC;
+    owned_qp.reset(ibv_create_qp(pd.get(), &attr));
+    BL_MUST(owned_qp != nullptr);
+    qp = owned_qp.get();
+  }
+
+  void must_wake_for(const CqPtr& cq) {
+    BL_MUST(next_cq_event(channel.get()) == cq.get());
+    ibv_ack_cq_events(cq.get(), 1);
+  }
+
+  int send_tag = 0;
+  int recv_tag = 0;
+  ContextPtr context;
+  PdPtr pd;
+  ChannelPtr channel;
+  CqPtr send_cq;
+  CqPtr recv_cq;
+  QpPtr owned_qp;
+  ibv_qp* qp;
+};
+
+// A plain sender and a sleeper that it sends to.
+struct Scene {
+  explicit Scene(const Wire& wire = {}, double clock_scale = 1.0)
+      : fabric(clock_scale), a("softnic0"), b("softnic1") {
+    connect_both(a.qp, b.qp, wire);
+    for (uint64_t i = 0; i < 16; ++i) BL_MUST_OK(post(b.qp, RecvWork{.wr_id = i}));
+  }
+
+  ibv_comp_channel* channel() { return b.channel.get(); }
+  void send(unsigned flags = 0, ibv_wr_opcode opcode = IBV_WR_SEND) {
+    BL_MUST_OK(post(a.qp, SendWork{.opcode = opcode, .flags = flags | IBV_SEND_SIGNALED}));
+    must_complete(a.send_cq.get(), 0);
+  }
+
+  TestFabric fabric;
+  Endpoint a;
+  Sleeper b;
+};
+
+}  // namespace
+
+TEST_CASE("channel: an event comes when the queue is armed, once", "[softnic][channel]") {
+  Scene scene;
+  CHECK(scene.b.recv_cq->channel == scene.channel());
+  scene.send();
+  CHECK_FALSE(has_cq_event(scene.channel()));
+  arm(scene.b.recv_cq.get());  // there is a completion, but no new one
+  CHECK(stays_silent(scene.channel()));
+  scene.send();
+  ibv_cq* cq = nullptr;
+  void* tag = nullptr;
+  REQUIRE(has_cq_event(scene.channel()));
+  REQUIRE(ibv_get_cq_event(scene.channel(), &cq, &tag) == 0);
+  CHECK(cq == scene.b.recv_cq.get());
+  CHECK(tag == &scene.b.recv_tag);
+  ibv_ack_cq_events(cq, 1);
+  scene.send();
+  scene.send();
+  CHECK(stays_silent(scene.channel()));
+  CHECK(poll_many(cq, 4)[3].wr_id == 3);
+}
+
+TEST_CASE("channel: arming twice is arming once", "[softnic][channel]") {
+  Scene scene;
+  arm(scene.b.recv_cq.get());
+  arm(scene.b.recv_cq.get());
+  scene.send();
+  scene.send();
+  scene.b.must_wake_for(scene.b.recv_cq);
+  CHECK(stays_silent(scene.channel()));
+}
+
+TEST_CASE("channel: each arming brings one event", "[softnic][channel]") {
+  Scene scene;
+  for (uint64_t i = 0; i < 200; ++i) {
+    arm(scene.b.recv_cq.get());
+    scene.send();
+    REQUIRE(has_cq_event(scene.channel()));
+    scene.b.must_wake_for(scene.b.recv_cq);
+    REQUIRE_FALSE(has_cq_event(scene.channel()));
+    must_complete(scene.b.recv_cq.get(), i % 16);
+    BL_MUST_OK(post(scene.b.qp, RecvWork{.wr_id = i % 16}));
+  }
+}
+
+TEST_CASE("channel: a completion that was polled before the event was read is still told of",
+          "[softnic][channel]") {
+  Scene scene;
+  arm(scene.b.recv_cq.get());
+  scene.send();
+  must_complete(scene.b.recv_cq.get(), 0);
+  scene.b.must_wake_for(scene.b.recv_cq);
+}
+
+TEST_CASE("channel: solicited-only wakes for what was solicited", "[softnic][channel]") {
+  Scene scene;
+  arm(scene.b.recv_cq.get(), 1);
+  scene.send();
+  scene.send(0, IBV_WR_RDMA_WRITE_WITH_IMM);
+  CHECK(stays_silent(scene.channel()));
+  SECTION("a SEND") { scene.send(IBV_SEND_SOLICITED); }
+  SECTION("a SEND with immediate") { scene.send(IBV_SEND_SOLICITED, IBV_WR_SEND_WITH_IMM); }
+  SECTION("a WRITE with immediate") { scene.send(IBV_SEND_SOLICITED, IBV_WR_RDMA_WRITE_WITH_IMM); }
+  CHECK(has_cq_event(scene.channel()));
+  scene.b.must_wake_for(scene.b.recv_cq);
+  scene.send(IBV_SEND_SOLICITED);
+  CHECK(stays_silent(scene.channel()));
+}
+
+TEST_CASE("channel: solicited-only sleeps on over the sender's own successes",
+          "[softnic][channel]") {
+  Scene scene;
+  for (uint64_t i = 0; i < 4; ++i) BL_MUST_OK(post(scene.a.qp, RecvWork{.wr_id = i}));
+  arm(scene.b.send_cq.get(), 1);
+  SendWork work{.opcode = IBV_WR_SEND, .wr_id = 1};
+  work.flags |= IBV_SEND_SOLICITED;
+  BL_MUST_OK(post(scene.b.qp, work));
+  must_complete(scene.b.send_cq.get(), 1);
+  CHECK(stays_silent(scene.channel()));
+}
+
+TEST_CASE("channel: solicited-only wakes for a failure", "[softnic][channel]") {
+  Scene scene;
+  SECTION("of a send") {
+    arm(scene.b.send_cq.get(), 1);
+    SendWork work = nothing_work(7);
+    work.remote_addr = 8;
+    work.local = {{1, 1, 0x12345600}};
+    BL_MUST_OK(post(scene.b.qp, work));
+    scene.b.must_wake_for(scene.b.send_cq);
+    CHECK(poll_one(scene.b.send_cq.get()).status == IBV_WC_LOC_PROT_ERR);
+  }
+  SECTION("of a receive that is flushed") {
+    arm(scene.b.recv_cq.get(), 1);
+    REQUIRE(modify_state(scene.b.qp, IBV_QPS_ERR) == 0);
+    scene.b.must_wake_for(scene.b.recv_cq);
+    CHECK(poll_one(scene.b.recv_cq.get()).status == IBV_WC_WR_FLUSH_ERR);
+  }
+}
+
+TEST_CASE("channel: the wider of two wishes holds", "[softnic][channel]") {
+  Scene scene;
+  const bool solicited_first = GENERATE(true, false);
+  arm(scene.b.recv_cq.get(), solicited_first ? 1 : 0);
+  arm(scene.b.recv_cq.get(), solicited_first ? 0 : 1);
+  scene.send();
+  CHECK(has_cq_event(scene.channel()));
+  scene.b.must_wake_for(scene.b.recv_cq);
+}
+
+TEST_CASE("channel: a non-blocking one answers at once", "[softnic][channel]") {
+  Scene scene;
+  const int flags = fcntl(scene.channel()->fd, F_GETFL);
+  REQUIRE(fcntl(scene.channel()->fd, F_SETFL, flags | O_NONBLOCK) == 0);
+  ibv_cq* cq = nullptr;
+  void* tag = nullptr;
+  errno = 0;
+  CHECK(ibv_get_cq_event(scene.channel(), &cq, &tag) == -1);
+  CHECK(errno == EAGAIN);
+  arm(scene.b.recv_cq.get());
+  scene.send();
+  CHECK(ibv_get_cq_event(scene.channel(), &cq, &tag) == 0);
+  CHECK(cq == scene.b.recv_cq.get());
+  ibv_ack_cq_events(cq, 1);
+}
+
+TEST_CASE("channel: a thread that waits is woken", "[softnic][channel]") {
+  Scene scene;
+  arm(scene.b.recv_cq.get());
+  ibv_cq* cq = nullptr;
+  std::atomic<bool> begun{false};
+  std::thread waiter([&] {
+    void* tag = nullptr;
+    begun = true;
+    if (ibv_get_cq_event(scene.channel(), &cq, &tag) == 0) ibv_ack_cq_events(cq, 1);
+  });
+  wait_until([&] { return begun.load(); }, "the thread");
+  scene.send();
+  waiter.join();
+  CHECK(cq == scene.b.recv_cq.get());
+}
+
+TEST_CASE("channel: destroying a queue waits for its events to be acknowledged",
+          "[softnic][channel]") {
+  Scene scene;
+  const CqPtr unused = make_cq(scene.channel(), 16);
+  arm(scene.b.recv_cq.get());
+  scene.send();
+  arm(scene.b.recv_cq.get());
+  scene.send();
+  ibv_cq* cq = next_cq_event(scene.channel());
+  REQUIRE(next_cq_event(scene.channel()) == cq);
+  scene.b.owned_qp.reset();
+  std::atomic<bool> begun{false};
+  std::atomic<bool> destroyed{false};
+  std::thread destroyer([&] {
+    begun = true;
+    scene.b.recv_cq.reset();
+    destroyed = true;
+  });
+  wait_until([&] { return begun.load(); }, "the thread");
+  ibv_ack_cq_events(cq, 1);  // one of two
+  // Time passes: a hundred round trips of other traffic on the same device.
+  Endpoint c("softnic1");
+  connect(c.qp, address_of(c.qp));
+  for (uint64_t i = 0; i < 100; ++i) {
+    BL_MUST_OK(post(c.qp, nothing_work(i)));
+    must_complete(c.send_cq.get(), i);
+  }
+  const bool too_early = destroyed;
+  ibv_ack_cq_events(cq, 1);
+  destroyer.join();
+  CHECK_FALSE(too_early);
+}
+
+TEST_CASE("channel: events may be acknowledged many at a time", "[softnic][channel]") {
+  Scene scene;
+  for (int i = 0; i < 10; ++i) {
+    arm(scene.b.recv_cq.get());
+    scene.send();
+    REQUIRE(next_cq_event(scene.channel()) == scene.b.recv_cq.get());
+  }
+  ibv_ack_cq_events(scene.b.recv_cq.get(), 10);
+  scene.b.owned_qp.reset();
+  scene.b.recv_cq.reset();  // hangs if one is missing
+}
+
+TEST_CASE("channel: one in use is not destroyed", "[softnic][channel]") {
+  const TestFabric fabric;
+  const ContextPtr context = open_device("softnic0");
+  ChannelPtr channel = make_channel(context.get());
+  CqPtr one = make_cq(channel.get(), 16);
+  CqPtr two = make_cq(channel.get(), 16);
+  CHECK(ibv_destroy_comp_channel(channel.get()) == EBUSY);
+  one.reset();
+  CHECK(ibv_destroy_comp_channel(channel.get()) == EBUSY);
+  two.reset();
+  ibv_comp_channel* const last = channel.release();
+  CHECK(ibv_destroy_comp_channel(last) == 0);
+}
+
+TEST_CASE("channel: an unread event goes with its queue", "[softnic][channel]") {
+  Scene scene;
+  arm(scene.b.recv_cq.get());
+  scene.send();
+  arm(scene.b.send_cq.get());
+  scene.b.owned_qp.reset();
+  scene.b.recv_cq.reset();
+  // Else a program that was told by poll(2) that there is an event would hang in reading it.
+  CHECK_FALSE(has_cq_event(scene.channel()));
+  // What the channel has for others stays.
+  ibv_qp_init_attr attr{};
+  attr.send_cq = scene.b.send_cq.get();
+  attr.recv_cq = scene.b.send_cq.get();
+  attr.cap = {4, 4, 1, 1, 0};
+  attr.qp_type = IBV_QPT_RC;
+  const QpPtr loop(ibv_create_qp(scene.b.pd.get(), &attr));
+  REQUIRE(loop != nullptr);
+  connect(loop.get(), address_of(loop.get()));
+  BL_MUST_OK(post(loop.get(), nothing_work(1)));
+  scene.b.must_wake_for(scene.b.send_cq);
+}
+
+TEST_CASE("channel: several queues share one, and each event names its own", "[softnic][channel]") {
+  constexpr size_t kQueues = 5;
+  const TestFabric fabric;
+  const Nic nic("softnic0");
+  const ChannelPtr channel = make_channel(nic.context.get());
+  std::vector<int> tags(kQueues);
+  std::vector<CqPtr> cqs;
+  std::vector<QpPtr> qps;
+  for (size_t i = 0; i < kQueues; ++i) {
+    cqs.push_back(make_cq(channel.get(), 16, &tags[i]));
+    ibv_qp_init_attr attr = init_attr(nic);
+    attr.send_cq = cqs.back().get();
+    qps.emplace_back(ibv_create_qp(nic.pd.get(), &attr));
+    BL_MUST(qps.back() != nullptr);
+    connect(qps.back().get(), address_of(qps.back().get()));
+    arm(cqs.back().get());
+  }
+  for (const size_t i : {3u, 0u, 4u, 1u}) BL_MUST_OK(post(qps[i].get(), nothing_work(i)));
+  for (const size_t i : {3u, 0u, 4u, 1u}) must_complete(cqs[i].get(), i);
+  for (const size_t i : {3u, 0u, 4u, 1u}) {
+    ibv_cq* const cq = next_cq_event(channel.get());
+    CHECK(cq == cqs[i].get());
+    CHECK(cq->cq_context == &tags[i]);
+    ibv_ack_cq_events(cq, 1);
+  }
+  CHECK(stays_silent(channel.get()));
+}
+
+TEST_CASE("channel: a failed retry wakes the sender", "[softnic][channel]") {
+  const TestFabric fabric(0.01);
+  Sleeper a("softnic0");
+  const Endpoint b("softnic1");
+  const Wire wire{.timeout = 17, .retry_cnt = 1};
+  connect_both(a.qp, b.qp, wire);
+  BL_MUST_OK(modify_state(b.qp, IBV_QPS_RESET));
+  arm(a.send_cq.get());
+  BL_MUST_OK(post(a.qp, nothing_work(1)));
+  a.must_wake_for(a.send_cq);
+  CHECK(poll_one(a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_CASE("channel: a large message wakes both ends, and nobody polled to move it",
+          "[softnic][channel]") {
+  constexpr size_t kBig = 8u << 20;
+  const TestFabric fabric;
+  Sleeper a("softnic0");
+  Sleeper b("softnic1");
+  connect_both(a.qp, b.qp);
+  Buffer from(a.pd.get(), kBig);
+  Buffer into(b.pd.get(), kBig);
+  from.fill(1);
+  arm(a.send_cq.get());
+  arm(b.recv_cq.get());
+  BL_MUST_OK(post(b.qp, recv_work(into.all(), 5)));
+  BL_MUST_OK(post(a.qp, send_work(from.all(), 6)));
+  a.must_wake_for(a.send_cq);
+  b.must_wake_for(b.recv_cq);
+  must_complete(a.send_cq.get(), 6);
+  must_complete(b.recv_cq.get(), 5);
+  CHECK(into.has(1));
+}
+
+namespace {
+
+constexpr size_t kMessage = 32;
+
+// Sends and receives `count` messages, `window` at a time in each direction, and sleeps whenever
+// there is nothing to do, by the book: arm, poll until empty, sleep.
+void play_asleep(Peer& peer, const char* device, uint64_t count, uint64_t window) {
+  // A message is sent when the one that was sent a window ago has been answered, and the answer may
+  // overtake the news that its receive is free: twice the window is always enough.
+  const uint64_t room = 2 * window;
+  Sleeper end(device, {.cqe = 128});
+  Buffer out(end.pd.get(), room * kMessage);
+  Buffer in(end.pd.get(), room * kMessage);
+  connect(end.qp, peer.exchange(address_of(end.qp)));
+  uint64_t sent = 0;
+  uint64_t done = 0;
+  uint64_t received = 0;
+  uint64_t posted = 0;
+  const auto part = [&](Buffer& buffer, uint64_t n) {
+    return buffer.part(n % room * kMessage, kMessage);
+  };
+  const auto refill = [&] {
+    for (; posted < received + room && posted < count; ++posted) {
+      BL_MUST_OK(post(end.qp, recv_work(part(in, posted), posted)));
+    }
+    for (; sent < count && sent < done + window && sent < received + window; ++sent) {
+      fill_pattern(out.bytes(sent % room * kMessage, kMessage), static_cast<uint32_t>(sent));
+      BL_MUST_OK(post(end.qp, send_work(part(out, sent), sent)));
+    }
+  };
+  const auto drain = [&] {
+    ibv_wc wc{};
+    for (bool more = true; more;) {
+      more = false;
+      while (ibv_poll_cq(end.send_cq.get(), 1, &wc) == 1) {
+        BL_MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == done++);
+        more = true;
+      }
+      while (ibv_poll_cq(end.recv_cq.get(), 1, &wc) == 1) {
+        BL_MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == received);
+        BL_MUST(has_pattern(in.bytes(received % room * kMessage, kMessage),
+                            static_cast<uint32_t>(received)));
+        ++received;
+        more = true;
+      }
+      refill();
+    }
+  };
+  arm(end.send_cq.get());
+  arm(end.recv_cq.get());
+  refill();
+  peer.meet();
+  drain();
+  while (done < count || received < count) {
+    ibv_cq* cq = next_cq_event(end.channel.get());
+    ibv_ack_cq_events(cq, 1);
+    arm(cq);
+    drain();
+  }
+  peer.meet();
+}
+
+// Whatever a peer does to an end that sleeps.
+void wake_by_breaking(PeerMode mode, int solicited_only) {
+  const TestFabric fabric;
+  run_peers(mode, {[](Peer& peer) {
+                     Endpoint end("softnic0");
+                     Buffer local = end.buffer(8);
+                     connect(end.qp, peer.exchange(address_of(end.qp)));
+                     auto theirs = peer.receive<Region>(1);
+                     theirs.rkey += 0x100;
+                     BL_MUST_OK(post(end.qp, write_work(local.all(), theirs, 1)));
+                     BL_MUST(poll_one(end.send_cq.get()).status == IBV_WC_REM_ACCESS_ERR);
+                     peer.meet();
+                   },
+                   [=](Peer& peer) {
+                     Sleeper end("softnic1");
+                     Buffer memory(end.pd.get(), 8);
+                     connect(end.qp, peer.exchange(address_of(end.qp)));
+                     for (uint64_t i = 0; i < 3; ++i) {
+                       BL_MUST_OK(post(end.qp, RecvWork{.wr_id = i}));
+                     }
+                     arm(end.recv_cq.get(), solicited_only);
+                     peer.send(0, memory.all());
+                     end.must_wake_for(end.recv_cq);  // nothing else is called meanwhile
+                     for (uint64_t i = 0; i < 3; ++i) {
+                       const ibv_wc wc = poll_one(end.recv_cq.get());
+                       BL_MUST(wc.wr_id == i && wc.status == IBV_WC_WR_FLUSH_ERR);
+                     }
+                     peer.meet();
+                   }});
+}
+
+}  // namespace
+
+TEST_CASE("channel: two programs that sleep between messages never sleep for ever",
+          "[softnic][channel]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  const auto window = GENERATE(uint64_t{1}, uint64_t{16});
+  constexpr uint64_t kMessages = 10000;
+  const TestFabric fabric;
+  run_peers(mode, {[=](Peer& peer) { play_asleep(peer, "softnic0", kMessages, window); },
+                   [=](Peer& peer) { play_asleep(peer, "softnic1", kMessages, window); }});
+}
+
+TEST_CASE("channel: a queue pair broken by its peer wakes whoever sleeps", "[softnic][channel]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  wake_by_breaking(mode, GENERATE(0, 1));
+}
+
+TEST_CASE("channel: the death of its peer wakes a sender", "[softnic][channel]") {
+  if (!kProcessesWork) return;
+  const bool early = GENERATE(true, false);
+  const TestFabric fabric(0.01);
+  const Wire wire{.timeout = 17, .retry_cnt = 1};
+  run_peers(PeerMode::kProcesses,
+            {[&](Peer& peer) {
+               Sleeper end("softnic0");
+               connect(end.qp, peer.exchange(address_of(end.qp)), wire);
+               if (early) peer.kill(1);
+               arm(end.send_cq.get());
+               // Without a receive there the message is not ready; without a peer it is lost.
+               BL_MUST_OK(post(end.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}));
+               if (!early) peer.kill(1);
+               end.must_wake_for(end.send_cq);
+               const ibv_wc wc = poll_one(end.send_cq.get());
+               BL_MUST(wc.status == IBV_WC_RETRY_EXC_ERR && wc.wr_id == 1);
+             },
+             [&](Peer& peer) {
+               const Endpoint end("softnic1");
+               connect(end.qp, peer.exchange(address_of(end.qp)), wire);
+               peer.receive<bool>(0);  // never comes
+             }});
+}

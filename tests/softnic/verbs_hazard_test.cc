@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What hardware is free to do. For each hazard there is a program that works by luck and falls into
+// it, and one that keeps to the rules and does not; without the hazard both get by.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_extras.h"
+
+using namespace beeline::test;
+using beeline::UniqueFd;
+
+namespace {
+
+constexpr softnic::HazardSpec kCalm{};
+constexpr softnic::HazardSpec kScatter{.scatter = true};
+constexpr softnic::HazardSpec kHide{.hide = true};
+constexpr softnic::HazardSpec kBunch{.bunch_ns = 30'000'000};
+constexpr softnic::HazardSpec kAll{.scatter = true, .hide = true, .bunch_ns = 2'000'000};
+
+constexpr size_t kBytes = (1u << 20) + 70001;
+
+softnic::FabricSpec with(const softnic::HazardSpec& hazards) {
+  softnic::FabricSpec spec = softnic::default_fabric();
+  spec.hazards = hazards;
+  return spec;
+}
+
+// Counts that forked processes and their parent see alike.
+class SharedCount {
+ public:
+  SharedCount()
+      : word_(static_cast<uint32_t*>(mmap(nullptr, sizeof(uint32_t), PROT_READ | PROT_WRITE,
+                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    BL_MUST(word_ != MAP_FAILED);
+  }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+  ~SharedCount() { munmap(word_, sizeof(uint32_t)); }
+
+  void add() { std::atomic_ref(*word_).fetch_add(1); }
+  uint32_t get() { return std::atomic_ref(*word_).load(); }
+
+ private:
+  uint32_t* word_;
+};
+
+// Memory that a descriptor names, as that of a GPU, with a view of its own.
+struct Exported {
+  explicit Exported(ibv_pd* pd, size_t length = kBytes)
+      : size(length),
+        fd(make_memfd(length)),
+        view(static_cast<uint8_t*>(
+            mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0))),
+        mr(ibv_reg_dmabuf_mr(pd, 0, length, 0, fd.get(), kAtomicAccess)) {
+    BL_MUST(view != MAP_FAILED && mr != nullptr);
+  }
+  Exported(const Exported&) = delete;
+  Exported& operator=(const Exported&) = delete;
+  ~Exported() { munmap(view, size); }
+
+  Region part(size_t at, size_t length) const {
+    return {at, static_cast<uint32_t>(length), mr->lkey, mr->rkey};
+  }
+  Region all() const { return part(0, size); }
+  bool has(uint32_t seed) const { return has_pattern({view, size}, seed); }
+
+  size_t size;
+  UniqueFd fd;
+  uint8_t* view;
+  MrPtr mr;
+};
+
+// A queue pair of the NIC that is connected to itself: a READ of it through the NIC is the flush.
+struct Flusher {
+  explicit Flusher(const Nic& nic) : local(nic.pd.get(), 8), cq(make_cq(nic.context.get(), 4)) {
+    ibv_qp_init_attr attr = init_attr(nic);
+    attr.send_cq = cq.get();
+    qp.reset(ibv_create_qp(nic.pd.get(), &attr));
+    BL_MUST(qp != nullptr);
+    connect(qp.get(), address_of(qp.get()));
+  }
+  void flush(const Region& remote) {
+    BL_MUST_OK(post(qp.get(), read_work(local.part(0, 4), remote.moved(0, 4), 1)));
+    must_complete(cq.get(), 1);
+  }
+
+  Buffer local;
+  CqPtr cq;
+  QpPtr qp;
+};
+
+// Differs from round to round, and from fresh memory.
+uint8_t mark_of(uint32_t round) { return static_cast<uint8_t>(1 + round % 200); }
+
+constexpr size_t kMessage = 200'001;
+constexpr uint32_t kStop = 0;
+
+// One side writes, round by round; the other looks at the memory when it thinks that the bytes are
+// there. Returns whether they were, in every round; the first in which they were not is the last.
+using Wait = std::function<void(Endpoint& end, Buffer& memory, uint32_t round)>;
+bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode,
+                 uint32_t rounds, const Wait& wait) {
+  const TestFabric fabric(with(hazards));
+  SharedCount torn;
+  run_peers(mode, {[=](Peer& peer) {
+                     Endpoint end("softnic0");
+                     Buffer from = end.buffer(kMessage);
+                     connect(end.qp, peer.exchange(address_of(end.qp)));
+                     const auto there = peer.receive<Region>(1);
+                     for (;;) {
+                       const auto round = peer.receive<uint32_t>(1);
+                       if (round == kStop) break;
+                       from.fill(round);
+                       from.data()[kMessage - 1] = mark_of(round);
+                       SendWork work = write_imm_work(from.all(), there, round, round);
+                       work.opcode = opcode;
+                       BL_MUST_OK(post(end.qp, work));
+                       must_complete(end.send_cq.get(), round);
+                     }
+                     peer.meet();
+                   },
+                   [&](Peer& peer) {
+                     Endpoint end("softnic1");
+                     Buffer memory = end.buffer(kMessage);
+                     connect(end.qp, peer.exchange(address_of(end.qp)));
+                     peer.send(0, memory.all());
+                     BL_MUST_OK(post(end.qp, recv_work(memory.all(), 1)));
+                     for (uint32_t round = 1; round <= rounds && torn.get() == 0; ++round) {
+                       peer.send(0, round);
+                       wait(end, memory, round);
+                       if (!has_pattern(memory.bytes(0, kMessage - 1), round)) torn.add();
+                       BL_MUST(memory.guards_intact());
+                       if (opcode != IBV_WR_RDMA_WRITE) {
+                         BL_MUST_OK(post(end.qp, recv_work(memory.all(), round + 1)));
+                       }
+                     }
+                     peer.send(0, kStop);
+                     peer.meet();
+                   }});
+  return torn.get() == 0;
+}
+
+// Trusts that the last byte of a message is placed last. Luck may hold for a while.
+bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, uint32_t rounds) {
+  return all_arrived(
+      mode, hazards, IBV_WR_RDMA_WRITE, rounds, [](Endpoint&, Buffer& memory, uint32_t round) {
+        wait_until([&] { return memory.peek(kMessage - 1) == mark_of(round); }, "the last byte");
+      });
+}
+
+// Waits for the completion.
+bool careful_scatter(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
+  return all_arrived(mode, hazards, opcode, 20, [](Endpoint& end, Buffer&, uint32_t round) {
+    must_complete(end.recv_cq.get(), round);
+  });
+}
+
+// One message after another comes to rest in a descriptor's memory; does the program see each?
+bool all_seen(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flushes) {
+  const TestFabric fabric(with(hazards));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  Flusher flusher(b);
+  Buffer from = a.buffer(kBytes);
+  const Exported into(b.pd.get());
+  bool seen = true;
+  for (uint32_t round = 1; round <= 5; ++round) {
+    from.fill(round);
+    BL_MUST_OK(post(b.qp, recv_work(into.all(), round)));
+    SendWork work = write_imm_work(from.all(), into.all(), round, round);
+    work.opcode = opcode;
+    BL_MUST_OK(post(a.qp, work));
+    must_complete(b.recv_cq.get(), round);
+    must_complete(a.send_cq.get(), round);
+    if (flushes) flusher.flush(into.all());
+    seen = into.has(round) && seen;
+  }
+  return seen;
+}
+
+bool naive_hide(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
+  return all_seen(hazards, opcode, false);
+}
+bool careful_hide(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
+  return all_seen(hazards, opcode, true);
+}
+
+// A message, and a flag that is written behind it: whoever sees the flag knows that the message
+// was completed. `take` gets the completion in a way of its own.
+bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
+               const std::function<bool(ibv_comp_channel*, ibv_cq*, uint64_t)>& take) {
+  constexpr uint64_t kMessages = 5;
+  const TestFabric fabric(with(hazards));
+  SharedCount taken;
+  run_peers(mode, {[](Peer& peer) {
+                     Endpoint end("softnic0");
+                     Buffer flag = end.buffer(8);
+                     connect(end.qp, peer.exchange(address_of(end.qp)));
+                     const auto there = peer.receive<Region>(1);
+                     for (uint64_t i = 1; i <= kMessages; ++i) {
+                       flag.data()[0] = static_cast<uint8_t>(i);
+                       BL_MUST_OK(post(end.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}));
+                       BL_MUST_OK(post(end.qp, write_work(flag.part(0, 1), there, i)));
+                       poll_many(end.send_cq.get(), 2);
+                       if (i < kMessages) peer.receive<uint64_t>(1);
+                     }
+                     peer.meet();
+                   },
+                   [&](Peer& peer) {
+                     const Nic nic("softnic1");
+                     const ChannelPtr channel = make_channel(nic.context.get());
+                     const CqPtr cq = make_cq(channel.get(), 16);
+                     ibv_qp_init_attr attr = init_attr(nic);
+                     attr.recv_cq = cq.get();
+                     const QpPtr qp(ibv_create_qp(nic.pd.get(), &attr));
+                     BL_MUST(qp != nullptr);
+                     Buffer flag(nic.pd.get(), 8);
+                     connect(qp.get(), peer.exchange(address_of(qp.get())));
+                     for (uint64_t i = 1; i <= kMessages; ++i) {
+                       BL_MUST_OK(post(qp.get(), RecvWork{.wr_id = i}));
+                       if (i == 1) {
+                         peer.send(0, flag.all());
+                       } else {
+                         peer.send(0, i);  // there is a receive for the next one
+                       }
+                       wait_until([&] { return flag.peek(0) == i; }, "the flag");
+                       if (take(channel.get(), cq.get(), i)) {
+                         taken.add();
+                       } else {
+                         must_complete(cq.get(), i);  // late, but not lost
+                       }
+                     }
+                     peer.meet();
+                   }});
+  return taken.get() == kMessages;
+}
+
+// Gives up when nothing has come in so many tries.
+bool naive_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
+  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, uint64_t) {
+    ibv_wc wc{};
+    for (int tries = 0; tries < 50; ++tries) {
+      if (ibv_poll_cq(cq, 1, &wc) == 1) return wc.status == IBV_WC_SUCCESS;
+    }
+    return false;
+  });
+}
+
+bool careful_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
+  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, uint64_t wr_id) {
+    must_complete(cq, wr_id);
+    return true;
+  });
+}
+
+bool asleep_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
+  return all_taken(mode, hazards, [](ibv_comp_channel* channel, ibv_cq* cq, uint64_t wr_id) {
+    ibv_wc wc{};
+    for (;;) {
+      BL_MUST_OK(ibv_req_notify_cq(cq, 0));
+      if (ibv_poll_cq(cq, 1, &wc) == 1) return wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id;
+      ibv_ack_cq_events(next_cq_event(channel), 1);
+    }
+  });
+}
+
+}  // namespace
+
+TEST_CASE("hazard: payload is placed in any order", "[softnic][hazard]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  CHECK(naive_scatter(mode, kCalm, 20));
+  CHECK_FALSE(naive_scatter(mode, kScatter, 1000));
+}
+
+TEST_CASE("hazard: placed in any order, payload is whole at its completion", "[softnic][hazard]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  CHECK(careful_scatter(mode, kScatter, IBV_WR_RDMA_WRITE_WITH_IMM));
+  CHECK(careful_scatter(mode, kScatter, IBV_WR_SEND));
+}
+
+TEST_CASE("hazard: scattered over many pieces on both sides, every byte finds its place",
+          "[softnic][hazard]") {
+  const TestFabric fabric(with(kScatter));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  Buffer from = a.buffer(300000);
+  Buffer into = b.buffer(300000);
+  for (uint32_t round = 1; round <= 50; ++round) {
+    from.fill(round);
+    std::memset(into.data(), 0, into.size());
+    SendWork work{.opcode = IBV_WR_SEND, .wr_id = round};
+    work.local = {from.part(0, round).sge(), from.part(round, 70000).sge(),
+                  from.part(70000 + round, 150000).sge()};
+    RecvWork receive{.wr_id = round};
+    const size_t first = size_t{3} * round;
+    receive.local = {into.part(0, first).sge(), into.part(first, 1).sge(),
+                     into.part(first + 1, 299000).sge()};
+    REQUIRE(post(b.qp, receive) == 0);
+    REQUIRE(post(a.qp, work) == 0);
+    must_complete(b.recv_cq.get(), round);
+    must_complete(a.send_cq.get(), round);
+    const size_t sent = 220000 + round;
+    REQUIRE(has_pattern(into.bytes(0, sent), round));
+    REQUIRE(into.is_zero(sent, into.size() - sent));
+  }
+}
+
+TEST_CASE("hazard: a completion does not make bytes show in a descriptor's memory",
+          "[softnic][hazard]") {
+  const auto opcode = GENERATE(IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM);
+  CHECK(naive_hide(kCalm, opcode));
+  CHECK_FALSE(naive_hide(kHide, opcode));
+  CHECK(careful_hide(kHide, opcode));
+}
+
+TEST_CASE("hazard: ordinary memory hides nothing", "[softnic][hazard]") {
+  const TestFabric fabric(with(kHide));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  Buffer from = a.buffer(1000);
+  Buffer into = b.buffer(1000);
+  from.fill(1);
+  REQUIRE(post(b.qp, recv_work(into.all(), 1)) == 0);
+  REQUIRE(post(a.qp, send_work(from.all(), 1)) == 0);
+  must_complete(b.recv_cq.get(), 1);
+  CHECK(into.has(1));
+}
+
+TEST_CASE("hazard: what a device reads of hidden bytes is the new ones", "[softnic][hazard]") {
+  const TestFabric fabric(with(kHide));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  const Wire wire{.access = kAtomicAccess};
+  connect_both(a.qp, b.qp, wire);
+  Buffer from = a.buffer(4096);
+  Buffer back = a.buffer(4096);
+  const Exported into(b.pd.get(), 4096);
+  from.fill(1);
+  REQUIRE(post(a.qp, write_work(from.all(), into.all(), 1)) == 0);
+  must_complete(a.send_cq.get(), 1);
+  CHECK_FALSE(into.has(1));
+  SECTION("the writer's READ") {
+    REQUIRE(post(a.qp, read_work(back.all(), into.all(), 2)) == 0);
+    must_complete(a.send_cq.get(), 2);
+    CHECK(back.has(1));
+  }
+  SECTION("the owner's SEND") {
+    REQUIRE(post(a.qp, recv_work(back.all(), 2)) == 0);
+    REQUIRE(post(b.qp, send_work(into.all(), 2)) == 0);
+    must_complete(a.recv_cq.get(), 2);
+    CHECK(back.has(1));
+  }
+  SECTION("an atomic") {
+    REQUIRE(post(a.qp, fetch_add(back.part(0, 8), into.part(8, 8), 0, 2)) == 0);
+    must_complete(a.send_cq.get(), 2);
+    CHECK(has_pattern(back.bytes(0, 8), 1, 8));
+  }
+}
+
+TEST_CASE("hazard: later bytes lie over earlier ones when they show", "[softnic][hazard]") {
+  const TestFabric fabric(with(kHide));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  Flusher flusher(b);
+  Buffer from = a.buffer(64);
+  const Exported into(b.pd.get(), 4096);
+  // More writes than anybody would keep a list of, over each other.
+  for (uint32_t i = 0; i < 3000; ++i) {
+    std::memset(from.data(), static_cast<int>(i), 64);
+    REQUIRE(post(a.qp, write_work(from.all(), into.part(i % 100, 64), i)) == 0);
+    must_complete(a.send_cq.get(), i);
+  }
+  flusher.flush(into.all());
+  for (uint32_t i = 2900; i < 3000; ++i) {
+    const uint32_t at = i % 100;
+    CHECK(into.view[at] == static_cast<uint8_t>(i));
+  }
+  CHECK(into.view[99 + 63] == static_cast<uint8_t>(2999));
+}
+
+TEST_CASE("hazard: a flush without anything to show shows nothing old", "[softnic][hazard]") {
+  const TestFabric fabric(with(kHide));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  Flusher flusher(b);
+  Buffer from = a.buffer(64);
+  const Exported into(b.pd.get(), 4096);
+  from.fill(1);
+  REQUIRE(post(a.qp, write_work(from.all(), into.part(0, 64), 1)) == 0);
+  must_complete(a.send_cq.get(), 1);
+  flusher.flush(into.all());
+  CHECK(has_pattern({into.view, 64}, 1));
+  std::memset(into.view, 0x5A, 4096);  // the program's own writes
+  flusher.flush(into.all());
+  CHECK(std::all_of(into.view, into.view + 4096, [](uint8_t byte) { return byte == 0x5A; }));
+}
+
+TEST_CASE("hazard: completions come late and in bunches", "[softnic][hazard]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  CHECK(naive_bunch(mode, kCalm));
+  CHECK_FALSE(naive_bunch(mode, kBunch));
+  CHECK(careful_bunch(mode, kBunch));
+  CHECK(asleep_bunch(mode, kBunch));
+}
+
+TEST_CASE("hazard: completions of a bunch keep their order, and flushed ones come too",
+          "[softnic][hazard]") {
+  const TestFabric fabric(with(kBunch));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  for (uint64_t i = 0; i < 20; ++i) REQUIRE(post(b.qp, RecvWork{.wr_id = i}) == 0);
+  for (uint64_t i = 0; i < 10; ++i) {
+    REQUIRE(post(a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}) == 0);
+  }
+  for (uint64_t i = 0; i < 10; ++i) must_complete(a.send_cq.get(), i);
+  REQUIRE(modify_state(b.qp, IBV_QPS_ERR) == 0);
+  for (uint64_t i = 0; i < 10; ++i) must_complete(b.recv_cq.get(), i);
+  for (uint64_t i = 10; i < 20; ++i) {
+    const ibv_wc wc = poll_one(b.recv_cq.get());
+    CHECK(wc.wr_id == i);
+    CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
+  }
+}
+
+TEST_CASE("hazard: a careful program gets by with all of them at once", "[softnic][hazard]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  CHECK(careful_scatter(mode, kAll, IBV_WR_RDMA_WRITE_WITH_IMM));
+  CHECK(careful_hide(kAll, IBV_WR_SEND));
+  CHECK(asleep_bunch(mode, kAll));
+}
