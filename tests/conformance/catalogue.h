@@ -39,6 +39,10 @@ void add_send(Catalogue& all);
 void add_silence(Catalogue& all);
 void add_flush(Catalogue& all);
 void add_events(Catalogue& all);
+void add_atomics(Catalogue& all);
+void add_shared_receives(Catalogue& all);
+void add_channels(Catalogue& all);
+void add_extended_cq(Catalogue& all);
 
 Catalogue whole_catalogue();
 

@@ -1,52 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous events: what a context is told, and of which object.
-#include <fcntl.h>
-#include <poll.h>
-
-#include <algorithm>
-
 #include "tests/conformance/catalogue.h"
 #include "tests/conformance/words.h"
 
 namespace conformance {
 namespace {
-
-struct Heard {
-  std::string what;  // the event's word, or "no event"
-  bool about_us = false;
-};
-
-// A context of its own for each experiment, so that no event of another is heard.
-struct Listener {
-  explicit Listener(Device& device) : context(device.context.get()) {
-    const int flags = ::fcntl(context->async_fd, F_GETFL);
-    must(::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0, "fcntl");
-    while (hear(Milliseconds{0}, nullptr, nullptr).what != "no event") {
-    }
-  }
-
-  Heard hear(Milliseconds patience, const ibv_qp* qp, const ibv_cq* cq) const {
-    pollfd waiting = {.fd = context->async_fd, .events = POLLIN, .revents = 0};
-    ibv_async_event event = {};
-    if (::poll(&waiting, 1, static_cast<int>(patience.count())) != 1) return {"no event"};
-    if (::ibv_get_async_event(context, &event) != 0) return {"no event"};
-    const bool of_cq = event.event_type == IBV_EVENT_CQ_ERR;
-    Heard heard{word(event.event_type), of_cq ? event.element.cq == cq : event.element.qp == qp};
-    ::ibv_ack_async_event(&event);
-    return heard;
-  }
-
-  ibv_context* context;
-};
-
-std::string told(const Listener& listener, const End& end, Milliseconds patience,
-                 const ibv_cq* cq = nullptr) {
-  const Heard heard = listener.hear(patience, end.qp.get(), cq);
-  if (heard.what == "no event") return heard.what;
-  return heard.about_us ? heard.what : heard.what + " of another object";
-}
-
-constexpr Milliseconds kEventPatience{5000};
 
 std::string first_message_in_rtr(Lab& lab) {
   const Listener listener(lab.b);
@@ -56,7 +14,7 @@ std::string first_message_in_rtr(Lab& lab) {
   raise(a, b, IBV_QPS_RTS);
   must_accept(post_receive(b, {b.memory.piece(0, 8)}), "ibv_post_recv");
   const std::string status = run(a, Work::send({a.memory.piece(0, 8)}));
-  return status == "SUCCESS" ? told(listener, b, kEventPatience) : status;
+  return status == "SUCCESS" ? listener.hear(b.qp.get()) : status;
 }
 
 // What the target of a bad request is told. Its own context: the other end's is not told at all.
@@ -68,7 +26,7 @@ std::string of_a_bad_request(Lab& lab, bool to_target, unsigned qp_rights, uint3
   const Region& target = pair.b.memory;
   const auto piece = pair.a.memory.piece(0, 8);
   (void)run(pair.a, Work::write({piece}, target.address(), target.rkey() ^ key_error));
-  return told(listener, to_target ? pair.b : pair.a, kEventPatience);
+  return listener.hear((to_target ? pair.b : pair.a).qp.get());
 }
 
 std::string drained(Lab& lab) {
@@ -78,7 +36,7 @@ std::string drained(Lab& lab) {
   attr.qp_state = IBV_QPS_SQD;
   attr.en_sqd_async_notify = 1;
   const int answer = modify(pair.a, attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY);
-  return answer != 0 ? verdict(answer) : told(listener, pair.a, kEventPatience);
+  return answer != 0 ? verdict(answer) : listener.hear(pair.a.qp.get());
 }
 
 // Overruns the queue that its writes complete in; the answer: the event, the state, the poll.
@@ -90,7 +48,7 @@ struct Overrun {
     for (size_t i = 0; i < room + 8; ++i) {
       must_accept(post(pair.a, work), "ibv_post_send");
     }
-    event = told(listener, pair.a, kEventPatience, pair.a.sends.get());
+    event = listener.hear(pair.a.sends.get());
   }
   static PairPlan plan() {
     PairPlan plan;

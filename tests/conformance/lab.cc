@@ -46,10 +46,27 @@ std::byte pattern(size_t at, uint8_t seed) {
   return static_cast<std::byte>((at * 131 + (at >> 8) * 7 + seed) & 0xff);
 }
 
+Channel make_channel(ibv_context* context, bool wanted) {
+  Channel channel(wanted ? ::ibv_create_comp_channel(context) : nullptr);
+  must(!wanted || channel != nullptr, "ibv_create_comp_channel");
+  return channel;
+}
+
+Srq make_srq(ibv_pd* pd, uint32_t depth) {
+  if (depth == 0) return {};
+  ibv_srq_init_attr init = {};
+  init.attr.max_wr = depth;
+  init.attr.max_sge = 4;
+  Srq srq(::ibv_create_srq(pd, &init));
+  must(srq != nullptr, "ibv_create_srq");
+  return srq;
+}
+
 Qp make_qp(const End& end, const EndPlan& plan) {
   ibv_qp_init_attr init = {};
   init.send_cq = end.sends.get();
   init.recv_cq = end.receives.get();
+  init.srq = end.srq.get();
   init.cap = plan.cap;
   init.qp_type = IBV_QPT_RC;
   init.sq_sig_all = plan.signal_all ? 1 : 0;
@@ -114,8 +131,10 @@ End::End(const Device& its_device, const EndPlan& plan)
       qp_rights(plan.qp_rights),
       mtu(plan.mtu),
       pd(::ibv_alloc_pd(device.context.get())),
-      sends(::ibv_create_cq(device.context.get(), plan.cqe, nullptr, nullptr, 0)),
-      receives(::ibv_create_cq(device.context.get(), plan.cqe, nullptr, nullptr, 0)),
+      channel(make_channel(device.context.get(), plan.channel)),
+      srq(make_srq(pd.get(), plan.shared_receives)),
+      sends(::ibv_create_cq(device.context.get(), plan.cqe, nullptr, channel.get(), 0)),
+      receives(::ibv_create_cq(device.context.get(), plan.cqe, nullptr, channel.get(), 0)),
       memory(pd.get(), plan.bytes, plan.memory_rights) {
   must(sends != nullptr && receives != nullptr, "ibv_create_cq");
   qp = make_qp(*this, plan);

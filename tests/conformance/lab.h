@@ -33,6 +33,8 @@ using Pd = std::unique_ptr<ibv_pd, Destroyer<ibv_dealloc_pd>>;
 using Cq = std::unique_ptr<ibv_cq, Destroyer<ibv_destroy_cq>>;
 using Mr = std::unique_ptr<ibv_mr, Destroyer<ibv_dereg_mr>>;
 using Qp = std::unique_ptr<ibv_qp, Destroyer<ibv_destroy_qp>>;
+using Srq = std::unique_ptr<ibv_srq, Destroyer<ibv_destroy_srq>>;
+using Channel = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
 using Context = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
 
 constexpr uint8_t kPort = 1;
@@ -89,6 +91,8 @@ struct EndPlan {
                  .max_recv_sge = 4,
                  .max_inline_data = 0};
   bool signal_all = false;
+  uint32_t shared_receives = 0;  // depth of a shared receive queue; 0: none
+  bool channel = false;          // one, for both completion queues
   int cqe = 64;
   size_t bytes = 64 << 10;
   unsigned memory_rights = kAllRights;
@@ -115,6 +119,8 @@ struct End {
   unsigned qp_rights;
   ibv_mtu mtu;
   Pd pd;
+  Channel channel;
+  Srq srq;
   Cq sends;
   Cq receives;
   Region memory;
@@ -161,6 +167,9 @@ struct Work {
   static Work read(std::vector<ibv_sge> into, uint64_t from, uint32_t rkey);
   static Work send(std::vector<ibv_sge> from);
   static Work send_imm(std::vector<ibv_sge> from, uint32_t imm);
+  static Work fetch_add(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t add);
+  static Work compare_swap(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t compare,
+                           uint64_t swap);
 
   Work with_id(uint64_t id) const;
   Work with_flags(unsigned flags) const;  // added
@@ -172,6 +181,20 @@ struct Work {
 
 int post(const End& end, const Work& work);
 int post_receive(const End& end, std::vector<ibv_sge> pieces, uint64_t id = 0);
+
+int post_shared(const End& end, std::vector<ibv_sge> pieces, uint64_t id = 0);
+
+// The events of a context of ours. What came before is not heard.
+class Listener {
+ public:
+  explicit Listener(const Device& device);
+  // The event's word, with " of another object" if it is not about `object`; "no event" if none
+  // comes.
+  std::string hear(const void* object) const;
+
+ private:
+  ibv_context* context_;
+};
 
 using Milliseconds = std::chrono::milliseconds;
 constexpr Milliseconds kPatience{10'000};  // for what has to come

@@ -76,11 +76,11 @@ std::string describes_itself(Lab& lab) {
                                {mr->context == lab.a.context.get(), "context"}});
 }
 
-// Any file that can be mapped will do to be refused: nobody looks at it first.
-std::string dmabuf(Lab& lab) {
+// A file in memory is no dma-buf, though it can be mapped as one.
+std::string memory_file_as_dmabuf(Lab& lab) {
   const Pd pd(::ibv_alloc_pd(lab.a.context.get()));
   const int file = ::memfd_create("no-dmabuf", MFD_CLOEXEC);
-  must(file >= 0, "memfd_create");
+  must(file >= 0 && ::ftruncate(file, kPage) == 0, "memfd_create");
   const Mr mr(::ibv_reg_dmabuf_mr(pd.get(), 0, kPage, 0, file, kAllRights));
   std::string verdict = verdict_of_errno(mr != nullptr);
   ::close(file);
@@ -232,7 +232,7 @@ void add_registering(Catalogue& all) {
       {"mr.memory.read_only_for_writing", "refused EFAULT", read_only_for_writing},
       {"mr.memory.read_only_for_reading", "accepted", read_only_for_reading},
       {"mr.describes_itself", "consistent", describes_itself},
-      {"mr.dmabuf", kOpen, dmabuf},
+      {"mr.dmabuf.memory_file", kOpen, memory_file_as_dmabuf},
       {"mr.key.after_dereg", kOpen, key_again},
   };
   all.insert(all.end(), ours.begin(), ours.end());

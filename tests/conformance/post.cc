@@ -181,20 +181,6 @@ std::string unknown_opcode(Lab& lab) {
   return verdict(post(pair.a, work));
 }
 
-std::string atomic(Lab& lab, ibv_wr_opcode opcode) {
-  PairPlan plan;
-  plan.b.memory_rights = kAllRights | IBV_ACCESS_REMOTE_ATOMIC;
-  plan.b.qp_rights = kRemoteRights | IBV_ACCESS_REMOTE_ATOMIC;
-  const Pair pair(lab, plan);
-  Work work = Work::send({pair.a.memory.piece(0, 8)});
-  work.wr.opcode = opcode;
-  work.wr.wr.atomic.remote_addr = pair.b.memory.address();
-  work.wr.wr.atomic.rkey = pair.b.memory.rkey();
-  work.wr.wr.atomic.compare_add = 0;
-  work.wr.wr.atomic.swap = 5;
-  return run(pair.a, work);
-}
-
 // The newer way to post, and its abort.
 std::string builder(Lab& lab, bool complete) {
   Pair pair(lab);
@@ -238,10 +224,6 @@ void add_limits(Catalogue& all) {
       {"post.receive.queue_full", "refused ENOMEM", full_receive_queue},
       {"post.send.room_comes_back", "comes back", room_comes_back},
       {"post.send.unknown_opcode", "refused EINVAL", unknown_opcode},
-      {"post.atomic.fetch_add", kOpen,
-       [](Lab& lab) { return atomic(lab, IBV_WR_ATOMIC_FETCH_AND_ADD); }},
-      {"post.atomic.compare_swap", kOpen,
-       [](Lab& lab) { return atomic(lab, IBV_WR_ATOMIC_CMP_AND_SWP); }},
       {"post.builder.complete", "SUCCESS", [](Lab& lab) { return builder(lab, true); }},
       {"post.builder.abort", "nothing runs", [](Lab& lab) { return builder(lab, false); }},
   };

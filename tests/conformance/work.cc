@@ -50,6 +50,19 @@ Work Work::send_imm(std::vector<ibv_sge> from, uint32_t imm) {
   return work;
 }
 
+Work Work::fetch_add(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t add) {
+  Work work = make_work(IBV_WR_ATOMIC_FETCH_AND_ADD, {before});
+  work.wr.wr.atomic = {.remote_addr = to, .compare_add = add, .swap = 0, .rkey = rkey};
+  return work;
+}
+
+Work Work::compare_swap(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t compare,
+                        uint64_t swap) {
+  Work work = make_work(IBV_WR_ATOMIC_CMP_AND_SWP, {before});
+  work.wr.wr.atomic = {.remote_addr = to, .compare_add = compare, .swap = swap, .rkey = rkey};
+  return work;
+}
+
 Work Work::with_id(uint64_t id) const {
   Work work = *this;
   work.wr.wr_id = id;
@@ -83,6 +96,15 @@ int post_receive(const End& end, std::vector<ibv_sge> pieces, uint64_t id) {
   wr.num_sge = static_cast<int>(pieces.size());
   ibv_recv_wr* bad = nullptr;
   return ::ibv_post_recv(end.qp.get(), &wr, &bad);
+}
+
+int post_shared(const End& end, std::vector<ibv_sge> pieces, uint64_t id) {
+  ibv_recv_wr wr = {};
+  wr.wr_id = id;
+  wr.sg_list = pieces.data();
+  wr.num_sge = static_cast<int>(pieces.size());
+  ibv_recv_wr* bad = nullptr;
+  return ::ibv_post_srq_recv(end.srq.get(), &wr, &bad);
 }
 
 std::optional<ibv_wc> next(const Cq& cq, Milliseconds patience) {
