@@ -47,8 +47,8 @@ build_packages=(
   catch2 libbenchmark-dev
 )
 test_packages=(
-  ibverbs-utils perftest procps # programs of others that run over softnic
-  patch                         # breaks softnic on purpose
+  ibverbs-utils perftest ucx-utils procps # programs of others that run over softnic
+  patch                                   # breaks softnic on purpose
 )
 vm_packages=(
   qemu-system-x86 busybox-static cpio kmod xz-utils # scripts/vm

@@ -4,7 +4,7 @@
 # Runs programs that nobody here wrote, unmodified, over softnic: Debian's ibverbs-utils and
 # perftest, most of them on a RoCE fabric and some on InfiniBand.
 #
-#   foreign.sh SOFTNIC INFINIBAND_FABRIC [verbs-utils|write|send|read|latency]...
+#   foreign.sh SOFTNIC INFINIBAND_FABRIC [verbs-utils|write|send|read|latency|events|atomic|shared|ucx]...
 #
 # perftest measures the processor's clock again for every size, which takes most of the time here.
 # Ends with 77 if the programs are not installed.
@@ -66,6 +66,15 @@ round_trip() {
     }'
 }
 
+ucx_figure() {
+  awk '/^Final:/ { microseconds = $4 }
+    /ERROR/ { bad = 1 }
+    END {
+      if (microseconds <= 0 || bad) { print "no result, or an error"; exit 1 }
+      printf "%s us on average\n", microseconds
+    }'
+}
+
 two_devices() {
   wants 'softnic0\s+[0-9a-f]{16}$' 'softnic1\s+[0-9a-f]{16}$' && echo "softnic0 and softnic1"
 }
@@ -119,7 +128,6 @@ group_verbs_utils() {
   pair round_trip ibv_rc_pingpong -g 3 -c -d softnic1 -m 256 -s 65536
   refused ibv_uc_pingpong -g 3
   refused ibv_ud_pingpong -g 3
-  refused ibv_srq_pingpong -g 3
   use_infiniband
   alone infiniband_info ibv_devinfo -v
   pair round_trip ibv_rc_pingpong -c
@@ -135,7 +143,11 @@ bandwidth_of() {
   pair one_size "$1" -F -n 500 "${@:2}"
 }
 group_write() { bandwidth_of ib_write_bw -s 1048576; }
-group_send() { bandwidth_of ib_send_bw -b; }
+group_send() {
+  bandwidth_of ib_send_bw -b
+  use_roce
+  refused ib_send_bw -R -x 3 # librdmacm asks a kernel that knows nothing of softnic
+}
 group_read() { bandwidth_of ib_read_bw -q 8; }
 
 group_latency() {
@@ -145,11 +157,56 @@ group_latency() {
   pair one_latency ib_write_lat -F -n 1000 -s 8
 }
 
+# Programs that sleep until a completion channel wakes them.
+group_events() {
+  pair round_trip ibv_rc_pingpong -g 3 -c -e
+  pair round_trip ibv_srq_pingpong -g 3 -c -e
+  pair one_size ib_send_bw -F -x 3 -n 1000 -e
+  pair one_size ib_send_bw -F -x 3 -n 1000 -e -b
+  pair one_latency ib_send_lat -F -x 3 -n 1000 -s 8 -e
+  pair one_size ib_read_bw -F -x 3 -n 1000 -e
+  use_infiniband
+  pair one_size ib_send_bw -F -n 1000 -e
+}
+
+group_atomic() {
+  pair one_size ib_atomic_bw -F -x 3 -n 2000
+  pair one_size ib_atomic_bw -F -x 3 -n 2000 -A CMP_AND_SWAP
+  pair one_latency ib_atomic_lat -F -x 3 -n 1000
+  use_infiniband
+  pair one_size ib_atomic_bw -F -n 1000 -q 4
+}
+
+group_shared() {
+  pair round_trip ibv_srq_pingpong -g 3 -c
+  pair round_trip ibv_srq_pingpong -g 3 -c -q 4 -s 65536
+  pair one_size ib_send_bw -F -x 3 -n 1000 -q 4 --use-srq
+  use_infiniband
+  pair round_trip ibv_srq_pingpong -c -q 8
+}
+
+# UCX looks for the devices' files before it asks libibverbs. A namespace of its own has them.
+group_ucx() {
+  if ! command -v ucx_perftest >/dev/null || ! "${with_uverbs[@]}" true 2>/dev/null; then
+    echo 'skipped: needs ucx_perftest (Debian has it in ucx-utils) and the right to mount'
+    exit 77
+  fi
+  wrap=("${with_uverbs[@]}")
+  local ucx=(ucx_perftest -x rc_verbs -d softnic0:1 -n 1000)
+  pair ucx_figure "${ucx[@]}" -t am_lat
+  pair ucx_figure "${ucx[@]}" -t put_lat -D zcopy -s 65536
+  pair ucx_figure "${ucx[@]}" -t get -D zcopy -s 65536
+  pair ucx_figure "${ucx[@]}" -t am_bw -D bcopy -s 4096
+  pair ucx_figure "${ucx[@]}" -t add_lat
+  pair ucx_figure "${ucx[@]}" -t cswap
+  wrap=()
+}
+
 use_roce() { fabric_file='' where=''; }
 use_infiniband() { fabric_file=$infiniband where=' on InfiniBand'; }
 
 for program in ibv_{devices,devinfo,asyncwatch} ibv_{rc,uc,ud,srq}_pingpong \
-  ib_{write,send,read}_bw ib_{write,send}_lat; do
+  ib_{write,send,read,atomic}_bw ib_{write,send,atomic}_lat; do
   if ! command -v "$program" >/dev/null; then
     echo "skipped: $program is not installed (Debian has it in ibverbs-utils and perftest)"
     exit 77
@@ -157,8 +214,9 @@ for program in ibv_{devices,devinfo,asyncwatch} ibv_{rc,uc,ud,srq}_pingpong \
 done
 
 softnic=$1 infiniband=$2
+with_uverbs=(unshare --mount --propagation private "${BASH_SOURCE[0]%/*}/with_uverbs.sh")
 shift 2
-(($#)) || set -- verbs-utils write send read latency
+(($#)) || set -- verbs-utils write send read latency events atomic shared ucx
 for group in "$@"; do
   use_roce
   "group_${group//-/_}"

@@ -9,6 +9,7 @@ patience=60    # seconds for one program: bounds a hang, not a speed
 softnic=       # the softnic program; set by foreign.sh
 fabric_file='' # what new fabrics are made from; empty: as softnic makes them by itself
 where=''       # said behind the command, so that lines differ
+wrap=()        # what each program is started by; empty: nothing
 
 scratch=$(mktemp -d)
 server=0 # process id while one runs
@@ -63,7 +64,7 @@ on() {
   shift
   if [[ -n $fabric_file ]] && fabric_is_gone; then run+=(--fabric "$fabric_file"); fi
   exec taskset -c "${cpus[${host#h} % ${#cpus[@]}]}" \
-    timeout --kill-after=5 "$patience" "${run[@]}" -- "$@"
+    timeout --kill-after=5 "$patience" "${wrap[@]}" "${run[@]}" -- "$@"
 }
 
 # --- A server and its port ------------------------------------------------------------------------
