@@ -81,42 +81,46 @@ void Endpoint::connect(test::Peer& line, size_t other) {
 
 void Endpoint::connect(const Card& peer) {
   peer_ = peer;
-  to_init();
-  to_rtr();
-  to_rts();
+  connect(qp_.get(), peer);
 }
 
-void Endpoint::to_init() {
+void Endpoint::connect(ibv_qp* qp, const Card& peer) {
+  to_init(qp);
+  to_rtr(qp, peer);
+  to_rts(qp);
+}
+
+void Endpoint::to_init(ibv_qp* qp) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = kPort;
   attr.qp_access_flags = kAccess;
-  BL_MUST_OK(ibv_modify_qp(qp_.get(), &attr,
+  BL_MUST_OK(ibv_modify_qp(qp, &attr,
                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-void Endpoint::to_rtr() {
+void Endpoint::to_rtr(ibv_qp* qp, const Card& peer) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = port_.active_mtu;
-  attr.dest_qp_num = peer_.qp_num;
+  attr.dest_qp_num = peer.qp_num;
   attr.rq_psn = kFirstPsn;
   attr.max_dest_rd_atomic = 1;
   attr.min_rnr_timer = 12;
   attr.ah_attr.port_num = kPort;
-  attr.ah_attr.dlid = peer_.lid;
+  attr.ah_attr.dlid = peer.lid;
   if (port_.link_layer == IBV_LINK_LAYER_ETHERNET) {
     attr.ah_attr.is_global = 1;
-    attr.ah_attr.grh.dgid = peer_.gid;
+    attr.ah_attr.grh.dgid = peer.gid;
     attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
     attr.ah_attr.grh.hop_limit = 64;
   }
-  BL_MUST_OK(ibv_modify_qp(qp_.get(), &attr,
+  BL_MUST_OK(ibv_modify_qp(qp, &attr,
                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
 }
 
-void Endpoint::to_rts() {
+void Endpoint::to_rts(ibv_qp* qp) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = kTimeout;
@@ -124,7 +128,7 @@ void Endpoint::to_rts() {
   attr.rnr_retry = kRetries;
   attr.sq_psn = kFirstPsn;
   attr.max_rd_atomic = 1;
-  BL_MUST_OK(ibv_modify_qp(qp_.get(), &attr,
+  BL_MUST_OK(ibv_modify_qp(qp, &attr,
                            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }

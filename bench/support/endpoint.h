@@ -44,6 +44,9 @@ class Endpoint {
   Endpoint(const std::string& device, size_t bytes);
 
   void connect(const Card& peer);
+  // The same for a further queue pair of this device; of the card only the address and the number
+  // count.
+  void connect(ibv_qp* qp, const Card& peer);
   // The same between two processes, each with the other's rank.
   void connect(test::Peer& line, size_t other);
 
@@ -72,9 +75,9 @@ class Endpoint {
   };
 
   void choose_gid();
-  void to_init();
-  void to_rtr();
-  void to_rts();
+  void to_init(ibv_qp* qp);
+  void to_rtr(ibv_qp* qp, const Card& peer);
+  void to_rts(ibv_qp* qp);
 
   // In the order they are made: they are freed in reverse.
   std::vector<std::byte> memory_;

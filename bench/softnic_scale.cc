@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What many of everything cost: 64 processes with 8 devices each, and 10,000 queue pairs between
+// two processes. Prints time and memory; both are made on fabrics of their own.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/support/endpoint.h"
+#include "bench/support/ranks.h"
+#include "plugin/base/clock.h"
+#include "softnic/fabric/fabric.h"
+
+namespace beeline::bench {
+namespace {
+
+constexpr size_t kProcesses = 64;
+constexpr size_t kDevices = 8;
+constexpr size_t kQueuePairs = 10'000;
+constexpr size_t kMemoryBytes = 4096;
+constexpr uint32_t kDepth = 16;
+
+softnic::FabricSpec spec_of(size_t hosts, size_t devices) {
+  softnic::FabricSpec spec;
+  for (size_t h = 0; h < hosts; ++h) {
+    softnic::HostSpec host;
+    host.name = "node" + std::to_string(h);
+    for (size_t d = 0; d < devices; ++d) {
+      softnic::DeviceSpec device;
+      device.name = "rail" + std::to_string(d);
+      device.ports.emplace_back();
+      host.devices.push_back(device);
+    }
+    spec.hosts.push_back(host);
+  }
+  return spec;
+}
+
+// A fabric that ranks started from now on run on.
+softnic::Holder make_fabric(const std::string& name, const softnic::FabricSpec& spec) {
+  auto holder = softnic::Holder::hold(name, &spec);
+  if (!holder) throw test::MustError(holder.error());
+  ::setenv("SOFTNIC_FABRIC", name.c_str(), 1);
+  return std::move(*holder);
+}
+
+// Memory that is ours, and our share of what we share.
+double own_kib() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  std::string word;
+  double kib = 0;
+  while (file >> word) {
+    if (word == "Pss:") file >> kib;
+  }
+  return kib;
+}
+
+// Its segment and the arenas; the trees that stand for sysfs are not the NIC's.
+double fabric_kib(const softnic::Fabric& fabric) {
+  double blocks = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(fabric.dir())) {
+    struct stat facts = {};
+    if (!entry.is_regular_file()) continue;
+    if (::lstat(entry.path().c_str(), &facts) == 0) blocks += static_cast<double>(facts.st_blocks);
+  }
+  return blocks / 2;
+}
+
+struct Cost {
+  double milliseconds;
+  double kib;
+};
+
+double milliseconds_since(int64_t start) { return static_cast<double>(now_ns() - start) / 1e6; }
+
+// Every process with the one beside it, on all devices; then a block goes both ways on each.
+void one_of_many(test::Peer& peer, const softnic::Fabric& fabric) {
+  const double before = own_kib();
+  const int64_t start = now_ns();
+  const size_t other = peer.rank() ^ 1;
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  for (size_t d = 0; d < kDevices; ++d) {
+    ends.push_back(std::make_unique<Endpoint>("rail" + std::to_string(d), kMemoryBytes));
+    ends.back()->connect(peer, other);
+  }
+  peer.meet();
+  for (const auto& end : ends) end->post({0, 0, kMemoryBytes});
+  for (const auto& end : ends) end->wait_for(1);
+  const Cost cost{milliseconds_since(start), own_kib() - before};
+  if (peer.rank() != 0) {
+    peer.send(0, cost);
+  } else {
+    std::vector<Cost> all{cost};
+    for (size_t i = 1; i < peer.count(); ++i) all.push_back(peer.receive<Cost>(i));
+    const auto slowest = std::max_element(all.begin(), all.end(), [](const Cost& a, const Cost& b) {
+      return a.milliseconds < b.milliseconds;
+    });
+    double kib = 0;
+    for (const Cost& each : all) kib += each.kib;
+    fmt::print("{} processes with {} devices each, connected in pairs, a block both ways on all\n",
+               kProcesses, kDevices);
+    fmt::print("  {:<46}{:>10.0f} ms\n", "all of it, for the slowest process",
+               slowest->milliseconds);
+    fmt::print("  {:<46}{:>10.0f} KiB\n", "memory of a process (proportional set)",
+               kib / static_cast<double>(kProcesses));
+    fmt::print("  {:<46}{:>10.0f} KiB\n\n", "the fabric in /dev/shm", fabric_kib(fabric));
+  }
+  peer.meet();
+}
+
+ibv_qp* make_qp(const Endpoint& end) {
+  ibv_qp_init_attr init{};
+  init.send_cq = end.cq();
+  init.recv_cq = end.cq();
+  init.cap = {kDepth, kDepth, 1, 1, 0};
+  init.qp_type = IBV_QPT_RC;
+  ibv_qp* const qp = ibv_create_qp(end.pd(), &init);
+  BL_MUST(qp != nullptr);
+  return qp;
+}
+
+void one_of_two(test::Peer& peer, const softnic::Fabric& fabric) {
+  Endpoint end("rail0", kMemoryBytes);
+  end.connect(peer, 1 - peer.rank());
+  const double before = own_kib();
+  const double fabric_before = fabric_kib(fabric);
+  peer.meet();
+  int64_t start = now_ns();
+  std::vector<ibv_qp*> qps;
+  for (size_t i = 0; i < kQueuePairs; ++i) qps.push_back(make_qp(end));
+  const double made = milliseconds_since(start);
+  std::vector<Card> cards;
+  for (ibv_qp* qp : qps) {
+    Card card = end.card();
+    card.qp_num = qp->qp_num;
+    cards.push_back(peer.exchange(card));
+  }
+  start = now_ns();
+  for (size_t i = 0; i < kQueuePairs; ++i) end.connect(qps[i], cards[i]);
+  const double connected = milliseconds_since(start);
+  peer.meet();
+  const double kib = own_kib() - before;
+  const double shared = fabric_kib(fabric) - fabric_before;
+  peer.meet();
+  start = now_ns();
+  for (ibv_qp* qp : qps) BL_MUST_OK(ibv_destroy_qp(qp));
+  const double destroyed = milliseconds_since(start);
+  peer.meet();
+  if (peer.rank() != 0) return;
+  constexpr auto kEach = static_cast<double>(kQueuePairs);
+  fmt::print("{} queue pairs of depth {} in each of two processes, for one of them\n", kQueuePairs,
+             kDepth);
+  fmt::print("  {:<46}{:>10.1f} us\n", "made, each", 1e3 * made / kEach);
+  fmt::print("  {:<46}{:>10.1f} us\n", "connected (INIT, RTR, RTS), each", 1e3 * connected / kEach);
+  fmt::print("  {:<46}{:>10.1f} us\n", "destroyed, each", 1e3 * destroyed / kEach);
+  fmt::print("  {:<46}{:>10.2f} KiB\n", "memory (proportional set), each", kib / kEach);
+  fmt::print("  {:<46}{:>10.2f} KiB\n", "of it in /dev/shm, each", shared / kEach / 2);
+}
+
+int many_processes(const std::string& name) {
+  const softnic::Holder holder = make_fabric(name + "-many", spec_of(kProcesses, kDevices));
+  std::vector<Rank> ranks;
+  for (size_t i = 0; i < kProcesses; ++i) {
+    ranks.push_back({"node" + std::to_string(i),
+                     [&](test::Peer& peer) { one_of_many(peer, holder.fabric()); }});
+  }
+  return run_ranks(ranks);
+}
+
+int many_queue_pairs(const std::string& name) {
+  const softnic::Holder holder = make_fabric(name + "-two", spec_of(2, 1));
+  std::vector<Rank> ranks;
+  for (const char* host : {"node0", "node1"}) {
+    ranks.push_back({host, [&](test::Peer& peer) { one_of_two(peer, holder.fabric()); }});
+  }
+  return run_ranks(ranks);
+}
+
+}  // namespace
+}  // namespace beeline::bench
+
+int main() {
+  const std::string name = "scale-" + std::to_string(::getpid());
+  const int many = beeline::bench::many_processes(name);
+  return many != 0 ? many : beeline::bench::many_queue_pairs(name);
+}
