@@ -186,7 +186,7 @@ void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
       std::move(*admission->endpoint)
           .finish(Role::kReceive, theirs.window, to_notify(admission->agreement.answer.notify),
                   path.qp));
-  made->link = channel.make_link(comm, theirs.comm, made->paths[0].peer_device, room_.desk);
+  made->link = channel.make_link(comm, theirs.comm, made->paths[0], room_.desk);
   BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
           label(*admission->device).c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
   const std::uint32_t listener = theirs.listener;

@@ -6,12 +6,14 @@
 namespace beeline {
 
 std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t theirs,
-                                             const std::string& peer_device,
-                                             std::shared_ptr<Desk> desk) {
+                                             const Path& path, std::shared_ptr<Desk> desk) {
+  const DeviceContext& device = *path.device->context;
   auto link = std::make_shared<CommLink>(
-      PeerName{.host = peer_.host, .pid = peer_.pid, .device = peer_device},
-      CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, outbox_, std::move(desk));
+      PeerName{.host = peer_.host, .pid = peer_.pid, .device = path.peer_device},
+      CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, &device, outbox_,
+      std::move(desk));
   links_[ours] = link;
+  if (device.is_gone()) link->lose_device();  // while the ends were talking
   return link;
 }
 
@@ -27,6 +29,13 @@ std::size_t Channel::kill_links(const std::string& cause) {
     if (link != nullptr && link->die(cause)) ++killed;
   }
   return killed;
+}
+
+void Channel::lose_device(const DeviceContext& device) {
+  for (const auto& [number, weak] : links_) {
+    const std::shared_ptr<CommLink> link = weak.lock();
+    if (link != nullptr && link->is_on(device)) link->lose_device();
+  }
 }
 
 void Channel::start_closing() noexcept {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "plugin/connect/comm_link.h"
+#include "plugin/connect/connection.h"
 #include "plugin/connect/identity.h"
 #include "plugin/connect/outbox.h"
 #include "plugin/wire/message.h"
@@ -47,15 +48,17 @@ class Channel {
     outbox_->send(wire::encode(message));
   }
 
-  // The link of a comm that is made. `peer_device` for people.
-  std::shared_ptr<CommLink> make_link(std::uint32_t ours, std::uint32_t theirs,
-                                      const std::string& peer_device, std::shared_ptr<Desk> desk);
+  // The link of a comm that is made.
+  std::shared_ptr<CommLink> make_link(std::uint32_t ours, std::uint32_t theirs, const Path& path,
+                                      std::shared_ptr<Desk> desk);
   // Null: there is none, or nobody holds it any more.
   std::shared_ptr<CommLink> find_link(std::uint32_t ours) const;
   void forget_link(std::uint32_t ours) { links_.erase(ours); }
   std::size_t link_count() const noexcept { return links_.size(); }
   // Returns how many died of it.
   std::size_t kill_links(const std::string& cause);
+  // Ours, which is gone.
+  void lose_device(const DeviceContext& device);
 
   // We have nothing more to say, and wait for the peer to agree.
   bool is_closing() const noexcept { return closing_; }

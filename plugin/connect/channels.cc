@@ -68,6 +68,10 @@ std::size_t Channels::link_count() const noexcept {
   return count;
 }
 
+void Channels::lose_device(const DeviceContext& device) {
+  for (const auto& [id, channel] : channels_) channel->lose_device(device);
+}
+
 void Channels::on_event(std::uint64_t id, std::uint32_t events) {
   Channel* const channel = find(id);
   if (channel == nullptr) return;

@@ -42,6 +42,9 @@ class Channels {
   bool is_empty() const noexcept { return channels_.empty(); }
   std::size_t link_count() const noexcept;
 
+  // Ends the links of a device of ours that is gone.
+  void lose_device(const DeviceContext& device);
+
   // Says on every channel that no more comes from us; they go when the peers agree, or after a
   // while.
   void close_all();

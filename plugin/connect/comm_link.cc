@@ -12,9 +12,13 @@
 
 namespace beeline {
 
-CommLink::CommLink(PeerName peer, CommNumbers numbers, std::shared_ptr<Outbox> outbox,
-                   std::shared_ptr<Desk> desk)
-    : numbers_(numbers), outbox_(std::move(outbox)), desk_(std::move(desk)), pid_(::getpid()) {
+CommLink::CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
+                   std::shared_ptr<Outbox> outbox, std::shared_ptr<Desk> desk)
+    : numbers_(numbers),
+      device_(device),
+      outbox_(std::move(outbox)),
+      desk_(std::move(desk)),
+      pid_(::getpid()) {
   peer_ = std::move(peer);
 }
 
@@ -56,6 +60,14 @@ void CommLink::hear_goodbye(std::uint32_t settled) noexcept {
   if (state() != State::kOpen) return;
   peer_settled_ = settled;
   state_.store(State::kGoodbye, std::memory_order_release);
+}
+
+void CommLink::lose_device() {
+  if (state() != State::kOpen || said_goodbye_) return;
+  cause_ = "the device was removed from this host, or has failed for good";
+  tell_of_end(wire::RejectCode::kFailed,
+              "its device was removed from its host, or has failed for good");
+  state_.store(State::kDeviceGone, std::memory_order_release);
 }
 
 bool CommLink::die(const std::string& cause) {

@@ -17,6 +17,7 @@
 namespace beeline {
 
 class Desk;
+class DeviceContext;
 
 // Where a comm is known: our number of it, the peer's, and the channel that carries both.
 struct CommNumbers {
@@ -29,8 +30,9 @@ struct CommNumbers {
 // control thread, and also the peer when nobody said goodbye.
 class CommLink final : public Link {
  public:
-  CommLink(PeerName peer, CommNumbers numbers, std::shared_ptr<Outbox> outbox,
-           std::shared_ptr<Desk> desk);
+  // `device`: ours, to compare with only.
+  CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
+           std::shared_ptr<Outbox> outbox, std::shared_ptr<Desk> desk);
   CommLink(const CommLink&) = delete;
   CommLink& operator=(const CommLink&) = delete;
   ~CommLink() override;
@@ -39,6 +41,9 @@ class CommLink final : public Link {
   void say_failure(const std::string& why) noexcept override;
 
   // --- the control thread ---
+  bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
+  // Our device is gone. The peer is told: it would wait for ever for what we had promised.
+  void lose_device();
   void hear_goodbye(std::uint32_t settled) noexcept;
   // False: it had ended before, or we closed it ourselves, so that nobody has to be told.
   bool die(const std::string& cause);
@@ -51,6 +56,7 @@ class CommLink final : public Link {
   bool is_ours() const noexcept;
 
   const CommNumbers numbers_;
+  const DeviceContext* const device_;
   const std::shared_ptr<Outbox> outbox_;
   const std::shared_ptr<Desk> desk_;
   const int pid_;

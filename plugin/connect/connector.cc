@@ -79,10 +79,10 @@ void Connector::offer(Attempt& attempt, Channel& channel) {
 Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
   const ControlOptions& options = *room_.options;
   const Device& device = *attempt.order.device;
+  const PortSide ours{device, *BL_TRY(room_.ports->facts(device)), options.qp};
   if (!attempt.endpoint) {
     attempt.endpoint = BL_TRY(Endpoint::create(device, options.sender, options.qp));
   }
-  const PortSide ours{device, *BL_TRY(room_.ports->facts(device)), options.qp};
   wire::Connect message{.listener = attempt.order.handle.listener,
                         .token = attempt.order.handle.token,
                         .comm = attempt.order.comm,
@@ -190,8 +190,8 @@ void Connector::deliver(Attempt& attempt, Channel& channel) {
   auto made = std::make_unique<Connection>(
       std::move(*attempt.endpoint)
           .finish(Role::kSend, attempt.accept.window, to_notify(path.notify), path.qp));
-  made->link = channel.make_link(attempt.order.comm, attempt.accept.our_comm,
-                                 made->paths[0].peer_device, room_.desk);
+  made->link =
+      channel.make_link(attempt.order.comm, attempt.accept.our_comm, made->paths[0], room_.desk);
   BL_INFO(kLogNet, "connected %s to %s, qp %u to %u", label(*attempt.order.device).c_str(),
           made->link->peer().text().c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
   const std::uint32_t comm = attempt.order.comm;

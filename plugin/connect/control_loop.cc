@@ -20,7 +20,10 @@ Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
 ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
     : setup_(std::move(setup)),
       poller_(std::move(poller)),
-      ports_(*setup_.devices, *poller_, setup_.hooks->on_device_event),
+      ports_(*setup_.devices, *poller_,
+             [this](const DeviceContext& context, const verbs::AsyncEvent& event) {
+               on_device_event(context, event);
+             }),
       cm_(setup_.options->cm_library, *poller_),
       channels_(*poller_, setup_.options->peer_timeout,
                 {.on_message =
@@ -96,6 +99,13 @@ bool ControlLoop::wind_up() {
   if (has_work()) return false;
   channels_.close_all();
   return channels_.is_empty() && setup_.desk->leave();
+}
+
+// Whether completions come from a device that is gone, and when, is the driver's choice: nobody
+// waits for them.
+void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
+  if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
+  if (setup_.hooks->on_device_event) setup_.hooks->on_device_event(context, event);
 }
 
 // --- Messages ---

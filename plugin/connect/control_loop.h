@@ -41,6 +41,7 @@ class ControlLoop {
   // True: the thread may end.
   bool wind_up();
 
+  void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event);
   Status handle_message(Channel& channel, const wire::Frame& frame);
   void on_reject(Channel& channel, const wire::Reject& reject);
   void on_channel(Introduced introduced);

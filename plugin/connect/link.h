@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a comm and the control thread know about each other once the handshake is over: the peer's
-// name, and whether it said goodbye or died. The comm's threads look at it; they never wait for it.
+// name, whether it said goodbye or died, and whether our own device is still there. The comm's
+// threads look at it; they never wait for it.
 #pragma once
 
 #include <atomic>
@@ -22,9 +23,10 @@ struct PeerName {
 class Link {
  public:
   enum class State : std::uint32_t {
-    kOpen,     // nothing to tell
-    kGoodbye,  // the peer closed its comm; peer_settled() says how far it had come
-    kDead,     // the peer's process, host or control channel is gone; cause() says how
+    kOpen,        // nothing to tell
+    kGoodbye,     // the peer closed its comm; peer_settled() says how far it had come
+    kDead,        // the peer's process, host or control channel is gone; cause() says how
+    kDeviceGone,  // ours, with everything on it; cause() says how
   };
 
   virtual ~Link() = default;
@@ -37,7 +39,8 @@ class Link {
   // receiver's: all sends below it have arrived. A sender's: all its sends below it have completed.
   std::uint32_t peer_settled() const noexcept { return peer_settled_; }
 
-  // With kDead: lower-case words, such as "its process ended without goodbye (connection reset)".
+  // With kDead and kDeviceGone: lower-case words, such as "its process ended without goodbye
+  // (connection reset)".
   const std::string& cause() const noexcept { return cause_; }
 
   const PeerName& peer() const noexcept { return peer_; }

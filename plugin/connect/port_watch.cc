@@ -28,6 +28,10 @@ std::string event_text(const DeviceContext& context, const verbs::AsyncEvent& ev
   std::string text = "device " + context.ibdev();
   if (event.port != 0) text += " port " + std::to_string(event.port);
   if (event.qp_num != 0) text += " qp " + std::to_string(event.qp_num);
+  if (event.kind == verbs::EventKind::kDeviceFatal) {
+    return text + " was removed from this host, or has failed for good (" + event.text +
+           "): its connections end, and this process does not use it again";
+  }
   return text + ": " + event.text;
 }
 
@@ -39,6 +43,9 @@ PortWatch::~PortWatch() {
 
 Result<const PortFacts*> PortWatch::facts(const Device& device) {
   watch(*device.context);
+  if (device.context->is_gone()) {
+    return fail(Errc::kSystem, "use a device that was removed from this host, or failed for good");
+  }
   const auto known = facts_.find(device.index);
   if (known != facts_.end()) return &known->second;
   PortFacts read = BL_TRY(table_->read_port(device));
@@ -53,6 +60,7 @@ void PortWatch::watch(DeviceContext& context) {
                                   [this, &context](std::uint32_t) { read_events(context); });
     if (key) {
       watched_.emplace(&context, *key);
+      read_events(context);  // what came while nobody watched
       return;
     }
     ready = fail(key.error());
@@ -65,8 +73,9 @@ void PortWatch::read_events(DeviceContext& context) {
   for (;;) {
     const auto event = verbs::next_event(context.api(), context.raw());
     if (!event) {
-      BL_WARN("device %s: no more events come from it: %s", context.ibdev().c_str(),
-              describe(event.error()).c_str());
+      if (!context.is_gone())
+        BL_WARN("device %s: no more events come from it: %s", context.ibdev().c_str(),
+                describe(event.error()).c_str());
       poller_->remove(context.raw()->async_fd, watched_[&context]);
       return;
     }
@@ -76,7 +85,7 @@ void PortWatch::read_events(DeviceContext& context) {
 }
 
 void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
-  if (event.kind == verbs::EventKind::kOther) return;
+  if (event.kind == verbs::EventKind::kOther || context.is_gone()) return;
   const std::string text = event_text(context, event);
   if (is_bad_news(event.kind)) {
     BL_WARN("%s", text.c_str());
@@ -87,7 +96,8 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   for (const Device& device : table_->devices()) {
     if (device.context == &context) facts_.erase(device.index);
   }
-  if (*hook_) (*hook_)(context, event);
+  if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();
+  if (hook_) hook_(context, event);
 }
 
 }  // namespace beeline

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "plugin/connect/poller.h"
 #include "plugin/device/device_table.h"
@@ -22,13 +23,14 @@ using DeviceEventHook = std::function<void(const DeviceContext&, const verbs::As
 
 class PortWatch {
  public:
-  PortWatch(const DeviceTable& table, Poller& poller, const DeviceEventHook& hook)
-      : table_(&table), poller_(&poller), hook_(&hook) {}
+  PortWatch(const DeviceTable& table, Poller& poller, DeviceEventHook hook)
+      : table_(&table), poller_(&poller), hook_(std::move(hook)) {}
   PortWatch(const PortWatch&) = delete;
   PortWatch& operator=(const PortWatch&) = delete;
   ~PortWatch();
 
-  // Watches the device from now on. Valid until control returns to the poller.
+  // Watches the device from now on; an error once it is gone. Valid until control returns to the
+  // poller.
   Result<const PortFacts*> facts(const Device& device);
 
  private:
@@ -38,7 +40,7 @@ class PortWatch {
 
   const DeviceTable* table_;
   Poller* poller_;
-  const DeviceEventHook* hook_;
+  const DeviceEventHook hook_;
   std::map<int, PortFacts> facts_;  // by the device's index
   std::map<DeviceContext*, Poller::Key> watched_;
 };

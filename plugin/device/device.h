@@ -4,6 +4,7 @@
 // it, which its other ports share.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -63,6 +64,11 @@ class DeviceContext {
   // Made by the first caller. Stays until the table dies.
   Result<ibv_pd*> pd();
 
+  // Removed from the host, or failed for good. It does not come back: a device that returns is one
+  // that has to be opened anew.
+  bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
+  void set_gone() noexcept { gone_.store(true, std::memory_order_relaxed); }
+
  private:
   friend class DeviceScan;  // numbers the contexts last
 
@@ -71,6 +77,7 @@ class DeviceContext {
   int index_;
   std::mutex mutex_;
   verbs::Pd pd_;
+  std::atomic<bool> gone_{false};
 };
 
 struct Device {

@@ -76,6 +76,9 @@ Status Comm::examine() {
       collect();  // what it sent before it died has arrived
       return give_up(Errc::kPeerClosed, "reach the peer",
                      suspected_ ? link_->cause() + "; and here, " + suspicion_ : link_->cause());
+    case Link::State::kDeviceGone:
+      return give_up(Errc::kSystem, "move data",
+                     suspected_ ? link_->cause() + "; before, " + suspicion_ : link_->cause());
     case Link::State::kGoodbye: return examine_goodbye();
     case Link::State::kOpen: break;
   }

@@ -282,3 +282,31 @@ TEST_CASE("life: ports are watched, and what happens to them is told", "[compone
   wait_for([&] { return others > 0; }, "the event");
   CHECK(log.has("device softnic0 port 1: port active"));
 }
+
+TEST_CASE("life: a device that is gone ends what is on it, and the peer hears of it",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  const Comm2 comm = join(a, b);
+  Ticket elsewhere;
+  Listener* const listener = b.listen(elsewhere, "softnic1");
+  const Made kept = a.wait_connect(elsewhere, "softnic1");
+  Ticket later;
+  Listener* const gone = a.listen(later);
+
+  fabric.command("h0/softnic0", "event=device_fatal");
+  wait_for([&] { return comm.receiver->link->state() == Link::State::kDeviceGone; }, "the event");
+  CHECK(comm.receiver->link->cause().find("the device was removed") == 0);
+  wait_for([&] { return comm.sender->link->state() == Link::State::kDead; }, "the news");
+  CHECK(comm.sender->link->cause().find("its device was removed") == 0);
+  CHECK(kept->link->state() == Link::State::kOpen);
+  CHECK(log.count("device softnic0 was removed from this host") == 1);
+
+  CHECK(b.wait_connect_error(later).code != Errc::kTimeout);
+  CHECK(log.has("removed from this host, or failed for good"));
+  a.plane().close(gone);
+  b.plane().close(listener);
+}

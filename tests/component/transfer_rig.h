@@ -33,6 +33,10 @@ class FakeLink final : public Link {
     cause_ = cause;
     state_.store(State::kDead, std::memory_order_release);
   }
+  void device_goes(const std::string& cause) {
+    cause_ = cause;
+    state_.store(State::kDeviceGone, std::memory_order_release);
+  }
 
   std::optional<std::uint32_t> said;
   std::string failure;

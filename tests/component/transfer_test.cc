@@ -215,6 +215,25 @@ TEST_CASE("transfer: a dead peer fails every later call, and the log names both 
   CHECK(log.count("ended without goodbye") == 2);
 }
 
+TEST_CASE("transfer: a device that is gone is a failure of this end", "[component][transfer]") {
+  TransferRig rig;
+  LogCapture log;
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  Request* const waiting = rig.receive(into, 64, 0);
+  rig.receiver_link().device_goes("the device was removed");
+  for (int i = 0; i < 3; ++i) {
+    const auto failed = rig.receiver().test(*waiting, nullptr);
+    REQUIRE(!failed);
+    CHECK(failed.error().code == Errc::kSystem);
+  }
+  rig.sender_link().device_goes("the device was removed");
+  const auto refused = rig.sender().isend(from.data(), 1, 0, from.handle());
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::kSystem);
+  CHECK(log.count("cannot move data: the device was removed") == 2);
+}
+
 TEST_CASE("transfer: a credit line that is half old is not there", "[unit][transfer]") {
   wire::CreditLine old_line = {.address = 0x1000,
                                .capacity = 8,

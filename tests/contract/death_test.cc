@@ -17,8 +17,6 @@ using namespace beeline::test;
 
 namespace {
 
-std::chrono::seconds soon() { return std::chrono::seconds(is_slow() ? 20 : 5); }
-
 constexpr size_t kSize = 100000;
 constexpr size_t kWindow = 8;
 
@@ -58,47 +56,6 @@ void must_stay_broken(const Receiver& end, const Part& part) {
     const auto [result, request] = any_irecv(end.net(), end.comm, std::span(&part, 1));
     BL_MUST(result != ncclSuccess);
   }
-}
-
-// Sends until it fails, and says with what.
-ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {
-  ncclResult_t result = ncclSuccess;
-  std::deque<Request> requests;
-  wait_until(
-      [&] {
-        Request request;
-        if (requests.size() < kWindow) {
-          std::tie(result, request) = any_isend(end.net(), end.comm, part);
-          if (request) requests.push_back(request);
-        }
-        if (result == ncclSuccess && !requests.empty()) {
-          result = requests.front().try_poll();
-          if (requests.front().is_done()) requests.pop_front();
-        }
-        return result != ncclSuccess;
-      },
-      "an error", patience);
-  return result;
-}
-
-ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience) {
-  ncclResult_t result = ncclSuccess;
-  std::deque<Request> requests;
-  wait_until(
-      [&] {
-        Request request;
-        if (requests.size() < kWindow) {
-          std::tie(result, request) = any_irecv(end.net(), end.comm, std::span(&part, 1));
-          if (request) requests.push_back(request);
-        }
-        if (result == ncclSuccess && !requests.empty()) {
-          result = requests.front().try_poll();
-          if (requests.front().is_done()) requests.pop_front();
-        }
-        return result != ncclSuccess;
-      },
-      "an error", patience);
-  return result;
 }
 
 // The victim's part.

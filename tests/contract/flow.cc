@@ -3,12 +3,15 @@
 // Connected pairs.
 #include "tests/contract/flow.h"
 
+#include <deque>
 #include <thread>
 
 namespace beeline::test {
 namespace {
 
 enum class Parting { kTogether, kAlone };
+
+constexpr size_t kMostUnderWay = 8;  // of those who send or receive until an error
 
 // NCCL sets connections up in its service thread and moves data in another.
 template <class Make>
@@ -51,6 +54,16 @@ void run(const Way& way, const SenderBody& sender, const ReceiverBody& receiver,
       });
 }
 
+// As a thread polls that has a processor for itself, however busy the machine is: a plugin may tell
+// the time by how often it is asked.
+ncclResult_t poll_eagerly(Request& request) {
+  ncclResult_t result = ncclSuccess;
+  for (int i = 0; i < 256 && result == ncclSuccess && !request.is_done(); ++i) {
+    result = request.try_poll();
+  }
+  return result;
+}
+
 }  // namespace
 
 void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
@@ -59,6 +72,46 @@ void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& rece
 
 void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
   run(way, sender, receiver, Parting::kAlone);
+}
+
+ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {
+  ncclResult_t result = ncclSuccess;
+  std::deque<Request> requests;
+  wait_until(
+      [&] {
+        Request request;
+        if (requests.size() < kMostUnderWay) {
+          std::tie(result, request) = any_isend(end.net(), end.comm, part);
+          if (request) requests.push_back(request);
+        }
+        if (result == ncclSuccess && !requests.empty()) {
+          result = poll_eagerly(requests.front());
+          if (requests.front().is_done()) requests.pop_front();
+        }
+        return result != ncclSuccess;
+      },
+      "an error", patience);
+  return result;
+}
+
+ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience) {
+  ncclResult_t result = ncclSuccess;
+  std::deque<Request> requests;
+  wait_until(
+      [&] {
+        Request request;
+        if (requests.size() < kMostUnderWay) {
+          std::tie(result, request) = any_irecv(end.net(), end.comm, std::span(&part, 1));
+          if (request) requests.push_back(request);
+        }
+        if (result == ncclSuccess && !requests.empty()) {
+          result = poll_eagerly(requests.front());
+          if (requests.front().is_done()) requests.pop_front();
+        }
+        return result != ncclSuccess;
+      },
+      "an error", patience);
+  return result;
 }
 
 bool either_warns(Peer& peer, const std::vector<std::string>& parts) {

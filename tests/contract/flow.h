@@ -42,6 +42,12 @@ void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& rece
 // The same without waiting for each other at the end, and a body may never return.
 void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
 
+// How long an end may take that is to notice something.
+inline std::chrono::seconds soon() { return std::chrono::seconds(is_slow() ? 20 : 5); }
+// Sends, or receives, until that fails, and says with what.
+ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience);
+ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience);
+
 // Both ends call it. True if either's log has such a warning, or comes to have it soon: which end
 // speaks is the plugin's choice.
 bool either_warns(Peer& peer, const std::vector<std::string>& parts);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Comms that come and go leave no descriptor and no thread behind.
-#include <filesystem>
 #include <functional>
 
 #include "tests/contract/flow.h"
+#include "tests/contract/levels.h"
 #include "tests/support/catch.h"
 
 using namespace beeline::test;
@@ -12,36 +12,6 @@ using namespace beeline::test;
 namespace {
 
 constexpr size_t kSize = 1U << 20;
-
-struct Levels {
-  std::ptrdiff_t descriptors;
-  std::ptrdiff_t threads;
-};
-
-Levels levels() {
-  const auto count = [](const char* folder) {
-    return std::distance(std::filesystem::directory_iterator(folder),
-                         std::filesystem::directory_iterator());
-  };
-  return {count("/proc/self/fd"), count("/proc/self/task")};
-}
-
-void must_return_to(const Levels& wanted) {
-  try {
-    wait_until(
-        [&] {
-          const Levels now = levels();
-          return now.descriptors <= wanted.descriptors && now.threads <= wanted.threads;
-        },
-        "descriptors and threads");
-  } catch (const MustError& error) {
-    const Levels now = levels();
-    throw MustError(std::string(error.what()) + ": " + std::to_string(now.descriptors) +
-                    " descriptors, wanted " + std::to_string(wanted.descriptors) + "; " +
-                    std::to_string(now.threads) + " threads, wanted " +
-                    std::to_string(wanted.threads));
-  }
-}
 
 // Plays many rounds of a life with comms. The first two, one for each device, make what is made
 // once in a process, by the verbs libraries too, and some of it may still be closing: that is

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "softnic/fabric/fabric.h"
+#include "softnic/fabric/port_command.h"
 #include "softnic/spec/spec_toml.h"
 #include "tests/contract/call_times.h"
 #include "tests/contract/plugin_log.h"
@@ -79,6 +80,10 @@ class World {
   }
 
   const FabricFacts& facts() const noexcept { return facts_; }
+  const softnic::Fabric& fabric() const {
+    if (holder_ == nullptr) throw MustError("there is no fabric");
+    return holder_->fabric();
+  }
   // What puts a process on a host.
   std::vector<std::pair<const char*, std::string>> environment_on(const std::string& host) const {
     if (holder_ == nullptr) return {};
@@ -178,6 +183,13 @@ void enter_host(const std::string& host) {
   for (const auto& [name, value] : World::get().environment_on(host)) {
     setenv(name, value.c_str(), 1);
   }
+}
+
+void disturb(const std::string& target, const std::string& command) {
+  const softnic::Fabric& fabric = World::get().fabric();
+  const auto order = softnic::read_order(fabric, target, command);
+  if (!order) throw MustError(order.error());
+  softnic::apply(fabric, *order);
 }
 
 std::vector<std::string> host_environment(const std::string& host) {

@@ -37,6 +37,9 @@ bool has_warned(const std::vector<std::string>& parts);
 
 // Puts this process on a host of softnic's. Before the plugin is loaded.
 void enter_host(const std::string& host);
+// As `softnic ctl` would: disturb("h0/softnic0", "remove"). The tests of this program share their
+// fabric: what is done is to be undone.
+void disturb(const std::string& target, const std::string& command);
 // "NAME=value" for a program that is to run on a host.
 std::vector<std::string> host_environment(const std::string& host);
 

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A device that leaves its host under way, and the ways in which a network falls silent: what both
+// ends of a connection make of it, what their logs say, and what works afterwards.
+#include <cstdlib>
+#include <thread>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/levels.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 100000;
+constexpr uint32_t kBefore = 20;  // messages that arrive before anything happens
+
+constexpr size_t kSenderRank = 0;
+constexpr size_t kReceiverRank = 1;
+
+// Undone at the end of the test, whatever becomes of it.
+class Disturbance {
+ public:
+  Disturbance(std::string target, std::string undo)
+      : target_(std::move(target)), undo_(std::move(undo)) {}
+  Disturbance(const Disturbance&) = delete;
+  Disturbance& operator=(const Disturbance&) = delete;
+  ~Disturbance() { disturb(target_, undo_); }
+
+  void begin(const std::string& command) const { disturb(target_, command); }
+
+ private:
+  std::string target_;
+  std::string undo_;
+};
+
+// The sender is on the first device of h0, the receiver on the last of h1.
+std::string device_of(size_t rank) {
+  const std::vector<std::string>& devices = fabric_facts().devices;
+  return rank == kSenderRank ? devices.front() : devices.back();
+}
+std::string address_of(size_t rank) {
+  return (rank == kSenderRank ? "h0/" : "h1/") + device_of(rank);
+}
+
+size_t warnings(const std::vector<std::string>& parts) {
+  return find_log_lines(NCCL_LOG_WARN, parts).size();
+}
+
+// One line for the connection, and at the end that has lost the device one more for the device.
+void must_say_removed(size_t mine, size_t removed) {
+  const std::string device = device_of(removed);
+  if (mine == removed) {
+    BL_MUST(warnings({"device " + device + " was removed from this host"}) == 1);
+    BL_MUST(warnings({device, device_of(1 - removed), "the device was removed"}) == 1);
+    BL_MUST(warnings({}) == 2);
+  } else {
+    BL_MUST(warnings({device, device_of(mine), "its device was removed from its host"}) == 1);
+    BL_MUST(warnings({}) == 1);
+  }
+}
+
+ncclResult_t wanted_result(size_t mine, size_t removed) {
+  return mine == removed ? ncclSystemError : ncclRemoteError;
+}
+
+int place_of(const Session& session, const std::string& device) {
+  for (int dev = 0; dev < session.devices(); ++dev) {
+    if (session.properties(dev).name == "beeline_" + device) return dev;
+  }
+  return -1;
+}
+
+// What had to be the same for all of a process's life stays so, and what is still there works.
+void must_live_on(const Session& session, int gone) {
+  BL_MUST(session.devices() == static_cast<int>(fabric_facts().devices.size()));
+  const int other = gone == 0 ? session.devices() - 1 : 0;
+  const Link link = link_to_self(session, other, other);
+  must_carry(session.net(), link, 4);
+}
+
+// The device is still in this process's list, and cannot be connected from.
+void must_refuse(const Session& session, int gone) {
+  Handle handle{};
+  const Comm listener = listen(session, gone == 0 ? session.devices() - 1 : 0, &handle);
+  Attempt attempt{ncclSuccess, nullptr};
+  wait_until(
+      [&] {
+        attempt = try_connect(session, gone, handle);
+        return attempt.result != ncclSuccess || attempt.comm != nullptr;
+      },
+      "an error", soon());
+  BL_MUST(attempt.result == ncclSystemError);
+  BL_MUST(log_has(NCCL_LOG_WARN, {device_of(kSenderRank), "this end could not be made",
+                                  "removed from this host"}));
+}
+
+void send_some(const Sender& end, const Part& part) {
+  for (uint32_t i = 0; i < kBefore; ++i) end.send(part).finish();
+}
+void receive_some(const Receiver& end, const Part& part) {
+  for (uint32_t i = 0; i < kBefore; ++i) end.receive(part).finish();
+}
+
+// Messages whose bytes are checked.
+void send_checked(const Sender& end, uint32_t from, uint32_t count) {
+  Memory memory(kSize);
+  const Mr mr = end.reg(memory);
+  for (uint32_t i = from; i < from + count; ++i) {
+    memory.fill(0, kSize, i);
+    end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+  }
+}
+void receive_checked(const Receiver& end, uint32_t from, uint32_t count) {
+  Memory memory(kSize);
+  const Mr mr = end.reg(memory);
+  for (uint32_t i = from; i < from + count; ++i) {
+    end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+    memory.expect(0, kSize, i);
+    memory.must_hold();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("removal: both ends notice at once, and say which device it is",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  const size_t removed = GENERATE(kSenderRank, kReceiverRank);
+  CAPTURE(way, removed);
+  const Disturbance removal(address_of(removed), "return");
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kSize);
+        Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        send_some(end, part);
+        removal.begin("remove");
+        BL_MUST(send_until_error(end, part, soon()) == wanted_result(kSenderRank, removed));
+        must_say_removed(kSenderRank, removed);
+        mr.drop();
+        end.comm.close();
+        if (removed == kSenderRank) must_live_on(end.session, 0);
+      },
+      [&](Receiver& end) {
+        Memory memory(kSize);
+        Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        receive_some(end, part);
+        BL_MUST(receive_until_error(end, part, soon()) == wanted_result(kReceiverRank, removed));
+        must_say_removed(kReceiverRank, removed);
+        mr.drop();
+        end.comm.close();
+        if (removed == kReceiverRank) must_live_on(end.session, last_device(end.session));
+      });
+}
+
+TEST_CASE("removal: a peer that waits is told of it by an end that nobody calls",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  const Disturbance removal(address_of(kSenderRank), "return");
+  run_flow(
+      way, [&](Sender&) { removal.begin("remove"); },
+      [&](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
+        must_say_removed(kReceiverRank, kSenderRank);
+        memory.must_hold();
+      });
+}
+
+TEST_CASE("removal: nothing of it stays open, and the device is not used again",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const bool is_back = GENERATE(false, true);
+  CAPTURE(abi, is_back);
+  const Disturbance removal("h0/" + device_of(kSenderRank), "return");
+  run_alone([&] {
+    const Session session(abi);
+    const int last = last_device(session);
+    for (const int dev : {0, last, 0, last})
+      must_carry(session.net(), link_to_self(session, dev, dev), 1);
+    const Levels before = levels();
+    {
+      const Link link = link_to_self(session, 0, last);
+      must_carry(session.net(), link, 2);
+      Memory memory(kSize);
+      const Mr from(session.net(), link.send, memory);
+      const Mr to(session.net(), link.recv, memory);
+      Request receive = irecv(session.net(), link.recv, Part{memory.at(), kSize, 0, to.raw()});
+      removal.begin("remove");
+      ncclResult_t result = ncclSuccess;
+      wait_until([&] { return (result = receive.try_poll()) != ncclSuccess; }, "an error", soon());
+      BL_MUST(result == ncclRemoteError);
+      BL_MUST(any_isend(session.net(), link.send, {memory.at(), kSize, 0, from.raw()}).first ==
+              ncclSystemError);
+    }
+    must_return_to(before);
+    if (is_back) removal.begin("return");  // what was open before stays dead
+    must_refuse(session, 0);
+    must_live_on(session, 0);
+  });
+}
+
+TEST_CASE("removal: a device that goes while nothing is connected is noticed by who connects",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  const Disturbance removal("h0/" + device_of(kSenderRank), "return");
+  run_alone([&] {
+    const Session session(abi);
+    removal.begin("remove");
+    must_refuse(session, 0);
+    must_live_on(session, 0);
+  });
+}
+
+TEST_CASE("removal: who starts later is not offered the device until it is back",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  const Disturbance removal("h0/" + device_of(kSenderRank), "return");
+  const auto all = static_cast<int>(fabric_facts().devices.size());
+  removal.begin("remove");
+  run_alone([&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == all - 1);
+    BL_MUST(place_of(session, device_of(kSenderRank)) == -1);
+    must_carry(session.net(), link_to_self(session), 1);
+  });
+  removal.begin("return");
+  run_alone([&] {
+    const Session session(abi);
+    BL_MUST(session.devices() == all);
+    const int back = place_of(session, device_of(kSenderRank));
+    BL_MUST(back >= 0);
+    must_carry(session.net(), link_to_self(session, back, back), 2);
+  });
+}
+
+TEST_CASE("removal: a black hole ends both ends, and the log says that nothing came through",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  const Disturbance hole(address_of(kSenderRank), "reset");
+  setenv("BEELINE_STALL_TIMEOUT", "1s", 1);
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        send_some(end, part);
+        hole.begin("blackhole");
+        BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kSenderRank), "nothing has completed for 1.0 s"}) == 1);
+      },
+      [&](Receiver& end) {
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kSize, 0, mr.raw()};
+        receive_some(end, part);
+        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kReceiverRank), "nothing has completed for 1.0 s"}) == 1);
+      });
+  unsetenv("BEELINE_STALL_TIMEOUT");
+}
+
+TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  const size_t paused = GENERATE(kSenderRank, kReceiverRank);
+  CAPTURE(way, paused);
+  const Disturbance pause(address_of(paused), "reset");
+  run_flow(
+      way,
+      [&](Sender& end) {
+        send_checked(end, 0, kBefore);
+        const Clock::time_point start = Clock::now();
+        pause.begin("pause=300ms");
+        send_checked(end, kBefore, kBefore);
+        BL_MUST(Clock::now() - start >= std::chrono::milliseconds(290));
+        BL_MUST(warnings({}) == 0);
+      },
+      [&](Receiver& end) {
+        receive_checked(end, 0, 2 * kBefore);
+        BL_MUST(warnings({}) == 0);
+      });
+}
+
+TEST_CASE("removal: queue pairs that cannot be broken close as others do",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  const Disturbance refusal(address_of(kSenderRank), "refuse-err=off");
+  run_flow(
+      way,
+      [&](Sender& end) {
+        refusal.begin("refuse-err=on");
+        send_checked(end, 0, kBefore);
+        end.peer.meet();
+        end.comm.close();
+        end.peer.meet();
+        must_carry(end.net(), link_to_self(end.session, 0, 0), 3);
+        BL_MUST(warnings({}) == 0);
+      },
+      [&](Receiver& end) {
+        receive_checked(end, 0, kBefore);
+        Memory memory(kSize);
+        const Mr mr = end.reg(memory);
+        // In flight when the other closes.
+        Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+        end.peer.meet();
+        ncclResult_t result = ncclSuccess;
+        wait_until([&] { return (result = request.try_poll()) != ncclSuccess; }, "an error",
+                   soon());
+        BL_MUST(result == ncclRemoteError);
+        end.comm.close();
+        end.peer.meet();
+      });
+}
