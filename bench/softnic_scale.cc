@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -189,7 +191,12 @@ int many_queue_pairs(const std::string& name) {
 }  // namespace beeline::bench
 
 int main() {
-  const std::string name = "scale-" + std::to_string(::getpid());
-  const int many = beeline::bench::many_processes(name);
-  return many != 0 ? many : beeline::bench::many_queue_pairs(name);
+  try {
+    const std::string name = "scale-" + std::to_string(::getpid());
+    const int many = beeline::bench::many_processes(name);
+    return many != 0 ? many : beeline::bench::many_queue_pairs(name);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return EXIT_FAILURE;
+  }
 }

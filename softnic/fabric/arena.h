@@ -73,8 +73,8 @@ struct CqeRecord {
   uint64_t visible_at;  // 0: at once
 };
 
-// What the next completion has to be so that the queue's channel is told. kBeingTold: somebody is at
-// it, or died at it.
+// What the next completion has to be so that the queue's channel is told. kBeingTold: somebody is
+// at it, or died at it.
 enum Armed : uint32_t { kNotArmed, kArmedForSolicited, kArmedForAny, kBeingTold };
 
 struct CqRecord {

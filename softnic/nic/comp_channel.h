@@ -25,8 +25,8 @@ struct CompChannel : ibv_comp_channel {
 
   // The next event: 0 with the queue it is about, or -1 with errno set.
   int next_event(ibv_cq** cq, void** cq_context);
-  // Takes out what nobody has read of a queue that is going away: a program that was told by poll(2)
-  // that there is an event must not hang in reading it.
+  // Takes out what nobody has read of a queue that is going away: a program that was told by
+  // poll(2) that there is an event must not hang in reading it.
   void forget(uint64_t serial);
 
   Context& owner;

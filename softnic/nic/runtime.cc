@@ -145,7 +145,8 @@ Runtime::Runtime(Fabric fabric, uint32_t host, Seat&& seat)
       qp_indices_(kMaxQps, static_cast<uint32_t>(seat.epoch * 977)),
       cq_indices_(kMaxCqs, 0),
       mr_indices_(kMaxMrs, static_cast<uint32_t>(seat.epoch * 613)),
-      srq_indices_(kMaxSrqs, 0) {}
+      srq_indices_(kMaxSrqs, 0),
+      serials_(seat.epoch << 32 | 1) {}
 
 Runtime::~Runtime() {
   if (!is_ours()) return;

@@ -117,7 +117,7 @@ class Runtime {
   IndexAllocator mr_indices_;
   IndexAllocator srq_indices_;
   RingAllocator rings_{kRingBytes};
-  std::atomic<uint64_t> serials_{1};
+  std::atomic<uint64_t> serials_;  // of nobody who sat here before
 
   std::mutex peers_mutex_;
   std::array<std::shared_ptr<Peer>, kMaxSlots> peers_;

@@ -8,7 +8,6 @@
 
 using softnic::CompChannel;
 using softnic::Context;
-using softnic::Cq;
 
 extern "C" {
 

@@ -34,7 +34,7 @@ std::string fetch_add(Lab& lab) {
   const Region& target = pair.b.memory;
   put(target, 16, 1000);
   const Work work = Work::fetch_add(own.piece(8, 8), target.address(16), target.rkey(), 23);
-  const std::string status = run(pair.a, work);
+  std::string status = run(pair.a, work);
   if (status != "SUCCESS") return status;
   return all_of("SUCCESS, sum there, value before here",
                 {{value_at(target, 16) == 1023, "no sum"},
@@ -47,7 +47,7 @@ std::string compare_swap(Lab& lab, uint64_t there, uint64_t expected_after) {
   const Region& target = pair.b.memory;
   put(target, 16, there);
   const Work work = Work::compare_swap(own.piece(8, 8), target.address(16), target.rkey(), 5, 77);
-  const std::string status = run(pair.a, work);
+  std::string status = run(pair.a, work);
   if (status != "SUCCESS") return status;
   const bool right = value_at(target, 16) == expected_after && value_at(own, 8) == there;
   return right ? status + (expected_after == 77 ? ", swapped" : ", left alone") : "wrong values";
@@ -133,7 +133,7 @@ std::string behind_a_write(Lab& lab) {
   put(own, 0, 40);
   const Work write = Work::write({own.piece(0, 8)}, target.address(), target.rkey());
   must_accept(post(pair.a, write.quiet()), "ibv_post_send");
-  const std::string status =
+  std::string status =
       run(pair.a, Work::fetch_add(own.piece(8, 8), target.address(), target.rkey(), 2));
   if (status != "SUCCESS") return status;
   return value_at(target, 0) == 42 ? "sees what was written" : "sees what was before";

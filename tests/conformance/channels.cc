@@ -49,7 +49,7 @@ std::string of_receive(Lab& lab, bool armed) {
   const Pair pair(lab, channel_plan());
   give_receive(pair);
   if (armed) arm(pair.b.receives);
-  const std::string status = run(pair.a, small_send(pair));
+  std::string status = run(pair.a, small_send(pair));
   if (status != "SUCCESS") return status;
   return wakes(pair.b, pair.b.receives, armed ? kPatience : kSilence);
 }
@@ -68,7 +68,7 @@ std::string once(Lab& lab) {
 std::string what_was_there(Lab& lab) {
   const Pair pair(lab, channel_plan());
   give_receive(pair);
-  const std::string status = run(pair.a, small_send(pair));
+  std::string status = run(pair.a, small_send(pair));
   if (status != "SUCCESS") return status;
   arm(pair.b.receives);
   return wakes(pair.b, pair.b.receives, kSilence);
@@ -78,7 +78,7 @@ std::string solicited_only(Lab& lab, unsigned flags) {
   const Pair pair(lab, channel_plan());
   give_receive(pair);
   arm(pair.b.receives, true);
-  const std::string status = run(pair.a, small_send(pair).with_flags(flags));
+  std::string status = run(pair.a, small_send(pair).with_flags(flags));
   if (status != "SUCCESS") return status;
   return wakes(pair.b, pair.b.receives, flags != 0 ? kPatience : kSilence);
 }

@@ -96,7 +96,7 @@ std::string poll_fields(Lab& lab) {
     must_accept(post_receive(b, {b.memory.piece(0, 64)}, id), "ibv_post_recv");
   }
   for (uint32_t i = 1; i <= 2; ++i) {
-    const std::string status = run(a, Work::send_imm({a.memory.piece(0, 20 + i)}, 0x1000 + i));
+    std::string status = run(a, Work::send_imm({a.memory.piece(0, 20 + i)}, 0x1000 + i));
     if (status != "SUCCESS") return status;
   }
   ibv_poll_cq_attr attr = {};

@@ -137,7 +137,7 @@ std::string two_queue_pairs(Lab& lab) {
     must_accept(post_shared(pair.b, {pair.b.memory.piece(id * 64, 64)}, id), "ibv_post_srq_recv");
   }
   for (const End* end : {&pair.a, &second.a, &pair.a, &second.a}) {
-    const std::string status = run(*end, Work::send({end->memory.piece(0, 8)}));
+    std::string status = run(*end, Work::send({end->memory.piece(0, 8)}));
     if (status != "SUCCESS") return status;
   }
   const auto completions = next_many(pair.b.receives, 4);
@@ -176,7 +176,7 @@ std::string write_with_immediate(Lab& lab) {
   must_accept(post_shared(pair.b, {}, 5), "ibv_post_srq_recv");
   const Work work =
       Work::write_imm({pair.a.memory.piece(0, 8)}, target.address(), target.rkey(), 99);
-  const std::string status = run(pair.a, work);
+  std::string status = run(pair.a, work);
   const auto completion = next(pair.b.receives);
   if (!completion) return status + ", nothing received";
   return completion->wr_id == 5 && completion->opcode == IBV_WC_RECV_RDMA_WITH_IMM
@@ -187,7 +187,7 @@ std::string write_with_immediate(Lab& lab) {
 std::string too_small(Lab& lab) {
   const Pair pair(lab, shared_plan());
   must_accept(post_shared(pair.b, {pair.b.memory.piece(0, 7)}), "ibv_post_srq_recv");
-  const std::string status = run(pair.a, Work::send({pair.a.memory.piece(0, 8)}));
+  std::string status = run(pair.a, Work::send({pair.a.memory.piece(0, 8)}));
   return status + ", receiver " + outcome(pair.b.receives);
 }
 
@@ -199,8 +199,8 @@ std::string limit_event(Lab& lab) {
   }
   must_accept(arm_limit(pair.b, 2), "ibv_modify_srq");
   const Work work = Work::send({pair.a.memory.piece(0, 8)});
-  if (const std::string status = run(pair.a, work); status != "SUCCESS") return status;
-  if (const std::string status = run(pair.a, work); status != "SUCCESS") return status;
+  if (std::string status = run(pair.a, work); status != "SUCCESS") return status;
+  if (std::string status = run(pair.a, work); status != "SUCCESS") return status;
   return listener.hear(pair.b.srq.get());
 }
 
@@ -230,7 +230,7 @@ std::string rest_survives(Lab& lab) {
   must_accept(post_shared(pair.b, {pair.b.memory.piece(0, 8)}, 7), "ibv_post_srq_recv");
   must_accept(move_to(pair.b, IBV_QPS_ERR), "to ERR");
   if (next(pair.b.receives, kSilence)) return "flushed";
-  const std::string status = run(second.a, Work::send({second.a.memory.piece(0, 8)}));
+  std::string status = run(second.a, Work::send({second.a.memory.piece(0, 8)}));
   const auto completion = next(pair.b.receives);
   return completion && completion->wr_id == 7 ? "stays, then " + status : status + ", nothing";
 }

@@ -86,7 +86,9 @@ class Life {
       out_.emplace(end_->pd.get(), kWindow * kMessageBytes);
       in_.emplace(end_->pd.get(), 2 * kWindow * kMessageBytes);
     } catch (const MustError&) {
-      end_.reset();  // the device is removed, or went while we opened it
+      // The device is removed, or went while we opened it.
+      out_.reset();
+      end_.reset();
     }
   }
 

@@ -31,17 +31,19 @@ class ArenaView {
     const beeline::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     mapping_ = softnic::Mapping::of_file(file.get(), softnic::kArenaBytes);
     BL_MUST(mapping_);
+    arena_ = softnic::Arena(mapping_.base());
   }
-  softnic::Arena get() const { return softnic::Arena(mapping_.base()); }
+  const softnic::Arena& get() const { return arena_; }
   softnic::SrqRecord& srq_of(const ibv_qp* qp) const {
-    return get().srq(get().qp(softnic::qpn_index(qp->qp_num)).srq);
+    return arena_.srq(arena_.qp(softnic::qpn_index(qp->qp_num)).srq);
   }
   softnic::CqRecord& recv_cq_of(const ibv_qp* qp) const {
-    return get().cq(get().qp(softnic::qpn_index(qp->qp_num)).recv_cq);
+    return arena_.cq(arena_.qp(softnic::qpn_index(qp->qp_num)).recv_cq);
   }
 
  private:
   softnic::Mapping mapping_;
+  softnic::Arena arena_;
 };
 
 // Two receivers that share their receives; the second has a sender.
