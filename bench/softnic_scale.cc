@@ -25,27 +25,11 @@
 namespace beeline::bench {
 namespace {
 
-constexpr size_t kProcesses = 64;
-constexpr size_t kDevices = 8;
+constexpr uint32_t kProcesses = 64;
+constexpr uint32_t kDevices = 8;
 constexpr size_t kQueuePairs = 10'000;
 constexpr size_t kMemoryBytes = 4096;
 constexpr uint32_t kDepth = 16;
-
-softnic::FabricSpec spec_of(size_t hosts, size_t devices) {
-  softnic::FabricSpec spec;
-  for (size_t h = 0; h < hosts; ++h) {
-    softnic::HostSpec host;
-    host.name = "node" + std::to_string(h);
-    for (size_t d = 0; d < devices; ++d) {
-      softnic::DeviceSpec device;
-      device.name = "rail" + std::to_string(d);
-      device.ports.emplace_back();
-      host.devices.push_back(device);
-    }
-    spec.hosts.push_back(host);
-  }
-  return spec;
-}
 
 // A fabric that ranks started from now on run on.
 softnic::Holder make_fabric(const std::string& name, const softnic::FabricSpec& spec) {
@@ -91,7 +75,7 @@ void one_of_many(test::Peer& peer, const softnic::Fabric& fabric) {
   const size_t other = peer.rank() ^ 1;
   std::vector<std::unique_ptr<Endpoint>> ends;
   for (size_t d = 0; d < kDevices; ++d) {
-    ends.push_back(std::make_unique<Endpoint>("rail" + std::to_string(d), kMemoryBytes));
+    ends.push_back(std::make_unique<Endpoint>("softnic" + std::to_string(d), kMemoryBytes));
     ends.back()->connect(peer, other);
   }
   peer.meet();
@@ -131,7 +115,7 @@ ibv_qp* make_qp(const Endpoint& end) {
 }
 
 void one_of_two(test::Peer& peer, const softnic::Fabric& fabric) {
-  Endpoint end("rail0", kMemoryBytes);
+  Endpoint end("softnic0", kMemoryBytes);
   end.connect(peer, 1 - peer.rank());
   const double before = own_kib();
   const double fabric_before = fabric_kib(fabric);
@@ -169,19 +153,20 @@ void one_of_two(test::Peer& peer, const softnic::Fabric& fabric) {
 }
 
 int many_processes(const std::string& name) {
-  const softnic::Holder holder = make_fabric(name + "-many", spec_of(kProcesses, kDevices));
+  const softnic::Holder holder =
+      make_fabric(name + "-many", softnic::even_fabric(kProcesses, kDevices));
   std::vector<Rank> ranks;
   for (size_t i = 0; i < kProcesses; ++i) {
-    ranks.push_back({"node" + std::to_string(i),
-                     [&](test::Peer& peer) { one_of_many(peer, holder.fabric()); }});
+    ranks.push_back(
+        {"h" + std::to_string(i), [&](test::Peer& peer) { one_of_many(peer, holder.fabric()); }});
   }
   return run_ranks(ranks);
 }
 
 int many_queue_pairs(const std::string& name) {
-  const softnic::Holder holder = make_fabric(name + "-two", spec_of(2, 1));
+  const softnic::Holder holder = make_fabric(name + "-two", softnic::even_fabric(2, 1));
   std::vector<Rank> ranks;
-  for (const char* host : {"node0", "node1"}) {
+  for (const char* host : {"h0", "h1"}) {
     ranks.push_back({host, [&](test::Peer& peer) { one_of_two(peer, holder.fabric()); }});
   }
   return run_ranks(ranks);

@@ -180,14 +180,16 @@ std::array<uint8_t, 6> port_mac(uint64_t device_guid, uint32_t port_number) {
   return {byte(56), byte(48), byte(40), byte(16), byte(8), byte(0)};
 }
 
-FabricSpec default_fabric() {
+FabricSpec default_fabric() { return even_fabric(2, 2); }
+
+FabricSpec even_fabric(uint32_t hosts, uint32_t devices) {
   FabricSpec spec;
-  for (const char* host_name : {"h0", "h1"}) {
+  for (uint32_t h = 0; h < hosts; ++h) {
     HostSpec& host = spec.hosts.emplace_back();
-    host.name = host_name;
-    for (const char* device_name : {"softnic0", "softnic1"}) {
+    host.name = "h" + std::to_string(h);
+    for (uint32_t d = 0; d < devices; ++d) {
       DeviceSpec& device = host.devices.emplace_back();
-      device.name = device_name;
+      device.name = "softnic" + std::to_string(d);
       device.ports.emplace_back();
     }
   }

@@ -71,6 +71,8 @@ struct FabricSpec {
 
 // Hosts h0 and h1, each with RoCE devices softnic0 and softnic1, complete.
 FabricSpec default_fabric();
+// The same with so many hosts, and so many devices in each.
+FabricSpec even_fabric(uint32_t hosts, uint32_t devices);
 
 // Fills in what the file left open (GUIDs, GIDs, LIDs, netdev names, PCI places), by position.
 // What is there already stays, so a second call changes nothing.

@@ -159,25 +159,6 @@ void must_move(Operation operation, Endpoint& a, Endpoint& b, Buffer& host, cons
   BL_MUST(host.guards_intact());
 }
 
-// A queue pair of the NIC that is connected to itself: a READ of it through the NIC is the flush.
-struct Flusher {
-  explicit Flusher(const Nic& nic) : local(nic.pd.get(), 8), cq(make_cq(nic.context.get(), 4)) {
-    ibv_qp_init_attr attr = init_attr(nic);
-    attr.send_cq = cq.get();
-    qp.reset(ibv_create_qp(nic.pd.get(), &attr));
-    BL_MUST(qp != nullptr);
-    connect(qp.get(), address_of(qp.get()));
-  }
-  void flush(const GpuMemory& memory) {
-    BL_MUST_OK(post(qp.get(), read_work(local.part(0, 1), memory.part(0, 1), 1)));
-    must_complete(cq.get(), 1);
-  }
-
-  Buffer local;
-  CqPtr cq;
-  QpPtr qp;
-};
-
 softnic::FabricSpec hiding() {
   softnic::FabricSpec spec = softnic::default_fabric();
   spec.hazards.hide = true;
@@ -453,7 +434,7 @@ TEST_CASE("nic: hidden bytes show after a READ through the NIC, and not before",
       must_complete(a.send_cq.get(), round);
       if (is_received) must_complete(b.recv_cq.get(), round);
       BL_MUST(gpu.has(round - 1));
-      flusher.flush(gpu);
+      flusher.flush(gpu.part(0, 1));
       BL_MUST(gpu.has(round));
     }
   });

@@ -24,8 +24,8 @@ using namespace beeline::test;
 namespace {
 
 constexpr size_t kWorkers = 16;
-constexpr size_t kHosts = 4;
-constexpr size_t kDevices = 2;
+constexpr uint32_t kHosts = 4;
+constexpr uint32_t kDevices = 2;
 constexpr size_t kMessageBytes = 20'000;
 constexpr uint32_t kMessagesOfALife = 400;
 constexpr uint32_t kWindow = 8;
@@ -38,20 +38,9 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 }
 
 softnic::FabricSpec soak_fabric(uint64_t seed) {
-  softnic::FabricSpec spec;
+  softnic::FabricSpec spec = softnic::even_fabric(kHosts, kDevices);
   spec.clock_scale = 0.05;  // a QP that gets no answer has tried all in some 30 ms
   spec.seed = seed;
-  for (size_t h = 0; h < kHosts; ++h) {
-    softnic::HostSpec host;
-    host.name = "h" + std::to_string(h);
-    for (size_t d = 0; d < kDevices; ++d) {
-      softnic::DeviceSpec device;
-      device.name = "softnic" + std::to_string(d);
-      device.ports.emplace_back();
-      host.devices.push_back(device);
-    }
-    spec.hosts.push_back(host);
-  }
   return spec;
 }
 

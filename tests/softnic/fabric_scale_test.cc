@@ -11,30 +11,14 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kDevices = 8;
+constexpr uint32_t kDevices = 8;
 constexpr size_t kSize = 40000;
 constexpr uint32_t kRounds = 3;
-
-softnic::FabricSpec big_fabric(size_t hosts) {
-  softnic::FabricSpec spec;
-  for (size_t h = 0; h < hosts; ++h) {
-    softnic::HostSpec host;
-    host.name = "node" + std::to_string(h);
-    for (size_t d = 0; d < kDevices; ++d) {
-      softnic::DeviceSpec device;
-      device.name = "rail" + std::to_string(d);
-      device.ports.emplace_back();
-      host.devices.push_back(device);
-    }
-    spec.hosts.push_back(host);
-  }
-  return spec;
-}
 
 // One device of a party: a queue pair to the next of the ring, and one from the one before.
 struct Rail {
   explicit Rail(size_t number)
-      : nic("rail" + std::to_string(number)),
+      : nic("softnic" + std::to_string(number)),
         to_next(make_qp(nic)),
         from_last(make_qp(nic)),
         out(nic.pd.get(), kSize),
@@ -97,10 +81,10 @@ void take_part(Peer& peer) {
 TEST_CASE("fabric_scale: 64 processes with 8 devices each exchange data all around",
           "[softnic][fabric][slow][scale]") {
   if (!kProcessesWork) return;  // a process has one host, so this takes processes
-  constexpr size_t kHosts = 64;
-  const TestFabric fabric(big_fabric(kHosts));
+  constexpr uint32_t kHosts = 64;
+  const TestFabric fabric(softnic::even_fabric(kHosts, kDevices));
   std::vector<PeerBody> bodies(kHosts, [](Peer& peer) {
-    TestFabric::choose_host("node" + std::to_string(peer.rank()));
+    TestFabric::choose_host("h" + std::to_string(peer.rank()));
     take_part(peer);
   });
   run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(280));
@@ -140,7 +124,7 @@ TEST_CASE("fabric_scale: 10,000 queue pairs each carry a message",
 
 TEST_CASE("fabric_scale: 8 threads with 8 devices each exchange data all around",
           "[softnic][fabric][slow][scale]") {
-  const TestFabric fabric(big_fabric(1));
+  const TestFabric fabric(softnic::even_fabric(1, kDevices));
   run_peers(PeerMode::kThreads, std::vector<PeerBody>(8, take_part), std::chrono::seconds(280));
 }
 

@@ -74,25 +74,6 @@ struct Exported {
   MrPtr mr;
 };
 
-// A queue pair of the NIC that is connected to itself: a READ of it through the NIC is the flush.
-struct Flusher {
-  explicit Flusher(const Nic& nic) : local(nic.pd.get(), 8), cq(make_cq(nic.context.get(), 4)) {
-    ibv_qp_init_attr attr = init_attr(nic);
-    attr.send_cq = cq.get();
-    qp.reset(ibv_create_qp(nic.pd.get(), &attr));
-    BL_MUST(qp != nullptr);
-    connect(qp.get(), address_of(qp.get()));
-  }
-  void flush(const Region& remote) {
-    BL_MUST_OK(post(qp.get(), read_work(local.part(0, 4), remote.moved(0, 4), 1)));
-    must_complete(cq.get(), 1);
-  }
-
-  Buffer local;
-  CqPtr cq;
-  QpPtr qp;
-};
-
 // Differs from round to round, and from fresh memory.
 uint8_t mark_of(uint32_t round) { return static_cast<uint8_t>(1 + round % 200); }
 

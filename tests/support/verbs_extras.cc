@@ -145,6 +145,19 @@ int post(ibv_qp* qp, const AtomicWork& work) {
   return rc;
 }
 
+Flusher::Flusher(const Nic& nic) : local_(nic.pd.get(), 1), cq_(make_cq(nic.context.get(), 4)) {
+  ibv_qp_init_attr attr = init_attr(nic);
+  attr.send_cq = cq_.get();
+  qp_.reset(ibv_create_qp(nic.pd.get(), &attr));
+  BL_MUST(qp_ != nullptr);
+  connect(qp_.get(), address_of(qp_.get()));
+}
+
+void Flusher::flush(const Region& memory) {
+  BL_MUST_OK(post(qp_.get(), read_work(local_.all(), memory.moved(0, 1), 1)));
+  must_complete(cq_.get(), 1);
+}
+
 UniqueFd make_memfd(size_t size) {
   UniqueFd fd(memfd_create("test-memory", MFD_CLOEXEC));
   BL_MUST(fd && ftruncate(fd.get(), static_cast<off_t>(size)) == 0);

@@ -57,6 +57,19 @@ AtomicWork compare_swap(const Region& into, const Region& target, uint64_t compa
                         uint64_t wr_id = 0);
 int post(ibv_qp* qp, const AtomicWork& work);
 
+// A queue pair of the NIC that is connected to itself. A READ of memory through the NIC pushes what
+// was written to it before.
+class Flusher {
+ public:
+  explicit Flusher(const Nic& nic);
+  void flush(const Region& memory);
+
+ private:
+  Buffer local_;
+  CqPtr cq_;
+  QpPtr qp_;
+};
+
 // Memory that only a descriptor names, as a dma-buf is.
 UniqueFd make_memfd(size_t size);
 
