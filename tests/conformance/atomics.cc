@@ -12,7 +12,6 @@ constexpr unsigned kAtomicRights = kAllRights | IBV_ACCESS_REMOTE_ATOMIC;
 
 PairPlan atomic_plan() {
   PairPlan plan;
-  plan.link = impatient();
   plan.b.memory_rights = kAtomicRights;
   plan.b.qp_rights = kRemoteRights | IBV_ACCESS_REMOTE_ATOMIC;
   return plan;
@@ -92,12 +91,14 @@ std::string without_local_write(Lab& lab) {
 
 std::string none_out(Lab& lab) {
   PairPlan plan = atomic_plan();
+  plan.link = impatient();
   plan.link.reads_out = 0;
   return add_with(lab, plan, 0);
 }
 
 std::string none_served(Lab& lab) {
   PairPlan plan = atomic_plan();
+  plan.link = impatient();
   plan.link.reads_in = 0;
   return add_with(lab, plan, 0);
 }

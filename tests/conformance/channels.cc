@@ -10,7 +10,6 @@ namespace {
 
 PairPlan channel_plan() {
   PairPlan plan;
-  plan.link = impatient();
   plan.a.channel = true;
   plan.b.channel = true;
   return plan;

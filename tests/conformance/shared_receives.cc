@@ -13,7 +13,6 @@ constexpr uint32_t kDepth = 16;
 
 PairPlan shared_plan() {
   PairPlan plan;
-  plan.link = impatient();
   plan.b.shared_receives = kDepth;
   return plan;
 }

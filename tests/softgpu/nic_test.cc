@@ -400,10 +400,11 @@ TEST_CASE("nic: registering and deregistering leave nothing behind", "[nic]") {
 TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
   const Way way = any_way();
   INFO(way);
+  const TestFabric fabric;  // ours, so that it outlives who dies
   const Ending ending = end_of_process([&](Cuda& cuda) {
     cuda.start();
-    Pair pair;
-    const GpuMemory gpu(cuda, pair.b.pd.get(), way);
+    const Nic nic("softnic0");
+    const GpuMemory gpu(cuda, nic.pd.get(), way);
     *static_cast<volatile uint8_t*>(pointer(gpu.start)) = 1;
   });
   CHECK(ending.signal == SIGSEGV);
