@@ -93,14 +93,15 @@ std::string first_in_first_out(Lab& lab) {
     must_accept(post_shared(pair.b, {memory.piece(id * 64, 64)}, id), "ibv_post_srq_recv");
   }
   for (uint8_t i = 0; i < 4; ++i) {
-    pair.a.memory.fill(i * 64u, 64, i);
-    must_accept(post(pair.a, Work::send({pair.a.memory.piece(i * 64u, 64)})), "ibv_post_send");
+    pair.a.memory.fill(size_t{i} * 64, 64, i);
+    must_accept(post(pair.a, Work::send({pair.a.memory.piece(size_t{i} * 64, 64)})),
+                "ibv_post_send");
   }
   const auto completions = next_many(pair.b.receives, 4);
   if (completions.size() != 4) return statuses(completions);
   for (uint8_t i = 0; i < 4; ++i) {
     if (completions[i].status != IBV_WC_SUCCESS) return word(completions[i].status);
-    if (completions[i].wr_id != i || !memory.shows(i * 64u, 64, i)) return "out of order";
+    if (completions[i].wr_id != i || !memory.shows(size_t{i} * 64, 64, i)) return "out of order";
     if (completions[i].qp_num != pair.b.qp->qp_num) return "of another queue pair";
   }
   return "in order, bytes there";

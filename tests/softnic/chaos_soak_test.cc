@@ -73,7 +73,7 @@ class Life {
     try {
       end_.emplace(device, QpShape{.send_depth = kWindow, .recv_depth = 2 * kWindow});
       out_.emplace(end_->pd.get(), kWindow * kMessageBytes);
-      in_.emplace(end_->pd.get(), 2 * kWindow * kMessageBytes);
+      in_.emplace(end_->pd.get(), size_t{2} * kWindow * kMessageBytes);
     } catch (const MustError&) {
       // The device is removed, or went while we opened it.
       out_.reset();
