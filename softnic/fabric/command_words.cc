@@ -78,7 +78,9 @@ Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
 }
 
 Outcome<PortCommand> parse_event(Kind kind, const std::string& value) {
-  return PortCommand{.kind = kind, .status = BL_TRY(parse_event_name(value))};
+  PortCommand command{.kind = kind};
+  command.status = BL_TRY(parse_event_name(value));
+  return command;
 }
 
 // "3:fe80::1", "3:fe80::1/rocev2", "3:none".
