@@ -3,8 +3,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <atomic>
-
 #include "plugin/base/clock.h"
 #include "softnic/fabric/events.h"
 #include "softnic/nic/comp_channel.h"
@@ -68,9 +66,9 @@ void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
   cq.push_lock.unlock();
   if (full) return mark_overrun(runtime, where, cq);
   if (cq.channel == 0) return;
-  // The owner arms and then looks for entries; we add one and then look whether it is armed.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (wakes(cq.armed.load(), entry)) tell_channel(runtime.fabric(), where, cq);
+  // The owner arms and then looks for entries; we add one and then look whether it is armed. Both
+  // do it by a read-modify-write, which on x86 is a full fence.
+  if (wakes(cq.armed.fetch_or(0), entry)) tell_channel(runtime.fabric(), where, cq);
 }
 
 }  // namespace softnic

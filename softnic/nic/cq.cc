@@ -219,7 +219,6 @@ void Cq::arm(bool solicited_only) {
   while (!(solicited_only && before == kArmedForAny) &&
          !record_.armed.compare_exchange(before, wish)) {
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!watched_.exchange(true)) {
     owner_.runtime->engine().schedule(*this, beeline::now_ns() + kWatchNs);
   }
