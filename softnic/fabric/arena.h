@@ -76,6 +76,11 @@ struct CqeRecord {
 // What the next completion has to be so that the queue's channel is told. kBeingTold: somebody is
 // at it, or died at it.
 enum Armed : uint32_t { kNotArmed, kArmedForSolicited, kArmedForAny, kBeingTold };
+// The word carries a count of its changes, so that one arming is told from the next.
+constexpr uint32_t armed_state(uint32_t word) { return word & 0xff; }
+constexpr uint32_t armed_next(uint32_t word, uint32_t state) {
+  return ((word & ~uint32_t{0xff}) + 0x100) | state;
+}
 
 struct CqRecord {
   RobustLock push_lock;

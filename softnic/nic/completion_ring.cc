@@ -33,21 +33,21 @@ bool wakes(uint32_t armed, const CqeRecord& entry) noexcept {
 }
 
 void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
-  uint32_t armed = cq.armed.load();
+  uint32_t word = cq.armed.load();
   do {
-    if (armed == kNotArmed || armed == kBeingTold) return;
-  } while (!cq.armed.compare_exchange(armed, kBeingTold));
-  finish_telling(fabric, where, cq);
+    if (armed_state(word) == kNotArmed || armed_state(word) == kBeingTold) return;
+  } while (!cq.armed.compare_exchange(word, armed_next(word, kBeingTold)));
+  finish_telling(fabric, where, cq, armed_next(word, kBeingTold));
 }
 
 // Whoever armed the queue anew meanwhile finds it armed. An event that cannot be sent now, for want
 // of a descriptor or of room in the pipe, is left to the owner, as if we had died.
-void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
+void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, uint32_t word) {
   cq.revealed.store(cq.tail.load());
   const EventPipe pipe{kChannelDevice, where.slot, cq.channel - 1};
   if (!send_event(fabric.dir(), pipe, EventRecord{0, 0, cq.serial})) return;
-  uint32_t told = kBeingTold;
-  (void)cq.armed.compare_exchange(told, kNotArmed);
+  const uint32_t told = armed_next(word, kNotArmed);
+  (void)cq.armed.compare_exchange(word, told);
 }
 
 void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
@@ -68,7 +68,7 @@ void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
   if (cq.channel == 0) return;
   // The owner arms and then looks for entries; we add one and then look whether it is armed. Both
   // do it by a read-modify-write, which on x86 is a full fence.
-  if (wakes(cq.armed.fetch_or(0), entry)) tell_channel(runtime.fabric(), where, cq);
+  if (wakes(armed_state(cq.armed.fetch_or(0)), entry)) tell_channel(runtime.fabric(), where, cq);
 }
 
 }  // namespace softnic

@@ -25,6 +25,6 @@ bool wakes(uint32_t armed, const CqeRecord& entry) noexcept;
 // Disarms the queue and tells its channel. Twice for one completion is allowed, as with hardware.
 void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq);
 // What is left to do for one who died between disarming and telling.
-void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq);
+void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, uint32_t word);
 
 }  // namespace softnic

@@ -18,6 +18,7 @@ namespace softnic {
 namespace {
 
 constexpr int64_t kWatchNs = 10 * beeline::kNsPerMs;
+constexpr uint32_t kLooksBeforeHelp = 10;
 
 uint64_t ring_bytes(uint32_t entries) { return uint64_t{entries} * sizeof(CqeRecord); }
 
@@ -216,8 +217,8 @@ void Cq::arm(bool solicited_only) {
   // A narrower wish does not take back a wider one.
   const uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
   uint32_t before = record_.armed.load();
-  while (!(solicited_only && before == kArmedForAny) &&
-         !record_.armed.compare_exchange(before, wish)) {
+  while (!(solicited_only && armed_state(before) == kArmedForAny) &&
+         !record_.armed.compare_exchange(before, armed_next(before, wish))) {
   }
   if (!watched_.exchange(true)) {
     owner_.runtime->engine().schedule(*this, beeline::now_ns() + kWatchNs);
@@ -226,7 +227,7 @@ void Cq::arm(bool solicited_only) {
 
 // Is there an unpolled completion that the channel should have been told of?
 bool Cq::has_missed_news() {
-  const uint32_t armed = record_.armed.load();
+  const uint32_t armed = armed_state(record_.armed.load());
   const std::lock_guard guard(poll_lock_);
   const uint64_t tail = record_.tail.load();
   uint64_t at = std::max(record_.head.load(std::memory_order_relaxed), tail_when_armed_);
@@ -241,15 +242,23 @@ bool Cq::has_missed_news() {
 std::optional<int64_t> Cq::run_job() {
   owner_.runtime->attend();
   const ArenaOf here{owner_.runtime->arena(), owner_.runtime->slot()};
-  // Nobody alive takes from one look to the next to write an event.
-  const bool being_told = record_.armed.load() == kBeingTold;
-  if (being_told && was_being_told_) finish_telling(owner_.runtime->fabric(), here, record_);
-  was_being_told_ = being_told;
-  if (has_missed_news()) tell_channel(owner_.runtime->fabric(), here, record_);
-  if (record_.armed.load() != kNotArmed) return beeline::now_ns() + kWatchNs;
+  // A program may take an event without a completion for one with it, so nobody is hurried who is
+  // only slow: the same arming, or the same telling, has to stand for a while.
+  const uint32_t word = record_.armed.load();
+  looks_ = word == seen_ ? looks_ + 1 : 0;
+  seen_ = word;
+  if (looks_ >= kLooksBeforeHelp) {
+    looks_ = 0;
+    if (armed_state(word) == kBeingTold) {
+      finish_telling(owner_.runtime->fabric(), here, record_, word);
+    } else if (has_missed_news()) {
+      tell_channel(owner_.runtime->fabric(), here, record_);
+    }
+  }
+  if (armed_state(record_.armed.load()) != kNotArmed) return beeline::now_ns() + kWatchNs;
   watched_.store(false);
   // Armed between the look and the store, by someone who saw it watched.
-  const bool again = record_.armed.load() != kNotArmed && !watched_.exchange(true);
+  const bool again = armed_state(record_.armed.load()) != kNotArmed && !watched_.exchange(true);
   return again ? std::optional(beeline::now_ns() + kWatchNs) : std::nullopt;
 }
 

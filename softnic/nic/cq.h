@@ -82,7 +82,8 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   ibv_wc current_{};             // of start_poll and next_poll
   uint32_t channel_events_ = 0;  // handed out; guarded by ibv_cq_ex::mutex
   std::atomic<bool> watched_{false};
-  bool was_being_told_ = false;   // at the last look; run_job()'s
+  uint32_t seen_ = 0;  // run_job: the word of the last look, and how often it has stood since
+  uint32_t looks_ = 0;
   uint64_t tail_when_armed_ = 0;  // guarded by poll_lock_
 };
 
