@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sentences.
+#include "topology/assignment_words.h"
+
+#include <algorithm>
+
+namespace beeline::topology {
+namespace {
+
+std::string count_of(std::size_t count, const char* thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+std::string what_was_taken(const Choice& choice) {
+  const std::string distance = std::string(" (") + to_string(choice.distance) + ")";
+  const std::size_t nearest = choice.nearest.size();
+  const std::size_t taken = choice.taken.size();
+  if (nearest == 1) return "the nearest NIC" + distance;
+  if (taken == nearest) return "the " + count_of(taken, "nearest NIC") + distance;
+  return std::to_string(taken) + " of " + count_of(nearest, "equally near NIC") + distance +
+         ", shared out over " + count_of(choice.rivals, "GPU");
+}
+
+bool contains(const std::vector<std::size_t>& list, std::size_t value) {
+  return std::ranges::find(list, value) != list.end();
+}
+
+}  // namespace
+
+std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, NodeIndex gpu,
+                       const Choice& choice) {
+  if (choice.taken.empty()) return "there is no RDMA NIC";
+  std::string text = what_was_taken(choice);
+  if (choice.most_used > 1) text += "; it serves " + count_of(choice.most_used, "GPU");
+  for (const std::size_t unit : choice.too_slow) {
+    text += "; not " + label(graph[units[unit].lead]) + ", which is as near but slower";
+  }
+  for (const std::size_t unit : choice.taken) {
+    const std::string others = describe(graph, units[unit]);
+    if (!others.empty()) text += "; " + label(graph[units[unit].lead]) + " is " + others;
+  }
+  if (choice.distance == Distance::kSys) {
+    text += graph[gpu].numa < 0 ? "; the GPU's NUMA node is unknown"
+                                : "; no NIC is known to be on the GPU's NUMA node";
+  }
+  return text;
+}
+
+std::string reason_spare(std::size_t unit, const std::vector<Choice>& choices) {
+  if (choices.empty()) return "there is no GPU";
+  const auto is_over = [unit](const Choice& choice) { return contains(choice.nearest, unit); };
+  if (std::ranges::any_of(choices, is_over)) return "left over: too few for one more each";
+  const auto is_slow = [unit](const Choice& choice) { return contains(choice.too_slow, unit); };
+  if (std::ranges::any_of(choices, is_slow)) return "slower than the NICs as near as it";
+  return "every GPU has a nearer NIC";
+}
+
+}  // namespace beeline::topology

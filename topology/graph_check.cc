@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Refuses what cannot be a machine. The nodes may come from a file that anyone wrote.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "topology/graph_steps.h"
+
+namespace beeline::topology {
+namespace {
+
+constexpr std::uint32_t kMaxLanes = 32;
+constexpr std::uint32_t kMaxMegaTransfers = 1'000'000;
+// GPUs and RDMA NICs together. Who stands by for whom is as large as their product.
+constexpr std::ptrdiff_t kMaxDevices = 4096;
+
+using Checked = Result<void, std::string>;
+
+Failure<std::string> wrong(const Node& node, const std::string& what) {
+  return fail(label(node) + ": " + what);
+}
+
+Checked check_parent(const std::vector<Node>& nodes, const Node& node) {
+  if (node.kind == NodeKind::kMachine) {
+    return node.parent == kNoNode ? Checked() : wrong(node, "is below something");
+  }
+  if (node.parent >= nodes.size()) return wrong(node, "is below a node that does not exist");
+  const Node& parent = nodes[node.parent];
+  const bool bridges = node.kind == NodeKind::kBridge && parent.kind == NodeKind::kBridge;
+  if (parent.kind < node.kind || bridges) return {};
+  return wrong(node, "cannot be below " + label(parent));
+}
+
+// Kinds go down from parent to child, so only bridges can be in a circle.
+Checked check_depth(const std::vector<Node>& nodes, const Node& node) {
+  int bridges = 0;
+  for (const Node* at = &node; at->kind == NodeKind::kBridge; at = &nodes[at->parent]) {
+    if (++bridges > kMaxBridgesInARow) return wrong(node, "is in a circle of bridges");
+  }
+  return {};
+}
+
+bool is_sane(const PcieLink& link) noexcept {
+  return link.lanes <= kMaxLanes && link.mega_transfers <= kMaxMegaTransfers;
+}
+
+Checked check_numbers(const Node& node) {
+  const auto in_range = [](int number) { return number >= -1 && number <= kMaxNumber; };
+  if (!in_range(node.number)) return wrong(node, "has a number that no machine has");
+  if (!in_range(node.numa)) return wrong(node, "has a NUMA node that no machine has");
+  if (node.kind == NodeKind::kNumaNode && node.number < 0) return wrong(node, "has no number");
+  if (node.pci && (node.pci->device > 31 || node.pci->function > 7)) {
+    return wrong(node, "has an address that PCI does not have");
+  }
+  if (!is_sane(node.link_now) || !is_sane(node.link_max)) {
+    return wrong(node, "has a link that PCIe does not have");
+  }
+  return {};
+}
+
+Checked check_kind(const std::vector<Node>& nodes, const Node& node) {
+  if (node.port != BridgePort::kUnknown && node.kind != NodeKind::kBridge) {
+    return wrong(node, "is a port but no bridge");
+  }
+  if (node.kind != NodeKind::kDevice && node.role != DeviceRole::kOther) {
+    return wrong(node, std::string("is a ") + to_string(node.role) + " but no device");
+  }
+  if (node.physical_function == kNoNode) return {};
+  if (node.kind != NodeKind::kDevice || node.physical_function >= nodes.size()) {
+    return wrong(node, "is a virtual function of nothing");
+  }
+  const Node& physical = nodes[node.physical_function];
+  if (physical.kind != NodeKind::kDevice || physical.physical_function != kNoNode) {
+    return wrong(node, "is a virtual function of what has none");
+  }
+  return {};
+}
+
+// What exists once. A host bridge has the address of a place, in which a device may be.
+class Once {
+ public:
+  Checked check(const Node& node) {
+    const bool is_host_bridge = node.kind == NodeKind::kHostBridge;
+    if (node.pci && !(is_host_bridge ? root_buses_ : addresses_).insert(*node.pci).second) {
+      return wrong(node, "is there twice");
+    }
+    if (node.number >= 0 && !numbers_.insert({node.kind, node.number}).second) {
+      return wrong(node, "is there twice");
+    }
+    for (const OsDevice& device : node.os_devices) {
+      if (device.kind == OsKind::kRdma && !rdma_.insert(device.name).second) {
+        return wrong(node, "RDMA device " + device.name + " is there twice");
+      }
+    }
+    return {};
+  }
+
+ private:
+  std::set<PciAddress> addresses_;
+  std::set<PciAddress> root_buses_;
+  std::set<std::pair<NodeKind, int>> numbers_;
+  std::set<std::string> rdma_;
+};
+
+}  // namespace
+
+Result<void, std::string> check_nodes(const std::vector<Node>& nodes) {
+  Once once;
+  std::size_t machines = 0;
+  for (const Node& node : nodes) {
+    machines += node.kind == NodeKind::kMachine ? 1 : 0;
+    BL_TRY(check_parent(nodes, node));
+    BL_TRY(check_numbers(node));
+    BL_TRY(check_kind(nodes, node));
+    BL_TRY(once.check(node));
+  }
+  for (const Node& node : nodes) BL_TRY(check_depth(nodes, node));
+  const auto has_role = [](const Node& node) { return node.role != DeviceRole::kOther; };
+  if (std::ranges::count_if(nodes, has_role) > kMaxDevices) {
+    return fail(std::string("more GPUs and RDMA NICs than a machine has"));
+  }
+  if (machines != 1) return fail(std::to_string(machines) + " machines in one description");
+  return {};
+}
+
+}  // namespace beeline::topology

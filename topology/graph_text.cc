@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Texts that do no harm where they are printed.
+#include <algorithm>
+
+#include "topology/graph_steps.h"
+
+namespace beeline::topology {
+
+void clean_text(std::string& text) noexcept {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  std::ranges::replace_if(text, is_control, '?');
+}
+
+void clean_texts(std::vector<Node>& nodes) {
+  for (Node& node : nodes) {
+    for (std::string* text : {&node.name, &node.cpus, &node.bond, &node.uuid}) clean_text(*text);
+    for (OsDevice& device : node.os_devices) clean_text(device.name);
+  }
+}
+
+}  // namespace beeline::topology

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walking the tree.
+#include "topology/path.h"
+
+#include <algorithm>
+
+namespace beeline::topology {
+namespace {
+
+// From a node up to the machine.
+std::vector<NodeIndex> way_up(const Graph& graph, NodeIndex from) {
+  std::vector<NodeIndex> way;
+  for (NodeIndex at = from; at != kNoNode; at = graph[at].parent) way.push_back(at);
+  return way;
+}
+
+}  // namespace
+
+Path path_between(const Graph& graph, NodeIndex from, NodeIndex to) {
+  std::vector<NodeIndex> up = way_up(graph, from);
+  std::vector<NodeIndex> down = way_up(graph, to);
+  NodeIndex meeting = kNoNode;
+  while (!up.empty() && !down.empty() && up.back() == down.back()) {
+    meeting = up.back();
+    up.pop_back();
+    down.pop_back();
+  }
+  Path path;
+  path.nodes = up;
+  path.top = path.nodes.size();
+  path.nodes.push_back(meeting);
+  path.nodes.insert(path.nodes.end(), down.rbegin(), down.rend());
+
+  for (const NodeIndex node : path.nodes) {
+    // What is above the meeting point is not on the way.
+    if (node == meeting || !has_link_above(graph[node])) continue;
+    const LinkState& link = path.links.emplace_back(link_above(graph, node));
+    const double rate = link.gigabytes_per_second();
+    if (rate <= 0) {
+      path.has_unknown_link = true;
+    } else if (!path.bottleneck || rate < path.bottleneck->gigabytes_per_second()) {
+      path.bottleneck = link;
+    }
+  }
+  return path;
+}
+
+std::string describe(const Graph& graph, const Path& path) {
+  std::string text;
+  for (const NodeIndex node : path.nodes) {
+    text += (text.empty() ? "" : " - ") + label(graph[node]);
+  }
+  return text;
+}
+
+}  // namespace beeline::topology

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the generations of PCIe carry.
+#include "topology/pcie_link.h"
+
+#include <array>
+
+namespace beeline::topology {
+namespace {
+
+struct Generation {
+  std::uint32_t mega_transfers;
+  double payload_share;  // of the bits on the wire
+};
+// By number, from 1. PCIe 3.0 to 7.0 double the rate each time.
+constexpr std::array kGenerations = {
+    Generation{2'500, 8.0 / 10},      // 8b/10b
+    Generation{5'000, 8.0 / 10},      //
+    Generation{8'000, 128.0 / 130},   // 128b/130b
+    Generation{16'000, 128.0 / 130},  //
+    Generation{32'000, 128.0 / 130},  //
+    Generation{64'000, 242.0 / 256},  // FLIT: 236 bytes of packets and 6 of the link layer in 256,
+    Generation{128'000, 242.0 / 256}  // the rest is CRC and error correction
+};
+
+}  // namespace
+
+int generation(const PcieLink& link) noexcept {
+  for (std::size_t i = 0; i < kGenerations.size(); ++i) {
+    if (kGenerations[i].mega_transfers == link.mega_transfers) return static_cast<int>(i) + 1;
+  }
+  return 0;
+}
+
+double gigabytes_per_second(const PcieLink& link) noexcept {
+  if (!link.is_known()) return 0;
+  // A rate between those of the list has the line code of the one below.
+  double share = kGenerations.front().payload_share;
+  for (const Generation& known : kGenerations) {
+    if (known.mega_transfers <= link.mega_transfers) share = known.payload_share;
+  }
+  return share * link.mega_transfers / 1'000 * link.lanes / 8;
+}
+
+std::string to_string(const PcieLink& link) {
+  if (link.mega_transfers == 0 && link.lanes == 0) return "unknown";
+  const int number = generation(link);
+  return "Gen" + (number == 0 ? "?" : std::to_string(number)) + " x" +
+         (link.lanes == 0 ? "?" : std::to_string(link.lanes));
+}
+
+}  // namespace beeline::topology

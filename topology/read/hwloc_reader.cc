@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From hwloc's objects to nodes. NUMA nodes and I/O hang beside hwloc's tree of processors: of a
+// root bus it says between which processors it is, not its NUMA node.
+#include "topology/read/hwloc_reader.h"
+
+#include "topology/read/remarks.h"
+#include "topology/read/sysfs_devices.h"
+
+#ifdef BL_HAVE_HWLOC
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "topology/read/hwloc_api.h"
+#include "topology/read/sysfs_files.h"
+#include "topology/role.h"
+
+namespace beeline::topology {
+namespace {
+
+using PciAttributes = hwloc_obj_attr_u::hwloc_pcidev_attr_s;
+using BridgeAttributes = hwloc_obj_attr_u::hwloc_bridge_attr_s;
+
+std::string info_of(hwloc_obj_t object, const char* name) {
+  for (unsigned i = 0; i < object->infos_count; ++i) {
+    if (std::strcmp(object->infos[i].name, name) == 0) return object->infos[i].value;
+  }
+  return {};
+}
+
+PciAddress address_of(const PciAttributes& pci) noexcept {
+  return {.domain = pci.domain, .bus = pci.bus, .device = pci.dev, .function = pci.func};
+}
+
+OsKind kind_of(hwloc_obj_osdev_type_t type, std::string_view name) noexcept {
+  const auto begins = [name](std::string_view with) { return name.starts_with(with); };
+  switch (type) {
+    case HWLOC_OBJ_OSDEV_OPENFABRICS: return OsKind::kRdma;
+    case HWLOC_OBJ_OSDEV_NETWORK: return OsKind::kInterface;
+    case HWLOC_OBJ_OSDEV_GPU:
+    case HWLOC_OBJ_OSDEV_COPROC: break;
+    case HWLOC_OBJ_OSDEV_BLOCK:
+    case HWLOC_OBJ_OSDEV_DMA: return OsKind::kOther;
+  }
+  if (begins("cuda") || begins("nvml") || begins("rsmi") || begins("ze")) return OsKind::kGpu;
+  return type == HWLOC_OBJ_OSDEV_GPU ? OsKind::kDisplay : OsKind::kOther;
+}
+
+class HwlocReader {
+ public:
+  HwlocReader(const HwlocApi& api, hwloc_topology_t topology) : api_(api) {
+    root_ = api.get_obj_by_depth(topology, 0, 0);
+    const int depth = api.get_type_depth(topology, HWLOC_OBJ_NUMANODE);
+    numas_ = api.get_nbobjs_by_depth(topology, depth);
+  }
+
+  std::vector<Node> read() {
+    nodes_.push_back({.kind = NodeKind::kMachine, .name = info_of(root_, "HostName")});
+    read_normal(root_, 0);
+    return std::move(nodes_);
+  }
+
+ private:
+  NodeIndex add(Node node) {
+    nodes_.push_back(std::move(node));
+    return nodes_.size() - 1;
+  }
+
+  static int number_of(hwloc_obj_t object) noexcept {
+    return object->os_index == HWLOC_UNKNOWN_INDEX ? -1 : static_cast<int>(object->os_index);
+  }
+
+  std::string cpus_of(hwloc_obj_t object) const {
+    if (object->cpuset == nullptr) return {};
+    const int size = api_.bitmap_list_snprintf(nullptr, 0, object->cpuset);
+    if (size <= 0) return {};
+    std::string text(static_cast<std::size_t>(size) + 1, '\0');
+    api_.bitmap_list_snprintf(text.data(), text.size(), object->cpuset);
+    text.resize(static_cast<std::size_t>(size));
+    return text;
+  }
+
+  // Of processors and what holds them; the recursion is as deep as hwloc's levels are.
+  void read_normal(hwloc_obj_t object, NodeIndex above) {
+    if (object->type == HWLOC_OBJ_PACKAGE) {
+      above = add({.kind = NodeKind::kPackage,
+                   .parent = 0,
+                   .name = info_of(object, "CPUModel"),
+                   .number = number_of(object),
+                   .cpus = cpus_of(object)});
+    }
+    read_memory(object, above);
+    for (hwloc_obj_t io = object->io_first_child; io != nullptr; io = io->next_sibling) {
+      read_io(io, {.above = above, .numa = numa_near(object)});
+    }
+    for (hwloc_obj_t child = object->first_child; child != nullptr; child = child->next_sibling) {
+      read_normal(child, above);
+    }
+  }
+
+  // A cache on the side of the memory has the memory below it.
+  void read_memory(hwloc_obj_t object, NodeIndex above) {
+    for (hwloc_obj_t at = object->memory_first_child; at != nullptr; at = at->next_sibling) {
+      if (at->type == HWLOC_OBJ_NUMANODE && number_of(at) >= 0) {
+        add({.kind = NodeKind::kNumaNode,
+             .parent = above,
+             .number = number_of(at),
+             .cpus = cpus_of(at)});
+      }
+      read_memory(at, above);
+    }
+  }
+
+  // The lowest one, since further ones at the same place are memory on a card or in a stack; -1 if
+  // there are several places to choose from.
+  int numa_near(hwloc_obj_t object) const {
+    for (hwloc_obj_t at = object; at != nullptr; at = at->parent) {
+      std::vector<int> here;
+      collect_numas(at, here);
+      if (here.empty()) continue;
+      const bool is_all = here.size() == numas_;
+      return at->parent != nullptr || is_all ? *std::ranges::min_element(here) : -1;
+    }
+    return -1;
+  }
+  static void collect_numas(hwloc_obj_t object, std::vector<int>& numbers) {
+    for (hwloc_obj_t at = object->memory_first_child; at != nullptr; at = at->next_sibling) {
+      if (at->type == HWLOC_OBJ_NUMANODE) numbers.push_back(number_of(at));
+      collect_numas(at, numbers);
+    }
+  }
+
+  struct Above {
+    NodeIndex above = 0;         // what a bridge or a device goes below
+    NodeIndex device = kNoNode;  // what a name belongs to
+    int numa = -1;
+  };
+
+  void read_io(hwloc_obj_t object, Above at) {
+    if (object->type == HWLOC_OBJ_BRIDGE) {
+      at.above = add(bridge_of(object, at));
+      at.device = kNoNode;
+    } else if (object->type == HWLOC_OBJ_PCI_DEVICE) {
+      at.device = add(device_of(object, at));
+    } else if (object->type == HWLOC_OBJ_OS_DEVICE) {
+      at.device = read_name(object, at);
+    }
+    for (hwloc_obj_t io = object->io_first_child; io != nullptr; io = io->next_sibling) {
+      read_io(io, at);
+    }
+    if (object->type != HWLOC_OBJ_OS_DEVICE && at.device != kNoNode) {
+      nodes_[at.device].role = guess_role(nodes_[at.device]);
+    }
+  }
+
+  Node bridge_of(hwloc_obj_t object, const Above& at) const {
+    const BridgeAttributes& bridge = object->attr->bridge;
+    // A root bus below a function (VMD) is a root bus all the same.
+    const bool below_bridge = nodes_[at.above].kind == NodeKind::kBridge;
+    if (bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST && !below_bridge) {
+      Node node{.kind = NodeKind::kHostBridge, .parent = at.above, .numa = at.numa};
+      node.pci = PciAddress{.domain = bridge.downstream.pci.domain,
+                            .bus = bridge.downstream.pci.secondary_bus};
+      return node;
+    }
+    Node node{.kind = NodeKind::kBridge, .parent = at.above};
+    if (bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI) identify(node, bridge.upstream.pci);
+    return node;
+  }
+
+  static Node device_of(hwloc_obj_t object, const Above& at) {
+    Node node{.kind = NodeKind::kDevice, .parent = at.above};
+    node.name = info_of(object, "PCIDevice");
+    identify(node, object->attr->pcidev);
+    return node;
+  }
+
+  static void identify(Node& node, const PciAttributes& pci) {
+    node.pci = address_of(pci);
+    node.pci_class = std::uint32_t{pci.class_id} << 8;
+    node.vendor = pci.vendor_id;
+    node.device = pci.device_id;
+  }
+
+  // Returns the device that has the name.
+  NodeIndex read_name(hwloc_obj_t object, const Above& at) {
+    if (object->name == nullptr) return at.device;
+    const OsKind kind = kind_of(object->attr->osdev.type, object->name);
+    NodeIndex device = at.device;
+    if (device == kNoNode) {
+      if (kind != OsKind::kRdma) return kNoNode;
+      device = add({.kind = NodeKind::kDevice, .parent = at.above, .role = DeviceRole::kRdmaNic});
+    }
+    Node& node = nodes_[device];
+    node.os_devices.push_back({kind, object->name});
+    if (const std::string model = info_of(object, "GPUModel"); !model.empty()) node.name = model;
+    if (node.uuid.empty()) node.uuid = info_of(object, "NVIDIAUUID");
+    return device;
+  }
+
+  const HwlocApi& api_;
+  hwloc_obj_t root_ = nullptr;
+  unsigned numas_ = 0;
+  std::vector<Node> nodes_;
+};
+
+Result<void, std::string> load(const HwlocApi& api, hwloc_topology_t topology) {
+  if (api.topology_load(topology) != 0) return fail(std::string("hwloc cannot read it"));
+  if (api.topology_abi_check(topology) == 0) return {};
+  return fail(std::string("hwloc's structures are not those that this was built for"));
+}
+
+// Where this folder is there and empty, as a sandbox may make it, hwloc ends the process by an
+// assertion.
+Result<void, std::string> check_numa_folder() {
+  const std::string folder = "/sys/devices/system/node";
+  const auto is_numa = [](const std::string& name) { return name.starts_with("node"); };
+  if (!is_there(folder) || std::ranges::any_of(names_in(folder), is_numa)) return {};
+  return fail("hwloc cannot stand that there is no NUMA node in " + folder);
+}
+
+}  // namespace
+
+Result<GraphParts, std::string> read_hwloc() {
+  BL_TRY(check_numa_folder());
+  const HwlocApi api = BL_TRY(load_hwloc());
+  const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
+  // A container may be allowed few processors, and use a GPU that is near to others.
+  (void)api.topology_set_flags(topology.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  BL_TRY(load(api, topology.get()));
+  GraphParts parts;
+  parts.source = "this machine";
+  parts.nodes = HwlocReader(api, topology.get()).read();
+  Remarks remarks;
+  // hwloc has variables of its own by which people show it another machine.
+  if (api.topology_is_thissystem(topology.get()) != 0) {
+    add_sysfs_devices(parts.nodes, "/sys", remarks);
+  } else {
+    remarks.add("hwloc was told to show another machine (HWLOC_XMLFILE, HWLOC_FSROOT, ...)");
+  }
+  parts.remarks = remarks.take();
+  return parts;
+}
+
+Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std::string& file) {
+  const HwlocApi api = BL_TRY(load_hwloc());
+  const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
+  const auto size = static_cast<int>(xml.size()) + 1;  // hwloc wants the 0 behind it
+  if (api.topology_set_xmlbuffer(topology.get(), xml.c_str(), size) != 0 ||
+      !load(api, topology.get())) {
+    return fail(file + ": hwloc does not take it; have it written again: lstopo --of xml");
+  }
+  GraphParts parts;
+  parts.source = file + " (hwloc)";
+  parts.nodes = HwlocReader(api, topology.get()).read();
+  parts.remarks = {"a file of hwloc's says nothing of the speeds of network ports and links"};
+  return parts;
+}
+
+}  // namespace beeline::topology
+
+#else
+
+namespace beeline::topology {
+
+Result<GraphParts, std::string> read_hwloc() {
+  return fail(std::string("built without hwloc's header (package libhwloc-dev)"));
+}
+
+Result<GraphParts, std::string> read_hwloc_xml(const std::string& /*xml*/,
+                                               const std::string& file) {
+  return fail(file + ": built without hwloc's header (package libhwloc-dev)");
+}
+
+}  // namespace beeline::topology
+
+#endif

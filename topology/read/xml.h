@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small XML document as a tree, from a file that anyone may have written: no entities, and limits
+// that no machine's description comes near.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugin/base/result.h"
+
+namespace beeline::topology {
+
+struct XmlElement {
+  std::string name = {};
+  std::vector<std::pair<std::string, std::string>> attributes = {};
+  std::vector<XmlElement> children = {};
+  std::size_t line = 0;
+
+  // Null: there is no such attribute.
+  const std::string* find(std::string_view attribute) const noexcept;
+};
+
+// hwloc begins its files with the name of a DTD, which nobody reads.
+enum class Doctype { kRefused, kNameOnly };
+
+struct XmlLimits {
+  std::size_t bytes = std::size_t{32} << 20;
+  std::size_t elements = 200'000;
+  std::size_t depth = 400;  // a PCI domain has 256 buses, and so bridges in a row
+  Doctype doctype = Doctype::kRefused;
+};
+
+// Returns the root. The error names file, line, cause and what to do: "dgx.xml:12: ...".
+Result<XmlElement, std::string> parse_xml(std::string_view text, const std::string& file,
+                                          const XmlLimits& limits = {});
+
+// All of a file, unless it is larger than that.
+Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes);
+
+}  // namespace beeline::topology

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Short names for the heads of tables and the boxes of pictures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "topology/graph.h"
+
+namespace beeline::topology {
+
+// By node: "GPU0" in the order of Graph::gpus(), an RDMA NIC's own name ("NIC3" where it has none),
+// and for anything else its label.
+class DisplayNames {
+ public:
+  explicit DisplayNames(const Graph& graph);
+
+  const std::string& operator[](NodeIndex node) const noexcept { return names_[node]; }
+  std::string list(const std::vector<NodeIndex>& nodes) const;  // "mlx5_0, mlx5_1"
+
+ private:
+  std::vector<std::string> names_;
+};
+
+}  // namespace beeline::topology

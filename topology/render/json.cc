@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Facts only.
+#include "topology/render/json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "topology/path.h"
+#include "topology/render/display_names.h"
+#include "topology/render/report.h"
+
+namespace beeline::topology {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void set_text(Json& json, const char* key, const std::string& text) {
+  if (!text.empty()) json[key] = text;
+}
+
+const char* word_of(BridgePort port) noexcept {
+  switch (port) {
+    case BridgePort::kUnknown: return "";
+    case BridgePort::kRoot: return "root port";
+    case BridgePort::kUpstream: return "upstream port";
+    case BridgePort::kDownstream: return "downstream port";
+    case BridgePort::kSwitch: return "switch";
+  }
+  return "";
+}
+
+Json json_of(const PcieLink& link) {
+  Json json = Json::object();
+  if (link.mega_transfers != 0) json["gt_per_s"] = link.mega_transfers / 1000.0;
+  if (link.lanes != 0) json["lanes"] = link.lanes;
+  return json;
+}
+
+void set_link(Json& json, const char* key, const PcieLink& link) {
+  if (link != PcieLink()) json[key] = json_of(link);
+}
+
+Json json_of(const Graph& graph, const LinkState& link) {
+  Json json = {{"node", link.node}};
+  set_link(json, "now", link.now);
+  set_link(json, "possible", link.possible);
+  json["gigabytes_per_second"] = link.gigabytes_per_second();
+  json["verdict"] = to_string(link.verdict);
+  json["text"] = describe(graph, link);
+  return json;
+}
+
+void set_device(Json& json, const Node& node) {
+  json["role"] = to_string(node.role);
+  if (node.physical_function != kNoNode) json["physical_function"] = node.physical_function;
+  for (const OsDevice& device : node.os_devices) json["os_devices"].push_back(device.name);
+  for (const NicPort& port : node.nic_ports) {
+    Json entry = {{"number", port.number}};
+    if (port.speed_mbps != 0) entry["speed_mbps"] = port.speed_mbps;
+    json["ports"].push_back(std::move(entry));
+  }
+  set_text(json, "bond", node.bond);
+  set_text(json, "uuid", node.uuid);
+}
+
+Json json_of(const Node& node, NodeIndex id) {
+  Json json = {{"id", id}, {"kind", to_string(node.kind)}, {"label", label(node)}};
+  if (node.parent != kNoNode) json["parent"] = node.parent;
+  set_text(json, "name", node.name);
+  if (node.number >= 0) json["number"] = node.number;
+  if (node.numa >= 0) json["numa"] = node.numa;
+  set_text(json, "cpus", node.cpus);
+  if (node.pci) json["pci"] = to_string(*node.pci);
+  if (node.pci_class != 0) json["pci_class"] = node.pci_class;
+  if (node.vendor != 0) json["vendor"] = node.vendor;
+  if (node.device != 0) json["device"] = node.device;
+  set_text(json, "port", word_of(node.port));
+  set_link(json, "link_now", node.link_now);
+  set_link(json, "link_max", node.link_max);
+  if (node.kind == NodeKind::kDevice) set_device(json, node);
+  return json;
+}
+
+Json json_of(const Graph& graph, const Places& places, const GpuAssignment& given) {
+  Json json = {{"node", given.gpu}, {"nics", given.nics}};
+  if (!given.nics.empty()) {
+    json["distance"] = to_string(given.distance);
+    const Path path = path_between(graph, given.gpu, given.nics.front());
+    if (path.bottleneck) json["bottleneck"] = json_of(graph, *path.bottleneck);
+  }
+  json["standby"] = given.standby;
+  json["reason"] = given.reason;
+  json["distances"] = Json::array();
+  for (const NodeIndex nic : graph.nics()) {
+    json["distances"].push_back(
+        {{"node", nic}, {"distance", to_string(places.between(given.gpu, nic))}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const Graph& graph, const Assignment& assignment) {
+  Json json = {{"source", graph.source()}, {"nodes", Json::array()}, {"gpus", Json::array()}};
+  for (NodeIndex i = 0; i < graph.size(); ++i) json["nodes"].push_back(json_of(graph[i], i));
+  const DisplayNames names(graph);
+  const Places places(graph);
+  for (const GpuAssignment& given : assignment.gpus) {
+    Json entry = {{"name", names[given.gpu]}};
+    entry.update(json_of(graph, places, given));
+    json["gpus"].push_back(std::move(entry));
+  }
+  json["spare_nics"] = Json::array();
+  for (const SpareNic& spare : assignment.spares) {
+    json["spare_nics"].push_back({{"node", spare.nic}, {"reason", spare.reason}});
+  }
+  json["slow_links"] = Json::array();
+  for (const LinkState& link : links_in_use(graph)) {
+    if (is_slow(link.verdict)) json["slow_links"].push_back(json_of(graph, link));
+  }
+  json["remarks"] = graph.remarks();
+  // Names come from files and firmware: bytes that are no UTF-8 are replaced instead of refused.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace beeline::topology

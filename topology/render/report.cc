@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lines.
+#include "topology/render/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topology/path.h"
+#include "topology/render/display_names.h"
+
+namespace beeline::topology {
+namespace {
+
+std::string ports_text(const Node& node) {
+  std::string text;
+  for (const NicPort& port : node.nic_ports) {
+    if (port.speed_mbps == 0) continue;
+    text += fmt::format("{}{:g} Gb/s", text.empty() ? "" : " + ", port.speed_mbps / 1000.0);
+  }
+  return text;
+}
+
+std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex device,
+                        std::size_t width) {
+  const Node& node = graph[device];
+  std::string line = fmt::format("{:<{}}  {:<12}", names[device], width,
+                                 node.pci ? to_string(*node.pci) : "no PCI");
+  const auto add = [&line](const std::string& text) {
+    if (!text.empty()) line += "  " + text;
+  };
+  add(node.name);
+  add(ports_text(node));
+  if (!node.bond.empty()) add("in " + node.bond);
+  if (node.physical_function != kNoNode)
+    add("virtual function of " + names[node.physical_function]);
+  return line + "\n";
+}
+
+std::string bottleneck_text(const Graph& graph, const DisplayNames& names, NodeIndex gpu,
+                            NodeIndex nic) {
+  const Path path = path_between(graph, gpu, nic);
+  if (!path.bottleneck) return "";
+  const LinkState& link = *path.bottleneck;
+  return fmt::format("; slowest {}link {}, {}, {:.1f} GB/s", path.has_unknown_link ? "known " : "",
+                     names[link.node], to_string(link.now), link.gigabytes_per_second());
+}
+
+}  // namespace
+
+std::string devices_text(const Graph& graph) {
+  const DisplayNames names(graph);
+  std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
+  devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
+  std::size_t width = 0;
+  for (const NodeIndex device : devices) width = std::max(width, names[device].size());
+  std::string text;
+  for (const NodeIndex device : devices) text += device_line(graph, names, device, width);
+  return text;
+}
+
+std::string assignment_text(const Graph& graph, const Assignment& assignment) {
+  const DisplayNames names(graph);
+  std::string text;
+  for (const GpuAssignment& given : assignment.gpus) {
+    const std::string& gpu = names[given.gpu];
+    if (given.nics.empty()) {
+      text += fmt::format("{} uses no NIC: {}\n", gpu, given.reason);
+      continue;
+    }
+    text += fmt::format("{} uses {}: {}{}\n", gpu, names.list(given.nics), given.reason,
+                        bottleneck_text(graph, names, given.gpu, given.nics.front()));
+    if (given.standby.empty()) continue;
+    text += fmt::format("{:<{}} then {}\n", "", gpu.size(), names.list(given.standby));
+  }
+  for (const SpareNic& spare : assignment.spares) {
+    text += fmt::format("{} serves no GPU: {}\n", names[spare.nic], spare.reason);
+  }
+  return text;
+}
+
+std::vector<LinkState> links_in_use(const Graph& graph) {
+  std::vector<bool> used(graph.size(), false);
+  for (NodeIndex i = graph.size(); i-- > 0;) {  // children first
+    const Node& node = graph[i];
+    if (node.role != DeviceRole::kOther) used[i] = true;
+    if (used[i] && node.parent != kNoNode) used[node.parent] = true;
+  }
+  std::vector<LinkState> links;
+  for (NodeIndex i = 0; i < graph.size(); ++i) {
+    const bool is_virtual = graph[i].physical_function != kNoNode;
+    if (used[i] && !is_virtual && has_link_above(graph[i])) links.push_back(link_above(graph, i));
+  }
+  return links;
+}
+
+std::string slow_links_text(const Graph& graph) {
+  const DisplayNames names(graph);
+  std::string text;
+  for (const LinkState& link : links_in_use(graph)) {
+    if (!is_slow(link.verdict)) continue;
+    text += fmt::format("{}: {}\n", names[link.node], describe(graph, link));
+  }
+  return text;
+}
+
+}  // namespace beeline::topology

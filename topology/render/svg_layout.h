@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where everything in the picture goes. Units are pixels.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "topology/assignment.h"
+#include "topology/link_state.h"
+#include "topology/render/svg_rows.h"
+
+namespace beeline::topology {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct Box {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+
+  double middle() const noexcept { return x + width / 2; }
+  double bottom() const noexcept { return y + height; }
+  double right() const noexcept { return x + width; }
+};
+
+// From a bar straight down to what hangs on it.
+struct DrawnLink {
+  LinkState state = {};
+  Point from = {};
+  double to_y = 0;
+};
+
+// From a GPU to a NIC that it uses.
+struct Trace {
+  std::size_t gpu = 0;  // its place in Graph::gpus(), which is its colour
+  std::vector<Point> points = {};
+};
+
+struct Row {
+  NodeIndex node = kNoNode;  // a NUMA node, a package or the machine
+  Box box = {};
+  double devices_bottom = 0;  // of the boxes of its devices: lines to NICs begin and end here
+};
+
+struct Picture {
+  std::vector<Row> rows = {};
+  std::map<NodeIndex, Box> boxes = {};  // of bars and devices
+  std::vector<DrawnLink> links = {};
+  std::vector<Trace> traces = {};
+  double width = 0;
+  double height = 0;
+};
+
+Picture lay_out(const Graph& graph, const Assignment& assignment);
+
+}  // namespace beeline::topology

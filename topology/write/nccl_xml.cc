@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One element a line, two spaces a step.
+#include "topology/write/nccl_xml.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "topology/graph_steps.h"
+#include "topology/link_state.h"
+#include "topology/read/words.h"
+
+namespace beeline::topology {
+namespace {
+
+using Attribute = std::pair<const char*, std::string>;
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&': safe += "&amp;"; break;
+      case '<': safe += "&lt;"; break;
+      case '>': safe += "&gt;"; break;
+      case '"': safe += "&quot;"; break;
+      default: safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string hex(std::uint32_t number, int digits) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "0x%0*x", digits, number);
+  return text.data();
+}
+
+// GPUs and NICs, as far as NCCL could tell them from others: by address, or a NIC by name.
+bool is_wanted(const Node& node) noexcept {
+  if (node.role == DeviceRole::kOther || node.pci) return node.role != DeviceRole::kOther;
+  return node.role == DeviceRole::kRdmaNic && !os_name(node, OsKind::kRdma).empty();
+}
+
+std::vector<std::vector<NodeIndex>> children_of(std::span<const Node> nodes) {
+  std::vector<std::vector<NodeIndex>> children(nodes.size());
+  for (NodeIndex i = 1; i < nodes.size(); ++i) children[nodes[i].parent].push_back(i);
+  return children;
+}
+
+// NCCL goes by the class alone.
+std::uint32_t class_of(const Node& node) noexcept {
+  switch (node.role) {
+    case DeviceRole::kGpu:
+      return node.pci_class >> 16 == 0x03 || node.pci_class >> 16 == 0x12 ? node.pci_class
+                                                                          : 0x030200;
+    case DeviceRole::kRdmaNic: return node.pci_class >> 16 == 0x02 ? node.pci_class : 0x020000;
+    case DeviceRole::kOther: break;
+  }
+  return 0x060400;
+}
+
+// What both ends can, else what it does now. A port that is drawn as a switch has no link above.
+PcieLink link_of(const Graph& graph, NodeIndex index) {
+  const Node& node = graph[index];
+  LinkState link;
+  if (has_link_above(node)) {
+    link = link_above(graph, index);
+  } else {
+    link.now = node.link_now;
+    link.possible = node.link_max;
+  }
+  const auto known = [](std::uint32_t first, std::uint32_t second) {
+    return first != 0 ? first : second;
+  };
+  return {.mega_transfers = known(link.possible.mega_transfers, link.now.mega_transfers),
+          .lanes = known(link.possible.lanes, link.now.lanes)};
+}
+
+// What of a machine is drawn: NUMA nodes, switches, GPUs and NICs, each with what is written of it.
+class Drawing {
+ public:
+  explicit Drawing(const Graph& graph)
+      : graph_(graph), children_(children_of(graph.nodes())), devices_below_(graph.size()) {
+    // Upwards: children stand behind their parents.
+    for (NodeIndex i = graph.size(); i-- > 1;) {
+      if (is_wanted(graph[i])) ++devices_below_[i];
+      devices_below_[graph[i].parent] += devices_below_[i];
+    }
+  }
+
+  // In the order in which a graph of these nodes has them. Where something was left out it may be
+  // another than before, and what is read back has to be written the same again.
+  std::vector<Node> nodes() {
+    drawn_.push_back({.kind = NodeKind::kMachine, .name = graph_[0].name});
+    std::map<int, NodeIndex> numas;
+    for (const Node& node : graph_.nodes()) {
+      if (node.kind != NodeKind::kNumaNode) continue;
+      numas[node.number] = drawn_.size();
+      drawn_.push_back({.kind = node.kind, .parent = 0, .number = node.number, .cpus = node.cpus});
+    }
+    for (NodeIndex i = 1; i < graph_.size(); ++i) {
+      const Node& node = graph_[i];
+      const bool is_io = node.kind >= NodeKind::kHostBridge;
+      if (!is_io || graph_[node.parent].kind >= NodeKind::kHostBridge) continue;
+      const auto numa = numas.find(node.numa);
+      draw(i, numa == numas.end() ? 0 : numa->second);
+    }
+    return in_order(std::move(drawn_));
+  }
+
+ private:
+  // The recursion is no deeper than bridges are, which Graph::make bounds.
+  void draw(NodeIndex index, NodeIndex above) {
+    if (devices_below_[index] == 0) return;
+    if (is_drawn(index)) {
+      drawn_.push_back(drawn_node(index, above));
+      above = drawn_.size() - 1;
+    }
+    for (const NodeIndex child : children_[index]) draw(child, above);
+  }
+
+  bool is_drawn(NodeIndex index) const {
+    const Node& node = graph_[index];
+    if (node.kind == NodeKind::kDevice) return true;
+    if (node.kind != NodeKind::kBridge) return false;
+    switch (node.port) {
+      case BridgePort::kUpstream:
+      case BridgePort::kSwitch: return true;
+      case BridgePort::kDownstream: return false;
+      case BridgePort::kUnknown:
+      case BridgePort::kRoot: break;
+    }
+    const auto leads_to_some = [this](NodeIndex child) { return devices_below_[child] > 0; };
+    return std::ranges::count_if(children_[index], leads_to_some) > 1;
+  }
+
+  Node drawn_node(NodeIndex index, NodeIndex above) const {
+    const Node& from = graph_[index];
+    Node node{.kind = from.kind, .parent = above, .pci = from.pci};
+    node.pci_class = class_of(from);
+    node.vendor = from.vendor;
+    node.device = from.device;
+    node.link_now = link_of(graph_, index);
+    for (const OsDevice& device : from.os_devices) {
+      if (device.kind == OsKind::kRdma) node.os_devices.push_back(device);
+    }
+    node.nic_ports = from.nic_ports;
+    return node;
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<NodeIndex>> children_;
+  std::vector<std::size_t> devices_below_;
+  std::vector<Node> drawn_;
+};
+
+class NcclWriter {
+ public:
+  explicit NcclWriter(std::vector<Node> nodes)
+      : nodes_(std::move(nodes)), children_(children_of(nodes_)) {}
+
+  std::string write() {
+    std::vector<Attribute> attributes{{"version", "1"}};
+    if (!nodes_[0].name.empty()) attributes.emplace_back("name", nodes_[0].name);
+    open("system", attributes);
+    write_numaless();
+    for (const NodeIndex child : children_[0]) {
+      if (nodes_[child].kind == NodeKind::kNumaNode) write_numa(child);
+    }
+    close("system");
+    return std::move(text_);
+  }
+
+ private:
+  // To NCCL everything is at some processor.
+  void write_numaless() {
+    const auto is_io = [this](NodeIndex child) { return nodes_[child].kind >= NodeKind::kBridge; };
+    if (std::ranges::none_of(children_[0], is_io)) return;
+    open("cpu", {{"numaid", "-1"}});
+    for (const NodeIndex child : children_[0]) {
+      if (is_io(child)) write_node(child);
+    }
+    close("cpu");
+  }
+
+  void write_numa(NodeIndex numa) {
+    std::vector<Attribute> attributes{{"numaid", std::to_string(nodes_[numa].number)}};
+    if (const std::string mask = mask_of_list(nodes_[numa].cpus); !mask.empty()) {
+      attributes.emplace_back("affinity", mask);
+    }
+    open("cpu", attributes);
+    for (const NodeIndex child : children_[numa]) write_node(child);
+    close("cpu");
+  }
+
+  void write_node(NodeIndex index) {
+    const Node& node = nodes_[index];
+    const bool has_element = node.kind == NodeKind::kBridge || node.pci.has_value();
+    if (has_element) open("pci", pci_attributes(node));
+    write_nets(node);
+    for (const NodeIndex child : children_[index]) write_node(child);
+    if (has_element) close("pci");
+  }
+
+  // A port has its speed with the first name; more names than one are rare and share their ports.
+  void write_nets(const Node& node) {
+    bool is_first = true;
+    for (const OsDevice& device : node.os_devices) {
+      if (is_first) open("nic", {});
+      if (!is_first || node.nic_ports.empty()) write_net(device, nullptr);
+      for (const NicPort& port : node.nic_ports) {
+        if (is_first) write_net(device, &port);
+      }
+      is_first = false;
+    }
+    if (!node.os_devices.empty()) close("nic");
+  }
+
+  // No port: none is known.
+  void write_net(const OsDevice& device, const NicPort* port) {
+    std::vector<Attribute> attributes{{"name", device.name}};
+    if (port != nullptr && port->speed_mbps != 0) {
+      attributes.emplace_back("speed", std::to_string(port->speed_mbps));
+    }
+    if (port != nullptr) attributes.emplace_back("port", std::to_string(port->number));
+    open("net", attributes);
+    close("net");
+  }
+
+  static std::vector<Attribute> pci_attributes(const Node& node) {
+    std::vector<Attribute> attributes;
+    if (node.pci) attributes.emplace_back("busid", to_string(*node.pci));
+    attributes.emplace_back("class", hex(node.pci_class, 6));
+    if (node.vendor != 0) attributes.emplace_back("vendor", hex(node.vendor, 4));
+    if (node.device != 0) attributes.emplace_back("device", hex(node.device, 4));
+    const PcieLink& link = node.link_now;
+    attributes.emplace_back("link_speed", link_rate_text(link.mega_transfers));
+    attributes.emplace_back("link_width", link.lanes == 0 ? "" : std::to_string(link.lanes));
+    return attributes;
+  }
+
+  void open(const char* name, const std::vector<Attribute>& attributes) {
+    end_start();
+    text_.append(depth_++ * 2, ' ').append("<").append(name);
+    for (const auto& [key, value] : attributes) {
+      text_.append(" ").append(key).append("=\"").append(escaped(value)).append("\"");
+    }
+    start_is_open_ = true;
+  }
+
+  void close(const char* name) {
+    --depth_;
+    if (start_is_open_) {
+      text_ += "/>\n";
+    } else {
+      text_.append(depth_ * 2, ' ').append("</").append(name).append(">\n");
+    }
+    start_is_open_ = false;
+  }
+
+  void end_start() {
+    if (start_is_open_) text_ += ">\n";
+    start_is_open_ = false;
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<std::vector<NodeIndex>> children_;
+  std::string text_;
+  std::size_t depth_ = 0;
+  bool start_is_open_ = false;
+};
+
+}  // namespace
+
+std::string write_nccl_xml(const Graph& graph) {
+  return NcclWriter(Drawing(graph).nodes()).write();
+}
+
+}  // namespace beeline::topology

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes a machine as the XML that NCCL takes (NCCL_TOPO_FILE), drawn as NCCL itself would draw it:
+// processors by NUMA node, one <pci> for each switch and none for the ports around it, GPUs and
+// NICs. What else there is has no part in what NCCL decides, and NCCL takes few elements: left out.
+//
+// Distances stay what they are in NCCL's words. A port that several devices share without a switch
+// is drawn as one, since it is where they meet.
+#pragma once
+
+#include <string>
+
+#include "topology/graph.h"
+
+namespace beeline::topology {
+
+// read_nccl_xml() reads it back; what it makes of it is written the same again.
+std::string write_nccl_xml(const Graph& graph);
+
+}  // namespace beeline::topology
