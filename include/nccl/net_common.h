@@ -142,8 +142,7 @@ BL_ABI_OFFSET(ncclNetVDeviceProps_v9_t, devs, 4);
 BL_ABI_SIZE(ncclNetVDeviceProps_v12_t, 36);
 BL_ABI_OFFSET(ncclNetVDeviceProps_v12_t, devs, 4);
 
-/* --- v10 on: quality of service, profiler ------------------------------------------------------
- */
+/* --- v10 on: quality of service, profiler ---------------------------------------------------- */
 
 typedef struct {
   int trafficClass;
@@ -166,8 +165,7 @@ enum {
 typedef ncclResult_t (*ncclProfilerCallback_t)(void** eHandle, int type, void* pHandle,
                                                int64_t pluginId, void* extData);
 
-/* --- v11 on: what a communicator is going to do
- * --------------------------------------------------- */
+/* --- v11 on: what a communicator is going to do ---------------------------------------------- */
 
 typedef struct {
   int32_t maxConcurrentPeers;

@@ -3,6 +3,8 @@
 // C arguments in, our types out; what NCCL may leave NULL is looked at here and nowhere else.
 #include "plugin/abi/calls.h"
 
+#include "plugin/abi/context.h"
+#include "plugin/abi/properties.h"
 #include "plugin/runtime/runtime.h"
 
 namespace beeline::abi {
@@ -10,6 +12,32 @@ namespace {
 
 HandleBytes handle_bytes(void* handle) noexcept {
   return HandleBytes(static_cast<std::byte*>(handle), kHandleBytes);
+}
+
+int traffic_class_in(const ncclNetCommConfig_v10_t* config) noexcept {
+  return traffic_class_of(config == nullptr ? NCCL_NET_TRAFFIC_CLASS_UNDEF : config->trafficClass);
+}
+
+ncclResult_t listen_with(const CommSettings& settings, int dev, void* handle,
+                         void** listen_comm) noexcept {
+  return edge([&]() -> Status {
+    if (listen_comm == nullptr) return fail(Errc::kInvalid, "listen");
+    *listen_comm = nullptr;
+    if (handle == nullptr) return fail(Errc::kInvalid, "listen");
+    *listen_comm = BL_TRY(net::listen(dev, handle_bytes(handle), settings));
+    return {};
+  });
+}
+
+ncclResult_t connect_with(const CommSettings& settings, int dev, void* handle,
+                          void** send_comm) noexcept {
+  return edge([&]() -> Status {
+    if (send_comm == nullptr) return fail(Errc::kInvalid, "connect");
+    *send_comm = nullptr;
+    if (handle == nullptr) return fail(Errc::kInvalid, "connect");
+    *send_comm = BL_TRY(net::connect(dev, handle_bytes(handle), settings));
+    return {};
+  });
 }
 
 // NCCL closes and deregisters NULL after its own errors.
@@ -31,6 +59,20 @@ ncclResult_t init(ncclDebugLogger_t logger) noexcept {
   });
 }
 
+ncclResult_t init(void** ctx, std::uint64_t /*comm_id*/, ncclNetCommConfig_v10_t* config,
+                  ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
+  const ncclResult_t result = init(logger);
+  if (ctx != nullptr) *ctx = new_context(traffic_class_in(config));
+  return result;
+}
+
+ncclResult_t finalize(void* ctx) noexcept {
+  return edge([&]() -> Status {
+    if (ctx != nullptr) net::reclaim(settings_of(ctx).owner);
+    return {};
+  });
+}
+
 ncclResult_t devices(int* count) noexcept {
   return edge([&]() -> Status {
     if (count == nullptr) return fail(Errc::kInvalid, "devices");
@@ -42,27 +84,32 @@ ncclResult_t devices(int* count) noexcept {
 Result<const Device*> find(int dev) noexcept { return Runtime::instance().device(dev); }
 
 ncclResult_t listen(int dev, void* handle, void** listen_comm) noexcept {
-  return edge([&]() -> Status {
-    if (handle == nullptr || listen_comm == nullptr) return fail(Errc::kInvalid, "listen");
-    *listen_comm = nullptr;
-    *listen_comm = BL_TRY(net::listen(dev, handle_bytes(handle)));
-    return {};
-  });
+  return listen_with({}, dev, handle, listen_comm);
+}
+
+ncclResult_t listen(void* ctx, int dev, void* handle, void** listen_comm) noexcept {
+  return listen_with(settings_of(ctx), dev, handle, listen_comm);
 }
 
 ncclResult_t connect(int dev, void* handle, void** send_comm) noexcept {
-  return edge([&]() -> Status {
-    if (handle == nullptr || send_comm == nullptr) return fail(Errc::kInvalid, "connect");
-    *send_comm = nullptr;
-    *send_comm = BL_TRY(net::connect(dev, handle_bytes(handle)));
-    return {};
-  });
+  return connect_with({}, dev, handle, send_comm);
+}
+
+ncclResult_t connect(int dev, ncclNetCommConfig_v10_t* config, void* handle, void** send_comm,
+                     ncclNetDeviceHandle_t** /*device*/) noexcept {
+  return connect_with({.traffic_class = traffic_class_in(config)}, dev, handle, send_comm);
+}
+
+ncclResult_t connect(void* ctx, int dev, void* handle, void** send_comm,
+                     ncclNetDeviceHandle_t** /*device*/) noexcept {
+  return connect_with(settings_of(ctx), dev, handle, send_comm);
 }
 
 ncclResult_t accept(void* listen_comm, void** recv_comm) noexcept {
   return edge([&]() -> Status {
-    if (listen_comm == nullptr || recv_comm == nullptr) return fail(Errc::kInvalid, "accept");
+    if (recv_comm == nullptr) return fail(Errc::kInvalid, "accept");
     *recv_comm = nullptr;
+    if (listen_comm == nullptr) return fail(Errc::kInvalid, "accept");
     *recv_comm = BL_TRY(net::accept(*static_cast<Listener*>(listen_comm)));
     return {};
   });
@@ -70,8 +117,9 @@ ncclResult_t accept(void* listen_comm, void** recv_comm) noexcept {
 
 ncclResult_t reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) noexcept {
   return edge([&]() -> Status {
-    if (comm == nullptr || mhandle == nullptr) return fail(Errc::kInvalid, "regMr");
+    if (mhandle == nullptr) return fail(Errc::kInvalid, "regMr");
     *mhandle = nullptr;
+    if (comm == nullptr) return fail(Errc::kInvalid, "regMr");
     *mhandle = BL_TRY(net::register_memory(
         *static_cast<Comm*>(comm),
         {.data = data,
@@ -81,11 +129,18 @@ ncclResult_t reg_mr(void* comm, void* data, std::size_t size, int type, void** m
   });
 }
 
+ncclResult_t reg_mr(void* comm, void* data, int size, int type, void** mhandle) noexcept {
+  if (size < 0 && mhandle != nullptr) *mhandle = nullptr;
+  if (size < 0) return ncclInvalidArgument;
+  return reg_mr(comm, data, static_cast<std::size_t>(size), type, mhandle);
+}
+
 ncclResult_t reg_mr_dmabuf(void* comm, void* data, std::size_t size, int /*type*/,
                            std::uint64_t offset, int fd, void** mhandle) noexcept {
   return edge([&]() -> Status {
-    if (comm == nullptr || mhandle == nullptr) return fail(Errc::kInvalid, "regMrDmaBuf");
+    if (mhandle == nullptr) return fail(Errc::kInvalid, "regMrDmaBuf");
     *mhandle = nullptr;
+    if (comm == nullptr) return fail(Errc::kInvalid, "regMrDmaBuf");
     *mhandle = BL_TRY(net::register_memory(*static_cast<Comm*>(comm), {.data = data,
                                                                        .size = size,
                                                                        .kind = MemoryKind::kDmabuf,
@@ -99,18 +154,38 @@ ncclResult_t dereg_mr(void* /*comm*/, void* mhandle) noexcept {
   return unless_null<MemoryHandle>(mhandle, [](auto* memory) { net::deregister_memory(memory); });
 }
 
+// NCCL asks a million times a second whether there is credit, or something done. What is rarer, or
+// calls the device, is apart, so that the answer needs no stack.
+namespace {
+
+[[gnu::noinline]] ncclResult_t post_taken(SendComm& comm) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_taken(); });
+}
+
+[[gnu::noinline]] ncclResult_t isend_otherwise(SendComm& comm, int tag, void** request) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.isend_otherwise(tag, request); });
+}
+
+[[gnu::noinline]] ncclResult_t test_in_earnest(Request& request, int* done, int* sizes) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return request.comm->test(request, done, sizes); });
+}
+
+}  // namespace
+
 ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
                    void** request) noexcept {
-  return edge([&]() -> Status {
-    if (comm == nullptr || request == nullptr) return fail(Errc::kInvalid, "isend");
-    *request = nullptr;
-    if (mhandle == nullptr || size > wire::kMaxMessageBytes) {
-      return fail(Errc::kInvalid, "isend from such a buffer");
-    }
-    *request = BL_TRY(net::isend(*static_cast<Comm*>(comm), data, size, tag,
-                                 *static_cast<const MemoryHandle*>(mhandle)));
-    return {};
-  });
+  if (request == nullptr) return ncclInvalidArgument;
+  *request = nullptr;
+  if (comm == nullptr) return ncclInvalidArgument;
+  if (mhandle == nullptr) return ncclInvalidArgument;
+  if (size > wire::kMaxMessageBytes) return ncclInvalidArgument;
+  if (static_cast<Comm*>(comm)->role() != Role::kSend) return ncclInvalidArgument;
+  auto& end = *static_cast<SendComm*>(static_cast<Comm*>(comm));
+  const auto& memory = *static_cast<const MemoryHandle*>(mhandle);
+  const SendComm::Begun begun = end.begin(data, size, tag, memory, request);
+  if (begun == SendComm::Begun::kTaken) return post_taken(end);
+  if (begun == SendComm::Begun::kInVain) return ncclSuccess;
+  return isend_otherwise(end, tag, request);
 }
 
 // Nothing to do for host memory: what a completed receive wrote, the CPU and the GPU see. NULL says
@@ -118,19 +193,18 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
 ncclResult_t iflush(void* comm, int /*n*/, void** /*data*/, int* /*sizes*/, void** /*mhandles*/,
                     void** request) noexcept {
   return edge([&]() -> Status {
-    if (comm == nullptr || request == nullptr) return fail(Errc::kInvalid, "iflush");
+    if (request == nullptr) return fail(Errc::kInvalid, "iflush");
     *request = nullptr;
-    return {};
+    return comm != nullptr ? Status() : fail(Errc::kInvalid, "iflush");
   });
 }
 
 ncclResult_t test(void* request, int* done, int* sizes) noexcept {
-  return edge([&]() -> Status {
-    if (request == nullptr || done == nullptr) return fail(Errc::kInvalid, "test");
-    *done = 0;
-    *done = BL_TRY(net::test(*static_cast<Request*>(request), sizes)) ? 1 : 0;
-    return {};
-  });
+  if (request == nullptr || done == nullptr) return ncclInvalidArgument;
+  Request& asked = *static_cast<Request*>(request);
+  if (asked.missing != 0) return test_in_earnest(asked, done, sizes);
+  asked.comm->finish(asked, done, sizes);
+  return ncclSuccess;
 }
 
 ncclResult_t close_send(void* comm) noexcept {

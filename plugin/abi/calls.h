@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions that all versions of NCCL's interface share, with C types. A version's table takes
-// these as they are where the signatures agree, and wraps them where they do not.
+// What the tables of all versions of NCCL's interface consist of, with C types: one overload for
+// each signature that a function has had.
 #pragma once
 
-#include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "include/nccl/net_common.h"
 #include "plugin/abi/edge.h"
-#include "plugin/device/device.h"
+#include "plugin/base/hot.h"
 #include "plugin/runtime/net.h"
+#include "plugin/transfer/recv_grant.h"
 
 namespace beeline::abi {
 
 inline constexpr char kName[] = "Beeline";
 
-ncclResult_t init(ncclDebugLogger_t logger) noexcept;
+// NCCL_NET_OPTIONAL_RECV_COMPLETION, as it stands where the request will.
+inline void* const kOptionalReceive = reinterpret_cast<void*>(std::uintptr_t{1});
+
+// --- What no version has changed --------------------------------------------------------------
+
 ncclResult_t devices(int* count) noexcept;
-ncclResult_t listen(int dev, void* handle, void** listen_comm) noexcept;
-ncclResult_t connect(int dev, void* handle, void** send_comm) noexcept;
-ncclResult_t accept(void* listen_comm, void** recv_comm) noexcept;
-ncclResult_t reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) noexcept;
 ncclResult_t reg_mr_dmabuf(void* comm, void* data, std::size_t size, int type, std::uint64_t offset,
                            int fd, void** mhandle) noexcept;
 ncclResult_t dereg_mr(void* comm, void* mhandle) noexcept;
-ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
-                   void** request) noexcept;
 ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
                     void** request) noexcept;
 ncclResult_t test(void* request, int* done, int* sizes) noexcept;
@@ -35,64 +35,111 @@ ncclResult_t close_send(void* comm) noexcept;
 ncclResult_t close_recv(void* comm) noexcept;
 ncclResult_t close_listen(void* comm) noexcept;
 
-// `Size` is int up to v8, size_t from v9 on.
+// --- What some have: the type of a table's slot chooses among the overloads --------------------
+
+// Up to v9; v10; from v11 on, one for each communicator. The profiler's callback is not kept: what
+// it is told has to be in a layout that the profiler knows, and none is ours.
+ncclResult_t init(ncclDebugLogger_t logger) noexcept;
+inline ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
+  return init(logger);
+}
+ncclResult_t init(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
+                  ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
+ncclResult_t finalize(void* ctx) noexcept;
+
+// Up to v10; from v11 on.
+ncclResult_t listen(int dev, void* handle, void** listen_comm) noexcept;
+ncclResult_t listen(void* ctx, int dev, void* handle, void** listen_comm) noexcept;
+
+// v6; up to v9; v10; from v11 on. Device handles are for transports that run on the GPU.
+ncclResult_t connect(int dev, void* handle, void** send_comm) noexcept;
+inline ncclResult_t connect(int dev, void* handle, void** send_comm,
+                            ncclNetDeviceHandle_t** /*device*/) noexcept {
+  return connect(dev, handle, send_comm);
+}
+ncclResult_t connect(int dev, ncclNetCommConfig_v10_t* config, void* handle, void** send_comm,
+                     ncclNetDeviceHandle_t** device) noexcept;
+ncclResult_t connect(void* ctx, int dev, void* handle, void** send_comm,
+                     ncclNetDeviceHandle_t** device) noexcept;
+
+// v6; from v7 on.
+ncclResult_t accept(void* listen_comm, void** recv_comm) noexcept;
+inline ncclResult_t accept(void* listen_comm, void** recv_comm,
+                           ncclNetDeviceHandle_t** /*device*/) noexcept {
+  return accept(listen_comm, recv_comm);
+}
+
+// From v8 on; up to v7.
+ncclResult_t reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) noexcept;
+ncclResult_t reg_mr(void* comm, void* data, int size, int type, void** mhandle) noexcept;
+
+// v9; up to v8; from v10 on. A negative size is larger than any that is allowed.
+ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
+                   void** request) noexcept;
+inline ncclResult_t isend(void* comm, void* data, int size, int tag, void* mhandle,
+                          void** request) noexcept {
+  return isend(comm, data, static_cast<std::size_t>(size), tag, mhandle, request);
+}
+inline ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
+                          void* /*phandle*/, void** request) noexcept {
+  return isend(comm, data, size, tag, mhandle, request);
+}
+
+// What both forms of irecv below have in common. `Size` is int up to v8, size_t from v9 on.
+template <class Count, class Size>
+BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const Size* sizes,
+                                   const int* tags, void** mhandles, Need need,
+                                   void** request) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA {
+    Comm& end = *static_cast<Comm*>(comm);
+    if (end.role() != Role::kReceive) return Errc::kInvalid;
+    const auto buffer_at = [&](std::uint32_t i) BL_INLINED_LAMBDA {
+      return ReceiveBuffer{.data = data[i],
+                           .capacity = static_cast<std::size_t>(sizes[i]),
+                           .tag = tags[i],
+                           .memory = static_cast<const MemoryHandle*>(mhandles[i])};
+    };
+    return static_cast<RecvComm&>(end).irecv(count, buffer_at, need, request);
+  });
+}
+
+// With their parameters where irecv() has them, so that it hands them on as they are.
+template <class Size>
+[[gnu::noinline]] ncclResult_t irecv_one(void* comm, Need need, void** data, Size* sizes, int* tags,
+                                         void** mhandles, void** request) noexcept {
+  return irecv_some(comm, std::integral_constant<std::uint32_t, 1>(), data, sizes, tags, mhandles,
+                    need, request);
+}
+template <class Size>
+[[gnu::noinline]] ncclResult_t irecv_group(void* comm, int n, void** data, Size* sizes, int* tags,
+                                           void** mhandles, void** request) noexcept {
+  if (n < 1 || n > int{wire::kMaxReceives}) return ncclInvalidArgument;
+  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles,
+                    Need::kArrival, request);
+}
+
 template <class Size>
 ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
                    void** request) noexcept {
-  return edge([&]() -> Status {
-    if (comm == nullptr || request == nullptr || data == nullptr || sizes == nullptr ||
-        tags == nullptr || mhandles == nullptr || n < 1 || n > int{wire::kMaxReceives}) {
-      return fail(Errc::kInvalid, "irecv");
-    }
-    // What stands there is left over from an earlier use, or says that NCCL can do without the
-    // completion: it always gets a real request.
-    *request = nullptr;
-    std::array<ReceiveBuffer, wire::kMaxReceives> buffers;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
-      if (mhandles[i] == nullptr || static_cast<std::size_t>(sizes[i]) > wire::kMaxMessageBytes) {
-        return fail(Errc::kInvalid, "irecv into such a buffer");
-      }
-      buffers[i] = {.data = data[i],
-                    .capacity = static_cast<std::size_t>(sizes[i]),
-                    .tag = tags[i],
-                    .memory = static_cast<const MemoryHandle*>(mhandles[i])};
-    }
-    *request = BL_TRY(
-        net::irecv(*static_cast<Comm*>(comm), {buffers.data(), static_cast<std::size_t>(n)}));
-    return {};
-  });
+  if (request == nullptr) return ncclInvalidArgument;
+  // What stands there is left over from an earlier use, or, from v9 on, may say that NCCL can do
+  // without the completion. It always gets a real request.
+  const bool optional = std::same_as<Size, std::size_t> && *request == kOptionalReceive;
+  *request = nullptr;
+  if (comm == nullptr) return ncclInvalidArgument;
+  if (data == nullptr) return ncclInvalidArgument;
+  if (sizes == nullptr) return ncclInvalidArgument;
+  if (tags == nullptr) return ncclInvalidArgument;
+  if (mhandles == nullptr) return ncclInvalidArgument;
+  if (n != 1) return irecv_group(comm, n, data, sizes, tags, mhandles, request);
+  return irecv_one(comm, optional ? Need::kNothing : Need::kArrival, data, sizes, tags, mhandles,
+                   request);
 }
 
-// The fields that every version has since v7, in its own struct. All are written: NCCL's shims hand
-// over what happened to lie on their stack.
-template <class Properties>
-void fill(Properties& out, const Device& device) noexcept {
-  out.name = const_cast<char*>(device.name.c_str());
-  out.pciPath = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
-  out.guid = device.guid;
-  out.ptrSupport = NCCL_PTR_HOST;
-  out.speed = static_cast<int>(device.facts.speed_mbps);
-  out.port = device.port;
-  out.latency = 0;  // NCCL then takes its own figure for a network
-  out.maxComms = 1 << 16;
-  out.maxRecvs = wire::kMaxReceives;
-  out.netDeviceType = NCCL_NET_DEVICE_HOST;
-  out.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
-}
-
-Result<const Device*> find(int dev) noexcept;
-
-// getProperties of one version: `more` fills what came after v7.
-template <class Properties, class More>
-ncclResult_t properties(int dev, Properties* out, More more) noexcept {
-  return edge([&]() -> Status {
-    if (out == nullptr) return fail(Errc::kInvalid, "getProperties");
-    const Device* const device = BL_TRY(find(dev));
-    *out = {};
-    fill(*out, *device);
-    more(*out, *device);
-    return {};
-  });
+// From v10 on.
+inline ncclResult_t irecv(void* comm, int n, void** data, std::size_t* sizes, int* tags,
+                          void** mhandles, void** /*phandles*/, void** request) noexcept {
+  return irecv(comm, n, data, sizes, tags, mhandles, request);
 }
 
 }  // namespace beeline::abi

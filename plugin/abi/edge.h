@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only door between NCCL and our C++: every exported function is one call to edge().
+// The only door between NCCL and our C++: what an exported function does that might
+// throw, it does in edge() or quick_edge().
 #pragma once
 
 #include <new>
 #include <type_traits>
 
 #include "include/nccl/net_common.h"
+#include "plugin/base/hot.h"
 #include "plugin/base/result.h"
 
 namespace beeline::abi {
@@ -35,6 +37,21 @@ ncclResult_t edge(F&& call) noexcept {
   try {
     const Status status = call();
     return status ? ncclSuccess : to_nccl(status.error().code);
+  } catch (const std::bad_alloc&) {
+    return ncclSystemError;
+  } catch (...) {
+    return ncclInternalError;
+  }
+}
+
+// The same for the hot path, where a code is enough: what it stands for was logged.
+template <class F>
+BL_INLINED ncclResult_t quick_edge(F&& call) noexcept {
+  try {
+    const Errc code = call();
+    if (code == Errc::kOk) [[likely]]
+      return ncclSuccess;
+    return to_nccl(code);
   } catch (const std::bad_alloc&) {
     return ncclSystemError;
   } catch (...) {

@@ -3,6 +3,7 @@
 // The states of an accept.
 #include "plugin/connect/acceptor.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -22,8 +23,8 @@ constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
 
 void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   const std::uint32_t peer_comm = connect.comm;
-  const Device* const device = room_.desk->find_listener(connect.listener, connect.token);
-  if (device == nullptr) {
+  const auto invited = room_.desk->find_listener(connect.listener, connect.token);
+  if (!invited) {
     channel.send(wire::Reject{.comm = peer_comm,
                               .code = wire::RejectCode::kNotInvited,
                               .text = "no such listener: it is closed"});
@@ -33,7 +34,8 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   Admission& admission = admissions_[comm];
   admission.channel = channel.id();
   admission.peer_host = channel.peer().host;
-  admission.device = device;
+  admission.device = invited->device;
+  admission.qp = options_for(invited->settings, room_.options->qp);
   admission.connect = std::move(connect);
   room_.poller->at(now_ns() + room_.options->connect_timeout.count() * kNsPerMs,
                    [this, comm] { on_deadline(comm); });
@@ -89,14 +91,14 @@ Acceptor::Checked Acceptor::make(std::uint32_t comm, Admission& admission) {
   };
   const Result<const PortFacts*> facts = room_.ports->facts(*admission.device);
   if (!facts) return failed(facts.error());
-  const PortSide ours{*admission.device, **facts, options.qp};
+  const PortSide ours{*admission.device, **facts, admission.qp};
   Result<Agreement, std::string> agreement = come_to_terms(ours, admission);
   if (!agreement) {
     return beeline::fail(Refusal{wire::RejectCode::kIncompatible, agreement.error(),
                                  beeline::fail(Errc::kUnsupported, "accept").error});
   }
   admission.agreement = std::move(*agreement);
-  Result<Endpoint> endpoint = Endpoint::create(*admission.device, options.receiver, options.qp);
+  Result<Endpoint> endpoint = Endpoint::create(*admission.device, options.receiver, admission.qp);
   if (!endpoint) return failed(endpoint.error());
   admission.endpoint = std::move(*endpoint);
   if (!admission.endpoint->ece()) admission.agreement.route.ece.reset();
@@ -137,8 +139,7 @@ void Acceptor::connect(std::uint32_t comm) {
   const auto found = admissions_.find(comm);
   if (found == admissions_.end()) return;  // its deadline came first
   Admission& admission = found->second;
-  const Status connected =
-      admission.endpoint->connect(admission.agreement.route, room_.options->qp);
+  const Status connected = admission.endpoint->connect(admission.agreement.route, admission.qp);
   if (connected) {
     admission.is_connected = true;
     return answer(comm, admission);
@@ -215,14 +216,32 @@ void Acceptor::on_channel_end(const Channel& channel, const std::string& cause) 
   for (const std::uint32_t comm : on_it) drop(comm, cause);
 }
 
+void Acceptor::on_closed(const std::vector<std::uint32_t>& listeners) {
+  std::erase_if(admissions_, [&](const auto& entry) {
+    const Admission& admission = entry.second;
+    if (std::ranges::find(listeners, admission.connect.listener) == listeners.end()) return false;
+    const Channel* const channel = room_.channels->find(admission.channel);
+    if (channel != nullptr) {
+      channel->send(wire::Reject{.comm = admission.connect.comm,
+                                 .code = wire::RejectCode::kAbandoned,
+                                 .text = "its listener was closed before the connection was made"});
+    }
+    BL_INFO(kLogNet, "accept on %s from %s is given up: the listener is closed",
+            label(*admission.device).c_str(), admission.peer_host.c_str());
+    return true;
+  });
+}
+
 void Acceptor::on_deadline(std::uint32_t comm) {
   if (!admissions_.contains(comm)) return;
   refuse(comm, {wire::RejectCode::kAbandoned, lateness(admissions_.at(comm)),
                 beeline::fail(Errc::kTimeout, "accept").error});
 }
 
+// The log first: whoever hears of it may end the process.
 void Acceptor::refuse(std::uint32_t comm, const Refusal& refusal) {
   const Admission& admission = admissions_.at(comm);
+  warn(admission, refusal.text);
   const Channel* const channel = room_.channels->find(admission.channel);
   if (channel != nullptr) {
     channel->send(
@@ -231,17 +250,22 @@ void Acceptor::refuse(std::uint32_t comm, const Refusal& refusal) {
   if (refusal.code == wire::RejectCode::kFailed) {
     room_.desk->fail_accept(admission.connect.listener, refusal.error);
   }
-  drop(comm, refusal.text);
+  admissions_.erase(comm);
 }
 
 void Acceptor::drop(std::uint32_t comm, const std::string& why) {
-  const auto found = admissions_.find(comm);
-  const Admission admission = std::move(found->second);
-  admissions_.erase(found);
+  warn(admissions_.at(comm), why);
+  admissions_.erase(comm);
+}
+
+void Acceptor::warn(const Admission& admission, const std::string& why) {
   const wire::QpFacts& peer = admission.connect.paths.front().qp;
-  BL_WARN("accept on %s %s from %s %s port %u failed: %s", host_name().c_str(),
+  // One who is invited can make it happen as often as it likes.
+  const std::uint64_t number = failures_.due();
+  if (number == 0) return;
+  BL_WARN("accept on %s %s from %s %s port %u failed (number %llu): %s", host_name().c_str(),
           label(*admission.device).c_str(), admission.peer_host.c_str(), peer.device.c_str(),
-          unsigned{peer.port}, why.c_str());
+          unsigned{peer.port}, static_cast<unsigned long long>(number), why.c_str());
 }
 
 }  // namespace beeline

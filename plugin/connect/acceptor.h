@@ -17,7 +17,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "plugin/base/log.h"
 #include "plugin/connect/agreement.h"
 #include "plugin/connect/cm_call.h"
 #include "plugin/connect/room.h"
@@ -35,6 +37,8 @@ class Acceptor {
   // False: it is about something else.
   bool on_reject(const Channel& channel, const wire::Reject& reject);
   void on_channel_end(const Channel& channel, const std::string& cause);
+  // Nobody will take what is made for these listeners.
+  void on_closed(const std::vector<std::uint32_t>& listeners);
 
  private:
   enum class State : std::uint8_t { kConnecting, kAwaitReady };
@@ -43,6 +47,7 @@ class Acceptor {
     std::uint64_t channel = 0;
     std::string peer_host;
     const Device* device = nullptr;
+    QpOptions qp;
     wire::Connect connect;
     Agreement agreement;
     std::optional<Endpoint> endpoint;
@@ -73,9 +78,11 @@ class Acceptor {
   // The admission is gone afterwards.
   void refuse(std::uint32_t comm, const Refusal& refusal);
   void drop(std::uint32_t comm, const std::string& why);
+  void warn(const Admission& admission, const std::string& why);
 
   Room room_;
   std::map<std::uint32_t, Admission> admissions_;  // by our number of the comm
+  LogLimit failures_{20};
 };
 
 }  // namespace beeline

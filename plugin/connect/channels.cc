@@ -94,7 +94,8 @@ void Channels::read(std::uint64_t id) {
 Result<void, std::string> Channels::receive(Channel& channel) {
   std::array<std::byte, kReadBytes> room;
   for (int i = 0; i < kReadsInARow; ++i) {
-    const Result<std::size_t> got = receive_some(channel.outbox().fd(), room);
+    const Result<std::size_t> got = channel.outbox().receive(room);
+    if (channel.outbox().has_overflowed()) return break_with(channel, "it does not read");
     if (!got) return fail(cause_of(got.error()));
     if (*got == 0) return {};
     channel.input().append(wire::ByteView(room).first(*got));
@@ -106,12 +107,21 @@ Result<void, std::string> Channels::receive(Channel& channel) {
 Result<void, std::string> Channels::handle_frames(Channel& channel) {
   for (;;) {
     Result<std::optional<wire::Frame>> frame = channel.input().next();
-    if (!frame) return fail("it broke the protocol: " + describe(frame.error()));
+    if (!frame) return break_with(channel, "it broke the protocol: " + describe(frame.error()));
     if (!*frame) return {};
     if (channel.is_closing()) continue;  // whoever said it will hear that we have gone
     const Status handled = hooks_.on_message(channel, **frame);
-    if (!handled) return fail("it broke the protocol: " + describe(handled.error()));
+    if (!handled) return break_with(channel, "it broke the protocol: " + describe(handled.error()));
   }
+}
+
+// What no Beeline does, whether or not a comm is lost by it.
+Failure<std::string> Channels::break_with(const Channel& channel, std::string cause) {
+  if (const std::uint64_t number = broken_.due(); number != 0) {
+    BL_WARN("the control channel with %s is dropped (number %llu): %s",
+            channel.peer().text().c_str(), static_cast<unsigned long long>(number), cause.c_str());
+  }
+  return fail(std::move(cause));
 }
 
 std::string Channels::cause_of(const Error& error) const {

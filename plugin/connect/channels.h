@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "plugin/base/log.h"
 #include "plugin/connect/channel.h"
 
 namespace beeline {
@@ -56,12 +57,14 @@ class Channels {
   // An error is the end of the channel, in words.
   Result<void, std::string> receive(Channel& channel);
   Result<void, std::string> handle_frames(Channel& channel);
+  Failure<std::string> break_with(const Channel& channel, std::string cause);
   void end(std::uint64_t id, const std::string& cause);
   std::string cause_of(const Error& error) const;
 
   Poller* poller_;
   std::chrono::milliseconds peer_timeout_;
   Hooks hooks_;
+  LogLimit broken_{5};
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::unique_ptr<Channel>> channels_;  // by age
 };

@@ -48,6 +48,13 @@ void CommLink::say_failure(const std::string& why) noexcept {
   if (is_ours()) tell_of_end(wire::RejectCode::kFailed, why);
 }
 
+// Without goodbye the peer has to hear of it at once, and does when we die.
+void CommLink::bury(Connection& connection) noexcept {
+  if (!said_goodbye_ || !is_ours() || buried_) return;
+  buried_ = true;
+  desk_->bury(connection);
+}
+
 // The peer's link ends by it, so that nothing that follows changes anything.
 void CommLink::tell_of_end(wire::RejectCode code, std::string_view why) noexcept {
   if (said_goodbye_ || state() != State::kOpen) return;

@@ -39,6 +39,7 @@ class CommLink final : public Link {
 
   void say_goodbye(std::uint32_t settled) noexcept override;
   void say_failure(const std::string& why) noexcept override;
+  void bury(Connection& connection) noexcept override;
 
   // --- the control thread ---
   bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
@@ -61,6 +62,7 @@ class CommLink final : public Link {
   const std::shared_ptr<Desk> desk_;
   const int pid_;
   std::atomic<bool> said_goodbye_{false};
+  bool buried_ = false;  // the connection has been handed over; by whoever owns it
 };
 
 }  // namespace beeline

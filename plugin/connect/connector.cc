@@ -20,6 +20,9 @@ namespace {
 constexpr int kMostLostChannels = 5;
 // Until the device is asked again for an address that it has not resolved.
 constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
+// For the peer to answer a CONNECT that nobody waits for any more, and to be told so. Its process
+// may be stopped, which must not keep our thread.
+constexpr std::int64_t kAnswerNs = 2 * kNsPerSec;
 
 std::string duration_text(std::chrono::milliseconds time) {
   if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
@@ -47,8 +50,39 @@ Error error_of(wire::RejectCode code) {
 void Connector::start(AttemptOrder order) {
   const std::uint32_t comm = order.comm;
   room_.poller->at(order.deadline_ns, [this, comm] { on_deadline(comm); });
-  attempts_.emplace(comm, Attempt{.order = std::move(order)});
+  const QpOptions qp = options_for(order.settings, room_.options->qp);
+  attempts_.emplace(comm, Attempt{.order = std::move(order), .qp = qp});
   need_channel(comm);
+}
+
+void Connector::abandon(std::uint32_t comm) {
+  const auto found = attempts_.find(comm);
+  if (found == attempts_.end()) return;  // it has ended by itself
+  const Attempt attempt = std::move(found->second);
+  attempts_.erase(found);
+  BL_INFO(kLogNet, "connect from %s to %s is given up", label(*attempt.order.device).c_str(),
+          peer_text(attempt.order.handle).c_str());
+  const wire::ProcessId& process = attempt.order.handle.process;
+  Channel* const channel = room_.channels->find(attempt.channel);
+  switch (attempt.state) {
+    case State::kNeedChannel:
+      if (!invitation(process)) dialer_->cancel(process);
+      return;
+    case State::kAwaitAccept:
+      // What to call it the peer has not said yet.
+      abandoned_.emplace(comm, attempt.channel);
+      room_.poller->at(now_ns() + kAnswerNs, [this, comm] { abandoned_.erase(comm); });
+      return;
+    case State::kConnecting:
+      if (channel != nullptr) refuse_accept(*channel, attempt.accept.our_comm);
+      return;
+  }
+}
+
+void Connector::refuse_accept(Channel& channel, std::uint32_t their_comm) {
+  channel.send(wire::Reject{.comm = their_comm,
+                            .code = wire::RejectCode::kAbandoned,
+                            .text = "nobody waits for it any more"});
 }
 
 void Connector::need_channel(std::uint32_t comm) {
@@ -79,9 +113,9 @@ void Connector::offer(Attempt& attempt, Channel& channel) {
 Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
   const ControlOptions& options = *room_.options;
   const Device& device = *attempt.order.device;
-  const PortSide ours{device, *BL_TRY(room_.ports->facts(device)), options.qp};
+  const PortSide ours{device, *BL_TRY(room_.ports->facts(device)), attempt.qp};
   if (!attempt.endpoint) {
-    attempt.endpoint = BL_TRY(Endpoint::create(device, options.sender, options.qp));
+    attempt.endpoint = BL_TRY(Endpoint::create(device, options.sender, attempt.qp));
   }
   wire::Connect message{.listener = attempt.order.handle.listener,
                         .token = attempt.order.handle.token,
@@ -95,7 +129,7 @@ Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
 // An end that needs the connection manager says so only when it has it.
 Result<void, std::string> Connector::offer_cm(const Attempt& attempt, wire::PathOffer& path) {
   const Device& device = *attempt.order.device;
-  if (!needs_cm({device, device.facts, room_.options->qp})) return {};
+  if (!needs_cm({device, device.facts, attempt.qp})) return {};
   for (const NetdevAddress& own : BL_TRY(room_.cm->addresses(device))) {
     if (path.cm.addresses.size() < wire::kMaxCmAddresses) path.cm.addresses.push_back(own.address);
   }
@@ -111,9 +145,8 @@ Connector::Attempt* Connector::find(const Channel& channel, std::uint32_t comm) 
 Status Connector::on_accept(Channel& channel, wire::Accept accept) {
   Attempt* const attempt = find(channel, accept.comm);
   if (attempt == nullptr) {
-    channel.send(wire::Reject{.comm = accept.our_comm,
-                              .code = wire::RejectCode::kAbandoned,
-                              .text = "nobody waits for it any more"});
+    refuse_accept(channel, accept.our_comm);
+    forget_abandoned(channel, accept.comm);
     return {};
   }
   if (attempt->state != State::kAwaitAccept) return fail(Errc::kProtocol, "take an ACCEPT again");
@@ -164,7 +197,7 @@ Result<void, std::string> Connector::take_accept(Attempt& attempt) {
   const Device& device = *attempt.order.device;
   const Result<const PortFacts*> facts = room_.ports->facts(device);
   if (!facts) return fail(describe(facts.error()));
-  attempt.route = BL_TRY(route_of({device, **facts, room_.options->qp}, accept.paths[0]));
+  attempt.route = BL_TRY(route_of({device, **facts, attempt.qp}, accept.paths[0]));
   return {};
 }
 
@@ -175,7 +208,7 @@ void Connector::connect(std::uint32_t comm) {
   // Cannot be missing: an attempt in this state ends with its channel.
   Channel* const channel = room_.channels->find(attempt.channel);
   if (channel == nullptr) return;
-  const Status connected = attempt.endpoint->connect(attempt.route, room_.options->qp);
+  const Status connected = attempt.endpoint->connect(attempt.route, attempt.qp);
   if (connected) return deliver(attempt, *channel);
   if (connected.error().code == Errc::kTimeout) {
     room_.poller->at(now_ns() + kResolveAgainNs, [this, comm] { connect(comm); });
@@ -202,8 +235,15 @@ void Connector::deliver(Attempt& attempt, Channel& channel) {
 
 bool Connector::on_reject(const Channel& channel, const wire::Reject& reject) {
   const Attempt* const attempt = find(channel, reject.comm);
-  if (attempt == nullptr) return false;
+  if (attempt == nullptr) return forget_abandoned(channel, reject.comm);
   fail_attempt(reject.comm, error_of(reject.code), "the peer turned it down: " + reject.text);
+  return true;
+}
+
+bool Connector::forget_abandoned(const Channel& channel, std::uint32_t comm) {
+  const auto found = abandoned_.find(comm);
+  if (found == abandoned_.end() || found->second != channel.id()) return false;
+  abandoned_.erase(found);
   return true;
 }
 
@@ -218,6 +258,7 @@ void Connector::on_channel(const Channel& channel) {
 }
 
 void Connector::on_channel_end(const Channel& channel, const std::string& cause) {
+  std::erase_if(abandoned_, [&](const auto& entry) { return entry.second == channel.id(); });
   std::vector<std::uint32_t> on_it;
   for (const auto& [comm, attempt] : attempts_) {
     if (attempt.state != State::kNeedChannel && attempt.channel == channel.id()) {

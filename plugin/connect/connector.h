@@ -28,7 +28,9 @@ class Connector {
   Connector(Room room, Dialer& dialer) : room_(std::move(room)), dialer_(&dialer) {}
 
   void start(AttemptOrder order);
-  bool is_empty() const noexcept { return attempts_.empty(); }
+  // Nobody waits for it any more. Who may have begun to make the other end hears of it.
+  void abandon(std::uint32_t comm);
+  bool is_empty() const noexcept { return attempts_.empty() && abandoned_.empty(); }
 
   // --- what the dialer wants to know, and tells ---
   std::optional<Invitation> invitation(const wire::ProcessId& process) const;
@@ -46,6 +48,7 @@ class Connector {
   enum class State : std::uint8_t { kNeedChannel, kAwaitAccept, kConnecting };
   struct Attempt {
     AttemptOrder order;
+    QpOptions qp = {};
     State state = State::kNeedChannel;
     std::uint64_t channel = 0;  // its id, once there is one
     int lost_channels = 0;
@@ -67,6 +70,8 @@ class Connector {
   Result<void, std::string> take_accept(Attempt& attempt);
   void deliver(Attempt& attempt, Channel& channel);
   Attempt* find(const Channel& channel, std::uint32_t comm);
+  static void refuse_accept(Channel& channel, std::uint32_t their_comm);
+  bool forget_abandoned(const Channel& channel, std::uint32_t comm);
   void on_deadline(std::uint32_t comm);
   // The attempt is gone afterwards.
   void fail_attempt(std::uint32_t comm, const Error& error, const std::string& text);
@@ -74,6 +79,8 @@ class Connector {
   Room room_;
   Dialer* dialer_;
   Attempts attempts_;  // by our number of the comm
+  // Whose CONNECT is out: by their number, the channel on which the answer will come.
+  std::map<std::uint32_t, std::uint64_t> abandoned_;
 };
 
 }  // namespace beeline

@@ -3,8 +3,10 @@
 // The parts of the control thread, and how they hear of each other.
 #include "plugin/connect/control_loop.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "plugin/base/clock.h"
 #include "plugin/base/log.h"
 
 namespace beeline {
@@ -68,7 +70,19 @@ Room ControlLoop::room() {
 }
 
 void ControlLoop::run() {
+  look_for_forgotten();
   while (handle_orders() == Mood::kGoOn && !wind_up()) poller_->run_once();
+}
+
+void ControlLoop::look_for_forgotten() {
+  const auto given = setup_.options->forgotten_timeout;
+  const auto usual = std::max<std::chrono::milliseconds>(2 * setup_.options->connect_timeout,
+                                                         std::chrono::minutes(1));
+  const auto round = (given.count() > 0 ? given : usual) / Desk::kIdleRounds;
+  poller_->at(now_ns() + round.count() * kNsPerMs, [this] {
+    setup_.desk->expire();
+    look_for_forgotten();
+  });
 }
 
 void ControlLoop::give_up() noexcept {
@@ -77,17 +91,24 @@ void ControlLoop::give_up() noexcept {
 }
 
 ControlLoop::Mood ControlLoop::handle_orders() {
-  Orders orders = setup_.desk->take_orders();
-  if (orders.door) {
-    const Status opened = newcomers_.open_door(std::move(orders.door));
+  setup_.desk->take_orders(orders_);
+  if (orders_.door) {
+    const Status opened = newcomers_.open_door(std::move(orders_.door));
     if (!opened) BL_WARN("nobody can connect: %s", describe(opened.error()).c_str());
   }
-  for (const CommNumbers& gone : orders.gone) {
+  for (const CommNumbers& gone : orders_.gone) {
     Channel* const channel = channels_.find(gone.channel);
     if (channel != nullptr) channel->forget_link(gone.ours);
   }
-  for (AttemptOrder& attempt : orders.attempts) connector_.start(std::move(attempt));
-  return orders.stop ? Mood::kStop : Mood::kGoOn;
+  for (const std::uint32_t comm : orders_.begun) {
+    std::optional<AttemptOrder> order = setup_.desk->find_order(comm);
+    if (order) connector_.start(std::move(*order));
+  }
+  for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
+  if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
+  const bool stop = orders_.stop;
+  orders_.clear();
+  return stop ? Mood::kStop : Mood::kGoOn;
 }
 
 bool ControlLoop::has_work() {
@@ -162,9 +183,13 @@ bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {
 // smaller process goes first, once its HELLO is out; until then the other may come in, and the
 // smaller drops its own.
 std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
-  if (setup_.desk->find_listener(hello.listener, hello.token) == nullptr) {
+  if (!setup_.desk->find_listener(hello.listener, hello.token)) {
     return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
                         .text = "no such listener: it is closed"};
+  }
+  if (hello.process == setup_.self.id && !dialer_.has_introduced(hello.process)) {
+    return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
+                        .text = "it takes the name of the process that it dials"};
   }
   if (!has_precedence_over(hello.process)) return std::nullopt;
   const Channel* const open = channels_.find_process(hello.process);

@@ -38,6 +38,8 @@ class ControlLoop {
   enum class Mood : std::uint8_t { kGoOn, kStop };
   Mood handle_orders();
   bool has_work();
+  // At intervals, as long as the thread runs.
+  void look_for_forgotten();
   // True: the thread may end.
   bool wind_up();
 
@@ -50,6 +52,7 @@ class ControlLoop {
   Room room();
 
   ControlSetup setup_;
+  Orders orders_;
   std::unique_ptr<Poller> poller_;
   Poller::Key bell_key_ = 0;
   PortWatch ports_;

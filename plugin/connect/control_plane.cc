@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -14,7 +16,9 @@
 #include "plugin/connect/address.h"
 #include "plugin/connect/control_loop.h"
 #include "plugin/connect/control_thread.h"
+#include "plugin/connect/fd_limit.h"
 #include "plugin/connect/interface.h"
+#include "plugin/connect/lock_awake.h"
 #include "plugin/connect/socket.h"
 
 namespace beeline {
@@ -30,11 +34,21 @@ void explain_handle(wire::ConstHandleBytes handle, const Error& error) {
   }
 }
 
+// Of those errors the log tells how to get rid of.
+const Error& explain_limit(const Error& error) {
+  const std::string advice = fd_advice(error);
+  if (!advice.empty()) {
+    BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(), advice.c_str());
+  }
+  return error;
+}
+
 // All that belongs to one process; a forked child starts anew.
 struct Incarnation {
   int pid = 0;
   ProcessName self;
   std::shared_ptr<Desk> desk;
+  std::mutex mutex;  // of what follows; not the control thread's
   std::thread thread;
   wire::SocketAddress door;  // where we listen; port 0: nowhere
 };
@@ -55,69 +69,77 @@ class ControlPlaneImpl final : public ControlPlane {
   ControlPlaneImpl& operator=(const ControlPlaneImpl&) = delete;
   ~ControlPlaneImpl() override;
 
-  Result<Listener*> listen(const Device& device, HandleBytes handle) override;
-  Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle) override;
+  Result<Listener*> listen(const Device& device, HandleBytes handle,
+                           const CommSettings& settings) override;
+  Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle,
+                                              const CommSettings& settings) override;
   Result<std::unique_ptr<Connection>> accept(Listener& listener) override;
   void close(Listener* listener) noexcept override;
+  void take_back(CommMemory memory) noexcept override;
+  void reclaim(OwnerId owner) noexcept override;
 
  private:
-  bool is_ours() const noexcept { return life_->pid == ::getpid(); }
-  // The caller holds mutex_ for these.
-  Status live_locked();
-  Status serve_locked();
-  Status start_thread_locked();
-  Result<wire::SocketAddress> open_door_locked();
+  // Null: there is none yet, or it is the parent's.
+  Incarnation* ours() const noexcept;
+  Result<Incarnation*> live();
+  Status begin(Incarnation& life, AttemptOrder order, HandleBytes handle);
+  // The caller holds the incarnation's mutex for these.
+  Status serve_locked(Incarnation& life);
+  Status start_thread_locked(Incarnation& life);
+  Result<wire::SocketAddress> open_door_locked(Incarnation& life);
 
   const ControlOptions options_;
   const ControlHooks hooks_;
   const DeviceTable* const devices_;
-  std::mutex mutex_;
-  std::unique_ptr<Incarnation> life_;
+  std::atomic<Incarnation*> life_{nullptr};
 };
 
 ControlPlaneImpl::~ControlPlaneImpl() {
-  if (life_ == nullptr) return;
-  if (life_->pid != ::getpid()) {
-    static_cast<void>(life_.release());  // its thread is not here to be joined
-    return;
-  }
-  life_->desk->stop();
-  if (life_->thread.joinable()) life_->thread.join();
-  life_->desk->clear();
+  const std::unique_ptr<Incarnation> life(ours());  // the parent's thread is not here to be joined
+  if (life == nullptr) return;
+  life->desk->stop();
+  if (life->thread.joinable()) life->thread.join();
+  life->desk->clear();
 }
 
-Status ControlPlaneImpl::live_locked() {
-  if (life_ != nullptr && life_->pid == ::getpid()) return {};
-  // What a fork copied is not ours: its thread runs in the parent, and its locks may be held for
-  // ever. It is left as it is.
-  static_cast<void>(life_.release());
-  life_ = BL_TRY(make_incarnation());
-  return {};
+Incarnation* ControlPlaneImpl::ours() const noexcept {
+  Incarnation* const life = life_.load(std::memory_order_acquire);
+  return life != nullptr && life->pid == ::getpid() ? life : nullptr;
 }
 
-Status ControlPlaneImpl::serve_locked() {
-  if (life_->desk->is_served()) return {};
-  // It has left already, and needs no more than a moment.
-  if (life_->thread.joinable()) life_->thread.join();
-  life_->door = {};
-  Status started = start_thread_locked();
-  if (!started) life_->desk->fail_all(started.error());
+// What a fork copied is not ours: its thread runs in the parent, and its locks may be held for
+// ever. It is left as it is.
+Result<Incarnation*> ControlPlaneImpl::live() {
+  Incarnation* before = life_.load(std::memory_order_acquire);
+  if (before != nullptr && before->pid == ::getpid()) return before;
+  auto made = make_incarnation();
+  if (!made) return fail(explain_limit(made.error()));
+  // Another thread may have been quicker.
+  return life_.compare_exchange_strong(before, made->get()) ? made->release() : before;
+}
+
+Status ControlPlaneImpl::serve_locked(Incarnation& life) {
+  if (life.desk->is_served()) return {};
+  life.door = {};
+  Status started = start_thread_locked(life);
+  if (!started) life.desk->fail_all(explain_limit(started.error()));
   return started;
 }
 
-Status ControlPlaneImpl::start_thread_locked() {
+Status ControlPlaneImpl::start_thread_locked(Incarnation& life) {
   auto loop = BL_TRY(ControlLoop::create({.options = &options_,
                                           .hooks = &hooks_,
                                           .devices = devices_,
-                                          .self = life_->self,
-                                          .desk = life_->desk}));
-  life_->desk->start_serving();
-  life_->thread = BL_TRY(start_control_thread(std::move(loop)));
+                                          .self = life.self,
+                                          .desk = life.desk}));
+  life.desk->start_serving();
+  life.thread =
+      BL_TRY(start_control_thread(std::move(loop), std::move(life.thread), options_.near_cpus));
   return {};
 }
 
-Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked() {
-  if (life_->door.port != 0) return life_->door;
+Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked(Incarnation& life) {
+  if (life.door.port != 0) return life.door;
   const std::vector<Interface> interfaces = BL_TRY(list_interfaces());
   const Result<Interface, std::string> chosen =
       choose_interface(interfaces, options_.interface, options_.family);
@@ -126,65 +148,97 @@ Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked() {
     return fail(Errc::kNotFound, "choose a network interface");
   }
   UniqueFd listening = BL_TRY(open_listening_socket(chosen->address));
-  life_->door = BL_TRY(local_address(listening.get()));
-  life_->desk->open_door(std::move(listening));
+  life.door = BL_TRY(local_address(listening.get()));
+  life.desk->open_door(std::move(listening));
   BL_INFO(kLogNet, "control channels come in on %s %s", chosen->name.c_str(),
-          text(life_->door).c_str());
-  return life_->door;
+          text(life.door).c_str());
+  return life.door;
 }
 
-Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes handle) {
-  const std::lock_guard lock(mutex_);
-  BL_TRY(live_locked());
+Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes handle,
+                                           const CommSettings& settings) {
+  Incarnation& life = *BL_TRY(live());
   const wire::Token token = BL_TRY(make_token());
+  const auto lock = lock_awake(life.mutex);
   // A listener at the desk keeps the control thread from leaving.
-  Listener* const listener = life_->desk->add_listener(token, device);
-  const Status served = serve_locked();
-  const Result<wire::SocketAddress> door = served ? open_door_locked() : fail(served.error());
+  Listener* const listener = life.desk->add_listener(token, device, settings);
+  const Status served = serve_locked(life);
+  const Result<wire::SocketAddress> door = served ? open_door_locked(life) : fail(served.error());
   if (!door) {
-    life_->desk->close_listener(listener);
+    if (served) explain_limit(door.error());
+    life.desk->close_listener(listener);
     return fail(door.error());
   }
-  wire::encode({.process = life_->self.id,
+  wire::encode({.process = life.self.id,
                 .listener = listener->number(),
                 .token = token,
                 .address = *door,
-                .host = life_->self.host,
+                .host = life.self.host,
                 .device = device.ibdev + ":" + std::to_string(device.port)},
                handle);
   return listener;
 }
 
 Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& device,
-                                                              HandleBytes handle) {
+                                                              HandleBytes handle,
+                                                              const CommSettings& settings) {
   Result<wire::Handle> decoded = wire::decode_handle(handle);
   if (!decoded) {
     explain_handle(handle, decoded.error());
     return fail(decoded.error());
   }
-  const std::lock_guard lock(mutex_);
-  BL_TRY(live_locked());
-  const auto known = life_->desk->find_attempt(wire::attempt_in(handle), decoded->token);
-  if (known) return life_->desk->take_connected(*known);
+  Incarnation& life = *BL_TRY(live());
+  Desk::Inquiry known = BL_TRY(life.desk->inquire(wire::attempt_in(handle), decoded->token));
+  if (known.is_known) return std::move(known.made);
   if (needs_scope(decoded->address)) {
     decoded->address.scope = BL_TRY(local_scope(options_.interface));
   }
   const std::int64_t deadline = now_ns() + options_.connect_timeout.count() * kNsPerMs;
-  // An order at the desk keeps the control thread from leaving.
-  wire::remember_attempt(
-      handle,
-      life_->desk->add_attempt({.handle = *decoded, .device = &device, .deadline_ns = deadline}));
-  BL_TRY(serve_locked());
+  BL_TRY(begin(
+      life, {.handle = *decoded, .device = &device, .deadline_ns = deadline, .settings = settings},
+      handle));
   return std::unique_ptr<Connection>{};
 }
 
+// Who is in each other's way tries again with the next call.
+Status ControlPlaneImpl::begin(Incarnation& life, AttemptOrder order, HandleBytes handle) {
+  const std::unique_lock lock(life.mutex, std::try_to_lock);
+  if (!lock) return {};
+  // An order at the desk keeps the control thread from leaving.
+  const std::optional<std::uint64_t> remember = life.desk->add_attempt(std::move(order));
+  if (!remember) return {};
+  wire::remember_attempt(handle, *remember);
+  return serve_locked(life);
+}
+
 Result<std::unique_ptr<Connection>> ControlPlaneImpl::accept(Listener& listener) {
-  if (!is_ours()) return fail(Errc::kInvalid, "accept on a listener of the parent process");
-  return life_->desk->take_accepted(listener);
+  Incarnation* const life = ours();
+  if (life == nullptr) return fail(Errc::kInvalid, "accept on a listener of the parent process");
+  return life->desk->take_accepted(listener);
 }
 
 void ControlPlaneImpl::close(Listener* listener) noexcept {
-  if (listener != nullptr && is_ours()) life_->desk->close_listener(listener);
+  Incarnation* const life = ours();
+  if (listener == nullptr || life == nullptr) return;
+  try {
+    life->desk->close_listener(listener);
+  } catch (const std::exception&) {
+    // No memory for the order: what is left of it ends with the process.
+  }
+}
+
+void ControlPlaneImpl::take_back(CommMemory memory) noexcept {
+  if (Incarnation* const life = ours(); life != nullptr) life->desk->take_back(memory);
+}
+
+void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
+  Incarnation* const life = ours();
+  if (life == nullptr) return;
+  try {
+    life->desk->reclaim(owner);
+  } catch (const std::exception&) {
+    // As above.
+  }
 }
 
 }  // namespace

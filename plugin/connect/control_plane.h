@@ -4,7 +4,8 @@
 // returns at once. The work itself, the control channels to other processes and the watch over them
 // run on one control thread, which lives only while there is something to do.
 //
-// Threads: every function here may be called from any thread at any time.
+// Threads: every function here may be called from any thread at any time, and none puts it to
+// sleep. A child of fork() begins anew, whatever its parent was doing.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "plugin/base/result.h"
+#include "plugin/connect/comm_settings.h"
 #include "plugin/connect/connection.h"
 #include "plugin/connect/qp_options.h"
 #include "plugin/device/device_table.h"
@@ -31,11 +33,15 @@ using HandleBytes = std::span<std::byte, kHandleBytes>;
 class Listener;  // opaque; owned by the control plane, named by pointer
 
 struct ControlOptions {
-  std::string interface;  // NCCL_SOCKET_IFNAME's grammar; empty: choose
-  std::string family;     // AF_INET, AF_INET6 or empty
+  std::string interface;       // NCCL_SOCKET_IFNAME's grammar; empty: choose
+  std::string family;          // AF_INET, AF_INET6 or empty
+  std::string near_cpus = {};  // processors for the control thread, "0-31,64-95"; empty: any
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds half_open_timeout{};
   std::chrono::milliseconds peer_timeout{};  // TCP_USER_TIMEOUT
+  // After which a connect of kNobody that nobody asks for is given up. 0: twice connect_timeout, a
+  // minute at least.
+  std::chrono::milliseconds forgotten_timeout{};
   EndpointPlan sender;
   EndpointPlan receiver;
   QpOptions qp;
@@ -52,12 +58,20 @@ class ControlPlane {
  public:
   virtual ~ControlPlane() = default;
 
-  virtual Result<Listener*> listen(const Device& device, HandleBytes handle) = 0;
+  virtual Result<Listener*> listen(const Device& device, HandleBytes handle,
+                                   const CommSettings& settings = {}) = 0;
   // Null: not yet, call again with the same handle memory. After an error the attempt is over.
-  virtual Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle) = 0;
+  virtual Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle,
+                                                      const CommSettings& settings = {}) = 0;
   virtual Result<std::unique_ptr<Connection>> accept(Listener& listener) = 0;
   // Null is allowed. What nobody accepted is given up, and its peers hear of it.
   virtual void close(Listener* listener) noexcept = 0;
+  // What Connection::comm was.
+  virtual void take_back(CommMemory memory) noexcept = 0;
+  // What the owner began and never finished or closed: after an abort NCCL forgets it. Its
+  // listeners are gone afterwards, and the peers hear of it. Not for kNobody, whose connects end
+  // when nobody has asked for them for long.
+  virtual void reclaim(OwnerId owner) noexcept = 0;
 };
 
 // `devices` must outlive the control plane, and the control plane all Connections made by it, or at

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "plugin/base/log.h"
+#include "plugin/connect/near_cpus.h"
 
 namespace beeline {
 namespace {
@@ -42,16 +43,22 @@ void run_to_the_end(ControlLoop& loop) noexcept {
 
 }  // namespace
 
-Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop) {
+Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
+                                         const std::string& near_cpus) {
   const SignalsBlocked blocked;
+  // Shared: a thread object that is dropped while its thread runs would end the program.
+  const auto last = std::make_shared<std::thread>(std::move(before));
   try {
-    std::thread thread([running = std::move(loop)]() mutable {
+    std::thread thread([running = std::move(loop), last, near_cpus]() mutable {
       pthread_setname_np(pthread_self(), "beeline-ctl");
+      run_near(near_cpus);
+      if (last->joinable()) last->join();
       run_to_the_end(*running);
       running.reset();
     });
     return thread;
   } catch (const std::system_error& error) {
+    if (last->joinable()) last->join();
     return fail(Errc::kSystem, "start the control thread", error.code().value());
   }
 }

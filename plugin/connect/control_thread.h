@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "plugin/base/result.h"
@@ -11,7 +12,10 @@
 
 namespace beeline {
 
-// Named, and deaf to signals: those are for the program whose guest we are.
-Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop);
+// Named, on the processors of a list where it may be (near_cpus.h), and deaf to signals: those are
+// for the program whose guest we are. `before` is the one that has just left, if any: waiting for
+// the last of it is the new thread's business, not the caller's.
+Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
+                                         const std::string& near_cpus);
 
 }  // namespace beeline

@@ -8,6 +8,7 @@
 
 #include "plugin/base/clock.h"
 #include "plugin/connect/address.h"
+#include "plugin/connect/fd_limit.h"
 #include "plugin/connect/socket.h"
 
 namespace beeline {
@@ -180,7 +181,7 @@ void Dialer::refused(Dials::iterator it, const wire::Refuse& refusal) {
 void Dialer::failed(Dials::iterator it, const Error& error) {
   Dial& dial = it->second;
   hang_up(dial);
-  dial.trouble = describe(error);
+  dial.trouble = describe(error) + fd_advice(error);
   const std::int64_t now = now_ns();
   if (dial.first_failure_ns == 0) dial.first_failure_ns = now;
   // Who is silent may be stopped, and go on later: the attempts' own deadlines decide.

@@ -4,6 +4,7 @@
 #include "plugin/connect/endpoint.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "plugin/verbs/create.h"
 
@@ -21,33 +22,70 @@ Result<ControlBlock> make_memory(const Device& device, const EndpointPlan& plan,
   return memory;
 }
 
+// Touched, so that the pages are there.
+Result<CommMemory> make_comm_memory(std::size_t bytes) {
+  if (bytes == 0) return CommMemory{};
+  void* const memory = ::operator new (bytes, std::align_val_t{kCommAlignment}, std::nothrow);
+  if (memory == nullptr) return fail(Errc::kNoMemory, "allocate a comm");
+  std::memset(memory, 0, bytes);
+  return CommMemory(static_cast<std::byte*>(memory));
+}
+
 // Each work request may complete, and all of them at once when the queue pair is flushed. A device
 // that holds fewer refuses; to make the queues smaller than planned would be to overrun them later.
 int cq_entries(const EndpointPlan& plan) {
   return static_cast<int>(plan.send_depth + plan.receive_depth);
 }
 
+Result<verbs::Cq> make_cq(const Device& device, const EndpointPlan& plan,
+                          const ThreadDomain& domain) {
+  if (domain) {
+    Result<verbs::Cq> made = verbs::create_cq_in(device.api(), domain.pd(), cq_entries(plan));
+    if (made) return made;
+  }
+  return verbs::create_cq(device.api(), device.context->raw(), cq_entries(plan));
+}
+
+Result<Path> make_path_in(ThreadDomain domain, const Device& device, const EndpointPlan& plan,
+                          ibv_pd* pd) {
+  Path path;
+  path.device = &device;
+  path.domain = std::move(domain);
+  path.cq = BL_TRY(make_cq(device, plan, path.domain));
+  ibv_cq* const cq = path.cq.get();
+  verbs::MadeQp made = BL_TRY(verbs::create_qp(device.api(), path.domain ? path.domain.pd() : pd,
+                                               {.send_cq = cq,
+                                                .recv_cq = cq,
+                                                .send_depth = plan.send_depth,
+                                                .recv_depth = plan.receive_depth,
+                                                .max_inline = plan.inline_bytes}));
+  path.qp = std::move(made.qp);
+  path.max_inline = made.granted.max_inline_data;
+  return path;
+}
+
+// Without the device's locks, or, where it refuses that, with them.
+Result<Path> make_path(const Device& device, const EndpointPlan& plan, const QpOptions& options,
+                       ibv_pd* pd) {
+  ThreadDomain domain = ThreadDomain::make(*device.context, pd, options.thread_domains);
+  if (domain) {
+    Result<Path> path = make_path_in(std::move(domain), device, plan, pd);
+    if (path) return path;
+  }
+  return make_path_in({}, device, plan, pd);
+}
+
 }  // namespace
 
 Result<Endpoint> Endpoint::create(const Device& device, const EndpointPlan& plan,
                                   const QpOptions& options) {
-  const verbs::Api& api = device.api();
   ibv_pd* const pd = BL_TRY(device.context->pd());
   Endpoint made;
   made.wants_ece_ = options.ece;
   made.memory_ = BL_TRY(make_memory(device, plan, pd));
+  made.comm_ = BL_TRY(make_comm_memory(plan.comm_bytes));
   made.window_bytes_ = std::min(plan.window_bytes, made.memory_.size());
-  made.path_.device = &device;
-  made.path_.cq = BL_TRY(verbs::create_cq(api, device.context->raw(), cq_entries(plan)));
-  ibv_cq* const cq = made.path_.cq.get();
-  verbs::MadeQp qp = BL_TRY(verbs::create_qp(api, pd,
-                                             {.send_cq = cq,
-                                              .recv_cq = cq,
-                                              .send_depth = plan.send_depth,
-                                              .recv_depth = plan.receive_depth,
-                                              .max_inline = plan.inline_bytes}));
-  made.path_.qp = std::move(qp.qp);
-  made.path_.max_inline = qp.granted.max_inline_data;
+  made.path_ = BL_TRY(make_path(device, plan, options, pd));
   made.psn_ = verbs::random_psn();
   return made;
 }
@@ -98,6 +136,7 @@ Connection Endpoint::finish(Role role, const wire::Window& peer_window, Notify n
   Connection connection;
   connection.role = role;
   connection.memory = std::move(memory_);
+  connection.comm = std::move(comm_);
   connection.window = {
       .address = peer_window.address, .length = peer_window.length, .rkeys = peer_window.rkeys};
   path_.notify = notify;

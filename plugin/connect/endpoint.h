@@ -55,6 +55,7 @@ class Endpoint {
   Endpoint() = default;
 
   ControlBlock memory_;
+  CommMemory comm_;
   std::size_t window_bytes_ = 0;
   Path path_;
   std::uint32_t psn_ = 0;

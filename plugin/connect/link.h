@@ -20,6 +20,8 @@ struct PeerName {
   std::string text() const;  // "h1 (pid 4711) softnic0:1"
 };
 
+struct Connection;
+
 class Link {
  public:
   enum class State : std::uint32_t {
@@ -34,6 +36,7 @@ class Link {
   // Acquire: what belongs to the state can be read once the state was seen. Leaves kOpen once, and
   // never changes again.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
+  const std::atomic<State>& state_word() const noexcept { return state_; }
 
   // With kGoodbye: the position of the first line that the peer had not finished when it closed. A
   // receiver's: all sends below it have arrived. A sender's: all its sends below it have completed.
@@ -52,6 +55,9 @@ class Link {
   // Tells the peer that this end has failed, which it may have no other way to notice. The words
   // are for its log, where they follow its name: "it cannot ...". Any thread; does not wait.
   virtual void say_failure(const std::string& why) noexcept = 0;
+
+  // The end of the link's own connection. What is left in it dies with it.
+  virtual void bury(Connection& /*connection*/) noexcept {}
 
  protected:
   std::atomic<State> state_{State::kOpen};

@@ -3,18 +3,37 @@
 // The door, and who stands in it.
 #include "plugin/connect/newcomers.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "plugin/base/clock.h"
 #include "plugin/base/log.h"
+#include "plugin/connect/fd_limit.h"
 #include "plugin/connect/fork_guard.h"
 #include "plugin/connect/socket.h"
 
 namespace beeline {
 namespace {
 
-constexpr std::size_t kMostNewcomers = 256;  // at once; then the oldest goes
+// At once; then the oldest goes.
+constexpr std::size_t kMostNewcomers = 256;
+constexpr std::size_t kFewestNewcomers = 4;
+constexpr std::size_t kAcceptsInARow = 32;  // then those who have come are listened to
 constexpr std::int64_t kDoorPauseNs = 100 * kNsPerMs;
+
+// Strangers get an eighth of the descriptors: they belong to the program whose guest we are.
+std::size_t most_newcomers() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostNewcomers;
+  return std::clamp<std::size_t>(limit.rlim_cur / 8, kFewestNewcomers, kMostNewcomers);
+}
+
+bool is_for_want_of_descriptors(const Error& error) noexcept {
+  return error.sys_errno == EMFILE || error.sys_errno == ENFILE;
+}
 
 }  // namespace
 
@@ -28,37 +47,62 @@ Newcomers::~Newcomers() {
 
 Status Newcomers::open_door(UniqueFd listening) {
   door_ = std::move(listening);
+  most_ = most_newcomers();
   guard_from_fork(door_.get());
   door_key_ = BL_TRY(poller_->add(door_.get(), EPOLLIN, [this](std::uint32_t) { on_door(); }));
   return {};
 }
 
+// No more than there is room for, so that who has come, and said who he is, has been heard before
+// he would have to go.
 void Newcomers::on_door() {
-  for (;;) {
+  const std::size_t room = most_ - std::min(most_, newcomers_.size());
+  const std::size_t turns = std::clamp<std::size_t>(room, 1, kAcceptsInARow);
+  for (std::size_t i = 0; i < turns; ++i) {
     Result<std::optional<UniqueFd>> accepted = accept_one(door_.get());
-    if (!accepted) {
-      // Most likely no descriptors are left. The caller stays in the queue; do not spin over it.
-      BL_WARN_LIMITED(3, "%s", describe(accepted.error()).c_str());
-      poller_->want(door_.get(), door_key_, 0);
-      poller_->at(now_ns() + kDoorPauseNs,
-                  [this] { poller_->want(door_.get(), door_key_, EPOLLIN); });
-      return;
-    }
+    if (!accepted) return make_do(accepted.error());
     if (!*accepted) return;
     admit(std::move(**accepted));
   }
 }
 
-void Newcomers::admit(UniqueFd fd) {
-  if (newcomers_.size() >= kMostNewcomers) {
-    drop(newcomers_.begin()->first, "too many others wait");
+// The caller stays in the queue meanwhile. Where descriptors are short, strangers go first, and
+// fewer are let in until all of them have gone.
+void Newcomers::make_do(const Error& error) {
+  if (is_for_want_of_descriptors(error) && !newcomers_.empty()) {
+    const std::size_t left = newcomers_.size() / 2;
+    most_ = std::max(left, kFewestNewcomers);
+    while (newcomers_.size() > left) drop(newcomers_.begin()->first, describe(error));
+    return;
   }
+  BL_WARN_LIMITED(3, "%s", (describe(error) + fd_advice(error)).c_str());
+  poller_->want(door_.get(), door_key_, 0);
+  poller_->at(now_ns() + kDoorPauseNs, [this] { poller_->want(door_.get(), door_key_, EPOLLIN); });
+}
+
+void Newcomers::admit(UniqueFd fd) {
+  if (newcomers_.size() >= most_) drop(newcomers_.begin()->first, "too many others wait");
   const std::uint64_t id = ++last_id_;
   const auto key = poller_->add(fd.get(), EPOLLIN, [this, id](std::uint32_t) { on_event(id); });
   if (!key) return;
-  newcomers_.emplace(id, Newcomer{.fd = std::move(fd), .key = *key, .input = {}});
-  poller_->at(now_ns() + patience_.count() * kNsPerMs, [this, id] {
-    if (newcomers_.contains(id)) drop(id, "it did not introduce itself in time");
+  newcomers_.emplace(id, Newcomer{.fd = std::move(fd),
+                                  .key = *key,
+                                  .deadline_ns = now_ns() + patience_.count() * kNsPerMs,
+                                  .input = {}});
+  watch_clock();
+}
+
+// One timer for all: they have the same patience, and the oldest is first.
+void Newcomers::watch_clock() {
+  if (clock_is_watched_ || newcomers_.empty()) return;
+  clock_is_watched_ = true;
+  poller_->at(newcomers_.begin()->second.deadline_ns, [this] {
+    clock_is_watched_ = false;
+    const std::int64_t now = now_ns();
+    while (!newcomers_.empty() && newcomers_.begin()->second.deadline_ns <= now) {
+      drop(newcomers_.begin()->first, "it did not introduce itself in time");
+    }
+    watch_clock();
   });
 }
 
@@ -68,8 +112,10 @@ void Newcomers::on_event(std::uint64_t id) {
   const Result<std::optional<wire::Hello>, std::string> hello = read_hello(found->second);
   if (!hello && !found->second.has_spoken) {
     // Two processes that dialed each other, one of which has thought better of it; or a port scan.
-    BL_INFO(kLogNet, "a control connection from %s ended before it said anything",
-            remote_text(found->second.fd.get()).c_str());
+    if (const std::uint64_t number = silent_.due(); number != 0) {
+      BL_INFO(kLogNet, "a control connection from %s ended before it said anything (number %llu)",
+              remote_text(found->second.fd.get()).c_str(), static_cast<unsigned long long>(number));
+    }
     return forget(id);
   }
   if (!hello) return drop(id, hello.error());
@@ -105,10 +151,12 @@ void Newcomers::introduce(std::uint64_t id, const wire::Hello& hello) {
   const int fd = newcomer.fd.get();
   if (const std::optional<wire::Refuse> refusal = hooks_.judge(hello)) {
     static_cast<void>(send_some(fd, wire::encode(*refusal)));
-    BL_INFO(kLogNet, "a control connection from %s (pid %u) is refused: %s", hello.host.c_str(),
-            hello.pid, refusal->text.c_str());
-    forget(id);
-    return;
+    if (const std::uint64_t number = refused_.due(); number != 0) {
+      BL_INFO(kLogNet, "a control connection from %s (pid %u) is refused (number %llu): %s",
+              hello.host.c_str(), hello.pid, static_cast<unsigned long long>(number),
+              refusal->text.c_str());
+    }
+    return forget(id);
   }
   const wire::HelloAck ack{.version = *wire::common_version(hello.versions, wire::kOurVersions),
                            .process = self_->id,
@@ -122,7 +170,7 @@ void Newcomers::introduce(std::uint64_t id, const wire::Hello& hello) {
                         .input = std::move(newcomer.input)};
   poller_->remove(fd, newcomer.key);
   introduced.fd = std::move(newcomer.fd);
-  newcomers_.erase(id);
+  erase(newcomers_.find(id));
   hooks_.on_introduced(std::move(introduced));
 }
 
@@ -138,7 +186,12 @@ void Newcomers::drop(std::uint64_t id, const std::string& why) {
 void Newcomers::forget(std::uint64_t id) {
   const auto found = newcomers_.find(id);
   poller_->remove(found->second.fd.get(), found->second.key);
-  newcomers_.erase(found);
+  erase(found);
+}
+
+void Newcomers::erase(std::map<std::uint64_t, Newcomer>::iterator newcomer) {
+  newcomers_.erase(newcomer);
+  if (newcomers_.empty()) most_ = most_newcomers();
 }
 
 }  // namespace beeline

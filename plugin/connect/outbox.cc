@@ -10,18 +10,23 @@
 #include <utility>
 
 #include "plugin/connect/fork_guard.h"
+#include "plugin/connect/lock_awake.h"
 #include "plugin/connect/socket.h"
 
 namespace beeline {
 namespace {
 
 constexpr std::uint32_t kReading = EPOLLIN;
+// All that two processes with ten thousand comms have to say, and more. Who lets it come to that
+// has stopped listening, and makes us talk.
+constexpr std::size_t kMostPending = std::size_t{8} << 20;
 
 }  // namespace
 
 void Outbox::send(const wire::Bytes& frame) noexcept {
-  const std::lock_guard lock(mutex_);
-  if (!fd_) return;
+  const auto lock = lock_awake(mutex_);
+  if (!fd_ || has_overflowed_) return;
+  if (pending_.size() + frame.size() > kMostPending) return overflow_locked();
   try {
     pending_.insert(pending_.end(), frame.begin(), frame.end());
   } catch (const std::exception&) {
@@ -29,6 +34,23 @@ void Outbox::send(const wire::Bytes& frame) noexcept {
   }
   // Else the control thread has been asked to go on with it already.
   if (pending_.size() == frame.size()) send_pending_locked();
+}
+
+// The reading half sees the end, and the control thread does the rest.
+void Outbox::overflow_locked() noexcept {
+  has_overflowed_ = true;
+  pending_ = {};
+  ::shutdown(fd_.get(), SHUT_RDWR);
+}
+
+Result<std::size_t> Outbox::receive(std::span<std::byte> room) noexcept {
+  const std::lock_guard lock(mutex_);
+  return receive_some(fd_.get(), room);
+}
+
+bool Outbox::has_overflowed() noexcept {
+  const std::lock_guard lock(mutex_);
+  return has_overflowed_;
 }
 
 void Outbox::flush() noexcept {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <mutex>
+#include <span>
 
 #include "plugin/base/fd.h"
 #include "plugin/connect/poller.h"
@@ -25,6 +26,11 @@ class Outbox {
   void set_key(Poller::Key key) noexcept { key_ = key; }
 
   void send(const wire::Bytes& frame) noexcept;
+  // The other direction. Here, since the kernel puts one of two threads to sleep that are inside
+  // the same socket at the same time, and send() must not.
+  Result<std::size_t> receive(std::span<std::byte> room) noexcept;
+  // The peer has not read for so long that no more is kept for it: the connection has ended.
+  bool has_overflowed() noexcept;
 
   // The socket is writable again.
   void flush() noexcept;
@@ -35,6 +41,7 @@ class Outbox {
 
  private:
   void send_pending_locked() noexcept;
+  void overflow_locked() noexcept;
 
   std::mutex mutex_;
   UniqueFd fd_;
@@ -42,6 +49,7 @@ class Outbox {
   Poller::Key key_ = 0;
   wire::Bytes pending_;
   bool blocked_ = false;  // the poller tells when the socket takes more
+  bool has_overflowed_ = false;
 };
 
 }  // namespace beeline

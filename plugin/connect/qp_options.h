@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "plugin/connect/comm_settings.h"
 #include "plugin/device/gid_choice.h"
 
 namespace beeline {
@@ -18,8 +19,16 @@ struct QpOptions {
   int traffic_class = -1;
   int pkey_index = -1;
   GidPolicy gid;
-  bool cm_wished = false;  // set up through librdmacm, also where there is another way
-  bool ece = true;         // enhanced connection establishment, where both devices have it
+  bool cm_wished = false;    // set up through librdmacm, also where there is another way
+  bool ece = true;           // enhanced connection establishment, where both devices have it
+  int thread_domains = 128;  // at most so many on a device, whose connections it need not lock
 };
+
+// What the person who runs the job has set goes before what a communicator wishes.
+inline QpOptions options_for(const CommSettings& settings, QpOptions options) {
+  const bool possible = settings.traffic_class >= 0 && settings.traffic_class <= UINT8_MAX;
+  if (options.traffic_class < 0 && possible) options.traffic_class = settings.traffic_class;
+  return options;
+}
 
 }  // namespace beeline

@@ -64,6 +64,9 @@ class DeviceContext {
   // Made by the first caller. Stays until the table dies.
   Result<ibv_pd*> pd();
 
+  // How many thread domains of this process it has now.
+  std::atomic<int>& thread_domains() noexcept { return thread_domains_; }
+
   // Removed from the host, or failed for good. It does not come back: a device that returns is one
   // that has to be opened anew.
   bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
@@ -77,6 +80,7 @@ class DeviceContext {
   int index_;
   std::mutex mutex_;
   verbs::Pd pd_;
+  std::atomic<int> thread_domains_{0};
   std::atomic<bool> gone_{false};
 };
 

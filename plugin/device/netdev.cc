@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "plugin/device/pci_address.h"
+#include "plugin/device/pci_path.h"
 #include "plugin/device/rdma_netlink.h"
 #include "plugin/device/sysfs.h"
 

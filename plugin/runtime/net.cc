@@ -9,7 +9,6 @@
 #include "plugin/device/memlock.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/runtime.h"
-#include "plugin/transfer/send_comm.h"
 
 namespace beeline::net {
 namespace {
@@ -22,6 +21,23 @@ StatsSlot slot_for(const Connection& connection, SlotRole role) {
   return slot;
 }
 
+// In the memory that the control thread has got for it.
+template <class End>
+Comm* settle(Connection& made, SlotRole role) {
+  static_assert(alignof(End) <= kCommAlignment);
+  StatsSlot slot = slot_for(made, role);
+  const CommOptions options = comm_options(Runtime::instance().config());
+  std::byte* const place = made.comm.release();
+  return new (place) End(std::move(made), options, std::move(slot));
+}
+
+template <class End>
+void end(Comm& comm) noexcept {
+  End& ours = static_cast<End&>(comm);
+  ours.~End();
+  Runtime::instance().control().take_back(CommMemory(reinterpret_cast<std::byte*>(&ours)));
+}
+
 Error explain_refusal(const Device& device, const Buffer& buffer, const Error& error) {
   const std::string doing =
       "registering " + bytes_text(buffer.size) + " of memory with " + label(device);
@@ -31,37 +47,40 @@ Error explain_refusal(const Device& device, const Buffer& buffer, const Error& e
 
 }  // namespace
 
-Result<Listener*> listen(int device, HandleBytes handle) {
+Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings) {
   const Device* const chosen = BL_TRY(Runtime::instance().device(device));
-  return Runtime::instance().control().listen(*chosen, handle);
+  return Runtime::instance().control().listen(*chosen, handle, settings);
 }
 
 void close(Listener* listener) noexcept {
   if (Runtime::instance().is_ours()) Runtime::instance().control().close(listener);
 }
 
-Result<Comm*> connect(int device, HandleBytes handle) {
+void reclaim(OwnerId owner) noexcept {
+  Runtime& runtime = Runtime::instance();
+  if (runtime.is_ours() && !runtime.devices().empty()) runtime.control().reclaim(owner);
+}
+
+Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settings) {
   Runtime& runtime = Runtime::instance();
   const Device* const chosen = BL_TRY(runtime.device(device));
-  std::unique_ptr<Connection> made = BL_TRY(runtime.control().connect(*chosen, handle));
+  std::unique_ptr<Connection> made = BL_TRY(runtime.control().connect(*chosen, handle, settings));
   if (made == nullptr) return nullptr;
-  StatsSlot slot = slot_for(*made, SlotRole::kSend);
-  return new SendComm(std::move(*made), comm_options(runtime.config()), std::move(slot));
+  return settle<SendComm>(*made, SlotRole::kSend);
 }
 
 Result<Comm*> accept(Listener& listener) {
   Runtime& runtime = Runtime::instance();
   std::unique_ptr<Connection> made = BL_TRY(runtime.control().accept(listener));
   if (made == nullptr) return nullptr;
-  StatsSlot slot = slot_for(*made, SlotRole::kReceive);
-  return new RecvComm(std::move(*made), comm_options(runtime.config()), std::move(slot));
+  return settle<RecvComm>(*made, SlotRole::kReceive);
 }
 
 void close(Comm* comm) noexcept {
   if (!Runtime::instance().is_ours()) return;
   switch (comm->role()) {
-    case Role::kSend: delete static_cast<SendComm*>(comm); return;
-    case Role::kReceive: delete static_cast<RecvComm*>(comm); return;
+    case Role::kSend: return end<SendComm>(*comm);
+    case Role::kReceive: return end<RecvComm>(*comm);
   }
 }
 
@@ -90,23 +109,6 @@ Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer) {
 
 void deregister_memory(MemoryHandle* memory) noexcept {
   if (Runtime::instance().is_ours()) delete memory;
-}
-
-Result<Request*> isend(Comm& comm, const void* data, std::size_t size, int tag,
-                       const MemoryHandle& memory) {
-  if (comm.role() != Role::kSend) return fail(Errc::kInvalid, "isend on a receiving comm");
-  return static_cast<SendComm&>(comm).isend(data, size, tag, memory);
-}
-
-Result<Request*> irecv(Comm& comm, std::span<const ReceiveBuffer> buffers) {
-  if (comm.role() != Role::kReceive) return fail(Errc::kInvalid, "irecv on a sending comm");
-  return static_cast<RecvComm&>(comm).irecv(buffers);
-}
-
-Result<bool> test(Request& request, int* sizes) {
-  return request.comm->role() == Role::kSend
-             ? static_cast<SendComm&>(*request.comm).test(request, sizes)
-             : static_cast<RecvComm&>(*request.comm).test(request, sizes);
 }
 
 }  // namespace beeline::net

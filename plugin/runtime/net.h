@@ -8,21 +8,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "plugin/base/result.h"
 #include "plugin/connect/control_plane.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/transfer/recv_comm.h"
+#include "plugin/transfer/send_comm.h"
 
 namespace beeline::net {
 
-Result<Listener*> listen(int device, HandleBytes handle);
+Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings = {});
 void close(Listener* listener) noexcept;
+// What the owner began and will not finish.
+void reclaim(OwnerId owner) noexcept;
 
 // Null: not yet.
-Result<Comm*> connect(int device, HandleBytes handle);
+Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settings = {});
 Result<Comm*> accept(Listener& listener);
 void close(Comm* comm) noexcept;
 
@@ -36,12 +38,5 @@ struct Buffer {
 Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer);
 // When it returns, no NIC reaches the memory through this handle.
 void deregister_memory(MemoryHandle* memory) noexcept;
-
-// Null: not now.
-Result<Request*> isend(Comm& comm, const void* data, std::size_t size, int tag,
-                       const MemoryHandle& memory);
-Result<Request*> irecv(Comm& comm, std::span<const ReceiveBuffer> buffers);
-// True: done, and the request is gone.
-Result<bool> test(Request& request, int* sizes);
 
 }  // namespace beeline::net

@@ -65,6 +65,7 @@ QpOptions qp_options(const Config& config) {
   options.pkey_index = static_cast<int>(config.pkey);
   options.gid = gid_policy(config);
   options.ece = config.ece;
+  options.thread_domains = static_cast<int>(config.thread_domains);
   options.cm_wished = config.cm == CmChoice::kRdmacm;
   return options;
 }
@@ -98,6 +99,8 @@ ControlOptions control_options(const Config& config) {
                             .sender = SendComm::plan(),
                             .receiver = RecvComm::plan(),
                             .qp = qp_options(config)};
+  options.sender.comm_bytes = sizeof(SendComm);
+  options.receiver.comm_bytes = sizeof(RecvComm);
   if (config.use_inline == Tristate::kOff) {
     options.sender.inline_bytes = options.receiver.inline_bytes = 0;
   }

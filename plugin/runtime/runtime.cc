@@ -11,6 +11,7 @@
 
 #include "plugin/gpu/driver.h"
 #include "plugin/runtime/options.h"
+#include "plugin/runtime/placement.h"
 #include "plugin/runtime/version.h"
 #include "plugin/verbs/create.h"
 #include "plugin/verbs/text.h"
@@ -127,10 +128,29 @@ bool Runtime::can_use_iwarp() {
   return library.has_value();
 }
 
+// Says what is badly placed, and returns the processors near the devices in use. Whatever goes
+// wrong here is no reason to have no device.
+std::string Runtime::look_at_placement() const noexcept {
+  try {
+    const auto machine = read_machine(config_.sysfs_root);
+    if (!machine) return {};
+    const auto nics = nodes_of(*machine, table_->devices());
+    for (const std::string& line : slow_links(*machine, nics)) BL_WARN("%s", line.c_str());
+    for (const std::string& line : distant_pairs(*machine, nics)) {
+      BL_INFO(kLogInit | kLogGraph, "%s", line.c_str());
+    }
+    return config_.affinity ? cpus_near(*machine, nics) : std::string();
+  } catch (const std::exception& error) {
+    BL_INFO(kLogInit | kLogGraph, "this machine's topology is not used: %s", error.what());
+    return {};
+  }
+}
+
 void Runtime::start_services() {
   caches_.resize(table_->contexts().size());
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   ControlOptions control = control_options(config_);
+  control.near_cpus = look_at_placement();
   control.cm_library = &*cm_library_;
   control_ = make_control_plane(std::move(control), *table_);
 }

@@ -53,6 +53,7 @@ class Runtime {
   void look_at_host();
   bool find_devices();
   bool can_use_iwarp();
+  std::string look_at_placement() const noexcept;
   void start_services();
   void log_devices() const;
 

@@ -20,7 +20,7 @@ class SlotTable;
 //   another connection needs it. An empty one may be written to: nobody reads it.
 // Threads: add() and data events belong to the thread that moves the connection's data; everything
 //   else may be called from any thread.
-// Cost: add() is a load, an addition and a store. A data event is about that for four words, and a
+// Cost: add() is an addition to memory. A data event is a store of four words, and a
 //   clock that never enters the kernel.
 class StatsSlot {
  public:
@@ -34,12 +34,15 @@ class StatsSlot {
   }
   ~StatsSlot() { close(); }
 
-  // No read-modify-write: there is one writer, and a locked instruction is what the hot path saves.
+  // There is one writer, and a locked instruction is what the hot path saves.
   void add(Counter counter, std::uint64_t amount = 1) noexcept {
-    std::uint64_t& word = slot_->counters[static_cast<std::uint32_t>(counter)];
-    shared::store(word, shared::load(word) + amount);
+    shared::add(slot_->counters[static_cast<std::uint32_t>(counter)], amount);
   }
 
+  void add_messages(std::uint64_t count, std::uint64_t bytes) noexcept {
+    count_messages(*slot_, count, bytes);
+  }
+  void add_message(std::uint32_t bytes) noexcept { count_messages(*slot_, 1, bytes); }
   void record(Event event, std::uint32_t arg = 0, std::uint64_t value = 0,
               std::uint16_t rail = 0) noexcept {
     const std::uint64_t what = beeline_stats_what(static_cast<std::uint16_t>(event), rail, arg);
@@ -70,8 +73,8 @@ class StatsSlot {
   // To some milliseconds. The exact clock is a system call on hosts whose time stamp counter the
   // kernel does not trust; this one never is.
   static std::int64_t coarse_now_ns() noexcept {
-    timespec now{};
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // cannot fail with this clock
     return now.tv_sec * kNsPerSec + now.tv_nsec;
   }
 
@@ -79,11 +82,21 @@ class StatsSlot {
   // The old event goes before the new number counts: killed between the two, we would otherwise
   // leave the oldest event where the newest belongs.
   void record_data(std::uint64_t what, std::uint64_t value) noexcept {
-    const std::uint64_t number = shared::load(slot_->data_claimed);
-    beeline_stats_event& event = slot_->data[number % BEELINE_STATS_DATA_EVENTS];
+    put_data_event(*slot_, coarse_now_ns(), what, value);
+  }
+  static void put_data_event(beeline_stats_slot& slot, std::int64_t now, std::uint64_t what,
+                             std::uint64_t value) noexcept {
+    const std::uint64_t number = shared::load(slot.data_claimed);
+    beeline_stats_event& event = slot.data[number % BEELINE_STATS_DATA_EVENTS];
     shared::store(event.what, 0);
-    shared::store(slot_->data_claimed, number + 1, std::memory_order_release);
-    fill(event, coarse_now_ns(), what, value);
+    shared::store(slot.data_claimed, number + 1, std::memory_order_release);
+    fill(event, now, what, value);
+  }
+
+  static void count_messages(beeline_stats_slot& slot, std::uint64_t count,
+                             std::uint64_t bytes) noexcept {
+    shared::add(slot.counters[static_cast<std::uint32_t>(Counter::kMessages)], count);
+    shared::add(slot.counters[static_cast<std::uint32_t>(Counter::kBytes)], bytes);
   }
 
   // Several threads: the number decides who writes where, so it comes first, and readers go by

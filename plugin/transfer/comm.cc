@@ -34,9 +34,12 @@ Comm::Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions&
            StatsSlot stats) noexcept
     : connection_(std::move(connection)),
       link_(connection_.link.get()),
-      stats_(std::move(stats)),
+      alarm_(&link_->state_word()),
       watch_(options.stall_ns),
-      path_count_(connection_.paths.size()) {
+      stats_(std::move(stats)),
+      path_count_(connection_.paths.size()),
+      has_more_paths_(path_count_ > 1),
+      rails_(wire::rails_of(path_count_)) {
   for (std::size_t i = 0; i < path_count_; ++i) {
     const Path& path = connection_.paths[i];
     states_[i] = {.qp = path.qp.get(),
@@ -44,9 +47,35 @@ Comm::Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions&
                   .max_inline = path.max_inline,
                   .lkey = connection_.memory.lkey(i),
                   .send_free = send_depth,
-                  .receives_ready = 0,
                   .epoch = 0};
   }
+}
+
+void Comm::raise_alarm() noexcept {
+  // Not the link's own state, which is the control thread's to say.
+  static constexpr std::atomic<Link::State> kAlarm{Link::State::kDead};
+  alarm_ = &kAlarm;
+}
+
+void Comm::collect() {
+  Completions completions;
+  for (const PathState& path : path_states()) {
+    int found = 0;
+    do {
+      found = look_at(path.cq, completions);
+      if (found != 0) absorb(completions.data(), found);
+    } while (found == kMostCompletions);
+  }
+}
+
+Errc Comm::look_closer(const Request& request) {
+  if (disturbed()) {
+    if (const Status status = examine(); !status) return status.error().code;
+  }
+  if (request.missing != 0 && watch_.is_due()) {
+    if (const Status status = look_for_stall(); !status) return status.error().code;
+  }
+  return Errc::kOk;
 }
 
 std::string Comm::name_for_people() const {
@@ -62,6 +91,7 @@ void Comm::suspect(const ibv_wc& failed, const char* doing) {
   if (suspected_) return;  // what follows are flushed requests: the first one knows the cause
   const Explanation why = explain(failed.status, connection_.paths.front().device->transport);
   suspected_ = true;
+  raise_alarm();
   suspected_code_ = why.code;
   patience_ends_ = now_ns() + kGrace;
   suspicion_ = format("a %s failed: %s (status %d, vendor error 0x%x, queue pair 0x%x to 0x%x): %s",
@@ -103,19 +133,23 @@ Status Comm::examine_goodbye() {
   return {};
 }
 
-Result<bool> Comm::may_begin(const char* what) {
-  BL_TRY(examine());
-  if (!goodbye_seen_) return !suspected_;
+Errc Comm::may_begin(const char* what, bool* may) {
+  if (const Status status = examine(); !status) return status.error().code;
+  if (!goodbye_seen_) {
+    *may = !suspected_;
+    return Errc::kOk;
+  }
   if (!refusal_logged_) {
     refusal_logged_ = true;
     BL_WARN("%s: %s refused: the peer has closed the connection", name_for_people().c_str(), what);
   }
-  return fail(Errc::kPeerClosed, what);
+  return Errc::kPeerClosed;
 }
 
 Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
   if (!trouble_) return trouble_;
   trouble_ = fail(code, what);
+  raise_alarm();
   stats_.record(Event::kFailed, static_cast<std::uint32_t>(code));
   stats_.set_state(SlotState::kFailed);
   const std::string text = format("cannot %s: ", what) + cause;
@@ -126,6 +160,7 @@ Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
 
 // Where the device retries for ever, or has lost its way, nobody else would ever end the wait.
 Status Comm::look_for_stall() {
+  stats_.add(Counter::kEmptyTests, StallWatch::kLooks);
   switch (watch_.judge(now_ns())) {
     case StallWatch::Verdict::kCalm: return {};
     case StallWatch::Verdict::kQuiet: return ask_path();

@@ -11,17 +11,21 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 
+#include "plugin/base/hot.h"
 #include "plugin/base/result.h"
 #include "plugin/connect/connection.h"
 #include "plugin/stats/stats_page.h"
+#include "plugin/transfer/completions.h"
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
+#include "plugin/wire/credit.h"
 
 namespace beeline {
 
@@ -30,10 +34,9 @@ struct PathState {
   ibv_qp* qp = nullptr;
   ibv_cq* cq = nullptr;
   std::uint32_t max_inline = 0;
-  std::uint32_t lkey = 0;            // of the comm's own memory
-  std::uint32_t send_free = 0;       // work requests that the send queue still takes
-  std::uint32_t receives_ready = 0;  // posted, not yet consumed
-  std::uint8_t epoch = 0;            // counts how often the path was re-made
+  std::uint32_t lkey = 0;       // of the comm's own memory
+  std::uint32_t send_free = 0;  // work requests that the send queue still takes
+  std::uint8_t epoch = 0;       // counts how often the path was re-made
 };
 
 struct CommOptions {
@@ -49,46 +52,70 @@ class Comm {
   Role role() const noexcept { return connection_.role; }
   std::span<const Path> paths() const noexcept { return connection_.paths; }
 
+  // Both ends alike, for a request of which something is missing. With `*done` all of it has
+  // arrived, or has been sent, and the request is gone. `sizes`: null, or one for each buffer.
+  BL_INLINED Errc test(Request& request, int* done, int* sizes);
+  // The same for a request of which nothing is missing.
+  BL_INLINED void finish(Request& request, int* done, int* sizes) noexcept;
+
  protected:
   Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions& options,
        StatsSlot stats) noexcept;
   ~Comm() = default;
 
   std::span<PathState> path_states() noexcept { return {states_.data(), path_count_}; }
+  PathState& first_path() noexcept { return states_.front(); }
+  wire::Rails rails() const noexcept { return rails_; }
 
   // False while nothing is known to be wrong or over: all that the hot path asks.
   bool disturbed() const noexcept {
-    return suspected_ || !trouble_ || link_->state() != Link::State::kOpen;
+    return alarm_->load(std::memory_order_acquire) != Link::State::kOpen;
   }
 
   // --- The slow path: comm.cc ---
 
   // The first failed completion raises a suspicion: whether the path, the peer's process or an
   // orderly close is behind it, the control channel tells within a grace period.
-  void suspect(const ibv_wc& failed, const char* doing);
+  BL_APART void suspect(const ibv_wc& failed, const char* doing);
   // What went wrong for good; ok while requests under way may still finish.
-  Status examine();
-  // Whether a request may begin: not after the peer's goodbye, and not now while a failure is
-  // suspected.
-  Result<bool> may_begin(const char* what);
+  BL_APART Status examine();
+  // Whether a request may begin: not after the peer's goodbye, which is an error, and not now while
+  // a failure is suspected.
+  BL_APART Errc may_begin(const char* what, bool* may);
   // Logs the cause, once, and makes every later call fail.
-  Status give_up(Errc code, const char* what, const std::string& cause);
-  // By a test that finds nothing, when the watch is due.
-  Status look_for_stall();
-  Status refused_by_device(int rc, const char* doing);
-  void break_protocol(const char* what);
-  void fail_queue();
+  BL_APART Status give_up(Errc code, const char* what, const std::string& cause);
+  // By a test that has found nothing, when the watch is due.
+  BL_APART Status look_for_stall();
+  BL_APART Status refused_by_device(int rc, const char* doing);
+  BL_APART void break_protocol(const char* what);
+  BL_APART void fail_queue();
 
   std::string name_for_people() const;
 
   Connection connection_;
   Link* link_;  // connection_.link's
-  StatsSlot stats_;
+  // The link's state; once something is suspected or wrong here, a word that is never kOpen.
+  const std::atomic<Link::State>* alarm_;
+  FreeRequests free_requests_;
   StallWatch watch_;
+  StatsSlot stats_;
+
+  // Takes what lies in the completion queues.
+  void collect();
 
  private:
-  // Takes what lies in the completion queues.
-  virtual void collect() = 0;
+  // What a look at a completion queue found. Negative: it cannot be read.
+  virtual void absorb(const ibv_wc* completions, int found) = 0;
+  // The same for a single one, as most are when messages go one by one: that needs no stack.
+  virtual void absorb_one(const ibv_wc& completion) = 0;
+  // And what may have been left, there or on other paths.
+  [[gnu::noinline]] void absorb_all(const Completions& completions, int found) {
+    if (found != 0) absorb(completions.data(), found);
+    collect();
+  }
+  BL_APART void raise_alarm() noexcept;
+  // What a test that has found nothing asks now and then, or when something is wrong.
+  BL_APART Errc look_closer(const Request& request);
   // The peer's goodbye: everything below `settled` is done. Finishes what that finishes.
   virtual Status settle(std::uint32_t settled) = 0;
   // Whether a request below `settled` still waits for the news of it.
@@ -100,6 +127,8 @@ class Comm {
 
   std::array<PathState, wire::kMaxRails> states_{};
   std::size_t path_count_ = 0;
+  bool has_more_paths_ = false;
+  wire::Rails rails_;
   Status trouble_;
   bool suspected_ = false;
   bool goodbye_seen_ = false;
@@ -108,5 +137,40 @@ class Comm {
   Errc suspected_code_ = Errc::kOk;
   std::string suspicion_;
 };
+
+BL_INLINED Errc Comm::test(Request& request, int* done, int* sizes) {
+  *done = 0;
+  Completions completions;
+  const int found = look_at(first_path().cq, completions);
+  if (found != 0 || has_more_paths_) {
+    if (found == 1 && !has_more_paths_) {
+      absorb_one(completions[0]);
+    } else if (found == kMostCompletions || has_more_paths_) [[unlikely]] {
+      absorb_all(completions, found);
+    } else {
+      absorb(completions.data(), found);
+    }
+    if (request.missing == 0) {
+      finish(request, done, sizes);
+      return Errc::kOk;
+    }
+  }
+  const bool is_due = watch_.looks_in_vain();
+  if (is_due || disturbed()) [[unlikely]] {
+    const Errc code = look_closer(request);
+    if (request.missing != 0) return code;
+    finish(request, done, sizes);
+  }
+  return Errc::kOk;
+}
+
+BL_INLINED void Comm::finish(Request& request, int* done, int* sizes) noexcept {
+  *done = 1;
+  if (sizes != nullptr) {
+    sizes[0] = static_cast<int>(request.sizes[0]);
+    for (std::size_t i = 1; i < request.count; ++i) sizes[i] = static_cast<int>(request.sizes[i]);
+  }
+  free_requests_.give_back(request);
+}
 
 }  // namespace beeline

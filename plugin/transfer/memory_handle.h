@@ -4,6 +4,8 @@
 // cache line.
 #pragma once
 
+#include <infiniband/verbs.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +17,8 @@
 namespace beeline {
 
 struct alignas(64) MemoryHandle {
-  bool host = true;  // the CPU may read it
+  // Of a send that fits into its work request, if the CPU may read the memory to copy it there.
+  unsigned short_send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
   std::array<std::uint32_t, wire::kMaxRails> lkeys{};
   std::array<std::uint32_t, wire::kMaxRails> rkeys{};
   std::vector<MrRef> registrations;

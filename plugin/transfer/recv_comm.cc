@@ -29,40 +29,20 @@ RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlo
     : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       lines_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
-      requests_(*this) {
+      requests_(*this, free_requests_) {
   build_grant();
+  build_receives();
 }
 
 RecvComm::~RecvComm() {
-  poll();
+  collect();
   connection_.link->say_goodbye(settled());
-}
-
-Result<bool> RecvComm::test(Request& request, int* sizes) {
-  if (request.missing != 0) {
-    poll();
-    if (disturbed()) [[unlikely]] {
-      const Status status = examine();
-      if (!status && request.missing != 0) return fail(status.error());
-    }
-    if (request.missing != 0) {
-      stats_.add(Counter::kEmptyTests);
-      if (watch_.is_due()) [[unlikely]]
-        BL_TRY(look_for_stall());
-      return false;
-    }
-  }
-  if (sizes != nullptr) {
-    for (std::size_t i = 0; i < request.count; ++i) sizes[i] = static_cast<int>(request.sizes[i]);
-  }
-  requests_.give_back(request);
-  return true;
 }
 
 // The sender closed. What it had completed lies in our memory, and its completion waits in our
 // queue or is about to; the rest will never come.
 Status RecvComm::settle(std::uint32_t settled) {
-  poll();
+  collect();
   for (const Owner& owner : owners_) {
     if (owner.waits && !wire::is_before(owner.position, settled)) {
       return give_up(Errc::kPeerClosed, "receive",

@@ -7,14 +7,14 @@
 // turned away by the device, which looks like a dead path.
 //
 // Threads: as Comm. Cost of an irecv: one credit write for all its buffers; receives are posted in
-// batches ahead of need.
+// batches ahead of need, from work requests that stand ready.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "plugin/base/hot.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/wire/credit.h"
@@ -29,6 +29,11 @@ struct ReceiveBuffer {
   const MemoryHandle* memory = nullptr;
 };
 
+enum class Need : std::uint8_t {
+  kArrival,  // test() is done when all has arrived
+  kNothing,  // it will see for itself, in the data: test() is done at once
+};
+
 class RecvComm final : public Comm {
  public:
   static EndpointPlan plan() noexcept;
@@ -36,52 +41,76 @@ class RecvComm final : public Comm {
   RecvComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept;
   ~RecvComm();
 
-  // Null: too much under way; call again. At most kMaxReceives buffers.
-  Result<Request*> irecv(std::span<const ReceiveBuffer> buffers);
-  // True: all its buffers have arrived, and the request is gone. `sizes`: null, or one for each.
-  Result<bool> test(Request& request, int* sizes);
+  // `buffer_at(i)` gives a ReceiveBuffer for i < `count`, at most kMaxReceives. `*request`, null
+  // before, stays so while too much is under way: call again. kInvalid: a buffer without memory, or
+  // beyond kMaxMessageBytes; then nothing has begun.
+  // `Count` is a number, or a constant: most receives have one buffer.
+  template <class Count, class BufferAt>
+  Errc irecv(Count count, BufferAt&& buffer_at, Need need, void** request);
 
  private:
-  // Whom a line in flight belongs to.
-  struct Owner {
-    std::uint32_t position = 0;
-    std::uint8_t request = 0;
-    std::uint8_t index = 0;
-    bool waits = false;  // its message has not arrived
+  // Whom a line in flight belongs to. Written as one word.
+  struct alignas(8) Owner {
+    std::uint8_t request;
+    std::uint8_t index;
+    bool waits;   // its message has not arrived
+    bool orphan;  // its request does not wait for it
+    std::uint32_t position;
   };
+  static_assert(sizeof(Owner) == 8 && offsetof(Owner, index) == 1 && offsetof(Owner, waits) == 2 &&
+                offsetof(Owner, orphan) == 3 && offsetof(Owner, position) == 4);
+  static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
-  static constexpr std::uint32_t kReceiveDepth = wire::kMaxLines + kBatch;
+  // All lines in flight, what is left of a batch, and the next.
+  static constexpr std::uint32_t kReceiveDepth = std::uint32_t{wire::kMaxLines} + 2 * kBatch;
+  static_assert(kReceiveDepth % kBatch == 0);  // no batch wraps
 
-  bool has_room(std::size_t lines) noexcept;
+  static bool is_valid(const ReceiveBuffer& buffer) noexcept {
+    return buffer.memory != nullptr && buffer.capacity <= wire::kMaxMessageBytes;
+  }
+  // A free request, and places in the send queue. make_room() looks for what has come back.
+  bool has_room() noexcept;
+  BL_APART bool make_room();
+  void build_receives() noexcept;
   Status post_receives();
+  Errc post_receives_for(std::uint32_t lines);
   void build_grant() noexcept;
-  void write_lines(const Request& request, std::span<const ReceiveBuffer> buffers) noexcept;
-  Status grant(std::uint32_t first, std::uint32_t count);
-  Status post_grant(std::uint32_t first, std::uint32_t count);
-  void poll();
-  void collect() override { poll(); }
-  void on_completion(const ibv_wc& completion);
+  template <class Count, class BufferAt>
+  std::uint32_t write_lines(Count count, BufferAt& buffer_at, Need need,
+                            wire::Rails rails) noexcept;
+  BL_APART Errc take_back(std::uint32_t written);
+  Errc grant(std::uint32_t first, std::uint32_t count);
+  BL_APART Errc grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head);
+  Errc post_grant(std::uint32_t first, std::uint32_t count);
+  void absorb(const ibv_wc* completions, int found) override;
+  void absorb_one(const ibv_wc& completion) override;
+  BL_APART void on_other(const ibv_wc& completion);
   void on_write(const ibv_wc& completion) noexcept;
-  void on_immediate(const ibv_wc& completion);
+  BL_INLINED bool on_immediate(const ibv_wc& completion) noexcept;
   void on_notice(const ibv_wc& completion);
-  void arrived(Owner& owner, std::uint32_t size) noexcept;
+  BL_INLINED void arrived(Owner& owner, std::uint32_t size) noexcept;
   Status settle(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status ask_path() override;
   std::uint32_t settled() noexcept;
 
-  wire::CreditLine* lines_;        // the sender's ring as we fill it
-  const wire::Notice* notices_;    // by place in the receive queue
-  std::uint32_t next_ = 0;         // position of the next line
-  std::uint32_t promised_ = 0;     // posted receives that lines in flight may use
-  std::uint32_t next_notice_ = 0;  // place of the next receive to post
-  std::uint32_t silent_ = 0;       // grants posted since the last signalled one
-  bool asking_ = false;            // a question to the path is under way
+  wire::CreditLine* lines_;           // the sender's ring as we fill it
+  const wire::Notice* notices_;       // by place in the receive queue
+  std::uint32_t next_ = 0;            // position of the next line
+  std::uint32_t spare_receives_ = 0;  // posted, and not promised to a line
+  std::uint32_t next_notice_ = 0;     // place of the next receive to post
+  std::uint32_t silent_ = 0;          // grants posted since the last signalled one
+  bool asking_ = false;               // a question to the path is under way
+  // Prebuilt: only what changes is written.
   ibv_sge grant_sge_{};
-  ibv_send_wr grant_wr_{};  // prebuilt: only what changes is written
-  std::array<Owner, wire::kMaxLines> owners_;
+  ibv_send_wr grant_wr_{};
+  std::array<ibv_sge, kBatch> receive_sges_{};
+  std::array<ibv_recv_wr, kBatch> receive_wrs_{};
+  std::array<Owner, wire::kMaxLines> owners_{};
   RequestPool<wire::kMaxGroups> requests_;
 };
 
 }  // namespace beeline
+
+#include "plugin/transfer/recv_grant.h"

@@ -16,6 +16,7 @@ class Comm;
 
 struct alignas(64) Request {
   Comm* comm = nullptr;
+  Request* next_free = nullptr;
   std::uint32_t line = 0;    // position of its (first) credit line
   std::uint16_t slot = 0;    // in its pool
   std::uint8_t count = 0;    // buffers: 1 for a send; 0 while the slot is free
@@ -25,25 +26,36 @@ struct alignas(64) Request {
 };
 static_assert(sizeof(Request) == 64);
 
-template <std::size_t N>
-class RequestPool {
-  static_assert(N <= 256);  // a slot is named by a byte
-
+// The one used last comes first: it is still in the cache.
+class FreeRequests {
  public:
-  explicit RequestPool(Comm& comm) noexcept {
-    for (std::size_t i = 0; i < N; ++i) {
-      slots_[i].comm = &comm;
-      slots_[i].slot = static_cast<std::uint16_t>(i);
-      free_[i] = static_cast<std::uint8_t>(N - 1 - i);
-    }
+  bool empty() const noexcept { return first_ == nullptr; }
+  // Only when not empty(), both. The first is what take() will give.
+  const Request& first() const noexcept { return *first_; }
+  Request& take() noexcept {
+    Request& taken = *first_;
+    first_ = taken.next_free;
+    return taken;
   }
-
-  bool empty() const noexcept { return free_count_ == 0; }
-  // Only when not empty(). The slot used last comes first: it is still in the cache.
-  Request& take() noexcept { return slots_[free_[--free_count_]]; }
   void give_back(Request& request) noexcept {
     request.count = 0;
-    free_[free_count_++] = static_cast<std::uint8_t>(request.slot);
+    request.next_free = first_;
+    first_ = &request;
+  }
+
+ private:
+  Request* first_ = nullptr;
+};
+
+template <std::size_t N>
+class RequestPool {
+ public:
+  RequestPool(Comm& comm, FreeRequests& free) noexcept {
+    for (std::size_t i = N; i-- > 0;) {
+      slots_[i].comm = &comm;
+      slots_[i].slot = static_cast<std::uint16_t>(i);
+      free.give_back(slots_[i]);
+    }
   }
 
   Request& operator[](std::size_t slot) noexcept { return slots_[slot]; }
@@ -52,8 +64,6 @@ class RequestPool {
 
  private:
   std::array<Request, N> slots_;
-  std::array<std::uint8_t, N> free_;
-  std::size_t free_count_ = N;
 };
 
 }  // namespace beeline

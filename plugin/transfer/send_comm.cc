@@ -4,7 +4,6 @@
 #include "plugin/transfer/send_comm.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "plugin/base/log.h"
 
@@ -17,6 +16,17 @@ std::uint32_t largest_chunk(const Device& device) noexcept {
   const std::size_t most = std::min<std::size_t>(device.caps.max_msg_bytes, wire::kMaxMessageBytes);
   return static_cast<std::uint32_t>(std::max(most / wire::kCutBytes, std::size_t{1}) *
                                     wire::kCutBytes);
+}
+
+std::int64_t most_whole(Notify notify, std::uint32_t chunk_bytes,
+                        const CommOptions& options) noexcept {
+  switch (notify) {
+    case Notify::kImmediate: return chunk_bytes;
+    case Notify::kNoticeAfterRouted:
+      return static_cast<std::int64_t>(std::min<std::size_t>(options.routed_above, chunk_bytes));
+    case Notify::kNotice: break;
+  }
+  return -1;
 }
 
 }  // namespace
@@ -35,41 +45,25 @@ SendComm::SendComm(Connection&& connection, const CommOptions& options, StatsSlo
     : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
-      routed_above_(options.routed_above),
       chunk_bytes_(largest_chunk(*connection_.paths.front().device)),
-      notify_(connection_.paths.front().notify),
-      requests_(*this) {
+      most_whole_(most_whole(connection_.paths.front().notify, chunk_bytes_, options)),
+      most_at_once_(static_cast<std::uint64_t>(std::max<std::int64_t>(most_whole_, 0))),
+      requests_(*this, free_requests_) {
+  await_in_order(wire::order_of(1, 0, 1, 0));
   wr_.sg_list = &sge_;
+  wr_.num_sge = 1;
+  wr_.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 SendComm::~SendComm() {
-  poll();
+  collect();
   connection_.link->say_goodbye(settled());
-}
-
-Result<bool> SendComm::test(Request& request, int* size) {
-  if (request.missing != 0) {
-    poll();
-    if (disturbed()) [[unlikely]] {
-      const Status status = examine();
-      if (!status && request.missing != 0) return fail(status.error());
-    }
-    if (request.missing != 0) {
-      stats_.add(Counter::kEmptyTests);
-      if (watch_.is_due()) [[unlikely]]
-        BL_TRY(look_for_stall());
-      return false;
-    }
-  }
-  if (size != nullptr) *size = static_cast<int>(request.sizes[0]);
-  requests_.give_back(request);
-  return true;
 }
 
 // What the receiver has finished needs no acknowledgement any more: it may have closed its queue
 // pair before the last one went out. The rest will never arrive.
 Status SendComm::settle(std::uint32_t settled) {
-  poll();
+  collect();
   bool lost = false;
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
@@ -87,11 +81,8 @@ bool SendComm::waits_below(std::uint32_t) const noexcept { return false; }  // s
 
 // The first line whose send has not completed.
 std::uint32_t SendComm::settled() noexcept {
-  std::uint32_t first = group_.first;
-  if (group_.count != 0) {
-    // Lines below the first free one are taken, and have a request while they are under way.
-    first += static_cast<std::uint32_t>(std::countr_one(group_.taken));
-  }
+  // What is taken has a request while it is under way.
+  std::uint32_t first = wire::number_of(awaited_order_) - 1;
   for (const Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (wire::is_before(request.line, first)) first = request.line;

@@ -4,13 +4,14 @@
 // line that its tag matches and writes the payload where the line says.
 //
 // Threads: as Comm. Cost of an isend that finds its credit: one line read and summed, one work
-// request, one doorbell; later one completion.
+// request, one doorbell; later one completion. One that finds none looks at one word.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
+#include "plugin/base/hot.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/wire/credit.h"
@@ -25,55 +26,96 @@ class SendComm final : public Comm {
   SendComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept;
   ~SendComm();
 
-  // Null: no credit, or no room, for it yet; call again.
-  Result<Request*> isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory);
-  // True: the buffer is the caller's again, and the request is gone. `size`: null or one int.
-  Result<bool> test(Request& request, int* size);
+  // An isend begins with begin(); what it says is to be called next, if anything, completes it.
+  // `*made`, null before, stays so while there is no credit, or no room, for it: call again.
+  enum class Begun : std::uint8_t {
+    kInVain,     // there is no credit: that was all
+    kTaken,      // post_taken()
+    kOtherwise,  // isend_otherwise()
+  };
+  Begun begin(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+              void** made) noexcept;
+  Errc post_taken();
+  Errc isend_otherwise(int tag, void** made);
 
  private:
   // Room for every line of the ring, with some to spare for notices and chunks.
   static constexpr std::uint32_t kSendDepth = wire::kMaxLines + 64;
 
-  // The lines of the irecv that isends take from at the moment.
+  // An irecv whose lines are not taken in order: tags decide.
   struct Group {
-    std::uint32_t first = 0;   // position of its first line
-    std::uint8_t count = 0;    // 0: not known yet, its first line has not come
-    std::uint8_t present = 0;  // bit by index: the line was read into `lines`
-    std::uint8_t taken = 0;
-    std::array<wire::CreditLine, wire::kMaxReceives> lines;
+    std::uint32_t first = 0;  // position of its first line
+    std::uint8_t count = 0;   // 0: there is none, lines are taken in order
+    std::uint8_t next = 0;    // the first line that nobody has taken
+    std::uint8_t read = 0;    // lines that have been looked at; those from `next` on are in `lines`
+    std::uint8_t taken = 0;   // bit by index: beyond `next`
+    std::uint8_t epoch = 0;
+    std::array<wire::LineFacts, wire::kMaxReceives> lines;
   };
 
-  const wire::CreditLine* match(int tag);
-  bool fetch(std::size_t index);
-  void note_cut(std::size_t size, int tag, std::size_t kept);
-  void take(const wire::CreditLine& line) noexcept;
-  Result<Request*> post(const wire::CreditLine& line, const void* data, std::uint32_t size,
-                        const MemoryHandle& memory);
-  Status post_whole(Request& request, const wire::CreditLine& line, const void* data,
-                    std::uint32_t size, const MemoryHandle& memory);
-  Status post_chunks(Request& request, const wire::CreditLine& line, const void* data,
-                     std::uint32_t size, const MemoryHandle& memory);
-  Failure<Error> too_many_chunks(std::uint32_t size) const;
+  // --- The hot path: send_post.h ---
+  Begun no_credit() noexcept {
+    stats_.add(Counter::kNoCredit);
+    return Begun::kInVain;
+  }
+  bool has_room(std::uint32_t wrs) noexcept {
+    return !free_requests_.empty() && first_path().send_free >= wrs;
+  }
+  void prepare(const void* data, std::size_t size, const MemoryHandle& memory) noexcept;
+  Request& open_request(std::uint32_t position, std::uint32_t size, std::uint32_t wrs) noexcept;
+  void fill_in(const Request& request) noexcept;
+
+  // --- Beside it: send_path.cc ---
+  bool is_next(const wire::LineFacts& line) const noexcept;
+  void open_group(const wire::LineFacts& line) noexcept;
+  void await(std::uint64_t order) noexcept;
+  void await_in_order(std::uint64_t order) noexcept;
+  void await_by_tag() noexcept;
+  Errc without_credit() noexcept;
+  Errc isend_by_tag(int tag, void** made);
+  const wire::LineFacts* match(int tag);
+  bool read_line(std::uint32_t index, wire::LineFacts& line);
+  void take(const wire::LineFacts& line, std::uint32_t size) noexcept;
+  bool take_by_tag(std::uint8_t index) noexcept;
+  [[gnu::noinline]] void note_last() noexcept;
+  Errc post(const wire::LineFacts& line, void** made);
+  Errc post_whole(const wire::LineFacts& line, void** made);
+  Errc post_announced(const wire::LineFacts& line, void** made);
+  int post_chunks(const Request& request, const wire::LineFacts& line);
+  void note_cut(std::uint32_t size, int tag, std::uint32_t kept);
+  bool make_room(std::uint32_t wrs);
+  BL_APART Errc take_back(Request& request, int rc);
+  BL_APART Errc take_back_taken(int rc);
+  Errc too_many_chunks(std::uint32_t size) const;
   std::uint32_t chunks_of(std::uint32_t size) const noexcept;
-  bool needs_notice(std::uint32_t size) const noexcept;
-  void poll();
-  void collect() override { poll(); }
-  void on_completion(const ibv_wc& completion);
+
+  void absorb(const ibv_wc* completions, int found) override;
+  void absorb_one(const ibv_wc& completion) override;
+  BL_INLINED bool complete(const ibv_wc& completion) noexcept;
   Status settle(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status ask_path() override { return {}; }  // every send is signalled, and a test waits for one
   std::uint32_t settled() noexcept;
 
   const wire::CreditLine* ring_;
-  wire::Notice* notices_;  // one by request: where a notice that cannot go inline lies
-  std::size_t routed_above_;
-  std::uint32_t chunk_bytes_;  // the most that one work request carries
-  Notify notify_;
+  // The first line that nobody has taken: where it is or will be, and its word of order if all goes
+  // on as before. Where that cannot be told, or is not enough, at least its number: no honest line
+  // has a word like that, and while there is a group, only what the group knows is believed.
+  const wire::CreditLine* awaited_;
+  std::uint64_t awaited_order_ = 0;
+  wire::Notice* notices_;       // one by request: where a notice that cannot go inline lies
+  std::uint32_t chunk_bytes_;   // the most that one work request carries
+  std::int64_t most_whole_;     // bytes: a longer message needs a notice; -1: all do
+  std::uint64_t most_at_once_;  // bytes: begin() leaves a longer one to isend_otherwise()
   bool cut_said_ = false;
   ibv_sge sge_{};
-  ibv_send_wr wr_{};  // prebuilt: only what changes is written
+  ibv_send_wr wr_{};                // prebuilt: only what changes is written
+  ibv_send_wr* refused_ = nullptr;  // by the device; there is only one
+  void** made_ = nullptr;           // where begin() has put the request
   Group group_;
   RequestPool<wire::kMaxLines> requests_;
 };
 
 }  // namespace beeline
+
+#include "plugin/transfer/send_post.h"

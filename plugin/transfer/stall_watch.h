@@ -4,7 +4,7 @@
 // retries and says so; soft ones may be told to retry for ever, and a broken one says nothing.
 //
 // It costs nothing while data moves: one store for what is posted or completes, one addition for a
-// test that finds nothing, and a look at the clock for every thousandth of those.
+// test that finds nothing, and a look at the clock for one in kLooks of those.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,15 @@ class StallWatch {
     kStalled,  // as long as the limit
   };
 
+  static constexpr std::uint32_t kLooks = 64;
+
   // 0: never stalled.
   explicit StallWatch(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {}
 
   void moved() noexcept { moved_ = true; }
   // By a test that finds nothing. True: time to judge.
-  bool is_due() noexcept { return (++looks_ % kLooks) == 0; }
+  bool looks_in_vain() noexcept { return (++looks_ % kLooks) == 0; }
+  bool is_due() const noexcept { return looks_ % kLooks == 0; }
 
   Verdict judge(std::int64_t now_ns) noexcept {
     // A process that was stopped, or had nothing to test, cannot tell what it did not see.
@@ -41,8 +44,6 @@ class StallWatch {
   std::int64_t limit_ns() const noexcept { return limit_ns_; }
 
  private:
-  static constexpr std::uint32_t kLooks = 1024;
-
   std::int64_t limit_ns_;
   std::int64_t quiet_since_ns_ = 0;
   std::int64_t judged_ns_ = 0;

@@ -58,6 +58,14 @@ struct Api {
   BL_VERBS_FUNCTIONS(BL_VERBS_MEMBER)
 #undef BL_VERBS_MEMBER
 
+  // No symbols: the header finds them through the device that is open, and says EOPNOTSUPP where
+  // its provider has none.
+  ibv_td* (*alloc_td)(ibv_context*, ibv_td_init_attr*) = ibv_alloc_td;
+  int (*dealloc_td)(ibv_td*) = ibv_dealloc_td;
+  ibv_pd* (*alloc_parent_domain)(ibv_context*,
+                                 ibv_parent_domain_init_attr*) = ibv_alloc_parent_domain;
+  ibv_cq_ex* (*create_cq_ex)(ibv_context*, ibv_cq_init_attr_ex*) = ibv_create_cq_ex;
+
   // Newer than the headers we build with. Speed in units of 100 Mbit/s. Null before rdma-core 62.
   int (*query_port_speed)(ibv_context*, std::uint32_t port, std::uint64_t* speed) = nullptr;
 

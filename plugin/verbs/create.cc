@@ -39,6 +39,34 @@ Result<Pd> alloc_pd(const Api& api, ibv_context* context) {
   return Pd(api, BL_TRY(from_ptr(api.alloc_pd(context), "allocate a protection domain")));
 }
 
+Result<Td> alloc_td(const Api& api, ibv_context* context) {
+  errno = 0;
+  ibv_td_init_attr init = {};
+  return Td(api, BL_TRY(from_ptr(api.alloc_td(context, &init), "allocate a thread domain")));
+}
+
+Result<Pd> alloc_parent_domain(const Api& api, ibv_pd* pd, ibv_td* td) {
+  errno = 0;
+  ibv_parent_domain_init_attr init = {};
+  init.pd = pd;
+  init.td = td;
+  ibv_pd* const parent = api.alloc_parent_domain(pd->context, &init);
+  return Pd(api, BL_TRY(from_ptr(parent, "allocate a parent domain")));
+}
+
+Result<Cq> create_cq_in(const Api& api, ibv_pd* parent_domain, int entries) {
+  errno = 0;
+  ibv_cq_init_attr_ex init = {};
+  init.cqe = static_cast<std::uint32_t>(entries);
+  // Providers look at one or the other.
+  init.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+  init.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  init.parent_domain = parent_domain;
+  ibv_cq_ex* const cq = BL_TRY(from_ptr(api.create_cq_ex(parent_domain->context, &init),
+                                        "create a completion queue in a thread domain"));
+  return Cq(api, ibv_cq_ex_to_cq(cq));
+}
+
 Result<Cq> create_cq(const Api& api, ibv_context* context, int entries) {
   errno = 0;
   ibv_cq* const cq = api.create_cq(context, entries, nullptr, nullptr, 0);

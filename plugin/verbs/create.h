@@ -35,8 +35,14 @@ class DeviceList {
 Result<Context> open_device(const Api& api, ibv_device* device);
 Result<Pd> alloc_pd(const Api& api, ibv_context* context);
 
+// What one thread at a time uses may be made in a parent domain that has a thread domain: providers
+// that know it take no locks there. Memory that is registered in `pd` serves it.
+Result<Td> alloc_td(const Api& api, ibv_context* context);
+Result<Pd> alloc_parent_domain(const Api& api, ibv_pd* pd, ibv_td* td);
+
 // Without a completion channel: the plugin polls. `entries` is the least that it holds.
 Result<Cq> create_cq(const Api& api, ibv_context* context, int entries);
+Result<Cq> create_cq_in(const Api& api, ibv_pd* parent_domain, int entries);
 
 // What a reliable connected QP shall hold. Never signals on its own (sq_sig_all = 0).
 struct QpShape {

@@ -23,6 +23,8 @@ inline constexpr const char* kObjectName<ibv_context> = "device context";
 template <>
 inline constexpr const char* kObjectName<ibv_pd> = "protection domain";
 template <>
+inline constexpr const char* kObjectName<ibv_td> = "thread domain";
+template <>
 inline constexpr const char* kObjectName<ibv_cq> = "completion queue";
 template <>
 inline constexpr const char* kObjectName<ibv_qp> = "queue pair";
@@ -69,6 +71,7 @@ class Handle {
 
 using Context = Handle<ibv_context, &Api::close_device>;
 using Pd = Handle<ibv_pd, &Api::dealloc_pd>;
+using Td = Handle<ibv_td, &Api::dealloc_td>;
 using Cq = Handle<ibv_cq, &Api::destroy_cq>;
 using Qp = Handle<ibv_qp, &Api::destroy_qp>;
 using Mr = Handle<ibv_mr, &Api::dereg_mr>;

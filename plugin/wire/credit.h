@@ -5,8 +5,8 @@
 // that grants which are ready together go out in one write.
 //
 // Nothing orders the bytes of an RDMA write as seen by the CPU that reads them: a line may be seen
-// half old and half new. Each line therefore carries its number and a sum over all of it, and
-// exists only when both are right.
+// half old and half new. Each line therefore carries its number and a sum over all of it that is
+// in use, and exists only when both are right.
 #pragma once
 
 #include <array>
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "plugin/base/hot.h"
 #include "plugin/wire/limits.h"
 
 namespace beeline::wire {
@@ -24,16 +25,15 @@ struct alignas(64) CreditLine {
   std::uint32_t capacity;                      // bytes
   std::int32_t tag;                            // matched against isend's
   std::array<std::uint32_t, kMaxRails> rkeys;  // of the buffer, by rail
-  std::uint32_t number;                        // p + 1: a ring of zeroes holds no line
   std::uint8_t index;                          // within its irecv
   std::uint8_t count;                          // buffers of its irecv
   std::uint8_t notices;                        // receives posted for it on each path
   std::uint8_t epoch;                          // of the paths; 0 until one is re-made
-  std::uint32_t reserved;
-  std::uint32_t sum;
+  std::uint32_t number;                        // p + 1: a ring of zeroes holds no line
+  std::uint64_t sum;
 };
-static_assert(sizeof(CreditLine) == 64 && offsetof(CreditLine, number) == 48 &&
-              offsetof(CreditLine, sum) == 60);
+static_assert(sizeof(CreditLine) == 64 && offsetof(CreditLine, index) == 48 &&
+              offsetof(CreditLine, number) == 52 && offsetof(CreditLine, sum) == 56);
 
 // Positions count up and wrap around; those in flight lie close together.
 constexpr bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
@@ -42,30 +42,153 @@ constexpr bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
 
 inline constexpr std::size_t kCreditRingBytes = kMaxLines * sizeof(CreditLine);
 
-// Of all but the sum itself. Multiplying after each word lets no change of one word undo that of
-// another, however much alike they are: keys come from counters that run side by side.
-inline std::uint32_t sum_of(const CreditLine& line) noexcept {
-  std::array<std::uint64_t, 8> words;
-  static_assert(sizeof words == sizeof line);
-  std::memcpy(words.data(), &line, sizeof line);
-  words[7] &= 0xffff'ffffU;  // its upper half is the sum
-  std::uint64_t sum = 0;
-  for (const std::uint64_t word : words) sum = std::rotl(sum ^ word, 29) * 0x9e37'79b9'7f4a'7c15U;
-  return static_cast<std::uint32_t>(sum >> 32);
+// A line as it travels, and as it is summed: words that fit into registers.
+using LineWords = std::array<std::uint64_t, 8>;
+static_assert(sizeof(LineWords) == sizeof(CreditLine) && std::endian::native == std::endian::little,
+              "both ends are little-endian machines");
+
+// Few comms have more rails than this, and the keys of rails that there are not are neither
+// written, summed nor read.
+inline constexpr std::size_t kFewRails = 2;
+enum class Rails : std::uint8_t { kFew, kMany };
+constexpr Rails rails_of(std::size_t count) noexcept {
+  return count <= kFewRails ? Rails::kFew : Rails::kMany;
 }
 
-inline void seal(CreditLine& line) noexcept { line.sum = sum_of(line); }
+// Of all but the sum itself: a polynomial over the words. An odd factor lets no change of a single
+// word pass, and a large one no changes of two that differ as addresses, sizes, tags and keys do:
+// those come from counters that run side by side. It fits into an instruction.
+constexpr std::uint64_t sum_of(const LineWords& words, Rails rails) noexcept {
+  constexpr std::uint64_t kFactor = 0x5851'f42d;
+  std::uint64_t sum = words[0];
+  sum = sum * kFactor + words[1];
+  sum = sum * kFactor + words[2];
+  if (rails == Rails::kMany) [[unlikely]] {
+    sum = sum * kFactor + words[3];
+    sum = sum * kFactor + words[4];
+    sum = sum * kFactor + words[5];
+  }
+  return sum * kFactor + words[6];
+}
 
-// Takes what lies in the ring at the moment. False: line `number` is not there, or not all of it.
-inline bool take_line(const CreditLine& in_ring, std::uint32_t position, CreditLine& out) noexcept {
-  // The NIC writes it while we read: what the compiler must not do is read it twice.
-  std::array<std::uint64_t, 8> words;
-  const auto* source = reinterpret_cast<const volatile std::uint64_t*>(&in_ring);
-  words[6] = source[6];
-  if (static_cast<std::uint32_t>(words[6]) != position + 1) return false;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] = source[i];
-  std::memcpy(&out, words.data(), sizeof out);
-  return out.number == position + 1 && out.sum == sum_of(out);
+// For who has a line as a struct: tests, which hold the words that write_line() makes against it.
+inline void seal(CreditLine& line, Rails rails) noexcept {
+  line.sum = sum_of(std::bit_cast<LineWords>(line), rails);
+}
+
+// A line's number and its place, as one word of it. One notice is promised for each line.
+inline constexpr std::uint64_t kOneNotice = std::uint64_t{1} << 16;
+constexpr std::uint64_t order_of(std::uint32_t number, std::uint8_t index, std::uint8_t count,
+                                 std::uint8_t epoch) noexcept {
+  return std::uint64_t{index} | std::uint64_t{count} << 8 | kOneNotice |
+         std::uint64_t{epoch} << 24 | std::uint64_t{number} << 32;
+}
+constexpr std::uint32_t number_of(std::uint64_t order) noexcept {
+  return static_cast<std::uint32_t>(order >> 32);
+}
+constexpr std::uint8_t index_of(std::uint64_t order) noexcept {
+  return static_cast<std::uint8_t>(order);
+}
+constexpr std::uint8_t count_of(std::uint64_t order) noexcept {
+  return static_cast<std::uint8_t>(order >> 8);
+}
+// The next line, of the same irecv: a number that overflows falls out at the top.
+inline constexpr std::uint64_t kNextLine = (std::uint64_t{1} << 32) + 1;
+// The same, or where there is none the first line of another irecv with as many.
+constexpr std::uint64_t order_after(std::uint64_t order) noexcept {
+  const std::uint64_t next = order + kNextLine;
+  return index_of(next) == count_of(next) ? next & ~std::uint64_t{0xff} : next;
+}
+
+// What the sender wants to know of a line.
+struct LineFacts {
+  std::uint64_t address;
+  std::uint32_t capacity;
+  std::int32_t tag;
+  std::uint32_t rkey;  // of rail 0
+  std::uint32_t number;
+  std::uint8_t index;
+  std::uint8_t count;
+  std::uint8_t epoch;
+};
+
+// The struct's layout once more, as words: what the compiler makes of the struct itself goes
+// through memory twice. A test holds the two together.
+inline LineFacts facts_of(const LineWords& words) noexcept {
+  return {.address = words[0],
+          .capacity = static_cast<std::uint32_t>(words[1]),
+          .tag = static_cast<std::int32_t>(words[1] >> 32),
+          .rkey = static_cast<std::uint32_t>(words[2]),
+          .number = number_of(words[6]),
+          .index = index_of(words[6]),
+          .count = count_of(words[6]),
+          .epoch = static_cast<std::uint8_t>(words[6] >> 24)};
+}
+
+// What a receive says of one buffer.
+struct Granted {
+  std::uint64_t address;
+  std::uint32_t capacity;
+  std::int32_t tag;
+  const std::array<std::uint32_t, kMaxRails>* rkeys;
+};
+
+// Puts a sealed line where the grant will take it from.
+BL_INLINED void write_line(CreditLine& place, const Granted& granted, std::uint64_t order,
+                           Rails rails) noexcept {
+  auto* const bytes = reinterpret_cast<std::byte*>(&place);
+  const auto put = [bytes](std::size_t i, std::uint64_t word) {
+    std::memcpy(bytes + i * sizeof word, &word, sizeof word);
+    return word;
+  };
+  const auto keys = [&granted](std::size_t first) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &(*granted.rkeys)[first], sizeof word);
+    return word;
+  };
+  LineWords words;
+  words[0] = put(0, granted.address);
+  words[1] =
+      put(1, granted.capacity | std::uint64_t{static_cast<std::uint32_t>(granted.tag)} << 32);
+  words[2] = put(2, keys(0));
+  if (rails == Rails::kMany) [[unlikely]] {
+    words[3] = put(3, keys(2));
+    words[4] = put(4, keys(4));
+    words[5] = put(5, keys(6));
+  }
+  words[6] = put(6, order);
+  put(7, sum_of(words, rails));
+}
+
+// The NIC writes while we read: what the compiler must not do is read a word twice.
+inline std::uint64_t word_of(const CreditLine& in_ring, std::size_t i) noexcept {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  return reinterpret_cast<const volatile Word*>(&in_ring)[i];
+}
+inline std::uint64_t order_in(const CreditLine& in_ring) noexcept { return word_of(in_ring, 6); }
+
+// Whether the line has begun to arrive.
+inline bool is_there(const CreditLine& in_ring, std::uint32_t position) noexcept {
+  return number_of(order_in(in_ring)) == position + 1;
+}
+
+// What lies in the ring at the moment. False: it is not line `position`, or not all of it.
+inline bool read_line(const CreditLine& in_ring, std::uint32_t position, Rails rails,
+                      LineFacts& out) noexcept {
+  LineWords words;
+  words[6] = order_in(in_ring);
+  if (number_of(words[6]) != position + 1) return false;
+  words[0] = word_of(in_ring, 0);
+  words[1] = word_of(in_ring, 1);
+  words[2] = word_of(in_ring, 2);
+  if (rails == Rails::kMany) [[unlikely]] {
+    words[3] = word_of(in_ring, 3);
+    words[4] = word_of(in_ring, 4);
+    words[5] = word_of(in_ring, 5);
+  }
+  if (word_of(in_ring, 7) != sum_of(words, rails)) return false;
+  out = facts_of(words);
+  return true;
 }
 
 }  // namespace beeline::wire

@@ -317,9 +317,6 @@ void Cq::remove_entries(uint32_t qp_index) {
       continue;
     }
     if (from < tail_when_armed_) ++old_news;
-    if (entry.kind == CqeKind::kShared) {
-      runtime.qp_at(qp_index)->retire(entry.kind, entry.sequence);
-    }
   }
   record_.tail.store(to);
   tail_when_armed_ -= old_news;

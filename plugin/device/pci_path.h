@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PCI addresses as sysfs writes them: where a device sits, and the order of devices.
+// Where a device sits, as the paths of sysfs say it.
 #pragma once
 
-#include <compare>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
 namespace beeline {
-
-struct PciAddress {
-  std::uint32_t domain = 0;  // above 0xffff behind some host bridges
-  std::uint32_t bus = 0;
-  std::uint32_t device = 0;
-  std::uint32_t function = 0;
-
-  auto operator<=>(const PciAddress&) const = default;
-};
-// "0000:16:00.0"
-std::optional<PciAddress> parse_pci_address(std::string_view text);
 
 // The last directory of the path.
 std::string_view base_name(std::string_view path) noexcept;

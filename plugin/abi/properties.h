@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// getProperties of every version. All fields are written: NCCL's adapters hand over what happened
+// to lie on their stack.
+#pragma once
+
+#include <cstdint>
+
+#include "plugin/abi/calls.h"
+#include "plugin/device/device.h"
+
+namespace beeline::abi {
+
+Result<const Device*> find(int dev) noexcept;
+
+// Up to v8, NCCL takes its own figures.
+template <class Properties>
+void fill_limits(Properties& out) noexcept {
+  if constexpr (requires { out.maxP2pBytes; }) {
+    out.maxP2pBytes = wire::kMaxMessageBytes;
+    out.maxCollBytes = wire::kMaxMessageBytes;
+  }
+  if constexpr (requires { out.maxMultiRequestSize; }) out.maxMultiRequestSize = 1;
+}
+
+template <class Properties>
+void fill_place(Properties& out, const Device& device) noexcept {
+  if constexpr (requires { out.vProps; }) out.vProps = {.ndevs = 1, .devs = {device.index}};
+  if constexpr (requires { out.railId; }) {
+    out.railId = static_cast<std::int16_t>(device.rail);
+    out.planeId = static_cast<std::int16_t>(device.plane);
+  }
+}
+
+// A version has the fields that its structure has.
+template <class Properties>
+void fill(Properties& out, const Device& device) noexcept {
+  out.name = const_cast<char*>(device.name.c_str());
+  out.pciPath = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
+  out.guid = device.guid;
+  out.ptrSupport = NCCL_PTR_HOST;
+  if constexpr (requires { out.regIsGlobal; }) out.regIsGlobal = 1;
+  if constexpr (requires { out.forceFlush; }) out.forceFlush = 0;  // no GPU memory is written
+  out.speed = static_cast<int>(device.facts.speed_mbps);
+  out.port = device.port;
+  out.latency = 0;  // NCCL then takes its own figure for a network
+  out.maxComms = 1 << 16;
+  out.maxRecvs = wire::kMaxReceives;
+  if constexpr (requires { out.netDeviceType; }) {
+    out.netDeviceType = NCCL_NET_DEVICE_HOST;
+    out.netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;
+  }
+  fill_place(out, device);
+  fill_limits(out);
+}
+
+template <class Properties>
+ncclResult_t get_properties(int dev, Properties* out) noexcept {
+  return edge([&]() -> Status {
+    if (out == nullptr) return fail(Errc::kInvalid, "getProperties");
+    const Device* const device = BL_TRY(find(dev));
+    *out = {};
+    fill(*out, *device);
+    return {};
+  });
+}
+
+}  // namespace beeline::abi

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Version 11, for NCCL 2.28 and later: one init for each communicator, and an end for each.
+#include "include/nccl/net_v11.h"
+#include "plugin/abi/table.h"
+
+extern "C" {
+
+[[gnu::visibility("default")]] extern const ncclNet_v11_t ncclNetPlugin_v11;
+constinit const ncclNet_v11_t ncclNetPlugin_v11 = beeline::abi::table<ncclNet_v11_t>();
+
+}  // extern "C"

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asking a device for a thread domain. To be refused is no trouble: what works with locks, works.
+#include "plugin/device/thread_domain.h"
+
+#include "plugin/base/log.h"
+#include "plugin/device/device.h"
+#include "plugin/verbs/create.h"
+
+namespace beeline {
+
+ThreadDomain::Place ThreadDomain::take_place(DeviceContext& context, int most) noexcept {
+  std::atomic<int>& in_use = context.thread_domains();
+  Place place;
+  if (in_use.fetch_add(1, std::memory_order_relaxed) < most) {
+    place.reset(&in_use);
+  } else {
+    in_use.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return place;
+}
+
+ThreadDomain ThreadDomain::make(DeviceContext& context, ibv_pd* pd, int most) {
+  ThreadDomain made;
+  made.place_ = take_place(context, most);
+  if (made.place_ == nullptr) return {};
+  const auto fill = [&]() -> Status {
+    made.td_ = BL_TRY(verbs::alloc_td(context.api(), context.raw()));
+    made.pd_ = BL_TRY(verbs::alloc_parent_domain(context.api(), pd, made.td_.get()));
+    return {};
+  };
+  const Status filled = fill();
+  if (filled) return made;
+  BL_INFO_ONCE(kLogNet, "device %s: connections are made with locks: %s", context.ibdev().c_str(),
+               describe(filled.error()).c_str());
+  return {};
+}
+
+}  // namespace beeline

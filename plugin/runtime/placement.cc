@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Topology's answers in words that say what to do.
+#include "plugin/runtime/placement.h"
+
+#include <algorithm>
+
+#include "plugin/base/log.h"
+#include "topology/assignment.h"
+#include "topology/link_state.h"
+#include "topology/read/live.h"
+
+namespace beeline {
+namespace {
+
+using topology::Distance;
+using topology::Graph;
+using topology::NodeIndex;
+using topology::NodeKind;
+
+bool is_below_bridge(const Graph& graph, NodeIndex node) {
+  const NodeIndex above = graph[node].parent;
+  return above != topology::kNoNode && graph[above].kind == NodeKind::kBridge;
+}
+
+// Real GPUs hang on a port of something; a virtual machine may show all devices on one bus.
+bool hides_its_tree(const Graph& graph) {
+  const auto below = [&](NodeIndex node) { return is_below_bridge(graph, node); };
+  return std::ranges::none_of(graph.gpus(), below) && std::ranges::none_of(graph.nics(), below);
+}
+
+std::string pair_text(const Graph& graph, NodeIndex gpu, NodeIndex nic, Distance distance) {
+  return label(graph[gpu]) + " and its nearest NIC " + label(graph[nic]) + " are " +
+         to_string(distance) + " apart (" + meaning(distance) +
+         "): NCCL carries their data through host memory unless NCCL_NET_GDR_LEVEL=" +
+         nccl_word(distance) + "; a NIC below the GPU's PCIe switch would be best (beeline topo)";
+}
+
+}  // namespace
+
+std::optional<Graph> read_machine(const std::string& sysfs_root) {
+  auto graph = Graph::make(topology::read_live(sysfs_root));
+  if (!graph) {
+    BL_INFO(kLogInit | kLogGraph, "this machine's topology is not understood: %s",
+            graph.error().c_str());
+    return std::nullopt;
+  }
+  for (const std::string& remark : graph->remarks()) {
+    BL_INFO(kLogInit | kLogGraph, "topology: %s", remark.c_str());
+  }
+  return *std::move(graph);
+}
+
+std::vector<NodeIndex> nodes_of(const Graph& graph, std::span<const Device> devices) {
+  std::vector<NodeIndex> nodes;
+  for (const Device& device : devices) {
+    const NodeIndex node = find_os_device(graph, topology::OsKind::kRdma, device.ibdev);
+    if (node != topology::kNoNode && std::ranges::find(nodes, node) == nodes.end()) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
+}
+
+std::string cpus_near(const Graph& graph, const std::vector<NodeIndex>& nics) {
+  std::string all;
+  for (const NodeIndex nic : nics) {
+    const std::string& cpus = graph[nic].cpus;
+    if (!cpus.empty()) all += (all.empty() ? "" : ",") + cpus;
+  }
+  return all;
+}
+
+std::vector<std::string> slow_links(const Graph& graph, const std::vector<NodeIndex>& nics) {
+  std::vector<std::string> lines;
+  for (const NodeIndex nic : nics) {
+    const topology::LinkState link = link_above(graph, nic);
+    if (!is_slow(link.verdict)) continue;
+    lines.push_back("the PCIe link of " + label(graph[nic]) + " is slow: " + describe(graph, link));
+  }
+  return lines;
+}
+
+std::vector<std::string> distant_pairs(const Graph& graph, const std::vector<NodeIndex>& nics) {
+  if (graph.gpus().empty() || nics.empty()) return {};
+  if (hides_its_tree(graph)) {
+    return {
+        "this machine hides its PCI tree, as virtual machines do, so NCCL cannot tell which NIC "
+        "is near which GPU: give it the provider's description (NCCL_TOPO_FILE)"};
+  }
+  std::vector<std::string> lines;
+  for (const topology::GpuAssignment& gpu : assign(graph, {.nics = nics}).gpus) {
+    if (gpu.distance <= Distance::kPxb) continue;
+    for (const NodeIndex nic : gpu.nics) {
+      lines.push_back(pair_text(graph, gpu.gpu, nic, gpu.distance));
+    }
+  }
+  return lines;
+}
+
+}  // namespace beeline
