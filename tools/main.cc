@@ -7,22 +7,31 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "tools/outcome.h"
 #include "tools/perf/command.h"
+#include "tools/topo/command.h"
 
 namespace {
 
 int dispatch(int argc, char** argv) {
   CLI::App app("Tools around the Beeline network plugin", "beeline");
   app.require_subcommand(1);
-  const std::function<int()> perf = beeline::perf::add_command(app);
+  const std::vector<std::pair<const char*, std::function<int()>>> commands = {
+      {"perf", beeline::perf::add_command(app)},
+      {"topo", beeline::topo::add_command(app)},
+  };
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : beeline::tools::kUsage;
   }
-  return perf();
+  for (const auto& [name, run] : commands) {
+    if (app.got_subcommand(name)) return run();
+  }
+  return beeline::tools::kUsage;  // not reached: one is required
 }
 
 }  // namespace

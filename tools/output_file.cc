@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See output_file.h.
+#include "tools/output_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "plugin/base/fd.h"
+
+namespace beeline::tools {
+namespace {
+
+const char* advice(int sys_errno) noexcept {
+  switch (sys_errno) {
+    case ENOENT:
+    case ENOTDIR: return "make its folder first, or name another one";
+    case EACCES:
+    case EPERM:
+    case EROFS: return "name a file in a folder that you may write, or - for stdout";
+    case EISDIR: return "name a file in it";
+    case ENOSPC:
+    case EDQUOT: return "make room, or name a file elsewhere";
+    default: return "name another file";
+  }
+}
+
+Failure<std::string> cannot_write(const std::string& path, int sys_errno) {
+  return fail(fmt::format("{}: cannot be written: {}; {}", path,
+                          std::generic_category().message(sys_errno), advice(sys_errno)));
+}
+
+// Returns errno.
+int write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+// A file that is not yet in its place, and is gone again unless it gets there.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::string& place)
+      : place_(place), path_(fmt::format("{}.new-{}", place, ::getpid())) {}
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+  ~PendingFile() {
+    if (is_there_) ::unlink(path_.c_str());
+  }
+
+  // Both return errno.
+  int write(std::string_view text, mode_t mode) {
+    ::unlink(path_.c_str());  // of a process that died, and had our number
+    UniqueFd file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file) return errno;
+    is_there_ = true;
+    if (mode != 0 && ::fchmod(file.get(), mode) != 0) return errno;
+    if (const int wrong = write_all(file.get(), text)) return wrong;
+    if (::fsync(file.get()) != 0) return errno;
+    return ::close(file.release()) == 0 ? 0 : errno;  // a network's file system may fail here
+  }
+  int move_to_place() {
+    if (::rename(path_.c_str(), place_.c_str()) != 0) return errno;
+    is_there_ = false;
+    return 0;
+  }
+
+ private:
+  const std::string& place_;
+  std::string path_;
+  bool is_there_ = false;
+};
+
+int replace(const std::string& place, std::string_view text, mode_t mode) {
+  PendingFile file(place);
+  if (const int wrong = file.write(text, mode)) return wrong;
+  return file.move_to_place();
+}
+
+int write_straight(const std::string& path, std::string_view text) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return file ? write_all(file.get(), text) : errno;
+}
+
+int write_to(const std::string& path, std::string_view text) {
+  struct stat old {};
+  if (::stat(path.c_str(), &old) != 0) return errno == ENOENT ? replace(path, text, 0) : errno;
+  if (S_ISDIR(old.st_mode)) return EISDIR;
+  if (!S_ISREG(old.st_mode)) return write_straight(path, text);
+  // Moving would replace a file that its owner protects.
+  if (::access(path.c_str(), W_OK) != 0) return errno;
+  std::error_code wrong;
+  const std::filesystem::path place = std::filesystem::canonical(path, wrong);
+  return wrong ? wrong.value() : replace(place, text, old.st_mode & 07777);
+}
+
+}  // namespace
+
+Outcome<void> write_output(const std::string& path, std::string_view text) {
+  if (path == kStdout) {
+    if (const int wrong = write_all(STDOUT_FILENO, text)) {
+      return fail("stdout: cannot be written: " + std::generic_category().message(wrong));
+    }
+    return {};
+  }
+  if (const int wrong = write_to(path, text)) return cannot_write(path, wrong);
+  return {};
+}
+
+}  // namespace beeline::tools

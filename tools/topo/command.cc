@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See command.h.
+#include "tools/topo/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "tools/outcome.h"
+#include "tools/output_file.h"
+#include "tools/topo/topo.h"
+
+namespace beeline::topo {
+namespace {
+
+using tools::Outcome;
+
+// As on the command line: a number may be no count.
+struct Words {
+  Options options;
+  int max_nics_per_gpu = 0;
+};
+
+Outcome<Options> understand(const Words& words) {
+  Options options = words.options;
+  if (words.max_nics_per_gpu < 0) {
+    return fail(fmt::format("--max-nics-per-gpu {}: write how many, or 0 for no limit",
+                            words.max_nics_per_gpu));
+  }
+  options.max_nics_per_gpu = static_cast<std::size_t>(words.max_nics_per_gpu);
+
+  const std::array to_stdout{options.json, options.svg == tools::kStdout,
+                             options.nccl_xml == tools::kStdout};
+  if (std::ranges::count(to_stdout, true) > 1) {
+    return fail("--json, --svg - and --nccl-xml -: only one can have stdout; name files");
+  }
+  if (!options.svg.empty() && options.svg == options.nccl_xml) {
+    return fail(fmt::format("--svg and --nccl-xml are both {}; name two files", options.svg));
+  }
+  return options;
+}
+
+void add_options(CLI::App& topo, Words& words) {
+  Options& options = words.options;
+  topo.add_option("--from", options.from,
+                  "Read this in place of the live machine: XML of NCCL (NCCL_TOPO_DUMP_FILE) or "
+                  "hwloc (lstopo --of xml), - for stdin, or a folder like /sys")
+      ->type_name("FILE");
+  topo.add_option("--gpu", options.gpus, "Take this PCI device for a GPU; may be given again")
+      ->type_name("ADDRESS")
+      ->take_all()
+      ->allow_extra_args(false);
+  topo.add_option("--max-nics-per-gpu", words.max_nics_per_gpu, "At most so many (0: no limit)")
+      ->type_name("N");
+  topo.add_flag("--json", options.json, "Everything, on stdout, in place of the text");
+  topo.add_option("--svg", options.svg, "A picture, into this file; - is stdout")
+      ->type_name("FILE");
+  topo.add_option("--nccl-xml", options.nccl_xml,
+                  "What NCCL_TOPO_FILE may name, into this file; - is stdout")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+std::function<int()> add_command(CLI::App& app) {
+  CLI::App* const topo =
+      app.add_subcommand("topo", "Show GPUs and NICs, how near they are, and who uses what");
+  const auto words = std::make_shared<Words>();
+  add_options(*topo, *words);
+  return [words] {
+    const Outcome<Options> options = understand(*words);
+    if (!options) return tools::complain(options.error(), tools::kUsage);
+    return run(*options);
+  };
+}
+
+}  // namespace beeline::topo

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See machine.h.
+#include "tools/topo/machine.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "plugin/config/environ.h"
+#include "topology/read/file.h"
+#include "topology/read/live.h"
+#include "topology/read/sysfs.h"
+
+namespace beeline::topo {
+namespace {
+
+using tools::Outcome;
+using topology::Graph;
+using topology::GraphParts;
+using topology::Node;
+using topology::NodeKind;
+
+constexpr std::size_t kMostNamed = 12;  // devices in a message
+
+Outcome<GraphParts> read_named(const std::string& from) {
+  const std::string path = from == "-" ? "/dev/stdin" : from;
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
+    return fail(fmt::format("--from {}: {}; name NCCL's or hwloc's XML, or a folder like /sys",
+                            from, std::generic_category().message(errno)));
+  }
+  const bool is_folder = S_ISDIR(found.st_mode);
+  if (::access(path.c_str(), is_folder ? R_OK | X_OK : R_OK) != 0) {
+    return fail(fmt::format("--from {}: {}; copy it to where you may read it", from,
+                            std::generic_category().message(errno)));
+  }
+  if (!is_folder) return topology::read_topology_file(path);
+  return topology::read_sysfs(path);
+}
+
+Outcome<GraphParts> read_parts(const std::string& from) {
+  if (!from.empty()) return read_named(from);
+  const Environ environ = Environ::of_process();
+  return topology::read_live(std::string(environ.get("BEELINE_SYSFS_ROOT").value_or("/sys")));
+}
+
+bool may_be_gpu(const Node& node) {
+  return node.kind == NodeKind::kDevice && node.pci && node.role != topology::DeviceRole::kRdmaNic;
+}
+
+// What --gpu could name, so that nobody has to look it up.
+std::string candidates(const GraphParts& parts) {
+  std::string text;
+  std::size_t count = 0;
+  for (const Node& node : parts.nodes) {
+    if (!may_be_gpu(node) || ++count > kMostNamed) continue;
+    text += (text.empty() ? "" : ", ") + to_string(*node.pci);
+  }
+  if (count == 0) return "there is none that could be one";
+  return "there are " + text + (count > kMostNamed ? ", ..." : "");
+}
+
+Outcome<void> take_for_gpu(GraphParts& parts, const std::string& text) {
+  const auto address = topology::parse_pci_address(text);
+  if (!address) {
+    return fail(fmt::format("--gpu {}: no PCI address; they look like 0000:3b:00.0", text));
+  }
+  const auto found = std::ranges::find_if(parts.nodes, [&address](const Node& node) {
+    return node.pci == address && node.kind != NodeKind::kHostBridge;
+  });
+  if (found == parts.nodes.end()) {
+    return fail(
+        fmt::format("--gpu {}: no such device in {}; {}", text, parts.source, candidates(parts)));
+  }
+  if (!may_be_gpu(*found)) {
+    return fail(
+        fmt::format("--gpu {}: that is {}, no GPU; {}", text, label(*found), candidates(parts)));
+  }
+  found->role = topology::DeviceRole::kGpu;
+  return {};
+}
+
+}  // namespace
+
+Outcome<Graph> read_machine(const Options& options) {
+  GraphParts parts = BL_TRY(read_parts(options.from));
+  for (const std::string& gpu : options.gpus) BL_TRY(take_for_gpu(parts, gpu));
+  const std::string source = parts.source;
+  Outcome<Graph> graph = Graph::make(std::move(parts));
+  if (!graph) return fail(fmt::format("{}: {}", source, graph.error()));
+  return graph;
+}
+
+}  // namespace beeline::topo

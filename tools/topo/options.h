@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `beeline topo` is asked for.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace beeline::topo {
+
+struct Options {
+  std::string from = {};               // a file, or a folder like /sys; empty: the live machine
+  std::vector<std::string> gpus = {};  // PCI devices to take for GPUs
+  std::size_t max_nics_per_gpu = 0;    // 0: no limit
+
+  bool json = false;          // to stdout, in place of the text
+  std::string svg = {};       // files; empty: none; "-": stdout, in place of the text
+  std::string nccl_xml = {};  //
+};
+
+}  // namespace beeline::topo

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See topo.h. What is asked for goes to stdout, what is said about files to stderr.
+#include "tools/topo/topo.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string_view>
+
+#include "tools/outcome.h"
+#include "tools/output_file.h"
+#include "tools/topo/machine.h"
+#include "tools/topo/summary.h"
+#include "topology/render/json.h"
+#include "topology/render/svg.h"
+#include "topology/write/nccl_xml.h"
+
+namespace beeline::topo {
+namespace {
+
+using tools::kStdout;
+using tools::Outcome;
+
+// As a word of a shell.
+std::string quoted(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@";
+  if (text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) c == '\'' ? word += "'\\''" : word += c;
+  return word + "'";
+}
+
+// NCCL's processes start in folders of their own.
+std::string how_to_use(const std::string& nccl_xml) {
+  std::error_code unknown;
+  const std::filesystem::path absolute = std::filesystem::absolute(nccl_xml, unknown);
+  return "; to use it: export NCCL_TOPO_FILE=" +
+         quoted(unknown ? nccl_xml : absolute.lexically_normal().string());
+}
+
+// Returns the exit status. `hint`: what to do with the file.
+int write(const std::string& path, const std::string& text, const std::string& hint = "") {
+  const Outcome<void> written = tools::write_output(path, text);
+  if (!written) return tools::complain(written.error());
+  if (path != kStdout) fmt::print(stderr, "wrote {}{}\n", path, hint);
+  return 0;
+}
+
+bool has_stdout(const std::string& file) { return file == kStdout; }
+
+}  // namespace
+
+int run(const Options& options) {
+  const Outcome<topology::Graph> graph = read_machine(options);
+  if (!graph) {
+    const bool is_users = !options.from.empty() || !options.gpus.empty();
+    return tools::complain(graph.error(), is_users ? tools::kUsage : tools::kFailed);
+  }
+  const topology::Assignment assignment =
+      topology::assign(*graph, {.max_nics_per_gpu = options.max_nics_per_gpu});
+
+  // Each is tried: a folder that cannot be written does not cost the picture that can.
+  int status = 0;
+  if (options.json) {
+    status |= write(std::string(kStdout), topology::to_json(*graph, assignment));
+  } else if (!has_stdout(options.svg) && !has_stdout(options.nccl_xml)) {
+    status |= write(std::string(kStdout), summary(*graph, assignment));
+  }
+  if (!options.svg.empty()) status |= write(options.svg, topology::to_svg(*graph, assignment));
+  if (!options.nccl_xml.empty()) {
+    status |=
+        write(options.nccl_xml, topology::write_nccl_xml(*graph), how_to_use(options.nccl_xml));
+  }
+  return status;
+}
+
+}  // namespace beeline::topo
