@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The messages whose cost bench/cost/cost.py counts. Run under callgrind, it has the counts written
+// out around the steady part of each pattern, under the pattern's name. By itself it only moves the
+// messages and prints how it went.
+//
+//   cost PLUGIN NULLVERBS [ABI [BYTES]...]
+#include <fmt/format.h>
+#include <valgrind/callgrind.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "bench/one_thread/setup.h"
+#include "bench/one_thread/traffic.h"
+
+namespace beeline::bench {
+namespace {
+
+// Whole rounds of all rings. Large ones are compared at length, which takes the time.
+std::size_t messages_of(std::size_t bytes) noexcept { return bytes > 64'000 ? 256 : 2048; }
+std::size_t warm_up_of(std::size_t bytes) noexcept { return bytes > 64'000 ? 64 : 512; }
+
+// What the verbs library was asked for, for each message.
+void print_verbs(const NullverbsReport& before, const NullverbsReport& after, double messages) {
+  const auto each = [&](auto counter) {
+    return static_cast<double>(after.*counter - before.*counter) / messages;
+  };
+  using R = NullverbsReport;
+  fmt::print(
+      " \"post_send\": {:.3f}, \"send_wrs\": {:.3f}, \"post_recv\": {:.3f}, \"recv_wrs\": {:.3f}, "
+      "\"polls\": {:.3f}, \"empty_polls\": {:.3f}, \"completions\": {:.3f},",
+      each(&R::send_posts), each(&R::send_requests), each(&R::recv_posts), each(&R::recv_requests),
+      each(&R::polls), each(&R::empty_polls), each(&R::completions));
+}
+
+void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, std::size_t bytes) {
+  const bool moves = pattern != Pattern::kEmptyTests && pattern != Pattern::kNoCredit;
+  const std::size_t count = moves ? messages_of(bytes) : 4096;
+  traffic.run(pattern, warm_up_of(bytes));
+  const NullverbsReport before = report;
+  const Traffic::Vain vain = traffic.vain();
+  CALLGRIND_DUMP_STATS_AT("not steady");
+  traffic.run(pattern, count);
+  const std::string label = fmt::format("{}, {} bytes", name_of(pattern), bytes);
+  CALLGRIND_DUMP_STATS_AT(label.c_str());
+  fmt::print("{{\"label\": \"{}\", \"pattern\": \"{}\", \"bytes\": {}, \"count\": {},", label,
+             name_of(pattern), bytes, count);
+  print_verbs(before, report, static_cast<double>(count));
+  const auto each = [&](std::uint64_t now, std::uint64_t then) {
+    return static_cast<double>(now - then) / static_cast<double>(count);
+  };
+  fmt::print(" \"vain_tests\": {:.3f}, \"vain_sends\": {:.3f}, \"vain_receives\": {:.3f}}}\n",
+             each(traffic.vain().tests, vain.tests), each(traffic.vain().sends, vain.sends),
+             each(traffic.vain().receives, vain.receives));
+}
+
+void run(const std::string& plugin, const std::string& verbs, int abi,
+         const std::vector<std::size_t>& sizes) {
+  perf::Net net = load(plugin, verbs, abi);
+  const NullverbsReport& report = report_of(verbs);
+  const CommPair pair = connect(net);
+  for (const std::size_t bytes : sizes) {
+    const Buffers buffers(bytes);
+    Traffic traffic(net, pair, buffers);
+    for (const Pattern pattern :
+         {Pattern::kOneAtATime, Pattern::kWindow, Pattern::kBatches, Pattern::kGroups}) {
+      measure(traffic, report, pattern, bytes);
+    }
+    if (bytes != sizes.front()) continue;
+    measure(traffic, report, Pattern::kNoCredit, bytes);
+    measure(traffic, report, Pattern::kEmptyTests, bytes);
+  }
+  fmt::print(
+      "{{\"hints\": {{\"thread domains\": {}, \"parent domains\": {}, \"queue pairs in them\": {}, "
+      "\"single-threaded CQs\": {}}}, \"failures\": {}}}\n",
+      report.thread_domains, report.parent_domains, report.queues_in_parent_domains,
+      report.single_threaded_cqs, report.failures);
+  close(net, pair);
+}
+
+}  // namespace
+}  // namespace beeline::bench
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fputs("usage: cost PLUGIN NULLVERBS [ABI [BYTES]...]\n", stderr);
+    return 2;
+  }
+  const int abi = argc > 3 ? std::atoi(argv[3]) : 0;
+  std::vector<std::size_t> sizes;
+  for (int i = 4; i < argc; ++i) sizes.push_back(std::strtoul(argv[i], nullptr, 10));
+  if (sizes.empty()) sizes = {8, 512 << 10};
+  try {
+    beeline::bench::run(argv[1], argv[2], abi, sizes);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cost: %s\n", error.what());
+    return 1;
+  }
+  return 0;
+}

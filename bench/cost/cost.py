@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a message costs the plugin, in instructions: both ends, all threads, the verbs library and
+the program that measures left out, what the plugin calls in other libraries included.
+
+  bench/cost/cost.py [--abi 8,12] [--bytes 8,524288] [--keep FOLDER] [--check] [BUILD]
+
+Runs BUILD/bench/cost/cost under callgrind over nullverbs. Fails when a payload is wrong, and for a
+figure only with --check. --keep leaves callgrind's files, for callgrind_annotate."""
+
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# NCCL 2.30.7's built-in transport, measured the same way: instructions for each message, or call.
+THEIRS = {
+    "one at a time": 1216,
+    "window of 8": 1237,
+    "batches of 8": 1100,
+    "groups of 8": 572,
+    "isend without credit": 66,
+    "test that finds nothing": 95,
+}
+GOAL, HOPE = 1 / 2, 1 / 3
+SKIPPED = 77
+
+
+class Counts:
+    """One dump of callgrind: what the plugin itself cost, and what its calls elsewhere did."""
+
+    def __init__(self, path, plugin, verbs):
+        self.own = {}  # instructions by function of the plugin
+        self.elsewhere = {}  # by function of another library, with all below it
+        self.in_verbs = 0
+        self.inclusive = 0  # of the calls that the measuring program makes
+        self.label = ""
+        self._plugin, self._verbs = plugin, verbs
+        self._names = {}
+        with open(path, encoding="utf-8", errors="replace") as file:
+            self._read(file)
+
+    def total(self):
+        return sum(self.own.values()) + sum(self.elsewhere.values())
+
+    def split(self):
+        return {**self.own, **self.elsewhere}
+
+    # "(17) name" the first time, "(17)" afterwards; files, objects and functions count apart.
+    def _name(self, kind, text):
+        number, _, name = text.partition(" ")
+        if name:
+            self._names[kind, number] = name
+        return self._names.get((kind, number), "?")
+
+    def _read(self, file):
+        caller = callee = ("", "")
+        is_call = False
+        for line in file:
+            line = line.rstrip("\n")
+            key, equals, value = line.partition("=")
+            if line.startswith("desc: Trigger:"):
+                self.label = line.rpartition("Client Request: ")[2]
+            elif equals and key == "ob":
+                caller = (self._name("ob", value), "")
+            elif equals and key == "fn":
+                caller = (caller[0], self._name("fn", value))
+            elif equals and key == "cob":
+                callee = (self._name("ob", value), "")
+            elif equals and key == "cfn":
+                callee = (callee[0] or caller[0], self._name("fn", value))
+            elif equals and key == "calls":
+                is_call = True
+            elif equals and key in ("fl", "fi", "fe", "cfl", "cfi"):
+                self._name("fl", value)
+            elif re.match(r"[-+*0-9]", line):
+                cost = int(line.split()[-1]) if " " in line else 0
+                if is_call:
+                    self._call(caller, callee, cost)
+                    callee = ("", "")
+                elif caller[0] == self._plugin:
+                    self._add(self.own, short(caller[1]), cost)
+                is_call = False
+
+    def _call(self, caller, callee, cost):
+        if caller[0] == self._plugin and callee[0] == self._verbs:
+            self.in_verbs += cost
+        elif caller[0] == self._plugin and callee[0] != self._plugin:
+            library = os.path.basename(callee[0]).partition(".")[0]
+            self._add(self.elsewhere, f"{short(callee[1])} [{library}]", cost)
+        elif caller[0].endswith("/cost") and callee[0] == self._plugin:
+            self.inclusive += cost
+
+    @staticmethod
+    def _add(where, function, cost):
+        where[function] = where.get(function, 0) + cost
+
+
+def short(function):
+    """A function's name without its arguments and our namespace."""
+    function = re.sub(r"\[clone [^]]*\]|@.*|'\d+$", "", function)
+    function = function.replace("(anonymous namespace)", "{}").replace("beeline::", "")
+    depth, kept = 0, ""
+    for char in function.replace("operator()", "operator{}"):
+        depth -= char in ")>"
+        if depth == 0 and char not in "()<>":
+            kept += char
+        depth += char in "(<"
+    kept = kept.replace("::const", "").strip().rpartition(" ")[2] or kept
+    return kept[-46:]
+
+
+def measure(build, plugin, abi, sizes, folder):
+    """[(facts printed by the program, Counts)], and the program's last line."""
+    program = os.path.join(build, "bench/cost/cost")
+    verbs = os.path.join(build, "bench/nullverbs/libibverbs.so")
+    files = os.path.join(folder, f"callgrind.v{abi}")
+    command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={files}",
+               program, plugin, verbs, str(abi), *map(str, sizes)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"cost.py: the program failed ({done.returncode})")
+    facts = [json.loads(line) for line in done.stdout.splitlines()]
+    dumps = {}
+    for path in glob.glob(files + ".*"):
+        counts = Counts(path, os.path.realpath(plugin), os.path.realpath(verbs))
+        dumps[counts.label] = counts
+    return [(fact, dumps[fact["label"]]) for fact in facts[:-1]], facts[-1]
+
+
+def print_figures(results, abi):
+    print(f"\nInstructions for each message, both ends, through v{abi}\n")
+    print(f"  {'':<26}{'bytes':>8}{'ours':>9}{'theirs':>9}{'ratio':>8}   goal: 1/2     hope: 1/3")
+    for fact, counts in results:
+        ours = counts.total() / fact["count"]
+        theirs = THEIRS[fact["pattern"]]
+        ratio = ours / theirs
+        words = ["met" if ratio <= goal else f"missed by {ours - goal * theirs:.0f}"
+                 for goal in (GOAL, HOPE)]
+        print(f"  {fact['pattern']:<26}{fact['bytes']:>8}{ours:>9.1f}{theirs:>9}{ratio:>8.3f}"
+              f"   {words[0]:<14}{words[1]}")
+
+
+def print_split(results, top):
+    sums, columns = {}, []
+    for fact, counts in results:
+        each = {}
+        for name, cost in counts.split().items():
+            each[name] = cost / fact["count"]
+            sums[name] = sums.get(name, 0) + each[name]
+        columns.append(each)
+    heads = [fact["pattern"].split()[0] for fact, _ in results]
+    print(f"\n  By function, {results[0][0]['bytes']} bytes; [library]: with all that it calls\n")
+    print("  " + f"{'':<48}" + "".join(f"{head:>9}" for head in heads))
+    names = sorted(sums, key=sums.get, reverse=True)
+    for name in names[:top]:
+        print(f"  {name[:47]:<48}" + "".join(f"{each.get(name, 0):>9.1f}" for each in columns))
+    rest = [sum(each.get(name, 0) for name in names[top:]) for each in columns]
+    if any(rest):
+        print(f"  {'all others':<48}" + "".join(f"{cost:>9.1f}" for cost in rest))
+
+
+def print_verbs(results):
+    print("\n  Asked of the verbs library, for each message\n")
+    keys = ["post_send", "send_wrs", "post_recv", "recv_wrs", "polls", "empty_polls",
+            "completions", "vain_tests", "vain_sends", "vain_receives"]
+    print("  " + f"{'':<26}" + "".join(f"{key:>14}" for key in keys))
+    for fact, _ in results:
+        print(f"  {fact['pattern']:<26}" + "".join(f"{fact[key]:>14.3f}" for key in keys))
+
+
+# What the program's own calls cost, less the verbs library, is all but what other threads did.
+def print_threads(results):
+    other = max(abs(c.total() + c.in_verbs - c.inclusive) / f["count"] for f, c in results)
+    print(f"\n  Of it in threads other than the calling one: at most {other:.1f} for each message")
+
+
+def report(build, plugin, abi, sizes, folder, top):
+    results, ending = measure(build, plugin, abi, sizes, folder)
+    print_figures(results, abi)
+    for size in sizes:
+        print_split([r for r in results if r[0]["bytes"] == size], top)
+    print_verbs([r for r in results if r[0]["bytes"] == sizes[0]])
+    print_threads(results)
+    hints = ", ".join(f"{count} {what}" for what, count in ending["hints"].items())
+    print(f"  Hints given to the device: {hints}; work that failed: {ending['failures']}")
+    print("  Every payload was compared.")
+    return all(c.total() / f["count"] <= GOAL * THEIRS[f["pattern"]] for f, c in results)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("build", nargs="?", default="build")
+    parser.add_argument("--plugin", help="instead of the build's")
+    parser.add_argument("--abi", default="12,8", help="versions, default 12,8")
+    parser.add_argument("--bytes", default="8,524288", help="sizes, default 8,524288")
+    parser.add_argument("--top", type=int, default=20, help="functions shown, default 20")
+    parser.add_argument("--check", action="store_true", help="to miss a goal is to fail")
+    parser.add_argument("--keep", help="folder for callgrind's files")
+    args = parser.parse_args()
+    if shutil.which("valgrind") is None:
+        print("cost.py: valgrind is not installed (package valgrind): nothing is measured")
+        return SKIPPED
+    build = os.path.abspath(args.build)
+    plugin = os.path.abspath(args.plugin or f"{build}/plugin/abi/libnccl-net-beeline.so")
+    sizes = [int(size) for size in args.bytes.split(",")]
+    if args.keep:
+        os.makedirs(args.keep, exist_ok=True)
+        for old in glob.glob(os.path.join(args.keep, "callgrind.v*")):
+            os.remove(old)
+    with tempfile.TemporaryDirectory() as folder:
+        met = [report(build, plugin, int(abi), sizes, args.keep or folder, args.top)
+               for abi in args.abi.split(",")]
+    return 1 if args.check and not all(met) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
