@@ -1,45 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Only those invited: what strangers say is dropped, and the peer that is waited for still comes.
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_house.h"
 
 using namespace beeline;
 using namespace beeline::test;
 
 namespace {
-
-// A listener, and the peer that is to come.
-struct House {
-  explicit House(ControlOptions options = control_options()) : a(*table, std::move(options)) {
-    listener = a.listen(ticket);
-  }
-  ~House() { a.plane().close(listener); }
-  House(const House&) = delete;
-  House& operator=(const House&) = delete;
-
-  void real_peer_still_comes() {
-    Made sender;
-    Made receiver;
-    wait_for(
-        [&] {
-          if (sender == nullptr) sender = must(b.connect(ticket));
-          if (receiver == nullptr) receiver = must(a.accept(listener));
-          return sender != nullptr && receiver != nullptr;
-        },
-        "the real peer");
-    prove_write(*receiver, *sender);
-    receiver->link->say_goodbye(0);
-    sender->link->say_goodbye(0);
-  }
-
-  TestFabric fabric;
-  std::unique_ptr<DeviceTable> table = scan(fabric);
-  LogCapture log;
-  Party a;
-  Party b{*table};
-  Ticket ticket;
-  Listener* listener = nullptr;
-};
 
 wire::Bytes changed(wire::Bytes bytes, std::size_t at) {
   bytes.at(at) ^= std::byte{0x20};
@@ -167,7 +134,7 @@ TEST_CASE("door: on a channel, too, each comm needs an invitation", "[component]
 
 TEST_CASE("door: who does not listen keeps nobody waiting, and misses nothing",
           "[component][connect]") {
-  House house;
+  House house(patient_with_the_deaf());
   const wire::Handle handle = handle_of(house.ticket);
   Stranger stranger(handle);
   stranger.say(wire::encode(hello_for(handle)));

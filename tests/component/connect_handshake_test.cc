@@ -264,3 +264,54 @@ TEST_CASE("connect: wishes of both sides are agreed on", "[component][connect]")
     CHECK(int{attr.ah_attr.port_num} == 1);
   }
 }
+
+namespace {
+
+int traffic_class_of(const Connection& end) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  BL_MUST_OK(ibv_query_qp(end.paths[0].qp.get(), &attr, IBV_QP_AV, &init));
+  return attr.ah_attr.grh.traffic_class;
+}
+
+// Of both ends of a connection between two communicators with such wishes.
+int traffic_class_between(const CommSettings& listening, const CommSettings& connecting,
+                          int set_by_hand = -1) {
+  ControlOptions options = control_options();
+  options.qp.traffic_class = set_by_hand;
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  Party a(*table, options);
+  Party b(*table, options);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket, "softnic0", listening);
+  Comm2 comm;
+  wait_for(
+      [&] {
+        if (comm.sender == nullptr) comm.sender = must(b.connect(ticket, "softnic1", connecting));
+        if (comm.receiver == nullptr) comm.receiver = must(a.accept(listener));
+        return comm.sender != nullptr && comm.receiver != nullptr;
+      },
+      "a comm");
+  BL_MUST(traffic_class_of(*comm.sender) == traffic_class_of(*comm.receiver));
+  return traffic_class_of(*comm.sender);
+}
+
+}  // namespace
+
+TEST_CASE("connect: a communicator's traffic class reaches both queue pairs",
+          "[component][connect]") {
+  CHECK(traffic_class_between({.traffic_class = 96}, {.traffic_class = 96}) == 96);
+  CHECK(traffic_class_between({}, {.traffic_class = 64}) == 64);
+  CHECK(traffic_class_between({.traffic_class = 32}, {}) == 32);
+}
+
+TEST_CASE("connect: the traffic class that is set by hand goes before a communicator's",
+          "[component][connect]") {
+  CHECK(traffic_class_between({.traffic_class = 96}, {.traffic_class = 96}, 106) == 106);
+}
+
+TEST_CASE("connect: a traffic class that cannot be is no wish", "[component][connect]") {
+  CHECK(traffic_class_between({.traffic_class = 256}, {.traffic_class = -2}) ==
+        traffic_class_between({}, {}));
+}

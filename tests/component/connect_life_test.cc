@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How comms end: with goodbyes, without, and with the death of a process.
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <atomic>
 #include <csignal>
+#include <stdexcept>
 
-#include "tests/component/connect_rig.h"
+#include "tests/component/connect_stranger.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -18,11 +21,6 @@ void let_go(Comm2& comm) {
   comm.sender.reset();
   comm.receiver->link->say_goodbye(0);
   comm.receiver.reset();
-}
-
-void wait_for_quiet() {
-  wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control threads' end");
-  wait_for([] { return tcp_connections() + listening_sockets() == 0; }, "the sockets' end");
 }
 
 // What a body needs, each its own: processes and threads share only the fabric.
@@ -54,6 +52,23 @@ void must_die(const Connection& made) {
   BL_MUST(made.link->cause().find("its process ended without goodbye") == 0);
 }
 
+// The processors that a thread may use; of none, the caller's.
+std::vector<int> cpus_of(pid_t thread) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(thread, sizeof set, &set);
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+pid_t control_thread() {
+  const std::vector<pid_t> found = thread_ids_named("beeline-ctl");
+  return found.empty() ? 0 : found.front();
+}
+
 }  // namespace
 
 TEST_CASE("life: a goodbye tells how far its sender had come", "[component][connect]") {
@@ -72,6 +87,21 @@ TEST_CASE("life: a goodbye tells how far its sender had come", "[component][conn
   comm.receiver.reset();
   wait_for_quiet();
   CHECK(log.count(LogLevel::kWarn) == 0);
+}
+
+TEST_CASE("life: the control thread runs where it is told, and nobody else does",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const std::vector<int> own = cpus_of(0);
+  ControlOptions options = control_options();
+  options.near_cpus = std::to_string(own.back());
+  Party a(*table, options);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket);
+  wait_for([&] { return cpus_of(control_thread()) == std::vector<int>{own.back()}; }, "its mask");
+  CHECK(cpus_of(0) == own);
+  a.plane().close(listener);
 }
 
 TEST_CASE("life: the control thread goes with the last comm, and comes again",
@@ -309,4 +339,43 @@ TEST_CASE("life: a device that is gone ends what is on it, and the peer hears of
   CHECK(log.has("removed from this host, or failed for good"));
   a.plane().close(gone);
   b.plane().close(listener);
+}
+
+TEST_CASE("life: when the control thread fails, all who wait hear of it, and the next begins anew",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  ControlHooks hooks;
+  std::atomic<bool> fail{true};
+  hooks.on_device_event = [&](const DeviceContext&, const verbs::AsyncEvent&) {
+    if (fail.exchange(false)) throw std::runtime_error("a reason");
+  };
+  Party a(*table, control_options(), hooks);
+  Party b(*table);
+  Comm2 comm = join(a, b);
+  Ticket ticket;
+  Listener* const listener = a.listen(ticket);
+  Ticket nowhere = ticket;
+  const Made unaccepted = b.wait_connect(ticket);
+  FakeListener silent;
+  BL_MUST(must(a.connect(silent.ticket(), "softnic0")) == nullptr);
+
+  fabric.command("h0/softnic0", "down");
+  wait_for(
+      [&] { return log.has("the control thread ends, and with it all connections: a reason"); },
+      "the end of the control thread");
+  wait_for([&] { return comm.receiver->link->state() == Link::State::kDead; }, "the end of a link");
+  CHECK(comm.receiver->link->cause() == "the control thread of this process has failed");
+  CHECK(a.wait_connect_error(silent.ticket(), "softnic0").code == Errc::kInternal);
+  BL_MUST(must(a.accept(listener)) != nullptr);  // it had come before
+  CHECK(!a.accept(listener));
+  CHECK(must(a.accept(listener)) == nullptr);  // said once
+  a.plane().close(listener);
+  wait_for([&] { return comm.sender->link->state() == Link::State::kDead; }, "the news");
+  CHECK(b.wait_connect_error(nowhere).code != Errc::kOk);
+
+  fabric.command("h0/softnic0", "up");
+  const Comm2 next = join(a, b);
+  prove_write(*next.receiver, *next.sender);
 }

@@ -6,10 +6,14 @@
 #include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+
+#include "plugin/wire/handle.h"
 
 namespace beeline::test {
 
@@ -33,12 +37,19 @@ ControlOptions control_options() {
   return options;
 }
 
-Listener* Party::listen(Ticket& ticket, const std::string& device) {
-  return must(plane_->listen(find_device(*table_, device), ticket.handle()));
+Listener* Party::listen(Ticket& ticket, const std::string& device, const CommSettings& settings) {
+  return must(plane_->listen(find_device(*table_, device), ticket.handle(), settings));
 }
 
-Result<Made> Party::connect(Ticket& ticket, const std::string& device) {
-  return plane_->connect(find_device(*table_, device), ticket.handle());
+// A call that finds the control thread busy has begun nothing, and is made again.
+Result<Made> Party::connect(Ticket& ticket, const std::string& device,
+                            const CommSettings& settings) {
+  const Device& chosen = find_device(*table_, device);
+  for (;;) {
+    Result<Made> made = plane_->connect(chosen, ticket.handle(), settings);
+    if (!made || *made != nullptr || wire::attempt_in(ticket.handle()) != 0) return made;
+    sched_yield();
+  }
 }
 
 Made Party::wait_connect(Ticket& ticket, const std::string& device) {
@@ -113,15 +124,61 @@ void prove_write(Connection& receiver, Connection& sender) {
   BL_MUST(*sender.memory.at<std::uint64_t>() == kWord);
 }
 
-std::size_t threads_named(const std::string& name) {
-  std::size_t count = 0;
+namespace {
+
+std::atomic<int> counted_objects{0};
+
+ibv_qp* count_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
+  ibv_qp* const qp = softnic_api().create_qp(pd, init);
+  if (qp != nullptr) ++counted_objects;
+  return qp;
+}
+
+int uncount_qp(ibv_qp* qp) {
+  --counted_objects;
+  return softnic_api().destroy_qp(qp);
+}
+
+ibv_cq* count_cq(ibv_context* context, int entries, void* cookie, ibv_comp_channel* channel,
+                 int vector) {
+  ibv_cq* const cq = softnic_api().create_cq(context, entries, cookie, channel, vector);
+  if (cq != nullptr) ++counted_objects;
+  return cq;
+}
+
+int uncount_cq(ibv_cq* cq) {
+  --counted_objects;
+  return softnic_api().destroy_cq(cq);
+}
+
+}  // namespace
+
+CountedVerbs::CountedVerbs() : api_(softnic_api()) {
+  counted_objects = 0;
+  api_.create_qp = count_qp;
+  api_.destroy_qp = uncount_qp;
+  api_.create_cq = count_cq;
+  api_.destroy_cq = uncount_cq;
+}
+
+std::unique_ptr<DeviceTable> CountedVerbs::scan(const TestFabric& fabric) const {
+  TestFabric::choose_host("h0");
+  return must(DeviceTable::scan(api_, device_options(fabric)));
+}
+
+int CountedVerbs::objects() { return counted_objects; }
+
+std::vector<pid_t> thread_ids_named(const std::string& name) {
+  std::vector<pid_t> ids;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string found;
     std::ifstream(entry.path() / "comm") >> found;
-    if (found == name) ++count;
+    if (found == name) ids.push_back(std::stoi(entry.path().filename()));
   }
-  return count;
+  return ids;
 }
+
+std::size_t threads_named(const std::string& name) { return thread_ids_named(name).size(); }
 
 namespace {
 
@@ -142,5 +199,10 @@ std::size_t sockets_in(int state) {
 
 std::size_t tcp_connections() { return sockets_in(TCP_ESTABLISHED); }
 std::size_t listening_sockets() { return sockets_in(TCP_LISTEN); }
+
+void wait_for_quiet() {
+  wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control threads' end");
+  wait_for([] { return tcp_connections() + listening_sockets() == 0; }, "the sockets' end");
+}
 
 }  // namespace beeline::test

@@ -4,6 +4,8 @@
 // each has a process id, a control thread and channels of its own.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <memory>
 #include <string>
@@ -38,8 +40,10 @@ class Party {
   ControlPlane& plane() { return *plane_; }
   void end() { plane_.reset(); }
 
-  Listener* listen(Ticket& ticket, const std::string& device = "softnic0");
-  Result<Made> connect(Ticket& ticket, const std::string& device = "softnic1");
+  Listener* listen(Ticket& ticket, const std::string& device = "softnic0",
+                   const CommSettings& settings = {});
+  Result<Made> connect(Ticket& ticket, const std::string& device = "softnic1",
+                       const CommSettings& settings = {});
   Result<Made> accept(Listener* listener) { return plane_->accept(*listener); }
 
   // Until it is there. Throw when it fails, or takes too long.
@@ -74,10 +78,28 @@ void wait_for(Condition condition, const char* what) {
 // A message of the receiver lands in the sender's window: both queue pairs work.
 void prove_write(Connection& receiver, Connection& sender);
 
+// softnic's verbs, counting the queue pairs and completion queues that there are. Tables made over
+// it come and go within its life.
+class CountedVerbs {
+ public:
+  CountedVerbs();
+  CountedVerbs(const CountedVerbs&) = delete;
+  CountedVerbs& operator=(const CountedVerbs&) = delete;
+
+  std::unique_ptr<DeviceTable> scan(const TestFabric& fabric) const;
+  static int objects();
+
+ private:
+  verbs::Api api_;
+};
+
 // Threads of this process with this name.
+std::vector<pid_t> thread_ids_named(const std::string& name);
 std::size_t threads_named(const std::string& name);
 // Established TCP connections of this process, and sockets that listen.
 std::size_t tcp_connections();
 std::size_t listening_sockets();
+// Until no control thread is left, and nothing that one has had open.
+void wait_for_quiet();
 
 }  // namespace beeline::test

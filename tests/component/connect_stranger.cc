@@ -7,7 +7,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 namespace beeline::test {
 namespace {
@@ -37,10 +39,24 @@ wire::Hello hello_for(const wire::Handle& handle) {
   return hello;
 }
 
-Stranger::Stranger(const wire::Handle& handle) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-  const sockaddr_in address = loopback(handle.address.port);
-  BL_MUST(::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+std::size_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // that of the listing
 }
+
+UniqueFd idle_socket() {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM, 0));
+  BL_MUST(socket);
+  return socket;
+}
+
+void dial(const UniqueFd& socket, const wire::Handle& handle) {
+  const sockaddr_in address = loopback(handle.address.port);
+  BL_MUST(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) ==
+          0);
+}
+
+Stranger::Stranger(const wire::Handle& handle) : fd_(idle_socket()) { dial(fd_, handle); }
 
 void Stranger::say(const wire::Bytes& bytes) {
   BL_MUST(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -50,6 +66,23 @@ void Stranger::say(const wire::Bytes& bytes) {
 void Stranger::say(const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
   say(wire::Bytes(first, first + text.size()));
+}
+
+bool Stranger::try_say(const wire::Bytes& bytes) {
+  const ssize_t said = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return said == static_cast<ssize_t>(bytes.size());
+}
+
+void Stranger::enter(const wire::Hello& hello) {
+  say(wire::encode(hello));
+  hear_message<wire::HelloAck>();
+}
+
+void Stranger::sync() {
+  wire::Accept nobodys{.comm = UINT32_MAX, .our_comm = UINT32_MAX - 1};
+  nobodys.paths.emplace_back();
+  say(wire::encode(nobodys));
+  BL_MUST(hear_message<wire::Reject>().comm == UINT32_MAX - 1);
 }
 
 bool Stranger::receive() {
@@ -69,6 +102,16 @@ wire::Frame Stranger::hear() {
 }
 
 void Stranger::must_be_dropped() { BL_MUST(!receive()); }
+
+void Stranger::must_be_dropped_in_the_end() {
+  while (receive()) {
+  }
+}
+
+bool Stranger::is_dropped() {
+  pollfd one{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&one, 1, 0) == 1 && !receive();
+}
 
 void Stranger::reset() {
   const linger at_once{.l_onoff = 1, .l_linger = 0};

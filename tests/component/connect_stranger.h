@@ -17,6 +17,9 @@ wire::Handle handle_of(Ticket& ticket);
 // What an invited dialer says.
 wire::Hello hello_for(const wire::Handle& handle);
 
+// Files, sockets and all else that this process has open.
+std::size_t open_descriptors();
+
 class Stranger {
  public:
   // Dials where the handle says.
@@ -26,6 +29,12 @@ class Stranger {
 
   void say(const wire::Bytes& bytes);
   void say(const std::string& text);
+  // False: the other end has hung up.
+  bool try_say(const wire::Bytes& bytes);
+  // Introduces itself, and is welcome.
+  void enter(const wire::Hello& hello);
+  // When it returns, all that was said before has been heard; nothing else may be on its way.
+  void sync();
   // Waits for the next frame. Throws when the connection ends instead.
   wire::Frame hear();
   template <class Message>
@@ -38,6 +47,9 @@ class Stranger {
   }
   // Waits for the end of the connection; throws when something is said before.
   void must_be_dropped();
+  // The same, whatever is said before.
+  void must_be_dropped_in_the_end();
+  bool is_dropped();
   // Ends it at once, as the kernel of a killed process does when input is left over.
   void reset();
 
@@ -48,6 +60,10 @@ class Stranger {
   UniqueFd fd_;
   wire::FrameSplitter input_;
 };
+
+// A stranger's socket that has not dialed yet.
+UniqueFd idle_socket();
+void dial(const UniqueFd& socket, const wire::Handle& handle);
 
 // A process that listens, and is played by the test.
 class FakeListener {

@@ -21,23 +21,22 @@ TEST_CASE("transfer regress: an old word is noticed whatever the new one holds",
                                .capacity = 4096,
                                .tag = 3,
                                .rkeys = {0x1100, 0x1100},
-                               .number = 1,
                                .index = 0,
                                .count = 1,
                                .notices = 1,
                                .epoch = 0,
-                               .reserved = 0,
+                               .number = 1,
                                .sum = 0};
-  wire::seal(old_line);
+  wire::seal(old_line, wire::Rails::kFew);
   wire::CreditLine new_line = old_line;
   new_line.address = 0x7f00'0000'9000;
   new_line.rkeys = {0x1200, 0x1200};
   new_line.number = 1 + wire::kMaxLines;
-  wire::seal(new_line);
+  wire::seal(new_line, wire::Rails::kFew);
   wire::CreditLine torn = new_line;
   torn.rkeys = old_line.rkeys;
-  wire::CreditLine out;
-  CHECK_FALSE(wire::take_line(torn, wire::kMaxLines, out));
+  wire::LineFacts out = {};
+  CHECK_FALSE(wire::read_line(torn, wire::kMaxLines, wire::Rails::kFew, out));
 }
 
 // A process may end right after its last send has completed.
@@ -58,7 +57,7 @@ TEST_CASE("transfer regress: what arrived before the peer died is received",
     return found;
   });
   int size = -1;
-  const auto done = rig.receiver().test(*receive, &size);
+  const auto done = test_once(*receive, &size);
   REQUIRE(done);
   CHECK(*done);
   CHECK(size == 64);
@@ -75,7 +74,7 @@ TEST_CASE(
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(3);
   bool answered = false;
   while (!answered && std::chrono::steady_clock::now() < deadline) {
-    const auto sent = rig.sender().isend(from.data(), 1 << 20, 0, from.handle());
+    const auto sent = isend(rig.sender(), from, 1 << 20, 0);
     answered = !sent || *sent != nullptr;
     if (sent && *sent != nullptr) {
       CHECK(rig.finish(*sent) == 1 << 20);
@@ -92,7 +91,7 @@ TEST_CASE("transfer regress: a queue of ours that fails is not the peer's doing"
   Request* const receive = rig.receive(into, 64, 0);
   const LogCapture log;
   const PollHook hook(rig.receiver(), [](ibv_cq*, int, ibv_wc*) { return -1; });
-  const auto done = rig.receiver().test(*receive, nullptr);
+  const auto done = test_once(*receive, nullptr);
   REQUIRE_FALSE(done);
   CHECK(done.error().code == Errc::kSystem);
   CHECK(log.count("the peer sent") == 0);

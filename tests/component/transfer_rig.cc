@@ -84,6 +84,39 @@ Storage::Storage(MrCache& cache, std::size_t size, unsigned char fill) : bytes_(
   handle_.registrations.push_back(std::move(registered));
 }
 
+Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag, std::size_t at) {
+  void* made = nullptr;
+  Errc code = Errc::kOk;
+  switch (comm.begin(from.data() + at, size, tag, from.handle(), &made)) {
+    case SendComm::Begun::kInVain: break;
+    case SendComm::Begun::kTaken: code = comm.post_taken(); break;
+    case SendComm::Begun::kOtherwise: code = comm.isend_otherwise(tag, &made); break;
+  }
+  if (code != Errc::kOk) return fail(code, "isend");
+  return static_cast<Request*>(made);
+}
+
+Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers, Need need) {
+  void* made = nullptr;
+  const Errc code = comm.irecv(
+      static_cast<std::uint32_t>(buffers.size()), [&](std::uint32_t i) { return buffers[i]; }, need,
+      &made);
+  if (code != Errc::kOk) return fail(code, "irecv");
+  return static_cast<Request*>(made);
+}
+
+Result<bool> test_once(Request& request, int* sizes) {
+  int done = 0;
+  Errc code = Errc::kOk;
+  if (request.missing != 0) {
+    code = request.comm->test(request, &done, sizes);
+  } else {
+    request.comm->finish(request, &done, sizes);
+  }
+  if (code != Errc::kOk) return fail(code, "test");
+  return done != 0;
+}
+
 TransferRig::TransferRig(const TransferOptions& options)
     : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api), table_(must(DeviceTable::scan(api_, {}))) {
   BL_MUST(!table_->devices().empty());
@@ -98,6 +131,7 @@ void TransferRig::connect(const TransferOptions& options) {
   Connection receive = half(device_, Role::kReceive, options);
   send.link = sender_link_;
   receive.link = receiver_link_;
+  ring_ = send.memory.at<wire::CreditLine>();
   receive.window.address = send.memory.address();
   receive.window.length = wire::kCreditRingBytes;
   receive.window.rkeys[0] = send.memory.rkey(0);
@@ -111,7 +145,7 @@ void TransferRig::connect(const TransferOptions& options) {
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < deadline) {
-    Request* const request = must(sender_->isend(from.data() + at, size, tag, from.handle()));
+    Request* const request = must(isend(*sender_, from, size, tag, at));
     if (request != nullptr) return request;
   }
   throw MustError("no credit came");
@@ -120,7 +154,7 @@ Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t
 Request* TransferRig::receive(Storage& into, std::size_t capacity, int tag, std::size_t at) {
   const ReceiveBuffer buffer = {
       .data = into.data() + at, .capacity = capacity, .tag = tag, .memory = &into.handle()};
-  Request* const request = must(receiver_->irecv({&buffer, 1}));
+  Request* const request = must(irecv(*receiver_, {&buffer, 1}));
   BL_MUST(request != nullptr);
   return request;
 }
@@ -129,12 +163,9 @@ int TransferRig::finish(Request* request) { return finish_all(request, 1).front(
 
 std::vector<int> TransferRig::finish_all(Request* request, std::size_t count) {
   std::vector<int> sizes(count, -1);
-  const bool sends = request->comm->role() == Role::kSend;
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < deadline) {
-    const bool done = must(sends ? sender_->test(*request, sizes.data())
-                                 : receiver_->test(*request, sizes.data()));
-    if (done) return sizes;
+    if (must(test_once(*request, sizes.data()))) return sizes;
   }
   throw MustError("a request was never done");
 }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,13 @@ class Storage {
   MemoryHandle handle_;
 };
 
+// One call each, as NCCL makes them. Null, or false: not now.
+Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
+                       std::size_t at = 0);
+Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers,
+                       Need need = Need::kArrival);
+Result<bool> test_once(Request& request, int* sizes);
+
 class TransferRig {
  public:
   explicit TransferRig(const TransferOptions& options = {});
@@ -72,6 +80,8 @@ class TransferRig {
   RecvComm& receiver() { return *receiver_; }
   FakeLink& sender_link() { return *sender_link_; }
   FakeLink& receiver_link() { return *receiver_link_; }
+  // Where the sender looks for credit lines.
+  wire::CreditLine* ring() { return ring_; }
   void close_sender() { sender_.reset(); }
   void close_receiver() { receiver_.reset(); }
   const TestFabric& fabric() const { return fabric_; }
@@ -95,6 +105,7 @@ class TransferRig {
   std::unique_ptr<MrCache> cache_;
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
+  wire::CreditLine* ring_ = nullptr;
   std::unique_ptr<SendComm> sender_;
   std::unique_ptr<RecvComm> receiver_;
 };

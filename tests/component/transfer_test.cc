@@ -90,7 +90,7 @@ TEST_CASE("transfer: tags choose the place within a receive, equal tags in order
     buffers[i] = {
         .data = into.data() + i * 100, .capacity = 100, .tag = tags[i], .memory = &into.handle()};
   }
-  const auto receive = rig.receiver().irecv(buffers);
+  const auto receive = irecv(rig.receiver(), buffers);
   REQUIRE(receive);
   REQUIRE(*receive != nullptr);
   // The second 7 is given out only when the first one is.
@@ -102,7 +102,7 @@ TEST_CASE("transfer: tags choose the place within a receive, equal tags in order
                              static_cast<std::size_t>(place) * 100));
   }
   // A tag that no place is left for waits for the next receive.
-  const auto early = rig.sender().isend(from.data(), 1, 7, from.handle());
+  const auto early = isend(rig.sender(), from, 1, 7);
   REQUIRE(early);
   CHECK(*early == nullptr);
   CHECK(rig.finish_all(*receive, 4) == std::vector<int>{10, 11, 12, 13});
@@ -118,14 +118,14 @@ TEST_CASE("transfer: requests run out with a null, and come back", "[component][
   for (std::size_t i = 0; i < wire::kMaxGroups; ++i) receives.push_back(rig.receive(into, 1, 0));
   const ReceiveBuffer one_more = {
       .data = into.data(), .capacity = 1, .tag = 0, .memory = &into.handle()};
-  auto refused = rig.receiver().irecv({&one_more, 1});
+  auto refused = irecv(rig.receiver(), {&one_more, 1});
   REQUIRE(refused);
   CHECK(*refused == nullptr);
   for (Request* const receive : receives) {
     rig.finish(rig.send(from, 1, 0));
     CHECK(rig.finish(receive) == 1);
   }
-  auto taken = rig.receiver().irecv({&one_more, 1});
+  auto taken = irecv(rig.receiver(), {&one_more, 1});
   REQUIRE(taken);
   CHECK(*taken != nullptr);
 }
@@ -155,19 +155,19 @@ TEST_CASE("transfer: a goodbye ends the sends whose acknowledgement will not com
   (void)rig.receive(into, 64, 0);
   rig.fabric().command("h0/softnic0", "down");  // the credit is there; nothing else moves
   Request* const send = rig.send(from, 64, 0);
-  const auto under_way = rig.sender().test(*send, nullptr);
+  const auto under_way = test_once(*send, nullptr);
   REQUIRE(under_way);
   CHECK_FALSE(*under_way);
   SECTION("as done, if the peer has finished them") {
     rig.sender_link().peer_says_goodbye(1);
     CHECK(rig.finish(send) == 64);
-    const auto more = rig.sender().isend(from.data(), 1, 0, from.handle());
+    const auto more = isend(rig.sender(), from, 1, 0);
     REQUIRE(!more);
     CHECK(more.error().code == Errc::kPeerClosed);
   }
   SECTION("as failed, if it has not") {
     rig.sender_link().peer_says_goodbye(0);
-    const auto lost = rig.sender().test(*send, nullptr);
+    const auto lost = test_once(*send, nullptr);
     REQUIRE(!lost);
     CHECK(lost.error().code == Errc::kPeerClosed);
     CHECK(log.count("closed it before all had arrived") == 1);
@@ -185,7 +185,7 @@ TEST_CASE("transfer: a sender's goodbye fails the receives that nothing will rea
   rig.finish(rig.send(from, 64, 0));
   rig.receiver_link().peer_says_goodbye(1);
   CHECK(rig.finish(first) == 64);  // it had arrived
-  const auto never = rig.receiver().test(*second, nullptr);
+  const auto never = test_once(*second, nullptr);
   REQUIRE(!never);
   CHECK(never.error().code == Errc::kPeerClosed);
 }
@@ -202,12 +202,12 @@ TEST_CASE("transfer: a dead peer fails every later call, and the log names both 
   rig.receiver_link().peer_dies("its process ended without goodbye");
   CHECK(rig.finish(done) == 64);
   for (int i = 0; i < 3; ++i) {
-    const auto failed = rig.receiver().test(*waiting, nullptr);
+    const auto failed = test_once(*waiting, nullptr);
     REQUIRE(!failed);
     CHECK(failed.error().code == Errc::kPeerClosed);
   }
   rig.sender_link().peer_dies("its process ended without goodbye");
-  const auto refused = rig.sender().isend(from.data(), 1, 0, from.handle());
+  const auto refused = isend(rig.sender(), from, 1, 0);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::kPeerClosed);
   CHECK(log.count("softnic0 port 1") == 2);
@@ -223,12 +223,12 @@ TEST_CASE("transfer: a device that is gone is a failure of this end", "[componen
   Request* const waiting = rig.receive(into, 64, 0);
   rig.receiver_link().device_goes("the device was removed");
   for (int i = 0; i < 3; ++i) {
-    const auto failed = rig.receiver().test(*waiting, nullptr);
+    const auto failed = test_once(*waiting, nullptr);
     REQUIRE(!failed);
     CHECK(failed.error().code == Errc::kSystem);
   }
   rig.sender_link().device_goes("the device was removed");
-  const auto refused = rig.sender().isend(from.data(), 1, 0, from.handle());
+  const auto refused = isend(rig.sender(), from, 1, 0);
   REQUIRE(!refused);
   CHECK(refused.error().code == Errc::kSystem);
   CHECK(log.count("cannot move data: the device was removed") == 2);
@@ -239,22 +239,21 @@ TEST_CASE("transfer: a credit line that is half old is not there", "[unit][trans
                                .capacity = 8,
                                .tag = 3,
                                .rkeys = {11},
-                               .number = 1,
                                .index = 0,
                                .count = 1,
                                .notices = 1,
                                .epoch = 0,
-                               .reserved = 0,
+                               .number = 1,
                                .sum = 0};
-  wire::seal(old_line);
+  wire::seal(old_line, wire::Rails::kFew);
   wire::CreditLine new_line = old_line;
   new_line.address = 0x2000;
   new_line.rkeys = {12};
   new_line.number = 1 + wire::kMaxLines;
-  wire::seal(new_line);
-  wire::CreditLine out;
-  REQUIRE(wire::take_line(old_line, 0, out));
-  REQUIRE(wire::take_line(new_line, wire::kMaxLines, out));
+  wire::seal(new_line, wire::Rails::kFew);
+  wire::LineFacts out = {};
+  REQUIRE(wire::read_line(old_line, 0, wire::Rails::kFew, out));
+  REQUIRE(wire::read_line(new_line, wire::kMaxLines, wire::Rails::kFew, out));
   CHECK(out.address == 0x2000);
   // Every mixture of old and new words but the whole.
   for (unsigned mixture = 0; mixture < 255; ++mixture) {
@@ -265,7 +264,7 @@ TEST_CASE("transfer: a credit line that is half old is not there", "[unit][trans
                   reinterpret_cast<const char*>(&new_line) + word * 8, 8);
     }
     const bool all_that_changed = std::memcmp(&mixed, &new_line, sizeof mixed) == 0;
-    CHECK(wire::take_line(mixed, wire::kMaxLines, out) == all_that_changed);
+    CHECK(wire::read_line(mixed, wire::kMaxLines, wire::Rails::kFew, out) == all_that_changed);
   }
 }
 

@@ -3,6 +3,7 @@
 // The end of comms and registrations: with requests in flight, in any order of the two ends, and
 // without waiting for anybody.
 #include <algorithm>
+#include <span>
 
 #include "tests/contract/flow.h"
 #include "tests/contract/plugin_log.h"
@@ -150,6 +151,44 @@ TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]
           peer.meet();
           memory.must_hold();
         }
+      });
+}
+
+TEST_CASE("close: receives whose completion nobody needs are no obstacle either",
+          "[contract][close]") {
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
+  CAPTURE(abi, mode == PeerMode::kThreads);
+  constexpr size_t kFlags = 4096;
+  run_loose_flow(
+      {abi, mode},
+      [&](Sender& end) {
+        Memory memory(kFlags);
+        memory.fill(0, kFlags, 1);
+        const Mr mr = end.reg(memory);
+        const Part part{memory.at(), kFlags, 0, mr.raw()};
+        for (size_t i = 0; i < kRequests / 2; ++i) end.send(part).finish();
+        end.peer.meet();
+        // The receiver takes its buffers away about now.
+        for (size_t i = 0; i < kRequests; ++i) (void)any_isend(end.net(), end.comm, part);
+        end.peer.meet();
+      },
+      [&](Receiver& end) {
+        Memory memory(kRequests * kFlags);
+        Mr mr = end.reg(memory);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          requests.push_back(
+              irecv_optional(end.net(), end.comm, {memory.at(i * kFlags), kFlags, 0, mr.raw()}));
+        }
+        finish_all(std::span(requests).first(kRequests / 2));
+        for (Request& request : std::span(requests).last(kRequests / 2)) (void)request.try_poll();
+        end.peer.meet();
+        mr.drop();
+        memory.fill(0, memory.size(), 2);
+        end.comm.close();
+        end.peer.meet();
+        memory.must_hold();
       });
 }
 

@@ -202,8 +202,10 @@ TEST_CASE("connect: each connector gets the listener whose handle it has", "[con
 }
 
 TEST_CASE("connect: the place for a device handle may be missing", "[contract][connect]") {
-  run_alone([] {
-    const Session session(Abi::kV12);
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
     Net& net = session.net();
     Handle handle{};
     Comm listener = listen(session, 0, &handle);

@@ -93,6 +93,36 @@ TEST_CASE("fork: a child that ends does its parent no harm", "[contract][fork]")
       });
 }
 
+TEST_CASE("fork: a child may end what its parent has open, which lives on", "[contract][fork]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_flow(
+      way,
+      [](Sender& end) {
+        Memory memory(kSize);
+        memory.fill(0, kSize, 1);
+        Mr mr = end.reg(memory);
+        const pid_t child = fork();
+        BL_MUST(child >= 0);
+        if (child == 0) {
+          const bool good = end.net().dereg_mr(end.comm.raw(), mr.raw()) == ncclSuccess &&
+                            end.net().close_send(end.comm.raw()) == ncclSuccess &&
+                            end.net().finalize(end.session.context()) == ncclSuccess;
+          _exit(good ? 0 : 1);
+        }
+        must_end(child);
+        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+      },
+      [](Receiver& end) {
+        Memory memory(kSize);
+        memory.expect(0, kSize, 1);
+        const Mr mr = end.reg(memory);
+        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        memory.must_hold();
+      });
+}
+
 TEST_CASE("fork: a child that lives on keeps nothing of its parent's alive", "[contract][fork]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));

@@ -256,7 +256,8 @@ TEST_CASE("load: nothing is printed but through the logger", "[contract][load]")
   });
 }
 
-TEST_CASE("load: a program in plain C can use it", "[contract][load]") {
+TEST_CASE("load: a program in plain C can use it, through every version of its table",
+          "[contract][load]") {
   const FabricFacts& facts = fabric_facts();  // and the environment that comes with it
   const beeline::UniqueFd out(memfd_create("stdout", MFD_CLOEXEC));
   Child child({.words = {BL_C_CALLER, std::getenv("BL_TEST_PLUGIN")},
@@ -267,6 +268,26 @@ TEST_CASE("load: a program in plain C can use it", "[contract][load]") {
   text.resize(static_cast<size_t>(std::max<ssize_t>(pread(out.get(), text.data(), 4096, 0), 0)));
   CAPTURE(text, ending.said);
   CHECK(ending.is_good());
-  for (const std::string& device : facts.devices) CHECK(times(text, "beeline_" + device) == 1);
-  CHECK(times(text, "moved 1000 bytes") == 1);
+  for (const std::string& device : facts.devices) CHECK(times(text, "beeline_" + device) == 7);
+  for (int version = 6; version <= 12; ++version) {
+    CHECK(times(text, "v" + std::to_string(version) + " moved 1000 bytes") == 1);
+  }
+}
+
+TEST_CASE("load: the library may be closed and loaded again", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    for (uint32_t life = 0; life < 3; ++life) {
+      {
+        const Session session(abi);
+        must_carry(session.net(), link_to_self(session), life);
+      }
+      // Once for the session, and once for the handle that says what to close.
+      void* const library = dlopen(std::getenv("BL_TEST_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+      BL_MUST(library != nullptr);
+      BL_MUST(dlclose(library) == 0 && dlclose(library) == 0);
+    }
+  });
 }

@@ -391,3 +391,20 @@ TEST_CASE("memory: one thread registers and drops while another moves data", "[c
         });
       });
 }
+
+TEST_CASE("memory: a size that is none is an error, and leaves no handle", "[contract][memory]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const size_t wrong = GENERATE(SIZE_MAX, static_cast<size_t>(INT32_MIN));
+  CAPTURE(abi, wrong);
+  run_alone([&] {
+    const Ground ground(abi);
+    Memory memory(100);
+    void* handle = memory.at();
+    const ncclResult_t result =
+        ground.net.reg_mr(ground.link.recv.raw(), memory.at(), wrong, NCCL_PTR_HOST, &handle);
+    BL_MUST(abi < Abi::kV8 ? result == ncclInvalidArgument : result != ncclSuccess);
+    BL_MUST(handle == nullptr);
+    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), handle));
+    must_carry(ground.net, ground.link, 1);
+  });
+}

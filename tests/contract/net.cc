@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 
 #include "include/nccl/net.h"
 #include "tests/contract/call_times.h"
@@ -39,7 +38,7 @@ BL_TYPES_OF(12);
 constexpr size_t kMaxParts = 64;
 
 // NCCL's adapters refuse what does not fit, too.
-bool fits_int(size_t size) { return size <= static_cast<size_t>(std::numeric_limits<int>::max()); }
+bool fits_int(size_t size) { return static_cast<size_t>(static_cast<int>(size)) == size; }
 
 template <int kVersion>
 class NetOf final : public Net {
@@ -70,7 +69,6 @@ class NetOf final : public Net {
 
   ncclResult_t init(void** context, ncclNetCommConfig_v10_t* config,
                     ncclDebugLogger_t logger) override {
-    config_ = config;
     const Timed timed(Call::kInit);
     if constexpr (kVersion >= 11) {
       return table_->init(context, kCommId, config, logger, nullptr);
@@ -80,6 +78,8 @@ class NetOf final : public Net {
       return table_->init(logger);
     }
   }
+
+  void set_connect_config(ncclNetCommConfig_v10_t* config) override { config_ = config; }
 
   ncclResult_t finalize(void* context) override {
     if constexpr (kVersion >= 11) {
@@ -282,8 +282,6 @@ void* load_library() {
 }
 
 }  // namespace
-
-std::vector<Abi> main_abis() { return {Abi::kV8, Abi::kV12}; }
 
 bool is_exported(Abi abi) {
   const std::string symbol = "ncclNetPlugin_v" + std::to_string(static_cast<int>(abi));

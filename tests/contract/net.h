@@ -18,8 +18,6 @@ namespace beeline::test {
 
 enum class Abi { kV6 = 6, kV7, kV8, kV9, kV10, kV11, kV12 };
 
-// The versions that every test runs through: the oldest that matters, and the newest.
-std::vector<Abi> main_abis();
 // From v11 on, a communicator has a context of its own, and the plugin learns of its end.
 inline bool has_context(Abi abi) { return abi >= Abi::kV11; }
 // From v9 on, NCCL may say that it can do without a receive's completion.
@@ -72,9 +70,11 @@ class Net {
   virtual const char* name() const = 0;
   virtual Slots slots() const = 0;
 
-  // *context is written from v11 on. `config` may be null; v10 takes it with connect.
+  // *context is written from v11 on. `config` may be null, and is for versions from v11 on.
   virtual ncclResult_t init(void** context, ncclNetCommConfig_v10_t* config,
                             ncclDebugLogger_t logger) = 0;
+  // v10: what every connect takes along from now on.
+  virtual void set_connect_config(ncclNetCommConfig_v10_t* config) = 0;
   virtual ncclResult_t finalize(void* context) = 0;  // before v11: nothing, and success
   virtual ncclResult_t set_net_attr(void* context, ncclNetAttr_t* attributes) = 0;  // the same
   virtual ncclResult_t devices(int* count) = 0;
@@ -86,6 +86,7 @@ class Net {
                                ncclNetDeviceHandle_t** device) = 0;
   virtual ncclResult_t accept(void* listen_comm, void** recv_comm,
                               ncclNetDeviceHandle_t** device) = 0;
+  // A negative int may stand where a version takes ints: as the size_t that it becomes.
   virtual ncclResult_t reg_mr(void* comm, void* data, size_t size, int type, void** mhandle) = 0;
   virtual ncclResult_t reg_mr_dma_buf(void* comm, void* data, size_t size, int type,
                                       uint64_t offset, int fd, void** mhandle) = 0;

@@ -2,6 +2,7 @@
 //
 // Requests: what isend, irecv and test answer when they cannot yet, and what they write.
 #include <algorithm>
+#include <cstdint>
 
 #include "tests/contract/flow.h"
 #include "tests/support/catch.h"
@@ -218,4 +219,93 @@ TEST_CASE("request: whichever is asked, the whole comm moves", "[contract][reque
         for (Request& request : requests) request.finish();
         memory.must_hold();
       });
+}
+
+TEST_CASE("request: what cannot be is refused, and nothing is lost by it", "[contract][request]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session);
+    Memory memory(2 * kSize);
+    memory.fill(0, kSize, 1);
+    memory.expect(kSize, kSize, 1);
+    const Mr send_mr(net, link.send, memory);
+    const Mr recv_mr(net, link.recv, memory);
+    const Part from{memory.at(), kSize, 0, send_mr.raw()};
+    const Part to{memory.at(kSize), kSize, 0, recv_mr.raw()};
+    Request receive = irecv(net, link.recv, to);
+    const auto refuse_send = [&](const Comm& comm, size_t size, void* mhandle) {
+      const Part part{memory.at(), size, 0, mhandle};
+      BL_MUST(any_isend(net, comm, part).first == ncclInvalidArgument);
+    };
+    const auto refuse_receive = [&](const Comm& comm, const std::vector<Part>& parts) {
+      BL_MUST(any_irecv(net, comm, parts).first == ncclInvalidArgument);
+    };
+    // The first are negative, where a version takes an int.
+    for (const size_t size : {SIZE_MAX, static_cast<size_t>(INT32_MIN), (size_t{1} << 30) + 1}) {
+      refuse_send(link.send, size, send_mr.raw());
+      refuse_receive(link.recv, {{memory.at(), size, 0, recv_mr.raw()}});
+      refuse_receive(link.recv, {to, {memory.at(), size, 0, recv_mr.raw()}});
+    }
+    refuse_send(link.send, kSize, nullptr);
+    refuse_send(link.recv, kSize, recv_mr.raw());
+    refuse_receive(link.recv, {{memory.at(), kSize, 0, nullptr}});
+    refuse_receive(link.send, {{memory.at(), kSize, 0, send_mr.raw()}});
+    refuse_receive(link.recv, {});
+    refuse_receive(link.recv, std::vector<Part>(9, to));
+    refuse_receive(link.recv, std::vector<Part>(64, to));
+    Request send = isend(net, link.send, from);
+    finish_both(send, receive);
+    BL_MUST(receive.size() == kSize);
+    memory.must_hold();
+    must_carry(net, link, 2);
+  });
+}
+
+TEST_CASE("request: a place that is missing is an error, not a crash", "[contract][request]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session);
+    Memory memory(kSize);
+    const Mr send_mr(net, link.send, memory);
+    const Mr recv_mr(net, link.recv, memory);
+    Handle handle{};
+    Comm listener = listen(session, 0, &handle);
+    void* data = memory.at();
+    void* mhandle = recv_mr.raw();
+    void* place = &place;
+    size_t size = kSize;
+    int tag = 0;
+    int done = 0;
+    const auto wrong = [](ncclResult_t result) { BL_MUST(result == ncclInvalidArgument); };
+    wrong(net.isend(link.send.raw(), data, size, tag, send_mr.raw(), nullptr));
+    wrong(net.irecv(link.recv.raw(), 1, &data, &size, &tag, &mhandle, nullptr));
+    wrong(net.irecv(link.recv.raw(), 1, nullptr, &size, &tag, &mhandle, &place));
+    BL_MUST(place == nullptr);
+    wrong(net.isend(nullptr, data, size, tag, send_mr.raw(), &(place = &done)));
+    BL_MUST(place == nullptr);
+    wrong(net.irecv(nullptr, 1, &data, &size, &tag, &mhandle, &(place = &done)));
+    BL_MUST(place == nullptr);
+    wrong(net.test(nullptr, &done, nullptr));
+    wrong(net.iflush(link.recv.raw(), 1, &data, nullptr, &mhandle, nullptr));
+    wrong(net.reg_mr(link.send.raw(), data, size, NCCL_PTR_HOST, nullptr));
+    wrong(net.reg_mr(nullptr, data, size, NCCL_PTR_HOST, &(place = &done)));
+    BL_MUST(place == nullptr);
+    wrong(net.listen(session.context(), 0, nullptr, &(place = &done)));
+    BL_MUST(place == nullptr);
+    wrong(net.listen(session.context(), 0, handle.bytes.data(), nullptr));
+    wrong(net.connect(session.context(), 0, nullptr, &(place = &done), nullptr));
+    BL_MUST(place == nullptr);
+    wrong(net.connect(session.context(), 0, handle.bytes.data(), nullptr, nullptr));
+    wrong(net.accept(nullptr, &(place = &done), nullptr));
+    BL_MUST(place == nullptr);
+    wrong(net.accept(listener.raw(), nullptr, nullptr));
+    wrong(net.devices(nullptr));
+    must_carry(net, link, 1);
+  });
 }

@@ -35,11 +35,11 @@ constexpr size_t kSizesRoom = 64;
 
 }  // namespace
 
-Session::Session(Abi abi) : net_(Net::load(abi)) {
-  static ncclNetCommConfig_v10_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
+Session::Session(Abi abi, int traffic_class) : net_(Net::load(abi)), config_{traffic_class} {
   const std::lock_guard lock(loader());
+  net_->set_connect_config(&config_);
   if (has_context(abi) || sessions_of(abi) == 0) {
-    BL_MUST_SUCCEED(net_->init(&context_, &config, &keep_log_line));
+    BL_MUST_SUCCEED(net_->init(&context_, &config_, &keep_log_line));
   }
   ++sessions_of(abi);
 }
@@ -63,8 +63,7 @@ Properties Session::properties(int dev) const {
   return found;
 }
 
-// --- Comms
-// ----------------------------------------------------------------------------------------
+// --- Comms -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -86,22 +85,24 @@ Comm::~Comm() {
 void Comm::close() { BL_MUST_SUCCEED(close_raw(*net_, kind_, std::exchange(raw_, nullptr))); }
 
 Attempt try_connect(const Session& session, int dev, Handle& handle) {
-  void* comm = nullptr;
+  void* comm = kStale;
   ncclNetDeviceHandle_t* device = nullptr;
   const ncclResult_t result =
       session.net().connect(session.context(), dev, handle.bytes.data(), &comm, &device);
   BL_MUST(result != ncclInProgress && result != ncclTimeout);
   BL_MUST(result == ncclSuccess || comm == nullptr);
+  BL_MUST(comm != kStale);
   BL_MUST(device == nullptr);
   return {result, comm};
 }
 
 Attempt try_accept(const Session& session, const Comm& listener) {
-  void* comm = nullptr;
+  void* comm = kStale;
   ncclNetDeviceHandle_t* device = nullptr;
   const ncclResult_t result = session.net().accept(listener.raw(), &comm, &device);
   BL_MUST(result != ncclInProgress && result != ncclTimeout);
   BL_MUST(result == ncclSuccess || comm == nullptr);
+  BL_MUST(comm != kStale);
   BL_MUST(device == nullptr);
   return {result, comm};
 }
@@ -156,8 +157,7 @@ Link link_to_self(const Session& session, int send_dev, int recv_dev) {
   return link;
 }
 
-// --- Registrations
-// --------------------------------------------------------------------------------
+// --- Registrations -----------------------------------------------------------------------------
 
 Mr::Mr(Net& net, const Comm& comm, void* data, size_t size) : net_(&net), comm_(comm.raw()) {
   BL_MUST_SUCCEED(net.reg_mr(comm_, data, size, NCCL_PTR_HOST, &raw_));
@@ -170,8 +170,7 @@ Mr::~Mr() {
 
 void Mr::drop() { BL_MUST_SUCCEED(net_->dereg_mr(comm_, std::exchange(raw_, nullptr))); }
 
-// --- Requests
-// -------------------------------------------------------------------------------------
+// --- Requests ----------------------------------------------------------------------------------
 
 ncclResult_t Request::try_poll() {
   if (done_) return ncclSuccess;
@@ -227,8 +226,8 @@ std::pair<ncclResult_t, Request> any_isend(Net& net, const Comm& comm, const Par
   const ncclResult_t result =
       net.isend(comm.raw(), part.data, part.size, part.tag, part.mhandle, &request);
   BL_MUST(result != ncclInProgress && result != ncclTimeout);
+  BL_MUST(request != kStale && (result == ncclSuccess || request == nullptr));
   if (result != ncclSuccess) return {result, {}};
-  BL_MUST(request != kStale);
   return {result, {net, request, 1}};
 }
 
@@ -248,8 +247,8 @@ std::pair<ncclResult_t, Request> any_irecv(Net& net, const Comm& comm,
   const ncclResult_t result = net.irecv(comm.raw(), static_cast<int>(parts.size()), data.data(),
                                         sizes.data(), tags.data(), mhandles.data(), &request);
   BL_MUST(result != ncclInProgress && result != ncclTimeout);
+  BL_MUST(request != kStale && (result == ncclSuccess || request == nullptr));
   if (result != ncclSuccess) return {result, {}};
-  BL_MUST(request != kStale);
   return {result, {net, request, parts.size()}};
 }
 
@@ -277,6 +276,23 @@ Request irecv(Net& net, const Comm& comm, std::span<const Part> parts) {
   wait_until([&] { return static_cast<bool>(request = try_irecv(net, comm, parts)); },
              "room for a receive");
   return request;
+}
+
+Request irecv_optional(Net& net, const Comm& comm, Part part) {
+  void* data = part.data;
+  void* request = nullptr;
+  wait_until(
+      [&] {
+        void* const sentinel =
+            reinterpret_cast<void*>(uintptr_t{NCCL_NET_OPTIONAL_RECV_COMPLETION});
+        request = sentinel;
+        BL_MUST_SUCCEED(
+            net.irecv(comm.raw(), 1, &data, &part.size, &part.tag, &part.mhandle, &request));
+        BL_MUST(request != sentinel);
+        return request != nullptr;
+      },
+      "room for a receive");
+  return {net, request, 1};
 }
 
 void must_carry(Net& net, const Link& link, uint32_t seed) {

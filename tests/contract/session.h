@@ -53,7 +53,7 @@ void wait_until(Ready&& ready, const char* what, std::chrono::nanoseconds patien
 // several threads, but start and end one at a time, as under NCCL's lock.
 class Session {
  public:
-  explicit Session(Abi abi);
+  explicit Session(Abi abi, int traffic_class = NCCL_NET_TRAFFIC_CLASS_UNDEF);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -65,6 +65,7 @@ class Session {
 
  private:
   std::unique_ptr<Net> net_;
+  ncclNetCommConfig_v10_t config_;
   void* context_ = nullptr;
 };
 
@@ -195,6 +196,9 @@ Request irecv(Net& net, const Comm& comm, std::span<const Part> parts);
 inline Request irecv(Net& net, const Comm& comm, const Part& part) {
   return irecv(net, comm, std::span(&part, 1));
 }
+
+// From v9 on: a receive whose completion NCCL can do without. It gets a request all the same.
+Request irecv_optional(Net& net, const Comm& comm, Part part);
 
 // Moves one message, to see that the two ends are each other's.
 void must_carry(Net& net, const Link& link, uint32_t seed);

@@ -80,10 +80,33 @@ TEST_CASE("threads: devices and their properties may be asked for by anyone at a
   });
 }
 
-TEST_CASE("threads: two versions of the table may be used in one process", "[contract][threads]") {
-  run_alone([] {
-    run_ranks(4, [](uint32_t rank) {
-      const Session session(rank % 2 == 0 ? Abi::kV8 : Abi::kV12);
+TEST_CASE("threads: devices may be asked for while communicators begin and end",
+          "[contract][threads]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session first(abi);
+    const Properties wanted = first.properties(0);
+    run_ranks(4, [&](uint32_t rank) {
+      if (rank % 2 == 0) {
+        for (int life = 0; life < 20; ++life) {
+          const Session session(abi);
+          link_to_self(session);
+        }
+      }
+      for (int i = 0; i < 2000; ++i) {
+        BL_MUST(first.devices() == 2);
+        BL_MUST(first.properties(0) == wanted);
+      }
+    });
+  });
+}
+
+TEST_CASE("threads: all versions of the table may be used in one process", "[contract][threads]") {
+  const std::vector<Abi> abis = every_abi();
+  run_alone([&] {
+    run_ranks(abis.size(), [&](uint32_t rank) {
+      const Session session(abis[rank]);
       live(session, rank);
     });
   });

@@ -166,6 +166,14 @@ bool is_exported_elsewhere(Abi abi) {
   }
 }
 
+std::vector<Way> ways_of(const std::vector<Abi>& abis) {
+  std::vector<Way> all;
+  for (const PeerMode mode : peer_modes()) {
+    for (const Abi abi : abis) all.push_back({abi, mode});
+  }
+  return all;
+}
+
 // Longer than what runs inside, so that it gets to say what it waited for.
 constexpr auto kOuterPatience = 4 * kPatience;
 
@@ -216,13 +224,14 @@ std::vector<Abi> every_abi() {
   return found;
 }
 
-std::vector<Way> ways() {
-  std::vector<Way> all;
-  for (const PeerMode mode : peer_modes()) {
-    for (const Abi abi : main_abis()) all.push_back({abi, mode});
-  }
-  return all;
+std::vector<Abi> main_abis() {
+  return is_slow() || std::getenv("BL_TEST_FABRIC") != nullptr ? some_abis() : every_abi();
 }
+
+std::vector<Abi> some_abis() { return {Abi::kV8, Abi::kV12}; }
+
+std::vector<Way> ways() { return ways_of(main_abis()); }
+std::vector<Way> some_ways() { return ways_of(some_abis()); }
 
 std::vector<Way> process_ways() {
   std::vector<Way> all;

@@ -53,7 +53,12 @@ std::ostream& operator<<(std::ostream& out, Abi abi);
 
 // All versions that the plugin exports; exports_test.sh says which it has to.
 std::vector<Abi> every_abi();
-std::vector<Way> ways();          // the main versions, threads and processes
+// The versions that a test runs through: all; where things take long, and on other kinds of
+// network, which a table knows nothing of, one without contexts and the newest.
+std::vector<Abi> main_abis();
+std::vector<Abi> some_abis();     // these two, for what has to wait
+std::vector<Way> ways();          // these versions, threads and processes
+std::vector<Way> some_ways();     // the same of those two
 std::vector<Way> process_ways();  // processes only; empty where they do not work
 
 // Runs the body in a process of its own on h0; throws when it does. What the plugin logged is part

@@ -3,7 +3,7 @@
 #
 # perf.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE GROUP: the plugin under `beeline perf`, on a fabric of its
 # own. FABRIC_FILE may be empty: softnic's two hosts with RoCE. Groups:
-#   allreduce   2, 4 and 8 ranks, every version of the interface, even and odd sizes
+#   allreduce   every version of the interface, 2, 4 and 8 ranks, even and odd sizes
 #   large       the same up to 64 MiB
 #   patterns    all the others, two ranks on two hosts
 #   corrupt     a byte that the wire changes has to show as a wrong element
@@ -28,14 +28,28 @@ perf() {
   fi
 }
 
-all_reduce() { # SIZES
-  local abi ranks
-  for abi in v8 v12; do
-    for ranks in 2 4 8; do
-      perf "allreduce $abi, $ranks ranks" allreduce --abi $abi --ranks $ranks --hosts h0,h1 \
-        --comms 2 --iters 2 --sizes "$1"
-    done
+every_version=(v6 v7 v8 v9 v10 v11 v12)
+
+all_reduce() { # SIZES RANKS VERSION...
+  local sizes=$1 ranks=$2 abi
+  for abi in "${@:3}"; do
+    perf "allreduce $abi, $ranks ranks" allreduce --abi "$abi" --ranks "$ranks" --hosts h0,h1 \
+      --comms 2 --iters 2 --sizes "$sizes"
   done
+}
+
+small() {
+  local ranks
+  for ranks in 2 4 8; do
+    all_reduce 0,1,7,4K,65537,1000001,4M "$ranks" "${every_version[@]}"
+  done
+}
+
+# They take long with many ranks.
+large() {
+  all_reduce 16M,33333333,64M 2 "${every_version[@]}"
+  all_reduce 16M,33333333,64M 4 v12
+  all_reduce 16M,33333333,64M 8 v12
 }
 
 patterns() {
@@ -62,8 +76,8 @@ corrupt() {
 }
 
 case $group in
-  allreduce) all_reduce 0,1,7,4K,65537,1000001,4M ;;
-  large) all_reduce 16M,33333333,64M ;;
+  allreduce) small ;;
+  large) large ;;
   patterns) patterns ;;
   corrupt) corrupt ;;
   *) printf 'no group %s\n' "$group" && exit 2 ;;

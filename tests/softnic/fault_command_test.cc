@@ -12,6 +12,7 @@
 #include "softnic/fabric/device_presence.h"
 #include "softnic/fabric/port_command.h"
 #include "softnic/spec/gid_words.h"
+#include "tests/softnic/port_words.h"
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;
@@ -22,17 +23,8 @@ namespace fs = std::filesystem;
 using softnic::PortCommand;
 using softnic::PortRecord;
 using Kind = PortCommand::Kind;
-
-PortCommand must_parse(const std::string& text) {
-  const auto command = softnic::parse_port_command(text);
-  if (!command) FAIL(command.error());
-  return *command;
-}
-
-std::string complaint(const std::string& text) {
-  const auto command = softnic::parse_port_command(text);
-  return command ? "(accepted)" : command.error();
-}
+using softnic::test::complaint;
+using softnic::test::must_parse;
 
 std::string refusal(const TestFabric& fabric, const std::string& target, const std::string& text) {
   const auto order = softnic::read_order(fabric.fabric(), target, text);

@@ -12,6 +12,7 @@
 #include "plugin/base/fd.h"
 #include "softnic/fabric/events.h"
 #include "softnic/spec/spec_toml.h"
+#include "tests/softnic/port_words.h"
 #include "tests/support/catch.h"
 
 namespace {
@@ -22,17 +23,8 @@ using softnic::PortCommand;
 using softnic::PortRecord;
 using softnic::PortRef;
 using Kind = PortCommand::Kind;
-
-PortCommand must_parse(const std::string& text) {
-  const auto command = softnic::parse_port_command(text);
-  if (!command) FAIL(command.error());
-  return *command;
-}
-
-std::string complaint(const std::string& text) {
-  const auto command = softnic::parse_port_command(text);
-  return command ? "(accepted)" : command.error();
-}
+using softnic::test::complaint;
+using softnic::test::must_parse;
 
 // A fabric of its own for each test: h0 with a shaped and a two-port device, h1 with one like h0's.
 class OwnFabric {

@@ -8,7 +8,7 @@
 #include "plugin/device/device_scan.h"
 #include "plugin/device/link_speed.h"
 #include "plugin/device/memlock.h"
-#include "plugin/device/pci_address.h"
+#include "plugin/device/pci_path.h"
 #include "tests/support/catch.h"
 
 namespace beeline {
@@ -22,6 +22,12 @@ TEST_CASE("speed: lanes times the lane's rate", "[unit][device]") {
   CHECK(link_speed_mbps(16, 32, 0) == 50'000);  // 2X EDR
   CHECK(link_speed_mbps(2, 16, 0) == 56'000);
   CHECK(link_speed_mbps(8, 64, 0) == 600'000);
+}
+
+TEST_CASE("speed: the generations of long ago are known", "[unit][device]") {
+  CHECK(link_speed_mbps(2, 2, 0) == 20'000);  // 4X DDR
+  CHECK(link_speed_mbps(2, 4, 0) == 40'000);  // 4X QDR
+  CHECK(link_speed_mbps(2, 8, 0) == 40'000);  // 4X FDR10
 }
 
 TEST_CASE("speed: XDR does not fit the old field", "[unit][device]") {
@@ -42,16 +48,6 @@ TEST_CASE("speed: the kernel's text", "[unit][device]") {
   CHECK(parse_rate_mbps("fast") == 0);
   CHECK(parse_rate_mbps("400 Mb/sec") == 0);
   CHECK(parse_rate_mbps("-1 Gb/sec") == 0);
-}
-
-TEST_CASE("pci: an address has four parts", "[unit][device]") {
-  CHECK(parse_pci_address("0000:16:00.1") == PciAddress{0, 0x16, 0, 1});
-  CHECK(parse_pci_address("10000:e1:1f.0") == PciAddress{0x10000, 0xe1, 0x1f, 0});
-  for (const char* const bad :
-       {"", "0000:16:00", "pci0000:15", "mlx5_core.sf.4", "0000:16:00.1x"}) {
-    CAPTURE(bad);
-    CHECK_FALSE(parse_pci_address(bad));
-  }
 }
 
 TEST_CASE("pci: a sub-function belongs to its parent's function", "[unit][device]") {

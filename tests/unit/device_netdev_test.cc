@@ -73,6 +73,8 @@ TEST_CASE("netdev: the GID of an iWARP port begins with the interface's address"
   CHECK(netdev_of(question(tree, gids, true)) == "eth2");
   CHECK(netdev_of(question(tree, gids, false)).empty());
   CHECK(netdev_of(question(tree, {}, true)).empty());
+  const std::vector<GidEntry> strange = {{.index = 0, .gid = {0x52, 0x54, 0x00, 0x12, 0x34, 0x57}}};
+  CHECK(netdev_of(question(tree, strange, true)).empty());
 }
 
 TEST_CASE("pci path: a device's own goes before its interface's", "[unit][device]") {

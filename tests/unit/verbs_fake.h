@@ -9,6 +9,8 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,6 +55,17 @@ class FakeVerbs {
       current()->modified_mask = mask;
       return current()->modify_error;
     };
+    api.close_device = [](ibv_context*) { return 0; };
+    api.alloc_td = [](ibv_context*, ibv_td_init_attr*) { return current()->make_td(); };
+    api.dealloc_td = [](ibv_td*) { return current()->free_domain("thread domain"); };
+    api.alloc_parent_domain = [](ibv_context*, ibv_parent_domain_init_attr* init) {
+      return current()->make_parent_domain(*init);
+    };
+    api.dealloc_pd = [](ibv_pd*) { return current()->free_domain("parent domain"); };
+    api.create_cq_ex = [](ibv_context*, ibv_cq_init_attr_ex* init) -> ibv_cq_ex* {
+      current()->cq_wish = *init;
+      return nullptr;
+    };
     api.get_async_event = [](ibv_context*, ibv_async_event* event) {
       return current()->take_event(*event);
     };
@@ -82,6 +95,16 @@ class FakeVerbs {
   ibv_qp_attr modified = {};
   int modified_mask = 0;
   int modify_error = 0;
+
+  // What a refusal leaves in errno.
+  std::optional<int> td_error;
+  std::optional<int> parent_domain_error;
+  ibv_td td = {};
+  ibv_pd parent_domain = {};
+  ibv_parent_domain_init_attr parent_domain_wish = {};
+  int domains_made = 0;
+  std::vector<std::string> domains_freed;
+  ibv_cq_init_attr_ex cq_wish = {};
 
   std::deque<ibv_async_event> events;
   int no_event_error = EAGAIN;
@@ -124,6 +147,30 @@ class FakeVerbs {
     }
     init.cap.max_inline_data = inline_limit;
     return &qp_;
+  }
+
+  ibv_td* make_td() {
+    if (td_error) {
+      errno = *td_error;
+      return nullptr;
+    }
+    ++domains_made;
+    return &td;
+  }
+
+  ibv_pd* make_parent_domain(const ibv_parent_domain_init_attr& wish) {
+    parent_domain_wish = wish;
+    if (parent_domain_error) {
+      errno = *parent_domain_error;
+      return nullptr;
+    }
+    ++domains_made;
+    return &parent_domain;
+  }
+
+  int free_domain(const char* what) {
+    domains_freed.emplace_back(what);
+    return 0;
   }
 
   int take_event(ibv_async_event& event) {

@@ -95,6 +95,28 @@ TEST_CASE("handle: a free that fails is a warning", "[unit][verbs]") {
   CHECK(log.has("freeing a queue pair failed: Device or resource busy"));
 }
 
+TEST_CASE("create cq: for one thread, in both ways that providers know", "[unit][verbs]") {
+  FakeVerbs fake;
+  CHECK_FALSE(create_cq_in(fake.api, &fake.parent_domain, 24));
+  constexpr std::uint32_t kBoth = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+  CHECK(fake.cq_wish.cqe == 24);
+  CHECK(fake.cq_wish.comp_mask == kBoth);
+  CHECK(fake.cq_wish.flags == IBV_CREATE_CQ_ATTR_SINGLE_THREADED);
+  CHECK(fake.cq_wish.parent_domain == &fake.parent_domain);
+  CHECK(fake.cq_wish.channel == nullptr);
+}
+
+TEST_CASE("create: a device that is not of the extended kind has no thread domains",
+          "[unit][verbs]") {
+  const Api api;  // as loaded: these have no symbols
+  ibv_context old = {};
+  ibv_pd pd = {};
+  pd.context = &old;
+  CHECK(alloc_td(api, &old).error().code == Errc::kUnsupported);
+  CHECK(alloc_parent_domain(api, &pd, nullptr).error().code == Errc::kUnsupported);
+  CHECK(create_cq_in(api, &pd, 24).error().code == Errc::kUnsupported);
+}
+
 TEST_CASE("create qp: the inline wish is halved until the device takes it", "[unit][verbs]") {
   const int refusal = GENERATE(EINVAL, ENOMEM);
   FakeVerbs fake;

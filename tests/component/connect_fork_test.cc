@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// fork() in the middle of a handshake: the child has copies of everything, and no threads. It must
+// not disturb its parent, and may begin anew.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "tests/component/connect_stranger.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+constexpr OwnerId kOwner = 7;
+
+// The child's work; it must end by itself, and in good order.
+void in_child(const std::function<void()>& body) {
+  const pid_t child = fork();
+  BL_MUST(child >= 0);
+  if (child == 0) {
+    alarm(static_cast<unsigned>(std::chrono::seconds(kPatience).count()));
+    try {
+      body();
+      _exit(0);
+    } catch (const std::exception&) {
+      _exit(1);
+    }
+  }
+  int status = 0;
+  BL_MUST(waitpid(child, &status, 0) == child);
+  BL_MUST(status == 0);
+}
+
+// All that a child may do to what it has inherited.
+void meddle(Party& party, Listener* listener, Ticket& ticket) {
+  BL_MUST(!party.accept(listener));
+  party.plane().close(listener);
+  party.plane().reclaim(kOwner);
+  // Its parent's attempt is not its own: this one begins.
+  BL_MUST(must(party.connect(ticket, "softnic1", {.owner = kOwner})) == nullptr);
+}
+
+// Opens listeners and closes them, so that locks are held now and then.
+class Busy {
+ public:
+  explicit Busy(Party& party) : thread_([this, &party] { work(party); }) {}
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  ~Busy() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  void work(Party& party) {
+    while (!stop_) {
+      Ticket ticket;
+      party.plane().close(party.listen(ticket));
+    }
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("fork: a child in the middle of a connect does its parent no harm",
+          "[component][connect]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[&](Peer&) {
+              const auto table = scan(fabric);
+              Party b(*table);
+              Ticket unused;
+              Listener* const listener = b.listen(unused);
+              FakeListener fake;
+              BL_MUST(must(b.connect(fake.ticket(), "softnic1", {.owner = kOwner})) == nullptr);
+              Stranger peer = fake.welcome();
+              const auto connect = peer.hear_message<wire::Connect>();
+              in_child([&] { meddle(b, listener, fake.ticket()); });
+              peer.say(wire::encode(accept_for(connect)));
+              const Made made = b.wait_connect(fake.ticket());
+              BL_MUST(peer.hear_message<wire::Ready>().comm == accept_for(connect).our_comm);
+              b.plane().close(listener);
+            }});
+}
+
+TEST_CASE("fork: a child takes nothing that its parent has not taken yet", "[component][connect]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[&](Peer&) {
+              const auto table = scan(fabric);
+              Party a(*table);
+              Party b(*table);
+              Ticket ticket;
+              Listener* const listener = a.listen(ticket);
+              const Made sender = b.wait_connect(ticket);
+              in_child([&] { meddle(a, listener, ticket); });
+              const Made receiver = a.wait_accept(listener);
+              prove_write(*receiver, *sender);
+              a.plane().close(listener);
+            }});
+}
+
+TEST_CASE("fork: a child begins anew, whatever its parent's threads were doing",
+          "[component][connect]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses, {[&](Peer&) {
+              const auto table = scan(fabric);
+              Party a(*table);
+              const Busy busy(a);
+              for (int i = 0; i < 20; ++i) {
+                in_child([&] {
+                  Ticket ticket;
+                  Listener* const listener = a.listen(ticket);
+                  BL_MUST(must(a.accept(listener)) == nullptr);
+                  a.plane().close(listener);
+                });
+              }
+            }});
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A process that has no file descriptors left: the error names the limit and how to raise it, and
+// nothing is broken once there are some again.
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <limits>
+
+#include "tests/component/connect_stranger.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+// Leaves this process as many descriptors as it says, for as long as it lives.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(rlim_t left) {
+    BL_MUST(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    while (free_below(kLimit) > left) {
+      UniqueFd fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+      BL_MUST(static_cast<bool>(fd));
+      held_.push_back(std::move(fd));
+    }
+    const rlimit few{.rlim_cur = kLimit, .rlim_max = before_.rlim_max};
+    BL_MUST(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  }
+  FewDescriptors(const FewDescriptors&) = delete;
+  FewDescriptors& operator=(const FewDescriptors&) = delete;
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  static constexpr rlim_t kLimit = 256;
+
+  static rlim_t free_below(rlim_t limit) {
+    rlim_t free = 0;
+    for (rlim_t fd = 0; fd < limit; ++fd) {
+      if (fcntl(static_cast<int>(fd), F_GETFD) < 0) ++free;
+    }
+    return free;
+  }
+
+  rlimit before_{};
+  std::vector<UniqueFd> held_;
+};
+
+constexpr const char* kAdvice =
+    "; this process may have 256 files open: raise the limit with ulimit -n, up to ";
+
+}  // namespace
+
+TEST_CASE("limits: without descriptors nobody listens, and the log says which limit it is",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  Ticket ticket;
+  const rlim_t left =
+      GENERATE(rlim_t{0}, rlim_t{1}, rlim_t{2});  // each time it is another that is missing
+  {
+    const FewDescriptors few(left);
+    const auto listener = a.plane().listen(find_device(*table, "softnic0"), ticket.handle());
+    REQUIRE_FALSE(listener);
+    CHECK(listener.error().sys_errno == EMFILE);
+  }
+  CHECK(log.has(kAdvice));
+  const Comm2 comm = join(a, b);
+  prove_write(*comm.receiver, *comm.sender);
+}
+
+TEST_CASE("limits: without descriptors nobody connects, and the log says which limit it is",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  Ticket unused;
+  Ticket ticket;
+  Listener* const own = b.listen(unused);  // it has its thread
+  Listener* const listener = a.listen(ticket);
+  {
+    const FewDescriptors few(0);
+    CHECK(b.wait_connect_error(ticket).sys_errno == EMFILE);
+  }
+  CHECK(log.has(kAdvice));
+  const Made sender = b.wait_connect(ticket);
+  const Made receiver = a.wait_accept(listener);
+  prove_write(*receiver, *sender);
+  a.plane().close(listener);
+  b.plane().close(own);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The scan where a library or a device does not do as it is asked: what is left out, and the words.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+
+#include "tests/component/device_rig.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline::test {
+namespace {
+
+using Why = UnusedPort::Why;
+
+// softnic's devices, as if they were of this kind.
+template <ibv_transport_type kTransport>
+ibv_device** list_of_transport(int* count) {
+  ibv_device** const list = softnic_api().get_device_list(count);
+  for (int i = 0; list != nullptr && i < *count; ++i) list[i]->transport_type = kTransport;
+  return list;
+}
+
+bool is_first(const ibv_context* context) {
+  return std::string("softnic0") == context->device->name;
+}
+
+std::unique_ptr<DeviceTable> scan_with(const verbs::Api& api, const TestFabric& fabric) {
+  TestFabric::choose_host("h0");
+  return must(DeviceTable::scan(api, device_options(fabric)));
+}
+
+void must_be_left_out(const DeviceTable& table, int port, Why why, const std::string& text) {
+  REQUIRE(table.devices().size() == 1);
+  CHECK(table.devices()[0].ibdev == "softnic1");
+  CHECK(table.contexts().size() == 1);
+  REQUIRE(table.unused().size() == 1);
+  CHECK(table.unused()[0].ibdev == "softnic0");
+  CHECK(table.unused()[0].port == port);
+  CHECK(table.unused()[0].why == why);
+  CHECK(table.unused()[0].text == text);
+}
+
+TEST_CASE("scan: a transport of another kind is no RDMA device of ours", "[component][device]") {
+  const LogCapture log;
+  const TestFabric fabric;
+  verbs::Api api = softnic_api();
+  api.get_device_list = list_of_transport<IBV_TRANSPORT_USNIC_UDP>;
+  const auto table = scan_with(api, fabric);
+  CHECK(table->devices().empty());
+  REQUIRE(table->unused().size() == 2);
+  CHECK(table->unused()[0].why == Why::kUnsupportedTransport);
+  CHECK(log.count("is neither InfiniBand, RoCE nor iWARP and not used") == 2);
+  CHECK(log.count(LogLevel::kWarn) == 0);  // nobody can do anything about it
+}
+
+TEST_CASE("scan: a device that does not say what it can is left out, and the others stay",
+          "[component][device]") {
+  const LogCapture log;
+  const TestFabric fabric;
+  verbs::Api api = softnic_api();
+  api.query_device = [](ibv_context* context, ibv_device_attr* attr) {
+    return is_first(context) ? EIO : softnic_api().query_device(context, attr);
+  };
+  const std::string said = "softnic0 is not used: query the device: Input/output error";
+  must_be_left_out(*scan_with(api, fabric), 0, Why::kFailed, said);
+  CHECK(log.count(said) == 1);
+  CHECK(log.count(LogLevel::kWarn) == 1);
+}
+
+TEST_CASE("scan: a port that does not say how it is is left out, and the others stay",
+          "[component][device]") {
+  const LogCapture log;
+  const TestFabric fabric;
+  verbs::Api api = softnic_api();
+  api.open_device = [](ibv_device* device) {
+    ibv_context* const context = softnic_api().open_device(device);
+    if (context != nullptr && is_first(context)) {
+      verbs_get_ctx(context)->query_port = [](ibv_context*, uint8_t, ibv_port_attr*, size_t) {
+        return EIO;
+      };
+    }
+    return context;
+  };
+  const std::string said = "softnic0 port 1 is not used: query the port: Input/output error";
+  must_be_left_out(*scan_with(api, fabric), 1, Why::kFailed, said);
+  CHECK(log.count(said) == 1);
+}
+
+TEST_CASE("scan: a list that cannot be had is an error", "[component][device]") {
+  const TestFabric fabric;
+  verbs::Api api = softnic_api();
+  api.get_device_list = [](int*) -> ibv_device** {
+    errno = ENOSYS;
+    return nullptr;
+  };
+  const auto table = DeviceTable::scan(api, device_options(fabric));
+  REQUIRE_FALSE(table);
+  CHECK(table.error().code == Errc::kUnsupported);
+  CHECK(table.error().sys_errno == ENOSYS);
+}
+
+TEST_CASE("scan: a refusal to make fork safe is told, and stops nothing", "[component][device]") {
+  const LogCapture log;
+  const TestFabric fabric;
+  verbs::Api api = softnic_api();
+  api.fork_init = [] { return EINVAL; };
+  CHECK(scan_with(api, fabric)->devices().size() == 2);
+  CHECK(log.count("ibv_fork_init is refused (Invalid argument)") == 1);
+  CHECK(log.count(LogLevel::kWarn) == 0);
+}
+
+constexpr rlim_t kLowBytes = rlim_t{64} << 10;
+
+// A soft limit on locked memory, against which the plugin's registrations count.
+class LowLimit {
+ public:
+  LowLimit() {
+    BL_MUST(::getrlimit(RLIMIT_MEMLOCK, &before_) == 0);
+    rlimit low = before_;
+    low.rlim_cur = std::min(kLowBytes, before_.rlim_max);
+    BL_MUST(::setrlimit(RLIMIT_MEMLOCK, &low) == 0);
+  }
+  LowLimit(const LowLimit&) = delete;
+  LowLimit& operator=(const LowLimit&) = delete;
+  ~LowLimit() { ::setrlimit(RLIMIT_MEMLOCK, &before_); }
+
+  rlim_t most() const { return before_.rlim_max; }
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_CASE("scan: the limit on locked memory is raised as far as the process may",
+          "[component][device]") {
+  const LowLimit limit;
+  if (limit.most() <= kLowBytes) {
+    WARN("the hard limit is as low: not tested");
+    return;
+  }
+  const LogCapture log;
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  rlimit now = {};
+  BL_MUST(::getrlimit(RLIMIT_MEMLOCK, &now) == 0);
+  CHECK(now.rlim_cur == limit.most());
+  CHECK(log.count("raised the locked-memory limit of this process from 64 KiB to ") == 1);
+}
+
+}  // namespace
+}  // namespace beeline::test

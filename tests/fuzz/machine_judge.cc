@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Judging machines that nobody made.
+#include "tests/fuzz/machine_judge.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/targets.h"
+#include "topology/assignment.h"
+#include "topology/distance.h"
+#include "topology/nic_unit.h"
+#include "topology/read/nccl_xml.h"
+#include "topology/read/words.h"
+#include "topology/read/xml.h"
+#include "topology/render/json.h"
+#include "topology/render/matrix.h"
+#include "topology/render/report.h"
+#include "topology/render/svg.h"
+#include "topology/write/nccl_xml.h"
+
+namespace beeline::fuzz {
+namespace {
+
+using namespace beeline::topology;
+
+std::vector<NodeIndex> devices_of(const Graph& graph) {
+  std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
+  devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
+  return devices;
+}
+
+void hold_distances(const Graph& graph, const Places& places) {
+  const std::vector<NodeIndex> devices = devices_of(graph);
+  for (const NodeIndex a : devices) {
+    for (const NodeIndex b : devices) {
+      hold((places.between(a, b) == Distance::kLoc) == (a == b), "a device is where it is");
+      hold(places.rank(a, b) == places.rank(b, a), "a way back is as long");
+    }
+  }
+}
+
+void hold_given(const Graph& graph, const Places& places, const GpuAssignment& given) {
+  std::set<NodeIndex> leads;
+  for (const NicUnit& unit : nic_units(graph, graph.nics())) leads.insert(unit.lead);
+  hold(given.nics.empty() == graph.nics().empty(), "a GPU has a NIC where there is one");
+  hold(!given.reason.empty(), "there is a reason");
+  std::set<NodeIndex> all(given.nics.begin(), given.nics.end());
+  all.insert(given.standby.begin(), given.standby.end());
+  hold(all == leads, "every NIC is used or stands by");
+  hold(all.size() == given.nics.size() + given.standby.size(), "and only once");
+  for (const NodeIndex nic : given.nics) {
+    for (const NodeIndex other : leads) {
+      hold(places.rank(given.gpu, nic) <= places.rank(given.gpu, other), "the nearest is nearest");
+    }
+  }
+}
+
+void hold_texts(const Graph& graph, const Assignment& assignment) {
+  for (const std::string& text : {matrix_text(graph), devices_text(graph), slow_links_text(graph),
+                                  assignment_text(graph, assignment)}) {
+    hold(std::ranges::none_of(
+             text, [](char c) { return (c < 0x20 && c >= 0 && c != '\n') || c == 0x7f; }),
+         "a text does not steer a terminal");
+  }
+  hold(nlohmann::json::accept(to_json(graph, assignment)), "JSON is JSON");
+  const auto picture = parse_xml(to_svg(graph, assignment), "x.svg");
+  hold(picture && picture->name == "svg", "a picture is XML");
+}
+
+std::vector<std::string> rdma_names(const Node& node) {
+  std::vector<std::string> names;
+  for (const OsDevice& device : node.os_devices) {
+    if (device.kind == OsKind::kRdma) names.push_back(device.name);
+  }
+  return names;
+}
+
+// All that NCCL goes by.
+void hold_same_device(const Node& a, const Node& b) {
+  hold(a.pci == b.pci && a.role == b.role, "the same device");
+  hold(a.numa == b.numa, "on the same NUMA node");
+  hold(rdma_names(a) == rdma_names(b), "of the same names");
+  // A port is written with a name.
+  hold(rdma_names(a).empty() || a.nic_ports == b.nic_ports, "with the same ports");
+  hold(a.numa < 0 || mask_of_list(a.cpus) == mask_of_list(b.cpus), "near to the same processors");
+}
+
+void hold_same_to_nccl(const Graph& a, const Graph& b) {
+  const std::vector<NodeIndex> x = devices_of(a);
+  const std::vector<NodeIndex> y = devices_of(b);
+  hold(a.gpus().size() == b.gpus().size() && x.size() == y.size(), "as many devices");
+  const Places places_a(a);
+  const Places places_b(b);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    hold_same_device(a[x[i]], b[y[i]]);
+    for (std::size_t j = 0; j < x.size(); ++j) {
+      // All without a NUMA node are at one <cpu>, whichever host bridge they had.
+      if (a[x[i]].numa < 0 && a[x[j]].numa < 0) continue;
+      const std::string word = nccl_word(places_a.between(x[i], x[j]));
+      hold(word == nccl_word(places_b.between(y[i], y[j])), "as near as before");
+    }
+  }
+}
+
+}  // namespace
+
+void hold_sound(const Graph& graph) {
+  const Places places(graph);
+  hold_distances(graph, places);
+  const Assignment assignment = assign(graph);
+  hold(assignment.gpus.size() == graph.gpus().size(), "every GPU is assigned");
+  for (const GpuAssignment& given : assignment.gpus) hold_given(graph, places, given);
+  hold_texts(graph, assignment);
+}
+
+void hold_written(const Graph& graph) {
+  const std::string text = write_nccl_xml(graph);
+  auto parts = read_nccl_xml(text, "written.xml");
+  hold(parts.has_value(), "what is written can be read");
+  const auto again = Graph::make(*std::move(parts));
+  hold(again.has_value(), "what is written is a machine");
+  hold_same_to_nccl(graph, *again);
+  hold(write_nccl_xml(*again) == text, "what was read is written the same again");
+}
+
+}  // namespace beeline::fuzz

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The messages of the control channel. What decodes keeps the promises that its readers rely on,
+// fits into a frame, and is the same after another way through.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tests/fuzz/wire_targets.h"
+#include "tests/unit/wire_samples.h"
+
+namespace beeline::fuzz {
+namespace {
+
+using namespace beeline::wire;
+
+constexpr std::uint32_t kMax24Bits = 0xff'ffff;
+
+void hold_text(const std::string& text, std::size_t most) {
+  hold(text.size() <= most, "a text is no longer than it may be");
+  hold(std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; }),
+       "a text can be printed");
+}
+
+void hold_versions(VersionRange versions) {
+  hold(versions.least >= 1 && versions.least <= versions.most, "versions are a range");
+}
+
+void hold_window(const Window& window) {
+  hold(window.address + window.length >= window.address, "a window does not wrap around");
+}
+
+void hold_qp(const QpFacts& qp) {
+  hold_text(qp.device, 64);
+  hold(qp.port != 0, "ports are counted from 1");
+  hold(qp.qpn <= kMax24Bits && qp.psn <= kMax24Bits, "numbers of 24 bits");
+}
+
+void hold_address(const SocketAddress& address) {
+  hold(address.kind <= AddressKind::kIpv6, "a known kind of address");
+}
+
+void hold_path(const PathOffer& offer) {
+  hold_qp(offer.qp);
+  hold(offer.link_layer <= LinkLayer::kEthernet, "a known link layer");
+  hold(offer.transport <= Transport::kIwarp, "a known transport");
+  hold(offer.mtu >= 1 && offer.mtu <= 5, "an MTU that verbs know");
+  const Wishes& wishes = offer.wishes;
+  hold(wishes.service_level >= -1 && wishes.service_level <= 15, "a service level, or none");
+  hold(wishes.traffic_class >= -1 && wishes.traffic_class <= 255, "a traffic class, or none");
+  hold(wishes.pkey_index >= -1 && wishes.pkey_index <= UINT16_MAX, "a pkey's index, or none");
+  hold(wishes.gid_index >= -1 && wishes.gid_index <= UINT16_MAX, "a GID's index, or none");
+  hold(wishes.roce_version <= 2 && wishes.family <= Family::kIpv6, "a kind of GID, or any");
+  hold(!wishes.gid_range || wishes.gid_range->prefix <= 128, "a prefix is no longer than a GID");
+  hold(offer.pkeys.size() <= kMaxPkeys && offer.gids.size() <= kMaxGids, "tables have an end");
+  for (const GidEntry& entry : offer.gids) {
+    hold(entry.type <= GidType::kRoceV2, "a known type of GID");
+  }
+  hold(offer.cm.wish <= CmWish::kWished, "a known wish");
+  hold(offer.cm.addresses.size() <= kMaxCmAddresses, "few addresses");
+  for (const SocketAddress& address : offer.cm.addresses) hold_address(address);
+}
+
+void hold_path(const PathAnswer& answer) {
+  hold_qp(answer.qp);
+  hold(answer.mtu >= 1 && answer.mtu <= 5, "an MTU that verbs know");
+  hold(answer.service_level <= 15 && answer.flow_label <= 0xf'ffff, "fields of a header");
+  hold(answer.notify <= Notify::kNotice, "a known way to notify");
+  if (!answer.cm) return;
+  hold_address(answer.cm->address);
+  hold(answer.cm->address.port != 0, "a port that can be dialed");
+}
+
+template <class Path>
+void hold_paths(const std::vector<Path>& paths) {
+  hold(!paths.empty() && paths.size() <= kMaxRails, "one path at least, and not too many");
+  for (const Path& path : paths) hold_path(path);
+}
+
+void hold_message(const Hello& message) {
+  hold_versions(message.versions);
+  hold(common_version(message.versions, kOurVersions).has_value(), "a version that we speak");
+  hold_text(message.host, kMaxNameBytes);
+}
+void hold_message(const HelloAck& message) {
+  hold(message.version >= kOurVersions.least && message.version <= kOurVersions.most,
+       "a version that we speak");
+  hold_text(message.host, kMaxNameBytes);
+}
+void hold_message(const Refuse& message) {
+  hold_versions(message.versions);
+  hold(message.code <= RefuseCode::kDuplicate, "a known reason");
+  hold_text(message.text, kMaxTextBytes);
+  hold(!version_mismatch(message.versions, kOurVersions).empty(), "a sentence on versions");
+}
+void hold_message(const Connect& message) {
+  hold_window(message.window);
+  hold_paths(message.paths);
+}
+void hold_message(const Accept& message) {
+  hold_window(message.window);
+  hold_paths(message.paths);
+}
+void hold_message(const Reject& message) {
+  hold(message.code <= RejectCode::kAbandoned, "a known reason");
+  hold_text(message.text, kMaxTextBytes);
+}
+void hold_message(const Ready&) {}
+void hold_message(const Goodbye&) {}
+
+void hold_error(const Error& error) {
+  hold(error.code == Errc::kProtocol || error.code == Errc::kUnsupported, "an error of the peer's");
+}
+
+template <class Message>
+bool take(ByteView bytes) {
+  const Result<Message> first = decode<Message>(bytes);
+  if (!first) {
+    hold_error(first.error());
+    return false;
+  }
+  hold_message(*first);
+  const Bytes frame = encode(*first);
+  hold(frame.size() == kFrameHeadBytes + bytes.size(), "nothing is left over or added");
+  FrameSplitter splitter;
+  splitter.append(frame);
+  const auto cut = splitter.next();
+  hold(cut && *cut && (*cut)->type == Message::kType, "what decodes fits into a frame");
+  const Result<Message> second = decode<Message>((*cut)->body);
+  hold(second && *second == *first, "the same after another way through");
+  return true;
+}
+
+// The versions can be told of any HELLO that begins with them, whatever follows.
+bool take_hello(ByteView bytes) {
+  const Result<VersionRange> versions = hello_versions(bytes);
+  if (versions) hold_versions(*versions);
+  const bool is_good = take<Hello>(bytes);
+  hold(!is_good || versions, "a HELLO has versions");
+  return is_good;
+}
+
+template <class Message>
+Bytes body_of(const Message& message) {
+  const Bytes frame = encode(message);
+  return Bytes(frame.begin() + kFrameHeadBytes, frame.end());
+}
+
+template <class Message>
+std::vector<Bytes> seeds() {
+  return {body_of(test::sample<Message>())};
+}
+
+// Also with nothing that may be absent, and with as much as there may be.
+template <>
+std::vector<Bytes> seeds<Connect>() {
+  Connect least = test::sample<Connect>();
+  least.paths.assign(1, PathOffer{});
+  Connect most = test::sample<Connect>();
+  most.paths.assign(kMaxRails, test::sample_offer());
+  for (PathOffer& offer : most.paths) {
+    offer.pkeys.assign(kMaxPkeys, 0xffff);
+    offer.gids.assign(kMaxGids, test::sample_offer().gids[1]);
+    offer.cm.addresses.assign(kMaxCmAddresses, test::sample_offer().cm.addresses[1]);
+  }
+  return {body_of(test::sample<Connect>()), body_of(least), body_of(most)};
+}
+
+template <>
+std::vector<Bytes> seeds<Accept>() {
+  Accept least = test::sample<Accept>();
+  least.paths.assign(1, PathAnswer{});
+  Accept most = test::sample<Accept>();
+  most.paths.assign(kMaxRails, test::sample_answer());
+  return {body_of(test::sample<Accept>()), body_of(least), body_of(most)};
+}
+
+constexpr std::array<Target, 8> kTargets = {{
+    {"hello", take_hello, seeds<Hello>},
+    {"hello_ack", take<HelloAck>, seeds<HelloAck>},
+    {"refuse", take<Refuse>, seeds<Refuse>},
+    {"connect", take<Connect>, seeds<Connect>},
+    {"accept", take<Accept>, seeds<Accept>},
+    {"ready", take<Ready>, seeds<Ready>},
+    {"reject", take<Reject>, seeds<Reject>},
+    {"goodbye", take<Goodbye>, seeds<Goodbye>},
+}};
+
+}  // namespace
+
+std::span<const Target> message_targets() { return kTargets; }
+
+}  // namespace beeline::fuzz

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernel's books on the calling thread.
+#include "tests/scale/call_meter.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace beeline::test {
+namespace {
+
+constexpr double kNsPerUs = 1e3;
+
+}  // namespace
+
+const char* to_string(Call call) {
+  switch (call) {
+    case Call::kListen: return "listen";
+    case Call::kConnect: return "connect";
+    case Call::kAccept: return "accept";
+    case Call::kRegMr: return "regMr";
+    case Call::kDeregMr: return "deregMr";
+    case Call::kCloseListen: return "closeListen";
+    case Call::kCloseSend: return "closeSend";
+    case Call::kCloseRecv: return "closeRecv";
+  }
+  return "?";
+}
+
+CallMeter::Reading CallMeter::read() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  timespec cpu{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  return {.cpu_ns = std::int64_t{cpu.tv_sec} * 1'000'000'000 + cpu.tv_nsec,
+          .sleeps = usage.ru_nvcsw};
+}
+
+void CallMeter::note(Call call, const Reading& before) {
+  const Reading now = read();
+  Row& row = rows_[static_cast<std::size_t>(call)];
+  ++row.calls;
+  row.sleeps += static_cast<std::uint64_t>(now.sleeps - before.sleeps);
+  row.total_ns += now.cpu_ns - before.cpu_ns;
+  row.most_ns = std::max(row.most_ns, now.cpu_ns - before.cpu_ns);
+}
+
+std::string CallMeter::table() const {
+  std::string text = "  call            calls   sleeps   most CPU us   mean CPU us\n";
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const Row& row = rows_[i];
+    if (row.calls == 0) continue;
+    std::array<char, 128> line{};
+    std::snprintf(line.data(), line.size(), "  %-12s %8llu %8llu %13.1f %13.2f\n",
+                  to_string(static_cast<Call>(i)), static_cast<unsigned long long>(row.calls),
+                  static_cast<unsigned long long>(row.sleeps),
+                  static_cast<double>(row.most_ns) / kNsPerUs,
+                  static_cast<double>(row.total_ns) / kNsPerUs / static_cast<double>(row.calls));
+    text += line.data();
+  }
+  return text;
+}
+
+}  // namespace beeline::test

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What calls cost the thread that makes them: whether it slept in one, and the most CPU time that
+// one has taken. By the kernel's books, so that a busy machine does not count.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace beeline::test {
+
+enum class Call : std::uint8_t {
+  kListen,
+  kConnect,
+  kAccept,
+  kRegMr,
+  kDeregMr,
+  kCloseListen,
+  kCloseSend,
+  kCloseRecv,
+};
+inline constexpr std::size_t kCalls = 8;
+const char* to_string(Call call);
+
+// Threads: one.
+class CallMeter {
+ public:
+  struct Row {
+    std::uint64_t calls = 0;
+    std::uint64_t sleeps = 0;  // voluntary context switches
+    std::int64_t most_ns = 0;  // of CPU time, in one call
+    std::int64_t total_ns = 0;
+  };
+
+  template <class Act>
+  auto around(Call call, Act&& act) {
+    const Reading before = read();
+    auto result = act();
+    note(call, before);
+    return result;
+  }
+
+  const Row& row(Call call) const { return rows_[static_cast<std::size_t>(call)]; }
+  std::string table() const;
+
+ private:
+  struct Reading {
+    std::int64_t cpu_ns;
+    std::int64_t sleeps;
+  };
+  static Reading read();
+  void note(Call call, const Reading& before);
+
+  std::array<Row, kCalls> rows_{};
+};
+
+}  // namespace beeline::test

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many connections between two processes, set up all at once: how long it takes, what it costs the
+// threads that NCCL lends, and how many descriptors it needs. Fails when one of those threads
+// sleeps in a call, or spends more than a millisecond of CPU time in one; or, with a limit on
+// descriptors, only if that is not kept, so that this may run beside other tests.
+//
+// Usage: connections [COUNT [DESCRIPTORS]]     1000 connections; no other limit than the shell's
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "plugin/base/clock.h"
+#include "tests/contract/levels.h"
+#include "tests/contract/world.h"
+#include "tests/scale/call_meter.h"
+
+namespace beeline::test {
+namespace {
+
+constexpr Abi kAbi = Abi::kV8;
+constexpr std::int64_t kMostNs = kNsPerMs;
+constexpr std::size_t kMessage = 64;
+// The interrupts of others are on our threads' bill, and who holds a lock of the kernel's may have
+// lost its processor to them. They do not spoil every try; a plugin that waits or computes does.
+constexpr int kTries = 10;
+constexpr int kHeap = 64 << 20;
+constexpr int kPiece = kHeap / 8;  // the library maps what is much larger by itself
+
+struct Task {
+  std::size_t count = 1000;
+  std::size_t descriptors = 0;  // the limit; 0: as it is
+};
+
+// What the message of this connection begins with.
+std::uint8_t mark(std::size_t connection) {
+  return static_cast<std::uint8_t>(1 + connection % 251);
+}
+
+// To grow the heap takes the kernel's lock on all of the process's memory, and to touch new pages
+// may take it: what an allocation waits for then is none of the plugin's doing.
+void grow_heap_beforehand() {
+  BL_MUST(mallopt(M_MMAP_THRESHOLD, 2 * kPiece) == 1);
+  BL_MUST(mallopt(M_TRIM_THRESHOLD, 2 * kHeap) == 1);
+  const std::vector<std::string> touched(kHeap / kPiece, std::string(kPiece, 'x'));
+}
+
+// The calls of one process, counted.
+struct End {
+  explicit End(const Task& task) : memory(task.count * kMessage) {
+    grow_heap_beforehand();
+    if (task.descriptors == 0) return;
+    const rlimit limit{.rlim_cur = task.descriptors, .rlim_max = task.descriptors};
+    BL_MUST(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  }
+
+  Net& net() const { return session.net(); }
+  void* reg(void* comm) {
+    void* handle = nullptr;
+    BL_MUST_SUCCEED(meter.around(Call::kRegMr, [&] {
+      return net().reg_mr(comm, memory.data(), memory.size(), NCCL_PTR_HOST, &handle);
+    }));
+    return handle;
+  }
+  std::uint8_t* message(std::size_t i) { return &memory[i * kMessage]; }
+  void judge(const char* who) const;
+
+  Session session{kAbi};
+  CallMeter meter;
+  std::vector<std::uint8_t> memory;
+};
+
+// Shared by all processes: whether one has made a call that slept or took too long.
+std::atomic<bool>& was_costly() {
+  static auto* const shared = static_cast<std::atomic<bool>*>(
+      mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+           -1, 0));
+  if (shared == MAP_FAILED) throw MustError("no shared memory");
+  return *shared;
+}
+
+void End::judge(const char* who) const {
+  std::printf("%s: %td descriptors open\n%s", who, levels().descriptors, meter.table().c_str());
+  std::fflush(stdout);
+  for (std::size_t i = 0; i < kCalls; ++i) {
+    const CallMeter::Row& row = meter.row(static_cast<Call>(i));
+    if (row.sleeps > 0 || row.most_ns > kMostNs) was_costly() = true;
+  }
+}
+
+// Calls `poll` on each in turn until all have a comm. Other threads get to run in between.
+template <class Poll>
+void poll_all(std::vector<void*>& comms, Poll&& poll) {
+  std::size_t missing = comms.size();
+  const Clock::time_point deadline = Clock::now() + 2 * kPatience;
+  while (missing > 0) {
+    BL_MUST(Clock::now() < deadline);
+    for (std::size_t i = 0; i < comms.size(); ++i) {
+      if (comms[i] != nullptr) continue;
+      poll(i, &comms[i]);
+      if (comms[i] != nullptr) --missing;
+    }
+    sched_yield();
+  }
+}
+
+void report(const char* what, std::int64_t ns, std::size_t count) {
+  std::printf("%s: %zu connections in %.1f ms, %.1f us each\n", what, count,
+              static_cast<double>(ns) / 1e6,
+              static_cast<double>(ns) / 1e3 / static_cast<double>(count));
+}
+
+template <class Close>
+void close_all(End& end, Call call, const std::vector<void*>& comms, Close&& close) {
+  for (void* const comm : comms) {
+    BL_MUST_SUCCEED(end.meter.around(call, [&] { return close(comm); }));
+  }
+}
+
+void deregister_all(End& end, const std::vector<void*>& comms, const std::vector<void*>& handles) {
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    BL_MUST_SUCCEED(
+        end.meter.around(Call::kDeregMr, [&] { return end.net().dereg_mr(comms[i], handles[i]); }));
+  }
+}
+
+void listen_and_accept(Peer& peer, const Task& task) {
+  End end(task);
+  peer.meet();
+  const std::int64_t start = now_ns();
+  std::vector<void*> listeners(task.count);
+  for (void*& listener : listeners) {
+    Handle handle{};
+    BL_MUST_SUCCEED(end.meter.around(Call::kListen, [&] {
+      return end.net().listen(end.session.context(), 0, handle.bytes.data(), &listener);
+    }));
+    peer.send(1, handle);
+  }
+  const std::int64_t listened = now_ns();
+  std::vector<void*> comms(task.count);
+  poll_all(comms, [&](std::size_t i, void** comm) {
+    BL_MUST_SUCCEED(end.meter.around(
+        Call::kAccept, [&] { return end.net().accept(listeners[i], comm, nullptr); }));
+  });
+  report("listen and accept", now_ns() - start, task.count);
+  report("  of it listen", listened - start, task.count);
+  std::vector<void*> handles;
+  handles.reserve(comms.size());
+  for (void* const comm : comms) handles.push_back(end.reg(comm));
+
+  // Each carries a message, all at the same time: in turn, each would have to wait for a processor.
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < task.count; ++i) {
+    Comm comm(end.net(), CommKind::kRecv, comms[i]);
+    requests.push_back(irecv(end.net(), comm, Part{end.message(i), kMessage, 0, handles[i]}));
+    comm.abandon();  // closed below
+  }
+  peer.meet();
+  finish_all(requests);
+  for (std::size_t i = 0; i < task.count; ++i) BL_MUST(*end.message(i) == mark(i));
+  peer.meet();
+  deregister_all(end, comms, handles);
+  const std::int64_t closing = now_ns();
+  close_all(end, Call::kCloseListen, listeners,
+            [&](void* comm) { return end.net().close_listen(comm); });
+  close_all(end, Call::kCloseRecv, comms, [&](void* comm) { return end.net().close_recv(comm); });
+  report("close", now_ns() - closing, task.count);
+  end.judge("accepting process");
+}
+
+void connect_and_send(Peer& peer, const Task& task) {
+  End end(task);
+  peer.meet();
+  std::vector<Handle> tickets;
+  for (std::size_t i = 0; i < task.count; ++i) tickets.push_back(peer.receive<Handle>(0));
+  const std::int64_t start = now_ns();
+  std::vector<void*> comms(task.count);
+  poll_all(comms, [&](std::size_t i, void** comm) {
+    BL_MUST_SUCCEED(end.meter.around(Call::kConnect, [&] {
+      return end.net().connect(end.session.context(), 0, tickets[i].bytes.data(), comm, nullptr);
+    }));
+  });
+  report("connect", now_ns() - start, task.count);
+  std::vector<void*> handles;
+  handles.reserve(comms.size());
+  for (void* const comm : comms) handles.push_back(end.reg(comm));
+
+  peer.meet();  // all receives are posted
+  const std::int64_t sending = now_ns();
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < task.count; ++i) {
+    *end.message(i) = mark(i);
+    Comm comm(end.net(), CommKind::kSend, comms[i]);
+    requests.push_back(isend(end.net(), comm, {end.message(i), kMessage, 0, handles[i]}));
+    comm.abandon();  // closed below
+  }
+  finish_all(requests);
+  peer.meet();
+  report("a message on each", now_ns() - sending, task.count);
+  deregister_all(end, comms, handles);
+  close_all(end, Call::kCloseSend, comms, [&](void* comm) { return end.net().close_send(comm); });
+  end.judge("connecting process");
+}
+
+int run(const Task& task) {
+  try {
+    for (int i = 1; i <= kTries; ++i) {
+      was_costly() = false;
+      run_processes({[&](Peer& peer) { listen_and_accept(peer, task); },
+                     [&](Peer& peer) { connect_and_send(peer, task); }});
+      if (!was_costly() || task.descriptors != 0) return 0;
+      std::printf("a call slept, or took more than %lld us of CPU time (try %d of %d)\n",
+                  static_cast<long long>(kMostNs / 1000), i, kTries);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace beeline::test
+
+int main(int argc, char** argv) {
+  beeline::test::Task task;
+  if (argc > 1) task.count = std::strtoul(argv[1], nullptr, 10);
+  if (argc > 2) task.descriptors = std::strtoul(argv[2], nullptr, 10);
+  if (task.count == 0) return 2;
+  return beeline::test::run(task);
+}

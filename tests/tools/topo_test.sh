@@ -1,0 +1,261 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# `beeline topo` from outside.
+#   topo_test.sh PART BEELINE [SOFTNIC]
+#   topo_test.sh --renew [BEELINE SOFTNIC]   writes the goldens anew, from build/; read the difference
+# PART: command_line, files (what --from reads, what --svg and --nccl-xml write), fabric (all that it
+# shows of softnic's 8x8 machine, byte by byte; needs SOFTNIC), broken (the same machine with a card in
+# a wrong slot, and with parts of sysfs missing; needs SOFTNIC).
+# What stands in single quotes is for inner shells.
+# shellcheck disable=SC2016
+set -u -o pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=${here%/tests/tools}
+goldens=$here/goldens
+part=$1 beeline=${2:-$root/build/tools/beeline} softnic=${3:-$root/build/softnic/softnic}
+unset BEELINE_SYSFS_ROOT SOFTNIC_HOST SOFTNIC_FABRIC
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=0
+
+fail() {
+  printf 'FAILED %s\n' "$1"
+  printf '  %s\n' "${@:2}"
+  failed=1
+}
+
+# expect WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may stand anywhere in the output.
+expect() {
+  local what=$1 wanted_status=$2 wanted_text=$3 output status=0
+  shift 3
+  output=$("$@" 2>&1) || status=$?
+  if [[ $status == "$wanted_status" && $output == *"$wanted_text"* ]]; then return; fi
+  fail "$what" "status $status, wanted $wanted_status" "output $output" "wanted $wanted_text"
+}
+
+topo() { timeout 60 "$beeline" topo "$@"; }
+
+# same WHAT WANTED FOUND: two files.
+same() {
+  diff -u "$2" "$3" >"$scratch/difference" ||
+    fail "$1" "$(<"$scratch/difference")" "if that is wanted: tests/tools/topo_test.sh --renew"
+}
+
+# One GPU, two NICs and a disk on one switch.
+small_machine() {
+  cat >"$scratch/small.xml" <<'XML'
+<system version="1">
+  <cpu numaid="0" affinity="ff">
+    <pci busid="0000:02:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:03:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"/>
+      <pci busid="0000:04:00.0" class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16">
+        <nic><net name="mlx5_0" speed="400000" port="1"/></nic>
+      </pci>
+      <pci busid="0000:05:00.0" class="0x020000" link_speed="32.0 GT/s PCIe" link_width="16">
+        <nic><net name="mlx5_1" speed="400000" port="1"/></nic>
+      </pci>
+      <pci busid="0000:06:00.0" class="0x010802" link_speed="16.0 GT/s PCIe" link_width="4"/>
+    </pci>
+  </cpu>
+</system>
+XML
+}
+
+command_line() {
+  small_machine
+  local from=(--from "$scratch/small.xml") nothing=$scratch/nothing
+  mkdir "$nothing"
+  expect 'help' 0 '--nccl-xml' "$beeline" topo --help
+  expect 'this machine, whatever it is' 0 'this machine' topo
+  expect 'nothing at all' 0 "$nothing: no GPU, no RDMA NIC, NUMA unknown" topo --from "$nothing"
+  expect 'why there is nothing' 0 'PCI devices cannot be seen' topo --from "$nothing"
+  expect 'nothing as JSON' 0 '"gpus": []' topo --from "$nothing" --json
+  expect 'nothing as a picture' 0 'no GPU and no RDMA NIC' topo --from "$nothing" --svg -
+  expect 'nothing for NCCL' 0 '<system version="1"/>' topo --from "$nothing" --nccl-xml -
+  expect 'the plugin has the same root' 0 "$nothing: no GPU" \
+    env BEELINE_SYSFS_ROOT="$nothing" "$beeline" topo
+
+  expect 'two NICs for one GPU' 0 'GPU0 uses mlx5_0, mlx5_1: the 2 nearest NICs (PIX)' \
+    topo "${from[@]}"
+  expect 'one at most' 0 'GPU0 uses mlx5_0: ' topo "${from[@]}" --max-nics-per-gpu 1
+  expect 'less than none' 2 '--max-nics-per-gpu -1: write how many' \
+    topo "${from[@]}" --max-nics-per-gpu=-1
+  expect 'a disk for a GPU' 0 'GPU1    0000:06:00.0' topo "${from[@]}" --gpu 0000:06:00.0
+  expect 'two more GPUs' 2 '--gpu 0000:09:00.0: no such device' \
+    topo "${from[@]}" --gpu 06:00.0 --gpu 0000:09:00.0
+  expect 'what it could be' 2 'there are 0000:03:00.0, 0000:06:00.0' \
+    topo "${from[@]}" --gpu 0000:09:00.0
+  expect 'a GPU that is no address' 2 '--gpu GPU-7f: no PCI address; they look like' \
+    topo "${from[@]}" --gpu GPU-7f
+  expect 'a NIC is no GPU' 2 '--gpu 0000:04:00.0: that is mlx5_0, no GPU' \
+    topo "${from[@]}" --gpu 0000:04:00.0
+  expect 'a bridge is no GPU' 2 '--gpu 0000:02:00.0: that is bridge 0000:02:00.0, no GPU' \
+    topo "${from[@]}" --gpu 0000:02:00.0
+  expect 'one thing on stdout' 2 'only one can have stdout' topo "${from[@]}" --json --svg -
+  expect 'two files of one name' 2 'name two files' \
+    topo "${from[@]}" --svg "$scratch/x" --nccl-xml "$scratch/x"
+}
+
+# Who may not write here, whoever runs the test.
+as_nobody() {
+  if ((EUID != 0)); then
+    "$@"
+  else
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+  fi
+}
+
+# `good` is in a folder, and stays as it is whatever goes wrong.
+unharmed() {
+  [[ $(<"$1/good") == old && $(ls "$1") == good ]] || fail "$2: $(ls -l "$1")"
+}
+
+bad_places() {
+  local from=(--from "$scratch/small.xml") folder=$scratch/folder own=$scratch/beeline
+  mkdir "$folder"
+  echo old >"$folder/good"
+  expect 'no such folder' 1 "$folder/x/y.svg: cannot be written: No such file or directory; make its folder" \
+    topo "${from[@]}" --svg "$folder/x/y.svg"
+  expect 'a folder' 1 "$folder: cannot be written: Is a directory" topo "${from[@]}" --svg "$folder"
+  expect 'a full device' 1 '/dev/full: cannot be written: No space left on device; make room' \
+    topo "${from[@]}" --nccl-xml /dev/full
+  expect 'a full stdout' 1 'stdout: cannot be written: No space left on device' \
+    bash -c '"$0" topo --json >/dev/full' "$beeline"
+  expect 'a file that breaks off' 1 "$folder/good: cannot be written: File too large" \
+    bash -c 'trap "" XFSZ; ulimit -f 1; "$0" topo "${@:2}" --svg "$1"' \
+    "$beeline" "$folder/good" "${from[@]}"
+  unharmed "$folder" 'a file that breaks off'
+  expect 'one fails, the other is written' 1 "wrote $scratch/other.xml" \
+    topo "${from[@]}" --svg "$folder/x/y.svg" --nccl-xml "$scratch/other.xml"
+
+  # The command may be where nobody else may go.
+  cp "$beeline" "$own"
+  chmod 755 "$scratch" "$own" && chmod 555 "$folder"
+  expect 'a folder that is not ours' 1 \
+    "$folder/good: cannot be written: Permission denied; name a file in a folder that you may" \
+    as_nobody "$own" topo "${from[@]}" --svg "$folder/good"
+  chmod 755 "$folder"
+  unharmed "$folder" 'a folder that is not ours'
+  cp "$scratch/small.xml" "$scratch/secret.xml" && chmod 000 "$scratch/secret.xml"
+  expect 'a file that is not ours' 2 "--from $scratch/secret.xml: Permission denied; copy it to" \
+    as_nobody "$own" topo --from "$scratch/secret.xml"
+}
+
+bad_files() {
+  local cut=$scratch/cut.xml
+  expect 'a missing file' 2 '--from /nowhere.xml: No such file or directory; name NCCL' \
+    topo --from /nowhere.xml
+  head -n 5 "$scratch/small.xml" >"$cut"
+  expect 'a file that was cut off' 2 "$cut:6: no XML: no element found; was the file cut off" \
+    topo --from "$cut"
+  sed 's/0000:04:00.0/0000:03:00.0/' "$scratch/small.xml" >"$cut"
+  expect 'an address twice' 2 "$cut:5: busid \"0000:03:00.0\" is there twice, first in line 4" \
+    topo --from "$cut"
+  sed 's/<nic>/<nic/' "$scratch/small.xml" >"$cut"
+  expect 'a malformed file' 2 "$cut:6: no XML: not well-formed" topo --from "$cut"
+  expect 'no machine' 2 ':1: <html> is neither' topo --from <(echo '<html/>')
+}
+
+files() {
+  small_machine
+  bad_files
+  bad_places
+  local out=$scratch/out.svg link=$scratch/link.svg
+  echo old >"$out" && chmod 640 "$out" && ln -s out.svg "$link"
+  expect 'a file behind a link' 0 "wrote $link" topo --from "$scratch/small.xml" --svg "$link"
+  [[ -L $link && $(stat -c %a "$out") == 640 && $(tail -n 1 "$out") == '</svg>' ]] ||
+    fail "a link's file is written, and keeps its mode: $(ls -l "$scratch")"
+  expect 'how to use it' 0 "to use it: export NCCL_TOPO_FILE='$scratch/a b.xml'" \
+    topo --from "$scratch/small.xml" --nccl-xml "$scratch/a b.xml"
+  expect 'a pipe' 0 'GPU0' bash -c '"$0" topo --from - <"$1"' "$beeline" "$scratch/small.xml"
+  expect 'nothing else beside JSON' 0 ok python3 -c '
+import json, subprocess, sys
+told = subprocess.run(sys.argv[1:], check=True, capture_output=True)
+assert json.loads(told.stdout)["gpus"][0]["name"] == "GPU0" and b"wrote" in told.stderr
+print("ok")' "$beeline" topo --from "$scratch/small.xml" --json --svg "$out"
+
+  # hwloc's own file of this machine, if its tool is there.
+  if command -v lstopo-no-graphics >"$scratch/where"; then
+    lstopo-no-graphics --of xml "$scratch/hwloc.xml"
+    expect "hwloc's XML" 0 "$scratch/hwloc.xml (hwloc)" topo --from "$scratch/hwloc.xml"
+  fi
+
+  # What NCCL would read says the same of who is near to what and who uses what.
+  topo --from "$goldens/dgx-8rail.xml" --nccl-xml "$scratch/again.xml" \
+    >"$scratch/again.txt" 2>"$scratch/said"
+  same 'XML, read and written again' "$goldens/dgx-8rail.xml" "$scratch/again.xml"
+  answers <"$goldens/dgx-8rail.txt" >"$scratch/wanted"
+  answers <"$scratch/again.txt" >"$scratch/found"
+  grep -q 'GPU7 uses softnic' "$scratch/wanted" || fail 'there are no answers to compare'
+  same 'the XML read in place of the machine' "$scratch/wanted" "$scratch/found"
+}
+
+answers() { sed -n '/^Distances$/,$p' | sed '/^Slow links$/,$d; /^What could not be seen$/,$d'; }
+
+# on_fabric COMMAND...: on a host of softnic's machine, whose sysfs is at the place of a word.
+on_fabric() {
+  timeout 60 "$softnic" run --name "test-topo-$$" --fabric "$root/tests/fabrics/dgx-8rail.toml" \
+    --host h0 -- "$@"
+}
+
+# Of the live machine: DIR/NAME.txt, .json, .xml, .svg.
+show_all() {
+  on_fabric bash -c '
+    set -e
+    "$0" topo >"$1.txt"
+    "$0" topo --json >"$1.json"
+    "$0" topo --nccl-xml - >"$1.xml"
+    "$0" topo --svg - >"$1.svg"
+    sed -i "s|$BEELINE_SYSFS_ROOT|SYSFS_ROOT|g" "$1".*' "$beeline" "$1/dgx-8rail"
+}
+
+# A card of the machine in a slot of half the lanes and generation, as text and picture.
+show_wrong_slot() {
+  copy_sysfs
+  local slot=$scratch/sysfs/bus/pci/devices/0000:b9:01.0 card=$scratch/sysfs/bus/pci/devices/0000:bb:00.0
+  local end
+  for end in "$slot" "$card"; do
+    echo '16.0 GT/s PCIe' >"$end/current_link_speed"
+    echo 8 >"$end/current_link_width"
+  done
+  topo --from "$scratch/sysfs" >"$1/wrong-slot.txt"
+  topo --from "$scratch/sysfs" --svg - >"$1/wrong-slot.svg"
+  sed -i "s|$scratch/sysfs|SYSFS_ROOT|g" "$1"/wrong-slot.*
+}
+
+# softnic's files of equal content are one file with many names; in the copy each is itself.
+copy_sysfs() {
+  rm -rf "$scratch/sysfs"
+  on_fabric bash -c 'cp -r --no-dereference "$BEELINE_SYSFS_ROOT" "$0"' "$scratch/sysfs"
+}
+
+fabric() {
+  show_all "$scratch" || fail 'the fabric can be shown'
+  local kind
+  for kind in txt json xml svg; do
+    same "the machine as $kind" "$goldens/dgx-8rail.$kind" "$scratch/dgx-8rail.$kind"
+  done
+}
+
+broken() {
+  show_wrong_slot "$scratch"
+  same 'a wrong slot as text' "$goldens/wrong-slot.txt" "$scratch/wrong-slot.txt"
+  same 'a wrong slot as picture' "$goldens/wrong-slot.svg" "$scratch/wrong-slot.svg"
+
+  copy_sysfs
+  rm -r "$scratch/sysfs/class/infiniband"
+  expect 'no RDMA devices' 0 'RDMA devices cannot be seen' topo --from "$scratch/sysfs"
+  expect 'GPUs without NICs' 0 'there is no RDMA NIC: every GPU goes without' \
+    topo --from "$scratch/sysfs"
+  rm -r "$scratch/sysfs/devices/system"
+  expect 'no NUMA nodes' 0 'NUMA nodes cannot be seen' topo --from "$scratch/sysfs"
+  rm -r "$scratch/sysfs/bus"
+  expect 'no PCI' 0 'no GPU, no RDMA NIC' topo --from "$scratch/sysfs"
+}
+
+case $part in
+  command_line | files | fabric | broken) "$part" ;;
+  --renew) show_all "$goldens" && show_wrong_slot "$goldens" || failed=1 ;;
+  *) echo "no part $part" && exit 2 ;;
+esac
+exit "$failed"

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Machines for tests, written down. One node a line; what stands farther in is below it:
+//
+//   numa 0
+//     host 0000:17
+//       root 17:01.0
+//         up 18:00.0
+//           down 19:00.0
+//             gpu 1a:00.0 numa=0 now=16x8 max=32x16
+//           down 19:01.0
+//             nic 1b:00.0 mlx5_0 speed=400000
+//             vf 1b:00.1 mlx5_1 pf=1b:00.0
+//
+// Words: package N, numa N, host DOMAIN:BUS, root/up/down/bridge/switch ADDRESS, gpu ADDRESS,
+// nic/vf ADDRESS RDMA-NAME, other ADDRESS [NAME], soft RDMA-NAME (no PCI). An address may lack its
+// domain. A link is GT/s x lanes. Lines that begin with # are left out.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "topology/graph.h"
+
+namespace beeline::topology {
+
+// A text that cannot be read is a bug of the test: it ends the program with a message.
+GraphParts read_machine(std::string_view text);
+Graph make_machine(std::string_view text);
+
+// The same machine, enumerated otherwise.
+GraphParts shuffled(const GraphParts& parts, unsigned seed);
+
+}  // namespace beeline::topology

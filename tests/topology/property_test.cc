@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What holds for any machine, asked of many made at random. A failure prints its seed.
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "tests/support/catch.h"
+#include "tests/topology/machine_text.h"
+#include "topology/assignment.h"
+
+using namespace beeline::topology;
+
+namespace {
+
+constexpr unsigned kMachines = 150;
+
+// A tree as PCIe allows it: a port has functions behind it, or one switch.
+class RandomMachine {
+ public:
+  explicit RandomMachine(unsigned seed) : random_(seed) {
+    parts_.nodes.push_back({.kind = NodeKind::kMachine});
+    const bool has_packages = one_in(2);
+    const bool has_numa = !one_in(5);
+    for (int package = 0; package < (has_packages ? up_to(2) : 1); ++package) {
+      const NodeIndex above = has_packages ? add(NodeKind::kPackage, 0, package) : 0;
+      const int numas = has_numa ? up_to(3) : 1;
+      for (int numa = 0; numa < numas; ++numa) {
+        add_host_bridges(has_numa ? add(NodeKind::kNumaNode, above, numas_++) : above);
+      }
+    }
+  }
+
+  GraphParts parts() const { return parts_; }
+
+ private:
+  int up_to(int most) { return std::uniform_int_distribution<int>(1, most)(random_); }
+  bool one_in(int times) { return up_to(times) == 1; }
+
+  NodeIndex add(NodeKind kind, NodeIndex parent, int number = -1) {
+    Node node{.kind = kind, .parent = parent, .number = number};
+    if (kind > NodeKind::kNumaNode) {
+      node.pci = PciAddress{.domain = static_cast<std::uint32_t>(parts_.nodes.size())};
+    }
+    parts_.nodes.push_back(std::move(node));
+    return parts_.nodes.size() - 1;
+  }
+
+  void add_host_bridges(NodeIndex above) {
+    for (int i = up_to(3); i > 0; --i) {
+      const NodeIndex host_bridge = add(NodeKind::kHostBridge, above);
+      if (one_in(4)) add_devices(host_bridge);
+      for (int ports = up_to(3); ports > 0; --ports) {
+        fill_port(add(NodeKind::kBridge, host_bridge), 0);
+      }
+    }
+  }
+
+  void fill_port(NodeIndex port, int depth) {
+    if (depth == 3 || one_in(2)) return add_devices(port);
+    const NodeIndex upstream = add(NodeKind::kBridge, port);
+    for (int ports = up_to(4); ports > 0; --ports) {
+      fill_port(add(NodeKind::kBridge, upstream), depth + 1);
+    }
+  }
+
+  void add_devices(NodeIndex above) {
+    for (int i = up_to(3) - 1; i > 0; --i) {
+      const NodeIndex device = add(NodeKind::kDevice, above);
+      Node& node = parts_.nodes[device];
+      if (one_in(4)) continue;
+      node.role = one_in(2) ? DeviceRole::kGpu : DeviceRole::kRdmaNic;
+      if (node.role == DeviceRole::kGpu) continue;
+      node.os_devices = {{OsKind::kRdma, "rdma" + std::to_string(device)}};
+    }
+  }
+
+  std::mt19937 random_;
+  GraphParts parts_;
+  int numas_ = 0;
+};
+
+Graph graph_of(const GraphParts& parts) {
+  auto graph = Graph::make(parts);
+  REQUIRE(graph);
+  return *std::move(graph);
+}
+
+bool has_kind(const Graph& graph, NodeKind kind) {
+  return std::ranges::any_of(graph.nodes(), [kind](const Node& node) { return node.kind == kind; });
+}
+
+// The ways from one node to all others, by going everywhere. Of the graph it takes who is below
+// whom and of what kind: nothing here looks at Places, at path_between or at what a port was taken
+// for.
+class Walks {
+ public:
+  Walks(const Graph& graph, NodeIndex from) : graph_(graph), came_from_(graph.size(), kNoNode) {
+    std::vector<std::vector<NodeIndex>> neighbours(graph.size());
+    for (NodeIndex i = 0; i < graph.size(); ++i) {
+      if (graph[i].parent == kNoNode) continue;
+      neighbours[i].push_back(graph[i].parent);
+      neighbours[graph[i].parent].push_back(i);
+    }
+    std::vector<NodeIndex> reached = {from};
+    came_from_[from] = from;
+    for (std::size_t at = 0; at < reached.size(); ++at) {
+      for (const NodeIndex next : neighbours[reached[at]]) {
+        if (came_from_[next] != kNoNode) continue;
+        came_from_[next] = reached[at];
+        reached.push_back(next);
+      }
+    }
+  }
+
+  // How far, in the numbers of Places::rank. What is highest on the way says where the two meet.
+  int rank(NodeIndex to) const {
+    NodeKind highest = graph_[to].kind;
+    int switches = 0;
+    for (NodeIndex at = to;; at = came_from_[at]) {
+      highest = std::min(highest, graph_[at].kind);
+      if (is_switch(at)) ++switches;
+      if (came_from_[at] == at) break;
+    }
+    switch (highest) {
+      case NodeKind::kDevice: return 0;
+      case NodeKind::kBridge: return switches <= 1 ? 1 : 2;
+      case NodeKind::kHostBridge: return 3;
+      case NodeKind::kNumaNode: return 4;
+      case NodeKind::kPackage: return has_kind(graph_, NodeKind::kNumaNode) ? 5 : 4;
+      case NodeKind::kMachine:
+        return has_kind(graph_, NodeKind::kNumaNode) || has_kind(graph_, NodeKind::kPackage) ? 6
+                                                                                             : 4;
+    }
+    return -1;
+  }
+
+ private:
+  // Ports alternate: below a root port a switch's upper one, below that its lower ones.
+  bool is_switch(NodeIndex node) const {
+    int bridges = 0;
+    for (; graph_[node].kind == NodeKind::kBridge; node = graph_[node].parent) ++bridges;
+    return bridges > 0 && bridges % 2 == 0;
+  }
+
+  const Graph& graph_;
+  std::vector<NodeIndex> came_from_;  // towards where the ways begin, which is its own
+};
+
+std::vector<NodeIndex> walked_nearest(const Graph& graph, NodeIndex gpu) {
+  const Walks walks(graph, gpu);
+  int best = 100;
+  std::vector<NodeIndex> nearest;
+  for (const NodeIndex nic : graph.nics()) {
+    const int rank = walks.rank(nic);
+    if (rank < best) nearest.clear();
+    best = std::min(best, rank);
+    if (rank == best) nearest.push_back(nic);
+  }
+  return nearest;
+}
+
+// By names, which do not change with the enumeration.
+using Names = std::vector<std::vector<std::string>>;
+Names names_of(const Graph& graph) {
+  Names names;
+  for (const GpuAssignment& given : assign(graph).gpus) {
+    auto& line = names.emplace_back();
+    line.push_back(label(graph[given.gpu]));
+    for (const NodeIndex nic : given.nics) line.push_back(label(graph[nic]));
+    line.emplace_back("then");
+    for (const NodeIndex nic : given.standby) line.push_back(label(graph[nic]));
+    line.push_back(given.reason);
+  }
+  return names;
+}
+
+bool contains(const std::vector<NodeIndex>& list, NodeIndex value) {
+  return std::ranges::find(list, value) != list.end();
+}
+
+}  // namespace
+
+TEST_CASE("property: distances are those of a walk") {
+  for (unsigned seed = 0; seed < kMachines; ++seed) {
+    const Graph graph = graph_of(RandomMachine(seed).parts());
+    const Places places(graph);
+    std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
+    devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
+    bool all_right = true;
+    for (const NodeIndex a : devices) {
+      const Walks walks(graph, a);
+      for (const NodeIndex b : devices) {
+        all_right = all_right && places.rank(a, b) == walks.rank(b);
+      }
+    }
+    INFO("seed " << seed);
+    CHECK(all_right);
+  }
+}
+
+TEST_CASE("property: every GPU has nearest NICs, and its share of them") {
+  std::size_t ties = 0;
+  std::size_t groups = 0;
+  for (unsigned seed = 0; seed < kMachines; ++seed) {
+    INFO("seed " << seed);
+    const Graph graph = graph_of(RandomMachine(seed).parts());
+    const Assignment result = assign(graph);
+    std::map<NodeIndex, int> uses;
+    for (const NodeIndex nic : graph.nics()) uses[nic] = 0;
+    for (const GpuAssignment& given : result.gpus) {
+      for (const NodeIndex nic : given.nics) ++uses[nic];
+    }
+    std::map<std::vector<NodeIndex>, std::set<std::size_t>> shares;
+    for (const GpuAssignment& given : result.gpus) {
+      const std::vector<NodeIndex> nearest = walked_nearest(graph, given.gpu);
+      CHECK(given.nics.empty() == graph.nics().empty());
+      CHECK(given.nics.size() + given.standby.size() == graph.nics().size());
+      for (const NodeIndex nic : given.nics) {
+        CHECK(contains(nearest, nic));
+        CHECK_FALSE(contains(given.standby, nic));
+        for (const NodeIndex other : nearest) CHECK(uses[nic] <= uses[other] + 1);
+      }
+      shares[nearest].insert(given.nics.size());
+      ties += nearest.size() > 1 ? 1 : 0;
+      groups += given.nics.size() > 1 ? 1 : 0;
+    }
+    for (const auto& [nearest, sizes] : shares) CHECK(sizes.size() == 1);
+    CHECK(static_cast<std::size_t>(std::ranges::count_if(
+              uses, [](const auto& use) { return use.second == 0; })) == result.spares.size());
+  }
+  CHECK(ties > kMachines);  // the machines are worth asking
+  CHECK(groups > kMachines / 4);
+}
+
+TEST_CASE("property: standby NICs come in order of distance") {
+  for (unsigned seed = 0; seed < kMachines; ++seed) {
+    const Graph graph = graph_of(RandomMachine(seed).parts());
+    const Assignment result = assign(graph);
+    INFO("seed " << seed);
+    CHECK(std::ranges::all_of(result.gpus, [&graph](const GpuAssignment& given) {
+      const Walks walks(graph, given.gpu);
+      return std::ranges::is_sorted(given.standby, {},
+                                    [&](NodeIndex nic) { return walks.rank(nic); });
+    }));
+  }
+}
+
+TEST_CASE("property: the enumeration never changes an answer") {
+  for (unsigned seed = 0; seed < kMachines; ++seed) {
+    const GraphParts parts = RandomMachine(seed).parts();
+    const Graph expected = graph_of(parts);
+    const Graph other = graph_of(shuffled(parts, seed + 1));
+    INFO("seed " << seed);
+    CHECK(std::ranges::equal(other.nodes(), expected.nodes()));
+    CHECK(names_of(other) == names_of(expected));
+  }
+}

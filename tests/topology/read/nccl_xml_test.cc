@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NCCL's XML: files as programs and people write them. All texts are ours.
+#include "topology/read/nccl_xml.h"
+
+#include "tests/topology/read/reading.h"
+#include "topology/distance.h"
+#include "topology/link_state.h"
+
+using namespace beeline::topology;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Two NUMA nodes; on the first a switch with a GPU and a NIC, on the second a GPU by itself.
+const std::string kMachine = R"(<?xml version="1.0"?>
+<!-- a comment -->
+<system version="1" name="two seats">
+  <cpu host_hash="0x1234" numaid="0" affinity="0000ffff,00000000,0000ffff" arch="x86_64">
+    <pci busid="0000:17:00.0" class="0x060400" vendor="0x1000" device="0xc030"
+         link_speed="32.0 GT/s PCIe" link_width="16">
+      <pci link_width="16" link_speed="16.0 GT/s PCIe" class="0x030200" busid="0000:1A:00.0">
+        <gpu dev="0" sm="90" rank="0" gdr="1"><nvlink target="0000:90:00.0" count="2"/></gpu>
+      </pci>
+      <pci busid="0000:1b:00.0" class="0x020700" vendor="0X15B3" link_speed="32 GT/s" link_width="8">
+        <nic>
+          <net name="mlx5_0" dev="0" speed="400000" port="1" guid="0x1" maxconn="1" gdr="1"/>
+        </nic>
+      </pci>
+    </pci>
+  </cpu>
+  <cpu numaid="1" affinity="0xff0000">
+    <pci busid="0000:90:00.0" class="0x03"/>
+  </cpu>
+</system>
+)";
+
+Graph read(const std::string& text) { return made(read_nccl_xml(text, "x.xml")); }
+
+// A machine with one NUMA node, and that below it.
+std::string around(const std::string& inside) {
+  return "<system version=\"1\"><cpu numaid=\"0\">" + inside + "</cpu></system>";
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  const auto at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, what.size(), by);
+}
+
+const Node& at(const Graph& graph, const char* address) {
+  const NodeIndex found = find_pci(graph, *parse_pci_address(address));
+  REQUIRE(found != kNoNode);
+  return graph[found];
+}
+
+}  // namespace
+
+TEST_CASE("nccl xml: a machine becomes its graph") {
+  const Graph graph = read(kMachine);
+  CHECK(graph.source() == "x.xml (NCCL)");
+  CHECK(graph[0].name == "two seats");
+  CHECK(graph.remarks().empty());
+  REQUIRE(graph.gpus().size() == 2);
+  REQUIRE(graph.nics().size() == 1);
+
+  const Node& gpu = at(graph, "1a:00.0");
+  CHECK(gpu.role == DeviceRole::kGpu);
+  CHECK(gpu.numa == 0);
+  CHECK(gpu.cpus == "0-15,64-79");
+  CHECK(gpu.link_now == PcieLink{16'000, 16});
+  const Node& nic = at(graph, "1b:00.0");
+  CHECK(os_name(nic, OsKind::kRdma) == "mlx5_0");
+  CHECK(nic.nic_ports == std::vector<NicPort>{{1, 400'000}});
+  CHECK(nic.vendor == 0x15b3);
+  CHECK(nic.link_now == PcieLink{32'000, 8});
+  CHECK(at(graph, "17:00.0").port == BridgePort::kSwitch);
+  CHECK(at(graph, "90:00.0").numa == 1);
+  CHECK(at(graph, "90:00.0").cpus == "16-23");
+
+  const Places places(graph);
+  CHECK(places.between(graph.gpus()[0], graph.nics()[0]) == Distance::kPix);
+  CHECK(places.between(graph.gpus()[1], graph.nics()[0]) == Distance::kSys);
+}
+
+TEST_CASE("nccl xml: links that say nothing are unknown") {
+  const std::string rate =
+      GENERATE("", "Unknown", "Unknown speed", "100000 MT/s", "-8 GT/s", "nan GT/s");
+  const std::string width = GENERATE("", "0", "255", "-1", "x");
+  const Graph graph = read(around("<pci busid=\"0000:01:00.0\" class=\"0x030200\" link_speed=\"" +
+                                  rate + "\" link_width=\"" + width + "\"/>"));
+  CHECK(at(graph, "01:00.0").link_now == PcieLink{});
+}
+
+TEST_CASE("nccl xml: a network device without a name is a NIC, and a remark") {
+  const Graph graph = read(around("<pci busid=\"0000:01:00.0\" class=\"0x020000\"/>"));
+  CHECK(graph.nics().size() == 1);
+  REQUIRE(graph.remarks().size() == 1);
+  CHECK_THAT(graph.remarks()[0], Contains("are taken for RDMA NICs: 1"));
+}
+
+TEST_CASE("nccl xml: an interface of the socket transport is no RDMA NIC") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:01:00.0\" class=\"0x020000\"><nic><net name=\"eth0\" "
+                  "port=\"0\"/></nic></pci>"));
+  CHECK(graph.nics().empty());
+  CHECK(os_name(at(graph, "01:00.0"), OsKind::kInterface) == "eth0");
+}
+
+TEST_CASE("nccl xml: two ports of one name are one NIC") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:01:00.0\" class=\"0x020700\"><nic>"
+                  "<net name=\"mlx4_0\" port=\"2\" speed=\"56000\"/>"
+                  "<net name=\"mlx4_0\" port=\"1\" speed=\"40000\"/></nic></pci>"));
+  REQUIRE(graph.nics().size() == 1);
+  const Node& nic = graph[graph.nics()[0]];
+  CHECK(nic.os_devices.size() == 1);
+  CHECK(nic.nic_ports == std::vector<NicPort>{{1, 40'000}, {2, 56'000}});
+}
+
+TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands alone without") {
+  const std::string merged = "<nic><net name=\"a+b\" port=\"1\" speed=\"800000\"/></nic>";
+  const std::string members =
+      "<pci busid=\"0000:01:00.0\" class=\"0x0207\"><nic><net name=\"a\" port=\"1\"/></nic></pci>"
+      "<pci busid=\"0000:02:00.0\" class=\"0x0207\"><nic><net name=\"b\" port=\"1\"/></nic></pci>";
+  const Graph both = read(around(merged + members));
+  CHECK(both.nics().size() == 2);
+  REQUIRE(both.remarks().size() == 1);
+  CHECK_THAT(both.remarks()[0], Contains("a+b is left out"));
+
+  const Graph alone = read(around(merged));
+  REQUIRE(alone.nics().size() == 1);
+  CHECK(label(alone[alone.nics()[0]]) == "a+b");
+  CHECK(alone[alone.nics()[0]].numa == 0);
+}
+
+TEST_CASE("nccl xml: a dump of several hosts is read as its first one") {
+  const std::string two =
+      "<system version=\"1\">"
+      "<cpu host_hash=\"0xa\" numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu>"
+      "<cpu host_hash=\"0xb\" numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu>"
+      "</system>";
+  const Graph graph = read(two);
+  CHECK(graph.gpus().size() == 1);
+  REQUIRE(graph.remarks().size() == 1);
+  CHECK_THAT(graph.remarks()[0], Contains("several hosts"));
+}
+
+TEST_CASE("nccl xml: what is unknown is left out, what is missing is unknown") {
+  const Graph graph = read(
+      "<system version=\"2\"><grace/>"
+      "<cpu><pci><pci class=\"0x030200\" busid=\"0000:01:00.0\"><dimm/></pci></pci><fpga/></cpu>"
+      "</system>");
+  CHECK(graph.gpus().size() == 1);
+  CHECK(graph[graph.gpus()[0]].numa == -1);
+  const auto has = [&graph](const std::string& what) {
+    for (const std::string& remark : graph.remarks()) {
+      if (remark.find(what) != std::string::npos) return true;
+    }
+    return false;
+  };
+  CHECK(has("version \"2\""));
+  CHECK(has("<grace>"));
+  CHECK(has("<fpga>"));
+  CHECK(has("without NUMA node"));
+  CHECK(has("without busid"));
+}
+
+TEST_CASE("nccl xml: a host bridge drawn by hand is one") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:00:00.0\" class=\"0x060000\">"
+                  "<pci busid=\"0000:3b:00.0\" class=\"0x030200\" vendor=\"0x10de\"/>"
+                  "<pci busid=\"0000:3c:00.0\" class=\"0x020700\"/></pci>"));
+  REQUIRE(graph.nics().size() == 1);
+  CHECK(Places(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPhb);
+}
+
+TEST_CASE("nccl xml: a function drawn below a device is its neighbour") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:17:00.0\" class=\"0x060400\">"
+                  "<pci busid=\"0000:1a:00.0\" class=\"0x030200\">"
+                  "<pci busid=\"0000:1b:00.0\" class=\"0x020700\"/></pci></pci>"));
+  REQUIRE(graph.nics().size() == 1);
+  CHECK(Places(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPix);
+}
+
+TEST_CASE("nccl xml: what no machine can be is refused with its line and what to do") {
+  const auto error = [](const std::string& text) { return error_of(read_nccl_xml(text, "x.xml")); };
+  CHECK(error("<graphs/>") ==
+        "x.xml:1: the root is <graphs>, not <system>; NCCL_TOPO_DUMP_FILE makes a file of NCCL's");
+  CHECK(error(replaced(kMachine, "0000:1b:00.0", "0000:1a:00.0")) ==
+        "x.xml:10: busid \"0000:1a:00.0\" is there twice, first in line 7; each device has an "
+        "address of its own");
+  CHECK(error(replaced(kMachine, "0000:1b:00.0", "GPU-3")) ==
+        "x.xml:10: busid \"GPU-3\" is no PCI address; addresses look like 0000:3b:00.0");
+  CHECK_THAT(error(replaced(kMachine, "<pci busid=\"0000:90:00.0\" class=\"0x03\"/>",
+                            "<pci busid=\"0000:90:00.0\" class=\"0x02\"><nic><net name=\"mlx5_0\"/>"
+                            "</nic></pci>")),
+             Contains("x.xml:18: network device mlx5_0 is there twice"));
+}
+
+TEST_CASE("nccl xml: a device that cannot be told from others is left out, with a remark") {
+  const Graph graph =
+      read(around("<pci class=\"0x030200\"/><pci class=\"0x020700\"/>"
+                  "<pci class=\"0x020700\"><nic><net name=\"mlx5_0\" port=\"1\"/></nic></pci>"));
+  CHECK(graph.gpus().empty());
+  REQUIRE(graph.nics().size() == 1);
+  CHECK(label(graph[graph.nics()[0]]) == "mlx5_0");
+  REQUIRE(graph.remarks().size() == 2);
+  CHECK_THAT(graph.remarks()[1], Contains("a device without busid and name; left out"));
+}
+
+TEST_CASE("nccl xml: numbers that are none are unknown, with a remark") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:01:00.0\" class=\"0x020700\" vendor=\"Mellanox\"><nic>"
+                  "<net name=\"mlx5_0\" port=\"1\" speed=\"fast\"/></nic></pci>"));
+  CHECK(graph[graph.nics()[0]].nic_ports == std::vector<NicPort>{{1, 0}});
+  REQUIRE(graph.remarks().size() == 2);
+  CHECK(graph.remarks()[0] == "line 1: vendor=\"Mellanox\" cannot be read");
+  CHECK(graph.remarks()[1] == "line 1: speed=\"fast\" cannot be read");
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The picture: nothing missing, nothing on top of something else, nothing that breaks the file.
+#include "topology/render/svg.h"
+
+#include <cmath>
+
+#include "tests/support/catch.h"
+#include "tests/topology/machine_text.h"
+#include "tests/topology/machines.h"
+#include "topology/render/svg_layout.h"
+
+using namespace beeline::topology;
+
+namespace {
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+std::string svg_of(const Graph& graph) { return to_svg(graph, assign(graph)); }
+
+bool overlap(const Box& a, const Box& b) {
+  return a.x < b.right() && b.x < a.right() && a.y < b.bottom() && b.y < a.bottom();
+}
+
+bool contains(const Box& outer, const Box& inner) {
+  return outer.x <= inner.x && inner.right() <= outer.right() && outer.y <= inner.y &&
+         inner.bottom() <= outer.bottom();
+}
+
+const std::vector<std::string>& all_machines() {
+  static const std::vector<std::string> texts = {
+      machines::one_nic_each(),        machines::tied_in_pairs(),  machines::two_gpus_a_nic(),
+      machines::one_nic_for_all(),     machines::four_nics_each(), machines::sixteen_gpus(),
+      machines::one_root_port(),       machines::far_socket(),     machines::dual_port(),
+      machines::flat_virtual_machine()};
+  return texts;
+}
+
+struct Stretch {
+  Point from;
+  Point to;
+  std::size_t gpu;
+
+  bool is_level() const { return std::abs(from.y - to.y) < 0.01; }
+};
+
+// Two stretches of different GPUs that run on top of each other, not across.
+bool collide(const Stretch& a, const Stretch& b) {
+  if (a.gpu == b.gpu || a.is_level() != b.is_level()) return false;
+  const auto along = [&a](const Point& p) { return a.is_level() ? p.x : p.y; };
+  const auto aside = [&a](const Point& p) { return a.is_level() ? p.y : p.x; };
+  if (std::abs(aside(a.from) - aside(b.from)) > 0.01) return false;
+  return std::min(along(a.from), along(a.to)) < std::max(along(b.from), along(b.to)) &&
+         std::min(along(b.from), along(b.to)) < std::max(along(a.from), along(a.to));
+}
+
+std::vector<Stretch> stretches_of(const Picture& picture) {
+  std::vector<Stretch> stretches;
+  for (const Trace& trace : picture.traces) {
+    for (std::size_t i = 1; i < trace.points.size(); ++i) {
+      stretches.push_back({trace.points[i - 1], trace.points[i], trace.gpu});
+    }
+  }
+  return stretches;
+}
+
+}  // namespace
+
+TEST_CASE("svg: boxes stand beside each other, within their row") {
+  for (const std::string& text : all_machines()) {
+    const Graph graph = make_machine(text);
+    const Picture picture = lay_out(graph, assign(graph));
+    for (const auto& [node, box] : picture.boxes) {
+      CHECK(std::ranges::count_if(picture.rows, [&box = box](const Row& row) {
+              return contains(row.box, box);
+            }) == 1);
+      for (const auto& [other, other_box] : picture.boxes) {
+        if (node != other) CHECK_FALSE(overlap(box, other_box));
+      }
+    }
+    for (const NodeIndex gpu : graph.gpus()) CHECK(picture.boxes.contains(gpu));
+    for (const NodeIndex nic : graph.nics()) CHECK(picture.boxes.contains(nic));
+  }
+}
+
+TEST_CASE("svg: each GPU is joined to each of its NICs, and no two lines lie on each other") {
+  for (const std::string& text : all_machines()) {
+    const Graph graph = make_machine(text);
+    const Assignment assignment = assign(graph);
+    const Picture picture = lay_out(graph, assignment);
+    std::size_t pairs = 0;
+    for (const GpuAssignment& given : assignment.gpus) pairs += given.nics.size();
+    CHECK(picture.traces.size() == pairs);
+    const std::vector<Stretch> stretches = stretches_of(picture);
+    for (std::size_t i = 0; i < stretches.size(); ++i) {
+      for (std::size_t j = i + 1; j < stretches.size(); ++j) {
+        if (collide(stretches[i], stretches[j])) FAIL_CHECK(text);
+      }
+    }
+  }
+}
+
+TEST_CASE("svg: a slow link is red, in place and in words; a full one is not") {
+  const std::string machine =
+      "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=32x16 max=32x16\n"
+      " root 10:02.0 max=32x16\n  nic 12:00.0 mlx5_0 max=32x16 now=";
+  const std::string slow = svg_of(make_machine(machine + "32x4\n"));
+  CHECK(count(slow, "class=\"slow\">Gen5 x4<") == 1);
+  CHECK(count(slow, "class=\"slow\">of Gen5 x16<") == 1);
+  CHECK(count(slow, "mlx5_0: Gen5 x4, could be Gen5 x16: reseat the card") == 1);
+  CHECK(count(slow, "stroke=\"#c81e1e\"") == 2);  // the link and what hangs on it
+  CHECK(count(slow, "class=\"slow\">1 slow link<") == 1);
+  const std::string full = svg_of(make_machine(machine + "32x16\n"));
+  CHECK(count(full, "class=\"slow\"") == 0);
+  CHECK(count(full, "#c81e1e") == 1);  // in the style sheet
+}
+
+TEST_CASE("svg: a NIC on another NUMA node stands out") {
+  CHECK(count(svg_of(make_machine(machines::far_socket())), "class=\"small slow\">mlx5_") == 4);
+  CHECK(count(svg_of(make_machine(machines::one_root_port())), "small slow") == 0);
+}
+
+TEST_CASE("svg: names cannot break the file") {
+  GraphParts parts = read_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 a<b\n");
+  parts.nodes[0].name = "<script>&\"\x01\xff";
+  const auto graph = Graph::make(std::move(parts));
+  REQUIRE(graph);
+  const std::string svg = svg_of(*graph);
+  CHECK(count(svg, "<script>") == 0);
+  CHECK(count(svg, "&lt;script&gt;&amp;&quot;??") == 1);
+  CHECK(count(svg, "a&lt;b") == 2);
+}
+
+TEST_CASE("svg: a machine without devices says so") {
+  CHECK(count(svg_of(make_machine("")), "no GPU and no RDMA NIC") == 1);
+}
+
+TEST_CASE("svg: virtual functions are not drawn beside their physical one") {
+  const Graph graph = make_machine(
+      "host 0000:10\n  gpu 10:01.0\n"
+      "  root 10:02.0\n    nic 11:00.0 mlx5_0\n    vf 11:00.1 mlx5_1 pf=11:00.0\n");
+  const Picture picture = lay_out(graph, assign(graph));
+  CHECK(picture.boxes.contains(graph.nics()[0]));
+  CHECK_FALSE(picture.boxes.contains(graph.nics()[1]));
+}
+
+TEST_CASE("svg: nor are those of a GPU, whose lines would begin nowhere") {
+  const Graph graph = make_machine(
+      "host 0000:10\n root 10:01.0\n  gpu 11:00.0\n  gpu 11:00.1 pf=11:00.0\n"
+      " root 10:02.0\n  nic 12:00.0 mlx5_0\n");
+  REQUIRE(graph.gpus().size() == 2);
+  const std::string svg = svg_of(graph);
+  CHECK(count(svg, "<polyline") == 1);
+  CHECK(count(svg, ">GPU0<") == 1);
+  CHECK(count(svg, ">GPU1<") == 0);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a person sets reaches the floor that it is meant for.
+#include "plugin/runtime/options.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline {
+namespace {
+
+Config config_of(const std::vector<std::string_view>& assignments) {
+  return load_config(Environ(assignments));
+}
+
+TEST_CASE("options: adaptive routing and relaxed ordering keep their three values",
+          "[unit][runtime]") {
+  const DeviceOptions automatic = device_options(config_of({}));
+  CHECK(automatic.adaptive_routing == Tri::kAuto);
+  CHECK(automatic.relaxed_ordering == Tri::kAuto);
+  const DeviceOptions set =
+      device_options(config_of({"NCCL_IB_ADAPTIVE_ROUTING=1", "NCCL_IB_PCI_RELAXED_ORDERING=0"}));
+  CHECK(set.adaptive_routing == Tri::kOn);
+  CHECK(set.relaxed_ordering == Tri::kOff);
+}
+
+TEST_CASE("options: the address family is one word for GIDs and another for sockets",
+          "[unit][runtime]") {
+  const ControlOptions any = control_options(config_of({}));
+  CHECK(any.qp.gid.family == AddressFamily::kUnset);
+  CHECK(any.family.empty());
+  const ControlOptions four =
+      control_options(config_of({"NCCL_IB_ADDR_FAMILY=AF_INET", "NCCL_SOCKET_FAMILY=AF_INET6"}));
+  CHECK(four.qp.gid.family == AddressFamily::kIpv4);
+  CHECK(four.family == "AF_INET6");
+  const ControlOptions six =
+      control_options(config_of({"NCCL_IB_ADDR_FAMILY=AF_INET6", "NCCL_SOCKET_FAMILY=AF_INET"}));
+  CHECK(six.qp.gid.family == AddressFamily::kIpv6);
+  CHECK(six.family == "AF_INET");
+}
+
+TEST_CASE("options: an address range that cannot be read is told, and none holds",
+          "[unit][runtime]") {
+  const ControlOptions good = control_options(config_of({"NCCL_IB_ADDR_RANGE=10.1.0.0/16"}));
+  REQUIRE(good.qp.gid.range);
+  CHECK(good.qp.gid.range->prefix == 96 + 16);
+  const test::LogCapture log;
+  CHECK_FALSE(control_options(config_of({"NCCL_IB_ADDR_RANGE=10.1.0.0/99"})).qp.gid.range);
+  CHECK(log.count("ADDR_RANGE is not used: \"10.1.0.0/99\": the prefix length must be 0 to 32") ==
+        1);
+}
+
+TEST_CASE("options: nothing is sent inline where that is turned off", "[unit][runtime]") {
+  CHECK(control_options(config_of({})).receiver.inline_bytes > 0);
+  const ControlOptions off = control_options(config_of({"NCCL_IB_USE_INLINE=0"}));
+  CHECK(off.sender.inline_bytes == 0);
+  CHECK(off.receiver.inline_bytes == 0);
+}
+
+}  // namespace
+}  // namespace beeline

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What people are told of NICs in the wrong place.
+#include "plugin/runtime/placement.h"
+
+#include "tests/support/catch.h"
+#include "tests/topology/machine_text.h"
+#include "tests/topology/machines.h"
+
+using namespace beeline;
+using namespace beeline::topology;
+
+namespace {
+
+Device device_named(const char* ibdev, std::uint8_t port = 1) {
+  Device device;
+  device.ibdev = ibdev;
+  device.port = port;
+  return device;
+}
+
+std::vector<NodeIndex> all_nics(const Graph& graph) {
+  return {graph.nics().begin(), graph.nics().end()};
+}
+
+std::vector<std::string> pairs_of(const std::string& machine) {
+  const Graph graph = make_machine(machine);
+  return distant_pairs(graph, all_nics(graph));
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("placement: devices are found by name, both ports of one once", "[unit][runtime]") {
+  const Graph graph = make_machine(
+      "host 0000:00\n"
+      " nic 01:00.0 mlx5_0\n"
+      " nic 02:00.0 mlx5_1\n"
+      "soft rxe0\n");
+  const std::vector<Device> devices = {device_named("mlx5_1"), device_named("mlx5_1", 2),
+                                       device_named("rxe0"), device_named("gone")};
+  std::vector<std::string> names;
+  for (const NodeIndex node : nodes_of(graph, devices)) names.push_back(label(graph[node]));
+  CHECK(names == std::vector<std::string>{"mlx5_1", "rxe0"});
+}
+
+TEST_CASE("placement: the processors near the NICs in use", "[unit][runtime]") {
+  GraphParts parts = topology::read_machine(
+      "numa 0\n host 0000:00\n  nic 01:00.0 mlx5_0\n"
+      "numa 1\n host 0000:80\n  nic 81:00.0 mlx5_1\n"
+      "soft rxe0\n");
+  for (Node& node : parts.nodes) {
+    if (node.kind == NodeKind::kNumaNode) node.cpus = node.number == 0 ? "0-3" : "4-7";
+  }
+  const Graph graph = *Graph::make(parts);
+  const auto near = [&](const char* ibdev) {
+    return cpus_near(graph, nodes_of(graph, std::vector<Device>{device_named(ibdev)}));
+  };
+  CHECK(near("mlx5_0") == "0-3");
+  CHECK(near("mlx5_1") == "4-7");
+  CHECK(near("rxe0").empty());
+  CHECK(cpus_near(graph, all_nics(graph)) == "0-3,4-7");
+}
+
+TEST_CASE("placement: a good machine has nothing to say", "[unit][runtime]") {
+  for (const std::string& machine :
+       {machines::one_nic_each(), machines::tied_in_pairs(), machines::two_gpus_a_nic(),
+        machines::four_nics_each(), machines::one_root_port()}) {
+    CAPTURE(machine);
+    CHECK(pairs_of(machine).empty());
+  }
+}
+
+TEST_CASE("placement: each GPU behind the other socket has a line that says what to do",
+          "[unit][runtime]") {
+  const std::vector<std::string> lines = pairs_of(machines::far_socket());
+  REQUIRE(lines.size() == 4);
+  for (const std::string& line : lines) {
+    CAPTURE(line);
+    CHECK(has(line, "GPU 0000:"));
+    CHECK(has(line, "mlx5_"));
+    CHECK(has(line, "are SYS apart (through the interconnect between NUMA nodes)"));
+    CHECK(has(line, "NCCL_NET_GDR_LEVEL=SYS"));
+  }
+}
+
+TEST_CASE("placement: what NCCL calls PHB is called so in the advice", "[unit][runtime]") {
+  const std::vector<std::string> lines = pairs_of(
+      "numa 0\n"
+      " host 0000:00\n  root 00:01.0\n   gpu 01:00.0\n"
+      " host 0000:40\n  root 40:01.0\n   nic 41:00.0 mlx5_0\n");
+  REQUIRE(lines.size() == 1);
+  CHECK(has(lines[0], "are NODE apart"));
+  CHECK(has(lines[0], "NCCL_NET_GDR_LEVEL=PHB"));
+}
+
+TEST_CASE("placement: a machine that hides its tree has one line, not one a pair",
+          "[unit][runtime]") {
+  const std::vector<std::string> lines = pairs_of(machines::flat_virtual_machine());
+  REQUIRE(lines.size() == 1);
+  CHECK(has(lines[0], "NCCL_TOPO_FILE"));
+}
+
+TEST_CASE("placement: only NICs in use count", "[unit][runtime]") {
+  const Graph graph = make_machine(machines::one_nic_each());
+  CHECK(distant_pairs(graph, {}).empty());
+  // Seven of eight GPUs have their own NIC left out.
+  CHECK(distant_pairs(graph, {graph.nics()[0]}).size() == 7);
+  CHECK(distant_pairs(make_machine("host 0000:00\n nic 01:00.0 mlx5_0\n"), {1}).empty());
+}
+
+TEST_CASE("placement: a slow link of a NIC in use is named", "[unit][runtime]") {
+  const Graph graph = make_machine(
+      "host 0000:00\n"
+      " root 00:01.0 max=32x16\n  nic 01:00.0 mlx5_0 now=16x8 max=32x16\n"
+      " root 00:02.0 max=32x16\n  nic 02:00.0 mlx5_1 now=32x16 max=32x16\n");
+  const std::vector<std::string> lines = slow_links(graph, all_nics(graph));
+  REQUIRE(lines.size() == 1);
+  CHECK(has(lines[0], "the PCIe link of mlx5_0 is slow: Gen4 x8, could be Gen5 x16"));
+  CHECK(slow_links(graph, {graph.nics()[1]}).empty());
+}
