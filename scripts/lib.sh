@@ -43,12 +43,16 @@ timed() {
 build_packages=(
   g++ meson ninja-build pkgconf python3
   libibverbs-dev librdmacm-dev # their headers only
-  libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
+  libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libexpat1-dev
+  libhwloc-dev # its header only
   catch2 libbenchmark-dev
 )
 test_packages=(
   ibverbs-utils perftest ucx-utils procps # programs of others that run over softnic
-  patch                                   # breaks softnic on purpose
+  hwloc-nox                               # its own picture of a machine
+  patch                                   # breaks softnic and the plugin on purpose
+  valgrind strace                         # count instructions and system calls
+  clang libclang-rt-14-dev                # fuzzing
 )
 vm_packages=(
   qemu-system-x86 busybox-static cpio kmod xz-utils # scripts/vm
@@ -106,13 +110,15 @@ lane_dir() {
 }
 
 lane_options() {
+  local instrumented=(-Doptimization=0 -Ddebug=false -Dcpp_args=-g1 -Dbench=false) # lines are enough
   case $1 in
     plain) echo -Dwerror=true ;;
     # No -Werror from here on: instrumented code draws false warnings out of gcc. Not optimised: that
     # is most of the time that gcc needs for such code, and what is checked is the same.
-    asan) echo -Db_sanitize=address,undefined -Doptimization=0 -Dbench=false ;;
-    tsan) echo -Db_sanitize=thread -Doptimization=0 -Dbench=false ;;
-    coverage) echo -Db_coverage=true -Dbuildtype=debug ;;
+    asan) echo -Db_sanitize=address,undefined "${instrumented[@]}" ;;
+    tsan) echo -Db_sanitize=thread "${instrumented[@]}" ;;
+    # Threads would lose each other's counts.
+    coverage) echo -Db_coverage=true -Dbuildtype=debug -Dcpp_args=-fprofile-update=atomic ;;
     *) stop "no lane is called '$1'" ;;
   esac
 }
