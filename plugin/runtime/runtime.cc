@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <exception>
 
-#include "plugin/gpu/driver.h"
+#include "plugin/gpu/cuda.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
 #include "plugin/runtime/version.h"
@@ -77,10 +77,10 @@ void Runtime::look_at_host() {
   if (!find_devices()) return;
   start_services();
   log_devices();
-  if (find_cuda_driver()) {
+  if (const auto cuda = gpu::load_cuda(); cuda) {
     BL_INFO(kLogInit | kLogNet, "the CUDA driver is there; this build moves host memory only");
   } else {
-    BL_INFO(kLogInit | kLogNet, "no CUDA driver (libcuda.so.1): host memory only");
+    BL_INFO(kLogInit | kLogNet, "%s: host memory only", cuda.error().why.c_str());
   }
 }
 

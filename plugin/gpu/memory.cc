@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/gpu/memory.h"
+
+namespace beeline::gpu {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;  // no order with the default stream
+
+}  // namespace
+
+Result<ContextScope, std::string> ContextScope::enter(const Cuda& cuda, Ordinal ordinal) {
+  Context* context = nullptr;
+  BL_TRY(cuda.check("cuDevicePrimaryCtxRetain", cuda.primary_retain(&context, ordinal)));
+  if (auto pushed = cuda.check("cuCtxPushCurrent", cuda.context_push(context)); !pushed) {
+    (void)cuda.primary_release(ordinal);
+    return fail(pushed.error());
+  }
+  return ContextScope(cuda, ordinal);
+}
+
+ContextScope::~ContextScope() {
+  if (cuda_ == nullptr) return;
+  Context* ours = nullptr;
+  (void)cuda_->context_pop(&ours);
+  (void)cuda_->primary_release(ordinal_);
+}
+
+Result<Memory, std::string> Memory::allocate(const Cuda& cuda, std::size_t bytes) {
+  Memory memory(cuda, bytes);
+  BL_TRY(cuda.check("cuMemAlloc", cuda.memory_allocate(&memory.address_, bytes)));
+  BL_TRY(cuda.check("cuStreamCreate", cuda.stream_create(&memory.stream_, kNonBlocking)));
+  return memory;
+}
+
+Memory::~Memory() {
+  if (stream_ != nullptr) (void)cuda_->stream_destroy(stream_);
+  if (address_ != 0) (void)cuda_->memory_free(address_);
+}
+
+Result<void, std::string> Memory::write(const void* from, std::size_t bytes) {
+  BL_TRY(cuda_->check("cuMemcpyHtoDAsync", cuda_->copy_to_device(address_, from, bytes, stream_)));
+  return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
+}
+
+Result<void, std::string> Memory::read(void* to, std::size_t bytes) {
+  BL_TRY(cuda_->check("cuMemcpyDtoHAsync", cuda_->copy_to_host(to, address_, bytes, stream_)));
+  return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
+}
+
+Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
+                                      std::size_t bytes) {
+  if (!gpu.dmabuf) return fail(std::string("the driver makes no dma-bufs of this GPU's memory"));
+  int fd = -1;
+  const unsigned long long flags = gpu.coherent ? cuda_abi::kRangeFlagPcie : 0;
+  BL_TRY(cuda.check(
+      "cuMemGetHandleForAddressRange",
+      cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags)));
+  return UniqueFd(fd);
+}
+
+}  // namespace beeline::gpu

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPU memory of our own, and ways into it that disturb nobody: another stream's work is neither
+// waited for nor held up, and the thread's current context is what it was.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "plugin/base/fd.h"
+#include "plugin/gpu/gpu.h"
+
+namespace beeline::gpu {
+
+// Makes a GPU's primary context current in this thread, for a while. Of a GPU that is in use only:
+// another's would have to be made, which takes long.
+class ContextScope {
+ public:
+  static Result<ContextScope, std::string> enter(const Cuda& cuda, Ordinal ordinal);
+  ContextScope(ContextScope&& other) noexcept
+      : cuda_(std::exchange(other.cuda_, nullptr)), ordinal_(other.ordinal_) {}
+  ContextScope& operator=(ContextScope&&) = delete;
+  ~ContextScope();
+
+ private:
+  ContextScope(const Cuda& cuda, Ordinal ordinal) noexcept : cuda_(&cuda), ordinal_(ordinal) {}
+
+  const Cuda* cuda_;
+  Ordinal ordinal_;
+};
+
+// Lifecycle: made, used and freed within a ContextScope.
+class Memory {
+ public:
+  static Result<Memory, std::string> allocate(const Cuda& cuda, std::size_t bytes);
+  Memory(Memory&& other) noexcept
+      : cuda_(other.cuda_),
+        address_(std::exchange(other.address_, 0)),
+        size_(other.size_),
+        stream_(std::exchange(other.stream_, nullptr)) {}
+  Memory& operator=(Memory&&) = delete;
+  ~Memory();
+
+  void* data() const noexcept { return reinterpret_cast<void*>(address_); }
+  std::size_t size() const noexcept { return size_; }
+
+  // `bytes` from its start. Done when they return.
+  Result<void, std::string> write(const void* from, std::size_t bytes);
+  Result<void, std::string> read(void* to, std::size_t bytes);
+
+ private:
+  Memory(const Cuda& cuda, std::size_t size) noexcept : cuda_(&cuda), size_(size) {}
+
+  const Cuda* cuda_;
+  DevicePtr address_ = 0;
+  std::size_t size_;
+  Stream* stream_ = nullptr;
+};
+
+// A dma-buf of exactly these pages: byte 0 of it is at `start`. Both are multiples of the host's
+// page.
+Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
+                                      std::size_t bytes);
+
+}  // namespace beeline::gpu
