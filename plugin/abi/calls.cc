@@ -3,6 +3,8 @@
 // C arguments in, our types out; what NCCL may leave NULL is looked at here and nowhere else.
 #include "plugin/abi/calls.h"
 
+#include <algorithm>
+
 #include "plugin/abi/context.h"
 #include "plugin/abi/properties.h"
 #include "plugin/runtime/runtime.h"
@@ -82,6 +84,11 @@ ncclResult_t devices(int* count) noexcept {
 }
 
 Result<const Device*> find(int dev) noexcept { return Runtime::instance().device(dev); }
+
+gdr::Offer gpu_offer(const Device& device) noexcept {
+  const gdr::GpuDirect* const gpus = Runtime::instance().gpus();
+  return gpus == nullptr ? gdr::Offer() : gpus->offer(device);
+}
 
 ncclResult_t listen(int dev, void* handle, void** listen_comm) noexcept {
   return listen_with({}, dev, handle, listen_comm);
@@ -188,15 +195,30 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
   return isend_otherwise(end, tag, request);
 }
 
-// Nothing to do for host memory: what a completed receive wrote, the CPU and the GPU see. NULL says
-// "flushed".
-ncclResult_t iflush(void* comm, int /*n*/, void** /*data*/, int* /*sizes*/, void** /*mhandles*/,
+// NULL says "flushed": for host memory, and where CUDA says that the GPU sees it in order.
+ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
                     void** request) noexcept {
-  return edge([&]() -> Status {
-    if (request == nullptr) return fail(Errc::kInvalid, "iflush");
-    *request = nullptr;
-    return comm != nullptr ? Status() : fail(Errc::kInvalid, "iflush");
+  if (request == nullptr) return ncclInvalidArgument;
+  *request = nullptr;
+  if (comm == nullptr) return ncclInvalidArgument;
+  if (data == nullptr || mhandles == nullptr) return ncclSuccess;
+  return quick_edge([&]() {
+    if (static_cast<Comm*>(comm)->role() != Role::kReceive) return Errc::kOk;
+    const auto count = static_cast<std::uint32_t>(std::clamp(n, 0, int{wire::kMaxReceives}));
+    const FlushTargets targets(count, [&](std::uint32_t i) {
+      const bool is_empty = sizes != nullptr && sizes[i] == 0;
+      return FlushTarget{data[i], is_empty ? nullptr : static_cast<MemoryHandle*>(mhandles[i])};
+    });
+    return static_cast<RecvComm*>(static_cast<Comm*>(comm))->iflush(targets.all(), request);
   });
+}
+
+void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, void** mhandles,
+                   void* request) {
+  const FlushTargets targets(count, [&](std::uint32_t i) {
+    return FlushTarget{data[i], static_cast<MemoryHandle*>(mhandles[i])};
+  });
+  comm.flush_before_done(request, targets.all());
 }
 
 ncclResult_t test(void* request, int* done, int* sizes) noexcept {

@@ -85,6 +85,9 @@ inline ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, voi
   return isend(comm, data, size, tag, mhandle, request);
 }
 
+void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, void** mhandles,
+                   void* request);
+
 // What both forms of irecv below have in common. `Size` is int up to v8, size_t from v9 on.
 template <class Count, class Size>
 BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const Size* sizes,
@@ -99,7 +102,15 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
                            .tag = tags[i],
                            .memory = static_cast<const MemoryHandle*>(mhandles[i])};
     };
-    return static_cast<RecvComm&>(end).irecv(count, buffer_at, need, request);
+    RecvComm& receiver = static_cast<RecvComm&>(end);
+    const Errc code = receiver.irecv(count, buffer_at, need, request);
+    // Up to v8, NCCL cannot be told that a GPU's memory needs flushes.
+    if constexpr (std::same_as<Size, int>) {
+      if (receiver.flushes_in_test() && *request != nullptr) [[unlikely]] {
+        flush_in_test(receiver, count, data, mhandles, *request);
+      }
+    }
+    return code;
   });
 }
 

@@ -8,10 +8,12 @@
 
 #include "plugin/abi/calls.h"
 #include "plugin/device/device.h"
+#include "plugin/gdr/gpu_direct.h"
 
 namespace beeline::abi {
 
 Result<const Device*> find(int dev) noexcept;
+gdr::Offer gpu_offer(const Device& device) noexcept;
 
 // Up to v8, NCCL takes its own figures.
 template <class Properties>
@@ -38,9 +40,11 @@ void fill(Properties& out, const Device& device) noexcept {
   out.name = const_cast<char*>(device.name.c_str());
   out.pciPath = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
   out.guid = device.guid;
-  out.ptrSupport = NCCL_PTR_HOST;
+  const gdr::Offer gpu = gpu_offer(device);
+  out.ptrSupport =
+      NCCL_PTR_HOST | (gpu.pointer ? NCCL_PTR_CUDA : 0) | (gpu.dmabuf ? NCCL_PTR_DMABUF : 0);
   if constexpr (requires { out.regIsGlobal; }) out.regIsGlobal = 1;
-  if constexpr (requires { out.forceFlush; }) out.forceFlush = 0;  // no GPU memory is written
+  if constexpr (requires { out.forceFlush; }) out.forceFlush = gpu.force_flush ? 1 : 0;
   out.speed = static_cast<int>(device.facts.speed_mbps);
   out.port = device.port;
   out.latency = 0;  // NCCL then takes its own figure for a network

@@ -12,6 +12,7 @@ namespace beeline {
 enum class Tristate { kAuto, kOff, kOn };
 enum class IpFamily { kAny, kIpv4, kIpv6 };
 enum class CmChoice { kAuto, kRdmacm };
+enum class GdrLevel { kLoc, kPix, kPxb, kPhb, kSys };
 
 template <class T>
 struct Choice {
@@ -27,6 +28,17 @@ inline constexpr std::array kAutoOffOn{
 inline constexpr std::array kAutoOffOn2{
     Choice<Tristate>{"auto", Tristate::kAuto}, Choice<Tristate>{"0", Tristate::kOff},
     Choice<Tristate>{"1", Tristate::kOn}, Choice<Tristate>{"2", Tristate::kAuto}};
+
+// NCCL's words for distances, and its older numbers. What lies between PXB and PHB there (P2C, PXN)
+// is as near as PXB here.
+inline constexpr std::array kGdrLevels{
+    Choice<GdrLevel>{"LOC", GdrLevel::kLoc}, Choice<GdrLevel>{"PIX", GdrLevel::kPix},
+    Choice<GdrLevel>{"PXB", GdrLevel::kPxb}, Choice<GdrLevel>{"P2C", GdrLevel::kPxb},
+    Choice<GdrLevel>{"PXN", GdrLevel::kPxb}, Choice<GdrLevel>{"PHB", GdrLevel::kPhb},
+    Choice<GdrLevel>{"SYS", GdrLevel::kSys}, Choice<GdrLevel>{"0", GdrLevel::kLoc},
+    Choice<GdrLevel>{"1", GdrLevel::kPix},   Choice<GdrLevel>{"2", GdrLevel::kPxb},
+    Choice<GdrLevel>{"3", GdrLevel::kPhb},   Choice<GdrLevel>{"4", GdrLevel::kSys},
+    Choice<GdrLevel>{"5", GdrLevel::kSys}};
 
 inline constexpr std::array kIpFamilies{Choice<IpFamily>{"any", IpFamily::kAny},
                                         Choice<IpFamily>{"AF_INET", IpFamily::kIpv4},

@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "plugin/connect/link.h"
 #include "plugin/device/device.h"
+#include "plugin/device/loopback.h"
 #include "plugin/device/thread_domain.h"
 #include "plugin/memory/control_block.h"
 #include "plugin/verbs/cm_channel.h"
@@ -40,7 +42,8 @@ struct Path {
   verbs::Cq cq;
   verbs::Qp qp;
   verbs::CmId cm;  // none where the ends have moved the queue pair themselves; goes before it
-  std::uint32_t max_inline = 0;  // bytes
+  std::optional<Loopback> itself;  // for flushes: from when there is memory that needs them
+  std::uint32_t max_inline = 0;    // bytes
   Notify notify = Notify::kImmediate;
   std::uint32_t peer_qpn = 0;
   std::string peer_device;
@@ -86,6 +89,7 @@ struct EndpointPlan {
   std::size_t window_bytes = 0;  // of it, from its start, open to the peer's writes; may be 0
   std::uint32_t send_depth = 0;  // work requests
   std::uint32_t receive_depth = 0;
+  std::uint32_t flush_depth = 0;   // completions beside those of the two
   std::uint32_t inline_bytes = 0;  // wanted; what the device grants is Path::max_inline
   std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
 };

@@ -34,7 +34,7 @@ Result<CommMemory> make_comm_memory(std::size_t bytes) {
 // Each work request may complete, and all of them at once when the queue pair is flushed. A device
 // that holds fewer refuses; to make the queues smaller than planned would be to overrun them later.
 int cq_entries(const EndpointPlan& plan) {
-  return static_cast<int>(plan.send_depth + plan.receive_depth);
+  return static_cast<int>(plan.send_depth + plan.receive_depth + plan.flush_depth);
 }
 
 Result<verbs::Cq> make_cq(const Device& device, const EndpointPlan& plan,

@@ -38,8 +38,8 @@ Result<Gpu, std::string> read_gpu(const Cuda& cuda, Ordinal ordinal) {
   Gpu gpu;
   gpu.ordinal = ordinal;
   std::array<char, 128> text{};
-  BL_TRY(cuda.check("cuDeviceGetName",
-                    cuda.device_get_name(text.data(), int{text.size()}, ordinal)));
+  BL_TRY(
+      cuda.check("cuDeviceGetName", cuda.device_get_name(text.data(), int{text.size()}, ordinal)));
   gpu.name = text.data();
   BL_TRY(cuda.check("cuDeviceGetPCIBusId",
                     cuda.device_get_pci_bus_id(text.data(), int{text.size()}, ordinal)));

@@ -16,9 +16,9 @@ struct Gpu {
   std::string pci;      // "0000:1b:00.0", as sysfs writes it
   int compute_major = 0;
   int compute_minor = 0;
-  bool gdr = false;             // NICs may reach its memory at all
-  bool dmabuf = false;          // the driver makes dma-bufs of it
-  bool coherent = false;        // a second way to its memory beside PCIe: dma-bufs have to ask for PCIe
+  bool gdr = false;       // NICs may reach its memory at all
+  bool dmabuf = false;    // the driver makes dma-bufs of it
+  bool coherent = false;  // a second way to its memory beside PCIe: dma-bufs have to ask for PCIe
   bool host_can_flush = false;  // cuFlushGPUDirectRDMAWrites
   // What NICs have written is there for its own kernels when their completions are.
   bool writes_are_ordered = false;

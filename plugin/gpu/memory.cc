@@ -48,13 +48,13 @@ Result<void, std::string> Memory::read(void* to, std::size_t bytes) {
 }
 
 Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
-                                      std::size_t bytes) {
+                                            std::size_t bytes) {
   if (!gpu.dmabuf) return fail(std::string("the driver makes no dma-bufs of this GPU's memory"));
   int fd = -1;
   const unsigned long long flags = gpu.coherent ? cuda_abi::kRangeFlagPcie : 0;
-  BL_TRY(cuda.check(
-      "cuMemGetHandleForAddressRange",
-      cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags)));
+  BL_TRY(
+      cuda.check("cuMemGetHandleForAddressRange",
+                 cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags)));
   return UniqueFd(fd);
 }
 

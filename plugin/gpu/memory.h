@@ -61,6 +61,6 @@ class Memory {
 // A dma-buf of exactly these pages: byte 0 of it is at `start`. Both are multiples of the host's
 // page.
 Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
-                                      std::size_t bytes);
+                                            std::size_t bytes);
 
 }  // namespace beeline::gpu

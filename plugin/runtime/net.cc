@@ -4,9 +4,9 @@
 #include "plugin/runtime/net.h"
 
 #include <memory>
+#include <vector>
 
 #include "plugin/base/log.h"
-#include "plugin/device/memlock.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/runtime.h"
 
@@ -26,7 +26,8 @@ template <class End>
 Comm* settle(Connection& made, SlotRole role) {
   static_assert(alignof(End) <= kCommAlignment);
   StatsSlot slot = slot_for(made, role);
-  const CommOptions options = comm_options(Runtime::instance().config());
+  CommOptions options = comm_options(Runtime::instance().config());
+  options.gpus = Runtime::instance().gpus();
   std::byte* const place = made.comm.release();
   return new (place) End(std::move(made), options, std::move(slot));
 }
@@ -38,11 +39,13 @@ void end(Comm& comm) noexcept {
   Runtime::instance().control().take_back(CommMemory(reinterpret_cast<std::byte*>(&ours)));
 }
 
-Error explain_refusal(const Device& device, const Buffer& buffer, const Error& error) {
-  const std::string doing =
-      "registering " + bytes_text(buffer.size) + " of memory with " + label(device);
-  BL_WARN_LIMITED(3, "%s", explain_enomem(doing, error).c_str());
-  return error;
+Result<std::vector<Rail>> rails_of(const Comm& comm) {
+  std::vector<Rail> rails;
+  for (const Path& path : comm.paths()) {
+    MrCache* const cache = BL_TRY(Runtime::instance().cache(*path.device));
+    rails.push_back({.device = path.device, .cache = cache});
+  }
+  return rails;
 }
 
 }  // namespace
@@ -85,24 +88,10 @@ void close(Comm* comm) noexcept {
 }
 
 Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer) {
-  if (buffer.kind != MemoryKind::kHost) {
-    BL_WARN_LIMITED(1, "GPU memory cannot be registered: this build moves host memory only");
-    return fail(Errc::kUnsupported, "register GPU memory");
-  }
-  auto handle = std::make_unique<MemoryHandle>();
-  for (std::size_t rail = 0; rail < comm.paths().size(); ++rail) {
-    const Device& device = *comm.paths()[rail].device;
-    MrCache* const cache = BL_TRY(Runtime::instance().cache(device));
-    auto registered = cache->acquire({.address = buffer.data,
-                                      .length = buffer.size,
-                                      .ordering = verbs::Ordering::kRelaxed,
-                                      .kind = buffer.kind,
-                                      .dmabuf_fd = buffer.dmabuf_fd,
-                                      .dmabuf_offset = buffer.dmabuf_offset});
-    if (!registered) return fail(explain_refusal(device, buffer, registered.error()));
-    handle->lkeys[rail] = registered->lkey();
-    handle->rkeys[rail] = registered->rkey();
-    handle->registrations.push_back(std::move(*registered));
+  const std::vector<Rail> rails = BL_TRY(rails_of(comm));
+  auto handle = BL_TRY(register_buffer(rails, buffer, Runtime::instance().gpus()));
+  if (comm.role() == Role::kReceive) {
+    BL_TRY(static_cast<RecvComm&>(comm).prepare_flush(handle->flush));
   }
   return handle.release();
 }

@@ -12,8 +12,8 @@
 #include "plugin/base/result.h"
 #include "plugin/connect/control_plane.h"
 #include "plugin/transfer/comm.h"
-#include "plugin/transfer/memory_handle.h"
 #include "plugin/transfer/recv_comm.h"
+#include "plugin/transfer/registration.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline::net {
@@ -28,13 +28,6 @@ Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settin
 Result<Comm*> accept(Listener& listener);
 void close(Comm* comm) noexcept;
 
-struct Buffer {
-  void* data = nullptr;
-  std::size_t size = 0;
-  MemoryKind kind = MemoryKind::kHost;
-  int dmabuf_fd = -1;
-  std::uint64_t dmabuf_offset = 0;
-};
 Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer);
 // When it returns, no NIC reaches the memory through this handle.
 void deregister_memory(MemoryHandle* memory) noexcept;

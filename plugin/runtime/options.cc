@@ -29,6 +29,18 @@ AddressFamily gid_family(IpFamily family) noexcept {
   return AddressFamily::kUnset;
 }
 
+// NCCL knows no host bridges: what is NODE here is PHB there.
+topology::Distance distance_of(GdrLevel level) noexcept {
+  switch (level) {
+    case GdrLevel::kLoc: return topology::Distance::kLoc;
+    case GdrLevel::kPix: return topology::Distance::kPix;
+    case GdrLevel::kPxb: return topology::Distance::kPxb;
+    case GdrLevel::kPhb: return topology::Distance::kNode;
+    case GdrLevel::kSys: return topology::Distance::kSys;
+  }
+  return topology::Distance::kPxb;
+}
+
 const char* socket_family(IpFamily family) noexcept {
   switch (family) {
     case IpFamily::kAny: return "";
@@ -107,10 +119,23 @@ ControlOptions control_options(const Config& config) {
   return options;
 }
 
+gdr::Options gdr_options(const Config& config) {
+  return {.cuda_lib = config.cuda_lib,
+          .sysfs_root = config.sysfs_root,
+          .dmabuf = config.dmabuf_enable,
+          .proof = config.gdr_proof,
+          .always_flush = config.net_force_flush,
+          .never_flush = config.gdr_flush_disable,
+          .level = distance_of(config.net_gdr_level),
+          .gid = gid_policy(config),
+          .pkey_index = static_cast<int>(config.pkey)};
+}
+
 CommOptions comm_options(const Config& config) {
   return {.routed_above = static_cast<std::size_t>(config.ar_threshold),
-          .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
-                                                   : patience_with_device(config)};
+          .stall_ns =
+              config.stall_timeout_ns != 0 ? config.stall_timeout_ns : patience_with_device(config),
+          .gid = gid_policy(config)};
 }
 
 }  // namespace beeline

@@ -7,6 +7,7 @@
 #include "plugin/config/config.h"
 #include "plugin/connect/control_plane.h"
 #include "plugin/device/device_table.h"
+#include "plugin/gdr/gpu_direct.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/comm.h"
 
@@ -16,5 +17,6 @@ DeviceOptions device_options(const Config& config);
 StatsPage::Options stats_options(const Config& config);
 ControlOptions control_options(const Config& config);
 CommOptions comm_options(const Config& config);
+gdr::Options gdr_options(const Config& config);
 
 }  // namespace beeline

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <exception>
 
-#include "plugin/gpu/cuda.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
 #include "plugin/runtime/version.h"
@@ -52,7 +51,7 @@ Runtime& Runtime::instance() {
 void Runtime::init(LogSink sink) {
   const std::lock_guard lock(mutex_);
   if (sink != nullptr || !ready_) set_log_sink(sink);
-  if (ready_) return;
+  if (ready_) return look_at_gpus();
   ready_ = true;  // whatever comes of it: a second look would not find more
   pid_ = ::getpid();
   try {
@@ -77,11 +76,8 @@ void Runtime::look_at_host() {
   if (!find_devices()) return;
   start_services();
   log_devices();
-  if (const auto cuda = gpu::load_cuda(); cuda) {
-    BL_INFO(kLogInit | kLogNet, "the CUDA driver is there; this build moves host memory only");
-  } else {
-    BL_INFO(kLogInit | kLogNet, "%s: host memory only", cuda.error().why.c_str());
-  }
+  gpus_ = std::make_unique<gdr::GpuDirect>(gdr_options(config_), table_->devices().size());
+  look_at_gpus();
 }
 
 // False when there is none. One WARN line says so: NCCL falls back to another network without a
@@ -132,17 +128,35 @@ bool Runtime::can_use_iwarp() {
 // wrong here is no reason to have no device.
 std::string Runtime::look_at_placement() const noexcept {
   try {
-    const auto machine = read_machine(config_.sysfs_root);
-    if (!machine) return {};
-    const auto nics = nodes_of(*machine, table_->devices());
-    for (const std::string& line : slow_links(*machine, nics)) BL_WARN("%s", line.c_str());
-    for (const std::string& line : distant_pairs(*machine, nics)) {
+    if (!machine_) return {};
+    const auto nics = nodes_of(*machine_, table_->devices());
+    for (const std::string& line : slow_links(*machine_, nics)) BL_WARN("%s", line.c_str());
+    for (const std::string& line : distant_pairs(*machine_, nics)) {
       BL_INFO(kLogInit | kLogGraph, "%s", line.c_str());
     }
-    return config_.affinity ? cpus_near(*machine, nics) : std::string();
+    return config_.affinity ? cpus_near(*machine_, nics) : std::string();
   } catch (const std::exception& error) {
     BL_INFO(kLogInit | kLogGraph, "this machine's topology is not used: %s", error.what());
     return {};
+  }
+}
+
+void Runtime::look_at_machine() noexcept {
+  try {
+    machine_ = read_machine(config_.sysfs_root);
+  } catch (const std::exception& error) {
+    BL_INFO(kLogInit | kLogGraph, "this machine's topology is not used: %s", error.what());
+  }
+}
+
+// Whatever goes wrong here, host memory can be moved.
+void Runtime::look_at_gpus() noexcept {
+  if (gpus_ == nullptr || !is_ours()) return;
+  try {
+    const auto cache_of = [this](const Device& device) { return cache_locked(device); };
+    gpus_->look(table_->devices(), cache_of, machine_ ? &*machine_ : nullptr);
+  } catch (const std::exception& error) {
+    BL_WARN("GPU memory is not used: %s", error.what());
   }
 }
 
@@ -150,6 +164,7 @@ void Runtime::start_services() {
   caches_.resize(table_->contexts().size());
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   ControlOptions control = control_options(config_);
+  look_at_machine();
   control.near_cpus = look_at_placement();
   control.cm_library = &*cm_library_;
   control_ = make_control_plane(std::move(control), *table_);
@@ -183,6 +198,10 @@ Result<const Device*> Runtime::device(int index) const noexcept {
 
 Result<MrCache*> Runtime::cache(const Device& device) {
   const std::lock_guard lock(mutex_);
+  return cache_locked(device);
+}
+
+Result<MrCache*> Runtime::cache_locked(const Device& device) {
   auto& cache = caches_[static_cast<std::size_t>(device.context->index())];
   if (cache == nullptr) {
     ibv_pd* const pd = BL_TRY(device.context->pd());

@@ -20,6 +20,7 @@
 #include "plugin/config/config.h"
 #include "plugin/connect/control_plane.h"
 #include "plugin/device/device_table.h"
+#include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/stats/stats_page.h"
 
@@ -29,8 +30,8 @@ class Runtime {
  public:
   static Runtime& instance();
 
-  // The first call looks at the host; later ones only take the logger. Never fails: what is missing
-  // is logged, and leaves no device.
+  // The first call looks at the host; later ones take the logger, and look at GPUs that came into
+  // use. Never fails: what is missing is logged, and leaves no device.
   void init(LogSink sink);
 
   // False in a forked child: what it inherited belongs to its parent, and freeing it there would
@@ -45,6 +46,7 @@ class Runtime {
   const Config& config() const noexcept { return config_; }
   ControlPlane& control() noexcept { return *control_; }
   Result<MrCache*> cache(const Device& device);
+  const gdr::GpuDirect* gpus() const noexcept { return gpus_.get(); }
   StatsPage& stats() noexcept { return *stats_; }
 
  private:
@@ -53,7 +55,10 @@ class Runtime {
   void look_at_host();
   bool find_devices();
   bool can_use_iwarp();
+  void look_at_machine() noexcept;
   std::string look_at_placement() const noexcept;
+  void look_at_gpus() noexcept;
+  Result<MrCache*> cache_locked(const Device& device);
   void start_services();
   void log_devices() const;
 
@@ -67,6 +72,8 @@ class Runtime {
   std::unique_ptr<StatsPage> stats_;
   std::unique_ptr<ControlPlane> control_;
   std::vector<std::unique_ptr<MrCache>> caches_;  // by DeviceContext::index()
+  std::optional<topology::Graph> machine_;
+  std::unique_ptr<gdr::GpuDirect> gpus_;
 };
 
 }  // namespace beeline

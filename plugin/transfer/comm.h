@@ -21,6 +21,7 @@
 #include "plugin/base/hot.h"
 #include "plugin/base/result.h"
 #include "plugin/connect/connection.h"
+#include "plugin/gdr/gpu_direct.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/completions.h"
 #include "plugin/transfer/request.h"
@@ -42,6 +43,8 @@ struct PathState {
 struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
+  const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
+  GidPolicy gid;                         // of the way to itself, as of connections
 };
 
 class Comm {

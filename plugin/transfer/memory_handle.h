@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/wire/limits.h"
 
@@ -22,6 +23,7 @@ struct alignas(64) MemoryHandle {
   std::array<std::uint32_t, wire::kMaxRails> lkeys{};
   std::array<std::uint32_t, wire::kMaxRails> rkeys{};
   std::vector<MrRef> registrations;
+  gdr::FlushNeed flush;  // of GPU memory
 };
 
 }  // namespace beeline

@@ -11,16 +11,16 @@ namespace {
 // Grants in flight are at most one write for each irecv, or two where the ring wraps, and a batch
 // of them is given back late (RecvComm::post_grant).
 constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
-constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
 
 }  // namespace
 
 EndpointPlan RecvComm::plan() noexcept {
   return {
-      .memory_bytes = kNoticesAt + kReceiveDepth * sizeof(wire::Notice),
+      .memory_bytes = kFlushPlace + sizeof(std::uint64_t),
       .window_bytes = 0,
       .send_depth = kSendDepth,
       .receive_depth = kReceiveDepth,
+      .flush_depth = Flusher::kDepth,
       .inline_bytes = sizeof(wire::CreditLine),
   };
 }
@@ -29,7 +29,9 @@ RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlo
     : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       lines_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
-      requests_(*this, free_requests_) {
+      requests_(*this, free_requests_),
+      gpus_(options.gpus),
+      gid_(options.gid) {
   build_grant();
   build_receives();
 }

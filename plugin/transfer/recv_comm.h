@@ -11,11 +11,16 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
 
 #include "plugin/base/hot.h"
 #include "plugin/transfer/comm.h"
+#include "plugin/transfer/flusher.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/wire/credit.h"
 #include "plugin/wire/notice.h"
@@ -34,6 +39,30 @@ enum class Need : std::uint8_t {
   kNothing,  // it will see for itself, in the data: test() is done at once
 };
 
+// Memory that a receive has filled, or will.
+struct FlushTarget {
+  const void* data = nullptr;
+  const MemoryHandle* memory = nullptr;
+};
+
+// Those of one irecv that need a flush. `target_at(i)` gives the i-th of `count`, at most
+// kMaxReceives; one without memory needs none.
+class FlushTargets {
+ public:
+  template <class TargetAt>
+  FlushTargets(std::uint32_t count, TargetAt&& target_at) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const FlushTarget target = target_at(i);
+      if (target.memory != nullptr && target.memory->flush.any) targets_[count_++] = target;
+    }
+  }
+  std::span<const FlushTarget> all() const noexcept { return {targets_.data(), count_}; }
+
+ private:
+  std::array<FlushTarget, wire::kMaxReceives> targets_;
+  std::size_t count_ = 0;
+};
+
 class RecvComm final : public Comm {
  public:
   static EndpointPlan plan() noexcept;
@@ -47,6 +76,18 @@ class RecvComm final : public Comm {
   // `Count` is a number, or a constant: most receives have one buffer.
   template <class Count, class BufferAt>
   Errc irecv(Count count, BufferAt&& buffer_at, Need need, void** request);
+
+  // --- GPU memory: flush.cc ---
+
+  // Before memory that needs flushes is received into. Takes a millisecond the first time.
+  // Threads: that of registrations.
+  Status prepare_flush(const gdr::FlushNeed& need);
+  // Makes what has arrived in these buffers visible to their GPU. `*request`, null before, stays
+  // so when that is done at once.
+  Errc iflush(std::span<const FlushTarget> targets, void** request);
+  // Where NCCL will not call iflush: the request is done when that is done, too.
+  bool flushes_in_test() const noexcept { return flushes_in_test_.load(std::memory_order_acquire); }
+  void flush_before_done(void* request, std::span<const FlushTarget> targets);
 
  private:
   // Whom a line in flight belongs to. Written as one word.
@@ -65,6 +106,10 @@ class RecvComm final : public Comm {
   // All lines in flight, what is left of a batch, and the next.
   static constexpr std::uint32_t kReceiveDepth = std::uint32_t{wire::kMaxLines} + 2 * kBatch;
   static_assert(kReceiveDepth % kBatch == 0);  // no batch wraps
+
+  // Where in the comm's memory the notices are, and where flushing READs read to.
+  static constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
+  static constexpr std::size_t kFlushPlace = kNoticesAt + kReceiveDepth * sizeof(wire::Notice);
 
   static bool is_valid(const ReceiveBuffer& buffer) noexcept {
     return buffer.memory != nullptr && buffer.capacity <= wire::kMaxMessageBytes;
@@ -95,6 +140,14 @@ class RecvComm final : public Comm {
   Status ask_path() override;
   std::uint32_t settled() noexcept;
 
+  BL_APART void on_flush(const ibv_wc& completion);
+  BL_APART void flush_arrived(Request& request);
+  static void plan_reads(Flusher::Plan& plan, std::uint16_t request,
+                         std::span<const FlushTarget> targets) noexcept;
+  void start_reads(Request& request, const Flusher::Plan& plan);
+  void leave_it_to_host(const char* why);
+  Errc flush_by_host(const char* why);
+
   wire::CreditLine* lines_;           // the sender's ring as we fill it
   const wire::Notice* notices_;       // by place in the receive queue
   std::uint32_t next_ = 0;            // position of the next line
@@ -108,7 +161,15 @@ class RecvComm final : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
-  RequestPool<wire::kMaxGroups> requests_;
+  // NCCL has at most kMaxGroups receives under way, and as many flushes.
+  RequestPool<2 * wire::kMaxGroups> requests_;
+
+  const gdr::GpuDirect* gpus_;
+  GidPolicy gid_;
+  std::mutex preparing_;
+  std::atomic<bool> flushes_in_test_{false};
+  std::unique_ptr<Flusher> flusher_;  // made by prepare_flush()
+  bool host_serves_ = false;          // the driver has flushed in place of a NIC that cannot
 };
 
 }  // namespace beeline

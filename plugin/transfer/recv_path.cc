@@ -142,6 +142,7 @@ bool RecvComm::on_immediate(const ibv_wc& completion) noexcept {
 }
 
 void RecvComm::on_other(const ibv_wc& completion) {
+  if (Flusher::is_read(completion.wr_id)) return on_flush(completion);
   if (completion.status != IBV_WC_SUCCESS) {
     return suspect(completion, completion.wr_id >= kGrantId ? "grant" : "receive");
   }
@@ -177,7 +178,8 @@ void RecvComm::arrived(Owner& owner, std::uint32_t size) noexcept {
   if (owner.orphan) return;
   Request& request = requests_[owner.request];
   request.sizes[owner.index] = size;
-  --request.missing;
+  if (--request.missing == 1 && flushes_in_test()) [[unlikely]]
+    flush_arrived(request);
 }
 
 }  // namespace beeline

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every pair is tried once, when its GPU comes into use.
+#include "plugin/gdr/gpu_direct.h"
+
+#include <algorithm>
+
+#include "plugin/base/clock.h"
+#include "plugin/base/log.h"
+#include "plugin/gdr/prove.h"
+#include "plugin/gdr/report.h"
+
+namespace beeline::gdr {
+namespace {
+
+constexpr std::int64_t kProofLimit = 2 * kNsPerSec;
+
+std::optional<topology::Distance> distance_of(const topology::Graph* machine, const Device& device,
+                                              const gpu::Gpu& gpu) {
+  const auto address = topology::parse_pci_address(gpu.pci);
+  if (machine == nullptr || !address) return std::nullopt;
+  const auto nic = find_os_device(*machine, topology::OsKind::kRdma, device.ibdev);
+  const auto node = find_pci(*machine, *address);
+  if (nic == topology::kNoNode || node == topology::kNoNode) return std::nullopt;
+  return topology::Places(*machine).between(node, nic);
+}
+
+}  // namespace
+
+GpuDirect::GpuDirect(const Options& options, std::size_t devices)
+    : options_(options), states_(new State[devices]) {
+  load_driver();
+}
+
+void GpuDirect::load_driver() {
+  auto cuda = gpu::load_cuda(options_.cuda_lib);
+  if (!cuda) {
+    const auto& why = cuda.error();
+    if (why.absent) {
+      BL_INFO(kLogInit | kLogNet, "%s: host memory only", why.why.c_str());
+    } else {
+      BL_WARN("GPU memory is not used: %s", why.why.c_str());
+    }
+    return;
+  }
+  for (int i = 0; i < cuda->gpus; ++i) {
+    gpu::Ordinal ordinal = i;
+    (void)cuda->device_get(&ordinal, i);
+    auto gpu = gpu::read_gpu(*cuda, ordinal);
+    if (!gpu) {
+      BL_WARN("GPU memory is not used: %s", gpu.error().c_str());
+      return;
+    }
+    gpus_.push_back(*std::move(gpu));
+  }
+  looked_at_.resize(gpus_.size());
+  cuda_ = *std::move(cuda);
+}
+
+void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
+                     const topology::Graph* machine) {
+  if (!cuda_) return;
+  const std::vector<gpu::Ordinal> used = gpu::gpus_in_use(*cuda_);
+  if (used.empty() && !states_[0].is_tried) return look_without_gpu(devices);
+  for (const gpu::Gpu& gpu : gpus_) {
+    const auto index = static_cast<std::size_t>(&gpu - gpus_.data());
+    if (looked_at_[index] || std::ranges::find(used, gpu.ordinal) == used.end()) continue;
+    looked_at_[index] = true;
+    for (const Device& device : devices) try_pair(device, gpu, cache_of, machine);
+  }
+}
+
+// A program that has not chosen its GPU yet. What is answered now has to do until it has.
+void GpuDirect::look_without_gpu(std::span<const Device> devices) {
+  for (const Device& device : devices) {
+    const Ways ways = ask_without_memory(device, gpus_.front(), options_.sysfs_root);
+    State& state = states_[static_cast<std::size_t>(device.index)];
+    state.dmabuf = ways.dmabuf.works && options_.dmabuf;
+    state.peermem = ways.peermem.works;
+    BL_INFO(kLogInit | kLogNet, "%s", without_gpu_text(device, ways).c_str());
+  }
+}
+
+void GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, const CacheOf& cache_of,
+                         const topology::Graph* machine) {
+  const auto distance = distance_of(machine, device, gpu);
+  const bool is_far = distance && *distance > options_.level;
+  Proof proof;
+  if (const auto cache = cache_of(device); cache) {
+    proof = prove(device, **cache, *cuda_, gpu,
+                  {.dmabuf = options_.dmabuf,
+                   .transfer = options_.proof && !is_far,
+                   .limit_ns = kProofLimit,
+                   .gid = options_.gid,
+                   .pkey_index = options_.pkey_index});
+  } else {
+    proof.failure = describe(cache.error());
+  }
+  const bool works = proof.failure.empty();
+  settle(states_[static_cast<std::size_t>(device.index)], works && proof.ways.dmabuf.works,
+         works && proof.ways.peermem.works);
+  const std::string line = pair_text({.device = device,
+                                      .gpu = gpu,
+                                      .cuda = *cuda_,
+                                      .proof = proof,
+                                      .distance = distance,
+                                      .level = options_.level},
+                                     options_.sysfs_root);
+  if (works) {
+    BL_INFO(kLogInit | kLogNet, "%s", line.c_str());
+  } else {
+    BL_WARN("%s", line.c_str());
+  }
+}
+
+void GpuDirect::settle(State& state, bool dmabuf, bool peermem) noexcept {
+  const bool is_first = !state.is_tried.exchange(true);
+  state.dmabuf = dmabuf && (is_first || state.dmabuf);
+  state.peermem = peermem && (is_first || state.peermem);
+}
+
+Offer GpuDirect::offer(const Device& device) const noexcept {
+  const State& state = states_[static_cast<std::size_t>(device.index)];
+  const bool dmabuf = state.dmabuf;
+  Offer offer = {.dmabuf = dmabuf, .pointer = dmabuf || state.peermem, .force_flush = false};
+  offer.force_flush = offer.pointer && std::ranges::any_of(gpus_, [&](const gpu::Gpu& gpu) {
+                        return flush_need(&gpu).any;
+                      });
+  return offer;
+}
+
+const gpu::Gpu* GpuDirect::owner_of(const void* pointer) const noexcept {
+  if (!cuda_) return nullptr;
+  const gpu::Ordinal ordinal = gpu::owner_of(*cuda_, pointer);
+  const auto found = std::ranges::find(gpus_, ordinal, &gpu::Gpu::ordinal);
+  return found != gpus_.end() ? &*found : nullptr;
+}
+
+Means GpuDirect::means(const Device& device, const gpu::Gpu* owner) const noexcept {
+  return {.cuda = cuda_ ? &*cuda_ : nullptr,
+          .gpu = owner,
+          .dmabuf = options_.dmabuf,
+          .pointer_first = states_[static_cast<std::size_t>(device.index)].peermem};
+}
+
+FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {
+  if (options_.never_flush) return {};
+  const bool ordered = owner != nullptr && owner->writes_are_ordered;
+  FlushNeed need;
+  need.any = !ordered || options_.always_flush;
+  need.in_test = !ordered && owner != nullptr && !owner->nccl_flushes();
+  need.by_host = owner != nullptr && owner->host_can_flush;
+  return need;
+}
+
+bool GpuDirect::flush_by_host() const noexcept {
+  constexpr int kCurrentContext = 0;
+  return cuda_ && cuda_->flush_writes != nullptr &&
+         cuda_->flush_writes(kCurrentContext, cuda_abi::kFlushToOwner) == gpu::CuResult::kSuccess;
+}
+
+}  // namespace beeline::gdr

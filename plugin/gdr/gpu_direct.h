@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPUDirect on this host: which NIC reaches which GPU's memory, found out by trying, and what is
+// offered to NCCL because of it.
+//
+// Lifecycle: made once, never destroyed before the process ends.
+// Threads: look() by one at a time; everything else by any, at any time.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/device/device.h"
+#include "plugin/device/gid_choice.h"
+#include "plugin/gdr/register.h"
+#include "topology/distance.h"
+
+namespace beeline::gdr {
+
+struct Options {
+  std::string cuda_lib;  // empty: libcuda.so.1
+  std::string sysfs_root = "/sys";
+  bool dmabuf = true;         // may be used
+  bool proof = true;          // data is moved before a pair is offered
+  bool always_flush = false;  // also where CUDA says that it need not be
+  bool never_flush = false;
+  topology::Distance level = topology::Distance::kPxb;  // farther pairs NCCL does not use
+  GidPolicy gid;
+  int pkey_index = -1;
+};
+
+// What getProperties says of a device.
+struct Offer {
+  bool dmabuf = false;       // regMrDmaBuf
+  bool pointer = false;      // regMr with a device pointer
+  bool force_flush = false;  // NCCL has to ask for flushes
+};
+
+// How what NICs have written to a GPU's memory is made visible to its kernels.
+struct FlushNeed {
+  bool any = false;      // iflush has something to do
+  bool in_test = false;  // where iflush will not come, before test() says "done"
+  bool by_host = false;  // the driver can do it, too
+};
+
+class GpuDirect {
+ public:
+  using CacheOf = std::function<Result<MrCache*>(const Device&)>;
+
+  // Loads the driver, and says so when it is broken.
+  GpuDirect(const Options& options, std::size_t devices);
+
+  // Tries the GPUs that came into use since the last look, with every device; logs a line for each
+  // pair. `machine` may be null.
+  void look(std::span<const Device> devices, const CacheOf& cache_of,
+            const topology::Graph* machine);
+
+  bool has_driver() const noexcept { return cuda_.has_value(); }
+  Offer offer(const Device& device) const noexcept;
+
+  // Null: no GPU's memory, or no driver.
+  const gpu::Gpu* owner_of(const void* pointer) const noexcept;
+  Means means(const Device& device, const gpu::Gpu* owner) const noexcept;
+  FlushNeed flush_need(const gpu::Gpu* owner) const noexcept;
+  // Waits until all that NICs have written is visible to the GPU of the current context.
+  bool flush_by_host() const noexcept;
+
+ private:
+  // What is offered of a device: what every pair that was tried can do.
+  struct State {
+    std::atomic<bool> dmabuf{false};
+    std::atomic<bool> peermem{false};
+    std::atomic<bool> is_tried{false};
+  };
+
+  void load_driver();
+  void look_without_gpu(std::span<const Device> devices);
+  void try_pair(const Device& device, const gpu::Gpu& gpu, const CacheOf& cache_of,
+                const topology::Graph* machine);
+  void settle(State& state, bool dmabuf, bool peermem) noexcept;
+
+  Options options_;
+  std::optional<gpu::Cuda> cuda_;
+  std::vector<gpu::Gpu> gpus_;  // by ordinal
+  std::vector<bool> looked_at_;
+  std::unique_ptr<State[]> states_;
+};
+
+}  // namespace beeline::gdr

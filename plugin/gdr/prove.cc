@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Write, read, compare; then measure for a moment.
+#include "plugin/gdr/prove.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "plugin/base/clock.h"
+#include "plugin/gdr/remedy.h"
+#include "plugin/memory/control_block.h"
+#include "plugin/verbs/text.h"
+
+namespace beeline::gdr {
+namespace {
+
+constexpr std::uint32_t kPiece = 1 << 20;
+constexpr std::uint32_t kCompared = 64 << 10;
+constexpr std::int64_t kMeasured = 5 * kNsPerMs;
+constexpr std::uint32_t kMostMeasured = 64;  // pieces
+
+using Outcome = Result<void, std::string>;
+
+// Bytes that no other place has.
+void fill(std::byte* to, std::uint32_t bytes, std::uint32_t seed) {
+  for (std::uint32_t i = 0; i < bytes; i += 4) {
+    const std::uint32_t word = (i + seed) * 2654435761U;
+    std::memcpy(to + i, &word, sizeof word);
+  }
+}
+
+// A pair while it is tried: a way through the NIC, host memory at its one end and the GPU's at the
+// other.
+class Trial {
+ public:
+  static Result<Trial, std::string> prepare(const Device& device, gpu::Memory& memory,
+                                            const MrRef& region, const ProofPlan& plan);
+
+  Outcome must_read();
+  Outcome must_write();
+  Result<double, std::string> measure();
+
+ private:
+  Trial(gpu::Memory& memory, const MrRef& region, std::int64_t deadline)
+      : memory_(&memory), rkey_(region.rkey()), deadline_(deadline) {}
+
+  Outcome transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes);
+  Outcome wait();
+  std::byte* host(std::size_t at = 0) const { return host_.at<std::byte>(at); }
+
+  gpu::Memory* memory_;
+  std::uint32_t rkey_;
+  std::int64_t deadline_;
+  verbs::Cq cq_;
+  ControlBlock host_;
+  std::optional<Loopback> way_;
+};
+
+std::string text_of(const char* doing, const Error& error) {
+  return std::string(doing) + ": " + describe(error);
+}
+
+Result<Trial, std::string> Trial::prepare(const Device& device, gpu::Memory& memory,
+                                          const MrRef& region, const ProofPlan& plan) {
+  Trial trial(memory, region, now_ns() + plan.limit_ns);
+  auto pd = device.context->pd();
+  if (!pd) return fail(text_of("a protection domain", pd.error()));
+  auto cq = verbs::create_cq(device.api(), device.context->raw(), 4);
+  if (!cq) return fail(text_of("a completion queue", cq.error()));
+  trial.cq_ = *std::move(cq);
+  auto host = ControlBlock::create(kPiece);
+  if (!host) return fail(text_of("host memory", host.error()));
+  trial.host_ = *std::move(host);
+  if (auto attached = trial.host_.attach(device.api(), *pd, IBV_ACCESS_LOCAL_WRITE); !attached) {
+    return fail(text_of("host memory", attached.error()));
+  }
+  auto way = Loopback::make(device, {.pd = *pd,
+                                     .cq = trial.cq_.get(),
+                                     .depth = 2,
+                                     .gid = plan.gid,
+                                     .pkey_index = std::max(plan.pkey_index, 0)});
+  if (!way) return fail(text_of("a queue pair to itself", way.error()));
+  trial.way_ = *std::move(way);
+  return trial;
+}
+
+Outcome Trial::wait() {
+  ibv_wc completion = {};
+  while (true) {
+    const int found = ibv_poll_cq(cq_.get(), 1, &completion);
+    if (found < 0) return fail(std::string("the completion queue cannot be read"));
+    if (found > 0) break;
+    if (now_ns() > deadline_) return fail(std::string("the NIC's transfer does not end"));
+  }
+  if (completion.status == IBV_WC_SUCCESS) return {};
+  return fail(std::string("the NIC's transfer failed: ") +
+              verbs::wc_status_text(completion.status));
+}
+
+Outcome Trial::transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes) {
+  const int rc = way_->post({.opcode = opcode,
+                             .local = host(host_at),
+                             .lkey = host_.lkey(0),
+                             .remote = reinterpret_cast<std::uint64_t>(memory_->data()),
+                             .rkey = rkey_,
+                             .bytes = bytes});
+  if (rc != 0) return fail(std::string("the NIC takes no transfer: ") + std::strerror(rc));
+  return wait();
+}
+
+// What CUDA has put there, the NIC finds.
+Outcome Trial::must_read() {
+  fill(host(), kCompared, 1);
+  BL_TRY(memory_->write(host(), kCompared));
+  BL_TRY(transfer(IBV_WR_RDMA_READ, kCompared, kCompared));
+  if (std::memcmp(host(), host(kCompared), kCompared) == 0) return {};
+  return fail(std::string("what the NIC reads from the GPU is not what is there"));
+}
+
+// What the NIC has written, CUDA finds, once a READ has pushed it there.
+Outcome Trial::must_write() {
+  fill(host(), kCompared, 2);
+  BL_TRY(transfer(IBV_WR_RDMA_WRITE, 0, kCompared));
+  BL_TRY(transfer(IBV_WR_RDMA_READ, kCompared, 1));
+  BL_TRY(memory_->read(host(kCompared), kCompared));
+  if (std::memcmp(host(), host(kCompared), kCompared) == 0) return {};
+  return fail(std::string("what the NIC writes to the GPU does not arrive there"));
+}
+
+Result<double, std::string> Trial::measure() {
+  const std::int64_t begin = now_ns();
+  std::int64_t took = 0;
+  std::uint32_t pieces = 0;
+  while (took < kMeasured && pieces < kMostMeasured) {
+    BL_TRY(transfer(IBV_WR_RDMA_WRITE, 0, kPiece));
+    ++pieces;
+    took = now_ns() - begin;
+  }
+  return static_cast<double>(kPiece) * pieces * 1e9 /
+         static_cast<double>(std::max<std::int64_t>(took, 1));
+}
+
+Outcome move_data(const Device& device, gpu::Memory& memory, const MrRef& region,
+                  const ProofPlan& plan, Proof& proof) {
+  Trial trial = BL_TRY(Trial::prepare(device, memory, region, plan));
+  BL_TRY(trial.must_read());
+  BL_TRY(trial.must_write());
+  proof.bytes_per_s = BL_TRY(trial.measure());
+  proof.transferred = true;
+  return {};
+}
+
+// Both ways, and the registration by the better one.
+MrRef try_ways(MrCache& cache, const GpuRange& range, const Means& means, Ways& ways) {
+  auto pointer = by_pointer(cache, range);
+  ways.peermem = pointer ? Attempt{.works = true, .why_not = {}} : pointer.error();
+  auto dmabuf = by_dmabuf(cache, range, means);
+  ways.dmabuf = dmabuf ? Attempt{.works = true, .why_not = {}} : dmabuf.error();
+  if (dmabuf) return *std::move(dmabuf);
+  return pointer ? *std::move(pointer) : MrRef();
+}
+
+bool can_flush(const Device& device, const gpu::Gpu& gpu) {
+  return gpu.writes_are_ordered || gpu.host_can_flush || device.transport != Transport::kIwarp;
+}
+
+}  // namespace
+
+Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
+            const ProofPlan& plan) {
+  Proof proof;
+  const auto failed = [&](std::string why) {
+    proof.failure = std::move(why);
+    return proof;
+  };
+  if (!gpu.gdr) return failed("the GPU, or its driver, does not let NICs reach its memory");
+  auto scope = gpu::ContextScope::enter(cuda, gpu.ordinal);
+  if (!scope) return failed(scope.error());
+  auto memory = gpu::Memory::allocate(cuda, kPiece);
+  if (!memory) return failed(memory.error());
+  const GpuRange range = {.address = memory->data(), .length = memory->size()};
+  const MrRef region =
+      try_ways(cache, range, {.cuda = &cuda, .gpu = &gpu, .dmabuf = plan.dmabuf}, proof.ways);
+  if (!proof.ways.any()) {
+    return failed("dma-buf: " + proof.ways.dmabuf.why_not +
+                  "; peer memory: " + proof.ways.peermem.why_not);
+  }
+  if (!can_flush(device, gpu)) {
+    return failed(
+        "an iWARP port has no way to flush what it has written, and CUDA has none either");
+  }
+  if (!plan.transfer) return proof;
+  if (device.transport == Transport::kIwarp) {
+    proof.why_unproven = "an iWARP port has no way to itself";
+    return proof;
+  }
+  if (auto moved = move_data(device, *memory, region, plan, proof); !moved) {
+    return failed(moved.error());
+  }
+  return proof;
+}
+
+// A device whose driver takes dma-bufs looks at the descriptor first, and says that it is none.
+Ways ask_without_memory(const Device& device, const gpu::Gpu& gpu, const std::string& sysfs_root) {
+  Ways ways;
+  if (!gpu.dmabuf) {
+    ways.dmabuf.why_not = "the driver makes no dma-bufs of this GPU's memory";
+  } else if (auto pd = device.context->pd(); pd) {
+    const auto made = verbs::reg_dmabuf_mr(device.api(), *pd, -1, 0, 0, 4096,
+                                           IBV_ACCESS_LOCAL_WRITE, verbs::Ordering::kStrict);
+    ways.dmabuf.works = !made && made.error().sys_errno == EBADF;
+    if (!made) ways.dmabuf.sys_errno = made.error().sys_errno;
+    if (!ways.dmabuf.works) ways.dmabuf.why_not = "the NIC's driver takes none";
+  }
+  ways.peermem.works = gpu.gdr && peer_memory_is_loaded(sysfs_root);
+  if (!ways.peermem.works) ways.peermem.why_not = "nvidia_peermem is not loaded";
+  return ways;
+}
+
+}  // namespace beeline::gdr

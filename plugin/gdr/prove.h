@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a NIC really reaches a GPU's memory. Modules that are loaded and calls that succeed say
+// little: PCI access control, IOMMUs and mismatched drivers let registrations succeed and data get
+// lost. So a small piece of memory is written and read through the NIC, and compared.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plugin/device/loopback.h"
+#include "plugin/gdr/register.h"
+
+namespace beeline::gdr {
+
+struct ProofPlan {
+  bool dmabuf = true;    // the person who runs the job allows dma-bufs
+  bool transfer = true;  // false: registering is all that is tried
+  std::int64_t limit_ns = 0;
+  GidPolicy gid;
+  int pkey_index = 0;
+};
+
+struct Proof {
+  Ways ways;
+  bool transferred = false;  // data was moved, and was right
+  double bytes_per_s = 0;    // of WRITEs into the GPU's memory
+  std::string failure;       // why the pair cannot be used; empty: it can
+  std::string why_unproven;  // of a pair that can be registered, but where nothing was moved
+};
+
+// Takes some milliseconds. The GPU has to be in use.
+Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
+            const ProofPlan& plan);
+
+// The same where no GPU is in use yet: what device and driver answer without any memory.
+Ways ask_without_memory(const Device& device, const gpu::Gpu& gpu, const std::string& sysfs_root);
+
+}  // namespace beeline::gdr

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a NIC has written to a GPU may still be on its way when its completion is here.
+#include <algorithm>
+
+#include "plugin/transfer/recv_comm.h"
+#include "plugin/verbs/text.h"
+
+namespace beeline {
+
+// --- Flusher
+// --------------------------------------------------------------------------------------
+
+void Flusher::add(const Read& read) noexcept {
+  waiting_[end_++ % kMostWaiting] = read;
+  post_waiting();
+}
+
+void Flusher::post_waiting() noexcept {
+  while (!broken_ && first_ != end_ && posted_ < kDepth) {
+    const Read& read = waiting_[first_ % kMostWaiting];
+    const int rc = way_->post({.opcode = IBV_WR_RDMA_READ,
+                               .local = place_,
+                               .lkey = lkey_,
+                               .remote = read.address,
+                               .rkey = read.rkey,
+                               .bytes = 1,
+                               .id = kMark | read.request});
+    broken_ = rc != 0;
+    if (broken_) return;
+    ++first_;
+    ++posted_;
+  }
+}
+
+void Flusher::on_completion(bool success) noexcept {
+  --posted_;
+  broken_ = broken_ || !success;
+  post_waiting();
+}
+
+// --- RecvComm
+// -------------------------------------------------------------------------------------
+
+// Where the port has no way to itself, or the way is lost, the driver has to do it.
+Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
+  if (!need.any) return {};
+  const std::lock_guard lock(preparing_);
+  if (flusher_ == nullptr) {
+    Path& path = connection_.paths.front();
+    ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
+    auto way = Loopback::make(
+        *path.device, {.pd = pd, .cq = path.cq.get(), .depth = Flusher::kDepth, .gid = gid_});
+    if (!way && !need.by_host) return fail(way.error());
+    if (way) path.itself = *std::move(way);
+    flusher_ = std::make_unique<Flusher>(path.itself ? &*path.itself : nullptr,
+                                         connection_.memory.at<std::byte>(kFlushPlace),
+                                         connection_.memory.lkey(0));
+  }
+  if (need.in_test) flushes_in_test_.store(true, std::memory_order_release);
+  return {};
+}
+
+Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
+  if (targets.empty()) return Errc::kOk;
+  if (disturbed()) {
+    if (const Status status = examine(); !status) return status.error().code;
+  }
+  if (flusher_->is_broken()) return flush_by_host("the NIC cannot read it back");
+  if (free_requests_.empty()) {
+    return give_up(Errc::kInternal, "flush GPU memory", "too many requests are under way")
+        .error()
+        .code;
+  }
+  Request& made = free_requests_.take();
+  made.count = 1;
+  made.missing = 0;
+  made.sizes[0] = 0;
+  *request = &made;
+  Flusher::Plan plan;
+  plan_reads(plan, made.slot, targets);
+  start_reads(made, plan);
+  return Errc::kOk;
+}
+
+void RecvComm::flush_before_done(void* request, std::span<const FlushTarget> targets) {
+  if (targets.empty()) return;
+  Request& receive = *static_cast<Request*>(request);
+  plan_reads(flusher_->plan_of(receive.slot), receive.slot, targets);
+  ++receive.missing;
+}
+
+// One for each registration: a READ anywhere in it pushes what was written to all of it.
+void RecvComm::plan_reads(Flusher::Plan& plan, std::uint16_t request,
+                          std::span<const FlushTarget> targets) noexcept {
+  plan.count = 0;
+  for (const FlushTarget& target : targets) {
+    const std::uint32_t rkey = target.memory->rkeys[0];
+    const auto end = plan.reads.begin() + plan.count;
+    if (std::any_of(plan.reads.begin(), end, [&](const auto& read) { return read.rkey == rkey; })) {
+      continue;
+    }
+    plan.reads[plan.count++] = {
+        .address = reinterpret_cast<std::uint64_t>(target.data), .rkey = rkey, .request = request};
+  }
+}
+
+void RecvComm::start_reads(Request& request, const Flusher::Plan& plan) {
+  const bool was_broken = flusher_->is_broken();
+  request.missing = plan.count;
+  for (std::uint8_t i = 0; i < plan.count; ++i) flusher_->add(plan.reads[i]);
+  if (was_broken || flusher_->is_broken()) leave_it_to_host("the NIC takes no READ of it");
+}
+
+void RecvComm::flush_arrived(Request& request) {
+  Flusher::Plan& plan = flusher_->plan_of(request.slot);
+  if (plan.count == 0) return;
+  start_reads(request, plan);
+  plan.count = 0;
+}
+
+void RecvComm::on_flush(const ibv_wc& completion) {
+  watch_.moved();
+  const bool was_broken = flusher_->is_broken();
+  const bool is_read = completion.status == IBV_WC_SUCCESS;
+  flusher_->on_completion(is_read);
+  if (!was_broken && flusher_->is_broken()) {
+    leave_it_to_host(verbs::wc_status_text(completion.status));
+  }
+  if (is_read || host_serves_) --requests_[Flusher::request_of(completion.wr_id)].missing;
+}
+
+// What had arrived by now is flushed with it, whichever READ it waited for.
+void RecvComm::leave_it_to_host(const char* why) {
+  host_serves_ = flush_by_host(why) == Errc::kOk;
+  if (!host_serves_) return;
+  flusher_->drop_waiting([&](std::uint16_t request) { --requests_[request].missing; });
+}
+
+Errc RecvComm::flush_by_host(const char* why) {
+  if (gpus_ != nullptr && gpus_->flush_by_host()) return Errc::kOk;
+  return give_up(Errc::kSystem, "make received data visible to the GPU", why).error().code;
+}
+
+}  // namespace beeline

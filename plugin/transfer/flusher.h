@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// READs of GPU memory through the NIC that has written it: they push what is still on its way. As
+// many may be wanted at once as there are requests; those that the queue pair does not take yet
+// wait here, so that nobody is ever told to come again.
+//
+// Threads: as the comm's data path.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "plugin/device/loopback.h"
+#include "plugin/wire/limits.h"
+
+namespace beeline {
+
+class Flusher {
+ public:
+  static constexpr std::uint32_t kDepth = 64;  // READs that the queue pair takes
+  static constexpr std::size_t kRequests = 2 * wire::kMaxGroups;
+
+  struct Read {
+    std::uint64_t address = 0;
+    std::uint32_t rkey = 0;
+    std::uint16_t request = 0;
+  };
+
+  // Reads into `place`, whose content means nothing. `way` null: it can read nothing, and is
+  // broken.
+  Flusher(const Loopback* way, void* place, std::uint32_t lkey) noexcept
+      : way_(way), place_(place), lkey_(lkey), broken_(way == nullptr) {}
+
+  // What its completions are known by.
+  static constexpr bool is_read(std::uint64_t wr_id) noexcept { return wr_id >> 62 == 1; }
+  static constexpr std::uint16_t request_of(std::uint64_t wr_id) noexcept {
+    return static_cast<std::uint16_t>(wr_id);
+  }
+
+  void add(const Read& read) noexcept;
+  void on_completion(bool success) noexcept;
+  // No READ will succeed any more. Those that were posted complete, those that waited are left.
+  bool is_broken() const noexcept { return broken_; }
+  template <class F>
+  void drop_waiting(F&& forget) {
+    for (; first_ != end_; ++first_) forget(waiting_[first_ % kMostWaiting].request);
+  }
+
+  // What has to be read when all of a request has arrived.
+  struct Plan {
+    std::array<Read, wire::kMaxReceives> reads;
+    std::uint8_t count = 0;  // 0: nothing has to be done
+  };
+  Plan& plan_of(std::uint16_t request) noexcept { return plans_[request]; }
+
+ private:
+  static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
+  static constexpr std::size_t kMostWaiting = kRequests * wire::kMaxReceives;
+
+  void post_waiting() noexcept;
+
+  const Loopback* way_;
+  void* place_;
+  std::uint32_t lkey_;
+  bool broken_;
+  std::uint32_t posted_ = 0;
+  std::uint32_t first_ = 0;  // of those that wait; counts on, as `end_`
+  std::uint32_t end_ = 0;
+  std::array<Read, kMostWaiting> waiting_;
+  std::array<Plan, kRequests> plans_;
+};
+
+}  // namespace beeline
