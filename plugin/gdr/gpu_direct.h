@@ -23,14 +23,14 @@
 namespace beeline::gdr {
 
 struct Options {
-  std::string cuda_lib;  // empty: libcuda.so.1
+  std::string cuda_lib = {};  // empty: libcuda.so.1
   std::string sysfs_root = "/sys";
   bool dmabuf = true;         // may be used
   bool proof = true;          // data is moved before a pair is offered
   bool always_flush = false;  // also where CUDA says that it need not be
   bool never_flush = false;
   topology::Distance level = topology::Distance::kPxb;  // farther pairs NCCL does not use
-  GidPolicy gid;
+  GidPolicy gid = {};
   int pkey_index = -1;
 };
 

@@ -17,7 +17,7 @@ struct ProofPlan {
   bool dmabuf = true;    // the person who runs the job allows dma-bufs
   bool transfer = true;  // false: registering is all that is tried
   std::int64_t limit_ns = 0;
-  GidPolicy gid;
+  GidPolicy gid = {};
   int pkey_index = 0;
 };
 

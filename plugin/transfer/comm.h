@@ -44,7 +44,7 @@ struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
   const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
-  GidPolicy gid;                         // of the way to itself, as of connections
+  GidPolicy gid = {};                    // of the way to itself, as of connections
 };
 
 class Comm {

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Registering GPU memory with several rails: a driver that stands in for CUDA's, and verbs that
+// fail where they are told to. Each case has a process of its own, as the driver wants it.
+#include <dlfcn.h>
+#include <fcntl.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include "plugin/transfer/registration.h"
+#include "tests/softgpu/process.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+#include "tests/unit/verbs_fake.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+constexpr std::size_t kRails = 4;
+constexpr std::size_t kBytes = 3 << 20;
+
+// Four NICs of which we see every registration, and the GPU's memory.
+struct Bed {
+  explicit Bed(Cuda& softgpu, const gdr::Options& wishes = {}) : cuda(softgpu) {
+    cuda.start();
+    memory = cuda.allocate(kBytes);
+    gdr::Options options = wishes;
+    options.cuda_lib = SOFTGPU_LIBRARY;
+    gpus = std::make_unique<gdr::GpuDirect>(options, kRails);
+    BL_MUST(gpus->has_driver());
+    for (std::size_t i = 0; i < kRails; ++i) {
+      devices[i].ibdev = "nic" + std::to_string(i);
+      devices[i].index = static_cast<int>(i);
+      caches[i] = std::make_unique<MrCache>(fake.api, nullptr);
+      rails[i] = {.device = &devices[i], .cache = caches[i].get()};
+    }
+  }
+
+  Buffer gpu_buffer(std::size_t offset = 0, std::size_t size = kBytes) const {
+    return {
+        .data = reinterpret_cast<void*>(memory + offset), .size = size, .kind = MemoryKind::kCuda};
+  }
+  Result<std::unique_ptr<MemoryHandle>> enter(const Buffer& buffer) {
+    return register_buffer(rails, buffer, gpus.get());
+  }
+
+  std::uint64_t open_handles() const {
+    const auto ask =
+        reinterpret_cast<std::uint64_t (*)()>(dlsym(cuda.library(), "softgpu_open_handles"));
+    return ask();
+  }
+  int dmabufs_tried() const {
+    int tried = 0;
+    for (const auto& one : fake.registrations()) tried += one.fd >= 0 ? 1 : 0;
+    return tried;
+  }
+
+  Cuda& cuda;
+  softnic::gpu::DevicePtr memory = 0;
+  FakeVerbs fake;
+  std::unique_ptr<gdr::GpuDirect> gpus;
+  std::array<Device, kRails> devices;
+  std::array<std::unique_ptr<MrCache>, kRails> caches;
+  std::array<Rail, kRails> rails;
+};
+
+}  // namespace
+
+TEST_CASE("gdr: a rail that refuses both ways leaves nothing of the others", "[component][gdr]") {
+  const std::size_t rail = GENERATE(range<std::size_t>(0, kRails));
+  CAPTURE(rail);
+  in_process(
+      [&](Cuda& cuda) {
+        Bed bed(cuda);
+        LogCapture log;
+        std::size_t made = 0;
+        bed.fake.on_register = [&](const FakeVerbs::Registration&) {
+          if (made == rail) return ENOMEM;
+          ++made;
+          return 0;
+        };
+        const auto refused = bed.enter(bed.gpu_buffer());
+        BL_MUST(!refused);
+        BL_MUST(refused.error().code == Errc::kNoMemory);
+        BL_MUST(bed.fake.live_mrs() == 0);
+        BL_MUST(bed.open_handles() == 0);
+        BL_MUST(log.count(LogLevel::kWarn) == 1);
+        BL_MUST(log.has("nic" + std::to_string(rail)));
+        BL_MUST(log.has("dma-buf: ibv_reg_dmabuf_mr: Cannot allocate memory"));
+        BL_MUST(log.has("peer memory: ibv_reg_mr: Cannot allocate memory"));
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: all rails, and nothing stays when the handle goes", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        auto handle = bed.enter(bed.gpu_buffer());
+        BL_MUST(handle);
+        BL_MUST(bed.fake.live_mrs() == kRails);
+        BL_MUST((*handle)->registrations.size() == kRails);
+        BL_MUST(bed.open_handles() == 0);  // the regions hold the memory, no descriptor has to
+        BL_MUST(((*handle)->short_send_flags & IBV_SEND_INLINE) == 0);
+        handle->reset();
+        BL_MUST(bed.fake.live_mrs() == 0);
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: a dma-buf that the NIC refuses is followed by the pointer", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        bed.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? EOPNOTSUPP : 0; };
+        const int fd = cuda.handle(bed.memory, kBytes);
+        Buffer buffer = bed.gpu_buffer();
+        buffer.kind = MemoryKind::kDmabuf;
+        buffer.dmabuf_fd = fd;
+        const auto handle = bed.enter(buffer);
+        BL_MUST(handle);
+        BL_MUST(bed.dmabufs_tried() == kRails);
+        BL_MUST(bed.fake.registrations().back().fd == -1);
+        BL_MUST(bed.fake.registrations().back().start == bed.memory);
+        BL_MUST(fcntl(fd, F_GETFD) != -1);  // NCCL's to close
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: a pointer that the NIC refuses is followed by a dma-buf", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        bed.fake.on_register = [](const auto& asked) { return asked.fd < 0 ? EFAULT : 0; };
+        // In the middle of a page, which the dma-buf has whole.
+        const auto handle = bed.enter(bed.gpu_buffer(5000, 1000));
+        BL_MUST(handle);
+        const auto last = bed.fake.registrations().back();
+        BL_MUST(last.fd >= 0);
+        BL_MUST(last.start == bed.memory + 4096);
+        BL_MUST(last.length == 4096);
+        BL_MUST(last.offset == 0);
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: a flush may read what is registered", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        BL_MUST(bed.enter(bed.gpu_buffer()));
+        for (const auto& made : bed.fake.registrations()) {
+          BL_MUST((made.access & IBV_ACCESS_REMOTE_READ) != 0);
+        }
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: dma-bufs that are turned off are not tried", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda, {.dmabuf = false});
+        Buffer buffer = bed.gpu_buffer();
+        buffer.kind = MemoryKind::kDmabuf;
+        buffer.dmabuf_fd = cuda.handle(bed.memory, kBytes);
+        BL_MUST(bed.enter(buffer));
+        BL_MUST(bed.dmabufs_tried() == 0);
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: host memory is host memory, with a GPU beside it", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        std::array<std::byte, 64> bytes{};
+        const auto handle = bed.enter({.data = bytes.data(), .size = bytes.size()});
+        BL_MUST(handle);
+        BL_MUST(((*handle)->short_send_flags & IBV_SEND_INLINE) != 0);
+        BL_MUST(!(*handle)->flush.any);
+        BL_MUST((bed.fake.registrations().back().access & IBV_ACCESS_REMOTE_READ) == 0);
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
+TEST_CASE("gdr: without a driver, GPU memory is refused, and the log says why",
+          "[component][gdr]") {
+  in_process(
+      [](Cuda&) {
+        FakeVerbs fake;
+        LogCapture log;
+        MrCache cache(fake.api, nullptr);
+        Device device;
+        const std::array rails{Rail{.device = &device, .cache = &cache}};
+        const gdr::GpuDirect none({}, 1);
+        std::array<std::byte, 64> bytes{};
+        const Buffer buffer = {.data = bytes.data(), .size = 64, .kind = MemoryKind::kCuda};
+        const auto refused = register_buffer(rails, buffer, &none);
+        BL_MUST(!refused);
+        BL_MUST(refused.error().code == Errc::kUnsupported);
+        BL_MUST(log.has("GPU memory cannot be registered: there is no CUDA driver"));
+        BL_MUST(fake.registrations().empty());
+      },
+      {{"SOFTGPU", "gpus=0"}});
+}
+
+TEST_CASE("gdr: who has to flush", "[component][gdr]") {
+  struct Row {
+    const char* settings;
+    gdr::Options wishes;
+    bool any;
+    bool in_test;
+    bool by_host;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"ordering=all,compute=9.0", {}, false, false, true},
+      {"ordering=owner,compute=9.0", {}, false, false, true},
+      {"ordering=none,compute=9.0", {}, true, true, true},
+      {"ordering=none,compute=9.0,flush=none", {}, true, true, false},
+      {"ordering=none,compute=8.0", {}, true, false, true},  // NCCL flushes by itself
+      {"ordering=all,compute=9.0", {.always_flush = true}, true, false, true},
+      {"ordering=none,compute=9.0", {.never_flush = true}, false, false, false},
+  }));
+  CAPTURE(row.settings, row.wishes.always_flush, row.wishes.never_flush);
+  in_process(
+      [&](Cuda& cuda) {
+        Bed bed(cuda, row.wishes);
+        const gpu::Gpu* const owner = bed.gpus->owner_of(bed.gpu_buffer().data);
+        BL_MUST(owner != nullptr);
+        const gdr::FlushNeed need = bed.gpus->flush_need(owner);
+        BL_MUST(need.any == row.any);
+        BL_MUST(need.in_test == row.in_test);
+        BL_MUST(!need.any || need.by_host == row.by_host);
+      },
+      {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
+}
