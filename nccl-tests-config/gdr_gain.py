@@ -12,81 +12,26 @@ Exit status: 0 both hold; 1 one does not, data was wrong, or the runs were not w
 """
 
 import math
-import re
 import sys
+
+from nccl_tests_output import Run, Unusable
 
 LARGE = 8 << 20  # bytes from which a run is about bandwidth
 SMALL = 8 << 10  # bytes up to which it is about latency
 BANDWIDTH_GAIN = 0.30
 LATENCY_GAIN = 0.50
 
-# size count type redop root, then time algbw busbw #wrong, out of place and in place
-COLUMNS = 13
-ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\S+\s+-?\d+\s")
-PATH = re.compile(r"\bvia NET/\S+?/\d+(/GDRDMA)?")
-
-
-class Unusable(Exception):
-    """A sentence for people: what, why, and what to do."""
-
-
-class Run:
-    def __init__(self, path):
-        self.path = path
-        self.rows = {}  # by what was run and its size: (microseconds, GB/s)
-        self.wrong = 0
-        self.is_verified = True
-        self.is_finished = False
-        self.paths = 0  # network paths in NCCL's log
-        self.direct_paths = 0
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                for number, line in enumerate(file, 1):
-                    self.read(line, f"{path}:{number}")
-        except OSError as error:
-            raise Unusable(f"{path}: {error.strerror}; name the two outputs of nccl-tests") from error
-        if not self.rows:
-            raise Unusable(f"{path}: no row of results in it; is it the output of all_reduce_perf?")
-        if not self.is_finished:
-            raise Unusable(f"{path}: it breaks off before its last line (# Avg bus bandwidth); "
-                           "the run died, or the file was cut")
-
-    def read(self, line, place):
-        if line.startswith("# Avg bus bandwidth"):
-            self.is_finished = True
-        for found in PATH.finditer(line):
-            self.paths += 1
-            self.direct_paths += found.group(1) is not None
-        if ROW.match(line):
-            self.read_row(line.split(), place)
-
-    def read_row(self, words, place):
-        if len(words) != COLUMNS:
-            raise Unusable(f"{place}: {len(words)} columns, not {COLUMNS}; two processes wrote into one "
-                           "line? Write each rank's output to a file of its own")
-        size, kind = int(words[0]), tuple(words[2:5])
-        if (kind, size) in self.rows:
-            raise Unusable(f"{place}: {size} bytes are there twice; give the output of one run")
-        self.rows[kind, size] = (positive(words[5], place), positive(words[7], place, zero=True))
-        for wrong in (words[8], words[12]):
-            if wrong == "N/A":
-                self.is_verified = False
-            else:
-                self.wrong += positive(wrong, place, zero=True) > 0
-
-
-def positive(word, place, zero=False):
-    try:
-        number = float(word)
-    except ValueError:
-        number = math.nan
-    if math.isfinite(number) and (number > 0 or (zero and number == 0)):
-        return number
-    raise Unusable(f"{place}: {word} is no number that a run can have")
-
 
 def mean_ratio(pairs):
     return math.exp(sum(math.log(a / b) for a, b in pairs) / len(pairs))
+
+
+def time_us(run, key):
+    return run.rows[key].out_of_place.time_us
+
+
+def busbw(run, key):
+    return run.rows[key].out_of_place.busbw
 
 
 def percent(ratio):
@@ -97,16 +42,18 @@ def print_table(direct, staged, common):
     print(f"{'size':>12} {'time':>10} {'without':>10} {'':>7} {'busbw':>9} {'without':>9}")
     print(f"{'(B)':>12} {'(us)':>10} {'(us)':>10} {'':>7} {'(GB/s)':>9} {'(GB/s)':>9}")
     for key in common:
-        (time, busbw), (time_without, busbw_without) = direct.rows[key], staged.rows[key]
+        time, time_without = time_us(direct, key), time_us(staged, key)
+        bandwidth, bandwidth_without = busbw(direct, key), busbw(staged, key)
         # Below that, two decimals say nothing.
-        gain = percent(busbw / busbw_without) if min(busbw, busbw_without) >= 1 else ""
+        means_something = min(bandwidth, bandwidth_without) >= 1
+        gain = percent(bandwidth / bandwidth_without) if means_something else ""
         print(f"{key[1]:>12} {time:>10.1f} {time_without:>10.1f} {percent(time / time_without):>7} "
-              f"{busbw:>9.2f} {busbw_without:>9.2f} {gain:>7}".rstrip())
+              f"{bandwidth:>9.2f} {bandwidth_without:>9.2f} {gain:>7}".rstrip())
 
 
 def bandwidth_verdict(direct, staged, common):
     """(does it hold, what to say of it)"""
-    pairs = [(direct.rows[key][1], staged.rows[key][1]) for key in common if key[1] >= LARGE]
+    pairs = [(busbw(direct, key), busbw(staged, key)) for key in common if key[1] >= LARGE]
     pairs = [pair for pair in pairs if min(pair) > 0]
     if not pairs:
         return False, f"bandwidth: not measured; run sizes of {LARGE >> 20} MiB and more (-e 256M)"
@@ -117,7 +64,7 @@ def bandwidth_verdict(direct, staged, common):
 
 
 def latency_verdict(direct, staged, common):
-    pairs = [(direct.rows[key][0], staged.rows[key][0]) for key in common if 0 < key[1] <= SMALL]
+    pairs = [(time_us(direct, key), time_us(staged, key)) for key in common if 0 < key[1] <= SMALL]
     if not pairs:
         return False, f"latency: not measured; run sizes up to {SMALL >> 10} KiB (-b 8)"
     ratio = mean_ratio(pairs)
@@ -131,21 +78,25 @@ def faults(direct, staged):
     for run in (direct, staged):
         if run.wrong:
             yield f"{run.path}: wrong data in {run.wrong} of its results; speed counts once that is right"
-    if direct.paths and not direct.direct_paths:
-        yield (f"{direct.path}: NCCL's log shows {direct.paths} network paths, none with GDRDMA: "
+    if direct.log.paths and not direct.log.direct_paths:
+        yield (f"{direct.path}: NCCL's log shows {direct.log.paths} network paths, none with GDRDMA: "
                "GPUDirect was not used (NCCL_NET_GDR_LEVEL=SYS tries it everywhere)")
-    if staged.direct_paths:
-        yield (f"{staged.path}: NCCL's log shows GDRDMA on {staged.direct_paths} network paths: "
+    if staged.log.direct_paths:
+        yield (f"{staged.path}: NCCL's log shows GDRDMA on {staged.log.direct_paths} network paths: "
                "run it with NCCL_NET_GDR_LEVEL=LOC")
 
 
-def compare(direct, staged):
+def common_rows(direct, staged):
     common = sorted(direct.rows.keys() & staged.rows.keys())
     if not common:
         raise Unusable(f"{direct.path} and {staged.path} have no size, type and operation in common; "
                        "run both with the same options")
-    print_table(direct, staged, common)
-    print()
+    return common
+
+
+def verdict(direct, staged):
+    """Says whether GPUDirect pays, and why; 0 when it does."""
+    common = common_rows(direct, staged)
     left_out = len(direct.rows.keys() ^ staged.rows.keys())
     if left_out:
         print(f"left out: {left_out} results that only one run has")
@@ -167,7 +118,10 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        return compare(Run(sys.argv[1]), Run(sys.argv[2]))
+        direct, staged = Run(sys.argv[1]), Run(sys.argv[2])
+        print_table(direct, staged, common_rows(direct, staged))
+        print()
+        return verdict(direct, staged)
     except Unusable as reason:
         print(reason, file=sys.stderr)
         return 2
