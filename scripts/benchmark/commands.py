@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of a run: the program that measures, and what starts it on all ranks."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from errors import Misuse
+from sizes import range_text
+
+WARM_UP = 5  # iterations that nccl-tests does not count; its default is 1 since 2.14
+FIX = ("git clone https://github.com/NVIDIA/nccl-tests && make -C nccl-tests{mpi} && "
+       "export NCCL_TESTS_HOME=$PWD/nccl-tests")
+
+
+@dataclass
+class Command:
+    words: list
+    environment: dict  # what it gets beyond our own
+
+
+def build(profile, run, options, folders):
+    if profile.engine == "beeline-perf":
+        return beeline_perf(profile, run, options, folders)
+    environment = {**run.environment, **paths(profile, folders)}
+    program = nccl_tests(profile, options)
+    if options.launcher == "mpirun":
+        words = mpirun(profile, options, environment) + program
+    elif options.launcher == "srun":
+        words = srun(profile, options, environment) + program
+    else:
+        words = local(options, environment) + program
+    if profile.fabric:
+        words = on_softnic(profile, folders) + words
+    return Command(words, environment)
+
+
+def beeline_perf(profile, run, options, folders):
+    if options.launcher != "local" or options.hostfile:
+        raise Misuse(f"profile {profile.name} runs on this machine alone: --launcher local, no --hostfile")
+    words = on_softnic(profile, folders) + [
+        str(folders.build / "tools" / "beeline"), "perf", "allreduce",
+        "--ranks", str(options.np or 2), "--comms", str(profile.comms),
+        "--sizes", range_text(options.sizes), "--seconds", f"{profile.seconds:g}",
+        "--log", run.environment.get("NCCL_DEBUG", "WARN"),
+        "--json", str(folders.out / f"{run.stem}.perf.json")]
+    if profile.hosts:
+        words += ["--hosts", profile.hosts]
+    if run.plugin:
+        words += ["--plugin", run.plugin]
+    return Command(words, dict(run.environment))
+
+
+def on_softnic(profile, folders):
+    fabric = ["--fabric", profile.fabric] if profile.fabric else []
+    return [softnic(folders), "run", "--name", f"bench-{os.getpid()}", *fabric, "--"]
+
+
+def softnic(folders):
+    return str(folders.build / "softnic" / "softnic")
+
+
+def paths(profile, folders):
+    """Where the ranks find what was built here."""
+    found = {}
+    if (folders.build / "plugin" / "abi" / "libnccl-net-beeline.so").exists():
+        old = os.environ.get("LD_LIBRARY_PATH")
+        ours = str(folders.build / "plugin" / "abi")
+        found["LD_LIBRARY_PATH"] = f"{ours}:{old}" if old else ours
+    if profile.wrapper:
+        found["SOFTNIC"] = softnic(folders)
+    return found
+
+
+def nccl_tests(profile, options):
+    least, most = options.sizes
+    gpus = options.np if options.launcher == "local" else 1
+    wrapper = [profile.wrapper] if profile.wrapper else []
+    return wrapper + [find_all_reduce_perf(options.launcher), "-b", str(least), "-e", str(most),
+                      "-f", "2", "-g", str(gpus), "-c", "1", "-n", str(profile.iterations),
+                      "-w", str(WARM_UP)]
+
+
+def find_all_reduce_perf(launcher):
+    home = os.environ.get("NCCL_TESTS_HOME")
+    if home:
+        for file in (Path(home) / "build" / "all_reduce_perf", Path(home) / "all_reduce_perf"):
+            if os.access(file, os.X_OK):
+                return os.path.abspath(file)
+    found = None if home else shutil.which("all_reduce_perf")
+    if found:
+        return os.path.abspath(found)
+    where = f"in NCCL_TESTS_HOME ({home})" if home else "in PATH, and NCCL_TESTS_HOME is not set"
+    fix = FIX.format(mpi="" if launcher == "local" else " MPI=1")
+    raise Misuse(f"all_reduce_perf is not {where}. It belongs to NVIDIA's nccl-tests:\n  {fix}")
+
+
+def need(program, package, others):
+    if not shutil.which(program):
+        raise Misuse(f"{program} is not in PATH: install {package}, or choose --launcher {others}")
+
+
+def hostfile(options):
+    if options.hostfile and not os.path.isfile(options.hostfile):
+        raise Misuse(f"--hostfile {options.hostfile}: no such file; nccl-tests-config/hostfiles has examples")
+    return options.hostfile and os.path.abspath(options.hostfile)
+
+
+def mpirun(profile, options, environment):
+    """OpenMPI's. Its ranks elsewhere get only the variables that are named."""
+    need("mpirun", "OpenMPI", "srun or local")
+    words = ["mpirun"]
+    if options.np:
+        words += ["-np", str(options.np)]
+    if hostfile(options):
+        words += ["--hostfile", hostfile(options)]
+    elif not options.np and not os.environ.get("SLURM_JOB_ID"):
+        raise Misuse(f"profile {profile.name}: on how many ranks, and where? --np N, --hostfile FILE")
+    words += options.launcher_args
+    for name, value in environment.items():
+        words += ["-x", f"{name}={value}"]
+    return words
+
+
+def srun(profile, options, environment):
+    """Its ranks inherit our environment."""
+    need("srun", "Slurm", "mpirun or local")
+    words = ["srun"]
+    ranks = options.np
+    if hostfile(options):
+        # One line for each rank.
+        environment["SLURM_HOSTFILE"] = hostfile(options)
+        words += ["--distribution=arbitrary"]
+        ranks = ranks or Path(options.hostfile).read_text(encoding="utf-8").count("\n")
+    elif not ranks and not os.environ.get("SLURM_JOB_ID"):
+        raise Misuse(f"profile {profile.name}: on how many ranks? --np N, or run it in an allocation (salloc)")
+    if ranks:
+        words += ["--ntasks", str(ranks)]
+    return words + options.launcher_args
+
+
+def local(options, environment):
+    """One process for all GPUs. NCCL would join those of one machine without any network."""
+    if not options.np:
+        raise Misuse("--launcher local: on how many GPUs of this machine? --np N")
+    if options.hostfile:
+        raise Misuse("--launcher local uses this machine alone; leave --hostfile out, or choose mpirun or srun")
+    environment.update(NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
+    return []

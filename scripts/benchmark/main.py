@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/bench, from the command line to the files."""
+
+import datetime
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import commands
+import gdr_gain
+import machine
+import options as command_line
+import prepare
+import profiles
+import table
+from errors import Misuse, RunFailed
+from measure import measure
+from nccl_tests_output import Run
+from plan import plan
+from sizes import range_text
+
+SCHEMA = 1  # of the JSON; one more when a field changes its meaning
+
+
+@dataclass
+class Folders:
+    build: Path
+    out: Path
+
+
+def list_profiles():
+    for name in profiles.names():
+        print(f"{name:16} {profiles.load(name).title}")
+
+
+def out_folder(options, profile):
+    time = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    return Path(options.out or f"bench-{profile.name}-{time}").absolute()
+
+
+def make_folder(folder):
+    if (folder / "bench.json").exists():
+        raise Misuse(f"--out {folder}: it holds the result of an earlier run; name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Misuse(f"--out {folder}: {error.strerror}; name a folder that you may write") from error
+
+
+def describe(profile, options):
+    return {
+        "schema": SCHEMA,
+        "title": profile.title,
+        "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "machine": machine.describe(),
+        "profile": {"name": profile.name, "file": profile.file, "engine": profile.engine,
+                    "sizes": range_text(options.sizes)},
+        "launcher": options.launcher,
+        "ranks": options.np,
+        "inherited": {name: value for name, value in sorted(os.environ.items())
+                      if name.startswith(("NCCL_", "BEELINE_"))},
+        "runs": [],
+    }
+
+
+def write(result, folder):
+    """After each run, so that a second one which fails does not lose the first."""
+    file = folder / "bench.json"
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return file
+
+
+def run_all(result, todo, profile, folders):
+    for run, command in todo:
+        print(f"\n{run.name}: {shlex.join(command.words)}", flush=True)
+        result["runs"].append(measure(run, command, profile, folders))
+        write(result, folders.out)
+
+
+def plot(python, file):
+    """The pictures that were drawn."""
+    pictures = [str(file.with_suffix(f".{kind}")) for kind in ("svg", "png")]
+    script = str(Path(__file__).with_name("plot.py"))
+    return pictures if subprocess.run([python, "-B", script, str(file), *pictures],
+                                      check=False).returncode == 0 else []
+
+
+def gdr_verdict(folders):
+    """Whether GPUDirect pays; its own sentences say why."""
+    print()
+    direct, staged = (Run(str(folders.out / f"{stem}.txt")) for stem in ("beeline", "no-gpudirect"))
+    return gdr_gain.verdict(direct, staged) == 0
+
+
+def report(result, options, folders, python):
+    """What the user sees at the end. Whether all went well."""
+    table.show(result)
+    faults = [fault for run in result["runs"] for fault in run["faults"]]
+    for fault in faults:
+        print(f"FAULT {fault}")
+    pays = not options.gdr_gain or gdr_verdict(folders)
+    file = folders.out / "bench.json"
+    pictures = plot(python, file) if python else []
+    print("\n" + "\n".join([str(file), *pictures]))
+    if not pictures and not options.no_plot:
+        print(f"no plot: this machine has no matplotlib; where it is: scripts/benchmark/plot.py {file} bench.png")
+    return pays and not faults
+
+
+def bench(options, profile):
+    folders = Folders(Path(options.build or profiles.ROOT / "build").absolute(), out_folder(options, profile))
+    todo = [(run, commands.build(profile, run, options, folders)) for run in plan(profile, options)]
+    if options.dry_run:
+        for run, command in todo:
+            variables = [f"{name}={value}" for name, value in command.environment.items()]
+            print(f"# {run.name}\n{shlex.join(['env', *variables, *command.words])}")
+        return 0
+    prepare.build_folder(profile, options.build)
+    python = None if options.no_plot else prepare.plotting_python()
+    make_folder(folders.out)
+    result = describe(profile, options)
+    run_all(result, todo, profile, folders)
+    return 0 if report(result, options, folders, python) else 1
+
+
+def main(words):
+    try:
+        options, profile = command_line.parse(words)
+        if options.list:
+            list_profiles()
+            return 0
+        return bench(options, profile)
+    except Misuse as reason:
+        print(reason, file=sys.stderr)
+        return 2
+    except RunFailed as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; what was measured before is kept", file=sys.stderr)
+        return 130

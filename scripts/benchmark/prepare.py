@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has to be there before anything runs: programs of ours, and a Python that can plot."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from errors import Misuse
+from profiles import ROOT
+
+PLOT_PACKAGE = "python3-matplotlib"
+
+
+def in_lib(script):
+    """Runs shell commands with the functions of scripts/lib.sh."""
+    return subprocess.run(["bash", "-c", f'source "$0"; {script}', str(ROOT / "scripts" / "lib.sh")],
+                          check=False).returncode
+
+
+def build_folder(profile, named):
+    """The folder of what was built. One that is named is taken as it is; ours is brought up to date
+    where a profile runs programs from it."""
+    folder = Path(named).absolute() if named else ROOT / "build"
+    wanted = [folder / "softnic" / "softnic"] if profile.engine == "beeline-perf" or profile.fabric else []
+    if profile.engine == "beeline-perf":
+        wanted.append(folder / "tools" / "beeline")
+    if wanted and not named:
+        build = 'need_packages "${build_packages[@]}"; section Building; timed build build_lane plain demo'
+        if in_lib(build) != 0:
+            raise Misuse("the build failed; what it says stands above")
+    for file in wanted:
+        if not file.exists():
+            raise Misuse(f"{file} is not built: ninja -C {folder} demo")
+    return folder
+
+
+def plotting_python():
+    """A Python that has matplotlib, or None. Debian's is installed where there is none and may be."""
+    for attempt in range(2):
+        for python in (sys.executable, "/usr/bin/python3"):
+            if can_plot(python):
+                return python
+        if attempt == 0:
+            in_lib(f"need_packages {PLOT_PACKAGE}")
+    return None
+
+
+def can_plot(python):
+    try:
+        return subprocess.run([python, "-c", "import matplotlib"], capture_output=True,
+                              check=False).returncode == 0
+    except OSError:
+        return False
