@@ -16,7 +16,7 @@ from sizes import size_text
 STYLES = [("#0b5fa5", "o", "-"), ("#d9772b", "s", "--"), ("#6b6b6b", "^", ":"), ("#3a8f5c", "D", "-.")]
 GREY = "#555555"
 MOST_TICKS = 11  # whose names fit side by side
-HEADER = 0.14  # share of the height for title and subtitle
+HEADER = 0.165  # share of the height for title and subtitle
 
 
 def size_ticks(sizes):
@@ -79,7 +79,7 @@ def draw(result):
 
     draw_lines(bandwidth, result, "busbw")
     dress(bandwidth, sizes, "Bus bandwidth: higher is better", "GB/s")
-    bandwidth.set_ylim(bottom=0)
+    bandwidth.set_ylim(bottom=0, top=1.08 * bandwidth.dataLim.ymax)
 
     draw_lines(latency, result, "time_us")
     dress(latency, sizes, "Time of one all-reduce: lower is better", "µs")

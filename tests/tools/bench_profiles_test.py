@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The profiles of nccl-tests-config/ as they are checked in, and what scripts/bench says of bad ones."""
+
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "scripts" / "benchmark")]
+sys.dont_write_bytecode = True
+
+import profiles  # pylint: disable=wrong-import-position
+from errors import Misuse  # pylint: disable=wrong-import-position
+from sizes import parse_range, range_text, size_text  # pylint: disable=wrong-import-position
+
+PARAMETERS = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
+OURS = set(re.findall(r"(?m)^## (BEELINE_\w+)$", PARAMETERS))
+HONOURED = set(re.findall(r"honours `(NCCL_\w+)`", PARAMETERS))
+# Of NCCL's own documentation, what a benchmark needs; and nccl-tests' choice of a GPU.
+OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_GDR_LEVEL", "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
+           "NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_RAS_ENABLE", "NCCL_TESTS_DEVICE"}
+
+
+class CheckedIn(unittest.TestCase):
+    def test_all_that_are_wanted_are_there(self):
+        self.assertEqual(profiles.names(), ["infiniband", "iwarp", "one-gpu-softnic", "roce-v2", "softnic-host"])
+
+    def test_they_name_only_variables_that_exist(self):
+        self.assertIn("BEELINE_CM", OURS)
+        self.assertIn("NCCL_IB_HCA", HONOURED)
+        for name in profiles.names():
+            unknown = set(profiles.load(name).environment) - OURS - HONOURED - OF_NCCL
+            self.assertEqual(unknown, set(), name)
+
+    def test_each_line_has_its_reason_above(self):
+        for name in profiles.names():
+            lines = (profiles.FOLDER / f"{name}.conf").read_text(encoding="utf-8").splitlines()
+            for above, line in zip([""] + lines, lines):
+                if "=" in line and not line.startswith(("#", "title=")):
+                    self.assertTrue(above.startswith("# "), f"{name}: {line}")
+
+    def test_beeline_is_wanted_by_name(self):
+        for name in profiles.names():
+            profile = profiles.load(name)
+            if profile.engine == "nccl-tests":
+                self.assertEqual(profile.environment["NCCL_NET"], "Beeline", name)
+                self.assertIsNotNone(profile.baseline, name)
+
+    def test_a_shell_reads_them_too(self):
+        # `set -a; . FILE` gives a job the same environment.
+        for name in profiles.names():
+            for value in profiles.load(name).environment.values():
+                self.assertRegex(value, r"^[\w,.:=/+-]*$", name)
+
+
+class Bad(unittest.TestCase):
+    def refused(self, text, words):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "mine.conf"
+            file.write_text(text, encoding="utf-8")
+            with self.assertRaisesRegex(Misuse, words):
+                profiles.load(str(file))
+
+    def test_lines(self):
+        self.refused("# good\n\nengine\n", r'mine.conf:3: "engine" is not NAME=value')
+        self.refused("frob=1\n", "no setting frob; there are title, engine")
+        self.refused("engine=fast\n", '"fast" is none of nccl-tests, beeline-perf')
+        self.refused("ranks=0\n", "no number from 1 on")
+        self.refused("seconds=soon\n", "no time in seconds")
+        self.refused("fabric=nowhere.toml\n", "there is no nowhere.toml in")
+        self.refused("NCCL_NET=A\nNCCL_NET=B\n", "mine.conf:2: NCCL_NET is set twice")
+
+    def test_files(self):
+        with self.assertRaisesRegex(Misuse, 'no profile "frob"; there are infiniband, '):
+            profiles.load("frob")
+        with self.assertRaisesRegex(Misuse, "/nowhere/x.conf: No such file or directory"):
+            profiles.load("/nowhere/x.conf")
+
+
+class Sizes(unittest.TestCase):
+    def test_ranges(self):
+        self.assertEqual(parse_range("8..8G"), (8, 8 << 30))
+        self.assertEqual(range_text((8, 64 << 20)), "8..64M")
+        for bad in ("8", "8..", "..8", "8..4", "0..8", "8..8T", "1..2..3", "a..b"):
+            with self.assertRaisesRegex(ValueError, "no range of sizes"):
+                parse_range(bad)
+
+    def test_how_they_are_shown(self):
+        self.assertEqual([size_text(size) for size in (8, 1000, 1024, 1536, 8 << 20, 8 << 30)],
+                         ["8 B", "1000 B", "1 KiB", "1.5 KiB", "8 MiB", "8 GiB"])
+
+
+if __name__ == "__main__":
+    unittest.main()
