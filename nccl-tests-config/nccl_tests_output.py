@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional
 # size count type redop root, then time algbw busbw #wrong, out of place and in place
 COLUMNS = 13
 ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\S+\s+-?\d+\s")
+RANK = re.compile(r"#\s+Rank\s+(\d+) .* on\s+(\S+) device\s+(\d+) \[(\S+)\] (.+)")
 PATH = re.compile(r"\bvia NET/\S+?/\d+(/GDRDMA)?")
 # What the log says of NCCL itself. The newest NCCL writes its number at the end of the first line.
 NCCL_VERSION = re.compile(r"\bNCCL version (\d[\w.+-]*)")
@@ -65,6 +66,7 @@ class Run:
     def __init__(self, path):
         self.path = path
         self.rows = {}  # Row by what was run and its size
+        self.ranks = []  # what nccl-tests says of each
         self.log = Log()
         self.wrong = 0
         self.is_verified = True
@@ -85,6 +87,9 @@ class Run:
         if line.startswith("# Avg bus bandwidth"):
             self.is_finished = True
         self.log.read(line)
+        rank = RANK.match(line)
+        if rank:
+            self.ranks.append(dict(zip(("rank", "host", "device", "pci", "gpu"), rank.groups())))
         if ROW.match(line):
             self.read_row(line.split(), place)
 

@@ -60,7 +60,6 @@ def describe(profile, options):
         "profile": {"name": profile.name, "file": profile.file, "engine": profile.engine,
                     "sizes": range_text(options.sizes)},
         "launcher": options.launcher,
-        "ranks": options.np,
         "inherited": {name: value for name, value in sorted(os.environ.items())
                       if name.startswith(("NCCL_", "BEELINE_"))},
         "runs": [],

@@ -67,7 +67,7 @@ def read_nccl_tests(output, run):
     return {"nccl": log.nccl_version, "network": ", ".join(log.networks) or None,
             "plugin": ", ".join(log.plugins) or None, "beeline": log.beeline_version,
             "network_paths": log.paths, "gpudirect_paths": log.direct_paths,
-            "is_verified": said.is_verified, "warnings": log.warnings, "faults": faults, "rows": rows}
+            "ranks": said.ranks, "is_verified": said.is_verified, "warnings": log.warnings, "faults": faults, "rows": rows}
 
 
 def read_perf(output, report_file, run):
@@ -87,5 +87,6 @@ def read_perf(output, report_file, run):
         faults.append(f"{run.name}: wrong data in {wrong} of its results; speed counts once that is right")
     return {"name": report["plugin"], "nccl": None, "network": None,
             "plugin": f"{report['plugin']} (v{report['abi']})", "beeline": log.beeline_version,
-            "ranks": len(report["ranks"]), "is_verified": report["options"]["check"],
+            "ranks": [{"rank": str(rank), "host": one["host"]} for rank, one in enumerate(report["ranks"])],
+            "is_verified": report["options"]["check"],
             "warnings": log.warnings, "faults": faults, "rows": rows}

@@ -30,7 +30,7 @@ def subtitle(result):
     machine = result["machine"]
     about = " against ".join(run["plugin"] or run["name"] for run in result["runs"])
     parts = [f"profile {result['profile']['name']}", result["date"][:10], machine["host"],
-             result.get("ranks") and f"{result['ranks']} ranks", about]
+             f"{len(result['runs'][0]['ranks'])} ranks", about]
     return "  ·  ".join(part for part in parts if part)
 
 

@@ -26,11 +26,11 @@ def show(result):
 
 
 def about(run):
-    words = [run["plugin"] and f"plugin {run['plugin']}", run["beeline"],
+    words = [f"{len(run['ranks'])} ranks", run["plugin"] and f"plugin {run['plugin']}", run["beeline"],
              run["nccl"] and f"NCCL {run['nccl']}", run["network"] and f"network {run['network']}"]
     if run.get("network_paths"):
         words.append(f"GPUDirect on {run['gpudirect_paths']} of {run['network_paths']} paths")
-    return ", ".join(filter(None, words)) or "its log says nothing (NCCL_DEBUG=INFO)"
+    return ", ".join(filter(None, words))
 
 
 def head(runs, width):

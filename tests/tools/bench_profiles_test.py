@@ -24,6 +24,11 @@ OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_GDR_LEVEL", "NCCL_DEBUG", "N
            "NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_RAS_ENABLE", "NCCL_TESTS_DEVICE"}
 
 
+# What people read about, and no profile sets. NCCL_HOSTID is in NCCL's code alone.
+OF_DOCUMENTS = OF_NCCL | {"NCCL_TESTS_HOME", "NCCL_TOPO_FILE", "NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE",
+                          "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PROTO", "NCCL_ALGO", "NCCL_HOSTID"}
+
+
 class CheckedIn(unittest.TestCase):
     def test_all_that_are_wanted_are_there(self):
         self.assertEqual(profiles.names(), ["infiniband", "iwarp", "one-gpu-softnic", "roce-v2", "softnic-host"])
@@ -34,6 +39,12 @@ class CheckedIn(unittest.TestCase):
         for name in profiles.names():
             unknown = set(profiles.load(name).environment) - OURS - HONOURED - OF_NCCL
             self.assertEqual(unknown, set(), name)
+
+    def test_documents_name_only_variables_that_exist(self):
+        for name in ("docs/running-jobs.md", "nccl-tests-config/README.md"):
+            said = set(re.findall(r"\b(?:NCCL|BEELINE)_[A-Z0-9_]+", (ROOT / name).read_text(encoding="utf-8")))
+            self.assertIn("NCCL_NET_PLUGIN", said)
+            self.assertEqual(said - OURS - HONOURED - OF_DOCUMENTS, set(), name)
 
     def test_each_line_has_its_reason_above(self):
         for name in profiles.names():
