@@ -27,10 +27,9 @@ def size_ticks(sizes):
 
 
 def subtitle(result):
-    machine = result["machine"]
-    about = " against ".join(run["plugin"] or run["name"] for run in result["runs"])
-    parts = [f"profile {result['profile']['name']}", result["date"][:10], machine["host"],
-             f"{len(result['runs'][0]['ranks'])} ranks", about]
+    first = result["runs"][0]
+    parts = [f"profile {result['profile']['name']}", result["date"][:10], result["machine"]["host"],
+             f"{len(first['ranks'])} ranks", first["plugin"], first["nccl"] and f"NCCL {first['nccl']}"]
     return "  ·  ".join(part for part in parts if part)
 
 
@@ -62,8 +61,17 @@ def dress(axes, sizes, title, label):
         axes.spines[side].set_color("#bbbbbb")
 
 
-def plain(value, _position=None):
-    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+def time_text(microseconds, _position=None):
+    for unit, name in ((1e6, "s"), (1e3, "ms")):
+        if microseconds >= unit:
+            return f"{microseconds / unit:g} {name}"
+    return f"{microseconds:g} µs"
+
+
+def time_steps(result):
+    """Within two decades a name at 1, 2 and 5, above that at 1."""
+    times = [value for run in result["runs"] for value in points(run, "time_us")[1]]
+    return (1, 2, 5) if max(times) <= 100 * min(times) else (1,)
 
 
 def draw(result):
@@ -78,14 +86,14 @@ def draw(result):
     sizes = [row["size"] for run in result["runs"] for row in run["rows"] if row["size"] > 0]
 
     draw_lines(bandwidth, result, "busbw")
-    dress(bandwidth, sizes, "Bus bandwidth: higher is better", "GB/s")
+    dress(bandwidth, sizes, "Bus bandwidth: higher is better", "bus bandwidth (GB/s)")
     bandwidth.set_ylim(bottom=0, top=1.08 * bandwidth.dataLim.ymax)
 
     draw_lines(latency, result, "time_us")
-    dress(latency, sizes, "Time of one all-reduce: lower is better", "µs")
+    dress(latency, sizes, "Time of one all-reduce: lower is better", "time")
     latency.set_yscale("log")
-    latency.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    latency.yaxis.set_major_formatter(FuncFormatter(plain))
+    latency.yaxis.set_major_locator(LogLocator(subs=time_steps(result), numticks=12))
+    latency.yaxis.set_major_formatter(FuncFormatter(time_text))
     latency.yaxis.set_minor_locator(NullLocator())
     for axes in (bandwidth, latency):
         axes.legend(loc="upper left", frameon=False)
