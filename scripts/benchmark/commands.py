@@ -9,7 +9,7 @@ from pathlib import Path
 from errors import Misuse
 from sizes import range_text
 
-WARM_UP = 5  # iterations that nccl-tests does not count; its default is 1 since 2.14
+WARM_UP = 5  # iterations that are not counted; nccl-tests' own default depends on its version
 FIX = ("git clone https://github.com/NVIDIA/nccl-tests && make -C nccl-tests{mpi} && "
        "export NCCL_TESTS_HOME=$PWD/nccl-tests")
 
@@ -30,7 +30,7 @@ def build(profile, run, options, folders):
     elif options.launcher == "srun":
         words = srun(profile, options, environment) + program
     else:
-        words = local(options, environment) + program
+        words = local(profile, options, environment) + program
     if profile.fabric:
         words = on_softnic(profile, folders) + words
     return Command(words, environment)
@@ -129,10 +129,10 @@ def srun(profile, options, environment):
     words = ["srun"]
     ranks = options.np
     if hostfile(options):
-        # One line for each rank.
         environment["SLURM_HOSTFILE"] = hostfile(options)
         words += ["--distribution=arbitrary"]
-        ranks = ranks or Path(options.hostfile).read_text(encoding="utf-8").count("\n")
+        # A name for each rank.
+        ranks = ranks or len(Path(options.hostfile).read_text(encoding="utf-8").replace(",", " ").split())
     elif not ranks and not os.environ.get("SLURM_JOB_ID"):
         raise Misuse(f"profile {profile.name}: on how many ranks? --np N, or run it in an allocation (salloc)")
     if ranks:
@@ -140,8 +140,12 @@ def srun(profile, options, environment):
     return words + options.launcher_args
 
 
-def local(options, environment):
+def local(profile, options, environment):
     """One process for all GPUs. NCCL would join those of one machine without any network."""
+    if profile.wrapper:
+        raise Misuse(f"profile {profile.name} needs a process for each rank: --launcher mpirun or srun")
+    if options.launcher_args:
+        raise Misuse("--launcher local starts nothing that --launcher-args could be for; leave them out")
     if not options.np:
         raise Misuse("--launcher local: on how many GPUs of this machine? --np N")
     if options.hostfile:

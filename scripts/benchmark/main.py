@@ -19,7 +19,7 @@ import profiles
 import table
 from errors import Misuse, RunFailed
 from measure import measure
-from nccl_tests_output import Run
+from nccl_tests_output import Run, Unusable
 from plan import plan
 from sizes import range_text
 
@@ -136,7 +136,7 @@ def main(words):
     except Misuse as reason:
         print(reason, file=sys.stderr)
         return 2
-    except RunFailed as reason:
+    except (RunFailed, Unusable) as reason:
         print(reason, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -36,7 +36,7 @@ class Bench(unittest.TestCase):
 
     def bench(self, *words, **environment):
         done = subprocess.run(
-            [str(ROOT / "scripts" / "bench"), "--no-plot", "--build", BUILD, *words], cwd=self.folder,
+            [sys.executable, str(ROOT / "scripts" / "bench"), "--no-plot", "--build", BUILD, *words], cwd=self.folder,
             env={**clean_environment(), "PATH": f"{FAKES}:{os.environ['PATH']}", **environment},
             capture_output=True, text=True, timeout=LIMIT_S, check=False)
         return done.returncode, done.stdout, done.stderr
@@ -66,6 +66,10 @@ class Misuse(Bench):
         self.refused("--hostfile nowhere: no such file", "--profile", "infiniband", "--hostfile", "nowhere")
         self.refused("on how many GPUs of this machine? --np N",
                      "--profile", "infiniband", "--launcher", "local")
+        self.refused("needs a process for each rank: --launcher mpirun or srun",
+                     "--profile", "one-gpu-softnic", "--launcher", "local")
+        self.refused("leave them out", "--profile", "iwarp", "--launcher", "local", "--np", "2",
+                     "--launcher-args=-v")
         self.refused("runs on this machine alone", "--profile", "softnic-host", "--launcher", "srun")
 
     def test_comparisons_that_cannot_be(self):
