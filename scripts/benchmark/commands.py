@@ -134,7 +134,8 @@ def srun(profile, options, environment):
         # A name for each rank.
         ranks = ranks or len(Path(options.hostfile).read_text(encoding="utf-8").replace(",", " ").split())
     elif not ranks and not os.environ.get("SLURM_JOB_ID"):
-        raise Misuse(f"profile {profile.name}: on how many ranks? --np N, or run it in an allocation (salloc)")
+        raise Misuse(f"profile {profile.name}: on how many ranks? --np N, or run it in an allocation "
+                     "(salloc)")
     if ranks:
         words += ["--ntasks", str(ranks)]
     return words + options.launcher_args
@@ -149,6 +150,7 @@ def local(profile, options, environment):
     if not options.np:
         raise Misuse("--launcher local: on how many GPUs of this machine? --np N")
     if options.hostfile:
-        raise Misuse("--launcher local uses this machine alone; leave --hostfile out, or choose mpirun or srun")
+        raise Misuse("--launcher local uses this machine alone; leave --hostfile out, or choose mpirun "
+                     "or srun")
     environment.update(NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
     return []

@@ -106,7 +106,8 @@ def report(result, options, folders, python):
     pictures = plot(python, file) if python else []
     print("\n" + "\n".join([str(file), *pictures]))
     if not pictures and not options.no_plot:
-        print(f"no plot: this machine has no matplotlib; where it is: scripts/benchmark/plot.py {file} bench.png")
+        print("no plot: this machine has no matplotlib; where it is: "
+              f"scripts/benchmark/plot.py {file} bench.png")
     return pays and not faults
 
 

@@ -53,6 +53,10 @@ def tail(output):
     return "\n".join(f"  {line}" for line in shown) + f"\nAll of it: {output}"
 
 
+def wrong_data(run, count):
+    return f"{run.name}: wrong data in {count} of its results; speed counts once that is right"
+
+
 def read_nccl_tests(output, run):
     said = Run(output)
     rows = [{"size": row.size, **row.out_of_place._asdict(), "in_place": row.in_place._asdict()}
@@ -60,14 +64,15 @@ def read_nccl_tests(output, run):
     log = said.log
     faults = []
     if said.wrong:
-        faults.append(f"{run.name}: wrong data in {said.wrong} of its results; speed counts once that is right")
+        faults.append(wrong_data(run, said.wrong))
     wanted = run.environment.get("NCCL_NET")
     if wanted and log.networks and any(one.lower() != wanted.lower() for one in log.networks):
         faults.append(f"{run.name}: NCCL used network {', '.join(log.networks)}, not {wanted}")
     return {"nccl": log.nccl_version, "network": ", ".join(log.networks) or None,
             "plugin": ", ".join(log.plugins) or None, "beeline": log.beeline_version,
             "network_paths": log.paths, "gpudirect_paths": log.direct_paths,
-            "ranks": said.ranks, "is_verified": said.is_verified, "warnings": log.warnings, "faults": faults, "rows": rows}
+            "ranks": said.ranks, "is_verified": said.is_verified, "warnings": log.warnings,
+            "faults": faults, "rows": rows}
 
 
 def read_perf(output, report_file, run):
@@ -81,12 +86,13 @@ def read_perf(output, report_file, run):
     rows = [{"size": row["size"], "time_us": row["time_us"], "algbw": row["algbw"],
              "busbw": row["busbw"], "wrong": sum(rank["wrong"] for rank in row["ranks"])}
             for row in report["rows"]]
-    faults = []
     wrong = sum(row["wrong"] > 0 for row in rows)
-    if wrong:
-        faults.append(f"{run.name}: wrong data in {wrong} of its results; speed counts once that is right")
-    return {"name": report["plugin"], "nccl": None, "network": None,
+    faults = [wrong_data(run, wrong)] if wrong else []
+    # One build of a plugin may be compared with another.
+    is_same = run.plugin and report["plugin"] == "Beeline"
+    return {"name": "Beeline, other build" if is_same else report["plugin"], "nccl": None, "network": None,
             "plugin": f"{report['plugin']} (v{report['abi']})", "beeline": log.beeline_version,
-            "ranks": [{"rank": str(rank), "host": one["host"]} for rank, one in enumerate(report["ranks"])],
+            "ranks": [{"rank": str(rank), "host": one["host"]}
+                      for rank, one in enumerate(report["ranks"])],
             "is_verified": report["options"]["check"],
             "warnings": log.warnings, "faults": faults, "rows": rows}

@@ -8,8 +8,8 @@ import profiles
 from errors import Misuse
 from sizes import parse_range
 
-DESCRIPTION = """Measures all-reduce as a profile says, and writes a table, JSON and a plot of bandwidth and latency
-against size."""
+DESCRIPTION = """Measures all-reduce as a profile says, and writes a table, JSON and a plot of bandwidth and
+latency against size."""
 EXAMPLES = """examples:
   scripts/bench --profile softnic-host                     no GPU, no NIC
   scripts/bench --profile infiniband --hostfile hosts --baseline

@@ -3,7 +3,7 @@
 
 from sizes import size_text
 
-NAME = 17  # as wide as a run's name may be
+NAME = 20  # as wide as a run's name may be
 
 
 def show(result):

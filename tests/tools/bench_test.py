@@ -212,6 +212,12 @@ class SoftnicHost(Bench):
             self.assertTrue(all(row["time_us"] > 0 for row in run["rows"]))
         self.assertIn("every element was right", stdout)
 
+    def test_one_build_against_another(self):
+        ours = pathlib.Path(BUILD) / "plugin" / "abi" / "libnccl-net-beeline.so"
+        result, _ = self.measured("--profile", str(self.quick_profile()), "--sizes", "8..8",
+                                  "--plugin-baseline", str(ours))
+        self.assertEqual([run["name"] for run in result["runs"]], ["Beeline", "Beeline, other build"])
+
     def quick_profile(self):
         """softnic-host, with less time for each size."""
         text = (ROOT / "nccl-tests-config" / "profiles" / "softnic-host.conf").read_text(encoding="utf-8")
