@@ -107,6 +107,9 @@ class RecvComm final : public Comm {
   static constexpr std::uint32_t kReceiveDepth = std::uint32_t{wire::kMaxLines} + 2 * kBatch;
   static_assert(kReceiveDepth % kBatch == 0);  // no batch wraps
 
+  // Requests that receives leave alone: iflush has no word for "call again".
+  static constexpr std::uint32_t kReservedForFlushes = wire::kMaxGroups;
+
   // Where in the comm's memory the notices are, and where flushing READs read to.
   static constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
   static constexpr std::size_t kFlushPlace = kNoticesAt + kReceiveDepth * sizeof(wire::Notice);
@@ -161,8 +164,7 @@ class RecvComm final : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
-  // NCCL has at most kMaxGroups receives under way, and as many flushes.
-  RequestPool<2 * wire::kMaxGroups> requests_;
+  RequestPool<wire::kMaxGroups + kReservedForFlushes> requests_;
 
   const gdr::GpuDirect* gpus_;
   GidPolicy gid_;
