@@ -59,5 +59,15 @@ TEST_CASE("options: a version may carry its v", "[tools][options]") {
   CHECK_FALSE(parse_abi("new"));
 }
 
+TEST_CASE("options: memory and flush are words that are written as they are read",
+          "[tools][options]") {
+  CHECK(*parse_memory("mixed") == MemoryChoice::kMixed);
+  CHECK(to_string(*parse_memory("peermem")) == std::string("peermem"));
+  CHECK(parse_memory("gpu").error() == "--memory gpu: write host, peermem, dmabuf or mixed");
+  CHECK(*parse_flush("never") == FlushChoice::kNever);
+  CHECK(to_string(*parse_flush("always")) == std::string("always"));
+  CHECK(parse_flush("").error() == "--flush : write auto, always or never");
+}
+
 }  // namespace
 }  // namespace beeline::perf

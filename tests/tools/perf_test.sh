@@ -47,7 +47,14 @@ command_line() {
   expect 'no devices' 2 'found no devices' perf rate --env FAKE_DEVICES=0
   expect 'one rank is not enough' 2 'at least 2' perf rate --ranks 1
   expect 'a variable for nobody' 2 'there is no rank 7' perf rate --env 7:A=B
-  expect 'GPU memory' 2 'only host memory' perf rate --memory cuda
+  expect 'memory of a kind that there is not' 2 'write host, peermem, dmabuf or mixed' \
+    perf rate --memory cuda
+  expect 'a flush of a kind that there is not' 2 'write auto, always or never' \
+    perf rate --flush often
+  # A file of that name that is no library, also where there is a driver.
+  : >"$scratch/libcuda.so.1"
+  expect 'no driver' 2 'there is no GPU memory: no CUDA driver (libcuda.so.1); run where' \
+    env LD_LIBRARY_PATH="$scratch" "$beeline" perf rate --plugin "$fake" --memory dmabuf
   expect 'a rank needs a place to meet' 2 'go together' perf rate --rank 0
   expect 'the devices' 0 'speed 10000 Mbit/s' perf --list
   expect 'the devices of v8' 0 'Fake (v8)' perf --list --abi v8
@@ -71,7 +78,7 @@ clean() {
   expect 'an odd rank sits out' 0 'Wrong elements : 0 OK' perf latency --ranks 3 --iters 5
   expect 'sizes that do not divide' 0 'Wrong elements : 0 OK' perf allreduce --ranks 3 \
     --comms 2 --slice 64 --sizes 1,2,3,4,13,1001 --iters 3
-  expect 'flushes' 0 'Wrong elements : 0 OK' perf soak --flush --comms 3 "${quick[@]}"
+  expect 'flushes' 0 'Wrong elements : 0 OK' perf soak --flush always --comms 3 "${quick[@]}"
   expect 'ranks pinned to processors' 0 'Wrong elements : 0 OK' perf latency --pin "${quick[@]}"
   expect 'devices by group and rank' 0 'Wrong elements : 0 OK' perf stream --comms 3 \
     --dev fake0,fake1/beeline_fake1,0 --sizes 64 "${quick[@]}"
@@ -90,6 +97,8 @@ import json, math, sys
 for name in sys.argv[1:]:
     report = json.load(open(name))
     assert report["plugin"] == "Fake" and report["abi"] == 12 and report["wrong"] == 0
+    assert report["options"]["memory"] == "host" and report["options"]["flush"] == "auto"
+    assert all(not rank["flush"] and rank["gpu"] is None for rank in report["ranks"])
     assert [row["size"] for row in report["rows"]] == [7, 4096]
     assert [row["count"] for row in report["rows"]] == [1, 1024]
     for row in report["rows"]:

@@ -24,6 +24,7 @@ struct Words {
   std::string hosts;
   std::string slice;
   std::string memory = "host";
+  std::string flush = "auto";
   std::string log = "WARN";
   std::vector<std::string> variables;
   bool unchecked = false;
@@ -75,9 +76,8 @@ Outcome<bool> understand(const Words& words, Options* options) {
   if (!words.devices.empty()) options->devices = BL_TRY(parse_devices(words.devices));
   if (!words.hosts.empty()) options->hosts = split(words.hosts, ',');
   if (!words.slice.empty()) options->slice = BL_TRY(parse_size(words.slice));
-  if (words.memory != "host") {
-    return fail(fmt::format("--memory {}: only host memory can be tested", words.memory));
-  }
+  options->memory = BL_TRY(parse_memory(words.memory));
+  options->flush = BL_TRY(parse_flush(words.flush));
   options->log_level = BL_TRY(parse_log_level(words.log));
   for (const std::string& text : words.variables) {
     options->variables.push_back(BL_TRY(parse_variable(text)));
@@ -103,7 +103,10 @@ void add_options(CLI::App& perf, Options& options, Words& words) {
   perf.add_option("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded")
       ->take_all()
       ->allow_extra_args(false);  // one each, or the pattern would be taken for one
-  perf.add_option("--memory", words.memory, "Kind of memory: host");
+  perf.add_option("--memory", words.memory,
+                  "host, or a GPU's: peermem (pointers), dmabuf, mixed (every other rank) (host)");
+  perf.add_option("--flush", words.flush,
+                  "Flush what was received: auto (as NCCL for such memory), always, never (auto)");
   perf.add_option("--rank", options.rank, "Be this rank only; the others are started elsewhere");
   perf.add_option("--rendezvous", options.rendezvous,
                   "Where rank 0 is: HOST:PORT, or a file for its address");
@@ -114,7 +117,6 @@ void add_options(CLI::App& perf, Options& options, Words& words) {
   perf.add_option("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (WARN)");
   perf.add_option("--seed", options.seed, "soak: what its chance starts from");
   perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
-  perf.add_flag("--flush", options.flush, "Flush after every receive, as for GPU memory");
   perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
   perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
 }
@@ -131,7 +133,7 @@ std::string list_patterns() {
 
 std::function<int()> add_command(CLI::App& app) {
   CLI::App* const perf =
-      app.add_subcommand("perf", "Drive a network plugin as NCCL would, without NCCL or a GPU");
+      app.add_subcommand("perf", "Drive a network plugin as NCCL would, without NCCL");
   const auto options = std::make_shared<Options>();
   const auto words = std::make_shared<Words>();
   add_options(*perf, *options, *words);

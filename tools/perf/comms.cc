@@ -167,7 +167,10 @@ class Setup {
       comms_.sends.push_back({pending.plan, std::move(end)});
       return;
     }
-    const AfterRecv after = rank_.options().flush ? AfterRecv::kFlush : AfterRecv::kNothing;
+    const Device& device = rank_.devices()[static_cast<size_t>(pending.device)];
+    const AfterRecv after = rank_.memory().flushes(rank_.options().flush, device)
+                                ? AfterRecv::kFlush
+                                : AfterRecv::kNothing;
     auto end = std::make_unique<RecvEnd>(net_, pending.comm, label, depth_.recvs, after);
     rank_.watch(*end);
     comms_.recvs.push_back({pending.plan, std::move(end)});

@@ -22,6 +22,8 @@ std::string known_devices(const std::vector<Device>& devices) {
   return text;
 }
 
+}  // namespace
+
 std::string pointer_kinds(int support) {
   std::string text;
   for (const auto& [bit, name] :
@@ -30,8 +32,6 @@ std::string pointer_kinds(int support) {
   }
   return text;
 }
-
-}  // namespace
 
 Outcome<std::vector<Device>> list_devices(const Net& net) {
   int count = 0;

@@ -26,6 +26,9 @@ tools::Outcome<int> find_device(const std::vector<Device>& devices, const std::s
 tools::Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices,
                                   int comm, int rank);
 
+// "host+cuda"
+std::string pointer_kinds(int support);
+
 // The text of --list.
 std::string describe_devices(const Net& net, const std::vector<Device>& devices);
 

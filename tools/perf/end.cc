@@ -32,11 +32,35 @@ NetFailure::operator std::string() const {
                      static_cast<int>(result));
 }
 
-NetResult<void*> End::register_memory(void* data, size_t size) {
+tools::Outcome<void*> End::register_memory(const Buffer& buffer, size_t size) {
+  switch (buffer.kind()) {
+    case BufferKind::kHost: return BL_TRY(register_pointer(buffer.address(), size, NCCL_PTR_HOST));
+    case BufferKind::kPeermem:
+      return BL_TRY(register_pointer(buffer.address(), size, NCCL_PTR_CUDA));
+    case BufferKind::kDmabuf: return register_dmabuf(buffer, size);
+  }
+  return nullptr;
+}
+
+NetResult<void*> End::register_pointer(void* data, size_t size, int type) {
   void* mr = nullptr;
   const CallWatch::Inside inside(net_.watches->service, "regMr");
-  const ncclResult_t result = net_.calls.regMr(comm_, data, size, NCCL_PTR_HOST, &mr);
+  const ncclResult_t result = net_.calls.regMr(comm_, data, size, type, &mr);
   if (result != ncclSuccess) return failed("regMr", result);
+  return mr;
+}
+
+// The descriptor is gone when the plugin has returned, as it is in NCCL: a plugin that wants it
+// later has to have made a copy.
+tools::Outcome<void*> End::register_dmabuf(const Buffer& buffer, size_t size) {
+  const UniqueFd pages = BL_TRY(buffer.export_pages(size));
+  void* mr = nullptr;
+  const CallWatch::Inside inside(net_.watches->service, "regMrDmaBuf");
+  const ncclResult_t result =
+      net_.calls.regMrDmaBuf(comm_, buffer.address(), size, NCCL_PTR_CUDA, 0, pages.get(), &mr);
+  if (result != ncclSuccess) {
+    return fail(std::string(NetFailure{"regMrDmaBuf", result, nullptr, this}));
+  }
   return mr;
 }
 

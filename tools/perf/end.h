@@ -9,14 +9,10 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/base/result.h"
-#include "tools/perf/net_failure.h"
+#include "tools/perf/buffer.h"
 #include "tools/perf/net_table.h"
 
 namespace beeline::perf {
-
-template <class T>
-using NetResult = Result<T, NetFailure>;
 
 class End {
  public:
@@ -32,7 +28,8 @@ class End {
   // How often the plugin asked to be called again.
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
-  NetResult<void*> register_memory(void* data, size_t size);
+  // The first `size` bytes of the buffer.
+  tools::Outcome<void*> register_memory(const Buffer& buffer, size_t size);
   NetResult<bool> deregister(void* mr);
 
  protected:
@@ -46,6 +43,9 @@ class End {
   Failure<NetFailure> broke_contract(const char* call, const char* complaint) const {
     return fail(NetFailure{call, ncclSuccess, complaint, this});
   }
+
+  NetResult<void*> register_pointer(void* data, size_t size, int type);
+  tools::Outcome<void*> register_dmabuf(const Buffer& buffer, size_t size);
 
   const Net& net_;
   CallWatch& data_calls_ = net_.watches->progress;

@@ -3,6 +3,8 @@
 // See guarded_buffer.h.
 #include "tools/perf/guarded_buffer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,28 +13,34 @@
 namespace beeline::perf {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr std::uint8_t kGuard = 0x5C;
 
-size_t whole_pages(size_t size) { return (size + kPage - 1) / kPage * kPage; }
+size_t whole_pages(size_t size) { return (size + host_page() - 1) / host_page() * host_page(); }
 
 std::uint8_t* allocate(size_t size) {
   void* memory = nullptr;
-  if (::posix_memalign(&memory, kPage, size) != 0) throw std::bad_alloc();
+  if (::posix_memalign(&memory, host_page(), size) != 0) throw std::bad_alloc();
   std::memset(memory, kGuard, size);
   return static_cast<std::uint8_t*>(memory);
 }
 
 }  // namespace
 
+size_t host_page() noexcept {
+  static const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  return page;
+}
+
 void GuardedBuffer::Free::operator()(std::uint8_t* memory) const noexcept { std::free(memory); }
 
 GuardedBuffer::GuardedBuffer(size_t size)
-    : size_(size), total_(kPage + whole_pages(size) + kPage), memory_(allocate(total_)) {
+    : size_(size),
+      total_(host_page() + whole_pages(size) + host_page()),
+      memory_(allocate(total_)) {
   poison();
 }
 
-std::uint8_t* GuardedBuffer::data() const noexcept { return memory_.get() + kPage; }
+std::uint8_t* GuardedBuffer::data() const noexcept { return memory_.get() + host_page(); }
 
 void GuardedBuffer::poison() const noexcept { std::memset(data(), kPoison, size_); }
 

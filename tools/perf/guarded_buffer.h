@@ -16,6 +16,9 @@ class GuardedBuffer {
   std::uint8_t* data() const noexcept;
   size_t size() const noexcept { return size_; }
   void poison() const noexcept;
+  // With the guards.
+  std::uint8_t* whole() const noexcept { return memory_.get(); }
+  size_t whole_size() const noexcept { return total_; }
   // How many bytes of the guards are not what they were.
   size_t broken_guards() const noexcept;
 
@@ -28,6 +31,8 @@ class GuardedBuffer {
   size_t total_;
   std::unique_ptr<std::uint8_t, Free> memory_;
 };
+
+size_t host_page() noexcept;
 
 // What a buffer holds before a receive. A byte that still has this value was likely never written.
 inline constexpr std::uint8_t kPoison = 0xDB;

@@ -44,30 +44,32 @@ Outcome<bool> Lanes::close() {
   return true;
 }
 
-void Lanes::prepare(std::uint64_t round) {
-  if (!rank_->options().check) return;
-  for (const auto& lane : recvs_) lane.pool.memory().poison();
+Outcome<bool> Lanes::prepare(std::uint64_t round) {
+  if (!rank_->options().check) return true;
+  for (const auto& lane : recvs_) BL_TRY(lane.pool.memory().poison());
   for (const auto& lane : sends_) {
     for (size_t slot = 0; slot < lane.pool.slots(); ++slot) {
-      fill(lane.pool.at(slot), lane.pool.size(), lane_content(lane.plan, round, slot));
+      BL_TRY(fill_piece(lane.pool.memory(), lane.pool.piece(slot),
+                        lane_content(lane.plan, round, slot)));
     }
   }
+  return true;
 }
 
-size_t Lanes::check(std::uint64_t round, std::uint64_t messages) {
+Outcome<size_t> Lanes::check(std::uint64_t round, std::uint64_t messages) {
   if (!rank_->options().check) return 0;
   size_t wrong = 0;
   for (const auto& lane : recvs_) {
     const size_t used = std::min<size_t>(messages, lane.pool.slots());
     for (size_t slot = 0; slot < used; ++slot) {
       const std::string where = fmt::format("{}, slot {}", lane.end->label(), slot);
-      wrong += check_buffer(*rank_, where, lane.pool.at(slot), lane.pool.size(),
-                            lane_content(lane.plan, round, slot));
+      wrong += BL_TRY(check_piece(*rank_, where, lane.pool.memory(), lane.pool.piece(slot),
+                                  lane_content(lane.plan, round, slot)));
     }
-    wrong += check_guards(*rank_, lane.end->label(), lane.pool.memory());
+    wrong += BL_TRY(check_guards(*rank_, lane.end->label(), lane.pool.memory()));
   }
   for (const auto& lane : sends_) {
-    wrong += check_guards(*rank_, lane.end->label(), lane.pool.memory());
+    wrong += BL_TRY(check_guards(*rank_, lane.end->label(), lane.pool.memory()));
   }
   return wrong;
 }
@@ -130,19 +132,24 @@ Outcome<std::uint64_t> plan_iterations(Rank& rank, double ns) {
   return static_cast<std::uint64_t>(std::clamp(many, 1.0, kMostIterations));
 }
 
-size_t check_buffer(Rank& rank, const std::string& where, const std::uint8_t* data, size_t size,
-                    std::uint64_t id) {
-  const Mismatch mismatch = compare(data, size, id);
-  if (mismatch.count == 0) return 0;
-  rank.report_wrong(
-      fmt::format("{}: {} of {} bytes, the first at offset {}: 0x{:02x} instead of 0x{:02x}{}",
-                  where, mismatch.count, size, mismatch.first, mismatch.found, mismatch.wanted,
-                  mismatch.found == kPoison ? ", as if it had never been written" : ""));
+NetResult<void> fill_piece(const Buffer& buffer, Piece piece, std::uint64_t id) {
+  fill(buffer.stage(piece.at), piece.size, id);
+  return buffer.store(piece);
+}
+
+NetResult<size_t> check_piece(Rank& rank, const std::string& where, const Buffer& buffer,
+                              Piece piece, std::uint64_t id) {
+  const Mismatch mismatch = compare(BL_TRY(buffer.fetch(piece)), piece.size, id);
+  if (mismatch.count == 0) return size_t{0};
+  rank.report_wrong(fmt::format(
+      "{}: {} of {} bytes, the first at offset {}: 0x{:02x} instead of 0x{:02x}{}", where,
+      mismatch.count, piece.size, mismatch.first, mismatch.found, mismatch.wanted,
+      mismatch.found == kPoison ? ", as if it had never been written" : ""));
   return mismatch.count;
 }
 
-size_t check_guards(Rank& rank, const std::string& where, const GuardedBuffer& memory) {
-  const size_t broken = memory.broken_guards();
+NetResult<size_t> check_guards(Rank& rank, const std::string& where, const Buffer& buffer) {
+  const size_t broken = BL_TRY(buffer.broken_guards());
   if (broken > 0) {
     rank.report_wrong(fmt::format("{}: {} bytes beside the buffer were written", where, broken));
   }

@@ -26,9 +26,9 @@ class Lanes {
 
   // Before a round: what is going to be sent, and poison where it will arrive. Rounds differ in
   // every byte.
-  void prepare(std::uint64_t round);
+  tools::Outcome<bool> prepare(std::uint64_t round);
   // After it: how many bytes are wrong, when each comm has carried `messages`.
-  size_t check(std::uint64_t round, std::uint64_t messages);
+  tools::Outcome<size_t> check(std::uint64_t round, std::uint64_t messages);
 
   // On the progress thread: `messages` over each comm, in as full a window as there is.
   tools::Outcome<Cost> stream(std::uint64_t messages);
@@ -49,10 +49,12 @@ class Lanes {
 // every rank.
 tools::Outcome<std::uint64_t> plan_iterations(Rank& rank, double ns);
 
-// Compares one buffer and reports what is wrong with it.
-size_t check_buffer(Rank& rank, const std::string& where, const std::uint8_t* data, size_t size,
-                    std::uint64_t id);
+// Writes a piece of a buffer.
+NetResult<void> fill_piece(const Buffer& buffer, Piece piece, std::uint64_t id);
+// Compares one and reports what is wrong with it.
+NetResult<size_t> check_piece(Rank& rank, const std::string& where, const Buffer& buffer,
+                              Piece piece, std::uint64_t id);
 // The same for the guards around one.
-size_t check_guards(Rank& rank, const std::string& where, const GuardedBuffer& memory);
+NetResult<size_t> check_guards(Rank& rank, const std::string& where, const Buffer& buffer);
 
 }  // namespace beeline::perf

@@ -45,6 +45,25 @@ Outcome<bool> add_range(const std::string& item, size_t dots, std::vector<size_t
 
 }  // namespace
 
+const char* to_string(MemoryChoice choice) {
+  switch (choice) {
+    case MemoryChoice::kHost: return "host";
+    case MemoryChoice::kPeermem: return "peermem";
+    case MemoryChoice::kDmabuf: return "dmabuf";
+    case MemoryChoice::kMixed: return "mixed";
+  }
+  return "";
+}
+
+const char* to_string(FlushChoice choice) {
+  switch (choice) {
+    case FlushChoice::kAuto: return "auto";
+    case FlushChoice::kAlways: return "always";
+    case FlushChoice::kNever: return "never";
+  }
+  return "";
+}
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   size_t from = 0;
@@ -115,6 +134,21 @@ Outcome<int> parse_abi(const std::string& text) {
     return fail(fmt::format("no version {}: there are v{} to v{}", text, kOldestAbi, kNewestAbi));
   }
   return abi;
+}
+
+Outcome<MemoryChoice> parse_memory(const std::string& text) {
+  for (const auto choice :
+       {MemoryChoice::kHost, MemoryChoice::kPeermem, MemoryChoice::kDmabuf, MemoryChoice::kMixed}) {
+    if (text == to_string(choice)) return choice;
+  }
+  return fail(fmt::format("--memory {}: write host, peermem, dmabuf or mixed", text));
+}
+
+Outcome<FlushChoice> parse_flush(const std::string& text) {
+  for (const auto choice : {FlushChoice::kAuto, FlushChoice::kAlways, FlushChoice::kNever}) {
+    if (text == to_string(choice)) return choice;
+  }
+  return fail(fmt::format("--flush {}: write auto, always or never", text));
 }
 
 }  // namespace beeline::perf

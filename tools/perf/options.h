@@ -25,6 +25,15 @@ struct RankVariable {
 // --dev a1,b1/a2,b2: group c of the list is comm c's, its entry r is rank r's; both wrap around.
 using DeviceSpec = std::vector<std::vector<std::string>>;
 
+// Where the buffers are, and how a plugin is told of them. kMixed: dma-bufs on even ranks, pointers
+// on odd ones.
+enum class MemoryChoice { kHost, kPeermem, kDmabuf, kMixed };
+const char* to_string(MemoryChoice choice);
+
+// Whether what has arrived is flushed. kAuto: where NCCL would.
+enum class FlushChoice { kAuto, kAlways, kNever };
+const char* to_string(FlushChoice choice);
+
 struct Options {
   std::string pattern;
   std::string plugin;  // empty: our own
@@ -47,9 +56,10 @@ struct Options {
   ncclDebugLogLevel log_level = NCCL_LOG_WARN;
   std::uint64_t seed = 0;  // 0: from the clock, and printed
   bool check = true;
-  bool pin = false;    // a processor for each rank
-  bool flush = false;  // iflush after every receive
-  bool list = false;   // only show the devices
+  bool pin = false;   // a processor for each rank
+  bool list = false;  // only show the devices
+  MemoryChoice memory = MemoryChoice::kHost;
+  FlushChoice flush = FlushChoice::kAuto;
 };
 
 // "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges that double.
@@ -60,6 +70,9 @@ tools::Outcome<DeviceSpec> parse_devices(const std::string& text);
 tools::Outcome<RankVariable> parse_variable(const std::string& text);
 // "v8" or "8"
 tools::Outcome<int> parse_abi(const std::string& text);
+
+tools::Outcome<MemoryChoice> parse_memory(const std::string& text);
+tools::Outcome<FlushChoice> parse_flush(const std::string& text);
 
 std::vector<std::string> split(const std::string& text, char separator);
 

@@ -19,21 +19,31 @@ constexpr int kWrongShown = 5;
 }  // namespace
 
 Outcome<bool> Rank::on_service(Job job) {
-  service_.start(std::move(job));
+  service_.start(on_gpu(std::move(job)));
   return await(service_);
 }
 
 Outcome<bool> Rank::on_progress(Job job) {
-  progress_.start(std::move(job));
+  progress_.start(on_gpu(std::move(job)));
   return await(progress_);
 }
 
 Outcome<bool> Rank::on_both(Job service, Job progress) {
-  service_.start(std::move(service));
-  progress_.start(std::move(progress));
+  service_.start(on_gpu(std::move(service)));
+  progress_.start(on_gpu(std::move(progress)));
   Outcome<bool> moved = await(progress_);
   Outcome<bool> served = await(service_);
   return moved ? std::move(served) : std::move(moved);
+}
+
+// A plugin finds the rank's GPU current in the threads that call it, as NCCL's have it.
+Job Rank::on_gpu(Job job) const {
+  const RankGpu* const gpu = memory_.gpu();
+  if (gpu == nullptr) return job;
+  return [gpu, job = std::move(job)]() -> Outcome<bool> {
+    const gpu::ContextScope current = BL_TRY(gpu->enter());
+    return job();
+  };
 }
 
 Outcome<bool> Rank::await(Worker& worker) {

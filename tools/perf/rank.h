@@ -4,7 +4,7 @@
 //
 // Threads: the main thread runs the pattern and talks to the coordinator. It calls the plugin only
 // as NCCL's application threads do (init, devices, getProperties, finalize); the service thread
-// sets up and registers; the progress thread moves data.
+// sets up and registers; the progress thread moves data. The rank's GPU is current in all three.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -22,13 +22,19 @@ namespace beeline::perf {
 
 class Rank {
  public:
-  Rank(const Options& options, Team& team, Net net, std::vector<Device> devices)
-      : options_(options), team_(team), net_(std::move(net)), devices_(std::move(devices)) {}
+  Rank(const Options& options, Team& team, const RankMemory& memory, Net net,
+       std::vector<Device> devices)
+      : options_(options),
+        team_(team),
+        memory_(memory),
+        net_(std::move(net)),
+        devices_(std::move(devices)) {}
 
   const Options& options() const noexcept { return options_; }
   Team& team() noexcept { return team_; }
   int id() const noexcept { return team_.rank(); }
   int count() const noexcept { return team_.ranks(); }
+  const RankMemory& memory() const noexcept { return memory_; }
   const Net& net() const noexcept { return net_; }
   const std::vector<Device>& devices() const noexcept { return devices_; }
 
@@ -54,12 +60,14 @@ class Rank {
   void report_wrong(const std::string& detail);
 
  private:
+  Job on_gpu(Job job) const;
   tools::Outcome<bool> await(Worker& worker);
   void tell_status();
   std::string waiting_for();
 
   const Options& options_;
   Team& team_;
+  const RankMemory& memory_;
   Net net_;
   std::vector<Device> devices_;
   std::vector<const End*> watched_;

@@ -53,16 +53,18 @@ Outcome<bool> init_plugin(Net& net) {
   return true;
 }
 
-// A wrong --dev must not wait for the comm that would use it.
-Outcome<bool> check_devices(const Options& options, const std::vector<Device>& devices, int rank) {
+// A wrong --dev, or memory that the plugin does not take, must not wait for the comm that would use
+// it. Whether something of what arrives is flushed.
+Outcome<bool> check_devices(const Options& options, const RankMemory& memory, const Net& net,
+                            const std::vector<Device>& devices, int rank) {
+  bool flushes = false;
   for (int c = 0; c < options.comms; ++c) {
     const int device = BL_TRY(choose_device(options.devices, devices, c, rank));
     const Device& chosen = devices[static_cast<size_t>(device)];
-    if ((chosen.props.ptrSupport & NCCL_PTR_HOST) == 0) {
-      return fail(fmt::format("device {} does not take host memory", chosen.name));
-    }
+    BL_TRY(memory.check_support(net, chosen));
+    flushes = flushes || memory.flushes(options.flush, chosen);
   }
-  return true;
+  return flushes;
 }
 
 std::string host_name() {
@@ -70,6 +72,16 @@ std::string host_name() {
   ::gethostname(name.data(), name.size() - 1);
   const char* const softnic = std::getenv("SOFTNIC_HOST");
   return softnic == nullptr ? name.data() : softnic;
+}
+
+// Null for memory of the host.
+json describe_gpu(const RankMemory& memory) {
+  if (memory.gpu() == nullptr) return nullptr;
+  const gpu::Gpu& gpu = memory.gpu()->about();
+  return {{"ordinal", gpu.ordinal},
+          {"name", gpu.name},
+          {"pci", gpu.pci},
+          {"compute", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)}};
 }
 
 json describe_plugin(const Net& net, const std::vector<Device>& devices) {
@@ -94,6 +106,9 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
     const Outcome<bool> pinned = pin_rank(team.rank());
     if (!pinned) return fail(Ended{pinned.error(), tools::kUsage});
   }
+  tell_phase(team, "opening its memory");
+  const Outcome<RankMemory> memory = RankMemory::open(options.memory, team.rank());
+  if (!memory) return fail(Ended{memory.error(), tools::kUsage});
   tell_phase(team, "loading the plugin");
   Outcome<Net> net = load_plugin(options.plugin, options.abi);
   if (!net) return fail(Ended{net.error(), tools::kUsage});
@@ -103,11 +118,17 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   tell_phase(team, "in the plugin's devices");
   Outcome<std::vector<Device>> devices = list_devices(*net);
   if (!devices) return fail(Ended{devices.error(), tools::kUsage});
-  team.tell(FrameKind::kPlugin, describe_plugin(*net, *devices).dump());
+  json described = describe_plugin(*net, *devices);
   if (!options.list) {
-    const Outcome<bool> usable = check_devices(options, *devices, team.rank());
-    if (!usable) return fail(Ended{usable.error(), tools::kUsage});
-    Rank rank(options, team, *net, std::move(*devices));
+    const Outcome<bool> flushes = check_devices(options, *memory, *net, *devices, team.rank());
+    if (!flushes) return fail(Ended{flushes.error(), tools::kUsage});
+    described["memory"] = to_string(memory->kind());
+    described["gpu"] = describe_gpu(*memory);
+    described["flush"] = *flushes;
+  }
+  team.tell(FrameKind::kPlugin, described.dump());
+  if (!options.list) {
+    Rank rank(options, team, *memory, *net, std::move(*devices));
     const Outcome<bool> ran = pattern.run(rank);
     if (!ran) return fail(Ended{fmt::format("{} ({})", ran.error(), rank.phase()), tools::kFailed});
   }

@@ -54,6 +54,16 @@ std::string names_of(const json& devices) {
   return text;
 }
 
+// Of a rank whose buffers are the host's, and not flushed: nothing.
+std::string memory_of(const json& plugin) {
+  const json& gpu = plugin["gpu"];
+  const bool flushes = plugin.value("flush", false);
+  if (gpu.is_null()) return flushes ? ", flushed" : "";
+  return fmt::format(", GPU {} {} {} by {}, {}", gpu.value("ordinal", 0), gpu.value("pci", ""),
+                     gpu.value("name", ""), plugin.value("memory", ""),
+                     flushes ? "flushed" : "not flushed");
+}
+
 }  // namespace
 
 Report::Report(const Options& options, const Pattern& pattern)
@@ -67,10 +77,12 @@ void Report::begin(const std::vector<json>& plugins) {
              first.value("file", ""));
   fmt::print(out_, "# ranks {} comms {} depth {} slice {}{}\n", options_.ranks, options_.comms,
              options_.depth, options_.slice, options_.check ? "" : " unchecked");
+  fmt::print(out_, "# memory {} flush {}\n", to_string(options_.memory), to_string(options_.flush));
   if (options_.pattern == "soak") fmt::print(out_, "# seed {}\n", options_.seed);
   for (size_t r = 0; r < plugins_.size(); ++r) {
-    fmt::print(out_, "#  Rank {:2} Pid {:6} on {:>10} devices {}\n", r, plugins_[r].value("pid", 0),
-               plugins_[r].value("host", ""), names_of(plugins_[r]["devices"]));
+    fmt::print(out_, "#  Rank {:2} Pid {:6} on {:>10} devices {}{}\n", r,
+               plugins_[r].value("pid", 0), plugins_[r].value("host", ""),
+               names_of(plugins_[r]["devices"]), memory_of(plugins_[r]));
   }
   std::string titles =
       fmt::format("#\n# {:>10} {:>12} {:>8} {:>7}", "size", "count", "type", "redop");
@@ -144,7 +156,8 @@ bool Report::write_json() const {
                    {"slice", options_.slice},
                    {"seed", options_.seed},
                    {"check", options_.check},
-                   {"flush", options_.flush}}},
+                   {"memory", to_string(options_.memory)},
+                   {"flush", to_string(options_.flush)}}},
                  {"ranks", plugins_},
                  {"rows", rows_},
                  {"wrong", wrong_},

@@ -17,9 +17,9 @@ constexpr size_t kMemoryPerRank = size_t{64} << 20;
 
 Outcome<SlotPool> SlotPool::make(Rank& rank, End& end, size_t size, size_t slots) {
   const size_t stride = std::max(kLine, (size + kLine - 1) / kLine * kLine);
-  SlotPool pool(end, size, stride, slots);
+  SlotPool pool(end, size, stride, slots, BL_TRY(Buffer::make(rank.memory(), stride * slots)));
   BL_TRY(rank.on_service([&]() -> Outcome<bool> {
-    pool.mr_ = BL_TRY(end.register_memory(pool.memory_.data(), pool.memory_.size()));
+    pool.mr_ = BL_TRY(end.register_memory(pool.memory_, pool.memory_.size()));
     return true;
   }));
   return pool;

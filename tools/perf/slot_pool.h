@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "tools/perf/end.h"
-#include "tools/perf/guarded_buffer.h"
 #include "tools/perf/rank.h"
 
 namespace beeline::perf {
@@ -20,20 +19,22 @@ class SlotPool {
   size_t size() const noexcept { return size_; }
   size_t slots() const noexcept { return slots_; }
   void* mr() const noexcept { return mr_; }
+  // Where a message stands in memory(); and for the plugin.
+  Piece piece(std::uint64_t message) const noexcept { return {message % slots_ * stride_, size_}; }
   std::uint8_t* at(std::uint64_t message) const noexcept {
-    return memory_.data() + message % slots_ * stride_;
+    return memory_.address(piece(message).at);
   }
-  const GuardedBuffer& memory() const noexcept { return memory_; }
+  const Buffer& memory() const noexcept { return memory_; }
 
  private:
-  SlotPool(End& end, size_t size, size_t stride, size_t slots)
-      : end_(&end), size_(size), stride_(stride), slots_(slots), memory_(stride * slots) {}
+  SlotPool(End& end, size_t size, size_t stride, size_t slots, Buffer memory)
+      : end_(&end), size_(size), stride_(stride), slots_(slots), memory_(std::move(memory)) {}
 
   End* end_;
   size_t size_;
   size_t stride_;
   size_t slots_;
-  GuardedBuffer memory_;
+  Buffer memory_;
   void* mr_ = nullptr;
 };
 

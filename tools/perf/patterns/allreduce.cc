@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <memory>
+#include <optional>
 
 #include "tools/perf/lanes.h"
 #include "tools/perf/pattern.h"
@@ -28,13 +28,15 @@ class Ring {
         comms_(comms),
         bytes_(bytes),
         depth_(static_cast<size_t>(rank.options().depth)),
-        layout_(bytes, comms.sends.size(), static_cast<size_t>(rank.count()), slice(rank)),
-        source_(std::max<size_t>(bytes, 1)),
-        result_(std::max<size_t>(bytes, 1)) {}
+        layout_(bytes, comms.sends.size(), static_cast<size_t>(rank.count()), slice(rank)) {}
 
   Outcome<bool> open() {
+    source_.emplace(BL_TRY(Buffer::make(rank_.memory(), std::max<size_t>(bytes_, 1))));
+    result_.emplace(BL_TRY(Buffer::make(rank_.memory(), std::max<size_t>(bytes_, 1))));
+    scratch_.reserve(comms_.sends.size());
     for (size_t c = 0; c < comms_.sends.size(); ++c) {
-      scratch_.push_back(std::make_unique<GuardedBuffer>(depth_ * layout_.slice_bytes()));
+      const size_t size = depth_ * layout_.slice_bytes();
+      scratch_.push_back(BL_TRY(Buffer::make(rank_.memory(), size)));
     }
     return rank_.on_service([this]() -> Outcome<bool> {
       for (size_t c = 0; c < comms_.sends.size(); ++c) BL_TRY(add_channel(c));
@@ -49,22 +51,27 @@ class Ring {
     });
   }
 
-  void prepare(std::uint64_t round) {
-    if (!rank_.options().check) return;
-    fill_summands(source_.data(), bytes_, rank_.id(), rank_.count(), round);
-    result_.poison();
+  Outcome<bool> prepare(std::uint64_t round) {
+    if (!rank_.options().check) return true;
+    fill_summands(source_->stage(), bytes_, rank_.id(), rank_.count(), round);
+    BL_TRY(source_->store({0, bytes_}));
+    BL_TRY(result_->poison());
+    return true;
   }
 
-  size_t check(std::uint64_t round) {
-    if (!rank_.options().check) return 0;
-    const Mismatch mismatch = compare_sums(result_.data(), bytes_, rank_.count(), round);
+  Outcome<size_t> check(std::uint64_t round) {
+    if (!rank_.options().check) return size_t{0};
+    const std::uint8_t* const sums = BL_TRY(result_->fetch({0, bytes_}));
+    const Mismatch mismatch = compare_sums(sums, bytes_, rank_.count(), round);
     if (mismatch.count > 0) {
       rank_.report_wrong(fmt::format("{} elements of {} bytes, the first at offset {}",
                                      mismatch.count, bytes_, mismatch.first));
     }
-    size_t wrong = mismatch.count + check_guards(rank_, "the source", source_) +
-                   check_guards(rank_, "the result", result_);
-    for (const auto& scratch : scratch_) wrong += check_guards(rank_, "scratch memory", *scratch);
+    size_t wrong = mismatch.count + BL_TRY(check_guards(rank_, "the source", *source_)) +
+                   BL_TRY(check_guards(rank_, "the result", *result_));
+    for (const Buffer& scratch : scratch_) {
+      wrong += BL_TRY(check_guards(rank_, "scratch memory", scratch));
+    }
     return wrong;
   }
 
@@ -95,20 +102,20 @@ class Ring {
     SendEnd* const send = comms_.sends[c].end.get();
     RecvEnd* const recv = comms_.recvs[c].end.get();
     RingChannel::Parts parts{.channel = c, .send = send, .recv = recv, .depth = depth_};
-    parts.source.data = source_.data();
-    parts.source.send_mr = BL_TRY(add_memory(*send, source_));
-    parts.result.data = result_.data();
-    parts.result.send_mr = BL_TRY(add_memory(*send, result_));
-    parts.result.recv_mr = BL_TRY(add_memory(*recv, result_));
-    parts.scratch.data = scratch_[c]->data();
-    parts.scratch.recv_mr = BL_TRY(add_memory(*recv, *scratch_[c]));
+    parts.source.buffer = &*source_;
+    parts.source.send_mr = BL_TRY(add_memory(*send, *source_));
+    parts.result.buffer = &*result_;
+    parts.result.send_mr = BL_TRY(add_memory(*send, *result_));
+    parts.result.recv_mr = BL_TRY(add_memory(*recv, *result_));
+    parts.scratch.buffer = &scratch_[c];
+    parts.scratch.recv_mr = BL_TRY(add_memory(*recv, scratch_[c]));
     channels_.emplace_back(layout_, static_cast<size_t>(rank_.id()),
                            static_cast<size_t>(rank_.count()), parts);
     return true;
   }
 
-  Outcome<void*> add_memory(End& end, const GuardedBuffer& memory) {
-    void* const mr = BL_TRY(end.register_memory(memory.data(), memory.size()));
+  Outcome<void*> add_memory(End& end, const Buffer& memory) {
+    void* const mr = BL_TRY(end.register_memory(memory, memory.size()));
     registrations_.emplace_back(&end, mr);
     return mr;
   }
@@ -132,9 +139,9 @@ class Ring {
   const size_t bytes_;
   const size_t depth_;
   const RingLayout layout_;
-  GuardedBuffer source_;
-  GuardedBuffer result_;
-  std::vector<std::unique_ptr<GuardedBuffer>> scratch_;
+  std::optional<Buffer> source_;
+  std::optional<Buffer> result_;
+  std::vector<Buffer> scratch_;  // channels keep their places
   std::vector<std::pair<End*, void*>> registrations_;
   std::vector<RingChannel> channels_;
 };
@@ -143,10 +150,10 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first all-reduce", size));
   Ring ring(rank, comms, size);
   BL_TRY(ring.open());
-  ring.prepare(kFirst);
+  BL_TRY(ring.prepare(kFirst));
   BL_TRY(rank.team().meet(fmt::format("first all-reduce of {} bytes", size)));
   BL_TRY(ring.reduce(1));
-  size_t wrong = ring.check(kFirst);
+  size_t wrong = BL_TRY(ring.check(kFirst));
 
   BL_TRY(rank.team().meet(fmt::format("warm-up of {} bytes", size)));
   constexpr std::uint64_t kFew = 3;
@@ -154,11 +161,11 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
   const std::uint64_t times =
       BL_TRY(plan_iterations(rank, static_cast<double>(warm_up.wall_ns) / kFew));
 
-  ring.prepare(kMeasured);
+  BL_TRY(ring.prepare(kMeasured));
   rank.set_phase(fmt::format("{} bytes, {} all-reduces", size, times));
   BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
   const Cost cost = BL_TRY(ring.reduce(times));
-  wrong += ring.check(kMeasured);
+  wrong += BL_TRY(ring.check(kMeasured));
 
   const double ns = static_cast<double>(cost.wall_ns) / static_cast<double>(times);
   const double n = rank.count();

@@ -28,11 +28,11 @@ Outcome<json> connect_once(Rank& rank, size_t size, std::uint64_t round) {
   if (count > 0) row["time_us"] = us_each(comms.connect_ns, count);
 
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
-  lanes.prepare(round);
+  BL_TRY(lanes.prepare(round));
   BL_TRY(rank.team().meet("first messages"));
   const Cost first = BL_TRY(lanes.stream(1));
   if (!comms.recvs.empty()) row["message_us"] = us_each(first.wall_ns, count);
-  row["wrong"] = lanes.check(round, 1);
+  row["wrong"] = BL_TRY(lanes.check(round, 1));
   BL_TRY(lanes.close());
 
   const std::int64_t start = now_ns();

@@ -149,21 +149,21 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first round", size));
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   const auto every_comm = static_cast<std::uint64_t>(rank.options().comms);
-  lanes.prepare(kFirst);
+  BL_TRY(lanes.prepare(kFirst));
   BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
   BL_TRY(play(rank, lanes, every_comm));
-  size_t wrong = lanes.check(kFirst, 1);
+  size_t wrong = BL_TRY(lanes.check(kFirst, 1));
 
   const std::uint64_t few = 10 + every_comm;
   const Measured warm_up = BL_TRY(play(rank, lanes, few));
   const double each = static_cast<double>(warm_up.cost.wall_ns) / static_cast<double>(few);
   const std::uint64_t rounds = std::max(BL_TRY(plan_iterations(rank, each)), every_comm);
 
-  lanes.prepare(kMeasured);
+  BL_TRY(lanes.prepare(kMeasured));
   rank.set_phase(fmt::format("{} bytes, {} round trips", size, rounds));
   BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
   Measured measured = BL_TRY(play(rank, lanes, rounds));
-  wrong += lanes.check(kMeasured, rounds / every_comm);
+  wrong += BL_TRY(lanes.check(kMeasured, rounds / every_comm));
   rank.report_row(row_of(size, rounds, std::move(measured), wrong));
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return lanes.close();

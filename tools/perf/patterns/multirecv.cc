@@ -44,10 +44,11 @@ class Groups {
     return true;
   }
 
-  void begin(std::uint64_t round, std::uint64_t groups, Care care) {
+  Outcome<bool> begin(std::uint64_t round, std::uint64_t groups, Care care) {
     care_ = care;
-    for (auto& sender : senders_) sender.begin(round, groups, care);
-    for (auto& receiver : receivers_) receiver.begin(round, groups, care);
+    for (auto& sender : senders_) BL_TRY(sender.begin(round, groups, care));
+    for (auto& receiver : receivers_) BL_TRY(receiver.begin(round, groups, care));
+    return true;
   }
 
   Outcome<Cost> move() {
@@ -61,11 +62,13 @@ class Groups {
     return cost;
   }
 
-  size_t check() {
+  Outcome<size_t> check() {
     size_t wrong = 0;
     for (auto& receiver : receivers_) {
       wrong += receiver.wrong();  // sizes
-      if (rank_.options().check && care_ == Care::kLastMessages) wrong += receiver.check_last();
+      if (rank_.options().check && care_ == Care::kLastMessages) {
+        wrong += BL_TRY(receiver.check_last());
+      }
     }
     return wrong;
   }
@@ -129,22 +132,22 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t most_parts, size_t 
   Groups groups(rank, most_parts);
   BL_TRY(groups.open(comms, size));
   const Care care = rank.options().check ? Care::kEveryMessage : Care::kLastMessages;
-  groups.begin(kFirst, kScriptGroups, care);
+  BL_TRY(groups.begin(kFirst, kScriptGroups, care));
   BL_TRY(rank.team().meet(fmt::format("first groups of {} bytes", size)));
   BL_TRY(groups.move());
-  size_t wrong = groups.check();
+  size_t wrong = BL_TRY(groups.check());
 
-  groups.begin(kWarmUp, kScriptGroups, Care::kLastMessages);
+  BL_TRY(groups.begin(kWarmUp, kScriptGroups, Care::kLastMessages));
   BL_TRY(rank.team().meet(fmt::format("warm-up of {} bytes", size)));
   const Cost warm_up = BL_TRY(groups.move());
   const double each = static_cast<double>(warm_up.wall_ns) / kScriptGroups;
   const std::uint64_t count = BL_TRY(plan_iterations(rank, each));
 
-  groups.begin(kMeasured, count, Care::kLastMessages);
+  BL_TRY(groups.begin(kMeasured, count, Care::kLastMessages));
   rank.set_phase(fmt::format("{} bytes, {} groups", size, count));
   BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
   const Cost cost = BL_TRY(groups.move());
-  wrong += groups.check();
+  wrong += BL_TRY(groups.check());
   json row = groups.row(size, count, cost);
   row["wrong"] = wrong;
   rank.report_row(row);

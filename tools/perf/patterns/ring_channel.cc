@@ -42,10 +42,10 @@ NetResult<bool> RingChannel::try_receive() {
   if (k == slices_in_all() || parts_.recv->full() || !may_receive(k)) return false;
   const Piece piece = received_piece(k);
   const RingMemory& memory = adds_up(k) ? parts_.scratch : parts_.result;
-  std::uint8_t* const place =
-      adds_up(k) ? memory.data + k % parts_.depth * layout_.slice_bytes() : memory.data + piece.at;
+  const size_t place = adds_up(k) ? scratch_piece(k).at : piece.at;
   RecvGroup group;
-  group.add(place, piece.size, static_cast<int>(parts_.channel), memory.recv_mr);
+  group.add(memory.buffer->address(place), piece.size, static_cast<int>(parts_.channel),
+            memory.recv_mr);
   if (!BL_TRY(parts_.recv->post(group))) return false;
   ++posted_recvs_;
   return true;
@@ -59,11 +59,17 @@ NetResult<bool> RingChannel::try_arrive() {
     return fail(NetFailure{"test of a receive", ncclSuccess,
                            "another number of bytes arrived than was sent", parts_.recv});
   }
-  if (adds_up(k)) {
-    add_pieces(parts_.result.data + piece.at, parts_.source.data + piece.at,
-               parts_.scratch.data + k % parts_.depth * layout_.slice_bytes(), piece.size);
-  }
+  if (adds_up(k)) BL_TRY(add_up(k));
   return true;
+}
+
+// What a kernel would do on a GPU is done on the stages.
+NetResult<void> RingChannel::add_up(std::uint64_t k) {
+  const Piece piece = received_piece(k);
+  const std::uint8_t* const arrived = BL_TRY(parts_.scratch.buffer->fetch(scratch_piece(k)));
+  add_pieces(parts_.result.buffer->stage(piece.at), parts_.source.buffer->stage(piece.at), arrived,
+             piece.size);
+  return parts_.result.buffer->store(piece);
 }
 
 NetResult<bool> RingChannel::try_send() {
@@ -72,7 +78,7 @@ NetResult<bool> RingChannel::try_send() {
   if (k == slices_in_all() || (k >= step && arrived_ <= k - step)) return false;
   const Piece piece = sent_piece(k);
   const RingMemory& memory = k < step ? parts_.source : parts_.result;
-  if (!BL_TRY(parts_.send->post(memory.data + piece.at, piece.size,
+  if (!BL_TRY(parts_.send->post(memory.buffer->address(piece.at), piece.size,
                                 static_cast<int>(parts_.channel), memory.send_mr))) {
     return false;
   }

@@ -16,7 +16,7 @@ namespace beeline::perf {
 
 // A buffer and its registrations: what is sent and what is received goes over different comms.
 struct RingMemory {
-  std::uint8_t* data = nullptr;
+  const Buffer* buffer = nullptr;
   void* send_mr = nullptr;
   void* recv_mr = nullptr;
 };
@@ -48,6 +48,11 @@ class RingChannel {
   Piece received_piece(std::uint64_t k) const noexcept;
   bool may_receive(std::uint64_t k) const noexcept;
 
+  Piece scratch_piece(std::uint64_t k) const noexcept {
+    return {k % parts_.depth * layout_.slice_bytes(), received_piece(k).size};
+  }
+
+  NetResult<void> add_up(std::uint64_t k);
   NetResult<bool> try_receive();
   NetResult<bool> try_arrive();
   NetResult<bool> try_send();

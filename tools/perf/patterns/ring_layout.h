@@ -8,12 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace beeline::perf {
+#include "tools/perf/piece.h"
 
-struct Piece {
-  size_t at = 0;
-  size_t size = 0;
-};
+namespace beeline::perf {
 
 class RingLayout {
  public:

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "tools/perf/lanes.h"
 
@@ -19,23 +18,26 @@ tools::Outcome<size_t> agree_on_parts(Rank& rank) {
       BL_TRY(rank.team().least("agreement on parts of a receive", std::max(most, 1))));
 }
 
-void ScriptedSender::begin(std::uint64_t round, std::uint64_t groups, Care care) {
+NetResult<void> ScriptedSender::begin(std::uint64_t round, std::uint64_t groups, Care care) {
   ScriptedEnd::begin(round, groups, care);
   next_ = 0;
   part_ = 0;
   free_at_.assign(places(), 0);
-  if (care_ == Care::kEveryMessage) return;
+  if (care_ == Care::kEveryMessage) return {};
   for (std::uint64_t g = 0; g < places(); ++g) {
     for (size_t part = 0; part < comm_.most_parts; ++part) {
-      fill(place(g, part), pool_.size(), content(g, part));
+      BL_TRY(fill_piece(memory(), piece(g, part, pool_.size()), content(g, part)));
     }
   }
+  return {};
 }
 
-void ScriptedSender::write_group() {
-  for (size_t part = 0; part < group(next_).n; ++part) {
-    fill(place(next_, part), group(next_).parts[part].size, content(next_, part));
+NetResult<void> ScriptedSender::write_group() {
+  const Group& now = group(next_);
+  for (size_t part = 0; part < now.n; ++part) {
+    BL_TRY(fill_piece(memory(), piece(next_, part, now.parts[part].size), content(next_, part)));
   }
+  return {};
 }
 
 NetResult<bool> ScriptedSender::step() {
@@ -44,11 +46,11 @@ NetResult<bool> ScriptedSender::step() {
   const Group& now = group(next_);
   if (part_ == 0 && care_ == Care::kEveryMessage) {
     if (end_->completed() < free_at_[next_ % places()]) return moved;
-    write_group();
+    BL_TRY(write_group());
   }
   const size_t part = now.order[part_];
-  if (!BL_TRY(
-          end_->post(place(next_, part), now.parts[part].size, now.parts[part].tag, pool_.mr()))) {
+  if (!BL_TRY(end_->post(pool_.at(slot(next_, part)), now.parts[part].size, now.parts[part].tag,
+                         pool_.mr()))) {
     return moved;
   }
   if (++part_ == now.n) {
@@ -59,18 +61,19 @@ NetResult<bool> ScriptedSender::step() {
   return true;
 }
 
-void ScriptedReceiver::begin(std::uint64_t round, std::uint64_t groups, Care care) {
+NetResult<void> ScriptedReceiver::begin(std::uint64_t round, std::uint64_t groups, Care care) {
   ScriptedEnd::begin(round, groups, care);
   posted_ = arrived_ = messages_ = bytes_ = 0;
   wrong_ = 0;
-  pool_.memory().poison();
+  return memory().poison();
 }
 
 RecvGroup ScriptedReceiver::arguments(std::uint64_t g) const noexcept {
   const Group& now = group(g);
   RecvGroup arguments;
   for (size_t part = 0; part < now.n; ++part) {
-    arguments.add(place(g, part), now.parts[part].capacity, now.parts[part].tag, pool_.mr());
+    arguments.add(pool_.at(slot(g, part)), now.parts[part].capacity, now.parts[part].tag,
+                  pool_.mr());
   }
   return arguments;
 }
@@ -78,7 +81,7 @@ RecvGroup ScriptedReceiver::arguments(std::uint64_t g) const noexcept {
 NetResult<bool> ScriptedReceiver::step() {
   bool moved = false;
   if (BL_TRY(end_->poll())) {
-    take(arrived_++);
+    BL_TRY(take(arrived_++));
     moved = true;
   }
   const bool has_place = posted_ - arrived_ < places() || care_ == Care::kLastMessages;
@@ -89,7 +92,7 @@ NetResult<bool> ScriptedReceiver::step() {
   return moved;
 }
 
-void ScriptedReceiver::take(std::uint64_t g) {
+NetResult<void> ScriptedReceiver::take(std::uint64_t g) {
   const Group& now = group(g);
   messages_ += now.n;
   for (size_t part = 0; part < now.n; ++part) {
@@ -101,34 +104,41 @@ void ScriptedReceiver::take(std::uint64_t g) {
         fmt::format("{}: group {}, part {} of {}: {} bytes arrived where {} were sent",
                     end_->label(), g, part, now.n, arrived, now.parts[part].size));
   }
-  if (care_ == Care::kEveryMessage) wrong_ += check(g);
+  if (care_ == Care::kEveryMessage) wrong_ += BL_TRY(check(g));
+  return {};
 }
 
 // The bytes that came, and that none came behind them.
-size_t ScriptedReceiver::check(std::uint64_t g) {
+NetResult<size_t> ScriptedReceiver::check(std::uint64_t g) {
   const Group& now = group(g);
   size_t wrong = 0;
   for (size_t part = 0; part < now.n; ++part) {
-    std::uint8_t* const data = place(g, part);
-    const size_t size = now.parts[part].size;
+    const auto [tag, capacity, size] = now.parts[part];
+    const Piece arrived = piece(g, part, size);
     const std::string where =
         fmt::format("{}, group {}, part {} of {}", end_->label(), g, part, now.n);
-    wrong += check_buffer(*rank_, where, data, size, content(g, part));
+    wrong += BL_TRY(check_piece(*rank_, where, memory(), arrived, content(g, part)));
     if (care_ != Care::kEveryMessage) continue;
-    const auto behind = std::count_if(data + size, data + now.parts[part].capacity,
-                                      [](std::uint8_t byte) { return byte != kPoison; });
-    if (behind > 0)
-      rank_->report_wrong(fmt::format("{}: {} bytes written behind it", where, behind));
-    wrong += static_cast<size_t>(behind);
-    std::memset(data, kPoison, now.parts[part].capacity);
+    wrong += BL_TRY(check_behind(where, {arrived.at + size, capacity - size}));
+    BL_TRY(memory().poison(piece(g, part, capacity)));
   }
   return wrong;
 }
 
-size_t ScriptedReceiver::check_last() {
-  size_t wrong = check_guards(*rank_, end_->label(), pool_.memory());
+NetResult<size_t> ScriptedReceiver::check_behind(const std::string& where, Piece behind) {
+  const std::uint8_t* const data = BL_TRY(memory().fetch(behind));
+  const auto written =
+      std::count_if(data, data + behind.size, [](std::uint8_t byte) { return byte != kPoison; });
+  if (written > 0) {
+    rank_->report_wrong(fmt::format("{}: {} bytes written behind it", where, written));
+  }
+  return static_cast<size_t>(written);
+}
+
+NetResult<size_t> ScriptedReceiver::check_last() {
+  size_t wrong = BL_TRY(check_guards(*rank_, end_->label(), memory()));
   const std::uint64_t first = groups_ - std::min(groups_, places());
-  for (std::uint64_t g = first; g < groups_; ++g) wrong += check(g);
+  for (std::uint64_t g = first; g < groups_; ++g) wrong += BL_TRY(check(g));
   return wrong;
 }
 

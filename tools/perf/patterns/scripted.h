@@ -36,15 +36,19 @@ class ScriptedEnd {
     care_ = care;
   }
   SlotPool& pool() noexcept { return pool_; }
-  const GuardedBuffer& memory() const noexcept { return pool_.memory(); }
+  const Buffer& memory() const noexcept { return pool_.memory(); }
 
  protected:
   const Group& group(std::uint64_t g) const noexcept {
     return comm_.script[g % comm_.script.size()];
   }
   std::uint64_t places() const noexcept { return pool_.slots() / comm_.most_parts; }
-  std::uint8_t* place(std::uint64_t g, size_t part) const noexcept {
-    return pool_.at(g % places() * comm_.most_parts + part);
+  std::uint64_t slot(std::uint64_t g, size_t part) const noexcept {
+    return g % places() * comm_.most_parts + part;
+  }
+  // The first `size` bytes of the slot.
+  Piece piece(std::uint64_t g, size_t part, size_t size) const noexcept {
+    return {pool_.piece(slot(g, part)).at, size};
   }
   ContentId content(std::uint64_t g, size_t part) const noexcept {
     const std::uint64_t which = care_ == Care::kEveryMessage ? g : g % places();
@@ -63,14 +67,14 @@ class ScriptedSender : public ScriptedEnd {
   ScriptedSender(SendEnd& end, ScriptedComm comm, SlotPool pool)
       : ScriptedEnd(std::move(comm), std::move(pool)), end_(&end) {}
 
-  void begin(std::uint64_t round, std::uint64_t groups, Care care);
+  NetResult<void> begin(std::uint64_t round, std::uint64_t groups, Care care);
   bool done() const noexcept { return next_ == groups_ && end_->idle(); }
   // One post and one test; true when one of them did something.
   NetResult<bool> step();
   SendEnd& end() noexcept { return *end_; }
 
  private:
-  void write_group();
+  NetResult<void> write_group();
 
   SendEnd* end_;
   std::uint64_t next_ = 0;              // group of the next send,
@@ -83,11 +87,11 @@ class ScriptedReceiver : public ScriptedEnd {
   ScriptedReceiver(Rank& rank, RecvEnd& end, ScriptedComm comm, SlotPool pool)
       : ScriptedEnd(std::move(comm), std::move(pool)), rank_(&rank), end_(&end) {}
 
-  void begin(std::uint64_t round, std::uint64_t groups, Care care);
+  NetResult<void> begin(std::uint64_t round, std::uint64_t groups, Care care);
   bool done() const noexcept { return arrived_ == groups_; }
   NetResult<bool> step();
   // What the last groups left in memory.
-  size_t check_last();
+  NetResult<size_t> check_last();
   RecvEnd& end() noexcept { return *end_; }
 
   const std::string& label() const noexcept { return end_->label(); }
@@ -97,8 +101,9 @@ class ScriptedReceiver : public ScriptedEnd {
 
  private:
   RecvGroup arguments(std::uint64_t g) const noexcept;
-  void take(std::uint64_t g);
-  size_t check(std::uint64_t g);
+  NetResult<void> take(std::uint64_t g);
+  NetResult<size_t> check(std::uint64_t g);
+  NetResult<size_t> check_behind(const std::string& where, Piece behind);
 
   Rank* rank_;
   RecvEnd* end_;

@@ -70,7 +70,7 @@ class Epoch {
                                 plans.size(), groups_, depth_));
     BL_TRY(rank_.on_both([this] { return register_meanwhile(); }, [this] { return move_all(); }));
     const size_t own_ends = comms.sends.size() + comms.recvs.size();
-    json row = describe();
+    json row = BL_TRY(describe());
     for (auto& sender : senders_) BL_TRY(sender.pool().release(rank_));
     for (auto& receiver : receivers_) BL_TRY(receiver.pool().release(rank_));
     BL_TRY(close_comms(rank_, std::move(comms)));  // the peer may still be at work
@@ -100,12 +100,12 @@ class Epoch {
     for (const SendComm& send : comms.sends) {
       SlotPool pool = BL_TRY(SlotPool::make(rank_, *send.end, largest(), slots));
       senders_.emplace_back(*send.end, script(send.plan), std::move(pool));
-      senders_.back().begin(number_, groups_, care);
+      BL_TRY(senders_.back().begin(number_, groups_, care));
     }
     for (const RecvComm& recv : comms.recvs) {
       SlotPool pool = BL_TRY(SlotPool::make(rank_, *recv.end, largest(), slots));
       receivers_.emplace_back(rank_, *recv.end, script(recv.plan), std::move(pool));
-      receivers_.back().begin(number_, groups_, care);
+      BL_TRY(receivers_.back().begin(number_, groups_, care));
     }
     return true;
   }
@@ -154,16 +154,16 @@ class Epoch {
     return true;
   }
 
-  static NetResult<bool> register_once(Random& random, End& end, const GuardedBuffer& in_use) {
-    const GuardedBuffer fresh(1 + random.below(65536));
-    const GuardedBuffer& memory = random.one_in(3) ? in_use : fresh;
+  Outcome<bool> register_once(Random& random, End& end, const Buffer& in_use) {
+    const Buffer fresh = BL_TRY(Buffer::make(rank_.memory(), 1 + random.below(65536)));
+    const Buffer& memory = random.one_in(3) ? in_use : fresh;
     const size_t size = 1 + random.below(memory.size());
-    void* const mr = BL_TRY(end.register_memory(memory.data(), size));
+    void* const mr = BL_TRY(end.register_memory(memory, size));
     ::usleep(static_cast<useconds_t>(random.below(500)));
-    return end.deregister(mr);
+    return BL_TRY(end.deregister(mr));
   }
 
-  json describe() const {
+  Outcome<json> describe() const {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
     size_t wrong = 0;
@@ -171,13 +171,13 @@ class Epoch {
       messages += receiver.messages();
       bytes += receiver.bytes();
       wrong += receiver.wrong();
-      wrong += check_guards(rank_, receiver.label(), receiver.memory());
+      wrong += BL_TRY(check_guards(rank_, receiver.label(), receiver.memory()));
     }
-    return {{"size", largest()},
-            {"messages", messages},
-            {"megabytes", static_cast<double>(bytes) / 1e6},
-            {"registrations", registrations_},
-            {"wrong", wrong}};
+    return json{{"size", largest()},
+                {"messages", messages},
+                {"megabytes", static_cast<double>(bytes) / 1e6},
+                {"registrations", registrations_},
+                {"wrong", wrong}};
   }
 
   Rank& rank_;

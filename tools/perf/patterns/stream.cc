@@ -35,21 +35,21 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first round", size));
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   const auto window = static_cast<std::uint64_t>(rank.options().depth);
-  lanes.prepare(kFirst);
+  BL_TRY(lanes.prepare(kFirst));
   BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
   BL_TRY(lanes.stream(window));
-  size_t wrong = lanes.check(kFirst, window);
+  size_t wrong = BL_TRY(lanes.check(kFirst, window));
 
   const std::uint64_t few = 2 * window;
   const Cost warm_up = BL_TRY(lanes.stream(few));
   const double each = static_cast<double>(warm_up.wall_ns) / static_cast<double>(few);
   const std::uint64_t messages = BL_TRY(plan_iterations(rank, each));
 
-  lanes.prepare(kMeasured);
+  BL_TRY(lanes.prepare(kMeasured));
   rank.set_phase(fmt::format("{} bytes, {} messages", size, messages));
   BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
   const Cost cost = BL_TRY(lanes.stream(messages));
-  wrong += lanes.check(kMeasured, messages);
+  wrong += BL_TRY(lanes.check(kMeasured, messages));
   rank.report_row(row_of(size, comms.sends.size(), comms.recvs.size(), messages, cost, wrong));
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return lanes.close();

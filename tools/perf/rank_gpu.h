@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The GPU of a rank: what NCCL's application would have chosen with cudaSetDevice. Its memory is
+// out of the processor's reach, so that bytes come and go by copies.
+//
+// Threads: all calls from any thread that is in the GPU's context: the one that opened it, and
+// those within enter().
+#pragma once
+
+#include <memory>
+
+#include "plugin/gpu/memory.h"
+#include "tools/outcome.h"
+#include "tools/perf/net_failure.h"
+
+namespace beeline::perf {
+
+class RankGpu {
+ public:
+  // GPU number `rank` of those that this process sees, in turn. Its context stays current in the
+  // calling thread, which has to be the one that closes it.
+  static tools::Outcome<std::unique_ptr<RankGpu>> open(int rank);
+  ~RankGpu();
+  RankGpu(const RankGpu&) = delete;
+  RankGpu& operator=(const RankGpu&) = delete;
+
+  const gpu::Gpu& about() const noexcept { return about_; }
+  Result<gpu::ContextScope, std::string> enter() const {
+    return gpu::ContextScope::enter(cuda_, about_.ordinal);
+  }
+
+  NetResult<gpu::DevicePtr> allocate(size_t bytes) const noexcept;
+  void free(gpu::DevicePtr memory) const noexcept { (void)cuda_.memory_free(memory); }
+  // Done when they return.
+  NetResult<void> copy_in(gpu::DevicePtr to, const void* from, size_t bytes) const noexcept;
+  NetResult<void> copy_out(void* to, gpu::DevicePtr from, size_t bytes) const noexcept;
+  // A dma-buf of whole pages of the host.
+  Result<UniqueFd, std::string> export_pages(const void* start, size_t bytes) const {
+    return gpu::export_dmabuf(cuda_, about_, reinterpret_cast<std::uintptr_t>(start), bytes);
+  }
+
+ private:
+  explicit RankGpu(const gpu::Cuda& cuda) : cuda_(cuda) {}
+  tools::Outcome<bool> start(int rank);
+  NetResult<void> succeeded(const char* call, gpu::CuResult result) const noexcept;
+  NetResult<void> finish_copy() const noexcept;
+
+  const gpu::Cuda cuda_;
+  gpu::Gpu about_;
+  std::optional<gpu::ContextScope> context_;
+  gpu::Stream* copies_ = nullptr;  // its own: nobody else's work is waited for
+};
+
+}  // namespace beeline::perf
