@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# perf_gpu.sh SOFTNIC BEELINE PLUGIN GROUP: the plugin under `beeline perf` with buffers in the memory of
+# softgpu's GPUs, which kill the process whose processor touches them. Groups:
+#   versions    every version of the interface; both kinds of registration
+#   patterns    all the others, one kind at each end
+#   hidden      a GPU that sees what arrived only after a flush: without one the data is wrong
+#   refused     what is missing is named before anything is sent
+set -u -o pipefail
+
+softnic=$1 beeline=$2 plugin=$3 group=$4
+name=test-perf-gpu-$$-$RANDOM
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+unset SOFTGPU CUDA_VISIBLE_DEVICES NCCL_NET_FORCE_FLUSH
+failed=0
+
+cat >"$scratch/plain.toml" <<'TOML'
+[[host]]
+name = "h[0-1]"
+[[host.device]]
+name = "softnic0"
+[[host.gpu]]
+name = "gpu[0-1]"
+TOML
+# A flush takes its time there, so that one which nobody waits for shows.
+{
+  printf '[hazards]\nhide = true\n'
+  sed 's/^name = "softnic0"$/&\nlatency = "2ms"/' "$scratch/plain.toml"
+} >"$scratch/hide.toml"
+
+# expect WHAT STATUS LINE FABRIC OPTION... : one run, and a line that its output has to have (a regular
+# expression). On a failure, all that it said.
+expect() {
+  local what=$1 wanted=$2 line=$3 fabric=$4 log rc=0
+  shift 4
+  log=$("$softnic" run --softgpu --name "$name" --fabric "$scratch/$fabric.toml" -- \
+    timeout 60 "$beeline" perf "$@" --hosts h0,h1 --plugin "$plugin" 2>&1) || rc=$?
+  if ((rc == wanted)) && grep -qE "$line" <<<"$log"; then
+    printf 'ok    %s\n' "$what"
+  else
+    printf 'FAIL  %s (exit status %d, wanted %d with "%s")\n%s\n' "$what" "$rc" "$wanted" "$line" "$log"
+    failed=1
+  fi
+}
+
+all_right='^# Wrong elements : 0 OK$'
+all_reduce=(allreduce --iters 2 --sizes "0,1,7,4K,65537")
+
+versions() {
+  local abi memory
+  for abi in v6 v7 v8 v9 v10 v11 v12; do
+    expect "mixed over $abi" 0 "$all_right" plain "${all_reduce[@]}" --abi "$abi" --memory mixed
+  done
+  for abi in v8 v12; do
+    for memory in dmabuf peermem; do
+      expect "$memory over $abi" 0 "$all_right" plain "${all_reduce[@]}" --abi "$abi" \
+        --memory "$memory"
+    done
+  done
+  expect 'four ranks, two on a GPU' 0 "$all_right" plain "${all_reduce[@]}" --ranks 4 --comms 2 \
+    --memory mixed
+  expect 'the report says which memory' 0 'Rank  1 .* GPU 1 0000:15:00.0 softgpu by peermem, flushed' \
+    plain rate --iters 3 --memory mixed --flush always
+  expect 'JSON' 0 '"gpu": null' plain rate --iters 3 --json -
+  expect 'JSON of a GPU' 0 '"pci": "0000:13:00.0"' plain rate --iters 3 --json - --memory dmabuf
+}
+
+patterns() {
+  local pattern
+  for pattern in latency stream rate bidir multirecv connect soak; do
+    expect "$pattern" 0 "$all_right" plain "$pattern" --comms 2 --seconds 0.1 --sizes 0,100,64K \
+      --memory mixed --flush always
+  done
+}
+
+# hidden_run WHAT STATUS LINE GPU OPTION... : GPU is compute=N. The NIC's writes are not in order, and
+# nothing but a READ through the NIC helps.
+hidden_run() {
+  local what=$1 wanted=$2 line=$3 gpu=$4
+  shift 4
+  SOFTGPU=$gpu,ordering=none,flush=none \
+    expect "$what" "$wanted" "$line" hide stream --iters 3 --sizes 7,64K "$@"
+}
+
+hidden() {
+  local wrong='^# Wrong elements : [1-9][0-9]* FAILED$' memory abi
+  for memory in dmabuf peermem; do
+    hidden_run "$memory, never flushed" 1 "$wrong" compute=8.0 --memory "$memory" --flush never
+    hidden_run "$memory, always flushed" 0 "$all_right" compute=8.0 --memory "$memory" --flush always
+  done
+  # NCCL asks by itself up to Ampere; after that where the plugin, or the user, says so.
+  hidden_run 'Ampere, as NCCL does' 0 "$all_right" compute=8.0 --memory mixed
+  for abi in v9 v12; do
+    hidden_run "Hopper over $abi, the plugin asks for flushes" 0 "$all_right" compute=9.0 --abi "$abi" \
+      --memory mixed
+  done
+  hidden_run 'Hopper over v8, the plugin flushes by itself' 0 "$all_right" compute=9.0 --abi v8 \
+    --memory mixed
+  # CUDA says that nothing has to be flushed; here that is wrong.
+  expect 'nobody asks for flushes' 1 "$wrong" hide stream --iters 3 --sizes 64K --memory mixed
+  expect 'the user does' 0 "$all_right" hide stream --iters 3 --sizes 64K --memory mixed \
+    --env NCCL_NET_FORCE_FLUSH=1
+}
+
+refused() {
+  local run=(plain rate --iters 3 --memory)
+  SOFTGPU=gpus=0 expect 'no GPU' 2 'no GPU memory: the CUDA driver sees no GPU here; run where' \
+    "${run[@]}" dmabuf
+  SOFTGPU=dmabuf=no expect 'no dma-bufs' 2 'makes no dma-bufs .* or choose --memory peermem' \
+    "${run[@]}" dmabuf
+  SOFTGPU=dmabuf=no expect 'no dma-bufs, and none needed' 0 "$all_right" "${run[@]}" peermem
+  SOFTGPU=gdr=no expect 'no GPUDirect' 2 'has no GPUDirect RDMA' "${run[@]}" peermem
+  SOFTGPU=peermem=no,dmabuf=no expect 'a plugin that takes neither' 2 \
+    'device beeline_softnic0 takes host memory only, and not peermem: .*modprobe nvidia-peermem' \
+    "${run[@]}" peermem
+}
+
+case $group in
+  versions | patterns | hidden | refused) "$group" ;;
+  *) printf 'no group %s\n' "$group" && exit 2 ;;
+esac
+exit $failed
