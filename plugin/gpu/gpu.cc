@@ -97,7 +97,9 @@ std::size_t reachable_bytes(const std::string& sysfs_root, const Gpu& gpu) {
   std::string line;
   std::uint64_t first = 0;
   std::uint64_t last = 0;
-  if (!std::getline(file, line) || !std::getline(file, line)) return 0;
+  for (int i = 0; i < 2; ++i) {
+    if (!std::getline(file, line)) return 0;
+  }
   if (std::sscanf(line.c_str(), "%" SCNx64 " %" SCNx64, &first, &last) != 2) return 0;
   return last > first ? last - first + 1 : 0;
 }

@@ -38,11 +38,12 @@ struct Begun {
     if (!recv) recv = taken(session, CommKind::kRecv, try_accept(session, listener));
   }
 
-  // As an abort leaves it.
+  // As an abort leaves it. An end that is made by now, which takes a slow caller, is not begun any
+  // more: whoever got it closes it.
   void abandon() {
     listener.abandon();
-    send.abandon();
-    recv.abandon();
+    send.close();
+    recv.close();
   }
 
   static Comm taken(const Session& session, CommKind kind, const Attempt& attempt) {
