@@ -31,6 +31,9 @@ struct Receiver : End {
   Request try_receive(std::span<const Part> parts) const { return try_irecv(net(), comm, parts); }
   Request receive(std::span<const Part> parts) const { return irecv(net(), comm, parts); }
   Request receive(const Part& part) const { return irecv(net(), comm, std::span(&part, 1)); }
+  Request flush(std::span<const Part> parts, std::vector<int> sizes) const {
+    return iflush(net(), comm, parts, std::move(sizes));
+  }
 };
 
 using SenderBody = std::function<void(Sender&)>;

@@ -10,24 +10,6 @@ namespace {
 
 constexpr size_t kSize = 5000;
 
-// The request may be none.
-Request flush(const Receiver& end, std::span<const Part> parts, std::vector<int> sizes) {
-  std::vector<void*> data;
-  std::vector<void*> mhandles;
-  for (const Part& part : parts) {
-    data.push_back(part.data);
-    mhandles.push_back(part.mhandle);
-  }
-  void* request = nullptr;
-  BL_MUST_SUCCEED(end.net().iflush(end.comm.raw(), static_cast<int>(parts.size()), data.data(),
-                                   sizes.data(), mhandles.data(), &request));
-  return {end.net(), request, 0};
-}
-
-void finish_flush(Request request) {
-  if (request) request.finish();
-}
-
 }  // namespace
 
 TEST_CASE("flush: what was received may be flushed, alone or as a group", "[contract][flush]") {
@@ -60,7 +42,7 @@ TEST_CASE("flush: what was received may be flushed, alone or as a group", "[cont
           request.finish();
           std::vector<int> sizes;
           for (const size_t size : request.sizes()) sizes.push_back(static_cast<int>(size));
-          finish_flush(flush(end, parts, sizes));
+          finish_flush(end.flush(parts, sizes));
         }
         for (size_t i = 0; i < parts_in_group; ++i) {
           if (i != 1) memory.expect(i * kSize, kSize, 1);
@@ -89,7 +71,7 @@ TEST_CASE("flush: as many as there can be receives are taken at once", "[contrac
           std::vector<Request> requests;
           requests.reserve(NCCL_NET_MAX_REQUESTS);
           for (int i = 0; i < NCCL_NET_MAX_REQUESTS; ++i) {
-            requests.push_back(flush(end, std::span(&part, 1), {static_cast<int>(kSize)}));
+            requests.push_back(end.flush(std::span(&part, 1), {static_cast<int>(kSize)}));
           }
           for (const Request& request : requests) finish_flush(request);
         }
@@ -121,7 +103,7 @@ TEST_CASE("flush: receives go on while one is under way", "[contract][flush]") {
           Request request = end.receive(part);
           request.finish();
           finish_flush(flushing);
-          flushing = flush(end, std::span(&part, 1), {static_cast<int>(kSize)});
+          flushing = end.flush(std::span(&part, 1), {static_cast<int>(kSize)});
         }
         finish_flush(flushing);
         memory.expect(0, kSize, 1);

@@ -295,6 +295,19 @@ Request irecv_optional(Net& net, const Comm& comm, Part part) {
   return {net, request, 1};
 }
 
+Request iflush(Net& net, const Comm& comm, std::span<const Part> parts, std::vector<int> sizes) {
+  std::vector<void*> data;
+  std::vector<void*> mhandles;
+  for (const Part& part : parts) {
+    data.push_back(part.data);
+    mhandles.push_back(part.mhandle);
+  }
+  void* request = nullptr;
+  BL_MUST_SUCCEED(net.iflush(comm.raw(), static_cast<int>(parts.size()), data.data(), sizes.data(),
+                             mhandles.data(), &request));
+  return {net, request, 0};
+}
+
 void must_carry(Net& net, const Link& link, uint32_t seed) {
   constexpr size_t kSize = 1000;
   Memory from(kSize);

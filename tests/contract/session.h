@@ -121,11 +121,20 @@ struct Link {
 };
 Link link_to_self(const Session& session, int send_dev = 0, int recv_dev = 0);
 
-// A registration of host memory, dropped at the end of its life, if not before.
+// A registration, of host memory where it is made here, dropped at the end of its life, if not
+// before.
 class Mr {
  public:
   Mr() = default;
   Mr(Net& net, const Comm& comm, void* data, size_t size);
+  // What somebody else has registered.
+  static Mr take(Net& net, const Comm& comm, void* raw) {
+    Mr mr;
+    mr.net_ = &net;
+    mr.comm_ = comm.raw();
+    mr.raw_ = raw;
+    return mr;
+  }
   Mr(Net& net, const Comm& comm, const Memory& memory)
       : Mr(net, comm, memory.at(), memory.size()) {}
   Mr(Mr&& other) noexcept
@@ -199,6 +208,12 @@ inline Request irecv(Net& net, const Comm& comm, const Part& part) {
 
 // From v9 on: a receive whose completion NCCL can do without. It gets a request all the same.
 Request irecv_optional(Net& net, const Comm& comm, Part part);
+
+// The request may be none: then there is nothing to wait for.
+Request iflush(Net& net, const Comm& comm, std::span<const Part> parts, std::vector<int> sizes);
+inline void finish_flush(Request request) {
+  if (request) request.finish();
+}
 
 // Moves one message, to see that the two ends are each other's.
 void must_carry(Net& net, const Link& link, uint32_t seed);
