@@ -30,7 +30,10 @@ Comm in_service_thread(Make&& make) {
   return comm;
 }
 
-void run(const Way& way, const SenderBody& sender, const ReceiverBody& receiver, Parting parting) {
+void nothing(Peer&) {}
+
+void run(const Way& way, const PeerBody& before, const SenderBody& sender,
+         const ReceiverBody& receiver, Parting parting) {
   const auto part = [parting](End& end) {
     if (parting == Parting::kTogether) end.peer.meet();
     if (end.comm) end.comm.close();
@@ -38,6 +41,7 @@ void run(const Way& way, const SenderBody& sender, const ReceiverBody& receiver,
   run_two(
       way.mode,
       [&](Peer& peer) {
+        before(peer);
         const Session session(way.abi);
         Sender end{
             {peer, session, in_service_thread([&] { return connect_to_peer(peer, session, 0); })}};
@@ -45,6 +49,7 @@ void run(const Way& way, const SenderBody& sender, const ReceiverBody& receiver,
         part(end);
       },
       [&](Peer& peer) {
+        before(peer);
         const Session session(way.abi);
         Receiver end{{peer, session, in_service_thread([&] {
                         return accept_from_peer(peer, session, last_device(session));
@@ -67,11 +72,16 @@ ncclResult_t poll_eagerly(Request& request) {
 }  // namespace
 
 void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
-  run(way, sender, receiver, Parting::kTogether);
+  run(way, nothing, sender, receiver, Parting::kTogether);
+}
+
+void run_flow(const Way& way, const PeerBody& before, const SenderBody& sender,
+              const ReceiverBody& receiver) {
+  run(way, before, sender, receiver, Parting::kTogether);
 }
 
 void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
-  run(way, sender, receiver, Parting::kAlone);
+  run(way, nothing, sender, receiver, Parting::kAlone);
 }
 
 ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {

@@ -42,6 +42,9 @@ using ReceiverBody = std::function<void(Receiver&)>;
 // The sender is rank 0 on the first device, the receiver rank 1 on the last. When both bodies have
 // returned, the comms are closed, if that was not done before.
 void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
+// The same, where each end does something before it has the plugin begin.
+void run_flow(const Way& way, const PeerBody& before, const SenderBody& sender,
+              const ReceiverBody& receiver);
 // The same without waiting for each other at the end, and a body may never return.
 void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
 

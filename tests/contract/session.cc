@@ -177,7 +177,8 @@ ncclResult_t Request::try_poll() {
   std::array<int, kSizesRoom> sizes;
   sizes.fill(kUntouched);
   int done = kUntouched;
-  const ncclResult_t result = net_->test(raw_, &done, sizes.data());
+  // NCCL wants no sizes of a flush.
+  const ncclResult_t result = net_->test(raw_, &done, parts_ == 0 ? nullptr : sizes.data());
   BL_MUST(result != ncclInProgress && result != ncclTimeout);
   const auto behind = sizes.begin() + static_cast<ptrdiff_t>(parts_);
   BL_MUST(std::all_of(behind, sizes.end(), [](int size) { return size == kUntouched; }));

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -34,6 +35,11 @@ softnic::FabricSpec wanted_fabric() {
     if (!read) throw MustError(read.error());
     spec = std::move(read).value();
   }
+  for (softnic::HostSpec& host : spec.hosts) {
+    for (const char* const name : {"test-gpu0", "test-gpu1"}) {
+      host.gpus.emplace_back().name = name;
+    }
+  }
   softnic::HostSpec bare;
   bare.name = kBareHost;
   spec.hosts.push_back(bare);
@@ -47,6 +53,10 @@ FabricFacts facts_of(const softnic::FabricSpec& spec) {
   facts.speed_mbits = static_cast<int>(devices.at(0).ports.at(0).gbps * 1000);
   facts.has_pci_paths = true;
   for (const softnic::DeviceSpec& device : devices) facts.devices.push_back(device.name);
+  for (const softnic::GpuSpec& gpu : spec.hosts.at(0).gpus) {
+    facts.gpus.push_back(gpu.pci.substr(gpu.pci.rfind('/') + 1));
+  }
+  std::sort(facts.gpus.begin(), facts.gpus.end());
   return facts;
 }
 
@@ -100,6 +110,7 @@ class World {
       use_devices(devices);
     }
     set_default("NCCL_SOCKET_IFNAME", "lo");
+    set_default("NCCL_NET_GDR_LEVEL", "SYS");  // our GPUs are nowhere near
     // Most of our processes end without goodbye and leave their page; here it goes with the rest.
     set_default("BEELINE_STATS_DIR", dir_);
     set_default("BL_TEST_PLUGIN", BL_PLUGIN_PATH);
@@ -121,7 +132,7 @@ class World {
     std::string made = "/dev/shm/beeline-test-XXXXXX";
     if (mkdtemp(made.data()) == nullptr) throw MustError("cannot make " + made);
     dir_ = made;
-    facts_ = {.speed_mbits = {}, .has_pci_paths = false, .devices = devices};
+    facts_ = {.speed_mbits = {}, .has_pci_paths = false, .devices = devices, .gpus = {}};
     set_default("NCCL_IB_HCA", "=" + devices[0] + "," + devices[1]);
   }
 
@@ -199,6 +210,8 @@ void disturb(const std::string& target, const std::string& command) {
   if (!order) throw MustError(order.error());
   softnic::apply(fabric, *order);
 }
+
+void hide_gpu_writes(bool hide) { World::get().fabric().header().hazards.hide.store(hide ? 1 : 0); }
 
 std::vector<std::string> host_environment(const std::string& host) {
   std::vector<std::string> lines;

@@ -23,6 +23,7 @@ struct FabricFacts {
   std::optional<int> speed_mbits;
   bool has_pci_paths;
   std::vector<std::string> devices;  // of each process
+  std::vector<std::string> gpus;     // PCI addresses of those of h0, in order
 };
 const FabricFacts& fabric_facts();
 // Whether things take long: under a sanitizer, and where an emulated kernel plays the devices.
@@ -40,6 +41,9 @@ void enter_host(const std::string& host);
 // As `softnic ctl` would: disturb("h0/softnic0", "remove"). The tests of this program share their
 // fabric: what is done is to be undone.
 void disturb(const std::string& target, const std::string& command);
+// From now on, memory that is registered hides (or does not hide) what is written to it until it is
+// flushed, if it is a GPU's.
+void hide_gpu_writes(bool hide);
 // "NAME=value" for a program that is to run on a host.
 std::vector<std::string> host_environment(const std::string& host);
 

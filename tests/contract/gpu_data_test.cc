@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Data from and to GPU memory, by dma-buf and by peer memory, beside that of the host. What is
+// received is flushed, as NCCL does, and then compared.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "tests/contract/gpu.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+using beeline::UniqueFd;
+
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kMost = (1U << 20) + 1;
+constexpr std::array<size_t, 5> kSizes = {0, 1, 7, kPage, kMost};
+
+std::vector<int> sizes_of(const Request& request) {
+  return {request.sizes().begin(), request.sizes().end()};
+}
+
+}  // namespace
+
+TEST_CASE("gpu data: from any kind of memory into any other, of any size",
+          "[contract][gpu][gpu_data][softnic]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  const auto for_all = [](auto&& act) {
+    uint32_t seed = 0;
+    for (size_t from = 0; from < kKinds.size(); ++from) {
+      for (size_t to = 0; to < kKinds.size(); ++to) {
+        for (const size_t size : kSizes) act(from, to, size, ++seed);
+      }
+    }
+  };
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        std::vector<Buffer> buffers = one_of_each(end, kMost);
+        for_all([&](size_t from, size_t, size_t size, uint32_t seed) {
+          buffers[from].fill(0, size, seed);
+          end.send(buffers[from].part(0, size)).finish();
+        });
+      },
+      [&](Receiver& end) {
+        std::vector<Buffer> buffers = one_of_each(end, kMost);
+        for_all([&](size_t, size_t to, size_t size, uint32_t seed) {
+          const Part part = buffers[to].part(0, kMost);
+          Request request = end.receive(part);
+          request.finish();
+          BL_MUST(request.size() == size);
+          finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(size)}));
+          buffers[to].expect(0, size, seed);
+          buffers[to].must_hold();
+        });
+      });
+}
+
+TEST_CASE("gpu data: a group of receives has buffers of several kinds",
+          "[contract][gpu][gpu_data][softnic]") {
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kParts = 8;
+  constexpr size_t kRoom = 3 * kPage;
+  constexpr uint32_t kRounds = 10;
+  const auto size_of = [](uint32_t round, size_t i) {
+    return (round * 997 + i * 4001) % (kRoom + 1);
+  };
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        std::vector<Buffer> buffers = one_of_each(end, kParts * kRoom);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          std::vector<Request> requests;
+          for (size_t i = 0; i < kParts; ++i) {
+            Buffer& buffer = buffers[(i + round) % buffers.size()];
+            const size_t size = size_of(round, i);
+            buffer.fill(i * kRoom, size, round * 100 + static_cast<uint32_t>(i));
+            requests.push_back(end.send(buffer.part(i * kRoom, size, static_cast<int>(i))));
+          }
+          finish_all(requests);
+        }
+      },
+      [&](Receiver& end) {
+        std::vector<Buffer> buffers = one_of_each(end, kParts * kRoom);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          std::vector<Part> parts;
+          for (size_t i = 0; i < kParts; ++i) {
+            Buffer& buffer = buffers[i % buffers.size()];
+            parts.push_back(buffer.part(i * kRoom, kRoom, static_cast<int>(i)));
+            buffer.expect(i * kRoom, size_of(round, i), round * 100 + static_cast<uint32_t>(i));
+          }
+          Request request = end.receive(parts);
+          request.finish();
+          finish_flush(end.flush(parts, sizes_of(request)));
+          for (const Buffer& buffer : buffers) buffer.must_hold();
+        }
+      });
+}
+
+TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message anywhere in it",
+          "[contract][gpu][gpu_data][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const size_t skip = GENERATE(size_t{0}, 3 * kPage, 5 * kPage + 904);
+  CAPTURE(abi, skip);
+  run_with_gpu([&] {
+    constexpr size_t kSize = 9 * kPage + 77;
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    std::mt19937 random(1);
+    for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
+      Buffer from(net, link.send, kind, kSize, skip);
+      Buffer to(net, link.recv, kind, kSize, skip);
+      for (uint32_t round = 0; round < 20; ++round) {
+        const size_t here = random() % kSize;
+        const size_t there = random() % kSize;
+        const size_t size = random() % (kSize - std::max(here, there) + 1);
+        from.fill(here, size, round);
+        to.expect(there, size, round);
+        const Part into = to.part(there, size);
+        Request receive = irecv(net, link.recv, into);
+        Request send = isend(net, link.send, from.part(here, size));
+        finish_both(send, receive);
+        finish_flush(iflush(net, link.recv, std::span(&into, 1), {static_cast<int>(size)}));
+        to.must_hold();
+        from.must_hold();
+      }
+    }
+  });
+}
+
+// NCCL closes it when regMrDmaBuf returns, and the number is soon another file's.
+TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
+          "[contract][gpu][gpu_data][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    constexpr size_t kSize = 4 * kPage;
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer from(net, link.send, Kind::kDmabuf, kSize);
+    Buffer first(net, link.recv, Kind::kDmabuf, kSize);
+    Buffer second(net, link.recv, Kind::kDmabuf, kSize);
+    const UniqueFd other(open("/dev/zero", O_RDWR | O_CLOEXEC));
+    BL_MUST(other);
+    must_carry(net, link, from, first, kSize, 1);
+    must_carry(net, link, from, second, kSize, 2);
+    first.must_hold();
+    // Dropping does not close what has come to stand there.
+    first.mr().drop();
+    BL_MUST(fcntl(other.get(), F_GETFD) >= 0);
+    must_carry(net, link, from, second, kSize, 3);
+  });
+}
+
+TEST_CASE(
+    "gpu data: one buffer may be registered by both ways, many times, and dropped in any order",
+    "[contract][gpu][gpu_data][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    constexpr size_t kSize = 2 * kPage + 100;
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer from(net, link.send, Kind::kPeermem, kSize);
+    GpuMemory to(kSize);
+    std::vector<Mr> mrs;
+    for (int i = 0; i < 20; ++i) {
+      mrs.push_back(
+          reg_gpu(net, link.recv, i % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, to.at(), kSize));
+    }
+    std::shuffle(mrs.begin(), mrs.end(), std::mt19937(1));
+    for (uint32_t round = 0; !mrs.empty(); ++round) {
+      from.fill(0, kSize, round);
+      to.expect(0, kSize, round);
+      const Part into{to.at(), kSize, 0, mrs.back().raw()};
+      Request receive = irecv(net, link.recv, into);
+      Request send = isend(net, link.send, from.part(0, kSize));
+      finish_both(send, receive);
+      finish_flush(iflush(net, link.recv, std::span(&into, 1), {static_cast<int>(kSize)}));
+      to.must_hold();
+      mrs.back().drop();
+      mrs.pop_back();
+    }
+    from.mr().drop();
+    must_hold_no_gpu_memory();
+  });
+}
+
+TEST_CASE("gpu data: freed and allocated again, an address is other memory",
+          "[contract][gpu][gpu_data][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    constexpr size_t kSize = 2 * kPage;
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer from(net, link.send, Kind::kHost, kSize);
+    std::vector<uint8_t*> addresses;
+    for (uint32_t round = 0; round < 20; ++round) {
+      Buffer to(net, link.recv, round % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, kSize);
+      addresses.push_back(to.at());
+      must_carry(net, link, from, to, kSize, round);
+      to.mr().drop();  // as NCCL does, before the memory is freed
+    }
+    std::sort(addresses.begin(), addresses.end());
+    BL_MUST(std::adjacent_find(addresses.begin(), addresses.end()) != addresses.end());
+  });
+}
+
+TEST_CASE("gpu data: memory of two GPUs on one comm", "[contract][gpu][gpu_data][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
+  CAPTURE(abi, kind);
+  run_with_gpu([&] {
+    constexpr size_t kSize = 3 * kPage;
+    start_gpu(1);
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer on_second(net, link.send, kind, kSize);
+    start_gpu(0);
+    Buffer on_first(net, link.recv, kind, kSize);
+    must_carry(net, link, on_second, on_first, kSize, 1);
+    start_gpu(1);
+    must_carry(net, link, on_second, on_first, kSize, 2);
+  });
+}
+
+// The GPU looks for flags in the data; nobody flushes.
+TEST_CASE("gpu data: a receive whose completion nobody needs comes into GPU memory",
+          "[contract][gpu][gpu_data][softnic]") {
+  const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
+  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
+  CAPTURE(abi, kind);
+  run_with_gpu([&] {
+    constexpr size_t kSize = 2 * kPage;
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer from(net, link.send, kind, kSize);
+    Buffer to(net, link.recv, kind, kSize);
+    for (uint32_t round = 1; round <= 20; ++round) {
+      from.fill(0, kSize, round);
+      to.expect(0, kSize, round);
+      Request receive = irecv_optional(net, link.recv, to.part(0, kSize));
+      Request send = isend(net, link.send, from.part(0, kSize));
+      finish_both(send, receive);
+      wait_until([&] { return to.holds(0, kSize); }, "the data");
+      to.must_hold();
+    }
+  });
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// iflush of GPU memory, on a fabric whose NICs' writes stay beside it until a READ. The first test
+// shows that they do: the others could not fail if they did not.
+#include "tests/contract/gpu.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kSize = 5000;
+
+// Versions before v9 cannot tell NCCL that it has to flush.
+bool can_ask_for_flushes(Abi abi) { return abi >= Abi::kV9; }
+bool cannot_ask_for_flushes(Abi abi) { return !can_ask_for_flushes(abi); }
+
+// A GPU whose NICs' writes are not ordered, and that is NCCL's to flush.
+const char* unordered_for(Abi abi) {
+  return can_ask_for_flushes(abi) ? "ordering=none,compute=9.0" : "ordering=none,compute=8.0";
+}
+
+Kind any_gpu_kind() { return GENERATE(Kind::kDmabuf, Kind::kPeermem); }
+
+void must_flush_nothing(const Receiver& end, const Part& part, int size) {
+  BL_MUST(!end.flush(std::span(&part, 1), {size}));
+}
+
+// What a sender does in these tests: so many messages, the seed counts them.
+SenderBody sends(uint32_t messages, size_t size = kSize) {
+  return [=](Sender& end) {
+    Buffer from(end, Kind::kHost, size);
+    for (uint32_t seed = 1; seed <= messages; ++seed) {
+      from.fill(0, size, seed);
+      end.send(from.part(0, size)).finish();
+    }
+  };
+}
+
+}  // namespace
+
+TEST_CASE("gpu flush: what was received shows after a flush, and not before",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(ways()));
+  const Kind kind = any_gpu_kind();
+  CAPTURE(way, kind);
+  constexpr uint32_t kRounds = 10;
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", unordered_for(way.abi));
+  run_gpu_flow(way, sends(kRounds), [&](Receiver& end) {
+    const Properties properties = end.session.properties(last_device(end.session));
+    BL_MUST(properties.force_flush.value_or(1) == 1);
+    Buffer to(end, kind, kSize);
+    uint32_t hidden = 0;
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      const Part part = to.part(0, kSize);
+      end.receive(part).finish();
+      to.expect(0, kSize, round);
+      if (!to.holds(0, kSize)) ++hidden;
+      finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kSize)}));
+      to.must_hold();
+    }
+    BL_MUST(hidden > 0);
+  });
+}
+
+TEST_CASE("gpu flush: a group shows as a whole, whatever its parts are",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr size_t kParts = 7;
+  constexpr uint32_t kRounds = 5;
+  const auto size_of = [](uint32_t round, size_t i) {
+    return (i + round) % 3 == 0 ? size_t{0} : kSize - i;
+  };
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", unordered_for(way.abi));
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        Buffer from(end, Kind::kHost, kSize);
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          for (size_t i = 0; i < kParts; ++i) {
+            from.fill(0, kSize, round * 100 + static_cast<uint32_t>(i));
+            end.send(from.part(0, size_of(round, i), static_cast<int>(i))).finish();
+          }
+        }
+      },
+      [&](Receiver& end) {
+        std::vector<Buffer> buffers;
+        for (size_t i = 0; i < kParts; ++i) {
+          buffers.emplace_back(end, kKinds[i % kKinds.size()], kSize);
+        }
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          std::vector<Part> parts;
+          for (size_t i = 0; i < kParts; ++i) {
+            parts.push_back(buffers[i].part(0, kSize, static_cast<int>(i)));
+            buffers[i].expect(0, size_of(round, i), round * 100 + static_cast<uint32_t>(i));
+          }
+          Request request = end.receive(parts);
+          request.finish();
+          finish_flush(end.flush(parts, {request.sizes().begin(), request.sizes().end()}));
+          for (const Buffer& buffer : buffers) buffer.must_hold();
+        }
+      });
+}
+
+TEST_CASE(
+    "gpu flush: where NCCL cannot be told to flush, what was received shows when test says so",
+    "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(
+      filter([](const Way& each) { return cannot_ask_for_flushes(each.abi); }, from_range(ways())));
+  CAPTURE(way);
+  constexpr size_t kParts = 4;
+  constexpr uint32_t kRounds = 10;
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", "ordering=none,compute=9.0");
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        Buffer from(end, Kind::kHost, kSize);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          from.fill(0, kSize, round);
+          for (size_t i = 0; i < kParts; ++i) {
+            end.send(from.part(0, kSize, static_cast<int>(i))).finish();
+          }
+        }
+      },
+      [&](Receiver& end) {
+        std::vector<Buffer> buffers;
+        for (size_t i = 0; i < kParts; ++i) {
+          buffers.emplace_back(end, kKinds[i % kKinds.size()], kSize);
+        }
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          std::vector<Part> parts;
+          for (size_t i = 0; i < kParts; ++i) {
+            parts.push_back(buffers[i].part(0, kSize, static_cast<int>(i)));
+            buffers[i].expect(0, kSize, round);
+          }
+          end.receive(parts).finish();
+          for (const Buffer& buffer : buffers) buffer.must_hold();
+        }
+      });
+}
+
+TEST_CASE("gpu flush: there is nothing to wait for where writes are ordered",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const char* const settings = GENERATE("ordering=owner", "ordering=all");
+  CAPTURE(abi, settings);
+  const Variable gpu("SOFTGPU", settings);
+  run_gpu_flow({abi, PeerMode::kThreads}, sends(2), [&](Receiver& end) {
+    for (int dev = 0; dev < end.session.devices(); ++dev) {
+      BL_MUST(end.session.properties(dev).force_flush.value_or(0) == 0);
+    }
+    for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
+      Buffer to(end, kind, kSize);
+      end.receive(to.part(0, kSize)).finish();
+      must_flush_nothing(end, to.part(0, kSize), static_cast<int>(kSize));
+    }
+  });
+}
+
+TEST_CASE("gpu flush: it is done all the same where it is asked for",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const Kind kind = any_gpu_kind();
+  CAPTURE(abi, kind);
+  constexpr uint32_t kRounds = 5;
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", "ordering=all");
+  const Variable wish("NCCL_NET_FORCE_FLUSH", "1");
+  run_gpu_flow({abi, PeerMode::kThreads}, sends(kRounds), [&](Receiver& end) {
+    Buffer to(end, kind, kSize);
+    uint32_t hidden = 0;
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      const Part part = to.part(0, kSize);
+      end.receive(part).finish();
+      to.expect(0, kSize, round);
+      if (!to.holds(0, kSize)) ++hidden;
+      finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kSize)}));
+      to.must_hold();
+    }
+    BL_MUST(hidden > 0);
+  });
+}
+
+TEST_CASE("gpu flush: neither host memory nor an empty message has anything to wait for",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  const Variable gpu("SOFTGPU", "ordering=none");
+  run_gpu_flow({abi, PeerMode::kThreads}, sends(3), [&](Receiver& end) {
+    std::vector<Buffer> buffers = one_of_each(end, kSize);
+    for (Buffer& buffer : buffers) {
+      end.receive(buffer.part(0, kSize)).finish();
+      const bool is_host = buffer.kind() == Kind::kHost;
+      must_flush_nothing(end, buffer.part(0, kSize), is_host ? static_cast<int>(kSize) : 0);
+    }
+  });
+}
+
+TEST_CASE("gpu flush: as many as there can be receives are taken at once",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(ways()));
+  const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
+  CAPTURE(way, parts_in_group);
+  constexpr size_t kSmall = 600;
+  constexpr uint32_t kRounds = 3;
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", unordered_for(way.abi));
+  run_gpu_flow(
+      way, sends(kRounds * NCCL_NET_MAX_REQUESTS * static_cast<uint32_t>(parts_in_group), kSmall),
+      [&](Receiver& end) {
+        std::vector<Buffer> buffers;
+        const size_t room = NCCL_NET_MAX_REQUESTS * parts_in_group * kSmall;
+        buffers.emplace_back(end, Kind::kDmabuf, room);
+        buffers.emplace_back(end, Kind::kPeermem, room);
+        uint32_t seed = 0;
+        for (uint32_t round = 0; round < kRounds; ++round) {
+          std::vector<std::vector<Part>> groups;
+          std::vector<Request> requests;
+          for (size_t group = 0; group < NCCL_NET_MAX_REQUESTS; ++group) {
+            Buffer& buffer = buffers[group % 2];
+            std::vector<Part>& parts = groups.emplace_back();
+            for (size_t i = 0; i < parts_in_group; ++i) {
+              const size_t offset = (group * parts_in_group + i) * kSmall;
+              parts.push_back(buffer.part(offset, kSmall));
+              buffer.expect(offset, kSmall, ++seed);
+            }
+            requests.push_back(end.receive(parts));
+          }
+          finish_all(requests);
+          std::vector<Request> flushes;
+          for (const std::vector<Part>& parts : groups) {
+            flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
+          }
+          for (const Request& flush : flushes) finish_flush(flush);
+          for (const Buffer& buffer : buffers) buffer.must_hold();
+        }
+      });
+}
+
+TEST_CASE("gpu flush: receives go on while one is under way",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(ways()));
+  CAPTURE(way);
+  constexpr uint32_t kRounds = 50;
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", unordered_for(way.abi));
+  run_gpu_flow(way, sends(kRounds), [&](Receiver& end) {
+    Buffer to(end, Kind::kDmabuf, 2 * kSize);
+    Request flushing;
+    size_t flushed = 0;
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      const size_t offset = round % 2 * kSize;
+      const Part part = to.part(offset, kSize);
+      Request request = end.receive(part);
+      request.finish();
+      finish_flush(flushing);
+      if (round > 1) BL_MUST(to.holds(flushed, kSize));
+      to.expect(offset, kSize, round);
+      flushing = end.flush(std::span(&part, 1), {static_cast<int>(kSize)});
+      flushed = offset;
+    }
+    finish_flush(flushing);
+    to.must_hold();
+  });
+}
+
+// The driver may flush in the NIC's place; where it cannot, only what shows is a success.
+// (softgpu's driver knows nothing of what softnic's NICs hold back, so that its flushes are
+// counted.)
+TEST_CASE("gpu flush: where the port has gone down it comes to an end",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(some_abis()));
+  const bool driver_flushes = GENERATE(true, false);
+  CAPTURE(abi, driver_flushes);
+  struct Down {
+    ~Down() { disturb("h0/" + fabric_facts().devices.back(), "up"); }
+  };
+  const Down undone;
+  const Hiding hiding;
+  const std::string settings =
+      std::string(unordered_for(abi)) + (driver_flushes ? ",flush=both" : ",flush=none");
+  const Variable gpu("SOFTGPU", settings.c_str());
+  run_with_gpu([&] {
+    const Session session(abi);
+    Net& net = session.net();
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer from(net, link.send, Kind::kHost, kSize);
+    Buffer to(net, link.recv, Kind::kDmabuf, kSize);
+    // The first makes what flushes need.
+    must_carry(net, link, from, to, kSize, 1);
+    from.fill(0, kSize, 2);
+    to.expect(0, kSize, 2);
+    const Part part = to.part(0, kSize);
+    Request receive = irecv(net, link.recv, part);
+    Request send = isend(net, link.send, from.part(0, kSize));
+    finish_both(send, receive);
+    disturb("h0/" + fabric_facts().devices.back(), "down");
+    std::array<void*, 1> data = {part.data};
+    std::array<void*, 1> mhandles = {part.mhandle};
+    int size = static_cast<int>(kSize);
+    void* raw = nullptr;
+    ncclResult_t result = at_once(
+        [&] { return net.iflush(link.recv.raw(), 1, data.data(), &size, mhandles.data(), &raw); });
+    if (result == ncclSuccess && raw != nullptr) {
+      Request flush(net, raw, 0);
+      wait_until(
+          [&] {
+            result = flush.try_poll();
+            return flush.is_done() || result != ncclSuccess;
+          },
+          "a flush through a port that is down");
+    }
+    BL_MUST(result == ncclSuccess || !driver_flushes);
+    const bool flushed_by_driver = cuda().softgpu_calls("cuFlushGPUDirectRDMAWrites") != 0;
+    if (result == ncclSuccess && !(driver_flushes && flushed_by_driver)) to.must_hold();
+  });
+}

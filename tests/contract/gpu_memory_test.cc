@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// regMrDmaBuf, regMr and deregMr of GPU memory: the other way where one is refused, what is said
+// when both are, what stays behind (nothing), and what deregMr promises.
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "tests/contract/gpu.h"
+#include "tests/contract/levels.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+using beeline::UniqueFd;
+
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kSize = 4 * kPage;
+
+// A session with a connection to itself, and a source on the host.
+struct Ground {
+  explicit Ground(Abi abi)
+      : session(abi),
+        net(session.net()),
+        link(link_to_self(session, 0, last_device(session))),
+        source(net, link.send, Kind::kHost, kSize) {}
+
+  Buffer destination(Kind kind, size_t size = kSize) { return {net, link.recv, kind, size}; }
+  void carry_to(Buffer& to, size_t size, uint32_t seed) {
+    must_carry(net, link, source, to, size, seed);
+  }
+
+  Session session;
+  Net& net;
+  Link link;
+  Buffer source;
+};
+
+// What NICs refuse to take for a dma-buf.
+struct NoDmabuf {
+  NoDmabuf() {
+    int ends[2];
+    BL_MUST(pipe(ends) == 0);
+    fd = UniqueFd(ends[0]);
+    other = UniqueFd(ends[1]);
+  }
+  UniqueFd fd;
+  UniqueFd other;
+};
+
+Registered reg_with(Net& net, const Comm& comm, int fd, const GpuMemory& memory) {
+  Registered registered{ncclSuccess, memory.at()};
+  registered.result = net.reg_mr_dma_buf(comm.raw(), memory.at(), memory.size(), NCCL_PTR_CUDA, 0,
+                                         fd, &registered.mhandle);
+  BL_MUST((registered.result == ncclSuccess) == (registered.mhandle != nullptr));
+  return registered;
+}
+
+std::string the_only_warning() {
+  const std::vector<std::string> warnings = find_log_lines(NCCL_LOG_WARN);
+  if (warnings.size() != 1) {
+    throw MustError(std::to_string(warnings.size()) + " warnings, not one");
+  }
+  return warnings.front();
+}
+
+void must_name(const std::string& line, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    if (line.find(part) == std::string::npos) throw MustError("no \"" + part + "\" in: " + line);
+  }
+}
+
+// A registration that could not be: an error, one line, nothing behind, and the comm goes on.
+void must_have_failed(Ground& ground, const Registered& registered,
+                      const std::vector<std::string>& causes, const Levels& before) {
+  BL_MUST(registered.result != ncclSuccess);
+  must_name(the_only_warning(), causes);
+  must_hold_no_gpu_memory();
+  must_return_to(before);
+  BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
+  cuda().set("");
+  Buffer to = ground.destination(Kind::kDmabuf);
+  ground.carry_to(to, kSize, 1);
+}
+
+}  // namespace
+
+TEST_CASE("gpu memory: dropping nothing is no error", "[contract][gpu][gpu_memory][softnic]") {
+  const Abi abi = GENERATE(from_range(every_abi()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    const Ground ground(abi);
+    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.send.raw(), nullptr));
+    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), nullptr));
+  });
+}
+
+TEST_CASE("gpu memory: all of it is given back when it is dropped",
+          "[contract][gpu][gpu_memory][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const bool flushes = GENERATE(false, true);
+  CAPTURE(abi, flushes);
+  if (flushes && !kProcessesWork) return;
+  const Variable gpu("SOFTGPU", flushes ? "ordering=none,compute=8.0" : "");
+  run_with_gpu([&] {
+    Ground ground(abi);
+    std::optional<Levels> after_first;  // which makes what flushes need
+    for (uint32_t round = 0; round < 5; ++round) {
+      for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
+        Buffer to = ground.destination(kind);
+        ground.carry_to(to, kSize, round);
+        BL_MUST(cuda().softgpu_pinned() >= kSize);
+        to.mr().drop();
+        must_hold_no_gpu_memory();
+      }
+      if (!after_first) after_first = levels();
+      must_return_to(*after_first);
+    }
+  });
+}
+
+TEST_CASE("gpu memory: a dma-buf that is refused is made up for by peer memory",
+          "[contract][gpu][gpu_memory][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    Ground ground(abi);
+    const NoDmabuf refused;
+    GpuMemory memory(kSize);
+    clear_log();
+    const Registered registered = reg_with(ground.net, ground.link.recv, refused.fd.get(), memory);
+    BL_MUST_SUCCEED(registered.result);
+    Mr mr = Mr::take(ground.net, ground.link.recv, registered.mhandle);
+    ground.source.fill(0, kSize, 1);
+    memory.expect(0, kSize, 1);
+    Request receive = irecv(ground.net, ground.link.recv, Part{memory.at(), kSize, 0, mr.raw()});
+    Request send = isend(ground.net, ground.link.send, ground.source.part(0, kSize));
+    finish_both(send, receive);
+    memory.must_hold();
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+    mr.drop();
+    must_hold_no_gpu_memory();
+  });
+}
+
+TEST_CASE("gpu memory: a pointer that is refused is made up for by a dma-buf",
+          "[contract][gpu][gpu_memory][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  const size_t skip = GENERATE(size_t{0}, kPage + 904);
+  CAPTURE(abi, skip);
+  const Variable gpu("SOFTGPU", "peermem=no");
+  run_with_gpu([&] {
+    Ground ground(abi);
+    clear_log();
+    Buffer to(ground.net, ground.link.recv, Kind::kPeermem, kSize - 100, skip);
+    ground.carry_to(to, kSize - 100, 1);
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+    to.mr().drop();
+    must_hold_no_gpu_memory();
+  });
+}
+
+TEST_CASE("gpu memory: where both ways are refused, from a dma-buf on, the error has both causes",
+          "[contract][gpu][gpu_memory][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    Ground ground(abi);
+    const GpuMemory memory(kSize);
+    const Levels before = levels();
+    cuda().set("peermem=no");
+    clear_log();
+    std::optional<NoDmabuf> refused(std::in_place);
+    const Registered registered = reg_with(ground.net, ground.link.recv, refused->fd.get(), memory);
+    refused.reset();
+    must_have_failed(ground, registered,
+                     {"dma-buf", "peer memory", "Invalid argument", "Bad address"}, before);
+  });
+}
+
+TEST_CASE("gpu memory: where both ways are refused, from a pointer on, the error has both causes",
+          "[contract][gpu][gpu_memory][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    Ground ground(abi);
+    const GpuMemory memory(kSize);
+    const Levels before = levels();
+    cuda().set("peermem=no,fail=cuMemGetHandleForAddressRange@1:2");
+    clear_log();
+    const Registered registered =
+        try_reg_pointer(ground.net, ground.link.recv, memory.at(), memory.size());
+    must_have_failed(ground, registered,
+                     {"peer memory", "Bad address", "dma-buf", "CUDA_ERROR_OUT_OF_MEMORY"}, before);
+  });
+}
+
+TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when something is dropped",
+          "[contract][gpu][gpu_memory][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(some_abis()));
+  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
+  CAPTURE(abi, kind);
+  constexpr size_t kBar = size_t{2} << 20;
+  const Variable gpu("SOFTGPU", "bar1=2M");
+  run_with_gpu([&] {
+    Ground ground(abi);
+    Buffer small = ground.destination(kind, kSize);
+    const uint64_t pinned = cuda().softgpu_pinned();
+    const GpuMemory large(kBar);
+    const auto try_large = [&] {
+      return kind == Kind::kDmabuf
+                 ? try_reg_dmabuf(ground.net, ground.link.recv, large.at(), kBar)
+                 : try_reg_pointer(ground.net, ground.link.recv, large.at(), kBar);
+    };
+    clear_log();
+    BL_MUST(try_large().result != ncclSuccess);
+    must_name(the_only_warning(), {"dma-buf", "peer memory", "Cannot allocate memory"});
+    BL_MUST(cuda().softgpu_pinned() == pinned);
+    ground.carry_to(small, kSize, 1);
+    small.mr().drop();
+    const Registered registered = try_large();
+    BL_MUST_SUCCEED(registered.result);
+    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
+    must_hold_no_gpu_memory();
+  });
+}
+
+TEST_CASE("gpu memory: what is no GPU memory, or not all of it, is an error",
+          "[contract][gpu][gpu_memory][softnic]") {
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with_gpu([&] {
+    Ground ground(abi);
+    const auto must_refuse = [&](uint8_t* start, size_t size) {
+      clear_log();
+      BL_MUST(try_reg_pointer(ground.net, ground.link.recv, start, size).result != ncclSuccess);
+      (void)the_only_warning();
+      must_hold_no_gpu_memory();
+    };
+    std::optional<GpuMemory> memory(kSize);
+    uint8_t* const start = memory->at();
+    must_refuse(start, size_t{1} << 30);
+    memory.reset();
+    must_refuse(start, kSize);
+    Buffer to = ground.destination(Kind::kPeermem);
+    ground.carry_to(to, kSize, 1);
+  });
+}
+
+// Whatever the driver refuses in the middle, a registration is made or it is not.
+TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing behind",
+          "[contract][gpu][gpu_memory][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(some_abis()));
+  const std::string way = GENERATE("peermem=yes", "peermem=no");
+  CAPTURE(abi, way);
+  run_with_gpu([&] {
+    Ground ground(abi);
+    const GpuMemory memory(kSize);
+    const Levels before = levels();
+    size_t failed = 0;
+    for (const char* const call :
+         {"cuPointerGetAttribute", "cuPointerGetAttributes", "cuMemGetAddressRange",
+          "cuMemGetHandleForAddressRange", "cuDeviceGet", "cuDeviceGetAttribute",
+          "cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
+          "cuCtxGetCurrent", "cuCtxGetDevice"}) {
+      for (const int turn : {1, 2, 3}) {
+        cuda().set((way + ",fail=" + call + "@" + std::to_string(turn) + ":304").c_str());
+        const Registered registered =
+            try_reg_pointer(ground.net, ground.link.recv, memory.at(), memory.size());
+        if (registered.result != ncclSuccess) ++failed;
+        cuda().set("");
+        BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
+        must_hold_no_gpu_memory();
+        must_return_to(before);
+      }
+    }
+    // Without peer memory there is no way past the handle.
+    BL_MUST(way == "peermem=yes" || failed > 0);
+    Buffer to = ground.destination(Kind::kDmabuf);
+    ground.carry_to(to, kSize, 1);
+  });
+}
+
+TEST_CASE("gpu memory: after deregMr nothing lands in it", "[contract][gpu][gpu_memory][softnic]") {
+  const Way way = GENERATE(from_range(some_ways()));
+  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
+  CAPTURE(way, kind);
+  const uint32_t rounds = repetitions(15, 5);
+  constexpr size_t kBig = 2U << 20;
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        end.comm.close();
+        Memory memory(kBig);
+        memory.fill(0, kBig, 1);
+        for (uint32_t round = 0; round < rounds; ++round) {
+          const Comm comm = connect_to_peer(end.peer, end.session, 0);
+          const Mr mr(end.net(), comm, memory);
+          end.peer.meet();
+          // The receiver takes its buffer away about now. What becomes of the sends is open, but
+          // not that they end.
+          const Part part{memory.at(), kBig, 0, mr.raw()};
+          std::vector<Request> requests;
+          for (int i = 0; i < 50 && requests.size() < 2; ++i) {
+            auto [result, request] = any_isend(end.net(), comm, part);
+            if (result != ncclSuccess) break;
+            if (request) requests.push_back(request);
+          }
+          for (Request& request : requests) (void)request.try_poll();
+          end.peer.meet();
+        }
+      },
+      [&](Receiver& end) {
+        end.comm.close();
+        for (uint32_t round = 0; round < rounds; ++round) {
+          const Comm comm = accept_from_peer(end.peer, end.session, last_device(end.session));
+          GpuMemory memory(kBig);
+          Mr mr = reg_gpu(end.net(), comm, kind, memory.at(), kBig);
+          const Part part{memory.at(), kBig, 0, mr.raw()};
+          irecv(end.net(), comm, part);
+          irecv(end.net(), comm, part);
+          end.peer.meet();
+          for (uint32_t i = 0; i < round * 10; ++i) sched_yield();
+          mr.drop();
+          must_hold_no_gpu_memory();
+          memory.fill(0, kBig, 1000 + round);
+          end.peer.meet();
+          memory.must_hold();
+        }
+      });
+}
+
+TEST_CASE("gpu memory: one thread registers and drops while another moves data",
+          "[contract][gpu][gpu_memory][softnic]") {
+  const Way way = GENERATE(from_range(some_ways()));
+  CAPTURE(way);
+  constexpr uint32_t kMessages = 200;
+  // NCCL's service thread; the GPU is its own, too.
+  const auto with_service = [](const End& end, const std::function<void()>& body) {
+    std::atomic<bool> over = false;
+    std::string failure;
+    std::thread service([&] {
+      try {
+        start_gpu();
+        const GpuMemory memory(1 << 20);
+        std::mt19937 random(1);
+        while (!over) {
+          const size_t offset = random() % memory.size();
+          const size_t size = 1 + random() % (memory.size() - offset);
+          Mr one = reg_gpu(end.net(), end.comm, Kind::kDmabuf, memory.at(offset), size);
+          Mr other = reg_gpu(end.net(), end.comm, Kind::kPeermem, memory.at(offset), size);
+          one.drop();
+          other.drop();
+          sched_yield();
+        }
+      } catch (const std::exception& error) {
+        failure = error.what();
+      }
+    });
+    std::exception_ptr thrown;
+    try {
+      body();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    over = true;
+    service.join();
+    if (thrown) std::rethrow_exception(thrown);
+    if (!failure.empty()) throw MustError(failure);
+  };
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        with_service(end, [&] {
+          std::vector<Buffer> buffers = one_of_each(end, kSize);
+          for (uint32_t i = 0; i < kMessages; ++i) {
+            Buffer& buffer = buffers[i % buffers.size()];
+            buffer.fill(0, kSize, i);
+            end.send(buffer.part(0, kSize)).finish();
+          }
+        });
+      },
+      [&](Receiver& end) {
+        with_service(end, [&] {
+          std::vector<Buffer> buffers = one_of_each(end, kSize);
+          for (uint32_t i = 0; i < kMessages; ++i) {
+            Buffer& buffer = buffers[(i / 2) % buffers.size()];
+            buffer.expect(0, kSize, i);
+            const Part part = buffer.part(0, kSize);
+            end.receive(part).finish();
+            finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kSize)}));
+            buffer.must_hold();
+          }
+        });
+      });
+}

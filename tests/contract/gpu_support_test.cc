@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the plugin says it can do with GPU memory, in its properties and in its log, on machines of
+// every sort; and that finding out leaves no trace.
+#include <cctype>
+#include <cstdlib>
+#include <optional>
+
+#include "tests/contract/gpu.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+enum class Driver { kGood, kOld, kAbsent };
+
+struct Machine {
+  bool dmabuf;
+  bool peermem;
+  Driver driver;
+  const char* relaxed_ordering;
+
+  // dma-bufs came with CUDA 11.7.
+  bool has_dmabuf() const { return dmabuf && driver == Driver::kGood; }
+  bool has_peermem() const { return peermem && driver != Driver::kAbsent; }
+  bool has_gdr() const { return has_dmabuf() || has_peermem(); }
+  std::string settings() const {
+    return std::string("driver=") + (driver == Driver::kOld ? "11040" : "13000") +
+           ",dmabuf=" + (dmabuf ? "yes" : "no") + ",peermem=" + (peermem ? "yes" : "no");
+  }
+  // The plugin makes dma-bufs itself where there is no other way for a pointer.
+  int ptr_support() const {
+    return NCCL_PTR_HOST | (has_gdr() ? NCCL_PTR_CUDA : 0) | (has_dmabuf() ? NCCL_PTR_DMABUF : 0);
+  }
+};
+
+std::ostream& operator<<(std::ostream& out, const Machine& machine) {
+  return out << (machine.driver == Driver::kAbsent ? "no driver; " : "") << machine.settings()
+             << ", relaxed ordering " << machine.relaxed_ordering;
+}
+
+std::vector<Machine> every_machine() {
+  std::vector<Machine> all;
+  for (const Driver driver : {Driver::kGood, Driver::kOld, Driver::kAbsent}) {
+    for (const bool dmabuf : {true, false}) {
+      for (const bool peermem : {true, false}) {
+        for (const char* const relaxed : {"0", "1"}) {
+          all.push_back({dmabuf, peermem, driver, relaxed});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_letter = [&](size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || !is_letter(at - 1)) && !is_letter(at + word.size())) return true;
+  }
+  return false;
+}
+
+struct Line {
+  ncclDebugLogLevel level;
+  std::string text;
+};
+
+// The one about this pair.
+Line line_of(const std::string& device, const std::string& gpu) {
+  std::vector<Line> found;
+  for (const LogLine& line : log_lines()) {
+    if (line.text.find("GPUDirect") == std::string::npos) continue;
+    if (!has_word(line.text, device) || line.text.find(gpu) == std::string::npos) continue;
+    found.push_back({line.level, line.text});
+  }
+  if (found.size() != 1) {
+    throw MustError(std::to_string(found.size()) + " lines about GPUDirect of " + device + " and " +
+                    gpu);
+  }
+  return found.front();
+}
+
+size_t lines_about_gpudirect(std::optional<ncclDebugLogLevel> level = {}) {
+  size_t count = 0;
+  for (const LogLine& line : log_lines()) {
+    if (line.text.find("GPUDirect") != std::string::npos && (!level || line.level == *level)) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+void must_have_words(const Line& line, const std::vector<std::string>& words,
+                     const std::vector<std::string>& not_these) {
+  for (const std::string& word : words) {
+    if (!has_word(line.text, word)) throw MustError("no \"" + word + "\" in: " + line.text);
+  }
+  for (const std::string& word : not_these) {
+    if (has_word(line.text, word)) throw MustError("\"" + word + "\" in: " + line.text);
+  }
+}
+
+void must_be_on(const Line& line, const std::vector<std::string>& words,
+                const std::vector<std::string>& not_these) {
+  BL_MUST(line.level == NCCL_LOG_INFO);
+  must_have_words(line, {"on"}, {"off"});
+  must_have_words(line, words, not_these);
+}
+
+// Why by both ways, and what a person can do.
+void must_be_off(const Line& line, const std::string& remedy) {
+  BL_MUST(line.level == NCCL_LOG_WARN);
+  must_have_words(line, {"off", "dma-buf", "peer memory", remedy}, {"on"});
+}
+
+void must_say(const Machine& machine) {
+  if (machine.driver == Driver::kAbsent) {
+    BL_MUST(lines_about_gpudirect(NCCL_LOG_WARN) == 0);
+    return;
+  }
+  const std::string gpu = fabric_facts().gpus.at(0);
+  for (const std::string& device : fabric_facts().devices) {
+    const Line line = line_of(device, gpu);
+    if (machine.has_dmabuf()) {
+      must_be_on(line, {"dma-buf"}, {"peer memory"});
+    } else if (machine.has_peermem()) {
+      must_be_on(line, {"peer memory"}, {});
+    } else {
+      must_be_off(line, "nvidia-peermem");
+    }
+  }
+  BL_MUST(lines_about_gpudirect() == fabric_facts().devices.size());
+}
+
+void must_have(const Session& session, int ptr_support, int force_flush) {
+  BL_MUST(session.devices() == static_cast<int>(fabric_facts().devices.size()));
+  for (int dev = 0; dev < session.devices(); ++dev) {
+    const Properties properties = session.properties(dev);
+    if (properties.ptr_support != ptr_support) {
+      throw MustError(std::string(properties.name) + ": ptrSupport is " +
+                      std::to_string(properties.ptr_support) + ", not " +
+                      std::to_string(ptr_support));
+    }
+    BL_MUST(properties.force_flush.value_or(force_flush) == force_flush);
+  }
+}
+
+constexpr int kBoth = NCCL_PTR_HOST | NCCL_PTR_CUDA | NCCL_PTR_DMABUF;
+
+}  // namespace
+
+TEST_CASE("gpu support: properties and log say what works, on every sort of machine",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Machine machine = GENERATE(from_range(every_machine()));
+  CAPTURE(machine);
+  const Variable gpu("SOFTGPU", machine.settings().c_str());
+  const Variable relaxed("NCCL_IB_PCI_RELAXED_ORDERING", machine.relaxed_ordering);
+  run_alone([&] {
+    if (machine.driver != Driver::kAbsent) start_gpu();
+    const Session old(Abi::kV8);
+    must_have(old, machine.ptr_support(), 0);
+    const Session newest(Abi::kV12);
+    must_have(newest, machine.ptr_support(), 0);
+    must_say(machine);
+  });
+}
+
+TEST_CASE("gpu support: NCCL is told to flush where the driver does not order writes",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(Abi::kV8, Abi::kV9, Abi::kV12);
+  const auto [ordering, flushes] =
+      GENERATE(table<std::string, int>({{"none", 1}, {"owner", 0}, {"all", 0}}));
+  const std::string compute = GENERATE("8.0", "9.0");
+  CAPTURE(abi, ordering, compute);
+  const Variable gpu("SOFTGPU", ("ordering=" + ordering + ",compute=" + compute).c_str());
+  run_alone([abi = abi, flushes = flushes] {
+    start_gpu();
+    must_have(Session(abi), kBoth, flushes);
+  });
+}
+
+TEST_CASE("gpu support: without GPUDirect there is nothing to flush",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const char* const settings =
+      GENERATE("gdr=no,ordering=none", "dmabuf=no,peermem=no,ordering=none");
+  CAPTURE(settings);
+  const Variable gpu("SOFTGPU", settings);
+  run_alone([&] {
+    start_gpu();
+    must_have(Session(Abi::kV12), NCCL_PTR_HOST, 0);
+    for (const std::string& device : fabric_facts().devices) {
+      const Line line = line_of(device, fabric_facts().gpus.at(0));
+      BL_MUST(line.level == NCCL_LOG_WARN && has_word(line.text, "off"));
+    }
+  });
+}
+
+// NCCL does not use what works, which is worth a line.
+TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change that is said",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
+  run_alone([&] {
+    start_gpu();
+    const Session session(Abi::kV12);
+    must_have(session, kBoth, 0);
+    for (const std::string& device : fabric_facts().devices) {
+      const Line line = line_of(device, fabric_facts().gpus.at(0));
+      must_have_words(line, {"off", "NODE", "NCCL_NET_GDR_LEVEL"}, {});
+    }
+  });
+}
+
+TEST_CASE("gpu support: dma-bufs may be turned off", "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const bool peermem = GENERATE(true, false);
+  const Abi abi = GENERATE(from_range(some_abis()));
+  CAPTURE(peermem, abi);
+  const Variable gpu("SOFTGPU", peermem ? "peermem=yes" : "peermem=no");
+  const Variable wish("NCCL_DMABUF_ENABLE", "0");
+  run_alone([&] {
+    start_gpu();
+    const Session session(abi);
+    must_have(session, NCCL_PTR_HOST | (peermem ? NCCL_PTR_CUDA : 0), 0);
+    if (peermem) {
+      const Link link = link_to_self(session, 0, last_device(session));
+      Buffer from(session.net(), link.send, Kind::kPeermem, 1000);
+      Buffer to(session.net(), link.recv, Kind::kPeermem, 1000);
+      must_carry(session.net(), link, from, to, 1000, 1);
+    }
+    BL_MUST(cuda().softgpu_calls("cuMemGetHandleForAddressRange") == 0);
+  });
+}
+
+TEST_CASE("gpu support: all GPUs in use are looked at, and no others",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const int used = GENERATE(1, 2);
+  CAPTURE(used);
+  run_alone([&] {
+    for (int gpu = 0; gpu < used; ++gpu) start_gpu(gpu);
+    const Session session(Abi::kV12);
+    for (const std::string& device : fabric_facts().devices) {
+      for (int gpu = 0; gpu < used; ++gpu) {
+        must_be_on(line_of(device, fabric_facts().gpus.at(static_cast<size_t>(gpu))), {"dma-buf"},
+                   {"peer memory"});
+      }
+    }
+    BL_MUST(lines_about_gpudirect() == fabric_facts().devices.size() * static_cast<size_t>(used));
+    unsigned flags = 0;
+    int active = 0;
+    CU_MUST(cuda(), kSuccess, cuda().cuDevicePrimaryCtxGetState(1, &flags, &active));
+    BL_MUST(active == (used == 2 ? 1 : 0));
+  });
+}
+
+// To use a GPU takes long, and costs memory that a program may want for something else.
+TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const bool dmabuf = GENERATE(true, false);
+  const Abi abi = GENERATE(from_range(some_abis()));
+  CAPTURE(dmabuf, abi);
+  const Variable gpu("SOFTGPU", dmabuf ? "peermem=no" : "dmabuf=no,peermem=no");
+  run_alone([&] {
+    cuda();  // loaded, and not started
+    const Session session(abi);
+    for (int dev = 0; dev < session.devices(); ++dev) {
+      const int support = session.properties(dev).ptr_support;
+      BL_MUST(((support & NCCL_PTR_DMABUF) != 0) == dmabuf);
+    }
+    for (int ordinal = 0; ordinal < 2; ++ordinal) {
+      unsigned flags = 0;
+      int active = 0;
+      CU_MUST(cuda(), kSuccess, cuda().cuDevicePrimaryCtxGetState(ordinal, &flags, &active));
+      BL_MUST(active == 0);
+    }
+    BL_MUST(cuda().softgpu_calls("cuMemAlloc") == 0);
+    BL_MUST(lines_about_gpudirect(NCCL_LOG_WARN) == 0);
+  });
+}
+
+TEST_CASE("gpu support: finding out leaves nothing behind",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const char* const settings = GENERATE("", "dmabuf=no", "peermem=no", "dmabuf=no,peermem=no",
+                                        "bar1=1M", "ordering=none,compute=9.0");
+  const bool hides = GENERATE(false, true);
+  CAPTURE(settings, hides);
+  const Variable gpu("SOFTGPU", settings);
+  std::optional<Hiding> hiding;
+  if (hides) hiding.emplace();
+  run_alone([&] {
+    auto* const context = cuda().start(0);
+    size_t before = 0;
+    size_t after = 0;
+    CU_MUST(cuda(), kSuccess, cuda().cuMemGetInfo_v2(&before, nullptr));
+    const Session session(Abi::kV12);
+    (void)session.properties(0);
+    CU_MUST(cuda(), kSuccess, cuda().cuMemGetInfo_v2(&after, nullptr));
+    BL_MUST(after == before);
+    must_hold_no_gpu_memory();
+    decltype(cuda().start(0)) current = nullptr;
+    CU_MUST(cuda(), kSuccess, cuda().cuCtxGetCurrent(&current));
+    BL_MUST(current == context);
+  });
+}
+
+// The proof moves bytes of a GPU's memory through each NIC.
+TEST_CASE("gpu support: the proof may be turned off", "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const char* const proof = GENERATE("0", "1");
+  CAPTURE(proof);
+  const Variable wish("BEELINE_GDR_PROOF", proof);
+  run_alone([&] {
+    start_gpu();
+    const Session session(Abi::kV12);
+    must_have(session, kBoth, 0);
+    const uint64_t copies =
+        cuda().softgpu_calls("cuMemcpyHtoDAsync") + cuda().softgpu_calls("cuMemcpyHtoD") +
+        cuda().softgpu_calls("cuMemcpyDtoHAsync") + cuda().softgpu_calls("cuMemcpyDtoH");
+    BL_MUST((copies != 0) == (*proof == '1'));
+    const Link link = link_to_self(session, 0, last_device(session));
+    Buffer from(session.net(), link.send, Kind::kDmabuf, 1000);
+    Buffer to(session.net(), link.recv, Kind::kPeermem, 1000);
+    must_carry(session.net(), link, from, to, 1000, 1);
+  });
+}
+
+// A NIC that lands wrong bytes in GPU memory is worse than one that cannot reach it.
+TEST_CASE("gpu support: a NIC that fails the proof is not offered",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Abi abi = GENERATE(from_range(some_abis()));
+  CAPTURE(abi);
+  const std::string device = fabric_facts().devices.front();
+  struct Reset {
+    ~Reset() { disturb("h0/" + fabric_facts().devices.front(), "reset"); }
+  };
+  const Reset undone;
+  const Variable gpu("SOFTGPU", "peermem=no");  // there is no other way to turn to
+  disturb("h0/" + device, "corrupt@1");
+  run_alone([&] {
+    start_gpu();
+    const Session session(abi);
+    const Line line = line_of(device, fabric_facts().gpus.at(0));
+    BL_MUST(line.level == NCCL_LOG_WARN && has_word(line.text, "off"));
+    for (int dev = 0; dev < session.devices(); ++dev) {
+      const Properties properties = session.properties(dev);
+      const bool failed = properties.name == "beeline_" + device;
+      BL_MUST(properties.ptr_support == (failed ? int{NCCL_PTR_HOST} : kBoth));
+    }
+  });
+}
