@@ -145,17 +145,26 @@ TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
     Net& net = session.net();
     const Link link = link_to_self(session, 0, last_device(session));
     Buffer from(net, link.send, Kind::kDmabuf, kSize);
-    Buffer first(net, link.recv, Kind::kDmabuf, kSize);
-    Buffer second(net, link.recv, Kind::kDmabuf, kSize);
-    const UniqueFd other(open("/dev/zero", O_RDWR | O_CLOEXEC));
-    BL_MUST(other);
-    must_carry(net, link, from, first, kSize, 1);
-    must_carry(net, link, from, second, kSize, 2);
-    first.must_hold();
+    GpuMemory to(kSize);
+    const auto address = reinterpret_cast<DevicePtr>(to.at());
+    UniqueFd handle(cuda().handle(address, kSize));
+    const int number = handle.get();
+    void* mhandle = nullptr;
+    BL_MUST_SUCCEED(
+        net.reg_mr_dma_buf(link.recv.raw(), to.at(), kSize, NCCL_PTR_CUDA, 0, number, &mhandle));
+    Mr mr = Mr::take(net, link.recv, mhandle);
+    handle.reset();
+    const UniqueFd other(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, number));
+    BL_MUST(other.get() == number);
+    from.fill(0, kSize, 1);
+    to.expect(0, kSize, 1);
+    Request receive = irecv(net, link.recv, Part{to.at(), kSize, 0, mr.raw()});
+    Request send = isend(net, link.send, from.part(0, kSize));
+    finish_both(send, receive);
+    to.must_hold();
     // Dropping does not close what has come to stand there.
-    first.mr().drop();
-    BL_MUST(fcntl(other.get(), F_GETFD) >= 0);
-    must_carry(net, link, from, second, kSize, 3);
+    mr.drop();
+    BL_MUST(fcntl(number, F_GETFD) >= 0);
   });
 }
 
