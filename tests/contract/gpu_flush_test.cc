@@ -248,6 +248,56 @@ TEST_CASE("gpu flush: as many as there can be receives are taken at once",
       });
 }
 
+TEST_CASE("gpu flush: receives that are under way leave it room",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(some_ways()));
+  const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
+  CAPTURE(way, parts_in_group);
+  constexpr size_t kSmall = 600;
+  constexpr uint32_t kRounds = 4;
+  const uint32_t in_round = NCCL_NET_MAX_REQUESTS * static_cast<uint32_t>(parts_in_group);
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", unordered_for(way.abi));
+  run_gpu_flow(way, sends(kRounds * in_round, kSmall), [&](Receiver& end) {
+    std::vector<Buffer> halves;
+    halves.emplace_back(end, Kind::kDmabuf, in_round * kSmall);
+    halves.emplace_back(end, Kind::kPeermem, in_round * kSmall);
+    uint32_t seed = 0;
+    const auto groups_of = [&](Buffer& buffer) {
+      std::vector<std::vector<Part>> groups(NCCL_NET_MAX_REQUESTS);
+      for (uint32_t i = 0; i < in_round; ++i) {
+        groups[i / parts_in_group].push_back(buffer.part(i * kSmall, kSmall));
+        buffer.expect(i * kSmall, kSmall, ++seed);
+      }
+      return groups;
+    };
+    const auto receive = [&](const std::vector<std::vector<Part>>& groups) {
+      std::vector<Request> requests;
+      for (const std::vector<Part>& parts : groups) requests.push_back(end.receive(parts));
+      return requests;
+    };
+    std::vector<std::vector<Part>> groups = groups_of(halves[0]);
+    std::vector<Request> receives = receive(groups);
+    for (uint32_t round = 1; round <= kRounds; ++round) {
+      finish_all(receives);
+      std::vector<std::vector<Part>> next;
+      if (round < kRounds) next = groups_of(halves[round % 2]);
+      receives = receive(next);
+      // At the end as many as it takes; no message comes for these.
+      for (int i = 0; next.empty() && i < 2048 && end.try_receive(groups[0]); ++i) {
+      }
+      std::vector<Request> flushes;
+      for (const std::vector<Part>& parts : groups) {
+        flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
+      }
+      for (const Request& flush : flushes) finish_flush(flush);
+      halves[(round - 1) % 2].must_hold();
+      groups = next;
+    }
+  });
+}
+
 TEST_CASE("gpu flush: receives go on while one is under way",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
