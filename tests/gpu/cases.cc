@@ -7,8 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <iterator>
+#include <cstdint>
 
 #include "tests/gpu/nccl_api.h"
 
@@ -17,20 +16,33 @@ namespace {
 
 constexpr std::size_t kMebi = std::size_t{1} << 20;
 
+struct Size {
+  DataType type;
+  std::size_t count;
+};
+
 // In the order of size. 31 and 1023 floats end within a line of 128 bytes; the bytes end anywhere.
-constexpr std::array kAllCases{
-    Case{DataType::kFloat32, 1},
-    Case{DataType::kUint8, 3},
-    Case{DataType::kFloat32, 31},
-    Case{DataType::kFloat32, 1023},
-    Case{DataType::kUint8, 12345},
-    Case{DataType::kInt32, 4097},
-    Case{DataType::kFloat32, 65537},
-    Case{DataType::kFloat32, kMebi / 4},
-    Case{DataType::kInt32, 786433},
-    Case{DataType::kFloat32, kMebi + 1},
-    Case{DataType::kFloat32, 4 * kMebi - 1},
-    Case{DataType::kFloat32, 16 * kMebi},
+constexpr std::array kReduceSizes{
+    Size{DataType::kFloat32, 1},
+    Size{DataType::kUint8, 3},
+    Size{DataType::kFloat32, 31},
+    Size{DataType::kFloat32, 1023},
+    Size{DataType::kUint8, 12345},
+    Size{DataType::kInt32, 4097},
+    Size{DataType::kFloat32, 65537},
+    Size{DataType::kFloat32, kMebi / 4},
+    Size{DataType::kInt32, 786433},
+    Size{DataType::kFloat32, kMebi + 1},
+    Size{DataType::kFloat32, 4 * kMebi - 1},
+    Size{DataType::kFloat32, 16 * kMebi},
+};
+
+// Of a block. The whole is a block for each rank, and blocks of odd length begin anywhere.
+constexpr std::array kBlockSizes{
+    Size{DataType::kFloat32, 1},         Size{DataType::kUint8, 3},
+    Size{DataType::kFloat32, 1023},      Size{DataType::kUint8, 12345},
+    Size{DataType::kInt32, 65537},       Size{DataType::kFloat32, kMebi / 4},
+    Size{DataType::kFloat32, kMebi + 1},
 };
 
 std::size_t most_bytes_of(const std::string& proto) {
@@ -39,56 +51,11 @@ std::size_t most_bytes_of(const std::string& proto) {
   return SIZE_MAX;
 }
 
-// A good mixer of 64 bits: neighbours have nothing in common.
-std::uint64_t mix(std::uint64_t value) noexcept {
-  value = (value ^ (value >> 31)) * 0x9E3779B97F4A7C15U;
-  value = (value ^ (value >> 29)) * 0xD6E8FEB86659FD93U;
-  return value ^ (value >> 32);
-}
-
-// How large an element may be. A float stays exact up to 2^24, so up to 4096 ranks add up exactly;
-// a byte wraps around in NCCL as it does in check().
-constexpr std::uint64_t mask_of(std::size_t element_bytes) {
-  return element_bytes == 1 ? 63 : 4095;
-}
-
-template <class T>
-std::uint64_t element(std::size_t index, int rank, int round) noexcept {
-  const auto who = static_cast<std::uint64_t>(rank) << 48 | static_cast<std::uint64_t>(round) << 40;
-  return mix(index + 1 + who) & mask_of(sizeof(T));
-}
-
-template <class T>
-void fill_as(std::size_t count, int rank, int round, unsigned char* to) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const T value = static_cast<T>(element<T>(i, rank, round));
-    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
-  }
-}
-
-template <class T>
-Verdict check_as(std::size_t count, int ranks, int round, const unsigned char* got) {
-  Verdict verdict;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint64_t sum = 0;
-    for (int rank = 0; rank < ranks; ++rank) sum += element<T>(i, rank, round);
-    const T wanted = static_cast<T>(sum);
-    T value;
-    std::memcpy(&value, got + i * sizeof(T), sizeof(T));
-    if (value == wanted) continue;
-    if (verdict.wrong++ == 0) {
-      verdict.first = fmt::format("element {} of {} is {}, not {}", i, count, value, wanted);
-    }
-  }
-  return verdict;
-}
-
-void check_guard(const unsigned char* guard, Verdict& verdict) {
-  const auto* const damage = std::find_if(guard, guard + kGuardBytes,
-                                          [](unsigned char byte) { return byte != kGuardByte; });
-  if (damage == guard + kGuardBytes) return;
-  if (verdict.wrong++ == 0) {
-    verdict.first = fmt::format("byte {} past the end was written", damage - guard);
+template <class Sizes>
+void add_cases(Op op, const Sizes& sizes, std::size_t most, std::vector<Case>& cases) {
+  for (const Size& size : sizes) {
+    const Case one{op, size.type, size.count};
+    if (one.bytes() <= most) cases.push_back(one);
   }
 }
 
@@ -112,38 +79,53 @@ int nccl_type(DataType type) noexcept {
   return -1;
 }
 
-std::size_t Case::bytes() const noexcept { return type == DataType::kUint8 ? count : 4 * count; }
+const char* to_string(Op op) noexcept {
+  switch (op) {
+    case Op::kAllReduce: return "all-reduce";
+    case Op::kAllGather: return "all-gather";
+    case Op::kReduceScatter: return "reduce-scatter";
+    case Op::kAllToAll: return "all-to-all";
+    case Op::kSendRecv: return "send-recv";
+  }
+  return "?";
+}
+
+const std::vector<Op>& all_ops() {
+  static const std::vector<Op> ops{Op::kAllReduce, Op::kAllGather, Op::kReduceScatter,
+                                   Op::kAllToAll, Op::kSendRecv};
+  return ops;
+}
+
+std::size_t Case::element_bytes() const noexcept { return type == DataType::kUint8 ? 1 : 4; }
+
+std::size_t Case::input_bytes(int ranks) const noexcept {
+  const bool is_for_each_rank = op == Op::kReduceScatter || op == Op::kAllToAll;
+  return is_for_each_rank ? bytes() * static_cast<std::size_t>(ranks) : bytes();
+}
+
+std::size_t Case::output_bytes(int ranks) const noexcept {
+  const bool is_of_each_rank = op == Op::kAllGather || op == Op::kAllToAll;
+  return is_of_each_rank ? bytes() * static_cast<std::size_t>(ranks) : bytes();
+}
+
+bool Case::works_in_place() const noexcept { return op != Op::kAllToAll && op != Op::kSendRecv; }
 
 std::string describe(const Case& one) {
-  return fmt::format("{} {}", one.count, to_string(one.type));
+  return fmt::format("{} of {} {}", to_string(one.op), one.count, to_string(one.type));
 }
 
-std::vector<Case> cases_for(const std::string& proto, std::size_t most_bytes) {
+std::vector<Case> cases_for(const std::vector<Op>& ops, const std::string& proto,
+                            std::size_t most_bytes) {
   const std::size_t most = std::min(most_bytes, most_bytes_of(proto));
-  std::vector<Case> chosen;
-  std::copy_if(kAllCases.begin(), kAllCases.end(), std::back_inserter(chosen),
-               [&](const Case& one) { return one.bytes() <= most; });
-  return chosen;
-}
-
-void fill(const Case& one, int rank, int round, unsigned char* to) {
-  switch (one.type) {
-    case DataType::kFloat32: fill_as<float>(one.count, rank, round, to); break;
-    case DataType::kInt32: fill_as<std::int32_t>(one.count, rank, round, to); break;
-    case DataType::kUint8: fill_as<std::uint8_t>(one.count, rank, round, to); break;
+  std::vector<Case> cases;
+  for (const Op op : ops) {
+    if (op == Op::kAllReduce) {
+      add_cases(op, kReduceSizes, most, cases);
+    } else {
+      add_cases(op, kBlockSizes, most, cases);
+    }
   }
-  std::memset(to + one.bytes(), kGuardByte, kGuardBytes);
-}
-
-Verdict check(const Case& one, int ranks, int round, const unsigned char* got) {
-  Verdict verdict;
-  switch (one.type) {
-    case DataType::kFloat32: verdict = check_as<float>(one.count, ranks, round, got); break;
-    case DataType::kInt32: verdict = check_as<std::int32_t>(one.count, ranks, round, got); break;
-    case DataType::kUint8: verdict = check_as<std::uint8_t>(one.count, ranks, round, got); break;
-  }
-  check_guard(got + one.bytes(), verdict);
-  return verdict;
+  return cases;
 }
 
 }  // namespace beeline::gpu

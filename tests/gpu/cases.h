@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which all-reduces are run, what goes into them and what must come out. Every element is a whole
-// number that depends on its rank, its place and the round, small enough that the sum is exact in
-// every type and in any order: what is not equal is wrong, and data of another place or of an
-// earlier round is not mistaken for it.
+// Which operations are run, with how much data. A case is what every rank does together once; its
+// count is that of one block, and some operations take or give a block for each rank.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,29 +14,30 @@ enum class DataType { kFloat32, kInt32, kUint8 };
 const char* to_string(DataType type) noexcept;
 int nccl_type(DataType type) noexcept;
 
-struct Case {
-  DataType type;
-  std::size_t count;
+enum class Op { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kSendRecv };
+// "all-reduce", as on the command line and in the tables.
+const char* to_string(Op op) noexcept;
+const std::vector<Op>& all_ops();
 
-  std::size_t bytes() const noexcept;
+struct Case {
+  Op op;
+  DataType type;
+  std::size_t count;  // elements of a block
+
+  std::size_t element_bytes() const noexcept;
+  std::size_t bytes() const noexcept { return count * element_bytes(); }  // of a block
+  std::size_t input_bytes(int ranks) const noexcept;
+  std::size_t output_bytes(int ranks) const noexcept;
+  // All-to-all and send/recv need two buffers.
+  bool works_in_place() const noexcept;
 };
+// "all-reduce of 4097 int32"
 std::string describe(const Case& one);
 
-// From one element to 64 MiB, most of them of odd length. LL and LL128 stop earlier: NCCL itself
-// does not use them for more, and where ranks share a GPU by turns each step costs a turn.
-std::vector<Case> cases_for(const std::string& proto, std::size_t most_bytes);
-
-// What surrounds the data, so that a write past its end is seen.
-inline constexpr std::size_t kGuardBytes = 256;
-inline constexpr unsigned char kGuardByte = 0xEE;
-
-// `to` and `got` have room for the case and a guard.
-void fill(const Case& one, int rank, int round, unsigned char* to);
-
-struct Verdict {
-  std::uint64_t wrong = 0;
-  std::string first;  // the first wrong element, in words
-};
-Verdict check(const Case& one, int ranks, int round, const unsigned char* got);
+// From one element on, most of them of odd length; all-reduce up to 64 MiB. LL and LL128 stop
+// earlier: NCCL itself does not use them for more, and where ranks share a GPU by turns each step
+// costs a turn.
+std::vector<Case> cases_for(const std::vector<Op>& ops, const std::string& proto,
+                            std::size_t most_bytes);
 
 }  // namespace beeline::gpu

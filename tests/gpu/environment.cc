@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "tests/gpu/witness.h"
+
 namespace beeline::gpu {
 namespace {
 
@@ -33,12 +35,20 @@ bool is_set_by(const Variables& variables, std::string_view name) {
 
 }  // namespace
 
+const char* to_string(Memory memory) noexcept {
+  switch (memory) {
+    case Memory::kHost: return "host";
+    case Memory::kGpu: return "gpudirect";
+    case Memory::kGpuFlushed: return "gpudirect+flush";
+  }
+  return "?";
+}
+
 Variables common_variables(const RunSettings& settings) {
-  return {
-      {"NCCL_NET_PLUGIN", settings.plugin.empty() ? "none" : settings.plugin},
+  const std::string& loaded = settings.witness.empty() ? settings.plugin : settings.witness;
+  Variables variables{
+      {"NCCL_NET_PLUGIN", loaded.empty() ? "none" : loaded},
       {"NCCL_NET", settings.net},  // by name: falling back to another network is an error
-      {"NCCL_ALGO", settings.algo},
-      {"NCCL_PROTO", settings.proto},
       {"NCCL_SOCKET_IFNAME", "lo"},
       {"NCCL_P2P_DISABLE", "1"},
       {"NCCL_SHM_DISABLE", "1"},
@@ -48,17 +58,37 @@ Variables common_variables(const RunSettings& settings) {
       {"NCCL_DEBUG", "INFO"},
       {"NCCL_DEBUG_SUBSYS", "INIT,NET,ENV,TUNING"},
   };
+  if (!settings.witness.empty()) variables.emplace_back(kWitnessedPlugin, settings.plugin);
+  if (!settings.algo.empty()) variables.emplace_back("NCCL_ALGO", settings.algo);
+  return variables;
+}
+
+Variables run_variables(const RunSettings& settings) {
+  const bool is_direct = settings.memory != Memory::kHost;
+  Variables variables{
+      // softnic's devices are beside no GPU, so it is all or nothing.
+      {"NCCL_NET_GDR_LEVEL", is_direct ? "SYS" : "LOC"},
+      {"NCCL_NET_GDR_READ", is_direct ? "1" : "0"},
+      {"NCCL_NET_FORCE_FLUSH", settings.memory == Memory::kGpuFlushed ? "1" : "0"},
+  };
+  if (!settings.proto.empty()) variables.emplace_back("NCCL_PROTO", settings.proto);
+  return variables;
 }
 
 Variables rank_variables(const RunSettings& settings, int rank) {
-  return {
+  Variables variables{
       {"NCCL_HOSTID", fmt::format("gpu-check-{}", rank)},
       {"NCCL_DEBUG_FILE", log_file(settings, rank)},
   };
+  if (!settings.witness.empty()) {
+    variables.emplace_back(kWitnessFile, calls_file(settings, rank));
+  }
+  return variables;
 }
 
 void enter_environment(const RunSettings& settings, int rank) {
-  for (const Variables& variables : {common_variables(settings), rank_variables(settings, rank)}) {
+  for (const Variables& variables :
+       {common_variables(settings), run_variables(settings), rank_variables(settings, rank)}) {
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   }
   enter_softnic_host(rank);
@@ -71,6 +101,7 @@ Variables inherited_variables(const RunSettings& settings) {
     if (!text.starts_with("NCCL_") && !text.starts_with("BEELINE_")) continue;
     const std::string_view name = text.substr(0, text.find('='));
     if (is_set_by(common_variables(settings), name)) continue;
+    if (is_set_by(run_variables(settings), name)) continue;
     if (is_set_by(rank_variables(settings, 0), name)) continue;
     found.emplace_back(name, text.substr(std::min(name.size() + 1, text.size())));
   }
@@ -78,7 +109,12 @@ Variables inherited_variables(const RunSettings& settings) {
 }
 
 std::string log_file(const RunSettings& settings, int rank) {
-  return fmt::format("{}/{}-rank{}.log", settings.log_folder, settings.proto, rank);
+  const char* const dash = settings.proto.empty() ? "" : "-";
+  return fmt::format("{}/{}{}rank{}.log", settings.log_folder, settings.proto, dash, rank);
+}
+
+std::string calls_file(const RunSettings& settings, int rank) {
+  return log_file(settings, rank) + ".calls";
 }
 
 }  // namespace beeline::gpu

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stands in for NCCL in the tests of nccl_ranks: a communicator is memory that the ranks share, and
-// an all-reduce adds up what they put there. It logs what NCCL logs, and FAKE_NCCL makes it break
-// in one way, in the last rank:
-//   corrupt  one element of a large all-reduce is off by one
+// an operation takes from there what the others put. It logs what NCCL logs, and FAKE_NCCL makes it
+// break in one way, in the last rank:
+//   corrupt  one element of a large result is off by one
 //   swap     two neighbours change places
 //   stale    nothing is written
-//   overrun  a byte past the end is written
+//   overrun  a byte past the end is written    underrun  one before the start
 //   refuse   ncclAllReduce returns an error
-//   async    the running all-reduce fails
+//   async    the running operation fails
 //   hang     ncclAllReduce never returns
 //   crash    the process dies in ncclAllReduce
-//   socket   another network is used       silent   no network is named
-//   builtin  no plugin is loaded           nolog    there is no log
-//   proto    another protocol is used      warn     NCCL warns of something
-//   die      the process dies in the first call
+//   socket   another network is used           silent    no network is named
+//   builtin  no plugin is loaded               nolog     there is no log
+//   proto    another protocol is used          warn      NCCL warns of something
+//   staged   GPUDirect is not used             direct    it is, on one connection, whatever is
+//   wanted nopath   no connection is named            noflush   no flush is asked for noreg    no
+//   GPU memory is registered die      the process dies in the first call
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -31,6 +34,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "include/nccl/net_v11.h"
 
 namespace {
 
@@ -75,12 +80,44 @@ void log(const std::string& text) {
   std::fclose(file);
 }
 
+bool is_direct() { return variable("NCCL_NET_GDR_LEVEL") == "SYS"; }
+
+void log_paths(const std::string& net) {
+  if (is_told("nopath")) return;
+  const std::string path = "INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/" + net + "/0";
+  log(path + (is_direct() && !is_told("staged") ? "/GDRDMA(PCI)" : ""));
+  log(path + (is_direct() || is_told("direct") ? "/GDRDMA/Shared" : "/Shared"));
+}
+
+// Nothing where NCCL_NET_PLUGIN is none, or is no plugin.
+const ncclNet_v11_t* plugin_table() {
+  static void* const plugin = dlopen(variable("NCCL_NET_PLUGIN").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (plugin == nullptr) return nullptr;
+  return static_cast<ncclNet_v11_t*>(dlsym(plugin, "ncclNetPlugin_v11"));
+}
+
+// These two are refused, since there is no comm, but they have been asked.
+void register_memory() {
+  const ncclNet_v11_t* const table = plugin_table();
+  void* handle = nullptr;
+  if (table == nullptr || !is_direct() || is_told("noreg")) return;
+  table->regMrDmaBuf(nullptr, nullptr, 0, NCCL_PTR_CUDA, 0, -1, &handle);
+}
+
+void flush() {
+  if (!is_direct() || variable("NCCL_NET_FORCE_FLUSH") != "1" || is_told("noflush")) return;
+  const ncclNet_v11_t* const table = plugin_table();
+  void* request = nullptr;
+  if (table != nullptr) table->iflush(nullptr, 0, nullptr, nullptr, nullptr, &request);
+}
+
 void log_network() {
   const std::string net = variable("NCCL_NET");
   if (variable("NCCL_NET_PLUGIN") != "none" && !is_told("builtin")) {
     log("INFO NET/Plugin: Loaded net plugin " + net + " (v11)");
   }
   if (is_told("warn")) log("WARN the weather");
+  log_paths(net);
   if (!is_told("silent")) log("INFO Using network " + (is_told("socket") ? "Socket" : net));
 }
 
@@ -101,24 +138,89 @@ void meet(const Comm& comm) {
 }
 
 template <class T>
-void add_up(const Comm& comm, void* to, size_t count) {
+void add_up(const Comm& comm, size_t offset, unsigned char* to, size_t bytes) {
+  const size_t count = bytes / sizeof(T);
   std::vector<T> sums(count, T{0});
   for (int rank = 0; rank < comm.ranks; ++rank) {
-    const void* const data = comm.shared->data[rank];
+    const void* const data = comm.shared->data[rank] + offset;
     const auto* const theirs = static_cast<const T*>(data);
     for (size_t i = 0; i < count; ++i) sums[i] = static_cast<T>(sums[i] + theirs[i]);
   }
-  const bool is_last = comm.rank + 1 == comm.ranks;
-  if (is_last && count > 1000) {
-    if (is_told("corrupt")) sums[count / 2] = static_cast<T>(sums[count / 2] + 1);
-    if (is_told("swap")) std::swap(sums[count / 2], sums[count / 2 + 1]);
-    if (is_told("stale")) return;
-  }
-  std::memcpy(to, sums.data(), count * sizeof(T));
-  if (is_last && is_told("overrun")) static_cast<unsigned char*>(to)[count * sizeof(T)] = 0;
+  std::memcpy(to, sums.data(), bytes);
 }
 
-// What happens instead of an all-reduce.
+void add_up(const Comm& comm, size_t offset, int type, unsigned char* to, size_t bytes) {
+  if (type == kUint8) {
+    add_up<std::uint8_t>(comm, offset, to, bytes);
+  } else if (type == kInt32) {
+    add_up<std::int32_t>(comm, offset, to, bytes);
+  } else {
+    add_up<float>(comm, offset, to, bytes);
+  }
+}
+
+template <class T>
+void damage_as(unsigned char* data, size_t bytes) {
+  const size_t middle = bytes / sizeof(T) / 2;
+  std::array<T, 2> pair{};
+  std::memcpy(pair.data(), data + middle * sizeof(T), sizeof(pair));
+  if (is_told("corrupt")) pair[0] = static_cast<T>(pair[0] + 1);
+  if (is_told("swap")) std::swap(pair[0], pair[1]);
+  std::memcpy(data + middle * sizeof(T), pair.data(), sizeof(pair));
+}
+
+// Hands over a result, rightly or not.
+void deliver(const Comm& comm, int type, std::vector<unsigned char> result, void* to) {
+  const bool is_last = comm.rank + 1 == comm.ranks;
+  const size_t count = type == kUint8 ? result.size() : result.size() / 4;
+  if (is_last && count > 1000) {
+    if (is_told("stale")) return;
+    if (type == kUint8) {
+      damage_as<std::uint8_t>(result.data(), result.size());
+    } else if (type == kInt32) {
+      damage_as<std::int32_t>(result.data(), result.size());
+    } else {
+      damage_as<float>(result.data(), result.size());
+    }
+  }
+  auto* const bytes = static_cast<unsigned char*>(to);
+  std::memcpy(bytes, result.data(), result.size());
+  if (is_last && is_told("overrun")) bytes[result.size()] = 0;
+  if (is_last && is_told("underrun")) bytes[-1] = 0;
+}
+
+// What a group collects.
+struct Message {
+  const void* from;
+  void* to;
+  size_t bytes;
+  int type;
+  int peer;
+  Comm* comm;
+};
+std::vector<Message> group;
+
+void run_group() {
+  if (group.empty()) return;
+  const Comm& comm = *group.front().comm;
+  const size_t room = kMostBytes / static_cast<size_t>(comm.ranks);  // for each peer
+  for (const Message& one : group) {
+    if (one.to != nullptr) continue;
+    std::memcpy(comm.shared->data[comm.rank] + one.peer * room, one.from, one.bytes);
+  }
+  meet(comm);
+  for (const Message& one : group) {
+    if (one.to == nullptr) continue;
+    const unsigned char* const data = comm.shared->data[one.peer] + comm.rank * room;
+    deliver(comm, one.type, {data, data + one.bytes}, one.to);
+  }
+  meet(comm);
+  group.clear();
+}
+
+size_t bytes_of(size_t count, int type) { return type == kUint8 ? count : 4 * count; }
+
+// What happens instead of an operation.
 int break_down(const Comm& comm) {
   if (comm.rank + 1 != comm.ranks) return kSuccess;
   if (is_told("refuse")) return kInternalError;
@@ -163,6 +265,7 @@ int ncclCommInitRank(void** comm, int ranks, FakeUniqueId id, int rank) {
   if (memory == MAP_FAILED) return kSystemError;
   auto* const made = new Comm{static_cast<Shared*>(memory), rank, ranks};
   log_network();
+  register_memory();
   meet(*made);
   *comm = made;
   return kSuccess;
@@ -175,20 +278,65 @@ int ncclCommGetAsyncError(void*, int* result) {
 
 int ncclAllReduce(const void* from, void* to, size_t count, int type, int, void* handle, void*) {
   const Comm& comm = *static_cast<Comm*>(handle);
-  const size_t bytes = type == kUint8 ? count : 4 * count;
+  const size_t bytes = bytes_of(count, type);
   log_proto(bytes);
   if (is_told("async")) return kSuccess;
   if (const int broken = break_down(comm); broken != kSuccess) return broken;
   std::memcpy(comm.shared->data[comm.rank], from, bytes);
   meet(comm);
-  if (type == kUint8) {
-    add_up<std::uint8_t>(comm, to, count);
-  } else if (type == kInt32) {
-    add_up<std::int32_t>(comm, to, count);
-  } else {
-    add_up<float>(comm, to, count);
-  }
+  std::vector<unsigned char> sums(bytes);
+  add_up(comm, 0, type, sums.data(), bytes);
+  deliver(comm, type, std::move(sums), to);
+  flush();
   meet(comm);
+  return kSuccess;
+}
+
+int ncclAllGather(const void* from, void* to, size_t count, int type, void* handle, void*) {
+  const Comm& comm = *static_cast<Comm*>(handle);
+  const size_t bytes = bytes_of(count, type);
+  std::memcpy(comm.shared->data[comm.rank], from, bytes);
+  meet(comm);
+  std::vector<unsigned char> all;
+  for (int rank = 0; rank < comm.ranks; ++rank) {
+    const unsigned char* const data = comm.shared->data[rank];
+    all.insert(all.end(), data, data + bytes);
+  }
+  deliver(comm, type, std::move(all), to);
+  flush();
+  meet(comm);
+  return kSuccess;
+}
+
+int ncclReduceScatter(const void* from, void* to, size_t count, int type, int, void* handle,
+                      void*) {
+  const Comm& comm = *static_cast<Comm*>(handle);
+  const size_t bytes = bytes_of(count, type);
+  std::memcpy(comm.shared->data[comm.rank], from, bytes * static_cast<size_t>(comm.ranks));
+  meet(comm);
+  std::vector<unsigned char> sums(bytes);
+  add_up(comm, bytes * static_cast<size_t>(comm.rank), type, sums.data(), bytes);
+  deliver(comm, type, std::move(sums), to);
+  flush();
+  meet(comm);
+  return kSuccess;
+}
+
+int ncclSend(const void* from, size_t count, int type, int peer, void* comm, void*) {
+  group.push_back({from, nullptr, bytes_of(count, type), type, peer, static_cast<Comm*>(comm)});
+  return kSuccess;
+}
+
+int ncclRecv(void* to, size_t count, int type, int peer, void* comm, void*) {
+  group.push_back({nullptr, to, bytes_of(count, type), type, peer, static_cast<Comm*>(comm)});
+  return kSuccess;
+}
+
+int ncclGroupStart() { return kSuccess; }
+
+int ncclGroupEnd() {
+  run_group();
+  flush();
   return kSuccess;
 }
 

@@ -11,9 +11,9 @@
 #include <exception>
 #include <filesystem>
 
-#include "tests/gpu/nccl_log.h"
+#include "tests/gpu/checking.h"
+#include "tests/gpu/launched.h"
 #include "tests/gpu/options.h"
-#include "tests/gpu/table.h"
 #include "tests/gpu/team.h"
 
 namespace beeline::gpu {
@@ -47,39 +47,6 @@ class LogFolder {
   bool is_kept_ = false;
 };
 
-Run plan(const Options& options, const std::string& log_folder, int ranks,
-         const std::string& proto) {
-  return {.settings = {.plugin = options.plugin,
-                       .net = options.net,
-                       .algo = options.algo,
-                       .proto = proto,
-                       .log_folder = log_folder},
-          .ranks = ranks,
-          .rounds = options.rounds,
-          .cases = cases_for(proto, options.most_bytes)};
-}
-
-void read_logs(const Run& run, const Options& options, Table& table) {
-  for (int rank = 0; rank < run.ranks; ++rank) {
-    const NcclLog log = read_nccl_log(log_file(run.settings, rank));
-    const std::optional<std::string> fault = find_fault(
-        log,
-        {.net = options.net, .by_plugin = !options.plugin.empty(), .proto = run.settings.proto});
-    if (fault) table.add_fault(run, fmt::format("rank {}: {}", rank, *fault));
-    table.add_log(log);
-  }
-}
-
-void check_run(const Run& run, const Options& options, Table& table) {
-  const auto on_case = [&](const Case& one, const CaseResult& result) {
-    table.add_row(run, one, result);
-  };
-  for (const std::string& fault : run_team(run, options.limit, on_case)) {
-    table.add_fault(run, fault);
-  }
-  read_logs(run, options, table);
-}
-
 int check_machine(const Options& options) {
   const Outcome<Report> machine = probe_machine(options.limit);
   if (!machine) {
@@ -91,21 +58,24 @@ int check_machine(const Options& options) {
     return kUnavailable;
   }
   fmt::print("{}\n", machine->text.data());
-  if (options.only_probe) return kFine;
+  if (options.task == Task::kProbe) return kFine;
 
   LogFolder logs(options.log_folder);
-  Table table;
-  table.begin(plan(options, logs.path(), options.ranks.front(), options.protos.front()));
-  for (const int ranks : options.ranks) {
-    for (const std::string& proto : options.protos) {
-      const std::string folder = fmt::format("{}/{}-ranks", logs.path(), ranks);
-      std::filesystem::create_directories(folder);
-      check_run(plan(options, folder, ranks, proto), options, table);
-    }
-  }
-  if (table.end()) return kFine;
+  if (check_by_runs(options, logs.path())) return kFine;
   logs.keep();
   fmt::print("NCCL's logs are in {}\n", logs.path());
+  return kWrong;
+}
+
+int do_task(const Options& options) {
+  switch (options.task) {
+    case Task::kCheck:
+    case Task::kProbe: return check_machine(options);
+    case Task::kReadLogs: return check_by_logs(options) ? kFine : kWrong;
+    case Task::kBeRank: break;
+  }
+  const Outcome<Done> became = become_rank(options);
+  fmt::print(stderr, "gpu-check: {}\n", became.error());
   return kWrong;
 }
 
@@ -115,7 +85,7 @@ int check_machine(const Options& options) {
 int main(int argc, char** argv) {
   using namespace beeline::gpu;
   try {
-    return check_machine(read_options(argc, argv));
+    return do_task(read_options(argc, argv));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu-check: %s\n", error.what());
     return 2;

@@ -34,6 +34,12 @@ Outcome<Done> Nccl::find_functions() {
   BL_TRY(library_.find("ncclCommGetAsyncError", &call_.comm_get_async_error));
   BL_TRY(library_.find("ncclCommDestroy", &call_.comm_destroy));
   BL_TRY(library_.find("ncclAllReduce", &call_.all_reduce));
+  BL_TRY(library_.find("ncclAllGather", &call_.all_gather));
+  BL_TRY(library_.find("ncclReduceScatter", &call_.reduce_scatter));
+  BL_TRY(library_.find("ncclSend", &call_.send));
+  BL_TRY(library_.find("ncclRecv", &call_.recv));
+  BL_TRY(library_.find("ncclGroupStart", &call_.group_start));
+  BL_TRY(library_.find("ncclGroupEnd", &call_.group_end));
   return Done{};
 }
 

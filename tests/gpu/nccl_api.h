@@ -39,6 +39,14 @@ struct NcclFunctions {
   int (*comm_destroy)(NcclComm comm);
   int (*all_reduce)(const void* from, void* to, std::size_t count, int type, int op, NcclComm comm,
                     void* stream);
+  int (*all_gather)(const void* from, void* to, std::size_t count, int type, NcclComm comm,
+                    void* stream);
+  int (*reduce_scatter)(const void* from, void* to, std::size_t count, int type, int op,
+                        NcclComm comm, void* stream);
+  int (*send)(const void* from, std::size_t count, int type, int peer, NcclComm comm, void* stream);
+  int (*recv)(void* to, std::size_t count, int type, int peer, NcclComm comm, void* stream);
+  int (*group_start)();
+  int (*group_end)();
 };
 
 class Nccl {

@@ -36,7 +36,25 @@ void read_line(const std::string& line, NcclLog& log) {
   if (line.find("AllReduce: ") != std::string::npos) {
     if (const auto proto = after(line, " proto ", ' ')) log.protos.insert(*proto);
   }
+  if (const auto path = after(line, " via NET/", '\n')) {
+    ++log.paths;
+    if (path->find("/GDRDMA") != std::string::npos) ++log.direct_paths;
+  }
   if (const auto warning = after(line, "NCCL WARN ", '\n')) log.warnings.push_back(*warning);
+}
+
+std::optional<std::string> find_memory_fault(const NcclLog& log, Memory memory) {
+  if (log.paths == 0)
+    return "NCCL's log has no line \"via NET/\", so nobody knows from which memory";
+  if (memory == Memory::kHost && log.direct_paths > 0) {
+    return fmt::format("NCCL used GPUDirect on {} of {} connections, and should have used none",
+                       log.direct_paths, log.paths);
+  }
+  if (memory != Memory::kHost && log.direct_paths < log.paths) {
+    return fmt::format("NCCL did not use GPUDirect on {} of {} connections, though asked for it",
+                       log.paths - log.direct_paths, log.paths);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -58,11 +76,11 @@ std::optional<std::string> find_fault(const NcclLog& log, const Expected& expect
   if (expected.by_plugin && !log.plugin.starts_with(expected.net + " (v")) {
     return fmt::format("NCCL's log has no line \"Loaded net plugin {} (v...)\"", expected.net);
   }
-  if (!is_only(log.protos, expected.proto)) {
+  if (!expected.proto.empty() && !is_only(log.protos, expected.proto)) {
     return fmt::format("NCCL used protocol {}, not {}", fmt::join(log.protos, ", "),
                        expected.proto);
   }
-  return std::nullopt;
+  return find_memory_fault(log, expected.memory);
 }
 
 }  // namespace beeline::gpu

@@ -8,19 +8,34 @@
 #include <string>
 #include <vector>
 
+#include "tests/gpu/cases.h"
+#include "tests/gpu/environment.h"
+
 namespace beeline::gpu {
 
+enum class Task {
+  kCheck,     // run the operations
+  kProbe,     // only say what this machine has
+  kReadLogs,  // only judge the logs of a run of someone else
+  kBeRank     // enter the environment of a rank and become another program
+};
+
 struct Options {
+  Task task = Task::kCheck;
   std::vector<int> ranks{2, 4};
   std::vector<std::string> protos{"Simple", "LL", "LL128"};
+  std::vector<Op> ops = all_ops();
+  std::vector<Memory> memories;  // empty: all with a plugin, else the host's
   std::string algo = "Ring";
   std::string net = "Beeline";
   std::string plugin;
+  std::string witness;
   std::string log_folder;  // empty: one that is removed when all went well
+  std::string rows_file;   // empty: none
   std::size_t most_bytes = std::size_t{64} << 20;
   int rounds = 2;
   std::chrono::seconds limit{120};
-  bool only_probe = false;
+  std::vector<std::string> command;  // of kBeRank
 };
 
 // Ends the program on --help, and on a mistake with status 2.

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tests/gpu/content.h"
 #include "tests/gpu/cuda_api.h"
 #include "tests/gpu/nccl_api.h"
+#include "tests/gpu/operation.h"
 
 namespace beeline::gpu {
 namespace {
@@ -21,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 class Rank {
  public:
   static Outcome<Rank> start(const Run& run, int rank, const Line& line);
-  Outcome<Done> reduce(std::uint32_t index, int round);
+  Outcome<Done> run(std::uint32_t index, int round);
   Outcome<Done> finish();
 
  private:
@@ -31,8 +33,9 @@ class Rank {
   void step(const std::string& what) const { line_->say(ReportKind::kStep, what); }
   Outcome<Done> allocate();
   Outcome<Done> join();
-  Outcome<Done> queue(const Case& one, bool in_place) const;
+  Outcome<Layout> prepare(const Case& one, const Place& place, bool is_in_place, Work& work);
   Outcome<Done> wait() const;
+  void report(std::uint32_t index, int round, double seconds, const Verdict& verdict) const;
 
   const Run* run_;
   int rank_;
@@ -60,8 +63,10 @@ Outcome<Rank> Rank::start(const Run& run, int rank, const Line& line) {
 Outcome<Done> Rank::allocate() {
   step("taking GPU memory");
   std::size_t most = 0;
-  for (const Case& one : run_->cases) most = std::max(most, one.bytes());
-  staging_.resize(most + kGuardBytes);
+  for (const Case& one : run_->cases) {
+    most = std::max({most, one.input_bytes(run_->ranks), one.output_bytes(run_->ranks)});
+  }
+  staging_.resize(kGuardBytes + most + kGuardBytes);
   from_ = BL_TRY(cuda_.allocate(staging_.size()));
   to_ = BL_TRY(cuda_.allocate(staging_.size()));
   stream_ = BL_TRY(cuda_.make_stream());
@@ -85,38 +90,45 @@ Outcome<Done> Rank::join() {
                      nccl_.call().comm_init_rank(&comm_, run_->ranks, id.unique_id, rank_));
 }
 
-Outcome<Done> Rank::reduce(std::uint32_t index, int round) {
+Outcome<Done> Rank::run(std::uint32_t index, int round) {
   const Case& one = run_->cases[index];
-  const bool in_place = round % 2 == 1;
-  step(fmt::format("in the all-reduce of {}, round {}{}", describe(one), round,
-                   in_place ? ", in place" : ""));
-  const std::size_t bytes = one.bytes() + kGuardBytes;
-  fill(one, rank_, round, staging_.data());
-  BL_TRY(cuda_.fill(to_, kGuardByte, bytes));
-  BL_TRY(cuda_.upload(in_place ? to_ : from_, staging_.data(), bytes));
+  const Place place{rank_, run_->ranks, round};
+  const bool is_in_place = round % 2 == 1 && one.works_in_place();
+  step(fmt::format("in the {}, round {}{}", describe(one), round, is_in_place ? ", in place" : ""));
+  Work work{comm_, rank_, run_->ranks, 0, 0, stream_};
+  const Layout layout = BL_TRY(prepare(one, place, is_in_place, work));
   const Clock::time_point start = Clock::now();
-  BL_TRY(queue(one, in_place));
+  BL_TRY(queue(nccl_, one, work));
   BL_TRY(wait());
   const std::chrono::duration<double> took = Clock::now() - start;
-  BL_TRY(cuda_.download(staging_.data(), to_, bytes));
+  BL_TRY(cuda_.download(staging_.data(), to_, layout.bytes()));
+  report(index, round, took.count(), check(one, place, layout, staging_.data()));
+  return Done{};
+}
 
-  const Verdict verdict = check(one, run_->ranks, round, staging_.data());
+// Guards everywhere, the input where it belongs. Returns where the output will lie in to_.
+Outcome<Layout> Rank::prepare(const Case& one, const Place& place, bool is_in_place, Work& work) {
+  const Layout target = is_in_place ? in_place(one, place) : apart_output(one, place);
+  const Layout source = is_in_place ? target : apart_input(one, place);
+  const DevicePointer input = is_in_place ? to_ : from_;
+  BL_TRY(cuda_.fill(input, kGuardByte, source.bytes()));
+  BL_TRY(cuda_.fill(to_, kGuardByte, target.bytes()));
+  fill(one, place, staging_.data());
+  BL_TRY(cuda_.upload(input + source.input, staging_.data(), one.input_bytes(place.ranks)));
+  work.input = input + source.input;
+  work.output = to_ + target.output;
+  return target;
+}
+
+void Rank::report(std::uint32_t index, int round, double seconds, const Verdict& verdict) const {
   Report report{.kind = ReportKind::kResult,
                 .index = index,
                 .round = static_cast<std::uint32_t>(round),
                 .wrong = verdict.wrong,
-                .seconds = took.count()};
+                .seconds = seconds};
   std::copy_n(verdict.first.begin(), std::min(verdict.first.size(), report.text.size() - 1),
               report.text.begin());
   line_->say(report);
-  return Done{};
-}
-
-Outcome<Done> Rank::queue(const Case& one, bool in_place) const {
-  const auto device = [](DevicePointer address) { return reinterpret_cast<void*>(address); };
-  const int result = nccl_.call().all_reduce(device(in_place ? to_ : from_), device(to_), one.count,
-                                             nccl_type(one.type), kNcclSum, comm_, stream_);
-  return nccl_.check("ncclAllReduce", result, comm_);
 }
 
 // A network's error reaches the application only by this question: the kernel itself would wait
@@ -126,7 +138,7 @@ Outcome<Done> Rank::wait() const {
     int result = kNcclSuccess;
     BL_TRY(nccl_.check("ncclCommGetAsyncError", nccl_.call().comm_get_async_error(comm_, &result),
                        comm_));
-    if (result != kNcclInProgress) BL_TRY(nccl_.check("the running all-reduce", result, comm_));
+    if (result != kNcclInProgress) BL_TRY(nccl_.check("the running operation", result, comm_));
     sched_yield();
   }
   return Done{};
@@ -141,7 +153,7 @@ Outcome<Done> live(const Run& run, int rank, const Line& line) {
   enter_environment(run.settings, rank);
   Rank self = BL_TRY(Rank::start(run, rank, line));
   for (std::uint32_t index = 0; index < run.cases.size(); ++index) {
-    for (int round = 0; round < run.rounds; ++round) BL_TRY(self.reduce(index, round));
+    for (int round = 0; round < run.rounds; ++round) BL_TRY(self.run(index, round));
   }
   return self.finish();
 }

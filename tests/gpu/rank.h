@@ -14,7 +14,7 @@ namespace beeline::gpu {
 struct Run {
   RunSettings settings;
   int ranks;
-  int rounds;  // how often each case is repeated; odd rounds reduce in place
+  int rounds;  // how often each case is repeated; odd rounds work in place where that is possible
   std::vector<Case> cases;
 };
 

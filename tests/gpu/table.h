@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person reads: a row for each all-reduce as it is done, what NCCL said of itself, and the
+// What a person reads: a row for each operation as it is done, what NCCL said of itself, and the
 // verdict.
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "tests/gpu/nccl_log.h"
 #include "tests/gpu/team.h"
+#include "tests/gpu/witness.h"
 
 namespace beeline::gpu {
 
@@ -21,16 +22,24 @@ class Table {
   void add_row(const Run& run, const Case& one, const CaseResult& result);
   void add_fault(const Run& run, const std::string& what);
   void add_log(const NcclLog& log);
+  void add_calls(const Calls& calls);
+  // What NCCL said of itself, and what the witness saw.
+  void end_rows() const;
   // Whether all went well, which is also said.
   bool end() const;
+  bool has_faults() const noexcept { return !faults_.empty(); }
 
  private:
-  std::uint64_t reduced_ = 0;
+  std::uint64_t verified_ = 0;
   std::vector<std::string> faults_;
   std::set<std::string> plugins_;
   std::set<std::string> networks_;
   std::set<std::string> protos_;
   std::set<std::string> warnings_;
+  int paths_ = 0;
+  int direct_paths_ = 0;
+  bool has_calls_ = false;
+  Calls calls_;
 };
 
 }  // namespace beeline::gpu

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See launched.h.
+#include "tests/gpu/launched.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace beeline::gpu {
+namespace {
+
+// Open MPI, MPICH and its kin, Slurm, torchrun.
+constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+                                    "RANK"};
+
+Outcome<int> rank_of_this_process() {
+  for (const char* const name : kRankVariables) {
+    if (const char* const value = std::getenv(name); value != nullptr) return std::atoi(value);
+  }
+  return fail("no launcher said which rank this is: start it by mpirun, srun or torchrun");
+}
+
+}  // namespace
+
+Outcome<Done> become_rank(const Options& options) {
+  const int rank = BL_TRY(rank_of_this_process());
+  enter_environment({.plugin = options.plugin,
+                     .witness = options.witness,
+                     .net = options.net,
+                     .algo = {},
+                     .proto = {},
+                     .memory = options.memories.front(),
+                     .log_folder = options.log_folder},
+                    rank);
+  std::vector<char*> words;
+  for (const std::string& word : options.command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words.front(), words.data());
+  return fail(fmt::format("{}: {}", options.command.front(), std::strerror(errno)));
+}
+
+}  // namespace beeline::gpu

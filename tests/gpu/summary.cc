@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See summary.h.
+#include "tests/gpu/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace beeline::gpu {
+namespace {
+
+// In a table of one line for each row, and in its Markdown.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == '|'; }, ' ');
+  return text;
+}
+
+}  // namespace
+
+void Summary::begin(const Run& run) {
+  for (const Case& one : run.cases) parts_[key(run)].lines[one.op];
+}
+
+void Summary::add_case(const Run& run, const Case& one, const CaseResult& result) {
+  Line& line = parts_[key(run)].lines[one.op];
+  line.wrong += result.wrong;
+  if (result.wrong == 0) line.right += static_cast<std::uint64_t>(run.rounds);
+  line.seconds += result.seconds;
+}
+
+void Summary::add_fault(const Run& run, const std::string& what) {
+  Part& part = parts_[key(run)];
+  if (part.faults++ == 0) {
+    part.first_fault =
+        one_line(run.settings.proto.empty() ? what : run.settings.proto + ", " + what);
+  }
+}
+
+void Summary::add_log(const Run& run, const NcclLog& log) {
+  std::string& network = parts_[key(run)].network;
+  if (!log.networks.empty()) network = *log.networks.begin();
+  if (!log.plugin.empty()) network = log.plugin;
+}
+
+bool Summary::write(const std::string& file) const {
+  std::ofstream stream(file, std::ios::app);
+  for (const auto& [key, part] : parts_) {
+    const std::string where =
+        fmt::format("{}\t{}\t{}", part.network, key.first, to_string(key.second));
+    for (const auto& [op, line] : part.lines) {
+      std::string result = fmt::format("right, {} times", line.right);
+      if (line.right == 0) result = "WRONG: it never ran";
+      if (line.wrong > 0) result = fmt::format("WRONG: {} elements", line.wrong);
+      stream << fmt::format("{}\t{}\t{}\t{:.3f}\n", to_string(op), where, result, line.seconds);
+    }
+    if (part.faults > 0) {
+      const std::string more =
+          part.faults == 1 ? "" : fmt::format(" (and {} more)", part.faults - 1);
+      stream << fmt::format("the run\t{}\tWRONG: {}{}\t-\n", where, part.first_fault, more);
+    }
+  }
+  stream.flush();
+  return stream.good();
+}
+
+}  // namespace beeline::gpu
