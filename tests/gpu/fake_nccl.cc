@@ -42,6 +42,8 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kSystemError = 2;
 constexpr int kInternalError = 3;
+constexpr int kInvalidArgument = 4;
+constexpr int kInvalidUsage = 5;
 constexpr int kRemoteError = 6;
 constexpr int kUint8 = 1;
 constexpr int kInt32 = 2;
@@ -199,6 +201,7 @@ struct Message {
   Comm* comm;
 };
 std::vector<Message> group;
+int open_groups = 0;
 
 void run_group() {
   if (group.empty()) return;
@@ -206,16 +209,27 @@ void run_group() {
   const size_t room = kMostBytes / static_cast<size_t>(comm.ranks);  // for each peer
   for (const Message& one : group) {
     if (one.to != nullptr) continue;
-    std::memcpy(comm.shared->data[comm.rank] + one.peer * room, one.from, one.bytes);
+    std::memcpy(comm.shared->data[comm.rank] + static_cast<size_t>(one.peer) * room, one.from,
+                one.bytes);
   }
   meet(comm);
   for (const Message& one : group) {
     if (one.to == nullptr) continue;
-    const unsigned char* const data = comm.shared->data[one.peer] + comm.rank * room;
+    const unsigned char* const data =
+        comm.shared->data[one.peer] + static_cast<size_t>(comm.rank) * room;
     deliver(comm, one.type, {data, data + one.bytes}, one.to);
   }
   meet(comm);
   group.clear();
+}
+
+// In place, the smaller buffer is the rank's own block of the larger; anywhere else in it is wrong.
+bool overlap_wrongly(const Comm& comm, const void* whole, const void* block, size_t bytes) {
+  const auto* const start = static_cast<const unsigned char*>(whole);
+  const auto* const mine = static_cast<const unsigned char*>(block);
+  if (mine + bytes <= start || mine >= start + bytes * static_cast<size_t>(comm.ranks))
+    return false;
+  return mine != start + bytes * static_cast<size_t>(comm.rank);
 }
 
 size_t bytes_of(size_t count, int type) { return type == kUint8 ? count : 4 * count; }
@@ -295,6 +309,7 @@ int ncclAllReduce(const void* from, void* to, size_t count, int type, int, void*
 int ncclAllGather(const void* from, void* to, size_t count, int type, void* handle, void*) {
   const Comm& comm = *static_cast<Comm*>(handle);
   const size_t bytes = bytes_of(count, type);
+  if (overlap_wrongly(comm, to, from, bytes)) return kInvalidArgument;
   std::memcpy(comm.shared->data[comm.rank], from, bytes);
   meet(comm);
   std::vector<unsigned char> all;
@@ -312,6 +327,7 @@ int ncclReduceScatter(const void* from, void* to, size_t count, int type, int, v
                       void*) {
   const Comm& comm = *static_cast<Comm*>(handle);
   const size_t bytes = bytes_of(count, type);
+  if (overlap_wrongly(comm, from, to, bytes)) return kInvalidArgument;
   std::memcpy(comm.shared->data[comm.rank], from, bytes * static_cast<size_t>(comm.ranks));
   meet(comm);
   std::vector<unsigned char> sums(bytes);
@@ -323,6 +339,7 @@ int ncclReduceScatter(const void* from, void* to, size_t count, int type, int, v
 }
 
 int ncclSend(const void* from, size_t count, int type, int peer, void* comm, void*) {
+  if (open_groups == 0) return kInvalidUsage;  // it would wait for the receive that comes after it
   group.push_back({from, nullptr, bytes_of(count, type), type, peer, static_cast<Comm*>(comm)});
   return kSuccess;
 }
@@ -332,9 +349,13 @@ int ncclRecv(void* to, size_t count, int type, int peer, void* comm, void*) {
   return kSuccess;
 }
 
-int ncclGroupStart() { return kSuccess; }
+int ncclGroupStart() {
+  ++open_groups;
+  return kSuccess;
+}
 
 int ncclGroupEnd() {
+  if (--open_groups > 0) return kSuccess;
   run_group();
   flush();
   return kSuccess;
