@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# scripts/gpu-check with stand-ins for CUDA, NCCL, nccl-tests, mpirun and PyTorch: that what is wrong or
+# missing is found, named, and in the table.
+#   gpu_check_parts_test.sh BUILD FAKE_CUDA FAKE_NCCL SCRIPT
+set -u
+build=$(realpath "$1") script=$4
+BL_CUDA_LIB=$(realpath "$2") NCCL_LIB=$(realpath "$3")
+stand_ins=$(realpath "$(dirname "$0")")/stand-ins
+export BL_CUDA_LIB NCCL_LIB MPIRUN=$stand_ins/launch PYTHON=$stand_ins/python
+export NCCL_TESTS_HOME=$stand_ins
+unset "${!FAKE_@}" "${!NCCL_DEBUG@}"
+TMPDIR=$(mktemp -d)
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+failed=0
+
+# check WHAT WANTED_STATUS WANTED_TEXT PARTS VARIABLE... [OPTION...]: runs these parts with these
+# variables. The text may stand anywhere in the output, where blanks count as one and a time is T.
+check() {
+  local what=$1 wanted_status=$2 wanted_text=$3 parts=$4 status=0 output
+  shift 4
+  output=$(timeout 100 env "$@" "$script" --build "$build" --only "$parts" "${options[@]}" 2>&1) ||
+    status=$?
+  output=$(sed -E 's/ +/ /g; s/ [0-9]+\.[0-9]{3} / T /' <<<"$output")
+  if [[ $status == "$wanted_status" && $output == *"$wanted_text"* ]]; then return; fi
+  printf 'FAILED %s\n  status %s, wanted %s\n  output %s\n  wanted %s\n' \
+    "$what" "$status" "$wanted_status" "$output" "$wanted_text"
+  failed=1
+}
+
+small=(-- --most-bytes 5000 --ranks 2 --protos Simple)
+options=(--results "$TMPDIR/results.md" "${small[@]}")
+check 'all is right' 0 'gpu-check: PASSED, everything was right' a,b,c,d A=1
+check_results() {
+  grep -qF -- "$1" "$TMPDIR/results.md" && return
+  echo "FAILED no '$1' in the results:"
+  cat "$TMPDIR/results.md"
+  failed=1
+}
+check_results '| a | all-to-all | Beeline (v11) | 2 | gpudirect+flush | right, 6 times |'
+check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2 | gpudirect | right, 2 sizes |'
+check_results '| c | DistributedDataParallel step | Beeline (v11) | 2 | host | right, 6 gradients'
+check_results '| d | all-reduce | IB | 2 | host | right, 8 times |'
+check_results "# GPU check, $(date -u +%Y)"
+check_results 'NCCL     2.28.9'
+
+options=("${small[@]}")
+check 'a: wrong data' 1 'a all-gather Beeline (v11) 2 gpudirect T WRONG: 2 elements' a \
+  FAKE_NCCL=corrupt
+check 'a: no GPUDirect' 1 'gpudirect - WRONG: Simple, rank 0: NCCL did not use GPUDirect on 1 of 2' a \
+  FAKE_NCCL=staged
+check 'd: wrong data' 1 'd all-to-all IB 2 host T WRONG: 4 elements' d FAKE_NCCL=corrupt
+
+options=()
+check 'b: not there' 1 \
+  'all_reduce_perf is missing in /nowhere; build nccl-tests with make MPI=1' b NCCL_TESTS_HOME=/nowhere
+check 'b: not in PATH either' 1 'all_reduce_perf is missing; build nccl-tests' b -u NCCL_TESTS_HOME
+check 'b: in PATH' 0 'PASSED' b -u NCCL_TESTS_HOME "PATH=$stand_ins:$PATH"
+check 'b: no mpirun' 1 '/nowhere/mpirun is missing, which makes the ranks' b MPIRUN=/nowhere/mpirun
+check 'b: wrong elements are counted' 1 'WRONG: 64 bytes: 17 wrong elements' b FAKE_PERF=wrong
+check 'b: without MPI' 1 'WRONG: nccl-tests was built without MPI' b FAKE_PERF=without_mpi
+check 'b: unchecked' 1 'WRONG: 64 bytes were not checked' b FAKE_PERF=unchecked
+check 'b: breaks off' 1 'WRONG: it breaks off before its last line' b FAKE_PERF=cut
+check 'b: fails' 1 'WRONG: it ended with status 3: host: Test NCCL failure' b FAKE_PERF=fail
+check 'b: no GPUDirect' 1 'WRONG: gpudirect: rank 0: NCCL did not use GPUDirect on 1 of 1' b \
+  FAKE_LOG=staged
+check 'b: another network' 1 'WRONG: host: rank 0: NCCL used network Socket, not Beeline' b \
+  FAKE_LOG=socket
+
+check 'c: no Python' 1 'WRONG: /nowhere/python is missing; set PYTHON' c PYTHON=/nowhere/python
+check 'c: no PyTorch' 1 'WRONG: no PyTorch in' c FAKE_DDP=no_torch
+check 'c: gradients differ' 1 'WRONG: rank 1 of 2: gradients differ from the single-process ones' c \
+  FAKE_DDP=differ
+check 'c: a rank says nothing' 1 'WRONG: not every rank said that its gradients were right' c \
+  FAKE_DDP=silent
+check 'c: fails' 1 'WRONG: it ended with status 1: torch.distributed.DistBackendError' c FAKE_DDP=fail
+check 'c: hangs' 1 'WRONG: not done after 1 s' c FAKE_DDP=hang GPU_CHECK_LIMIT_S=1
+check 'c: no GPUDirect' 1 'WRONG: gpudirect: rank 0: NCCL did not use GPUDirect' c FAKE_LOG=staged
+
+check 'no GPU' 77 '/nowhere/c' a,b,c,d BL_CUDA_LIB=/nowhere/c
+check 'no such part' 2 "not 'e'" e A=1
+options=(--results /nowhere/results.md)
+check 'results cannot be written' 2 '/nowhere/results.md cannot be written' a A=1
+options=(--frob)
+check 'a wrong option' 2 '--results FILE' a A=1
+build=/nowhere options=()
+check 'nothing is built' 2 'is not built' a A=1
+exit "$failed"
