@@ -229,13 +229,14 @@ TEST_CASE("gpu flush: as many as there can be receives are taken at once",
           std::vector<Request> requests;
           for (size_t group = 0; group < NCCL_NET_MAX_REQUESTS; ++group) {
             Buffer& buffer = buffers[group % 2];
-            std::vector<Part>& parts = groups.emplace_back();
+            std::vector<Part> parts;
             for (size_t i = 0; i < parts_in_group; ++i) {
               const size_t offset = (group * parts_in_group + i) * kSmall;
               parts.push_back(buffer.part(offset, kSmall));
               buffer.expect(offset, kSmall, ++seed);
             }
             requests.push_back(end.receive(parts));
+            groups.push_back(std::move(parts));
           }
           finish_all(requests);
           std::vector<Request> flushes;
