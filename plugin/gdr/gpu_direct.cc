@@ -4,6 +4,7 @@
 #include "plugin/gdr/gpu_direct.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "plugin/base/clock.h"
 #include "plugin/base/log.h"
@@ -61,7 +62,8 @@ void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
                      const topology::Graph* machine) {
   if (!cuda_) return;
   const std::vector<gpu::Ordinal> used = gpu::gpus_in_use(*cuda_);
-  if (used.empty() && !states_[0].is_tried) return look_without_gpu(devices);
+  if (used.empty()) return look_without_gpu(devices);
+  has_looked_ = true;
   for (const gpu::Gpu& gpu : gpus_) {
     const auto index = static_cast<std::size_t>(&gpu - gpus_.data());
     if (looked_at_[index] || std::ranges::find(used, gpu.ordinal) == used.end()) continue;
@@ -72,6 +74,7 @@ void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
 
 // A program that has not chosen its GPU yet. What is answered now has to do until it has.
 void GpuDirect::look_without_gpu(std::span<const Device> devices) {
+  if (std::exchange(has_looked_, true)) return;
   for (const Device& device : devices) {
     const Ways ways = ask_without_memory(device, gpus_.front(), options_.sysfs_root);
     State& state = states_[static_cast<std::size_t>(device.index)];

@@ -86,8 +86,9 @@ class GpuDirect {
 
   Options options_;
   std::optional<gpu::Cuda> cuda_;
-  std::vector<gpu::Gpu> gpus_;  // by ordinal
-  std::vector<bool> looked_at_;
+  std::vector<gpu::Gpu> gpus_;   // by ordinal
+  std::vector<bool> looked_at_;  // by ordinal
+  bool has_looked_ = false;
   std::unique_ptr<State[]> states_;
 };
 

@@ -145,9 +145,11 @@ Result<double, std::string> Trial::measure() {
 Outcome move_data(const Device& device, gpu::Memory& memory, const MrRef& region,
                   const ProofPlan& plan, Proof& proof) {
   Trial trial = BL_TRY(Trial::prepare(device, memory, region, plan));
+  proof.is_blocked = true;
   BL_TRY(trial.must_read());
   BL_TRY(trial.must_write());
   proof.bytes_per_s = BL_TRY(trial.measure());
+  proof.is_blocked = false;
   proof.transferred = true;
   return {};
 }

@@ -56,12 +56,14 @@ bool peer_memory_is_loaded(const std::string& sysfs_root) {
 std::string remedy(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
                    const std::string& sysfs_root) {
   if (!gpu.gdr) return {};
-  if (proof.ways.any()) {
+  if (proof.is_blocked) {
     return "PCI access control (ACS) or the IOMMU stands between them: boot with iommu=pt, and "
            "turn "
            "ACS off on the bridges above both (setpci -s BRIDGE ECAP_ACS+0x6.w=0000); in a virtual "
            "machine ATS has to be on instead";
   }
+  // Something else is in the way, and its reason says what.
+  if (proof.ways.any() || proof.ways.peermem.why_not.empty()) return {};
   if (proof.ways.dmabuf.sys_errno == ENOMEM || proof.ways.peermem.sys_errno == ENOMEM) {
     return for_memory(gpu, sysfs_root);
   }

@@ -3,6 +3,7 @@
 // What a NIC has written to a GPU may still be on its way when its completion is here.
 #include <algorithm>
 
+#include "plugin/base/log.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/verbs/text.h"
 
@@ -51,7 +52,11 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
     ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
     auto way = Loopback::make(
         *path.device, {.pd = pd, .cq = path.cq.get(), .depth = Flusher::kDepth, .gid = gid_});
-    if (!way && !need.by_host) return fail(way.error());
+    if (!way && !need.by_host) {
+      BL_WARN("%s: what is received into GPU memory cannot be flushed: %s",
+              name_for_people().c_str(), describe(way.error()).c_str());
+      return fail(way.error());
+    }
     if (way) path.itself = *std::move(way);
     flusher_ = std::make_unique<Flusher>(path.itself ? &*path.itself : nullptr,
                                          connection_.memory.at<std::byte>(kFlushPlace),
@@ -66,6 +71,7 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
   if (disturbed()) {
     if (const Status status = examine(); !status) return status.error().code;
   }
+  if (flusher_ == nullptr) return Errc::kInvalid;  // memory of another comm
   if (flusher_->is_broken()) return flush_by_host("the NIC cannot read it back");
   if (free_requests_.empty()) {
     return give_up(Errc::kInternal, "flush GPU memory", "too many requests are under way")

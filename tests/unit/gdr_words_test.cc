@@ -104,8 +104,16 @@ TEST_CASE("gdr words: what is missing, and what to do", "[unit][gdr]") {
   }
   SECTION("data that does not arrive") {
     scene.refuse("what the NIC writes to the GPU does not arrive there");
+    scene.proof.is_blocked = true;
     CHECK(scene.says("ACS"));
     CHECK(scene.says("iommu=pt"));
+  }
+  SECTION("a reason that needs no advice") {
+    scene.refuse("an iWARP port cannot flush");
+    CHECK(scene.text().ends_with("off: an iWARP port cannot flush"));
+    scene.proof.ways = {};
+    scene.refuse("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY");
+    CHECK(scene.text().ends_with("off: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"));
   }
   SECTION("a GPU that cannot") {
     scene.gpu.gdr = false;
