@@ -73,12 +73,13 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
   }
   if (flusher_ == nullptr) return Errc::kInvalid;  // memory of another comm
   if (flusher_->is_broken()) return flush_by_host("the NIC cannot read it back");
-  if (free_requests_.empty()) {
+  if (free_flushes_.empty()) set_flushes_apart();
+  if (free_flushes_.empty()) {
     return give_up(Errc::kInternal, "flush GPU memory", "too many requests are under way")
         .error()
         .code;
   }
-  Request& made = free_requests_.take();
+  Request& made = free_flushes_.take();
   made.count = 1;
   made.missing = 0;
   made.sizes[0] = 0;
@@ -89,10 +90,20 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
   return Errc::kOk;
 }
 
+// Of the requests that are free again.
+void RecvComm::set_flushes_apart() noexcept {
+  FreeRequests rest;
+  while (!free_requests_.empty()) {
+    Request& free = free_requests_.take();
+    (free.slot >= kFirstForFlushes ? free_flushes_ : rest).give_back(free);
+  }
+  free_requests_ = rest;
+}
+
 void RecvComm::flush_before_done(void* request, std::span<const FlushTarget> targets) {
   if (targets.empty()) return;
   Request& receive = *static_cast<Request*>(request);
-  plan_reads(flusher_->plan_of(receive.slot), receive.slot, targets);
+  plan_reads(flusher_->plan(receive.slot), receive.slot, targets);
   ++receive.missing;
 }
 
@@ -118,11 +129,13 @@ void RecvComm::start_reads(Request& request, const Flusher::Plan& plan) {
   if (was_broken || flusher_->is_broken()) leave_it_to_host("the NIC takes no READ of it");
 }
 
-void RecvComm::flush_arrived(Request& request) {
-  Flusher::Plan& plan = flusher_->plan_of(request.slot);
-  if (plan.count == 0) return;
-  start_reads(request, plan);
-  plan.count = 0;
+// Requests that wait for nothing but this.
+void RecvComm::flush_arrived() {
+  flusher_->each_planned([this](std::uint16_t slot) {
+    if (requests_[slot].missing != 1) return false;
+    start_reads(requests_[slot], flusher_->plan_of(slot));
+    return true;
+  });
 }
 
 void RecvComm::on_flush(const ibv_wc& completion) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -50,9 +51,22 @@ class Flusher {
   // What has to be read when all of a request has arrived.
   struct Plan {
     std::array<Read, wire::kMaxReceives> reads;
-    std::uint8_t count = 0;  // 0: nothing has to be done
+    std::uint8_t count = 0;
   };
-  Plan& plan_of(std::uint16_t request) noexcept { return plans_[request]; }
+  // The caller fills it in.
+  Plan& plan(std::uint16_t request) noexcept {
+    planned_ |= std::uint64_t{1} << request;
+    return plans_[request];
+  }
+  const Plan& plan_of(std::uint16_t request) const noexcept { return plans_[request]; }
+  // Of each request with a plan; `is_over` says whether that has been carried out.
+  template <class F>
+  void each_planned(F&& is_over) {
+    for (std::uint64_t rest = planned_; rest != 0; rest &= rest - 1) {
+      const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));
+      if (is_over(request)) planned_ &= ~(std::uint64_t{1} << request);
+    }
+  }
 
  private:
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
@@ -69,6 +83,8 @@ class Flusher {
   std::uint32_t end_ = 0;
   std::array<Read, kMostWaiting> waiting_;
   std::array<Plan, kRequests> plans_;
+  std::uint64_t planned_ = 0;  // bit by request
+  static_assert(kRequests == 64);
 };
 
 }  // namespace beeline

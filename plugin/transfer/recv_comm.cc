@@ -32,6 +32,7 @@ RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlo
       requests_(*this, free_requests_),
       gpus_(options.gpus),
       gid_(options.gid) {
+  set_flushes_apart();
   build_grant();
   build_receives();
 }

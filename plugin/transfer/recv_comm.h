@@ -107,8 +107,9 @@ class RecvComm final : public Comm {
   static constexpr std::uint32_t kReceiveDepth = std::uint32_t{wire::kMaxLines} + 2 * kBatch;
   static_assert(kReceiveDepth % kBatch == 0);  // no batch wraps
 
-  // Requests that receives leave alone: iflush has no word for "call again".
-  static constexpr std::uint32_t kReservedForFlushes = wire::kMaxGroups;
+  // Receives use the requests below this slot, flushes the others: iflush has no word for "call
+  // again", so what receives take must not be missing there. All come back to the same list.
+  static constexpr std::uint16_t kFirstForFlushes = wire::kMaxGroups;
 
   // Where in the comm's memory the notices are, and where flushing READs read to.
   static constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
@@ -143,8 +144,9 @@ class RecvComm final : public Comm {
   Status ask_path() override;
   std::uint32_t settled() noexcept;
 
+  BL_APART void set_flushes_apart() noexcept;
   BL_APART void on_flush(const ibv_wc& completion);
-  BL_APART void flush_arrived(Request& request);
+  BL_APART void flush_arrived();
   static void plan_reads(Flusher::Plan& plan, std::uint16_t request,
                          std::span<const FlushTarget> targets) noexcept;
   void start_reads(Request& request, const Flusher::Plan& plan);
@@ -164,7 +166,8 @@ class RecvComm final : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
-  RequestPool<wire::kMaxGroups + kReservedForFlushes> requests_;
+  RequestPool<2 * kFirstForFlushes> requests_;
+  FreeRequests free_flushes_;
 
   const gdr::GpuDirect* gpus_;
   GidPolicy gid_;

@@ -52,7 +52,12 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
 
 BL_INLINED bool RecvComm::has_room() noexcept {
   // Two: a grant is two writes where the ring wraps.
-  return free_requests_.count() > kReservedForFlushes && first_path().send_free >= 2;
+  if (free_requests_.empty()) return false;
+  if (free_requests_.first().slot >= kFirstForFlushes) [[unlikely]] {
+    set_flushes_apart();
+    if (free_requests_.empty()) return false;
+  }
+  return first_path().send_free >= 2;
 }
 
 // What the lines say, and whom they belong to. Returns how many could be written: requests may be

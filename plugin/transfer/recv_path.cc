@@ -103,9 +103,13 @@ Status RecvComm::ask_path() {
 
 void RecvComm::absorb_one(const ibv_wc& completion) {
   watch_.moved();
-  if (!on_immediate(completion)) [[unlikely]]
-    return on_other(completion);
-  stats_.add_messages(1, completion.byte_len);
+  if (on_immediate(completion)) [[likely]] {
+    stats_.add_messages(1, completion.byte_len);
+  } else {
+    on_other(completion);
+  }
+  if (flushes_in_test()) [[unlikely]]
+    flush_arrived();
 }
 
 void RecvComm::absorb(const ibv_wc* completions, int found) {
@@ -123,6 +127,8 @@ void RecvComm::absorb(const ibv_wc* completions, int found) {
     bytes += size;
   }
   stats_.add_messages(messages, bytes);
+  if (flushes_in_test()) [[unlikely]]
+    flush_arrived();
 }
 
 // True: it was the arrival of a message that a receive waits for.
@@ -178,8 +184,7 @@ void RecvComm::arrived(Owner& owner, std::uint32_t size) noexcept {
   if (owner.orphan) return;
   Request& request = requests_[owner.request];
   request.sizes[owner.index] = size;
-  if (--request.missing == 1 && flushes_in_test()) [[unlikely]]
-    flush_arrived(request);
+  --request.missing;
 }
 
 }  // namespace beeline

@@ -30,25 +30,21 @@ static_assert(sizeof(Request) == 64);
 class FreeRequests {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
-  std::uint32_t count() const noexcept { return count_; }
   // Only when not empty(), both. The first is what take() will give.
   const Request& first() const noexcept { return *first_; }
   Request& take() noexcept {
     Request& taken = *first_;
     first_ = taken.next_free;
-    --count_;
     return taken;
   }
   void give_back(Request& request) noexcept {
     request.count = 0;
     request.next_free = first_;
     first_ = &request;
-    ++count_;
   }
 
  private:
   Request* first_ = nullptr;
-  std::uint32_t count_ = 0;
 };
 
 template <std::size_t N>
