@@ -166,7 +166,7 @@ class RecvComm final : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
-  RequestPool<2 * kFirstForFlushes> requests_;
+  RequestPool<std::size_t{2} * kFirstForFlushes> requests_;
   FreeRequests free_flushes_;
 
   const gdr::GpuDirect* gpus_;

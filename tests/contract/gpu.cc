@@ -166,6 +166,7 @@ bool Buffer::holds(size_t offset, size_t size) const {
 
 std::vector<Buffer> one_of_each(const End& end, size_t size, size_t skip) {
   std::vector<Buffer> buffers;
+  buffers.reserve(std::size(kKinds));
   for (const Kind kind : kKinds) buffers.emplace_back(end, kind, size, skip);
   return buffers;
 }

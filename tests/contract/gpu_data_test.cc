@@ -68,7 +68,7 @@ TEST_CASE("gpu data: a group of receives has buffers of several kinds",
   constexpr size_t kRoom = 3 * kPage;
   constexpr uint32_t kRounds = 10;
   const auto size_of = [](uint32_t round, size_t i) {
-    return (round * 997 + i * 4001) % (kRoom + 1);
+    return (size_t{997} * round + i * 4001) % (kRoom + 1);
   };
   run_gpu_flow(
       way,
@@ -181,6 +181,7 @@ TEST_CASE(
     Buffer from(net, link.send, Kind::kPeermem, kSize);
     GpuMemory to(kSize);
     std::vector<Mr> mrs;
+    mrs.reserve(20);
     for (int i = 0; i < 20; ++i) {
       mrs.push_back(
           reg_gpu(net, link.recv, i % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, to.at(), kSize));

@@ -240,6 +240,7 @@ TEST_CASE("gpu flush: as many as there can be receives are taken at once",
           }
           finish_all(requests);
           std::vector<Request> flushes;
+          flushes.reserve(groups.size());
           for (const std::vector<Part>& parts : groups) {
             flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
           }
@@ -275,6 +276,7 @@ TEST_CASE("gpu flush: receives that are under way leave it room",
     };
     const auto receive = [&](const std::vector<std::vector<Part>>& groups) {
       std::vector<Request> requests;
+      requests.reserve(groups.size());
       for (const std::vector<Part>& parts : groups) requests.push_back(end.receive(parts));
       return requests;
     };
@@ -289,6 +291,7 @@ TEST_CASE("gpu flush: receives that are under way leave it room",
       for (int i = 0; next.empty() && i < 2048 && end.try_receive(groups[0]); ++i) {
       }
       std::vector<Request> flushes;
+      flushes.reserve(groups.size());
       for (const std::vector<Part>& parts : groups) {
         flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
       }

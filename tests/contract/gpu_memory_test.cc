@@ -71,7 +71,8 @@ std::string the_only_warning() {
 
 void must_name(const std::string& line, const std::vector<std::string>& parts) {
   for (const std::string& part : parts) {
-    if (line.find(part) == std::string::npos) throw MustError("no \"" + part + "\" in: " + line);
+    if (line.find(part) != std::string::npos) continue;
+    throw MustError(std::string("no \"").append(part).append("\" in: ").append(line));
   }
 }
 
