@@ -106,8 +106,9 @@ same_graph() {
   graph same /run/topo.json /run/other.json $1
 }
 
-# What a file of hwloc's does not know.
-not_in_xml='link_now link_max ports pci_class bottleneck slow_links'
+# What a file of hwloc's does not know; and the names that lstopo gives to devices where hwloc's plugins
+# are installed, of which we use none.
+not_in_xml='name link_now link_max ports pci_class bottleneck slow_links'
 from_xml() { lstopo-no-graphics "$@" --of xml /run/hwloc.xml --force && topo --json --from /run/hwloc.xml; }
 
 # By way of a file for NCCL, which knows no host bridges.
