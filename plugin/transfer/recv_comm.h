@@ -110,6 +110,7 @@ class RecvComm final : public Comm {
   // Receives use the requests below this slot, flushes the others: iflush has no word for "call
   // again", so what receives take must not be missing there. All come back to the same list.
   static constexpr std::uint16_t kFirstForFlushes = wire::kMaxGroups;
+  static constexpr std::size_t kRequests = 2 * wire::kMaxGroups;
 
   // Where in the comm's memory the notices are, and where flushing READs read to.
   static constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
@@ -166,7 +167,7 @@ class RecvComm final : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
-  RequestPool<std::size_t{2} * kFirstForFlushes> requests_;
+  RequestPool<kRequests> requests_;
   FreeRequests free_flushes_;
 
   const gdr::GpuDirect* gpus_;
