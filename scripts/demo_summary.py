@@ -44,7 +44,7 @@ In a real job, on nodes with RDMA devices:
   meson install -C build       # or: export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH
   NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_DEBUG=INFO torchrun ...
 NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
-GPU memory goes through host buffers so far.""")
+GPU memory goes straight to and from the NIC (GPUDirect) where the log says "GPUDirect ...: on".""")
 
 
 if __name__ == "__main__":
