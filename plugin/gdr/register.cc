@@ -3,9 +3,9 @@
 // The ladder.
 #include "plugin/gdr/register.h"
 
-#include <cstring>
-
 #include <unistd.h>
+
+#include <cstring>
 
 namespace beeline::gdr {
 namespace {

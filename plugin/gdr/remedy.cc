@@ -58,9 +58,8 @@ std::string remedy(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gp
   if (!gpu.gdr) return {};
   if (proof.is_blocked) {
     return "PCI access control (ACS) or the IOMMU stands between them: boot with iommu=pt, and "
-           "turn "
-           "ACS off on the bridges above both (setpci -s BRIDGE ECAP_ACS+0x6.w=0000); in a virtual "
-           "machine ATS has to be on instead";
+           "turn ACS off on the bridges above both (setpci -s BRIDGE ECAP_ACS+0x6.w=0000); in a "
+           "virtual machine ATS has to be on instead";
   }
   // Something else is in the way, and its reason says what.
   if (proof.ways.any() || proof.ways.peermem.why_not.empty()) return {};
