@@ -4,32 +4,16 @@
 #include "plugin/connect/control_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <exception>
 #include <system_error>
 
+#include "plugin/base/blocked_signals.h"
 #include "plugin/base/log.h"
 #include "plugin/connect/near_cpus.h"
 
 namespace beeline {
 namespace {
-
-// A new thread inherits the mask, so that there is no moment in which a signal could reach it.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 // An exception that left a thread would end the program whose guest we are.
 void run_to_the_end(ControlLoop& loop) noexcept {
@@ -45,7 +29,7 @@ void run_to_the_end(ControlLoop& loop) noexcept {
 
 Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
                                          const std::string& near_cpus) {
-  const SignalsBlocked blocked;
+  const BlockedSignals blocked;
   // Shared: a thread object that is dropped while its thread runs would end the program.
   const auto last = std::make_shared<std::thread>(std::move(before));
   try {

@@ -2,12 +2,12 @@
 #include "softnic/nic/engine.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
 
+#include "plugin/base/blocked_signals.h"
 #include "plugin/base/clock.h"
 
 namespace softnic {
@@ -19,21 +19,6 @@ namespace {
 constexpr int64_t kGraceNs = 60 * beeline::kNsPerUs;
 constexpr int64_t kGraceWithHelpNs = 500 * beeline::kNsPerUs;
 constexpr int64_t kLatelyNs = beeline::kNsPerMs;
-
-// Our thread lives in somebody else's process: its signals are none of our business.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 }  // namespace
 
@@ -69,7 +54,7 @@ void Engine::schedule(Job& job, int64_t due_ns) {
   erase_locked(job);
   insert_locked(job, due_ns);
   if (!thread_.joinable()) {
-    const AllSignalsBlocked blocked;
+    const beeline::BlockedSignals blocked;
     thread_ = std::thread([this] { thread_main(); });
   } else if (due_ns + grace(beeline::now_ns()) < sleeping_until_) {
     wake_.notify_one();
