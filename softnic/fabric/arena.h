@@ -40,7 +40,10 @@ struct MrRecord {
   uint64_t iova;    // the address that work requests use for the first byte
   uint64_t length;
   uint64_t base;   // that byte's address in the owner
-  uint32_t hides;  // writes go to `shadow` and into the list of HiddenRange first (HazardRecord)
+  uint32_t hides;  // writes go to `shadow` and into the list of HiddenRange first (nic/hidden.h)
+  // Not 0: only the owner can put them in their place, and must fetch what is read; the number of
+  // its mirror (nic/gpu_mirrors.h).
+  uint32_t mirror;
   uint64_t shadow;
   uint64_t hidden_offset;  // where the list is, among the rings
   RobustLock hidden_lock;

@@ -97,6 +97,7 @@ Outcome<void> read_failure(std::string_view text, Settings& settings) {
 constexpr std::array kFlushWords{Word{"none", 0}, Word{"host", kFlushOptionHost},
                                  Word{"memops", kFlushOptionMemops},
                                  Word{"both", kFlushOptionHost | kFlushOptionMemops}};
+constexpr std::array kNicWords{Word{"maps", 1}, Word{"copies", 0}};
 constexpr std::array kOrderingWords{Word{"none", kOrderingNone}, Word{"owner", kOrderingOwner},
                                     Word{"all", kOrderingAllDevices}};
 
@@ -117,6 +118,8 @@ Outcome<void> read_one(std::string_view key, std::string_view text, Settings& se
     settings.peermem = BL_TRY(yes_or_no(key, text));
   else if (key == "gdr")
     settings.gdr = BL_TRY(yes_or_no(key, text));
+  else if (key == "nic")
+    settings.mappable = BL_TRY(one_of(key, text, kNicWords)) != 0;
   else if (key == "coherent")
     settings.coherent = BL_TRY(yes_or_no(key, text));
   else if (key == "flush")

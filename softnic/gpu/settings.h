@@ -23,6 +23,7 @@ struct Settings {
   bool dmabuf = true;
   bool peermem = true;
   bool gdr = true;
+  bool mappable = true;  // a software NIC may map the bytes, as no real driver lets it
   bool coherent = false;
   int flush = 3;       // of the kFlushOption bits
   int ordering = 200;  // kOrdering...

@@ -69,6 +69,7 @@ int softgpu_dmabuf(int fd, int* pages_fd, uint64_t* offset, uint64_t* length) {
     const Piece* const found = driver.handles.find(fd);
     if (found == nullptr) return int{ENOENT};
     const Piece piece = *found;  // to pin it is to forget handles that are gone
+    if (!driver.settings.mappable) return int{ENOSYS};
     *length = piece.length;
     return pin(driver, piece, pages_fd, offset);
   });
@@ -81,6 +82,7 @@ int softgpu_peermem(const void* address, size_t length, int* pages_fd, uint64_t*
     if (pieces.size() != 1) return int{EFAULT};
     if (!driver.settings.peermem || !driver.settings.gdr) return int{EOPNOTSUPP};
     if (!is_made_for_rdma(driver, address_of(address))) return int{EFAULT};
+    if (!driver.settings.mappable) return int{ENOSYS};
     return pin(driver, pieces.front(), pages_fd, offset);
   });
 }

@@ -21,12 +21,12 @@ extern "C" {
  */
 
 /* The bytes behind a descriptor that cuMemGetHandleForAddressRange made, all `*length` of them.
- * 0, ENOENT (the descriptor is none of ours), ENOMEM, or an errno of open. */
+ * 0, ENOENT (the descriptor is none of ours), ENOSYS (nic=copies), ENOMEM, or an errno of open. */
 int softgpu_dmabuf(int fd, int* pages_fd, uint64_t* offset, uint64_t* length);
 
 /* The bytes behind a range of device pointers, as the peer-memory module gives them.
  * 0, EFAULT (not device memory, or not all in one allocation, or not made for RDMA), EOPNOTSUPP
- * (peermem=no or gdr=no), ENOMEM, or an errno of open. */
+ * (peermem=no or gdr=no), ENOSYS (nic=copies), ENOMEM, or an errno of open. */
 int softgpu_peermem(const void* address, size_t length, int* pages_fd, uint64_t* offset);
 
 /*

@@ -169,6 +169,8 @@ int Cq::take_locked(int count, ibv_wc* wc) {
     fill(wc[taken++], entry);
   }
   record_.head.store(head);
+  // What a completion speaks of is where it belongs.
+  if (taken != 0) owner_.runtime->mirrors().bring_up_all();
   return taken;
 }
 

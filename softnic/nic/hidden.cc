@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softnic/nic/hidden.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <vector>
+
+#include "plugin/base/clock.h"
 
 namespace softnic {
 namespace {
 
 constexpr uint64_t kStepBytes = 256 << 10;
+// The owner of a mirror comes every millisecond.
+constexpr int64_t kMaxWaitForOwnerNs = beeline::kNsPerSec;
 
 void move_range(Peer& owner, const MrRecord& region, HiddenRange range) {
   std::vector<std::byte> bytes(std::min(range.length, kStepBytes));
@@ -24,7 +30,7 @@ void move_range(Peer& owner, const MrRecord& region, HiddenRange range) {
 }
 
 // The list is emptied last: whoever takes the lock from a dead holder moves the ranges once more.
-// Bytes do move under this lock; it exists only with the hazard on.
+// Bytes do move under this lock; it is used so only with the hazard on.
 void reveal_locked(Peer& owner, MrRecord& region) {
   const uint32_t count = region.hidden_count.load();
   for (uint32_t i = 0; i < count; ++i) {
@@ -33,27 +39,71 @@ void reveal_locked(Peer& owner, MrRecord& region) {
   region.hidden_count.store(0);
 }
 
-}  // namespace
-
-void note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
-                 uint64_t length) {
-  runtime.take(region.hidden_lock);
-  if (region.hidden_count.load() == kMaxHidden) reveal_locked(owner, region);
+// Writes that follow one another are one.
+bool extend_last_locked(const Arena& arena, MrRecord& region, uint64_t offset, uint64_t length) {
   const uint32_t count = region.hidden_count.load();
-  owner.arena().hidden(region, count) = {address - region.base, length};
-  region.hidden_count.store(count + 1);
-  region.hidden_lock.unlock();
+  if (count == 0) return false;
+  HiddenRange& last = arena.hidden(region, count - 1);
+  if (last.offset + last.length != offset) return false;
+  last.length += length;
+  return true;
 }
 
-void reveal(Runtime& runtime, Peer& owner, MrRecord& region) {
-  if (region.hidden_count.load() == 0) return;
+bool is_ours(const Runtime& runtime, const Peer& owner) { return owner.slot() == runtime.slot(); }
+
+// Takes the lock, with a free place in the list. False, and no lock: nobody makes one free.
+bool take_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
+  const int64_t end = beeline::now_ns() + kMaxWaitForOwnerNs;
+  do {
+    runtime.take(region.hidden_lock);
+    const bool full = region.hidden_count.load() == kMaxHidden;
+    if (full && region.mirror == 0) reveal_locked(owner, region);
+    if (!full || region.mirror == 0) return true;
+    region.hidden_lock.unlock();
+    if (is_ours(runtime, owner)) {
+      (void)runtime.mirrors().bring_up(region.mirror);
+    } else {
+      ::sched_yield();
+    }
+  } while (beeline::now_ns() < end);
+  return false;
+}
+
+}  // namespace
+
+bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
+                 uint64_t length) {
+  const uint64_t offset = address - region.base;
+  if (!take_with_room(runtime, owner, region)) return false;
+  if (!extend_last_locked(owner.arena(), region, offset, length)) {
+    const uint32_t count = region.hidden_count.load();
+    owner.arena().hidden(region, count) = {offset, length};
+    region.hidden_count.store(count + 1);
+  }
+  region.hidden_lock.unlock();
+  return true;
+}
+
+bool note_hidden_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length) {
+  const auto self = runtime.peer(runtime.slot());
+  return self && note_hidden(runtime, *self, region, address, length);
+}
+
+bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address, uint64_t length) {
+  if (region.mirror != 0) {
+    return is_ours(runtime, owner) &&
+           runtime.mirrors().fetch(region.mirror, address - region.base, length);
+  }
+  if (region.hidden_count.load() == 0) return true;
   runtime.take(region.hidden_lock);
   reveal_locked(owner, region);
   region.hidden_lock.unlock();
+  return true;
 }
 
-void reveal_own(Runtime& runtime, MrRecord& region) {
-  if (const auto self = runtime.peer(runtime.slot())) reveal(runtime, *self, region);
+bool reveal_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length) {
+  const auto self = runtime.peer(runtime.slot());
+  return self && reveal(runtime, *self, region, address, length);
 }
 
 }  // namespace softnic

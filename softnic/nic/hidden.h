@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hazard of writes that do not show: data for a GPU's memory lands beside it, and is put in its
-// place when a device reads the region, as a READ through the NIC pushes writes ahead of it on
-// their way to the GPU. A program that skips the flush finds old bytes, every time.
+// Writes that do not show at once: data for a GPU's memory lands beside it, is listed, and is put
+// in its place later. Two reasons for it:
+//
+// - The hazard of the same name (HazardRecord). Data moves when a device reads the region, as a
+// READ
+//   through the NIC pushes writes ahead of it on their way to the GPU. A program that skips the
+//   flush finds old bytes, every time.
+// - A region with a mirror (nic/gpu_mirror.h), where only the owner can move it, and does by
+// itself.
 #pragma once
 
 #include "softnic/nic/completion_ring.h"
@@ -14,13 +20,17 @@ inline uint64_t beside(const MrRecord& region, uint64_t address) noexcept {
   return region.shadow + (address - region.base);
 }
 
-// Bytes were written beside [address, address + length).
-void note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
+// Bytes were written beside [address, address + length). False: there is no room to say so, and
+// they were not written; the owner of a mirror has not come for what is there already.
+bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
                  uint64_t length);
-
-// Puts all that was written beside the region in its place.
-void reveal(Runtime& runtime, Peer& owner, MrRecord& region);
 // The same for a region of this process.
-void reveal_own(Runtime& runtime, MrRecord& region);
+bool note_hidden_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length);
+
+// Puts all that was written beside the region in its place. Afterwards the bytes from `address` on
+// may be read. False: they cannot be; they are in a mirror of another process, or not to be had.
+bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address, uint64_t length);
+// The same for a region of this process.
+bool reveal_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length);
 
 }  // namespace softnic

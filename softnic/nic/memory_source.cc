@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,8 +20,8 @@ using beeline::fail;
 using beeline::Result;
 using beeline::UniqueFd;
 
-// The stand-in for the CUDA driver, if the program has loaded it. Looked for each time: a program
-// may load it after it has used us for long.
+// The stand-in for the CUDA driver, if that is what the program has loaded. Looked for each time: a
+// program may load it after it has used us for long.
 template <class Function>
 Function* find_in_softgpu(const char* name) {
   void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -44,6 +45,14 @@ int size_of(int fd, uint64_t& size) {
   return 0;
 }
 
+// A processor may reach a mapped window of a device where the kernel does not, for another process.
+bool can_be_copied(const std::byte* start) {
+  std::byte byte{};
+  const iovec to = {&byte, 1};
+  const iovec from = {const_cast<std::byte*>(start), 1};
+  return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1;
+}
+
 }  // namespace
 
 FileWindow::FileWindow(Mapping mapping, size_t skipped) noexcept
@@ -58,8 +67,10 @@ Result<FileWindow, int> FileWindow::map(int fd, uint64_t offset, size_t length, 
   const int rights = writes ? PROT_READ | PROT_WRITE : PROT_READ;
   void* const base = ::mmap(nullptr, length + skipped, rights, MAP_SHARED, fd,
                             static_cast<off_t>(offset - skipped));
-  if (base == MAP_FAILED) return fail(errno);
-  return FileWindow(Mapping(base, length + skipped), skipped);
+  if (base == MAP_FAILED) return fail(errno == ENOMEM || errno == EACCES ? errno : ENOSYS);
+  FileWindow window(Mapping(base, length + skipped), skipped);
+  if (!can_be_copied(window.start())) return fail(ENOSYS);
+  return window;
 }
 
 Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes) {
@@ -80,7 +91,7 @@ Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool 
 
 Result<FileWindow, int> map_gpu_memory(const void* address, size_t length, bool writes) {
   auto* const resolve = find_in_softgpu<decltype(softgpu_peermem)>("softgpu_peermem");
-  if (resolve == nullptr) return fail(EFAULT);
+  if (resolve == nullptr) return fail(ENOSYS);
   int pages_fd = -1;
   uint64_t offset = 0;
   if (const int error = resolve(address, length, &pages_fd, &offset); error != 0) {

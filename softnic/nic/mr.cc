@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -13,6 +16,8 @@
 
 namespace softnic {
 namespace {
+
+using beeline::Result;
 
 constexpr unsigned int kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr unsigned int kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
@@ -70,36 +75,88 @@ void hide_writes(Runtime& runtime, Mr& mr, MrRecord& record) {
 
 void show_writes(Runtime& runtime, MrRecord& record) {
   if (record.hides == 0) return;
-  reveal_own(runtime, record);
+  if (record.mirror != 0) {
+    runtime.mirrors().remove(record.mirror);
+  } else {
+    (void)reveal_own(runtime, record, record.base, record.length);
+  }
   record.hides = 0;
+  record.mirror = 0;
   runtime.give_back_ring(record.hidden_offset, kMaxHidden * sizeof(HiddenRange));
 }
 
-// The pages are there: in the program's own memory at `base`, or in `window`.
-Mr* publish(Pd& pd, void* base, FileWindow window, size_t length, uint64_t iova,
-            unsigned int access) {
+// Of GPU memory that is out of our reach.
+bool mirror_memory(Runtime& runtime, MrRecord& record, std::unique_ptr<GpuMirror> mirror) {
+  const auto ring = runtime.take_ring(kMaxHidden * sizeof(HiddenRange));
+  if (!ring) return false;
+  record.base = mirror->outbox();
+  record.shadow = mirror->inbox();
+  record.hidden_offset = *ring;
+  record.hidden_count.store(0);
+  record.hides = 1;
+  record.mirror = runtime.mirrors().add(record, std::move(mirror));
+  return true;
+}
+
+// The bytes of a region: in the program's own memory at `base`, in `window`, or behind `mirror`.
+struct Bytes {
+  void* base = nullptr;
+  FileWindow window;
+  std::unique_ptr<GpuMirror> mirror;
+};
+
+Mr* publish(Pd& pd, Bytes bytes, size_t length, uint64_t iova, unsigned int access) {
   Runtime& runtime = *pd.owner.runtime;
   const auto index = runtime.mr_indices().take();
-  if (!index || !runtime.back(runtime.arena().mr(*index))) {
+  const auto refuse = [&]() -> Mr* {
     if (index) runtime.mr_indices().give_back(*index);
     errno = ENOMEM;
     return nullptr;
-  }
-  const auto reuse = static_cast<uint8_t>(runtime.next_serial());
-  Mr* mr = new Mr(pd, *index, make_key(runtime.slot(), *index, reuse));
-  mr->addr = base;
-  mr->length = length;
-  mr->window = std::move(window);
+  };
+  if (!index || !runtime.back(runtime.arena().mr(*index))) return refuse();
   MrRecord& record = runtime.arena().mr(*index);
   record.pd = pd.number;
   record.access = access;
   record.iova = iova;
   record.length = length;
-  record.base = reinterpret_cast<uint64_t>(mr->window ? mr->window.start() : base);
+  record.base = reinterpret_cast<uint64_t>(bytes.window ? bytes.window.start() : bytes.base);
   record.hides = 0;
+  record.mirror = 0;
+  if (bytes.mirror && !mirror_memory(runtime, record, std::move(bytes.mirror))) return refuse();
+  const auto reuse = static_cast<uint8_t>(runtime.next_serial());
+  Mr* mr = new Mr(pd, *index, make_key(runtime.slot(), *index, reuse));
+  mr->addr = bytes.base;
+  mr->length = length;
+  mr->window = std::move(bytes.window);
   if (mr->window && runtime.header().hazards.hide.load() != 0) hide_writes(runtime, *mr, record);
   record.key.store(mr->rkey);
   return mr;
+}
+
+// Mapped, or where that cannot be, by a mirror of what the CUDA driver has at `address`. An errno.
+int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, uint64_t address, size_t length,
+                     Bytes& bytes) {
+  if (mapped) {
+    bytes.window = std::move(*mapped);
+    return 0;
+  }
+  if (mapped.error() != ENOSYS) return mapped.error();
+  auto mirror = pd.owner.runtime->mirrors().make(address, length);
+  if (!mirror) return mirror.error();
+  bytes.mirror = std::move(*mirror);
+  return 0;
+}
+
+// The one thing that a NIC can do here and we cannot.
+void explain_no_mirror(int fd) {
+  static std::once_flag told;
+  std::call_once(told, [fd] {
+    std::fprintf(stderr,
+                 "softnic: descriptor %d cannot be mapped, and the address it was to be registered "
+                 "for is no GPU's memory: register a real GPU's dma-buf under the device pointer "
+                 "that it stands for\n",
+                 fd);
+  });
 }
 
 }  // namespace
@@ -119,14 +176,17 @@ Mr::~Mr() { owner.children.fetch_sub(1, std::memory_order_relaxed); }
 Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned int access) {
   errno = check_request(reinterpret_cast<uint64_t>(addr), length, access);
   if (errno != 0) return nullptr;
-  const int error = pin(addr, length, access);
-  if (error == 0) return publish(pd, addr, {}, length, iova, access);
-  // Not memory of the processor: a GPU's, perhaps.
-  auto window = map_gpu_memory(addr, length, writes(access));
-  if (window) return publish(pd, addr, std::move(*window), length, iova, access);
-  // Without a driver for peer memory the kernel sees an address and nothing behind it.
-  errno = window.error() == EOPNOTSUPP ? EFAULT : window.error();
-  return nullptr;
+  Bytes bytes;
+  bytes.base = addr;
+  if (pin(addr, length, access) != 0) {
+    // Not memory of the processor: a GPU's, perhaps.
+    errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, writes(access)),
+                             reinterpret_cast<uint64_t>(addr), length, bytes);
+    // Without a driver for peer memory the kernel sees an address and nothing behind it.
+    if (errno == EOPNOTSUPP) errno = EFAULT;
+    if (errno != 0) return nullptr;
+  }
+  return publish(pd, std::move(bytes), length, iova, access);
 }
 
 // As the kernel has it, the address in work requests begins at the same place of a page as the
@@ -136,12 +196,12 @@ Mr* register_dmabuf(Pd& pd, int fd, uint64_t offset, size_t length, uint64_t iov
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   errno = offset % page != iova % page ? EINVAL : check_request(offset, length, access);
   if (errno != 0) return nullptr;
-  auto window = map_dmabuf(fd, offset, length, writes(access));
-  if (window) {
-    return publish(pd, reinterpret_cast<void*>(iova), std::move(*window), length, iova, access);
-  }
-  errno = window.error();
-  return nullptr;
+  Bytes bytes;
+  bytes.base = reinterpret_cast<void*>(iova);
+  errno = reach_gpu_memory(pd, map_dmabuf(fd, offset, length, writes(access)), iova, length, bytes);
+  if (errno == EFAULT) explain_no_mirror(fd);
+  if (errno != 0) return nullptr;
+  return publish(pd, std::move(bytes), length, iova, access);
 }
 
 void deregister_memory(Mr* mr) {

@@ -41,6 +41,8 @@ void flip_here(const iovec& piece) {
   std::atomic_ref(*byte).fetch_xor(1);
 }
 
+uint64_t address_of(const iovec& piece) { return reinterpret_cast<uint64_t>(piece.iov_base); }
+
 void let_others_look() {
   const int64_t end = beeline::now_ns() + kScatterPauseNs;
   do {
@@ -50,12 +52,16 @@ void let_others_look() {
 
 }  // namespace
 
-void Payload::reveal_all(const Reach& theirs) {
-  if (!theirs.hides) [[likely]]
-    return;
-  for (size_t i = 0; i < theirs.pieces.count; ++i) {
-    if (theirs.hider[i] != nullptr) reveal(runtime_, peer_, *theirs.hider[i]);
-  }
+bool Payload::reveal_all(const Reach& theirs) {
+  return theirs.each_hidden([&](MrRecord& region, const iovec& piece) {
+    return reveal(runtime_, peer_, region, address_of(piece), piece.iov_len);
+  });
+}
+
+bool Payload::note_all(const Reach& theirs) {
+  return theirs.each_hidden([&](MrRecord& region, const iovec& piece) {
+    return note_hidden(runtime_, peer_, region, address_of(piece), piece.iov_len);
+  });
 }
 
 // The end of the message lands first, the rest from the end to the beginning, with time between.
@@ -76,14 +82,7 @@ Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, uint64
 }
 
 Copied Payload::write(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt) {
-  Pieces there = theirs.pieces;
-  if (theirs.hides) [[unlikely]] {
-    for (size_t i = 0; i < there.count; ++i) {
-      if (theirs.hider[i] == nullptr) continue;
-      const auto address = reinterpret_cast<uint64_t>(there.piece[i].iov_base);
-      there.piece[i].iov_base = reinterpret_cast<void*>(beside(*theirs.hider[i], address));
-    }
-  }
+  const Pieces there = theirs.landing();
   const bool scatter = runtime_.header().hazards.scatter.load(std::memory_order_relaxed) != 0;
   const Copied copied =
       scatter && bytes > kLineBytes
@@ -91,19 +90,11 @@ Copied Payload::write(const Pieces& ours, const Reach& theirs, uint64_t bytes, b
           : peer_.write(ours.piece.data(), ours.count, there.piece.data(), there.count, bytes);
   if (copied != Copied::kDone) return copied;
   if (corrupt) flip_there(there.piece[0]);
-  if (theirs.hides) [[unlikely]] {
-    for (size_t i = 0; i < there.count; ++i) {
-      if (theirs.hider[i] == nullptr) continue;
-      note_hidden(runtime_, peer_, *theirs.hider[i],
-                  reinterpret_cast<uint64_t>(theirs.pieces.piece[i].iov_base),
-                  there.piece[i].iov_len);
-    }
-  }
-  return Copied::kDone;
+  return note_all(theirs) ? Copied::kDone : Copied::kGone;
 }
 
 Copied Payload::read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt) {
-  reveal_all(theirs);
+  if (!reveal_all(theirs)) return Copied::kFault;
   const Pieces& there = theirs.pieces;
   const Copied copied =
       peer_.read(ours.piece.data(), ours.count, there.piece.data(), there.count, bytes);
@@ -114,17 +105,16 @@ Copied Payload::read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bo
 // One operation at a time in the peer's memory, whoever asks. The store of the new value is what
 // makes it happen: a holder that dies before has done nothing.
 Copied Payload::operate(const Pieces& ours, const Reach& theirs, const Atomic& operation) {
-  reveal_all(theirs);
   RobustLock& lock = peer_.arena().header().atomic_lock;
   uint64_t before = 0;
   const iovec place = {&before, sizeof before};
   runtime_.take(lock);
-  Copied copied = peer_.read(&place, 1, theirs.pieces.piece.data(), 1, sizeof before);
+  Copied copied = read({{place}, 1}, theirs, sizeof before, false);
   const bool changes = !operation.compares || before == operation.compare_add;
   if (copied == Copied::kDone && changes) {
     uint64_t after = operation.compares ? operation.swap : before + operation.compare_add;
     const iovec value = {&after, sizeof after};
-    copied = peer_.write(&value, 1, theirs.pieces.piece.data(), 1, sizeof after);
+    copied = write({{value}, 1}, theirs, sizeof after, false);
   }
   lock.unlock();
   if (copied != Copied::kDone) return copied;

@@ -6,13 +6,14 @@
 #include <array>
 #include <cstdint>
 
+#include "softnic/nic/hidden.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/pieces.h"
 #include "softnic/nic/runtime.h"
 
 namespace softnic {
 
-// Pieces of the peer's memory, and the regions among them that hide what is written.
+// Pieces of memory, and the regions among them that hide what is written.
 struct Reach {
   Pieces pieces;
   std::array<MrRecord*, kMaxSge> hider{};
@@ -25,6 +26,28 @@ struct Reach {
     if (pieces.count == before || range.hider == nullptr) return;
     hider[before] = range.hider;
     hides = true;
+  }
+
+  // visit(region, piece) for each that is in such a region, as long as it returns true.
+  template <class Visit>
+  bool each_hidden(Visit&& visit) const {
+    if (!hides) [[likely]]
+      return true;
+    for (size_t i = 0; i < pieces.count; ++i) {
+      if (hider[i] != nullptr && !visit(*hider[i], pieces.piece[i])) return false;
+    }
+    return true;
+  }
+
+  // Where bytes for these pieces go.
+  Pieces landing() const noexcept {
+    Pieces there = pieces;
+    for (size_t i = 0; hides && i < there.count; ++i) {
+      if (hider[i] == nullptr) continue;
+      const auto address = reinterpret_cast<uint64_t>(there.piece[i].iov_base);
+      there.piece[i].iov_base = reinterpret_cast<void*>(beside(*hider[i], address));
+    }
+    return there;
   }
 };
 
@@ -45,7 +68,8 @@ class Payload {
   Peer::Copied operate(const Pieces& ours, const Reach& theirs, const Atomic& operation);
 
  private:
-  void reveal_all(const Reach& theirs);
+  bool reveal_all(const Reach& theirs);
+  bool note_all(const Reach& theirs);
   Peer::Copied write_scattered(const Pieces& ours, const Pieces& theirs, uint64_t bytes);
   void flip_there(const iovec& piece);
 

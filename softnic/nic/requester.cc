@@ -121,7 +121,7 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
   }
   // Our own mistakes are reported even if nobody listens.
   const Inside inside(qp_.record());
-  Pieces ours;
+  Reach ours;
   if (!gather(wqe, sequence, offset, bytes, ours)) return {Verdict::kLocalFault};
   if (!path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num())) {
     return {Verdict::kSilence};
@@ -153,7 +153,7 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
 }
 
 // The far end's part, and what we hear of it.
-Answer Requester::exchange(uint64_t sequence, const Request& request, const Pieces& ours,
+Answer Requester::exchange(uint64_t sequence, const Request& request, const Reach& ours,
                            Journey journey) {
   const bool reading = request.opcode == IBV_WR_RDMA_READ;
   if (reading && journey == Journey::kAnswerLost) return {Verdict::kSilence};
@@ -163,7 +163,10 @@ Answer Requester::exchange(uint64_t sequence, const Request& request, const Piec
     const bool heard = journey == Journey::kArrives && path_.listens_to(request.connection);
     return {heard ? Verdict::kPlaced : Verdict::kSilence};
   }
-  const Answer answer = respond(qp_.runtime(), path_, qp_.attr().dest_qp_num, request, ours);
+  const Answer answer =
+      ours.hides && brings_data_back(request.opcode)
+          ? bring_back(request, ours)
+          : respond(qp_.runtime(), path_, qp_.attr().dest_qp_num, request, ours.pieces);
   if (journey == Journey::kArrives || answer.verdict == Verdict::kLocalFault) [[likely]]
     return answer;
   if (answer.verdict == Verdict::kPlaced) taken_ = Taken{sequence, end};
@@ -171,9 +174,9 @@ Answer Requester::exchange(uint64_t sequence, const Request& request, const Piec
 }
 
 bool Requester::gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes,
-                       Pieces& ours) {
+                       Reach& ours) {
   const SgeRecord* sges = queue_.sges(sequence);
-  Window window(offset, bytes, ours);
+  Window window(offset, bytes, ours.pieces);
   if (wqe.inlined) {
     window.add(sges[0].addr, sges[0].length);
     return true;
@@ -185,11 +188,25 @@ bool Requester::gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, u
     const Translation sge = translate(runtime.arena(), runtime.slot(), sges[i].lkey,
                                       qp_.pd_number(), sges[i].addr, sges[i].length, access);
     if (!sge.allowed) return false;
-    // Also of memory that an answer goes to, which what is revealed later would overwrite.
-    if (sge.hider != nullptr) reveal_own(qp_.runtime(), *sge.hider);
-    window.add(sge.address, sges[i].length);
+    ours.add(window, sge, sges[i].length);
   }
-  return true;
+  if (brings_data_back(wqe.opcode)) return true;
+  return ours.each_hidden([&](MrRecord& region, const iovec& piece) {
+    return reveal_own(qp_.runtime(), region, reinterpret_cast<uint64_t>(piece.iov_base),
+                      piece.iov_len);
+  });
+}
+
+// The answer goes into memory of ours that hides what is written.
+Answer Requester::bring_back(const Request& request, const Reach& ours) {
+  Runtime& runtime = qp_.runtime();
+  const Answer answer = respond(runtime, path_, qp_.attr().dest_qp_num, request, ours.landing());
+  if (answer.verdict != Verdict::kPlaced) return answer;
+  const bool noted = ours.each_hidden([&](MrRecord& region, const iovec& piece) {
+    return note_hidden_own(runtime, region, reinterpret_cast<uint64_t>(piece.iov_base),
+                           piece.iov_len);
+  });
+  return noted ? answer : Answer{Verdict::kLocalFault};
 }
 
 bool Requester::settle(const Answer& answer, uint64_t bytes) {

@@ -23,6 +23,7 @@
 
 #include "softnic/nic/chance.h"
 #include "softnic/nic/path.h"
+#include "softnic/nic/payload.h"
 #include "softnic/nic/responder.h"
 #include "softnic/nic/send_queue.h"
 
@@ -96,9 +97,10 @@ class Requester {
   std::optional<int64_t> wait_more(int64_t now) const noexcept;
 
   Answer carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes);
-  bool gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes, Pieces& ours);
+  bool gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes, Reach& ours);
   Answer meet_trouble(uint32_t trouble, SendWqe& wqe, Journey& journey);
-  Answer exchange(uint64_t sequence, const Request& request, const Pieces& ours, Journey journey);
+  Answer bring_back(const Request& request, const Reach& ours);
+  Answer exchange(uint64_t sequence, const Request& request, const Reach& ours, Journey journey);
   Answer apply_armed_faults(SendWqe& wqe);
   void note_strike(const SendWqe& wqe, const std::string& fault);
   Journey draw_journey();

@@ -15,6 +15,7 @@
 #include "softnic/fabric/fabric.h"
 #include "softnic/nic/allocators.h"
 #include "softnic/nic/engine.h"
+#include "softnic/nic/gpu_mirrors.h"
 #include "softnic/nic/peer.h"
 #include "softnic/nic/roster.h"
 
@@ -45,6 +46,7 @@ class Runtime {
     lock.lock(seat(), [this](uint32_t holder) { return fabric_.seat_alive(holder); });
   }
   Engine& engine() noexcept { return engine_; }
+  GpuMirrors& mirrors() noexcept { return mirrors_; }
 
   IndexAllocator& qp_indices() noexcept { return qp_indices_; }
   IndexAllocator& cq_indices() noexcept { return cq_indices_; }
@@ -128,7 +130,9 @@ class Runtime {
   Roster<Cq> cq_roster_;
   Roster<Srq> srq_roster_;
 
-  Engine engine_;  // last: its thread ends before anything else goes
+  // Last: their threads end before anything else goes.
+  GpuMirrors mirrors_{*this};
+  Engine engine_;
 };
 
 }  // namespace softnic

@@ -6,6 +6,7 @@
 #   versions    every version of the interface; both kinds of registration
 #   patterns    all the others, one kind at each end
 #   hidden      a GPU that sees what arrived only after a flush: without one the data is wrong
+#   copies      memory that softnic cannot map, and copies with the driver's calls
 #   refused     what is missing is named before anything is sent
 set -u -o pipefail
 
@@ -104,6 +105,19 @@ hidden() {
     --env NCCL_NET_FORCE_FLUSH=1
 }
 
+copies() {
+  local memory
+  for memory in dmabuf peermem mixed; do
+    SOFTGPU=nic=copies expect "$memory" 0 "$all_right" plain "${all_reduce[@]}" --memory "$memory"
+  done
+  SOFTGPU=nic=copies expect 'over v8, always flushed' 0 "$all_right" plain "${all_reduce[@]}" \
+    --abi v8 --memory mixed --flush always
+  SOFTGPU=nic=copies expect 'four ranks, two on a GPU' 0 "$all_right" plain "${all_reduce[@]}" \
+    --ranks 4 --comms 2 --memory mixed
+  SOFTGPU=nic=copies expect 'several receives at once' 0 "$all_right" plain multirecv --comms 2 \
+    --seconds 0.1 --sizes 0,100,64K --memory mixed
+}
+
 refused() {
   local run=(plain rate --iters 3 --memory)
   SOFTGPU=gpus=0 expect 'no GPU' 2 'no GPU memory: the CUDA driver sees no GPU here; run where' \
@@ -118,7 +132,7 @@ refused() {
 }
 
 case $group in
-  versions | patterns | hidden | refused) "$group" ;;
+  versions | patterns | hidden | copies | refused) "$group" ;;
   *) printf 'no group %s\n' "$group" && exit 2 ;;
 esac
 exit $failed

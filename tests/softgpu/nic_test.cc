@@ -6,86 +6,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <ostream>
 
-#include "tests/softgpu/process.h"
-#include "tests/support/peer_group.h"
-#include "tests/support/verbs_extras.h"
+#include "tests/softgpu/gpu_memory.h"
 
 namespace {
 
 using namespace beeline::test;
 using beeline::UniqueFd;
-using Bytes = std::vector<uint8_t>;
-
-constexpr size_t kPage = 4096;
-constexpr size_t kSize = (size_t{64} << 10) + 104;
-constexpr Wire kWire{.access = kAtomicAccess};
-
-enum class Way { kPeermem, kDmabuf };
-std::ostream& operator<<(std::ostream& out, Way way) {
-  return out << (way == Way::kPeermem ? "peer memory" : "dma-buf");
-}
-Way any_way() { return GENERATE(Way::kPeermem, Way::kDmabuf); }
-
-void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
-
-// Bytes of an allocation from an offset on, registered. A handle is of whole pages, and what is
-// registered of it lies somewhere inside.
-struct GpuMemory {
-  GpuMemory(Cuda& the_cuda, ibv_pd* pd, Way way, size_t offset = 0, size_t the_size = kSize)
-      : cuda(the_cuda), size(the_size) {
-    allocation = cuda.allocate(offset + size + kPage);
-    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(allocation, 0, offset + size + kPage));
-    start = allocation + offset;
-    if (way == Way::kPeermem) {
-      mr.reset(ibv_reg_mr(pd, pointer(start), size, kAtomicAccess));
-    } else {
-      const size_t skipped = offset / kPage * kPage;
-      const size_t pages = (offset - skipped + size + kPage - 1) / kPage * kPage;
-      const UniqueFd handle(cuda.handle(allocation + skipped, pages));
-      mr.reset(ibv_reg_dmabuf_mr(pd, offset - skipped, size, start, handle.get(), kAtomicAccess));
-    }
-    BL_MUST(mr != nullptr);
-    region = {start, static_cast<uint32_t>(size), mr->lkey, mr->rkey};
-  }
-
-  Region part(size_t at, size_t length) const {
-    return region.moved(static_cast<int64_t>(at), static_cast<uint32_t>(length));
-  }
-  Region all() const { return region; }
-  // The truth.
-  Bytes look(size_t at, size_t length) const {
-    Bytes bytes(length);
-    BL_MUST_OK(cuda.softgpu_read(pointer(start + at), bytes.data(), length));
-    return bytes;
-  }
-  Bytes look() const { return look(0, size); }
-  void put(size_t at, const Bytes& bytes) const {
-    BL_MUST_OK(cuda.softgpu_write(pointer(start + at), bytes.data(), bytes.size()));
-  }
-  bool has(uint32_t seed) const { return has_pattern(look(), seed); }
-
-  Cuda& cuda;
-  size_t size;
-  DevicePtr allocation = 0;
-  DevicePtr start = 0;
-  MrPtr mr;
-  Region region;
-};
-
-Bytes pattern(size_t length, uint32_t seed) {
-  Bytes bytes(length);
-  fill_pattern(bytes, seed);
-  return bytes;
-}
-bool is_zero(const Bytes& bytes) { return bytes == Bytes(bytes.size()); }
-
-Bytes word(uint64_t value) {
-  Bytes bytes(sizeof value);
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
 
 enum class Operation {
   kWrite,
@@ -174,19 +101,24 @@ TEST_CASE("nic: all operations reach GPU memory", "[nic]") {
       Operation::kSendInto, Operation::kSendOutOf, Operation::kFetchAdd, Operation::kCompareSwap);
   // An allocation's start, and places within pages.
   const size_t offset = GENERATE(size_t{0}, size_t{8}, 3 * kPage + 904);
-  INFO(way << ", operation " << static_cast<int>(operation) << ", offset " << offset);
-  in_process([&](Cuda& cuda) {
-    cuda.start();
-    Pair pair({.wire = kWire});
-    const GpuMemory gpu(cuda, pair.b.pd.get(), way, offset);
-    Buffer host = pair.a.buffer(5 * kPage + 24);
-    must_move(operation, pair.a, pair.b, host, gpu);
-  });
+  const std::string settings = GENERATE("nic=maps", "nic=copies");
+  INFO(way << ", operation " << static_cast<int>(operation) << ", offset " << offset << ", "
+           << settings);
+  in_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        Pair pair({.wire = kAtomicWire});
+        const GpuMemory gpu(cuda, pair.b.pd.get(), way, offset);
+        Buffer host = pair.a.buffer(5 * kPage + 24);
+        must_move(operation, pair.a, pair.b, host, gpu);
+      },
+      {{"SOFTGPU", settings}});
 }
 
 TEST_CASE("nic: from one GPU's memory to another's", "[nic]") {
   const Way way = any_way();
-  INFO(way);
+  const std::string settings = GENERATE("gpus=2", "gpus=2,nic=copies");
+  INFO(way << ", " << settings);
   in_process(
       [&](Cuda& cuda) {
         Pair pair;
@@ -199,7 +131,7 @@ TEST_CASE("nic: from one GPU's memory to another's", "[nic]") {
         must_complete(pair.a.send_cq.get(), 1);
         BL_MUST(into.has(1));
       },
-      {{"SOFTGPU", "gpus=2"}});
+      {{"SOFTGPU", settings}});
 }
 
 TEST_CASE("nic: GPU memory of two processes", "[nic]") {
@@ -214,7 +146,7 @@ TEST_CASE("nic: GPU memory of two processes", "[nic]") {
                Endpoint end("softnic0");
                const GpuMemory mine(cuda, end.pd.get(), way, 512);
                Buffer answer = end.buffer(8);
-               connect(end.qp, peer.exchange(address_of(end.qp)), kWire);
+               connect(end.qp, peer.exchange(address_of(end.qp)), kAtomicWire);
                const auto theirs = peer.receive<Region>(1);
                mine.put(0, pattern(kSize, 1));
                BL_MUST_OK(post(end.qp, write_work(mine.all(), theirs, 1)));
@@ -235,7 +167,7 @@ TEST_CASE("nic: GPU memory of two processes", "[nic]") {
                cuda.start();
                Endpoint end("softnic1");
                const GpuMemory mine(cuda, end.pd.get(), way, kPage + 8);
-               connect(end.qp, peer.exchange(address_of(end.qp)), kWire);
+               connect(end.qp, peer.exchange(address_of(end.qp)), kAtomicWire);
                BL_MUST_OK(post(end.qp, recv_work(mine.part(2 * kPage, kPage), 9)));
                peer.send(0, mine.all());
                must_complete(end.recv_cq.get(), 9);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region of GPU memory that no processor can map, as that of a real GPU: the NIC works on host
+// memory, and the CUDA driver copies. Two mappings as long as the region, of which pages exist
+// where something was copied: what arrives is put into the inbox, what leaves is taken from the
+// outbox. One for both would lose data: to fetch old bytes of the GPU would undo what has just
+// arrived.
+//
+// Threads: none may be in two of its functions at a time (GpuMirrors sees to it).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "plugin/base/result.h"
+#include "plugin/gpu/memory.h"
+#include "softnic/fabric/arena.h"
+#include "softnic/fabric/mapping.h"
+
+namespace softnic {
+
+class GpuMirror {
+ public:
+  template <class T>
+  using Outcome = beeline::Result<T, std::string>;
+
+  // Of [address, address + length), all of that GPU. The driver's table outlives it.
+  static Outcome<std::unique_ptr<GpuMirror>> make(const beeline::gpu::Cuda& cuda,
+                                                  beeline::gpu::Ordinal gpu, uint64_t address,
+                                                  size_t length);
+  ~GpuMirror();
+  GpuMirror(const GpuMirror&) = delete;
+  GpuMirror& operator=(const GpuMirror&) = delete;
+
+  uint64_t inbox() const noexcept { return reinterpret_cast<uint64_t>(inbox_.base()); }
+  uint64_t outbox() const noexcept { return reinterpret_cast<uint64_t>(outbox_.base()); }
+
+  // From the inbox to the GPU; done when it returns.
+  Outcome<void> bring_up(std::span<const HiddenRange> ranges);
+  // From the GPU to the outbox; done when it returns.
+  Outcome<void> fetch(uint64_t offset, uint64_t length);
+
+ private:
+  GpuMirror(const beeline::gpu::Cuda& cuda, beeline::gpu::Ordinal gpu, uint64_t address) noexcept
+      : cuda_(cuda), gpu_(gpu), address_(address) {}
+
+  const beeline::gpu::Cuda& cuda_;
+  const beeline::gpu::Ordinal gpu_;
+  const uint64_t address_;
+  Mapping inbox_;
+  Mapping outbox_;
+  beeline::gpu::Stream* stream_ = nullptr;
+};
+
+}  // namespace softnic

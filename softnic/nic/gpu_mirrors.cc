@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/gpu_mirrors.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "plugin/base/blocked_signals.h"
+#include "plugin/gpu/gpu.h"
+#include "softnic/nic/runtime.h"
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+using beeline::Result;
+namespace gpu = beeline::gpu;
+
+// How long data may lie in an inbox when nobody polls.
+constexpr std::chrono::milliseconds kPeriod(1);
+
+// Only a driver that is there already: a program without GPUs is not given one.
+bool driver_is_loaded() {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return false;
+  ::dlclose(library);  // counted; who loaded it keeps it
+  return true;
+}
+
+// The GPU that has all of it, or -1.
+gpu::Ordinal owner_of(const gpu::Cuda& cuda, uint64_t address, size_t length) {
+  const auto at = [&](uint64_t place) {
+    return gpu::owner_of(cuda, reinterpret_cast<const void*>(place));
+  };
+  const gpu::Ordinal first = at(address);
+  return first >= 0 && at(address + length - 1) == first ? first : -1;
+}
+
+}  // namespace
+
+GpuMirrors::~GpuMirrors() {
+  {
+    const std::lock_guard guard(mutex_);
+    is_ending_ = true;
+  }
+  ending_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(uint64_t address, size_t length) {
+  const std::lock_guard guard(mutex_);
+  if (!cuda_) {
+    if (!driver_is_loaded()) return fail(EFAULT);
+    auto loaded = gpu::load_cuda();
+    if (!loaded && !loaded.error().absent) complain(loaded.error().why);
+    if (!loaded) return fail(EFAULT);
+    cuda_ = std::move(*loaded);
+  }
+  const gpu::Ordinal owner = owner_of(*cuda_, address, length);
+  if (owner < 0) return fail(EFAULT);
+  auto mirror = GpuMirror::make(*cuda_, owner, address, length);
+  if (mirror) return std::move(*mirror);
+  complain("cannot register GPU memory: " + mirror.error());
+  return fail(ENOMEM);
+}
+
+uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {
+  const std::lock_guard guard(mutex_);
+  const uint32_t number = ++last_number_;
+  mirrors_.emplace(number, Entry{region, std::move(mirror)});
+  count_.store(mirrors_.size());
+  if (thread_.joinable()) return number;
+  const beeline::BlockedSignals blocked;
+  thread_ = std::thread([this] { thread_main(); });
+  return number;
+}
+
+void GpuMirrors::remove(uint32_t mirror) {
+  const std::lock_guard guard(mutex_);
+  const auto found = mirrors_.find(mirror);
+  (void)bring_up_locked(found->second);
+  mirrors_.erase(found);
+  count_.store(mirrors_.size());
+}
+
+void GpuMirrors::bring_up_every() {
+  const std::lock_guard guard(mutex_);
+  bring_up_every_locked();
+}
+
+void GpuMirrors::bring_up_every_locked() {
+  for (const auto& [number, entry] : mirrors_) (void)bring_up_locked(entry);
+}
+
+bool GpuMirrors::bring_up(uint32_t mirror) {
+  const std::lock_guard guard(mutex_);
+  const auto found = mirrors_.find(mirror);
+  return found != mirrors_.end() && bring_up_locked(found->second);
+}
+
+bool GpuMirrors::fetch(uint32_t mirror, uint64_t offset, uint64_t length) {
+  const std::lock_guard guard(mutex_);
+  const auto found = mirrors_.find(mirror);
+  return found != mirrors_.end() && bring_up_locked(found->second) &&
+         succeeded(found->second.mirror->fetch(offset, length));
+}
+
+// Peers are kept out while the list is taken, not while bytes are copied.
+bool GpuMirrors::bring_up_locked(const Entry& entry) {
+  MrRecord& region = entry.region;
+  if (region.hidden_count.load() == 0) return true;
+  std::vector<HiddenRange> ranges;
+  ranges.reserve(kMaxHidden);
+  runtime_.take(region.hidden_lock);
+  const uint32_t count = region.hidden_count.load();
+  for (uint32_t i = 0; i < count; ++i) ranges.push_back(runtime_.arena().hidden(region, i));
+  region.hidden_count.store(0);
+  region.hidden_lock.unlock();
+  return succeeded(entry.mirror->bring_up(ranges));
+}
+
+// Data that does not reach its GPU is lost, and nobody would know why.
+bool GpuMirrors::succeeded(const Result<void, std::string>& done) {
+  if (done) return true;
+  complain(
+      "cannot copy between host and GPU (" + done.error() +
+      "), so data of a registered region is not where it belongs; was its memory freed, or its "
+      "context destroyed, before it was deregistered?");
+  return false;
+}
+
+// One is enough: what follows is the same thing again.
+void GpuMirrors::complain(const std::string& why) {
+  if (std::exchange(has_complained_, true)) return;
+  std::fprintf(stderr, "softnic: %s\n", why.c_str());
+}
+
+void GpuMirrors::thread_main() {
+  ::pthread_setname_np(::pthread_self(), "softnic-gpu");
+  std::unique_lock lock(mutex_);
+  while (!ending_.wait_for(lock, kPeriod, [this] { return is_ending_; })) {
+    bring_up_every_locked();
+  }
+}
+
+}  // namespace softnic

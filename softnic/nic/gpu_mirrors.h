@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process's regions of GPU memory that have a mirror. Peers put data into the inboxes and list
+// it (nic/hidden.h); only this process can take it to its GPU. That happens before a completion is
+// handed out, before a device reads the region, and now and then by a thread, for a program that
+// looks at GPU memory only.
+//
+// Lifecycle: the thread starts with the first mirror and ends with the process's seat.
+// Threads: all functions may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "softnic/nic/gpu_mirror.h"
+
+namespace softnic {
+
+class Runtime;
+
+class GpuMirrors {
+ public:
+  explicit GpuMirrors(Runtime& runtime) noexcept : runtime_(runtime) {}
+  ~GpuMirrors();
+
+  // A mirror of memory that a CUDA driver, which the program has loaded, calls a GPU's. The error
+  // is an errno; EFAULT: it is none.
+  beeline::Result<std::unique_ptr<GpuMirror>, int> make(uint64_t address, size_t length);
+  // Its number, never 0.
+  uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);
+  // What has arrived goes to the GPU first.
+  void remove(uint32_t mirror);
+
+  // What has arrived goes to the GPUs; done when they return.
+  void bring_up_all() {
+    if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      bring_up_every();
+  }
+  bool bring_up(uint32_t mirror);
+  // The GPU's bytes, with all that has arrived, are in the outbox when it returns true.
+  bool fetch(uint32_t mirror, uint64_t offset, uint64_t length);
+
+ private:
+  struct Entry {
+    MrRecord& region;
+    std::unique_ptr<GpuMirror> mirror;
+  };
+
+  void bring_up_every();
+  void bring_up_every_locked();
+  bool bring_up_locked(const Entry& entry);
+  bool succeeded(const beeline::Result<void, std::string>& done);
+  void complain(const std::string& why);
+  void thread_main();
+
+  Runtime& runtime_;
+  std::mutex mutex_;
+  std::optional<beeline::gpu::Cuda> cuda_;
+  std::map<uint32_t, Entry> mirrors_;
+  uint32_t last_number_ = 0;
+  std::atomic<size_t> count_{0};
+  std::condition_variable ending_;
+  bool is_ending_ = false;
+  bool has_complained_ = false;
+  std::thread thread_;
+};
+
+}  // namespace softnic

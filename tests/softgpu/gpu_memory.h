@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPU memory that is registered with a softnic device, as the tests of both look at it.
+#pragma once
+
+#include <cstring>
+#include <ostream>
+#include <vector>
+
+#include "plugin/base/fd.h"
+#include "tests/softgpu/process.h"
+#include "tests/support/peer_group.h"
+#include "tests/support/verbs_extras.h"
+
+namespace beeline::test {
+
+using Bytes = std::vector<uint8_t>;
+
+inline constexpr size_t kPage = 4096;
+inline constexpr size_t kSize = (size_t{64} << 10) + 104;
+inline constexpr Wire kAtomicWire{.access = kAtomicAccess};
+
+enum class Way { kPeermem, kDmabuf };
+inline std::ostream& operator<<(std::ostream& out, Way way) {
+  return out << (way == Way::kPeermem ? "peer memory" : "dma-buf");
+}
+inline Way any_way() { return GENERATE(Way::kPeermem, Way::kDmabuf); }
+
+inline void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
+
+// Bytes of an allocation from an offset on, registered. A handle is of whole pages, and what is
+// registered of it lies somewhere inside.
+struct GpuMemory {
+  GpuMemory(Cuda& the_cuda, ibv_pd* pd, Way way, size_t offset = 0, size_t the_size = kSize)
+      : cuda(the_cuda), size(the_size) {
+    allocation = cuda.allocate(offset + size + kPage);
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(allocation, 0, offset + size + kPage));
+    start = allocation + offset;
+    if (way == Way::kPeermem) {
+      mr.reset(ibv_reg_mr(pd, pointer(start), size, kAtomicAccess));
+    } else {
+      const size_t skipped = offset / kPage * kPage;
+      const size_t pages = (offset - skipped + size + kPage - 1) / kPage * kPage;
+      const UniqueFd handle(cuda.handle(allocation + skipped, pages));
+      mr.reset(ibv_reg_dmabuf_mr(pd, offset - skipped, size, start, handle.get(), kAtomicAccess));
+    }
+    BL_MUST(mr != nullptr);
+    region = {start, static_cast<uint32_t>(size), mr->lkey, mr->rkey};
+  }
+
+  Region part(size_t at, size_t length) const {
+    return region.moved(static_cast<int64_t>(at), static_cast<uint32_t>(length));
+  }
+  Region all() const { return region; }
+  // The truth.
+  Bytes look(size_t at, size_t length) const {
+    Bytes bytes(length);
+    BL_MUST_OK(cuda.softgpu_read(pointer(start + at), bytes.data(), length));
+    return bytes;
+  }
+  Bytes look() const { return look(0, size); }
+  void put(size_t at, const Bytes& bytes) const {
+    BL_MUST_OK(cuda.softgpu_write(pointer(start + at), bytes.data(), bytes.size()));
+  }
+  bool has(uint32_t seed) const { return has_pattern(look(), seed); }
+
+  Cuda& cuda;
+  size_t size;
+  DevicePtr allocation = 0;
+  DevicePtr start = 0;
+  MrPtr mr;
+  Region region;
+};
+
+inline Bytes pattern(size_t length, uint32_t seed) {
+  Bytes bytes(length);
+  fill_pattern(bytes, seed);
+  return bytes;
+}
+inline bool is_zero(const Bytes& bytes) { return bytes == Bytes(bytes.size()); }
+
+inline Bytes word(uint64_t value) {
+  Bytes bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+}  // namespace beeline::test

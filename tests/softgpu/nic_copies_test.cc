@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPU memory that no NIC of ours can map, as a real GPU's: softnic copies between host and GPU with
+// the driver's calls (nic=copies makes softgpu such a driver).
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "softnic/fabric/arena.h"
+#include "tests/softgpu/gpu_memory.h"
+
+namespace {
+
+using namespace beeline::test;
+using beeline::UniqueFd;
+
+const Environment kCopies = {{"SOFTGPU", "nic=copies"}};
+
+// Two processes with a connection, the first with host memory, the second with a GPU's.
+struct HostSide {
+  Peer& peer;
+  Endpoint& end;
+  Region gpu;  // the other's
+};
+struct GpuSide {
+  Peer& peer;
+  Cuda& cuda;
+  Endpoint& end;
+  const GpuMemory& memory;
+};
+
+void between_processes(Way way, const std::function<void(HostSide)>& host,
+                       const std::function<void(GpuSide)>& gpu) {
+  const TestFabric fabric;
+  run_peers(PeerMode::kProcesses,
+            {[&](Peer& peer) {
+               Endpoint end("softnic0");
+               connect(end.qp, peer.exchange(address_of(end.qp)), kAtomicWire);
+               host({peer, end, peer.receive<Region>(1)});
+               peer.meet();
+             },
+             [&](Peer& peer) {
+               Cuda cuda;
+               cuda.start();
+               cuda.set("nic=copies");
+               Endpoint end("softnic1");
+               const GpuMemory memory(cuda, end.pd.get(), way, 512);
+               connect(end.qp, peer.exchange(address_of(end.qp)), kAtomicWire);
+               peer.send(0, memory.all());
+               gpu({peer, cuda, end, memory});
+               peer.meet();
+             }});
+}
+
+// Until it is true; what has to happen happens without us.
+template <class Condition>
+void must_come_true(Condition&& condition) {
+  const auto deadline = Clock::now() + kPatience;
+  while (!condition()) {
+    BL_MUST(Clock::now() < deadline);
+    std::this_thread::yield();
+  }
+}
+
+// What was not true, where a thread cannot throw it.
+template <class Body>
+std::string complaint_of(Body&& body) {
+  try {
+    body();
+    return {};
+  } catch (const MustError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("copies: what a completion speaks of is on the GPU", "[copies]") {
+  if (!kProcessesWork) return;
+  const Way way = any_way();
+  INFO(way);
+  constexpr uint32_t kRounds = 300;
+  between_processes(
+      way,
+      [](const HostSide& side) {
+        Buffer data = side.end.buffer(kSize);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          data.fill(round);
+          BL_MUST_OK(post(side.end.qp, write_imm_work(data.all(), side.gpu, round, round)));
+          must_complete(side.end.send_cq.get(), round);
+          (void)side.peer.exchange(round);
+        }
+      },
+      [](const GpuSide& side) {
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          BL_MUST_OK(post(side.end.qp, RecvWork{.wr_id = round}));
+          must_complete(side.end.recv_cq.get(), round);
+          BL_MUST(side.memory.has(round));
+          (void)side.peer.exchange(round);
+        }
+      });
+}
+
+TEST_CASE("copies: what arrives comes to the GPU though nobody polls", "[copies]") {
+  if (!kProcessesWork) return;
+  const Way way = any_way();
+  INFO(way);
+  between_processes(
+      way,
+      [](const HostSide& side) {
+        Buffer data = side.end.buffer(kSize);
+        data.fill(1);
+        BL_MUST_OK(post(side.end.qp, write_work(data.all(), side.gpu, 1)));
+        must_complete(side.end.send_cq.get(), 1);
+      },
+      [](const GpuSide& side) { must_come_true([&] { return side.memory.has(1); }); });
+}
+
+// Nobody takes what is listed while the process of the GPU is stopped, and the writer has to wait.
+TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
+  if (!kProcessesWork) return;
+  constexpr size_t kStride = 16;
+  constexpr size_t kPieces = softnic::kMaxHidden + 512;
+  static_assert(kPieces * kStride <= kSize);
+  between_processes(
+      any_way(),
+      [](const HostSide& side) {
+        Buffer data = side.end.buffer(kSize);
+        data.fill(1);
+        const auto owner = side.peer.receive<pid_t>(1);
+        BL_MUST_OK(::kill(owner, SIGSTOP));
+        std::string complaint;
+        std::thread poster([&] {
+          complaint = complaint_of([&] {
+            for (size_t i = 0; i < kPieces; ++i) {
+              const auto at = static_cast<int64_t>(i * kStride);
+              const SendWork work = write_work(data.all().moved(at, 8), side.gpu.moved(at, 8), i);
+              must_come_true([&] { return post(side.end.qp, work) == 0; });
+            }
+          });
+        });
+        const std::string pollers_complaint = complaint_of([&] {
+          for (size_t i = 0; i < kPieces; ++i) {
+            if (i == softnic::kMaxHidden) BL_MUST_OK(::kill(owner, SIGCONT));
+            must_complete(side.end.send_cq.get(), i);
+          }
+        });
+        poster.join();
+        BL_MUST(complaint + pollers_complaint == "");
+        side.peer.send(1, true);
+      },
+      [](const GpuSide& side) {
+        side.peer.send(0, ::getpid());
+        BL_MUST(side.peer.receive<bool>(0));
+        Bytes wanted(kSize);
+        const Bytes full = pattern(kSize, 1);
+        for (size_t i = 0; i < kPieces; ++i) {
+          std::memcpy(&wanted[i * kStride], &full[i * kStride], 8);
+        }
+        must_come_true([&] { return side.memory.look() == wanted; });
+      });
+}
+
+TEST_CASE("copies: bytes that leave do not undo bytes that arrive", "[copies]") {
+  if (!kProcessesWork) return;
+  const Way way = any_way();
+  INFO(way);
+  constexpr uint64_t kRounds = 2000;
+  between_processes(
+      way,
+      [](const HostSide& side) {
+        Buffer data = side.end.buffer(8);
+        for (uint64_t round = 1; round <= kRounds; ++round) {
+          std::memcpy(data.data(), &round, sizeof round);
+          BL_MUST_OK(post(side.end.qp, write_imm_work(data.all(), side.gpu.moved(0, 8), 1, round)));
+          must_complete(side.end.send_cq.get(), round);
+          (void)side.peer.exchange(round);
+        }
+      },
+      [](const GpuSide& side) {
+        std::atomic<bool> is_over{false};
+        std::string readers_complaint;
+        std::thread reader([&] {
+          readers_complaint = complaint_of([&] {
+            Flusher flusher(side.end);
+            while (!is_over) flusher.flush(side.memory.part(0, 8));
+          });
+        });
+        std::string complaint = complaint_of([&] {
+          for (uint64_t round = 1; round <= kRounds; ++round) {
+            BL_MUST_OK(post(side.end.qp, RecvWork{.wr_id = round}));
+            must_complete(side.end.recv_cq.get(), round);
+            BL_MUST(side.memory.look(0, 8) == word(round));
+            (void)side.peer.exchange(round);
+          }
+        });
+        is_over = true;
+        reader.join();
+        complaint += readers_complaint;
+        if (!complaint.empty()) throw MustError(complaint);
+      });
+}
+
+TEST_CASE("copies: another process cannot READ, and is told so", "[copies]") {
+  if (!kProcessesWork) return;
+  const Way way = any_way();
+  const bool is_atomic = GENERATE(false, true);
+  INFO(way << (is_atomic ? ", atomic" : ", READ"));
+  between_processes(
+      way,
+      [=](const HostSide& side) {
+        Buffer data = side.end.buffer(8);
+        const Region there = side.gpu.moved(0, 8);
+        BL_MUST_OK(is_atomic ? post(side.end.qp, fetch_add(data.all(), there, 1, 1))
+                             : post(side.end.qp, read_work(data.all(), there, 1)));
+        BL_MUST(poll_one(side.end.send_cq.get()).status == IBV_WC_REM_OP_ERR);
+      },
+      [](const GpuSide& side) { BL_MUST(is_zero(side.memory.look())); });
+}
+
+TEST_CASE("copies: the last bytes come with the deregistration", "[copies]") {
+  if (!kProcessesWork) return;
+  const Way way = any_way();
+  INFO(way);
+  constexpr uint32_t kRounds = 30;
+  between_processes(
+      way,
+      [](const HostSide& side) {
+        Buffer data = side.end.buffer(kSize);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          data.fill(round);
+          const auto there = side.peer.receive<Region>(1);
+          BL_MUST_OK(post(side.end.qp, write_work(data.all(), there, round)));
+          must_complete(side.end.send_cq.get(), round);
+          side.peer.send(1, round);
+        }
+      },
+      [=](const GpuSide& side) {
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          GpuMemory memory(side.cuda, side.end.pd.get(), way, 8);
+          side.peer.send(0, memory.all());
+          BL_MUST(side.peer.receive<uint32_t>(0) == round);
+          memory.mr.reset();
+          BL_MUST(memory.has(round));
+        }
+      });
+}
+
+TEST_CASE("copies: registering and deregistering leave nothing behind", "[copies]") {
+  const Way way = any_way();
+  INFO(way);
+  in_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        const TestFabric fabric;
+        const Nic nic("softnic0");
+        const uint64_t contexts = cuda.softgpu_calls("cuDevicePrimaryCtxRetain");
+        const UniqueFd before(dup(0));
+        for (int i = 0; i < 100; ++i) {
+          const GpuMemory gpu(cuda, nic.pd.get(), way, 8);
+          CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(gpu.allocation));
+        }
+        const UniqueFd after(dup(0));
+        BL_MUST(after.get() == before.get() + 1);
+        BL_MUST(cuda.softgpu_calls("cuStreamCreate") == 100);
+        BL_MUST(cuda.softgpu_calls("cuStreamDestroy") == 100);
+        BL_MUST(cuda.softgpu_calls("cuDevicePrimaryCtxRetain") - contexts ==
+                cuda.softgpu_calls("cuDevicePrimaryCtxRelease"));
+        BL_MUST(cuda.softgpu_pinned() == 0 && cuda.softgpu_open_handles() == 0);
+      },
+      kCopies);
+}
+
+TEST_CASE("copies: a handle has to be registered for the pointer it stands for", "[copies]") {
+  const Ending ending = end_of_process(
+      [](Cuda& cuda) {
+        cuda.start();
+        const TestFabric fabric;
+        const Nic nic("softnic0");
+        const DevicePtr device = cuda.allocate(2 * kPage);
+        const UniqueFd handle(cuda.handle(device, 2 * kPage));
+        const auto error = [&](uint64_t iova) {
+          errno = 0;
+          const MrPtr mr(
+              ibv_reg_dmabuf_mr(nic.pd.get(), 0, 2 * kPage, iova, handle.get(), kAllAccess));
+          return mr == nullptr ? errno : 0;
+        };
+        BL_MUST(error(device) == 0);
+        BL_MUST(error(0) == EFAULT);
+        BL_MUST(error(device + kPage) == EFAULT);  // its last byte is nobody's
+      },
+      kCopies);
+  CHECK(ending.complaint.empty());
+  CHECK(ending.diagnostics.find("register a real GPU's dma-buf under the device pointer") !=
+        std::string::npos);
+}
+
+TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
+  const std::string call = GENERATE("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync");
+  INFO(call);
+  const Ending ending = end_of_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        const TestFabric fabric;
+        Endpoint a("softnic0");
+        Endpoint b("softnic1");
+        connect_both(a.qp, b.qp);
+        Buffer data = a.buffer(64);
+        const GpuMemory gpu(cuda, b.pd.get(), Way::kPeermem);
+        const std::string turns = "nic=copies,fail=" + call + "@1:201,fail=" + call + "@2:201";
+        cuda.set(turns.c_str());
+        BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 1)));
+        must_complete(a.send_cq.get(), 1);
+        // From GPU memory: it cannot be fetched, or what came before it is lost.
+        BL_MUST_OK(post(b.qp, send_work(gpu.part(0, 64), 2)));
+        const ibv_wc_status wanted =
+            call == "cuMemcpyDtoHAsync" ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
+        if (wanted == IBV_WC_SUCCESS) BL_MUST_OK(post(a.qp, recv_work(data.all(), 3)));
+        BL_MUST(poll_one(b.send_cq.get()).status == wanted);
+      },
+      kCopies);
+  CHECK(ending.complaint == "");
+  const std::string said = "cannot copy between host and GPU (" + call;
+  const size_t first = ending.diagnostics.find(said);
+  CHECK(first != std::string::npos);
+  CHECK(ending.diagnostics.find(said, first + 1) == std::string::npos);
+}
