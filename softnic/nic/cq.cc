@@ -119,17 +119,23 @@ Cq::~Cq() {
 
 int Cq::poll(int count, ibv_wc* wc) {
   if (count < 0) return -1;
-  lock_for_taking();
-  int taken = take_locked(count, wc);
-  poll_lock_.unlock();
+  const int taken = take(count, wc);
   if (taken > 0 || count == 0) return taken;
   if (record_.overrun.load(std::memory_order_relaxed) != 0) return break_users();
   look_around();
+  return take(count, wc);
+}
+
+int Cq::take(int count, ibv_wc* wc) {
   lock_for_taking();
-  taken = take_locked(count, wc);
+  const int taken = take_locked(count, wc);
   poll_lock_.unlock();
+  if (taken != 0) hand_out();
   return taken;
 }
+
+// What a completion speaks of is where it belongs before anybody hears of it.
+void Cq::hand_out() { owner_.runtime->mirrors().bring_up_all(); }
 
 void Cq::lock_for_taking() {
   poll_lock_.lock();
@@ -169,8 +175,6 @@ int Cq::take_locked(int count, ibv_wc* wc) {
     fill(wc[taken++], entry);
   }
   record_.head.store(head);
-  // What a completion speaks of is where it belongs.
-  if (taken != 0) owner_.runtime->mirrors().bring_up_all();
   return taken;
 }
 
@@ -186,6 +190,7 @@ bool Cq::begin_iteration() {
   iterating_ = take_current_locked();
   const bool begun = iterating_;
   poll_lock_.unlock();
+  if (begun) hand_out();
   return begun;
 }
 
@@ -200,8 +205,12 @@ int Cq::start_poll() {
 }
 
 int Cq::next_poll() {
-  const std::lock_guard guard(poll_lock_);
-  return take_current_locked() ? 0 : ENOENT;
+  {
+    const std::lock_guard guard(poll_lock_);
+    if (!take_current_locked()) return ENOENT;
+  }
+  hand_out();
+  return 0;
 }
 
 void Cq::end_poll() {

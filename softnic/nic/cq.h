@@ -65,6 +65,8 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
  private:
   Cq(Context& owner, uint32_t index, int entries, void* user, CompChannel* channel) noexcept;
   void look_around();
+  int take(int count, ibv_wc* wc);
+  void hand_out();
   void lock_for_taking();
   int take_locked(int count, ibv_wc* wc);
   bool take_current_locked();
