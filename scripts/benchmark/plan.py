@@ -40,8 +40,12 @@ def own_network(profile, environment):
     if profile.baseline is None:
         raise Misuse(f"profile {profile.name} runs without NCCL or names no network of it (baseline=IB); "
                      "compare with another plugin: --plugin-baseline FILE")
-    return Run(f"NCCL's {profile.baseline}", f"nccl-{profile.baseline.lower()}",
-               {**environment, "NCCL_NET_PLUGIN": "none", "NCCL_NET": profile.baseline})
+    environment = {**environment, "NCCL_NET_PLUGIN": "none", "NCCL_NET": profile.baseline}
+    if profile.fabric and profile.baseline == "IB":
+        # Left to choose, it reads the kinds of GIDs in the machine's /sys, where softnic's devices
+        # are not, and gives up. Entry 3 is softnic's RoCE v2 one with an IPv4 address.
+        environment.setdefault("NCCL_IB_GID_INDEX", "3")
+    return Run(f"NCCL's {profile.baseline}", f"nccl-{profile.baseline.lower()}", environment)
 
 
 def other_plugin(environment, plugin):

@@ -16,10 +16,12 @@
 namespace beeline::gpu {
 namespace {
 
+bool is_on_softnic() { return std::getenv("SOFTNIC_FABRIC") != nullptr; }
+
 // A host of softnic is chosen by name, and its sysfs tree stands beside those of the others.
 void enter_softnic_host(int rank) {
   const char* const root = std::getenv("BEELINE_SYSFS_ROOT");
-  if (std::getenv("SOFTNIC_FABRIC") == nullptr || root == nullptr) return;
+  if (!is_on_softnic() || root == nullptr) return;
   const std::string host = fmt::format("h{}", rank % 2);
   const std::filesystem::path mine = std::filesystem::path(root).parent_path() / host;
   std::error_code error;
@@ -58,6 +60,9 @@ Variables common_variables(const RunSettings& settings) {
       {"NCCL_DEBUG", "INFO"},
       {"NCCL_DEBUG_SUBSYS", "INIT,NET,ENV,TUNING"},
   };
+  // Left to choose, NCCL's own InfiniBand code reads the kinds of GIDs in the machine's /sys, where
+  // softnic's devices are not, and gives up. Entry 3 is the RoCE v2 one with an IPv4 address.
+  if (settings.net == "IB" && is_on_softnic()) variables.emplace_back("NCCL_IB_GID_INDEX", "3");
   if (!settings.witness.empty()) variables.emplace_back(kWitnessedPlugin, settings.plugin);
   if (!settings.algo.empty()) variables.emplace_back("NCCL_ALGO", settings.algo);
   return variables;

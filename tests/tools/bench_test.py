@@ -149,6 +149,14 @@ class NcclTests(Bench):
         self.assertIn("softnic_rank", " ".join(result["runs"][0]["command"]))
         self.assertIn("by mpirun", self.said())
 
+    def test_nccls_own_network_is_told_which_gid_of_softnic_to_take(self):
+        job = ("--profile", "one-gpu-softnic", "--baseline", "--dry-run")
+        ours, other = self.bench(*job)[1].split("# NCCL's IB")
+        self.assertNotIn("NCCL_IB_GID_INDEX", ours)
+        self.assertIn("-x NCCL_IB_GID_INDEX=3 ", other)
+        self.assertIn("-x NCCL_IB_GID_INDEX=1 ", self.bench(*job, "--env", "NCCL_IB_GID_INDEX=1")[1])
+        self.assertNotIn("GID_INDEX", self.bench("--profile", "infiniband", "--np", "2", *job[2:])[1])
+
     def test_with_and_without_beeline(self):
         result, stdout = self.measured("--profile", "infiniband", "--np", "2", "--baseline")
         ours, other = result["runs"]
