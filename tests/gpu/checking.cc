@@ -24,6 +24,11 @@ struct Books {
     table.add_fault(run, what);
     summary.add_fault(run, what);
   }
+  // Of its log or its witness: what ran was not what was to be tested.
+  void add_fault_of_way(const Run& run, int rank, const std::string& what) {
+    add_fault(run, fmt::format("rank {}: {}", rank, what));
+    summary.discount(run);
+  }
 };
 
 Run plan(const Options& options, const std::string& log_folder, int ranks, Memory memory,
@@ -47,7 +52,7 @@ void read_log(const Run& run, int rank, Books& books) {
                                                             .by_plugin = !settings.plugin.empty(),
                                                             .proto = settings.proto,
                                                             .memory = settings.memory});
-  if (fault) books.add_fault(run, fmt::format("rank {}: {}", rank, *fault));
+  if (fault) books.add_fault_of_way(run, rank, *fault);
   books.table.add_log(log);
   books.summary.add_log(run, log);
 }
@@ -69,7 +74,7 @@ void read_witness(const Run& run, int rank, Books& books) {
   if (run.settings.witness.empty()) return;
   const std::optional<Calls> calls = read_calls(calls_file(run.settings, rank));
   const std::optional<std::string> fault = find_call_fault(calls, run.settings.memory);
-  if (fault) books.add_fault(run, fmt::format("rank {}: {}", rank, *fault));
+  if (fault) books.add_fault_of_way(run, rank, *fault);
   if (calls) books.table.add_calls(*calls);
 }
 

@@ -50,6 +50,12 @@ check 'a: wrong data' 1 'a all-gather Beeline (v11) 2 gpudirect T WRONG: 2 eleme
   FAKE_NCCL=corrupt
 check 'a: no GPUDirect' 1 'gpudirect - WRONG: Simple, rank 0: NCCL did not use GPUDirect on 1 of 2' a \
   FAKE_NCCL=staged
+check 'a: no GPUDirect, and what ran without it does not count' 1 \
+  'a all-gather Beeline (v11) 2 gpudirect T WRONG: not counted, see "the run"' a FAKE_NCCL=staged
+check 'a: what ran by another way is right' 1 'a all-gather Beeline (v11) 2 host T right, 6 times' a \
+  FAKE_NCCL=staged
+check 'a: no flush' 1 'all-reduce Beeline (v11) 2 gpudirect+flush T WRONG: not counted' a \
+  FAKE_NCCL=noflush
 check 'd: wrong data' 1 'd all-to-all IB 2 host T WRONG: 4 elements' d FAKE_NCCL=corrupt
 
 options=()

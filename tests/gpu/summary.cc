@@ -39,10 +39,19 @@ void Summary::add_fault(const Run& run, const std::string& what) {
   }
 }
 
+void Summary::discount(const Run& run) { parts_[key(run)].counts = false; }
+
 void Summary::add_log(const Run& run, const NcclLog& log) {
   std::string& network = parts_[key(run)].network;
   if (!log.networks.empty()) network = *log.networks.begin();
   if (!log.plugin.empty()) network = log.plugin;
+}
+
+std::string Summary::result_of(const Line& line, bool counts) {
+  if (line.wrong > 0) return fmt::format("WRONG: {} elements", line.wrong);
+  if (line.right == 0) return "WRONG: it never ran";
+  if (!counts) return "WRONG: not counted, see \"the run\"";
+  return fmt::format("right, {} times", line.right);
 }
 
 bool Summary::write(const std::string& file) const {
@@ -51,10 +60,8 @@ bool Summary::write(const std::string& file) const {
     const std::string where =
         fmt::format("{}\t{}\t{}", part.network, key.first, to_string(key.second));
     for (const auto& [op, line] : part.lines) {
-      std::string result = fmt::format("right, {} times", line.right);
-      if (line.right == 0) result = "WRONG: it never ran";
-      if (line.wrong > 0) result = fmt::format("WRONG: {} elements", line.wrong);
-      stream << fmt::format("{}\t{}\t{}\t{:.3f}\n", to_string(op), where, result, line.seconds);
+      stream << fmt::format("{}\t{}\t{}\t{:.3f}\n", to_string(op), where,
+                            result_of(line, part.counts), line.seconds);
     }
     if (part.faults > 0) {
       const std::string more =

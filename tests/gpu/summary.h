@@ -21,6 +21,8 @@ class Summary {
   void begin(const Run& run);
   void add_case(const Run& run, const Case& one, const CaseResult& result);
   void add_fault(const Run& run, const std::string& what);
+  // The run did not show that it took the way it was to test, so right elements prove nothing.
+  void discount(const Run& run);
   void add_log(const Run& run, const NcclLog& log);
   // Adds the lines to the file, their fields set apart by tabs: what, network, ranks, memory,
   // result, seconds. False if it cannot be written.
@@ -35,11 +37,13 @@ class Summary {
   struct Part {
     std::string network = "-";
     std::map<Op, Line> lines;
+    bool counts = true;
     std::size_t faults = 0;
     std::string first_fault;
   };
   using Key = std::pair<int, Memory>;
   static Key key(const Run& run) { return {run.ranks, run.settings.memory}; }
+  static std::string result_of(const Line& line, bool counts);
 
   std::map<Key, Part> parts_;
 };
