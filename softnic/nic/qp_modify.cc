@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving a queue pair through its states.
 #include <sched.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
-#include <random>
 
 #include "softnic/fabric/events.h"
 #include "softnic/nic/fence.h"
@@ -24,8 +25,12 @@ uint32_t mtu_bytes(ibv_mtu mtu) { return 128u << mtu; }
 
 // Never the same for two connections, so that a peer cannot take one for the other.
 uint64_t new_connection() {
-  static thread_local std::mt19937_64 generator{std::random_device{}()};
-  return generator() | 1;
+  uint64_t bits = 0;
+  if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits) {
+    // Too early in the boot for the kernel's pool. No two calls meet at one moment of the clock.
+    bits = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) << 1;
+  }
+  return bits | 1;
 }
 
 // A device that is gone answers no command, and one that refuses to break its queue pairs says so.
