@@ -90,6 +90,21 @@ options=(--results /nowhere/results.md)
 check 'results cannot be written' 2 '/nowhere/results.md cannot be written' a A=1
 options=(--frob)
 check 'a wrong option' 2 '--results FILE' a A=1
-build=/nowhere options=()
+
+# What was built on Debian 12 runs with Ubuntu 22.04's C library, too.
+for file in tests/gpu/nccl_ranks tests/gpu/libnet_witness.so plugin/abi/libnccl-net-beeline.so \
+  softnic/softnic softnic/lib/libibverbs.so; do
+  newest=$(readelf -VW "$build/$file" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
+  [[ $(printf '%s\n' "$newest" GLIBC_2.35 | sort -V | tail -n 1) == GLIBC_2.35 ]] && continue
+  echo "FAILED $file needs $newest, and may need GLIBC_2.35 at most"
+  failed=1
+done
+
+options=() build=$TMPDIR/newer
+mkdir -p "$build/tests/gpu"
+printf '%s\n' '#!/bin/sh' 'echo "version GLIBC_2.99 not found"; exit 1' >"$build/tests/gpu/nccl_ranks"
+chmod +x "$build/tests/gpu/nccl_ranks"
+check 'it does not start' 2 $'nccl_ranks does not start on this machine:\nversion GLIBC_2.99' a A=1
+build=/nowhere
 check 'nothing is built' 2 'is not built' a A=1
 exit "$failed"
