@@ -106,6 +106,7 @@ bool is_wanted(Memory memory, const std::string& proto) {
 
 bool check_by_runs(const Options& options, const std::string& log_folder) {
   Books books;
+  bool is_saved = true;
   Table::begin(plan(options, log_folder, options.ranks.front(), options.memories.front(),
                     options.protos.front()));
   for (const int ranks : options.ranks) {
@@ -116,11 +117,12 @@ bool check_by_runs(const Options& options, const std::string& log_folder) {
             fmt::format("{}/{}-ranks/{}", log_folder, ranks, to_string(memory));
         std::filesystem::create_directories(folder);
         check_run(plan(options, folder, ranks, memory, proto), options, books);
+        is_saved = options.rows_file.empty() || books.summary.write(options.rows_file);
       }
     }
   }
   const bool is_good = books.table.end();
-  if (options.rows_file.empty() || books.summary.write(options.rows_file)) return is_good;
+  if (is_saved) return is_good;
   fmt::print("gpu-check: {} cannot be written\n", options.rows_file);
   return false;
 }

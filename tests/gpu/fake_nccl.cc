@@ -9,7 +9,8 @@
 //   overrun  a byte past the end is written    underrun  one before the start
 //   refuse   ncclAllReduce returns an error
 //   async    the running operation fails
-//   hang     ncclAllReduce never returns
+//   hang     ncclAllReduce never returns, and FAKE_READY, a pipe, is told so
+//   hang_direct  the same, with GPUDirect only
 //   crash    the process dies in ncclAllReduce
 //   socket   another network is used           silent    no network is named
 //   builtin  no plugin is loaded               nolog     there is no log
@@ -240,12 +241,20 @@ bool overlap_wrongly(const Comm& comm, const void* whole, const void* block, siz
 
 size_t bytes_of(size_t count, int type) { return type == kUint8 ? count : 4 * count; }
 
+[[noreturn]] void hang() {
+  if (std::FILE* const pipe = std::fopen(variable("FAKE_READY").c_str(), "w"); pipe != nullptr) {
+    std::fprintf(pipe, "%d\n", getpid());
+    std::fclose(pipe);
+  }
+  while (true) pause();
+}
+
 // What happens instead of an operation.
 int break_down(const Comm& comm) {
   if (comm.rank + 1 != comm.ranks) return kSuccess;
   if (is_told("refuse")) return kInternalError;
   if (is_told("crash")) std::raise(SIGKILL);
-  while (is_told("hang")) pause();
+  if (is_told("hang") || (is_told("hang_direct") && is_direct())) hang();
   return kSuccess;
 }
 

@@ -22,6 +22,11 @@ check() {
   shift 4
   output=$(timeout 100 env "$@" "$script" --build "$build" --only "$parts" "${options[@]}" 2>&1) ||
     status=$?
+  compare
+}
+
+# compare : what a check got and what it wanted.
+compare() {
   output=$(sed -E 's/ +/ /g; s/ [0-9]+\.[0-9]{3} / T /' <<<"$output")
   if [[ $status == "$wanted_status" && $output == *"$wanted_text"* ]]; then return; fi
   printf 'FAILED %s\n  status %s, wanted %s\n  output %s\n  wanted %s\n' \
@@ -84,6 +89,33 @@ check 'c: fails' 1 'WRONG: it ended with status 1: torch.distributed.DistBackend
 check 'c: hangs' 1 'WRONG: not done after 1 s' c FAKE_DDP=hang GPU_CHECK_LIMIT_S=1
 check 'c: no GPUDirect' 1 'WRONG: gpudirect: rank 0: NCCL did not use GPUDirect' c FAKE_LOG=staged
 
+# check_stopped WHAT WANTED_TEXT PARTS VARIABLE... : the same, stopped once a stand-in hangs, which has
+# to be gone then.
+mkfifo "$TMPDIR/ready"
+check_stopped() {
+  local what=$1 wanted_status=1 wanted_text=$2 parts=$3 status=0 output script_id hung_id
+  shift 3
+  env FAKE_READY="$TMPDIR/ready" "$@" "$script" --build "$build" --only "$parts" \
+    "${options[@]}" >"$TMPDIR/output" 2>&1 &
+  script_id=$!
+  hung_id=$(timeout 90 cat "$TMPDIR/ready")
+  kill -TERM "$script_id"
+  wait "$script_id" || status=$?
+  output=$(<"$TMPDIR/output")
+  compare
+  timeout 60 tail --pid="${hung_id:-1}" -f /dev/null && return
+  echo "FAILED $what: process ${hung_id:-?} is left behind"
+  failed=1
+}
+rm "$TMPDIR/results.md"
+options=(--results "$TMPDIR/results.md" "${small[@]}")
+check_stopped 'a: stopped' 'a the check - - - - WRONG: stopped by SIGTERM here' a,b FAKE_NCCL=hang_direct
+check_results '| a | all-reduce | Beeline (v11) | 2 | host | right, 8 times |'
+check_stopped 'c: stopped' 'c the check - - - - WRONG: stopped by SIGTERM here' b,c FAKE_DDP=hang
+check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2 | gpudirect | right, 2 sizes |'
+check_results '| c | the check | - | - | - | WRONG: stopped by SIGTERM here'
+
+options=()
 check 'no GPU' 77 '/nowhere/c' a,b,c,d BL_CUDA_LIB=/nowhere/c
 check 'no such part' 2 "not 'e'" e A=1
 options=(--results /nowhere/results.md)

@@ -59,7 +59,8 @@ void add_the_rest(CLI::App& app, Options& options, Words& words) {
       ->check(CLI::ExistingFile);
   app.add_option("--logs", options.log_folder, "Keep NCCL's logs here")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--rows", options.rows_file, "Add a line here for each operation and memory");
+  app.add_option("--rows", options.rows_file,
+                 "Write a line here for each operation and memory, anew after each run");
   app.add_flag("--probe", words.is_probe, "Only say what this machine has");
   app.add_flag("--read-logs", words.is_reading_logs,
                "Only judge the logs in --logs, of as many ranks as the first --ranks");

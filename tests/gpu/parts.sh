@@ -32,6 +32,13 @@ plugin_options() {
   [[ $1 != Beeline ]] || of_net+=(--plugin "$(realpath "$plugin")")
 }
 
+# take_operations PART : into the table, what nccl_ranks has written of its runs so far.
+take_operations() {
+  [[ -e $work/rows-$1 ]] || return 0
+  sed "s/^/$1\t/" "$work/rows-$1" >>"$rows"
+  rm "$work/rows-$1"
+}
+
 # run_operations PART NET OPTION... : the collectives, send and receive, by nccl_ranks.
 run_operations() {
   local part=$1 net=$2 of_net command status=0
@@ -41,8 +48,8 @@ run_operations() {
   command=("$ranks" "${of_net[@]}" --rows "$work/rows-$part" "$@")
   printf 'command  %s\n' "${command[*]@Q}"
   TMPDIR=$work over "$net" "${command[@]}" || status=$?
-  [[ ! -e $work/rows-$part ]] || sed "s/^/$part\t/" "$work/rows-$part" >>"$rows"
-  if ((status != 0)) && ! grep -q 'WRONG' "$work/rows-$part" 2>/dev/null; then
+  take_operations "$part"
+  if ((status != 0)) && ! grep -q "^$part.*WRONG" "$rows"; then
     row "$part" "the run" "$net" - - "WRONG: nccl_ranks ended with status $status" -
   fi
 }

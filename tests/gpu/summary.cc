@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 
 namespace beeline::gpu {
@@ -55,7 +56,8 @@ std::string Summary::result_of(const Line& line, bool counts) {
 }
 
 bool Summary::write(const std::string& file) const {
-  std::ofstream stream(file, std::ios::app);
+  const std::string unfinished = file + ".new";
+  std::ofstream stream(unfinished);
   for (const auto& [key, part] : parts_) {
     const std::string where =
         fmt::format("{}\t{}\t{}", part.network, key.first, to_string(key.second));
@@ -69,8 +71,8 @@ bool Summary::write(const std::string& file) const {
       stream << fmt::format("the run\t{}\tWRONG: {}{}\t-\n", where, part.first_fault, more);
     }
   }
-  stream.flush();
-  return stream.good();
+  stream.close();
+  return stream.good() && std::rename(unfinished.c_str(), file.c_str()) == 0;
 }
 
 }  // namespace beeline::gpu

@@ -24,8 +24,9 @@ class Summary {
   // The run did not show that it took the way it was to test, so right elements prove nothing.
   void discount(const Run& run);
   void add_log(const Run& run, const NcclLog& log);
-  // Adds the lines to the file, their fields set apart by tabs: what, network, ranks, memory,
-  // result, seconds. False if it cannot be written.
+  // Writes the lines known so far, fields set apart by tabs: what, network, ranks, memory, result,
+  // seconds. The file is the old one or the new one, whenever we are killed. False if it cannot be
+  // written.
   bool write(const std::string& file) const;
 
  private:
