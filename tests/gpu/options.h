@@ -23,7 +23,9 @@ enum class Task {
 struct Options {
   Task task = Task::kCheck;
   std::vector<int> ranks{2, 4};
-  std::vector<std::string> protos{"Simple", "LL", "LL128"};
+  // LL128 relies on 128 bytes arriving as one, and NCCL allows it only where it knows that they do.
+  // softnic's devices are farther away than that, and by force the data may be wrong.
+  std::vector<std::string> protos{"Simple", "LL"};
   std::vector<Op> ops = all_ops();
   std::vector<Memory> memories;  // empty: all with a plugin, else the host's
   std::string algo = "Ring";
