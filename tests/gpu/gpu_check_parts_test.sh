@@ -79,6 +79,8 @@ check 'b: no GPUDirect' 1 'WRONG: gpudirect: rank 0: NCCL did not use GPUDirect 
 check 'b: another network' 1 'WRONG: host: rank 0: NCCL used network Socket, not Beeline' b \
   FAKE_LOG=socket
 
+check 'b: in a step of Slurm, with MPICH' 0 'PASSED' b SLURM_PROCID=0 PMIX_RANK=0 FAKE_LAUNCH=PMI_RANK
+check 'c: in a step of Slurm' 0 'PASSED' c SLURM_PROCID=0
 check 'c: no Python' 1 'WRONG: /nowhere/python is missing; set PYTHON' c PYTHON=/nowhere/python
 check 'c: no PyTorch' 1 'WRONG: no PyTorch in' c FAKE_DDP=no_torch
 check 'c: gradients differ' 1 'WRONG: rank 1 of 2: gradients differ from the single-process ones' c \

@@ -70,6 +70,10 @@ memories_of() {
   [[ $1 != Beeline ]] || echo gpudirect
 }
 
+# forget_rank : what started this script, say a step of Slurm, may have told it a rank; what is
+# started from here tells its own, maybe by another name.
+forget_rank() { unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID; }
+
 # launched PART WHAT MEMORY JUDGE COMMAND... : runs a program of others whose ranks `nccl_ranks --`
 # makes ours. JUDGE OUTPUT says "right..." or "WRONG: ..." of what it printed; NCCL's log has its say,
 # too.
@@ -167,6 +171,7 @@ part_b() (
     return
   fi
   mpi_on_this_machine
+  forget_rank
   plugin_options "$net"
   for memory in $(memories_of "$net"); do
     mkdir -p "$work/b-$memory"
@@ -206,6 +211,7 @@ part_c() (
     return
   fi
   echo "$found"
+  forget_rank
   plugin_options "$net"
   for memory in $(memories_of "$net"); do
     mkdir -p "$work/c-$memory"
