@@ -215,8 +215,9 @@ part_c() (
   plugin_options "$net"
   for memory in $(memories_of "$net"); do
     mkdir -p "$work/c-$memory"
+    # Without an address torchrun asks for its host's full name, which not every machine can resolve.
     launched c "$what" "$memory" judge_ddp "$python" -m torch.distributed.run --standalone \
-      --nproc_per_node "$two" --no_python "$ranks" "${of_net[@]}" --memory "$memory" \
+      --local_addr 127.0.0.1 --nproc_per_node "$two" --no_python "$ranks" "${of_net[@]}" --memory "$memory" \
       --logs "$work/c-$memory" -- "$python" tests/gpu/ddp_step.py
   done
 )
