@@ -134,6 +134,19 @@ for file in tests/gpu/nccl_ranks tests/gpu/libnet_witness.so plugin/abi/libnccl-
   failed=1
 done
 
+# A nccl_ranks that dies as it reads NCCL's logs.
+options=() unjudged=$TMPDIR/unjudged
+mkdir -p "$unjudged/tests/gpu"
+ln -s "$build/softnic" "$build/plugin" "$unjudged"
+ln -s "$build/tests/gpu/libnet_witness.so" "$unjudged/tests/gpu"
+cat >"$unjudged/tests/gpu/nccl_ranks" <<SCRIPT
+#!/usr/bin/env bash
+[[ " \$* " != *' --read-logs '* ]] || exit 9
+exec '$build/tests/gpu/nccl_ranks' "\$@"
+SCRIPT
+chmod +x "$unjudged/tests/gpu/nccl_ranks"
+build=$unjudged check 'b: nobody reads the logs' 1 'WRONG: no verdict on the logs of NCCL: nccl_ranks ended with status 9' b A=1
+
 options=() build=$TMPDIR/newer
 mkdir -p "$build/tests/gpu"
 printf '%s\n' '#!/bin/sh' 'echo "version GLIBC_2.99 not found"; exit 1' >"$build/tests/gpu/nccl_ranks"

@@ -78,7 +78,7 @@ forget_rank() { unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID; }
 # makes ours. JUDGE OUTPUT says "right..." or "WRONG: ..." of what it printed; NCCL's log has its say,
 # too.
 launched() {
-  local part=$1 what=$2 memory=$3 judge=$4 output result status=0 network start=${EPOCHREALTIME/./}
+  local part=$1 what=$2 memory=$3 judge=$4 output result status=0 judged=0 network fault start=${EPOCHREALTIME/./}
   local logs=$work/$part-$memory
   shift 4
   output=$logs/output
@@ -86,13 +86,14 @@ launched() {
   over "$net" timeout --kill-after=10 "$limit_s" "$@" >"$output" 2>&1 || status=$?
   sed 's/^/  /' "$output"
   "$ranks" "${of_net[@]}" --ranks "$two" --memory "$memory" --logs "$logs" --read-logs \
-    >"$logs/judged" 2>&1 || true
+    >"$logs/judged" 2>&1 || judged=$?
   cat "$logs/judged"
   network=$(sed -n -e 's/^plugin *\([^ ].*(v.*\)/\1/p' -e 's/^network *//p' "$logs/judged" |
     grep -v '^not said$' | tail -n 1)
   result=$("$judge" "$output" "$status")
-  if [[ $result != WRONG* ]]; then
-    result=$(sed -n "s/^  $two ranks, /WRONG: /p" "$logs/judged" | head -n 1 | grep . || echo "$result")
+  if [[ $result != WRONG* ]] && ((judged != 0)); then
+    fault=$(sed -n "s/^  $two ranks, //p" "$logs/judged" | head -n 1)
+    result="WRONG: ${fault:-no verdict on the logs of NCCL: nccl_ranks ended with status $judged}"
   fi
   row "$part" "$what" "${network:--}" "$two" "$memory" "$result" "$(seconds_since "$start")"
 }
