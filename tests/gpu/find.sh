@@ -28,7 +28,7 @@ find_driver() {
 
 # nccl_files : every NCCL of this machine that is not simply the linker's. Python packages bring one.
 nccl_files() {
-  python3 - 2>/dev/null <<'PYTHON'
+  "${PYTHON:-python3}" - 2>/dev/null <<'PYTHON'
 import glob, os, site, sys
 for folder in dict.fromkeys(sys.path + site.getsitepackages() + [site.getusersitepackages()]):
     print(*glob.glob(os.path.join(folder or ".", "nvidia/nccl/lib/libnccl.so.2")), sep="\n")

@@ -125,6 +125,15 @@ check 'results cannot be written' 2 '/nowhere/results.md cannot be written' a A=
 options=(--frob)
 check 'a wrong option' 2 '--results FILE' a A=1
 
+# PYTHON's packages bring an NCCL, too.
+printf '%s\n' '#!/bin/sh' 'echo /of/my/python/libnccl.so.2' >"$TMPDIR/python"
+chmod +x "$TMPDIR/python"
+found=$(PYTHON=$TMPDIR/python bash -c 'source "$0"; nccl_files' "$(dirname "$stand_ins")/find.sh")
+[[ $found == /of/my/python/libnccl.so.2* ]] || {
+  echo "FAILED the NCCL of PYTHON is not found, but '$found'"
+  failed=1
+}
+
 # What was built on Debian 12 runs with Ubuntu 22.04's C library, too.
 for file in tests/gpu/nccl_ranks tests/gpu/libnet_witness.so plugin/abi/libnccl-net-beeline.so \
   softnic/softnic softnic/lib/libibverbs.so; do
