@@ -10,6 +10,13 @@ from errors import Misuse
 from sizes import range_text
 
 WARM_UP = 5  # iterations that are not counted; nccl-tests' own default depends on its version
+# For mpirun itself, where all ranks are on softnic, which is this machine: Open MPI would look at
+# softnic's devices for itself, want more processors than there are, and refuse root.
+OPEN_MPI_ON_THIS_MACHINE = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "UCX_TLS": "self,tcp"}
 FIX = ("git clone https://github.com/NVIDIA/nccl-tests && make -C nccl-tests{mpi} && "
        "export NCCL_TESTS_HOME=$PWD/nccl-tests")
 
@@ -120,6 +127,8 @@ def mpirun(profile, options, environment):
     words += options.launcher_args
     for name, value in environment.items():
         words += ["-x", f"{name}={value}"]
+    if profile.fabric:
+        environment.update(OPEN_MPI_ON_THIS_MACHINE)
     return words
 
 

@@ -149,6 +149,14 @@ class NcclTests(Bench):
         self.assertIn("softnic_rank", " ".join(result["runs"][0]["command"]))
         self.assertIn("by mpirun", self.said())
 
+    def test_open_mpi_keeps_off_the_devices_of_softnic(self):
+        said = self.bench("--profile", "one-gpu-softnic", "--dry-run")[1]
+        before, _, ranks = said.partition(" mpirun -np 2 ")
+        for variable in ("OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_MCA_pml=ob1", "OMPI_MCA_btl=self,tcp"):
+            self.assertIn(f" {variable} ", before)
+        self.assertNotIn("OMPI_", ranks)
+        self.assertNotIn("OMPI_", self.bench("--profile", "infiniband", "--np", "2", "--dry-run")[1])
+
     def test_nccls_own_network_is_told_which_gid_of_softnic_to_take(self):
         job = ("--profile", "one-gpu-softnic", "--baseline", "--dry-run")
         ours, other = self.bench(*job)[1].split("# NCCL's IB")
