@@ -125,6 +125,7 @@ void log_network() {
   if (variable("NCCL_NET_PLUGIN") != "none" && !is_told("builtin")) {
     log("INFO NET/Plugin: Loaded net plugin " + net + " (v11)");
   }
+  log("INFO NCCL version 2.28.9+cuda13.0");
   if (is_told("warn")) log("WARN the weather");
   log_paths(net);
   if (!is_told("silent")) log("INFO Using network " + (is_told("socket") ? "Socket" : net));

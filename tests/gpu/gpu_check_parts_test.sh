@@ -43,25 +43,25 @@ check_results() {
   cat "$TMPDIR/results.md"
   failed=1
 }
-check_results '| a | all-to-all | Beeline (v11) | 2 | gpudirect+flush | right, 6 times |'
-check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2 | gpudirect | right, 2 sizes |'
-check_results '| c | DistributedDataParallel step | Beeline (v11) | 2 | host | right, 6 gradients'
-check_results '| d | all-reduce | IB | 2 | host | right, 8 times |'
+check_results '| a | all-to-all | Beeline (v11) | 2.28.9 | 2 | gpudirect+flush | right, 6 times |'
+check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2.27.3 | 2 | gpudirect | right, 2 sizes |'
+check_results '| c | DistributedDataParallel step | Beeline (v11) | 2.27.3 | 2 | host | right, 6 gradients'
+check_results '| d | all-reduce | IB | 2.28.9 | 2 | host | right, 8 times |'
 check_results "# GPU check, $(date -u +%Y)"
 check_results 'NCCL     2.28.9'
 
 options=("${small[@]}")
-check 'a: wrong data' 1 'a all-gather Beeline (v11) 2 gpudirect T WRONG: 2 elements' a \
+check 'a: wrong data' 1 'a all-gather Beeline (v11) 2.28.9 2 gpudirect T WRONG: 2 elements' a \
   FAKE_NCCL=corrupt
 check 'a: no GPUDirect' 1 'gpudirect - WRONG: Simple, rank 0: NCCL did not use GPUDirect on 1 of 2' a \
   FAKE_NCCL=staged
 check 'a: no GPUDirect, and what ran without it does not count' 1 \
-  'a all-gather Beeline (v11) 2 gpudirect T WRONG: not counted, see "the run"' a FAKE_NCCL=staged
-check 'a: what ran by another way is right' 1 'a all-gather Beeline (v11) 2 host T right, 6 times' a \
+  'a all-gather Beeline (v11) 2.28.9 2 gpudirect T WRONG: not counted, see "the run"' a FAKE_NCCL=staged
+check 'a: what ran by another way is right' 1 'a all-gather Beeline (v11) 2.28.9 2 host T right, 6 times' a \
   FAKE_NCCL=staged
-check 'a: no flush' 1 'all-reduce Beeline (v11) 2 gpudirect+flush T WRONG: not counted' a \
+check 'a: no flush' 1 'all-reduce Beeline (v11) 2.28.9 2 gpudirect+flush T WRONG: not counted' a \
   FAKE_NCCL=noflush
-check 'd: wrong data' 1 'd all-to-all IB 2 host T WRONG: 4 elements' d FAKE_NCCL=corrupt
+check 'd: wrong data' 1 'd all-to-all IB 2.28.9 2 host T WRONG: 4 elements' d FAKE_NCCL=corrupt
 
 options=()
 check 'b: not there' 1 \
@@ -111,11 +111,11 @@ check_stopped() {
 }
 rm "$TMPDIR/results.md"
 options=(--results "$TMPDIR/results.md" "${small[@]}")
-check_stopped 'a: stopped' 'a the check - - - - WRONG: stopped by SIGTERM here' a,b FAKE_NCCL=hang_direct
-check_results '| a | all-reduce | Beeline (v11) | 2 | host | right, 8 times |'
-check_stopped 'c: stopped' 'c the check - - - - WRONG: stopped by SIGTERM here' b,c FAKE_DDP=hang
-check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2 | gpudirect | right, 2 sizes |'
-check_results '| c | the check | - | - | - | WRONG: stopped by SIGTERM here'
+check_stopped 'a: stopped' 'a the check - - - - - WRONG: stopped by SIGTERM here' a,b FAKE_NCCL=hang_direct
+check_results '| a | all-reduce | Beeline (v11) | 2.28.9 | 2 | host | right, 8 times |'
+check_stopped 'c: stopped' 'c the check - - - - - WRONG: stopped by SIGTERM here' b,c FAKE_DDP=hang
+check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2.27.3 | 2 | gpudirect | right, 2 sizes |'
+check_results '| c | the check | - | - | - | - | WRONG: stopped by SIGTERM here'
 
 options=()
 check 'no GPU' 77 '/nowhere/c' a,b,c,d BL_CUDA_LIB=/nowhere/c

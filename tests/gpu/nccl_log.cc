@@ -31,6 +31,7 @@ bool is_only(const std::set<std::string>& found, const std::string& wanted) {
 }
 
 void read_line(const std::string& line, NcclLog& log) {
+  if (const auto version = after(line, "NCCL version ", '+')) log.version = *version;
   if (const auto plugin = after(line, "Loaded net plugin ", '\n')) log.plugin = *plugin;
   if (const auto network = after(line, "Using network ", '\n')) log.networks.insert(*network);
   if (line.find("AllReduce: ") != std::string::npos) {

@@ -15,6 +15,7 @@ namespace beeline::gpu {
 
 struct NcclLog {
   bool exists = false;
+  std::string version;             // "2.28.9"; only the first rank says it
   std::string plugin;              // "Beeline (v11)"; empty: NCCL loaded none
   std::set<std::string> networks;  // all that some communicator uses
   std::set<std::string> protos;    // all that some all-reduce was given; older NCCL says none

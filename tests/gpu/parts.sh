@@ -9,7 +9,7 @@
 two=2                          # ranks of the programs of others
 limit_s=${GPU_CHECK_LIMIT_S:-300} # for each of their runs
 
-# row PART WHAT NETWORK RANKS MEMORY RESULT SECONDS
+# row PART WHAT NETWORK NCCL RANKS MEMORY RESULT SECONDS
 row() {
   local IFS=$'\t'
   printf '%s\n' "$*" >>"$rows"
@@ -50,7 +50,7 @@ run_operations() {
   TMPDIR=$work over "$net" "${command[@]}" || status=$?
   take_operations "$part"
   if ((status != 0)) && ! grep -q "^$part.*WRONG" "$rows"; then
-    row "$part" "the run" "$net" - - "WRONG: nccl_ranks ended with status $status" -
+    row "$part" "the run" "$net" - - - "WRONG: nccl_ranks ended with status $status" -
   fi
 }
 
@@ -78,7 +78,8 @@ forget_rank() { unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID; }
 # makes ours. JUDGE OUTPUT says "right..." or "WRONG: ..." of what it printed; NCCL's log has its say,
 # too.
 launched() {
-  local part=$1 what=$2 memory=$3 judge=$4 output result status=0 judged=0 network fault start=${EPOCHREALTIME/./}
+  local part=$1 what=$2 memory=$3 judge=$4 output result status=0 start=${EPOCHREALTIME/./}
+  local judged=0 nccl network fault
   local logs=$work/$part-$memory
   shift 4
   output=$logs/output
@@ -88,6 +89,7 @@ launched() {
   "$ranks" "${of_net[@]}" --ranks "$two" --memory "$memory" --logs "$logs" --read-logs \
     >"$logs/judged" 2>&1 || judged=$?
   cat "$logs/judged"
+  nccl=$(sed -n 's/^nccl  *\([0-9].*\)/\1/p' "$logs/judged")
   network=$(sed -n -e 's/^plugin *\([^ ].*(v.*\)/\1/p' -e 's/^network *//p' "$logs/judged" |
     grep -v '^not said$' | tail -n 1)
   result=$("$judge" "$output" "$status")
@@ -95,7 +97,7 @@ launched() {
     fault=$(sed -n "s/^  $two ranks, //p" "$logs/judged" | head -n 1)
     result="WRONG: ${fault:-no verdict on the logs of NCCL: nccl_ranks ended with status $judged}"
   fi
-  row "$part" "$what" "${network:--}" "$two" "$memory" "$result" "$(seconds_since "$start")"
+  row "$part" "$what" "${network:--}" "${nccl:--}" "$two" "$memory" "$result" "$(seconds_since "$start")"
 }
 
 # seconds_since MICROSECONDS
@@ -168,7 +170,7 @@ part_b() (
   fi
   if [[ -n $missing ]]; then
     echo "$missing"
-    row b "$what" - "$two" - "WRONG: $missing" -
+    row b "$what" - - "$two" - "WRONG: $missing" -
     return
   fi
   mpi_on_this_machine
@@ -202,13 +204,13 @@ part_c() (
   section "c. PyTorch: $what"
   python=${PYTHON:-python3}
   if ! command -v "$python" >/dev/null; then
-    row c "$what" - "$two" - "WRONG: $python is missing; set PYTHON to a Python that has PyTorch" -
+    row c "$what" - - "$two" - "WRONG: $python is missing; set PYTHON to a Python that has PyTorch" -
     return
   fi
   if ! found=$("$python" tests/gpu/ddp_step.py --probe 2>&1); then
     found=$(tail -n 1 <<<"$found")
     echo "$found"
-    row c "$what" - "$two" - "WRONG: ${found#ddp: }" -
+    row c "$what" - - "$two" - "WRONG: ${found#ddp: }" -
     return
   fi
   echo "$found"

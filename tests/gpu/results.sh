@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The one table of scripts/gpu-check, for the screen and as Markdown. Its rows come from a file whose
-# fields are set apart by tabs: part, what, network, ranks, memory, result, seconds.
+# fields are set apart by tabs: part, what, network, NCCL, ranks, memory, result, seconds.
 
 # print_rows FILE : on the screen; the result comes last, since it may be long.
 print_rows() {
   awk -F '\t' 'BEGIN {
-    format = "%-4s  %-28s  %-14s  %5s  %-15s  %9s  %s\n"
-    printf format, "part", "what", "network", "ranks", "memory", "time s", "result"
-  } { printf format, $1, $2, $3, $4, $5, $7, $6 }' "$1"
+    format = "%-4s  %-28s  %-14s  %-9s  %5s  %-15s  %9s  %s\n"
+    printf format, "part", "what", "network", "NCCL", "ranks", "memory", "time s", "result"
+  } { printf format, $1, $2, $3, $4, $5, $6, $8, $7 }' "$1"
 }
 
 # wrong_rows FILE : how many.
-wrong_rows() { awk -F '\t' '$6 ~ /^WRONG/ { wrong++ } END { print wrong + 0 }' "$1"; }
+wrong_rows() { awk -F '\t' '$7 ~ /^WRONG/ { wrong++ } END { print wrong + 0 }' "$1"; }
 
 # write_results FILE ROWS FACTS COMMAND VERDICT : what docs/results/ keeps of a run.
 write_results() {
@@ -22,8 +22,8 @@ write_results() {
     # shellcheck disable=SC2016  # backquotes of Markdown
     printf '`%s` at %s UTC. %s\n\n```\n%s\n```\n\n' "$4" "$(date -u '+%F %T')" "$5" "$3"
     awk -F '\t' 'BEGIN {
-      print "| part | what | network | ranks | memory | result | time s |"
-      print "|---|---|---|---|---|---|---|"
-    } { gsub(/[|]/, "/"); printf "| %s | %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6, $7 }' "$2"
+      print "| part | what | network | NCCL | ranks | memory | result | time s |"
+      print "|---|---|---|---|---|---|---|---|"
+    } { gsub(/[|]/, "/"); printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6, $7, $8 }' "$2"
   } >"$1"
 }

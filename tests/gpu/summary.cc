@@ -43,9 +43,10 @@ void Summary::add_fault(const Run& run, const std::string& what) {
 void Summary::discount(const Run& run) { parts_[key(run)].counts = false; }
 
 void Summary::add_log(const Run& run, const NcclLog& log) {
-  std::string& network = parts_[key(run)].network;
-  if (!log.networks.empty()) network = *log.networks.begin();
-  if (!log.plugin.empty()) network = log.plugin;
+  Part& part = parts_[key(run)];
+  if (!log.networks.empty()) part.network = *log.networks.begin();
+  if (!log.plugin.empty()) part.network = log.plugin;
+  if (!log.version.empty()) part.nccl = log.version;
 }
 
 std::string Summary::result_of(const Line& line, bool counts) {
@@ -60,7 +61,7 @@ bool Summary::write(const std::string& file) const {
   std::ofstream stream(unfinished);
   for (const auto& [key, part] : parts_) {
     const std::string where =
-        fmt::format("{}\t{}\t{}", part.network, key.first, to_string(key.second));
+        fmt::format("{}\t{}\t{}\t{}", part.network, part.nccl, key.first, to_string(key.second));
     for (const auto& [op, line] : part.lines) {
       stream << fmt::format("{}\t{}\t{}\t{:.3f}\n", to_string(op), where,
                             result_of(line, part.counts), line.seconds);

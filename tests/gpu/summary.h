@@ -24,9 +24,9 @@ class Summary {
   // The run did not show that it took the way it was to test, so right elements prove nothing.
   void discount(const Run& run);
   void add_log(const Run& run, const NcclLog& log);
-  // Writes the lines known so far, fields set apart by tabs: what, network, ranks, memory, result,
-  // seconds. The file is the old one or the new one, whenever we are killed. False if it cannot be
-  // written.
+  // Writes the lines known so far, fields set apart by tabs: what, network, NCCL, ranks, memory,
+  // result, seconds. The file is the old one or the new one, whenever we are killed. False if it
+  // cannot be written.
   bool write(const std::string& file) const;
 
  private:
@@ -37,6 +37,7 @@ class Summary {
   };
   struct Part {
     std::string network = "-";
+    std::string nccl = "-";
     std::map<Op, Line> lines;
     bool counts = true;
     std::size_t faults = 0;

@@ -70,6 +70,7 @@ void Table::add_fault(const Run& run, const std::string& what) {
 }
 
 void Table::add_log(const NcclLog& log) {
+  if (!log.version.empty()) versions_.insert(log.version);
   if (!log.plugin.empty()) plugins_.insert(log.plugin);
   networks_.insert(log.networks.begin(), log.networks.end());
   protos_.insert(log.protos.begin(), log.protos.end());
@@ -86,7 +87,8 @@ void Table::add_calls(const Calls& calls) {
 }
 
 void Table::end_rows() const {
-  fmt::print("\nnetwork  {}\nplugin   {}\nproto    {}\n", list_or(networks_, "not said"),
+  fmt::print("\nnccl     {}\nnetwork  {}\nplugin   {}\nproto    {}\n",
+             list_or(versions_, "not said"), list_or(networks_, "not said"),
              list_or(plugins_, "none loaded"), list_or(protos_, "not said"));
   fmt::print("paths    {}, {} of them with GPUDirect\n", paths_, direct_paths_);
   if (has_calls_) {

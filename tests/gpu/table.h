@@ -32,6 +32,7 @@ class Table {
  private:
   std::uint64_t verified_ = 0;
   std::vector<std::string> faults_;
+  std::set<std::string> versions_;
   std::set<std::string> plugins_;
   std::set<std::string> networks_;
   std::set<std::string> protos_;
