@@ -51,7 +51,6 @@ constexpr Constant kConstants[] = {
     {DeviceAttribute::kCanUseHostPointerForRegisteredMem, 1},
     {DeviceAttribute::kCooperativeLaunch, 0},
     {DeviceAttribute::kHostRegisterSupported, 1},
-    {DeviceAttribute::kPageableMemoryAccessUsesHostPageTables, 0},
     {DeviceAttribute::kDirectManagedMemAccessFromHost, 0},
     {DeviceAttribute::kVirtualMemoryManagementSupported, 1},
     {DeviceAttribute::kHandleTypePosixFdSupported, 0},
@@ -94,6 +93,8 @@ CuResult read_attribute(const Driver& driver, Ordinal ordinal, DeviceAttribute a
   if (attribute == DeviceAttribute::kComputeCapabilityMinor) return answer(settings.compute % 10);
   if (attribute == DeviceAttribute::kCanFlushRemoteWrites)
     return answer((settings.flush & kFlushOptionMemops) != 0);
+  if (attribute == DeviceAttribute::kPageableMemoryAccessUsesHostPageTables)
+    return answer(settings.coherent);
   if (attribute == DeviceAttribute::kGpuDirectRdmaSupported) return answer(settings.gdr);
   if (attribute == DeviceAttribute::kGpuDirectRdmaWithVmmSupported) return answer(settings.gdr);
   if (attribute == DeviceAttribute::kGpuDirectRdmaFlushWritesOptions) return answer(settings.flush);

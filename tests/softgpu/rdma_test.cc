@@ -12,6 +12,7 @@
 namespace {
 
 using namespace beeline::test;
+using softnic::gpu::DeviceAttribute;
 using softnic::gpu::kFlushToAllDevices;
 using softnic::gpu::kFlushToOwner;
 using softnic::gpu::kRangeFlagPcie;
@@ -218,7 +219,16 @@ TEST_CASE("rdma: the way through PCIe is asked for where there is another", "[rd
     cuda.start();
     const DevicePtr device = cuda.allocate(page());
     CU_MUST(cuda, kNotSupported, ask(cuda, device, page(), kRangeFlagPcie));
+    const auto is_coherent = [&] {
+      int value = -1;
+      CU_MUST(cuda, kSuccess,
+              cuda.cuDeviceGetAttribute(
+                  &value, DeviceAttribute::kPageableMemoryAccessUsesHostPageTables, 0));
+      return value;
+    };
+    BL_MUST(is_coherent() == 0);
     cuda.set("coherent=yes");
+    BL_MUST(is_coherent() == 1);
     CU_MUST(cuda, kSuccess, ask(cuda, device, page(), kRangeFlagPcie));
     CU_MUST(cuda, kNotSupported, ask(cuda, device, page()));
     cuda.set("coherent=yes,driver=12070");
