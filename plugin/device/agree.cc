@@ -58,6 +58,15 @@ Result<PkeyPair, std::string> agree_pkey(const PkeySide& local, const PkeySide& 
               table_text(local) + " here, " + table_text(remote) + " there");
 }
 
+Result<std::uint16_t, std::string> choose_own_pkey(const PkeySide& port) {
+  for (std::size_t i = 0; i < port.table.size(); ++i) {
+    if (is_candidate(port, i) && (port.table[i] & kFullMember) != 0) {
+      return static_cast<std::uint16_t>(i);
+    }
+  }
+  return fail("no partition that the port is a full member of: partition keys " + table_text(port));
+}
+
 AgreedValue agree_value(int connector_wish, int acceptor_wish) noexcept {
   if (connector_wish < 0) return {.value = std::max(acceptor_wish, 0)};
   return {.value = connector_wish,

@@ -30,6 +30,10 @@ struct PkeyPair {
 // as a full member: two limited members may not talk. The error is a text for people.
 Result<PkeyPair, std::string> agree_pkey(const PkeySide& local, const PkeySide& remote);
 
+// The index by which a port reaches itself: the first entry that may be used and is a full
+// membership, since a limited member may not talk to itself. The error is a text for people.
+Result<std::uint16_t, std::string> choose_own_pkey(const PkeySide& port);
+
 // Service level or traffic class: each side has a wish or -1.
 struct AgreedValue {
   int value = 0;

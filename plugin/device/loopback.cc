@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "plugin/base/log.h"
+#include "plugin/device/agree.h"
 #include "plugin/verbs/qp_steps.h"
 
 namespace beeline {
@@ -38,6 +39,13 @@ Result<verbs::PathParams> own_path(const Device& device, const GidPolicy& policy
   return path;
 }
 
+Result<std::uint16_t> own_pkey(const Device& device, int wished_index) {
+  const auto index = choose_own_pkey({device.facts.pkeys, wished_index});
+  if (index) return *index;
+  BL_INFO(kLogNet, "%s: no way to itself: %s", label(device).c_str(), index.error().c_str());
+  return fail(Errc::kNotFound, "choose a partition for the way to itself");
+}
+
 }  // namespace
 
 Result<Loopback> Loopback::make(const Device& device, const LoopbackPlan& plan) {
@@ -45,14 +53,14 @@ Result<Loopback> Loopback::make(const Device& device, const LoopbackPlan& plan) 
     return fail(Errc::kUnsupported, "reach an iWARP port from itself");
   }
   const verbs::PathParams path = BL_TRY(own_path(device, plan.gid));
+  const std::uint16_t pkey_index = BL_TRY(own_pkey(device, plan.pkey_index));
   verbs::MadeQp made = BL_TRY(verbs::create_qp(
       device.api(), plan.pd,
       {.send_cq = plan.cq, .recv_cq = plan.cq, .send_depth = plan.depth, .recv_depth = 1}));
   const auto reads = static_cast<std::uint8_t>(std::clamp(device.caps.max_rd_atomic, 1, 16));
   const std::uint32_t psn = verbs::random_psn();
-  BL_TRY(verbs::to_init(made.qp, {.port = device.port,
-                                  .pkey_index = static_cast<std::uint16_t>(plan.pkey_index),
-                                  .access = kAccess}));
+  BL_TRY(
+      verbs::to_init(made.qp, {.port = device.port, .pkey_index = pkey_index, .access = kAccess}));
   BL_TRY(verbs::to_rtr(made.qp, {.mtu = device.facts.active_mtu,
                                  .dest_qpn = made.qp->qp_num,
                                  .rq_psn = psn,

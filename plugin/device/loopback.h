@@ -17,10 +17,10 @@ namespace beeline {
 
 struct LoopbackPlan {
   ibv_pd* pd = nullptr;
-  ibv_cq* cq = nullptr;     // where completions go
-  std::uint32_t depth = 1;  // work requests under way
-  GidPolicy gid = {};       // as for connections
-  int pkey_index = 0;
+  ibv_cq* cq = nullptr;       // where completions go
+  std::uint32_t depth = 1;    // work requests under way
+  GidPolicy gid = {};         // as for connections
+  int pkey_index = -1;        // as for connections; -1: the first full membership
   std::uint8_t timeout = 14;  // 4.096 us * 2^timeout, and so often again:
   std::uint8_t retry_count = 7;
 };

@@ -80,7 +80,7 @@ Result<Trial, std::string> Trial::prepare(const Device& device, gpu::Memory& mem
                                      .cq = trial.cq_.get(),
                                      .depth = 2,
                                      .gid = plan.gid,
-                                     .pkey_index = std::max(plan.pkey_index, 0)});
+                                     .pkey_index = plan.pkey_index});
   if (!way) return fail(text_of("a queue pair to itself", way.error()));
   trial.way_ = *std::move(way);
   return trial;

@@ -18,7 +18,7 @@ struct ProofPlan {
   bool transfer = true;  // false: registering is all that is tried
   std::int64_t limit_ns = 0;
   GidPolicy gid = {};
-  int pkey_index = 0;
+  int pkey_index = -1;  // as of connections
 };
 
 struct Proof {

@@ -135,7 +135,8 @@ CommOptions comm_options(const Config& config) {
   return {.routed_above = static_cast<std::size_t>(config.ar_threshold),
           .stall_ns =
               config.stall_timeout_ns != 0 ? config.stall_timeout_ns : patience_with_device(config),
-          .gid = gid_policy(config)};
+          .gid = gid_policy(config),
+          .pkey_index = static_cast<int>(config.pkey)};
 }
 
 }  // namespace beeline

@@ -45,6 +45,7 @@ struct CommOptions {
   std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
   const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
   GidPolicy gid = {};                    // of the way to itself, as of connections
+  int pkey_index = -1;                   // the same
 };
 
 class Comm {

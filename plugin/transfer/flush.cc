@@ -16,8 +16,11 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
   if (flusher_ == nullptr) {
     Path& path = connection_.paths.front();
     ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
-    auto way = Loopback::make(
-        *path.device, {.pd = pd, .cq = path.cq.get(), .depth = Flusher::kDepth, .gid = gid_});
+    auto way = Loopback::make(*path.device, {.pd = pd,
+                                             .cq = path.cq.get(),
+                                             .depth = Flusher::kDepth,
+                                             .gid = gid_,
+                                             .pkey_index = pkey_index_});
     if (!way && !need.by_host) {
       BL_WARN("%s: what is received into GPU memory cannot be flushed: %s",
               name_for_people().c_str(), describe(way.error()).c_str());

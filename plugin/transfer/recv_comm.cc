@@ -31,7 +31,8 @@ RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlo
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
       requests_(*this, free_requests_),
       gpus_(options.gpus),
-      gid_(options.gid) {
+      gid_(options.gid),
+      pkey_index_(options.pkey_index) {
   set_flushes_apart();
   build_grant();
   build_receives();

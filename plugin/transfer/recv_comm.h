@@ -172,6 +172,7 @@ class RecvComm final : public Comm {
 
   const gdr::GpuDirect* gpus_;
   GidPolicy gid_;
+  int pkey_index_;
   std::mutex preparing_;
   std::atomic<bool> flushes_in_test_{false};
   std::unique_ptr<Flusher> flusher_;  // made by prepare_flush()

@@ -137,7 +137,9 @@ void TransferRig::connect(const TransferOptions& options) {
   receive.window.rkeys[0] = send.memory.rkey(0);
   join(send, receive);
   join(receive, send);
-  const CommOptions comm = {.routed_above = options.routed_above, .stall_ns = options.stall_ns};
+  const CommOptions comm = {.routed_above = options.routed_above,
+                            .stall_ns = options.stall_ns,
+                            .pkey_index = options.pkey_index};
   sender_ = std::make_unique<SendComm>(std::move(send), comm, StatsSlot());
   receiver_ = std::make_unique<RecvComm>(std::move(receive), comm, StatsSlot());
 }

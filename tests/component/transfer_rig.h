@@ -48,6 +48,7 @@ struct TransferOptions {
   std::size_t routed_above = 8192;
   std::uint32_t largest_write = 0;  // 0: what the device can
   std::int64_t stall_ns = 0;        // 0: wait for ever
+  int pkey_index = -1;              // of the way to itself
 };
 
 // Registered memory with the bytes around it.

@@ -268,4 +268,13 @@ TEST_CASE("transfer: a credit line that is half old is not there", "[unit][trans
   }
 }
 
+TEST_CASE("transfer: a flush goes by the partition that is asked for", "[component][transfer]") {
+  const int pkey_index = GENERATE(-1, 0, 1);
+  CAPTURE(pkey_index);
+  TransferRig rig({.pkey_index = pkey_index});
+  const Status prepared = rig.receiver().prepare_flush({.any = true});
+  REQUIRE(prepared.has_value() == (pkey_index < 1));  // softnic's ports have one partition
+  if (!prepared) CHECK(describe(prepared.error()).find("partition") != std::string::npos);
+}
+
 }  // namespace beeline::test

@@ -57,6 +57,17 @@ TEST_CASE("agree: a side's place for the key is honoured", "[unit][device][agree
   CHECK_FALSE(agree_pkey({ours, 9}, {theirs}));
 }
 
+TEST_CASE("agree: a port reaches itself where it is a full member", "[unit][device][agree]") {
+  const Keys keys = {0, 0x7fff, 0x8001, 0xffff};
+  CHECK(choose_own_pkey({keys}).value() == 2);
+  CHECK(choose_own_pkey({keys, 3}).value() == 3);
+  const auto limited = choose_own_pkey({keys, 1});
+  REQUIRE_FALSE(limited);
+  CHECK(limited.error().find("0x7fff at index 1 (index 1 was asked for)") != std::string::npos);
+  CHECK_FALSE(choose_own_pkey({keys, 9}));
+  CHECK_FALSE(choose_own_pkey({Keys{0x8000}}));
+}
+
 TEST_CASE("agree: the connecting side's wish wins", "[unit][device][agree]") {
   CHECK(agree_value(-1, -1).value == 0);
   CHECK(agree_value(-1, 3).value == 3);

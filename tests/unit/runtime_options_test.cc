@@ -60,5 +60,15 @@ TEST_CASE("options: nothing is sent inline where that is turned off", "[unit][ru
   CHECK(off.receiver.inline_bytes == 0);
 }
 
+TEST_CASE("options: the way to itself is of the partition that connections are of",
+          "[unit][runtime]") {
+  CHECK(comm_options(config_of({})).pkey_index == -1);
+  CHECK(gdr_options(config_of({})).pkey_index == -1);
+  const Config config = config_of({"BEELINE_PKEY=3"});
+  CHECK(control_options(config).qp.pkey_index == 3);
+  CHECK(comm_options(config).pkey_index == 3);
+  CHECK(gdr_options(config).pkey_index == 3);
+}
+
 }  // namespace
 }  // namespace beeline
