@@ -213,10 +213,11 @@ ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
   });
 }
 
-void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, void** mhandles,
-                   void* request) {
+// A buffer without a byte may begin where its registration ends: there is nothing to read.
+void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* sizes,
+                   void** mhandles, void* request) {
   const FlushTargets targets(count, [&](std::uint32_t i) {
-    return FlushTarget{data[i], static_cast<MemoryHandle*>(mhandles[i])};
+    return FlushTarget{data[i], sizes[i] == 0 ? nullptr : static_cast<MemoryHandle*>(mhandles[i])};
   });
   comm.flush_before_done(request, targets.all());
 }

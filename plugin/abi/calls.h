@@ -85,8 +85,8 @@ inline ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, voi
   return isend(comm, data, size, tag, mhandle, request);
 }
 
-void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, void** mhandles,
-                   void* request);
+void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* sizes,
+                   void** mhandles, void* request);
 
 // What both forms of irecv below have in common. `Size` is int up to v8, size_t from v9 on.
 template <class Count, class Size>
@@ -107,7 +107,7 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
     // Up to v8, NCCL cannot be told that a GPU's memory needs flushes.
     if constexpr (std::same_as<Size, int>) {
       if (receiver.flushes_in_test() && *request != nullptr) [[unlikely]] {
-        flush_in_test(receiver, count, data, mhandles, *request);
+        flush_in_test(receiver, count, data, sizes, mhandles, *request);
       }
     }
     return code;

@@ -146,6 +146,33 @@ TEST_CASE(
       });
 }
 
+// Its end is the registration's end, so that a READ of it would be one too far.
+TEST_CASE("gpu flush: where test does it, a buffer of no bytes is left alone",
+          "[contract][gpu][gpu_flush][softnic]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(filter([](const Way& each) { return cannot_ask_for_flushes(each.abi); },
+                                  from_range(some_ways())));
+  CAPTURE(way);
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", "ordering=none,compute=9.0,flush=none");  // a READ, or nothing
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        Buffer from(end, Kind::kHost, kSize);
+        from.fill(0, kSize, 1);
+        end.send(from.part(0, 0)).finish();
+        end.send(from.part(0, kSize)).finish();
+      },
+      [&](Receiver& end) {
+        constexpr size_t kPages = 2 * 4096;  // what a dma-buf has is whole pages
+        Buffer to(end, Kind::kDmabuf, kPages);
+        end.receive(to.part(kPages, 0)).finish();
+        to.expect(0, kSize, 1);
+        end.receive(to.part(0, kSize)).finish();
+        to.must_hold();
+      });
+}
+
 TEST_CASE("gpu flush: there is nothing to wait for where writes are ordered",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
