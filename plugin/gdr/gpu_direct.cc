@@ -140,10 +140,11 @@ const gpu::Gpu* GpuDirect::owner_of(const void* pointer) const noexcept {
 }
 
 Means GpuDirect::means(const Device& device, const gpu::Gpu* owner) const noexcept {
+  const State& state = states_[static_cast<std::size_t>(device.index)];
   return {.cuda = cuda_ ? &*cuda_ : nullptr,
           .gpu = owner,
           .dmabuf = options_.dmabuf,
-          .pointer_first = states_[static_cast<std::size_t>(device.index)].peermem};
+          .pointer_first = state.peermem && !state.dmabuf};
 }
 
 FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {

@@ -30,7 +30,7 @@ struct Means {
   const gpu::Cuda* cuda = nullptr;  // null: no driver
   const gpu::Gpu* gpu = nullptr;    // whose memory it is; null: not known
   bool dmabuf = true;               // the person who runs the job allows dma-bufs
-  bool pointer_first = false;       // peer memory is known to work here
+  bool pointer_first = false;       // peer memory works here, and dma-bufs do not
 };
 
 struct Registered {

@@ -44,6 +44,15 @@ struct Bed {
     return {
         .data = reinterpret_cast<void*>(memory + offset), .size = size, .kind = MemoryKind::kCuda};
   }
+  // Registers with every NIC for a look, and moves nothing where `proof` is off.
+  void look() {
+    gpus->look(
+        devices,
+        [this](const Device& device) {
+          return Result<MrCache*>(caches[static_cast<std::size_t>(device.index)].get());
+        },
+        nullptr);
+  }
   Result<std::unique_ptr<MemoryHandle>> enter(const Buffer& buffer) {
     return register_buffer(rails, buffer, gpus.get());
   }
@@ -237,4 +246,24 @@ TEST_CASE("gdr: who has to flush", "[component][gdr]") {
         BL_MUST(!need.any || need.by_host == row.by_host);
       },
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
+}
+
+// Where both ways are open, data was seen to move by the dma-buf.
+TEST_CASE("gdr: a pointer is registered by the way that was proven", "[component][gdr]") {
+  const bool dmabuf = GENERATE(true, false);
+  CAPTURE(dmabuf);
+  in_process(
+      [&](Cuda& cuda) {
+        Bed bed(cuda, {.proof = false});
+        bed.fake.on_register = [&](const auto& asked) {
+          return asked.fd >= 0 && !dmabuf ? EOPNOTSUPP : 0;
+        };
+        bed.look();
+        const std::size_t before = bed.fake.registrations().size();
+        BL_MUST(bed.enter(bed.gpu_buffer()));
+        const auto made = bed.fake.registrations();
+        BL_MUST(made.size() == before + kRails);  // the first attempt is the one
+        BL_MUST((made.back().fd >= 0) == dmabuf);
+      },
+      {{"SOFTGPU", "gpus=1"}});
 }
