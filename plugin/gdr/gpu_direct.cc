@@ -8,7 +8,6 @@
 
 #include "plugin/base/clock.h"
 #include "plugin/base/log.h"
-#include "plugin/gdr/prove.h"
 #include "plugin/gdr/report.h"
 
 namespace beeline::gdr {
@@ -68,7 +67,7 @@ void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
     const auto index = static_cast<std::size_t>(&gpu - gpus_.data());
     if (looked_at_[index] || std::ranges::find(used, gpu.ordinal) == used.end()) continue;
     looked_at_[index] = true;
-    for (const Device& device : devices) try_pair(device, gpu, cache_of, machine);
+    try_gpu(gpu, devices, cache_of, machine);
   }
 }
 
@@ -84,24 +83,40 @@ void GpuDirect::look_without_gpu(std::span<const Device> devices) {
   }
 }
 
-void GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, const CacheOf& cache_of,
-                         const topology::Graph* machine) {
-  const auto distance = distance_of(machine, device, gpu);
-  const bool is_far = distance && *distance > options_.level;
-  Proof proof;
-  if (const auto cache = cache_of(device); cache) {
-    proof = prove(device, **cache, *cuda_, gpu,
-                  {.dmabuf = options_.dmabuf,
-                   .transfer = options_.proof && !is_far,
-                   .limit_ns = kProofLimit,
-                   .gid = options_.gid,
-                   .pkey_index = options_.pkey_index});
-  } else {
-    proof.failure = describe(cache.error());
+void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
+                        const CacheOf& cache_of, const topology::Graph* machine) {
+  const auto fail_all = [&](const std::string& why) {
+    for (const Device& device : devices) {
+      settle(device, gpu, {.failure = why}, distance_of(machine, device, gpu));
+    }
+  };
+  if (!gpu.gdr) return fail_all("the GPU, or its driver, does not let NICs reach its memory");
+  auto ground = Ground::make(*cuda_, gpu);
+  if (!ground) return fail_all(ground.error());
+  for (const Device& device : devices) {
+    const auto distance = distance_of(machine, device, gpu);
+    const bool transfer = options_.proof && !is_far(distance);
+    settle(device, gpu, try_pair(device, gpu, ground->memory, cache_of, transfer), distance);
   }
+}
+
+Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
+                          const CacheOf& cache_of, bool transfer) {
+  const auto cache = cache_of(device);
+  if (!cache) return {.failure = describe(cache.error())};
+  return prove(device, **cache, *cuda_, gpu, memory,
+               {.dmabuf = options_.dmabuf,
+                .transfer = transfer,
+                .limit_ns = kProofLimit,
+                .gid = options_.gid,
+                .pkey_index = options_.pkey_index});
+}
+
+void GpuDirect::settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
+                       std::optional<topology::Distance> distance) {
   const bool works = proof.failure.empty();
-  settle(states_[static_cast<std::size_t>(device.index)], works && proof.ways.dmabuf.works,
-         works && proof.ways.peermem.works);
+  take(states_[static_cast<std::size_t>(device.index)], works && proof.ways.dmabuf.works,
+       works && proof.ways.peermem.works);
   const std::string line = pair_text({.device = device,
                                       .gpu = gpu,
                                       .cuda = *cuda_,
@@ -116,7 +131,7 @@ void GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, const CacheO
   }
 }
 
-void GpuDirect::settle(State& state, bool dmabuf, bool peermem) noexcept {
+void GpuDirect::take(State& state, bool dmabuf, bool peermem) noexcept {
   const bool is_first = !state.is_tried.exchange(true);
   state.dmabuf = dmabuf && (is_first || state.dmabuf);
   state.peermem = peermem && (is_first || state.peermem);

@@ -17,6 +17,7 @@
 
 #include "plugin/device/device.h"
 #include "plugin/device/gid_choice.h"
+#include "plugin/gdr/prove.h"
 #include "plugin/gdr/register.h"
 #include "topology/distance.h"
 
@@ -80,9 +81,17 @@ class GpuDirect {
 
   void load_driver();
   void look_without_gpu(std::span<const Device> devices);
-  void try_pair(const Device& device, const gpu::Gpu& gpu, const CacheOf& cache_of,
-                const topology::Graph* machine);
-  void settle(State& state, bool dmabuf, bool peermem) noexcept;
+  void try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices, const CacheOf& cache_of,
+               const topology::Graph* machine);
+  Proof try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
+                 const CacheOf& cache_of, bool transfer);
+  // Says how the pair gets on, and keeps it.
+  void settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
+              std::optional<topology::Distance> distance);
+  static void take(State& state, bool dmabuf, bool peermem) noexcept;
+  bool is_far(std::optional<topology::Distance> distance) const noexcept {
+    return distance && *distance > options_.level;
+  }
 
   Options options_;
   std::optional<gpu::Cuda> cuda_;

@@ -170,19 +170,20 @@ bool can_flush(const Device& device, const gpu::Gpu& gpu) {
 
 }  // namespace
 
+Result<Ground, std::string> Ground::make(const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
+  auto scope = BL_TRY(gpu::ContextScope::enter(cuda, gpu.ordinal));
+  auto memory = BL_TRY(gpu::Memory::allocate(cuda, kPiece));
+  return Ground{.scope = std::move(scope), .memory = std::move(memory)};
+}
+
 Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
-            const ProofPlan& plan) {
+            gpu::Memory& memory, const ProofPlan& plan) {
   Proof proof;
   const auto failed = [&](std::string why) {
     proof.failure = std::move(why);
     return proof;
   };
-  if (!gpu.gdr) return failed("the GPU, or its driver, does not let NICs reach its memory");
-  auto scope = gpu::ContextScope::enter(cuda, gpu.ordinal);
-  if (!scope) return failed(scope.error());
-  auto memory = gpu::Memory::allocate(cuda, kPiece);
-  if (!memory) return failed(memory.error());
-  const GpuRange range = {.address = memory->data(), .length = memory->size()};
+  const GpuRange range = {.address = memory.data(), .length = memory.size()};
   const MrRef region =
       try_ways(cache, range, {.cuda = &cuda, .gpu = &gpu, .dmabuf = plan.dmabuf}, proof.ways);
   if (!proof.ways.any()) {
@@ -198,7 +199,7 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
     proof.why_unproven = "an iWARP port has no way to itself";
     return proof;
   }
-  if (auto moved = move_data(device, *memory, region, plan, proof); !moved) {
+  if (auto moved = move_data(device, memory, region, plan, proof); !moved) {
     return failed(moved.error());
   }
   return proof;

@@ -10,8 +10,19 @@
 
 #include "plugin/device/loopback.h"
 #include "plugin/gdr/register.h"
+#include "plugin/gpu/memory.h"
 
 namespace beeline::gdr {
+
+// A piece of a GPU's memory that NICs are tried on, and what it takes to look into it. While it
+// lives, the GPU's primary context is this thread's.
+struct Ground {
+  // The GPU has to be in use.
+  static Result<Ground, std::string> make(const gpu::Cuda& cuda, const gpu::Gpu& gpu);
+
+  gpu::ContextScope scope;
+  gpu::Memory memory;
+};
 
 struct ProofPlan {
   bool dmabuf = true;    // the person who runs the job allows dma-bufs
@@ -22,17 +33,17 @@ struct ProofPlan {
 };
 
 struct Proof {
-  Ways ways;
-  bool transferred = false;  // data was moved, and was right
-  bool is_blocked = false;   // the NIC tried to, and the data did not get through
-  double bytes_per_s = 0;    // of WRITEs into the GPU's memory
-  std::string failure;       // why the pair cannot be used; empty: it can
-  std::string why_unproven;  // of a pair that can be registered, but where nothing was moved
+  Ways ways = {};
+  bool transferred = false;       // data was moved, and was right
+  bool is_blocked = false;        // the NIC tried to, and the data did not get through
+  double bytes_per_s = 0;         // of WRITEs into the GPU's memory
+  std::string failure;            // why the pair cannot be used; empty: it can
+  std::string why_unproven = {};  // of a pair that can be registered, but where nothing was moved
 };
 
-// Takes some milliseconds. The GPU has to be in use.
+// Takes some milliseconds.
 Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
-            const ProofPlan& plan);
+            gpu::Memory& memory, const ProofPlan& plan);
 
 // The same where no GPU is in use yet: what device and driver answer without any memory.
 Ways ask_without_memory(const Device& device, const gpu::Gpu& gpu, const std::string& sysfs_root);

@@ -13,8 +13,8 @@
 
 namespace beeline::gpu {
 
-// Makes a GPU's primary context current in this thread, for a while. Of a GPU that is in use only:
-// another's would have to be made, which takes long.
+// Makes a GPU's primary context current in this thread, as long as it lives. Of a GPU that is in
+// use only: another's would have to be made, which takes long.
 class ContextScope {
  public:
   static Result<ContextScope, std::string> enter(const Cuda& cuda, Ordinal ordinal);

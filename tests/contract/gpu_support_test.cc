@@ -255,6 +255,8 @@ TEST_CASE("gpu support: all GPUs in use are looked at, and no others",
       }
     }
     BL_MUST(lines_about_gpudirect() == fabric_facts().devices.size() * static_cast<size_t>(used));
+    // One piece of memory for all NICs.
+    BL_MUST(cuda().softgpu_calls("cuMemAlloc") == static_cast<uint64_t>(used));
     unsigned flags = 0;
     int active = 0;
     CU_MUST(cuda(), kSuccess, cuda().cuDevicePrimaryCtxGetState(1, &flags, &active));
