@@ -76,11 +76,28 @@ void GpuDirect::look_without_gpu(std::span<const Device> devices) {
   if (std::exchange(has_looked_, true)) return;
   for (const Device& device : devices) {
     const Ways ways = ask_without_memory(device, gpus_.front(), options_.sysfs_root);
-    State& state = states_[static_cast<std::size_t>(device.index)];
-    state.dmabuf = ways.dmabuf.works && options_.dmabuf;
-    state.peermem = ways.peermem.works;
+    assume(state_of(device), ways);
     BL_INFO(kLogInit | kLogNet, "%s", without_gpu_text(device, ways).c_str());
   }
+}
+
+// Which says nothing of what the NICs do with another GPU: the rank beside this one may have filled
+// it. A GPU that was tried decides.
+void GpuDirect::leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices,
+                              const std::string& why) {
+  BL_WARN(
+      "GPUDirect GPU %d (%s): cannot be tried with any NIC: %s; what NCCL is offered goes by "
+      "the other GPUs in use, or by what the drivers answer",
+      gpu.ordinal, gpu.pci.c_str(), why.c_str());
+  for (const Device& device : devices) {
+    State& state = state_of(device);
+    if (!state.is_tried) assume(state, ask_without_memory(device, gpu, options_.sysfs_root));
+  }
+}
+
+void GpuDirect::assume(State& state, const Ways& ways) const noexcept {
+  state.dmabuf = ways.dmabuf.works && options_.dmabuf;
+  state.peermem = ways.peermem.works;
 }
 
 void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
@@ -92,7 +109,7 @@ void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
   };
   if (!gpu.gdr) return fail_all("the GPU, or its driver, does not let NICs reach its memory");
   auto ground = Ground::make(*cuda_, gpu);
-  if (!ground) return fail_all(ground.error());
+  if (!ground) return leave_untried(gpu, devices, ground.error());
   for (const Device& device : devices) {
     const auto distance = distance_of(machine, device, gpu);
     const bool transfer = options_.proof && !is_far(distance);
@@ -115,8 +132,7 @@ Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory
 void GpuDirect::settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
                        std::optional<topology::Distance> distance) {
   const bool works = proof.failure.empty();
-  take(states_[static_cast<std::size_t>(device.index)], works && proof.ways.dmabuf.works,
-       works && proof.ways.peermem.works);
+  take(state_of(device), works && proof.ways.dmabuf.works, works && proof.ways.peermem.works);
   const std::string line = pair_text({.device = device,
                                       .gpu = gpu,
                                       .cuda = *cuda_,
@@ -138,7 +154,7 @@ void GpuDirect::take(State& state, bool dmabuf, bool peermem) noexcept {
 }
 
 Offer GpuDirect::offer(const Device& device) const noexcept {
-  const State& state = states_[static_cast<std::size_t>(device.index)];
+  const State& state = state_of(device);
   const bool dmabuf = state.dmabuf;
   Offer offer = {.dmabuf = dmabuf, .pointer = dmabuf || state.peermem, .force_flush = false};
   offer.force_flush = offer.pointer && std::ranges::any_of(gpus_, [&](const gpu::Gpu& gpu) {
@@ -155,7 +171,7 @@ const gpu::Gpu* GpuDirect::owner_of(const void* pointer) const noexcept {
 }
 
 Means GpuDirect::means(const Device& device, const gpu::Gpu* owner) const noexcept {
-  const State& state = states_[static_cast<std::size_t>(device.index)];
+  const State& state = state_of(device);
   return {.cuda = cuda_ ? &*cuda_ : nullptr,
           .gpu = owner,
           .dmabuf = options_.dmabuf,

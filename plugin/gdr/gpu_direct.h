@@ -79,15 +79,20 @@ class GpuDirect {
     std::atomic<bool> is_tried{false};
   };
 
+  State& state_of(const Device& device) const noexcept {
+    return states_[static_cast<std::size_t>(device.index)];
+  }
   void load_driver();
   void look_without_gpu(std::span<const Device> devices);
   void try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices, const CacheOf& cache_of,
                const topology::Graph* machine);
+  void leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices, const std::string& why);
   Proof try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
                  const CacheOf& cache_of, bool transfer);
   // Says how the pair gets on, and keeps it.
   void settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
               std::optional<topology::Distance> distance);
+  void assume(State& state, const Ways& ways) const noexcept;
   static void take(State& state, bool dmabuf, bool peermem) noexcept;
   bool is_far(std::optional<topology::Distance> distance) const noexcept {
     return distance && *distance > options_.level;

@@ -264,6 +264,30 @@ TEST_CASE("gpu support: all GPUs in use are looked at, and no others",
   });
 }
 
+// Another rank's GPU, where a stray context is of this process, may be full.
+TEST_CASE("gpu support: a GPU that cannot be tried has no say",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const std::string full = GENERATE("only", "first", "second");
+  CAPTURE(full);
+  const Variable gpu("SOFTGPU", full == "second" ? "fail=cuMemAlloc@2:2" : "fail=cuMemAlloc@1:2");
+  run_alone([&] {
+    start_gpu(0);
+    if (full != "only") start_gpu(1);
+    must_have(Session(Abi::kV12), kBoth, 0);
+    const std::string name = fabric_facts().gpus.at(full == "second" ? 1 : 0);
+    const std::vector<std::string> warnings = find_log_lines(NCCL_LOG_WARN);
+    BL_MUST(warnings.size() == 1);
+    BL_MUST(warnings.front().find(name) != std::string::npos);
+    BL_MUST(warnings.front().find("CUDA_ERROR_OUT_OF_MEMORY") != std::string::npos);
+    if (full == "only") return;
+    const std::string& other = fabric_facts().gpus.at(full == "second" ? 0 : 1);
+    for (const std::string& device : fabric_facts().devices) {
+      must_be_on(line_of(device, other), {"dma-buf"}, {"peer memory"});
+    }
+  });
+}
+
 // To use a GPU takes long, and costs memory that a program may want for something else.
 TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
           "[contract][gpu][gpu_support][softnic]") {
