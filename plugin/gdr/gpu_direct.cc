@@ -121,9 +121,11 @@ Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory
                           const CacheOf& cache_of, bool transfer) {
   const auto cache = cache_of(device);
   if (!cache) return {.failure = describe(cache.error())};
+  const FlushNeed flush = flush_need(&gpu);
   return prove(device, **cache, *cuda_, gpu, memory,
                {.dmabuf = options_.dmabuf,
                 .transfer = transfer,
+                .needs_reads = flush.any && !flush.by_host,
                 .limit_ns = kProofLimit,
                 .gid = options_.gid,
                 .pkey_index = options_.pkey_index});

@@ -38,15 +38,27 @@ class Trial {
   static Result<Trial, std::string> prepare(const Device& device, gpu::Memory& memory,
                                             const MrRef& region, const ProofPlan& plan);
 
+  Outcome reach_itself();
+  Outcome must_have_reached_itself() const;
   Outcome must_read();
   Outcome must_write();
   Result<double, std::string> measure();
 
  private:
+  // The other end of a transfer.
+  struct Place {
+    const void* data;
+    std::uint32_t rkey;
+  };
+
   Trial(gpu::Memory& memory, const MrRef& region, std::int64_t deadline)
       : memory_(&memory), rkey_(region.rkey()), deadline_(deadline) {}
 
-  Outcome transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes);
+  Outcome transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes) {
+    return transfer_with({memory_->data(), rkey_}, opcode, host_at, bytes);
+  }
+  Outcome transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
+                        std::uint32_t bytes);
   Outcome wait();
   std::byte* host(std::size_t at = 0) const { return host_.at<std::byte>(at); }
 
@@ -73,7 +85,7 @@ Result<Trial, std::string> Trial::prepare(const Device& device, gpu::Memory& mem
   auto host = ControlBlock::create(kPiece);
   if (!host) return fail(text_of("host memory", host.error()));
   trial.host_ = *std::move(host);
-  if (auto attached = trial.host_.attach(device.api(), *pd, IBV_ACCESS_LOCAL_WRITE); !attached) {
+  if (auto attached = trial.host_.attach(device.api(), *pd); !attached) {
     return fail(text_of("host memory", attached.error()));
   }
   auto way = Loopback::make(device, {.pd = *pd,
@@ -99,15 +111,27 @@ Outcome Trial::wait() {
               verbs::wc_status_text(completion.status));
 }
 
-Outcome Trial::transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes) {
+Outcome Trial::transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
+                             std::uint32_t bytes) {
   const int rc = way_->post({.opcode = opcode,
                              .local = host(host_at),
                              .lkey = host_.lkey(0),
-                             .remote = reinterpret_cast<std::uint64_t>(memory_->data()),
-                             .rkey = rkey_,
+                             .remote = reinterpret_cast<std::uint64_t>(place.data),
+                             .rkey = place.rkey,
                              .bytes = bytes});
   if (rc != 0) return fail(std::string("the NIC takes no transfer: ") + std::strerror(rc));
   return wait();
+}
+
+// From the host to the host: whether a transfer through this way comes to its end at all.
+Outcome Trial::reach_itself() {
+  fill(host(), kCompared, 3);
+  return transfer_with({host(kCompared), host_.rkey(0)}, IBV_WR_RDMA_WRITE, 0, kCompared);
+}
+
+Outcome Trial::must_have_reached_itself() const {
+  if (std::memcmp(host(), host(kCompared), kCompared) == 0) return {};
+  return fail(std::string("what the NIC writes to the host's own memory does not arrive there"));
 }
 
 // What CUDA has put there, the NIC finds.
@@ -142,9 +166,8 @@ Result<double, std::string> Trial::measure() {
          static_cast<double>(std::max<std::int64_t>(took, 1));
 }
 
-Outcome move_data(const Device& device, gpu::Memory& memory, const MrRef& region,
-                  const ProofPlan& plan, Proof& proof) {
-  Trial trial = BL_TRY(Trial::prepare(device, memory, region, plan));
+Outcome move_data(Trial& trial, Proof& proof) {
+  BL_TRY(trial.must_have_reached_itself());
   proof.is_blocked = true;
   BL_TRY(trial.must_read());
   BL_TRY(trial.must_write());
@@ -164,8 +187,14 @@ MrRef try_ways(MrCache& cache, const GpuRange& range, const Means& means, Ways& 
   return pointer ? *std::move(pointer) : MrRef();
 }
 
-bool can_flush(const Device& device, const gpu::Gpu& gpu) {
-  return gpu.writes_are_ordered || gpu.host_can_flush || device.transport != Transport::kIwarp;
+// A NIC that has no way to itself says nothing about the GPU. Only flushes would need that way.
+Proof without_way(Proof proof, const std::string& why, const ProofPlan& plan) {
+  if (plan.needs_reads) {
+    proof.failure = why + "; what the NIC has written is flushed that way, and CUDA has none";
+  } else {
+    proof.why_unproven = why;
+  }
+  return proof;
 }
 
 }  // namespace
@@ -190,18 +219,16 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
     return failed("dma-buf: " + proof.ways.dmabuf.why_not +
                   "; peer memory: " + proof.ways.peermem.why_not);
   }
-  if (!can_flush(device, gpu)) {
-    return failed(
-        "an iWARP port has no way to flush what it has written, and CUDA has none either");
+  if (device.transport == Transport::kIwarp) {
+    return without_way(std::move(proof), "an iWARP port has no way to itself", plan);
   }
   if (!plan.transfer) return proof;
-  if (device.transport == Transport::kIwarp) {
-    proof.why_unproven = "an iWARP port has no way to itself";
-    return proof;
+  auto trial = Trial::prepare(device, memory, region, plan);
+  if (!trial) return without_way(std::move(proof), trial.error(), plan);
+  if (const auto reached = trial->reach_itself(); !reached) {
+    return without_way(std::move(proof), "the NIC does not reach itself: " + reached.error(), plan);
   }
-  if (auto moved = move_data(device, memory, region, plan, proof); !moved) {
-    return failed(moved.error());
-  }
+  if (auto moved = move_data(*trial, proof); !moved) return failed(moved.error());
   return proof;
 }
 

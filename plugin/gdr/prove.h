@@ -25,8 +25,9 @@ struct Ground {
 };
 
 struct ProofPlan {
-  bool dmabuf = true;    // the person who runs the job allows dma-bufs
-  bool transfer = true;  // false: registering is all that is tried
+  bool dmabuf = true;        // the person who runs the job allows dma-bufs
+  bool transfer = true;      // false: registering is all that is tried
+  bool needs_reads = false;  // only a READ through the NIC flushes what it has written
   std::int64_t limit_ns = 0;
   GidPolicy gid = {};
   int pkey_index = -1;  // as of connections

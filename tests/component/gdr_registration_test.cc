@@ -267,3 +267,33 @@ TEST_CASE("gdr: a pointer is registered by the way that was proven", "[component
       },
       {{"SOFTGPU", "gpus=1"}});
 }
+
+TEST_CASE("gdr: an iWARP port, which has no way to itself, needs somebody else to flush",
+          "[component][gdr]") {
+  struct Row {
+    const char* settings;
+    gdr::Options wishes;
+    bool is_offered;
+  };
+  const Row row = GENERATE(values<Row>({
+      {"ordering=all,flush=none", {}, true},
+      {"ordering=all,flush=none", {.always_flush = true}, false},
+      {"ordering=none,flush=host", {}, true},
+      {"ordering=none,flush=none", {}, false},
+      {"ordering=none,flush=none", {.never_flush = true}, true},
+  }));
+  CAPTURE(row.settings, row.wishes.always_flush, row.wishes.never_flush);
+  in_process(
+      [&](Cuda& cuda) {
+        Bed bed(cuda, row.wishes);
+        LogCapture log;
+        for (Device& device : bed.devices) device.transport = Transport::kIwarp;
+        bed.look();
+        for (const Device& device : bed.devices) {
+          BL_MUST(bed.gpus->offer(device).dmabuf == row.is_offered);
+        }
+        BL_MUST(log.count("an iWARP port has no way to itself") == kRails);
+        BL_MUST(!log.has("ACS"));
+      },
+      {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
+}

@@ -373,7 +373,10 @@ TEST_CASE("gpu support: a NIC that fails the proof is not offered",
   };
   const Reset undone;
   const Variable gpu("SOFTGPU", "peermem=no");  // there is no other way to turn to
-  disturb("h0/" + device, "corrupt@1");
+  // The NIC's way to itself, what it reads from the GPU, what it writes there.
+  const char* const which = GENERATE("corrupt@1", "corrupt@2", "corrupt@3");
+  CAPTURE(which);
+  disturb("h0/" + device, which);
   run_alone([&] {
     start_gpu();
     const Session session(abi);
@@ -383,6 +386,36 @@ TEST_CASE("gpu support: a NIC that fails the proof is not offered",
       const Properties properties = session.properties(dev);
       const bool failed = properties.name == "beeline_" + device;
       BL_MUST(properties.ptr_support == (failed ? int{NCCL_PTR_HOST} : kBoth));
+    }
+  });
+}
+
+// Which is no fault of the GPU's, nor of what lies between the two.
+TEST_CASE("gpu support: a NIC that does not reach itself is offered where nothing needs that",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const std::string device = fabric_facts().devices.front();
+  struct Reset {
+    ~Reset() { disturb("h0/" + fabric_facts().devices.front(), "reset"); }
+  };
+  const Reset undone;
+  const auto [fault, word] = GENERATE(table<std::string, std::string>(
+      {{"pkey=0x0001", "partition"}, {"error=rem_op_err@1", "the NIC does not reach itself"}}));
+  const bool needs_reads = GENERATE(false, true);
+  CAPTURE(fault, needs_reads);
+  const Variable gpu("SOFTGPU",
+                     needs_reads ? "ordering=none,flush=none" : "ordering=none,flush=host");
+  disturb("h0/" + device, fault);
+  run_alone([&, word = word] {
+    start_gpu();
+    const Session session(Abi::kV12);
+    const Line line = line_of(device, fabric_facts().gpus.at(0));
+    BL_MUST(line.text.find(word) != std::string::npos);
+    must_have_words(line, {needs_reads ? "off" : "on"}, {"ACS", needs_reads ? "on" : "off"});
+    for (int dev = 0; dev < session.devices(); ++dev) {
+      const Properties properties = session.properties(dev);
+      const bool is_out = needs_reads && properties.name == "beeline_" + device;
+      BL_MUST(properties.ptr_support == (is_out ? int{NCCL_PTR_HOST} : kBoth));
     }
   });
 }
