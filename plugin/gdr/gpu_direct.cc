@@ -75,7 +75,7 @@ void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
 void GpuDirect::look_without_gpu(std::span<const Device> devices) {
   if (std::exchange(has_looked_, true)) return;
   for (const Device& device : devices) {
-    const Ways ways = ask_without_memory(device, gpus_.front(), options_.sysfs_root);
+    const Ways ways = ask(device, gpus_.front());
     assume(state_of(device), ways);
     BL_INFO(kLogInit | kLogNet, "%s", without_gpu_text(device, ways).c_str());
   }
@@ -91,12 +91,18 @@ void GpuDirect::leave_untried(const gpu::Gpu& gpu, std::span<const Device> devic
       gpu.ordinal, gpu.pci.c_str(), why.c_str());
   for (const Device& device : devices) {
     State& state = state_of(device);
-    if (!state.is_tried) assume(state, ask_without_memory(device, gpu, options_.sysfs_root));
+    if (!state.is_tried) assume(state, ask(device, gpu));
   }
 }
 
-void GpuDirect::assume(State& state, const Ways& ways) const noexcept {
-  state.dmabuf = ways.dmabuf.works && options_.dmabuf;
+Ways GpuDirect::ask(const Device& device, const gpu::Gpu& gpu) const {
+  Ways ways = ask_without_memory(device, gpu, options_.sysfs_root);
+  if (!options_.dmabuf) ways.dmabuf = {.works = false, .why_not = kDmabufsAreOff};
+  return ways;
+}
+
+void GpuDirect::assume(State& state, const Ways& ways) noexcept {
+  state.dmabuf = ways.dmabuf.works;
   state.peermem = ways.peermem.works;
 }
 

@@ -92,7 +92,8 @@ class GpuDirect {
   // Says how the pair gets on, and keeps it.
   void settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
               std::optional<topology::Distance> distance);
-  void assume(State& state, const Ways& ways) const noexcept;
+  Ways ask(const Device& device, const gpu::Gpu& gpu) const;
+  static void assume(State& state, const Ways& ways) noexcept;
   static void take(State& state, bool dmabuf, bool peermem) noexcept;
   bool is_far(std::optional<topology::Distance> distance) const noexcept {
     return distance && *distance > options_.level;

@@ -71,7 +71,7 @@ Result<MrRef, Attempt> by_dmabuf(MrCache& cache, const GpuRange& range, const Me
   const auto no = [](const char* why) {
     return fail(Attempt{.works = false, .why_not = why, .sys_errno = 0});
   };
-  if (!means.dmabuf) return no("dma-bufs are turned off (NCCL_DMABUF_ENABLE)");
+  if (!means.dmabuf) return no(kDmabufsAreOff);
   if (range.dmabuf_fd >= 0) return import(cache, range);
   if (means.cuda == nullptr || means.gpu == nullptr) return no("whose memory it is, is not known");
   return export_and_import(cache, range, means);

@@ -22,6 +22,8 @@ struct Attempt {
   int sys_errno = 0;
 };
 
+inline constexpr const char* kDmabufsAreOff = "dma-bufs are turned off (NCCL_DMABUF_ENABLE)";
+
 struct Ways {
   Attempt dmabuf;
   Attempt peermem;

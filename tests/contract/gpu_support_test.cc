@@ -314,6 +314,24 @@ TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
   });
 }
 
+TEST_CASE("gpu support: dma-bufs that are turned off are not said to be on",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Variable gpu("SOFTGPU", "peermem=no");
+  const Variable wish("NCCL_DMABUF_ENABLE", "0");
+  run_alone([&] {
+    cuda();  // loaded, and not started
+    const Session session(Abi::kV12);
+    const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"GPUDirect"});
+    BL_MUST(lines.size() == fabric_facts().devices.size());
+    for (const std::string& line : lines) {
+      BL_MUST(!has_word(line, "on"));
+      BL_MUST(line.find("NCCL_DMABUF_ENABLE") != std::string::npos);
+    }
+    must_have(session, NCCL_PTR_HOST, 0);
+  });
+}
+
 TEST_CASE("gpu support: finding out leaves nothing behind",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
