@@ -118,7 +118,7 @@ void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
   if (!ground) return leave_untried(gpu, devices, ground.error());
   for (const Device& device : devices) {
     const auto distance = distance_of(machine, device, gpu);
-    const bool transfer = options_.proof && !is_far(distance);
+    const bool transfer = options_.proof && !(distance && *distance > level_for(gpu));
     settle(device, gpu, try_pair(device, gpu, ground->memory, cache_of, transfer), distance);
   }
 }
@@ -146,7 +146,7 @@ void GpuDirect::settle(const Device& device, const gpu::Gpu& gpu, const Proof& p
                                       .cuda = *cuda_,
                                       .proof = proof,
                                       .distance = distance,
-                                      .level = options_.level},
+                                      .level = level_for(gpu)},
                                      options_.sysfs_root);
   if (works) {
     BL_INFO(kLogInit | kLogNet, "%s", line.c_str());
@@ -166,7 +166,7 @@ Offer GpuDirect::offer(const Device& device) const noexcept {
   const bool dmabuf = state.dmabuf;
   Offer offer = {.dmabuf = dmabuf, .pointer = dmabuf || state.peermem, .force_flush = false};
   offer.force_flush = offer.pointer && std::ranges::any_of(gpus_, [&](const gpu::Gpu& gpu) {
-                        return flush_need(&gpu).any;
+                        return flush_need(&gpu).is_forced;
                       });
   return offer;
 }
@@ -186,11 +186,21 @@ Means GpuDirect::means(const Device& device, const gpu::Gpu* owner) const noexce
           .pointer_first = state.peermem && !state.dmabuf};
 }
 
+// A coherent GPU and its NIC are below different host bridges, and NCCL pairs them unless it is
+// told otherwise.
+topology::Distance GpuDirect::level_for(const gpu::Gpu& gpu) const noexcept {
+  const bool is_default = options_.level == topology::Distance::kPxb;
+  return gpu.coherent && is_default ? topology::Distance::kNode : options_.level;
+}
+
 FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {
   if (options_.never_flush) return {};
   const bool ordered = owner != nullptr && owner->writes_are_ordered;
   FlushNeed need;
-  need.any = !ordered || options_.always_flush;
+  need.is_forced = !ordered || options_.always_flush;
+  // What CUDA says of the order holds for one of a coherent GPU's two ways. NCCL flushes by itself
+  // where data may come by the other.
+  need.any = need.is_forced || owner->coherent;
   need.in_test = !ordered && owner != nullptr && !owner->nccl_flushes();
   need.by_host = owner != nullptr && owner->host_can_flush;
   return need;

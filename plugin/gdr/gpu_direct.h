@@ -44,9 +44,10 @@ struct Offer {
 
 // How what NICs have written to a GPU's memory is made visible to its kernels.
 struct FlushNeed {
-  bool any = false;      // iflush has something to do
-  bool in_test = false;  // where iflush will not come, before test() says "done"
-  bool by_host = false;  // the driver can do it, too
+  bool any = false;        // iflush has something to do
+  bool is_forced = false;  // NCCL has to be told to call it
+  bool in_test = false;    // where iflush will not come, before test() says "done"
+  bool by_host = false;    // the driver can do it, too
 };
 
 class GpuDirect {
@@ -95,9 +96,7 @@ class GpuDirect {
   Ways ask(const Device& device, const gpu::Gpu& gpu) const;
   static void assume(State& state, const Ways& ways) noexcept;
   static void take(State& state, bool dmabuf, bool peermem) noexcept;
-  bool is_far(std::optional<topology::Distance> distance) const noexcept {
-    return distance && *distance > options_.level;
-  }
+  topology::Distance level_for(const gpu::Gpu& gpu) const noexcept;
 
   Options options_;
   std::optional<gpu::Cuda> cuda_;

@@ -47,14 +47,26 @@ Result<void, std::string> Memory::read(void* to, std::size_t bytes) {
   return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
 }
 
+namespace {
+
+// The driver did not know the flag, or the call, or the range.
+bool may_be_the_flag(CuResult result) {
+  return result == CuResult::kInvalidValue || result == CuResult::kNotSupported;
+}
+
+}  // namespace
+
+// Drivers before CUDA 12.8 do not know how to ask for PCIe, and give nothing else.
 Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
                                             std::size_t bytes) {
   if (!gpu.dmabuf) return fail(std::string("the driver makes no dma-bufs of this GPU's memory"));
   int fd = -1;
-  const unsigned long long flags = gpu.coherent ? cuda_abi::kRangeFlagPcie : 0;
-  BL_TRY(
-      cuda.check("cuMemGetHandleForAddressRange",
-                 cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags)));
+  const auto ask = [&](unsigned long long flags) {
+    return cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags);
+  };
+  CuResult result = ask(gpu.coherent ? cuda_abi::kRangeFlagPcie : 0);
+  if (gpu.coherent && may_be_the_flag(result)) result = ask(0);
+  BL_TRY(cuda.check("cuMemGetHandleForAddressRange", result));
   return UniqueFd(fd);
 }
 

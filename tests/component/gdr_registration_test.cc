@@ -232,6 +232,7 @@ TEST_CASE("gdr: who has to flush", "[component][gdr]") {
       {"ordering=none,compute=9.0,flush=none", {}, true, true, false},
       {"ordering=none,compute=8.0", {}, true, false, true},  // NCCL flushes by itself
       {"ordering=all,compute=9.0", {.always_flush = true}, true, false, true},
+      {"ordering=all,compute=9.0,coherent=yes", {}, true, false, true},
       {"ordering=none,compute=9.0", {.never_flush = true}, false, false, false},
   }));
   CAPTURE(row.settings, row.wishes.always_flush, row.wishes.never_flush);

@@ -219,6 +219,21 @@ TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change tha
   });
 }
 
+// It has a way of its own to the processor, and NICs on other host bridges.
+TEST_CASE("gpu support: a coherent GPU uses NICs of its processor, and NCCL knows when to flush",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
+  const Variable gpu("SOFTGPU", "coherent=yes,compute=9.0");
+  run_alone([&] {
+    start_gpu();
+    must_have(Session(Abi::kV12), kBoth, 0);
+    for (const std::string& device : fabric_facts().devices) {
+      must_be_on(line_of(device, fabric_facts().gpus.at(0)), {"NODE", "GB"}, {});
+    }
+  });
+}
+
 TEST_CASE("gpu support: dma-bufs may be turned off", "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const bool peermem = GENERATE(true, false);
