@@ -5,10 +5,13 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace beeline::gdr {
 namespace {
+
+constexpr int kKernelsEnotsupp = 524;  // ENOTSUPP of linux/errno.h, which programs do not get
 
 // A flush READs through a queue pair of ours.
 constexpr unsigned kAccess =
@@ -16,7 +19,7 @@ constexpr unsigned kAccess =
 
 Attempt refused(const char* call, const Error& error) {
   std::string why = std::string(call) + ": ";
-  why += error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error);
+  why += error.sys_errno != 0 ? errno_text(error.sys_errno) : describe(error);
   return {.works = false, .why_not = std::move(why), .sys_errno = error.sys_errno};
 }
 
@@ -57,6 +60,15 @@ Errc code_of(const Attempt& attempt) {
 }
 
 }  // namespace
+
+bool is_not_supported(int sys_errno) noexcept {
+  return sys_errno == EOPNOTSUPP || sys_errno == EPROTONOSUPPORT || sys_errno == ENOSYS ||
+         sys_errno == kKernelsEnotsupp;
+}
+
+const char* errno_text(int sys_errno) noexcept {
+  return std::strerror(sys_errno == kKernelsEnotsupp ? EOPNOTSUPP : sys_errno);
+}
 
 const char* to_string(Way way) noexcept {
   switch (way) {

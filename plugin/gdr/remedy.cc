@@ -29,8 +29,7 @@ std::string for_dmabuf(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu
   if (cuda.version < kDmabufSince)
     return "update NVIDIA's driver to CUDA 11.7 or later for dma-bufs";
   if (!gpu.dmabuf) return "install NVIDIA's open kernel modules (Linux 5.12 or later) for dma-bufs";
-  const int why = proof.ways.dmabuf.sys_errno;
-  if (why == EOPNOTSUPP || why == EPROTONOSUPPORT || why == ENOSYS) {
+  if (is_not_supported(proof.ways.dmabuf.sys_errno)) {
     return "update the NIC's driver, or the kernel to Linux 5.12 or later, for dma-bufs";
   }
   return {};

@@ -22,6 +22,11 @@ struct Attempt {
   int sys_errno = 0;
 };
 
+// The device or its driver cannot. Some drivers answer with the kernel's own ENOTSUPP, which should
+// never leave the kernel, and for which the C library has no words.
+bool is_not_supported(int sys_errno) noexcept;
+const char* errno_text(int sys_errno) noexcept;
+
 inline constexpr const char* kDmabufsAreOff = "dma-bufs are turned off (NCCL_DMABUF_ENABLE)";
 
 struct Ways {

@@ -298,3 +298,17 @@ TEST_CASE("gdr: an iWARP port, which has no way to itself, needs somebody else t
       },
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
 }
+
+TEST_CASE("gdr: the kernel's own number for what it does not support has words",
+          "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        LogCapture log;
+        bed.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? 524 : EFAULT; };
+        bed.look();
+        BL_MUST(log.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == kRails);
+        BL_MUST(log.count("update the NIC's driver") == kRails);
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
