@@ -104,6 +104,7 @@ Ways GpuDirect::ask(const Device& device, const gpu::Gpu& gpu) const {
 void GpuDirect::assume(State& state, const Ways& ways) noexcept {
   state.dmabuf = ways.dmabuf.works;
   state.peermem = ways.peermem.works;
+  state.pointer = ways.any();
 }
 
 void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
@@ -140,7 +141,10 @@ Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory
 void GpuDirect::settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
                        std::optional<topology::Distance> distance) {
   const bool works = proof.failure.empty();
-  take(state_of(device), works && proof.ways.dmabuf.works, works && proof.ways.peermem.works);
+  State& state = state_of(device);
+  const bool is_first = !state.is_tried;
+  const bool was_offered = state.pointer;
+  take(state, works ? proof.ways : Ways{});
   const std::string line = pair_text({.device = device,
                                       .gpu = gpu,
                                       .cuda = *cuda_,
@@ -153,18 +157,27 @@ void GpuDirect::settle(const Device& device, const gpu::Gpu& gpu, const Proof& p
   } else {
     BL_WARN("%s", line.c_str());
   }
+  if (!is_first && was_offered != works && !std::exchange(state.is_divided, true)) {
+    BL_WARN(
+        "GPUDirect %s: off for every GPU, since NCCL asks of all at once and it does not work "
+        "with each that is in use: let this process use only GPUs that it works with "
+        "(CUDA_VISIBLE_DEVICES)",
+        device.ibdev.c_str());
+  }
 }
 
-void GpuDirect::take(State& state, bool dmabuf, bool peermem) noexcept {
+// NCCL's question has no GPU in it, so the answer is what every pair can do. A pointer is
+// registered by whatever way there is.
+void GpuDirect::take(State& state, const Ways& ways) noexcept {
   const bool is_first = !state.is_tried.exchange(true);
-  state.dmabuf = dmabuf && (is_first || state.dmabuf);
-  state.peermem = peermem && (is_first || state.peermem);
+  state.dmabuf = ways.dmabuf.works && (is_first || state.dmabuf);
+  state.peermem = ways.peermem.works && (is_first || state.peermem);
+  state.pointer = ways.any() && (is_first || state.pointer);
 }
 
 Offer GpuDirect::offer(const Device& device) const noexcept {
   const State& state = state_of(device);
-  const bool dmabuf = state.dmabuf;
-  Offer offer = {.dmabuf = dmabuf, .pointer = dmabuf || state.peermem, .force_flush = false};
+  Offer offer = {.dmabuf = state.dmabuf, .pointer = state.pointer, .force_flush = false};
   offer.force_flush = offer.pointer && std::ranges::any_of(gpus_, [&](const gpu::Gpu& gpu) {
                         return flush_need(&gpu).is_forced;
                       });

@@ -77,7 +77,9 @@ class GpuDirect {
   struct State {
     std::atomic<bool> dmabuf{false};
     std::atomic<bool> peermem{false};
+    std::atomic<bool> pointer{false};  // by one way or the other
     std::atomic<bool> is_tried{false};
+    bool is_divided = false;  // it works with some GPUs in use and not with others
   };
 
   State& state_of(const Device& device) const noexcept {
@@ -95,7 +97,7 @@ class GpuDirect {
               std::optional<topology::Distance> distance);
   Ways ask(const Device& device, const gpu::Gpu& gpu) const;
   static void assume(State& state, const Ways& ways) noexcept;
-  static void take(State& state, bool dmabuf, bool peermem) noexcept;
+  static void take(State& state, const Ways& ways) noexcept;
   topology::Distance level_for(const gpu::Gpu& gpu) const noexcept;
 
   Options options_;

@@ -312,3 +312,42 @@ TEST_CASE("gdr: the kernel's own number for what it does not support has words",
       },
       {{"SOFTGPU", "gpus=1"}});
 }
+
+// Two GPUs, each with the ways that it takes.
+TEST_CASE("gdr: what NCCL is offered is what works with all GPUs in use", "[component][gdr]") {
+  struct Row {
+    std::array<bool, 2> dmabuf;
+    std::array<bool, 2> pointer;
+    bool offers_dmabuf;
+    bool offers_pointer;
+    bool is_divided;
+  };
+  const Row row = GENERATE(values<Row>({
+      {{true, true}, {true, true}, true, true, false},
+      {{true, false}, {false, true}, false, true, false},  // regMr finds the way of each
+      {{true, true}, {true, false}, true, true, false},
+      {{true, false}, {false, false}, false, false, true},
+      {{false, true}, {false, false}, false, false, true},
+      {{false, false}, {false, false}, false, false, false},
+  }));
+  CAPTURE(row.dmabuf, row.pointer);
+  in_process(
+      [&](Cuda& cuda) {
+        Bed bed(cuda, {.proof = false});
+        cuda.start(1);
+        LogCapture log;
+        int asked = 0;
+        bed.fake.on_register = [&](const FakeVerbs::Registration& made) {
+          const std::size_t gpu = asked++ < int{2 * kRails} ? 0 : 1;  // two attempts with each NIC
+          return (made.fd >= 0 ? row.dmabuf : row.pointer)[gpu] ? 0 : EFAULT;
+        };
+        bed.look();
+        BL_MUST(asked == int{4 * kRails});
+        for (const Device& device : bed.devices) {
+          BL_MUST(bed.gpus->offer(device).dmabuf == row.offers_dmabuf);
+          BL_MUST(bed.gpus->offer(device).pointer == row.offers_pointer);
+        }
+        BL_MUST(log.count("off for every GPU") == (row.is_divided ? kRails : 0));
+      },
+      {{"SOFTGPU", "gpus=2"}});
+}
