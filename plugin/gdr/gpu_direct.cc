@@ -4,6 +4,7 @@
 #include "plugin/gdr/gpu_direct.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "plugin/base/clock.h"
@@ -206,6 +207,11 @@ topology::Distance GpuDirect::level_for(const gpu::Gpu& gpu) const noexcept {
   return gpu.coherent && is_default ? topology::Distance::kNode : options_.level;
 }
 
+std::uint64_t GpuDirect::bit_of(const gpu::Gpu& gpu) const noexcept {
+  const auto index = static_cast<std::size_t>(&gpu - gpus_.data());
+  return index < 64 ? std::uint64_t{1} << index : 0;
+}
+
 FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {
   if (options_.never_flush) return {};
   const bool ordered = owner != nullptr && owner->writes_are_ordered;
@@ -215,14 +221,31 @@ FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {
   // where data may come by the other.
   need.any = need.is_forced || owner->coherent;
   need.in_test = !ordered && owner != nullptr && !owner->nccl_flushes();
+  need.owner = owner != nullptr ? bit_of(*owner) : 0;
   need.by_host = owner != nullptr && owner->host_can_flush;
   return need;
 }
 
-bool GpuDirect::flush_by_host() const noexcept {
+bool GpuDirect::flush_by_host(std::uint64_t owners) const noexcept {
+  if (!cuda_ || cuda_->flush_writes == nullptr) return false;
+  if (owners == 0) return flush_current();
+  for (; owners != 0; owners &= owners - 1) {
+    if (!flush_one(gpus_[static_cast<std::size_t>(std::countr_zero(owners))])) return false;
+  }
+  return true;
+}
+
+bool GpuDirect::flush_one(const gpu::Gpu& gpu) const noexcept {
+  gpu::Ordinal current = -1;
+  const bool has_one = cuda_->context_get_device(&current) == gpu::CuResult::kSuccess;
+  if (has_one && current == gpu.ordinal) return flush_current();
+  const auto scope = gpu::ContextScope::enter(*cuda_, gpu.ordinal);
+  return scope && flush_current();
+}
+
+bool GpuDirect::flush_current() const noexcept {
   constexpr int kCurrentContext = 0;
-  return cuda_ && cuda_->flush_writes != nullptr &&
-         cuda_->flush_writes(kCurrentContext, cuda_abi::kFlushToOwner) == gpu::CuResult::kSuccess;
+  return cuda_->flush_writes(kCurrentContext, cuda_abi::kFlushToOwner) == gpu::CuResult::kSuccess;
 }
 
 }  // namespace beeline::gdr

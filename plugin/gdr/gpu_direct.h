@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -44,10 +45,11 @@ struct Offer {
 
 // How what NICs have written to a GPU's memory is made visible to its kernels.
 struct FlushNeed {
-  bool any = false;        // iflush has something to do
-  bool is_forced = false;  // NCCL has to be told to call it
-  bool in_test = false;    // where iflush will not come, before test() says "done"
-  bool by_host = false;    // the driver can do it, too
+  bool any = false;         // iflush has something to do
+  bool is_forced = false;   // NCCL has to be told to call it
+  bool in_test = false;     // where iflush will not come, before test() says "done"
+  std::uint64_t owner = 0;  // one bit, for flush_by_host(); 0: not known
+  bool by_host = false;     // the driver can do it, too
 };
 
 class GpuDirect {
@@ -69,8 +71,9 @@ class GpuDirect {
   const gpu::Gpu* owner_of(const void* pointer) const noexcept;
   Means means(const Device& device, const gpu::Gpu* owner) const noexcept;
   FlushNeed flush_need(const gpu::Gpu* owner) const noexcept;
-  // Waits until all that NICs have written is visible to the GPU of the current context.
-  bool flush_by_host() const noexcept;
+  // Waits until all that NICs have written is visible to these GPUs, whichever is the calling
+  // thread's; without a bit, to that one.
+  bool flush_by_host(std::uint64_t owners) const noexcept;
 
  private:
   // What is offered of a device: what every pair that was tried can do.
@@ -98,6 +101,9 @@ class GpuDirect {
   Ways ask(const Device& device, const gpu::Gpu& gpu) const;
   static void assume(State& state, const Ways& ways) noexcept;
   static void take(State& state, const Ways& ways) noexcept;
+  std::uint64_t bit_of(const gpu::Gpu& gpu) const noexcept;
+  bool flush_one(const gpu::Gpu& gpu) const noexcept;
+  bool flush_current() const noexcept;
   topology::Distance level_for(const gpu::Gpu& gpu) const noexcept;
 
   Options options_;

@@ -12,6 +12,7 @@ namespace beeline {
 // Where the port has no way to itself, or the way is lost, the driver has to do it.
 Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
   if (!need.any) return {};
+  flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
   const std::lock_guard lock(preparing_);
   if (flusher_ == nullptr) {
     Path& path = connection_.paths.front();
@@ -126,7 +127,8 @@ void RecvComm::leave_it_to_host(const char* why) {
 }
 
 Errc RecvComm::flush_by_host(const char* why) {
-  if (gpus_ != nullptr && gpus_->flush_by_host()) return Errc::kOk;
+  const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
+  if (gpus_ != nullptr && gpus_->flush_by_host(owners)) return Errc::kOk;
   return give_up(Errc::kSystem, "make received data visible to the GPU", why).error().code;
 }
 

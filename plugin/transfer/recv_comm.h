@@ -175,8 +175,9 @@ class RecvComm final : public Comm {
   int pkey_index_;
   std::mutex preparing_;
   std::atomic<bool> flushes_in_test_{false};
-  std::unique_ptr<Flusher> flusher_;  // made by prepare_flush()
-  bool host_serves_ = false;          // the driver has flushed in place of a NIC that cannot
+  std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all that was prepared
+  std::unique_ptr<Flusher> flusher_;            // made by prepare_flush()
+  bool host_serves_ = false;  // the driver has flushed in place of a NIC that cannot
 };
 
 }  // namespace beeline

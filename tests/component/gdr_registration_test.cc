@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <thread>
 
 #include "plugin/transfer/registration.h"
 #include "tests/softgpu/process.h"
@@ -348,6 +349,32 @@ TEST_CASE("gdr: what NCCL is offered is what works with all GPUs in use", "[comp
           BL_MUST(bed.gpus->offer(device).pointer == row.offers_pointer);
         }
         BL_MUST(log.count("off for every GPU") == (row.is_divided ? kRails : 0));
+      },
+      {{"SOFTGPU", "gpus=2"}});
+}
+
+// The thread that receives may have another GPU's context, or none.
+TEST_CASE("gdr: the driver flushes the GPU whose memory it is", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        const std::uint64_t owner =
+            bed.gpus->flush_need(bed.gpus->owner_of(bed.gpu_buffer().data)).owner;
+        BL_MUST(owner == 1);
+        const auto pushes = [&] { return cuda.softgpu_calls("cuCtxPushCurrent"); };
+        const std::uint64_t before = pushes();
+        BL_MUST(bed.gpus->flush_by_host(owner));
+        BL_MUST(pushes() == before);
+        bool flushed = false;
+        std::thread([&] { flushed = bed.gpus->flush_by_host(owner); }).join();
+        BL_MUST(flushed);
+        Context* const other = cuda.start(1);
+        const std::uint64_t before_other = pushes();
+        BL_MUST(bed.gpus->flush_by_host(owner));
+        BL_MUST(pushes() == before_other + 1);
+        Context* current = nullptr;
+        CU_MUST(cuda, kSuccess, cuda.cuCtxGetCurrent(&current));
+        BL_MUST(current == other);
       },
       {{"SOFTGPU", "gpus=2"}});
 }
