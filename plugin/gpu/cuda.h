@@ -43,6 +43,7 @@
   X(pointer_get_attribute, cuPointerGetAttribute, CuResult(void*, PointerAttribute, DevicePtr), kRequired) \
   X(get_address_range, cuMemGetAddressRange_v2, CuResult(DevicePtr*, std::size_t*, DevicePtr), kRequired) \
   X(get_range_handle, cuMemGetHandleForAddressRange, CuResult(void*, DevicePtr, std::size_t, int, unsigned long long), kOptional) \
+  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, CuResult(int*), kOptional)            \
   X(flush_writes, cuFlushGPUDirectRDMAWrites, CuResult(int, int), kOptional)
 // clang-format on
 

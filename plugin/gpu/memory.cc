@@ -5,17 +5,28 @@ namespace beeline::gpu {
 namespace {
 
 constexpr unsigned kNonBlocking = 1;  // no order with the default stream
+constexpr int kRelaxed = 2;           // CU_STREAM_CAPTURE_MODE_RELAXED
 
 }  // namespace
 
+OutOfCapture::OutOfCapture(const Cuda& cuda) noexcept : cuda_(nullptr), mode_(kRelaxed) {
+  if (cuda.exchange_capture_mode == nullptr) return;
+  if (cuda.exchange_capture_mode(&mode_) == CuResult::kSuccess) cuda_ = &cuda;
+}
+
+OutOfCapture::~OutOfCapture() {
+  if (cuda_ != nullptr) (void)cuda_->exchange_capture_mode(&mode_);
+}
+
 Result<ContextScope, std::string> ContextScope::enter(const Cuda& cuda, Ordinal ordinal) {
+  OutOfCapture capture(cuda);
   Context* context = nullptr;
   BL_TRY(cuda.check("cuDevicePrimaryCtxRetain", cuda.primary_retain(&context, ordinal)));
   if (auto pushed = cuda.check("cuCtxPushCurrent", cuda.context_push(context)); !pushed) {
     (void)cuda.primary_release(ordinal);
     return fail(pushed.error());
   }
-  return ContextScope(cuda, ordinal);
+  return ContextScope(cuda, ordinal, std::move(capture));
 }
 
 ContextScope::~ContextScope() {

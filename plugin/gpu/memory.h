@@ -13,19 +13,38 @@
 
 namespace beeline::gpu {
 
+// While it lives, this thread's calls are nothing to a graph that another thread captures. Without
+// it, one that allocates fails then, and may spoil the capture.
+class OutOfCapture {
+ public:
+  explicit OutOfCapture(const Cuda& cuda) noexcept;
+  OutOfCapture(OutOfCapture&& other) noexcept
+      : cuda_(std::exchange(other.cuda_, nullptr)), mode_(other.mode_) {}
+  OutOfCapture& operator=(OutOfCapture&&) = delete;
+  ~OutOfCapture();
+
+ private:
+  const Cuda* cuda_;  // null: nothing to restore
+  int mode_;
+};
+
 // Makes a GPU's primary context current in this thread, as long as it lives. Of a GPU that is in
 // use only: another's would have to be made, which takes long.
 class ContextScope {
  public:
   static Result<ContextScope, std::string> enter(const Cuda& cuda, Ordinal ordinal);
   ContextScope(ContextScope&& other) noexcept
-      : cuda_(std::exchange(other.cuda_, nullptr)), ordinal_(other.ordinal_) {}
+      : capture_(std::move(other.capture_)),
+        cuda_(std::exchange(other.cuda_, nullptr)),
+        ordinal_(other.ordinal_) {}
   ContextScope& operator=(ContextScope&&) = delete;
   ~ContextScope();
 
  private:
-  ContextScope(const Cuda& cuda, Ordinal ordinal) noexcept : cuda_(&cuda), ordinal_(ordinal) {}
+  ContextScope(const Cuda& cuda, Ordinal ordinal, OutOfCapture capture) noexcept
+      : capture_(std::move(capture)), cuda_(&cuda), ordinal_(ordinal) {}
 
+  OutOfCapture capture_;
   const Cuda* cuda_;
   Ordinal ordinal_;
 };

@@ -3,6 +3,7 @@
 // GPU memory, with a driver of a few functions that says what it was asked.
 #include "plugin/gpu/memory.h"
 
+#include <utility>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -27,9 +28,28 @@ struct Driver {
   }
   ~Driver() { current = nullptr; }
 
+  void give_contexts() {
+    cuda.primary_retain = [](Context**, Ordinal) {
+      current->mode_at_retain = current->mode;
+      return current->to_retain;
+    };
+    cuda.primary_release = [](Ordinal) { return CuResult::kSuccess; };
+    cuda.context_push = [](Context*) { return CuResult::kSuccess; };
+    cuda.context_pop = [](Context**) { return CuResult::kSuccess; };
+  }
+  void give_capture_modes() {
+    cuda.exchange_capture_mode = [](int* wish) {
+      std::swap(*wish, current->mode);
+      return CuResult::kSuccess;
+    };
+  }
+
   static inline Driver* current = nullptr;
   Cuda cuda;
   CuResult to_flags = CuResult::kSuccess;
+  CuResult to_retain = CuResult::kSuccess;
+  int mode = 0;  // of this thread's captures; 0 is global
+  int mode_at_retain = 0;
   std::vector<unsigned long long> flags;
 };
 
@@ -61,5 +81,33 @@ TEST_CASE("gpu memory: a driver that cannot be asked for PCIe is asked for what 
     driver.to_flags = CuResult::kOutOfMemory;
     CHECK_FALSE(asked());
     CHECK(driver.flags == Flags{cuda_abi::kRangeFlagPcie});
+  }
+}
+
+TEST_CASE("gpu memory: a graph that another thread captures is left alone", "[unit][gpu]") {
+  constexpr int kRelaxed = 2;
+  Driver driver;
+  driver.give_contexts();
+  const auto enter = [&] { return ContextScope::enter(driver.cuda, 0); };
+  SECTION("an old driver has no modes") {
+    CHECK(enter());
+    CHECK(driver.mode == 0);
+  }
+  driver.give_capture_modes();
+  SECTION("while the scope lives, moved or not") {
+    {
+      auto scope = enter();
+      REQUIRE(scope);
+      CHECK(driver.mode_at_retain == kRelaxed);
+      const ContextScope moved = *std::move(scope);
+      CHECK(driver.mode == kRelaxed);
+    }
+    CHECK(driver.mode == 0);
+  }
+  SECTION("the mode is what it was when the context cannot be had") {
+    driver.to_retain = CuResult::kOutOfMemory;
+    CHECK_FALSE(enter());
+    CHECK(driver.mode_at_retain == kRelaxed);
+    CHECK(driver.mode == 0);
   }
 }
