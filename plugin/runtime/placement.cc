@@ -23,12 +23,6 @@ bool is_below_bridge(const Graph& graph, NodeIndex node) {
   return above != topology::kNoNode && graph[above].kind == NodeKind::kBridge;
 }
 
-// Real GPUs hang on a port of something; a virtual machine may show all devices on one bus.
-bool hides_its_tree(const Graph& graph) {
-  const auto below = [&](NodeIndex node) { return is_below_bridge(graph, node); };
-  return std::ranges::none_of(graph.gpus(), below) && std::ranges::none_of(graph.nics(), below);
-}
-
 std::string pair_text(const Graph& graph, NodeIndex gpu, NodeIndex nic, Distance distance) {
   return label(graph[gpu]) + " and its nearest NIC " + label(graph[nic]) + " are " +
          to_string(distance) + " apart (" + meaning(distance) +
@@ -49,6 +43,12 @@ std::optional<Graph> read_machine(const std::string& sysfs_root) {
     BL_INFO(kLogInit | kLogGraph, "topology: %s", remark.c_str());
   }
   return *std::move(graph);
+}
+
+// Real GPUs hang on a port of something; a virtual machine may show all devices on one bus.
+bool hides_its_tree(const Graph& graph) {
+  const auto below = [&](NodeIndex node) { return is_below_bridge(graph, node); };
+  return std::ranges::none_of(graph.gpus(), below) && std::ranges::none_of(graph.nics(), below);
 }
 
 std::vector<NodeIndex> nodes_of(const Graph& graph, std::span<const Device> devices) {

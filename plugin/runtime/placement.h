@@ -18,6 +18,9 @@ namespace beeline {
 // no sense of it at all.
 std::optional<topology::Graph> read_machine(const std::string& sysfs_root);
 
+// As virtual machines do: then distances say nothing.
+bool hides_its_tree(const topology::Graph& graph);
+
 // The devices' nodes, each once; those without one are left out.
 std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
                                           std::span<const Device> devices);

@@ -68,7 +68,9 @@ bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 
 void Runtime::look_at_host() {
   BL_INFO(kLogInit | kLogNet, "Beeline %s (%s)", kVersion, kRevision);
-  config_ = load_config(Environ::of_process());
+  const Environ environ = Environ::of_process();
+  config_ = load_config(environ);
+  nccl_has_own_view_ = environ.get("NCCL_TOPO_FILE").has_value();
   if (config_.ib_disable) {
     BL_WARN("no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set");
     return;
@@ -131,8 +133,10 @@ std::string Runtime::look_at_placement() const noexcept {
     if (!machine_) return {};
     const auto nics = nodes_of(*machine_, table_->devices());
     for (const std::string& line : slow_links(*machine_, nics)) BL_WARN("%s", line.c_str());
-    for (const std::string& line : distant_pairs(*machine_, nics)) {
-      BL_INFO(kLogInit | kLogGraph, "%s", line.c_str());
+    if (!nccl_has_own_view_) {
+      for (const std::string& line : distant_pairs(*machine_, nics)) {
+        BL_INFO(kLogInit | kLogGraph, "%s", line.c_str());
+      }
     }
     return config_.affinity ? cpus_near(*machine_, nics) : std::string();
   } catch (const std::exception& error) {
@@ -149,12 +153,19 @@ void Runtime::look_at_machine() noexcept {
   }
 }
 
+// Null: not known. A file that describes the machine may bring together what seems far apart here;
+// NCCL would use such a pair, which therefore has to be proven.
+const topology::Graph* Runtime::machine_as_nccl_sees_it() const {
+  if (!machine_ || nccl_has_own_view_ || hides_its_tree(*machine_)) return nullptr;
+  return &*machine_;
+}
+
 // Whatever goes wrong here, host memory can be moved.
 void Runtime::look_at_gpus() noexcept {
   if (gpus_ == nullptr || !is_ours()) return;
   try {
     const auto cache_of = [this](const Device& device) { return cache_locked(device); };
-    gpus_->look(table_->devices(), cache_of, machine_ ? &*machine_ : nullptr);
+    gpus_->look(table_->devices(), cache_of, machine_as_nccl_sees_it());
   } catch (const std::exception& error) {
     BL_WARN("GPU memory is not used: %s", error.what());
   }

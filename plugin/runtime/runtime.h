@@ -58,6 +58,7 @@ class Runtime {
   void look_at_machine() noexcept;
   std::string look_at_placement() const noexcept;
   void look_at_gpus() noexcept;
+  const topology::Graph* machine_as_nccl_sees_it() const;
   Result<MrCache*> cache_locked(const Device& device);
   void start_services();
   void log_devices() const;
@@ -66,6 +67,7 @@ class Runtime {
   bool ready_ = false;
   int pid_ = 0;
   Config config_;
+  bool nccl_has_own_view_ = false;  // of how devices hang together
   std::optional<verbs::Loaded> verbs_;
   std::optional<verbs::CmLibrary> cm_library_;
   std::unique_ptr<DeviceTable> table_;

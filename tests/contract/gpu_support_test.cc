@@ -219,6 +219,22 @@ TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change tha
   });
 }
 
+// The file may say that they are near, whatever this machine shows.
+TEST_CASE("gpu support: how far they are is not asked of the machine where NCCL has a file for it",
+          "[contract][gpu][gpu_support][softnic]") {
+  if (!kProcessesWork) return;
+  const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
+  const Variable file("NCCL_TOPO_FILE", "/from/the/provider.xml");
+  run_alone([&] {
+    start_gpu();
+    const Session session(Abi::kV12);
+    for (const std::string& device : fabric_facts().devices) {
+      must_be_on(line_of(device, fabric_facts().gpus.at(0)), {"GB"}, {"NODE"});
+    }
+    BL_MUST(!log_has(NCCL_LOG_INFO, {"nearest NIC"}));
+  });
+}
+
 // It has a way of its own to the processor, and NICs on other host bridges.
 TEST_CASE("gpu support: a coherent GPU uses NICs of its processor, and NCCL knows when to flush",
           "[contract][gpu][gpu_support][softnic]") {

@@ -97,6 +97,11 @@ TEST_CASE("placement: what NCCL calls PHB is called so in the advice", "[unit][r
   CHECK(has(lines[0], "NCCL_NET_GDR_LEVEL=PHB"));
 }
 
+TEST_CASE("placement: a tree is hidden where nothing hangs on a bridge", "[unit][runtime]") {
+  CHECK(hides_its_tree(make_machine(machines::flat_virtual_machine())));
+  CHECK_FALSE(hides_its_tree(make_machine(machines::one_nic_each())));
+}
+
 TEST_CASE("placement: a machine that hides its tree has one line, not one a pair",
           "[unit][runtime]") {
   const std::vector<std::string> lines = pairs_of(machines::flat_virtual_machine());
