@@ -190,7 +190,7 @@ MrRef try_ways(MrCache& cache, const GpuRange& range, const Means& means, Ways& 
 // A NIC that has no way to itself says nothing about the GPU. Only flushes would need that way.
 Proof without_way(Proof proof, const std::string& why, const ProofPlan& plan) {
   if (plan.needs_reads) {
-    proof.failure = why + "; what the NIC has written is flushed that way, and CUDA has none";
+    proof.failure = why + ", and CUDA has no way to flush what the NIC has written";
   } else {
     proof.why_unproven = why;
   }

@@ -7,6 +7,11 @@ namespace {
 constexpr unsigned kNonBlocking = 1;  // no order with the default stream
 constexpr int kRelaxed = 2;           // CU_STREAM_CAPTURE_MODE_RELAXED
 
+// The driver did not know the flag, or the call, or the range.
+bool may_be_the_flag(CuResult result) {
+  return result == CuResult::kInvalidValue || result == CuResult::kNotSupported;
+}
+
 }  // namespace
 
 OutOfCapture::OutOfCapture(const Cuda& cuda) noexcept : cuda_(nullptr), mode_(kRelaxed) {
@@ -57,15 +62,6 @@ Result<void, std::string> Memory::read(void* to, std::size_t bytes) {
   BL_TRY(cuda_->check("cuMemcpyDtoHAsync", cuda_->copy_to_host(to, address_, bytes, stream_)));
   return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
 }
-
-namespace {
-
-// The driver did not know the flag, or the call, or the range.
-bool may_be_the_flag(CuResult result) {
-  return result == CuResult::kInvalidValue || result == CuResult::kNotSupported;
-}
-
-}  // namespace
 
 // Drivers before CUDA 12.8 do not know how to ask for PCIe, and give nothing else.
 Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
