@@ -164,7 +164,7 @@ TEST_CASE("gpu flush: where test does it, a buffer of no bytes is left alone",
         end.send(from.part(0, kSize)).finish();
       },
       [&](Receiver& end) {
-        constexpr size_t kPages = 2 * 4096;  // what a dma-buf has is whole pages
+        constexpr size_t kPages = size_t{2} * 4096;  // what a dma-buf has is whole pages
         Buffer to(end, Kind::kDmabuf, kPages);
         end.receive(to.part(kPages, 0)).finish();
         to.expect(0, kSize, 1);
