@@ -233,15 +233,22 @@ TEST_CASE("fake peer: what a handle remembers is believed only when it is so",
   Guest guest;
   guest.start();
   const std::uint64_t first = wire::attempt_in(guest.fake.ticket().handle());
+  // A call that finds the control thread at work does nothing, and the next one tries again.
+  const auto must_begin_anew = [&](Ticket& ticket, std::uint64_t remembered) {
+    wire::remember_attempt(ticket.handle(), remembered);
+    wait_for(
+        [&] {
+          BL_MUST(must(guest.b.connect(ticket)) == nullptr);
+          return wire::attempt_in(ticket.handle()) != remembered;
+        },
+        "an attempt of its own");
+  };
   // The same memory, but a handle of another listener: NCCL has used it again.
   FakeListener other;
-  wire::remember_attempt(other.ticket().handle(), first);
-  BL_MUST(must(guest.b.connect(other.ticket())) == nullptr);
-  CHECK(wire::attempt_in(other.ticket().handle()) != first);
+  must_begin_anew(other.ticket(), first);
   // The right handle, but the memory of another process: it was forked, or started anew.
   Ticket third = guest.fake.ticket();
-  wire::remember_attempt(third.handle(), first ^ (std::uint64_t{1} << 63));
-  BL_MUST(must(guest.b.connect(third)) == nullptr);
+  must_begin_anew(third, first ^ (std::uint64_t{1} << 63));
   const auto low_half = [](std::uint64_t attempt) { return static_cast<std::uint32_t>(attempt); };
   CHECK(low_half(wire::attempt_in(third.handle())) != low_half(first));
   other.welcome();

@@ -244,9 +244,11 @@ row_peer_stopped() {
   goes_on 60
 }
 row_link_deleted() {
-  start bidir "${for_ever[@]}" "${quick[@]}"
+  # The kernel takes seconds to end the device, in an emulated machine sometimes more than the plugin
+  # waits before it says by itself that nothing moves. Here the device's own word is asked for.
+  start bidir "${for_ever[@]}" "${quick[@]}" --env BEELINE_STALL_TIMEOUT=50s
   # What speaks first, a completion or the event of the device, is the driver's choice.
-  inject ip link del a1 && both_fail 20 "$either|was removed" "$either|was removed" || return
+  inject ip link del a1 && both_fail 50 "$either|was removed" "$either|was removed" || return
   until_true 10 wire_is_gone || failed 'a device is left although its card and its users are gone'
 }
 row_control_on_the_same_wire() {
