@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softnic/nic/gpu_mirrors.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 
 #include "plugin/base/blocked_signals.h"
 #include "plugin/gpu/gpu.h"
+#include "softnic/nic/memory_source.h"
 #include "softnic/nic/runtime.h"
 
 namespace softnic {
@@ -23,14 +23,6 @@ namespace gpu = beeline::gpu;
 
 // How long data may lie in an inbox when nobody polls.
 constexpr std::chrono::milliseconds kPeriod(1);
-
-// Only a driver that is there already: a program without GPUs is not given one.
-bool driver_is_loaded() {
-  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return false;
-  ::dlclose(library);  // counted; who loaded it keeps it
-  return true;
-}
 
 // The GPU that has all of it, or -1.
 gpu::Ordinal owner_of(const gpu::Cuda& cuda, uint64_t address, size_t length) {
@@ -55,7 +47,8 @@ GpuMirrors::~GpuMirrors() {
 Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(uint64_t address, size_t length) {
   const std::lock_guard guard(mutex_);
   if (!cuda_) {
-    if (!driver_is_loaded()) return fail(EFAULT);
+    // A program without GPUs is not given a driver.
+    if (loaded_cuda_driver() == nullptr) return fail(EFAULT);
     auto loaded = gpu::load_cuda();
     if (!loaded && !loaded.error().absent) complain(loaded.error().why);
     if (!loaded) return fail(EFAULT);
@@ -134,10 +127,8 @@ bool GpuMirrors::succeeded(const Result<void, std::string>& done) {
   return false;
 }
 
-// One is enough: what follows is the same thing again.
 void GpuMirrors::complain(const std::string& why) {
-  if (std::exchange(has_complained_, true)) return;
-  std::fprintf(stderr, "softnic: %s\n", why.c_str());
+  if (complaints_.insert(why).second) std::fprintf(stderr, "softnic: %s\n", why.c_str());
 }
 
 void GpuMirrors::thread_main() {

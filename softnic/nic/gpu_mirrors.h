@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -67,7 +68,7 @@ class GpuMirrors {
   std::atomic<size_t> count_{0};
   std::condition_variable ending_;
   bool is_ending_ = false;
-  bool has_complained_ = false;
+  std::set<std::string> complaints_;  // each is said once
   std::thread thread_;
 };
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes that do not show at once: data for a GPU's memory lands beside it, is listed, and is put
-// in its place later. Two reasons for it:
+// in its place later. There are two reasons for it.
 //
-// - The hazard of the same name (HazardRecord). Data moves when a device reads the region, as a
-// READ
-//   through the NIC pushes writes ahead of it on their way to the GPU. A program that skips the
-//   flush finds old bytes, every time.
-// - A region with a mirror (nic/gpu_mirror.h), where only the owner can move it, and does by
-// itself.
+// The hazard of the same name (HazardRecord): data moves when a device reads the region, as a READ
+// through the NIC pushes writes ahead of it on their way to the GPU. A program that skips the flush
+// finds old bytes, every time.
+//
+// A mirror (nic/gpu_mirror.h): only the owner can move the data, and does by itself.
 #pragma once
 
 #include "softnic/nic/completion_ring.h"
@@ -20,8 +19,8 @@ inline uint64_t beside(const MrRecord& region, uint64_t address) noexcept {
   return region.shadow + (address - region.base);
 }
 
-// Bytes were written beside [address, address + length). False: there is no room to say so, and
-// they were not written; the owner of a mirror has not come for what is there already.
+// Lists the bytes that were written beside [address, address + length). False: there is no room,
+// since the owner of a mirror has not come for what is listed, and they have to be written again.
 bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
                  uint64_t length);
 // The same for a region of this process.

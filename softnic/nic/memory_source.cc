@@ -20,15 +20,11 @@ using beeline::fail;
 using beeline::Result;
 using beeline::UniqueFd;
 
-// The stand-in for the CUDA driver, if that is what the program has loaded. Looked for each time: a
-// program may load it after it has used us for long.
+// Of the stand-in for the CUDA driver, if that is what the program has loaded.
 template <class Function>
 Function* find_in_softgpu(const char* name) {
-  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library == nullptr) return nullptr;
-  auto* found = reinterpret_cast<Function*>(::dlsym(library, name));
-  ::dlclose(library);  // counted; who loaded it keeps it
-  return found;
+  void* const library = loaded_cuda_driver();
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
 int size_of(int fd, uint64_t& size) {
@@ -71,6 +67,12 @@ Result<FileWindow, int> FileWindow::map(int fd, uint64_t offset, size_t length, 
   FileWindow window(Mapping(base, length + skipped), skipped);
   if (!can_be_copied(window.start())) return fail(ENOSYS);
   return window;
+}
+
+void* loaded_cuda_driver() {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) ::dlclose(library);  // counted; who loaded it keeps it
+  return library;
 }
 
 Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes) {

@@ -29,6 +29,10 @@ class FileWindow {
   size_t skipped_ = 0;  // mappings begin at a page
 };
 
+// The library of the CUDA driver that the program has loaded, or null. Looked for each time: a
+// program may load it after it has used us for long.
+void* loaded_cuda_driver();
+
 // [offset, offset + length) of a dma-buf: one of softgpu's, or any file that can be mapped. ENOSYS:
 // out of a processor's reach, as a real GPU's.
 beeline::Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes);

@@ -310,6 +310,9 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
         connect_both(a.qp, b.qp);
         Buffer data = a.buffer(64);
         const GpuMemory gpu(cuda, b.pd.get(), Way::kPeermem);
+        // Another complaint before it does not silence it.
+        cuda.set("nic=copies,fail=cuStreamCreate@1:201");
+        BL_MUST(MrPtr(ibv_reg_mr(b.pd.get(), pointer(gpu.start), 64, kAllAccess)) == nullptr);
         const std::string turns = "nic=copies,fail=" + call + "@1:201,fail=" + call + "@2:201";
         cuda.set(turns.c_str());
         BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 1)));
@@ -327,4 +330,5 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
   const size_t first = ending.diagnostics.find(said);
   CHECK(first != std::string::npos);
   CHECK(ending.diagnostics.find(said, first + 1) == std::string::npos);
+  CHECK(ending.diagnostics.find("cannot register GPU memory: cuStreamCreate") != std::string::npos);
 }
