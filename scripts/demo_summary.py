@@ -42,7 +42,7 @@ def main():
     print("""
 In a real job, on nodes with RDMA devices:
   meson install -C build       # or: export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH
-  NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_DEBUG=INFO torchrun ...
+  NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_NET_PLUGIN_REF_COUNT=1 NCCL_DEBUG=INFO torchrun ...
 NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
 GPU memory goes straight to and from the NIC (GPUDirect) where the log says "GPUDirect ...: on".""")
 

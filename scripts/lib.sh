@@ -30,6 +30,7 @@ timed() {
   local words=$1 start=$SECONDS rc=0
   shift
   "$@" || rc=$?
+  note_time $((SECONDS - start)) "$words"
   if ((rc == 0)); then
     printf '%s: done in %d s\n' "$words" $((SECONDS - start))
   else
@@ -38,15 +39,20 @@ timed() {
   return "$rc"
 }
 
+# Appends the time of a step to the file from which `report` prints its table, if there is one.
+note_time() { # SECONDS WORDS
+  [[ -z ${times_file-} ]] || printf '%s\n' "$*" >>"$times_file"
+}
+
 # --- Packages: all that a bare Debian 12 lacks ----------------------------------------------------
 
-build_packages=(
+demo_packages=(
   g++ meson ninja-build pkgconf python3
   libibverbs-dev librdmacm-dev # their headers only
   libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libexpat1-dev
   libhwloc-dev # its header only
-  catch2 libbenchmark-dev
 )
+build_packages=("${demo_packages[@]}" catch2 libbenchmark-dev)
 test_packages=(
   ibverbs-utils perftest ucx-utils procps # programs of others that run over softnic
   hwloc-nox                               # its own picture of a machine
@@ -69,13 +75,16 @@ need_packages() {
   missing=$(missing_packages "$@")
   [[ -n $missing ]] || return 0
   section "Installing from Debian: $missing"
+  log=$(mktemp)
   # shellcheck disable=SC2086  # a list of words
-  if ! log=$(apt_install $missing 2>&1); then
-    tail -n 5 <<<"$log" >&2
+  if ! timed "installing" apt_install "$log" $missing; then
+    tail -n 5 "$log" >&2
+    rm -f "$log"
     stop "Missing packages: $missing" \
       "They could not be installed from here. As root, with a network:" \
       "  apt-get update && apt-get install --no-install-recommends $missing"
   fi
+  rm -f "$log"
 }
 
 missing_packages() {
@@ -87,13 +96,25 @@ missing_packages() {
   printf '%s' "${missing[*]}"
 }
 
-# A fresh machine has no package lists, and an old one may have lists too old to install from.
+# apt_install LOG NAME... : a fresh machine has no package lists, and an old one may have lists too old
+# to install from. Python comes first where there is none: it draws the progress.
 apt_install() {
-  local install=(install --yes --no-install-recommends)
-  if compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && apt_get "${install[@]}" "$@"; then
-    return 0
+  local log=$1 install=(install --yes --no-install-recommends)
+  shift
+  if ! command -v python3 >/dev/null; then
+    echo 'installing: python3 first, which takes some seconds'
+    { apt_get update && apt_get "${install[@]}" python3; } >"$log" 2>&1 || return
+  elif ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
+    echo 'installing: reading the lists of packages'
+    apt_get update >"$log" 2>&1 || return
   fi
-  apt_get update && apt_get "${install[@]}" "$@"
+  show_install "$log" "${install[@]}" "$@" && return
+  echo 'installing: again, with new lists of packages'
+  apt_get update >"$log" 2>&1 && show_install "$log" "${install[@]}" "$@"
+}
+
+show_install() { # LOG ARGUMENT...
+  apt_get "${@:2}" 2>&1 | PROGRESS_LOG=$1 python3 scripts/progress.py installing
 }
 
 apt_get() {
@@ -105,14 +126,24 @@ apt_get() {
 
 # --- Lanes: one build folder for each way of compiling --------------------------------------------
 
+# The demo's products are what people go on to use, so they lie where a plain build has them.
 lane_dir() {
-  if [[ $1 == plain ]]; then echo build; else echo "build-$1"; fi
+  case $1 in
+    plain | demo) echo build ;;
+    *) echo "build-$1" ;;
+  esac
 }
 
+# Meson puts up to 16 sources into one unit, which takes less than half of the time of compiling each by
+# itself (docs/decisions/0016).
+unity=(-Dunity=on -Dunity_size=16)
+
 lane_options() {
-  local instrumented=(-Doptimization=0 -Ddebug=false -Dcpp_args=-g1 -Dbench=false) # lines are enough
+  local instrumented=(-Doptimization=0 -Ddebug=false -Dcpp_args=-g1 -Dbench=false "${unity[@]}")
   case $1 in
-    plain) echo -Dwerror=true ;;
+    # All that the demo may have set otherwise in this folder. -g1: lines are enough.
+    plain) echo -Dwerror=true -Ddebug=false -Dcpp_args=-g1 -Dtests=true -Dbench=true "${unity[@]}" ;;
+    demo) echo -Ddebug=false -Dtests=false -Dbench=false "${unity[@]}" ;;
     # No -Werror from here on: instrumented code draws false warnings out of gcc. Not optimised: that
     # is most of the time that gcc needs for such code, and what is checked is the same.
     asan) echo -Db_sanitize=address,undefined "${instrumented[@]}" ;;
@@ -123,13 +154,14 @@ lane_options() {
   esac
 }
 
-# build_lane LANE [TARGET...] : configures where needed, then builds. Into a file or a pipe, ninja
-# writes only what went wrong.
+# build_lane LANE [TARGET...] : configures where needed, then builds.
 build_lane() {
-  local dir quiet=()
-  dir=$(lane_dir "$1")
-  [[ -t 1 ]] || quiet=(--quiet)
-  configure_lane "$1" && ninja "${quiet[@]}" -C "$dir" -j "$(nproc)" "${@:2}"
+  configure_lane "$1" && build_targets "$@"
+}
+
+build_targets() { # LANE [TARGET...]
+  NINJA_STATUS='[%f/%t] ' ninja -C "$(lane_dir "$1")" -j "$(nproc)" "${@:2}" 2>&1 |
+    python3 scripts/progress.py building
 }
 
 configure_lane() {
@@ -138,6 +170,8 @@ configure_lane() {
   options=$(lane_options "$1") || exit
   if [[ ! -f $dir/build.ninja ]]; then
     command="meson setup $options $dir"
+  elif [[ $1 == demo ]]; then
+    return 0 # somebody's build of all that the demo needs
   elif [[ $(cat "$dir/lane-options" 2>/dev/null) != "$options" ]]; then
     command="meson setup --reconfigure $options $dir"
   else
@@ -185,19 +219,35 @@ count_fail() { # NAME AGAIN [HOW_MANY]
   failures+=("$1" "    again: $2")
 }
 
-# test_lane LANE [MESON_TEST_ARGUMENT...] : builds the lane, runs its tests and counts them.
+# test_lane LANE [ARGUMENT of select_tests.py...] : builds what the chosen tests need, runs them and
+# counts them.
 test_lane() {
   local lane=$1 dir before=$((passed + skipped)) failed_before=$failed rc=0 patience=1
+  local word name every tests=() targets=() later=() chosen
   dir=$(lane_dir "$lane")
   section "$lane"
-  if ! timed "build" build_lane "$lane"; then
+  if ! timed "$lane: configure" configure_lane "$lane"; then
+    count_fail "$lane: configure" "scripts/test --lane $lane"
+    return
+  fi
+  chosen=$(python3 scripts/select_tests.py "$dir" "$lane" "${@:2}") || stop "nothing was tested"
+  while read -r word name every; do
+    case $word in
+      test) tests+=("$name") ;;
+      target) targets+=("$name") ;;
+      later) later+=("$name ($every)") ;;
+    esac
+  done <<<"$chosen"
+  if ! timed "$lane: build" build_targets "$lane" "${targets[@]}"; then
     count_fail "$lane: build" "scripts/test --lane $lane"
     return
   fi
+  ((${#later[@]} == 0)) || printf 'left to other commits: %s\n' "${later[*]}"
   [[ $lane == plain ]] || patience=4 # how much slower instrumented tests may be
   rm -f "$dir/meson-logs/testlog.json"
-  in_lane "$lane" meson test -C "$dir" --no-rebuild --print-errorlogs \
-    --timeout-multiplier "$patience" "${@:2}" || rc=$?
+  # One more than there are processors, for an emulated machine runs beside the others.
+  timed "$lane: tests" in_lane "$lane" meson test -C "$dir" --no-rebuild --print-errorlogs \
+    --num-processes $(($(nproc) + 1)) --timeout-multiplier "$patience" "${tests[@]}" || rc=$?
   count_tests "$lane" "$dir/meson-logs/testlog.json"
   ((failed == failed_before)) || return
   if ((rc != 0)); then
@@ -214,12 +264,13 @@ count_tests() { # LANE TESTLOG
       passed) count_pass "$count" ;;
       skipped) count_skip "$1: $name" "$count" ;;
       failed) count_fail "$1: $name" "scripts/test --lane $1 $name" "$count" ;;
+      seconds) note_time "$count" "$1: test $name" ;;
     esac
   done <<<"$(python3 scripts/tally.py "$2")"
 }
 
-# report : says what was skipped and what failed, closes with the one line to look at, and returns the
-# verdict.
+# report : says what was skipped and what failed, where the time went, closes with the one line to look
+# at, and returns the verdict.
 report() {
   if ((${#skips[@]})); then
     section "Skipped"
@@ -228,6 +279,10 @@ report() {
   if ((${#failures[@]})); then
     section "Failed"
     printf '%s\n' "${failures[@]}"
+  fi
+  if [[ -s ${times_file-} ]]; then
+    section "Time"
+    python3 scripts/time_table.py "$times_file"
   fi
   printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
   ((passed > 0 && failed == 0))

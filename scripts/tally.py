@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what meson wrote into testlog.json: lines of `passed|failed|skipped COUNT NAME [: WHY]`.
+"""Counts what meson wrote into testlog.json: lines of `passed|failed|skipped COUNT NAME [: WHY]`, and
+`seconds COUNT NAME`.
 
 A Catch2 program counts as the test cases it says it ran, and a program that ends with the line
 "N passed, N failed, N skipped" as that; any other test, and any program that died before it could say
@@ -50,6 +51,7 @@ def main():
         for word, count, name in tally(test):
             if count:
                 print(word, count, name)
+        print("seconds", round(test["duration"]), test["name"].split(" / ")[-1])
 
 
 main()

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "topology/graph_steps.h"
+#include "topology/pcie_link.h"
 
 namespace beeline::topology {
 namespace {
 
-constexpr std::uint32_t kMaxLanes = 32;
 constexpr std::uint32_t kMaxMegaTransfers = 1'000'000;
 // GPUs and RDMA NICs together. Who stands by for whom is as large as their product.
 constexpr std::ptrdiff_t kMaxDevices = 4096;
@@ -43,7 +43,7 @@ Checked check_depth(const std::vector<Node>& nodes, const Node& node) {
 }
 
 bool is_sane(const PcieLink& link) noexcept {
-  return link.lanes <= kMaxLanes && link.mega_transfers <= kMaxMegaTransfers;
+  return link.lanes <= kMaxPcieLanes && link.mega_transfers <= kMaxMegaTransfers;
 }
 
 Checked check_numbers(const Node& node) {

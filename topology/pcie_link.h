@@ -8,6 +8,8 @@
 
 namespace beeline::topology {
 
+inline constexpr std::uint32_t kMaxPcieLanes = 32;
+
 struct PcieLink {
   std::uint32_t mega_transfers =
       0;                    // a second and lane: 2500, 5000, 8000, 16000, 32000, 64000; 0: unknown

@@ -136,7 +136,7 @@ void complete(Qp& qp, const ibv_send_wr& wr, std::uint32_t bytes, ibv_wc_status 
   qp.silent = 0;
 }
 
-int refuse(int error) noexcept {
+int refuse_post(int error) noexcept {
   count(&NullverbsReport::failures);
   return error;
 }
@@ -144,15 +144,15 @@ int refuse(int error) noexcept {
 int post_one(Qp& qp, const ibv_send_wr& wr) {
   const bool flushed = qp.state() == IBV_QPS_ERR;
   if (!flushed && qp.state() != IBV_QPS_RTS) [[unlikely]]
-    return refuse(EINVAL);
+    return refuse_post(EINVAL);
   const std::uint32_t bytes = bytes_of(wr);
   const bool too_long = (wr.send_flags & IBV_SEND_INLINE) != 0 && bytes > qp.cap.max_inline_data;
   if (!is_known(wr.opcode) || too_long ||
       static_cast<std::uint32_t>(wr.num_sge) > qp.cap.max_send_sge) [[unlikely]] {
-    return refuse(EINVAL);
+    return refuse_post(EINVAL);
   }
   if (qp.sends_open.load(std::memory_order_relaxed) >= qp.cap.max_send_wr) [[unlikely]]
-    return refuse(ENOMEM);
+    return refuse_post(ENOMEM);
   qp.sends_open.fetch_add(1, std::memory_order_relaxed);
   ++qp.silent;
   count(&NullverbsReport::send_requests);
@@ -189,7 +189,7 @@ int post_recv(ibv_qp* base, ibv_recv_wr* wr, ibv_recv_wr** bad) {
                         static_cast<std::uint32_t>(wr->num_sge) > qp.cap.max_recv_sge;
     if (is_bad || qp.receives.full()) [[unlikely]] {
       *bad = wr;
-      return refuse(is_bad ? EINVAL : ENOMEM);
+      return refuse_post(is_bad ? EINVAL : ENOMEM);
     }
     count(&NullverbsReport::recv_requests);
     qp.receives.push(

@@ -7,6 +7,7 @@
 
 #include "plugin/abi/context.h"
 #include "plugin/abi/properties.h"
+#include "plugin/base/log.h"
 #include "plugin/runtime/runtime.h"
 
 namespace beeline::abi {
@@ -42,6 +43,18 @@ ncclResult_t connect_with(const CommSettings& settings, int dev, void* handle,
   });
 }
 
+// These NCCLs drop the plugin's name with the last communicator of the process.
+void warn_of_forgotten_plugin() noexcept {
+  const Runtime& runtime = Runtime::instance();
+  if (runtime.devices().empty() || runtime.nccl_keeps_plugin()) return;
+  BL_WARN_ONCE(
+      "NCCL 2.27.3 to 2.29.7 forgets its network plugin when the last communicator is destroyed: "
+      "the "
+      "next one uses another network, or fails where NCCL_NET is Beeline. "
+      "NCCL_NET_PLUGIN_REF_COUNT=1 "
+      "prevents this");
+}
+
 // NCCL closes and deregisters NULL after its own errors.
 template <class T, class F>
 ncclResult_t unless_null(void* object, F&& end) noexcept {
@@ -65,6 +78,19 @@ ncclResult_t init(void** ctx, std::uint64_t /*comm_id*/, ncclNetCommConfig_v10_t
                   ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
   const ncclResult_t result = init(logger);
   if (ctx != nullptr) *ctx = new_context(traffic_class_in(config));
+  return result;
+}
+
+ncclResult_t init_v10(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept {
+  const ncclResult_t result = init(logger, profiler);
+  warn_of_forgotten_plugin();
+  return result;
+}
+
+ncclResult_t init_v11(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
+                      ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept {
+  const ncclResult_t result = init(ctx, comm_id, config, logger, profiler);
+  warn_of_forgotten_plugin();
   return result;
 }
 

@@ -45,6 +45,10 @@ inline ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t /*prof
 }
 ncclResult_t init(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
                   ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
+// v10 and v11 are what NCCL 2.27.3 to 2.29.7 takes, which needs a word to its user.
+ncclResult_t init_v10(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
+ncclResult_t init_v11(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
+                      ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
 ncclResult_t finalize(void* ctx) noexcept;
 
 // Up to v10; from v11 on.
@@ -143,7 +147,8 @@ ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void*
   if (tags == nullptr) return ncclInvalidArgument;
   if (mhandles == nullptr) return ncclInvalidArgument;
   if (n != 1) return irecv_group(comm, n, data, sizes, tags, mhandles, request);
-  return irecv_one(comm, optional ? Need::kNothing : Need::kArrival, data, sizes, tags, mhandles,
+  const bool early_done = optional && static_cast<Comm*>(comm)->early_done();
+  return irecv_one(comm, early_done ? Need::kNothing : Need::kArrival, data, sizes, tags, mhandles,
                    request);
 }
 

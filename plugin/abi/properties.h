@@ -38,7 +38,7 @@ void fill_place(Properties& out, const Device& device) noexcept {
 template <class Properties>
 void fill(Properties& out, const Device& device) noexcept {
   out.name = const_cast<char*>(device.name.c_str());
-  out.pciPath = device.pci_path.empty() ? nullptr : const_cast<char*>(device.pci_path.c_str());
+  out.pciPath = device.card_path.empty() ? nullptr : const_cast<char*>(device.card_path.c_str());
   out.guid = device.guid;
   const gdr::Offer gpu = gpu_offer(device);
   out.ptrSupport =
@@ -46,7 +46,7 @@ void fill(Properties& out, const Device& device) noexcept {
   if constexpr (requires { out.regIsGlobal; }) out.regIsGlobal = 1;
   if constexpr (requires { out.forceFlush; }) out.forceFlush = gpu.force_flush ? 1 : 0;
   out.speed = static_cast<int>(device.facts.speed_mbps);
-  out.port = device.port;
+  out.port = device.card_port;
   out.latency = 0;  // NCCL then takes its own figure for a network
   out.maxComms = 1 << 16;
   out.maxRecvs = wire::kMaxReceives;

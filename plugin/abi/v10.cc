@@ -5,9 +5,19 @@
 #include "include/nccl/net_v10.h"
 #include "plugin/abi/table.h"
 
+namespace {
+
+consteval ncclNet_v10_t table_v10() {
+  ncclNet_v10_t table = beeline::abi::table<ncclNet_v10_t>();
+  table.init = beeline::abi::init_v10;
+  return table;
+}
+
+}  // namespace
+
 extern "C" {
 
 [[gnu::visibility("default")]] extern const ncclNet_v10_t ncclNetPlugin_v10;
-constinit const ncclNet_v10_t ncclNetPlugin_v10 = beeline::abi::table<ncclNet_v10_t>();
+constinit const ncclNet_v10_t ncclNetPlugin_v10 = table_v10();
 
 }  // extern "C"

@@ -4,9 +4,19 @@
 #include "include/nccl/net_v11.h"
 #include "plugin/abi/table.h"
 
+namespace {
+
+consteval ncclNet_v11_t table_v11() {
+  ncclNet_v11_t table = beeline::abi::table<ncclNet_v11_t>();
+  table.init = beeline::abi::init_v11;
+  return table;
+}
+
+}  // namespace
+
 extern "C" {
 
 [[gnu::visibility("default")]] extern const ncclNet_v11_t ncclNetPlugin_v11;
-constinit const ncclNet_v11_t ncclNetPlugin_v11 = beeline::abi::table<ncclNet_v11_t>();
+constinit const ncclNet_v11_t ncclNetPlugin_v11 = table_v11();
 
 }  // extern "C"

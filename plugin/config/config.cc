@@ -4,6 +4,7 @@
 #include "plugin/config/config.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "plugin/base/log.h"
@@ -70,6 +71,23 @@ void load_param(const Environ& environ, const Rule& rule, std::string_view name,
           setting->variable.c_str());
 }
 
+// What NCCL's own transport reads and this plugin has no use for.
+constexpr std::array<std::string_view, 11> kWithoutEffect = {
+    "NCCL_IB_DATA_DIRECT",          "NCCL_IB_FIFO_TC",
+    "NCCL_IB_MERGE_NICS",           "NCCL_IB_MERGE_VFS",
+    "NCCL_IB_MQP_RETRY_ALL",        "NCCL_IB_MQP_RETRY_CNT",
+    "NCCL_IB_MQP_RETRY_SLEEP_MSEC", "NCCL_IB_QPS_PER_CONNECTION",
+    "NCCL_IB_RETURN_ASYNC_EVENTS",  "NCCL_IB_SPLIT_DATA_ON_QPS",
+    "NCCL_IB_WARN_RAIL_LOCAL"};
+
+void say_what_has_no_effect(const Environ& environ) {
+  std::string names;
+  for (const std::string_view name : kWithoutEffect) {
+    if (environ.get(name)) names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  if (!names.empty()) BL_INFO(kLogFlags, "set, and without effect here: %s", names.c_str());
+}
+
 void warn_unknown(const Environ& environ) {
   std::vector<std::string_view> known;
 #define BL_PARAM(field, name, rule, default_value, since, honours, help) known.push_back(name);
@@ -98,7 +116,10 @@ Config load_config(const Environ& environ) {
   load_param(environ, rule, name, honours, &config.field);
 #include "plugin/config/params.def"
 #undef BL_PARAM
+  config.gid_index_is_for_roce =
+      config.gid_index >= 0 && !environ.get(std::string(kParamPrefix) + "GID_INDEX");
   warn_unknown(environ);
+  say_what_has_no_effect(environ);
   return config;
 }
 

@@ -21,6 +21,8 @@ struct Config {
   decltype(rule)::Value field = default_value;
 #include "plugin/config/params.def"
 #undef BL_PARAM
+  // GID_INDEX comes from NCCL_IB_GID_INDEX, which NCCL does not apply to InfiniBand.
+  bool gid_index_is_for_roce = false;
 };
 
 // Reads the environment. Never fails: a value that makes no sense is warned about and its default

@@ -17,7 +17,8 @@ a parameter honours, and that one over the default. A variable set to nothing co
 
 A value that makes no sense is warned about, and the default used. A `BEELINE_` name that is not on
 this page is warned about too. With `NCCL_DEBUG=INFO` the log lists each value that was set, and by
-which variable.
+which variable, and the variables of NCCL's own InfiniBand transport that were set and have no effect here
+(such as `NCCL_IB_QPS_PER_CONNECTION`).
 
 - A **switch** is `0` or `1`; `no`, `yes`, `off`, `on`, `false` and `true` are understood.
 - A **number** is whole, decimal or, after `0x`, hexadecimal.

@@ -14,12 +14,6 @@
 #include "plugin/device/memlock.h"
 
 namespace beeline {
-namespace {
-
-// Until the device is asked again for an address that it has not resolved.
-constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
-
-}  // namespace
 
 void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   const std::uint32_t peer_comm = connect.comm;
@@ -145,7 +139,7 @@ void Acceptor::connect(std::uint32_t comm) {
     return answer(comm, admission);
   }
   if (connected.error().code == Errc::kTimeout) {
-    room_.poller->at(now_ns() + kResolveAgainNs, [this, comm] { connect(comm); });
+    room_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
     return;
   }
   refuse(comm, {wire::RejectCode::kFailed, describe(connected.error()), connected.error()});

@@ -48,11 +48,16 @@ Result<void, std::string> check_transports(const PortSide& ours, const wire::Pat
   return {};
 }
 
+GidPolicy gid_policy_of(const PortSide& ours) {
+  const bool is_ib = ours.device.transport == Transport::kInfiniBand;
+  return is_ib ? ours.options.ib_gid : ours.options.gid;
+}
+
 Result<GidPair, std::string> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
                                         const std::string& peer) {
   const std::vector<GidEntry> table = to_device(offer.gids);
   const std::string name = port_name(ours);
-  const GidSide local{.table = ours.facts.gids, .policy = ours.options.gid, .who = name};
+  const GidSide local{.table = ours.facts.gids, .policy = gid_policy_of(ours), .who = name};
   const GidSide remote{.table = table, .policy = gid_policy(offer.wishes), .who = peer};
   if (ours.device.transport == Transport::kInfiniBand) return choose_ib_gids(local, remote);
   return choose_gids(local, remote);
@@ -72,6 +77,14 @@ int agreed(int theirs, int ours, const char* what, const std::string& peer) {
             theirs, peer.c_str(), agreed.value);
   }
   return agreed.value;
+}
+
+// A packet for another InfiniBand subnet goes to a router, for which the FLID in the peer's GID
+// stands, where there is one.
+std::uint16_t dlid_of(const PortSide& ours, std::uint16_t lid, const Gid& gid,
+                      bool is_global) noexcept {
+  const bool is_routed = is_global && ours.device.transport == Transport::kInfiniBand;
+  return is_routed && flid_of(gid) != 0 ? flid_of(gid) : lid;
 }
 
 // RoCE v2 derives the UDP source port from it, and switches spread by that.
@@ -104,7 +117,7 @@ wire::PathOffer make_offer(const PortSide& ours) {
   offer.speed_mbps = ours.facts.speed_mbps;
   offer.immediate = ours.device.caps.immediate;
   offer.adaptive_routing = ours.device.caps.adaptive_routing;
-  offer.wishes = wishes_of(ours.options);
+  offer.wishes = wishes_of(ours.options, gid_policy_of(ours));
   offer.pkeys = ours.facts.pkeys;
   if (offer.pkeys.size() > wire::kMaxPkeys) offer.pkeys.resize(wire::kMaxPkeys);
   offer.gids = to_wire(ours.facts.gids);
@@ -176,12 +189,13 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
   answer.notify = choose_notify(ours, offer);
 
   Route& route = agreement.route;
+  const Gid peer_gid = BL_TRY(find_gid(to_device(offer.gids), gids.remote_index));
   route.pkey_index = pkeys.local_index;
   route.path = {.port = ours.device.port,
-                .dlid = offer.qp.lid,
+                .dlid = dlid_of(ours, offer.qp.lid, peer_gid, gids.grh),
                 .sl = sl,
                 .is_global = gids.grh,
-                .dgid = to_ibv(BL_TRY(find_gid(to_device(offer.gids), gids.remote_index))),
+                .dgid = to_ibv(peer_gid),
                 .sgid_index = static_cast<std::uint8_t>(gids.local_index),
                 .traffic_class = tc,
                 .flow_label = choose_flow_label(ours)};
@@ -212,7 +226,7 @@ Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer
   Route route;
   route.pkey_index = answer.pkey_index;
   route.path = {.port = ours.device.port,
-                .dlid = answer.qp.lid,
+                .dlid = dlid_of(ours, answer.qp.lid, answer.gid, answer.is_global),
                 .sl = answer.service_level,
                 .is_global = answer.is_global,
                 .dgid = to_ibv(answer.gid),

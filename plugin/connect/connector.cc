@@ -18,8 +18,6 @@ namespace {
 
 // A channel may end under a CONNECT, since the peer closes what it does not need. Not many times.
 constexpr int kMostLostChannels = 5;
-// Until the device is asked again for an address that it has not resolved.
-constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
 // For the peer to answer a CONNECT that nobody waits for any more, and to be told so. Its process
 // may be stopped, which must not keep our thread.
 constexpr std::int64_t kAnswerNs = 2 * kNsPerSec;
@@ -211,7 +209,7 @@ void Connector::connect(std::uint32_t comm) {
   const Status connected = attempt.endpoint->connect(attempt.route, attempt.qp);
   if (connected) return deliver(attempt, *channel);
   if (connected.error().code == Errc::kTimeout) {
-    room_.poller->at(now_ns() + kResolveAgainNs, [this, comm] { connect(comm); });
+    room_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
     return;
   }
   fail_attempt(comm, connected.error(), describe(connected.error()));

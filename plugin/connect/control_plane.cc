@@ -43,6 +43,16 @@ const Error& explain_limit(const Error& error) {
   return error;
 }
 
+// Without its thread there is no control plane: NCCL gets an error that says nothing of why.
+const Error& explain_no_thread(const Error& error) {
+  const bool at_limit = error.sys_errno == EAGAIN;
+  const std::string advice =
+      at_limit ? "; this user may run no more threads (ulimit -u, or the container's pids limit)"
+               : fd_advice(error);
+  BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(), advice.c_str());
+  return error;
+}
+
 // All that belongs to one process; a forked child starts anew.
 struct Incarnation {
   int pid = 0;
@@ -122,7 +132,7 @@ Status ControlPlaneImpl::serve_locked(Incarnation& life) {
   if (life.desk->is_served()) return {};
   life.door = {};
   Status started = start_thread_locked(life);
-  if (!started) life.desk->fail_all(explain_limit(started.error()));
+  if (!started) life.desk->fail_all(explain_no_thread(started.error()));
   return started;
 }
 

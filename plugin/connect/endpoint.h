@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "plugin/base/clock.h"
 #include "plugin/connect/connection.h"
 #include "plugin/connect/qp_options.h"
 #include "plugin/verbs/qp_steps.h"
@@ -27,6 +28,8 @@ struct Route {
 
 class Endpoint {
  public:
+  static constexpr std::int64_t kResolveAgainNs = 50 * kNsPerMs;
+
   // The queue pair stays in RESET: which partition it belongs to is agreed later.
   static Result<Endpoint> create(const Device& device, const EndpointPlan& plan,
                                  const QpOptions& options);
@@ -41,7 +44,8 @@ class Endpoint {
   std::optional<ibv_ece> ece() const;
   wire::Window window() const noexcept;
 
-  // All the way to RTS. kTimeout: the peer's address is not resolved yet, try again in a moment.
+  // All the way to RTS. kTimeout: the peer's address is not resolved yet, try again after
+  // kResolveAgainNs.
   Status connect(const Route& route, const QpOptions& options);
 
   // What the queue pair was connected by, instead.

@@ -39,7 +39,8 @@ class Link {
   const std::atomic<State>& state_word() const noexcept { return state_; }
 
   // With kGoodbye: the position of the first line that the peer had not finished when it closed. A
-  // receiver's: all sends below it have arrived. A sender's: all its sends below it have completed.
+  // receiver's: all sends below it have arrived, or nobody waits for them. A sender's: all its
+  // sends below it have completed.
   std::uint32_t peer_settled() const noexcept { return peer_settled_; }
 
   // With kDead and kDeviceGone: lower-case words, such as "its process ended without goodbye

@@ -92,17 +92,17 @@ std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table) {
   return result;
 }
 
-wire::Wishes wishes_of(const QpOptions& options) {
+wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid) {
   wire::Wishes wishes;
   wishes.service_level = static_cast<std::int16_t>(options.service_level);
   wishes.traffic_class = static_cast<std::int16_t>(options.traffic_class);
   wishes.pkey_index = options.pkey_index;
-  wishes.gid_index = options.gid.fixed_index;
-  wishes.roce_version = static_cast<std::uint8_t>(options.gid.roce_version);
-  wishes.family = to_wire(options.gid.family);
-  if (options.gid.range) {
-    wishes.gid_range = {.base = options.gid.range->base,
-                        .prefix = static_cast<std::uint8_t>(options.gid.range->prefix)};
+  wishes.gid_index = gid.fixed_index;
+  wishes.roce_version = static_cast<std::uint8_t>(gid.roce_version);
+  wishes.family = to_wire(gid.family);
+  if (gid.range) {
+    wishes.gid_range = {.base = gid.range->base,
+                        .prefix = static_cast<std::uint8_t>(gid.range->prefix)};
   }
   return wishes;
 }

@@ -20,7 +20,7 @@ wire::Transport to_wire(Transport transport) noexcept;
 Transport to_device(wire::Transport transport) noexcept;
 std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table);
 std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table);
-wire::Wishes wishes_of(const QpOptions& options);
+wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid);
 GidPolicy gid_policy(const wire::Wishes& wishes);
 Notify to_notify(wire::Notify notify) noexcept;
 

@@ -12,8 +12,10 @@ bool is_bad_news(verbs::EventKind kind) {
   switch (kind) {
     case verbs::EventKind::kPortError:
     case verbs::EventKind::kDeviceFatal:
-    case verbs::EventKind::kCqError:
-    case verbs::EventKind::kQpFatal: return true;
+    case verbs::EventKind::kCqError: return true;
+    // The completions of the connection report what this means for it. A peer that aborts
+    // deregisters its memory first, so that writes which are under way fail.
+    case verbs::EventKind::kQpFatal:
     case verbs::EventKind::kPortActive:
     case verbs::EventKind::kGidChange:
     case verbs::EventKind::kPkeyChange:

@@ -18,7 +18,8 @@ struct QpOptions {
   int service_level = -1;
   int traffic_class = -1;
   int pkey_index = -1;
-  GidPolicy gid;
+  GidPolicy gid;             // RoCE
+  GidPolicy ib_gid;          // InfiniBand
   bool cm_wished = false;    // set up through librdmacm, also where there is another way
   bool ece = true;           // enhanced connection establishment, where both devices have it
   int thread_domains = 128;  // at most so many on a device, whose connections it need not lock

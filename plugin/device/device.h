@@ -92,9 +92,11 @@ struct Device {
   std::uint8_t port = 1;
   LinkLayer link_layer = LinkLayer::kEthernet;
   Transport transport = Transport::kRoce;
-  std::uint64_t guid = 0;  // unique together with `port`; host order
+  std::uint64_t guid = 0;  // of the card, which may be several PCI functions; host order
+  int card_port = 1;       // unique together with `guid`: the ports of all the card's functions
   std::string netdev;      // the network interface behind it; empty for InfiniBand
   std::string pci_path;    // a real directory of sysfs; empty for a device without one
+  std::string card_path;   // the card's first PCI function: where NCCL is to place the device
   int numa_node = -1;
   int rail = -1;  // from the filter
   int plane = -1;

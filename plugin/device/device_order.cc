@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An order of devices that is the same at every start, and GUIDs that tell them apart.
+// An order of devices that is the same at every start, and numbers that tell their ports apart.
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -33,12 +35,16 @@ void sort_devices(std::vector<Device>& devices) {
   std::ranges::stable_sort(devices, stands_before);
 }
 
-void make_guids_unique(std::vector<Device>& devices) {
-  std::set<std::pair<std::uint64_t, std::uint8_t>> seen;
+void tell_ports_apart(std::vector<Device>& devices) {
+  std::map<std::uint64_t, std::string> cards;     // by GUID, where it is
+  std::set<std::pair<std::uint64_t, int>> taken;  // GUID and port
   for (Device& device : devices) {
-    while (!seen.insert({device.guid, device.port}).second || device.guid == 0) {
-      device.guid += 1 + (std::hash<std::string>{}(device.ibdev) & 0xffffffff);
+    const std::string& card = device.card_path.empty() ? device.ibdev : device.card_path;
+    while (device.guid == 0 || cards.try_emplace(device.guid, card).first->second != card) {
+      device.guid += 1 + std::hash<std::string>{}(card) % UINT32_MAX;
     }
+    device.card_port = device.port;
+    while (!taken.insert({device.guid, device.card_port}).second) ++device.card_port;
   }
 }
 

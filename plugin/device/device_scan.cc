@@ -171,7 +171,7 @@ void DeviceScan::fill(Device& device, const ibv_device_attr& attr, PortReading r
   device.transport = is_iwarp      ? Transport::kIwarp
                      : is_ethernet ? Transport::kRoce
                                    : Transport::kInfiniBand;
-  device.guid = be64toh(attr.node_guid);
+  device.guid = be64toh(attr.sys_image_guid != 0 ? attr.sys_image_guid : attr.node_guid);
   if (is_ethernet) {
     device.netdev = netdev_of({.sysfs_root = options_.sysfs_root,
                                .ibdev = ibdev,
@@ -180,6 +180,7 @@ void DeviceScan::fill(Device& device, const ibv_device_attr& attr, PortReading r
                                .gids = reading.facts.gids});
   }
   device.pci_path = pci_path_of(options_.sysfs_root, ibdev, device.netdev);
+  device.card_path = card_path_of(device.pci_path);
   device.numa_node = numa_node_of(device.pci_path);
   device.caps = capabilities(api_, options_, attr, device);
   device.caps.max_msg_bytes = reading.max_msg_bytes;
@@ -194,7 +195,7 @@ void DeviceScan::leave_out(const std::string& ibdev, std::uint8_t port, UnusedPo
 void DeviceScan::finish() {
   auto& devices = table_->devices_;
   if (options_.pci_order) sort_devices(devices);
-  make_guids_unique(devices);
+  tell_ports_apart(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) devices[i].index = static_cast<int>(i);
 
   std::erase_if(table_->contexts_, [&](const std::unique_ptr<DeviceContext>& context) {

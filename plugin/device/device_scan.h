@@ -42,7 +42,8 @@ std::string inactive_text(const Device& device);
 // Steps of finish(), each for itself. Order by PCI address, port, name; numbers in names compare as
 // numbers.
 void sort_devices(std::vector<Device>& devices);
-// Soft devices may share a GUID, or have none: NCCL would take them for one wire.
-void make_guids_unique(std::vector<Device>& devices);
+// Numbers the ports of each card, which NCCL tells apart by that number. Soft devices, and those at
+// different places, may share a GUID, or have none: those get another one.
+void tell_ports_apart(std::vector<Device>& devices);
 
 }  // namespace beeline

@@ -40,6 +40,10 @@ std::uint64_t subnet_prefix(const Gid& gid) noexcept {
   return prefix;
 }
 
+std::uint16_t flid_of(const Gid& gid) noexcept {
+  return static_cast<std::uint16_t>(gid[4] << 8 | gid[5]);
+}
+
 int common_prefix(const Gid& a, const Gid& b) noexcept {
   for (std::size_t i = 0; i < a.size(); ++i) {
     const auto differing = static_cast<std::uint8_t>(a[i] ^ b[i]);

@@ -30,6 +30,9 @@ bool is_zero(const Gid& gid) noexcept;
 bool is_ipv4_mapped(const Gid& gid) noexcept;          // ::ffff:a.b.c.d
 bool is_link_local(const Gid& gid) noexcept;           // fe80::/10, and 169.254.0.0/16 mapped
 std::uint64_t subnet_prefix(const Gid& gid) noexcept;  // the upper half, host order
+// InfiniBand with routers: the LID that a packet for another subnet is sent to, which the subnet
+// manager writes into the port's GID. 0: none.
+std::uint16_t flid_of(const Gid& gid) noexcept;
 // How many leading bits agree, 0..128.
 int common_prefix(const Gid& a, const Gid& b) noexcept;
 // "10.0.1.2" when IPv4-mapped, else "fe80::1:2".

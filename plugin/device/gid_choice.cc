@@ -91,12 +91,21 @@ std::string refusal(const GidSide& local, const GidSide& remote) {
          " on " + std::string(remote.who) + " (" + candidates_text(remote) + ")";
 }
 
-const GidEntry* find_place(const GidSide& side) {
-  const int wanted = std::max(side.policy.fixed_index, 0);
-  for (const GidEntry& entry : side.table) {
-    if (entry.index == wanted) return &entry;
-  }
-  return nullptr;
+const GidEntry* find_place(const GidSide& side, int index) {
+  const auto found = std::ranges::find(side.table, index, &GidEntry::index);
+  return found == side.table.end() ? nullptr : &*found;
+}
+
+const GidEntry* find_ib_place(const GidSide& side, int flid_index) {
+  if (side.policy.fixed_index >= 0) return find_place(side, side.policy.fixed_index);
+  const GidEntry* const routed = find_place(side, flid_index);
+  return routed != nullptr && flid_of(routed->gid) != 0 ? routed : find_place(side, 0);
+}
+
+// With FLIDs, the subnet's number is what follows them.
+bool are_of_one_subnet(const Gid& a, const Gid& b) noexcept {
+  if (flid_of(a) == 0 && flid_of(b) == 0) return subnet_prefix(a) == subnet_prefix(b);
+  return a[6] == b[6] && a[7] == b[7];
 }
 
 }  // namespace
@@ -122,16 +131,17 @@ Result<GidPair, std::string> choose_gids(const GidSide& local, const GidSide& re
 }
 
 Result<GidPair, std::string> choose_ib_gids(const GidSide& local, const GidSide& remote) {
-  const GidEntry* const ours = find_place(local);
-  const GidEntry* const theirs = find_place(remote);
+  const int flid_index = local.policy.flid_index;
+  const GidEntry* const ours = find_ib_place(local, flid_index);
+  const GidEntry* const theirs = find_ib_place(remote, flid_index);
   for (const GidSide* side : {&local, &remote}) {
-    if (find_place(*side) != nullptr) continue;
+    if (find_ib_place(*side, flid_index) != nullptr) continue;
     return fail("no GID at index " + std::to_string(std::max(side->policy.fixed_index, 0)) +
                 " on " + std::string(side->who) + ": found only " + candidates_text(*side));
   }
   return GidPair{.local_index = ours->index,
                  .remote_index = theirs->index,
-                 .grh = subnet_prefix(ours->gid) != subnet_prefix(theirs->gid)};
+                 .grh = !are_of_one_subnet(ours->gid, theirs->gid)};
 }
 
 }  // namespace beeline

@@ -29,6 +29,7 @@ Result<std::optional<GidRange>, std::string> parse_gid_range(std::string_view te
 // One side's wishes. They travel in the handshake with its table.
 struct GidPolicy {
   int fixed_index = -1;  // >= 0: this place and no other, whatever the other wishes say
+  int flid_index = -1;   // InfiniBand, both sides: the place to use where its GID has a FLID
   int roce_version = 0;  // 1 or 2: this and no other; 0: 2 where both have it, else 1
   AddressFamily family = AddressFamily::kUnset;  // preferred; unset: IPv4, else IPv6
   std::optional<GidRange> range = {};            // only addresses in it
@@ -51,7 +52,8 @@ struct GidPair {
 // places. The error is a text for people and names both sides.
 Result<GidPair, std::string> choose_gids(const GidSide& local, const GidSide& remote);
 
-// For InfiniBand: place 0 unless fixed; a GRH only when the subnet prefixes differ.
+// For InfiniBand: the fixed place, or that with a FLID, or place 0. A GRH only where the subnets
+// differ.
 Result<GidPair, std::string> choose_ib_gids(const GidSide& local, const GidSide& remote);
 
 }  // namespace beeline

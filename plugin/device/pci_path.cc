@@ -3,6 +3,7 @@
 // Paths of sysfs.
 #include "plugin/device/pci_path.h"
 
+#include "plugin/device/sysfs.h"
 #include "topology/pci_address.h"
 
 namespace beeline {
@@ -17,6 +18,15 @@ std::string pci_function_of(std::string path) {
     path.resize(slash == std::string::npos ? 0 : slash);
   }
   return path;
+}
+
+std::string card_path_of(const std::string& function) {
+  if (function.empty()) return {};
+  const std::string physical = real_path(function + "/physfn");
+  const std::string& own = physical.empty() ? function : physical;
+  std::string first = own;
+  first.back() = '0';
+  return real_path(first).empty() ? own : first;
 }
 
 }  // namespace beeline

@@ -15,4 +15,8 @@ std::string_view base_name(std::string_view path) noexcept;
 // (a sub-function lies in its parent's directory). Empty when there is none.
 std::string pci_function_of(std::string path);
 
+// The first function of the card that a PCI function belongs to; a virtual function's is that of
+// the physical one. The path itself where sysfs does not show another.
+std::string card_path_of(const std::string& function);
+
 }  // namespace beeline

@@ -192,6 +192,10 @@ const gpu::Gpu* GpuDirect::owner_of(const void* pointer) const noexcept {
   return found != gpus_.end() ? &*found : nullptr;
 }
 
+std::uint64_t GpuDirect::buffer_id_of(const void* pointer) const noexcept {
+  return cuda_ ? gpu::buffer_id_of(*cuda_, pointer) : 0;
+}
+
 Means GpuDirect::means(const Device& device, const gpu::Gpu* owner) const noexcept {
   const State& state = state_of(device);
   return {.cuda = cuda_ ? &*cuda_ : nullptr,
@@ -214,12 +218,12 @@ std::uint64_t GpuDirect::bit_of(const gpu::Gpu& gpu) const noexcept {
 
 FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {
   if (options_.never_flush) return {};
-  const bool ordered = owner != nullptr && owner->writes_are_ordered;
+  const bool ordered = owner != nullptr && owner->writes_are_ordered();
   FlushNeed need;
   need.is_forced = !ordered || options_.always_flush;
-  // What CUDA says of the order holds for one of a coherent GPU's two ways. NCCL flushes by itself
-  // where data may come by the other.
-  need.any = need.is_forced || owner->coherent;
+  // What NCCL asks to flush is flushed: it knows why. What CUDA says of the order holds for one of
+  // a coherent GPU's two ways, and NCCL flushes by itself where data may come by the other.
+  need.any = need.is_forced || owner->coherent || owner->nccl_flushes();
   need.in_test = !ordered && owner != nullptr && !owner->nccl_flushes();
   need.owner = owner != nullptr ? bit_of(*owner) : 0;
   need.by_host = owner != nullptr && owner->host_can_flush;

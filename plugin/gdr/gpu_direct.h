@@ -71,6 +71,7 @@ class GpuDirect {
   const gpu::Gpu* owner_of(const void* pointer) const noexcept;
   Means means(const Device& device, const gpu::Gpu* owner) const noexcept;
   FlushNeed flush_need(const gpu::Gpu* owner) const noexcept;
+  std::uint64_t buffer_id_of(const void* pointer) const noexcept;  // 0: not known
   // Waits until all that NICs have written is visible to these GPUs, whichever is the calling
   // thread's; without a bit, to that one.
   bool flush_by_host(std::uint64_t owners) const noexcept;

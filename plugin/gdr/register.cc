@@ -30,7 +30,8 @@ MrRequest request_for(const GpuRange& range, MemoryKind kind) {
           .ordering = verbs::Ordering::kRelaxed,
           .kind = kind,
           .dmabuf_fd = range.dmabuf_fd,
-          .dmabuf_offset = range.dmabuf_offset};
+          .dmabuf_offset = range.dmabuf_offset,
+          .buffer_id = range.buffer_id};
 }
 
 Result<MrRef, Attempt> import(MrCache& cache, const GpuRange& range) {

@@ -23,6 +23,7 @@ struct GpuRange {
   std::size_t length = 0;
   int dmabuf_fd = -1;  // NCCL's; -1: none
   std::uint64_t dmabuf_offset = 0;
+  std::uint64_t buffer_id = 0;  // CUDA's, of the allocation; 0: not known
 };
 
 // What may be tried.

@@ -14,6 +14,12 @@ std::string rate_text(double bytes_per_s) {
   return text;
 }
 
+// "writes ordered for the owner" is CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER.
+const char* ordering_text(const gpu::Gpu& gpu) noexcept {
+  if (gpu.writes_ordering >= cuda_abi::kOrderingAllDevices) return "for all devices";
+  return gpu.writes_are_ordered() ? "for the owner" : "for none";
+}
+
 std::string on_text(const Pair& pair) {
   const Proof& proof = pair.proof;
   std::string text = std::string("on by ") + to_string(proof.ways.best());
@@ -21,6 +27,7 @@ std::string on_text(const Pair& pair) {
   text += ", " + (proof.transferred ? rate_text(proof.bytes_per_s) : std::string("not measured"));
   if (!proof.why_unproven.empty()) text += " (" + proof.why_unproven + ")";
   if (pair.device.caps.relaxed_ordering) text += ", relaxed ordering";
+  text += std::string(", writes ordered ") + ordering_text(pair.gpu);
   return text;
 }
 

@@ -15,7 +15,6 @@ namespace {
 
 using cuda_abi::kFlushOptionHost;
 using cuda_abi::kMemoryTypeDevice;
-using cuda_abi::kOrderingOwner;
 
 // An attribute that the driver does not know is one that the GPU does not have.
 int attribute(const Cuda& cuda, Ordinal ordinal, DeviceAttribute which) {
@@ -54,7 +53,7 @@ Result<Gpu, std::string> read_gpu(const Cuda& cuda, Ordinal ordinal) {
   gpu.host_can_flush =
       cuda.flush_writes != nullptr &&
       (has(DeviceAttribute::kGpuDirectRdmaFlushWritesOptions) & kFlushOptionHost) != 0;
-  gpu.writes_are_ordered = has(DeviceAttribute::kGpuDirectRdmaWritesOrdering) >= kOrderingOwner;
+  gpu.writes_ordering = has(DeviceAttribute::kGpuDirectRdmaWritesOrdering);
   return gpu;
 }
 
@@ -89,6 +88,13 @@ Ordinal owner_of(const Cuda& cuda, const void* pointer) noexcept {
   const CuResult asked =
       cuda.pointer_get_attribute(&ordinal, PointerAttribute::kDeviceOrdinal, address);
   return asked == CuResult::kSuccess ? ordinal : -1;
+}
+
+std::uint64_t buffer_id_of(const Cuda& cuda, const void* pointer) noexcept {
+  std::uint64_t id = 0;
+  const CuResult asked = cuda.pointer_get_attribute(&id, PointerAttribute::kBufferId,
+                                                    reinterpret_cast<DevicePtr>(pointer));
+  return asked == CuResult::kSuccess ? id : 0;
 }
 
 // The second line of `resource` is the window: first byte, last byte, flags.

@@ -20,8 +20,11 @@ struct Gpu {
   bool dmabuf = false;    // the driver makes dma-bufs of it
   bool coherent = false;  // a second way to its memory beside PCIe: dma-bufs have to ask for PCIe
   bool host_can_flush = false;  // cuFlushGPUDirectRDMAWrites
-  // What NICs have written is there for its own kernels when their completions are.
-  bool writes_are_ordered = false;
+  // For whom what NICs have written is there when their completions are, as CUDA numbers it.
+  int writes_ordering = 0;
+
+  // For its own kernels, at least.
+  bool writes_are_ordered() const noexcept { return writes_ordering >= cuda_abi::kOrderingOwner; }
 
   // NCCL asks for flushes by itself up to Ampere, and after that only where it is told to.
   bool nccl_flushes() const noexcept { return compute_major < 9; }
@@ -35,6 +38,9 @@ std::vector<Ordinal> gpus_in_use(const Cuda& cuda);
 
 // Whose memory that is; -1: no GPU's.
 Ordinal owner_of(const Cuda& cuda, const void* pointer) noexcept;
+
+// The number of the allocation, which no other in this process has or will have; 0: not known.
+std::uint64_t buffer_id_of(const Cuda& cuda, const void* pointer) noexcept;
 
 // Bytes of GPU memory that NICs can reach at once (BAR1); 0: not known. `sysfs_root` is "/sys".
 std::size_t reachable_bytes(const std::string& sysfs_root, const Gpu& gpu);

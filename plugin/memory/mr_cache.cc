@@ -18,6 +18,7 @@ struct MrRef::Region {
   unsigned access = 0;
   verbs::Ordering ordering = verbs::Ordering::kStrict;
   MemoryKind kind = MemoryKind::kHost;
+  std::uint64_t buffer_id = 0;
 
   State state = State::kPending;
   int references = 0;
@@ -28,7 +29,7 @@ struct MrRef::Region {
   // covered, and the NIC would go on using pages that nobody sees any more.
   bool serves(const Region& wanted) const noexcept {
     return start == wanted.start && length == wanted.length && access == wanted.access &&
-           ordering == wanted.ordering && kind == wanted.kind;
+           ordering == wanted.ordering && kind == wanted.kind && buffer_id == wanted.buffer_id;
   }
 };
 
@@ -98,6 +99,7 @@ Status MrCache::outline(const MrRequest& request, Region& region) const {
   region.access = request.access;
   region.ordering = relaxed_ordering_ ? request.ordering : verbs::Ordering::kStrict;
   region.kind = request.kind;
+  region.buffer_id = request.buffer_id;
   return {};
 }
 

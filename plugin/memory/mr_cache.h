@@ -34,6 +34,9 @@ struct MrRequest {
   MemoryKind kind = MemoryKind::kHost;
   int dmabuf_fd = -1;               // stays the caller's; may be closed when acquire returns
   std::uint64_t dmabuf_offset = 0;  // where in the dma-buf `address` lies
+  // CUDA's number of the allocation: another one may get the same address later. 0: not known, or
+  // host memory.
+  std::uint64_t buffer_id = 0;
 };
 
 struct MrCacheStats {

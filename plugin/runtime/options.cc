@@ -54,7 +54,12 @@ std::chrono::milliseconds milliseconds(std::int64_t ns) noexcept {
   return std::chrono::milliseconds(ns / kNsPerMs);
 }
 
-GidPolicy gid_policy(const Config& config) {
+GidPolicy ib_gid_policy(const Config& config) {
+  return {.fixed_index = config.gid_index_is_for_roce ? -1 : static_cast<int>(config.gid_index),
+          .flid_index = static_cast<int>(config.flid_gid_index)};
+}
+
+GidPolicy roce_gid_policy(const Config& config) {
   GidPolicy policy = {.fixed_index = static_cast<int>(config.gid_index),
                       .roce_version = static_cast<int>(config.roce_version),
                       .family = gid_family(config.addr_family),
@@ -75,7 +80,8 @@ QpOptions qp_options(const Config& config) {
   options.service_level = static_cast<int>(config.sl);
   options.traffic_class = static_cast<int>(config.tc);
   options.pkey_index = static_cast<int>(config.pkey);
-  options.gid = gid_policy(config);
+  options.gid = roce_gid_policy(config);
+  options.ib_gid = ib_gid_policy(config);
   options.ece = config.ece;
   options.thread_domains = static_cast<int>(config.thread_domains);
   options.cm_wished = config.cm == CmChoice::kRdmacm;
@@ -127,7 +133,7 @@ gdr::Options gdr_options(const Config& config) {
           .always_flush = config.net_force_flush,
           .never_flush = config.gdr_flush_disable,
           .level = distance_of(config.net_gdr_level),
-          .gid = gid_policy(config),
+          .gid = roce_gid_policy(config),
           .pkey_index = static_cast<int>(config.pkey)};
 }
 
@@ -135,7 +141,8 @@ CommOptions comm_options(const Config& config) {
   return {.routed_above = static_cast<std::size_t>(config.ar_threshold),
           .stall_ns =
               config.stall_timeout_ns != 0 ? config.stall_timeout_ns : patience_with_device(config),
-          .gid = gid_policy(config),
+          .early_done = config.early_done,
+          .gid = roce_gid_policy(config),
           .pkey_index = static_cast<int>(config.pkey)};
 }
 

@@ -41,6 +41,9 @@ std::string joined(const std::vector<std::string>& notes) {
   return all;
 }
 
+// By exit(), and by the end of main(); not where a signal or _exit() ends the process.
+[[gnu::destructor]] void at_exit() { Runtime::instance().on_exit(); }
+
 }  // namespace
 
 Runtime& Runtime::instance() {
@@ -64,6 +67,11 @@ void Runtime::init(LogSink sink) {
   }
 }
 
+void Runtime::on_exit() noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (lock && stats_ && is_ours()) stats_->remove_unless_failed();
+}
+
 bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 
 void Runtime::look_at_host() {
@@ -71,6 +79,7 @@ void Runtime::look_at_host() {
   const Environ environ = Environ::of_process();
   config_ = load_config(environ);
   nccl_has_own_view_ = environ.get("NCCL_TOPO_FILE").has_value();
+  nccl_keeps_plugin_ = environ.get("NCCL_NET_PLUGIN_REF_COUNT") == "1";
   if (config_.ib_disable) {
     BL_WARN("no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set");
     return;
@@ -192,6 +201,19 @@ void Runtime::log_devices() const {
   }
   text += "; " + verbs_->api.library;
   BL_INFO(kLogInit | kLogNet, "%s", text.c_str());
+  log_unused_gid_index();
+}
+
+void Runtime::log_unused_gid_index() const {
+  const bool has_ib = std::ranges::any_of(table_->devices(), [](const Device& device) {
+    return device.transport == Transport::kInfiniBand;
+  });
+  if (has_ib && config_.gid_index_is_for_roce) {
+    BL_INFO(kLogInit | kLogNet,
+            "NCCL_IB_GID_INDEX=%d is not used on InfiniBand, as NCCL does not use it there; "
+            "BEELINE_GID_INDEX would be",
+            static_cast<int>(config_.gid_index));
+  }
 }
 
 std::span<const Device> Runtime::devices() const noexcept {

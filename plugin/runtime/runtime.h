@@ -34,6 +34,9 @@ class Runtime {
   // use. Never fails: what is missing is logged, and leaves no device.
   void init(LogSink sink);
 
+  // The process is about to exit. Nothing is torn down: other threads may still be inside.
+  void on_exit() noexcept;
+
   // False in a forked child: what it inherited belongs to its parent, and freeing it there would
   // take it from the parent.
   bool is_ours() const noexcept;
@@ -47,6 +50,8 @@ class Runtime {
   ControlPlane& control() noexcept { return *control_; }
   Result<MrCache*> cache(const Device& device);
   const gdr::GpuDirect* gpus() const noexcept { return gpus_.get(); }
+  // NCCL was told to keep the plugin for good.
+  bool nccl_keeps_plugin() const noexcept { return nccl_keeps_plugin_; }
   StatsPage& stats() noexcept { return *stats_; }
 
  private:
@@ -62,11 +67,13 @@ class Runtime {
   Result<MrCache*> cache_locked(const Device& device);
   void start_services();
   void log_devices() const;
+  void log_unused_gid_index() const;
 
   std::mutex mutex_;
   bool ready_ = false;
   int pid_ = 0;
   Config config_;
+  bool nccl_keeps_plugin_ = false;
   bool nccl_has_own_view_ = false;  // of how devices hang together
   std::optional<verbs::Loaded> verbs_;
   std::optional<verbs::CmLibrary> cm_library_;

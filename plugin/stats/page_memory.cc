@@ -89,6 +89,10 @@ PageMemory& PageMemory::operator=(PageMemory&& other) noexcept {
 PageMemory::~PageMemory() {
   if (start_ == nullptr) return;
   ::munmap(start_, stats_page_bytes(slot_count_));
+  remove_file();
+}
+
+void PageMemory::remove_file() noexcept {
   if (fd_ && owner_ == ::getpid()) ::unlink(path_.c_str());
 }
 

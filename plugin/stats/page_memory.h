@@ -33,6 +33,9 @@ class PageMemory {
   // otherwise kill the process with SIGBUS; containers often have no more than 64 MiB there.
   Status back_slot(std::uint32_t index) const noexcept;
 
+  // Removes the file; the mapping can still be used. Does nothing in a forked child.
+  void remove_file() noexcept;
+
   std::uint32_t slot_count() const noexcept { return slot_count_; }
   beeline_stats_header* header() const noexcept;  // null without slots
   beeline_stats_slot* slot(std::uint32_t index) const noexcept;

@@ -30,6 +30,10 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   store(slot.generation, generation + 2, kRelease);
 }
 
+bool is_failed(const beeline_stats_slot& slot) noexcept {
+  return shared::load(slot.state) == static_cast<std::uint32_t>(SlotState::kFailed);
+}
+
 }  // namespace
 
 StatsSlot SlotTable::acquire(SlotRole role, std::string_view device) noexcept {
@@ -54,8 +58,18 @@ std::optional<std::uint32_t> SlotTable::take_locked() noexcept {
   return std::nullopt;
 }
 
+bool SlotTable::has_failed() const noexcept {
+  const std::lock_guard lock(mutex_);
+  if (closed_one_failed_) return true;
+  for (std::uint32_t i = 0; i < used_; ++i) {
+    if (is_failed(*memory_.slot(i))) return true;
+  }
+  return false;
+}
+
 void SlotTable::release(beeline_stats_slot* slot) noexcept {
   const std::lock_guard lock(mutex_);
+  if (is_failed(*slot)) closed_one_failed_ = true;
   shared::store(slot->closed_ns, static_cast<std::uint64_t>(now_ns()));
   shared::store(slot->state, static_cast<std::uint32_t>(SlotState::kClosed),
                 std::memory_order_release);

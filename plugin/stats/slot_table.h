@@ -26,6 +26,9 @@ class SlotTable {
   // None left, or no memory for it: an empty slot, which nobody sees.
   StatsSlot acquire(SlotRole role, std::string_view device) noexcept;
 
+  // Whether any connection has failed.
+  bool has_failed() const noexcept;
+
  private:
   friend class StatsSlot;
 
@@ -33,7 +36,8 @@ class SlotTable {
   void release(beeline_stats_slot* slot) noexcept;
 
   const PageMemory& memory_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  bool closed_one_failed_ = false;
   std::uint64_t next_id_ = 1;
   std::uint32_t used_ = 0;  // slots that have ever been given out
   // A queue of closed slots. It never overflows: a slot stands in it at most once.

@@ -13,9 +13,8 @@
 
 namespace beeline {
 
-// Lifecycle: outlives its slots. Its end removes the file; a process that dies leaves it to be
-// read,
-//   and to a later sweep.
+// Lifecycle: outlives its slots. Its end removes the file. A process that is killed leaves it until
+//   a later sweep.
 // Threads: acquire() from any.
 // After fork() the page is the parent's: a child must not touch a slot, and may drop this object.
 class StatsPage {
@@ -34,6 +33,11 @@ class StatsPage {
   // `device` is the local device's name.
   StatsSlot acquire(SlotRole role, std::string_view device) noexcept {
     return slots_.acquire(role, device);
+  }
+
+  // When the process ends: without a failed connection there is nothing to find out from the page.
+  void remove_unless_failed() noexcept {
+    if (!slots_.has_failed()) memory_.remove_file();
   }
 
   // Empty when nobody else can read it.

@@ -9,9 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "include/beeline/stats_page.h"
 #include "plugin/base/fd.h"
@@ -49,18 +52,34 @@ std::int64_t age_ns(const struct stat& file) {
   return (now.tv_sec - file.st_mtim.tv_sec) * kNsPerSec + (now.tv_nsec - file.st_mtim.tv_nsec);
 }
 
-void sweep_one(int directory, const char* name, const PageOwner& owner, std::int64_t kept_ns) {
-  if (is_alive(owner)) return;
+// A page that stays.
+struct DeadPage {
+  std::string name;
+  std::int64_t age_ns;
+};
+
+std::optional<DeadPage> sweep_one(int directory, const char* name, std::int64_t kept_ns) {
   // NONBLOCK: somebody may have put a pipe there, and nobody would open its other end.
   const UniqueFd fd(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat file {};
-  if (!fd || ::fstat(fd.get(), &file) != 0 || !is_our_page(fd.get(), file)) return;
+  if (!fd || ::fstat(fd.get(), &file) != 0 || !is_our_page(fd.get(), file)) return std::nullopt;
   // Its owner may live where process ids are others: in a container that shares this directory.
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   if ((file.st_mode & 07777) != kStamped) {
     if (::futimens(fd.get(), nullptr) == 0) static_cast<void>(::fchmod(fd.get(), kStamped));
-  } else if (age_ns(file) >= kept_ns) {
-    ::unlinkat(directory, name, 0);
+    return DeadPage{name, 0};
+  }
+  if (age_ns(file) < kept_ns) return DeadPage{name, age_ns(file)};
+  ::unlinkat(directory, name, 0);
+  return std::nullopt;
+}
+
+void remove_oldest(int directory, std::vector<DeadPage>& dead) {
+  if (dead.size() <= kMostDeadPages) return;
+  const auto first_old = dead.begin() + kMostDeadPages;
+  std::ranges::nth_element(dead, first_old, {}, &DeadPage::age_ns);
+  for (auto page = first_old; page != dead.end(); ++page) {
+    ::unlinkat(directory, page->name.c_str(), 0);
   }
 }
 
@@ -85,10 +104,16 @@ std::optional<PageOwner> parse_page_file_name(std::string_view name) {
 void sweep_dead_pages(const std::string& directory, std::int64_t kept_ns) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), &::closedir);
   if (!open) return;
+  std::vector<DeadPage> dead;
+  std::size_t looks = 0;
   while (const dirent* entry = ::readdir(open.get())) {
     const std::optional<PageOwner> owner = parse_page_file_name(entry->d_name);
-    if (owner) sweep_one(::dirfd(open.get()), entry->d_name, *owner, kept_ns);
+    if (!owner || is_alive(*owner)) continue;
+    auto page = sweep_one(::dirfd(open.get()), entry->d_name, kept_ns);
+    if (page) dead.push_back(*std::move(page));
+    if (++looks == kMostPagesOfASweep) break;
   }
+  remove_oldest(::dirfd(open.get()), dead);
 }
 
 }  // namespace beeline

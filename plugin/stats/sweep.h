@@ -3,6 +3,7 @@
 // Takes away the pages of processes that died without doing so.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,12 @@ std::optional<PageOwner> parse_page_file_name(std::string_view name);
 
 // A dead process's page is what tells why it died, so it stays for a while.
 inline constexpr std::int64_t kDeadPageKeptNs = 3600 * kNsPerSec;
+
+// A sweep keeps at most so many dead pages: the newest of those that it has looked at.
+inline constexpr std::size_t kMostDeadPages = 64;
+// A sweep looks at no more dead pages than this, so that init stays quick; later sweeps see the
+// rest.
+inline constexpr std::size_t kMostPagesOfASweep = 200;
 
 // The first sweep that finds a page's owner dead stamps the file (it becomes read-only, its time
 // now); one that finds the stamp at least `kept_ns` old removes it. Only regular files of this user

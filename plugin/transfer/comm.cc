@@ -39,7 +39,8 @@ Comm::Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions&
       stats_(std::move(stats)),
       path_count_(connection_.paths.size()),
       has_more_paths_(path_count_ > 1),
-      rails_(wire::rails_of(path_count_)) {
+      rails_(wire::rails_of(path_count_)),
+      early_done_(options.early_done) {
   for (std::size_t i = 0; i < path_count_; ++i) {
     const Path& path = connection_.paths[i];
     states_[i] = {.qp = path.qp.get(),

@@ -43,6 +43,7 @@ struct PathState {
 struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
+  bool early_done = false;       // a receive that NCCL need not wait for is done when it is granted
   const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
   GidPolicy gid = {};                    // of the way to itself, as of connections
   int pkey_index = -1;                   // the same
@@ -54,6 +55,7 @@ class Comm {
   Comm& operator=(const Comm&) = delete;
 
   Role role() const noexcept { return connection_.role; }
+  bool early_done() const noexcept { return early_done_; }
   std::span<const Path> paths() const noexcept { return connection_.paths; }
 
   // Both ends alike, for a request of which something is missing. With `*done` all of it has
@@ -133,6 +135,7 @@ class Comm {
   std::size_t path_count_ = 0;
   bool has_more_paths_ = false;
   wire::Rails rails_;
+  bool early_done_ = false;
   Status trouble_;
   bool suspected_ = false;
   bool goodbye_seen_ = false;

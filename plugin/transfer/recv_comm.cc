@@ -62,11 +62,11 @@ bool RecvComm::waits_below(std::uint32_t settled) const noexcept {
   });
 }
 
-// The first line whose message has not arrived.
+// The first line whose message has not arrived, and that somebody waits for.
 std::uint32_t RecvComm::settled() noexcept {
   std::uint32_t first = next_;
   for (const Owner& owner : owners_) {
-    if (owner.waits && wire::is_before(owner.position, first)) {
+    if (owner.waits && !owner.orphan && wire::is_before(owner.position, first)) {
       first = owner.position;
     }
   }

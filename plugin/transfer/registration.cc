@@ -29,7 +29,8 @@ Result<MrRef> register_gpu(const Rail& rail, const Buffer& buffer, const gdr::Gp
                                 {.address = buffer.data,
                                  .length = buffer.size,
                                  .dmabuf_fd = buffer.dmabuf_fd,
-                                 .dmabuf_offset = buffer.dmabuf_offset},
+                                 .dmabuf_offset = buffer.dmabuf_offset,
+                                 .buffer_id = gpus.buffer_id_of(buffer.data)},
                                 gpus.means(*rail.device, owner));
   if (made) return std::move(made->mr);
   BL_WARN_LIMITED(3, "%s failed: %s", doing(*rail.device, buffer, "GPU memory").c_str(),

@@ -71,6 +71,9 @@ class SendComm final : public Comm {
   void await(std::uint64_t order) noexcept;
   void await_in_order(std::uint64_t order) noexcept;
   void await_by_tag() noexcept;
+  bool read_whole(std::uint32_t position, wire::LineFacts& line);
+  bool is_unneeded() const noexcept;
+  Errc skip_unneeded(void** made);
   Errc without_credit() noexcept;
   Errc isend_by_tag(int tag, void** made);
   const wire::LineFacts* match(int tag);
@@ -108,6 +111,8 @@ class SendComm final : public Comm {
   std::int64_t most_whole_;     // bytes: a longer message needs a notice; -1: all do
   std::uint64_t most_at_once_;  // bytes: begin() leaves a longer one to isend_otherwise()
   bool cut_said_ = false;
+  std::int64_t torn_since_ns_ =
+      0;  // when the next line was first seen to be incomplete; 0: it is not
   ibv_sge sge_{};
   ibv_send_wr wr_{};                // prebuilt: only what changes is written
   ibv_send_wr* refused_ = nullptr;  // by the device; there is only one

@@ -5,22 +5,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "plugin/base/clock.h"
 #include "plugin/base/log.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline {
+namespace {
+
+constexpr std::int64_t kMostTornNs = kNsPerSec;
+
+}  // namespace
 
 // What is to be sent stands in sge_ and in wr_: prepare() has written it there.
 Errc SendComm::isend_otherwise(int tag, void** made) {
   if (disturbed()) {
+    if (is_unneeded()) return skip_unneeded(made);
     bool may = false;
     if (const Errc code = may_begin("isend", &may); !may) return code;
   }
   if (group_.count != 0) return isend_by_tag(tag, made);
   wire::LineFacts line;
-  if (!wire::read_line(*awaited_, wire::number_of(awaited_order_) - 1, rails(), line)) {
-    return without_credit();
-  }
+  if (!read_whole(wire::number_of(awaited_order_) - 1, line)) return without_credit();
   if (!is_next(line)) {
     break_protocol("a credit line that belongs to no receive");
     return without_credit();
@@ -30,6 +35,42 @@ Errc SendComm::isend_otherwise(int tag, void** made) {
   if (line.count == 1) return without_credit();
   open_group(line);
   return isend_by_tag(tag, made);
+}
+
+// Whether the receiver closed without waiting for the next message: one that it said to be done
+// before it arrived.
+bool SendComm::is_unneeded() const noexcept {
+  return link_->state() == Link::State::kGoodbye && group_.count == 0 &&
+         wire::is_before(wire::number_of(awaited_order_) - 1, link_->peer_settled());
+}
+
+// It counts as sent. Its credit line may never come, and its buffer is gone.
+Errc SendComm::skip_unneeded(void** made) {
+  if (const Status status = examine(); !status) return status.error().code;
+  if (free_requests_.empty() && !make_room(0)) return Errc::kOk;
+  Request& request = open_request(wire::number_of(awaited_order_) - 1, sge_.length, 0);
+  request.missing = 0;
+  await_in_order(wire::order_after(awaited_order_));
+  *made = &request;
+  return Errc::kOk;
+}
+
+// False: it has not come, or not all of it. The rest of a line is there within microseconds of its
+// number, unless it was damaged: then the wait would never end.
+bool SendComm::read_whole(std::uint32_t position, wire::LineFacts& line) {
+  const wire::CreditLine& in_ring = ring_[position % wire::kMaxLines];
+  if (wire::read_line(in_ring, position, rails(), line)) {
+    torn_since_ns_ = 0;
+    return true;
+  }
+  if (!wire::is_there(in_ring, position)) {
+    torn_since_ns_ = 0;
+  } else if (torn_since_ns_ == 0) {
+    torn_since_ns_ = now_ns();
+  } else if (now_ns() - torn_since_ns_ > kMostTornNs) {
+    break_protocol("a credit line whose check sum is wrong");
+  }
+  return false;
 }
 
 // The first of an irecv with however many, or the next of those that have begun.
@@ -90,7 +131,7 @@ const wire::LineFacts* SendComm::match(int tag) {
 // False: it has not come, or not all of it; or it makes no sense, which ends the comm.
 bool SendComm::read_line(std::uint32_t index, wire::LineFacts& line) {
   const std::uint32_t position = group_.first + index;
-  if (!wire::read_line(ring_[position % wire::kMaxLines], position, rails(), line)) return false;
+  if (!read_whole(position, line)) return false;
   const bool in_order = line.index == index && line.count == group_.count;
   if (!in_order) break_protocol("a credit line that belongs to no receive");
   return in_order;

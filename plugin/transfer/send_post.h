@@ -29,7 +29,7 @@ BL_INLINED SendComm::Begun SendComm::begin(const void* data, std::size_t size, i
   wr_.wr.rdma.rkey = static_cast<std::uint32_t>(words[2]);
   // Half of a line is none.
   if (wire::word_of(line, 7) != wire::sum_of(words, wire::Rails::kFew)) [[unlikely]]
-    return no_credit();
+    return Begun::kOtherwise;
   if (static_cast<std::int32_t>(words[1] >> 32) != tag) [[unlikely]]
     return Begun::kOtherwise;
   if (size > static_cast<std::uint32_t>(words[1]) || size - 1 >= most_at_once_) [[unlikely]]

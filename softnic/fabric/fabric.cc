@@ -36,9 +36,46 @@ UniqueFd open_file(const std::string& path, int flags) {
   return UniqueFd(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
 }
 
+// Everybody may make entries of any name in /dev/shm. What is in a directory that belongs to this
+// user and is closed to others is this user's too, and nobody else can put another in its place:
+// /dev/shm is sticky.
+Outcome<UniqueFd> open_own_dir(const std::string& dir) {
+  UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return fail(because("cannot open " + dir));
+  struct stat facts = {};
+  if (::fstat(fd.get(), &facts) != 0) return fail(because("cannot look at " + dir));
+  if (facts.st_uid != ::getuid()) {
+    return fail(dir + " belongs to another user (uid " + std::to_string(facts.st_uid) +
+                "): choose another --name");
+  }
+  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return fail(dir + " is open to other users: remove it, or choose another --name");
+  }
+  return fd;
+}
+
+bool is_there(const std::string& path) {
+  struct stat facts = {};
+  return ::lstat(path.c_str(), &facts) == 0 || errno != ENOENT;
+}
+
+bool counts_are_sane(const FabricHeader& header) {
+  if (header.host_count > kMaxHosts || header.device_count > kMaxDevices) return false;
+  const auto host_is_sane = [&](const HostRecord& host) {
+    return host.first_device <= header.device_count &&
+           host.device_count <= header.device_count - host.first_device;
+  };
+  const auto device_is_sane = [&](const DeviceRecord& device) {
+    return device.port_count <= kMaxPorts && device.host < header.host_count;
+  };
+  return std::all_of(header.hosts, header.hosts + header.host_count, host_is_sane) &&
+         std::all_of(header.devices, header.devices + header.device_count, device_is_sane);
+}
+
 bool segment_is_ours(const Mapping& segment) {
   const auto* header = reinterpret_cast<const FabricHeader*>(segment.base());
-  return header->magic == kFabricMagic && header->layout_version == kLayoutVersion;
+  return header->magic == kFabricMagic && header->layout_version == kLayoutVersion &&
+         counts_are_sane(*header);
 }
 
 // Writes the segment beside its final name and renames it: "fabric" exists only when complete.
@@ -91,7 +128,7 @@ std::vector<std::string> list_fabrics() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(kShmDir, ignored)) {
     const std::string file = entry.path().filename().string();
-    if (entry.is_directory(ignored) && file.starts_with(dir_prefix())) {
+    if (file.starts_with(dir_prefix()) && open_own_dir(entry.path().string())) {
       names.push_back(file.substr(dir_prefix().size()));
     }
   }
@@ -104,18 +141,19 @@ Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing) {
     if (missing == Missing::kMake && ::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
       return fail(because("cannot make " + dir));
     }
-    UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd) {
-      if (errno == ENOENT && missing == Missing::kMake) continue;  // removed under our hands
-      return fail(because("cannot open " + dir));
+    auto opened = open_own_dir(dir);
+    if (!opened) {
+      if (missing == Missing::kMake && !is_there(dir)) continue;  // removed under our hands
+      return fail(opened.error());
     }
+    UniqueFd fd = *std::move(opened);
     while (::flock(fd.get(), LOCK_EX) != 0) {
       if (errno != EINTR) return fail(because("cannot lock " + dir));
     }
     // Somebody may have removed the directory while we waited: then our lock guards nothing.
     struct stat held = {};
     struct stat named = {};
-    if (::fstat(fd.get(), &held) == 0 && ::stat(dir.c_str(), &named) == 0 &&
+    if (::fstat(fd.get(), &held) == 0 && ::lstat(dir.c_str(), &named) == 0 &&
         held.st_ino == named.st_ino) {
       return DirLock(std::move(fd));
     }
@@ -135,6 +173,7 @@ Fabric::Fabric(std::string name, std::string dir, Mapping segment, UniqueFd seat
 
 Outcome<Fabric> Fabric::open(const std::string& name) {
   std::string dir = BL_TRY(state_dir(name));
+  if (is_there(dir)) BL_TRY(open_own_dir(dir));
   const UniqueFd file = open_file(dir + "/fabric", 0);
   if (!file) {
     return fail("no fabric '" + name + "' (" + std::strerror(errno) +

@@ -57,8 +57,6 @@ CuResult copy(Call call, const Copy& copy) noexcept {
   });
 }
 
-uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
-
 template <class Unit>
 void fill_piece(const Piece& piece, Unit value) {
   std::byte* const bytes = piece.bytes();

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "softnic/gpu/pages.h"
 
 namespace softnic::gpu {
+
+inline uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
 // False: the host's part cannot be read, or written. Some bytes may have moved.
 bool copy_in(const std::vector<Piece>& to, const void* from);

@@ -42,8 +42,6 @@ bool is_made_for_rdma(Driver& driver, uintptr_t address) {
   return mapped == nullptr || mapped->second.physical->prop.gpu_direct_rdma_capable != 0;
 }
 
-uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
-
 thread_local char t_complaint[256];
 
 const char* apply(Driver& driver, const char* text) {

@@ -197,10 +197,11 @@ bool is_reserved(const std::string& host) {
 
 class FileReader {
  public:
-  explicit FileReader(const std::string& file_name) : complaint_(file_name) {}
+  explicit FileReader(const std::string& file_name)
+      : file_name_(file_name), complaint_(file_name) {}
 
-  beeline::Result<FabricSpec, std::string> read(const toml::table& table) {
-    const Section file(table, "the file", {}, complaint_);
+  beeline::Result<FabricSpec, std::string> read(const std::string& text) {
+    const Section file = BL_TRY(Section::parse(text, file_name_, complaint_));
     file.only(kFileKeys);
     spec_.clock_scale = file.number("clock_scale", 0.0001, 1000).value_or(1.0);
     const int64_t seed =
@@ -278,6 +279,7 @@ class FileReader {
       complaint_.at(line_of(fault->place), fault->reason);
   }
 
+  const std::string file_name_;
   Complaint complaint_;
   FabricSpec spec_;
   LineBook lines_;
@@ -287,11 +289,7 @@ class FileReader {
 
 beeline::Result<FabricSpec, std::string> parse_fabric(const std::string& text,
                                                       const std::string& file_name) {
-  const toml::parse_result parsed = toml::parse(text, file_name);
-  if (!parsed)
-    return beeline::fail(fmt::format("{}:{}: {}", file_name, parsed.error().source().begin.line,
-                                     parsed.error().description()));
-  return FileReader(file_name).read(parsed.table());
+  return FileReader(file_name).read(text);
 }
 
 beeline::Result<FabricSpec, std::string> read_fabric_file(const std::string& path) {

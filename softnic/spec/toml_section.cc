@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed reading of TOML tables. This file compiles toml++ itself (its implementation is in the
-// header), so that no other file pays for it.
-#define TOML_IMPLEMENTATION
+// Typed reading of TOML tables. toml++ is compiled here, without what we do not use of it.
 #include "softnic/spec/toml_section.h"
 
 #include <fmt/format.h>
+
+// Debian's pkg-config flags ask for the shared library, which is built with exceptions.
+#undef TOML_HEADER_ONLY
+#undef TOML_SHARED_LIB
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
 
 #include <algorithm>
 
@@ -29,7 +35,32 @@ const char* type_name(const toml::node& node) {
   return "something else";
 }
 
+void wrong_type(Complaint& complaint, const char* key, const toml::node& found,
+                const char* wanted) {
+  complaint.at(found.source().begin.line,
+               fmt::format("{}: expected {}, found {}", key, wanted, type_name(found)));
+}
+
+// The node for this turn: an array gives its turn-th element.
+const toml::node* find_node(const Section& section, const toml::table& table, const char* key) {
+  const toml::node* const found = table.get(key);
+  if (found == nullptr || !found->is_array()) return found;
+  const toml::array& array = *found->as_array();
+  const Section::Turn turn = section.turn();
+  if (array.size() != turn.count) {
+    section.complain(key, fmt::format("{} values for {} name{}: an array gives one to each",
+                                      array.size(), turn.count, turn.count == 1 ? "" : "s"));
+    return nullptr;
+  }
+  return array.get(turn.index);
+}
+
 }  // namespace
+
+struct Section::Table {
+  std::shared_ptr<const toml::table> file;  // keeps `toml` alive, which is somewhere in it
+  const toml::table& toml;
+};
 
 void Complaint::at(uint32_t line, const std::string& reason) {
   if (text_.empty())
@@ -37,13 +68,27 @@ void Complaint::at(uint32_t line, const std::string& reason) {
                       : fmt::format("{}:{}: {}", file_name_, line, reason);
 }
 
-Section::Section(const toml::table& table, std::string what, Turn turn, Complaint& complaint)
-    : table_(table), what_(std::move(what)), turn_(turn), complaint_(complaint) {}
+Section::Section(std::shared_ptr<const Table> table, std::string what, Turn turn,
+                 Complaint& complaint)
+    : table_(std::move(table)), what_(std::move(what)), turn_(turn), complaint_(complaint) {}
 
-uint32_t Section::line() const { return table_.source().begin.line; }
+beeline::Result<Section, std::string> Section::parse(const std::string& text,
+                                                     const std::string& file_name,
+                                                     Complaint& complaint) {
+  toml::parse_result parsed = toml::parse(text, file_name);
+  if (!parsed)
+    return beeline::fail(fmt::format("{}:{}: {}", file_name, parsed.error().source().begin.line,
+                                     parsed.error().description()));
+  const auto file = std::make_shared<const toml::table>(std::move(parsed).table());
+  return Section(std::make_shared<const Table>(Table{file, *file}), "the file", {}, complaint);
+}
+
+uint32_t Section::line() const { return table_->toml.source().begin.line; }
+
+bool Section::has(const char* key) const { return table_->toml.contains(key); }
 
 uint32_t Section::line_of(const char* key) const {
-  const toml::node* const found = table_.get(key);
+  const toml::node* const found = table_->toml.get(key);
   return found == nullptr ? line() : found->source().begin.line;
 }
 
@@ -51,14 +96,9 @@ void Section::complain(const char* key, const std::string& reason) const {
   complaint_.at(line_of(key), fmt::format("{}: {}", key, reason));
 }
 
-void Section::wrong_type(const char* key, const toml::node& found, const char* wanted) const {
-  complaint_.at(found.source().begin.line,
-                fmt::format("{}: expected {}, found {}", key, wanted, type_name(found)));
-}
-
 void Section::only(const std::vector<std::string>& known) const {
   const toml::key* first = nullptr;  // by line: the table itself is sorted by name
-  for (const auto& [key, value] : table_) {
+  for (const auto& [key, value] : table_->toml) {
     if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
     if (first == nullptr || key.source().begin.line < first->source().begin.line) first = &key;
   }
@@ -71,28 +111,15 @@ void Section::only(const std::vector<std::string>& known) const {
                                           : fmt::format("did you mean \"{}\"?", meant)));
 }
 
-// The node for this turn: an array gives its turn-th element.
-const toml::node* Section::node(const char* key) const {
-  const toml::node* const found = table_.get(key);
-  if (found == nullptr || !found->is_array()) return found;
-  const toml::array& array = *found->as_array();
-  if (array.size() != turn_.count) {
-    complain(key, fmt::format("{} values for {} name{}: an array gives one to each", array.size(),
-                              turn_.count, turn_.count == 1 ? "" : "s"));
-    return nullptr;
-  }
-  return array.get(turn_.index);
-}
-
 std::optional<std::string> Section::text(const char* key) const {
-  const toml::node* const found = node(key);
+  const toml::node* const found = find_node(*this, table_->toml, key);
   if (found == nullptr) return std::nullopt;
   const auto* const value = found->as_string();
   if (value == nullptr) {
-    wrong_type(key, *found, "a string");
+    wrong_type(complaint_, key, *found, "a string");
     return std::nullopt;
   }
-  if (table_.get(key)->is_array()) return value->get();
+  if (table_->toml.get(key)->is_array()) return value->get();
   const auto names = expand_range(value->get(), std::max<size_t>(turn_.count, 1));
   if (!names || (names->size() != 1 && names->size() != turn_.count)) {
     complain(key, names ? fmt::format("\"{}\" is {} values for {} names", value->get(),
@@ -104,11 +131,11 @@ std::optional<std::string> Section::text(const char* key) const {
 }
 
 std::optional<int64_t> Section::integer(const char* key, int64_t low, int64_t high) const {
-  const toml::node* const found = node(key);
+  const toml::node* const found = find_node(*this, table_->toml, key);
   if (found == nullptr) return std::nullopt;
   const auto* const value = found->as_integer();
   if (value == nullptr) {
-    wrong_type(key, *found, "an integer");
+    wrong_type(complaint_, key, *found, "an integer");
     return std::nullopt;
   }
   if (value->get() < low || value->get() > high) {
@@ -119,11 +146,11 @@ std::optional<int64_t> Section::integer(const char* key, int64_t low, int64_t hi
 }
 
 std::optional<double> Section::number(const char* key, double low, double high) const {
-  const toml::node* const found = node(key);
+  const toml::node* const found = find_node(*this, table_->toml, key);
   if (found == nullptr) return std::nullopt;
   const std::optional<double> value = found->is_number() ? found->value<double>() : std::nullopt;
   if (!value) {
-    wrong_type(key, *found, "a number");
+    wrong_type(complaint_, key, *found, "a number");
     return std::nullopt;
   }
   if (!(*value >= low && *value <= high)) {  // also catches nan
@@ -134,52 +161,54 @@ std::optional<double> Section::number(const char* key, double low, double high) 
 }
 
 std::optional<bool> Section::boolean(const char* key) const {
-  const toml::node* const found = node(key);
+  const toml::node* const found = find_node(*this, table_->toml, key);
   if (found == nullptr) return std::nullopt;
   const auto* const value = found->as_boolean();
   if (value == nullptr) {
-    wrong_type(key, *found, "true or false");
+    wrong_type(complaint_, key, *found, "true or false");
     return std::nullopt;
   }
   return value->get();
 }
 
 std::optional<Section> Section::table(const char* key, const std::string& what) const {
-  const toml::node* const found = table_.get(key);
+  const toml::node* const found = table_->toml.get(key);
   if (found == nullptr) return std::nullopt;
   if (!found->is_table()) {
-    wrong_type(key, *found, "a table");
+    wrong_type(complaint_, key, *found, "a table");
     return std::nullopt;
   }
-  return Section(*found->as_table(), what, turn_, complaint_);
+  auto table = std::make_shared<const Table>(Table{table_->file, *found->as_table()});
+  return Section(std::move(table), what, turn_, complaint_);
 }
 
 std::vector<Section> Section::tables(const char* key, const std::string& what) const {
-  const toml::node* const found = table_.get(key);
+  const toml::node* const found = table_->toml.get(key);
   if (found == nullptr) return {};
   if (!found->is_array()) {
-    wrong_type(key, *found, "an array of tables");
+    wrong_type(complaint_, key, *found, "an array of tables");
     return {};
   }
   std::vector<Section> sections;
   for (const toml::node& element : *found->as_array()) {
     if (!element.is_table()) {
-      wrong_type(key, element, "a table");
+      wrong_type(complaint_, key, element, "a table");
       return {};
     }
-    sections.emplace_back(*element.as_table(), what, turn_, complaint_);
+    auto table = std::make_shared<const Table>(Table{table_->file, *element.as_table()});
+    sections.push_back(Section(std::move(table), what, turn_, complaint_));
   }
   return sections;
 }
 
 std::vector<std::string> Section::names(size_t most, size_t max_len) const {
-  const toml::node* const found = table_.get("name");
+  const toml::node* const found = table_->toml.get("name");
   if (found == nullptr) {
     complaint_.at(line(), fmt::format("{} has no name", what_));
     return {};
   }
   if (!found->is_string()) {
-    wrong_type("name", *found, "a string");
+    wrong_type(complaint_, "name", *found, "a string");
     return {};
   }
   const auto expanded = expand_range(found->as_string()->get(), most);

@@ -4,17 +4,13 @@
 // that reading code is a plain list of keys and asks once, at the end.
 #pragma once
 
-// Debian's pkg-config flags ask for the shared library, which is built with exceptions.
-#undef TOML_HEADER_ONLY
-#undef TOML_SHARED_LIB
-#define TOML_HEADER_ONLY 0
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "plugin/base/result.h"
 
 namespace softnic {
 
@@ -40,12 +36,14 @@ class Section {
     size_t count = 1;
   };
 
-  // `what` names the kind of table in complaints: "[[host.device]]".
-  Section(const toml::table& table, std::string what, Turn turn, Complaint& complaint);
+  // The table that is the whole of a file with this text. What is no TOML is told at once.
+  static beeline::Result<Section, std::string> parse(const std::string& text,
+                                                     const std::string& file_name,
+                                                     Complaint& complaint);
 
   uint32_t line() const;
   Turn turn() const { return turn_; }
-  bool has(const char* key) const { return table_.contains(key); }
+  bool has(const char* key) const;
   uint32_t line_of(const char* key) const;
   void complain(const char* key, const std::string& reason) const;
 
@@ -57,6 +55,7 @@ class Section {
   std::optional<int64_t> integer(const char* key, int64_t low, int64_t high) const;
   std::optional<double> number(const char* key, double low, double high) const;
   std::optional<bool> boolean(const char* key) const;
+  // `what` names the kind of table in complaints: "[[host.device]]".
   std::optional<Section> table(const char* key, const std::string& what) const;
   std::vector<Section> tables(const char* key, const std::string& what) const;
 
@@ -65,10 +64,12 @@ class Section {
   Section for_turn(Turn turn) const { return Section(table_, what_, turn, complaint_); }
 
  private:
-  const toml::node* node(const char* key) const;
-  void wrong_type(const char* key, const toml::node& found, const char* wanted) const;
+  // A table of toml++, which takes the compiler long: only toml_section.cc includes it.
+  struct Table;
 
-  const toml::table& table_;
+  Section(std::shared_ptr<const Table> table, std::string what, Turn turn, Complaint& complaint);
+
+  std::shared_ptr<const Table> table_;
   std::string what_;
   Turn turn_;
   Complaint& complaint_;

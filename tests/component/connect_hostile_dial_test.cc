@@ -28,10 +28,6 @@ struct Caller {
   Party b;
 };
 
-wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size) {
-  return wire::Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-}
-
 wire::Bytes welcome_of(const FakeListener& fake) {
   return wire::encode(
       wire::HelloAck{.version = 1, .process = fake.process(), .host = "faraway", .pid = 4711});

@@ -29,10 +29,6 @@ ControlOptions patient_options() {
   return options;
 }
 
-wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size) {
-  return wire::Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-}
-
 class FewDescriptors {
  public:
   explicit FewDescriptors(std::size_t spare) {

@@ -15,9 +15,9 @@ using namespace beeline::test;
 namespace {
 
 // Leaves this process as many descriptors as it says, for as long as it lives.
-class FewDescriptors {
+class DescriptorLimit {
  public:
-  explicit FewDescriptors(rlim_t left) {
+  explicit DescriptorLimit(rlim_t left) {
     BL_MUST(getrlimit(RLIMIT_NOFILE, &before_) == 0);
     while (free_below(kLimit) > left) {
       UniqueFd fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -27,9 +27,9 @@ class FewDescriptors {
     const rlimit few{.rlim_cur = kLimit, .rlim_max = before_.rlim_max};
     BL_MUST(setrlimit(RLIMIT_NOFILE, &few) == 0);
   }
-  FewDescriptors(const FewDescriptors&) = delete;
-  FewDescriptors& operator=(const FewDescriptors&) = delete;
-  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+  ~DescriptorLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
 
  private:
   static constexpr rlim_t kLimit = 256;
@@ -62,7 +62,7 @@ TEST_CASE("limits: without descriptors nobody listens, and the log says which li
   const rlim_t left =
       GENERATE(rlim_t{0}, rlim_t{1}, rlim_t{2});  // each time it is another that is missing
   {
-    const FewDescriptors few(left);
+    const DescriptorLimit few(left);
     const auto listener = a.plane().listen(find_device(*table, "softnic0"), ticket.handle());
     REQUIRE_FALSE(listener);
     CHECK(listener.error().sys_errno == EMFILE);
@@ -84,7 +84,7 @@ TEST_CASE("limits: without descriptors nobody connects, and the log says which l
   Listener* const own = b.listen(unused);  // it has its thread
   Listener* const listener = a.listen(ticket);
   {
-    const FewDescriptors few(0);
+    const DescriptorLimit few(0);
     CHECK(b.wait_connect_error(ticket).sys_errno == EMFILE);
   }
   CHECK(log.has(kAdvice));

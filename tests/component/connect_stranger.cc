@@ -39,6 +39,10 @@ wire::Hello hello_for(const wire::Handle& handle) {
   return hello;
 }
 
+wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size) {
+  return wire::Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+}
+
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // that of the listing

@@ -17,6 +17,9 @@ wire::Handle handle_of(Ticket& ticket);
 // What an invited dialer says.
 wire::Hello hello_for(const wire::Handle& handle);
 
+// The beginning of a message that is cut off after `size` bytes.
+wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size);
+
 // Files, sockets and all else that this process has open.
 std::size_t open_descriptors();
 

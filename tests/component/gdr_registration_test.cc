@@ -122,6 +122,33 @@ TEST_CASE("gdr: all rails, and nothing stays when the handle goes", "[component]
       {{"SOFTGPU", "gpus=1"}});
 }
 
+// Its owner forgot to deregister it.
+TEST_CASE("gdr: memory at the address of freed memory has keys of its own", "[component][gdr]") {
+  in_process(
+      [](Cuda& cuda) {
+        Bed bed(cuda);
+        auto old = bed.enter(bed.gpu_buffer());
+        BL_MUST(old);
+        auto again = bed.enter(bed.gpu_buffer());
+        BL_MUST(again);
+        BL_MUST((*again)->rkeys[0] == (*old)->rkeys[0]);
+        // A sanitizer may take the freed addresses for itself; the next ones then stay free.
+        std::uint64_t freed = 0;
+        for (int tries = 0; bed.memory != freed; ++tries) {
+          BL_MUST(tries < 16);
+          if (tries > 0) old = bed.enter(bed.gpu_buffer());
+          BL_MUST(old);
+          freed = bed.memory;
+          CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(freed));
+          bed.memory = cuda.allocate(kBytes);
+        }
+        auto other = bed.enter(bed.gpu_buffer());
+        BL_MUST(other);
+        BL_MUST((*other)->rkeys[0] != (*old)->rkeys[0]);
+      },
+      {{"SOFTGPU", "gpus=1"}});
+}
+
 TEST_CASE("gdr: a dma-buf that the NIC refuses is followed by the pointer", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
@@ -231,7 +258,8 @@ TEST_CASE("gdr: who has to flush", "[component][gdr]") {
       {"ordering=owner,compute=9.0", {}, false, false, true},
       {"ordering=none,compute=9.0", {}, true, true, true},
       {"ordering=none,compute=9.0,flush=none", {}, true, true, false},
-      {"ordering=none,compute=8.0", {}, true, false, true},  // NCCL flushes by itself
+      {"ordering=none,compute=8.0", {}, true, false, true},   // NCCL flushes by itself
+      {"ordering=owner,compute=8.0", {}, true, false, true},  // the same, whatever the order
       {"ordering=all,compute=9.0", {.always_flush = true}, true, false, true},
       {"ordering=all,compute=9.0,coherent=yes", {}, true, false, true},
       {"ordering=none,compute=9.0", {.never_flush = true}, false, false, false},

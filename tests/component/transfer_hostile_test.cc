@@ -114,6 +114,18 @@ void put_line(TransferRig& rig, const wire::LineFacts& facts) {
       wire::order_of(facts.number, facts.index, facts.count, 0), wire::Rails::kFew);
 }
 
+// The first line of an irecv with two buffers, with another tag. Returns the second, not yet put.
+wire::LineFacts put_first_of_two(Scene& scene) {
+  wire::LineFacts line = good_line(scene.into, scene.into.data());
+  line.count = 2;
+  line.tag = 5;
+  put_line(scene.rig, line);
+  ++line.number;
+  line.index = 1;
+  line.tag = 0;
+  return line;
+}
+
 }  // namespace
 
 TEST_CASE("hostile: an immediate of no receive breaks the comm", "[component][transfer]") {
@@ -180,13 +192,7 @@ TEST_CASE("hostile: a credit line that belongs to no receive breaks the comm",
 
 TEST_CASE("hostile: lines of one irecv that disagree break the comm", "[component][transfer]") {
   Scene scene;
-  wire::LineFacts line = good_line(scene.into, scene.into.data());
-  line.count = 2;
-  line.tag = 5;
-  put_line(scene.rig, line);
-  ++line.number;
-  line.index = 1;
-  line.tag = 0;
+  wire::LineFacts line = put_first_of_two(scene);
   SECTION("in their number") { line.count = 3; }
   SECTION("in their order") { line.index = 0; }
   put_line(scene.rig, line);
@@ -206,6 +212,41 @@ TEST_CASE("hostile: a line whose sum is wrong is no line", "[component][transfer
   const Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
   REQUIRE(sent);
   CHECK(*sent == nullptr);
+  CHECK(scene.log.count(LogLevel::kWarn) == 0);
+}
+
+TEST_CASE("hostile: a line whose sum stays wrong breaks the comm", "[component][transfer]") {
+  Scene scene;
+  const bool is_group = GENERATE(false, true);
+  CAPTURE(is_group);
+  const wire::LineFacts line =
+      is_group ? put_first_of_two(scene) : good_line(scene.into, scene.into.data());
+  put_line(scene.rig, line);
+  scene.rig.ring()[line.number - 1].sum ^= 1;
+  Storage from = scene.rig.storage(64, 7);
+  const auto deadline = Clock::now() + kPatience;
+  Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
+  while (sent && Clock::now() < deadline) {
+    REQUIRE(*sent == nullptr);
+    sent = isend(scene.rig.sender(), from, 64, 0);
+  }
+  REQUIRE_FALSE(sent);
+  CHECK(sent.error().code == Errc::kProtocol);
+  CHECK(scene.log.count(LogLevel::kWarn) == 1);
+  CHECK(scene.log.has("a credit line whose check sum is wrong"));
+}
+
+TEST_CASE("hostile: a line that comes in pieces is taken when it is whole",
+          "[component][transfer]") {
+  Scene scene;
+  put_line(scene.rig, good_line(scene.into, scene.into.data()));
+  scene.rig.ring()[1].sum ^= 1;
+  Storage from = scene.rig.storage(64, 7);
+  Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
+  REQUIRE((sent && *sent == nullptr));
+  scene.rig.ring()[1].sum ^= 1;
+  sent = isend(scene.rig.sender(), from, 64, 0);
+  REQUIRE((sent && *sent != nullptr));
   CHECK(scene.log.count(LogLevel::kWarn) == 0);
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tests/contract/flow.h"
+#include "tests/contract/gpu.h"
 #include "tests/contract/plugin_log.h"
 #include "tests/support/catch.h"
 
@@ -13,7 +14,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 1U << 20;
+constexpr size_t kCloseSize = 1U << 20;
 constexpr size_t kRequests = 8;
 
 enum class First { kSender, kReceiver, kNobody };
@@ -48,10 +49,10 @@ void must_end(Request& request) {
 }
 
 // Who closes second waits until the other has.
-void close_in_turn(End& end, First first, std::vector<Mr>& mrs) {
+void close_in_turn(End& end, First first, Buffer& memory) {
   const bool is_first = end.peer.rank() == (first == First::kSender ? 0U : 1U);
   if (first != First::kNobody && !is_first) end.peer.meet();
-  for (Mr& mr : mrs) mr.drop();
+  memory.drop();
   end.comm.close();
   if (first != First::kNobody && is_first) end.peer.meet();
 }
@@ -77,31 +78,27 @@ TEST_CASE("close: requests in flight are no obstacle", "[contract][close]") {
   run_loose_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        std::vector<Mr> mrs;
-        mrs.push_back(end.reg(memory));
+        Buffer memory(end, kCloseSize);
+        memory.fill(0, kCloseSize, 1);
         end.peer.meet();  // every receive is posted
         const size_t sends = pending == Pending::kReceives ? 0 : kRequests / 2;
-        for (size_t i = 0; i < sends; ++i) end.send({memory.at(), kSize, 0, mrs[0].raw()});
+        for (size_t i = 0; i < sends; ++i) end.send(memory.all());
         end.peer.meet();  // every send is posted
-        close_in_turn(end, first, mrs);
+        close_in_turn(end, first, memory);
       },
       [&](Receiver& end) {
-        Memory memory(kRequests * kSize);
-        std::vector<Mr> mrs;
-        mrs.push_back(end.reg(memory));
+        Buffer memory(end, kRequests * kCloseSize);
         const size_t receives = pending == Pending::kSends ? kRequests / 2 : kRequests;
         std::vector<Request> requests;
         for (size_t i = 0; i < receives; ++i) {
-          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mrs[0].raw()}));
+          requests.push_back(end.receive(memory.part(i * kCloseSize, kCloseSize)));
         }
         end.peer.meet();
         if (pending == Pending::kReceives) {
           for (Request& request : requests) BL_MUST(!request.poll());
         }
         end.peer.meet();
-        close_in_turn(end, first, mrs);
+        close_in_turn(end, first, memory);
       });
 }
 
@@ -159,14 +156,14 @@ TEST_CASE("close: receives whose completion nobody needs are no obstacle either"
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
   CAPTURE(abi, mode == PeerMode::kThreads);
+  const Variable early("BEELINE_EARLY_DONE", "1");
   constexpr size_t kFlags = 4096;
   run_loose_flow(
       {abi, mode},
       [&](Sender& end) {
-        Memory memory(kFlags);
+        Buffer memory(end, kFlags);
         memory.fill(0, kFlags, 1);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kFlags, 0, mr.raw()};
+        const Part part = memory.all();
         for (size_t i = 0; i < kRequests / 2; ++i) end.send(part).finish();
         end.peer.meet();
         // The receiver takes its buffers away about now.
@@ -174,21 +171,49 @@ TEST_CASE("close: receives whose completion nobody needs are no obstacle either"
         end.peer.meet();
       },
       [&](Receiver& end) {
-        Memory memory(kRequests * kFlags);
-        Mr mr = end.reg(memory);
+        Buffer memory(end, kRequests * kFlags);
         std::vector<Request> requests;
         for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(
-              irecv_optional(end.net(), end.comm, {memory.at(i * kFlags), kFlags, 0, mr.raw()}));
+          requests.push_back(irecv_optional(end.net(), end.comm, memory.part(i * kFlags, kFlags)));
         }
         finish_all(std::span(requests).first(kRequests / 2));
         for (Request& request : std::span(requests).last(kRequests / 2)) (void)request.try_poll();
         end.peer.meet();
-        mr.drop();
+        memory.drop();
         memory.fill(0, memory.size(), 2);
         end.comm.close();
         end.peer.meet();
         memory.must_hold();
+      });
+}
+
+TEST_CASE("close: a send succeeds that the receiver closed without waiting for",
+          "[contract][close]") {
+  if (!kProcessesWork) return;  // the plugin reads its environment once
+  const PeerMode mode = GENERATE(from_range(peer_modes()));
+  const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
+  CAPTURE(abi, mode == PeerMode::kThreads);
+  const Variable early("BEELINE_EARLY_DONE", "1");
+  constexpr size_t kReceives = 3;
+  run_loose_flow(
+      {abi, mode},
+      [&](Sender& end) {
+        Buffer memory(end, kCloseSize);
+        end.peer.meet();  // the receiver has closed
+        end.send(memory.part(0, 0)).finish();
+        end.send(memory.part(0, 1)).finish();
+        end.send(memory.all()).finish();
+        // The receiver had posted three receives: there is none for a fourth send.
+        BL_MUST(send_until_error(end, memory.part(0, 0), soon()) == ncclRemoteError);
+      },
+      [&](Receiver& end) {
+        Buffer memory(end, kReceives * kCloseSize);
+        for (size_t i = 0; i < kReceives; ++i) {
+          irecv_optional(end.net(), end.comm, memory.part(i * kCloseSize, kCloseSize)).finish();
+        }
+        memory.drop();
+        end.comm.close();
+        end.peer.meet();
       });
 }
 
@@ -199,25 +224,54 @@ TEST_CASE("close: what a sender has registered may go while its sends are under 
   run_loose_flow(
       way,
       [](Sender& end) {
-        const Pages pages(kSize);
-        Mr mr(end.net(), end.comm, pages.data(), kSize);
+        const Pages pages(kCloseSize);
+        Mr mr(end.net(), end.comm, pages.data(), kCloseSize);
         end.peer.meet();
-        for (size_t i = 0; i < kRequests; ++i) end.send({pages.data(), kSize, 0, mr.raw()});
+        for (size_t i = 0; i < kRequests; ++i) end.send({pages.data(), kCloseSize, 0, mr.raw()});
         mr.drop();
-        withdraw(pages, kSize);
+        withdraw(pages, kCloseSize);
         end.comm.close();
         end.peer.meet();
       },
       [](Receiver& end) {
-        Memory memory(kRequests * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequests * kCloseSize);
         std::vector<Request> requests;
         for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()}));
+          requests.push_back(end.receive(memory.part(i * kCloseSize, kCloseSize)));
         }
         end.peer.meet();
         for (Request& request : requests) must_end(request);
         end.peer.meet();
+      });
+}
+
+// NCCL deregisters before it closes when it aborts.
+TEST_CASE(
+    "close: what a receiver has registered may go while sends are under way, without a warning",
+    "[contract][close]") {
+  if (!kProcessesWork) return;
+  const Way way = GENERATE(from_range(process_ways()));
+  CAPTURE(way);
+  run_loose_flow(
+      way,
+      [](Sender& end) {
+        Buffer memory(end, kCloseSize);
+        const Part part = memory.all();
+        end.peer.meet();
+        for (size_t i = 0; i < 10 * kRequests; ++i) (void)any_isend(end.net(), end.comm, part);
+        end.peer.meet();
+      },
+      [](Receiver& end) {
+        Buffer memory(end, kRequests * kCloseSize);
+        std::vector<Request> requests;
+        for (size_t i = 0; i < kRequests; ++i) {
+          requests.push_back(end.receive(memory.part(i * kCloseSize, kCloseSize)));
+        }
+        end.peer.meet();
+        memory.drop();
+        end.peer.meet();  // the sender has written to what is no longer registered
+        end.comm.close();
+        BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
       });
 }
 
@@ -294,13 +348,11 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
       [&](Peer& peer) {
         const Session session(way.abi);
         for (uint32_t round = 0; round < rounds; ++round) {
-          Memory memory(std::max(kMessages * size, size_t{1}));
           const Comm comm = accept_from_peer(peer, session, last_device(session));
-          const Mr mr(session.net(), comm, memory);
+          Buffer memory(session.net(), comm, std::max(kMessages * size, size_t{1}));
           std::vector<Request> requests;
           for (size_t i = 0; i < kMessages; ++i) {
-            requests.push_back(
-                irecv(session.net(), comm, Part{memory.at(i * size), size, 0, mr.raw()}));
+            requests.push_back(irecv(session.net(), comm, memory.part(i * size, size)));
             memory.expect(i * size, size, 1);
           }
           peer.meet();  // nobody has asked about them, and the sender is gone
@@ -316,10 +368,9 @@ TEST_CASE("close: what a closed receiver will never take ends with an error", "[
   run_loose_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kCloseSize);
+        memory.fill(0, kCloseSize, 1);
+        const Part part = memory.all();
         end.send(part).finish();
         end.peer.meet();
         ncclResult_t result = ncclSuccess;
@@ -336,10 +387,9 @@ TEST_CASE("close: what a closed receiver will never take ends with an error", "[
             "an error");
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        Mr mr = end.reg(memory);
-        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
-        mr.drop();
+        Buffer memory(end, kCloseSize);
+        end.receive(memory.all()).finish();
+        memory.drop();
         end.comm.close();
         end.peer.meet();
       });
@@ -357,9 +407,8 @@ TEST_CASE("close: what a closed sender will never send ends with an error", "[co
         end.peer.meet();
       },
       [&](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kCloseSize);
+        const Part part = memory.all();
         Request request;
         if (posted_before) request = end.receive(part);
         end.peer.meet();
@@ -386,21 +435,19 @@ TEST_CASE("close: an end in good order is nothing to warn of", "[contract][close
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        Mr mr = end.reg(memory);
-        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
-        mr.drop();
+        Buffer memory(end, kCloseSize);
+        memory.fill(0, kCloseSize, 1);
+        end.send(memory.all()).finish();
+        memory.drop();
         end.comm.close();
         end.peer.meet();
         BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        Mr mr = end.reg(memory);
-        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        Buffer memory(end, kCloseSize);
+        end.receive(memory.all()).finish();
         end.peer.meet();
-        mr.drop();
+        memory.drop();
         end.comm.close();
         BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
       });

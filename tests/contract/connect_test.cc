@@ -50,6 +50,16 @@ TEST_CASE("connect: one thread may hold both ends", "[contract][connect]") {
   });
 }
 
+TEST_CASE("connect: NCCL_IB_GID_INDEX is for RoCE, and InfiniBand connects in spite of it",
+          "[contract][connect][softnic]") {
+  if (!kProcessesWork) return;  // the plugin reads its environment once
+  run_alone([&] {
+    setenv("NCCL_IB_GID_INDEX", "3", 1);  // an InfiniBand port here has one GID
+    const Session session(main_abis().front());
+    must_carry(session.net(), link_to_self(session, 0, 0), 1);
+  });
+}
+
 TEST_CASE("connect: accept without a peer answers at once, with nothing", "[contract][connect]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
@@ -172,10 +182,9 @@ TEST_CASE("connect: each connector gets the listener whose handle it has", "[con
             },
             "all connections");
         for (size_t i = 0; i < kComms; ++i) {
-          Memory from(kSize);
+          Buffer from(session.net(), comms[i], kSize);
           from.fill(0, kSize, static_cast<uint32_t>(i));
-          const Mr mr(session.net(), comms[i], from);
-          isend(session.net(), comms[i], {from.at(), kSize, 0, mr.raw()}).finish();
+          isend(session.net(), comms[i], from.all()).finish();
         }
         peer.meet();
       },
@@ -191,10 +200,9 @@ TEST_CASE("connect: each connector gets the listener whose handle it has", "[con
         comms.reserve(kComms);
         for (const Comm& listener : listeners) comms.push_back(accept(session, listener));
         for (size_t i = 0; i < kComms; ++i) {
-          Memory to(kSize);
+          Buffer to(session.net(), comms[i], kSize);
           to.expect(0, kSize, static_cast<uint32_t>(i));
-          const Mr mr(session.net(), comms[i], to);
-          irecv(session.net(), comms[i], Part{to.at(), kSize, 0, mr.raw()}).finish();
+          irecv(session.net(), comms[i], to.all()).finish();
           to.must_hold();
         }
         peer.meet();

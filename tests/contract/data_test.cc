@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/contract/flow.h"
+#include "tests/contract/gpu.h"
 #include "tests/contract/plugin_log.h"
 #include "tests/support/catch.h"
 
@@ -71,39 +72,31 @@ class Window {
 void send_all(Sender& end, const std::vector<Message>& messages) {
   size_t most = 0;
   for (const Message& message : messages) most = std::max(most, message.from + message.size);
-  std::deque<Memory> slots;
-  std::vector<Mr> mrs;
-  for (size_t i = 0; i < kWindow; ++i) {
-    slots.emplace_back(most);
-    mrs.push_back(end.reg(slots.back()));
-  }
+  std::deque<Buffer> slots;
+  for (size_t i = 0; i < kWindow; ++i) slots.emplace_back(end, most);
   Window window([&](size_t index, const Request& request) {
     BL_MUST(request.size() == messages[index].size);
   });
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     window.make_room();
-    Memory& slot = slots[i % kWindow];
+    Buffer& slot = slots[i % kWindow];
     slot.fill(message.from, message.size, static_cast<uint32_t>(i));
-    window.add(end.send({slot.at(message.from), message.size, 0, mrs[i % kWindow].raw()}));
+    window.add(end.send(slot.part(message.from, message.size)));
   }
   window.drain();
-  for (const Memory& slot : slots) slot.must_hold();  // a source is only read
+  for (const Buffer& slot : slots) slot.must_hold();  // a source is only read
 }
 
 void receive_all(Receiver& end, const std::vector<Message>& messages) {
   constexpr size_t kMargin = 64;
   size_t most = 0;
   for (const Message& message : messages) most = std::max(most, message.to + message.capacity);
-  std::deque<Memory> slots;
-  std::vector<Mr> mrs;
-  for (size_t i = 0; i < kWindow; ++i) {
-    slots.emplace_back(most + kMargin);
-    mrs.push_back(end.reg(slots.back()));
-  }
+  std::deque<Buffer> slots;
+  for (size_t i = 0; i < kWindow; ++i) slots.emplace_back(end, most + kMargin);
   Window window([&](size_t index, const Request& request) {
     const Message& message = messages[index];
-    Memory& slot = slots[index % kWindow];
+    Buffer& slot = slots[index % kWindow];
     BL_MUST(request.size() == message.size);
     const size_t used = message.to + message.capacity + kMargin;
     slot.expect(message.to, message.size, static_cast<uint32_t>(index));
@@ -113,11 +106,10 @@ void receive_all(Receiver& end, const std::vector<Message>& messages) {
   for (size_t i = 0; i < messages.size(); ++i) {
     const Message& message = messages[i];
     window.make_room();
-    window.add(end.receive(
-        Part{slots[i % kWindow].at(message.to), message.capacity, 0, mrs[i % kWindow].raw()}));
+    window.add(end.receive(slots[i % kWindow].part(message.to, message.capacity)));
   }
   window.drain();
-  for (const Memory& slot : slots) slot.must_hold();
+  for (const Buffer& slot : slots) slot.must_hold();
 }
 
 }  // namespace
@@ -174,20 +166,17 @@ TEST_CASE("data: a message larger than its receive is cut, counted, and does no 
   run_flow(
       way,
       [&](Sender& end) {
-        Memory from(size);
+        Buffer from(end, size);
         from.fill(0, size, 1);
-        const Mr mr = end.reg(from);
-        end.send({from.at(), size, 0, mr.raw()}).finish();
-        Memory next(kAfter);
+        end.send(from.all()).finish();
+        Buffer next(end, kAfter);
         next.fill(0, kAfter, 2);
-        const Mr next_mr = end.reg(next);
-        end.send({next.at(), kAfter, 0, next_mr.raw()}).finish();
+        end.send(next.all()).finish();
         BL_MUST(either_warns(end.peer, {"send of " + std::to_string(size), "cut"}));
       },
       [&](Receiver& end) {
-        Memory to(size);  // all of it registered: only the receive's size keeps the rest safe
-        const Mr mr = end.reg(to);
-        Request request = end.receive(Part{to.at(), capacity, 0, mr.raw()});
+        Buffer to(end, size);  // all of it registered: only the receive's size keeps the rest safe
+        Request request = end.receive(to.part(0, capacity));
         request.finish();
         BL_MUST(request.size() == capacity);
         Memory whole(size);
@@ -195,10 +184,9 @@ TEST_CASE("data: a message larger than its receive is cut, counted, and does no 
         BL_MUST(std::memcmp(to.at(), whole.at(), capacity) == 0);
         BL_MUST(std::all_of(to.at(capacity), to.at(size),
                             [](uint8_t byte) { return byte == Memory::kFresh; }));
-        Memory next(kAfter);
+        Buffer next(end, kAfter);
         next.expect(0, kAfter, 2);
-        const Mr next_mr = end.reg(next);
-        end.receive(Part{next.at(), kAfter, 0, next_mr.raw()}).finish();
+        end.receive(next.all()).finish();
         next.must_hold();
         BL_MUST(either_warns(end.peer, {"send of " + std::to_string(size), "cut"}));
       });
@@ -218,20 +206,18 @@ TEST_CASE("data: a hundred thousand small messages keep their order", "[contract
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kWindow * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kWindow * kSize);
         Window window([&](size_t, const Request& request) { BL_MUST(request.size() == kSize); });
         for (uint64_t i = 0; i < messages; ++i) {
           window.make_room();
-          uint8_t* const slot = memory.at(i % kWindow * kSize);
-          fill(slot, i);
-          window.add(end.send({slot, kSize, 0, mr.raw()}));
+          const Part slot = memory.part(i % kWindow * kSize, kSize);
+          fill(slot.data, i);
+          window.add(end.send(slot));
         }
         window.drain();
       },
       [&](Receiver& end) {
-        Memory memory(kWindow * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kWindow * kSize);
         Window window([&](size_t index, const Request& request) {
           uint8_t wanted[kSize];
           fill(wanted, index);
@@ -240,7 +226,7 @@ TEST_CASE("data: a hundred thousand small messages keep their order", "[contract
         });
         for (uint64_t i = 0; i < messages; ++i) {
           window.make_room();
-          window.add(end.receive(Part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}));
+          window.add(end.receive(memory.part(i % kWindow * kSize, kSize)));
         }
         window.drain();
       });
@@ -276,10 +262,8 @@ TEST_CASE("data: two comms between the same two carry opposite directions at onc
           return out && in;
         },
         "both directions");
-    Memory from(kWindow * kSize);
-    Memory to(kWindow * kSize);
-    const Mr from_mr(net, out, from);
-    const Mr to_mr(net, in, to);
+    Buffer from(net, out, kWindow * kSize);
+    Buffer to(net, in, kWindow * kSize);
     std::deque<Request> sends;
     std::deque<Request> receives;
     size_t sent = 0;
@@ -288,13 +272,13 @@ TEST_CASE("data: two comms between the same two carry opposite directions at onc
     wait_until(
         [&] {
           if (posted < messages && receives.size() < kWindow) {
-            Part part{to.at(posted % kWindow * kSize), kSize, 0, to_mr.raw()};
+            Part part = to.part(posted % kWindow * kSize, kSize);
             const Request request = try_irecv(net, in, std::span(&part, 1));
             if (request) receives.push_back(request), ++posted;
           }
           if (sent < messages && sends.size() < kWindow) {
             from.fill(sent % kWindow * kSize, kSize, static_cast<uint32_t>(2 * sent) + rank);
-            const Part part{from.at(sent % kWindow * kSize), kSize, 0, from_mr.raw()};
+            const Part part = from.part(sent % kWindow * kSize, kSize);
             const Request request = try_isend(net, out, part);
             if (request) sends.push_back(request), ++sent;
           }
@@ -319,25 +303,25 @@ TEST_CASE("data: a receive whose completion nobody needs still brings its data",
           "[contract][data]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(every_abi())));
-  CAPTURE(abi);
+  const std::string early_done = GENERATE(as<std::string>{}, "0", "1");
+  CAPTURE(abi, early_done);
+  const Variable variable("BEELINE_EARLY_DONE", early_done.c_str());
   constexpr size_t kMessages = 300;
   constexpr size_t kSize = 4096;
   run_flow(
       {abi, mode},
       [&](Sender& end) {
-        Memory memory(kWindow * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kWindow * kSize);
         Window window([](size_t, const Request&) {});
         for (size_t i = 0; i < kMessages; ++i) {
           window.make_room();
           memory.fill(i % kWindow * kSize, kSize, static_cast<uint32_t>(i));
-          window.add(end.send({memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}));
+          window.add(end.send(memory.part(i % kWindow * kSize, kSize)));
         }
         window.drain();
       },
       [&](Receiver& end) {
-        Memory memory(kWindow * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kWindow * kSize);
         std::deque<Request> requests;
         for (size_t i = 0; i < kMessages; ++i) {
           const size_t place = i % kWindow * kSize;
@@ -353,8 +337,7 @@ TEST_CASE("data: a receive whose completion nobody needs still brings its data",
             requests.front().finish();
             requests.pop_front();
           }
-          requests.push_back(
-              irecv_optional(end.net(), end.comm, {memory.at(place), kSize, 0, mr.raw()}));
+          requests.push_back(irecv_optional(end.net(), end.comm, memory.part(place, kSize)));
         }
         for (size_t i = kMessages; i < kMessages + kWindow; ++i) {
           memory.expect(i % kWindow * kSize, kSize, static_cast<uint32_t>(i - kWindow));

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/contract/flow.h"
+#include "tests/contract/gpu.h"
 #include "tests/contract/plugin_log.h"
 #include "tests/support/catch.h"
 
@@ -17,8 +18,8 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 100000;
-constexpr size_t kWindow = 8;
+constexpr size_t kDeathSize = 100000;
+constexpr size_t kDeathWindow = 8;
 
 std::string this_host() {
   std::array<char, 256> name{};
@@ -60,14 +61,12 @@ void must_stay_broken(const Receiver& end, const Part& part) {
 
 // The victim's part.
 [[noreturn]] void send_for_ever(Sender& end) {
-  Memory memory(kSize);
-  const Mr mr = end.reg(memory);
-  for (;;) end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+  Buffer memory(end, kDeathSize);
+  for (;;) end.send(memory.all()).finish();
 }
 [[noreturn]] void receive_for_ever(Receiver& end) {
-  Memory memory(kSize);
-  const Mr mr = end.reg(memory);
-  for (;;) end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+  Buffer memory(end, kDeathSize);
+  for (;;) end.receive(memory.all()).finish();
 }
 void wait_for_ever(End& end) { end.peer.meet(); }
 
@@ -83,9 +82,8 @@ TEST_CASE("death: a sender in the middle of its work notices", "[contract][death
   run_loose_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kDeathSize);
+        const Part part = memory.all();
         for (int i = 0; i < 20; ++i) end.send(part).finish();
         Request finished = end.send(part);
         finished.finish();
@@ -103,9 +101,8 @@ TEST_CASE("death: a receiver in the middle of its work notices", "[contract][dea
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
   run_loose_flow(way, send_for_ever, [](Receiver& end) {
-    Memory memory(kSize);
-    const Mr mr = end.reg(memory);
-    const Part part{memory.at(), kSize, 0, mr.raw()};
+    Buffer memory(end, kDeathSize);
+    const Part part = memory.all();
     for (int i = 0; i < 20; ++i) end.receive(part).finish();
     end.peer.kill(kSenderRank);
     BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
@@ -121,11 +118,10 @@ TEST_CASE("death: requests in flight end with an error", "[contract][death]") {
   run_loose_flow(
       way, [](Sender& end) { wait_for_ever(end); },
       [](Receiver& end) {
-        Memory memory(kWindow * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kDeathWindow * kDeathSize);
         std::vector<Request> requests;
-        for (size_t i = 0; i < kWindow; ++i) {
-          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()}));
+        for (size_t i = 0; i < kDeathWindow; ++i) {
+          requests.push_back(end.receive(memory.part(i * kDeathSize, kDeathSize)));
         }
         for (Request& request : requests) BL_MUST(!request.poll());
         end.peer.kill(kSenderRank);
@@ -142,6 +138,31 @@ TEST_CASE("death: requests in flight end with an error", "[contract][death]") {
       });
 }
 
+// NCCL tests such a receive and then waits for the data only, with no further call on that comm.
+TEST_CASE("death: a receive that NCCL can do without fails, unless it was done early",
+          "[contract][death]") {
+  if (!kProcessesWork) return;
+  const std::string early_done = GENERATE(as<std::string>{}, "0", "1");
+  const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
+  CAPTURE(abi, early_done);
+  const Variable variable("BEELINE_EARLY_DONE", early_done.c_str());
+  run_loose_flow(
+      {abi, PeerMode::kProcesses}, [](Sender& end) { wait_for_ever(end); },
+      [&](Receiver& end) {
+        Buffer memory(end, kDeathSize);
+        Request receive = irecv_optional(end.net(), end.comm, memory.all());
+        const bool is_done = receive.poll();
+        BL_MUST(is_done == (early_done == "1"));
+        end.peer.kill(kSenderRank);
+        if (is_done) return must_be_noticed();
+        ncclResult_t result = ncclSuccess;
+        wait_until([&] { return (result = receive.try_poll()) != ncclSuccess; }, "an error",
+                   soon());
+        BL_MUST(result == ncclRemoteError);
+        must_be_named(end);
+      });
+}
+
 TEST_CASE("death: an idle sender notices with its next call", "[contract][death]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
@@ -149,11 +170,10 @@ TEST_CASE("death: an idle sender notices with its next call", "[contract][death]
   run_loose_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kDeathSize);
         end.peer.kill(kReceiverRank);
         must_be_noticed();  // before any call
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        const Part part = memory.all();
         BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
         must_stay_broken(end, part);
         must_be_named(end);
@@ -168,11 +188,10 @@ TEST_CASE("death: an idle receiver notices with its next call", "[contract][deat
   run_loose_flow(
       way, [](Sender& end) { wait_for_ever(end); },
       [](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kDeathSize);
         end.peer.kill(kSenderRank);
         must_be_noticed();
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        const Part part = memory.all();
         BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
         must_stay_broken(end, part);
         must_be_named(end);
@@ -186,24 +205,22 @@ TEST_CASE("death: what had arrived before stays received", "[contract][death]") 
   run_loose_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
-        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        Buffer memory(end, kDeathSize);
+        memory.fill(0, kDeathSize, 1);
+        end.send(memory.all()).finish();
         end.peer.send(kReceiverRank, true);
         wait_for_ever(end);
       },
       [](Receiver& end) {
-        Memory memory(2 * kSize);
-        memory.expect(0, kSize, 1);
-        const Mr mr = end.reg(memory);
-        Request first = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
-        Request second = end.receive(Part{memory.at(kSize), kSize, 0, mr.raw()});
+        Buffer memory(end, 2 * kDeathSize);
+        memory.expect(0, kDeathSize, 1);
+        Request first = end.receive(memory.part(0, kDeathSize));
+        Request second = end.receive(memory.part(kDeathSize, kDeathSize));
         end.peer.receive<bool>(kSenderRank);
         end.peer.kill(kSenderRank);
         must_be_noticed();  // so the plugin knows, and we have not asked yet
         first.finish();
-        BL_MUST(first.size() == kSize);
+        BL_MUST(first.size() == kDeathSize);
         ncclResult_t result = ncclSuccess;
         wait_until([&] { return (result = second.try_poll()) != ncclSuccess; }, "an error", soon());
         memory.must_hold();
@@ -217,13 +234,12 @@ TEST_CASE("death: comms to the dead can be closed in good order", "[contract][de
   run_loose_flow(
       way, [](Sender& end) { wait_for_ever(end); },
       [](Receiver& end) {
-        Memory memory(kWindow * kSize);
-        Mr mr = end.reg(memory);
-        for (size_t i = 0; i < kWindow; ++i) {
-          end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()});
+        Buffer memory(end, kDeathWindow * kDeathSize);
+        for (size_t i = 0; i < kDeathWindow; ++i) {
+          end.receive(memory.part(i * kDeathSize, kDeathSize));
         }
         end.peer.kill(kSenderRank);
-        mr.drop();
+        memory.drop();
         end.comm.close();
         const Link link = link_to_self(end.session);  // life goes on
       });
@@ -242,14 +258,14 @@ TEST_CASE("death: comms to others live on", "[contract][death]") {
            auto handle = peer.receive<Handle>(other);
            comms.push_back(connect(session, 0, handle));
          }
-         Memory memory(kSize);
-         memory.fill(0, kSize, 1);
+         Memory memory(kDeathSize);
+         memory.fill(0, kDeathSize, 1);
          const Mr to_victim(session.net(), comms[0], memory);
          const Mr to_other(session.net(), comms[1], memory);
-         isend(session.net(), comms[0], {memory.at(), kSize, 0, to_victim.raw()}).finish();
+         isend(session.net(), comms[0], {memory.at(), kDeathSize, 0, to_victim.raw()}).finish();
          for (size_t i = 0; i < kMessages; ++i) {
            if (i == kMessages / 4) peer.kill(1);
-           isend(session.net(), comms[1], {memory.at(), kSize, 0, to_other.raw()}).finish();
+           isend(session.net(), comms[1], {memory.at(), kDeathSize, 0, to_other.raw()}).finish();
          }
          peer.meet();
        },
@@ -259,10 +275,9 @@ TEST_CASE("death: comms to others live on", "[contract][death]") {
          const Comm listener = listen(session, 0, &handle);
          peer.send(0, handle);
          const Comm comm = accept(session, listener);
-         Memory memory(kSize);
-         const Mr mr(session.net(), comm, memory);
+         Buffer memory(session.net(), comm, kDeathSize);
          for (;;) {
-           irecv(session.net(), comm, Part{memory.at(), kSize, 0, mr.raw()}).finish();
+           irecv(session.net(), comm, memory.all()).finish();
          }
        },
        [&](Peer& peer) {
@@ -271,11 +286,10 @@ TEST_CASE("death: comms to others live on", "[contract][death]") {
          const Comm listener = listen(session, 0, &handle);
          peer.send(0, handle);
          const Comm comm = accept(session, listener);
-         Memory memory(kSize);
-         memory.expect(0, kSize, 1);
-         const Mr mr(session.net(), comm, memory);
+         Buffer memory(session.net(), comm, kDeathSize);
+         memory.expect(0, kDeathSize, 1);
          for (size_t i = 0; i < kMessages; ++i) {
-           irecv(session.net(), comm, Part{memory.at(), kSize, 0, mr.raw()}).finish();
+           irecv(session.net(), comm, memory.all()).finish();
            memory.must_hold();
          }
          peer.meet();
@@ -337,17 +351,16 @@ TEST_CASE("death: a peer that is stopped for long is waited for", "[contract][sl
       [&](Sender& end) {
         const auto other = end.peer.exchange(getpid());
         std::thread stopper;
-        Memory memory(kWindow * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kDeathWindow * kDeathSize);
         std::deque<Request> requests;
         for (uint32_t i = 0; i < kMessages; ++i) {
           if (i == kMessages / 2 && stopped == kReceiverRank) stopper = stop(other);
-          if (requests.size() == kWindow) {
+          if (requests.size() == kDeathWindow) {
             wait_until([&] { return requests.front().poll(); }, "a send", 2 * kLong);
             requests.pop_front();
           }
-          memory.fill(i % kWindow * kSize, kSize, i);
-          const Part part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()};
+          memory.fill(i % kDeathWindow * kDeathSize, kDeathSize, i);
+          const Part part = memory.part(i % kDeathWindow * kDeathSize, kDeathSize);
           wait_until(
               [&] {
                 const Request request = end.try_send(part);
@@ -365,13 +378,12 @@ TEST_CASE("death: a peer that is stopped for long is waited for", "[contract][sl
       [&](Receiver& end) {
         const auto other = end.peer.exchange(getpid());
         std::thread stopper;
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kDeathSize);
         for (uint32_t i = 0; i < kMessages; ++i) {
           if (i == kMessages / 2 && stopped == kSenderRank) stopper = stop(other);
-          Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+          Request request = end.receive(memory.all());
           wait_until([&] { return request.poll(); }, "a message", 2 * kLong);
-          memory.expect(0, kSize, i);
+          memory.expect(0, kDeathSize, i);
           memory.must_hold();
         }
         if (stopper.joinable()) stopper.join();

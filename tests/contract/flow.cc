@@ -124,6 +124,28 @@ ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::d
   return result;
 }
 
+void run_beside(const Service& service, const End& end, const std::function<void()>& body) {
+  std::atomic<bool> over = false;
+  std::exception_ptr in_service;
+  std::thread thread([&] {
+    try {
+      service(end, over);
+    } catch (...) {
+      in_service = std::current_exception();
+    }
+  });
+  std::exception_ptr in_body;
+  try {
+    body();
+  } catch (...) {
+    in_body = std::current_exception();
+  }
+  over = true;
+  thread.join();
+  if (in_body) std::rethrow_exception(in_body);
+  if (in_service) std::rethrow_exception(in_service);
+}
+
 bool either_warns(Peer& peer, const std::vector<std::string>& parts) {
   const Clock::time_point deadline = Clock::now() + std::chrono::seconds(2);
   const auto either = [&](bool mine) { return peer.exchange(mine) || mine; };

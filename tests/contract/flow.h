@@ -4,6 +4,7 @@
 // process of its own.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <span>
 
@@ -19,7 +20,23 @@ struct End {
   Comm comm;
 
   Net& net() const noexcept { return session.net(); }
-  Mr reg(const Memory& memory) const { return {net(), comm, memory}; }
+};
+
+// Memory that is registered with a comm until it is dropped or destroyed.
+class Buffer : public Memory {
+ public:
+  Buffer(Net& net, const Comm& comm, size_t size) : Memory(size), mr_(net, comm, *this) {}
+  Buffer(const End& end, size_t size) : Buffer(end.net(), end.comm, size) {}
+
+  Part part(size_t offset, size_t size, int tag = 0) const {
+    return {at(offset), size, tag, mr_.raw()};
+  }
+  Part all(int tag = 0) const { return part(0, size(), tag); }
+  void* mhandle() const noexcept { return mr_.raw(); }
+  void drop() { mr_.drop(); }
+
+ private:
+  Mr mr_;
 };
 
 struct Sender : End {
@@ -53,6 +70,11 @@ inline std::chrono::seconds soon() { return std::chrono::seconds(is_slow() ? 20 
 // Sends, or receives, until that fails, and says with what.
 ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience);
 ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience);
+
+// Another thread does its work until the body is over, as NCCL's service thread does, which
+// registers the user's buffers on a comm that is in use.
+using Service = std::function<void(const End& end, const std::atomic<bool>& over)>;
+void run_beside(const Service& service, const End& end, const std::function<void()>& body);
 
 // Both ends call it. True if either's log has such a warning, or comes to have it soon: which end
 // speaks is the plugin's choice.

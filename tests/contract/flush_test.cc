@@ -8,7 +8,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 5000;
+constexpr size_t kFlushSize = 5000;
 
 }  // namespace
 
@@ -20,23 +20,21 @@ TEST_CASE("flush: what was received may be flushed, alone or as a group", "[cont
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kFlushSize);
+        memory.fill(0, kFlushSize, 1);
         for (int round = 0; round < kRounds; ++round) {
           for (size_t i = 0; i < parts_in_group; ++i) {
-            const size_t size = i == 1 ? 0 : kSize;
-            end.send({memory.at(), size, static_cast<int>(i), mr.raw()}).finish();
+            const size_t size = i == 1 ? 0 : kFlushSize;
+            end.send(memory.part(0, size, static_cast<int>(i))).finish();
           }
         }
       },
       [&](Receiver& end) {
-        Memory memory(parts_in_group * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, parts_in_group * kFlushSize);
         for (int round = 0; round < kRounds; ++round) {
           std::vector<Part> parts;
           for (size_t i = 0; i < parts_in_group; ++i) {
-            parts.push_back({memory.at(i * kSize), kSize, static_cast<int>(i), mr.raw()});
+            parts.push_back(memory.part(i * kFlushSize, kFlushSize, static_cast<int>(i)));
           }
           Request request = end.receive(parts);
           request.finish();
@@ -45,7 +43,7 @@ TEST_CASE("flush: what was received may be flushed, alone or as a group", "[cont
           finish_flush(end.flush(parts, sizes));
         }
         for (size_t i = 0; i < parts_in_group; ++i) {
-          if (i != 1) memory.expect(i * kSize, kSize, 1);
+          if (i != 1) memory.expect(i * kFlushSize, kFlushSize, 1);
         }
         memory.must_hold();
       });
@@ -57,25 +55,23 @@ TEST_CASE("flush: as many as there can be receives are taken at once", "[contrac
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
-        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        Buffer memory(end, kFlushSize);
+        memory.fill(0, kFlushSize, 1);
+        end.send(memory.all()).finish();
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kFlushSize);
+        const Part part = memory.all();
         end.receive(part).finish();
         for (int round = 0; round < 10; ++round) {
           std::vector<Request> requests;
           requests.reserve(NCCL_NET_MAX_REQUESTS);
           for (int i = 0; i < NCCL_NET_MAX_REQUESTS; ++i) {
-            requests.push_back(end.flush(std::span(&part, 1), {static_cast<int>(kSize)}));
+            requests.push_back(end.flush(std::span(&part, 1), {static_cast<int>(kFlushSize)}));
           }
           for (const Request& request : requests) finish_flush(request);
         }
-        memory.expect(0, kSize, 1);
+        memory.expect(0, kFlushSize, 1);
         memory.must_hold();
       });
 }
@@ -87,27 +83,25 @@ TEST_CASE("flush: receives go on while one is under way", "[contract][flush]") {
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kFlushSize);
+        memory.fill(0, kFlushSize, 1);
         for (size_t round = 0; round < kRounds; ++round) {
-          end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+          end.send(memory.all()).finish();
         }
       },
       [](Receiver& end) {
-        Memory memory(2 * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, 2 * kFlushSize);
         Request flushing;
         for (size_t round = 0; round < kRounds; ++round) {
-          const Part part{memory.at(round % 2 * kSize), kSize, 0, mr.raw()};
+          const Part part = memory.part(round % 2 * kFlushSize, kFlushSize);
           Request request = end.receive(part);
           request.finish();
           finish_flush(flushing);
-          flushing = end.flush(std::span(&part, 1), {static_cast<int>(kSize)});
+          flushing = end.flush(std::span(&part, 1), {static_cast<int>(kFlushSize)});
         }
         finish_flush(flushing);
-        memory.expect(0, kSize, 1);
-        memory.expect(kSize, kSize, 1);
+        memory.expect(0, kFlushSize, 1);
+        memory.expect(kFlushSize, kFlushSize, 1);
         memory.must_hold();
       });
 }

@@ -15,7 +15,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 5000;
+constexpr size_t kForkSize = 5000;
 constexpr int kMessages = 20;
 
 enum class Leave { kExit, kQuickly };
@@ -71,23 +71,21 @@ TEST_CASE("fork: a child that ends does its parent no harm", "[contract][fork]")
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kForkSize);
         for (int i = 0; i < kMessages; ++i) {
-          memory.fill(0, kSize, static_cast<uint32_t>(i));
-          Request request = end.send({memory.at(), kSize, 0, mr.raw()});
+          memory.fill(0, kForkSize, static_cast<uint32_t>(i));
+          Request request = end.send(memory.all());
           if (i % 5 == 0) fork_and_leave(leave);
           request.finish();
         }
       },
       [&](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kForkSize);
         for (int i = 0; i < kMessages; ++i) {
-          Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+          Request request = end.receive(memory.all());
           if (i % 7 == 0) fork_and_leave(leave);
           request.finish();
-          memory.expect(0, kSize, static_cast<uint32_t>(i));
+          memory.expect(0, kForkSize, static_cast<uint32_t>(i));
           memory.must_hold();
         }
       });
@@ -100,25 +98,23 @@ TEST_CASE("fork: a child may end what its parent has open, which lives on", "[co
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        Mr mr = end.reg(memory);
+        Buffer memory(end, kForkSize);
+        memory.fill(0, kForkSize, 1);
         const pid_t child = fork();
         BL_MUST(child >= 0);
         if (child == 0) {
-          const bool good = end.net().dereg_mr(end.comm.raw(), mr.raw()) == ncclSuccess &&
+          const bool good = end.net().dereg_mr(end.comm.raw(), memory.mhandle()) == ncclSuccess &&
                             end.net().close_send(end.comm.raw()) == ncclSuccess &&
                             end.net().finalize(end.session.context()) == ncclSuccess;
           _exit(good ? 0 : 1);
         }
         must_end(child);
-        end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+        end.send(memory.all()).finish();
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        memory.expect(0, kSize, 1);
-        const Mr mr = end.reg(memory);
-        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        Buffer memory(end, kForkSize);
+        memory.expect(0, kForkSize, 1);
+        end.receive(memory.all()).finish();
         memory.must_hold();
       });
 }
@@ -142,9 +138,8 @@ TEST_CASE("fork: a child that lives on keeps nothing of its parent's alive", "[c
       },
       [](Receiver& end) {
         const Orphan child(end.peer.receive<pid_t>(0));
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+        Buffer memory(end, kForkSize);
+        Request request = end.receive(memory.all());
         end.peer.kill(0);
         // Its child has copies of all its sockets. They are closed on exec, which it did not do.
         wait_until([&] { return request.try_poll() != ncclSuccess; }, "an error", 2 * kPatience);
@@ -162,9 +157,9 @@ TEST_CASE("fork: a process may leave without closing anything", "[contract][fork
     if (child == 0) {
       auto* const session = new Session(abi);
       auto* const link = new Link(link_to_self(*session));
-      auto* const memory = new Memory(kSize);
+      auto* const memory = new Memory(kForkSize);
       auto* const mr = new Mr(session->net(), link->recv, *memory);
-      (void)irecv(session->net(), link->recv, Part{memory->at(), kSize, 0, mr->raw()});
+      (void)irecv(session->net(), link->recv, Part{memory->at(), kForkSize, 0, mr->raw()});
       if (leave == Leave::kExit) std::exit(0);
       _exit(0);
     }

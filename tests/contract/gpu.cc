@@ -138,7 +138,8 @@ Mr reg_gpu(Net& net, const Comm& comm, Kind kind, uint8_t* start, size_t size) {
   return Mr::take(net, comm, registered.mhandle);
 }
 
-Buffer::Buffer(Net& net, const Comm& comm, Kind kind, size_t size, size_t skip) : kind_(kind) {
+AnyBuffer::AnyBuffer(Net& net, const Comm& comm, Kind kind, size_t size, size_t skip)
+    : kind_(kind) {
   if (kind == Kind::kHost) {
     memory_ = std::make_unique<Memory>(size);
     mr_ = Mr(net, comm, at(), size);
@@ -148,24 +149,24 @@ Buffer::Buffer(Net& net, const Comm& comm, Kind kind, size_t size, size_t skip) 
   }
 }
 
-uint8_t* Buffer::at(size_t offset) const {
+uint8_t* AnyBuffer::at(size_t offset) const {
   return with(memory_, [&](const auto& memory) { return memory.at(offset); });
 }
-void Buffer::fill(size_t offset, size_t size, uint32_t seed) {
+void AnyBuffer::fill(size_t offset, size_t size, uint32_t seed) {
   with(memory_, [&](auto& memory) { memory.fill(offset, size, seed); });
 }
-void Buffer::expect(size_t offset, size_t size, uint32_t seed) {
+void AnyBuffer::expect(size_t offset, size_t size, uint32_t seed) {
   with(memory_, [&](auto& memory) { memory.expect(offset, size, seed); });
 }
-void Buffer::must_hold() const {
+void AnyBuffer::must_hold() const {
   with(memory_, [](const auto& memory) { memory.must_hold(); });
 }
-bool Buffer::holds(size_t offset, size_t size) const {
+bool AnyBuffer::holds(size_t offset, size_t size) const {
   return with(memory_, [&](const auto& memory) { return memory.holds(offset, size); });
 }
 
-std::vector<Buffer> one_of_each(const End& end, size_t size, size_t skip) {
-  std::vector<Buffer> buffers;
+std::vector<AnyBuffer> one_of_each(const End& end, size_t size, size_t skip) {
+  std::vector<AnyBuffer> buffers;
   buffers.reserve(std::size(kKinds));
   for (const Kind kind : kKinds) buffers.emplace_back(end, kind, size, skip);
   return buffers;
@@ -190,7 +191,8 @@ void run_with_gpu(const std::function<void()>& body) {
   });
 }
 
-void must_carry(Net& net, const Link& link, Buffer& from, Buffer& to, size_t size, uint32_t seed) {
+void must_carry(Net& net, const Link& link, AnyBuffer& from, AnyBuffer& to, size_t size,
+                uint32_t seed) {
   from.fill(0, size, seed);
   to.expect(0, size, seed);
   const Part into = to.part(0, size);

@@ -87,11 +87,11 @@ Registered try_reg_pointer(Net& net, const Comm& comm, uint8_t* start, size_t si
 Mr reg_gpu(Net& net, const Comm& comm, Kind kind, uint8_t* start, size_t size);
 
 // Memory of any kind, registered.
-class Buffer {
+class AnyBuffer {
  public:
-  Buffer(Net& net, const Comm& comm, Kind kind, size_t size, size_t skip = 0);
-  Buffer(const End& end, Kind kind, size_t size, size_t skip = 0)
-      : Buffer(end.net(), end.comm, kind, size, skip) {}
+  AnyBuffer(Net& net, const Comm& comm, Kind kind, size_t size, size_t skip = 0);
+  AnyBuffer(const End& end, Kind kind, size_t size, size_t skip = 0)
+      : AnyBuffer(end.net(), end.comm, kind, size, skip) {}
 
   Kind kind() const noexcept { return kind_; }
   Part part(size_t offset, size_t size, int tag = 0) const {
@@ -110,14 +110,15 @@ class Buffer {
   Mr mr_;
 };
 // One of each kind.
-std::vector<Buffer> one_of_each(const End& end, size_t size, size_t skip = 0);
+std::vector<AnyBuffer> one_of_each(const End& end, size_t size, size_t skip = 0);
 
 // The flow of flow.h, with a GPU in use at both ends.
 void run_gpu_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
 // A process of its own with a GPU in use.
 void run_with_gpu(const std::function<void()>& body);
 // Sends one message, flushes where it is to be flushed, and looks at it.
-void must_carry(Net& net, const Link& link, Buffer& from, Buffer& to, size_t size, uint32_t seed);
+void must_carry(Net& net, const Link& link, AnyBuffer& from, AnyBuffer& to, size_t size,
+                uint32_t seed);
 
 // NICs have nothing of GPU memory, and no handle of any is open.
 void must_hold_no_gpu_memory();

@@ -40,14 +40,14 @@ TEST_CASE("gpu data: from any kind of memory into any other, of any size",
   run_gpu_flow(
       way,
       [&](Sender& end) {
-        std::vector<Buffer> buffers = one_of_each(end, kMost);
+        std::vector<AnyBuffer> buffers = one_of_each(end, kMost);
         for_all([&](size_t from, size_t, size_t size, uint32_t seed) {
           buffers[from].fill(0, size, seed);
           end.send(buffers[from].part(0, size)).finish();
         });
       },
       [&](Receiver& end) {
-        std::vector<Buffer> buffers = one_of_each(end, kMost);
+        std::vector<AnyBuffer> buffers = one_of_each(end, kMost);
         for_all([&](size_t, size_t to, size_t size, uint32_t seed) {
           const Part part = buffers[to].part(0, kMost);
           Request request = end.receive(part);
@@ -73,11 +73,11 @@ TEST_CASE("gpu data: a group of receives has buffers of several kinds",
   run_gpu_flow(
       way,
       [&](Sender& end) {
-        std::vector<Buffer> buffers = one_of_each(end, kParts * kRoom);
+        std::vector<AnyBuffer> buffers = one_of_each(end, kParts * kRoom);
         for (uint32_t round = 0; round < kRounds; ++round) {
           std::vector<Request> requests;
           for (size_t i = 0; i < kParts; ++i) {
-            Buffer& buffer = buffers[(i + round) % buffers.size()];
+            AnyBuffer& buffer = buffers[(i + round) % buffers.size()];
             const size_t size = size_of(round, i);
             buffer.fill(i * kRoom, size, round * 100 + static_cast<uint32_t>(i));
             requests.push_back(end.send(buffer.part(i * kRoom, size, static_cast<int>(i))));
@@ -86,18 +86,18 @@ TEST_CASE("gpu data: a group of receives has buffers of several kinds",
         }
       },
       [&](Receiver& end) {
-        std::vector<Buffer> buffers = one_of_each(end, kParts * kRoom);
+        std::vector<AnyBuffer> buffers = one_of_each(end, kParts * kRoom);
         for (uint32_t round = 0; round < kRounds; ++round) {
           std::vector<Part> parts;
           for (size_t i = 0; i < kParts; ++i) {
-            Buffer& buffer = buffers[i % buffers.size()];
+            AnyBuffer& buffer = buffers[i % buffers.size()];
             parts.push_back(buffer.part(i * kRoom, kRoom, static_cast<int>(i)));
             buffer.expect(i * kRoom, size_of(round, i), round * 100 + static_cast<uint32_t>(i));
           }
           Request request = end.receive(parts);
           request.finish();
           finish_flush(end.flush(parts, sizes_of(request)));
-          for (const Buffer& buffer : buffers) buffer.must_hold();
+          for (const AnyBuffer& buffer : buffers) buffer.must_hold();
         }
       });
 }
@@ -114,8 +114,8 @@ TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message 
     const Link link = link_to_self(session, 0, last_device(session));
     std::mt19937 random(1);
     for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
-      Buffer from(net, link.send, kind, kSize, skip);
-      Buffer to(net, link.recv, kind, kSize, skip);
+      AnyBuffer from(net, link.send, kind, kSize, skip);
+      AnyBuffer to(net, link.recv, kind, kSize, skip);
       for (uint32_t round = 0; round < 20; ++round) {
         const size_t here = random() % kSize;
         const size_t there = random() % kSize;
@@ -144,7 +144,7 @@ TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session, 0, last_device(session));
-    Buffer from(net, link.send, Kind::kDmabuf, kSize);
+    AnyBuffer from(net, link.send, Kind::kDmabuf, kSize);
     GpuMemory to(kSize);
     const auto address = reinterpret_cast<DevicePtr>(to.at());
     UniqueFd handle(cuda().handle(address, kSize));
@@ -178,7 +178,7 @@ TEST_CASE(
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session, 0, last_device(session));
-    Buffer from(net, link.send, Kind::kPeermem, kSize);
+    AnyBuffer from(net, link.send, Kind::kPeermem, kSize);
     GpuMemory to(kSize);
     std::vector<Mr> mrs;
     mrs.reserve(20);
@@ -213,10 +213,10 @@ TEST_CASE("gpu data: freed and allocated again, an address is other memory",
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session, 0, last_device(session));
-    Buffer from(net, link.send, Kind::kHost, kSize);
+    AnyBuffer from(net, link.send, Kind::kHost, kSize);
     std::vector<uint8_t*> addresses;
     for (uint32_t round = 0; round < 20; ++round) {
-      Buffer to(net, link.recv, round % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, kSize);
+      AnyBuffer to(net, link.recv, round % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, kSize);
       addresses.push_back(to.at());
       must_carry(net, link, from, to, kSize, round);
       to.mr().drop();  // as NCCL does, before the memory is freed
@@ -236,9 +236,9 @@ TEST_CASE("gpu data: memory of two GPUs on one comm", "[contract][gpu][gpu_data]
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session, 0, last_device(session));
-    Buffer on_second(net, link.send, kind, kSize);
+    AnyBuffer on_second(net, link.send, kind, kSize);
     start_gpu(0);
-    Buffer on_first(net, link.recv, kind, kSize);
+    AnyBuffer on_first(net, link.recv, kind, kSize);
     must_carry(net, link, on_second, on_first, kSize, 1);
     start_gpu(1);
     must_carry(net, link, on_second, on_first, kSize, 2);
@@ -251,13 +251,14 @@ TEST_CASE("gpu data: a receive whose completion nobody needs comes into GPU memo
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
   const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
   CAPTURE(abi, kind);
+  const Variable early("BEELINE_EARLY_DONE", "1");
   run_with_gpu([&] {
     constexpr size_t kSize = 2 * kPage;
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session, 0, last_device(session));
-    Buffer from(net, link.send, kind, kSize);
-    Buffer to(net, link.recv, kind, kSize);
+    AnyBuffer from(net, link.send, kind, kSize);
+    AnyBuffer to(net, link.recv, kind, kSize);
     for (uint32_t round = 1; round <= 20; ++round) {
       from.fill(0, kSize, round);
       to.expect(0, kSize, round);

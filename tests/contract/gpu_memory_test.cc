@@ -4,10 +4,8 @@
 // when both are, what stays behind (nothing), and what deregMr promises.
 #include <unistd.h>
 
-#include <atomic>
 #include <optional>
 #include <random>
-#include <thread>
 
 #include "tests/contract/gpu.h"
 #include "tests/contract/levels.h"
@@ -19,8 +17,8 @@ using beeline::UniqueFd;
 
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kSize = 4 * kPage;
+constexpr size_t kGpuMemoryPage = 4096;
+constexpr size_t kGpuMemorySize = 4 * kGpuMemoryPage;
 
 // A session with a connection to itself, and a source on the host.
 struct Ground {
@@ -28,17 +26,19 @@ struct Ground {
       : session(abi),
         net(session.net()),
         link(link_to_self(session, 0, last_device(session))),
-        source(net, link.send, Kind::kHost, kSize) {}
+        source(net, link.send, Kind::kHost, kGpuMemorySize) {}
 
-  Buffer destination(Kind kind, size_t size = kSize) { return {net, link.recv, kind, size}; }
-  void carry_to(Buffer& to, size_t size, uint32_t seed) {
+  AnyBuffer destination(Kind kind, size_t size = kGpuMemorySize) {
+    return {net, link.recv, kind, size};
+  }
+  void carry_to(AnyBuffer& to, size_t size, uint32_t seed) {
     must_carry(net, link, source, to, size, seed);
   }
 
   Session session;
   Net& net;
   Link link;
-  Buffer source;
+  AnyBuffer source;
 };
 
 // What NICs refuse to take for a dma-buf.
@@ -85,8 +85,8 @@ void must_have_failed(Ground& ground, const Registered& registered,
   must_return_to(before);
   BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
   cuda().set("");
-  Buffer to = ground.destination(Kind::kDmabuf);
-  ground.carry_to(to, kSize, 1);
+  AnyBuffer to = ground.destination(Kind::kDmabuf);
+  ground.carry_to(to, kGpuMemorySize, 1);
 }
 
 }  // namespace
@@ -113,9 +113,9 @@ TEST_CASE("gpu memory: all of it is given back when it is dropped",
     std::optional<Levels> after_first;  // which makes what flushes need
     for (uint32_t round = 0; round < 5; ++round) {
       for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
-        Buffer to = ground.destination(kind);
-        ground.carry_to(to, kSize, round);
-        BL_MUST(cuda().softgpu_pinned() >= kSize);
+        AnyBuffer to = ground.destination(kind);
+        ground.carry_to(to, kGpuMemorySize, round);
+        BL_MUST(cuda().softgpu_pinned() >= kGpuMemorySize);
         to.mr().drop();
         must_hold_no_gpu_memory();
       }
@@ -132,15 +132,16 @@ TEST_CASE("gpu memory: a dma-buf that is refused is made up for by peer memory",
   run_with_gpu([&] {
     Ground ground(abi);
     const NoDmabuf refused;
-    GpuMemory memory(kSize);
+    GpuMemory memory(kGpuMemorySize);
     clear_log();
     const Registered registered = reg_with(ground.net, ground.link.recv, refused.fd.get(), memory);
     BL_MUST_SUCCEED(registered.result);
     Mr mr = Mr::take(ground.net, ground.link.recv, registered.mhandle);
-    ground.source.fill(0, kSize, 1);
-    memory.expect(0, kSize, 1);
-    Request receive = irecv(ground.net, ground.link.recv, Part{memory.at(), kSize, 0, mr.raw()});
-    Request send = isend(ground.net, ground.link.send, ground.source.part(0, kSize));
+    ground.source.fill(0, kGpuMemorySize, 1);
+    memory.expect(0, kGpuMemorySize, 1);
+    Request receive =
+        irecv(ground.net, ground.link.recv, Part{memory.at(), kGpuMemorySize, 0, mr.raw()});
+    Request send = isend(ground.net, ground.link.send, ground.source.part(0, kGpuMemorySize));
     finish_both(send, receive);
     memory.must_hold();
     BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
@@ -153,14 +154,14 @@ TEST_CASE("gpu memory: a pointer that is refused is made up for by a dma-buf",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
-  const size_t skip = GENERATE(size_t{0}, kPage + 904);
+  const size_t skip = GENERATE(size_t{0}, kGpuMemoryPage + 904);
   CAPTURE(abi, skip);
   const Variable gpu("SOFTGPU", "peermem=no");
   run_with_gpu([&] {
     Ground ground(abi);
     clear_log();
-    Buffer to(ground.net, ground.link.recv, Kind::kPeermem, kSize - 100, skip);
-    ground.carry_to(to, kSize - 100, 1);
+    AnyBuffer to(ground.net, ground.link.recv, Kind::kPeermem, kGpuMemorySize - 100, skip);
+    ground.carry_to(to, kGpuMemorySize - 100, 1);
     BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
     to.mr().drop();
     must_hold_no_gpu_memory();
@@ -174,7 +175,7 @@ TEST_CASE("gpu memory: where both ways are refused, from a dma-buf on, the error
   CAPTURE(abi);
   run_with_gpu([&] {
     Ground ground(abi);
-    const GpuMemory memory(kSize);
+    const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     cuda().set("peermem=no");
     clear_log();
@@ -193,7 +194,7 @@ TEST_CASE("gpu memory: where both ways are refused, from a pointer on, the error
   CAPTURE(abi);
   run_with_gpu([&] {
     Ground ground(abi);
-    const GpuMemory memory(kSize);
+    const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     cuda().set("peermem=no,fail=cuMemGetHandleForAddressRange@1:2");
     clear_log();
@@ -214,7 +215,7 @@ TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when somet
   const Variable gpu("SOFTGPU", "bar1=2M");
   run_with_gpu([&] {
     Ground ground(abi);
-    Buffer small = ground.destination(kind, kSize);
+    AnyBuffer small = ground.destination(kind, kGpuMemorySize);
     const uint64_t pinned = cuda().softgpu_pinned();
     const GpuMemory large(kBar);
     const auto try_large = [&] {
@@ -226,7 +227,7 @@ TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when somet
     BL_MUST(try_large().result != ncclSuccess);
     must_name(the_only_warning(), {"dma-buf", "peer memory", "Cannot allocate memory"});
     BL_MUST(cuda().softgpu_pinned() == pinned);
-    ground.carry_to(small, kSize, 1);
+    ground.carry_to(small, kGpuMemorySize, 1);
     small.mr().drop();
     const Registered registered = try_large();
     BL_MUST_SUCCEED(registered.result);
@@ -248,13 +249,13 @@ TEST_CASE("gpu memory: what is no GPU memory, or not all of it, is an error",
       (void)the_only_warning();
       must_hold_no_gpu_memory();
     };
-    std::optional<GpuMemory> memory(kSize);
+    std::optional<GpuMemory> memory(kGpuMemorySize);
     uint8_t* const start = memory->at();
     must_refuse(start, size_t{1} << 30);
     memory.reset();
-    must_refuse(start, kSize);
-    Buffer to = ground.destination(Kind::kPeermem);
-    ground.carry_to(to, kSize, 1);
+    must_refuse(start, kGpuMemorySize);
+    AnyBuffer to = ground.destination(Kind::kPeermem);
+    ground.carry_to(to, kGpuMemorySize, 1);
   });
 }
 
@@ -267,7 +268,7 @@ TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing
   CAPTURE(abi, way);
   run_with_gpu([&] {
     Ground ground(abi);
-    const GpuMemory memory(kSize);
+    const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     size_t failed = 0;
     for (const char* const call :
@@ -288,8 +289,8 @@ TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing
     }
     // Without peer memory there is no way past the handle.
     BL_MUST(way == "peermem=yes" || failed > 0);
-    Buffer to = ground.destination(Kind::kDmabuf);
-    ground.carry_to(to, kSize, 1);
+    AnyBuffer to = ground.destination(Kind::kDmabuf);
+    ground.carry_to(to, kGpuMemorySize, 1);
   });
 }
 
@@ -347,60 +348,41 @@ TEST_CASE("gpu memory: one thread registers and drops while another moves data",
   const Way way = GENERATE(from_range(some_ways()));
   CAPTURE(way);
   constexpr uint32_t kMessages = 200;
-  // NCCL's service thread; the GPU is its own, too.
-  const auto with_service = [](const End& end, const std::function<void()>& body) {
-    std::atomic<bool> over = false;
-    std::string failure;
-    std::thread service([&] {
-      try {
-        start_gpu();
-        const GpuMemory memory(1 << 20);
-        std::mt19937 random(1);
-        while (!over) {
-          const size_t offset = random() % memory.size();
-          const size_t size = 1 + random() % (memory.size() - offset);
-          Mr one = reg_gpu(end.net(), end.comm, Kind::kDmabuf, memory.at(offset), size);
-          Mr other = reg_gpu(end.net(), end.comm, Kind::kPeermem, memory.at(offset), size);
-          one.drop();
-          other.drop();
-          sched_yield();
-        }
-      } catch (const std::exception& error) {
-        failure = error.what();
-      }
-    });
-    std::exception_ptr thrown;
-    try {
-      body();
-    } catch (...) {
-      thrown = std::current_exception();
+  const Service registers = [](const End& end, const std::atomic<bool>& over) {
+    start_gpu();
+    const GpuMemory memory(1 << 20);
+    std::mt19937 random(1);
+    while (!over) {
+      const size_t offset = random() % memory.size();
+      const size_t size = 1 + random() % (memory.size() - offset);
+      Mr one = reg_gpu(end.net(), end.comm, Kind::kDmabuf, memory.at(offset), size);
+      Mr other = reg_gpu(end.net(), end.comm, Kind::kPeermem, memory.at(offset), size);
+      one.drop();
+      other.drop();
+      sched_yield();
     }
-    over = true;
-    service.join();
-    if (thrown) std::rethrow_exception(thrown);
-    if (!failure.empty()) throw MustError(failure);
   };
   run_gpu_flow(
       way,
       [&](Sender& end) {
-        with_service(end, [&] {
-          std::vector<Buffer> buffers = one_of_each(end, kSize);
+        run_beside(registers, end, [&] {
+          std::vector<AnyBuffer> buffers = one_of_each(end, kGpuMemorySize);
           for (uint32_t i = 0; i < kMessages; ++i) {
-            Buffer& buffer = buffers[i % buffers.size()];
-            buffer.fill(0, kSize, i);
-            end.send(buffer.part(0, kSize)).finish();
+            AnyBuffer& buffer = buffers[i % buffers.size()];
+            buffer.fill(0, kGpuMemorySize, i);
+            end.send(buffer.part(0, kGpuMemorySize)).finish();
           }
         });
       },
       [&](Receiver& end) {
-        with_service(end, [&] {
-          std::vector<Buffer> buffers = one_of_each(end, kSize);
+        run_beside(registers, end, [&] {
+          std::vector<AnyBuffer> buffers = one_of_each(end, kGpuMemorySize);
           for (uint32_t i = 0; i < kMessages; ++i) {
-            Buffer& buffer = buffers[(i / 2) % buffers.size()];
-            buffer.expect(0, kSize, i);
-            const Part part = buffer.part(0, kSize);
+            AnyBuffer& buffer = buffers[(i / 2) % buffers.size()];
+            buffer.expect(0, kGpuMemorySize, i);
+            const Part part = buffer.part(0, kGpuMemorySize);
             end.receive(part).finish();
-            finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kSize)}));
+            finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kGpuMemorySize)}));
             buffer.must_hold();
           }
         });

@@ -263,8 +263,8 @@ TEST_CASE("gpu support: dma-bufs may be turned off", "[contract][gpu][gpu_suppor
     must_have(session, NCCL_PTR_HOST | (peermem ? NCCL_PTR_CUDA : 0), 0);
     if (peermem) {
       const Link link = link_to_self(session, 0, last_device(session));
-      Buffer from(session.net(), link.send, Kind::kPeermem, 1000);
-      Buffer to(session.net(), link.recv, Kind::kPeermem, 1000);
+      AnyBuffer from(session.net(), link.send, Kind::kPeermem, 1000);
+      AnyBuffer to(session.net(), link.recv, Kind::kPeermem, 1000);
       must_carry(session.net(), link, from, to, 1000, 1);
     }
     BL_MUST(cuda().softgpu_calls("cuMemGetHandleForAddressRange") == 0);
@@ -404,8 +404,8 @@ TEST_CASE("gpu support: the proof may be turned off", "[contract][gpu][gpu_suppo
         cuda().softgpu_calls("cuMemcpyDtoHAsync") + cuda().softgpu_calls("cuMemcpyDtoH");
     BL_MUST((copies != 0) == (*proof == '1'));
     const Link link = link_to_self(session, 0, last_device(session));
-    Buffer from(session.net(), link.send, Kind::kDmabuf, 1000);
-    Buffer to(session.net(), link.recv, Kind::kPeermem, 1000);
+    AnyBuffer from(session.net(), link.send, Kind::kDmabuf, 1000);
+    AnyBuffer to(session.net(), link.recv, Kind::kPeermem, 1000);
     must_carry(session.net(), link, from, to, 1000, 1);
   });
 }

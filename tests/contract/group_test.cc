@@ -20,7 +20,7 @@ struct Slot {
   int tag;
   size_t capacity;
 };
-struct Message {
+struct GroupMessage {
   size_t group;
   size_t slot;  // where it has to arrive
   size_t size;
@@ -29,27 +29,26 @@ struct Message {
 // Groups of receives, and the order in which messages for them are sent.
 struct Plan {
   std::vector<std::vector<Slot>> groups;
-  std::vector<Message> messages;
+  std::vector<GroupMessage> messages;
 
   static constexpr size_t kStride = 8192;  // a slot and the space behind it
   size_t place(size_t group, size_t slot) const { return (group * kMostParts + slot) * kStride; }
   size_t bytes() const { return groups.size() * kMostParts * kStride; }
-  uint32_t seed(const Message& message) const {
+  uint32_t seed(const GroupMessage& message) const {
     return static_cast<uint32_t>(message.group * kMostParts + message.slot);
   }
-  int tag(const Message& message) const { return groups[message.group][message.slot].tag; }
+  int tag(const GroupMessage& message) const { return groups[message.group][message.slot].tag; }
 };
 
 // Posts all sends before it tests any.
 void send_plan(Sender& end, const Plan& plan) {
-  Memory memory(plan.bytes());
-  const Mr mr = end.reg(memory);
+  Buffer memory(end, plan.bytes());
   end.peer.meet();  // every receive is posted
   std::vector<Request> requests;
-  for (const Message& message : plan.messages) {
+  for (const GroupMessage& message : plan.messages) {
     const size_t place = plan.place(message.group, message.slot);
     memory.fill(place, message.size, plan.seed(message));
-    requests.push_back(end.send({memory.at(place), message.size, plan.tag(message), mr.raw()}));
+    requests.push_back(end.send(memory.part(place, message.size, plan.tag(message))));
   }
   finish_all(requests);
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -60,20 +59,19 @@ void send_plan(Sender& end, const Plan& plan) {
 
 // Posts all receives before the first send.
 void receive_plan(Receiver& end, const Plan& plan) {
-  Memory memory(plan.bytes());
-  const Mr mr = end.reg(memory);
+  Buffer memory(end, plan.bytes());
   std::vector<Request> requests;
   for (size_t group = 0; group < plan.groups.size(); ++group) {
     std::vector<Part> parts;
     for (size_t slot = 0; slot < plan.groups[group].size(); ++slot) {
       const Slot& facts = plan.groups[group][slot];
-      parts.push_back({memory.at(plan.place(group, slot)), facts.capacity, facts.tag, mr.raw()});
+      parts.push_back(memory.part(plan.place(group, slot), facts.capacity, facts.tag));
     }
     requests.push_back(end.receive(parts));
   }
   end.peer.meet();
   finish_all(requests);
-  for (const Message& message : plan.messages) {
+  for (const GroupMessage& message : plan.messages) {
     BL_MUST(requests[message.group].size(message.slot) == message.size);
     memory.expect(plan.place(message.group, message.slot), message.size, plan.seed(message));
   }
@@ -193,7 +191,7 @@ TEST_CASE("group: empty messages are parts like others", "[contract][group]") {
   Plan plan;
   for (size_t i = 0; i < 16; ++i)
     add_group(plan, slots_with_own_tags(1 + i % 8), in_order(1 + i % 8));
-  for (Message& message : plan.messages) {
+  for (GroupMessage& message : plan.messages) {
     if ((message.group + message.slot) % 3 != 0) message.size = 0;
   }
   run_plan(way, plan);
@@ -209,23 +207,20 @@ TEST_CASE("group: a part that is too large is cut, and its neighbours are whole"
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(4 * kStride);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, 4 * kStride);
         std::vector<Request> requests;
         for (size_t i = 0; i < 4; ++i) {
           memory.fill(i * kStride, kSize, static_cast<uint32_t>(i));
-          requests.push_back(
-              end.send({memory.at(i * kStride), kSize, static_cast<int>(i), mr.raw()}));
+          requests.push_back(end.send(memory.part(i * kStride, kSize, static_cast<int>(i))));
         }
         finish_all(requests);
         BL_MUST(either_warns(end.peer, {"send of 3000", "cut"}));
       },
       [&](Receiver& end) {
-        Memory memory(4 * kStride);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, 4 * kStride);
         std::vector<Part> parts;
         for (size_t i = 0; i < 4; ++i) {
-          parts.push_back({memory.at(i * kStride), kCapacities[i], static_cast<int>(i), mr.raw()});
+          parts.push_back(memory.part(i * kStride, kCapacities[i], static_cast<int>(i)));
         }
         Request request = end.receive(parts);
         request.finish();
@@ -249,8 +244,7 @@ TEST_CASE("group: a message that the next receive is for waits, and nothing is l
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(plan.bytes());
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, plan.bytes());
         end.peer.meet();
         // As several ranks behind one proxy: each calls again until it has a request.
         std::vector<Request> requests(plan.messages.size());
@@ -258,12 +252,11 @@ TEST_CASE("group: a message that the next receive is for waits, and nothing is l
             [&] {
               bool all = true;
               for (size_t i = 0; i < requests.size(); ++i) {
-                const Message& message = plan.messages[i];
+                const GroupMessage& message = plan.messages[i];
                 const size_t place = plan.place(message.group, message.slot);
                 if (!requests[i]) {
                   memory.fill(place, message.size, plan.seed(message));
-                  requests[i] =
-                      end.try_send({memory.at(place), message.size, plan.tag(message), mr.raw()});
+                  requests[i] = end.try_send(memory.part(place, message.size, plan.tag(message)));
                 }
                 all = requests[i] && requests[i].poll() && all;
               }

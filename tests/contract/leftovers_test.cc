@@ -11,7 +11,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 1U << 20;
+constexpr size_t kLeftoversSize = 1U << 20;
 
 // Plays many rounds of a life with comms. The first two, one for each device, make what is made
 // once in a process, by the verbs libraries too, and some of it may still be closing: that is
@@ -32,14 +32,15 @@ TEST_CASE("leftovers: nothing is left open after many connections", "[contract][
   CAPTURE(abi);
   run_alone([&] {
     const Session session(abi);
-    Memory memory(2 * kSize);
+    Memory memory(2 * kLeftoversSize);
     must_leave_nothing([&](uint32_t round) {
       Link link = link_to_self(session, static_cast<int>(round % 2), 0);
-      Mr from(session.net(), link.send, memory.at(), kSize);
-      Mr to(session.net(), link.recv, memory.at(kSize), kSize);
-      memory.fill(0, kSize, round);
-      Request receive = irecv(session.net(), link.recv, Part{memory.at(kSize), kSize, 0, to.raw()});
-      Request send = isend(session.net(), link.send, {memory.at(), kSize, 0, from.raw()});
+      Mr from(session.net(), link.send, memory.at(), kLeftoversSize);
+      Mr to(session.net(), link.recv, memory.at(kLeftoversSize), kLeftoversSize);
+      memory.fill(0, kLeftoversSize, round);
+      Request receive = irecv(session.net(), link.recv,
+                              Part{memory.at(kLeftoversSize), kLeftoversSize, 0, to.raw()});
+      Request send = isend(session.net(), link.send, {memory.at(), kLeftoversSize, 0, from.raw()});
       finish_both(send, receive);
       from.drop();
       to.drop();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "tests/contract/plugin_log.h"
@@ -117,6 +118,20 @@ TEST_CASE("load: without a device there are none, and a line says so",
     const Session session(abi);
     BL_MUST(session.devices() == 0);
     BL_MUST(log_has(NCCL_LOG_INFO, {"device"}) || log_has(NCCL_LOG_WARN, {"device"}));
+  });
+}
+
+TEST_CASE("load: an NCCL that may forget the plugin is told how to keep it", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(every_abi()));
+  const std::string kept = GENERATE(as<std::string>{}, "0", "1");
+  CAPTURE(abi, kept);
+  run_with({{"NCCL_NET_PLUGIN_REF_COUNT", kept}}, [&] {
+    const Session session(abi);
+    const Session again(abi);
+    const bool may_forget = abi == Abi::kV10 || abi == Abi::kV11;
+    const size_t wanted = may_forget && kept == "0" ? 1 : 0;
+    BL_MUST(find_log_lines(NCCL_LOG_WARN, {"NCCL_NET_PLUGIN_REF_COUNT=1"}).size() == wanted);
   });
 }
 
@@ -263,7 +278,11 @@ TEST_CASE("load: a program in plain C can use it, through every version of its t
   Child child({.words = {BL_C_CALLER, std::getenv("BL_TEST_PLUGIN")},
                .environment = host_environment("h0"),
                .descriptors = {{out.get(), STDOUT_FILENO}}});
+  const std::string page = "beeline-" + std::to_string(child.pid()) + "-";
   const Ending ending = child.wait();
+  for (const auto& file : std::filesystem::directory_iterator(std::getenv("BEELINE_STATS_DIR"))) {
+    CHECK_FALSE(file.path().filename().string().starts_with(page));
+  }
   std::string text(4096, '\0');
   text.resize(static_cast<size_t>(std::max<ssize_t>(pread(out.get(), text.data(), 4096, 0), 0)));
   CAPTURE(text, ending.said);

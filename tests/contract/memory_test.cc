@@ -4,9 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <atomic>
 #include <random>
-#include <thread>
 
 #include "tests/contract/flow.h"
 #include "tests/contract/plugin_log.h"
@@ -25,8 +23,8 @@ void carry(Net& net, const Link& link, const Part& from, const Part& to) {
 }
 
 // A session with a connection to itself, and a registered source.
-struct Ground {
-  explicit Ground(Abi abi, size_t source_size = 1 << 16)
+struct MemoryGround {
+  explicit MemoryGround(Abi abi, size_t source_size = 1 << 16)
       : session(abi),
         net(session.net()),
         link(link_to_self(session, 0, last_device(session))),
@@ -58,7 +56,7 @@ TEST_CASE("memory: any address and size may be registered", "[contract][memory]"
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     Memory memory(1 << 17);
     uint32_t seed = 0;
     for (const size_t offset : {0U, 1U, 63U, 4095U, 4096U, 4097U, 65535U}) {
@@ -78,19 +76,17 @@ TEST_CASE("memory: a piece of a registration may be used", "[contract][memory]")
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kSize);
         memory.fill(0, kSize, 1);
         for (size_t offset = 0; offset < kSize; offset += 20000) {
-          end.send({memory.at(offset), 20000, 0, mr.raw()}).finish();
+          end.send(memory.part(offset, 20000)).finish();
         }
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kSize);
         memory.expect(0, kSize, 1);
         for (size_t offset = 0; offset < kSize; offset += 20000) {
-          end.receive(Part{memory.at(offset), 20000, 0, mr.raw()}).finish();
+          end.receive(memory.part(offset, 20000)).finish();
         }
         memory.must_hold();
       });
@@ -110,7 +106,7 @@ TEST_CASE("memory: registrations may overlap and outlive each other", "[contract
       size_t size;
       Mr mr;
     };
-    Ground ground(abi);
+    MemoryGround ground(abi);
     Memory memory(kSize);
     std::vector<Piece> pieces;
     for (uint32_t round = 0; round < 400; ++round) {
@@ -138,7 +134,7 @@ TEST_CASE("memory: the same buffer may be registered many times", "[contract][me
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 10000;
-    Ground ground(abi);
+    MemoryGround ground(abi);
     Memory memory(kSize);
     std::vector<Mr> mrs;
     mrs.reserve(100);
@@ -159,7 +155,7 @@ TEST_CASE("memory: dropping the first of three buffers leaves the second", "[con
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 8192;  // of each buffer, with as much between them
-    Ground ground(abi);
+    MemoryGround ground(abi);
     Memory memory(6 * kSize);
     const auto reg = [&](size_t i) {
       return Mr(ground.net, ground.link.recv, memory.at(2 * i * kSize), kSize);
@@ -187,7 +183,7 @@ TEST_CASE("memory: other pages at the same address are other memory", "[contract
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 1 << 16;
-    Ground ground(abi);
+    MemoryGround ground(abi);
     const Pages place(kSize);
     for (uint32_t round = 0; round < 10; ++round) {
       // The old pages are gone, and with them what a device knew of them.
@@ -209,7 +205,7 @@ TEST_CASE("memory: a registration that was dropped is not remembered", "[contrac
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 1 << 16;
-    Ground ground(abi);
+    MemoryGround ground(abi);
     const Pages place(kSize);
     Mr(ground.net, ground.link.recv, place.data(), kSize).drop();
     withdraw(place, kSize);
@@ -225,7 +221,7 @@ TEST_CASE("memory: one registration may serve sends and another receives of the 
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     const Mr to(ground.net, ground.link.recv, ground.source);
     ground.source.fill(0, 1000, 1);
     carry(ground.net, ground.link, {ground.source.at(0), 1000, 0, ground.source_mr.raw()},
@@ -251,7 +247,7 @@ TEST_CASE("memory: GPU memory is refused by name where there is no GPU", "[contr
   const bool sends = GENERATE(true, false);
   CAPTURE(abi, sends);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     if (takes_cuda(ground.session)) return;
     const Comm& comm = sends ? ground.link.send : ground.link.recv;
     Memory memory(4096);
@@ -272,7 +268,7 @@ TEST_CASE("memory: a dma-buf is refused where none is supported", "[contract][me
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     if ((ground.session.properties(0).ptr_support & NCCL_PTR_DMABUF) != 0) return;
     if (!ground.net.slots().reg_mr_dma_buf) return;
     Memory memory(4096);
@@ -289,7 +285,7 @@ TEST_CASE("memory: a kind of memory that is none is an error", "[contract][memor
   const int kind = GENERATE(0, 8, -1);
   CAPTURE(abi, kind);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     Memory memory(4096);
     void* mhandle = nullptr;
     BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), memory.at(), 4096, kind, &mhandle) !=
@@ -302,7 +298,7 @@ TEST_CASE("memory: a registration of nothing is dropped or refused", "[contract]
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     Memory memory(4096);
     void* mhandle = nullptr;
     const ncclResult_t result =
@@ -319,7 +315,7 @@ TEST_CASE("memory: memory that is not there is an error, not a crash", "[contrac
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    Ground ground(abi);
+    MemoryGround ground(abi);
     const Pages place(1 << 16);
     withdraw(place, 1 << 16);
     void* mhandle = nullptr;
@@ -336,55 +332,34 @@ TEST_CASE("memory: one thread registers and drops while another moves data", "[c
   constexpr size_t kMessages = 500;
   constexpr size_t kSize = 3000;
   constexpr size_t kWindow = 8;
-  // NCCL's service thread, as it registers the user's buffers on a comm that is in use.
-  const auto with_service = [](const End& end, const std::function<void()>& body) {
-    std::atomic<bool> over = false;
-    std::string failure;
-    std::thread service([&] {
-      try {
-        Memory memory(1 << 20);
-        std::mt19937 random(1);
-        while (!over) {
-          const size_t offset = random() % memory.size();
-          Mr one(end.net(), end.comm, memory.at(offset), 1 + random() % (memory.size() - offset));
-          Mr other(end.net(), end.comm, memory);
-          one.drop();
-          other.drop();
-          sched_yield();
-        }
-      } catch (const std::exception& error) {
-        failure = error.what();
-      }
-    });
-    std::exception_ptr thrown;
-    try {
-      body();
-    } catch (...) {
-      thrown = std::current_exception();
+  const Service registers = [](const End& end, const std::atomic<bool>& over) {
+    Memory memory(1 << 20);
+    std::mt19937 random(1);
+    while (!over) {
+      const size_t offset = random() % memory.size();
+      Mr one(end.net(), end.comm, memory.at(offset), 1 + random() % (memory.size() - offset));
+      Mr other(end.net(), end.comm, memory);
+      one.drop();
+      other.drop();
+      sched_yield();
     }
-    over = true;
-    service.join();
-    if (thrown) std::rethrow_exception(thrown);
-    if (!failure.empty()) throw MustError(failure);
   };
   run_flow(
       way,
       [&](Sender& end) {
-        with_service(end, [&] {
-          Memory memory(kWindow * kSize);
-          const Mr mr = end.reg(memory);
+        run_beside(registers, end, [&] {
+          Buffer memory(end, kWindow * kSize);
           for (size_t i = 0; i < kMessages; ++i) {
             memory.fill(i % kWindow * kSize, kSize, static_cast<uint32_t>(i));
-            end.send({memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}).finish();
+            end.send(memory.part(i % kWindow * kSize, kSize)).finish();
           }
         });
       },
       [&](Receiver& end) {
-        with_service(end, [&] {
-          Memory memory(kWindow * kSize);
-          const Mr mr = end.reg(memory);
+        run_beside(registers, end, [&] {
+          Buffer memory(end, kWindow * kSize);
           for (size_t i = 0; i < kMessages; ++i) {
-            end.receive(Part{memory.at(i % kWindow * kSize), kSize, 0, mr.raw()}).finish();
+            end.receive(memory.part(i % kWindow * kSize, kSize)).finish();
             memory.expect(i % kWindow * kSize, kSize, static_cast<uint32_t>(i));
           }
           memory.must_hold();
@@ -397,7 +372,7 @@ TEST_CASE("memory: a size that is none is an error, and leaves no handle", "[con
   const size_t wrong = GENERATE(SIZE_MAX, static_cast<size_t>(INT32_MIN));
   CAPTURE(abi, wrong);
   run_alone([&] {
-    const Ground ground(abi);
+    const MemoryGround ground(abi);
     Memory memory(100);
     void* handle = memory.at();
     const ncclResult_t result =

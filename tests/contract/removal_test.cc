@@ -14,11 +14,11 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 100000;
+constexpr size_t kRemovalSize = 100000;
 constexpr uint32_t kBefore = 20;  // messages that arrive before anything happens
 
-constexpr size_t kSenderRank = 0;
-constexpr size_t kReceiverRank = 1;
+constexpr size_t kRemovalSenderRank = 0;
+constexpr size_t kRemovalReceiverRank = 1;
 
 // Undone at the end of the test, whatever becomes of it.
 class Disturbance {
@@ -39,10 +39,10 @@ class Disturbance {
 // The sender is on the first device of h0, the receiver on the last of h1.
 std::string device_of(size_t rank) {
   const std::vector<std::string>& devices = fabric_facts().devices;
-  return rank == kSenderRank ? devices.front() : devices.back();
+  return rank == kRemovalSenderRank ? devices.front() : devices.back();
 }
 std::string address_of(size_t rank) {
-  return (rank == kSenderRank ? "h0/" : "h1/") + device_of(rank);
+  return (rank == kRemovalSenderRank ? "h0/" : "h1/") + device_of(rank);
 }
 
 size_t warnings(const std::vector<std::string>& parts) {
@@ -93,7 +93,7 @@ void must_refuse(const Session& session, int gone) {
       },
       "an error", soon());
   BL_MUST(attempt.result == ncclSystemError);
-  BL_MUST(log_has(NCCL_LOG_WARN, {device_of(kSenderRank), "this end could not be made",
+  BL_MUST(log_has(NCCL_LOG_WARN, {device_of(kRemovalSenderRank), "this end could not be made",
                                   "removed from this host"}));
 }
 
@@ -106,19 +106,17 @@ void receive_some(const Receiver& end, const Part& part) {
 
 // Messages whose bytes are checked.
 void send_checked(const Sender& end, uint32_t from, uint32_t count) {
-  Memory memory(kSize);
-  const Mr mr = end.reg(memory);
+  Buffer memory(end, kRemovalSize);
   for (uint32_t i = from; i < from + count; ++i) {
-    memory.fill(0, kSize, i);
-    end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+    memory.fill(0, kRemovalSize, i);
+    end.send(memory.all()).finish();
   }
 }
 void receive_checked(const Receiver& end, uint32_t from, uint32_t count) {
-  Memory memory(kSize);
-  const Mr mr = end.reg(memory);
+  Buffer memory(end, kRemovalSize);
   for (uint32_t i = from; i < from + count; ++i) {
-    end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
-    memory.expect(0, kSize, i);
+    end.receive(memory.all()).finish();
+    memory.expect(0, kRemovalSize, i);
     memory.must_hold();
   }
 }
@@ -129,33 +127,32 @@ TEST_CASE("removal: both ends notice at once, and say which device it is",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
-  const size_t removed = GENERATE(kSenderRank, kReceiverRank);
+  const size_t removed = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
   CAPTURE(way, removed);
   const Disturbance removal(address_of(removed), "return");
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
         send_some(end, part);
         removal.begin("remove");
-        BL_MUST(send_until_error(end, part, soon()) == wanted_result(kSenderRank, removed));
-        must_say_removed(kSenderRank, removed);
-        mr.drop();
+        BL_MUST(send_until_error(end, part, soon()) == wanted_result(kRemovalSenderRank, removed));
+        must_say_removed(kRemovalSenderRank, removed);
+        memory.drop();
         end.comm.close();
-        if (removed == kSenderRank) must_live_on(end.session, 0);
+        if (removed == kRemovalSenderRank) must_live_on(end.session, 0);
       },
       [&](Receiver& end) {
-        Memory memory(kSize);
-        Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
         receive_some(end, part);
-        BL_MUST(receive_until_error(end, part, soon()) == wanted_result(kReceiverRank, removed));
-        must_say_removed(kReceiverRank, removed);
-        mr.drop();
+        BL_MUST(receive_until_error(end, part, soon()) ==
+                wanted_result(kRemovalReceiverRank, removed));
+        must_say_removed(kRemovalReceiverRank, removed);
+        memory.drop();
         end.comm.close();
-        if (removed == kReceiverRank) must_live_on(end.session, last_device(end.session));
+        if (removed == kRemovalReceiverRank) must_live_on(end.session, last_device(end.session));
       });
 }
 
@@ -164,15 +161,14 @@ TEST_CASE("removal: a peer that waits is told of it by an end that nobody calls"
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
-  const Disturbance removal(address_of(kSenderRank), "return");
+  const Disturbance removal(address_of(kRemovalSenderRank), "return");
   run_flow(
       way, [&](Sender&) { removal.begin("remove"); },
       [&](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
         BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
-        must_say_removed(kReceiverRank, kSenderRank);
+        must_say_removed(kRemovalReceiverRank, kRemovalSenderRank);
         memory.must_hold();
       });
 }
@@ -183,7 +179,7 @@ TEST_CASE("removal: nothing of it stays open, and the device is not used again",
   const Abi abi = GENERATE(from_range(main_abis()));
   const bool is_back = GENERATE(false, true);
   CAPTURE(abi, is_back);
-  const Disturbance removal("h0/" + device_of(kSenderRank), "return");
+  const Disturbance removal("h0/" + device_of(kRemovalSenderRank), "return");
   run_alone([&] {
     const Session session(abi);
     const int last = last_device(session);
@@ -193,16 +189,18 @@ TEST_CASE("removal: nothing of it stays open, and the device is not used again",
     {
       const Link link = link_to_self(session, 0, last);
       must_carry(session.net(), link, 2);
-      Memory memory(kSize);
+      Memory memory(kRemovalSize);
       const Mr from(session.net(), link.send, memory);
       const Mr to(session.net(), link.recv, memory);
-      Request receive = irecv(session.net(), link.recv, Part{memory.at(), kSize, 0, to.raw()});
+      Request receive =
+          irecv(session.net(), link.recv, Part{memory.at(), kRemovalSize, 0, to.raw()});
       removal.begin("remove");
       ncclResult_t result = ncclSuccess;
       wait_until([&] { return (result = receive.try_poll()) != ncclSuccess; }, "an error", soon());
       BL_MUST(result == ncclRemoteError);
-      BL_MUST(any_isend(session.net(), link.send, {memory.at(), kSize, 0, from.raw()}).first ==
-              ncclSystemError);
+      BL_MUST(
+          any_isend(session.net(), link.send, {memory.at(), kRemovalSize, 0, from.raw()}).first ==
+          ncclSystemError);
     }
     must_return_to(before);
     if (is_back) removal.begin("return");  // what was open before stays dead
@@ -216,7 +214,7 @@ TEST_CASE("removal: a device that goes while nothing is connected is noticed by 
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
-  const Disturbance removal("h0/" + device_of(kSenderRank), "return");
+  const Disturbance removal("h0/" + device_of(kRemovalSenderRank), "return");
   run_alone([&] {
     const Session session(abi);
     removal.begin("remove");
@@ -230,20 +228,20 @@ TEST_CASE("removal: who starts later is not offered the device until it is back"
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
-  const Disturbance removal("h0/" + device_of(kSenderRank), "return");
+  const Disturbance removal("h0/" + device_of(kRemovalSenderRank), "return");
   const auto all = static_cast<int>(fabric_facts().devices.size());
   removal.begin("remove");
   run_alone([&] {
     const Session session(abi);
     BL_MUST(session.devices() == all - 1);
-    BL_MUST(place_of(session, device_of(kSenderRank)) == -1);
+    BL_MUST(place_of(session, device_of(kRemovalSenderRank)) == -1);
     must_carry(session.net(), link_to_self(session), 1);
   });
   removal.begin("return");
   run_alone([&] {
     const Session session(abi);
     BL_MUST(session.devices() == all);
-    const int back = place_of(session, device_of(kSenderRank));
+    const int back = place_of(session, device_of(kRemovalSenderRank));
     BL_MUST(back >= 0);
     must_carry(session.net(), link_to_self(session, back, back), 2);
   });
@@ -254,26 +252,25 @@ TEST_CASE("removal: a black hole ends both ends, and the log says that nothing c
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
-  const Disturbance hole(address_of(kSenderRank), "reset");
+  const Disturbance hole(address_of(kRemovalSenderRank), "reset");
   setenv("BEELINE_STALL_TIMEOUT", "1s", 1);
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
         send_some(end, part);
         hole.begin("blackhole");
         BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kSenderRank), "nothing has completed for 1.0 s"}) == 1);
+        BL_MUST(warnings({device_of(kRemovalSenderRank), "nothing has completed for 1.0 s"}) == 1);
       },
       [&](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
         receive_some(end, part);
         BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kReceiverRank), "nothing has completed for 1.0 s"}) == 1);
+        BL_MUST(warnings({device_of(kRemovalReceiverRank), "nothing has completed for 1.0 s"}) ==
+                1);
       });
   unsetenv("BEELINE_STALL_TIMEOUT");
 }
@@ -281,7 +278,7 @@ TEST_CASE("removal: a black hole ends both ends, and the log says that nothing c
 TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
-  const size_t paused = GENERATE(kSenderRank, kReceiverRank);
+  const size_t paused = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
   CAPTURE(way, paused);
   const Disturbance pause(address_of(paused), "reset");
   run_flow(
@@ -305,7 +302,7 @@ TEST_CASE("removal: queue pairs that cannot be broken close as others do",
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
-  const Disturbance refusal(address_of(kSenderRank), "refuse-err=off");
+  const Disturbance refusal(address_of(kRemovalSenderRank), "refuse-err=off");
   run_flow(
       way,
       [&](Sender& end) {
@@ -319,10 +316,9 @@ TEST_CASE("removal: queue pairs that cannot be broken close as others do",
       },
       [&](Receiver& end) {
         receive_checked(end, 0, kBefore);
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRemovalSize);
         // In flight when the other closes.
-        Request request = end.receive(Part{memory.at(), kSize, 0, mr.raw()});
+        Request request = end.receive(memory.all());
         end.peer.meet();
         ncclResult_t result = ncclSuccess;
         wait_until([&] { return (result = request.try_poll()) != ncclSuccess; }, "an error",

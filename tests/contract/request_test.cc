@@ -11,7 +11,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 256;
+constexpr size_t kRequestSize = 256;
 
 }  // namespace
 
@@ -21,10 +21,9 @@ TEST_CASE("request: a send without a receive is told to come again", "[contract]
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
-        const Part part{memory.at(), kSize, 0, mr.raw()};
+        Buffer memory(end, kRequestSize);
+        memory.fill(0, kRequestSize, 1);
+        const Part part = memory.all();
         for (int i = 0; i < 1000; ++i) BL_MUST(!end.try_send(part));
         end.peer.meet();
         end.send(part).finish();
@@ -32,11 +31,10 @@ TEST_CASE("request: a send without a receive is told to come again", "[contract]
         for (int i = 0; i < 1000; ++i) BL_MUST(!end.try_send(part));
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        memory.expect(0, kSize, 1);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequestSize);
+        memory.expect(0, kRequestSize, 1);
         end.peer.meet();
-        end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+        end.receive(memory.all()).finish();
         memory.must_hold();
         end.peer.meet();
       });
@@ -51,25 +49,23 @@ TEST_CASE("request: receives without number are told to come again, and none is 
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequestSize);
+        memory.fill(0, kRequestSize, 1);
         const auto posted = end.peer.receive<size_t>(1);
         for (size_t i = 0; i < posted * parts_in_group; ++i) {
-          end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+          end.send(memory.all()).finish();
         }
       },
       [&](Receiver& end) {
-        Memory memory(kMost * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kMost * kRequestSize);
         std::vector<Request> requests;
         const auto place = [&](size_t group, size_t part) {
-          return (group * parts_in_group + part) % kMost * kSize;
+          return (group * parts_in_group + part) % kMost * kRequestSize;
         };
         const auto next = [&] {
           std::vector<Part> parts;
           for (size_t i = 0; i < parts_in_group; ++i) {
-            parts.push_back({memory.at(place(requests.size(), i)), kSize, 0, mr.raw()});
+            parts.push_back(memory.part(place(requests.size(), i), kRequestSize));
           }
           return parts;
         };
@@ -87,7 +83,8 @@ TEST_CASE("request: receives without number are told to come again, and none is 
         requests.push_back(end.receive(next()));  // one has ended, so there is room for one
         finish_all(requests);
         for (size_t group = 0; group <= first; ++group) {
-          for (size_t i = 0; i < parts_in_group; ++i) memory.expect(place(group, i), kSize, 1);
+          for (size_t i = 0; i < parts_in_group; ++i)
+            memory.expect(place(group, i), kRequestSize, 1);
         }
         memory.must_hold();
       });
@@ -100,30 +97,28 @@ TEST_CASE("request: sends are taken as long as receives wait for them", "[contra
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kRequests * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequests * kRequestSize);
         end.peer.meet();
         std::vector<Request> requests;
         for (size_t i = 0; i < kRequests; ++i) {
-          memory.fill(i * kSize, kSize, static_cast<uint32_t>(i));
-          requests.push_back(end.send({memory.at(i * kSize), kSize, 0, mr.raw()}));
+          memory.fill(i * kRequestSize, kRequestSize, static_cast<uint32_t>(i));
+          requests.push_back(end.send(memory.part(i * kRequestSize, kRequestSize)));
         }
         // NCCL asks the oldest first, but nothing says that it has to.
         std::reverse(requests.begin(), requests.end());
         for (Request& request : requests) request.finish();
       },
       [](Receiver& end) {
-        Memory memory(kRequests * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequests * kRequestSize);
         std::vector<Request> requests;
         for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.receive(Part{memory.at(i * kSize), kSize, 0, mr.raw()}));
+          requests.push_back(end.receive(memory.part(i * kRequestSize, kRequestSize)));
         }
         end.peer.meet();
         std::reverse(requests.begin(), requests.end());
         for (Request& request : requests) request.finish();
         for (size_t i = 0; i < kRequests; ++i) {
-          memory.expect(i * kSize, kSize, static_cast<uint32_t>(i));
+          memory.expect(i * kRequestSize, kRequestSize, static_cast<uint32_t>(i));
         }
         memory.must_hold();
       });
@@ -144,20 +139,18 @@ TEST_CASE("request: test does without a place for sizes", "[contract][request]")
   run_flow(
       way,
       [&](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequestSize);
+        memory.fill(0, kRequestSize, 1);
         for (int i = 0; i < 3; ++i) {
-          finish_without_sizes(end.net(), end.send({memory.at(), kSize, i, mr.raw()}));
+          finish_without_sizes(end.net(), end.send(memory.all(i)));
         }
       },
       [&](Receiver& end) {
-        Memory memory(3 * kSize);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, 3 * kRequestSize);
         std::vector<Part> parts;
         for (size_t i = 0; i < 3; ++i) {
-          parts.push_back({memory.at(i * kSize), kSize, static_cast<int>(i), mr.raw()});
-          memory.expect(i * kSize, kSize, 1);
+          parts.push_back(memory.part(i * kRequestSize, kRequestSize, static_cast<int>(i)));
+          memory.expect(i * kRequestSize, kRequestSize, 1);
         }
         finish_without_sizes(end.net(), end.receive(parts));
         memory.must_hold();
@@ -171,19 +164,17 @@ TEST_CASE("request: each that is done makes room for another", "[contract][reque
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kSize);
-        memory.fill(0, kSize, 1);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequestSize);
+        memory.fill(0, kRequestSize, 1);
         for (size_t i = 0; i < kRounds; ++i) {
-          end.send({memory.at(), kSize, 0, mr.raw()}).finish();
+          end.send(memory.all()).finish();
         }
       },
       [](Receiver& end) {
-        Memory memory(kSize);
-        const Mr mr = end.reg(memory);
-        memory.expect(0, kSize, 1);
+        Buffer memory(end, kRequestSize);
+        memory.expect(0, kRequestSize, 1);
         for (size_t i = 0; i < kRounds; ++i) {
-          end.receive(Part{memory.at(), kSize, 0, mr.raw()}).finish();
+          end.receive(memory.all()).finish();
         }
         memory.must_hold();
       });
@@ -197,21 +188,19 @@ TEST_CASE("request: whichever is asked, the whole comm moves", "[contract][reque
   run_flow(
       way,
       [](Sender& end) {
-        Memory memory(kBig);
+        Buffer memory(end, kBig);
         memory.fill(0, kBig, 1);
-        const Mr mr = end.reg(memory);
         std::vector<Request> requests;
         for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.send({memory.at(), kBig, 0, mr.raw()}));
+          requests.push_back(end.send(memory.all()));
         }
         for (Request& request : requests) request.finish();
       },
       [](Receiver& end) {
-        Memory memory(kRequests * kBig);
-        const Mr mr = end.reg(memory);
+        Buffer memory(end, kRequests * kBig);
         std::vector<Request> requests;
         for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.receive(Part{memory.at(i * kBig), kBig, 0, mr.raw()}));
+          requests.push_back(end.receive(memory.part(i * kBig, kBig)));
           memory.expect(i * kBig, kBig, 1);
         }
         // The last cannot end unless its polls move what stands before it.
@@ -228,13 +217,13 @@ TEST_CASE("request: what cannot be is refused, and nothing is lost by it", "[con
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session);
-    Memory memory(2 * kSize);
-    memory.fill(0, kSize, 1);
-    memory.expect(kSize, kSize, 1);
+    Memory memory(2 * kRequestSize);
+    memory.fill(0, kRequestSize, 1);
+    memory.expect(kRequestSize, kRequestSize, 1);
     const Mr send_mr(net, link.send, memory);
     const Mr recv_mr(net, link.recv, memory);
-    const Part from{memory.at(), kSize, 0, send_mr.raw()};
-    const Part to{memory.at(kSize), kSize, 0, recv_mr.raw()};
+    const Part from{memory.at(), kRequestSize, 0, send_mr.raw()};
+    const Part to{memory.at(kRequestSize), kRequestSize, 0, recv_mr.raw()};
     Request receive = irecv(net, link.recv, to);
     const auto refuse_send = [&](const Comm& comm, size_t size, void* mhandle) {
       const Part part{memory.at(), size, 0, mhandle};
@@ -249,16 +238,16 @@ TEST_CASE("request: what cannot be is refused, and nothing is lost by it", "[con
       refuse_receive(link.recv, {{memory.at(), size, 0, recv_mr.raw()}});
       refuse_receive(link.recv, {to, {memory.at(), size, 0, recv_mr.raw()}});
     }
-    refuse_send(link.send, kSize, nullptr);
-    refuse_send(link.recv, kSize, recv_mr.raw());
-    refuse_receive(link.recv, {{memory.at(), kSize, 0, nullptr}});
-    refuse_receive(link.send, {{memory.at(), kSize, 0, send_mr.raw()}});
+    refuse_send(link.send, kRequestSize, nullptr);
+    refuse_send(link.recv, kRequestSize, recv_mr.raw());
+    refuse_receive(link.recv, {{memory.at(), kRequestSize, 0, nullptr}});
+    refuse_receive(link.send, {{memory.at(), kRequestSize, 0, send_mr.raw()}});
     refuse_receive(link.recv, {});
     refuse_receive(link.recv, std::vector<Part>(9, to));
     refuse_receive(link.recv, std::vector<Part>(64, to));
     Request send = isend(net, link.send, from);
     finish_both(send, receive);
-    BL_MUST(receive.size() == kSize);
+    BL_MUST(receive.size() == kRequestSize);
     memory.must_hold();
     must_carry(net, link, 2);
   });
@@ -271,7 +260,7 @@ TEST_CASE("request: a place that is missing is an error, not a crash", "[contrac
     const Session session(abi);
     Net& net = session.net();
     const Link link = link_to_self(session);
-    Memory memory(kSize);
+    Memory memory(kRequestSize);
     const Mr send_mr(net, link.send, memory);
     const Mr recv_mr(net, link.recv, memory);
     Handle handle{};
@@ -279,7 +268,7 @@ TEST_CASE("request: a place that is missing is an error, not a crash", "[contrac
     void* data = memory.at();
     void* mhandle = recv_mr.raw();
     void* place = &place;
-    size_t size = kSize;
+    size_t size = kRequestSize;
     int tag = 0;
     int done = 0;
     const auto wrong = [](ncclResult_t result) { BL_MUST(result == ncclInvalidArgument); };

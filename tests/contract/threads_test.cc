@@ -10,24 +10,22 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 20000;
-constexpr uint32_t kMessages = 200;
+constexpr size_t kThreadsSize = 20000;
+constexpr uint32_t kThreadsMessages = 200;
 
 // One rank's life: connect to itself, move data, close.
 void live(const Session& session, uint32_t rank) {
   Net& net = session.net();
   for (int life = 0; life < 3; ++life) {
     const Link link = link_to_self(session, static_cast<int>(rank % 2), life % 2);
-    Memory from(kSize);
-    Memory to(kSize);
-    const Mr from_mr(net, link.send, from);
-    const Mr to_mr(net, link.recv, to);
-    for (uint32_t i = 0; i < kMessages; ++i) {
-      const size_t size = size_t{i} * 97 % kSize;
+    Buffer from(net, link.send, kThreadsSize);
+    Buffer to(net, link.recv, kThreadsSize);
+    for (uint32_t i = 0; i < kThreadsMessages; ++i) {
+      const size_t size = size_t{i} * 97 % kThreadsSize;
       from.fill(0, size, i * 100 + rank);
       to.expect(0, size, i * 100 + rank);
-      Request receive = irecv(net, link.recv, Part{to.at(), kSize, 0, to_mr.raw()});
-      Request send = isend(net, link.send, {from.at(), size, 0, from_mr.raw()});
+      Request receive = irecv(net, link.recv, to.all());
+      Request send = isend(net, link.send, from.part(0, size));
       finish_both(send, receive);
       to.must_hold(0, size);
     }

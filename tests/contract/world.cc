@@ -110,7 +110,8 @@ class World {
       use_devices(devices);
     }
     set_default("NCCL_SOCKET_IFNAME", "lo");
-    set_default("NCCL_NET_GDR_LEVEL", "SYS");  // our GPUs are nowhere near
+    set_default("NCCL_NET_PLUGIN_REF_COUNT", "1");  // without it, a warning
+    set_default("NCCL_NET_GDR_LEVEL", "SYS");       // our GPUs are nowhere near
     // Most of our processes end without goodbye and leave their page; here it goes with the rest.
     set_default("BEELINE_STATS_DIR", dir_);
     set_default("BL_TEST_PLUGIN", BL_PLUGIN_PATH);

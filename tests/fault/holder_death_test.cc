@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "tests/fault/launch.h"
@@ -18,11 +17,6 @@ using namespace beeline;
 using namespace beeline::test;
 
 namespace {
-
-bool exists(const std::string& fabric) {
-  const auto names = softnic::list_fabrics();
-  return std::find(names.begin(), names.end(), fabric) != names.end();
-}
 
 // A command under a `softnic run` of its own, waiting for its cue.
 class Heir {
@@ -80,14 +74,14 @@ struct Orphans {
 TEST_CASE("holder_death: orphans work on, and the last to leave removes the fabric",
           "[fault][softnic]") {
   Orphans orphans;
-  REQUIRE(exists(orphans.fabric.name()));
+  REQUIRE(fabric_exists(orphans.fabric.name()));
   orphans.first.go();
   orphans.second.go();
   CHECK(orphans.first.did_well());
   CHECK(orphans.second.did_well());
   orphans.first.wait_for_end();
   orphans.second.wait_for_end();
-  CHECK_FALSE(exists(orphans.fabric.name()));
+  CHECK_FALSE(fabric_exists(orphans.fabric.name()));
 }
 
 TEST_CASE("holder_death: when all were killed, the next of that name starts afresh",
@@ -97,12 +91,12 @@ TEST_CASE("holder_death: when all were killed, the next of that name starts afre
   orphans.second.kill();
   orphans.first.wait_for_end();
   orphans.second.wait_for_end();
-  REQUIRE(exists(orphans.fabric.name()));
+  REQUIRE(fabric_exists(orphans.fabric.name()));
   {
     const softnic::FabricSpec spec = scenario_fabric();
     const auto holder = softnic::Holder::hold(orphans.fabric.name(), &spec);
     REQUIRE(holder);
     CHECK(softnic::take_census(holder->fabric()).slots.empty());
   }
-  CHECK_FALSE(exists(orphans.fabric.name()));
+  CHECK_FALSE(fabric_exists(orphans.fabric.name()));
 }

@@ -2,7 +2,6 @@
 //
 // The stores that make a fabric and that command its ports: whoever comes after one that was killed
 // there finds nothing that stands in the way.
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -22,11 +21,6 @@ struct Change {
   std::vector<const char*> before = {};  // how the port comes to be what the command finds
 };
 
-bool exists(const std::string& fabric) {
-  const auto names = softnic::list_fabrics();
-  return std::find(names.begin(), names.end(), fabric) != names.end();
-}
-
 // Runs kill_maker. True: it died as ordered.
 bool ran_into_death(const std::vector<std::string>& arguments, const KillOrder& order,
                     KillResult& result) {
@@ -41,12 +35,13 @@ KillResult make_a_fabric(const KillOrder& order) {
   KillResult result;
   const std::string name = TestFabric::fresh_name();
   result.died = ran_into_death({name}, order, result);
-  if (!result.died && exists(name)) result.complaints.emplace_back("the fabric is still there");
+  if (!result.died && fabric_exists(name))
+    result.complaints.emplace_back("the fabric is still there");
   KillResult again;
   (void)ran_into_death({name}, {}, again);
   result.complaints.insert(result.complaints.end(), again.complaints.begin(),
                            again.complaints.end());
-  if (exists(name)) result.complaints.emplace_back("the second fabric is still there");
+  if (fabric_exists(name)) result.complaints.emplace_back("the second fabric is still there");
   return result;
 }
 

@@ -3,6 +3,11 @@
 // The fabric on which processes are killed.
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "softnic/fabric/fabric.h"
 #include "softnic/spec/fabric_spec.h"
 
 namespace beeline::test {
@@ -27,6 +32,11 @@ inline softnic::FabricSpec scenario_fabric() {
   }
   softnic::complete(spec);
   return spec;
+}
+
+inline bool fabric_exists(const std::string& name) {
+  const std::vector<std::string> names = softnic::list_fabrics();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace beeline::test

@@ -92,10 +92,10 @@ std::vector<Bytes> seeds() {
                      encode(test::sample<Accept>()), encode(test::sample<Reject>())})};
 }
 
-constexpr std::array<Target, 1> kTargets = {{{"frames", take, seeds}}};
+constexpr std::array<Target, 1> kFrameTargets = {{{"frames", take, seeds}}};
 
 }  // namespace
 
-std::span<const Target> frame_targets() { return kTargets; }
+std::span<const Target> frame_targets() { return kFrameTargets; }
 
 }  // namespace beeline::fuzz

@@ -130,10 +130,10 @@ std::vector<Bytes> graph_seeds() {
   return seeds;
 }
 
-constexpr std::array<Target, 1> kTargets = {{{"graph", take_graph, graph_seeds}}};
+constexpr std::array<Target, 1> kGraphTargets = {{{"graph", take_graph, graph_seeds}}};
 
 }  // namespace
 
-std::span<const Target> graph_targets() { return kTargets; }
+std::span<const Target> graph_targets() { return kGraphTargets; }
 
 }  // namespace beeline::fuzz

@@ -79,12 +79,12 @@ bool take_file(ByteView bytes) {
   return Graph::make(*std::move(parts)).has_value();
 }
 
-constexpr std::array<Target, 2> kTargets = {
+constexpr std::array<Target, 2> kMachineTargets = {
     {{"nccl_xml", take_nccl_xml, machine_seeds}, {"topology_file", take_file, machine_seeds}}};
 
 }  // namespace
 
-std::span<const Target> machine_targets() { return kTargets; }
+std::span<const Target> machine_targets() { return kMachineTargets; }
 
 }  // namespace beeline::fuzz
 

@@ -181,7 +181,7 @@ std::vector<Bytes> immediate_seeds() {
   return {writer.take()};
 }
 
-constexpr std::array<Target, 3> kTargets = {{
+constexpr std::array<Target, 3> kMemoryTargets = {{
     {"handle", take_handle, handle_seeds},
     {"credit", take_credit, credit_seeds},
     {"immediate", take_immediate, immediate_seeds},
@@ -189,6 +189,6 @@ constexpr std::array<Target, 3> kTargets = {{
 
 }  // namespace
 
-std::span<const Target> memory_targets() { return kTargets; }
+std::span<const Target> memory_targets() { return kMemoryTargets; }
 
 }  // namespace beeline::fuzz

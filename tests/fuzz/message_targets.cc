@@ -175,7 +175,7 @@ std::vector<Bytes> seeds<Accept>() {
   return {body_of(test::sample<Accept>()), body_of(least), body_of(most)};
 }
 
-constexpr std::array<Target, 8> kTargets = {{
+constexpr std::array<Target, 8> kMessageTargets = {{
     {"hello", take_hello, seeds<Hello>},
     {"hello_ack", take<HelloAck>, seeds<HelloAck>},
     {"refuse", take<Refuse>, seeds<Refuse>},
@@ -188,6 +188,6 @@ constexpr std::array<Target, 8> kTargets = {{
 
 }  // namespace
 
-std::span<const Target> message_targets() { return kTargets; }
+std::span<const Target> message_targets() { return kMessageTargets; }
 
 }  // namespace beeline::fuzz

@@ -136,11 +136,11 @@ std::vector<Bytes> word_seeds() {
   return seeds;
 }
 
-constexpr std::array<Target, 2> kTargets = {
+constexpr std::array<Target, 2> kTextTargets = {
     {{"xml", take_xml, xml_seeds}, {"words", take_word, word_seeds}}};
 
 }  // namespace
 
-std::span<const Target> text_targets() { return kTargets; }
+std::span<const Target> text_targets() { return kTextTargets; }
 
 }  // namespace beeline::fuzz

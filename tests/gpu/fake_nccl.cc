@@ -3,28 +3,29 @@
 // Stands in for NCCL in the tests of nccl_ranks: a communicator is memory that the ranks share, and
 // an operation takes from there what the others put. It logs what NCCL logs, and FAKE_NCCL makes it
 // break in one way, in the last rank:
-//   corrupt  one element of a large result is off by one
-//   swap     two neighbours change places
-//   stale    nothing is written
-//   overrun  a byte past the end is written    underrun  one before the start
-//   refuse   ncclAllReduce returns an error
-//   async    the running operation fails
-//   hang     ncclAllReduce never returns, and FAKE_READY, a pipe, is told so
-//   hang_direct  the same, with GPUDirect only
-//   crash    the process dies in ncclAllReduce
-//   socket   another network is used           silent    no network is named
-//   builtin  no plugin is loaded               nolog     there is no log
-//   proto    another protocol is used          warn      NCCL warns of something
-//   staged   GPUDirect is not used             direct    it is, on one connection, whatever is
-//   wanted nopath   no connection is named            noflush   no flush is asked for noreg    no
-//   GPU memory is registered die      the process dies in the first call
+//
+//   corrupt   one element of a large result is off
+//   stale     nothing is written
+//   overrun   a byte past the end is written
+//   underrun  a byte before the start is written
+//   refuse    ncclAllReduce returns an error
+//   async     the running operation fails
+//   hang      ncclAllReduce never returns
+//   crash     the process dies in ncclAllReduce
+//   socket    another network is used
+//   silent    no network is named
+//   proto     another protocol is used
+//   warn      NCCL warns of something
+//   staged    GPUDirect is not used
+//   direct    GPUDirect is used on one connection, though it is not wanted
+//   noflush   no flush is asked for
+//   noreg     no GPU memory is registered
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -76,7 +77,6 @@ std::string variable(const char* name) {
 }
 
 void log(const std::string& text) {
-  if (is_told("nolog")) return;
   std::FILE* const file = std::fopen(variable("NCCL_DEBUG_FILE").c_str(), "a");
   if (file == nullptr) return;
   std::fprintf(file, "host:%d:%d [0] NCCL %s\n", getpid(), getpid(), text.c_str());
@@ -86,7 +86,6 @@ void log(const std::string& text) {
 bool is_direct() { return variable("NCCL_NET_GDR_LEVEL") == "SYS"; }
 
 void log_paths(const std::string& net) {
-  if (is_told("nopath")) return;
   const std::string path = "INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/" + net + "/0";
   log(path + (is_direct() && !is_told("staged") ? "/GDRDMA(PCI)" : ""));
   log(path + (is_direct() || is_told("direct") ? "/GDRDMA/Shared" : "/Shared"));
@@ -122,7 +121,7 @@ bool lacks_gid() {
 
 void log_network() {
   const std::string net = variable("NCCL_NET");
-  if (variable("NCCL_NET_PLUGIN") != "none" && !is_told("builtin")) {
+  if (variable("NCCL_NET_PLUGIN") != "none") {
     log("INFO NET/Plugin: Loaded net plugin " + net + " (v11)");
   }
   log("INFO NCCL version 2.28.9+cuda13.0");
@@ -169,29 +168,16 @@ void add_up(const Comm& comm, size_t offset, int type, unsigned char* to, size_t
   }
 }
 
-template <class T>
-void damage_as(unsigned char* data, size_t bytes) {
-  const size_t middle = bytes / sizeof(T) / 2;
-  std::array<T, 2> pair{};
-  std::memcpy(pair.data(), data + middle * sizeof(T), sizeof(pair));
-  if (is_told("corrupt")) pair[0] = static_cast<T>(pair[0] + 1);
-  if (is_told("swap")) std::swap(pair[0], pair[1]);
-  std::memcpy(data + middle * sizeof(T), pair.data(), sizeof(pair));
-}
+size_t bytes_of(size_t count, int type) { return type == kUint8 ? count : 4 * count; }
 
 // Hands over a result, rightly or not.
 void deliver(const Comm& comm, int type, std::vector<unsigned char> result, void* to) {
   const bool is_last = comm.rank + 1 == comm.ranks;
-  const size_t count = type == kUint8 ? result.size() : result.size() / 4;
+  const size_t element = bytes_of(1, type);
+  const size_t count = result.size() / element;
   if (is_last && count > 1000) {
     if (is_told("stale")) return;
-    if (type == kUint8) {
-      damage_as<std::uint8_t>(result.data(), result.size());
-    } else if (type == kInt32) {
-      damage_as<std::int32_t>(result.data(), result.size());
-    } else {
-      damage_as<float>(result.data(), result.size());
-    }
+    if (is_told("corrupt")) result[count / 2 * element] ^= 1;
   }
   auto* const bytes = static_cast<unsigned char*>(to);
   std::memcpy(bytes, result.data(), result.size());
@@ -240,22 +226,12 @@ bool overlap_wrongly(const Comm& comm, const void* whole, const void* block, siz
   return mine != start + bytes * static_cast<size_t>(comm.rank);
 }
 
-size_t bytes_of(size_t count, int type) { return type == kUint8 ? count : 4 * count; }
-
-[[noreturn]] void hang() {
-  if (std::FILE* const pipe = std::fopen(variable("FAKE_READY").c_str(), "w"); pipe != nullptr) {
-    std::fprintf(pipe, "%d\n", getpid());
-    std::fclose(pipe);
-  }
-  while (true) pause();
-}
-
 // What happens instead of an operation.
 int break_down(const Comm& comm) {
   if (comm.rank + 1 != comm.ranks) return kSuccess;
   if (is_told("refuse")) return kInternalError;
   if (is_told("crash")) std::raise(SIGKILL);
-  if (is_told("hang") || (is_told("hang_direct") && is_direct())) hang();
+  while (is_told("hang")) pause();
   return kSuccess;
 }
 
@@ -269,7 +245,6 @@ struct FakeUniqueId {
 };
 
 int ncclGetVersion(int* version) {
-  if (is_told("die")) std::raise(SIGKILL);
   *version = 22809;
   return kSuccess;
 }

@@ -25,6 +25,7 @@ check() {
   printf 'FAILED %s\n  status %s, wanted %s\n  output %s\n  wanted %s\n' \
     "$what" "$status" "$wanted_status" "$output" "$wanted_text"
   failed=1
+  return 1
 }
 
 # broken HOW WANTED_TEXT OPTION...: with a stand-in that breaks so, the program fails and says it.
@@ -32,48 +33,32 @@ broken() {
   check "$1" 1 "$2" env FAKE_NCCL="$1" "$ranks" "${quick[@]}" "${@:3}"
 }
 
-check 'all is right' 0 '12 operations verified, 0 faults: PASSED' "$ranks" "${quick[@]}"
-check 'two and four ranks, two protocols' 0 '48 operations verified' \
-  "$ranks" --plugin "$NCCL_LIB" "${reduce[@]}" "${sizes[@]}"
-check 'LL128 where it is asked for' 0 '72 operations verified' \
+check 'two and four ranks, three protocols' 0 '72 operations verified' \
   "$ranks" --plugin "$NCCL_LIB" --protos Simple,LL,LL128 "${reduce[@]}" "${sizes[@]}"
 check 'all operations, from all memory' 0 '220 operations verified, 0 faults: PASSED' \
   "$ranks" "${direct[@]}"
 check 'the witness has counted' 0 'registered 4 times as a dma-buf, 0 by address; 88 flushes' \
   "$ranks" "${direct[@]}" --memory gpudirect,gpudirect+flush --protos Simple
-check 'two and four ranks, one operation' 0 '16 operations verified, 0 faults: PASSED' \
-  "$ranks" "${direct[@]}" --ranks 4 --protos LL --memory host --ops reduce-scatter
-check 'the plugin is named with its version' 0 'plugin   Beeline (v11)' "$ranks" "${quick[@]}"
-check 'the environment is shown' 0 'NCCL_NET=Beeline' "$ranks" "${quick[@]}"
-check 'what others set is shown, too' 0 'found    NCCL_' env NCCL_BUFFSIZE=1 "$ranks" "${quick[@]}"
-check 'without a plugin, none is wanted' 0 'plugin   none loaded' \
-  "$ranks" --net Socket "${sizes[@]}"
 check 'warnings are shown' 0 'warning  the weather' env FAKE_NCCL=warn "$ranks" "${quick[@]}"
 
 broken corrupt '4097 int32: 2 wrong, the first at rank 1, round 0: element 2048 of 4097 is'
-broken swap '1023 float: 4 wrong, the first at rank 1, round 0: element 511 of 1023 is'
 broken stale '1023 float: 2046 wrong'
 broken overrun 'byte 0 past the end was written'
 broken underrun 'byte 255 of the guard before the data was written'
-broken corrupt 'all-gather of 12345 uint8: 2 wrong, the first at rank 1, round 0: element 12345 of 24690' \
-  --ops all-gather
-broken corrupt 'reduce-scatter of 1023 float: 2 wrong, the first at rank 1, round 0: element 511 of' \
-  --ops reduce-scatter
 broken corrupt 'all-to-all of 1023 float: 4 wrong, the first at rank 1, round 0: element 511 of 2046' \
   --ops all-to-all
-broken swap 'send-recv of 1023 float: 4 wrong, the first at rank 1, round 0: element 511 of 1023' \
-  --ops send-recv
-broken stale 'all-to-all of 12345 uint8: ' --ops all-to-all
-broken refuse 'ncclAllReduce returned 3 (internal error): the fake broke on purpose'
-broken hang 'rank 1: killed, in the all-reduce of 1 float, round 0' --limit-s 5
-broken crash 'rank 1: ended by signal 9 (Killed) while in the all-reduce of 1 float, round 0'
 broken socket 'rank 0: NCCL used network Socket, not Beeline'
 broken silent 'has no line "Using network"'
-broken builtin 'has no line "Loaded net plugin Beeline (v...)"'
-broken nolog 'NCCL wrote no log'
 broken proto 'NCCL used protocol SIMPLE, not LL'
-broken nopath 'has no line "via NET/"'
 broken direct 'NCCL used GPUDirect on 1 of 2 connections, and should have used none'
+
+# In each of these a rank is waited for, so they run side by side.
+broken refuse 'ncclAllReduce returned 3 (internal error): the fake broke on purpose' &
+broken crash 'rank 1: ended by signal 9 (Killed) while in the all-reduce of 1 float, round 0' &
+broken hang 'rank 1: killed, in the all-reduce of 1 float, round 0' --limit-s 5 &
+FAKE_CUDA=never_ready check 'a kernel that never ends' 1 'not done after 5 s' \
+  "$ranks" "${quick[@]}" --limit-s 5 &
+for job in $(jobs -p); do wait "$job" || failed=1; done
 
 # gpu HOW WANTED_TEXT OPTION... : the same, with GPU memory, the plugin and the witness.
 gpu() {
@@ -84,24 +69,16 @@ gpu staged 'rank 0: NCCL did not use GPUDirect on 1 of 2 connections, though ask
 gpu noflush 'rank 1: NCCL asked for no flush, in spite of NCCL_NET_FORCE_FLUSH=1' \
   --memory gpudirect+flush
 gpu noreg 'rank 0: NCCL gave the plugin no GPU memory, in spite of GPUDirect' --memory gpudirect
-gpu corrupt '2 ranks, gpudirect+flush, Simple: all-gather of 1023 float' --memory gpudirect+flush
 check 'the witness has nothing to stand before' 1 'the plugin has no such table' \
   "$ranks" "${quick[@]}" --witness "$witness"
 export FAKE_CUDA=never_ready
 broken async 'the running operation returned 6'
-check 'a kernel that never ends' 1 'not done after 5 s' "$ranks" "${quick[@]}" --limit-s 5
 export FAKE_CUDA=no_device
 check 'no GPU' 77 'cuInit returned 100 (CUDA_ERROR_NO_DEVICE)' "$ranks" "${quick[@]}"
 unset FAKE_CUDA
-check 'no driver' 77 'no NVIDIA driver (libcuda.so.1)' env BL_CUDA_LIB=/nowhere/c "$ranks" --probe
-check 'no NCCL' 77 '/nowhere/n' env NCCL_LIB=/nowhere/n "$ranks" --probe
-check 'neither: both are named' 77 '/nowhere/n' \
+check 'neither driver nor NCCL' 77 '/nowhere/n' \
   env BL_CUDA_LIB=/nowhere/c NCCL_LIB=/nowhere/n "$ranks" --probe
-check 'NCCL dies as it is loaded' 1 'ended by signal 9' env FAKE_NCCL=die "$ranks" --probe
 check 'a wrong option' 2 'ranks' "$ranks" --ranks 1
-
-check 'a wrong operation' 2 'all-to-none' "$ranks" --ops all-to-none
-check 'a wrong memory' 2 'gpu-indirect' "$ranks" --memory gpu-indirect
 
 # Programs of others, which nccl_ranks makes ranks of.
 logs=$(mktemp -d)
@@ -111,11 +88,8 @@ be_rank=("$ranks" --plugin "$plugin" --memory gpudirect --logs "$logs" --)
 check 'a rank of mpirun' 0 "gpu-check-3 SYS $plugin $logs/rank3.log -" \
   env OMPI_COMM_WORLD_RANK=3 "${be_rank[@]}" sh -c \
   'echo "$NCCL_HOSTID $NCCL_NET_GDR_LEVEL $NCCL_NET_PLUGIN $NCCL_DEBUG_FILE ${NCCL_PROTO-}-"'
-check 'a rank of torchrun' 0 'gpu-check-1' env RANK=1 "${be_rank[@]}" printenv NCCL_HOSTID
 check 'no rank' 1 'start it by mpirun, srun or torchrun' \
   env -u RANK -u SLURM_PROCID -u PMI_RANK -u PMIX_RANK "${be_rank[@]}" true
-check 'a rank of nothing' 1 '/nowhere/perf: No such file' env RANK=0 "${be_rank[@]}" /nowhere/perf
 check 'logs that are not there' 1 'rank 0: NCCL wrote no log' \
   "$ranks" --ranks 2 --logs "$logs" --read-logs
-check 'logs from nowhere' 2 'need --logs' "$ranks" --read-logs
 exit "$failed"

@@ -16,16 +16,16 @@ constexpr double kNsPerUs = 1e3;
 
 }  // namespace
 
-const char* to_string(Call call) {
+const char* to_string(ControlCall call) {
   switch (call) {
-    case Call::kListen: return "listen";
-    case Call::kConnect: return "connect";
-    case Call::kAccept: return "accept";
-    case Call::kRegMr: return "regMr";
-    case Call::kDeregMr: return "deregMr";
-    case Call::kCloseListen: return "closeListen";
-    case Call::kCloseSend: return "closeSend";
-    case Call::kCloseRecv: return "closeRecv";
+    case ControlCall::kListen: return "listen";
+    case ControlCall::kConnect: return "connect";
+    case ControlCall::kAccept: return "accept";
+    case ControlCall::kRegMr: return "regMr";
+    case ControlCall::kDeregMr: return "deregMr";
+    case ControlCall::kCloseListen: return "closeListen";
+    case ControlCall::kCloseSend: return "closeSend";
+    case ControlCall::kCloseRecv: return "closeRecv";
   }
   return "?";
 }
@@ -39,7 +39,7 @@ CallMeter::Reading CallMeter::read() {
           .sleeps = usage.ru_nvcsw};
 }
 
-void CallMeter::note(Call call, const Reading& before) {
+void CallMeter::note(ControlCall call, const Reading& before) {
   const Reading now = read();
   Row& row = rows_[static_cast<std::size_t>(call)];
   ++row.calls;
@@ -50,15 +50,15 @@ void CallMeter::note(Call call, const Reading& before) {
 
 std::string CallMeter::table() const {
   std::string text = "  call            calls   sleeps   most CPU us   mean CPU us\n";
-  for (std::size_t i = 0; i < kCalls; ++i) {
+  for (std::size_t i = 0; i < kControlCalls; ++i) {
     const Row& row = rows_[i];
     if (row.calls == 0) continue;
     std::array<char, 128> line{};
-    std::snprintf(line.data(), line.size(), "  %-12s %8llu %8llu %13.1f %13.2f\n",
-                  to_string(static_cast<Call>(i)), static_cast<unsigned long long>(row.calls),
-                  static_cast<unsigned long long>(row.sleeps),
-                  static_cast<double>(row.most_ns) / kNsPerUs,
-                  static_cast<double>(row.total_ns) / kNsPerUs / static_cast<double>(row.calls));
+    std::snprintf(
+        line.data(), line.size(), "  %-12s %8llu %8llu %13.1f %13.2f\n",
+        to_string(static_cast<ControlCall>(i)), static_cast<unsigned long long>(row.calls),
+        static_cast<unsigned long long>(row.sleeps), static_cast<double>(row.most_ns) / kNsPerUs,
+        static_cast<double>(row.total_ns) / kNsPerUs / static_cast<double>(row.calls));
     text += line.data();
   }
   return text;

@@ -11,7 +11,7 @@
 
 namespace beeline::test {
 
-enum class Call : std::uint8_t {
+enum class ControlCall : std::uint8_t {
   kListen,
   kConnect,
   kAccept,
@@ -21,8 +21,8 @@ enum class Call : std::uint8_t {
   kCloseSend,
   kCloseRecv,
 };
-inline constexpr std::size_t kCalls = 8;
-const char* to_string(Call call);
+inline constexpr std::size_t kControlCalls = 8;
+const char* to_string(ControlCall call);
 
 // Threads: one.
 class CallMeter {
@@ -35,14 +35,14 @@ class CallMeter {
   };
 
   template <class Act>
-  auto around(Call call, Act&& act) {
+  auto around(ControlCall call, Act&& act) {
     const Reading before = read();
     auto result = act();
     note(call, before);
     return result;
   }
 
-  const Row& row(Call call) const { return rows_[static_cast<std::size_t>(call)]; }
+  const Row& row(ControlCall call) const { return rows_[static_cast<std::size_t>(call)]; }
   std::string table() const;
 
  private:
@@ -51,9 +51,9 @@ class CallMeter {
     std::int64_t sleeps;
   };
   static Reading read();
-  void note(Call call, const Reading& before);
+  void note(ControlCall call, const Reading& before);
 
-  std::array<Row, kCalls> rows_{};
+  std::array<Row, kControlCalls> rows_{};
 };
 
 }  // namespace beeline::test

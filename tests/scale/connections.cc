@@ -64,7 +64,7 @@ struct End {
   Net& net() const { return session.net(); }
   void* reg(void* comm) {
     void* handle = nullptr;
-    BL_MUST_SUCCEED(meter.around(Call::kRegMr, [&] {
+    BL_MUST_SUCCEED(meter.around(ControlCall::kRegMr, [&] {
       return net().reg_mr(comm, memory.data(), memory.size(), NCCL_PTR_HOST, &handle);
     }));
     return handle;
@@ -89,8 +89,8 @@ std::atomic<bool>& was_costly() {
 void End::judge(const char* who) const {
   std::printf("%s: %td descriptors open\n%s", who, levels().descriptors, meter.table().c_str());
   std::fflush(stdout);
-  for (std::size_t i = 0; i < kCalls; ++i) {
-    const CallMeter::Row& row = meter.row(static_cast<Call>(i));
+  for (std::size_t i = 0; i < kControlCalls; ++i) {
+    const CallMeter::Row& row = meter.row(static_cast<ControlCall>(i));
     if (row.sleeps > 0 || row.most_ns > kMostNs) was_costly() = true;
   }
 }
@@ -118,7 +118,7 @@ void report(const char* what, std::int64_t ns, std::size_t count) {
 }
 
 template <class Close>
-void close_all(End& end, Call call, const std::vector<void*>& comms, Close&& close) {
+void close_all(End& end, ControlCall call, const std::vector<void*>& comms, Close&& close) {
   for (void* const comm : comms) {
     BL_MUST_SUCCEED(end.meter.around(call, [&] { return close(comm); }));
   }
@@ -126,8 +126,8 @@ void close_all(End& end, Call call, const std::vector<void*>& comms, Close&& clo
 
 void deregister_all(End& end, const std::vector<void*>& comms, const std::vector<void*>& handles) {
   for (std::size_t i = 0; i < comms.size(); ++i) {
-    BL_MUST_SUCCEED(
-        end.meter.around(Call::kDeregMr, [&] { return end.net().dereg_mr(comms[i], handles[i]); }));
+    BL_MUST_SUCCEED(end.meter.around(ControlCall::kDeregMr,
+                                     [&] { return end.net().dereg_mr(comms[i], handles[i]); }));
   }
 }
 
@@ -138,7 +138,7 @@ void listen_and_accept(Peer& peer, const Task& task) {
   std::vector<void*> listeners(task.count);
   for (void*& listener : listeners) {
     Handle handle{};
-    BL_MUST_SUCCEED(end.meter.around(Call::kListen, [&] {
+    BL_MUST_SUCCEED(end.meter.around(ControlCall::kListen, [&] {
       return end.net().listen(end.session.context(), 0, handle.bytes.data(), &listener);
     }));
     peer.send(1, handle);
@@ -147,7 +147,7 @@ void listen_and_accept(Peer& peer, const Task& task) {
   std::vector<void*> comms(task.count);
   poll_all(comms, [&](std::size_t i, void** comm) {
     BL_MUST_SUCCEED(end.meter.around(
-        Call::kAccept, [&] { return end.net().accept(listeners[i], comm, nullptr); }));
+        ControlCall::kAccept, [&] { return end.net().accept(listeners[i], comm, nullptr); }));
   });
   report("listen and accept", now_ns() - start, task.count);
   report("  of it listen", listened - start, task.count);
@@ -168,9 +168,10 @@ void listen_and_accept(Peer& peer, const Task& task) {
   peer.meet();
   deregister_all(end, comms, handles);
   const std::int64_t closing = now_ns();
-  close_all(end, Call::kCloseListen, listeners,
+  close_all(end, ControlCall::kCloseListen, listeners,
             [&](void* comm) { return end.net().close_listen(comm); });
-  close_all(end, Call::kCloseRecv, comms, [&](void* comm) { return end.net().close_recv(comm); });
+  close_all(end, ControlCall::kCloseRecv, comms,
+            [&](void* comm) { return end.net().close_recv(comm); });
   report("close", now_ns() - closing, task.count);
   end.judge("accepting process");
 }
@@ -183,7 +184,7 @@ void connect_and_send(Peer& peer, const Task& task) {
   const std::int64_t start = now_ns();
   std::vector<void*> comms(task.count);
   poll_all(comms, [&](std::size_t i, void** comm) {
-    BL_MUST_SUCCEED(end.meter.around(Call::kConnect, [&] {
+    BL_MUST_SUCCEED(end.meter.around(ControlCall::kConnect, [&] {
       return end.net().connect(end.session.context(), 0, tickets[i].bytes.data(), comm, nullptr);
     }));
   });
@@ -205,7 +206,8 @@ void connect_and_send(Peer& peer, const Task& task) {
   peer.meet();
   report("a message on each", now_ns() - sending, task.count);
   deregister_all(end, comms, handles);
-  close_all(end, Call::kCloseSend, comms, [&](void* comm) { return end.net().close_send(comm); });
+  close_all(end, ControlCall::kCloseSend, comms,
+            [&](void* comm) { return end.net().close_send(comm); });
   end.judge("connecting process");
 }
 

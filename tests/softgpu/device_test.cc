@@ -302,7 +302,7 @@ TEST_CASE("device: a forked child has no driver", "[device]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr address = cuda.allocate(4096);
-    const Ending child = end_of_process([&](Cuda& inherited) {
+    const CudaEnding child = end_of_process([&](Cuda& inherited) {
       int count = 0;
       char byte = 0;
       CU_MUST(inherited, kNotInitialized, inherited.cuInit(0));
@@ -320,7 +320,7 @@ TEST_CASE("device: a child forked before cuInit has a driver of its own", "[devi
   in_process([](Cuda& cuda) {
     int version = 0;
     CU_MUST(cuda, kSuccess, cuda.cuDriverGetVersion(&version));
-    const Ending child = end_of_process([](Cuda& own) { own.start(); });
+    const CudaEnding child = end_of_process([](Cuda& own) { own.start(); });
     BL_MUST(child.signal == 0 && child.complaint.empty());
   });
 }

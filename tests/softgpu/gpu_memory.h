@@ -26,8 +26,6 @@ inline std::ostream& operator<<(std::ostream& out, Way way) {
 }
 inline Way any_way() { return GENERATE(Way::kPeermem, Way::kDmabuf); }
 
-inline void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
-
 // Bytes of an allocation from an offset on, registered. A handle is of whole pages, and what is
 // registered of it lies somewhere inside.
 struct GpuMemory {

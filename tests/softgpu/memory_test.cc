@@ -14,7 +14,6 @@ namespace {
 
 using namespace beeline::test;
 
-void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
 DevicePtr address_of(const void* memory) { return reinterpret_cast<DevicePtr>(memory); }
 
 std::vector<unsigned char> pattern(size_t size, unsigned char seed) {
@@ -31,13 +30,13 @@ std::vector<unsigned char> truth(Cuda& cuda, DevicePtr address, size_t size) {
 
 #ifndef __SANITIZE_ADDRESS__  // which turns the signal into words of its own
 TEST_CASE("memory: the CPU dies of a device pointer, whichever way it goes", "[memory]") {
-  const Ending reads = end_of_process([](Cuda& cuda) {
+  const CudaEnding reads = end_of_process([](Cuda& cuda) {
     cuda.start();
     const volatile char* const device = static_cast<char*>(pointer(cuda.allocate(4096)));
     static_cast<void>(*device);
   });
   REQUIRE(reads.signal == SIGSEGV);
-  const Ending writes = end_of_process([](Cuda& cuda) {
+  const CudaEnding writes = end_of_process([](Cuda& cuda) {
     cuda.start();
     volatile char* const device = static_cast<char*>(pointer(cuda.allocate(100000)));
     device[99999] = 1;

@@ -275,7 +275,7 @@ TEST_CASE("copies: registering and deregistering leave nothing behind", "[copies
 }
 
 TEST_CASE("copies: a handle has to be registered for the pointer it stands for", "[copies]") {
-  const Ending ending = end_of_process(
+  const CudaEnding ending = end_of_process(
       [](Cuda& cuda) {
         cuda.start();
         const TestFabric fabric;
@@ -301,7 +301,7 @@ TEST_CASE("copies: a handle has to be registered for the pointer it stands for",
 TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
   const std::string call = GENERATE("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync");
   INFO(call);
-  const Ending ending = end_of_process(
+  const CudaEnding ending = end_of_process(
       [&](Cuda& cuda) {
         cuda.start();
         const TestFabric fabric;

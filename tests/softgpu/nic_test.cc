@@ -333,7 +333,7 @@ TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
   const Way way = any_way();
   INFO(way);
   const TestFabric fabric;  // ours, so that it outlives who dies
-  const Ending ending = end_of_process([&](Cuda& cuda) {
+  const CudaEnding ending = end_of_process([&](Cuda& cuda) {
     cuda.start();
     const Nic nic("softnic0");
     const GpuMemory gpu(cuda, nic.pd.get(), way);

@@ -100,13 +100,13 @@ void Cuda::set(const char* settings) {
   if (complaint != nullptr) throw MustError(complaint);
 }
 
-Ending end_of_process(const CudaBody& body, const Environment& environment) {
+CudaEnding end_of_process(const CudaBody& body, const Environment& environment) {
   Line complaints;
   Line diagnostics;
   const pid_t child = fork();
   BL_MUST(child >= 0);
   if (child == 0) be_child(body, environment, complaints.to.get(), diagnostics.to.get());
-  Ending ending;
+  CudaEnding ending;
   ending.diagnostics = diagnostics.rest();
   ending.complaint = complaints.rest();
   int status = 0;
@@ -116,7 +116,7 @@ Ending end_of_process(const CudaBody& body, const Environment& environment) {
 }
 
 void in_process(const CudaBody& body, const Environment& environment) {
-  const Ending ending = end_of_process(body, environment);
+  const CudaEnding ending = end_of_process(body, environment);
   INFO(ending.diagnostics);
   REQUIRE(ending.complaint == "");
   REQUIRE(ending.signal == 0);

@@ -36,14 +36,16 @@ class Cuda : public softnic::gpu::Calls {
 using Environment = std::map<std::string, std::string>;
 using CudaBody = std::function<void(Cuda&)>;
 
-struct Ending {
+inline void* pointer(softnic::gpu::DevicePtr address) { return reinterpret_cast<void*>(address); }
+
+struct CudaEnding {
   int signal = 0;           // that killed it
   std::string complaint;    // of the BL_MUST that was not true
   std::string diagnostics;  // what it wrote to stderr
 };
 
 // SOFTGPU and BEELINE_SYSFS_ROOT are not set unless the environment given has them.
-Ending end_of_process(const CudaBody& body, const Environment& environment = {});
+CudaEnding end_of_process(const CudaBody& body, const Environment& environment = {});
 // Fails the test when the body does not come to its end.
 void in_process(const CudaBody& body, const Environment& environment = {});
 

@@ -18,7 +18,6 @@ using softnic::gpu::kFlushToOwner;
 using softnic::gpu::kRangeFlagPcie;
 using softnic::gpu::kRangeHandleDmaBufFd;
 
-void* pointer(DevicePtr address) { return reinterpret_cast<void*>(address); }
 size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 unsigned char byte_at(Cuda& cuda, DevicePtr address) {

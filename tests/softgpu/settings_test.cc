@@ -101,7 +101,7 @@ TEST_CASE("settings: each mistake has its sentence, and changes nothing", "[sett
 }
 
 TEST_CASE("settings: a mistake in the environment is said once and stops cuInit", "[settings]") {
-  const Ending ending = end_of_process(
+  const CudaEnding ending = end_of_process(
       [](Cuda& cuda) {
         CU_MUST(cuda, kSystemNotReady, cuda.cuInit(0));
         CU_MUST(cuda, kSystemNotReady, cuda.cuInit(0));
@@ -114,7 +114,7 @@ TEST_CASE("settings: a mistake in the environment is said once and stops cuInit"
 }
 
 TEST_CASE("settings: good ones are taken in silence", "[settings]") {
-  const Ending ending =
+  const CudaEnding ending =
       end_of_process([](Cuda& cuda) { cuda.start(); }, {{"SOFTGPU", "dmabuf=no,bar1=256M"}});
   REQUIRE(ending.complaint == "");
   REQUIRE(ending.diagnostics == "");

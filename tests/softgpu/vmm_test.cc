@@ -14,7 +14,7 @@ using softnic::gpu::MemAllocationProp;
 using softnic::gpu::MemLocation;
 using softnic::gpu::PointerAttribute;
 
-constexpr size_t kUnit = size_t{2} << 20;
+constexpr size_t kVmmUnit = size_t{2} << 20;
 
 MemAllocationProp prop_of(int gpu, bool rdma = true) {
   MemAllocationProp prop{};
@@ -33,7 +33,7 @@ AllocationHandle create(Cuda& cuda, size_t size, const MemAllocationProp& prop =
 DevicePtr reserve(Cuda& cuda, size_t size) {
   DevicePtr start = 0;
   CU_MUST(cuda, kSuccess, cuda.cuMemAddressReserve(&start, size, 0, 0, 0));
-  BL_MUST(start % kUnit == 0);
+  BL_MUST(start % kVmmUnit == 0);
   return start;
 }
 
@@ -45,10 +45,12 @@ void give_access(Cuda& cuda, DevicePtr start, size_t size, int access = 3) {
 // Two allocations, side by side.
 struct Pair {
   explicit Pair(Cuda& cuda)
-      : first(create(cuda, kUnit)), second(create(cuda, kUnit)), start(reserve(cuda, 3 * kUnit)) {
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kUnit, 0, first, 0));
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kUnit, kUnit, 0, second, 0));
-    give_access(cuda, start, 2 * kUnit);
+      : first(create(cuda, kVmmUnit)),
+        second(create(cuda, kVmmUnit)),
+        start(reserve(cuda, 3 * kVmmUnit)) {
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kVmmUnit, 0, first, 0));
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kVmmUnit, kVmmUnit, 0, second, 0));
+    give_access(cuda, start, 2 * kVmmUnit);
   }
   AllocationHandle first;
   AllocationHandle second;
@@ -62,19 +64,19 @@ TEST_CASE("vmm: sizes are multiples of the granularity", "[vmm]") {
     size_t unit = 0;
     for (const int option : {0, 1}) {
       CU_MUST(cuda, kSuccess, cuda.cuMemGetAllocationGranularity(&unit, &prop, option));
-      BL_MUST(unit == kUnit);
+      BL_MUST(unit == kVmmUnit);
     }
     AllocationHandle handle = 0;
     DevicePtr start = 0;
     CU_MUST(cuda, kInvalidValue, cuda.cuMemGetAllocationGranularity(&unit, &prop, 2));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kUnit / 2, &prop, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kVmmUnit / 2, &prop, 0));
     CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, 0, &prop, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kUnit, &prop, 1));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kUnit, nullptr, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 1));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kVmmUnit, nullptr, 0));
     CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressReserve(&start, 4096, 0, 0, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressReserve(&start, kUnit, 3, 0, 0));
-    CU_MUST(cuda, kSuccess, cuda.cuMemAddressReserve(&start, kUnit, 64 * kUnit, 0, 0));
-    BL_MUST(start % (64 * kUnit) == 0);
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressReserve(&start, kVmmUnit, 3, 0, 0));
+    CU_MUST(cuda, kSuccess, cuda.cuMemAddressReserve(&start, kVmmUnit, 64 * kVmmUnit, 0, 0));
+    BL_MUST(start % (64 * kVmmUnit) == 0);
   });
 }
 
@@ -83,46 +85,46 @@ TEST_CASE("vmm: memory that is not of a GPU, or to be shared, is refused", "[vmm
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));
     AllocationHandle handle = 0;
     MemAllocationProp prop = prop_of(1);
-    CU_MUST(cuda, kInvalidDevice, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kInvalidDevice, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
     prop = prop_of(0);
     prop.location.type = 2;
-    CU_MUST(cuda, kNotSupported, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kNotSupported, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
     prop = prop_of(0);
     prop.requested_handle_types = softnic::gpu::kHandleTypePosixFd;
-    CU_MUST(cuda, kNotSupported, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kNotSupported, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
     prop = prop_of(0);
     prop.type = 0;
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
     cuda.set("memory=1M");
     prop = prop_of(0);
-    CU_MUST(cuda, kOutOfMemory, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kOutOfMemory, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
     cuda.set("gdr=no");
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
     prop = prop_of(0, false);
-    CU_MUST(cuda, kSuccess, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
+    CU_MUST(cuda, kSuccess, cuda.cuMemCreate(&handle, kVmmUnit, &prop, 0));
   });
 }
 
 TEST_CASE("vmm: mapped memory holds bytes once the GPU has access", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
-    const AllocationHandle handle = create(cuda, 2 * kUnit);
-    const DevicePtr start = reserve(cuda, 4 * kUnit);
+    const AllocationHandle handle = create(cuda, 2 * kVmmUnit);
+    const DevicePtr start = reserve(cuda, 4 * kVmmUnit);
     CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start, 1, 1));
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kUnit, 2 * kUnit, 0, handle, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start + kUnit, 1, 1));
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kVmmUnit, 2 * kVmmUnit, 0, handle, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start + kVmmUnit, 1, 1));
     unsigned char byte = 9;
-    give_access(cuda, start + kUnit, 2 * kUnit, 1);
-    CU_MUST(cuda, kSuccess, cuda.cuMemcpyDtoH_v2(&byte, start + kUnit, 1));
+    give_access(cuda, start + kVmmUnit, 2 * kVmmUnit, 1);
+    CU_MUST(cuda, kSuccess, cuda.cuMemcpyDtoH_v2(&byte, start + kVmmUnit, 1));
     BL_MUST(byte == 0);
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start + kUnit, 1, 1));
-    give_access(cuda, start + kUnit, 2 * kUnit);
-    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(start + kUnit, 1, 2 * kUnit));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start + kUnit, 1, 2 * kUnit + 1));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start, 1, kUnit + 1));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start + kVmmUnit, 1, 1));
+    give_access(cuda, start + kVmmUnit, 2 * kVmmUnit);
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(start + kVmmUnit, 1, 2 * kVmmUnit));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start + kVmmUnit, 1, 2 * kVmmUnit + 1));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemsetD8_v2(start, 1, kVmmUnit + 1));
     unsigned long long access = 0;
     const MemLocation here{softnic::gpu::kLocationDevice, 0};
-    CU_MUST(cuda, kSuccess, cuda.cuMemGetAccess(&access, &here, start + kUnit));
+    CU_MUST(cuda, kSuccess, cuda.cuMemGetAccess(&access, &here, start + kVmmUnit));
     BL_MUST(access == 3);
     CU_MUST(cuda, kInvalidValue, cuda.cuMemGetAccess(&access, &here, start));
   });
@@ -131,22 +133,22 @@ TEST_CASE("vmm: mapped memory holds bytes once the GPU has access", "[vmm]") {
 TEST_CASE("vmm: what is mapped lives without its handle", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
-    const AllocationHandle handle = create(cuda, kUnit);
-    const DevicePtr start = reserve(cuda, 2 * kUnit);
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kUnit, 0, handle, 0));
+    const AllocationHandle handle = create(cuda, kVmmUnit);
+    const DevicePtr start = reserve(cuda, 2 * kVmmUnit);
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kVmmUnit, 0, handle, 0));
     CU_MUST(cuda, kSuccess, cuda.cuMemRelease(handle));
     CU_MUST(cuda, kInvalidValue, cuda.cuMemRelease(handle));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(start + kUnit, kUnit, 0, handle, 0));
-    give_access(cuda, start, kUnit);
-    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(start, 0x21, kUnit));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(start + kVmmUnit, kVmmUnit, 0, handle, 0));
+    give_access(cuda, start, kVmmUnit);
+    CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(start, 0x21, kVmmUnit));
     AllocationHandle again = 0;
     auto* const inside = reinterpret_cast<void*>(start + 77);
     CU_MUST(cuda, kSuccess, cuda.cuMemRetainAllocationHandle(&again, inside));
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kUnit, kUnit, 0, again, 0));
-    CU_MUST(cuda, kSuccess, cuda.cuMemUnmap(start, kUnit));
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kVmmUnit, kVmmUnit, 0, again, 0));
+    CU_MUST(cuda, kSuccess, cuda.cuMemUnmap(start, kVmmUnit));
     unsigned char byte = 0;
     BL_MUST(cuda.softgpu_read(inside, &byte, 1) == EFAULT);
-    BL_MUST_OK(cuda.softgpu_read(reinterpret_cast<void*>(start + kUnit), &byte, 1));
+    BL_MUST_OK(cuda.softgpu_read(reinterpret_cast<void*>(start + kVmmUnit), &byte, 1));
     BL_MUST(byte == 0x21);
     CU_MUST(cuda, kInvalidValue, cuda.cuMemRetainAllocationHandle(&again, inside));
     CU_MUST(cuda, kSuccess, cuda.cuMemRelease(again));
@@ -162,7 +164,7 @@ TEST_CASE("vmm: a handle is released as often as it was taken", "[vmm]") {
     CU_MUST(cuda, kSuccess, cuda.cuMemRetainAllocationHandle(&again, inside));
     BL_MUST(again == pair.first);
     CU_MUST(cuda, kSuccess, cuda.cuMemRelease(again));
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(pair.start + 2 * kUnit, kUnit, 0, pair.first, 0));
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(pair.start + 2 * kVmmUnit, kVmmUnit, 0, pair.first, 0));
     CU_MUST(cuda, kSuccess, cuda.cuMemRelease(pair.first));
     CU_MUST(cuda, kInvalidValue, cuda.cuMemRelease(pair.first));
   });
@@ -175,16 +177,16 @@ TEST_CASE("vmm: memory comes back when nobody has it any more", "[vmm]") {
     size_t after = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&before, nullptr));
     const Pair pair(cuda);
-    const int fd = cuda.handle(pair.start, kUnit);
-    CU_MUST(cuda, kSuccess, cuda.cuMemUnmap(pair.start, 2 * kUnit));
+    const int fd = cuda.handle(pair.start, kVmmUnit);
+    CU_MUST(cuda, kSuccess, cuda.cuMemUnmap(pair.start, 2 * kVmmUnit));
     CU_MUST(cuda, kSuccess, cuda.cuMemRelease(pair.first));
     CU_MUST(cuda, kSuccess, cuda.cuMemRelease(pair.second));
     CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&after, nullptr));
-    BL_MUST(after == before - kUnit);
+    BL_MUST(after == before - kVmmUnit);
     close(fd);
     CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&after, nullptr));
     BL_MUST(after == before);
-    CU_MUST(cuda, kSuccess, cuda.cuMemAddressFree(pair.start, 3 * kUnit));
+    CU_MUST(cuda, kSuccess, cuda.cuMemAddressFree(pair.start, 3 * kVmmUnit));
   });
 }
 
@@ -192,25 +194,28 @@ TEST_CASE("vmm: mappings do not overlap and are undone whole", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const Pair pair(cuda);
-    const AllocationHandle wide = create(cuda, 2 * kUnit);
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start, kUnit, 0, wide, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start + 2 * kUnit, 2 * kUnit, 0, wide, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start + 2 * kUnit, kUnit, kUnit, wide, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start + 2 * kUnit + 4096, kUnit, 0, wide, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start + 2 * kUnit, kUnit, 0, wide, 1));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(cuda.allocate(kUnit), kUnit, 0, wide, 0));
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(pair.start + 2 * kUnit, kUnit, 0, wide, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemUnmap(pair.start, kUnit / 2));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemUnmap(pair.start, 4 * kUnit));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressFree(pair.start, 3 * kUnit));
-    CU_MUST(cuda, kSuccess, cuda.cuMemUnmap(pair.start, 3 * kUnit));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemUnmap(pair.start, kUnit));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressFree(pair.start, kUnit));
-    CU_MUST(cuda, kSuccess, cuda.cuMemAddressFree(pair.start, 3 * kUnit));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressFree(pair.start, 3 * kUnit));
-    const DevicePtr start = reserve(cuda, 2 * kUnit);
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, 2 * kUnit, 0, wide, 0));
-    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(start + kUnit, kUnit, 0, pair.first, 0));
+    const AllocationHandle wide = create(cuda, 2 * kVmmUnit);
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start, kVmmUnit, 0, wide, 0));
+    CU_MUST(cuda, kInvalidValue,
+            cuda.cuMemMap(pair.start + 2 * kVmmUnit, 2 * kVmmUnit, 0, wide, 0));
+    CU_MUST(cuda, kInvalidValue,
+            cuda.cuMemMap(pair.start + 2 * kVmmUnit, kVmmUnit, kVmmUnit, wide, 0));
+    CU_MUST(cuda, kInvalidValue,
+            cuda.cuMemMap(pair.start + 2 * kVmmUnit + 4096, kVmmUnit, 0, wide, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(pair.start + 2 * kVmmUnit, kVmmUnit, 0, wide, 1));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(cuda.allocate(kVmmUnit), kVmmUnit, 0, wide, 0));
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(pair.start + 2 * kVmmUnit, kVmmUnit, 0, wide, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemUnmap(pair.start, kVmmUnit / 2));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemUnmap(pair.start, 4 * kVmmUnit));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressFree(pair.start, 3 * kVmmUnit));
+    CU_MUST(cuda, kSuccess, cuda.cuMemUnmap(pair.start, 3 * kVmmUnit));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemUnmap(pair.start, kVmmUnit));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressFree(pair.start, kVmmUnit));
+    CU_MUST(cuda, kSuccess, cuda.cuMemAddressFree(pair.start, 3 * kVmmUnit));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemAddressFree(pair.start, 3 * kVmmUnit));
+    const DevicePtr start = reserve(cuda, 2 * kVmmUnit);
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, 2 * kVmmUnit, 0, wide, 0));
+    CU_MUST(cuda, kInvalidValue, cuda.cuMemMap(start + kVmmUnit, kVmmUnit, 0, pair.first, 0));
   });
 }
 
@@ -221,7 +226,7 @@ TEST_CASE("vmm: copies pass from one allocation to the next", "[vmm]") {
     std::vector<unsigned char> sent(3000);
     for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i % 251);
     std::vector<unsigned char> back(sent.size());
-    const DevicePtr middle = pair.start + kUnit - 1000;
+    const DevicePtr middle = pair.start + kVmmUnit - 1000;
     CU_MUST(cuda, kSuccess, cuda.cuMemcpyHtoD_v2(middle, sent.data(), sent.size()));
     const DevicePtr flat = cuda.allocate(sent.size());
     CU_MUST(cuda, kSuccess, cuda.cuMemcpyDtoD_v2(flat, middle, sent.size()));
@@ -237,33 +242,33 @@ TEST_CASE("vmm: a handle is of one allocation", "[vmm]") {
     const Pair pair(cuda);
     int fd = -1;
     CU_MUST(cuda, kInvalidValue,
-            cuda.cuMemGetHandleForAddressRange(&fd, pair.start, 2 * kUnit, 1, 0));
+            cuda.cuMemGetHandleForAddressRange(&fd, pair.start, 2 * kVmmUnit, 1, 0));
     CU_MUST(cuda, kInvalidValue,
-            cuda.cuMemGetHandleForAddressRange(&fd, pair.start + kUnit, 2 * kUnit, 1, 0));
+            cuda.cuMemGetHandleForAddressRange(&fd, pair.start + kVmmUnit, 2 * kVmmUnit, 1, 0));
     uint64_t length = 0;
-    const Mapped nic = map_dmabuf(cuda, cuda.handle(pair.start + kUnit, kUnit), &length);
+    const Mapped nic = map_dmabuf(cuda, cuda.handle(pair.start + kVmmUnit, kVmmUnit), &length);
     nic.bytes()[5] = 0x66;
     unsigned char byte = 0;
-    CU_MUST(cuda, kSuccess, cuda.cuMemcpyDtoH_v2(&byte, pair.start + kUnit + 5, 1));
+    CU_MUST(cuda, kSuccess, cuda.cuMemcpyDtoH_v2(&byte, pair.start + kVmmUnit + 5, 1));
     BL_MUST(byte == 0x66);
     int pages = -1;
     uint64_t offset = 0;
     const auto peermem = [&](DevicePtr address, size_t size) {
       return cuda.softgpu_peermem(reinterpret_cast<void*>(address), size, &pages, &offset);
     };
-    BL_MUST(peermem(pair.start + kUnit - 1, 2) == EFAULT);
-    BL_MUST(peermem(pair.start + 2 * kUnit, 2) == EFAULT);
-    BL_MUST(peermem(pair.start + kUnit, 2) == 0);
+    BL_MUST(peermem(pair.start + kVmmUnit - 1, 2) == EFAULT);
+    BL_MUST(peermem(pair.start + 2 * kVmmUnit, 2) == EFAULT);
+    BL_MUST(peermem(pair.start + kVmmUnit, 2) == 0);
   });
 }
 
 TEST_CASE("vmm: peer memory wants memory that was made for it", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
-    const AllocationHandle handle = create(cuda, kUnit, prop_of(0, false));
-    const DevicePtr start = reserve(cuda, kUnit);
-    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kUnit, 0, handle, 0));
-    give_access(cuda, start, kUnit);
+    const AllocationHandle handle = create(cuda, kVmmUnit, prop_of(0, false));
+    const DevicePtr start = reserve(cuda, kVmmUnit);
+    CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kVmmUnit, 0, handle, 0));
+    give_access(cuda, start, kVmmUnit);
     int pages = -1;
     uint64_t offset = 0;
     BL_MUST(cuda.softgpu_peermem(reinterpret_cast<void*>(start), 8, &pages, &offset) == EFAULT);
@@ -278,7 +283,7 @@ TEST_CASE("vmm: a handle tells how it was made", "[vmm]") {
   in_process(
       [](Cuda& cuda) {
         CU_MUST(cuda, kSuccess, cuda.cuInit(0));
-        const AllocationHandle handle = create(cuda, kUnit, prop_of(1));
+        const AllocationHandle handle = create(cuda, kVmmUnit, prop_of(1));
         MemAllocationProp prop{};
         CU_MUST(cuda, kSuccess, cuda.cuMemGetAllocationPropertiesFromHandle(&prop, handle));
         BL_MUST(prop.location.id == 1 && prop.gpu_direct_rdma_capable == 1);

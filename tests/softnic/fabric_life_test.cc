@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <utility>
 
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_fixture.h"
@@ -18,7 +21,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kBig = 4u << 20;
+constexpr size_t kLifeBig = 4u << 20;
 
 std::string dir_of(const std::string& name) {
   const auto dir = softnic::state_dir(name);
@@ -54,14 +57,14 @@ softnic::Holder hold(const std::string& name) {
 
 // A process in the middle of its work: a device, a queue pair, and a target for a peer's writes.
 struct Resident {
-  explicit Resident(const char* device) : end(device), memory(end.buffer(kBig)) {}
+  explicit Resident(const char* device) : end(device), memory(end.buffer(kLifeBig)) {}
 
   // Writes to itself until it is killed.
   [[noreturn]] void write_for_ever() {
     connect(end.qp, address_of(end.qp));
     for (uint64_t i = 0;; ++i) {
-      BL_MUST_OK(
-          post(end.qp, write_work(memory.part(0, kBig / 2), memory.part(kBig / 2, kBig / 2), i)));
+      BL_MUST_OK(post(end.qp, write_work(memory.part(0, kLifeBig / 2),
+                                         memory.part(kLifeBig / 2, kLifeBig / 2), i)));
       must_complete(end.send_cq.get(), i);
     }
   }
@@ -303,4 +306,88 @@ TEST_CASE("fabric_life: a killed holder does not disturb those at work", "[softn
                                    }});
   unsetenv("SOFTNIC_FABRIC");
   CHECK(!exists(dir_of(name)));
+}
+
+namespace {
+
+constexpr uid_t kStranger = 65534;
+
+// A link or directory at the path of a fabric that does not exist yet. Removed at the end.
+class Planted {
+ public:
+  explicit Planted(std::string path) : path_(std::move(path)) {}
+  Planted(const Planted&) = delete;
+  Planted& operator=(const Planted&) = delete;
+  ~Planted() { std::filesystem::remove_all(path_); }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+void must_refuse(const std::string& name, const std::string& why) {
+  for (int i = 0; i < 2; ++i) {
+    const auto holder = softnic::Holder::hold(name, nullptr);
+    REQUIRE_FALSE(holder);
+    CHECK(holder.error().find(why) != std::string::npos);
+    const auto fabric = softnic::Fabric::open(name);
+    REQUIRE_FALSE(fabric);
+    CHECK(fabric.error().find(why) != std::string::npos);
+    CHECK_FALSE(is_listed(name));
+    softnic::sweep(name);
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "fabric_life: a link where the fabric would be is refused, and what it names is left alone",
+    "[softnic][fabric]") {
+  const std::string name = TestFabric::fresh_name();
+  const Planted victim("/dev/shm/softnic-test-victim-" + name);
+  std::filesystem::create_directories(victim.path() + "/inner");
+  std::ofstream(victim.path() + "/inner/file") << "precious";
+  const Planted link(dir_of(name));
+  std::filesystem::create_directory_symlink(victim.path(), link.path());
+  must_refuse(name, "cannot open " + link.path());
+  CHECK(std::filesystem::file_size(victim.path() + "/inner/file") == 8);
+}
+
+TEST_CASE("fabric_life: another user's directory is refused, and left alone", "[softnic][fabric]") {
+  if (getuid() != 0) return;  // only root can give a directory away
+  const std::string name = TestFabric::fresh_name();
+  const Planted planted(dir_of(name));
+  std::filesystem::create_directory(planted.path());
+  std::ofstream(planted.path() + "/file") << "precious";
+  REQUIRE(chown(planted.path().c_str(), kStranger, kStranger) == 0);
+  must_refuse(name, "belongs to another user (uid 65534)");
+  CHECK(std::filesystem::file_size(planted.path() + "/file") == 8);
+}
+
+TEST_CASE("fabric_life: a directory that others may write to is refused", "[softnic][fabric]") {
+  const std::string name = TestFabric::fresh_name();
+  const Planted planted(dir_of(name));
+  std::filesystem::create_directory(planted.path());
+  REQUIRE(chmod(planted.path().c_str(), 0777) == 0);
+  must_refuse(name, "is open to other users");
+}
+
+TEST_CASE("fabric_life: a segment whose counts are too large is refused", "[softnic][fabric]") {
+  const std::string name = TestFabric::fresh_name();
+  const softnic::Holder holder = hold(name);
+  softnic::FabricHeader& header = holder.fabric().header();
+  const auto refused = [&](uint32_t& count) {
+    const uint32_t before = std::exchange(count, 0x7fffffff);
+    const bool is_refused = !softnic::Fabric::open(name);
+    count = before;
+    return is_refused;
+  };
+  CHECK(softnic::Fabric::open(name));
+  CHECK(refused(header.host_count));
+  CHECK(refused(header.device_count));
+  CHECK(refused(header.hosts[0].device_count));
+  CHECK(refused(header.hosts[1].first_device));
+  CHECK(refused(header.devices[0].port_count));
+  CHECK(refused(header.devices[0].host));
 }

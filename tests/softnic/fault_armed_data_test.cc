@@ -13,21 +13,22 @@ using namespace beeline::test;
 namespace {
 
 constexpr size_t kBlocks = 8;
-constexpr size_t kSize = 4096;
+constexpr size_t kArmedSize = 4096;
 
-struct Scene {
-  Scene() : from(pair.a.buffer(kBlocks * kSize)), into(pair.b.buffer(kBlocks * kSize)) {
+struct ArmedScene {
+  ArmedScene()
+      : from(pair.a.buffer(kBlocks * kArmedSize)), into(pair.b.buffer(kBlocks * kArmedSize)) {
     from.fill(1);
   }
 
   void command(const std::string& text) { pair.fabric.command("h0/softnic0", text); }
   ibv_wc_status write_block(size_t i) {
-    BL_MUST_OK(
-        post(pair.a.qp, write_work(from.part(i * kSize, kSize), into.part(i * kSize, kSize), i)));
+    BL_MUST_OK(post(pair.a.qp, write_work(from.part(i * kArmedSize, kArmedSize),
+                                          into.part(i * kArmedSize, kArmedSize), i)));
     return poll_one(pair.a.send_cq.get()).status;
   }
   uint64_t checksum(Buffer& of, size_t i) {
-    const auto block = of.bytes(i * kSize, kSize);
+    const auto block = of.bytes(i * kArmedSize, kArmedSize);
     return std::accumulate(block.begin(), block.end(), uint64_t{0});
   }
   std::string log() {
@@ -43,13 +44,13 @@ struct Scene {
 };
 
 // A completion means that the block is there.
-bool naive_counts_completions(Scene& scene) {
+bool naive_counts_completions(ArmedScene& scene) {
   for (size_t i = 0; i < kBlocks; ++i) (void)scene.write_block(i);
   return scene.into.has(1);
 }
 
 // A completion says how it went.
-bool careful_reads_status(Scene& scene) {
+bool careful_reads_status(ArmedScene& scene) {
   for (size_t i = 0; i < kBlocks; ++i) {
     if (scene.write_block(i) == IBV_WC_SUCCESS) continue;
     connect_both(scene.pair.a.qp, scene.pair.b.qp);
@@ -59,13 +60,13 @@ bool careful_reads_status(Scene& scene) {
 }
 
 // Success means that the bytes are right.
-bool naive_trusts_success(Scene& scene) {
+bool naive_trusts_success(ArmedScene& scene) {
   for (size_t i = 0; i < kBlocks; ++i) BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
   return scene.into.has(1);
 }
 
 // Compares what was sent with what arrived.
-bool careful_compares(Scene& scene) {
+bool careful_compares(ArmedScene& scene) {
   for (size_t i = 0; i < kBlocks; ++i) {
     do {
       BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
@@ -77,25 +78,25 @@ bool careful_compares(Scene& scene) {
 }  // namespace
 
 TEST_CASE("armed: a completion is not yet a success", "[softnic][armed]") {
-  Scene naive;
+  ArmedScene naive;
   naive.command("error=retry_exc_err@4");
   CHECK_FALSE(naive_counts_completions(naive));
-  Scene careful;
+  ArmedScene careful;
   careful.command("error=retry_exc_err@4");
   CHECK(careful_reads_status(careful));
 }
 
 TEST_CASE("armed: a success may bring wrong bytes", "[softnic][armed]") {
-  Scene naive;
+  ArmedScene naive;
   naive.command("corrupt@4");
   CHECK_FALSE(naive_trusts_success(naive));
-  Scene careful;
+  ArmedScene careful;
   careful.command("corrupt@4");
   CHECK(careful_compares(careful));
 }
 
 TEST_CASE("armed: the fabric's log says when a fault strikes, and whom", "[softnic][armed]") {
-  Scene scene;
+  ArmedScene scene;
   scene.command("error=rem_op_err@3");
   scene.command("corrupt@2");
   const std::string end_of_line =

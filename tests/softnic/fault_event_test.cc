@@ -209,3 +209,18 @@ TEST_CASE("fault_event: what stands on a removed device can be destroyed and clo
   REQUIRE(post(a.qp, nothing_work(1)) == 0);
   must_complete(a.send_cq.get(), 1);
 }
+
+TEST_CASE("fault_event: of a removal that nobody told of, the next one tells", "[softnic][fault]") {
+  const TestFabric fabric;
+  const ContextPtr context = open_device("softnic0");
+  // Removed and put back by processes that died on the way.
+  fabric.fabric().header().devices[0].removals.store(2);
+  fabric.command("h0/softnic0", "remove");
+  CHECK(next_event(context.get()).event_type == IBV_EVENT_DEVICE_FATAL);
+  fabric.command("h0/softnic0", "return");
+  fabric.command("h0/softnic0", "remove");
+  // It was told already.
+  REQUIRE(fcntl(context->async_fd, F_SETFL, O_NONBLOCK) == 0);
+  ibv_async_event none{};
+  CHECK(errno_of([&] { return ibv_get_async_event(context.get(), &none); }) == EAGAIN);
+}

@@ -7,16 +7,16 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint64_t kMessages = 40;  // of each connection
-constexpr size_t kSize = 512;
+constexpr uint64_t kJitterMessages = 40;  // of each connection
+constexpr size_t kJitterSize = 512;
 
 // Two connections between the same ports, whose completions meet in one queue.
 struct TwoLanes {
   TwoLanes()
       : more_a(make_qp(pair.a)),
         more_b(make_qp(pair.b)),
-        from(pair.a.buffer(2 * kMessages * kSize)),
-        into(pair.b.buffer(2 * kMessages * kSize)) {
+        from(pair.a.buffer(2 * kJitterMessages * kJitterSize)),
+        into(pair.b.buffer(2 * kJitterMessages * kJitterSize)) {
     connect_both(more_a.get(), more_b.get());
     from.fill(1);
     pair.fabric.command("h0/softnic0", "jitter=5ms");
@@ -24,12 +24,15 @@ struct TwoLanes {
 
   // Message i goes by the one lane if it is even, by the other if it is odd.
   void post_all() {
-    for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+    for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
       BL_MUST_OK(post(i % 2 == 0 ? pair.a.qp : more_a.get(),
-                      write_work(from.part(i * kSize, kSize), into.part(i * kSize, kSize), i)));
+                      write_work(from.part(i * kJitterSize, kJitterSize),
+                                 into.part(i * kJitterSize, kJitterSize), i)));
     }
   }
-  bool arrived(uint64_t i) { return has_pattern(into.bytes(i * kSize, kSize), 1, i * kSize); }
+  bool arrived(uint64_t i) {
+    return has_pattern(into.bytes(i * kJitterSize, kJitterSize), 1, i * kJitterSize);
+  }
   ibv_wc next() { return poll_one(pair.a.send_cq.get()); }
 
   Pair pair;
@@ -43,7 +46,7 @@ struct TwoLanes {
 bool naive_counts_completions(TwoLanes& lanes) {
   lanes.post_all();
   bool right = true;
-  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+  for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     BL_MUST(wc.status == IBV_WC_SUCCESS);
     right = right && wc.wr_id == i;  // the program does not look; we do
@@ -55,7 +58,7 @@ bool naive_counts_completions(TwoLanes& lanes) {
 bool careful_reads_wr_id(TwoLanes& lanes) {
   lanes.post_all();
   bool right = true;
-  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+  for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     right = right && wc.status == IBV_WC_SUCCESS && lanes.arrived(wc.wr_id);
   }
@@ -76,7 +79,7 @@ TEST_CASE("jitter: on one connection nobody overtakes", "[softnic][jitter]") {
   TwoLanes lanes;
   lanes.post_all();
   uint64_t expected[2] = {0, 1};
-  for (uint64_t i = 0; i < 2 * kMessages; ++i) {
+  for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     CHECK(wc.status == IBV_WC_SUCCESS);
     CHECK(wc.wr_id == expected[wc.wr_id % 2]);

@@ -8,12 +8,12 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 100'000;
+constexpr size_t kPortSize = 100'000;
 
 // A buffer that was given to the NIC is free again.
 bool naive_reuses_at_once(Pair& pair) {
-  Buffer from = pair.a.buffer(kSize);
-  Buffer into = pair.b.buffer(kSize);
+  Buffer from = pair.a.buffer(kPortSize);
+  Buffer into = pair.b.buffer(kPortSize);
   from.fill(1);
   BL_MUST_OK(post(pair.a.qp, write_work(from.all(), into.all(), 1)));
   from.fill(2);  // the next message
@@ -23,8 +23,8 @@ bool naive_reuses_at_once(Pair& pair) {
 
 // It is free again when its completion has been polled.
 bool careful_waits_for_completion(Pair& pair) {
-  Buffer from = pair.a.buffer(kSize);
-  Buffer into = pair.b.buffer(kSize);
+  Buffer from = pair.a.buffer(kPortSize);
+  Buffer into = pair.b.buffer(kPortSize);
   from.fill(1);
   BL_MUST_OK(post(pair.a.qp, write_work(from.all(), into.all(), 1)));
   must_complete(pair.a.send_cq.get(), 1);

@@ -9,15 +9,15 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 4096;
+constexpr size_t kRemovalSize = 4096;
 constexpr uint64_t kReceives = 3;
 
 // softnic0 of the pair is what things happen to. Each end has receives to be flushed.
-struct Scene {
-  Scene()
+struct RemovalScene {
+  RemovalScene()
       : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
-        from(pair.a.buffer(kSize)),
-        into(pair.b.buffer(kSize)) {
+        from(pair.a.buffer(kRemovalSize)),
+        into(pair.b.buffer(kRemovalSize)) {
     from.fill(1);
     for (uint64_t i = 0; i < kReceives; ++i) {
       BL_MUST_OK(post(pair.a.qp, RecvWork{.wr_id = i}));
@@ -41,13 +41,13 @@ struct Scene {
 };
 
 // To end a connection: breaks it, and waits until all that was posted has come back.
-bool naive_waits_for_flushes(Scene& scene) {
+bool naive_waits_for_flushes(RemovalScene& scene) {
   (void)modify_state(scene.pair.a.qp, IBV_QPS_ERR);
   return scene.flushes_come();
 }
 
 // Where it cannot be broken nothing comes back, but destroying it ends everything.
-bool careful_destroys(Scene& scene) {
+bool careful_destroys(RemovalScene& scene) {
   if (modify_state(scene.pair.a.qp, IBV_QPS_ERR) == 0) return scene.flushes_come();
   scene.pair.a.owned_qp.reset();
   scene.pair.a.qp = nullptr;
@@ -58,7 +58,7 @@ bool careful_destroys(Scene& scene) {
 
 TEST_CASE("refuse: a queue pair that cannot be broken can be destroyed", "[softnic][refuse]") {
   SECTION("waits") {
-    Scene scene;
+    RemovalScene scene;
     scene.command("refuse-err=on");
     CHECK_FALSE(naive_waits_for_flushes(scene));
     CHECK(modify_state(scene.pair.a.qp, IBV_QPS_ERR) == EIO);
@@ -69,14 +69,14 @@ TEST_CASE("refuse: a queue pair that cannot be broken can be destroyed", "[softn
     CHECK(naive_waits_for_flushes(scene));
   }
   SECTION("destroys") {
-    Scene scene;
+    RemovalScene scene;
     scene.command("refuse-err=on");
     CHECK(careful_destroys(scene));
     BL_MUST_OK(post(scene.pair.b.qp, nothing_work(1)));
     CHECK(poll_one(scene.pair.b.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
   }
   SECTION("resets") {
-    Scene scene;
+    RemovalScene scene;
     scene.command("refuse-err=on");
     CHECK(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == 0);
   }
@@ -84,14 +84,14 @@ TEST_CASE("refuse: a queue pair that cannot be broken can be destroyed", "[softn
 
 TEST_CASE("removal: nothing comes back from a device that is gone", "[softnic][removal]") {
   SECTION("waits") {
-    Scene scene;
+    RemovalScene scene;
     scene.command("remove");
     CHECK_FALSE(naive_waits_for_flushes(scene));
     CHECK(modify_state(scene.pair.a.qp, IBV_QPS_ERR) == EIO);
     CHECK(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == EIO);
   }
   SECTION("destroys") {
-    Scene scene;
+    RemovalScene scene;
     scene.command("remove");
     CHECK(careful_destroys(scene));
   }
@@ -101,7 +101,7 @@ TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
           "[softnic][removal]") {
   const bool is_back = GENERATE(false, true);
   INFO((is_back ? "it is back" : "it is gone"));
-  Scene scene;
+  RemovalScene scene;
   scene.command("remove");
   if (is_back) scene.command("return");
   for (uint64_t i = 0; i < 3; ++i) {
@@ -110,7 +110,7 @@ TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
   }
   CHECK(poll_guarded(scene.pair.a.send_cq.get(), 1, "softnic1").empty());
   CHECK(is_empty(scene.pair.a.recv_cq.get()));
-  CHECK(scene.into.is_zero(0, kSize));
+  CHECK(scene.into.is_zero(0, kRemovalSize));
   // To the peer it looks like a peer that died.
   BL_MUST_OK(post(scene.pair.b.qp, nothing_work(1)));
   CHECK(poll_one(scene.pair.b.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
@@ -140,16 +140,28 @@ TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
 
 TEST_CASE("removal: a device that is back works for those who open it again",
           "[softnic][removal]") {
-  Scene scene;
+  RemovalScene scene;
   scene.command("remove");
   scene.command("return");
   CHECK(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == EIO);
   REQUIRE(careful_destroys(scene));
   Endpoint fresh("softnic0");
-  Buffer from = fresh.buffer(kSize);
+  Buffer from = fresh.buffer(kRemovalSize);
   from.fill(3);
   connect_both(fresh.qp, scene.pair.b.qp);
   BL_MUST_OK(post(fresh.qp, write_work(from.all(), scene.into.all(), 5)));
   must_complete(fresh.send_cq.get(), 5);
   CHECK(scene.into.has(3));
+}
+
+TEST_CASE("refuse: a device that is closed serves nobody, even if it refuses to break",
+          "[softnic][refuse]") {
+  RemovalScene scene;
+  scene.pair.fabric.command("h0/softnic0", "refuse-err=on");
+  REQUIRE(ibv_close_device(scene.pair.a.context.get()) == 0);  // what was made in it is still there
+  Buffer from = scene.pair.b.buffer(8);
+  from.fill(2);
+  BL_MUST_OK(post(scene.pair.b.qp, write_work(from.all(), scene.from.part(0, 8), 1)));
+  CHECK(poll_one(scene.pair.b.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+  CHECK(scene.from.has(1));
 }

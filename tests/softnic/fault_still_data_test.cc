@@ -14,8 +14,8 @@ std::string other_device(const std::string& device) {
 }
 
 // Impatient connections, a pair of buffers, and the device that is going to stand still.
-struct Scene {
-  explicit Scene(const std::string& device, size_t size = 4096)
+struct StillScene {
+  explicit StillScene(const std::string& device, size_t size = 4096)
       : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
         still(device),
         from(pair.a.buffer(size)),
@@ -43,13 +43,13 @@ struct Scene {
 };
 
 // Counts on it that whatever was posted ends one day.
-bool naive_waits_for_the_end(Scene& scene) {
+bool naive_waits_for_the_end(StillScene& scene) {
   scene.post_three();
   return scene.poll_a_while(scene.pair.a.send_cq.get(), 3).size() == 3;
 }
 
 // Has a clock of its own and ends the connection itself.
-bool careful_ends_it(Scene& scene) {
+bool careful_ends_it(StillScene& scene) {
   scene.post_three();
   const auto early = scene.poll_a_while(scene.pair.a.send_cq.get(), 3);
   if (early.size() == 3) return false;
@@ -58,13 +58,13 @@ bool careful_ends_it(Scene& scene) {
 }
 
 // Takes an answer that is overdue, by the timers it gave its NIC, for no answer at all.
-bool naive_gives_up(Scene& scene) {
+bool naive_gives_up(StillScene& scene) {
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
   return all_have(scene.poll_a_while(scene.pair.a.send_cq.get(), 1), 1, IBV_WC_SUCCESS);
 }
 
 // Leaves it to the NIC to say that there is no answer.
-bool careful_waits(Scene& scene) {
+bool careful_waits(StillScene& scene) {
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
   return poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_SUCCESS && scene.into.has(1);
 }
@@ -75,7 +75,7 @@ TEST_CASE("still: in a black hole only a watchdog of one's own helps", "[softnic
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   SECTION("without") {
-    Scene scene(device);
+    StillScene scene(device);
     BL_MUST_OK(post(scene.pair.b.qp, recv_work(scene.into.all(), 9)));
     scene.command("blackhole");
     CHECK_FALSE(naive_waits_for_the_end(scene));
@@ -85,7 +85,7 @@ TEST_CASE("still: in a black hole only a watchdog of one's own helps", "[softnic
     CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
   }
   SECTION("with") {
-    Scene scene(device);
+    StillScene scene(device);
     scene.command("blackhole");
     CHECK(careful_ends_it(scene));
     scene.command("resume");
@@ -98,7 +98,7 @@ TEST_CASE("still: in a black hole a queue pair can be reset, reconnected and des
           "[softnic][still]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
-  Scene scene(device);
+  StillScene scene(device);
   scene.command("blackhole");
   scene.post_three();
   REQUIRE(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == 0);
@@ -113,12 +113,12 @@ TEST_CASE("still: a pause outlasts the timers, and ends by the clock", "[softnic
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   SECTION("the program gives up") {
-    Scene scene(device);
+    StillScene scene(device);
     scene.command("pause=60s");
     CHECK_FALSE(naive_gives_up(scene));
   }
   SECTION("the program waits") {
-    Scene scene(device);
+    StillScene scene(device);
     const auto start = Clock::now();
     scene.command("pause=150ms");
     CHECK(careful_waits(scene));
@@ -128,10 +128,10 @@ TEST_CASE("still: a pause outlasts the timers, and ends by the clock", "[softnic
 }
 
 TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[softnic][still]") {
-  constexpr size_t kSize = 2 << 20;
+  constexpr size_t kStillSize = 2 << 20;
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
-  Scene scene(device, kSize);
+  StillScene scene(device, kStillSize);
   scene.command("rate=2M");  // a second to go
   REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
   const uint8_t early = scene.from.data()[1];
@@ -152,7 +152,7 @@ TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[so
 
 TEST_CASE("still: the clock of a wait for an answer stops too", "[softnic][still]") {
   // 0.7 s a try, one try: without the hole it ends soon.
-  Scene scene("softnic1");
+  StillScene scene("softnic1");
   connect_both(scene.pair.a.qp, scene.pair.b.qp, {.timeout = 24, .retry_cnt = 0});
   scene.pair.fabric.command("h0/softnic1", "down");
   REQUIRE(post(scene.pair.a.qp, nothing_work(1)) == 0);  // the wait begins

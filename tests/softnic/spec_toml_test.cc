@@ -20,13 +20,13 @@ using softnic::HostSpec;
 using softnic::LinkLayer;
 using softnic::PortSpec;
 
-FabricSpec must_parse(const std::string& text) {
+FabricSpec parsed(const std::string& text) {
   auto spec = softnic::parse_fabric(text, "f.toml");
   if (!spec) FAIL(spec.error());
   return *std::move(spec);
 }
 
-std::string complaint(const std::string& text) {
+std::string parse_error(const std::string& text) {
   const auto spec = softnic::parse_fabric(text, "f.toml");
   return spec ? "(accepted)" : spec.error();
 }
@@ -50,7 +50,7 @@ FabricSpec must_read(const std::string& name) {
 }  // namespace
 
 TEST_CASE("spec_toml: every key reaches its field", "[unit]") {
-  const FabricSpec spec = must_parse(R"(
+  const FabricSpec spec = parsed(R"(
     clock_scale = 0.25
     [[host]]
     name = "left"
@@ -125,7 +125,7 @@ TEST_CASE("spec_toml: a RoCE port gets an interface and GIDs in the order of mlx
 }
 
 TEST_CASE("spec_toml: InfiniBand ports get LIDs around those given, and one GID", "[unit]") {
-  const FabricSpec spec = must_parse(
+  const FabricSpec spec = parsed(
       "[[host]]\nname = 'h[0-1]'\n"
       "[[host.device]]\nname = 'a'\nlink_layer = 'infiniband'\n"
       "[[host.device]]\nname = 'b'\nlink_layer = 'infiniband'\nports = [{}, {}]\n");
@@ -143,7 +143,7 @@ TEST_CASE("spec_toml: InfiniBand ports get LIDs around those given, and one GID"
 }
 
 TEST_CASE("spec_toml: an assigned LID avoids one that the file gives", "[unit]") {
-  const FabricSpec spec = must_parse(
+  const FabricSpec spec = parsed(
       "[[host]]\nname = 'h0'\n"
       "[[host.device]]\nname = 'a'\nlink_layer = 'infiniband'\n"
       "[[host.device]]\nname = 'b'\nlink_layer = 'infiniband'\nlid = 1\n");
@@ -152,7 +152,7 @@ TEST_CASE("spec_toml: an assigned LID avoids one that the file gives", "[unit]")
 }
 
 TEST_CASE("spec_toml: names with a range stand for many, values go round by position", "[unit]") {
-  const FabricSpec spec = must_parse(R"(
+  const FabricSpec spec = parsed(R"(
     [[host]]
     name = "n[08-10]"
     numa_nodes = 2
@@ -182,8 +182,8 @@ TEST_CASE("spec_toml: a completed fabric keeps every rule, at the largest sizes 
   const size_t bar = text.find('|');
   for (const char* layer : {"roce", "infiniband"}) {
     const FabricSpec spec =
-        must_parse("[[host]]\nname = '" + text.substr(0, bar) + "'\n[[host.device]]\nname = '" +
-                   text.substr(bar + 1) + "'\nlink_layer = '" + layer + "'\nports = [{}, {}]\n");
+        parsed("[[host]]\nname = '" + text.substr(0, bar) + "'\n[[host.device]]\nname = '" +
+               text.substr(bar + 1) + "'\nlink_layer = '" + layer + "'\nports = [{}, {}]\n");
     CHECK_FALSE(softnic::find_fault(spec).has_value());
   }
 }
@@ -224,19 +224,19 @@ TEST_CASE("spec_toml: a file that cannot be read is named with the cause", "[uni
 }
 
 TEST_CASE("spec_toml: an unknown key names the line and the nearest key", "[unit]") {
-  CHECK(complaint(with_device("gpbs = 100\n")) ==
+  CHECK(parse_error(with_device("gpbs = 100\n")) ==
         "f.toml:5: unknown key \"gpbs\" in [[host.device]]; did you mean \"gbps\"?");
-  CHECK(complaint("clock_scal = 1\n[[host]]\nname='h'\n") ==
+  CHECK(parse_error("clock_scal = 1\n[[host]]\nname='h'\n") ==
         "f.toml:1: unknown key \"clock_scal\" in the file; did you mean \"clock_scale\"?");
   CHECK(
-      complaint("[[host]]\nname='h'\ncolour=1\n") ==
+      parse_error("[[host]]\nname='h'\ncolour=1\n") ==
       "f.toml:3: unknown key \"colour\" in [[host]]; known here: name, numa_nodes, device and gpu");
-  CHECK(complaint(with_device("ports = [{gbsp = 1}]\n")) ==
+  CHECK(parse_error(with_device("ports = [{gbsp = 1}]\n")) ==
         "f.toml:5: unknown key \"gbsp\" in a ports entry; did you mean \"gbps\"?");
 }
 
 TEST_CASE("spec_toml: broken TOML names the line", "[unit]") {
-  CHECK_THAT(complaint("[[host]]\nname = \n"), Catch::StartsWith("f.toml:2: "));
+  CHECK_THAT(parse_error("[[host]]\nname = \n"), Catch::StartsWith("f.toml:2: "));
 }
 
 TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "[unit]") {
@@ -289,7 +289,7 @@ TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "
        "PCI path \"pci0000:40/0000:41:00.0\": 0000:41:00.0 is "
        "not on the bus of its root pci0000:40"},
   }));
-  const std::string text = complaint(with_device(std::string(line) + "\n"));
+  const std::string text = parse_error(with_device(std::string(line) + "\n"));
   const bool whole_device = std::string(reason).find(": ") == std::string::npos ||
                             std::string(reason).starts_with("PCI") ||
                             std::string(reason).starts_with("numa 1");
@@ -297,33 +297,33 @@ TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "
 }
 
 TEST_CASE("spec_toml: ports and port keys do not mix", "[unit]") {
-  CHECK(complaint(with_device("gbps = 100\nports = [{}, {}]\n")) ==
+  CHECK(parse_error(with_device("gbps = 100\nports = [{}, {}]\n")) ==
         "f.toml:5: gbps: belongs into each of the ports, since the device has \"ports\"");
 }
 
 TEST_CASE("spec_toml: what comes twice is told with its line", "[unit]") {
   const std::string host = "[[host]]\nname = 'h0'\n";
-  CHECK(complaint(host + host) == "f.toml:3: two hosts are named \"h0\"");
-  CHECK(complaint(with_device("[[host.device]]\nname = 's0'\n")) ==
+  CHECK(parse_error(host + host) == "f.toml:3: two hosts are named \"h0\"");
+  CHECK(parse_error(with_device("[[host.device]]\nname = 's0'\n")) ==
         "f.toml:5: host h0 has two devices named \"s0\"");
-  CHECK(complaint(with_device("[[host.gpu]]\nname = 's0'\n")) ==
+  CHECK(parse_error(with_device("[[host.gpu]]\nname = 's0'\n")) ==
         "f.toml:5: host h0 has two things named \"s0\"");
   const std::string other = "[[host.device]]\nname = 's1'\n";
-  CHECK(complaint(with_device("netdev = 'e'\n" + other + "netdev = 'e'\n")) ==
+  CHECK(parse_error(with_device("netdev = 'e'\n" + other + "netdev = 'e'\n")) ==
         "f.toml:6: netdev \"e\" is already that of h0/s0:1");
   const std::string gid = "gids = [{index = 0, gid = 'fe80::1'}]\n";
-  CHECK(complaint(with_device(gid + other + gid)) ==
+  CHECK(parse_error(with_device(gid + other + gid)) ==
         "f.toml:6: gid fe80:0000:0000:0000:0000:0000:0000:0001 (index 0) is already on h0/s0:1");
   const std::string pci = "pci = 'pci0000:40/0000:40:00.0'\n";
-  CHECK(complaint(with_device(pci + other + pci)) ==
+  CHECK(parse_error(with_device(pci + other + pci)) ==
         "f.toml:6: PCI address 0000:40:00.0 is already that of h0/s0");
 }
 
 TEST_CASE("spec_toml: a GID index or entry twice on one port is refused", "[unit]") {
-  CHECK(complaint(
+  CHECK(parse_error(
             with_device("gids = [{index = 0, gid = 'fe80::1'}, {index = 0, gid = 'fe80::2'}]")) ==
         "f.toml:3: gid index 0 is twice on h0/s0:1");
-  CHECK(complaint(
+  CHECK(parse_error(
             with_device("gids = [{index = 0, gid = 'fe80::1'}, {index = 1, gid = 'fe80::1'}]")) ==
         "f.toml:3: gid fe80:0000:0000:0000:0000:0000:0000:0001 with the same type is twice on "
         "h0/s0:1");
@@ -332,14 +332,14 @@ TEST_CASE("spec_toml: a GID index or entry twice on one port is refused", "[unit
 TEST_CASE("spec_toml: a LID may come twice only on separate networks", "[unit]") {
   const std::string first = "link_layer = 'infiniband'\nlid = 7\nnetwork = 'a'\n";
   const std::string head = "[[host.device]]\nname = 's1'\nlink_layer = 'infiniband'\nlid = 7\n";
-  CHECK(complaint(with_device(first + head + "network = 'a'\n")) ==
+  CHECK(parse_error(with_device(first + head + "network = 'a'\n")) ==
         "f.toml:8: lid 7 is already that of h0/s0:1");
-  CHECK(complaint(with_device(first + head + "network = 'b'\n")) == "(accepted)");
+  CHECK(parse_error(with_device(first + head + "network = 'b'\n")) == "(accepted)");
 }
 
 TEST_CASE("spec_toml: PCI places must make a tree", "[unit]") {
   const auto second = [](const std::string& pci) {
-    return complaint(
+    return parse_error(
         with_device("pci = 'pci0000:40/0000:40:01.0/0000:41:00.0'\n[[host.device]]\n"
                     "name = 's1'\npci = '" +
                     pci + "'\n"));
@@ -357,40 +357,40 @@ TEST_CASE("spec_toml: PCI places must make a tree", "[unit]") {
 
 TEST_CASE("spec_toml: host names that are files of the fabric are refused", "[unit]") {
   for (const std::string name : {"fabric", "holders", "log", "seats", "arena.3", "ev.x"})
-    CHECK(complaint("[[host]]\nname = '" + name + "'\n") ==
+    CHECK(parse_error("[[host]]\nname = '" + name + "'\n") ==
           "f.toml:2: name: \"" + name + "\" is the name of a file that every fabric has");
-  CHECK(complaint("[[host]]\nname = '..'\n") ==
+  CHECK(parse_error("[[host]]\nname = '..'\n") ==
         "f.toml:2: name: \"..\" is not a name: up to 63 letters, digits, '-', '_', '.'");
 }
 
 TEST_CASE("spec_toml: an empty file and too many of a thing are refused", "[unit]") {
-  CHECK(complaint("") == "f.toml: no host: a fabric needs at least one [[host]]");
-  CHECK(complaint("[[host]]\n") == "f.toml:1: [[host]] has no name");
-  CHECK(complaint("[[host]]\nname = 'h[0-128]'\n") ==
+  CHECK(parse_error("") == "f.toml: no host: a fabric needs at least one [[host]]");
+  CHECK(parse_error("[[host]]\n") == "f.toml:1: [[host]] has no name");
+  CHECK(parse_error("[[host]]\nname = 'h[0-128]'\n") ==
         "f.toml:2: name: \"h[0-128]\" is 129 names; at most 128 here");
-  CHECK(complaint("[[host]]\nname = 'h[0-63]'\n\n[[host]]\nname = 'k[0-64]'\n") ==
+  CHECK(parse_error("[[host]]\nname = 'h[0-63]'\n\n[[host]]\nname = 'k[0-64]'\n") ==
         "f.toml:4: 129 hosts; at most 128");
-  CHECK(complaint("[[host]]\nname = 'h[0-127]'\n[[host.device]]\nname = 's[0-8]'\n") ==
+  CHECK(parse_error("[[host]]\nname = 'h[0-127]'\n[[host.device]]\nname = 's[0-8]'\n") ==
         "f.toml:1: more than 1024 devices in the fabric");
-  CHECK(complaint("[[host]]\nname = 'h[3-1]'\n") ==
+  CHECK(parse_error("[[host]]\nname = 'h[3-1]'\n") ==
         "f.toml:2: name: \"h[3-1]\" is not a range: write for example name[0-7], lowest first");
 }
 
 TEST_CASE("spec_toml: the clock's scale has bounds", "[unit]") {
-  CHECK(must_parse("clock_scale = 2\n[[host]]\nname = 'h'\n").clock_scale == 2.0);
-  CHECK(complaint("clock_scale = 0\n[[host]]\nname = 'h'\n") ==
+  CHECK(parsed("clock_scale = 2\n[[host]]\nname = 'h'\n").clock_scale == 2.0);
+  CHECK(parse_error("clock_scale = 0\n[[host]]\nname = 'h'\n") ==
         "f.toml:1: clock_scale: 0 is out of range: 0.0001 to 1000");
-  CHECK(complaint("clock_scale = nan\n[[host]]\nname = 'h'\n") ==
+  CHECK(parse_error("clock_scale = nan\n[[host]]\nname = 'h'\n") ==
         "f.toml:1: clock_scale: nan is out of range: 0.0001 to 1000");
 }
 
 TEST_CASE("spec_toml: the seed and the hazards are read, and off if left out", "[unit]") {
-  const FabricSpec plain = must_parse(with_device(""));
+  const FabricSpec plain = parsed(with_device(""));
   CHECK(plain.seed == 1);
   CHECK(!plain.hazards.scatter);
   CHECK(!plain.hazards.hide);
   CHECK(plain.hazards.bunch_ns == 0);
-  const FabricSpec spec = must_parse(
+  const FabricSpec spec = parsed(
       "seed = 7\n[hazards]\nscatter = true\nhide = true\n"
       "bunch = '50us'\n" +
       with_device(""));
@@ -401,13 +401,13 @@ TEST_CASE("spec_toml: the seed and the hazards are read, and off if left out", "
 }
 
 TEST_CASE("spec_toml: a seed or hazard that makes no sense is told with its line", "[unit]") {
-  CHECK(complaint("seed = -1") == "f.toml:1: seed: -1 is out of range: 0 to 9223372036854775807");
-  CHECK(complaint("seed = 'x'") == "f.toml:1: seed: expected an integer, found a string");
-  CHECK(complaint("hazards = 3") == "f.toml:1: hazards: expected a table, found an integer");
-  CHECK(complaint("[hazards]\nscater = true") ==
+  CHECK(parse_error("seed = -1") == "f.toml:1: seed: -1 is out of range: 0 to 9223372036854775807");
+  CHECK(parse_error("seed = 'x'") == "f.toml:1: seed: expected an integer, found a string");
+  CHECK(parse_error("hazards = 3") == "f.toml:1: hazards: expected a table, found an integer");
+  CHECK(parse_error("[hazards]\nscater = true") ==
         "f.toml:2: unknown key \"scater\" in [hazards]; did you mean \"scatter\"?");
-  CHECK(complaint("[hazards]\nhide = 1") ==
+  CHECK(parse_error("[hazards]\nhide = 1") ==
         "f.toml:2: hide: expected true or false, found an integer");
-  CHECK_THAT(complaint("[hazards]\nbunch = '50'"),
+  CHECK_THAT(parse_error("[hazards]\nbunch = '50'"),
              Catch::StartsWith("f.toml:2: bunch: \"50\" is not a time"));
 }

@@ -9,7 +9,6 @@ namespace beeline::test {
 
 inline constexpr size_t kBig = 4u << 20;
 inline constexpr Wire kQuick{.timeout = 14, .retry_cnt = 1, .min_rnr_timer = 1};
-inline constexpr Wire kImpatient{.rnr_retry = 0};
 
 // A sender on softnic0 and, on softnic1, a receiver that shares its receives.
 struct SrqScene {

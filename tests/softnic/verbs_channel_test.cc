@@ -4,9 +4,12 @@
 // sleeps for ever.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <filesystem>
 
+#include "tests/softnic/arena_view.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_extras.h"
 
@@ -33,16 +36,20 @@ struct Sleeper {
         channel(make_channel(context.get())),
         send_cq(make_cq(channel.get(), shape.cqe, &send_tag)),
         recv_cq(make_cq(channel.get(), shape.cqe, &recv_tag)) {
-    ibv_qp_init_attr attr{};
-    attr.send_cq = send_cq.get();
-    attr.recv_cq = recv_cq.get();
-    attr.cap = {shape.send_depth, shape.recv_depth, 1, 1, 64};
-    attr.qp_type = IBV_QPT_RC;
-    owned_qp.reset(ibv_create_qp(pd.get(), &attr));
-    BL_MUST(owned_qp != nullptr);
+    owned_qp = make_qp(send_cq, recv_cq, shape);
     qp = owned_qp.get();
   }
 
+  QpPtr make_qp(const CqPtr& sends, const CqPtr& receives, const QpShape& shape = {}) const {
+    ibv_qp_init_attr attr{};
+    attr.send_cq = sends.get();
+    attr.recv_cq = receives.get();
+    attr.cap = {shape.send_depth, shape.recv_depth, 1, 1, 64};
+    attr.qp_type = IBV_QPT_RC;
+    QpPtr made(ibv_create_qp(pd.get(), &attr));
+    BL_MUST(made != nullptr);
+    return made;
+  }
   void must_wake_for(const CqPtr& cq) {
     BL_MUST(next_cq_event(channel.get()) == cq.get());
     ibv_ack_cq_events(cq.get(), 1);
@@ -60,8 +67,8 @@ struct Sleeper {
 };
 
 // A plain sender and a sleeper that it sends to.
-struct Scene {
-  explicit Scene(const Wire& wire = {}, double clock_scale = 1.0)
+struct ChannelScene {
+  explicit ChannelScene(const Wire& wire = {}, double clock_scale = 1.0)
       : fabric(clock_scale), a("softnic0"), b("softnic1") {
     connect_both(a.qp, b.qp, wire);
     for (uint64_t i = 0; i < 16; ++i) BL_MUST_OK(post(b.qp, RecvWork{.wr_id = i}));
@@ -81,7 +88,7 @@ struct Scene {
 }  // namespace
 
 TEST_CASE("channel: an event comes when the queue is armed, once", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   CHECK(scene.b.recv_cq->channel == scene.channel());
   scene.send();
   CHECK_FALSE(has_cq_event(scene.channel()));
@@ -102,7 +109,7 @@ TEST_CASE("channel: an event comes when the queue is armed, once", "[softnic][ch
 }
 
 TEST_CASE("channel: arming twice is arming once", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   arm(scene.b.recv_cq.get());
   arm(scene.b.recv_cq.get());
   scene.send();
@@ -112,7 +119,7 @@ TEST_CASE("channel: arming twice is arming once", "[softnic][channel]") {
 }
 
 TEST_CASE("channel: each arming brings one event", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   for (uint64_t i = 0; i < 200; ++i) {
     arm(scene.b.recv_cq.get());
     scene.send();
@@ -126,7 +133,7 @@ TEST_CASE("channel: each arming brings one event", "[softnic][channel]") {
 
 TEST_CASE("channel: a completion that was polled before the event was read is still told of",
           "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   arm(scene.b.recv_cq.get());
   scene.send();
   must_complete(scene.b.recv_cq.get(), 0);
@@ -134,7 +141,7 @@ TEST_CASE("channel: a completion that was polled before the event was read is st
 }
 
 TEST_CASE("channel: solicited-only wakes for what was solicited", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   arm(scene.b.recv_cq.get(), 1);
   scene.send();
   scene.send(0, IBV_WR_RDMA_WRITE_WITH_IMM);
@@ -150,7 +157,7 @@ TEST_CASE("channel: solicited-only wakes for what was solicited", "[softnic][cha
 
 TEST_CASE("channel: solicited-only sleeps on over the sender's own successes",
           "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   for (uint64_t i = 0; i < 4; ++i) BL_MUST_OK(post(scene.a.qp, RecvWork{.wr_id = i}));
   arm(scene.b.send_cq.get(), 1);
   SendWork work{.opcode = IBV_WR_SEND, .wr_id = 1};
@@ -161,7 +168,7 @@ TEST_CASE("channel: solicited-only sleeps on over the sender's own successes",
 }
 
 TEST_CASE("channel: solicited-only wakes for a failure", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   SECTION("of a send") {
     arm(scene.b.send_cq.get(), 1);
     SendWork work = nothing_work(7);
@@ -180,7 +187,7 @@ TEST_CASE("channel: solicited-only wakes for a failure", "[softnic][channel]") {
 }
 
 TEST_CASE("channel: the wider of two wishes holds", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   const bool solicited_first = GENERATE(true, false);
   arm(scene.b.recv_cq.get(), solicited_first ? 1 : 0);
   arm(scene.b.recv_cq.get(), solicited_first ? 0 : 1);
@@ -190,7 +197,7 @@ TEST_CASE("channel: the wider of two wishes holds", "[softnic][channel]") {
 }
 
 TEST_CASE("channel: a non-blocking one answers at once", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   const int flags = fcntl(scene.channel()->fd, F_GETFL);
   REQUIRE(fcntl(scene.channel()->fd, F_SETFL, flags | O_NONBLOCK) == 0);
   ibv_cq* cq = nullptr;
@@ -206,7 +213,7 @@ TEST_CASE("channel: a non-blocking one answers at once", "[softnic][channel]") {
 }
 
 TEST_CASE("channel: a thread that waits is woken", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   arm(scene.b.recv_cq.get());
   ibv_cq* cq = nullptr;
   std::atomic<bool> begun{false};
@@ -223,7 +230,7 @@ TEST_CASE("channel: a thread that waits is woken", "[softnic][channel]") {
 
 TEST_CASE("channel: destroying a queue waits for its events to be acknowledged",
           "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   const CqPtr unused = make_cq(scene.channel(), 16);
   arm(scene.b.recv_cq.get());
   scene.send();
@@ -255,7 +262,7 @@ TEST_CASE("channel: destroying a queue waits for its events to be acknowledged",
 }
 
 TEST_CASE("channel: events may be acknowledged many at a time", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   for (int i = 0; i < 10; ++i) {
     arm(scene.b.recv_cq.get());
     scene.send();
@@ -266,22 +273,8 @@ TEST_CASE("channel: events may be acknowledged many at a time", "[softnic][chann
   scene.b.recv_cq.reset();  // hangs if one is missing
 }
 
-TEST_CASE("channel: one in use is not destroyed", "[softnic][channel]") {
-  const TestFabric fabric;
-  const ContextPtr context = open_device("softnic0");
-  ChannelPtr channel = make_channel(context.get());
-  CqPtr one = make_cq(channel.get(), 16);
-  CqPtr two = make_cq(channel.get(), 16);
-  CHECK(ibv_destroy_comp_channel(channel.get()) == EBUSY);
-  one.reset();
-  CHECK(ibv_destroy_comp_channel(channel.get()) == EBUSY);
-  two.reset();
-  ibv_comp_channel* const last = channel.release();
-  CHECK(ibv_destroy_comp_channel(last) == 0);
-}
-
 TEST_CASE("channel: an unread event goes with its queue", "[softnic][channel]") {
-  Scene scene;
+  ChannelScene scene;
   arm(scene.b.recv_cq.get());
   scene.send();
   arm(scene.b.send_cq.get());
@@ -290,13 +283,7 @@ TEST_CASE("channel: an unread event goes with its queue", "[softnic][channel]") 
   // Else a program that was told by poll(2) that there is an event would hang in reading it.
   CHECK_FALSE(has_cq_event(scene.channel()));
   // What the channel has for others stays.
-  ibv_qp_init_attr attr{};
-  attr.send_cq = scene.b.send_cq.get();
-  attr.recv_cq = scene.b.send_cq.get();
-  attr.cap = {4, 4, 1, 1, 0};
-  attr.qp_type = IBV_QPT_RC;
-  const QpPtr loop(ibv_create_qp(scene.b.pd.get(), &attr));
-  REQUIRE(loop != nullptr);
+  const QpPtr loop = scene.b.make_qp(scene.b.send_cq, scene.b.send_cq);
   connect(loop.get(), address_of(loop.get()));
   BL_MUST_OK(post(loop.get(), nothing_work(1)));
   scene.b.must_wake_for(scene.b.send_cq);
@@ -526,4 +513,78 @@ TEST_CASE("channel: the death of its peer wakes a sender", "[softnic][channel]")
                connect(end.qp, peer.exchange(address_of(end.qp)), wire);
                peer.receive<bool>(0);  // never comes
              }});
+}
+
+namespace {
+
+// No more descriptors can be had while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    BL_MUST(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit none{0, before_.rlim_max};
+    BL_MUST(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+size_t pipes_in(const std::string& dir) {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    if (entry.is_fifo()) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("channel: a sleeper wakes though its event could not be sent at once",
+          "[softnic][channel]") {
+  ChannelScene scene;
+  scene.send();  // everybody has opened what they need
+  arm(scene.b.recv_cq.get());
+  {
+    const NoDescriptors none;
+    scene.send();
+  }
+  scene.b.must_wake_for(scene.b.recv_cq);
+}
+
+TEST_CASE("channel: a reset of one queue pair hides no news of another from a sleeper",
+          "[softnic][channel]") {
+  ChannelScene scene;
+  const Endpoint c("softnic0");
+  const QpPtr other = scene.b.make_qp(scene.b.send_cq, scene.b.recv_cq);
+  connect_both(c.qp, other.get());
+  BL_MUST_OK(post(other.get(), RecvWork{.wr_id = 100}));
+  scene.send();
+  scene.send();
+  // The next completion wakes nobody, and its place moves below what was there at the arming.
+  arm(scene.b.recv_cq.get(), 1);
+  BL_MUST_OK(post(c.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}));
+  must_complete(c.send_cq.get(), 1);
+  REQUIRE(modify_state(scene.b.qp, IBV_QPS_RESET) == 0);
+  // As if it should have, and whoever pushed it had died before it told.
+  const ArenaView view(scene.fabric, other.get());
+  view.recv_cq_of(other.get()).armed.store(softnic::kArmedForAny);
+  scene.b.must_wake_for(scene.b.recv_cq);
+  must_complete(scene.b.recv_cq.get(), 100);
+}
+
+TEST_CASE("channel: one that cannot be made leaves no pipe", "[softnic][channel]") {
+  const TestFabric fabric;
+  const Nic nic("softnic0");
+  const size_t before = pipes_in(fabric.fabric().dir());
+  {
+    const NoDescriptors none;
+    errno = 0;
+    CHECK(ibv_create_comp_channel(nic.context.get()) == nullptr);
+    CHECK(errno == EMFILE);
+  }
+  CHECK(pipes_in(fabric.fabric().dir()) == before);
 }

@@ -179,23 +179,3 @@ TEST_CASE("connection: a new queue pair does not inherit a dead one's number",
   REQUIRE(post(pair.a.qp, nothing_work(1)) == 0);
   CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
 }
-
-TEST_CASE("connection: rights can be given and taken while connected", "[softnic][connection]") {
-  Pair pair({.clock_scale = kClock, .wire = kQuick});
-  Buffer from = pair.a.buffer(64);
-  Buffer into = pair.b.buffer(64);
-  from.fill(1);
-  ibv_qp_attr attr{};
-  attr.qp_access_flags = 0;
-  REQUIRE(ibv_modify_qp(pair.b.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-  REQUIRE(ibv_modify_qp(pair.b.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
-  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 1)) == 0);
-  must_complete(pair.a.send_cq.get(), 1);
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
-  REQUIRE(ibv_modify_qp(pair.b.qp, &attr, IBV_QP_ACCESS_FLAGS) == 0);
-  from.fill(2);
-  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 2)) == 0);
-  CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_INV_REQ_ERR);
-  CHECK(into.has(1));
-}

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kSize = 64u << 10;
 constexpr size_t kPage = 4096;
 constexpr uint64_t kIova = 0x7000'0000'0000;
-constexpr Wire kWire{.access = kAtomicAccess};
+constexpr Wire kDmabufWire{.access = kAtomicAccess};
 
 // A descriptor's memory, registered from an offset on.
 struct Exported {
@@ -66,7 +66,7 @@ bool is_zero(const std::vector<uint8_t>& bytes) {
 TEST_CASE("dmabuf: all that works on memory works on a descriptor's", "[softnic][dmabuf]") {
   // Not at a page's beginning: a driver exports an allocation, not pages.
   const size_t offset = GENERATE(size_t{0}, size_t{2} * kPage, kPage + 904, size_t{8});
-  Pair pair({.wire = kWire});
+  Pair pair({.wire = kDmabufWire});
   const Exported there(pair.b.pd.get(), offset, 3 * kPage, kIova + offset % kPage);
   Buffer here = pair.a.buffer(2 * kPage);
   here.fill(1);
@@ -305,7 +305,7 @@ TEST_CASE("dmabuf: another process reaches it, when the program itself has let g
                      const UniqueFd witness(dup(fd.get()));
                      fd.reset();
                      munmap(view, kSize);
-                     connect(end.qp, peer.exchange(address_of(end.qp)), kWire);
+                     connect(end.qp, peer.exchange(address_of(end.qp)), kDmabufWire);
                      const Region all{iova, 3 * kPage, mr->lkey, mr->rkey};
                      BL_MUST_OK(post(end.qp, recv_work(all.moved(2 * kPage, kPage), 9)));
                      peer.send(0, all);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each way a work request can fail: which status each side sees, and that everything behind it is
-// flushed, in order, on both queues.
+// Ways in which a work request can fail, and which status each side sees.
 #include <sys/mman.h>
-
-#include <cstring>
 
 #include "tests/support/verbs_fixture.h"
 
@@ -39,28 +36,6 @@ void check_wc(const ibv_wc& wc, uint64_t wr_id, ibv_wc_status status, const ibv_
 
 }  // namespace
 
-TEST_CASE("error: a refused remote access fails the requester and breaks the responder",
-          "[softnic][error]") {
-  const bool reading = GENERATE(false, true);
-  Scene scene;
-  for (uint64_t i = 20; i < 23; ++i) REQUIRE(post(scene.pair.b.qp, RecvWork{.wr_id = i}) == 0);
-  Region wrong = scene.remote.all();
-  wrong.rkey += 0x100;
-  REQUIRE(post(scene.qp(), reading ? read_work(scene.local.all(), wrong, 1)
-                                   : write_work(scene.local.all(), wrong, 1)) == 0);
-  check_wc(scene.requester(), 1, IBV_WC_REM_ACCESS_ERR, scene.qp());
-  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
-  const ibv_async_event event = next_event(scene.pair.b.context.get());
-  CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR);
-  CHECK(event.element.qp == scene.pair.b.qp);
-  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
-  for (uint64_t i = 20; i < 23; ++i) {
-    check_wc(scene.receiver(), i, IBV_WC_WR_FLUSH_ERR, scene.pair.b.qp);
-  }
-  CHECK(scene.remote.has(2));
-  CHECK(scene.local.has(1));
-}
-
 TEST_CASE("error: an operation the queue pair does not allow is an invalid request",
           "[softnic][error]") {
   struct Case {
@@ -90,39 +65,6 @@ TEST_CASE("error: an operation the queue pair does not allow is an invalid reque
   const ibv_async_event event = next_event(scene.pair.b.context.get());
   CHECK(event.event_type == IBV_EVENT_QP_REQ_ERR);
   CHECK(event.element.qp == scene.pair.b.qp);
-  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
-}
-
-TEST_CASE("error: a READ without responder resources is an invalid request", "[softnic][error]") {
-  Scene scene({.max_dest_rd_atomic = 0});
-  REQUIRE(post(scene.qp(), read_work(scene.local.all(), scene.remote.all(), 1)) == 0);
-  check_wc(scene.requester(), 1, IBV_WC_REM_INV_REQ_ERR, scene.qp());
-  CHECK(scene.local.has(1));
-}
-
-TEST_CASE("error: a SEND longer than its receive fails on both sides", "[softnic][error]") {
-  Scene scene;
-  Buffer small = scene.pair.b.buffer(63);
-  REQUIRE(post(scene.pair.b.qp, recv_work(small.all(), 5)) == 0);
-  REQUIRE(post(scene.pair.b.qp, RecvWork{.wr_id = 6}) == 0);
-  REQUIRE(post(scene.qp(), send_work(scene.local.all(), 1)) == 0);
-  check_wc(scene.receiver(), 5, IBV_WC_LOC_LEN_ERR, scene.pair.b.qp);
-  check_wc(scene.receiver(), 6, IBV_WC_WR_FLUSH_ERR, scene.pair.b.qp);
-  check_wc(scene.requester(), 1, IBV_WC_REM_INV_REQ_ERR, scene.qp());
-  CHECK(small.guards_intact());
-  CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
-  wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
-}
-
-TEST_CASE("error: a receive into memory that is none fails on both sides", "[softnic][error]") {
-  Scene scene;
-  Region wrong = scene.remote.all();
-  wrong.lkey += 0x100;
-  REQUIRE(post(scene.pair.b.qp, recv_work(wrong, 5)) == 0);
-  REQUIRE(post(scene.qp(), send_work(scene.local.all(), 1)) == 0);
-  check_wc(scene.receiver(), 5, IBV_WC_LOC_PROT_ERR, scene.pair.b.qp);
-  check_wc(scene.requester(), 1, IBV_WC_REM_OP_ERR, scene.qp());
-  CHECK(scene.remote.has(2));
   wait_for_state(scene.pair.b.qp, IBV_QPS_ERR);
 }
 
@@ -179,12 +121,6 @@ TEST_CASE("error: without a receive the retries run out", "[softnic][error]") {
   CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);  // the responder has done nothing wrong
 }
 
-TEST_CASE("error: a plain WRITE needs no receive", "[softnic][error]") {
-  Scene scene({.rnr_retry = 0});
-  REQUIRE(post(scene.qp(), write_work(scene.local.all(), scene.remote.all(), 1)) == 0);
-  must_complete(scene.pair.a.send_cq.get(), 1);
-}
-
 TEST_CASE("error: a long message needs the same path MTU at both ends", "[softnic][error]") {
   struct Case {
     ibv_mtu ours, theirs;
@@ -206,18 +142,4 @@ TEST_CASE("error: a long message needs the same path MTU at both ends", "[softni
   Buffer remote = pair.b.buffer(c.bytes);
   REQUIRE(post(pair.a.qp, write_work(local.all(), remote.all(), 1)) == 0);
   check_wc(poll_one(pair.a.send_cq.get()), 1, c.status, pair.a.qp);
-}
-
-TEST_CASE("error: a failed completion says who and why, and nothing else", "[softnic][error]") {
-  Scene scene;
-  Region wrong = scene.remote.all();
-  wrong.rkey += 0x100;
-  REQUIRE(post(scene.qp(), write_work(scene.local.all(), wrong, 1)) == 0);
-  ibv_wc wc;
-  std::memset(&wc, 0xa5, sizeof wc);
-  wait_until([&] { return ibv_poll_cq(scene.pair.a.send_cq.get(), 1, &wc) == 1; },
-             "the completion");
-  check_wc(wc, 1, IBV_WC_REM_ACCESS_ERR, scene.qp());
-  CHECK(wc.byte_len == 0xa5a5a5a5);
-  CHECK(wc.wc_flags == 0xa5a5a5a5);
 }

@@ -110,22 +110,6 @@ TEST_CASE("event: a port that does not change makes no event", "[softnic][event]
   CHECK(!has_event(context.get()));
 }
 
-TEST_CASE("event: draining the send queue is reported when it was asked for", "[softnic][event]") {
-  Pair pair;
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_SQD;
-  attr.en_sqd_async_notify = 1;
-  for (uint64_t i = 0; i < 20; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
-  REQUIRE(ibv_modify_qp(pair.a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) == 0);
-  const ibv_async_event event = next_event(pair.a.context.get());
-  CHECK(event.event_type == IBV_EVENT_SQ_DRAINED);
-  CHECK(event.element.qp == pair.a.qp);
-  ibv_qp_init_attr init{};
-  REQUIRE(ibv_query_qp(pair.a.qp, &attr, IBV_QP_STATE, &init) == 0);
-  CHECK(attr.qp_state == IBV_QPS_SQD);
-  CHECK(attr.sq_draining == 0);
-}
-
 TEST_CASE("event: a send that waits for a receive keeps the queue draining", "[softnic][event]") {
   Pair pair;
   REQUIRE(post(pair.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}) == 0);

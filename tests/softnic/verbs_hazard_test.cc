@@ -49,8 +49,8 @@ class SharedCount {
 };
 
 // Memory that a descriptor names, as that of a GPU, with a view of its own.
-struct Exported {
-  explicit Exported(ibv_pd* pd, size_t length = kBytes)
+struct HazardExported {
+  explicit HazardExported(ibv_pd* pd, size_t length = kBytes)
       : size(length),
         fd(make_memfd(length)),
         view(static_cast<uint8_t*>(
@@ -58,9 +58,9 @@ struct Exported {
         mr(ibv_reg_dmabuf_mr(pd, 0, length, 0, fd.get(), kAtomicAccess)) {
     BL_MUST(view != MAP_FAILED && mr != nullptr);
   }
-  Exported(const Exported&) = delete;
-  Exported& operator=(const Exported&) = delete;
-  ~Exported() { munmap(view, size); }
+  HazardExported(const HazardExported&) = delete;
+  HazardExported& operator=(const HazardExported&) = delete;
+  ~HazardExported() { munmap(view, size); }
 
   Region part(size_t at, size_t length) const {
     return {at, static_cast<uint32_t>(length), mr->lkey, mr->rkey};
@@ -77,7 +77,7 @@ struct Exported {
 // Differs from round to round, and from fresh memory.
 uint8_t mark_of(uint32_t round) { return static_cast<uint8_t>(1 + round % 200); }
 
-constexpr size_t kMessage = 200'001;
+constexpr size_t kHazardMessage = 200'001;
 constexpr uint32_t kStop = 0;
 
 // One side writes, round by round; the other looks at the memory when it thinks that the bytes are
@@ -89,14 +89,14 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
   SharedCount torn;
   run_peers(mode, {[=](Peer& peer) {
                      Endpoint end("softnic0");
-                     Buffer from = end.buffer(kMessage);
+                     Buffer from = end.buffer(kHazardMessage);
                      connect(end.qp, peer.exchange(address_of(end.qp)));
                      const auto there = peer.receive<Region>(1);
                      for (;;) {
                        const auto round = peer.receive<uint32_t>(1);
                        if (round == kStop) break;
                        from.fill(round);
-                       from.data()[kMessage - 1] = mark_of(round);
+                       from.data()[kHazardMessage - 1] = mark_of(round);
                        SendWork work = write_imm_work(from.all(), there, round, round);
                        work.opcode = opcode;
                        BL_MUST_OK(post(end.qp, work));
@@ -106,14 +106,14 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
                    },
                    [&](Peer& peer) {
                      Endpoint end("softnic1");
-                     Buffer memory = end.buffer(kMessage);
+                     Buffer memory = end.buffer(kHazardMessage);
                      connect(end.qp, peer.exchange(address_of(end.qp)));
                      peer.send(0, memory.all());
                      BL_MUST_OK(post(end.qp, recv_work(memory.all(), 1)));
                      for (uint32_t round = 1; round <= rounds && torn.get() == 0; ++round) {
                        peer.send(0, round);
                        wait(end, memory, round);
-                       if (!has_pattern(memory.bytes(0, kMessage - 1), round)) torn.add();
+                       if (!has_pattern(memory.bytes(0, kHazardMessage - 1), round)) torn.add();
                        BL_MUST(memory.guards_intact());
                        if (opcode != IBV_WR_RDMA_WRITE) {
                          BL_MUST_OK(post(end.qp, recv_work(memory.all(), round + 1)));
@@ -127,10 +127,11 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
 
 // Trusts that the last byte of a message is placed last. Luck may hold for a while.
 bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, uint32_t rounds) {
-  return all_arrived(
-      mode, hazards, IBV_WR_RDMA_WRITE, rounds, [](Endpoint&, Buffer& memory, uint32_t round) {
-        wait_until([&] { return memory.peek(kMessage - 1) == mark_of(round); }, "the last byte");
-      });
+  return all_arrived(mode, hazards, IBV_WR_RDMA_WRITE, rounds,
+                     [](Endpoint&, Buffer& memory, uint32_t round) {
+                       wait_until([&] { return memory.peek(kHazardMessage - 1) == mark_of(round); },
+                                  "the last byte");
+                     });
 }
 
 // Waits for the completion.
@@ -148,7 +149,7 @@ bool all_seen(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flu
   connect_both(a.qp, b.qp);
   Flusher flusher(b);
   Buffer from = a.buffer(kBytes);
-  const Exported into(b.pd.get());
+  const HazardExported into(b.pd.get());
   bool seen = true;
   for (uint32_t round = 1; round <= 5; ++round) {
     from.fill(round);
@@ -322,7 +323,7 @@ TEST_CASE("hazard: what a device reads of hidden bytes is the new ones", "[softn
   connect_both(a.qp, b.qp, wire);
   Buffer from = a.buffer(4096);
   Buffer back = a.buffer(4096);
-  const Exported into(b.pd.get(), 4096);
+  const HazardExported into(b.pd.get(), 4096);
   from.fill(1);
   REQUIRE(post(a.qp, write_work(from.all(), into.all(), 1)) == 0);
   must_complete(a.send_cq.get(), 1);
@@ -352,7 +353,7 @@ TEST_CASE("hazard: later bytes lie over earlier ones when they show", "[softnic]
   connect_both(a.qp, b.qp);
   Flusher flusher(b);
   Buffer from = a.buffer(64);
-  const Exported into(b.pd.get(), 4096);
+  const HazardExported into(b.pd.get(), 4096);
   // More writes than anybody would keep a list of, over each other.
   for (uint32_t i = 0; i < 3000; ++i) {
     std::memset(from.data(), static_cast<int>(i), 64);
@@ -374,7 +375,7 @@ TEST_CASE("hazard: a flush without anything to show shows nothing old", "[softni
   connect_both(a.qp, b.qp);
   Flusher flusher(b);
   Buffer from = a.buffer(64);
-  const Exported into(b.pd.get(), 4096);
+  const HazardExported into(b.pd.get(), 4096);
   from.fill(1);
   REQUIRE(post(a.qp, write_work(from.all(), into.part(0, 64), 1)) == 0);
   must_complete(a.send_cq.get(), 1);
@@ -418,4 +419,26 @@ TEST_CASE("hazard: a careful program gets by with all of them at once", "[softni
   CHECK(careful_scatter(mode, kAll, IBV_WR_RDMA_WRITE_WITH_IMM));
   CHECK(careful_hide(kAll, IBV_WR_SEND));
   CHECK(asleep_bunch(mode, kAll));
+}
+
+TEST_CASE("hazard: what a READ brought is not overwritten by an older write that was hidden",
+          "[softnic][hazard]") {
+  constexpr size_t kSize = 256;
+  const TestFabric fabric(with(kHide));
+  Endpoint a("softnic0");
+  Endpoint b("softnic1");
+  connect_both(a.qp, b.qp);
+  const HazardExported into(b.pd.get(), kSize);
+  Buffer older = a.buffer(kSize);
+  Buffer newer = a.buffer(kSize);
+  older.fill(1);
+  newer.fill(2);
+  REQUIRE(post(a.qp, write_work(older.all(), into.all(), 1)) == 0);
+  must_complete(a.send_cq.get(), 1);
+  REQUIRE_FALSE(into.has(1));
+  REQUIRE(post(b.qp, read_work(into.all(), newer.all(), 2)) == 0);
+  must_complete(b.send_cq.get(), 2);
+  REQUIRE(post(a.qp, read_work(older.part(0, 1), into.part(0, 1), 3)) == 0);  // reveals
+  must_complete(a.send_cq.get(), 3);
+  CHECK(into.has(2));
 }

@@ -13,11 +13,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kBig = 8u << 20;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+constexpr size_t kPortBig = 8u << 20;
 
 // The machine may be busy with other things, now and then.
 template <class Measure>
@@ -34,9 +30,9 @@ ibv_port_state port_state(ibv_context* context) {
 }
 
 // A pair with a big buffer on each side, and time enough to bear an outage.
-struct Scene {
-  explicit Scene(const PairOptions& options = {})
-      : pair(options), from(pair.a.buffer(kBig)), into(pair.b.buffer(kBig)) {
+struct PortScene {
+  explicit PortScene(const PairOptions& options = {})
+      : pair(options), from(pair.a.buffer(kPortBig)), into(pair.b.buffer(kPortBig)) {
     from.fill(1);
   }
 
@@ -63,13 +59,13 @@ TEST_CASE("port: a transfer survives a cable that is out for a moment", "[softni
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
   const bool reading = GENERATE(false, true);
   INFO(port << (reading ? ", READ" : ", WRITE"));
-  Scene scene;
+  PortScene scene;
   Endpoint& owner = std::string(port) == "h0/softnic0" ? scene.pair.a : scene.pair.b;
   scene.pair.fabric.command(port, "rate=8M");  // a second to go
   Buffer& target = reading ? scene.from : scene.into;
   if (reading) {
     scene.into.fill(2);
-    std::memset(scene.from.data(), 0, kBig);
+    std::memset(scene.from.data(), 0, kPortBig);
   }
   Buffer& source = reading ? scene.into : scene.from;
   const uint8_t early = source.data()[1];
@@ -91,7 +87,7 @@ TEST_CASE("port: a transfer survives a cable that is out for a moment", "[softni
 
 TEST_CASE("port: a cable that stays out ends a running transfer", "[softnic][port]") {
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
-  Scene scene({.clock_scale = 0.01, .wire = {.timeout = 18, .retry_cnt = 1}});
+  PortScene scene({.clock_scale = 0.01, .wire = {.timeout = 18, .retry_cnt = 1}});
   scene.pair.fabric.command(port, "rate=8M");
   REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
   REQUIRE(post(scene.pair.a.qp, nothing_work(8)) == 0);
@@ -107,7 +103,7 @@ TEST_CASE("port: a cable that stays out ends a running transfer", "[softnic][por
   scene.pair.fabric.command(port, "reset");
   scene.pair.fabric.command(port, "up");
   connect_both(scene.pair.a.qp, scene.pair.b.qp);
-  CHECK(scene.write_once(kBig, 9).status == IBV_WC_SUCCESS);
+  CHECK(scene.write_once(kPortBig, 9).status == IBV_WC_SUCCESS);
   CHECK(scene.into.has(1));
 }
 
@@ -130,33 +126,33 @@ TEST_CASE("port: the state shows in sysfs too", "[softnic][port]") {
 
 TEST_CASE("port: a rate holds at the sender's and at the receiver's port", "[softnic][port]") {
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
-  Scene scene;
+  PortScene scene;
   scene.pair.fabric.command(port, "rate=40M");
-  const double nominal = static_cast<double>(kBig) / 40e6;
-  const double slow = scene.timed_write(kBig);
+  const double nominal = static_cast<double>(kPortBig) / 40e6;
+  const double slow = scene.timed_write(kPortBig);
   CHECK(slow >= nominal * 0.9);
   CHECK(slow <= nominal * 20);
   CHECK(scene.into.has(1));
   scene.pair.fabric.command(port, "rate=max");
-  CHECK(best_of_ten([&] { return scene.timed_write(kBig); }) < nominal * 0.9);
+  CHECK(best_of_ten([&] { return scene.timed_write(kPortBig); }) < nominal * 0.9);
 }
 
-TEST_CASE("port: a rate that changes in the middle counts from there", "[softnic][port]") {
-  Scene scene;
-  scene.command("rate=1M");  // 8 s for all of it
-  const auto start = Clock::now();
-  REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)) == 0);
-  const uint8_t early = scene.from.data()[1];
-  wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
-  scene.command("rate=max");
-  must_complete(scene.pair.a.send_cq.get(), 1);
-  CHECK(seconds_since(start) < 6);
-  CHECK(scene.into.has(1));
+TEST_CASE("port: a wire that gets fast frees what waits for it", "[softnic][port]") {
+  Pair pair;
+  Buffer from = pair.a.buffer(256u << 10);
+  Buffer into = pair.b.buffer(256u << 10);
+  from.fill(1);
+  pair.fabric.command("h0/softnic0", "rate=32");  // hours
+  REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 1)) == 0);
+  for (int i = 0; i < 1000; ++i) REQUIRE(is_empty(pair.a.send_cq.get()));
+  pair.fabric.command("h0/softnic0", "rate=max");
+  must_complete(pair.a.send_cq.get(), 1);
+  CHECK(into.has(1));
 }
 
 TEST_CASE("port: latency is added to every message", "[softnic][port]") {
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
-  Scene scene;
+  PortScene scene;
   scene.pair.fabric.command(port, "latency=30ms");
   for (int i = 0; i < 3; ++i) CHECK(scene.timed_write(8) >= 0.030);
   CHECK(scene.timed_write(8) < 0.030 * 20);
@@ -186,7 +182,7 @@ TEST_CASE("port: the N-th work request fails with the status that was asked for"
                                               {"general_err", IBV_WC_GENERAL_ERR}}));
   const uint64_t nth = GENERATE(uint64_t{1}, uint64_t{4});
   INFO(fault.text << " at " << nth);
-  Scene scene;
+  PortScene scene;
   CHECK(scene.write_once(8, 99).status == IBV_WC_SUCCESS);  // counted from the command on
   scene.command(std::string("error=") + fault.text + "@" + std::to_string(nth));
   for (uint64_t i = 1; i < nth; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
@@ -202,7 +198,7 @@ TEST_CASE("port: the N-th work request fails with the status that was asked for"
 }
 
 TEST_CASE("port: the N-th payload is spoilt in secret", "[softnic][port]") {
-  Scene scene;
+  PortScene scene;
   scene.command("corrupt@2");
   for (uint64_t i = 1; i <= 3; ++i) {
     INFO("message " << i);
@@ -215,7 +211,7 @@ TEST_CASE("port: the N-th payload is spoilt in secret", "[softnic][port]") {
 }
 
 TEST_CASE("port: reset disarms what has not happened yet", "[softnic][port]") {
-  Scene scene;
+  PortScene scene;
   scene.command("error=retry_exc_err@3");
   scene.command("corrupt@2");
   scene.command("rate=1k");
@@ -227,13 +223,13 @@ TEST_CASE("port: reset disarms what has not happened yet", "[softnic][port]") {
 TEST_CASE("port: commands rain on a running stream and nothing is lost", "[softnic][port]") {
   constexpr uint64_t kMessages = 400;
   constexpr size_t kSize = 32768;
-  Scene scene({.clock_scale = 0.01, .wire = {.timeout = 21}});  // 86 ms a try
+  PortScene scene({.clock_scale = 0.01, .wire = {.timeout = 21}});  // 86 ms a try
   std::atomic<uint64_t> done{0};
   std::atomic<bool> failed{false};
   std::thread sender([&] {
     try {
       for (uint64_t i = 0; i < kMessages; ++i) {
-        const size_t at = i % (kBig / kSize) * kSize;
+        const size_t at = i % (kPortBig / kSize) * kSize;
         BL_MUST_OK(post(scene.pair.a.qp,
                         write_work(scene.from.part(at, kSize), scene.into.part(at, kSize), i)));
         must_complete(scene.pair.a.send_cq.get(), i);

@@ -222,16 +222,3 @@ TEST_CASE("qp_table: without a new state the old one's row decides", "[softnic][
   CHECK(subject.modify(IBV_QPS_UNKNOWN, IBV_QP_TIMEOUT) == EINVAL);
   CHECK(subject.state() == IBV_QPS_RTS);
 }
-
-TEST_CASE("qp_table: a wrong idea of the current state is EINVAL", "[softnic][qp_table]") {
-  Subject subject;
-  subject.bring_to(IBV_QPS_RTR);
-  ibv_qp_attr attr = full_attr(subject.end.qp, address_of(subject.end.qp));
-  attr.qp_state = IBV_QPS_RTS;
-  attr.cur_qp_state = IBV_QPS_SQD;
-  CHECK(ibv_modify_qp(subject.end.qp, &attr, kRtsMask | IBV_QP_CUR_STATE) == EINVAL);
-  CHECK(subject.state() == IBV_QPS_RTR);
-  attr.cur_qp_state = IBV_QPS_RTR;
-  CHECK(ibv_modify_qp(subject.end.qp, &attr, kRtsMask | IBV_QP_CUR_STATE) == 0);
-  CHECK(subject.state() == IBV_QPS_RTS);
-}

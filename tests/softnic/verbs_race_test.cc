@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads that use the same objects at once.
+// Threads that use the same objects at once. Most cases are races, so they try for a while.
 #include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "tests/support/pages.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_fixture.h"
 
@@ -70,26 +71,37 @@ TEST_CASE("race: threads that poll one queue share its completions", "[softnic][
   CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& count) { return count == 1; }));
 }
 
-TEST_CASE("race: a bad request does not break a queue pair that was just reset",
+TEST_CASE("race: a refusal does not reach the next life of a queue pair that is reset meanwhile",
           "[softnic][race]") {
-  Pair pair({.clock_scale = 0.01, .wire = {.retry_cnt = 0}});
-  Buffer from = pair.a.buffer(8);
-  for (int round = 0; round < 300; ++round) {
-    connect_both(pair.a.qp, pair.b.qp, {.retry_cnt = 0});
-    Region nowhere = from.all();
-    nowhere.rkey = 0xBAD00;
-    std::atomic<bool> go{false};
-    std::thread attacker([&] {
-      while (!go) {
-      }
-      static_cast<void>(post(pair.a.qp, write_work(from.all(), nowhere)));
+  constexpr size_t kSize = 256u << 10;
+  constexpr size_t kPage = 4096;
+  constexpr Wire kHasty{.retry_cnt = 0};
+  const bool late = GENERATE(false, true);
+  Pair pair({.clock_scale = 0.001});
+  Buffer from = pair.a.buffer(kSize);
+  const Pages pages(kSize);
+  const MrPtr mr(ibv_reg_mr(pair.b.pd.get(), pages.data(), kSize, kAllAccess));
+  REQUIRE(mr != nullptr);
+  Region target{reinterpret_cast<uint64_t>(pages.data()), kSize, mr->lkey, mr->rkey};
+  if (late) {
+    REQUIRE(mprotect(pages.data() + kSize - kPage, kPage, PROT_NONE) == 0);  // found at the end
+  } else {
+    target.rkey = 0xBAD00;  // found at the beginning
+  }
+  for (int round = 0; round < (late ? 1000 : 300); ++round) {
+    connect_both(pair.a.qp, pair.b.qp, kHasty);
+    std::atomic<bool> running{false};
+    const std::jthread writer([&] {
+      running = true;
+      static_cast<void>(post(pair.a.qp, write_work(from.all(), target)));
     });
-    go = true;
+    wait_until([&] { return running.load(); }, "the writer");
+    spin(late ? round % 400 * 50 : 0);
     REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
+    REQUIRE(state_of(pair.b.qp) == IBV_QPS_RESET);
     to_init(pair.b.qp);
-    attacker.join();
-    CHECK(state_of(pair.b.qp) == IBV_QPS_INIT);
-    CHECK(poll_one(pair.a.send_cq.get()).status != IBV_WC_SUCCESS);
+    REQUIRE(poll_one(pair.a.send_cq.get()).status != IBV_WC_SUCCESS);
+    REQUIRE(state_of(pair.b.qp) == IBV_QPS_INIT);
   }
 }
 
@@ -115,4 +127,44 @@ TEST_CASE("race: registering and deregistering beside traffic", "[softnic][race]
   churn.join();
   CHECK(good);
   CHECK(into.has(1));
+}
+
+TEST_CASE("race: work posted while the queue pair is queried is done", "[softnic][race]") {
+  Pair pair;
+  const std::jthread asker([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) state_of(pair.a.qp);
+  });
+  const auto start = Clock::now();
+  for (int round = 0; round < 1'000'000 && seconds_since(start) < 2; ++round) {
+    REQUIRE(post(pair.a.qp, nothing_work()) == 0);
+    must_complete(pair.a.send_cq.get(), 0);  // nothing else would set it going
+  }
+}
+
+TEST_CASE("race: receives complete once when a poll meets the flush", "[softnic][race]") {
+  constexpr size_t kSends = 200;
+  constexpr size_t kReceives = 210;
+  Pair pair({.shape = {.send_depth = kSends, .recv_depth = kReceives}});
+  std::vector<SendWork> sends(kSends, unsignaled({.opcode = IBV_WR_SEND}));
+  for (int round = 0; round < 500; ++round) {
+    connect_both(pair.a.qp, pair.b.qp);
+    std::vector<RecvWork> receives(kReceives);
+    for (size_t i = 0; i < kReceives; ++i) receives[i].wr_id = i;
+    REQUIRE(post_list(pair.b.qp, receives) == 0);
+    REQUIRE(post_list(pair.a.qp, sends) == 0);
+    std::vector<ibv_wc> done;
+    std::atomic<bool> polling{false};
+    {
+      const std::jthread poller([&] {
+        polling = true;
+        done = poll_many(pair.b.recv_cq.get(), kReceives);
+      });
+      wait_until([&] { return polling.load(); }, "the poller");
+      spin(round % 100 * 20);
+      REQUIRE(modify_state(pair.b.qp, IBV_QPS_ERR) == 0);
+    }
+    for (size_t i = 0; i < kReceives; ++i) REQUIRE(done[i].wr_id == i);
+    REQUIRE(is_empty(pair.b.recv_cq.get()));
+    REQUIRE(modify_state(pair.a.qp, IBV_QPS_RESET) == 0);
+  }
 }

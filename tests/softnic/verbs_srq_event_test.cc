@@ -240,3 +240,23 @@ TEST_CASE("srq: a receive that does not fit its message fails on both sides", "[
   CHECK(is_empty(scene.b.recv_cq.get()));  // what was not taken is not flushed
   CHECK(use_up(scene.b, scene.srq.get(), 100).count(6) == 1);
 }
+
+TEST_CASE("srq: a limit is told by whoever finds the queue empty", "[softnic][srq]") {
+  SrqScene scene;
+  // As if the one who took the last receive had died before it told.
+  REQUIRE(arm_limit(scene.srq.get(), 2) == 0);
+  REQUIRE(post(scene.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}) == 0);
+  CHECK(wait_for_event(scene.b.context.get(), IBV_EVENT_SRQ_LIMIT_REACHED).element.srq ==
+        scene.srq.get());
+  scene.post_receives(1, 1);
+  must_complete(scene.a.send_cq.get(), 1);
+}
+
+TEST_CASE("srq: a removed device changes nothing that it was asked to", "[softnic][srq]") {
+  const SrqScene scene;
+  scene.fabric.command("h0/softnic1", "remove");
+  ibv_srq_attr attr{};
+  CHECK(ibv_resize_cq(scene.b.recv_cq.get(), 512) == EIO);
+  CHECK(arm_limit(scene.srq.get(), 1) == EIO);
+  CHECK(ibv_query_srq(scene.srq.get(), &attr) == EIO);
+}

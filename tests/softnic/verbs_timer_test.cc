@@ -121,22 +121,6 @@ TEST_CASE("timer: the time to RETRY_EXC follows timeout and retry count", "[soft
   CHECK(timed.seconds <= retry_seconds(wire) * kSlack);
 }
 
-TEST_CASE("timer: with timeout 0 silence is borne for ever", "[softnic][timer]") {
-  Pair pair({.clock_scale = kScale, .wire = {.timeout = 0}});
-  BL_MUST_OK(modify_state(pair.b.qp, IBV_QPS_RESET));
-  REQUIRE(post(pair.a.qp, nothing_work(1)) == 0);
-  // A second queue pair beside it measures the time: it gives up, the first does not.
-  Endpoint watch("softnic0");
-  QpAddress nobody = address_of(pair.b.qp);
-  connect(watch.qp, nobody, {.timeout = 20, .retry_cnt = 7});
-  REQUIRE(time_post(watch, nothing_work()).status == IBV_WC_RETRY_EXC_ERR);
-  CHECK(is_empty(pair.a.send_cq.get()));
-  REQUIRE(modify_state(pair.a.qp, IBV_QPS_ERR) == 0);
-  const ibv_wc wc = poll_one(pair.a.send_cq.get());
-  CHECK(wc.wr_id == 1);
-  CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
-}
-
 TEST_CASE("timer: a peer that appears within the budget is reached", "[softnic][timer]") {
   Pair pair({.clock_scale = kScale, .wire = {.timeout = 24}});
   Buffer from = pair.a.buffer(64);

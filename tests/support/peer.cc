@@ -11,7 +11,7 @@ Peer::Peer(UniqueFd line, size_t rank, size_t count)
 
 void Peer::send_bytes(size_t to, const std::string& bytes) {
   BL_MUST(to < count_ && bytes.size() + sizeof(Head) <= kMaxFrame);
-  BL_MUST(send_frame(line_.get(), {Kind::kMessage, static_cast<uint32_t>(to)}, bytes));
+  BL_MUST(send_frame(line_.get(), {FrameKind::kMessage, static_cast<uint32_t>(to)}, bytes));
 }
 
 std::string Peer::receive_bytes(size_t from) {
@@ -25,7 +25,7 @@ std::string Peer::receive_bytes(size_t from) {
 void Peer::read_one() {
   Frame frame;
   if (!receive_frame(line_.get(), &frame)) throw MustError("the group is being ended");
-  if (frame.head.kind == Kind::kAnswer) {
+  if (frame.head.kind == FrameKind::kAnswer) {
     ++answers_;
   } else {
     inbox_.at(frame.head.peer).push_back(std::move(frame.body));
@@ -33,21 +33,21 @@ void Peer::read_one() {
 }
 
 void Peer::meet() {
-  BL_MUST(send_frame(line_.get(), {Kind::kMeet, 0}, {}));
+  BL_MUST(send_frame(line_.get(), {FrameKind::kMeet, 0}, {}));
   while (answers_ == 0) read_one();
   --answers_;
 }
 
 void Peer::kill(size_t victim) {
-  BL_MUST(send_frame(line_.get(), {Kind::kKill, static_cast<uint32_t>(victim)}, {}));
+  BL_MUST(send_frame(line_.get(), {FrameKind::kKill, static_cast<uint32_t>(victim)}, {}));
   while (answers_ == 0) read_one();
   --answers_;
 }
 
-void Peer::report_done() { send_frame(line_.get(), {Kind::kDone, 0}, {}); }
+void Peer::report_done() { send_frame(line_.get(), {FrameKind::kDone, 0}, {}); }
 
 void Peer::report_failure(const std::string& why) {
-  send_frame(line_.get(), {Kind::kFailed, 0}, why);
+  send_frame(line_.get(), {FrameKind::kFailed, 0}, why);
 }
 
 }  // namespace beeline::test

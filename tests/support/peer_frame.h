@@ -17,10 +17,10 @@ namespace beeline::test {
 
 inline constexpr size_t kMaxFrame = 65536;
 
-enum class Kind : uint32_t { kMessage, kMeet, kKill, kAnswer, kDone, kFailed };
+enum class FrameKind : uint32_t { kMessage, kMeet, kKill, kAnswer, kDone, kFailed };
 
 struct Head {
-  Kind kind;
+  FrameKind kind;
   uint32_t peer;  // to the hub: the receiver or the victim; from the hub: the sender
 };
 

@@ -141,25 +141,27 @@ void Hub::serve(size_t from) {
 void Hub::handle(size_t from, const Frame& frame) {
   const Head forward{frame.head.kind, static_cast<uint32_t>(from)};
   switch (frame.head.kind) {
-    case Kind::kMessage:
+    case FrameKind::kMessage:
       if (members_.at(frame.head.peer).line) {
         send_frame(members_[frame.head.peer].line.get(), forward, frame.body);
       }
       return;
-    case Kind::kMeet:
+    case FrameKind::kMeet:
       members_[from].meeting = true;
       finish_meeting();
       return;
-    case Kind::kKill: kill_member(from, frame.head.peer); return;
-    case Kind::kDone:
+    case FrameKind::kKill: kill_member(from, frame.head.peer); return;
+    case FrameKind::kDone:
       members_[from].line.reset();
       finish_meeting();
       return;
-    case Kind::kFailed:
+    case FrameKind::kFailed:
       members_[from].line.reset();
       fail("peer " + std::to_string(from) + ": " + frame.body);
       return;
-    case Kind::kAnswer: fail("peer " + std::to_string(from) + " sent the hub an answer"); return;
+    case FrameKind::kAnswer:
+      fail("peer " + std::to_string(from) + " sent the hub an answer");
+      return;
   }
 }
 
@@ -173,7 +175,7 @@ void Hub::kill_member(size_t from, size_t victim) {
   waitpid(member.pid, nullptr, 0);
   member.pid = 0;
   member.line.reset();
-  send_frame(members_[from].line.get(), {Kind::kAnswer, 0}, {});
+  send_frame(members_[from].line.get(), {FrameKind::kAnswer, 0}, {});
   finish_meeting();
 }
 
@@ -182,7 +184,7 @@ void Hub::finish_meeting() {
     if (member.line && !member.meeting) return;
   }
   for (Member& member : members_) {
-    if (member.line) send_frame(member.line.get(), {Kind::kAnswer, 0}, {});
+    if (member.line) send_frame(member.line.get(), {FrameKind::kAnswer, 0}, {});
     member.meeting = false;
   }
 }

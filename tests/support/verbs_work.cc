@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <string>
 
 namespace beeline::test {
@@ -104,6 +105,15 @@ int post_list(ibv_qp* qp, const std::vector<SendWork>& list, size_t* accepted) {
 
 int post_list(ibv_qp* qp, const std::vector<RecvWork>& list, size_t* accepted) {
   return post_all(qp, list, accepted);
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void spin(int turns) {
+  static std::atomic<int> turned{0};
+  for (int i = 0; i < turns; ++i) turned.fetch_add(1, std::memory_order_relaxed);
 }
 
 ibv_wc poll_one(ibv_cq* cq) { return poll_many(cq, 1).front(); }

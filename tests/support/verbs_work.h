@@ -59,6 +59,10 @@ void wait_until(Predicate&& done, const char* what) {
   }
 }
 
+double seconds_since(Clock::time_point start);
+// Passes a short time without a system call, so that another thread gets ahead.
+void spin(int turns);
+
 ibv_wc poll_one(ibv_cq* cq);
 std::vector<ibv_wc> poll_many(ibv_cq* cq, size_t count);
 // Nothing there at this moment. Proves something only after a completion that had to come later.

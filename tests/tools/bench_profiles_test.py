@@ -20,7 +20,8 @@ PARAMETERS = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
 OURS = set(re.findall(r"(?m)^## (BEELINE_\w+)$", PARAMETERS))
 HONOURED = set(re.findall(r"honours `(NCCL_\w+)`", PARAMETERS))
 # Of NCCL's own documentation, what a benchmark needs; and nccl-tests' choice of a GPU.
-OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_GDR_LEVEL", "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
+OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", "NCCL_NET_GDR_LEVEL",
+           "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
            "NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_RAS_ENABLE", "NCCL_TESTS_DEVICE"}
 
 

@@ -47,6 +47,18 @@ command_line() {
   expect 'no devices' 2 'found no devices' perf rate --env FAKE_DEVICES=0
   expect 'one rank is not enough' 2 'at least 2' perf rate --ranks 1
   expect 'a variable for nobody' 2 'there is no rank 7' perf rate --env 7:A=B
+  expect 'a variable for less than nobody' 2 'the first rank is 0' perf rate --env -1:A=B
+  expect 'a count below 0' 2 '"-1" is no whole number' perf rate --iters -1
+  expect 'a count that is too large' 2 'is no whole number' perf soak --seed 100000000000000000000000
+  local time
+  for time in nan inf -1 0 1e9; do
+    expect "a time of $time" 2 '--seconds: write a time' perf rate --seconds "$time"
+  done
+  expect 'no time to hold' 2 '--hold: write 0 or a time' perf rate --hold nan
+  expect 'a rank below 0' 2 'ranks are 0 to 1' perf rate --rank -2 --rendezvous 127.0.0.1:9999
+  expect 'hosts without names' 2 'an entry is empty; write h0,h1' perf rate --hosts ,,
+  expect 'a port that there is not' 2 'ports are 1 to 65535' \
+    perf rate --rank 1 --rendezvous 127.0.0.1:99999
   expect 'memory of a kind that there is not' 2 'write host, peermem, dmabuf or mixed' \
     perf rate --memory cuda
   expect 'a flush of a kind that there is not' 2 'write auto, always or never' \

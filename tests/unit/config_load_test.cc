@@ -61,6 +61,15 @@ TEST_CASE("config: what was set is logged with where it came from", "[unit][conf
   CHECK(log.lines().front().flags == (kLogInit | kLogEnv));
 }
 
+TEST_CASE("config: what NCCL's own transport reads and we do not is named in one line",
+          "[unit][config]") {
+  const LogCapture log;
+  load({"NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_MERGE_VFS=", "NCCL_IB_FIFO_TC=106",
+        "NCCL_DEBUG=INFO"});
+  REQUIRE(log.lines().size() == 1);
+  CHECK(log.has("set, and without effect here: NCCL_IB_FIFO_TC, NCCL_IB_QPS_PER_CONNECTION"));
+}
+
 TEST_CASE("config: a value out of range is warned about, and the default used", "[unit][config]") {
   const LogCapture log;
   CHECK(load({"BEELINE_TIMEOUT=99"}).timeout == 20);

@@ -23,8 +23,8 @@ NetdevAddress own(const char* text, int prefix) {
   return {.address = address(text), .prefix = prefix};
 }
 
-std::string chosen(const std::vector<NetdevAddress>& ours,
-                   const std::vector<wire::SocketAddress>& theirs) {
+std::string netdev_for(const std::vector<NetdevAddress>& ours,
+                       const std::vector<wire::SocketAddress>& theirs) {
   const NetdevAddress* const found = choose_address(ours, theirs);
   return found == nullptr ? "none" : ip_text(found->address);
 }
@@ -47,31 +47,31 @@ TEST_CASE("connect netdev: an address is in a subnet by its leading bits", "[uni
 TEST_CASE("connect netdev: the peer's subnet goes before all else", "[unit][connect]") {
   const std::vector ours{own("10.1.0.1", 24), own("10.2.0.1", 24), own("fd00::1", 64),
                          own("fe80::1", 64)};
-  CHECK(chosen(ours, {address("10.2.0.7")}) == "10.2.0.1");
-  CHECK(chosen(ours, {address("10.9.0.7"), address("fd00::7")}) == "fd00::1");
-  CHECK(chosen(ours, {address("10.9.0.7")}) == "10.1.0.1");
-  CHECK(chosen(ours, {address("fe80::7")}) == "fe80::1");
+  CHECK(netdev_for(ours, {address("10.2.0.7")}) == "10.2.0.1");
+  CHECK(netdev_for(ours, {address("10.9.0.7"), address("fd00::7")}) == "fd00::1");
+  CHECK(netdev_for(ours, {address("10.9.0.7")}) == "10.1.0.1");
+  CHECK(netdev_for(ours, {address("fe80::7")}) == "fe80::1");
 }
 
 TEST_CASE("connect netdev: IPv4 goes before IPv6, and link-local last", "[unit][connect]") {
   const std::vector ours{own("fe80::1", 64), own("fd00::1", 64), own("169.254.0.1", 16),
                          own("10.1.0.1", 24)};
-  CHECK(chosen(ours, {}) == "10.1.0.1");
-  CHECK(chosen({ours[0], ours[1]}, {}) == "fd00::1");
-  CHECK(chosen({ours[0], ours[1], ours[2]}, {}) == "fd00::1");
-  CHECK(chosen({ours[0]}, {}) == "fe80::1");
+  CHECK(netdev_for(ours, {}) == "10.1.0.1");
+  CHECK(netdev_for({ours[0], ours[1]}, {}) == "fd00::1");
+  CHECK(netdev_for({ours[0], ours[1], ours[2]}, {}) == "fd00::1");
+  CHECK(netdev_for({ours[0]}, {}) == "fe80::1");
 }
 
 TEST_CASE("connect netdev: without a family in common there is no address", "[unit][connect]") {
-  CHECK(chosen({own("10.1.0.1", 24)}, {address("fd00::1")}) == "none");
-  CHECK(chosen({}, {address("10.1.0.1")}) == "none");
-  CHECK(chosen({}, {}) == "none");
+  CHECK(netdev_for({own("10.1.0.1", 24)}, {address("fd00::1")}) == "none");
+  CHECK(netdev_for({}, {address("10.1.0.1")}) == "none");
+  CHECK(netdev_for({}, {}) == "none");
 }
 
 TEST_CASE("connect netdev: loopback has its address", "[unit][connect]") {
   const auto found = addresses_of("lo");
   REQUIRE(found);
-  CHECK(chosen(*found, {address("127.5.5.5")}) == "127.0.0.1");
+  CHECK(netdev_for(*found, {address("127.5.5.5")}) == "127.0.0.1");
   const auto none = addresses_of("nonesuch0");
   REQUIRE(none);
   CHECK(none->empty());

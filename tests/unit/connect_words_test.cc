@@ -85,7 +85,7 @@ TEST_CASE("words: wishes about GIDs arrive as they were", "[unit][connect]") {
                  .roce_version = 2,
                  .family = family,
                  .range = GidRange{.base = {0xfe, 0x80}, .prefix = 10}};
-  const GidPolicy arrived = gid_policy(wishes_of(options));
+  const GidPolicy arrived = gid_policy(wishes_of(options, options.gid));
   CHECK(arrived.fixed_index == 3);
   CHECK(arrived.roce_version == 2);
   CHECK(arrived.family == family);
@@ -93,7 +93,7 @@ TEST_CASE("words: wishes about GIDs arrive as they were", "[unit][connect]") {
   CHECK(arrived.range->base == options.gid.range->base);
   CHECK(arrived.range->prefix == 10);
   options.gid.range.reset();
-  CHECK_FALSE(gid_policy(wishes_of(options)).range);
+  CHECK_FALSE(gid_policy(wishes_of(options, options.gid)).range);
 }
 
 TEST_CASE("words: vendor options of a connection arrive as they were", "[unit][connect]") {

@@ -86,16 +86,34 @@ TEST_CASE("order: PCI address, then port, then name with its number", "[unit][de
                                            "soft10 port 1"});
 }
 
-TEST_CASE("guid: no two devices share one together with the port", "[unit][device]") {
+TEST_CASE("card: no two devices share a GUID and a port", "[unit][device]") {
   std::vector<Device> devices = {device_at("a", ""), device_at("b", ""), device_at("c", "", 1),
                                  device_at("c", "", 2)};
   devices[2].guid = devices[3].guid = 7;
-  make_guids_unique(devices);
+  tell_ports_apart(devices);
   CHECK(devices[0].guid != 0);
   CHECK(devices[1].guid != 0);
   CHECK(devices[0].guid != devices[1].guid);
   CHECK(devices[2].guid == 7);  // two ports of one device: told apart by the port
   CHECK(devices[3].guid == 7);
+  CHECK(devices[2].card_port == 1);
+  CHECK(devices[3].card_port == 2);
+}
+
+TEST_CASE("card: the functions of one card are ports of it, and of another they are not",
+          "[unit][device]") {
+  std::vector<Device> devices = {device_at("mlx5_0", ""), device_at("mlx5_1", ""),
+                                 device_at("mlx5_2", "")};
+  for (Device& device : devices) device.guid = 7;
+  devices[0].card_path = devices[1].card_path = "/sys/devices/pci0000:00/0000:1b:00.0";
+  devices[2].card_path = "/sys/devices/pci0000:80/0000:9a:00.0";
+  tell_ports_apart(devices);
+  CHECK(devices[0].guid == 7);
+  CHECK(devices[1].guid == 7);
+  CHECK(devices[0].card_port == 1);
+  CHECK(devices[1].card_port == 2);
+  CHECK(devices[2].guid != 7);
+  CHECK(devices[2].card_port == 1);
 }
 
 TEST_CASE("memlock: the limit is named when it is the reason", "[unit][device]") {

@@ -209,5 +209,27 @@ TEST_CASE("gid choice: InfiniBand uses place 0, and a GRH between subnets", "[un
         std::string::npos);
 }
 
+TEST_CASE("gid choice: InfiniBand uses the GID that has a FLID, at the place where it may be",
+          "[unit][device][gid]") {
+  // A FLID of 0x11 and 0x12; the subnets 1, 1 and 2.
+  const Table a = {ib(0, "fe80:0:0:1::1"), ib(1, "fe80:0:11:1::1")};
+  const Table near = {ib(0, "fe80:0:0:1::2"), ib(1, "fe80:0:12:1::2")};
+  const Table far = {ib(0, "fe80:0:0:2::3"), ib(1, "fe80:0:12:2::3")};
+  const GidPolicy policy{.flid_index = 1};
+  const auto within = choose_ib_gids({a, policy, "a"}, {near, {}, "b"});
+  REQUIRE(within);
+  CHECK(within->local_index == 1);
+  CHECK(within->remote_index == 1);
+  CHECK_FALSE(within->grh);
+  const auto across = choose_ib_gids({a, policy, "a"}, {far, {}, "c"});
+  REQUIRE(across);
+  CHECK(across->remote_index == 1);
+  CHECK(across->grh);
+  const auto elsewhere = choose_ib_gids({a, {.flid_index = 2}, "a"}, {far, {}, "c"});
+  REQUIRE(elsewhere);
+  CHECK(elsewhere->local_index == 0);
+  CHECK(elsewhere->grh);
+}
+
 }  // namespace
 }  // namespace beeline

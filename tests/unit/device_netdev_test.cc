@@ -9,6 +9,8 @@
 #include <string>
 
 #include "plugin/device/netdev.h"
+#include "plugin/device/pci_path.h"
+#include "plugin/device/sysfs.h"
 #include "tests/support/catch.h"
 
 namespace beeline {
@@ -97,6 +99,22 @@ TEST_CASE("pci path: what is on no bus has none", "[unit][device]") {
   tree.file("class/net/veth0/address", "52:54:00:12:34:56");
   CHECK(pci_path_of(tree.root(), "soft0", "veth0").empty());
   CHECK(pci_path_of(tree.root(), "soft0", "").empty());
+}
+
+TEST_CASE("card path: a function, and a virtual one, are placed at the card's first",
+          "[unit][device]") {
+  const Tree tree;
+  tree.file("devices/pci0000:15/0000:16:00.0/numa_node", "0");
+  tree.file("devices/pci0000:15/0000:16:00.1/numa_node", "0");
+  tree.link("devices/pci0000:15/0000:16:02.3/physfn", "devices/pci0000:15/0000:16:00.1");
+  tree.file("devices/pci0000:15/0000:17:00.1/numa_node", "0");
+  const std::string bus = real_path(tree.root()) + "/devices/pci0000:15/";
+  CHECK(card_path_of(bus + "0000:16:00.0") == bus + "0000:16:00.0");
+  CHECK(card_path_of(bus + "0000:16:00.1") == bus + "0000:16:00.0");
+  CHECK(card_path_of(bus + "0000:16:02.3") == bus + "0000:16:00.0");
+  // Its first function is hidden, as in a virtual machine.
+  CHECK(card_path_of(bus + "0000:17:00.1") == bus + "0000:17:00.1");
+  CHECK(card_path_of("").empty());
 }
 
 }  // namespace

@@ -59,12 +59,19 @@ struct Scene {
 TEST_CASE("gdr words: a pair that works", "[unit][gdr]") {
   Scene scene;
   CHECK(scene.text() ==
-        "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): on by dma-buf, PIX, 48.9 GB/s, relaxed ordering");
+        "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): on by dma-buf, PIX, 48.9 GB/s, relaxed ordering, "
+        "writes ordered for none");
   scene.device.caps.relaxed_ordering = false;
   scene.distance.reset();
   scene.proof.ways.dmabuf.works = false;
   scene.proof.ways.peermem.works = true;
-  CHECK(scene.text() == "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): on by peer memory, 48.9 GB/s");
+  scene.gpu.writes_ordering = 100;
+  CHECK(scene.text() ==
+        "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): on by peer memory, 48.9 GB/s, writes ordered for "
+        "the "
+        "owner");
+  scene.gpu.writes_ordering = 200;
+  CHECK(scene.says("writes ordered for all devices"));
   scene.proof.transferred = false;
   scene.proof.why_unproven = "an iWARP port has no way to itself";
   CHECK(scene.says("on by peer memory, not measured (an iWARP port has no way to itself)"));

@@ -42,6 +42,18 @@ TEST_CASE("options: the address family is one word for GIDs and another for sock
   CHECK(six.family == "AF_INET");
 }
 
+TEST_CASE("options: NCCL's GID index is for RoCE, ours for InfiniBand too", "[unit][runtime]") {
+  const ControlOptions inherited = control_options(config_of({"NCCL_IB_GID_INDEX=3"}));
+  CHECK(inherited.qp.gid.fixed_index == 3);
+  CHECK(inherited.qp.ib_gid.fixed_index == -1);
+  CHECK(inherited.qp.ib_gid.flid_index == 1);
+  const ControlOptions ours = control_options(config_of(
+      {"BEELINE_GID_INDEX=2", "NCCL_IB_GID_INDEX=3", "NCCL_IB_ROUTABLE_FLID_GID_INDEX=5"}));
+  CHECK(ours.qp.gid.fixed_index == 2);
+  CHECK(ours.qp.ib_gid.fixed_index == 2);
+  CHECK(ours.qp.ib_gid.flid_index == 5);
+}
+
 TEST_CASE("options: an address range that cannot be read is told, and none holds",
           "[unit][runtime]") {
   const ControlOptions good = control_options(config_of({"NCCL_IB_ADDR_RANGE=10.1.0.0/16"}));

@@ -103,6 +103,22 @@ TEST_CASE("stats: a connection is shown from its start to its end", "[unit][stat
   CHECK(view.peer_host == "node7");
 }
 
+TEST_CASE("stats: at the end of a process the file goes, unless a connection has failed",
+          "[unit][stats]") {
+  const bool fails = GENERATE(false, true);
+  const bool closes = GENERATE(false, true);
+  CAPTURE(fails, closes);
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot good = page.acquire(SlotRole::kSend, "mlx5_0");
+  StatsSlot other = page.acquire(SlotRole::kReceive, "mlx5_0");
+  other.set_state(fails ? SlotState::kFailed : SlotState::kReady);
+  if (closes) other.close();
+  page.remove_unless_failed();
+  CHECK(dir.entries() == (fails ? 1 : 0));
+  good.add(Counter::kMessages);  // others still count
+}
+
 TEST_CASE("stats: a text that does not fit is cut", "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path()});

@@ -218,6 +218,21 @@ TEST_CASE("sweep: opening a page sweeps", "[unit][stats]") {
   CHECK_FALSE(exists(path));
 }
 
+TEST_CASE("sweep: of many dead pages the newest stay, and one sweep looks at a part",
+          "[unit][stats]") {
+  const StatsDir dir;
+  for (std::uint64_t start = 0; start < 2 * kMostPagesOfASweep; ++start) {
+    const std::string path = leave_page(dir, page_file_name({kNobody.pid, start}));
+    REQUIRE(::chmod(path.c_str(), 0400) == 0);
+    if (start != 7) make_old(path);
+  }
+  sweep_dead_pages(dir.path(), INT64_MAX);
+  CHECK(dir.entries() == kMostPagesOfASweep + kMostDeadPages);
+  for (int i = 0; i < 3; ++i) sweep_dead_pages(dir.path(), INT64_MAX);
+  CHECK(dir.entries() == kMostDeadPages);
+  CHECK(exists(dir.path(page_file_name({kNobody.pid, 7}))));
+}
+
 TEST_CASE("sweep: what is not ours stays", "[unit][stats]") {
   const StatsDir dir;
   const auto swept = [&dir](const std::string& path) {

@@ -6,10 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "tools/perf/pattern.h"
 #include "tools/perf/perf.h"
+#include "tools/perf/rendezvous.h"
 
 namespace beeline::perf {
 namespace {
@@ -52,15 +54,22 @@ Outcome<bool> check_numbers(const Options& options) {
         fmt::format("--depth: NCCL has 1 to {} requests in flight", int{NCCL_NET_MAX_REQUESTS}));
   }
   if (!within(options.comms, 1, 4096)) return fail("--comms: write 1 to 4096");
-  if (options.seconds <= 0) return fail("--seconds: write a time above 0");
+  constexpr double kDay = 86400;
+  if (!(options.seconds > 0 && options.seconds <= kDay)) {
+    return fail("--seconds: write a time above 0, up to a day (86400)");
+  }
+  if (!(options.hold_seconds >= 0 && options.hold_seconds <= kDay)) {
+    return fail("--hold: write 0 or a time up to a day (86400)");
+  }
   if (options.timeout_seconds <= 0) return fail("--timeout: write whole seconds above 0");
-  if (options.rank >= options.ranks) {
+  if (options.rank < -1 || options.rank >= options.ranks) {
     return fail(fmt::format("--rank {}: ranks are 0 to {}; --ranks says how many", options.rank,
                             options.ranks - 1));
   }
   if ((options.rank >= 0) != !options.rendezvous.empty()) {
     return fail("--rank and --rendezvous go together");
   }
+  if (!options.rendezvous.empty()) BL_TRY(check_rendezvous(options.rendezvous));
   for (const RankVariable& variable : options.variables) {
     if (variable.rank >= options.ranks) {
       return fail(fmt::format("--env {}:{}=...: there is no rank {}", variable.rank, variable.name,
@@ -75,6 +84,9 @@ Outcome<bool> understand(const Words& words, Options* options) {
   if (!words.abi.empty()) options->abi = BL_TRY(parse_abi(words.abi));
   if (!words.devices.empty()) options->devices = BL_TRY(parse_devices(words.devices));
   if (!words.hosts.empty()) options->hosts = split(words.hosts, ',');
+  if (std::ranges::any_of(options->hosts, &std::string::empty)) {
+    return fail(fmt::format("--hosts {}: an entry is empty; write h0,h1", words.hosts));
+  }
   if (!words.slice.empty()) options->slice = BL_TRY(parse_size(words.slice));
   options->memory = BL_TRY(parse_memory(words.memory));
   options->flush = BL_TRY(parse_flush(words.flush));
@@ -86,36 +98,34 @@ Outcome<bool> understand(const Words& words, Options* options) {
   return check_numbers(*options);
 }
 
-void add_options(CLI::App& perf, Options& options, Words& words) {
-  perf.add_option("pattern", options.pattern, "What to run, see below");
-  perf.add_option("--plugin", options.plugin, "Plugin: a file, or X for libnccl-net-X.so (ours)");
-  perf.add_option("--abi", words.abi, "Version of its table, v6 to v12 (the newest it has)");
-  perf.add_option("--ranks", options.ranks, "How many ranks, each a process (2)");
-  perf.add_option("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
-  perf.add_option("--depth", options.depth, "Requests in flight per comm (8)");
-  perf.add_option("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
-  perf.add_option("--seconds", options.seconds, "Time per size; soak: in all (0.4)");
-  perf.add_option("--iters", options.iterations,
-                  "Exactly so many (connect: times; soak: epochs), whatever the time");
-  perf.add_option("--slice", words.slice, "allreduce: largest message (512K)");
-  perf.add_option("--dev", words.devices, "Devices: a1,b1/a2,b2: comm group / rank, both in turn");
-  perf.add_option("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
-  perf.add_option("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded")
-      ->take_all()
-      ->allow_extra_args(false);  // one each, or the pattern would be taken for one
-  perf.add_option("--memory", words.memory,
-                  "host, or a GPU's: peermem (pointers), dmabuf, mixed (every other rank) (host)");
-  perf.add_option("--flush", words.flush,
-                  "Flush what was received: auto (as NCCL for such memory), always, never (auto)");
-  perf.add_option("--rank", options.rank, "Be this rank only; the others are started elsewhere");
-  perf.add_option("--rendezvous", options.rendezvous,
-                  "Where rank 0 is: HOST:PORT, or a file for its address");
-  perf.add_option("--json", options.json, "Everything, into this file; - is stdout");
-  perf.add_option("--timeout", options.timeout_seconds, "Seconds without progress (120)");
-  perf.add_option("--hold", options.hold_seconds,
-                  "After a failure, let all ranks go on for so long: what does each see? (0)");
-  perf.add_option("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (WARN)");
-  perf.add_option("--seed", options.seed, "soak: what its chance starts from");
+void add_options(tools::Subcommand perf, Options& options, Words& words) {
+  perf.add("pattern", options.pattern, "What to run, see below");
+  perf.add("--plugin", options.plugin, "Plugin: a file, or X for libnccl-net-X.so (ours)");
+  perf.add("--abi", words.abi, "Version of its table, v6 to v12 (the newest it has)");
+  perf.add("--ranks", options.ranks, "How many ranks, each a process (2)");
+  perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
+  perf.add("--depth", options.depth, "Requests in flight per comm (8)");
+  perf.add("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
+  perf.add("--seconds", options.seconds, "Time per size; soak: in all (0.4)");
+  perf.add("--iters", options.iterations,
+           "Exactly so many (connect: times; soak: epochs), whatever the time");
+  perf.add("--slice", words.slice, "allreduce: largest message (512K)");
+  perf.add("--dev", words.devices, "Devices: a1,b1/a2,b2: comm group / rank, both in turn");
+  perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
+  perf.add_each("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded");
+  perf.add("--memory", words.memory,
+           "host, or a GPU's: peermem (pointers), dmabuf, mixed (every other rank) (host)");
+  perf.add("--flush", words.flush,
+           "Flush what was received: auto (as NCCL for such memory), always, never (auto)");
+  perf.add("--rank", options.rank, "Be this rank only; the others are started elsewhere");
+  perf.add("--rendezvous", options.rendezvous,
+           "Where rank 0 is: HOST:PORT, or a file for its address");
+  perf.add("--json", options.json, "Everything, into this file; - is stdout");
+  perf.add("--timeout", options.timeout_seconds, "Seconds without progress (120)");
+  perf.add("--hold", options.hold_seconds,
+           "After a failure, let all ranks go on for so long: what does each see? (0)");
+  perf.add("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (WARN)");
+  perf.add("--seed", options.seed, "soak: what its chance starts from");
   perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
   perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
   perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
@@ -131,18 +141,18 @@ std::string list_patterns() {
 
 }  // namespace
 
-std::function<int()> add_command(CLI::App& app) {
-  CLI::App* const perf =
-      app.add_subcommand("perf", "Drive a network plugin as NCCL would, without NCCL");
+void add_command(tools::CommandLine& line) {
   const auto options = std::make_shared<Options>();
   const auto words = std::make_shared<Words>();
-  add_options(*perf, *options, *words);
-  perf->footer(list_patterns());
-  return [options, words] {
+  const auto start = [options, words] {
     const Outcome<bool> understood = understand(*words, options.get());
     if (!understood) return tools::complain(understood.error(), tools::kUsage);
     return run(*options);
   };
+  tools::Subcommand perf =
+      line.add("perf", "Drive a network plugin as NCCL would, without NCCL", start);
+  add_options(perf, *options, *words);
+  perf.set_footer(list_patterns());
 }
 
 }  // namespace beeline::perf

@@ -14,11 +14,10 @@
 
 #include "plugin/base/clock.h"
 #include "tools/perf/gathered.h"
+#include "tools/perf/json.h"
 
 namespace beeline::perf {
 namespace {
-
-using nlohmann::json;
 
 constexpr int kTickMs = 200;
 // After the first bad news, how long others may still say theirs: the rank that died is the cause,
@@ -102,7 +101,7 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
   if (frame.kind != FrameKind::kStatus) progress_ns_ = now_ns();
   switch (frame.kind) {
     case FrameKind::kPlugin:
-      seat.plugin = json::parse(frame.body);
+      seat.facts = decode_facts(frame.body);
       try_begin();
       return;
     case FrameKind::kStatus: take_status(rank, frame.body); return;
@@ -114,7 +113,7 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
       return;
     }
     case FrameKind::kRow:
-      seat.rows.push_back(json::parse(frame.body));
+      seat.rows.push_back(decode_row(frame.body));
       try_rows();
       return;
     case FrameKind::kFailed:
@@ -130,39 +129,37 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
 }
 
 void Coordinator::take_status(size_t rank, const std::string& body) {
-  json status = json::parse(body);
-  json& before = seats_[rank].status;
-  const auto moved = [&](const char* key) {
-    return status.value(key, json()) != before.value(key, json());
-  };
-  if (moved("done") || moved("phase")) progress_ns_ = now_ns();
+  Status status = decode_status(body);
+  std::optional<Status>& before = seats_[rank].status;
+  const bool moved = !before || status.done != before->done || status.phase != before->phase;
+  if (moved) progress_ns_ = now_ns();
   before = std::move(status);
 }
 
 void Coordinator::try_begin() {
-  std::vector<json> plugins;
+  std::vector<RankFacts> ranks;
   for (const Seat& seat : seats_) {
-    if (seat.plugin.is_null()) return;
-    plugins.push_back(seat.plugin);
+    if (!seat.facts) return;
+    ranks.push_back(*seat.facts);
   }
   begun_ = true;
   if (options_.list) {
-    fmt::print("{}", plugins.front().value("text", ""));
+    fmt::print("{}", ranks.front().text);
   } else {
-    report_.begin(plugins);
+    report_.begin(std::move(ranks));
   }
 }
 
 void Coordinator::try_rows() {
   const auto has_row = [](const Seat& seat) { return !seat.rows.empty(); };
   while (begun_ && std::all_of(seats_.begin(), seats_.end(), has_row)) {
-    std::vector<json> shares;
+    std::vector<Row> shares;
     for (Seat& seat : seats_) {
       shares.push_back(std::move(seat.rows.front()));
       seat.rows.pop_front();
     }
     clear_progress();
-    report_.add_row(shares);
+    report_.add_row(std::move(shares));
   }
 }
 
@@ -212,8 +209,8 @@ std::int64_t Coordinator::grace_ns() const {
 std::string Coordinator::doing(size_t rank) const {
   const Seat& seat = seats_[rank];
   if (seat.part) return fmt::format("waiting for the other ranks at \"{}\"", seat.at);
-  return fmt::format("last seen at: {}{}", seat.status.value("phase", "its start"),
-                     seat.status.value("waiting", ""));
+  if (!seat.status) return "last seen at: its start";
+  return fmt::format("last seen at: {}{}", seat.status->phase, seat.status->waiting);
 }
 
 void Coordinator::check_hang() {
@@ -277,9 +274,9 @@ int Coordinator::tell_trouble() {
 void Coordinator::show_progress() {
   if (now_ns() - started_ns_ < kQuietNs || ::isatty(STDERR_FILENO) == 0) return;
   std::uint64_t done = 0;
-  for (const Seat& seat : seats_) done += seat.status.value("done", std::uint64_t{0});
+  for (const Seat& seat : seats_) done += seat.status ? seat.status->done : 0;
   fmt::print(stderr, "\r\x1b[K# {} s, {}, {} requests done", (now_ns() - started_ns_) / kNsPerSec,
-             seats_.front().status.value("phase", ""), done);
+             seats_.front().status ? seats_.front().status->phase : "", done);
   line_shown_ = true;
 }
 

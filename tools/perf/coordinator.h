@@ -40,9 +40,9 @@ class Coordinator {
     bool done = false;    // it said so, or it failed
     std::string at = {};  // what it gathers for, if it does
     std::optional<std::string> part = {};
-    nlohmann::json plugin = {};
-    nlohmann::json status = nlohmann::json::object();
-    std::deque<nlohmann::json> rows = {};
+    std::optional<RankFacts> facts = {};
+    std::optional<Status> status = {};
+    std::deque<Row> rows = {};
   };
   struct Trouble {
     std::string text;

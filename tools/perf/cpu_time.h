@@ -6,8 +6,6 @@
 
 #include <sys/resource.h>
 
-#include <nlohmann/json.hpp>
-
 #include <cstdint>
 
 #include "plugin/base/clock.h"
@@ -53,13 +51,20 @@ class CostMeter {
   rusage process_{};
 };
 
-// Microseconds of CPU per message, for a rank's row.
-inline nlohmann::json cpu_per_message(const Cost& cost, std::uint64_t messages) {
+// For a rank's row.
+struct CpuPerMessage {
+  double thread_user_us = 0;
+  double thread_system_us = 0;
+  double process_user_us = 0;
+  double process_system_us = 0;
+};
+
+inline CpuPerMessage cpu_per_message(const Cost& cost, std::uint64_t messages) {
   const double n = messages == 0 ? 1 : static_cast<double>(messages);
-  return {{"thread_user_us", cost.thread_user_us / n},
-          {"thread_system_us", cost.thread_system_us / n},
-          {"process_user_us", cost.process_user_us / n},
-          {"process_system_us", cost.process_system_us / n}};
+  return {.thread_user_us = cost.thread_user_us / n,
+          .thread_system_us = cost.thread_system_us / n,
+          .process_user_us = cost.process_user_us / n,
+          .process_system_us = cost.process_system_us / n};
 }
 
 }  // namespace beeline::perf

@@ -122,7 +122,10 @@ Outcome<RankVariable> parse_variable(const std::string& text) {
     return fail(fmt::format("--env {}: write NAME=VALUE, or RANK:NAME=VALUE", text));
   }
   RankVariable variable;
-  if (for_one) variable.rank = BL_TRY(parse_int(text.substr(0, colon), "rank"));
+  if (for_one) {
+    variable.rank = BL_TRY(parse_int(text.substr(0, colon), "rank"));
+    if (variable.rank < 0) return fail(fmt::format("--env {}: the first rank is 0", text));
+  }
   variable.name = text.substr(name, equals - name);
   variable.value = text.substr(equals + 1);
   return variable;

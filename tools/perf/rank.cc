@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "tools/perf/json.h"
+
 namespace beeline::perf {
 namespace {
 
@@ -61,8 +63,8 @@ void Rank::set_phase(std::string phase) {
 void Rank::tell_status() {
   std::uint64_t done = 0;
   for (const End* end : watched_) done += end->completed();
-  const nlohmann::json status{{"done", done}, {"phase", phase_}, {"waiting", waiting_for()}};
-  team_.tell(FrameKind::kStatus, status.dump());
+  team_.tell(FrameKind::kStatus,
+             encode(Status{.done = done, .phase = phase_, .waiting = waiting_for()}));
 }
 
 void Rank::note(std::string text) {
@@ -88,6 +90,8 @@ std::string Rank::waiting_for() {
   }
   return text;
 }
+
+void Rank::report_row(const Row& row) { team_.tell(FrameKind::kRow, encode(row)); }
 
 void Rank::report_wrong(const std::string& detail) {
   if (++wrong_shown_ > kWrongShown) return;

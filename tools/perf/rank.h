@@ -7,14 +7,13 @@
 // sets up and registers; the progress thread moves data. The rank's GPU is current in all three.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "tools/perf/devices.h"
 #include "tools/perf/end.h"
+#include "tools/perf/row.h"
 #include "tools/perf/team.h"
 #include "tools/perf/worker.h"
 
@@ -55,7 +54,7 @@ class Rank {
   void watch(const End& end) { watched_.push_back(&end); }
   void unwatch_all() { watched_.clear(); }
 
-  void report_row(const nlohmann::json& row) { team_.tell(FrameKind::kRow, row.dump()); }
+  void report_row(const Row& row);
   // Details of wrong data, for people; only the first few are shown.
   void report_wrong(const std::string& detail);
 

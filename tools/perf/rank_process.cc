@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tools/perf/json.h"
 #include "tools/perf/loader.h"
 #include "tools/perf/pin.h"
 #include "tools/perf/plugin_log.h"
@@ -17,7 +18,6 @@
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
 
 // A host of softnic is chosen by name, and has a sysfs tree beside those of the other hosts.
@@ -42,7 +42,7 @@ void set_environment(const Options& options, int rank) {
 
 // Plugin calls of the main thread may hang, too: say beforehand where we are.
 void tell_phase(Team& team, const char* phase) {
-  team.tell(FrameKind::kStatus, json{{"done", 0}, {"phase", phase}}.dump());
+  team.tell(FrameKind::kStatus, encode(Status{.phase = phase}));
 }
 
 Outcome<bool> init_plugin(Net& net) {
@@ -74,26 +74,27 @@ std::string host_name() {
   return softnic == nullptr ? name.data() : softnic;
 }
 
-// Null for memory of the host.
-json describe_gpu(const RankMemory& memory) {
-  if (memory.gpu() == nullptr) return nullptr;
+MemoryFacts describe_memory(const RankMemory& memory, bool flushes) {
+  MemoryFacts facts{.kind = to_string(memory.kind()), .gpu = {}, .flush = flushes};
+  if (memory.gpu() == nullptr) return facts;
   const gpu::Gpu& gpu = memory.gpu()->about();
-  return {{"ordinal", gpu.ordinal},
-          {"name", gpu.name},
-          {"pci", gpu.pci},
-          {"compute", fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)}};
+  facts.gpu = GpuFacts{.ordinal = gpu.ordinal,
+                       .name = gpu.name,
+                       .pci = gpu.pci,
+                       .compute = fmt::format("{}.{}", gpu.compute_major, gpu.compute_minor)};
+  return facts;
 }
 
-json describe_plugin(const Net& net, const std::vector<Device>& devices) {
-  json names = json::array();
-  for (const Device& device : devices) names.push_back(device.name);
-  return {{"name", net.calls.name},
-          {"abi", net.abi},
-          {"file", net.file},
-          {"pid", ::getpid()},
-          {"host", host_name()},
-          {"devices", names},
-          {"text", describe_devices(net, devices)}};
+RankFacts describe_rank(const Net& net, const std::vector<Device>& devices) {
+  RankFacts facts;
+  facts.plugin = net.calls.name;
+  facts.abi = net.abi;
+  facts.file = net.file;
+  facts.pid = ::getpid();
+  facts.host = host_name();
+  for (const Device& device : devices) facts.devices.push_back(device.name);
+  facts.text = describe_devices(net, devices);
+  return facts;
 }
 
 struct Ended {
@@ -118,15 +119,13 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   tell_phase(team, "in the plugin's devices");
   Outcome<std::vector<Device>> devices = list_devices(*net);
   if (!devices) return fail(Ended{devices.error(), tools::kUsage});
-  json described = describe_plugin(*net, *devices);
+  RankFacts facts = describe_rank(*net, *devices);
   if (!options.list) {
     const Outcome<bool> flushes = check_devices(options, *memory, *net, *devices, team.rank());
     if (!flushes) return fail(Ended{flushes.error(), tools::kUsage});
-    described["memory"] = to_string(memory->kind());
-    described["gpu"] = describe_gpu(*memory);
-    described["flush"] = *flushes;
+    facts.memory = describe_memory(*memory, *flushes);
   }
-  team.tell(FrameKind::kPlugin, described.dump());
+  team.tell(FrameKind::kPlugin, encode(facts));
   if (!options.list) {
     Rank rank(options, team, *memory, *net, std::move(*devices));
     const Outcome<bool> ran = pattern.run(rank);

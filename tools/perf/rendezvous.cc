@@ -22,11 +22,11 @@
 #include <memory>
 
 #include "plugin/base/clock.h"
+#include "tools/perf/json.h"
 
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
 
 struct FreeAddresses {
@@ -109,26 +109,18 @@ Outcome<UniqueFd> listen_at(const std::string& rendezvous) {
   return listener;
 }
 
-// What must be equal on all ranks, or they would wait for different things.
-json terms(const Options& options) {
-  return {
-      {"protocol", "beeline-perf-1"}, {"pattern", options.pattern},       {"ranks", options.ranks},
-      {"sizes", options.sizes},       {"depth", options.depth},           {"comms", options.comms},
-      {"slice", options.slice},       {"iterations", options.iterations}, {"check", options.check}};
-}
-
 Outcome<size_t> greet(Line& line, const Options& options, const std::vector<Member>& members) {
   const std::optional<Frame> frame = line.receive();
-  const json hello =
-      frame && frame->kind == FrameKind::kHello ? json::parse(frame->body, nullptr, false) : json();
-  if (!hello.is_object()) return fail("somebody who is no rank dialled in");
-  const auto rank = hello.value("rank", size_t{0});
+  std::optional<Hello> hello;
+  if (frame && frame->kind == FrameKind::kHello) hello = decode_hello(frame->body);
+  if (!hello) return fail("somebody who is no rank dialled in");
+  const size_t rank = hello->rank;
   if (rank == 0 || rank >= members.size() || members[rank].line) {
     return fail(fmt::format("a second rank {} dialled in, or one that does not exist", rank));
   }
-  if (hello.value("terms", json()) != terms(options)) {
+  if (hello->terms != terms_of(options)) {
     return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}", rank,
-                            hello.value("terms", json()).dump(), terms(options).dump()));
+                            hello->terms, terms_of(options)));
   }
   return rank;
 }
@@ -159,6 +151,14 @@ void set_no_delay(int fd) {
 
 }  // namespace
 
+// getaddrinfo takes the lower 16 bits of any number.
+Outcome<bool> check_rendezvous(const std::string& rendezvous) {
+  if (is_file(rendezvous)) return true;
+  const std::string port = rendezvous.substr(rendezvous.rfind(':') + 1);
+  if (port.size() < 5 || (port.size() == 5 && port <= "65535")) return true;
+  return fail(fmt::format("--rendezvous {}: ports are 1 to 65535", rendezvous));
+}
+
 Outcome<std::vector<Member>> gather_members(const Options& options) {
   const UniqueFd listener = BL_TRY(listen_at(options.rendezvous));
   std::vector<Member> members(static_cast<size_t>(options.ranks));
@@ -188,7 +188,7 @@ Outcome<Line> join_coordinator(const Options& options) {
     if (fd) {
       set_no_delay(fd->get());
       Line line(std::move(*fd));
-      line.send(FrameKind::kHello, json{{"rank", options.rank}, {"terms", terms(options)}}.dump());
+      line.send(FrameKind::kHello, encode_hello(options));
       return line;
     }
     if (now_ns() > deadline) return fail(std::move(fd).error());

@@ -4,6 +4,7 @@
 // address.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tools/perf/coordinator.h"
@@ -15,5 +16,8 @@ tools::Outcome<std::vector<Member>> gather_members(const Options& options);
 
 // Any other rank's side.
 tools::Outcome<Line> join_coordinator(const Options& options);
+
+// Whether it can be one: HOST:PORT, or the path of a file.
+tools::Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
 }  // namespace beeline::perf

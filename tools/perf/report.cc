@@ -11,16 +11,17 @@
 #include <iostream>
 #include <numeric>
 #include <optional>
+#include <utility>
+
+#include "tools/perf/json.h"
 
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
-
-std::optional<double> merge(const std::vector<json>& shares, const Column& column) {
+std::optional<double> merge(const std::vector<Row>& shares, const Column& column) {
   std::vector<double> numbers;
-  for (const json& share : shares) {
-    if (share.contains(column.key)) numbers.push_back(share[column.key].get<double>());
+  for (const Row& share : shares) {
+    if (const auto number = share.find(column.key)) numbers.push_back(*number);
   }
   if (numbers.empty()) return std::nullopt;
   const double sum = std::accumulate(numbers.begin(), numbers.end(), 0.0);
@@ -34,33 +35,27 @@ std::optional<double> merge(const std::vector<json>& shares, const Column& colum
 }
 
 // Four digits that matter, in at most eight characters, without an exponent.
-std::string number(const json& value) {
-  if (!value.is_number()) return "-";
-  const double x = value.get<double>();
+std::string number(const std::optional<double>& value) {
+  if (!value) return "-";
+  const double x = *value;
   const double size = std::abs(x);
   if (x == std::floor(x) && size >= 100) return fmt::format("{:.0f}", x);
   return fmt::format("{:.{}f}", x, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3);
 }
 
-std::uint64_t sum_of(const std::vector<json>& shares, const char* key) {
-  std::uint64_t sum = 0;
-  for (const json& share : shares) sum += share.value(key, std::uint64_t{0});
-  return sum;
-}
-
-std::string names_of(const json& devices) {
+std::string joined(const std::vector<std::string>& names) {
   std::string text;
-  for (const json& device : devices) text += (text.empty() ? "" : " ") + device.get<std::string>();
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
   return text;
 }
 
 // Of a rank whose buffers are the host's, and not flushed: nothing.
-std::string memory_of(const json& plugin) {
-  const json& gpu = plugin["gpu"];
-  const bool flushes = plugin.value("flush", false);
-  if (gpu.is_null()) return flushes ? ", flushed" : "";
-  return fmt::format(", GPU {} {} {} by {}, {}", gpu.value("ordinal", 0), gpu.value("pci", ""),
-                     gpu.value("name", ""), plugin.value("memory", ""),
+std::string memory_of(const RankFacts& rank) {
+  if (!rank.memory) return "";
+  const bool flushes = rank.memory->flush;
+  if (!rank.memory->gpu) return flushes ? ", flushed" : "";
+  const GpuFacts& gpu = *rank.memory->gpu;
+  return fmt::format(", GPU {} {} {} by {}, {}", gpu.ordinal, gpu.pci, gpu.name, rank.memory->kind,
                      flushes ? "flushed" : "not flushed");
 }
 
@@ -69,20 +64,19 @@ std::string memory_of(const json& plugin) {
 Report::Report(const Options& options, const Pattern& pattern)
     : options_(options), pattern_(pattern), out_(options.json == "-" ? stderr : stdout) {}
 
-void Report::begin(const std::vector<json>& plugins) {
-  plugins_ = plugins;
-  const json& first = plugins_.front();
+void Report::begin(std::vector<RankFacts> ranks) {
+  results_.ranks = std::move(ranks);
+  const RankFacts& first = results_.ranks.front();
   fmt::print(out_, "# beeline perf {}: {}\n", pattern_.name, pattern_.summary);
-  fmt::print(out_, "# plugin {} (v{}), {}\n", first.value("name", ""), first.value("abi", 0),
-             first.value("file", ""));
+  fmt::print(out_, "# plugin {} (v{}), {}\n", first.plugin, first.abi, first.file);
   fmt::print(out_, "# ranks {} comms {} depth {} slice {}{}\n", options_.ranks, options_.comms,
              options_.depth, options_.slice, options_.check ? "" : " unchecked");
   fmt::print(out_, "# memory {} flush {}\n", to_string(options_.memory), to_string(options_.flush));
   if (options_.pattern == "soak") fmt::print(out_, "# seed {}\n", options_.seed);
-  for (size_t r = 0; r < plugins_.size(); ++r) {
-    fmt::print(out_, "#  Rank {:2} Pid {:6} on {:>10} devices {}{}\n", r,
-               plugins_[r].value("pid", 0), plugins_[r].value("host", ""),
-               names_of(plugins_[r]["devices"]), memory_of(plugins_[r]));
+  for (size_t r = 0; r < results_.ranks.size(); ++r) {
+    const RankFacts& rank = results_.ranks[r];
+    fmt::print(out_, "#  Rank {:2} Pid {:6} on {:>10} devices {}{}\n", r, rank.pid, rank.host,
+               joined(rank.devices), memory_of(rank));
   }
   std::string titles =
       fmt::format("#\n# {:>10} {:>12} {:>8} {:>7}", "size", "count", "type", "redop");
@@ -95,79 +89,62 @@ void Report::begin(const std::vector<json>& plugins) {
   std::fflush(out_);
 }
 
-json Report::merged(const std::vector<json>& shares) const {
-  json row = json::object();
-  const auto size = shares.front().value("size", std::uint64_t{0});
-  row["size"] = size;
-  row["count"] = size / pattern_.type_bytes;
-  row["type"] = pattern_.type;
-  row["redop"] = pattern_.redop;
-  for (const Column& column : pattern_.columns) {
-    if (const auto value = merge(shares, column)) row[column.key] = *value;
-  }
-  row["wrong"] = sum_of(shares, "wrong");
-  row["ranks"] = shares;
+MergedRow Report::merged(std::vector<Row> shares) const {
+  MergedRow row;
+  row.size = shares.front().size();
+  row.count = row.size / pattern_.type_bytes;
+  for (const Column& column : pattern_.columns) row.values.push_back(merge(shares, column));
+  for (const Row& share : shares) row.wrong += share.wrong();
+  row.shares = std::move(shares);
   return row;
 }
 
-void Report::add_row(const std::vector<json>& shares) {
-  const json row = merged(shares);
-  std::string text = fmt::format("  {:>10} {:>12} {:>8} {:>7}", row["size"].get<std::uint64_t>(),
-                                 row["count"].get<std::uint64_t>(), pattern_.type, pattern_.redop);
-  for (const Column& column : pattern_.columns) {
-    text += fmt::format(" {:>9}", number(row.value(column.key, json())));
-  }
-  const auto wrong = row["wrong"].get<std::uint64_t>();
-  wrong_ += wrong;
-  fmt::print(out_, "{} {:>7}\n", text, options_.check ? fmt::to_string(wrong) : "N/A");
+void Report::add_row(std::vector<Row> shares) {
+  MergedRow row = merged(std::move(shares));
+  std::string text = fmt::format("  {:>10} {:>12} {:>8} {:>7}", row.size, row.count, pattern_.type,
+                                 pattern_.redop);
+  for (const auto& value : row.values) text += fmt::format(" {:>9}", number(value));
+  results_.wrong += row.wrong;
+  fmt::print(out_, "{} {:>7}\n", text, options_.check ? fmt::to_string(row.wrong) : "N/A");
   std::fflush(out_);
-  rows_.push_back(row);
+  results_.rows.push_back(std::move(row));
+}
+
+const Column& Report::averaged() const {
+  return *std::find_if(pattern_.columns.begin(), pattern_.columns.end(), [&](const Column& column) {
+    return std::string(column.key) == pattern_.average;
+  });
 }
 
 double Report::average() const {
+  const auto index = static_cast<size_t>(&averaged() - pattern_.columns.data());
   double sum = 0;
-  for (const json& row : rows_) sum += row.value(pattern_.average, 0.0);
-  return rows_.empty() ? 0 : sum / static_cast<double>(rows_.size());
+  for (const MergedRow& row : results_.rows) sum += row.values[index].value_or(0);
+  return results_.rows.empty() ? 0 : sum / static_cast<double>(results_.rows.size());
 }
 
 int Report::end() {
-  const char* const verdict = !options_.check ? "not checked" : wrong_ == 0 ? "OK" : "FAILED";
-  fmt::print(out_, "# Wrong elements : {} {}\n", wrong_, verdict);
-  const auto column =
-      std::find_if(pattern_.columns.begin(), pattern_.columns.end(),
-                   [&](const Column& c) { return std::string(c.key) == pattern_.average; });
+  const std::uint64_t wrong = results_.wrong;
+  const char* const verdict = !options_.check ? "not checked" : wrong == 0 ? "OK" : "FAILED";
+  fmt::print(out_, "# Wrong elements : {} {}\n", wrong, verdict);
+  results_.average = average();
   const bool is_busbw = std::string(pattern_.average) == "busbw";
-  fmt::print(out_, "# Avg {} : {:.6g} {}\n#\n", is_busbw ? "bus bandwidth" : column->title,
-             average(), column->unit);
+  fmt::print(out_, "# Avg {} : {:.6g} {}\n#\n", is_busbw ? "bus bandwidth" : averaged().title,
+             results_.average, averaged().unit);
   std::fflush(out_);
   if (!write_json()) return tools::complain("cannot write " + options_.json);
-  return wrong_ == 0 ? 0 : tools::kFailed;
+  return wrong == 0 ? 0 : tools::kFailed;
 }
 
 bool Report::write_json() const {
   if (options_.json.empty()) return true;
-  const json all{{"pattern", pattern_.name},
-                 {"plugin", plugins_.front().value("name", "")},
-                 {"abi", plugins_.front().value("abi", 0)},
-                 {"options",
-                  {{"ranks", options_.ranks},
-                   {"comms", options_.comms},
-                   {"depth", options_.depth},
-                   {"slice", options_.slice},
-                   {"seed", options_.seed},
-                   {"check", options_.check},
-                   {"memory", to_string(options_.memory)},
-                   {"flush", to_string(options_.flush)}}},
-                 {"ranks", plugins_},
-                 {"rows", rows_},
-                 {"wrong", wrong_},
-                 {"average", {{pattern_.average, average()}}}};
+  const std::string text = to_json(options_, pattern_, results_);
   if (options_.json == "-") {
-    std::cout << all.dump(2) << std::endl;
+    std::cout << text << std::endl;
     return static_cast<bool>(std::cout);
   }
   std::ofstream file(options_.json);
-  file << all.dump(2) << '\n';
+  file << text << '\n';
   return static_cast<bool>(file);
 }
 

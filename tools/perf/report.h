@@ -4,14 +4,13 @@
 // there is.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "tools/perf/options.h"
 #include "tools/perf/pattern.h"
+#include "tools/perf/results.h"
 
 namespace beeline::perf {
 
@@ -19,27 +18,25 @@ class Report {
  public:
   Report(const Options& options, const Pattern& pattern);
 
-  // What each rank told about its plugin, by rank; prints the head of the table.
-  void begin(const std::vector<nlohmann::json>& plugins);
+  // What each rank told about itself, by rank; prints the head of the table.
+  void begin(std::vector<RankFacts> ranks);
   // The shares of all ranks in one line, by rank.
-  void add_row(const std::vector<nlohmann::json>& shares);
+  void add_row(std::vector<Row> shares);
   // The last line and the JSON file. The exit status of the run, as far as data decides it.
   int end();
 
-  size_t rows() const noexcept { return rows_.size(); }
-  std::uint64_t wrong() const noexcept { return wrong_; }
+  std::uint64_t wrong() const noexcept { return results_.wrong; }
 
  private:
-  nlohmann::json merged(const std::vector<nlohmann::json>& shares) const;
+  MergedRow merged(std::vector<Row> shares) const;
   bool write_json() const;
+  const Column& averaged() const;
   double average() const;
 
   const Options& options_;
   const Pattern& pattern_;
   std::FILE* const out_;  // stderr when the JSON goes to stdout
-  std::vector<nlohmann::json> plugins_;
-  std::vector<nlohmann::json> rows_;
-  std::uint64_t wrong_ = 0;
+  Results results_;
 };
 
 }  // namespace beeline::perf

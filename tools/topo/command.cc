@@ -43,38 +43,32 @@ Outcome<Options> understand(const Words& words) {
   return options;
 }
 
-void add_options(CLI::App& topo, Words& words) {
+void add_options(tools::Subcommand topo, Words& words) {
   Options& options = words.options;
-  topo.add_option("--from", options.from,
-                  "Read this in place of the live machine: XML of NCCL (NCCL_TOPO_DUMP_FILE) or "
-                  "hwloc (lstopo --of xml), - for stdin, or a folder like /sys")
-      ->type_name("FILE");
-  topo.add_option("--gpu", options.gpus, "Take this PCI device for a GPU; may be given again")
-      ->type_name("ADDRESS")
-      ->take_all()
-      ->allow_extra_args(false);
-  topo.add_option("--max-nics-per-gpu", words.max_nics_per_gpu, "At most so many (0: no limit)")
-      ->type_name("N");
+  topo.add("--from", options.from,
+           "Read this in place of the live machine: XML of NCCL (NCCL_TOPO_DUMP_FILE) or "
+           "hwloc (lstopo --of xml), - for stdin, or a folder like /sys",
+           "FILE");
+  topo.add_each("--gpu", options.gpus, "Take this PCI device for a GPU; may be given again",
+                "ADDRESS");
+  topo.add("--max-nics-per-gpu", words.max_nics_per_gpu, "At most so many (0: no limit)", "N");
   topo.add_flag("--json", options.json, "Everything, on stdout, in place of the text");
-  topo.add_option("--svg", options.svg, "A picture, into this file; - is stdout")
-      ->type_name("FILE");
-  topo.add_option("--nccl-xml", options.nccl_xml,
-                  "What NCCL_TOPO_FILE may name, into this file; - is stdout")
-      ->type_name("FILE");
+  topo.add("--svg", options.svg, "A picture, into this file; - is stdout", "FILE");
+  topo.add("--nccl-xml", options.nccl_xml,
+           "What NCCL_TOPO_FILE may name, into this file; - is stdout", "FILE");
 }
 
 }  // namespace
 
-std::function<int()> add_command(CLI::App& app) {
-  CLI::App* const topo =
-      app.add_subcommand("topo", "Show GPUs and NICs, how near they are, and who uses what");
+void add_command(tools::CommandLine& line) {
   const auto words = std::make_shared<Words>();
-  add_options(*topo, *words);
-  return [words] {
+  const auto start = [words] {
     const Outcome<Options> options = understand(*words);
     if (!options) return tools::complain(options.error(), tools::kUsage);
     return run(*options);
   };
+  add_options(line.add("topo", "Show GPUs and NICs, how near they are, and who uses what", start),
+              *words);
 }
 
 }  // namespace beeline::topo

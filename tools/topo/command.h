@@ -3,13 +3,11 @@
 // The command line of `beeline topo`.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
-#include <functional>
+#include "tools/command_line.h"
 
 namespace beeline::topo {
 
-// Adds the subcommand. The function runs it, with what was parsed, and returns the exit status.
-std::function<int()> add_command(CLI::App& app);
+// Adds the subcommand to the line, which runs it with what was parsed.
+void add_command(tools::CommandLine& line);
 
 }  // namespace beeline::topo

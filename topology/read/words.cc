@@ -19,7 +19,6 @@ constexpr std::size_t kMaxCpus = std::size_t{1} << 16;
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 14;
 constexpr double kMaxGigaTransfers = 1'000;
 constexpr double kMaxGigabits = 1'000'000;
-constexpr std::uint32_t kMaxLanes = 32;
 
 std::string_view trimmed(std::string_view text) noexcept {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -129,7 +128,7 @@ std::optional<std::uint32_t> parse_link_width(std::string_view text) noexcept {
   text = trimmed(text);
   if (text.starts_with('x')) text.remove_prefix(1);
   const auto lanes = parse_all<std::uint32_t>(text, 10);
-  if (!lanes || *lanes == 0 || *lanes > kMaxLanes) return {};
+  if (!lanes || *lanes == 0 || *lanes > kMaxPcieLanes) return {};
   return lanes;
 }
 

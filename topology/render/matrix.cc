@@ -14,15 +14,15 @@
 namespace beeline::topology {
 namespace {
 
-using Row = std::vector<std::string>;
+using Cells = std::vector<std::string>;
 
-std::string aligned(const std::vector<Row>& rows) {
+std::string aligned(const std::vector<Cells>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
+  for (const Cells& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   std::string text;
-  for (const Row& row : rows) {
+  for (const Cells& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       line.append(row[i]).append(widths[i] - row[i].size() + 2, ' ');
@@ -53,12 +53,12 @@ std::string matrix_text(const Graph& graph) {
 
   const DisplayNames names(graph);
   const Places places(graph);
-  std::vector<Row> rows(1);
+  std::vector<Cells> rows(1);
   rows[0].emplace_back();
   for (const NodeIndex device : devices) rows[0].push_back(names[device]);
   rows[0].insert(rows[0].end(), {"NUMA", "CPUs"});
   for (const NodeIndex device : devices) {
-    Row& row = rows.emplace_back();
+    Cells& row = rows.emplace_back();
     row.push_back(names[device]);
     for (const NodeIndex other : devices) {
       row.emplace_back(device == other ? "X" : to_string(places.between(device, other)));

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -61,9 +60,9 @@ std::string shortened(const std::string& text) {
   return text.size() <= kLabel ? text : text.substr(0, kLabel - 2) + "..";
 }
 
-class Drawing {
+class SvgPicture {
  public:
-  Drawing(const Graph& graph, const Assignment& assignment)
+  SvgPicture(const Graph& graph, const Assignment& assignment)
       : graph_(graph),
         assignment_(assignment),
         names_(graph),
@@ -93,7 +92,8 @@ class Drawing {
  private:
   template <class... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Args>(args)...);
+    // fmt::format is in the library. fmt::format_to would be compiled here once more.
+    body_ += fmt::format(format, std::forward<Args>(args)...);
     body_ += '\n';
   }
   void text(double x, double y, const char* style, const std::string& words) {
@@ -255,7 +255,7 @@ class Drawing {
 }  // namespace
 
 std::string to_svg(const Graph& graph, const Assignment& assignment) {
-  return Drawing(graph, assignment).draw();
+  return SvgPicture(graph, assignment).draw();
 }
 
 }  // namespace beeline::topology

@@ -15,15 +15,24 @@ plug_in() {
 }
 
 # lay_cable CARD ADDRESS CARD ADDRESS : two cards that are joined already, as by scripts/vm --nics.
+# Programs are slow to start here, so each does as much as it can.
 lay_cable() {
-  ip addr add "$2/24" dev "$1" && ip addr add "$4/24" dev "$3" || return
-  ip link set "$1" up && ip link set "$3" up || return
+  ip -batch - <<END || return
+addr add $2/24 dev $1
+addr add $4/24 dev $3
+link set $1 up
+link set $3 up
+END
   until_true 30 carrier "$1" && until_true 30 carrier "$3" || return
   route_over_cables
-  accept_own "$1" && accept_own "$3" && send_over "$1" "$2" "$4" && send_over "$3" "$4" "$2"
+  accept_own "$1" && accept_own "$3" || return
+  { send_over "$1" "$2" "$4" && send_over "$3" "$4" "$2"; } | ip -batch -
 }
 
-carrier() { [[ $(cat "/sys/class/net/$1/carrier") == 1 ]]; } # CARD
+carrier() { # CARD
+  local state
+  read -r state <"/sys/class/net/$1/carrier" && [[ $state == 1 ]]
+}
 
 # Local addresses are looked up last instead of first.
 route_over_cables() {
@@ -34,16 +43,18 @@ route_over_cables() {
 
 # What comes in from the cable is for us, though it comes from one of our own addresses.
 accept_own() { # CARD
-  sysctl -qw "net.ipv4.conf.$1.rp_filter=0" "net.ipv4.conf.$1.accept_local=1"
-  ip rule add pref 10 iif "$1" lookup local
+  echo 0 >"/proc/sys/net/ipv4/conf/$1/rp_filter" && echo 1 >"/proc/sys/net/ipv4/conf/$1/accept_local"
 }
 
-# What we send to the other end leaves by this card ("iif lo": sent by this machine).
+# As lines for ip: what comes in is looked up here, and what we send to the other end leaves by this
+# card ("iif lo": sent by this machine).
 send_over() { # CARD FROM TO
-  local table
-  table=$((1000 + $(cat "/sys/class/net/$1/ifindex")))
-  ip route add "$3/32" dev "$1" src "$2" table "$table"
-  ip rule add pref 20 iif lo to "$3/32" lookup "$table"
+  local index table
+  read -r index <"/sys/class/net/$1/ifindex" || return
+  table=$((1000 + index))
+  echo "rule add pref 10 iif $1 lookup local"
+  echo "route add $3/32 dev $1 src $2 table $table"
+  echo "rule add pref 20 iif lo to $3/32 lookup $table"
 }
 
 load_rxe() { modprobe rdma_rxe && modprobe rdma_ucm; }
@@ -51,6 +62,12 @@ load_rxe() { modprobe rdma_rxe && modprobe rdma_ucm; }
 # Debian does not build siw; scripts/vm --siw does, beside the other modules.
 load_siw() {
   modprobe -a ib_core iw_cm libcrc32c rdma_ucm && insmod /run/kernel/siw.ko
+}
+
+need_rxe() { :; }
+# A suite without it is skipped.
+need_siw() {
+  [[ -e /run/kernel/siw.ko ]] || { echo 'no kernel module of soft iWARP: scripts/vm --siw --prepare'; exit 77; }
 }
 
 # rdma_device KIND CARD... : rxe or siw over each card, called KIND_CARD.
@@ -63,7 +80,10 @@ rdma_device() {
   done
 }
 
-active() { grep -q ACTIVE "/sys/class/infiniband/$1/ports/1/state"; } # DEVICE
+active() { # DEVICE
+  local state
+  read -r state <"/sys/class/infiniband/$1/ports/1/state" && [[ $state == *ACTIVE* ]]
+}
 
 # gid_index DEVICE : where its IPv4 address is in the table of addresses (GIDs).
 gid_index() {

@@ -4,9 +4,9 @@
 # The kernel of the emulated machine: Debian's, unpacked into a folder and never installed. Sourced
 # by scripts/vm after scripts/lib.sh.
 #
-# A folder holds vmlinuz, initrd, lib/modules, the files `release` and `version` (of the package),
-# and siw.ko once somebody asked for it. It appears whole, by a rename, under a lock: several
-# callers may start at once, and one that is killed leaves nothing that looks finished.
+# A folder holds vmlinuz, vmlinux (the same, unpacked), initrd, lib/modules, the files `release` and
+# `version` (of the package), and siw.ko once somebody asked for it. It appears whole, by a rename, under
+# a lock: several callers may start at once, and one that is killed leaves nothing that looks finished.
 
 init=$PWD/tests/vm/machine/init
 kernel_cache=${BEELINE_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/beeline/vm}
@@ -40,7 +40,8 @@ prepare_kernel() { # SERIES
   local dir
   dir=$(kernel_dir "$1")
   [[ -e $dir/release ]] || locked "$1" make_kernel "$1" || return
-  [[ $dir/initrd -nt $init ]] || locked "$1" renew_initrd "$dir"
+  [[ $dir/initrd -nt $init ]] || locked "$1" renew_initrd "$dir" || return
+  [[ -e $dir/vmlinux ]] || locked "$1" unpack_kernel "$dir"
 }
 
 prepare_siw() { # SERIES
@@ -93,6 +94,7 @@ make_kernel() { # SERIES
   rm -rf ./*.deb boot
   depmod -b . "$release" || exit
   make_initrd "$release" >initrd || exit
+  unpack_kernel . || exit
   candidate "$image" >version
   echo "$release" >release
   cd "$kernel_cache" && mv -T "$work" "$dir" || exit
@@ -105,8 +107,8 @@ renew_initrd() { # FOLDER
   cd "$1" && make_initrd "$(<release)" >initrd.new && mv initrd.new initrd
 }
 
-# make_initrd RELEASE : in the kernel's folder; busybox, and what it takes to mount the host's
-# files.
+# make_initrd RELEASE : in the kernel's folder, busybox and what it takes to mount the host's files. It is
+# not compressed, because the machine takes long to unpack it.
 make_initrd() (
   local root=initrd.root module path
   mkdir -p "$root"/{bin,dev,proc,sys,modules,host,top,new} || exit
@@ -119,9 +121,25 @@ make_initrd() (
     unpack_module "$path" >"$root/modules/$(basename "${path%.ko*}").ko" || exit
     echo "$(basename "${path%.ko*}").ko"
   done <needed >"$root/modules/order"
-  (cd "$root" && find . | cpio --quiet -o -H newc) | gzip -1 || exit
+  (cd "$root" && find . | cpio --quiet -o -H newc) || exit
   rm -rf "$root" needed
 )
+
+# unpack_kernel FOLDER : vmlinux, which QEMU starts at once. A vmlinuz unpacks itself, in the emulated
+# machine, for several seconds. Where its payload is: Documentation/arch/x86/boot.rst.
+unpack_kernel() {
+  local setup start size tool
+  setup=$(od -An -tu1 -j $((0x1f1)) -N 1 "$1/vmlinuz") &&
+    read -r start size < <(od -An -tu4 -j $((0x248)) -N 8 "$1/vmlinuz") || return
+  for tool in 'xz -dc' 'zstd -qdc'; do
+    # Behind the payload stands its unpacked size, in four bytes.
+    tail -c +$(((setup + 1) * 512 + start + 1)) "$1/vmlinuz" 2>/dev/null | head -c $((size - 4)) |
+      $tool >"$1/vmlinux.new" 2>/dev/null && break
+  done
+  # One that is packed in another way starts too.
+  [[ $(head -c 4 "$1/vmlinux.new") == $'\x7fELF' ]] || cp "$1/vmlinuz" "$1/vmlinux.new" || return
+  mv "$1/vmlinux.new" "$1/vmlinux"
+}
 
 unpack_module() { # FILE
   case $1 in
@@ -164,6 +182,7 @@ make_siw() { # SERIES
     tail -n 20 "$work/log"
     stop "scripts/vm: siw does not build for $release"
   fi
+  strip --strip-debug source/siw.ko # what it loads is 5 MB otherwise
   mv source/siw.ko "$dir/siw.ko" && cd "$dir" && rm -rf "$work" || exit
   printf ', built after %d s more\n' $((SECONDS - start))
 }

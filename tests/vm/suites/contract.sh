@@ -23,8 +23,7 @@ contract() { # SUBJECT
 # A warning of the kernel's would be about what we do to its driver.
 kernel_is_calm() { ! dmesg | grep -E 'WARNING:|BUG:|Oops|unregister_netdevice: waiting'; }
 
-((${#subjects[@]} > 0)) ||
-  subjects=(load device request data group flush memory close connect refusal leftovers threads fork death)
+"need_$kind"
 note "Linux $(uname -r)"
 check "a cable with $kind at both ends" one_cable || end_of_suite
 for subject in "${subjects[@]}"; do check "$subject" contract "$subject"; done

@@ -19,6 +19,7 @@ mixed_cable() {
   load_rxe && plug_in 3 && rdma_device rxe a3 && rdma_device siw b3
 }
 
+need_siw
 note "Linux $(uname -r)"
 check "two cables with siw at both ends" two_rails || end_of_suite
 all_reduces 0,1,8,4K,65537,4M "${rails[@]}"

@@ -11,15 +11,13 @@
 #include "tools/perf/lanes.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/patterns/ring_channel.h"
+#include "tools/perf/patterns/round.h"
 #include "tools/perf/patterns/summands.h"
 
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
-
-enum Round : std::uint64_t { kFirst = 1, kMeasured = 2 };
 
 class Ring {
  public:
@@ -146,7 +144,7 @@ class Ring {
   std::vector<RingChannel> channels_;
 };
 
-Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
+Outcome<bool> measure_allreduce(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first all-reduce", size));
   Ring ring(rank, comms, size);
   BL_TRY(ring.open());
@@ -169,12 +167,14 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
 
   const double ns = static_cast<double>(cost.wall_ns) / static_cast<double>(times);
   const double n = rank.count();
-  json row{{"size", size}, {"wrong", wrong}, {"messages", ring.messages() * times}};
-  row["time_us"] = ns / 1e3;
-  row["algbw"] = static_cast<double>(size) / ns;
-  row["busbw"] = static_cast<double>(size) / ns * 2 * (n - 1) / n;
-  row["iterations"] = times;
-  row["cpu"] = cpu_per_message(cost, ring.messages() * times);
+  Row row(size);
+  row.set_wrong(wrong);
+  row.set("messages", ring.messages() * times);
+  row.set("time_us", ns / 1e3);
+  row.set("algbw", static_cast<double>(size) / ns);
+  row.set("busbw", static_cast<double>(size) / ns * 2 * (n - 1) / n);
+  row.set("iterations", times);
+  row.set_cpu(cpu_per_message(cost, ring.messages() * times));
   rank.report_row(row);
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return ring.close();
@@ -187,7 +187,7 @@ Outcome<bool> run_allreduce(Rank& rank) {
   rank.set_phase("connecting the ring");
   Comms comms =
       BL_TRY(open_comms(rank, plan_ring(rank.count(), rank.options().comms), {depth, depth}));
-  for (const size_t size : rank.options().sizes) BL_TRY(measure(rank, comms, size));
+  for (const size_t size : rank.options().sizes) BL_TRY(measure_allreduce(rank, comms, size));
   rank.set_phase("closing");
   return close_comms(rank, std::move(comms));
 }

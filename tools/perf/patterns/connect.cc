@@ -9,7 +9,6 @@
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
 
 constexpr std::uint64_t kTimes = 5;
@@ -18,26 +17,26 @@ double us_each(std::int64_t ns, size_t count) {
   return count == 0 ? 0 : static_cast<double>(ns) / 1e3 / static_cast<double>(count);
 }
 
-Outcome<json> connect_once(Rank& rank, size_t size, std::uint64_t round) {
+Outcome<Row> connect_once(Rank& rank, size_t size, std::uint64_t round) {
   const auto plans = plan_pairs(rank.count(), rank.options().comms, Ways::kOne);
   BL_TRY(rank.team().meet("start of connecting"));
   Comms comms = BL_TRY(open_comms(rank, plans, {1, 1}));
   const size_t count = comms.sends.size() + comms.recvs.size();
-  json row{{"size", size}};
-  if (!comms.recvs.empty()) row["listen_us"] = us_each(comms.listen_ns, count);
-  if (count > 0) row["time_us"] = us_each(comms.connect_ns, count);
+  Row row(size);
+  if (!comms.recvs.empty()) row.set("listen_us", us_each(comms.listen_ns, count));
+  if (count > 0) row.set("time_us", us_each(comms.connect_ns, count));
 
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   BL_TRY(lanes.prepare(round));
   BL_TRY(rank.team().meet("first messages"));
   const Cost first = BL_TRY(lanes.stream(1));
-  if (!comms.recvs.empty()) row["message_us"] = us_each(first.wall_ns, count);
-  row["wrong"] = BL_TRY(lanes.check(round, 1));
+  if (!comms.recvs.empty()) row.set("message_us", us_each(first.wall_ns, count));
+  row.set_wrong(BL_TRY(lanes.check(round, 1)));
   BL_TRY(lanes.close());
 
   const std::int64_t start = now_ns();
   BL_TRY(close_comms(rank, std::move(comms)));
-  if (count > 0) row["close_us"] = us_each(now_ns() - start, count);
+  if (count > 0) row.set("close_us", us_each(now_ns() - start, count));
   return row;
 }
 

@@ -11,14 +11,12 @@
 
 #include "tools/perf/lanes.h"
 #include "tools/perf/pattern.h"
+#include "tools/perf/patterns/round.h"
 
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
-
-enum Round : std::uint64_t { kFirst = 1, kMeasured = 2 };
 
 enum class Side { kPing, kPong };
 
@@ -131,21 +129,23 @@ Outcome<Measured> play(Rank& rank, Lanes& lanes, std::uint64_t rounds) {
   return measured;
 }
 
-json row_of(size_t size, std::uint64_t rounds, Measured measured, size_t wrong) {
-  json row{{"size", size}, {"wrong", wrong}, {"messages", 2 * rounds}};
-  row["cpu"] = cpu_per_message(measured.cost, 2 * rounds);
+Row row_of(size_t size, std::uint64_t rounds, Measured measured, size_t wrong) {
+  Row row(size);
+  row.set_wrong(wrong);
+  row.set("messages", 2 * rounds);
+  row.set_cpu(cpu_per_message(measured.cost, 2 * rounds));
   std::vector<std::int64_t>& times = measured.half_trips_ns;
   if (times.empty()) return row;
   std::sort(times.begin(), times.end());
   const auto us = [&](size_t i) { return static_cast<double>(times[i]) / 1e3; };
-  row["least_us"] = us(0);
-  row["time_us"] = us(times.size() / 2);
-  row["p99_us"] = us(times.size() * 99 / 100);
-  row["most_us"] = us(times.size() - 1);
+  row.set("least_us", us(0));
+  row.set("time_us", us(times.size() / 2));
+  row.set("p99_us", us(times.size() * 99 / 100));
+  row.set("most_us", us(times.size() - 1));
   return row;
 }
 
-Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
+Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first round", size));
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   const auto every_comm = static_cast<std::uint64_t>(rank.options().comms);
@@ -176,7 +176,7 @@ Outcome<bool> run_latency(Rank& rank) {
   Comms comms =
       BL_TRY(open_comms(rank, plan_pairs(rank.count(), rank.options().comms, Ways::kBoth),
                         {.sends = 1, .recvs = static_cast<size_t>(rank.options().depth)}));
-  for (const size_t size : rank.options().sizes) BL_TRY(measure(rank, comms, size));
+  for (const size_t size : rank.options().sizes) BL_TRY(measure_latency(rank, comms, size));
   rank.set_phase("closing");
   return close_comms(rank, std::move(comms));
 }

@@ -7,15 +7,13 @@
 
 #include "tools/perf/lanes.h"
 #include "tools/perf/pattern.h"
+#include "tools/perf/patterns/round.h"
 #include "tools/perf/patterns/scripted.h"
 
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
-
-enum Round : std::uint64_t { kFirst = 1, kWarmUp, kMeasured };
 
 constexpr size_t kScriptGroups = 64;
 
@@ -73,7 +71,7 @@ class Groups {
     return wrong;
   }
 
-  json row(size_t size, std::uint64_t groups, const Cost& cost) const {
+  Row row(size_t size, std::uint64_t groups, const Cost& cost) const {
     const auto ns = static_cast<double>(cost.wall_ns);
     std::uint64_t parts = 0;
     std::uint64_t bytes = 0;
@@ -81,17 +79,18 @@ class Groups {
       parts += receiver.messages();
       bytes += receiver.bytes();
     }
-    json row{{"size", size}, {"messages", parts}};
+    Row row(size);
+    row.set("messages", parts);
     if (receivers_.empty()) {
-      row["cpu"] = cpu_per_message(cost, groups * senders_.size());
+      row.set_cpu(cpu_per_message(cost, groups * senders_.size()));
       return row;
     }
     const auto all = static_cast<double>(groups * receivers_.size());
-    row["cpu"] = cpu_per_message(cost, parts);
-    row["time_us"] = ns / 1e3 / static_cast<double>(groups);
-    row["parts"] = static_cast<double>(parts) / all;
-    row["rate"] = all / ns * 1e3;
-    row["algbw"] = static_cast<double>(bytes) / ns;
+    row.set_cpu(cpu_per_message(cost, parts));
+    row.set("time_us", ns / 1e3 / static_cast<double>(groups));
+    row.set("parts", static_cast<double>(parts) / all);
+    row.set("rate", all / ns * 1e3);
+    row.set("algbw", static_cast<double>(bytes) / ns);
     return row;
   }
 
@@ -127,7 +126,7 @@ class Groups {
   std::vector<ScriptedReceiver> receivers_;
 };
 
-Outcome<bool> measure(Rank& rank, const Comms& comms, size_t most_parts, size_t size) {
+Outcome<bool> measure_groups(Rank& rank, const Comms& comms, size_t most_parts, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first groups", size));
   Groups groups(rank, most_parts);
   BL_TRY(groups.open(comms, size));
@@ -148,8 +147,8 @@ Outcome<bool> measure(Rank& rank, const Comms& comms, size_t most_parts, size_t 
   BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
   const Cost cost = BL_TRY(groups.move());
   wrong += BL_TRY(groups.check());
-  json row = groups.row(size, count, cost);
-  row["wrong"] = wrong;
+  Row row = groups.row(size, count, cost);
+  row.set_wrong(wrong);
   rank.report_row(row);
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return groups.close();
@@ -164,7 +163,7 @@ Outcome<bool> run_multirecv(Rank& rank) {
   Comms comms = BL_TRY(open_comms(rank, plan_pairs(rank.count(), rank.options().comms, Ways::kOne),
                                   {.sends = depth * most_parts, .recvs = depth}));
   for (const size_t size : rank.options().sizes) {
-    BL_TRY(measure(rank, comms, most_parts, size));
+    BL_TRY(measure_groups(rank, comms, most_parts, size));
   }
   rank.set_phase("closing");
   return close_comms(rank, std::move(comms));

@@ -20,7 +20,6 @@
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
 
 constexpr std::uint64_t kMostGroups = 200;
@@ -56,7 +55,7 @@ class Epoch {
         shared_(content_id(common.seed, number)),
         own_(content_id(common.seed, number, rank.id(), 1)) {}
 
-  Outcome<json> run() {
+  Outcome<Row> run() {
     const std::int64_t start = now_ns();
     const std::vector<CommPlan> plans = random_plans(rank_, shared_);
     const auto deepest = static_cast<std::uint64_t>(rank_.options().depth);
@@ -70,12 +69,12 @@ class Epoch {
                                 plans.size(), groups_, depth_));
     BL_TRY(rank_.on_both([this] { return register_meanwhile(); }, [this] { return move_all(); }));
     const size_t own_ends = comms.sends.size() + comms.recvs.size();
-    json row = BL_TRY(describe());
+    Row row = BL_TRY(describe());
     for (auto& sender : senders_) BL_TRY(sender.pool().release(rank_));
     for (auto& receiver : receivers_) BL_TRY(receiver.pool().release(rank_));
     BL_TRY(close_comms(rank_, std::move(comms)));  // the peer may still be at work
-    row["comms"] = static_cast<double>(own_ends) / 2;
-    row["time_us"] = static_cast<double>(now_ns() - start) / 1e3;
+    row.set("comms", static_cast<double>(own_ends) / 2);
+    row.set("time_us", static_cast<double>(now_ns() - start) / 1e3);
     return row;
   }
 
@@ -163,7 +162,7 @@ class Epoch {
     return BL_TRY(end.deregister(mr));
   }
 
-  Outcome<json> describe() const {
+  Outcome<Row> describe() const {
     std::uint64_t messages = 0;
     std::uint64_t bytes = 0;
     size_t wrong = 0;
@@ -173,11 +172,12 @@ class Epoch {
       wrong += receiver.wrong();
       wrong += BL_TRY(check_guards(rank_, receiver.label(), receiver.memory()));
     }
-    return json{{"size", largest()},
-                {"messages", messages},
-                {"megabytes", static_cast<double>(bytes) / 1e6},
-                {"registrations", registrations_},
-                {"wrong", wrong}};
+    Row row(largest());
+    row.set_wrong(wrong);
+    row.set("messages", messages);
+    row.set("megabytes", static_cast<double>(bytes) / 1e6);
+    row.set("registrations", registrations_);
+    return row;
   }
 
   Rank& rank_;

@@ -6,32 +6,32 @@
 
 #include "tools/perf/lanes.h"
 #include "tools/perf/pattern.h"
+#include "tools/perf/patterns/round.h"
 
 namespace beeline::perf {
 namespace {
 
-using nlohmann::json;
 using tools::Outcome;
 
-enum Round : std::uint64_t { kFirst = 1, kMeasured = 2 };
-
-json row_of(size_t size, size_t sends, size_t recvs, std::uint64_t messages, const Cost& cost,
-            size_t wrong) {
+Row row_of(size_t size, size_t sends, size_t recvs, std::uint64_t messages, const Cost& cost,
+           size_t wrong) {
   const auto ns = static_cast<double>(cost.wall_ns);
-  json row{{"size", size}, {"wrong", wrong}};
-  row["messages"] = messages * (sends + recvs);
-  row["cpu"] = cpu_per_message(cost, messages * (sends + recvs));
+  Row row(size);
+  row.set_wrong(wrong);
+  row.set("messages", messages * (sends + recvs));
+  row.set_cpu(cpu_per_message(cost, messages * (sends + recvs)));
   if (recvs > 0) {  // the receiving side knows when the data is there
     const auto arrived = static_cast<double>(messages * recvs);
-    row["time_us"] = ns / 1e3 / static_cast<double>(messages);
-    row["algbw"] = static_cast<double>(size) * arrived / ns;
-    row["busbw"] = row["algbw"];
-    row["rate"] = arrived / ns * 1e3;
+    const double bytes_per_ns = static_cast<double>(size) * arrived / ns;
+    row.set("time_us", ns / 1e3 / static_cast<double>(messages));
+    row.set("algbw", bytes_per_ns);
+    row.set("busbw", bytes_per_ns);
+    row.set("rate", arrived / ns * 1e3);
   }
   return row;
 }
 
-Outcome<bool> measure(Rank& rank, const Comms& comms, size_t size) {
+Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
   rank.set_phase(fmt::format("{} bytes, first round", size));
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   const auto window = static_cast<std::uint64_t>(rank.options().depth);
@@ -60,7 +60,7 @@ Outcome<bool> run_window(Rank& rank, Ways ways) {
   rank.set_phase("connecting");
   Comms comms = BL_TRY(
       open_comms(rank, plan_pairs(rank.count(), rank.options().comms, ways), {depth, depth}));
-  for (const size_t size : rank.options().sizes) BL_TRY(measure(rank, comms, size));
+  for (const size_t size : rank.options().sizes) BL_TRY(measure_stream(rank, comms, size));
   rank.set_phase("closing");
   return close_comms(rank, std::move(comms));
 }

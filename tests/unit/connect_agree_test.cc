@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The addresses to which two InfiniBand ports send each other's packets.
+#include <vector>
+
+#include "plugin/connect/agreement.h"
+#include "tests/support/catch.h"
+
+using namespace beeline;
+
+namespace {
+
+constexpr std::uint16_t kOurLid = 7;
+constexpr std::uint16_t kTheirLid = 9;
+
+struct IbPort {
+  Device device;
+  PortFacts facts;
+  QpOptions options;
+
+  PortSide side() const { return {device, facts, options}; }
+};
+
+GidEntry gid_entry(std::uint16_t index, std::uint8_t flid, std::uint8_t subnet) {
+  return {index, GidType::kIb, {0xfe, 0x80, 0, 0, 0, flid, 0, subnet, 0, 0, 0, 0, 0, 0, 0, 1}, ""};
+}
+
+IbPort ib_port(std::uint16_t lid, std::vector<GidEntry> gids) {
+  IbPort port;
+  port.device.ibdev = "mlx5_0";
+  port.device.transport = Transport::kInfiniBand;
+  port.facts.active_mtu = IBV_MTU_4096;
+  port.facts.lid = lid;
+  port.facts.pkeys = {0xffff};
+  port.facts.gids = std::move(gids);
+  port.options.ib_gid.flid_index = 1;
+  return port;
+}
+
+// Where the packets of each end go.
+struct Lids {
+  std::uint16_t of_acceptor;
+  std::uint16_t of_connector;
+  bool operator==(const Lids&) const = default;
+};
+
+Lids lids_of(const IbPort& accepting, const IbPort& connecting) {
+  wire::PathOffer offer = make_offer(connecting.side());
+  offer.qp.lid = connecting.facts.lid;
+  Result<Agreement, std::string> agreed = agree(accepting.side(), offer, "h1");
+  if (!agreed) FAIL(agreed.error());
+  agreed->answer.qp.lid = accepting.facts.lid;
+  const auto route = route_of(connecting.side(), agreed->answer);
+  if (!route) FAIL(route.error());
+  return {agreed->route.path.dlid, route->path.dlid};
+}
+
+}  // namespace
+
+TEST_CASE("connect agree: packets for another subnet go to the router that the FLID names",
+          "[unit][connect]") {
+  const IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1), gid_entry(1, 0x11, 1)});
+  const IbPort near = ib_port(kTheirLid, {gid_entry(0, 0, 1), gid_entry(1, 0x12, 1)});
+  const IbPort far = ib_port(kTheirLid, {gid_entry(0, 0, 2), gid_entry(1, 0x12, 2)});
+  const IbPort far_without = ib_port(kTheirLid, {gid_entry(0, 0, 2)});
+  CHECK(lids_of(ours, near) == Lids{kTheirLid, kOurLid});
+  CHECK(lids_of(ours, far) == Lids{0x12, 0x11});
+  CHECK(lids_of(ours, far_without) == Lids{kTheirLid, 0x11});
+}
+
+TEST_CASE("connect agree: a GID index that is for RoCE is not wished for on InfiniBand",
+          "[unit][connect]") {
+  IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
+  ours.options.gid.fixed_index = 3;
+  CHECK(make_offer(ours.side()).wishes.gid_index == -1);
+  CHECK(lids_of(ours, ours) == Lids{kOurLid, kOurLid});
+  ours.options.ib_gid.fixed_index = 3;
+  CHECK_FALSE(agree(ours.side(), make_offer(ours.side()), "h1"));
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of `beeline`. CLI11 parses it, which takes the compiler 20 seconds for each file
+// that includes it: only command_line.cc does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace beeline::tools {
+
+// What one subcommand understands. A variable gets its value when the command line is parsed, and
+// keeps the one it has where the line says nothing. A name is "--long", "--long,--other", or for a
+// positional argument "name". A value word stands in the help where it would say TEXT or INT.
+class Subcommand {
+ public:
+  explicit Subcommand(CLI::App& app) : app_(app) {}
+
+  void add(const char* name, std::string& value, const char* help,
+           const char* value_word = nullptr);
+  void add(const char* name, int& value, const char* help, const char* value_word = nullptr);
+  void add(const char* name, std::uint64_t& value, const char* help);
+  void add(const char* name, double& value, const char* help);
+  // May be given several times, with one value each.
+  void add_each(const char* name, std::vector<std::string>& values, const char* help,
+                const char* value_word = nullptr);
+  void add_flag(const char* name, bool& value, const char* help);
+  // The text after the options in the help.
+  void set_footer(std::string text);
+
+ private:
+  CLI::App& app_;
+};
+
+class CommandLine {
+ public:
+  CommandLine(const char* name, const char* summary);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // `run` returns the exit status. It also owns the variables of the subcommand.
+  Subcommand add(const char* name, const char* summary, std::function<int()> run);
+
+  // Parses and runs the subcommand that the user named. Returns the exit status.
+  int run(int argc, const char* const* argv);
+
+ private:
+  struct Command {
+    const char* name;
+    std::function<int()> run;
+  };
+
+  std::unique_ptr<CLI::App> app_;
+  std::vector<Command> commands_;
+};
+
+}  // namespace beeline::tools

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// JSON of what crosses the line between a rank and the coordinator (line.h), and of a run's
+// results. nlohmann-json takes the compiler long: only json.cc includes it.
+//
+// decode_...() throw what nlohmann-json throws when the text is not what our encode() makes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/perf/messages.h"
+#include "tools/perf/options.h"
+#include "tools/perf/pattern.h"
+#include "tools/perf/results.h"
+#include "tools/perf/row.h"
+
+namespace beeline::perf {
+
+// What must be equal on all ranks, or they would wait for different things. Equal terms are equal
+// texts.
+std::string terms_of(const Options& options);
+
+std::string encode_hello(const Options& options);
+std::string encode(const RankFacts& facts);
+std::string encode(const Status& status);
+std::string encode(const Row& row);
+
+// None: no JSON object, so not from a rank.
+std::optional<Hello> decode_hello(const std::string& body);
+RankFacts decode_facts(const std::string& body);
+Status decode_status(const std::string& body);
+Row decode_row(const std::string& body);
+
+// The text for --json.
+std::string to_json(const Options& options, const Pattern& pattern, const Results& results);
+
+}  // namespace beeline::perf

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank tells the coordinator about itself. json.h makes the bodies of frames from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace beeline::perf {
+
+// The first frame of a rank that dialled in.
+struct Hello {
+  std::size_t rank = 0;
+  std::string terms = {};  // its json.h:terms_of
+};
+
+struct GpuFacts {
+  int ordinal = 0;
+  std::string name = {};
+  std::string pci = {};
+  std::string compute = {};  // "9.0"
+};
+
+struct MemoryFacts {
+  std::string kind = {};             // as --memory says it
+  std::optional<GpuFacts> gpu = {};  // none for memory of the host
+  bool flush = false;                // whether something of what arrives is flushed
+};
+
+// The rank, and its plugin after init.
+struct RankFacts {
+  std::string plugin = {};  // the name that it gives itself
+  int abi = 0;
+  std::string file = {};
+  int pid = 0;
+  std::string host = {};
+  std::vector<std::string> devices = {};
+  std::string text = {};                   // what --list prints
+  std::optional<MemoryFacts> memory = {};  // none with --list
+};
+
+struct Status {
+  std::uint64_t done = 0;    // requests
+  std::string phase = {};    // "4096 bytes, measuring"
+  std::string waiting = {};  // what for, or empty
+};
+
+}  // namespace beeline::perf
