@@ -29,6 +29,8 @@ SANITIZERS = ("asan", "tsan")
 ROTATION = (
     ("fuzz-wire", ("plain",), 3, ("plugin/wire/", "plugin/memory/", "tests/fuzz/")),
     ("fuzz-topology", ("plain",), 3, ("topology/", "tests/fuzz/")),
+    *((f"foreign-{group}", ("plain",), 3, ("softnic/", "tests/fabric/"))
+      for group in ("verbs-utils", "write", "send", "read", "latency", "events", "atomic", "shared", "ucx")),
     *((f"vm-boot-{n}", ("plain",), 7, ("scripts/vm", "tests/vm/")) for n in range(1, 7)),
     ("contract_slow", SANITIZERS, 5, ("tests/contract/",)),
     ("contract-ib", SANITIZERS, 5, ("tests/contract/",)),
