@@ -67,12 +67,52 @@ struct OsDevice {
   bool operator==(const OsDevice&) const = default;
 };
 
+enum class PortState : std::uint8_t {
+  kUnknown,
+  kActive,
+  kDown,  // not active: no cable, no subnet manager, switched off
+};
+
 // A network port of an RDMA device.
 struct NicPort {
   std::uint32_t number = 1;      // of the RDMA device, from 1
   std::uint32_t speed_mbps = 0;  // 0: unknown
+  PortState state = PortState::kUnknown;
 
   bool operator==(const NicPort&) const = default;
+};
+
+// What joins a GPU to another one, to a switch of such links or to the processor, beside PCIe.
+enum class GpuLinkKind : std::uint8_t { kNvLink, kXgmi, kC2c };
+struct GpuLink {
+  GpuLinkKind kind = GpuLinkKind::kNvLink;
+  std::string target = {};         // a PCI address, as the source writes it; C2C: "", the processor
+  std::uint32_t target_class = 0;  // PCI class of the target; 0: unknown
+  std::uint32_t count = 1;         // links side by side
+  std::uint32_t mbytes_per_second = 0;  // of each one, C2C alone; 0: unknown
+
+  bool operator==(const GpuLink&) const = default;
+};
+
+// What is known of a GPU alone.
+struct GpuFacts {
+  int number = -1;        // CUDA's or HIP's number of the device; -1: unknown
+  int sm = -1;            // compute capability, 90 for 9.0; -1: unknown
+  std::string gcn = {};   // AMD's name of the architecture, "gfx942"
+  std::string arch = {};  // RCCL's number of it, as written
+  std::vector<GpuLink> links = {};
+
+  bool operator==(const GpuFacts&) const = default;
+};
+
+// A processor, as cpuid tells it; NCCL takes from it how fast processors talk to each other.
+struct CpuFacts {
+  std::string arch = {};    // "x86_64", "arm64", "ppc64"; "": unknown
+  std::string vendor = {};  // "GenuineIntel", "AuthenticAMD"
+  int family = -1;
+  int model = -1;
+
+  bool operator==(const CpuFacts&) const = default;
 };
 
 struct Node {
@@ -88,6 +128,8 @@ struct Node {
   std::uint32_t pci_class = 0;  // 24 bits: class, subclass, interface: 0x020700; 0: unknown
   std::uint16_t vendor = 0;     // 0: unknown
   std::uint16_t device = 0;
+  std::uint16_t subsystem_vendor = 0;
+  std::uint16_t subsystem_device = 0;
   BridgePort port = BridgePort::kUnknown;
 
   // Of a device, an upstream port or a kSwitch: the link above it. Of a root port or a downstream
@@ -104,6 +146,9 @@ struct Node {
   std::vector<NicPort> nic_ports = {};  // of an RDMA NIC; empty: unknown, taken for one
   std::string bond = {};                // the bonding interface it is a member of; "": none
   std::string uuid = {};                // of a GPU; "": unknown
+  GpuFacts gpu = {};
+
+  CpuFacts cpu = {};  // of a package or a NUMA node
 
   bool operator==(const Node&) const = default;
 };

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What NCCL itself makes of a machine: the NICs that each GPU gets when nobody interferes. It is
+// reckoned with NCCL's numbers for links and processors, which are rounder than the real ones.
+//
+// NCCL takes the NICs with the highest bandwidth from GPU to wire, and among those the nearest.
+// GPUs share them by their numbers. A NIC that only another GPU is near to is reached through that
+// GPU, where NVLink joins the two (PXN).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/graph.h"
+
+namespace beeline::topology {
+
+// NCCL's own words, nearest first.
+enum class NcclPath : std::uint8_t {
+  kPix,  // below the same PCIe switch
+  kPxb,  // through several switches
+  kP2c,  // over C2C to the processor, and from there to the NIC
+  kPxn,  // over NVLink to a GPU that is near to the NIC
+  kPhb,  // through the processor of one NUMA node
+  kSys,  // through the processors of two
+};
+const char* to_string(NcclPath path) noexcept;  // "PIX"
+
+struct NcclChoice {
+  NodeIndex gpu = kNoNode;
+  std::vector<NodeIndex> nics = {};    // those it uses, by channel; empty: there is no NIC
+  std::vector<NodeIndex> equals = {};  // all that NCCL holds for as good, in its order
+  NcclPath path = NcclPath::kSys;
+  NodeIndex through = kNoNode;      // kPxn: the GPU whose NICs these are; of the first NIC
+  double gigabytes_per_second = 0;  // from GPU to wire, as NCCL reckons
+  bool gpu_direct = false;          // near enough for GPUDirect by NCCL's default
+};
+
+struct NcclOptions {
+  // The NICs that NCCL is offered; none said: all of the graph that are not known to be down.
+  std::optional<std::vector<NodeIndex>> nics = {};
+};
+
+// In the order of Graph::gpus().
+std::vector<NcclChoice> nccl_choices(const Graph& graph, const NcclOptions& options = {});
+
+}  // namespace beeline::topology
