@@ -9,7 +9,6 @@
 
 #include "plugin/base/clock.h"
 #include "plugin/base/log.h"
-#include "plugin/gdr/report.h"
 
 namespace beeline::gdr {
 namespace {
@@ -75,11 +74,12 @@ void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
 // A program that has not chosen its GPU yet. What is answered now has to do until it has.
 void GpuDirect::look_without_gpu(std::span<const Device> devices) {
   if (std::exchange(has_looked_, true)) return;
+  std::vector<Answered> answers;
   for (const Device& device : devices) {
-    const Ways ways = ask(device, gpus_.front());
-    assume(state_of(device), ways);
-    BL_INFO(kLogInit | kLogNet, "%s", without_gpu_text(device, ways).c_str());
+    answers.push_back({&device, ask(device, gpus_.front())});
+    assume(state_of(device), answers.back().ways);
   }
+  BL_INFO(kLogInit | kLogNet, "%s", without_gpu_text(answers, level_for(gpus_.front())).c_str());
 }
 
 // Which says nothing of what the NICs do with another GPU: the rank beside this one may have filled
@@ -110,19 +110,23 @@ void GpuDirect::assume(State& state, const Ways& ways) noexcept {
 
 void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
                         const CacheOf& cache_of, const topology::Graph* machine) {
-  const auto fail_all = [&](const std::string& why) {
-    for (const Device& device : devices) {
-      settle(device, gpu, {.failure = why}, distance_of(machine, device, gpu));
+  std::vector<Tried> tried;
+  for (const Device& device : devices) {
+    tried.push_back({&device, {}, distance_of(machine, device, gpu)});
+  }
+  if (!gpu.gdr) {
+    for (Tried& one : tried) {
+      one.proof.failure = "the GPU, or its driver, does not let NICs reach its memory";
     }
-  };
-  if (!gpu.gdr) return fail_all("the GPU, or its driver, does not let NICs reach its memory");
+    return settle(gpu, tried);
+  }
   auto ground = Ground::make(*cuda_, gpu);
   if (!ground) return leave_untried(gpu, devices, ground.error());
-  for (const Device& device : devices) {
-    const auto distance = distance_of(machine, device, gpu);
-    const bool transfer = options_.proof && !(distance && *distance > level_for(gpu));
-    settle(device, gpu, try_pair(device, gpu, ground->memory, cache_of, transfer), distance);
+  for (Tried& one : tried) {
+    const bool is_far = one.distance && *one.distance > level_for(gpu);
+    one.proof = try_pair(*one.device, gpu, ground->memory, cache_of, options_.proof && !is_far);
   }
+  settle(gpu, tried);
 }
 
 Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
@@ -139,25 +143,24 @@ Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory
                 .pkey_index = options_.pkey_index});
 }
 
-void GpuDirect::settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
-                       std::optional<topology::Distance> distance) {
+void GpuDirect::settle(const gpu::Gpu& gpu, std::span<const Tried> all) {
+  const GpuReport report = {.gpu = gpu, .cuda = *cuda_, .level = level_for(gpu), .tried = all};
+  for (const Line& line : lines_of(report, options_.sysfs_root)) {
+    if (line.is_warning) {
+      BL_WARN("%s", line.text.c_str());
+    } else {
+      BL_INFO(kLogInit | kLogNet, "%s", line.text.c_str());
+    }
+  }
+  for (const Tried& tried : all) settle_device(*tried.device, tried.proof);
+}
+
+void GpuDirect::settle_device(const Device& device, const Proof& proof) {
   const bool works = proof.failure.empty();
   State& state = state_of(device);
   const bool is_first = !state.is_tried;
   const bool was_offered = state.pointer;
   take(state, works ? proof.ways : Ways{});
-  const std::string line = pair_text({.device = device,
-                                      .gpu = gpu,
-                                      .cuda = *cuda_,
-                                      .proof = proof,
-                                      .distance = distance,
-                                      .level = level_for(gpu)},
-                                     options_.sysfs_root);
-  if (works) {
-    BL_INFO(kLogInit | kLogNet, "%s", line.c_str());
-  } else {
-    BL_WARN("%s", line.c_str());
-  }
   if (!is_first && was_offered != works && !std::exchange(state.is_divided, true)) {
     BL_WARN(
         "GPUDirect %s: off for every GPU, since NCCL asks of all at once and it does not work "

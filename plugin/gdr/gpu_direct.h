@@ -20,6 +20,7 @@
 #include "plugin/device/gid_choice.h"
 #include "plugin/gdr/prove.h"
 #include "plugin/gdr/register.h"
+#include "plugin/gdr/report.h"
 #include "topology/distance.h"
 
 namespace beeline::gdr {
@@ -60,7 +61,7 @@ class GpuDirect {
   GpuDirect(const Options& options, std::size_t devices);
 
   // Tries the GPUs that came into use since the last look, with every device; logs a line for each
-  // pair. `machine` may be null.
+  // GPU. `machine` may be null.
   void look(std::span<const Device> devices, const CacheOf& cache_of,
             const topology::Graph* machine);
 
@@ -96,9 +97,9 @@ class GpuDirect {
   void leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices, const std::string& why);
   Proof try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
                  const CacheOf& cache_of, bool transfer);
-  // Says how the pair gets on, and keeps it.
-  void settle(const Device& device, const gpu::Gpu& gpu, const Proof& proof,
-              std::optional<topology::Distance> distance);
+  // Says what was found out about the GPU, and keeps it.
+  void settle(const gpu::Gpu& gpu, std::span<const Tried> all);
+  void settle_device(const Device& device, const Proof& proof);
   Ways ask(const Device& device, const gpu::Gpu& gpu) const;
   static void assume(State& state, const Ways& ways) noexcept;
   static void take(State& state, const Ways& ways) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Write, read, compare; then measure for a moment.
+// Write, read, compare.
 #include "plugin/gdr/prove.h"
 
 #include <algorithm>
@@ -18,8 +18,6 @@ namespace {
 
 constexpr std::uint32_t kPiece = 1 << 20;
 constexpr std::uint32_t kCompared = 64 << 10;
-constexpr std::int64_t kMeasured = 5 * kNsPerMs;
-constexpr std::uint32_t kMostMeasured = 64;  // pieces
 
 using Outcome = Result<void, std::string>;
 
@@ -42,7 +40,6 @@ class Trial {
   Outcome must_have_reached_itself() const;
   Outcome must_read();
   Outcome must_write();
-  Result<double, std::string> measure();
 
  private:
   // The other end of a transfer.
@@ -153,25 +150,11 @@ Outcome Trial::must_write() {
   return fail(std::string("what the NIC writes to the GPU does not arrive there"));
 }
 
-Result<double, std::string> Trial::measure() {
-  const std::int64_t begin = now_ns();
-  std::int64_t took = 0;
-  std::uint32_t pieces = 0;
-  while (took < kMeasured && pieces < kMostMeasured) {
-    BL_TRY(transfer(IBV_WR_RDMA_WRITE, 0, kPiece));
-    ++pieces;
-    took = now_ns() - begin;
-  }
-  return static_cast<double>(kPiece) * pieces * 1e9 /
-         static_cast<double>(std::max<std::int64_t>(took, 1));
-}
-
 Outcome move_data(Trial& trial, Proof& proof) {
   BL_TRY(trial.must_have_reached_itself());
   proof.is_blocked = true;
   BL_TRY(trial.must_read());
   BL_TRY(trial.must_write());
-  proof.bytes_per_s = BL_TRY(trial.measure());
   proof.is_blocked = false;
   proof.transferred = true;
   return {};

@@ -37,7 +37,6 @@ struct Proof {
   Ways ways = {};
   bool transferred = false;       // data was moved, and was right
   bool is_blocked = false;        // the NIC tried to, and the data did not get through
-  double bytes_per_s = 0;         // of WRITEs into the GPU's memory
   std::string failure = {};       // why the pair cannot be used; empty: it can
   std::string why_unproven = {};  // of a pair that can be registered, but where nothing was moved
 };

@@ -1,32 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one line that says how a NIC and a GPU get on.
+// The lines that say how a GPU and the NICs of this host get on: one for each GPU, as far as all is
+// well.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "plugin/gdr/prove.h"
 #include "topology/distance.h"
 
 namespace beeline::gdr {
 
-struct Pair {
-  const Device& device;
-  const gpu::Gpu& gpu;
-  const gpu::Cuda& cuda;
-  const Proof& proof;
-  std::optional<topology::Distance> distance;
-  topology::Distance level;  // how far NCCL goes
-
-  bool is_far() const noexcept { return distance && *distance > level; }
+// What came of trying a GPU with one NIC.
+struct Tried {
+  const Device* device;
+  Proof proof;
+  std::optional<topology::Distance> distance;  // nothing: not known
 };
 
-// "GPUDirect mlx5_0 - GPU 0 (0000:1b:00.0): on by dma-buf, PIX, 48.9 GB/s, relaxed ordering", or
-// "... off: why. What to do".
-std::string pair_text(const Pair& pair, const std::string& sysfs_root);
+struct GpuReport {
+  const gpu::Gpu& gpu;
+  const gpu::Cuda& cuda;
+  topology::Distance level;  // how far NCCL goes
+  std::span<const Tried> tried;
+};
 
-// Of a device, while no GPU is in use.
-std::string without_gpu_text(const Device& device, const Ways& ways);
+struct Line {
+  bool is_warning;
+  std::string text;
+};
+
+// "GPUDirect GPU 0 (0000:1b:00.0): on with mlx5_0, mlx5_1 (PIX, dma-buf); 6 farther NICs not used
+// (normal)", and a warning for each reason for which NICs do not reach the GPU.
+std::vector<Line> lines_of(const GpuReport& report, const std::string& sysfs_root);
+
+// What a device and the driver answer while no GPU is in use.
+struct Answered {
+  const Device* device;
+  Ways ways;
+};
+
+// "GPUDirect: this process uses no GPU yet; by what the drivers say it will work with mlx5_0
+// (dma-buf)"
+std::string without_gpu_text(std::span<const Answered> answers, topology::Distance level);
 
 }  // namespace beeline::gdr

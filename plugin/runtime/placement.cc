@@ -6,14 +6,12 @@
 #include <algorithm>
 
 #include "plugin/base/log.h"
-#include "topology/assignment.h"
 #include "topology/link_state.h"
 #include "topology/read/live.h"
 
 namespace beeline {
 namespace {
 
-using topology::Distance;
 using topology::Graph;
 using topology::NodeIndex;
 using topology::NodeKind;
@@ -21,13 +19,6 @@ using topology::NodeKind;
 bool is_below_bridge(const Graph& graph, NodeIndex node) {
   const NodeIndex above = graph[node].parent;
   return above != topology::kNoNode && graph[above].kind == NodeKind::kBridge;
-}
-
-std::string pair_text(const Graph& graph, NodeIndex gpu, NodeIndex nic, Distance distance) {
-  return label(graph[gpu]) + " and its nearest NIC " + label(graph[nic]) + " are " +
-         to_string(distance) + " apart (" + meaning(distance) +
-         "): NCCL carries their data through host memory unless NCCL_NET_GDR_LEVEL=" +
-         nccl_word(distance) + "; a NIC below the GPU's PCIe switch would be best (beeline topo)";
 }
 
 }  // namespace
@@ -81,21 +72,11 @@ std::vector<std::string> slow_links(const Graph& graph, const std::vector<NodeIn
   return lines;
 }
 
-std::vector<std::string> distant_pairs(const Graph& graph, const std::vector<NodeIndex>& nics) {
-  if (graph.gpus().empty() || nics.empty()) return {};
-  if (hides_its_tree(graph)) {
-    return {
-        "this machine hides its PCI tree, as virtual machines do, so NCCL cannot tell which NIC "
-        "is near which GPU: give it the provider's description (NCCL_TOPO_FILE)"};
-  }
-  std::vector<std::string> lines;
-  for (const topology::GpuAssignment& gpu : assign(graph, {.nics = nics}).gpus) {
-    if (gpu.distance <= Distance::kPxb) continue;
-    for (const NodeIndex nic : gpu.nics) {
-      lines.push_back(pair_text(graph, gpu.gpu, nic, gpu.distance));
-    }
-  }
-  return lines;
+std::optional<std::string> hidden_tree_advice(const Graph& graph,
+                                              const std::vector<NodeIndex>& nics) {
+  if (graph.gpus().empty() || nics.empty() || !hides_its_tree(graph)) return std::nullopt;
+  return "this machine hides its PCI tree, as virtual machines do, so NCCL cannot tell which NIC "
+         "is near which GPU: give it the provider's description (NCCL_TOPO_FILE)";
 }
 
 }  // namespace beeline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the place of the NICs in this machine means: where the control thread belongs, and which
-// GPU or link is badly placed.
+// link is slow.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,8 @@ std::string cpus_near(const topology::Graph& graph, const std::vector<topology::
 std::vector<std::string> slow_links(const topology::Graph& graph,
                                     const std::vector<topology::NodeIndex>& nics);
 
-// One line for each GPU and the NIC it would use, where NCCL's default is to carry the data through
-// host memory; or one in all, where the machine hides its PCI tree.
-std::vector<std::string> distant_pairs(const topology::Graph& graph,
-                                       const std::vector<topology::NodeIndex>& nics);
+// A line for people, where the machine has GPUs and NICs and hides how far apart they are.
+std::optional<std::string> hidden_tree_advice(const topology::Graph& graph,
+                                              const std::vector<topology::NodeIndex>& nics);
 
 }  // namespace beeline

@@ -143,9 +143,8 @@ std::string Runtime::look_at_placement() const noexcept {
     const auto nics = nodes_of(*machine_, table_->devices());
     for (const std::string& line : slow_links(*machine_, nics)) BL_WARN("%s", line.c_str());
     if (!nccl_has_own_view_) {
-      for (const std::string& line : distant_pairs(*machine_, nics)) {
-        BL_INFO(kLogInit | kLogGraph, "%s", line.c_str());
-      }
+      const auto advice = hidden_tree_advice(*machine_, nics);
+      if (advice) BL_INFO(kLogInit | kLogGraph, "%s", advice->c_str());
     }
     return config_.affinity ? cpus_near(*machine_, nics) : std::string();
   } catch (const std::exception& error) {

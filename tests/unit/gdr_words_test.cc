@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people are told of a GPU and a NIC.
+// What people are told of a GPU and the NICs of its host.
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
-#include "plugin/gdr/remedy.h"
 #include "plugin/gdr/report.h"
 #include "tests/support/catch.h"
 #include "tests/unit/stats_dir.h"
@@ -15,74 +16,138 @@ using namespace beeline::gdr;
 
 namespace {
 
-// A pair that works by dma-buf; each case changes what it is about.
+// A GPU and NICs. Those of near() work by dma-buf; each case changes what it is about.
 struct Scene {
-  Scene() {
-    device.ibdev = "mlx5_3";
-    device.caps.relaxed_ordering = true;
+  explicit Scene(int nics = 1) : devices(static_cast<std::size_t>(nics)) {
+    for (Device& device : devices) {
+      device.ibdev = "mlx5_" + std::to_string(&device - devices.data());
+      tried.push_back({&device, {}, topology::Distance::kPix});
+      Proof& proof = tried.back().proof;
+      proof.ways.dmabuf.works = true;
+      proof.transferred = true;
+    }
     gpu.ordinal = 2;
     gpu.pci = "0000:1b:00.0";
     gpu.gdr = gpu.dmabuf = true;
     cuda.version = 13000;
-    proof.ways.dmabuf.works = true;
-    proof.transferred = true;
-    proof.bytes_per_s = 48.94e9;
   }
 
-  void refuse(const char* why) { proof.failure = why; }
+  Proof& proof() { return tried.front().proof; }
+  void refuse(const char* why) { proof().failure = why; }
   void take_ways(int dmabuf_errno, int peermem_errno) {
-    proof.ways.dmabuf = {.works = false, .why_not = "a", .sys_errno = dmabuf_errno};
-    proof.ways.peermem = {.works = false, .why_not = "b", .sys_errno = peermem_errno};
-    refuse("dma-buf: a; peer memory: b");
+    for (Tried& one : tried) {
+      one.proof.ways.dmabuf = {.works = false, .why_not = "a", .sys_errno = dmabuf_errno};
+      one.proof.ways.peermem = {.works = false, .why_not = "b", .sys_errno = peermem_errno};
+      one.proof.failure = "dma-buf: a; peer memory: b";
+    }
+  }
+  void only_peer_memory(const char* why_no_dmabuf) {
+    proof().ways.dmabuf = {.works = false, .why_not = why_no_dmabuf, .sys_errno = ENOMEM};
+    proof().ways.peermem.works = true;
+  }
+  std::vector<Line> lines() const {
+    return lines_of({.gpu = gpu, .cuda = cuda, .level = level, .tried = tried}, sysfs);
   }
   std::string text() const {
-    return pair_text({.device = device,
-                      .gpu = gpu,
-                      .cuda = cuda,
-                      .proof = proof,
-                      .distance = distance,
-                      .level = topology::Distance::kPxb},
-                     sysfs);
+    const std::vector<Line> all = lines();
+    return all.size() == 1 ? all.front().text : std::to_string(all.size()) + " lines";
   }
   bool says(const char* part) const { return text().find(part) != std::string::npos; }
 
-  Device device;
+  std::vector<Device> devices;
   gpu::Gpu gpu;
   gpu::Cuda cuda;
-  Proof proof;
-  std::optional<topology::Distance> distance = topology::Distance::kPix;
+  std::vector<Tried> tried;
+  topology::Distance level = topology::Distance::kPxb;
   std::string sysfs = "/nowhere";
 };
 
 }  // namespace
 
-TEST_CASE("gdr words: a pair that works", "[unit][gdr]") {
-  Scene scene;
+TEST_CASE("gdr words: one line for a GPU, whatever the number of NICs", "[unit][gdr]") {
+  Scene scene(8);
+  for (std::size_t i = 2; i < 8; ++i) scene.tried[i].distance = topology::Distance::kSys;
   CHECK(scene.text() ==
-        "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): on by dma-buf, PIX, 48.9 GB/s, relaxed ordering, "
-        "writes ordered for none");
-  scene.device.caps.relaxed_ordering = false;
-  scene.distance.reset();
-  scene.proof.ways.dmabuf.works = false;
-  scene.proof.ways.peermem.works = true;
-  scene.gpu.writes_ordering = 100;
-  CHECK(scene.text() ==
-        "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): on by peer memory, 48.9 GB/s, writes ordered for "
-        "the "
-        "owner");
-  scene.gpu.writes_ordering = 200;
-  CHECK(scene.says("writes ordered for all devices"));
-  scene.proof.transferred = false;
-  scene.proof.why_unproven = "an iWARP port has no way to itself";
-  CHECK(scene.says("on by peer memory, not measured (an iWARP port has no way to itself)"));
+        "GPUDirect GPU 2 (0000:1b:00.0): on with mlx5_0, mlx5_1 (PIX, dma-buf); 6 farther NICs not "
+        "used (normal); writes ordered for none");
+  CHECK_FALSE(scene.lines().front().is_warning);
+  scene.tried[2].distance = topology::Distance::kPxb;
+  for (std::size_t i = 3; i < 7; ++i) scene.tried[i].distance = topology::Distance::kPix;
+  CHECK(
+      scene.says("on with mlx5_0, mlx5_1, mlx5_3, mlx5_4, mlx5_5, mlx5_6 (PIX, dma-buf), mlx5_2 "
+                 "(PXB, dma-buf); 1 farther NIC not used (normal)"));
 }
 
-TEST_CASE("gdr words: a pair that is too far apart", "[unit][gdr]") {
+TEST_CASE("gdr words: how a NIC reaches the GPU, and for whom writes are ordered", "[unit][gdr]") {
   Scene scene;
-  scene.distance = topology::Distance::kNode;
-  CHECK(scene.text() ==
-        "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): off: they are NODE apart, and NCCL goes up to "
-        "PXB. To turn it on, by dma-buf: NCCL_NET_GDR_LEVEL=PHB");
+  scene.devices.front().caps.relaxed_ordering = true;
+  scene.tried.front().distance.reset();
+  CHECK(
+      scene.text() ==
+      "GPUDirect GPU 2 (0000:1b:00.0): on with mlx5_0 (dma-buf, relaxed ordering); writes ordered "
+      "for none");
+  scene.gpu.writes_ordering = 100;
+  CHECK(scene.says("writes ordered for the owner"));
+  scene.gpu.writes_ordering = 200;
+  CHECK(scene.says("writes ordered for all devices"));
+  scene.proof().transferred = false;
+  CHECK(scene.says("on with mlx5_0 (dma-buf, not tried, relaxed ordering)"));
+  scene.proof().why_unproven = "an iWARP port has no way to itself";
+  CHECK(scene.says("(dma-buf, not tried: an iWARP port has no way to itself, relaxed ordering)"));
+}
+
+TEST_CASE("gdr words: peer memory in the place of a dma-buf says why", "[unit][gdr]") {
+  Scene scene(2);
+  scene.only_peer_memory("ibv_reg_dmabuf_mr: Cannot allocate memory");
+  CHECK(scene.says("on with mlx5_0 (PIX, peer memory), mlx5_1 (PIX, dma-buf)"));
+  CHECK(scene.text().ends_with(
+      "; dma-buf fails with mlx5_0: ibv_reg_dmabuf_mr: Cannot allocate memory"));
+}
+
+TEST_CASE("gdr words: all NICs are farther than NCCL goes", "[unit][gdr]") {
+  Scene scene(3);
+  scene.tried[0].distance = topology::Distance::kSys;
+  scene.tried[1].distance = scene.tried[2].distance = topology::Distance::kNode;
+  CHECK_FALSE(scene.lines().front().is_warning);
+  CHECK(
+      scene.says("GPU 2 (0000:1b:00.0): off: the nearest NICs that reach it (mlx5_1, mlx5_2) are "
+                 "NODE apart"));
+  CHECK(scene.says("NCCL goes up to PXB"));
+  CHECK(scene.says("NCCL_NET_GDR_LEVEL=PHB turns GPUDirect on, by dma-buf"));
+}
+
+TEST_CASE("gdr words: NICs that do not work have one warning for each reason", "[unit][gdr]") {
+  Scene scene(4);
+  scene.tried[1].proof.failure = scene.tried[3].proof.failure = "an iWARP port cannot flush";
+  const std::vector<Line> lines = scene.lines();
+  REQUIRE(lines.size() == 2);
+  CHECK_FALSE(lines[0].is_warning);
+  CHECK(lines[0].text.find("on with mlx5_0, mlx5_2 (PIX, dma-buf); writes") != std::string::npos);
+  CHECK(lines[1].is_warning);
+  CHECK(lines[1].text ==
+        "GPUDirect GPU 2 (0000:1b:00.0): off with mlx5_1, mlx5_3: an iWARP port cannot flush");
+}
+
+TEST_CASE("gdr words: what the user has turned off is not said to be on", "[unit][gdr]") {
+  Scene scene;
+  scene.level = topology::Distance::kLoc;
+  scene.tried.front().distance.reset();
+  CHECK(scene.text() == "GPUDirect GPU 2 (0000:1b:00.0): off, as NCCL_NET_GDR_LEVEL=LOC asks");
+  const std::vector<Answered> answers = {{scene.devices.data(), scene.proof().ways}};
+  CHECK(without_gpu_text(answers, topology::Distance::kLoc) ==
+        "GPUDirect: off, as NCCL_NET_GDR_LEVEL=LOC asks");
+}
+
+TEST_CASE("gdr words: while no GPU is in use, one line says what the drivers offer",
+          "[unit][gdr]") {
+  Scene scene(3);
+  scene.take_ways(0, 0);
+  std::vector<Answered> answers;
+  for (const Tried& one : scene.tried) answers.push_back({one.device, one.proof.ways});
+  answers[0].ways.dmabuf.works = answers[1].ways.dmabuf.works = true;
+  CHECK(without_gpu_text(answers, topology::Distance::kPxb) ==
+        "GPUDirect: this process uses no GPU yet, so nothing was tried; the drivers offer it with "
+        "mlx5_0, mlx5_1 (dma-buf); it will be off with mlx5_2 (dma-buf: a; peer memory: b)");
 }
 
 TEST_CASE("gdr words: what is missing, and what to do", "[unit][gdr]") {
@@ -90,7 +155,7 @@ TEST_CASE("gdr words: what is missing, and what to do", "[unit][gdr]") {
   SECTION("no module, and a driver that makes no dma-bufs") {
     scene.take_ways(0, EFAULT);
     scene.gpu.dmabuf = false;
-    CHECK(scene.says("off: dma-buf: a; peer memory: b. To fix it: "));
+    CHECK(scene.says("off with mlx5_0: dma-buf: a; peer memory: b. To fix it: "));
     CHECK(scene.says("modprobe nvidia-peermem"));
     CHECK(scene.says("open kernel modules"));
   }
@@ -111,21 +176,21 @@ TEST_CASE("gdr words: what is missing, and what to do", "[unit][gdr]") {
   }
   SECTION("data that does not arrive") {
     scene.refuse("what the NIC writes to the GPU does not arrive there");
-    scene.proof.is_blocked = true;
+    scene.proof().is_blocked = true;
     CHECK(scene.says("ACS"));
     CHECK(scene.says("iommu=pt"));
   }
   SECTION("a reason that needs no advice") {
     scene.refuse("an iWARP port cannot flush");
-    CHECK(scene.text().ends_with("off: an iWARP port cannot flush"));
-    scene.proof.ways = {};
+    CHECK(scene.text().ends_with("off with mlx5_0: an iWARP port cannot flush"));
+    scene.proof().ways = {};
     scene.refuse("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY");
-    CHECK(scene.text().ends_with("off: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"));
+    CHECK(scene.text().ends_with("off with mlx5_0: cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY"));
   }
   SECTION("a GPU that cannot") {
     scene.gpu.gdr = false;
     scene.refuse("the GPU cannot");
-    CHECK(scene.text() == "GPUDirect mlx5_3 - GPU 2 (0000:1b:00.0): off: the GPU cannot");
+    CHECK(scene.text() == "GPUDirect GPU 2 (0000:1b:00.0): off with mlx5_0: the GPU cannot");
   }
 }
 

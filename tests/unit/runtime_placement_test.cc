@@ -23,9 +23,9 @@ std::vector<NodeIndex> all_nics(const Graph& graph) {
   return {graph.nics().begin(), graph.nics().end()};
 }
 
-std::vector<std::string> pairs_of(const std::string& machine) {
+std::optional<std::string> advice_of(const std::string& machine) {
   const Graph graph = make_machine(machine);
-  return distant_pairs(graph, all_nics(graph));
+  return hidden_tree_advice(graph, all_nics(graph));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -65,56 +65,20 @@ TEST_CASE("placement: the processors near the NICs in use", "[unit][runtime]") {
   CHECK(cpus_near(graph, all_nics(graph)) == "0-3,4-7");
 }
 
-TEST_CASE("placement: a good machine has nothing to say", "[unit][runtime]") {
-  for (const std::string& machine :
-       {machines::one_nic_each(), machines::tied_in_pairs(), machines::two_gpus_a_nic(),
-        machines::four_nics_each(), machines::one_root_port()}) {
-    CAPTURE(machine);
-    CHECK(pairs_of(machine).empty());
-  }
-}
-
-TEST_CASE("placement: each GPU behind the other socket has a line that says what to do",
-          "[unit][runtime]") {
-  const std::vector<std::string> lines = pairs_of(machines::far_socket());
-  REQUIRE(lines.size() == 4);
-  for (const std::string& line : lines) {
-    CAPTURE(line);
-    CHECK(has(line, "GPU 0000:"));
-    CHECK(has(line, "mlx5_"));
-    CHECK(has(line, "are SYS apart (through the interconnect between NUMA nodes)"));
-    CHECK(has(line, "NCCL_NET_GDR_LEVEL=SYS"));
-  }
-}
-
-TEST_CASE("placement: what NCCL calls PHB is called so in the advice", "[unit][runtime]") {
-  const std::vector<std::string> lines = pairs_of(
-      "numa 0\n"
-      " host 0000:00\n  root 00:01.0\n   gpu 01:00.0\n"
-      " host 0000:40\n  root 40:01.0\n   nic 41:00.0 mlx5_0\n");
-  REQUIRE(lines.size() == 1);
-  CHECK(has(lines[0], "are NODE apart"));
-  CHECK(has(lines[0], "NCCL_NET_GDR_LEVEL=PHB"));
-}
-
 TEST_CASE("placement: a tree is hidden where nothing hangs on a bridge", "[unit][runtime]") {
   CHECK(hides_its_tree(make_machine(machines::flat_virtual_machine())));
   CHECK_FALSE(hides_its_tree(make_machine(machines::one_nic_each())));
 }
 
-TEST_CASE("placement: a machine that hides its tree has one line, not one a pair",
+TEST_CASE("placement: a machine that hides its tree needs a description, and others do not",
           "[unit][runtime]") {
-  const std::vector<std::string> lines = pairs_of(machines::flat_virtual_machine());
-  REQUIRE(lines.size() == 1);
-  CHECK(has(lines[0], "NCCL_TOPO_FILE"));
-}
-
-TEST_CASE("placement: only NICs in use count", "[unit][runtime]") {
-  const Graph graph = make_machine(machines::one_nic_each());
-  CHECK(distant_pairs(graph, {}).empty());
-  // Seven of eight GPUs have their own NIC left out.
-  CHECK(distant_pairs(graph, {graph.nics()[0]}).size() == 7);
-  CHECK(distant_pairs(make_machine("host 0000:00\n nic 01:00.0 mlx5_0\n"), {1}).empty());
+  const auto advice = advice_of(machines::flat_virtual_machine());
+  REQUIRE(advice);
+  CHECK(has(*advice, "NCCL_TOPO_FILE"));
+  CHECK_FALSE(advice_of(machines::one_nic_each()));
+  CHECK_FALSE(advice_of(machines::far_socket()));
+  CHECK_FALSE(hidden_tree_advice(make_machine(machines::flat_virtual_machine()), {}));
+  CHECK_FALSE(advice_of("host 0000:00\n nic 01:00.0 mlx5_0\n"));
 }
 
 TEST_CASE("placement: a slow link of a NIC in use is named", "[unit][runtime]") {
