@@ -6,6 +6,7 @@
 // SOFTNIC_SOAK_SECONDS says for how long, SOFTNIC_SOAK_SEED which faults.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,8 +15,10 @@
 #include <string>
 
 #include "plugin/base/clock.h"
+#include "plugin/base/fd.h"
 #include "softnic/faults/chaos_plan.h"
 #include "softnic/faults/script.h"
+#include "tests/support/peer_frame.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_fixture.h"
 
@@ -98,10 +101,19 @@ class Life {
   }
 
  private:
+  // Not ready where the device is removed, which may happen at any moment.
+  Offer offer(const Wire& wire) const {
+    if (!end_) return {};
+    try {
+      return {true, address_of(end_->qp, wire)};
+    } catch (const MustError&) {
+      return {};
+    }
+  }
+
   bool shake_hands() {
-    Offer mine;
     const Wire wire{.timeout = 12, .retry_cnt = 6};
-    if (end_) mine = {true, address_of(end_->qp, wire)};
+    const Offer mine = offer(wire);
     peer_.send(other_, mine);
     const Offer theirs = peer_.receive<Offer>(other_);
     bool good = mine.ready && theirs.ready;
@@ -268,8 +280,21 @@ void disturb(Peer& peer, const Soak& soak) {
 
 }  // namespace
 
+TEST_CASE("soak: the last words of a peer that left messages unread are heard", "[softnic][soak]") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+  const beeline::UniqueFd hub(ends[0]);
+  beeline::UniqueFd peer(ends[1]);
+  REQUIRE(send_frame(hub.get(), {FrameKind::kMessage, 0}, "unread"));
+  REQUIRE(send_frame(peer.get(), {FrameKind::kFailed, 0}, "why"));
+  peer.reset();
+  Frame frame;
+  REQUIRE(receive_frame(hub.get(), &frame));
+  CHECK(frame.body == "why");
+  CHECK_FALSE(receive_frame(hub.get(), &frame));
+}
+
 TEST_CASE("soak: sixteen processes survive random faults", "[softnic][soak]") {
-  if (!kProcessesWork) return;
   const uint64_t seconds = from_environment("SOFTNIC_SOAK_SECONDS", 8);
   const uint64_t seed = from_environment("SOFTNIC_SOAK_SEED", 1);
   const TestFabric fabric(soak_fabric(seed));

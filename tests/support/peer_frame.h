@@ -36,13 +36,14 @@ inline bool send_frame(int line, const Head& head, const std::string& body) {
          static_cast<ssize_t>(bytes.size());
 }
 
-// False at the end of the line.
+// False at the end of the line. Whoever ended with frames unread resets the line, and the kernel
+// tells that before it hands out what they had sent: their last words.
 inline bool receive_frame(int line, Frame* frame) {
   std::string bytes(kMaxFrame, '\0');
   ssize_t got = 0;
   do {
     got = ::recv(line, bytes.data(), bytes.size(), 0);
-  } while (got < 0 && errno == EINTR);
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < static_cast<ssize_t>(sizeof(Head))) return false;
   std::memcpy(&frame->head, bytes.data(), sizeof(Head));
   frame->body = bytes.substr(sizeof(Head), static_cast<size_t>(got) - sizeof(Head));
