@@ -75,12 +75,15 @@ command_line() {
   expect 'the plugin has the same root' 0 "$nothing: no GPU" \
     env BEELINE_SYSFS_ROOT="$nothing" "$beeline" topo
 
-  expect 'two NICs for one GPU' 0 'GPU0 uses mlx5_0, mlx5_1: the 2 nearest NICs (PIX)' \
+  expect 'two NICs for one GPU' 0 'GPU0: the 2 nearest NICs (PIX)' \
     topo "${from[@]}"
-  expect 'one at most' 0 'GPU0 uses mlx5_0: ' topo "${from[@]}" --max-nics-per-gpu 1
+  expect 'a line to paste' 0 'export NCCL_IB_HCA==mlx5_0,mlx5_1' topo "${from[@]}"
+  expect 'only the matrix' 0 '        GPU0' topo "${from[@]}" --brief
+  expect 'everything' 0 'Distances' topo "${from[@]}" --all
+  expect 'one at most' 0 'mlx5_1 serves no GPU: ' topo "${from[@]}" --max-nics-per-gpu 1
   expect 'less than none' 2 '--max-nics-per-gpu -1: write how many' \
     topo "${from[@]}" --max-nics-per-gpu=-1
-  expect 'a disk for a GPU' 0 'GPU1    0000:06:00.0' topo "${from[@]}" --gpu 0000:06:00.0
+  expect 'a disk for a GPU' 0 'GPU1  0000:06:00.0' topo "${from[@]}" --gpu 0000:06:00.0
   expect 'two more GPUs' 2 '--gpu 0000:09:00.0: no such device' \
     topo "${from[@]}" --gpu 06:00.0 --gpu 0000:09:00.0
   expect 'what it could be' 2 'there are 0000:03:00.0, 0000:06:00.0' \
@@ -181,16 +184,16 @@ print("ok")' "$beeline" topo --from "$scratch/small.xml" --json --svg "$out"
   fi
 
   # What NCCL would read says the same of who is near to what and who uses what.
-  topo --from "$goldens/dgx-8rail.xml" --nccl-xml "$scratch/again.xml" \
+  topo --all --from "$goldens/dgx-8rail.xml" --nccl-xml "$scratch/again.xml" \
     >"$scratch/again.txt" 2>"$scratch/said"
   same 'XML, read and written again' "$goldens/dgx-8rail.xml" "$scratch/again.xml"
   answers <"$goldens/dgx-8rail.txt" >"$scratch/wanted"
   answers <"$scratch/again.txt" >"$scratch/found"
-  grep -q 'GPU7 uses softnic' "$scratch/wanted" || fail 'there are no answers to compare'
+  grep -q 'GPU7 .* softnic7 ' "$scratch/wanted" || fail 'there are no answers to compare'
   same 'the XML read in place of the machine' "$scratch/wanted" "$scratch/found"
 }
 
-answers() { sed -n '/^Distances$/,$p' | sed '/^Slow links$/,$d; /^What could not be seen$/,$d'; }
+answers() { sed -n '/^Which NIC for which GPU$/,/^$/p; /^Distances$/,$p'; }
 
 # on_fabric COMMAND...: on a host of softnic's machine, whose sysfs is at the place of a word.
 on_fabric() {
@@ -202,7 +205,7 @@ on_fabric() {
 show_all() {
   on_fabric bash -c '
     set -e
-    "$0" topo >"$1.txt"
+    "$0" topo --all >"$1.txt"
     "$0" topo --json >"$1.json"
     "$0" topo --nccl-xml - >"$1.xml"
     "$0" topo --svg - >"$1.svg"

@@ -6,9 +6,13 @@
 #include "tests/support/catch.h"
 #include "tests/topology/machine_text.h"
 #include "tests/topology/machines.h"
+#include "topology/render/assignment_text.h"
 #include "topology/render/json.h"
 #include "topology/render/matrix.h"
+#include "topology/render/name_list.h"
 #include "topology/render/report.h"
+#include "topology/render/utf8.h"
+#include "topology/render/verdict.h"
 
 using namespace beeline::topology;
 
@@ -56,23 +60,126 @@ TEST_CASE("matrix: what is not known, and nothing at all") {
   CHECK(matrix_text(make_machine("")) == "no GPU and no RDMA NIC\n");
 }
 
-TEST_CASE("report: who is who, who uses what, what is slow") {
+TEST_CASE("matrix: only how far each NIC is from each GPU, and which are in use") {
+  const Graph graph = make_machine(kSmall);
+  CHECK(gpu_nic_matrix_text(graph, assign(graph))
+            .starts_with("         GPU0  GPU1\n"
+                         "mlx5_0   PIX*  SYS\n"
+                         "mlx5_10  SYS   NODE*\n"
+                         "\n"
+                         "  *     the GPU uses this NIC\n"
+                         "  PIX   through"));
+  const Graph nothing = make_machine("");
+  CHECK(gpu_nic_matrix_text(nothing, assign(nothing)) == "no GPU and no RDMA NIC\n");
+}
+
+TEST_CASE("report: who is who, what is slow") {
   const Graph graph = make_machine(kSmall);
   CHECK(devices_text(graph) ==
         "GPU0     0000:13:00.0  H100\n"
         "GPU1     0000:90:01.0\n"
         "mlx5_0   0000:14:00.0  400 Gb/s\n"
         "mlx5_10  0000:80:01.0  200 Gb/s\n");
-  CHECK(assignment_text(graph, assign(graph)) ==
-        "GPU0 uses mlx5_0: the nearest NIC (PIX); slowest link mlx5_0, Gen4 x8, 15.8 GB/s\n"
-        "     then mlx5_10\n"
-        "GPU1 uses mlx5_10: the nearest NIC (NODE)\n"
-        "     then mlx5_0\n");
   CHECK(slow_links_text(graph) ==
         "mlx5_0: Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS\n");
-  CHECK(assignment_text(make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n"),
-                        assign(make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n"))) ==
-        "mlx5_0 serves no GPU: there is no GPU\n");
+}
+
+TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
+  const Graph graph = make_machine(kSmall);
+  const Assignment assignment = assign(graph);
+  CHECK(assignment_text(graph, assignment) ==
+        "GPU   address       NIC      ports     distance  slowest link between\n"
+        "GPU0  0000:13:00.0  mlx5_0   400 Gb/s  PIX       15.8 GB/s: mlx5_0, Gen4 x8\n"
+        "GPU1  0000:90:01.0  mlx5_10  200 Gb/s  NODE      ?\n"
+        "GPU0: the nearest NIC (PIX)\n"
+        "GPU1: the nearest NIC (NODE)\n");
+  CHECK(standby_text(graph, assignment) == "GPU0: mlx5_10\nGPU1: mlx5_0\n");
+  CHECK(nccl_ib_hca(graph, assignment) == "export NCCL_IB_HCA==mlx5_0,mlx5_10");
+  const Graph no_gpu = make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n");
+  CHECK(assignment_text(no_gpu, assign(no_gpu)) == "mlx5_0 serves no GPU: there is no GPU\n");
+  CHECK(nccl_ib_hca(no_gpu, assign(no_gpu)).empty());
+}
+
+TEST_CASE("assignment: what holds for many is said once") {
+  const Graph graph = make_machine(machines::far_socket());
+  const std::string text = assignment_text(graph, assign(graph));
+  const std::string far = "no NIC is known to be on the GPU's NUMA node";
+  CHECK(text.find(far) != std::string::npos);
+  CHECK(text.find(far) == text.rfind(far));
+  CHECK(text.find("GPU0 to GPU3: ") != std::string::npos);
+}
+
+TEST_CASE("assignment: an idle link is shown as it is when it is awake") {
+  const Graph graph = make_machine(
+      "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=2.5x16 max=32x16\n"
+      " root 10:02.0 max=32x16\n  nic 12:00.0 mlx5_0 now=32x16 max=32x16\n");
+  CHECK(assignment_text(graph, assign(graph)).find("63.0 GB/s: GPU0, Gen5 x16, now asleep\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("assignment: no name that means something to a shell is offered to be pasted") {
+  for (const char* name : {"a;reboot", "$(reboot)", "a'b", "a\nb", "`x`"}) {
+    GraphParts parts = read_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 mlx5_0\n");
+    parts.nodes.back().os_devices.front().name = name;
+    const auto graph = Graph::make(std::move(parts));
+    REQUIRE(graph);
+    CHECK(nccl_ib_hca(*graph, assign(*graph)).empty());
+  }
+}
+
+TEST_CASE("verdict: the answer in a sentence") {
+  const auto verdict = [](const std::string& machine) {
+    const Graph graph = make_machine(machine);
+    return verdict_text(graph, assign(graph));
+  };
+  CHECK(verdict(kSmall) ==
+        "2 of 2 GPUs have a NIC of their own; GPUDirect of GPU1 needs NCCL_NET_GDR_LEVEL=PHB; "
+        "1 slow link, see below");
+  CHECK(verdict(machines::one_nic_each())
+            .starts_with("8 of 8 GPUs have a NIC of their own; GPUDirect is possible without "
+                         "NCCL_NET_GDR_LEVEL; "));
+  CHECK(verdict(machines::two_gpus_a_nic())
+            .starts_with("0 of 8 GPUs have a NIC of their own, up to 2 share one; "));
+  CHECK(verdict(machines::far_socket()).find("needs NCCL_NET_GDR_LEVEL=SYS") != std::string::npos);
+  CHECK(verdict("") == "no GPU and no RDMA NIC can be seen");
+  const std::string links =
+      "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=32x16 max=32x16\n";
+  CHECK(verdict(links) == "there is no RDMA NIC: every GPU goes without; no link is slow");
+  CHECK(verdict(links + " root 10:02.0\n  nic 12:00.0 mlx5_0\n")
+            .ends_with("no slow link among the 1 of 2 that can be judged"));
+  CHECK(verdict("host 0000:10\n  nic 10:01.0 mlx5_0\n") ==
+        "there is no GPU (--gpu ADDRESS takes a PCI device for one); whether a link is slow "
+        "cannot be told");
+}
+
+TEST_CASE("names: three or more that count up are folded") {
+  CHECK(folded({}).empty());
+  CHECK(folded({"GPU0", "GPU1"}) == "GPU0, GPU1");
+  CHECK(folded({"mlx5_8", "mlx5_9", "mlx5_10", "mlx5_12"}) == "mlx5_8 to mlx5_10, mlx5_12");
+  CHECK(folded({"a", "b", "c"}) == "a, b, c");
+  CHECK(folded({"n01", "n02", "n03"}) == "n01, n02, n03");
+  CHECK(folded({"4294967295", "0", "1", "2"}) == "4294967295, 0 to 2");
+}
+
+TEST_CASE("utf8: only characters that a terminal and an XML parser take") {
+  CHECK(printable("a\x01\x7f") == "a??");
+  CHECK(printable("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
+        "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+  CHECK(printable("\xff\xc3") == "??");
+  CHECK(printable("\xc0\xaf") == "??");            // overlong
+  CHECK(printable("\xed\xa0\x80") == "???");       // a surrogate
+  CHECK(printable("\xf4\x90\x80\x80") == "????");  // above U+10FFFF
+  CHECK(printable("\xef\xbf\xbf") == "?");         // U+FFFF, no character
+  CHECK(printable("\xc2\x9b") == "?");             // steers terminals
+  CHECK(count_characters("\xe2\x82\xac"
+                         "1") == 2);
+  CHECK(first_characters("\xe2\x82\xac"
+                         "1\xc3\xa9",
+                         2) ==
+        "\xe2\x82\xac"
+        "1");
+  CHECK(first_characters("\xc3\xa9", 0).empty());
+  CHECK(first_characters("ab", 5) == "ab");
 }
 
 TEST_CASE("report: only links that GPUs and NICs use are judged") {

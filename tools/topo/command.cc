@@ -32,10 +32,11 @@ Outcome<Options> understand(const Words& words) {
   }
   options.max_nics_per_gpu = static_cast<std::size_t>(words.max_nics_per_gpu);
 
-  const std::array to_stdout{options.json, options.svg == tools::kStdout,
-                             options.nccl_xml == tools::kStdout};
+  const std::array to_stdout{options.json, options.brief, options.all,
+                             options.svg == tools::kStdout, options.nccl_xml == tools::kStdout};
   if (std::ranges::count(to_stdout, true) > 1) {
-    return fail("--json, --svg - and --nccl-xml -: only one can have stdout; name files");
+    return fail(
+        "--all, --brief, --json, --svg - and --nccl-xml -: only one can have stdout; name files");
   }
   if (!options.svg.empty() && options.svg == options.nccl_xml) {
     return fail(fmt::format("--svg and --nccl-xml are both {}; name two files", options.svg));
@@ -52,6 +53,8 @@ void add_options(tools::Subcommand topo, Words& words) {
   topo.add_each("--gpu", options.gpus, "Take this PCI device for a GPU; may be given again",
                 "ADDRESS");
   topo.add("--max-nics-per-gpu", words.max_nics_per_gpu, "At most so many (0: no limit)", "N");
+  topo.add_flag("--all", options.all, "Also every device, all distances, and who stands by");
+  topo.add_flag("--brief", options.brief, "Only how far each NIC is from each GPU");
   topo.add_flag("--json", options.json, "Everything, on stdout, in place of the text");
   topo.add("--svg", options.svg, "A picture, into this file; - is stdout", "FILE");
   topo.add("--nccl-xml", options.nccl_xml,

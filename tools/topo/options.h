@@ -14,6 +14,8 @@ struct Options {
   std::vector<std::string> gpus = {};  // PCI devices to take for GPUs
   std::size_t max_nics_per_gpu = 0;    // 0: no limit
 
+  bool all = false;           // the details, too
+  bool brief = false;         // the GPU-NIC matrix, in place of the text
   bool json = false;          // to stdout, in place of the text
   std::string svg = {};       // files; empty: none; "-": stdout, in place of the text
   std::string nccl_xml = {};  //

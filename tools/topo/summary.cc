@@ -6,57 +6,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
+#include "topology/render/assignment_text.h"
 #include "topology/render/matrix.h"
+#include "topology/render/name_list.h"
 #include "topology/render/report.h"
+#include "topology/render/utf8.h"
+#include "topology/render/verdict.h"
 
 namespace beeline::topo {
 namespace {
 
 using topology::Graph;
 
-std::string count_of(std::size_t count, const char* thing) {
-  if (count == 0) return fmt::format("no {}", thing);
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+std::string count_or_none(std::size_t count, const char* thing) {
+  return count == 0 ? fmt::format("no {}", thing) : topology::count_of(count, thing);
 }
 
-std::size_t lines_of(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
-}
-
-std::string headline(const Graph& graph, std::size_t slow_links) {
-  const auto numas =
-      std::ranges::count(graph.nodes(), topology::NodeKind::kNumaNode, &topology::Node::kind);
-  const std::string& name = graph[0].name;
-  std::string line = graph.source();
-  if (!name.empty()) line += ", " + name;
-  line += fmt::format(
-      ": {}, {}, {}", count_of(graph.gpus().size(), "GPU"),
-      count_of(graph.nics().size(), "RDMA NIC"),
-      numas == 0 ? "NUMA unknown" : count_of(static_cast<std::size_t>(numas), "NUMA node"));
-  if (slow_links > 0) line += "; " + count_of(slow_links, "slow link") + ", see below";
-  return line + "\n";
-}
-
-// Indented, below its title.
-std::string section(const char* title, const std::string& text) {
+// Indented, below its title. Names in it may be any bytes.
+std::string section(const char* title, std::string_view text) {
   if (text.empty()) return "";
   std::string all = fmt::format("\n{}\n", title);
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) all += "  " + text.substr(at, end - at);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (end > 0) all += "  " + topology::printable(text.substr(0, end));
     all += '\n';
-    at = end + 1;
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return all;
 }
 
-// One line where all lines would say the same.
 std::string uses(const Graph& graph, const topology::Assignment& assignment) {
-  if (graph.gpus().empty() && graph.nics().empty()) return "";
-  if (graph.gpus().empty()) return "there is no GPU; --gpu ADDRESS takes a PCI device for one\n";
-  if (graph.nics().empty()) return "there is no RDMA NIC: every GPU goes without\n";
-  return topology::assignment_text(graph, assignment);
+  if (graph.gpus().empty() || graph.nics().empty()) return "";
+  const std::string to_paste = topology::nccl_ib_hca(graph, assignment);
+  return topology::assignment_text(graph, assignment) + (to_paste.empty() ? "" : to_paste + "\n");
 }
 
 std::string remarks(const Graph& graph) {
@@ -67,13 +51,29 @@ std::string remarks(const Graph& graph) {
 
 }  // namespace
 
+std::string headline(const Graph& graph) {
+  const auto numas =
+      std::ranges::count(graph.nodes(), topology::NodeKind::kNumaNode, &topology::Node::kind);
+  const std::string& name = graph[0].name;
+  return topology::printable(fmt::format(
+      "{}{}{}: {}, {}, {}", graph.source(), name.empty() ? "" : ", ", name,
+      count_or_none(graph.gpus().size(), "GPU"), count_or_none(graph.nics().size(), "RDMA NIC"),
+      numas == 0 ? "NUMA unknown"
+                 : topology::count_of(static_cast<std::size_t>(numas), "NUMA node")));
+}
+
 std::string summary(const Graph& graph, const topology::Assignment& assignment) {
-  const std::string slow = topology::slow_links_text(graph);
+  return headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n" +
+         section("Which NIC for which GPU", uses(graph, assignment)) +
+         section("Slow links", topology::slow_links_text(graph)) +
+         section("What could not be seen", remarks(graph));
+}
+
+std::string details(const Graph& graph, const topology::Assignment& assignment) {
   const std::string devices = topology::devices_text(graph);
-  return headline(graph, lines_of(slow)) + section("Devices", devices) +
-         section("Distances", devices.empty() ? "" : topology::matrix_text(graph)) +
-         section("Who uses what (then: who stands by, the best first)", uses(graph, assignment)) +
-         section("Slow links", slow) + section("What could not be seen", remarks(graph));
+  if (devices.empty()) return "";
+  return section("Who stands by, the best first", topology::standby_text(graph, assignment)) +
+         section("Devices", devices) + section("Distances", topology::matrix_text(graph));
 }
 
 }  // namespace beeline::topo

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine as text for a person: how much of what in one line, then the sections from the devices
-// to what is wrong, so that the answers stand where a terminal is when the text has run through.
+// A machine as text for a person. The first screen answers which NIC is for which GPU, and whether
+// anything is wrong.
 #pragma once
 
 #include <string>
@@ -11,5 +11,11 @@
 namespace beeline::topo {
 
 std::string summary(const topology::Graph& graph, const topology::Assignment& assignment);
+
+// What the summary leaves out: every device, all distances, and who stands by.
+std::string details(const topology::Graph& graph, const topology::Assignment& assignment);
+
+// Source, name and counts, without a line's end.
+std::string headline(const topology::Graph& graph);
 
 }  // namespace beeline::topo

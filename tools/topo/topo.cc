@@ -13,6 +13,7 @@
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
 #include "topology/render/json.h"
+#include "topology/render/matrix.h"
 #include "topology/render/svg.h"
 #include "topology/write/nccl_xml.h"
 
@@ -48,6 +49,18 @@ int write(const std::string& path, const std::string& text, const std::string& h
   return 0;
 }
 
+constexpr const char* kMore =
+    "\n--all shows every device, all distances and who stands by; --svg FILE draws a picture\n";
+
+std::string text_of(const Options& options, const topology::Graph& graph,
+                    const topology::Assignment& assignment) {
+  if (options.brief) return topology::gpu_nic_matrix_text(graph, assignment);
+  std::string text = summary(graph, assignment);
+  if (options.all) return text + details(graph, assignment);
+  const bool has_more = !graph.gpus().empty() || !graph.nics().empty();
+  return has_more ? text + kMore : text;
+}
+
 bool has_stdout(const std::string& file) { return file == kStdout; }
 
 }  // namespace
@@ -66,7 +79,7 @@ int run(const Options& options) {
   if (options.json) {
     status |= write(std::string(kStdout), topology::to_json(*graph, assignment));
   } else if (!has_stdout(options.svg) && !has_stdout(options.nccl_xml)) {
-    status |= write(std::string(kStdout), summary(*graph, assignment));
+    status |= write(std::string(kStdout), text_of(options, *graph, assignment));
   }
   if (!options.svg.empty()) status |= write(options.svg, topology::to_svg(*graph, assignment));
   if (!options.nccl_xml.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Columns as wide as what is in them.
+// Cells.
 #include "topology/render/matrix.h"
 
 #include <fmt/format.h>
@@ -10,31 +10,13 @@
 
 #include "topology/distance.h"
 #include "topology/render/display_names.h"
+#include "topology/render/table.h"
 
 namespace beeline::topology {
 namespace {
 
-using Cells = std::vector<std::string>;
-
-std::string aligned(const std::vector<Cells>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Cells& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Cells& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line.append(row[i]).append(widths[i] - row[i].size() + 2, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
-std::string legend() {
-  std::string text = "\n  X     the same device\n";
+std::string legend(bool with_same) {
+  std::string text = with_same ? "\n  X     the same device\n" : "\n";
   for (const Distance distance :
        {Distance::kPix, Distance::kPxb, Distance::kPhb, Distance::kNode, Distance::kSys}) {
     text += fmt::format("  {:<4}  {}\n", to_string(distance), meaning(distance));
@@ -44,12 +26,14 @@ std::string legend() {
 
 std::string or_unknown(const std::string& text) { return text.empty() ? "?" : text; }
 
+constexpr const char* kNothing = "no GPU and no RDMA NIC\n";
+
 }  // namespace
 
 std::string matrix_text(const Graph& graph) {
   std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
   devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
-  if (devices.empty()) return "no GPU and no RDMA NIC\n";
+  if (devices.empty()) return kNothing;
 
   const DisplayNames names(graph);
   const Places places(graph);
@@ -67,7 +51,25 @@ std::string matrix_text(const Graph& graph) {
     row.push_back(node.numa < 0 ? "?" : std::to_string(node.numa));
     row.push_back(or_unknown(node.cpus));
   }
-  return aligned(rows) + legend();
+  return aligned(rows) + legend(true);
+}
+
+std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment) {
+  if (graph.gpus().empty() && graph.nics().empty()) return kNothing;
+  const DisplayNames names(graph);
+  const Places places(graph);
+  std::vector<Cells> rows(1);
+  rows[0].emplace_back();
+  for (const GpuAssignment& given : assignment.gpus) rows[0].push_back(names[given.gpu]);
+  for (const NodeIndex nic : graph.nics()) {
+    Cells& row = rows.emplace_back();
+    row.push_back(names[nic]);
+    for (const GpuAssignment& given : assignment.gpus) {
+      const bool is_used = std::ranges::find(given.nics, nic) != given.nics.end();
+      row.push_back(std::string(to_string(places.between(given.gpu, nic))) + (is_used ? "*" : ""));
+    }
+  }
+  return aligned(rows) + "\n  *     the GPU uses this NIC" + legend(false);
 }
 
 }  // namespace beeline::topology

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The distances of all GPUs and RDMA NICs as a table, in the shape of `nvidia-smi topo -m`.
+// Distances as a table, in the shape of `nvidia-smi topo -m`.
 #pragma once
 
 #include <string>
 
-#include "topology/graph.h"
+#include "topology/assignment.h"
 
 namespace beeline::topology {
 
-// The table and the legend of the words in it. A machine without GPU and NIC gives one line that
-// says so.
+// All GPUs and RDMA NICs, and the legend of the words in it. A machine without GPU and NIC gives
+// one line that says so.
 std::string matrix_text(const Graph& graph);
+
+// Only how far each NIC is from each GPU, a line for each NIC; a star marks those in use.
+std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment);
 
 }  // namespace beeline::topology

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "topology/path.h"
 #include "topology/render/display_names.h"
 
 namespace beeline::topology {
@@ -38,15 +37,6 @@ std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex
   return line + "\n";
 }
 
-std::string bottleneck_text(const Graph& graph, const DisplayNames& names, NodeIndex gpu,
-                            NodeIndex nic) {
-  const Path path = path_between(graph, gpu, nic);
-  if (!path.bottleneck) return "";
-  const LinkState& link = *path.bottleneck;
-  return fmt::format("; slowest {}link {}, {}, {:.1f} GB/s", path.has_unknown_link ? "known " : "",
-                     names[link.node], to_string(link.now), link.gigabytes_per_second());
-}
-
 }  // namespace
 
 std::string devices_text(const Graph& graph) {
@@ -57,26 +47,6 @@ std::string devices_text(const Graph& graph) {
   for (const NodeIndex device : devices) width = std::max(width, names[device].size());
   std::string text;
   for (const NodeIndex device : devices) text += device_line(graph, names, device, width);
-  return text;
-}
-
-std::string assignment_text(const Graph& graph, const Assignment& assignment) {
-  const DisplayNames names(graph);
-  std::string text;
-  for (const GpuAssignment& given : assignment.gpus) {
-    const std::string& gpu = names[given.gpu];
-    if (given.nics.empty()) {
-      text += fmt::format("{} uses no NIC: {}\n", gpu, given.reason);
-      continue;
-    }
-    text += fmt::format("{} uses {}: {}{}\n", gpu, names.list(given.nics), given.reason,
-                        bottleneck_text(graph, names, given.gpu, given.nics.front()));
-    if (given.standby.empty()) continue;
-    text += fmt::format("{:<{}} then {}\n", "", gpu.size(), names.list(given.standby));
-  }
-  for (const SpareNic& spare : assignment.spares) {
-    text += fmt::format("{} serves no GPU: {}\n", names[spare.nic], spare.reason);
-  }
   return text;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person wants to know of a machine, as lines: who is who, who uses what, what is wrong.
+// What a person wants to know of a machine, as lines: who is who, and what is wrong.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "topology/assignment.h"
+#include "topology/graph.h"
 #include "topology/link_state.h"
 
 namespace beeline::topology {
@@ -14,11 +14,6 @@ namespace beeline::topology {
 // GPU0    0000:1a:00.0  NVIDIA H100
 // mlx5_0  0000:1b:00.0  400 Gb/s
 std::string devices_text(const Graph& graph);
-
-// GPU0 uses mlx5_0: the nearest NIC (PIX); slowest link mlx5_0, Gen5 x16, 63.0 GB/s
-//      then mlx5_1, mlx5_2
-// and the NICs that nobody uses, with the reason.
-std::string assignment_text(const Graph& graph, const Assignment& assignment);
 
 // A line for each link above a GPU or an RDMA NIC, or on the way to one, that is slower than it
 // should be; empty if there is none.

@@ -91,7 +91,7 @@ says() { graph "$1" "${3-/run/topo.json}" >/run/view && agree "$2" /run/view; }
 
 # The matrix for people, in the same lines as `graph.py distances`.
 matrix_says() {
-  topo >/run/topo.txt && cat /run/topo.txt && awk '
+  topo --all >/run/topo.txt && cat /run/topo.txt && awk '
     NF > 2 && $(NF - 1) == "NUMA" && $NF == "CPUs" { columns = split($0, head) - 2; next }
     columns && $1 ~ /^GPU/ && NF == columns + 3 {
       for (i = 1; i <= columns; ++i) if (head[i] ~ /^rxe/) print $1, head[i], $(i + 1)

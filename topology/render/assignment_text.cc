@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A table, and what is the same for many said once.
+#include "topology/render/assignment_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "topology/path.h"
+#include "topology/render/display_names.h"
+#include "topology/render/name_list.h"
+#include "topology/render/table.h"
+
+namespace beeline::topology {
+namespace {
+
+// Lists of names by what is said of them, in the order in which it was said first.
+class Sayings {
+ public:
+  void add(const std::string& saying, const std::string& name) {
+    const auto found = std::ranges::find(groups_, saying, &Group::first);
+    if (found != groups_.end()) return found->second.push_back(name);
+    groups_.push_back({saying, {name}});
+  }
+
+  // Each as "GPU0 to GPU3: the nearest NIC". `one` and `many` stand behind the names.
+  std::string text(const char* one, const char* many) const {
+    std::string text;
+    for (const auto& [saying, names] : groups_) {
+      text += fmt::format("{}{}: {}\n", folded(names), names.size() == 1 ? one : many, saying);
+    }
+    return text;
+  }
+
+ private:
+  using Group = std::pair<std::string, std::vector<std::string>>;
+  std::vector<Group> groups_;
+};
+
+std::vector<std::string> names_of(const DisplayNames& names, const std::vector<NodeIndex>& nodes) {
+  std::vector<std::string> list;
+  list.reserve(nodes.size());
+  for (const NodeIndex node : nodes) list.push_back(names[node]);
+  return list;
+}
+
+// "400 Gb/s", "4 x 100 Gb/s", "100 + 200 Gb/s"; "?" where one is unknown.
+std::string speed_text(const Graph& graph, const std::vector<NodeIndex>& nics) {
+  std::vector<double> speeds;
+  for (const NodeIndex nic : nics) {
+    double mbps = 0;
+    for (const NicPort& port : graph[nic].nic_ports) mbps += port.speed_mbps;
+    if (mbps == 0) return "?";
+    speeds.push_back(mbps / 1000);
+  }
+  if (speeds.size() > 1 && std::ranges::count(speeds, speeds.front()) == std::ssize(speeds)) {
+    return fmt::format("{} x {:g} Gb/s", speeds.size(), speeds.front());
+  }
+  return fmt::format("{:g} Gb/s", fmt::join(speeds, " + "));
+}
+
+// What the link carries when it is used: one that saves power wakes up.
+std::string link_text(const DisplayNames& names, const LinkState& link) {
+  const bool is_asleep = link.verdict == LinkVerdict::kIdle;
+  std::string text = fmt::format("{:.1f} GB/s: {}, {}", link.gigabytes_per_second(),
+                                 names[link.node], to_string(is_asleep ? link.possible : link.now));
+  if (is_asleep) text += ", now asleep";
+  return text;
+}
+
+// Of all ways from the GPU to its NICs.
+std::string slowest_link(const Graph& graph, const DisplayNames& names,
+                         const GpuAssignment& given) {
+  std::optional<LinkState> slowest;
+  bool is_sure = true;
+  for (const NodeIndex nic : given.nics) {
+    const Path path = path_between(graph, given.gpu, nic);
+    is_sure = is_sure && !path.has_unknown_link;
+    if (!path.bottleneck) continue;
+    if (!slowest || path.bottleneck->gigabytes_per_second() < slowest->gigabytes_per_second()) {
+      slowest = path.bottleneck;
+    }
+  }
+  if (!slowest) return "?";
+  return (is_sure ? "" : "at most ") + link_text(names, *slowest);
+}
+
+Cells row_of(const Graph& graph, const DisplayNames& names, const GpuAssignment& given) {
+  const auto& pci = graph[given.gpu].pci;
+  const std::string address = pci ? to_string(*pci) : "no PCI";
+  if (given.nics.empty()) return {names[given.gpu], address, "none", "", "", ""};
+  return {names[given.gpu],
+          address,
+          folded(names_of(names, given.nics)),
+          speed_text(graph, given.nics),
+          to_string(given.distance),
+          slowest_link(graph, names, given)};
+}
+
+bool is_plain(std::string_view name) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+  return !name.empty() && name.find_first_not_of(kPlain) == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string assignment_text(const Graph& graph, const Assignment& assignment) {
+  const DisplayNames names(graph);
+  std::string text;
+  Sayings reasons;
+  if (!assignment.gpus.empty()) {
+    std::vector<Cells> rows{{"GPU", "address", "NIC", "ports", "distance", "slowest link between"}};
+    for (const GpuAssignment& given : assignment.gpus) {
+      rows.push_back(row_of(graph, names, given));
+      reasons.add(given.reason, names[given.gpu]);
+    }
+    text = aligned(rows) + reasons.text("", "");
+  }
+  Sayings spares;
+  for (const SpareNic& spare : assignment.spares) spares.add(spare.reason, names[spare.nic]);
+  return text + spares.text(" serves no GPU", " serve no GPU");
+}
+
+std::string standby_text(const Graph& graph, const Assignment& assignment) {
+  const DisplayNames names(graph);
+  std::string text;
+  for (const GpuAssignment& given : assignment.gpus) {
+    if (given.standby.empty()) continue;
+    text += fmt::format("{}: {}\n", names[given.gpu], folded(names_of(names, given.standby)));
+  }
+  return text;
+}
+
+std::string nccl_ib_hca(const Graph& graph, const Assignment& assignment) {
+  std::set<NodeIndex> used;
+  for (const GpuAssignment& given : assignment.gpus) {
+    used.insert(given.nics.begin(), given.nics.end());
+  }
+  std::string list;
+  for (const NodeIndex nic : graph.nics()) {
+    if (!used.contains(nic)) continue;
+    const std::string& name = os_name(graph[nic], OsKind::kRdma);
+    if (!is_plain(name)) return "";
+    list += (list.empty() ? "" : ",") + name;
+  }
+  return list.empty() ? "" : "export NCCL_IB_HCA==" + list;
+}
+
+}  // namespace beeline::topology

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Names come from files and firmware. What is shown of them is UTF-8 that a terminal and an XML
+// parser take, and it is counted and cut in characters.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace beeline::topology {
+
+// '?' in the place of each control character, of each byte that is not part of a well-formed
+// character, and of each character that XML forbids.
+std::string printable(std::string_view text);
+
+// Both take well-formed text.
+std::size_t count_characters(std::string_view text) noexcept;
+std::string_view first_characters(std::string_view text, std::size_t count) noexcept;
+
+}  // namespace beeline::topology

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counting, and words for the counts.
+#include "topology/render/verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "topology/render/display_names.h"
+#include "topology/render/name_list.h"
+#include "topology/render/report.h"
+
+namespace beeline::topology {
+namespace {
+
+std::string sharing(const Assignment& assignment) {
+  std::map<NodeIndex, std::size_t> users;
+  for (const GpuAssignment& given : assignment.gpus) {
+    for (const NodeIndex nic : given.nics) ++users[nic];
+  }
+  const auto has_own = [&users](const GpuAssignment& given) {
+    return std::ranges::any_of(given.nics, [&](NodeIndex nic) { return users[nic] == 1; });
+  };
+  const std::size_t all = assignment.gpus.size();
+  const auto own = static_cast<std::size_t>(std::ranges::count_if(assignment.gpus, has_own));
+  if (all == 1) return "the GPU has a NIC of its own";
+  std::string text = fmt::format("{} of {} GPUs have a NIC of their own", own, all);
+  if (own == all) return text;
+  std::size_t busiest = 0;
+  for (const auto& [nic, count] : users) busiest = std::max(busiest, count);
+  return text + fmt::format(", up to {} share one", busiest);
+}
+
+// NCCL's default: no processor between GPU and NIC.
+bool is_near(const GpuAssignment& given) { return given.distance <= Distance::kPxb; }
+
+std::string gpu_direct(const DisplayNames& names, const Assignment& assignment) {
+  std::vector<std::string> far;
+  Distance farthest = Distance::kLoc;
+  for (const GpuAssignment& given : assignment.gpus) {
+    if (given.nics.empty() || is_near(given)) continue;
+    far.push_back(names[given.gpu]);
+    farthest = std::max(farthest, given.distance);
+  }
+  if (far.empty()) return "GPUDirect is possible without NCCL_NET_GDR_LEVEL";
+  const bool is_all = far.size() == assignment.gpus.size();
+  return fmt::format("GPUDirect {}needs NCCL_NET_GDR_LEVEL={}",
+                     is_all ? "" : fmt::format("of {} ", folded(far)), nccl_word(farthest));
+}
+
+std::string links(const LinkCount& count) {
+  if (count.slow > 0) return count_of(count.slow, "slow link") + ", see below";
+  if (count.all == count.unknown) return "whether a link is slow cannot be told";
+  if (count.unknown == 0) return "no link is slow";
+  return fmt::format("no slow link among the {} of {} that can be judged",
+                     count.all - count.unknown, count.all);
+}
+
+}  // namespace
+
+std::string verdict_text(const Graph& graph, const Assignment& assignment) {
+  std::string text;
+  if (graph.gpus().empty() && graph.nics().empty()) return "no GPU and no RDMA NIC can be seen";
+  if (graph.gpus().empty()) {
+    text = "there is no GPU (--gpu ADDRESS takes a PCI device for one)";
+  } else if (graph.nics().empty()) {
+    text = "there is no RDMA NIC: every GPU goes without";
+  } else {
+    text = sharing(assignment) + "; " + gpu_direct(DisplayNames(graph), assignment);
+  }
+  return text + "; " + links(count_links(graph));
+}
+
+LinkCount count_links(const Graph& graph) {
+  LinkCount count;
+  for (const LinkState& link : links_in_use(graph)) {
+    ++count.all;
+    if (is_slow(link.verdict)) ++count.slow;
+    if (link.verdict == LinkVerdict::kUnknown) ++count.unknown;
+  }
+  return count;
+}
+
+}  // namespace beeline::topology

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The answer in a sentence.
+#pragma once
+
+#include <string>
+
+#include "topology/assignment.h"
+
+namespace beeline::topology {
+
+// "8 of 8 GPUs have a NIC of their own; GPUDirect is possible without NCCL_NET_GDR_LEVEL; no link
+// is slow". Without a dot and a line's end.
+std::string verdict_text(const Graph& graph, const Assignment& assignment);
+
+// Of links_in_use(). What has no verdict cannot be judged: nobody says how fast it could be.
+struct LinkCount {
+  std::size_t all = 0;
+  std::size_t slow = 0;
+  std::size_t unknown = 0;
+};
+LinkCount count_links(const Graph& graph);
+
+}  // namespace beeline::topology
