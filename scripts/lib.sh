@@ -53,17 +53,21 @@ demo_packages=(
   libhwloc-dev # its header only
 )
 build_packages=("${demo_packages[@]}" catch2 libbenchmark-dev)
-test_packages=(
-  ibverbs-utils perftest ucx-utils procps # programs of others that run over softnic
-  hwloc-nox                               # its own picture of a machine
-  patch                                   # breaks softnic and the plugin on purpose
-  valgrind strace                         # count instructions and system calls
-  clang libclang-rt-14-dev                # fuzzing
-)
+# What some tests need beyond that, in groups (`group` in scripts/select_tests.py).
+tools_packages=(procps hwloc-nox)                   # hwloc has a picture of its own of a machine
+foreign_packages=(ibverbs-utils perftest ucx-utils) # programs of others that run over softnic
+mutation_packages=(patch)                           # breaks softnic and the plugin on purpose
+steady_packages=(strace)                            # counts system calls
+fuzz_packages=(clang libclang-rt-14-dev)            # meson defines fuzz tests only where these are
 vm_packages=(
+  hwloc-nox
   qemu-system-x86 busybox-static cpio kmod xz-utils # scripts/vm
   make gcc-12 libelf1                               # and its --siw
   iproute2 rdma-core ibverbs-providers rdmacm-utils # RDMA devices in the machine
+)
+test_packages=(
+  "${tools_packages[@]}" "${foreign_packages[@]}" "${mutation_packages[@]}" "${steady_packages[@]}"
+  "${fuzz_packages[@]}" valgrind # which counts instructions, in benchmarks
 )
 lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
@@ -85,6 +89,16 @@ need_packages() {
       "  apt-get update && apt-get install --no-install-recommends $missing"
   fi
   rm -f "$log"
+}
+
+# need_groups NAME... : the packages of these groups.
+need_groups() {
+  local name packages=()
+  for name in "$@"; do
+    local -n group=${name}_packages
+    packages+=("${group[@]}")
+  done
+  need_packages "${packages[@]}"
 }
 
 missing_packages() {
@@ -166,14 +180,15 @@ build_targets() { # LANE [TARGET...]
 }
 
 configure_lane() {
-  local dir options log command
+  local dir options settings log command
   dir=$(lane_dir "$1")
   options=$(lane_options "$1") || exit
+  settings="$options $(command -v clang++)" # fuzz tests come and go with it
   if [[ ! -f $dir/build.ninja ]]; then
     command="meson setup $options $dir"
   elif [[ $1 == demo ]]; then
     return 0 # somebody's build of all that the demo needs
-  elif [[ $(cat "$dir/lane-options" 2>/dev/null) != "$options" ]]; then
+  elif [[ $(cat "$dir/lane-options" 2>/dev/null) != "$settings" ]]; then
     command="meson setup --reconfigure $options $dir"
   else
     command="ninja -C $dir build.ninja" # again only if a meson.build changed
@@ -182,7 +197,7 @@ configure_lane() {
     printf '%s\n' "$log"
     return 1
   fi
-  echo "$options" >"$dir/lane-options"
+  echo "$settings" >"$dir/lane-options"
 }
 
 # in_lane LANE COMMAND... : runs it as that lane's programs want to be run.
@@ -224,7 +239,7 @@ count_fail() { # NAME AGAIN [HOW_MANY]
 # counts them.
 test_lane() {
   local lane=$1 dir before=$((passed + skipped)) failed_before=$failed rc=0 patience=1
-  local word name every tests=() targets=() later=() chosen
+  local word name every tests=() targets=() later=() groups=() chosen
   dir=$(lane_dir "$lane")
   section "$lane"
   if ! timed "$lane: configure" configure_lane "$lane"; then
@@ -237,8 +252,10 @@ test_lane() {
       test) tests+=("$name") ;;
       target) targets+=("$name") ;;
       later) later+=("$name ($every)") ;;
+      group) groups+=("$name") ;;
     esac
   done <<<"$chosen"
+  need_groups "${groups[@]}"
   if ! timed "$lane: build" build_targets "$lane" "${targets[@]}"; then
     count_fail "$lane: build" "scripts/test --lane $lane"
     return

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which tests of a configured build folder to run, and what has to be built for them.
 
-Usage: select_tests.py FOLDER LANE [--without SUITE]... [--rotate] [NAME...]
+Usage: select_tests.py FOLDER LANE [--without SUITE]... [--rotate] [--needed] [NAME...]
 
 Prints lines:
   test NAME             to be run
-  target FILE           what ninja has to build for these; the plain lane is built whole
+  group NAME            of packages that these need, as scripts/lib.sh names them
+  target FILE           what ninja has to build for these; the plain lane is built whole, unless --needed
   later NAME WHEN       not run by this commit. Only with --rotate
 
 With names, only these tests, whatever their suites, and what these need. A name that is not known is
@@ -48,6 +49,10 @@ ONE_THREAD = {
     "softnic_unit", "topology", "topology_read", "topology_render", "topo_command_line", "topo_files",
     "perf_clean", "perf_command_line", "perf_far", "perf_faults",
 }
+
+
+# Suites whose tests need packages that others do without.
+GROUPS = ("tools", "foreign", "mutation", "steady", "vm")
 
 
 def introspect(folder, what):
@@ -97,6 +102,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--rotate", action="store_true")
+    parser.add_argument("--needed", action="store_true")
     parser.add_argument("folder")
     parser.add_argument("lane")
     parser.add_argument("names", nargs="*")
@@ -118,10 +124,12 @@ def main():
     chosen.sort(key=lambda test: (not test["is_parallel"], -test["priority"]))
     for test in chosen:
         print("test", test["name"])
+    for group in sorted({suite for test in chosen for suite in suites_of(test)}.intersection(GROUPS)):
+        print("group", group)
     needed = {target for test in chosen for target in test["depends"]}
     unneeded = {target for test in tests for target in test["depends"]} - needed
     # The plain lane builds all but what only others need: it proves that everything compiles.
-    whole = wanted.lane == "plain" and not wanted.names
+    whole = wanted.lane == "plain" and not wanted.names and not wanted.needed
     folder = pathlib.Path(wanted.folder).resolve()
     for target in introspect(wanted.folder, "--targets"):
         is_extra = whole and target["build_by_default"] and target["id"] not in unneeded

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/select_tests.py in this build folder: what a choice of tests makes scripts/test install and build.
+
+Usage: select_tests_test.py FOLDER"""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "select_tests.py"
+FOLDER = sys.argv.pop()
+QUICK = ("--without", "slow", "--without", "long", "--without", "by-name", "--without", "foreign")
+
+
+def select(*arguments):
+    """What is printed, by the first word of the line."""
+    done = subprocess.run([sys.executable, SCRIPT, FOLDER, "plain", *arguments], stdout=subprocess.PIPE,
+                          check=True, text=True)
+    found = {"test": [], "target": [], "group": []}
+    for line in done.stdout.splitlines():
+        word, name = line.split()[:2]
+        found.setdefault(word, []).append(name)
+    return found
+
+
+class SelectTests(unittest.TestCase):
+    def test_a_test_that_needs_little_gets_little(self):
+        found = select("base_result")
+        self.assertEqual(found["test"], ["base_result"])
+        self.assertEqual(found["target"], ["tests/unit/base_result_test"])
+        self.assertEqual(found["group"], [])
+
+    def test_packages_come_with_the_tests_that_need_them(self):
+        self.assertEqual(select("vm-faults")["group"], ["vm"])
+        self.assertEqual(select("foreign-write", "topo_files")["group"], ["foreign", "tools"])
+
+    def test_the_quick_loop_needs_no_machine_to_emulate_and_builds_what_it_runs(self):
+        found = select("--needed", *QUICK)
+        self.assertNotIn("vm", found["group"])
+        self.assertNotIn("foreign", found["group"])
+        self.assertLess(set(found["target"]), set(select(*QUICK)["target"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
