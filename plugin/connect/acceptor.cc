@@ -31,8 +31,8 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   admission.device = invited->device;
   admission.qp = options_for(invited->settings, room_.options->qp);
   admission.connect = std::move(connect);
-  room_.poller->at(now_ns() + room_.options->connect_timeout.count() * kNsPerMs,
-                   [this, comm] { on_deadline(comm); });
+  admission.patience = Patience(*room_.poller, room_.options->connect_timeout);
+  watch_patience(comm, admission.patience.left_ns(*room_.poller, 0));
   if (const Checked checked = check(admission); !checked) return refuse(comm, checked.error());
   if (const Checked made = make(comm, admission); !made) return refuse(comm, made.error());
   if (admission.answer != nullptr) {
@@ -131,7 +131,7 @@ void Acceptor::on_cm_done(std::uint32_t comm, const Result<void, std::string>& o
 
 void Acceptor::connect(std::uint32_t comm) {
   const auto found = admissions_.find(comm);
-  if (found == admissions_.end()) return;  // its deadline came first
+  if (found == admissions_.end()) return;  // the other end was silent for too long
   Admission& admission = found->second;
   const Status connected = admission.endpoint->connect(admission.agreement.route, admission.qp);
   if (connected) {
@@ -226,8 +226,17 @@ void Acceptor::on_closed(const std::vector<std::uint32_t>& listeners) {
   });
 }
 
-void Acceptor::on_deadline(std::uint32_t comm) {
-  if (!admissions_.contains(comm)) return;
+void Acceptor::watch_patience(std::uint32_t comm, std::int64_t left_ns) {
+  room_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
+}
+
+void Acceptor::on_silence(std::uint32_t comm) {
+  const auto found = admissions_.find(comm);
+  if (found == admissions_.end()) return;
+  const Channel* const channel = room_.channels->find(found->second.channel);
+  const std::int64_t left = found->second.patience.left_ns(
+      *room_.poller, channel == nullptr ? 0 : channel->progress_ns());
+  if (left > 0) return watch_patience(comm, left);
   refuse(comm, {wire::RejectCode::kAbandoned, lateness(admissions_.at(comm)),
                 beeline::fail(Errc::kTimeout, "accept").error});
 }

@@ -22,6 +22,7 @@
 #include "plugin/base/log.h"
 #include "plugin/connect/agreement.h"
 #include "plugin/connect/cm_call.h"
+#include "plugin/connect/patience.h"
 #include "plugin/connect/room.h"
 
 namespace beeline {
@@ -44,6 +45,7 @@ class Acceptor {
   enum class State : std::uint8_t { kConnecting, kAwaitReady };
   struct Admission {
     State state = State::kConnecting;
+    Patience patience;
     std::uint64_t channel = 0;
     std::string peer_host;
     const Device* device = nullptr;
@@ -74,7 +76,8 @@ class Acceptor {
   void answer(std::uint32_t comm, Admission& admission);
   Admission* find(const Channel& channel, std::uint32_t comm);
   static std::string lateness(const Admission& admission);
-  void on_deadline(std::uint32_t comm);
+  void watch_patience(std::uint32_t comm, std::int64_t left_ns);
+  void on_silence(std::uint32_t comm);
   // The admission is gone afterwards.
   void refuse(std::uint32_t comm, const Refusal& refusal);
   void drop(std::uint32_t comm, const std::string& why);

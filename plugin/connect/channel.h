@@ -60,6 +60,10 @@ class Channel {
   // Ours, which is gone.
   void lose_device(const DeviceContext& device);
 
+  // The peer works on handshakes: Poller::waited_ns() of the last message about one.
+  void note_progress(std::int64_t waited_ns) noexcept { progress_ns_ = waited_ns; }
+  std::int64_t progress_ns() const noexcept { return progress_ns_; }
+
   // We have nothing more to say, and wait for the peer to agree.
   bool is_closing() const noexcept { return closing_; }
   void start_closing() noexcept;
@@ -71,6 +75,7 @@ class Channel {
   wire::FrameSplitter input_;
   const std::shared_ptr<Outbox> outbox_;
   std::map<std::uint32_t, std::weak_ptr<CommLink>> links_;  // by our number
+  std::int64_t progress_ns_ = 0;
   bool closing_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <exception>
+#include <utility>
 
 #include "plugin/base/clock.h"
 #include "plugin/base/host.h"
@@ -16,7 +17,9 @@ namespace beeline {
 namespace {
 
 constexpr std::size_t kReadBytes = 65536;
-constexpr int kReadsInARow = 16;  // then the others have their turn
+// Then the others have their turn. A message may cost milliseconds, where a queue pair is made.
+constexpr int kReadsInARow = 16;
+constexpr std::int64_t kTurnNs = 2 * kNsPerMs;
 // For the peer to agree to an orderly end.
 constexpr std::int64_t kFarewellNs = 2 * kNsPerSec;
 
@@ -80,6 +83,7 @@ void Channels::on_event(std::uint64_t id, std::uint32_t events) {
     if (channel->is_closing()) channel->start_closing();
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  if (backlog_.contains(id)) return;  // what it said before goes first
   const Result<void, std::string> received = receive(*channel);
   if (!received) end(id, received.error());
 }
@@ -91,6 +95,11 @@ void Channels::read(std::uint64_t id) {
   if (!handled) end(id, handled.error());
 }
 
+void Channels::go_on() {
+  const std::set<std::uint64_t> turns = std::exchange(backlog_, {});
+  for (const std::uint64_t id : turns) read(id);
+}
+
 Result<void, std::string> Channels::receive(Channel& channel) {
   std::array<std::byte, kReadBytes> room;
   for (int i = 0; i < kReadsInARow; ++i) {
@@ -100,11 +109,13 @@ Result<void, std::string> Channels::receive(Channel& channel) {
     if (*got == 0) return {};
     channel.input().append(wire::ByteView(room).first(*got));
     BL_TRY(handle_frames(channel));
+    if (backlog_.contains(channel.id())) return {};
   }
   return {};
 }
 
 Result<void, std::string> Channels::handle_frames(Channel& channel) {
+  const std::int64_t end_of_turn = now_ns() + kTurnNs;
   for (;;) {
     Result<std::optional<wire::Frame>> frame = channel.input().next();
     if (!frame) return break_with(channel, "it broke the protocol: " + describe(frame.error()));
@@ -112,6 +123,10 @@ Result<void, std::string> Channels::handle_frames(Channel& channel) {
     if (channel.is_closing()) continue;  // whoever said it will hear that we have gone
     const Status handled = hooks_.on_message(channel, **frame);
     if (!handled) return break_with(channel, "it broke the protocol: " + describe(handled.error()));
+    if (now_ns() > end_of_turn) {
+      backlog_.insert(channel.id());
+      return {};
+    }
   }
 }
 
@@ -143,6 +158,7 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
   const auto found = channels_.find(id);
   const std::unique_ptr<Channel> channel = std::move(found->second);
   channels_.erase(found);
+  backlog_.erase(id);
   channel->outbox().close();
   const std::size_t carried = channel->kill_links(cause);
   if (carried > 0) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "plugin/base/log.h"
@@ -35,6 +36,9 @@ class Channels {
   // messages that came with the introduction.
   Channel* add(Introduced introduced);
   void read(std::uint64_t id);
+  // Some have said more than one turn was enough for: each has its next.
+  bool has_backlog() const noexcept { return !backlog_.empty(); }
+  void go_on();
 
   // Null: none is open. Of several the newest: the older ones may be dead without knowing it.
   Channel* find_process(const wire::ProcessId& process) const;
@@ -67,6 +71,7 @@ class Channels {
   LogLimit broken_{5};
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::unique_ptr<Channel>> channels_;  // by age
+  std::set<std::uint64_t> backlog_;
 };
 
 }  // namespace beeline

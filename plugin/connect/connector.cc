@@ -47,9 +47,10 @@ Error error_of(wire::RejectCode code) {
 
 void Connector::start(AttemptOrder order) {
   const std::uint32_t comm = order.comm;
-  room_.poller->at(order.deadline_ns, [this, comm] { on_deadline(comm); });
+  const Patience patience(*room_.poller, room_.options->connect_timeout);
+  watch_patience(comm, patience.left_ns(*room_.poller, 0));
   const QpOptions qp = options_for(order.settings, room_.options->qp);
-  attempts_.emplace(comm, Attempt{.order = std::move(order), .qp = qp});
+  attempts_.emplace(comm, Attempt{.order = std::move(order), .qp = qp, .patience = patience});
   need_channel(comm);
 }
 
@@ -201,7 +202,7 @@ Result<void, std::string> Connector::take_accept(Attempt& attempt) {
 
 void Connector::connect(std::uint32_t comm) {
   const auto found = attempts_.find(comm);
-  if (found == attempts_.end()) return;  // its deadline came first
+  if (found == attempts_.end()) return;  // the other end was silent for too long
   Attempt& attempt = found->second;
   // Cannot be missing: an attempt in this state ends with its channel.
   Channel* const channel = room_.channels->find(attempt.channel);
@@ -298,9 +299,17 @@ void Connector::on_no_way(const wire::ProcessId& process, const Error& error,
   for (const std::uint32_t comm : waiting) fail_attempt(comm, error, text);
 }
 
-void Connector::on_deadline(std::uint32_t comm) {
+void Connector::watch_patience(std::uint32_t comm, std::int64_t left_ns) {
+  room_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
+}
+
+void Connector::on_silence(std::uint32_t comm) {
   const auto found = attempts_.find(comm);
   if (found == attempts_.end()) return;
+  const Channel* const channel = room_.channels->find(found->second.channel);
+  const std::int64_t left = found->second.patience.left_ns(
+      *room_.poller, channel == nullptr ? 0 : channel->progress_ns());
+  if (left > 0) return watch_patience(comm, left);
   const std::string limit = " within " + duration_text(room_.options->connect_timeout);
   const Error error = fail(Errc::kTimeout, "connect").error;
   switch (found->second.state) {

@@ -7,7 +7,8 @@
 //        +---- channel ended ------+    (the peer had closed it before it saw our CONNECT)
 //
 // kConnecting is a walk through the states of our own queue pair, or a call (cm_call.h) where the
-// connection manager does it. Every state ends at the attempt's deadline.
+// connection manager does it. Every state ends when the other end has been
+// silent for too long (patience.h).
 // Threads: the control thread.
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "plugin/connect/agreement.h"
 #include "plugin/connect/cm_call.h"
 #include "plugin/connect/dialer.h"
+#include "plugin/connect/patience.h"
 #include "plugin/connect/room.h"
 
 namespace beeline {
@@ -49,6 +51,7 @@ class Connector {
   struct Attempt {
     AttemptOrder order;
     QpOptions qp = {};
+    Patience patience = {};
     State state = State::kNeedChannel;
     std::uint64_t channel = 0;  // its id, once there is one
     int lost_channels = 0;
@@ -72,7 +75,8 @@ class Connector {
   Attempt* find(const Channel& channel, std::uint32_t comm);
   static void refuse_accept(Channel& channel, std::uint32_t their_comm);
   bool forget_abandoned(const Channel& channel, std::uint32_t comm);
-  void on_deadline(std::uint32_t comm);
+  void watch_patience(std::uint32_t comm, std::int64_t left_ns);
+  void on_silence(std::uint32_t comm);
   // The attempt is gone afterwards.
   void fail_attempt(std::uint32_t comm, const Error& error, const std::string& text);
 

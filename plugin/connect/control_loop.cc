@@ -10,6 +10,12 @@
 #include "plugin/base/log.h"
 
 namespace beeline {
+namespace {
+
+// For connects that begin, before what has come for others is looked at.
+constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
+
+}  // namespace
 
 Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
   const int bell = setup.desk->bell();
@@ -71,7 +77,23 @@ Room ControlLoop::room() {
 
 void ControlLoop::run() {
   look_for_forgotten();
-  while (handle_orders() == Mood::kGoOn && !wind_up()) poller_->run_once();
+  while (handle_orders() == Mood::kGoOn && !wind_up()) {
+    const bool has_more = !to_begin_.empty() || channels_.has_backlog();
+    poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
+    channels_.go_on();
+    begin_connects();
+  }
+}
+
+void ControlLoop::begin_connects() {
+  const std::int64_t end_of_turn = now_ns() + kBeginNs;
+  while (!to_begin_.empty()) {
+    std::optional<AttemptOrder> order = setup_.desk->find_order(to_begin_.front());
+    to_begin_.pop_front();
+    if (!order) continue;
+    connector_.start(std::move(*order));
+    if (now_ns() > end_of_turn) return;
+  }
 }
 
 void ControlLoop::look_for_forgotten() {
@@ -100,10 +122,7 @@ ControlLoop::Mood ControlLoop::handle_orders() {
     Channel* const channel = channels_.find(gone.channel);
     if (channel != nullptr) channel->forget_link(gone.ours);
   }
-  for (const std::uint32_t comm : orders_.begun) {
-    std::optional<AttemptOrder> order = setup_.desk->find_order(comm);
-    if (order) connector_.start(std::move(*order));
-  }
+  to_begin_.insert(to_begin_.end(), orders_.begun.begin(), orders_.begun.end());
   for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
   if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
   const bool stop = orders_.stop;
@@ -112,8 +131,8 @@ ControlLoop::Mood ControlLoop::handle_orders() {
 }
 
 bool ControlLoop::has_work() {
-  return !connector_.is_empty() || !acceptor_.is_empty() || channels_.link_count() > 0 ||
-         setup_.desk->has_listeners();
+  return !to_begin_.empty() || !connector_.is_empty() || !acceptor_.is_empty() ||
+         channels_.link_count() > 0 || setup_.desk->has_listeners();
 }
 
 bool ControlLoop::wind_up() {
@@ -132,6 +151,7 @@ void ControlLoop::on_device_event(const DeviceContext& context, const verbs::Asy
 // --- Messages ---
 
 Status ControlLoop::handle_message(Channel& channel, const wire::Frame& frame) {
+  if (frame.type != wire::MessageType::kGoodbye) channel.note_progress(poller_->waited_ns());
   switch (frame.type) {
     case wire::MessageType::kConnect:
       acceptor_.on_connect(channel, BL_TRY(wire::decode<wire::Connect>(frame.body)));

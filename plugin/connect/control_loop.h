@@ -5,6 +5,8 @@
 // Lifecycle: made for one run of the thread, which may be one of many.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "plugin/connect/acceptor.h"
@@ -37,6 +39,8 @@ class ControlLoop {
  private:
   enum class Mood : std::uint8_t { kGoOn, kStop };
   Mood handle_orders();
+  // As many as one turn allows: those that have begun are to end before more begin.
+  void begin_connects();
   bool has_work();
   // At intervals, as long as the thread runs.
   void look_for_forgotten();
@@ -53,6 +57,7 @@ class ControlLoop {
 
   ControlSetup setup_;
   Orders orders_;
+  std::deque<std::uint32_t> to_begin_;  // attempts, by comm
   std::unique_ptr<Poller> poller_;
   Poller::Key bell_key_ = 0;
   PortWatch ports_;

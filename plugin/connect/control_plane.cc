@@ -203,10 +203,7 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
   if (needs_scope(decoded->address)) {
     decoded->address.scope = BL_TRY(local_scope(options_.interface));
   }
-  const std::int64_t deadline = now_ns() + options_.connect_timeout.count() * kNsPerMs;
-  BL_TRY(begin(
-      life, {.handle = *decoded, .device = &device, .deadline_ns = deadline, .settings = settings},
-      handle));
+  BL_TRY(begin(life, {.handle = *decoded, .device = &device, .settings = settings}, handle));
   return std::unique_ptr<Connection>{};
 }
 

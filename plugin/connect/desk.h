@@ -52,7 +52,6 @@ struct AttemptOrder {
   std::uint32_t comm = 0;
   wire::Handle handle;
   const Device* device = nullptr;
-  std::int64_t deadline_ns = 0;
   CommSettings settings = {};
 };
 

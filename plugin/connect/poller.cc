@@ -60,10 +60,13 @@ void Poller::run_timers() {
   }
 }
 
-void Poller::run_once() {
+void Poller::run_once(Idle idle) {
   std::array<epoll_event, 64> events;
+  const int patience = idle == Idle::kMayWait ? patience_ms() : 0;
+  const std::int64_t start = now_ns();
   const int count =
-      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience_ms());
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience);
+  waited_ns_ += now_ns() - start;
   for (int i = 0; i < count; ++i) {
     const epoll_event event = events[static_cast<std::size_t>(i)];
     const auto found = handlers_.find(event.data.u64);

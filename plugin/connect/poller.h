@@ -38,8 +38,12 @@ class Poller {
   // Runs once, at or after `when`. There is no way to cancel: let it find nothing to do.
   void at(std::int64_t when_ns, std::function<void()> call);
 
-  // Waits until something happens, and handles it.
-  void run_once();
+  enum class Idle : std::uint8_t { kMayWait, kMustNot };
+  // Waits until something happens, unless there is other work, and handles it.
+  void run_once(Idle idle = Idle::kMayWait);
+
+  // How long this thread has waited in its life, and so not worked.
+  std::int64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:
   struct Timer {
@@ -60,6 +64,7 @@ class Poller {
   UniqueFd epoll_;
   Key last_key_ = 0;
   std::unordered_map<Key, std::shared_ptr<Handler>> handlers_;
+  std::int64_t waited_ns_ = 0;
   std::uint64_t last_timer_ = 0;
   std::priority_queue<Timer, std::vector<Timer>, Later> timers_;
 };

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices whose commands take milliseconds, as real ones' do, and more connects at once than the
+// control thread can make in the time that one of them may take.
+#include <atomic>
+#include <vector>
+
+#include "tests/component/connect_rig.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+constexpr std::size_t kConnects = 60;
+constexpr std::chrono::milliseconds kCommand(25);  // the sum is longer than the time limit
+constexpr std::chrono::milliseconds kLimit(1000);
+
+ibv_qp* create_slowly(ibv_pd* pd, ibv_qp_init_attr* init) {
+  const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kCommand).count()};
+  nanosleep(&time, nullptr);
+  return softnic_api().create_qp(pd, init);
+}
+
+verbs::Api slow_verbs() {
+  verbs::Api api = softnic_api();
+  api.create_qp = create_slowly;
+  return api;
+}
+
+ControlOptions short_limit() {
+  ControlOptions options = control_options();
+  options.connect_timeout = kLimit;
+  return options;
+}
+
+struct Waiting {
+  Ticket ticket;
+  Listener* listener = nullptr;
+  Made sender;
+  Made receiver;
+};
+
+}  // namespace
+
+// Either end's queue: one waits in its own, the other for who works on it.
+TEST_CASE("queue: time in a control thread's queue is not time without an answer",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const verbs::Api api = slow_verbs();
+  const auto quick = scan(fabric);
+  const auto slow = must(DeviceTable::scan(api, device_options(fabric)));
+  const LogCapture log;
+  const bool accepting_is_slow = GENERATE(false, true);
+  CAPTURE(accepting_is_slow);
+  Party a(accepting_is_slow ? *slow : *quick, short_limit());
+  Party b(accepting_is_slow ? *quick : *slow, short_limit());
+  std::vector<Waiting> all(kConnects);
+  for (Waiting& one : all) one.listener = a.listen(one.ticket);
+  std::size_t made = 0;
+  std::size_t failed = 0;
+  wait_for(
+      [&] {
+        made = 0;
+        for (Waiting& one : all) {
+          if (one.sender == nullptr) {
+            Result<Made> sender = b.connect(one.ticket);
+            failed += !sender;
+            if (sender) one.sender = std::move(*sender);
+          }
+          if (one.receiver == nullptr) one.receiver = must(a.accept(one.listener));
+          made += one.sender != nullptr && one.receiver != nullptr;
+        }
+        return made == all.size() || failed > 0;
+      },
+      "all connections");
+  CHECK(failed == 0);
+  CHECK(log.count(LogLevel::kWarn) == 0);
+  for (Waiting& one : all) a.plane().close(one.listener);
+}
