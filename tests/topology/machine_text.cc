@@ -4,6 +4,7 @@
 #include "tests/topology/machine_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -31,6 +32,37 @@ PcieLink link_of(const std::string& text, const std::string& line) {
   unsigned lanes = 0;
   if (std::sscanf(text.c_str(), "%lfx%u", &giga, &lanes) != 2) stop(line, "no link");
   return {.mega_transfers = static_cast<std::uint32_t>(giga * 1000), .lanes = lanes};
+}
+
+GpuLink nvlink_of(const std::string& text, const std::string& line) {
+  const auto times = text.find('*');
+  if (times == std::string::npos) stop(line, "no NVLink");
+  GpuLink link{.count = static_cast<std::uint32_t>(std::stoul(text))};
+  const std::string target = text.substr(times + 1);
+  link.target = target == "switch" ? "fffffff:ffff:ff" : to_string(address_of(target, line));
+  link.target_class = target == "switch" ? 0x068000 : 0x030200;
+  return link;
+}
+
+void set_cpu(Node& node, const std::string& text, const std::string& line) {
+  std::array<char, 32> vendor{};
+  if (std::sscanf(text.c_str(), "%31[^/]/%d/%d", vendor.data(), &node.cpu.family,
+                  &node.cpu.model) != 3) {
+    stop(line, "no processor");
+  }
+  node.cpu.arch = "x86_64";
+  node.cpu.vendor = vendor.data();
+}
+
+void set_ids(Node& node, const std::string& text, const std::string& line) {
+  std::array<std::uint16_t*, 4> ids{&node.vendor, &node.device, &node.subsystem_vendor,
+                                    &node.subsystem_device};
+  std::istringstream words(text);
+  for (std::uint16_t* id : ids) {
+    std::string word;
+    if (!std::getline(words, word, ':')) stop(line, "four numbers are wanted");
+    *id = static_cast<std::uint16_t>(std::stoul(word, nullptr, 16));
+  }
 }
 
 struct Word {
@@ -125,6 +157,22 @@ class Reader {
       node.link_max = link_of(value, line);
     } else if (key == "speed") {
       node.nic_ports.push_back({.speed_mbps = static_cast<std::uint32_t>(std::stoul(value))});
+    } else if (key == "state") {
+      node.nic_ports.back().state = value == "down" ? PortState::kDown : PortState::kActive;
+    } else if (key == "dev") {
+      node.gpu.number = std::stoi(value);
+    } else if (key == "sm") {
+      node.gpu.sm = std::stoi(value);
+    } else if (key == "nvlink") {
+      node.gpu.links.push_back(nvlink_of(value, line));
+    } else if (key == "c2c") {
+      node.gpu.links.push_back(
+          {.kind = GpuLinkKind::kC2c,
+           .mbytes_per_second = static_cast<std::uint32_t>(std::stoul(value))});
+    } else if (key == "cpu") {
+      set_cpu(node, value, line);
+    } else if (key == "ids") {
+      set_ids(node, value, line);
     } else if (key == "bond") {
       node.bond = value;
     } else if (key == "pf") {

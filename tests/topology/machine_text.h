@@ -15,6 +15,10 @@
 // Words: package N, numa N, host DOMAIN:BUS, root/up/down/bridge/switch ADDRESS, gpu ADDRESS,
 // nic/vf ADDRESS RDMA-NAME, other ADDRESS [NAME], soft RDMA-NAME (no PCI). An address may lack its
 // domain. A link is GT/s x lanes. Lines that begin with # are left out.
+//
+// Of a NIC: speed=MBPS makes a port, state=down says it of the port before it. Of a GPU: dev=N,
+// sm=N, nvlink=COUNT*ADDRESS or COUNT*switch, c2c=MBYTES. Of a NUMA node: cpu=VENDOR/FAMILY/MODEL.
+// Of anything on PCI: ids=VENDOR:DEVICE:SUBVENDOR:SUBDEVICE.
 #pragma once
 
 #include <string>

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules are NCCL's (ncclTopoComputePaths, ncclTopoGetLocalNet of 2.30), with GPUDirect taken to
+// be possible everywhere.
+#include "topology/nccl_choice.h"
+
+#include <algorithm>
+#include <map>
+
+#include "topology/nccl_link.h"
+#include "topology/nccl_ways.h"
+
+namespace beeline::topology {
+namespace {
+
+// NCCL takes no more of a kind, and the work below grows with their product.
+constexpr std::size_t kMostForPxn = 640;
+
+using List = std::vector<std::size_t>;  // places in the list of GPUs or of nets
+
+bool is_better(const NcclWay& a, const NcclWay& b) noexcept {
+  return a.bandwidth != b.bandwidth ? a.bandwidth > b.bandwidth : a.path < b.path;
+}
+bool is_equal(const NcclWay& a, const NcclWay& b) noexcept {
+  return a.bandwidth == b.bandwidth && a.path == b.path;
+}
+
+// All that are as good as the best.
+template <class WayTo>
+List best_of(std::size_t count, const WayTo& way_to) {
+  List best;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!best.empty() && is_better(way_to(i), way_to(best.front()))) best.clear();
+    if (best.empty() || is_equal(way_to(i), way_to(best.front()))) best.push_back(i);
+  }
+  return best;
+}
+
+// Neighbours are to take what lies far apart: bits in reverse, where their count is a power of two.
+std::size_t mirrored(std::size_t value, std::size_t count) noexcept {
+  if ((count & (count - 1)) != 0) return value;
+  std::size_t mirror = 0;
+  for (std::size_t bit = 1, other = count >> 1; bit < count; bit <<= 1, other >>= 1) {
+    if ((value & bit) != 0) mirror |= other;
+  }
+  return mirror;
+}
+
+// One run of nccl_choices().
+// Lifecycle: a local variable. Threads: one.
+class Chooser {
+ public:
+  Chooser(const Graph& graph, std::span<const NodeIndex> nics)
+      : graph_(graph), nets_(nccl_nets(graph, nics)), ways_(graph), local_gpus_(nets_.size()) {
+    for (const NodeIndex gpu : graph.gpus()) {
+      std::vector<NcclWay>& row = table_.emplace_back();
+      row.reserve(nets_.size());
+      for (const NcclNet& net : nets_) row.push_back(ways_.between(gpu, net));
+    }
+    if (nets_.empty()) return;
+    for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) local_nets_.push_back(best_nets(gpu));
+    mark_c2c();
+    for (std::size_t net = 0; net < nets_.size(); ++net) local_gpus_[net] = best_gpus(net);
+    go_through_gpus();
+  }
+
+  std::vector<NcclChoice> run() const {
+    std::vector<NcclChoice> choices;
+    for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) {
+      NcclChoice& choice = choices.emplace_back();
+      choice.gpu = graph_.gpus()[gpu];
+      if (nets_.empty()) continue;
+      const List used = used_nets(gpu);
+      choice.nics = nics_of(used);
+      choice.equals = nics_of(local_nets_[gpu]);
+      const NcclWay& way = table_[gpu][used.front()];
+      choice.path = way.path;
+      choice.gigabytes_per_second = way.bandwidth;
+      choice.gpu_direct = way.path <= NcclPath::kPxn;
+      if (way.path == NcclPath::kPxn) choice.through = through_.at({gpu, used.front()});
+    }
+    return choices;
+  }
+
+ private:
+  List best_nets(std::size_t gpu) const {
+    return best_of(nets_.size(), [&](std::size_t net) { return table_[gpu][net]; });
+  }
+  List best_gpus(std::size_t net) const {
+    return best_of(table_.size(), [&](std::size_t gpu) { return table_[gpu][net]; });
+  }
+
+  // The number of CUDA, or the place among the GPUs where it is not known.
+  std::size_t number_of(std::size_t gpu) const noexcept {
+    const int number = graph_[graph_.gpus()[gpu]].gpu.number;
+    return number < 0 ? gpu : static_cast<std::size_t>(number);
+  }
+
+  // By channel, until they come again.
+  List used_nets(std::size_t gpu) const {
+    const List& nets = local_nets_[gpu];
+    const std::size_t sharers = local_gpus_[nets.front()].size();
+    const std::size_t first = mirrored(number_of(gpu) % sharers, nets.size());
+    List used;
+    for (std::size_t i = 0; i < (nets.size() + sharers - 1) / sharers; ++i) {
+      used.push_back(nets[(first + i) % nets.size()]);
+    }
+    return used;
+  }
+
+  std::vector<NodeIndex> nics_of(const List& nets) const {
+    std::vector<NodeIndex> nics;
+    for (const std::size_t net : nets) {
+      if (std::ranges::find(nics, nets_[net].nic) == nics.end()) nics.push_back(nets_[net].nic);
+    }
+    return nics;
+  }
+
+  // What is reached over C2C and the processor is nearer than what is reached by PCIe and it.
+  void mark_c2c() {
+    for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) {
+      if (!ways_.has_c2c(graph_.gpus()[gpu])) continue;
+      for (const std::size_t net : local_nets_[gpu]) {
+        NcclWay& way = table_[gpu][net];
+        if (way.path == NcclPath::kPhb) way.path = NcclPath::kP2c;
+      }
+      local_nets_[gpu] = best_nets(gpu);
+    }
+  }
+
+  void go_through_gpus() {
+    if (table_.size() > kMostForPxn || nets_.size() > kMostForPxn) return;
+    const std::vector<std::vector<float>> nvlinks = nvlinks_between();
+    if (nvlinks.empty()) return;
+    for (std::size_t net = 0; net < nets_.size(); ++net) {
+      const std::size_t near = gpu_of(net);
+      if (near == table_.size() || table_[near][net].path > NcclPath::kP2c) continue;
+      for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) {
+        const float nvlink = nvlinks[near][gpu];
+        NcclWay& way = table_[gpu][net];
+        const bool is_gain =
+            table_[near][net].bandwidth > way.bandwidth || way.path > NcclPath::kPxn;
+        if (gpu == near || nvlink <= 0 || !is_gain) continue;
+        way = {.bandwidth = std::min(nvlink, table_[near][net].bandwidth), .path = NcclPath::kPxn};
+        through_[{gpu, net}] = graph_.gpus()[near];
+        local_nets_[gpu] = best_nets(gpu);
+      }
+    }
+  }
+
+  // The GPU that a NIC belongs to: the first of the nearest ones that uses it.
+  std::size_t gpu_of(std::size_t net) const {
+    for (const std::size_t gpu : local_gpus_[net]) {
+      const List used = used_nets(gpu);
+      if (std::ranges::find(used, net) != used.end()) return gpu;
+    }
+    return table_.size();
+  }
+
+  // Of each pair of GPUs, in one hop or by switches; empty: there are none.
+  std::vector<std::vector<float>> nvlinks_between() const {
+    const std::span<const NodeIndex> gpus = graph_.gpus();
+    std::map<std::string, std::size_t> by_address;
+    std::vector<float> to_switch(gpus.size());
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      if (graph_[gpus[i]].pci) by_address[to_string(*graph_[gpus[i]].pci)] = i;
+    }
+    std::vector<std::vector<float>> links(gpus.size(), std::vector<float>(gpus.size()));
+    bool has_any = false;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      const GpuFacts& facts = graph_[gpus[i]].gpu;
+      for (const GpuLink& link : facts.links) {
+        if (link.kind != GpuLinkKind::kNvLink) continue;
+        has_any = true;
+        const auto target = by_address.find(link.target);
+        float& sum = target == by_address.end() ? to_switch[i] : links[i][target->second];
+        sum += nccl_bandwidth(link, facts.sm);
+      }
+    }
+    if (!has_any) return {};
+    for (std::size_t a = 0; a < gpus.size(); ++a) {
+      for (std::size_t b = 0; b < gpus.size(); ++b) {
+        links[a][b] = std::max(links[a][b], std::min(to_switch[a], to_switch[b]));
+      }
+    }
+    return links;
+  }
+
+  const Graph& graph_;
+  std::vector<NcclNet> nets_;
+  NcclWays ways_;
+  std::vector<std::vector<NcclWay>> table_;  // by GPU and net
+  std::vector<List> local_nets_;             // by GPU: the best nets
+  std::vector<List> local_gpus_;             // by net: the best GPUs, without others in between
+  std::map<std::pair<std::size_t, std::size_t>, NodeIndex> through_;  // by GPU and net
+};
+
+}  // namespace
+
+const char* to_string(NcclPath path) noexcept {
+  switch (path) {
+    case NcclPath::kPix: return "PIX";
+    case NcclPath::kPxb: return "PXB";
+    case NcclPath::kP2c: return "P2C";
+    case NcclPath::kPxn: return "PXN";
+    case NcclPath::kPhb: return "PHB";
+    case NcclPath::kSys: return "SYS";
+  }
+  return "?";
+}
+
+std::vector<NcclChoice> nccl_choices(const Graph& graph, const NcclOptions& options) {
+  return Chooser(graph, options.nics.value_or(nics_not_down(graph))).run();
+}
+
+}  // namespace beeline::topology

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways from GPUs to the wire, as NCCL reckons them: how much each carries and what it goes
+// through.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "topology/graph.h"
+#include "topology/nccl_choice.h"
+
+namespace beeline::topology {
+
+// A port of a NIC: to NCCL each is a device of its own.
+struct NcclNet {
+  NodeIndex nic = kNoNode;
+  float bandwidth = 0;  // GB/s on the wire
+};
+
+// What NCCL would be offered, in its order: processor by processor, from the top of the tree to its
+// leaves. A speed that is not known is taken for the fastest one of the machine that is, so that
+// nobody is called slow for want of data.
+std::vector<NcclNet> nccl_nets(const Graph& graph, std::span<const NodeIndex> nics);
+
+// All NICs that are not known to be down.
+std::vector<NodeIndex> nics_not_down(const Graph& graph);
+
+struct NcclWay {
+  float bandwidth = 0;
+  NcclPath path = NcclPath::kSys;
+};
+
+// Lifecycle: a value; refers to the graph. Threads: any, it does not change.
+class NcclWays {
+ public:
+  explicit NcclWays(const Graph& graph);
+
+  // Without GPUs in between.
+  NcclWay between(NodeIndex gpu, const NcclNet& net) const;
+
+  // Goes the way from the GPU to its processor over C2C?
+  bool has_c2c(NodeIndex gpu) const noexcept { return c2c_[gpu] > 0; }
+
+ private:
+  struct Place {
+    NodeIndex nearest_switch = kNoNode;
+    NodeIndex top_bridge = kNoNode;
+    std::size_t depth = 0;
+  };
+  NcclPath path_between(NodeIndex gpu, NodeIndex nic) const noexcept;
+  float processors_between(NodeIndex nic) const noexcept;
+
+  const Graph& graph_;
+  std::vector<Place> places_;
+  std::vector<float> above_;      // by node: what the link above it carries
+  std::vector<float> c2c_;        // by node: what C2C carries; 0: there is none
+  std::vector<float> inter_cpu_;  // by node
+};
+
+}  // namespace beeline::topology
