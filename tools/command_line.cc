@@ -45,6 +45,14 @@ void Subcommand::add(const char* name, double& value, const char* help) {
   app_.add_option(name, value, help);
 }
 
+void Subcommand::add(const char* name, std::optional<double>& value, const char* help) {
+  app_.add_option(name, value, help);
+}
+
+void Subcommand::add(const char* name, std::optional<int>& value, const char* help) {
+  app_.add_option(name, value, help);
+}
+
 void Subcommand::add_each(const char* name, std::vector<std::string>& values, const char* help,
                           const char* value_word) {
   set_value_word(app_.add_option(name, values, help), value_word)

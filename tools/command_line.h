@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ class Subcommand {
   void add(const char* name, int& value, const char* help, const char* value_word = nullptr);
   void add(const char* name, std::uint64_t& value, const char* help);
   void add(const char* name, double& value, const char* help);
+  // Keeps nothing where the line says nothing.
+  void add(const char* name, std::optional<double>& value, const char* help);
+  void add(const char* name, std::optional<int>& value, const char* help);
   // May be given several times, with one value each.
   void add_each(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_word = nullptr);

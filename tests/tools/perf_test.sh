@@ -87,6 +87,10 @@ clean() {
       --plugin "$fake_all" --abi "$abi" "${quick[@]}" --sizes 0,100
   done
   expect 'the newest version is the default' 0 'Fake (v12)' perf rate "${quick[@]}"
+  expect 'what was compared is said' 0 '# Compared : every element of every all-reduce' \
+    perf allreduce --iters 3 --sizes 8
+  expect 'nothing was compared' 0 '# Compared : nothing (--no-check)' \
+    perf allreduce --iters 3 --sizes 8 --no-check
   expect 'an odd rank sits out' 0 'Wrong elements : 0 OK' perf latency --ranks 3 --iters 5
   expect 'sizes that do not divide' 0 'Wrong elements : 0 OK' perf allreduce --ranks 3 \
     --comms 2 --slice 64 --sizes 1,2,3,4,13,1001 --iters 3
@@ -99,6 +103,28 @@ clean() {
   expect 'the pattern may come last' 0 'Wrong elements : 0 OK' \
     timeout 60 "$beeline" perf --plugin "$fake" --iters 3 --env A=B rate
   expect 'JSON' 0 ok json
+  expect 'the time is kept' 0 ok time_kept
+}
+
+# --seconds is time on the clock, for each size. All patterns at once: the test is not to take long.
+time_kept() {
+  local pattern
+  local -A pids=()
+  for pattern in latency stream rate bidir multirecv connect allreduce soak; do
+    took_a_second "$pattern" &
+    pids[$pattern]=$!
+  done
+  for pattern in "${!pids[@]}"; do wait "${pids[$pattern]}" || return; done
+  echo ok
+}
+
+took_a_second() { # PATTERN
+  local start
+  start=$(date +%s%N)
+  perf "$1" --seconds 1 --sizes 64K >"$scratch/$1" 2>&1 || return
+  (($(date +%s%N) - start >= 1000000000)) && return
+  echo "$1 ended before its second was over"
+  return 1
 }
 
 json() {
@@ -134,6 +160,12 @@ faults() {
     perf soak --sizes 4K --iters 2 --seed 7 --env 1:FAKE_FAULT=corrupt@1
   expect 'allreduce sees a turned bit' 1 'elements of 4096 bytes' \
     perf allreduce --sizes 4K --iters 1 --env 1:FAKE_FAULT=corrupt@1
+  # In the middle: neither the first all-reduce nor the last. With 4 MiB each has a batch to itself.
+  local size
+  for size in 4K 4M; do
+    expect "every all-reduce of $size is compared" 1 ', in all-reduce ' perf allreduce \
+      --sizes "$size" --slice 4M --iters 20 --env 1:FAKE_FAULT=corrupt@24
+  done
   expect 'where it is' 1 'comm 0, device beeline_fake0, slot 0: 1 of 4096 bytes, the first at offset 2048' \
     perf stream --sizes 4K --iters 9 --env 1:FAKE_FAULT=corrupt@1
   expect 'the last window is compared, too' 1 'Wrong elements : 1 FAILED' \

@@ -55,7 +55,7 @@ Outcome<bool> check_numbers(const Options& options) {
   }
   if (!within(options.comms, 1, 4096)) return fail("--comms: write 1 to 4096");
   constexpr double kDay = 86400;
-  if (!(options.seconds > 0 && options.seconds <= kDay)) {
+  if (!(seconds_of(options) > 0 && seconds_of(options) <= kDay)) {
     return fail("--seconds: write a time above 0, up to a day (86400)");
   }
   if (!(options.hold_seconds >= 0 && options.hold_seconds <= kDay)) {
@@ -106,7 +106,7 @@ void add_options(tools::Subcommand perf, Options& options, Words& words) {
   perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
   perf.add("--depth", options.depth, "Requests in flight per comm (8)");
   perf.add("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
-  perf.add("--seconds", options.seconds, "Time per size; soak: in all (0.4)");
+  perf.add("--seconds", options.seconds, "Time per size; soak: in all (0.4; connect: five times)");
   perf.add("--iters", options.iterations,
            "Exactly so many (connect: times; soak: epochs), whatever the time");
   perf.add("--slice", words.slice, "allreduce: largest message (512K)");

@@ -18,6 +18,15 @@ struct Cost {
   double thread_system_us = 0;
   double process_user_us = 0;
   double process_system_us = 0;
+
+  Cost& operator+=(const Cost& other) noexcept {
+    wall_ns += other.wall_ns;
+    thread_user_us += other.thread_user_us;
+    thread_system_us += other.thread_system_us;
+    process_user_us += other.process_user_us;
+    process_system_us += other.process_system_us;
+    return *this;
+  }
 };
 
 class CostMeter {

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 json json_of_terms(const Options& options) {
   return {
-      {"protocol", "beeline-perf-1"}, {"pattern", options.pattern},       {"ranks", options.ranks},
+      {"protocol", "beeline-perf-2"}, {"pattern", options.pattern},       {"ranks", options.ranks},
       {"sizes", options.sizes},       {"depth", options.depth},           {"comms", options.comms},
       {"slice", options.slice},       {"iterations", options.iterations}, {"check", options.check}};
 }
@@ -161,6 +161,7 @@ std::string to_json(const Options& options, const Pattern& pattern, const Result
              {"flush", to_string(options.flush)}}},
            {"ranks", json::array()},
            {"rows", json::array()},
+           {"compared", options.check ? json(pattern.compared) : json()},
            {"wrong", results.wrong},
            {"average", {{pattern.average, results.average}}}};
   for (const RankFacts& facts : results.ranks) all["ranks"].push_back(json_of(facts));

@@ -15,8 +15,6 @@ namespace {
 
 using tools::Outcome;
 
-constexpr double kMostIterations = 50e6;
-
 ContentId lane_content(const CommPlan& plan, std::uint64_t round, std::uint64_t slot) {
   return content_id(plan.from, plan.to, plan.index, round, slot);
 }
@@ -123,13 +121,6 @@ Outcome<bool> Lanes::turn(std::uint64_t messages) {
     if (ready) return true;
     if (!moved) ::sched_yield();
   }
-}
-
-Outcome<std::uint64_t> plan_iterations(Rank& rank, double ns) {
-  if (rank.options().iterations > 0) return rank.options().iterations;
-  const double slowest = BL_TRY(rank.team().greatest("choice of iterations", ns));
-  const double many = rank.options().seconds * 1e9 / std::max(slowest, 1.0);
-  return static_cast<std::uint64_t>(std::clamp(many, 1.0, kMostIterations));
 }
 
 NetResult<void> fill_piece(const Buffer& buffer, Piece piece, std::uint64_t id) {

@@ -45,10 +45,6 @@ class Lanes {
   std::vector<Lane<RecvEnd>> recvs_;
 };
 
-// How often to repeat what takes `ns`, so that the slowest rank is busy for --seconds. The same on
-// every rank.
-tools::Outcome<std::uint64_t> plan_iterations(Rank& rank, double ns);
-
 // Writes a piece of a buffer.
 NetResult<void> fill_piece(const Buffer& buffer, Piece piece, std::uint64_t id);
 // Compares one and reports what is wrong with it.

@@ -64,6 +64,8 @@ const char* to_string(FlushChoice choice) {
   return "";
 }
 
+double seconds_of(const Options& options) { return options.seconds.value_or(0.4); }
+
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   size_t from = 0;

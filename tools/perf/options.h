@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,8 @@ struct Options {
   std::vector<size_t> sizes;
   int depth = NCCL_STEPS;
   int comms = 1;
-  double seconds = 0.4;          // per size; soak: in all
-  std::uint64_t iterations = 0;  // 0: as many as `seconds` allows
+  std::optional<double> seconds;  // per size; soak: in all
+  std::uint64_t iterations = 0;   // 0: as many as `seconds` allows
   size_t slice = size_t{512} << 10;
   DeviceSpec devices;
   std::vector<RankVariable> variables;
@@ -61,6 +62,8 @@ struct Options {
   MemoryChoice memory = MemoryChoice::kHost;
   FlushChoice flush = FlushChoice::kAuto;
 };
+
+double seconds_of(const Options& options);
 
 // "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges that double.
 tools::Outcome<std::vector<size_t>> parse_sizes(const std::string& text);

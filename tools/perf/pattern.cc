@@ -15,6 +15,14 @@ constexpr Column kOwnBusbw{"busbw", "busbw", "(GB/s)", Merge::kMean};
 constexpr Column kAllAlgbw{"algbw", "algbw", "(GB/s)", Merge::kSum};
 constexpr Column kAllBusbw{"busbw", "busbw", "(GB/s)", Merge::kSum};
 
+// What is compared. Messages of a window have the same bytes in every round of its portion, and the
+// last one stands where those before it stood.
+constexpr const char* kWindows = "every byte of the first window, and of the last of each portion";
+constexpr const char* kGroups =
+    "every byte of the first groups, and of the last of each portion; the size of every message";
+constexpr const char* kMessages = "every byte of every message";
+constexpr const char* kReductions = "every element of every all-reduce";
+
 const std::vector<Pattern>& table() {
   static const std::vector<Pattern> patterns{
       {"latency",
@@ -27,6 +35,7 @@ const std::vector<Pattern>& table() {
         {"time_us", "median", "(us)", Merge::kMean},
         {"p99_us", "p99", "(us)", Merge::kGreatest}},
        "time_us",
+       kWindows,
        run_latency},
       {"stream",
        "one way, as many in flight as --depth allows",
@@ -36,6 +45,7 @@ const std::vector<Pattern>& table() {
        "none",
        {kTime, kAllAlgbw, kAllBusbw},
        "busbw",
+       kWindows,
        run_stream},
       {"rate",
        "small messages one way: how many in a second",
@@ -45,6 +55,7 @@ const std::vector<Pattern>& table() {
        "none",
        {kTime, {"rate", "rate", "(M/s)", Merge::kSum}, kAllAlgbw},
        "rate",
+       kWindows,
        run_rate},
       {"bidir",
        "both ways at once",
@@ -54,6 +65,7 @@ const std::vector<Pattern>& table() {
        "none",
        {kTime, kAllAlgbw, kAllBusbw},
        "busbw",
+       kWindows,
        run_bidir},
       {"multirecv",
        "groups of receives with tags, answered in another order",
@@ -66,6 +78,7 @@ const std::vector<Pattern>& table() {
         {"rate", "groups", "(M/s)", Merge::kSum},
         kAllAlgbw},
        "rate",
+       kGroups,
        run_multirecv},
       {"connect",
        "setting up --comms comms, one message on each, closing them; times are per comm",
@@ -78,6 +91,7 @@ const std::vector<Pattern>& table() {
         {"message_us", "1st msg", "(us)", Merge::kMean},
         {"close_us", "close", "(us)", Merge::kMean}},
        "time_us",
+       kMessages,
        run_connect},
       {"allreduce",
        "ring all-reduce of floats over all ranks, bytes that are left over summed as bytes",
@@ -87,6 +101,7 @@ const std::vector<Pattern>& table() {
        "sum",
        {kTime, kOwnAlgbw, kOwnBusbw},
        "busbw",
+       kReductions,
        run_allreduce},
       {"soak",
        "everything at random: comms, sizes, groups, tags, pauses, registrations, reconnects",
@@ -100,6 +115,7 @@ const std::vector<Pattern>& table() {
         {"registrations", "regMr", "", Merge::kSum},
         {"time_us", "time", "(us)", Merge::kGreatest}},
        "messages",
+       kMessages,
        run_soak},
   };
   return patterns;

@@ -30,6 +30,7 @@ struct Pattern {
   const char* redop;
   std::vector<Column> columns;  // between redop and #wrong
   const char* average;          // the column whose mean ends the output
+  const char* compared;         // which of what arrives, in words
   tools::Outcome<bool> (*run)(Rank& rank);
 };
 

@@ -18,7 +18,12 @@ Outcome<std::vector<std::string>> Team::gather(const std::string& what, const st
   if (!answer || answer->kind != FrameKind::kGathered) {
     return fail("the coordinator went away; rank 0, or the process which started it, has ended");
   }
-  return split_parts(answer->body);
+  std::vector<std::string> parts = split_parts(answer->body);
+  if (parts.size() != static_cast<size_t>(ranks_)) {
+    return fail(
+        "the coordinator sent something that makes no sense; start all ranks with one beeline");
+  }
+  return parts;
 }
 
 Outcome<bool> Team::meet(const std::string& what) {
@@ -40,6 +45,14 @@ Outcome<std::vector<double>> Team::numbers(const std::string& what, double mine)
 Outcome<double> Team::greatest(const std::string& what, double mine) {
   const std::vector<double> all = BL_TRY(numbers(what, mine));
   return *std::max_element(all.begin(), all.end());
+}
+
+Outcome<std::uint64_t> Team::rank_0_says(const std::string& what, std::uint64_t mine) {
+  const std::string part(reinterpret_cast<const char*>(&mine), sizeof mine);
+  const std::vector<std::string> all = BL_TRY(gather(what, part));
+  std::uint64_t said = 0;
+  std::memcpy(&said, all.front().data(), std::min(sizeof said, all.front().size()));
+  return said;
 }
 
 Outcome<double> Team::least(const std::string& what, double mine) {

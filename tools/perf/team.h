@@ -3,6 +3,7 @@
 // A rank's end of the line. All ranks make the same calls in the same order.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class Team {
   tools::Outcome<bool> meet(const std::string& what);
   tools::Outcome<double> greatest(const std::string& what, double mine);
   tools::Outcome<double> least(const std::string& what, double mine);
+  // Rank 0's number; those of the others do not count.
+  tools::Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
 
   // Without an answer. A coordinator that is gone shows at the next gather.
   void tell(FrameKind kind, const std::string& body) { line_.send(kind, body); }

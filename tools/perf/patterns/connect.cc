@@ -11,8 +11,6 @@ namespace {
 
 using tools::Outcome;
 
-constexpr std::uint64_t kTimes = 5;
-
 double us_each(std::int64_t ns, size_t count) {
   return count == 0 ? 0 : static_cast<double>(ns) / 1e3 / static_cast<double>(count);
 }
@@ -40,13 +38,22 @@ Outcome<Row> connect_once(Rank& rank, size_t size, std::uint64_t round) {
   return row;
 }
 
+// Whether there is another time after `done`: --iters or --seconds says so, or else it is five.
+Outcome<bool> goes_on(Rank& rank, std::int64_t start, std::uint64_t done) {
+  const Options& options = rank.options();
+  if (options.iterations > 0) return done < options.iterations;
+  const double elapsed = static_cast<double>(now_ns() - start) / 1e9;
+  const bool mine = options.seconds ? done == 0 || elapsed < *options.seconds : done < 5;
+  return BL_TRY(rank.team().rank_0_says("choice of iterations", mine ? 1 : 0)) != 0;
+}
+
 }  // namespace
 
 Outcome<bool> run_connect(Rank& rank) {
-  const std::uint64_t times = rank.options().iterations > 0 ? rank.options().iterations : kTimes;
   for (const size_t size : rank.options().sizes) {
-    for (std::uint64_t i = 0; i < times; ++i) {
-      rank.set_phase(fmt::format("{} comms, time {} of {}", rank.options().comms, i + 1, times));
+    const std::int64_t start = now_ns();
+    for (std::uint64_t i = 0; BL_TRY(goes_on(rank, start, i)); ++i) {
+      rank.set_phase(fmt::format("{} comms, time {}", rank.options().comms, i + 1));
       rank.report_row(BL_TRY(connect_once(rank, size, i)));
     }
   }

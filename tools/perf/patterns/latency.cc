@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tools/perf/lanes.h"
+#include "tools/perf/pace.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/patterns/round.h"
 
@@ -110,12 +111,20 @@ class PingPong {
 };
 
 struct Measured {
+  std::uint64_t rounds = 0;
   std::vector<std::int64_t> half_trips_ns;
   Cost cost;
+
+  void add(const Measured& more) {
+    rounds += more.rounds;
+    half_trips_ns.insert(half_trips_ns.end(), more.half_trips_ns.begin(), more.half_trips_ns.end());
+    cost += more.cost;
+  }
 };
 
 Outcome<Measured> play(Rank& rank, Lanes& lanes, std::uint64_t rounds) {
   Measured measured;
+  measured.rounds = rounds;
   if (lanes.sends().empty()) return measured;  // a rank without a partner
   PingPong game(lanes, rank.id() % 2 == 0 ? Side::kPing : Side::kPong, rounds,
                 static_cast<std::uint64_t>(rank.options().depth));
@@ -129,11 +138,11 @@ Outcome<Measured> play(Rank& rank, Lanes& lanes, std::uint64_t rounds) {
   return measured;
 }
 
-Row row_of(size_t size, std::uint64_t rounds, Measured measured, size_t wrong) {
+Row row_of(size_t size, Measured measured, size_t wrong) {
   Row row(size);
   row.set_wrong(wrong);
-  row.set("messages", 2 * rounds);
-  row.set_cpu(cpu_per_message(measured.cost, 2 * rounds));
+  row.set("messages", 2 * measured.rounds);
+  row.set_cpu(cpu_per_message(measured.cost, 2 * measured.rounds));
   std::vector<std::int64_t>& times = measured.half_trips_ns;
   if (times.empty()) return row;
   std::sort(times.begin(), times.end());
@@ -157,14 +166,19 @@ Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
   const std::uint64_t few = 10 + every_comm;
   const Measured warm_up = BL_TRY(play(rank, lanes, few));
   const double each = static_cast<double>(warm_up.cost.wall_ns) / static_cast<double>(few);
-  const std::uint64_t rounds = std::max(BL_TRY(plan_iterations(rank, each)), every_comm);
 
-  BL_TRY(lanes.prepare(kMeasured));
-  rank.set_phase(fmt::format("{} bytes, {} round trips", size, rounds));
-  BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
-  Measured measured = BL_TRY(play(rank, lanes, rounds));
-  wrong += BL_TRY(lanes.check(kMeasured, rounds / every_comm));
-  rank.report_row(row_of(size, rounds, std::move(measured), wrong));
+  rank.set_phase(fmt::format("{} bytes, measuring", size));
+  Measured measured;
+  Pace pace(rank, each);
+  for (std::uint64_t round = kMeasured; const std::uint64_t portion = BL_TRY(pace.next());
+       ++round) {
+    const std::uint64_t trips = std::max(portion, every_comm);
+    BL_TRY(lanes.prepare(round));
+    BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+    measured.add(BL_TRY(play(rank, lanes, trips)));
+    wrong += BL_TRY(lanes.check(round, trips / every_comm));
+  }
+  rank.report_row(row_of(size, std::move(measured), wrong));
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return lanes.close();
 }

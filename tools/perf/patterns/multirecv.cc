@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "tools/perf/lanes.h"
+#include "tools/perf/pace.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/patterns/round.h"
 #include "tools/perf/patterns/scripted.h"
@@ -16,6 +17,19 @@ namespace {
 using tools::Outcome;
 
 constexpr size_t kScriptGroups = 64;
+
+struct Moved {
+  Cost cost = {};
+  std::uint64_t parts = 0;  // that this rank received
+  std::uint64_t bytes = 0;
+
+  Moved& operator+=(const Moved& more) noexcept {
+    cost += more.cost;
+    parts += more.parts;
+    bytes += more.bytes;
+    return *this;
+  }
+};
 
 class Groups {
  public:
@@ -49,15 +63,19 @@ class Groups {
     return true;
   }
 
-  Outcome<Cost> move() {
-    Cost cost;
+  Outcome<Moved> move() {
+    Moved moved;
     BL_TRY(rank_.on_progress([&]() -> Outcome<bool> {
       const CostMeter meter;
       BL_TRY(turn());
-      cost = meter.read();
+      moved.cost = meter.read();
       return true;
     }));
-    return cost;
+    for (const auto& receiver : receivers_) {
+      moved.parts += receiver.messages();
+      moved.bytes += receiver.bytes();
+    }
+    return moved;
   }
 
   Outcome<size_t> check() {
@@ -71,14 +89,9 @@ class Groups {
     return wrong;
   }
 
-  Row row(size_t size, std::uint64_t groups, const Cost& cost) const {
+  Row row(size_t size, std::uint64_t groups, const Moved& moved) const {
+    const auto& [cost, parts, bytes] = moved;
     const auto ns = static_cast<double>(cost.wall_ns);
-    std::uint64_t parts = 0;
-    std::uint64_t bytes = 0;
-    for (const auto& receiver : receivers_) {
-      parts += receiver.messages();
-      bytes += receiver.bytes();
-    }
     Row row(size);
     row.set("messages", parts);
     if (receivers_.empty()) {
@@ -138,16 +151,19 @@ Outcome<bool> measure_groups(Rank& rank, const Comms& comms, size_t most_parts, 
 
   BL_TRY(groups.begin(kWarmUp, kScriptGroups, Care::kLastMessages));
   BL_TRY(rank.team().meet(fmt::format("warm-up of {} bytes", size)));
-  const Cost warm_up = BL_TRY(groups.move());
-  const double each = static_cast<double>(warm_up.wall_ns) / kScriptGroups;
-  const std::uint64_t count = BL_TRY(plan_iterations(rank, each));
+  const Moved warm_up = BL_TRY(groups.move());
+  const double each = static_cast<double>(warm_up.cost.wall_ns) / kScriptGroups;
 
-  BL_TRY(groups.begin(kMeasured, count, Care::kLastMessages));
-  rank.set_phase(fmt::format("{} bytes, {} groups", size, count));
-  BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
-  const Cost cost = BL_TRY(groups.move());
-  wrong += BL_TRY(groups.check());
-  Row row = groups.row(size, count, cost);
+  rank.set_phase(fmt::format("{} bytes, measuring", size));
+  Moved moved;
+  Pace pace(rank, each);
+  for (std::uint64_t round = kMeasured; const std::uint64_t count = BL_TRY(pace.next()); ++round) {
+    BL_TRY(groups.begin(round, count, Care::kLastMessages));
+    BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+    moved += BL_TRY(groups.move());
+    wrong += BL_TRY(groups.check());
+  }
+  Row row = groups.row(size, pace.rounds(), moved);
   row.set_wrong(wrong);
   rank.report_row(row);
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));

@@ -10,13 +10,14 @@ namespace beeline::perf {
 // In step t a rank sends chunk (rank - t) and receives chunk (rank - t - 1), modulo the ranks.
 Piece RingChannel::sent_piece(std::uint64_t k) const noexcept {
   const std::uint64_t step = k / layout_.slices();
-  return layout_.slice(parts_.channel, (rank_ + 2 * ranks_ - step) % ranks_, k % layout_.slices());
+  return placed(
+      layout_.slice(parts_.channel, (rank_ + 2 * ranks_ - step) % ranks_, k % layout_.slices()));
 }
 
 Piece RingChannel::received_piece(std::uint64_t k) const noexcept {
   const std::uint64_t step = k / layout_.slices();
-  return layout_.slice(parts_.channel, (rank_ + 2 * ranks_ - step - 1) % ranks_,
-                       k % layout_.slices());
+  return placed(layout_.slice(parts_.channel, (rank_ + 2 * ranks_ - step - 1) % ranks_,
+                              k % layout_.slices()));
 }
 
 // A result may land only where its partial sum has been sent from, N-1 steps before.

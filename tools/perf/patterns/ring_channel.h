@@ -36,7 +36,11 @@ class RingChannel {
   RingChannel(const RingLayout& layout, size_t rank, size_t ranks, const Parts& parts)
       : layout_(layout), rank_(rank), ranks_(ranks), parts_(parts) {}
 
-  void begin() noexcept { posted_recvs_ = arrived_ = posted_sends_ = sent_ = 0; }
+  // `at`: where in source and result this all-reduce has its data.
+  void begin(size_t at) noexcept {
+    at_ = at;
+    posted_recvs_ = arrived_ = posted_sends_ = sent_ = 0;
+  }
   bool done() const noexcept { return arrived_ == slices_in_all() && sent_ == slices_in_all(); }
   // One try at each thing there is to do; true when one worked.
   NetResult<bool> step();
@@ -44,8 +48,10 @@ class RingChannel {
  private:
   std::uint64_t slices_in_all() const noexcept { return 2 * (ranks_ - 1) * layout_.slices(); }
   bool adds_up(std::uint64_t k) const noexcept { return k / layout_.slices() + 1 < ranks_; }
+  // In source and result.
   Piece sent_piece(std::uint64_t k) const noexcept;
   Piece received_piece(std::uint64_t k) const noexcept;
+  Piece placed(Piece piece) const noexcept { return {at_ + piece.at, piece.size}; }
   bool may_receive(std::uint64_t k) const noexcept;
 
   Piece scratch_piece(std::uint64_t k) const noexcept {
@@ -61,6 +67,7 @@ class RingChannel {
   const size_t rank_;
   const size_t ranks_;
   const Parts parts_;
+  size_t at_ = 0;
   std::uint64_t posted_recvs_ = 0;
   std::uint64_t arrived_ = 0;
   std::uint64_t posted_sends_ = 0;

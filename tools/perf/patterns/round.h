@@ -8,6 +8,6 @@
 
 namespace beeline::perf {
 
-enum Round : std::uint64_t { kFirst = 1, kWarmUp, kMeasured };
+enum Round : std::uint64_t { kFirst = 1, kWarmUp, kMeasured };  // kMeasured + 1 and so on follow
 
 }  // namespace beeline::perf

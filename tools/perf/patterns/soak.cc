@@ -211,7 +211,7 @@ Outcome<bool> run_soak(Rank& rank) {
     rank.report_row(BL_TRY(epoch.run()));
     const double elapsed = static_cast<double>(now_ns() - start) / 1e9;
     const double longest = BL_TRY(rank.team().greatest("end of an epoch", elapsed));
-    if (epochs > 0 ? number + 1 >= epochs : longest >= rank.options().seconds) return true;
+    if (epochs > 0 ? number + 1 >= epochs : longest >= seconds_of(rank.options())) return true;
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tools/perf/lanes.h"
+#include "tools/perf/pace.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/patterns/round.h"
 
@@ -43,14 +44,18 @@ Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
   const std::uint64_t few = 2 * window;
   const Cost warm_up = BL_TRY(lanes.stream(few));
   const double each = static_cast<double>(warm_up.wall_ns) / static_cast<double>(few);
-  const std::uint64_t messages = BL_TRY(plan_iterations(rank, each));
 
-  BL_TRY(lanes.prepare(kMeasured));
-  rank.set_phase(fmt::format("{} bytes, {} messages", size, messages));
-  BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
-  const Cost cost = BL_TRY(lanes.stream(messages));
-  wrong += BL_TRY(lanes.check(kMeasured, messages));
-  rank.report_row(row_of(size, comms.sends.size(), comms.recvs.size(), messages, cost, wrong));
+  rank.set_phase(fmt::format("{} bytes, measuring", size));
+  Cost cost;
+  Pace pace(rank, each);
+  for (std::uint64_t round = kMeasured; const std::uint64_t messages = BL_TRY(pace.next());
+       ++round) {
+    BL_TRY(lanes.prepare(round));
+    BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+    cost += BL_TRY(lanes.stream(messages));
+    wrong += BL_TRY(lanes.check(round, messages));
+  }
+  rank.report_row(row_of(size, comms.sends.size(), comms.recvs.size(), pace.rounds(), cost, wrong));
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return lanes.close();
 }

@@ -14,30 +14,47 @@ constexpr size_t kFloat = sizeof(float);
 // Whole numbers up to here are exact in a float.
 constexpr std::uint64_t kExact = std::uint64_t{1} << 24;
 
-unsigned summand(int rank, int ranks, std::uint64_t round, size_t index) noexcept {
-  // In the upper half of what a rank may add: a small number would have idle bits.
-  const auto half = kExact / 2 / static_cast<std::uint64_t>(ranks);
-  const std::uint64_t chance =
-      mix((round << 48) ^ (static_cast<std::uint64_t>(rank) << 36) ^ index);
-  return static_cast<unsigned>(half + chance % half);
-}
+// What the ranks add in one round. Made for each element of every all-reduce, so it is to be cheap.
+class Summands {
+ public:
+  Summands(int ranks, std::uint64_t round)
+      : ranks_(ranks), half_(kExact / 2 / static_cast<std::uint64_t>(ranks)), salt_(mix(round)) {}
 
-unsigned sum_of(int ranks, std::uint64_t round, size_t index) noexcept {
-  unsigned sum = 0;
-  for (int rank = 0; rank < ranks; ++rank) sum += summand(rank, ranks, round, index);
-  return sum;
-}
+  unsigned of_rank(int rank, size_t index) const noexcept {
+    return scaled(mix(salt_ ^ index), static_cast<std::uint64_t>(rank));
+  }
+  unsigned sum(size_t index) const noexcept {
+    const std::uint64_t chance = mix(salt_ ^ index);
+    unsigned sum = 0;
+    for (int rank = 0; rank < ranks_; ++rank)
+      sum += scaled(chance, static_cast<std::uint64_t>(rank));
+    return sum;
+  }
+
+ private:
+  // In the upper half of what a rank may add: a small number would have idle bits.
+  unsigned scaled(std::uint64_t chance, std::uint64_t rank) const noexcept {
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
+    const std::uint64_t own = (chance * (kOdd * (2 * rank + 1))) >> 32;
+    return static_cast<unsigned>(half_ + (own * half_ >> 32));
+  }
+
+  int ranks_;
+  std::uint64_t half_;
+  std::uint64_t salt_;
+};
 
 }  // namespace
 
 void fill_summands(std::uint8_t* data, size_t bytes, int rank, int ranks, std::uint64_t round) {
   const size_t floats = bytes / kFloat;
+  const Summands summands(ranks, round);
   for (size_t i = 0; i < floats; ++i) {
-    const auto value = static_cast<float>(summand(rank, ranks, round, i));
+    const auto value = static_cast<float>(summands.of_rank(rank, i));
     std::memcpy(data + i * kFloat, &value, kFloat);
   }
   for (size_t at = floats * kFloat; at < bytes; ++at) {
-    data[at] = static_cast<std::uint8_t>(summand(rank, ranks, round, at));
+    data[at] = static_cast<std::uint8_t>(summands.of_rank(rank, at));
   }
 }
 
@@ -57,6 +74,7 @@ void add_pieces(std::uint8_t* into, const std::uint8_t* a, const std::uint8_t* b
 }
 
 Mismatch compare_sums(const std::uint8_t* data, size_t bytes, int ranks, std::uint64_t round) {
+  const Summands summands(ranks, round);
   Mismatch mismatch;
   const auto note = [&](size_t at, unsigned found, unsigned wanted) {
     if (mismatch.count++ != 0) return;
@@ -66,7 +84,7 @@ Mismatch compare_sums(const std::uint8_t* data, size_t bytes, int ranks, std::ui
   };
   const size_t floats = bytes / kFloat;
   for (size_t i = 0; i < floats; ++i) {
-    const unsigned sum = sum_of(ranks, round, i);
+    const unsigned sum = summands.sum(i);
     const auto wanted = std::bit_cast<std::uint32_t>(static_cast<float>(sum));
     // Compared bit by bit: a value that is not a number must not slip through.
     std::uint32_t found = 0;
@@ -74,7 +92,7 @@ Mismatch compare_sums(const std::uint8_t* data, size_t bytes, int ranks, std::ui
     if (found != wanted) note(i * kFloat, data[i * kFloat], sum);
   }
   for (size_t at = floats * kFloat; at < bytes; ++at) {
-    const unsigned sum = sum_of(ranks, round, at);
+    const unsigned sum = summands.sum(at);
     if (data[at] != static_cast<std::uint8_t>(sum)) note(at, data[at], sum);
   }
   return mismatch;

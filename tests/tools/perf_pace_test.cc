@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many rounds --seconds makes.
+#include "tests/support/catch.h"
+#include "tools/perf/pace.h"
+
+namespace beeline::perf {
+namespace {
+
+// Runs portions in which every round takes `each` seconds, until it is enough.
+RoundsSoFar run(double wanted, double expected, double each) {
+  RoundsSoFar all;
+  int portions = 0;
+  while (const std::uint64_t portion = next_portion(wanted, all, expected)) {
+    all.count += portion;
+    all.seconds += each * static_cast<double>(portion);
+    REQUIRE(++portions < 100);
+  }
+  return all;
+}
+
+TEST_CASE("pace: the time is filled, whatever the guess was", "[tools][pace]") {
+  const double expected = GENERATE(0.0, 1e-7, 1e-4, 1e-3, 1e-2, 10.0);
+  CAPTURE(expected);
+  const RoundsSoFar all = run(10, expected, 1e-3);
+  CHECK(all.seconds >= 10);
+  if (expected >= 1e-3) CHECK(all.seconds < 10.5);
+}
+
+TEST_CASE("pace: a round that takes longer than the time is the only one", "[tools][pace]") {
+  CHECK(run(1, 3, 3).count == 1);
+  CHECK(run(1, 1e-9, 3).count >= 1);
+}
+
+TEST_CASE("pace: a wrong guess costs no more than an eighth of the time", "[tools][pace]") {
+  CHECK(next_portion(8, {}, 0.01) == 100);
+  CHECK(next_portion(8, {.count = 100, .seconds = 0.1}, 0.01) == 100);
+  CHECK(next_portion(8, {.count = 100, .seconds = 8}, 0.01) == 0);
+}
+
+}  // namespace
+}  // namespace beeline::perf
