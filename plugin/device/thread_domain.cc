@@ -31,8 +31,15 @@ ThreadDomain ThreadDomain::make(DeviceContext& context, ibv_pd* pd, int most) {
   };
   const Status filled = fill();
   if (filled) return made;
-  BL_INFO_ONCE(kLogNet, "device %s: connections are made with locks: %s", context.ibdev().c_str(),
-               describe(filled.error()).c_str());
+  if (filled.error().code == Errc::kUnsupported) {
+    BL_INFO_ONCE(kLogNet,
+                 "device %s has no thread domains, which most devices have not: its library locks "
+                 "each queue by itself",
+                 context.ibdev().c_str());
+  } else {
+    BL_INFO_ONCE(kLogNet, "device %s: its library locks each queue by itself, since it refused: %s",
+                 context.ibdev().c_str(), describe(filled.error()).c_str());
+  }
   return {};
 }
 
