@@ -60,6 +60,12 @@ void Subcommand::add_each(const char* name, std::vector<std::string>& values, co
       ->allow_extra_args(false);  // or a positional argument after it would be taken for a value
 }
 
+void Subcommand::add_pair(const char* name, std::vector<std::string>& values, const char* help,
+                          const char* value_words) {
+  CLI::Option* const option = app_.add_option(name, values, help);
+  set_value_word(option, value_words)->expected(2);
+}
+
 void Subcommand::add_flag(const char* name, bool& value, const char* help) {
   app_.add_flag(name, value, help);
 }

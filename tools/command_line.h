@@ -35,6 +35,9 @@ class Subcommand {
   // May be given several times, with one value each.
   void add_each(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_word = nullptr);
+  // Two values behind one name.
+  void add_pair(const char* name, std::vector<std::string>& values, const char* help,
+                const char* value_words = nullptr);
   void add_flag(const char* name, bool& value, const char* help);
   // The text after the options in the help.
   void set_footer(std::string text);

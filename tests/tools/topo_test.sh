@@ -61,10 +61,29 @@ small_machine() {
 XML
 }
 
+# Exit status and words of --check and --diff.
+check_and_diff() {
+  local slow=$scratch/slow.xml small=$scratch/small.xml
+  sed '/0000:04:00.0/s/32.0 GT/2.5 GT/' "$small" >"$slow"
+  expect 'a slow link is wrong' 1 'mlx5_0: Gen1 x16 carries' topo --check --from "$slow"
+  expect 'a file that does not say how fast links could be' 2 'cannot be told' \
+    topo --check --from "$small"
+  expect 'nothing can be checked of nothing' 2 'no GPU' topo --check --from "$nothing"
+  expect 'nor of a missing file' 2 'No such file' topo --check --from /nowhere.xml
+  expect 'nor of a broken machine' 2 'no XML' env BEELINE_SYSFS_ROOT=/dev/null "$beeline" topo --check \
+    --from <(echo x)
+  expect 'the same' 0 'the same' topo --diff "$small" "$small"
+  expect 'a link differs' 1 'mlx5_0: link Gen5 x16 in A, Gen1 x16 in B' topo --diff "$small" "$slow"
+  expect 'a file cannot be read' 2 '--diff /nowhere.xml: No such file' topo --diff "$small" /nowhere.xml
+  expect 'one file is no pair' 2 '--diff: At least 2' topo --diff "$small"
+  expect 'a difference is all that is told' 2 '--diff A B shows what differs and nothing else' \
+    topo --diff "$small" "$slow" --json
+}
+
 command_line() {
   small_machine
   local from=(--from "$scratch/small.xml") nothing=$scratch/nothing
-  mkdir "$nothing"
+  mkdir -p "$nothing/bus" "$scratch/other"
   expect 'help' 0 '--nccl-xml' "$beeline" topo --help
   expect 'this machine, whatever it is' 0 'this machine' topo
   expect 'nothing at all' 0 "$nothing: no GPU, no RDMA NIC, NUMA unknown" topo --from "$nothing"
@@ -72,6 +91,8 @@ command_line() {
   expect 'nothing as JSON' 0 '"gpus": []' topo --from "$nothing" --json
   expect 'nothing as a picture' 0 'no GPU and no RDMA NIC' topo --from "$nothing" --svg -
   expect 'nothing for NCCL' 0 '<system version="1"/>' topo --from "$nothing" --nccl-xml -
+  expect 'a folder that is not like /sys' 2 "--from $scratch/other: there is no bus, class or devices" \
+    topo --from "$scratch/other"
   expect 'the plugin has the same root' 0 "$nothing: no GPU" \
     env BEELINE_SYSFS_ROOT="$nothing" "$beeline" topo
 
@@ -81,6 +102,7 @@ command_line() {
   expect 'only the matrix' 0 '        GPU0' topo "${from[@]}" --brief
   expect 'everything' 0 'Distances' topo "${from[@]}" --all
   expect 'one at most' 0 'mlx5_1 serves no GPU: ' topo "${from[@]}" --max-nics-per-gpu 1
+  check_and_diff
   expect 'less than none' 2 '--max-nics-per-gpu -1: write how many' \
     topo "${from[@]}" --max-nics-per-gpu=-1
   expect 'a disk for a GPU' 0 'GPU1  0000:06:00.0' topo "${from[@]}" --gpu 0000:06:00.0

@@ -7,6 +7,7 @@
 #include "tests/topology/machine_text.h"
 #include "tests/topology/machines.h"
 #include "topology/render/assignment_text.h"
+#include "topology/render/difference.h"
 #include "topology/render/json.h"
 #include "topology/render/matrix.h"
 #include "topology/render/name_list.h"
@@ -215,4 +216,39 @@ TEST_CASE("json: bytes that are no text are replaced") {
   const auto graph = Graph::make(std::move(parts));
   REQUIRE(graph);
   CHECK(nlohmann::json::accept(to_json(*graph, assign(*graph))));
+}
+
+TEST_CASE("difference: what differs between two machines, once for all that it holds for") {
+  const std::string a =
+      "numa 0\n"
+      " host 0000:10\n"
+      "  root 10:01.0 max=32x16\n   gpu 11:00.0 now=2.5x16 max=32x16 name=H100\n"
+      "  root 10:02.0 max=32x16\n   gpu 12:00.0 now=32x16 max=32x16 name=H100\n"
+      "  root 10:03.0 max=32x16\n   gpu 13:00.0 now=32x16 max=32x16 name=H100\n"
+      "  root 10:04.0 max=32x16\n   nic 14:00.0 mlx5_0 now=32x16 max=32x16 speed=400000\n";
+  const auto told = [&a](std::string b, const std::string& from, const std::string& to) {
+    for (auto at = b.find(from); !from.empty() && at != std::string::npos; at = b.find(from, at)) {
+      b.replace(at, from.size(), to);
+      at += to.size();
+    }
+    const Graph graph_a = make_machine(a);
+    const Graph graph_b = make_machine(b);
+    return difference_of(graph_a, graph_b);
+  };
+  CHECK(told(a, "", "").text.empty());
+  CHECK(told(a, "", "").not_compared == 0);
+  CHECK(told(a, "now=2.5x16", "now=32x16").text.empty());  // it sleeps in one of both
+  CHECK(told(a, "H100", "H200").text == "GPU0 to GPU2: model H100 in A, H200 in B\n");
+  CHECK(told(a, "mlx5_0 now=32x16", "mlx5_0 now=16x8").text ==
+        "mlx5_0: link Gen5 x16 in A, Gen4 x8 in B\n");
+  CHECK(told(a, " speed=400000", "").text.empty());
+  CHECK(told(a, " speed=400000", "").not_compared == 1);
+  const std::string more = a + "  root 10:05.0\n   nic 15:00.0 mlx5_1\n";
+  CHECK(told(more, "", "").text ==
+        "mlx5_1, bridge 0000:10:05.0: only in B\n"
+        "GPU2: uses mlx5_0 in A, mlx5_1 in B\n");
+  const std::string elsewhere = a.substr(0, a.find("  root 10:04.0")) +
+                                "numa 1\n host 0000:80\n  root 80:04.0\n   nic 14:00.0 mlx5_0\n";
+  CHECK(told(elsewhere, "", "").text.find("GPU0 to GPU2: distance to mlx5_0 PHB in A, SYS in B") !=
+        std::string::npos);
 }

@@ -24,6 +24,12 @@ struct Words {
   int max_nics_per_gpu = 0;
 };
 
+// Is nothing else asked for beside --diff?
+bool stands_alone(const Options& options) {
+  return options.from.empty() && options.svg.empty() && options.nccl_xml.empty() && !options.all &&
+         !options.brief && !options.check && !options.json && options.max_nics_per_gpu == 0;
+}
+
 Outcome<Options> understand(const Words& words) {
   Options options = words.options;
   if (words.max_nics_per_gpu < 0) {
@@ -32,14 +38,22 @@ Outcome<Options> understand(const Words& words) {
   }
   options.max_nics_per_gpu = static_cast<std::size_t>(words.max_nics_per_gpu);
 
-  const std::array to_stdout{options.json, options.brief, options.all,
-                             options.svg == tools::kStdout, options.nccl_xml == tools::kStdout};
+  const std::array to_stdout{options.json,
+                             options.brief,
+                             options.all,
+                             options.check,
+                             options.svg == tools::kStdout,
+                             options.nccl_xml == tools::kStdout};
   if (std::ranges::count(to_stdout, true) > 1) {
     return fail(
-        "--all, --brief, --json, --svg - and --nccl-xml -: only one can have stdout; name files");
+        "--all, --brief, --check, --json, --svg - and --nccl-xml -: only one can have stdout; name "
+        "files");
   }
   if (!options.svg.empty() && options.svg == options.nccl_xml) {
     return fail(fmt::format("--svg and --nccl-xml are both {}; name two files", options.svg));
+  }
+  if (!options.diff.empty() && !stands_alone(options)) {
+    return fail("--diff A B shows what differs and nothing else; only --gpu goes with it");
   }
   return options;
 }
@@ -55,6 +69,13 @@ void add_options(tools::Subcommand topo, Words& words) {
   topo.add("--max-nics-per-gpu", words.max_nics_per_gpu, "At most so many (0: no limit)", "N");
   topo.add_flag("--all", options.all, "Also every device, all distances, and who stands by");
   topo.add_flag("--brief", options.brief, "Only how far each NIC is from each GPU");
+  topo.add_flag("--check", options.check,
+                "Only what is wrong. Exit status 0: nothing, 1: something, 2: it cannot be told");
+  topo.add_pair(
+      "--diff", options.diff,
+      "What differs between two machines, named as for --from. Exit status 0: nothing, 1: "
+      "something, 2: one cannot be read",
+      "A B");
   topo.add_flag("--json", options.json, "Everything, on stdout, in place of the text");
   topo.add("--svg", options.svg, "A picture, into this file; - is stdout", "FILE");
   topo.add("--nccl-xml", options.nccl_xml,

@@ -27,24 +27,37 @@ using topology::NodeKind;
 
 constexpr std::size_t kMostNamed = 12;  // devices in a message
 
-Outcome<GraphParts> read_named(const std::string& from) {
-  const std::string path = from == "-" ? "/dev/stdin" : from;
+// A folder like /sys, and not any other: what is in none of them is no machine without devices.
+bool is_sysfs(const std::string& path) {
+  const auto has = [&path](const char* name) { return ::access((path + name).c_str(), F_OK) == 0; };
+  return has("/bus") || has("/class") || has("/devices");
+}
+
+Outcome<GraphParts> read_named(const Options& options) {
+  const auto unreadable = [&options](const std::string& why) {
+    return fail(fmt::format("{} {}: {}", options.from_option, options.from, why));
+  };
+  const std::string path = options.from == "-" ? "/dev/stdin" : options.from;
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) {
-    return fail(fmt::format("--from {}: {}; name NCCL's or hwloc's XML, or a folder like /sys",
-                            from, std::generic_category().message(errno)));
+    return unreadable(std::generic_category().message(errno) +
+                      "; name NCCL's or hwloc's XML, or a folder like /sys");
   }
   const bool is_folder = S_ISDIR(found.st_mode);
   if (::access(path.c_str(), is_folder ? R_OK | X_OK : R_OK) != 0) {
-    return fail(fmt::format("--from {}: {}; copy it to where you may read it", from,
-                            std::generic_category().message(errno)));
+    return unreadable(std::generic_category().message(errno) +
+                      "; copy it to where you may read it");
   }
   if (!is_folder) return topology::read_topology_file(path);
+  if (!is_sysfs(path)) {
+    return unreadable(
+        "there is no bus, class or devices in it; name a folder like /sys, or a file");
+  }
   return topology::read_sysfs(path);
 }
 
-Outcome<GraphParts> read_parts(const std::string& from) {
-  if (!from.empty()) return read_named(from);
+Outcome<GraphParts> read_parts(const Options& options) {
+  if (!options.from.empty()) return read_named(options);
   const Environ environ = Environ::of_process();
   return topology::read_live(std::string(environ.get("BEELINE_SYSFS_ROOT").value_or("/sys")));
 }
@@ -88,7 +101,7 @@ Outcome<void> take_for_gpu(GraphParts& parts, const std::string& text) {
 }  // namespace
 
 Outcome<Graph> read_machine(const Options& options) {
-  GraphParts parts = BL_TRY(read_parts(options.from));
+  GraphParts parts = BL_TRY(read_parts(options));
   for (const std::string& gpu : options.gpus) BL_TRY(take_for_gpu(parts, gpu));
   const std::string source = parts.source;
   Outcome<Graph> graph = Graph::make(std::move(parts));

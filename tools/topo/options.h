@@ -11,8 +11,12 @@ namespace beeline::topo {
 
 struct Options {
   std::string from = {};               // a file, or a folder like /sys; empty: the live machine
+  const char* from_option = "--from";  // its name, for messages
   std::vector<std::string> gpus = {};  // PCI devices to take for GPUs
   std::size_t max_nics_per_gpu = 0;    // 0: no limit
+
+  std::vector<std::string> diff = {};  // two files or folders; empty: one machine is shown
+  bool check = false;                  // only what is wrong, and an exit status for it
 
   bool all = false;           // the details, too
   bool brief = false;         // the GPU-NIC matrix, in place of the text

@@ -24,17 +24,20 @@ std::string count_or_none(std::size_t count, const char* thing) {
   return count == 0 ? fmt::format("no {}", thing) : topology::count_of(count, thing);
 }
 
-// Indented, below its title. Names in it may be any bytes.
-std::string section(const char* title, std::string_view text) {
-  if (text.empty()) return "";
-  std::string all = fmt::format("\n{}\n", title);
+std::string shown_lines(std::string_view text, const char* indent) {
+  std::string all;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    if (end > 0) all += "  " + topology::printable(text.substr(0, end));
+    if (end > 0) all += indent + topology::printable(text.substr(0, end));
     all += '\n';
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return all;
+}
+
+// Indented, below its title.
+std::string section(const char* title, std::string_view text) {
+  return text.empty() ? "" : fmt::format("\n{}\n{}", title, shown_lines(text, "  "));
 }
 
 std::string uses(const Graph& graph, const topology::Assignment& assignment) {
@@ -50,6 +53,8 @@ std::string remarks(const Graph& graph) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view lines) { return shown_lines(lines, ""); }
 
 std::string headline(const Graph& graph) {
   const auto numas =

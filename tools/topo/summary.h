@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "topology/assignment.h"
 
@@ -17,5 +18,8 @@ std::string details(const topology::Graph& graph, const topology::Assignment& as
 
 // Source, name and counts, without a line's end.
 std::string headline(const topology::Graph& graph);
+
+// Lines, as a terminal takes them: names in them may be any bytes.
+std::string shown(std::string_view lines);
 
 }  // namespace beeline::topo

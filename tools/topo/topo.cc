@@ -10,6 +10,8 @@
 
 #include "tools/outcome.h"
 #include "tools/output_file.h"
+#include "tools/topo/check.h"
+#include "tools/topo/compare.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
 #include "topology/render/json.h"
@@ -66,9 +68,10 @@ bool has_stdout(const std::string& file) { return file == kStdout; }
 }  // namespace
 
 int run(const Options& options) {
+  if (!options.diff.empty()) return compare(options);
   const Outcome<topology::Graph> graph = read_machine(options);
   if (!graph) {
-    const bool is_users = !options.from.empty() || !options.gpus.empty();
+    const bool is_users = !options.from.empty() || !options.gpus.empty() || options.check;
     return tools::complain(graph.error(), is_users ? tools::kUsage : tools::kFailed);
   }
   const topology::Assignment assignment =
@@ -76,7 +79,9 @@ int run(const Options& options) {
 
   // Each is tried: a folder that cannot be written does not cost the picture that can.
   int status = 0;
-  if (options.json) {
+  if (options.check) {
+    status = check(*graph, assignment);
+  } else if (options.json) {
     status |= write(std::string(kStdout), topology::to_json(*graph, assignment));
   } else if (!has_stdout(options.svg) && !has_stdout(options.nccl_xml)) {
     status |= write(std::string(kStdout), text_of(options, *graph, assignment));

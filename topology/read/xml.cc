@@ -6,6 +6,7 @@
 
 #include <expat.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,15 +114,24 @@ Result<XmlElement, std::string> parse_xml(std::string_view text, const std::stri
   return Builder(parser.get(), file, limits).parse(text);
 }
 
-Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
+                                                 std::chrono::milliseconds silence) {
+  // A pipe is opened at once, whether somebody writes or not.
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return fail(path + ": cannot be opened: " + why(errno));
   std::string text;
   std::array<char, 65536> piece{};
   for (;;) {
+    pollfd readable{.fd = file.get(), .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&readable, 1, static_cast<int>(silence.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0) {
+      return fail(path + ": nothing came for " + std::to_string(silence.count()) +
+                  " ms; does anybody write into it?");
+    }
     const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got == 0) return text;
-    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return fail(path + ": cannot be read: " + why(errno));
     text.append(piece.data(), static_cast<std::size_t>(got));
     if (text.size() > max_bytes) return fail(too_large(path, max_bytes));

@@ -4,6 +4,7 @@
 // that no machine's description comes near.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -38,7 +39,10 @@ struct XmlLimits {
 Result<XmlElement, std::string> parse_xml(std::string_view text, const std::string& file,
                                           const XmlLimits& limits = {});
 
-// All of a file, unless it is larger than that.
-Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes);
+// All of a file, unless it is larger than that. A pipe may be silent for so long: nobody may ever
+// write into it.
+inline constexpr std::chrono::milliseconds kMostSilence{10'000};
+Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
+                                                 std::chrono::milliseconds silence = kMostSilence);
 
 }  // namespace beeline::topology

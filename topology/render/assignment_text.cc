@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "topology/path.h"
@@ -18,29 +18,6 @@
 
 namespace beeline::topology {
 namespace {
-
-// Lists of names by what is said of them, in the order in which it was said first.
-class Sayings {
- public:
-  void add(const std::string& saying, const std::string& name) {
-    const auto found = std::ranges::find(groups_, saying, &Group::first);
-    if (found != groups_.end()) return found->second.push_back(name);
-    groups_.push_back({saying, {name}});
-  }
-
-  // Each as "GPU0 to GPU3: the nearest NIC". `one` and `many` stand behind the names.
-  std::string text(const char* one, const char* many) const {
-    std::string text;
-    for (const auto& [saying, names] : groups_) {
-      text += fmt::format("{}{}: {}\n", folded(names), names.size() == 1 ? one : many, saying);
-    }
-    return text;
-  }
-
- private:
-  using Group = std::pair<std::string, std::vector<std::string>>;
-  std::vector<Group> groups_;
-};
 
 std::vector<std::string> names_of(const DisplayNames& names, const std::vector<NodeIndex>& nodes) {
   std::vector<std::string> list;
@@ -120,7 +97,7 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
       rows.push_back(row_of(graph, names, given));
       reasons.add(given.reason, names[given.gpu]);
     }
-    text = aligned(rows) + reasons.text("", "");
+    text = aligned(rows) + reasons.text();
   }
   Sayings spares;
   for (const SpareNic& spare : assignment.spares) spares.add(spare.reason, names[spare.nic]);

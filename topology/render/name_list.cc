@@ -3,6 +3,7 @@
 // A name that counts ends in digits.
 #include "topology/render/name_list.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -35,6 +36,21 @@ std::string folded(const std::vector<std::string>& names) {
     }
     text += " to " + names[last];
     first = last + 1;
+  }
+  return text;
+}
+
+void Sayings::add(const std::string& saying, const std::string& name) {
+  const auto is_same = [&saying](const auto& group) { return group.first == saying; };
+  const auto found = std::ranges::find_if(groups_, is_same);
+  if (found != groups_.end()) return found->second.push_back(name);
+  groups_.push_back({saying, {name}});
+}
+
+std::string Sayings::text(const char* one, const char* many) const {
+  std::string text;
+  for (const auto& [saying, names] : groups_) {
+    text += folded(names) + (names.size() == 1 ? one : many) + ": " + saying + "\n";
   }
   return text;
 }

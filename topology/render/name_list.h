@@ -4,12 +4,27 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace beeline::topology {
 
 // "GPU0 to GPU7, mlx5_0, mlx5_1": three or more that count up by one are folded.
 std::string folded(const std::vector<std::string>& names);
+
+// What is said of things: what holds for many is said once.
+class Sayings {
+ public:
+  void add(const std::string& saying, const std::string& name);
+  bool empty() const noexcept { return groups_.empty(); }
+
+  // A line for each saying, in the order in which they came: "GPU0 to GPU3: the nearest NIC".
+  // `one` and `many` stand between the names and the colon.
+  std::string text(const char* one = "", const char* many = "") const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups_;
+};
 
 // "1 GPU", "2 GPUs".
 std::string count_of(std::size_t count, const char* thing);

@@ -12,15 +12,6 @@
 namespace beeline::topology {
 namespace {
 
-std::string ports_text(const Node& node) {
-  std::string text;
-  for (const NicPort& port : node.nic_ports) {
-    if (port.speed_mbps == 0) continue;
-    text += fmt::format("{}{:g} Gb/s", text.empty() ? "" : " + ", port.speed_mbps / 1000.0);
-  }
-  return text;
-}
-
 std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex device,
                         std::size_t width) {
   const Node& node = graph[device];
@@ -38,6 +29,15 @@ std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex
 }
 
 }  // namespace
+
+std::string ports_text(const Node& node) {
+  std::string text;
+  for (const NicPort& port : node.nic_ports) {
+    if (port.speed_mbps == 0) continue;
+    text += fmt::format("{}{:g} Gb/s", text.empty() ? "" : " + ", port.speed_mbps / 1000.0);
+  }
+  return text;
+}
 
 std::string devices_text(const Graph& graph) {
   const DisplayNames names(graph);

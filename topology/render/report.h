@@ -15,6 +15,9 @@ namespace beeline::topology {
 // mlx5_0  0000:1b:00.0  400 Gb/s
 std::string devices_text(const Graph& graph);
 
+// "400 Gb/s", "100 Gb/s + 100 Gb/s"; empty where no port's speed is known.
+std::string ports_text(const Node& node);
+
 // A line for each link above a GPU or an RDMA NIC, or on the way to one, that is slower than it
 // should be; empty if there is none.
 std::string slow_links_text(const Graph& graph);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files that are no machine: cut off, endless, or out to do harm.
+#include <sys/stat.h>
+
 #include "tests/topology/read/reading.h"
+#include "tests/topology/read/scratch_folder.h"
 #include "topology/read/nccl_xml.h"
 
 using namespace beeline::topology;
@@ -172,4 +175,12 @@ TEST_CASE("hostile xml: a file that is not there is named, with the cause") {
   CHECK_THAT(error_of(read_whole_file("/", 1)), Contains("cannot be read: Is a directory"));
   CHECK_THAT(error_of(read_whole_file("/dev/zero", std::size_t{1} << 20)),
              Contains("larger than 1 MiB"));
+}
+
+TEST_CASE("hostile xml: a pipe that nobody writes into is not waited for without end") {
+  const ScratchFolder folder;
+  const std::string path = folder.path() + "/pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(error_of(read_whole_file(path, 1, std::chrono::milliseconds(20))) ==
+        path + ": nothing came for 20 ms; does anybody write into it?");
 }
