@@ -78,6 +78,7 @@ Room ControlLoop::room() {
 void ControlLoop::run() {
   look_for_forgotten();
   while (handle_orders() == Mood::kGoOn && !wind_up()) {
+    setup_.desk->note_cpu();
     const bool has_more = !to_begin_.empty() || channels_.has_backlog();
     poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
     channels_.go_on();

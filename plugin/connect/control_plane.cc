@@ -199,7 +199,10 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
   }
   Incarnation& life = *BL_TRY(live());
   Desk::Inquiry known = BL_TRY(life.desk->inquire(wire::attempt_in(handle), decoded->token));
-  if (known.is_known) return std::move(known.made);
+  if (known.is_known) {
+    if (known.made == nullptr) life.desk->give_way();
+    return std::move(known.made);
+  }
   if (needs_scope(decoded->address)) {
     decoded->address.scope = BL_TRY(local_scope(options_.interface));
   }
@@ -221,7 +224,9 @@ Status ControlPlaneImpl::begin(Incarnation& life, AttemptOrder order, HandleByte
 Result<std::unique_ptr<Connection>> ControlPlaneImpl::accept(Listener& listener) {
   Incarnation* const life = ours();
   if (life == nullptr) return fail(Errc::kInvalid, "accept on a listener of the parent process");
-  return life->desk->take_accepted(listener);
+  Result<MadeConnection> made = life->desk->take_accepted(listener);
+  if (made && *made == nullptr) life->desk->give_way();
+  return made;
 }
 
 void ControlPlaneImpl::close(Listener* listener) noexcept {

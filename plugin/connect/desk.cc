@@ -3,6 +3,7 @@
 // Orders and results under one mutex.
 #include "plugin/connect/desk.h"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
 
@@ -164,6 +165,15 @@ std::optional<std::uint64_t> Desk::add_attempt(AttemptOrder order) {
   ring();
   return remember;
 }
+
+// Where a rank is bound to one processor, its control thread is, too: a thread that polls without
+// end would keep it from running until its slice is over. Elsewhere nothing is asked of the kernel.
+void Desk::give_way() const noexcept {
+  const int cpu = cpu_.load(std::memory_order_relaxed);
+  if (cpu < 0 || cpu == ::sched_getcpu()) ::sched_yield();
+}
+
+void Desk::note_cpu() noexcept { cpu_.store(::sched_getcpu(), std::memory_order_relaxed); }
 
 void Desk::open_door(UniqueFd listening) {
   {

@@ -99,6 +99,10 @@ class Desk {
   // Returns what to remember. Nothing: not now.
   std::optional<std::uint64_t> add_attempt(AttemptOrder order);
 
+  // For a thread that polls, and was told "not yet". It may have the processor on which the control
+  // thread would answer.
+  void give_way() const noexcept;
+
   void open_door(UniqueFd listening);
   // Gives up its listeners, its attempts, and what was made for them and is not taken.
   void reclaim(OwnerId owner);
@@ -112,6 +116,8 @@ class Desk {
 
   // --- the control thread ---
   int bell() const noexcept { return bell_.get(); }
+  // The processor that it runs on.
+  void note_cpu() noexcept;
   // Into what has been cleared.
   void take_orders(Orders& taken);
   // True: there is nothing to do, and from now on nobody will do it.
@@ -173,6 +179,8 @@ class Desk {
   std::uint32_t last_listener_ = 0;
   std::atomic<std::uint32_t> last_comm_{0};
   std::atomic<std::size_t> listener_count_{0};
+  std::atomic<int> cpu_{
+      -1};  // on which the control thread ran when it last looked; below 0: not yet
   Listeners listeners_;
   Attempts attempts_;
   Orders orders_;

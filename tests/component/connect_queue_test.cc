@@ -2,7 +2,8 @@
 //
 // Devices whose commands take milliseconds, as real ones' do, and more connects at once than the
 // control thread can make in the time that one of them may take.
-#include <atomic>
+#include <sched.h>
+
 #include <vector>
 
 #include "tests/component/connect_rig.h"
@@ -33,6 +34,24 @@ ControlOptions short_limit() {
   options.connect_timeout = kLimit;
   return options;
 }
+
+// Of the calling thread, and so of the control threads that it starts.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    BL_MUST(sched_getaffinity(0, sizeof before_, &before_) == 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    BL_MUST(sched_setaffinity(0, sizeof one, &one) == 0);
+  }
+  OneProcessor(const OneProcessor&) = delete;
+  OneProcessor& operator=(const OneProcessor&) = delete;
+  ~OneProcessor() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
 
 struct Waiting {
   Ticket ticket;
@@ -77,4 +96,32 @@ TEST_CASE("queue: time in a control thread's queue is not time without an answer
   CHECK(failed == 0);
   CHECK(log.count(LogLevel::kWarn) == 0);
   for (Waiting& one : all) a.plane().close(one.listener);
+}
+
+// A thread that polls without giving way does so for the whole of its slice, and each connection
+// has several steps that wait for the control threads.
+TEST_CASE("queue: on the processor of the control thread a poll gives way to it",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const OneProcessor one_processor;
+  Party a(*table);
+  Party b(*table);
+  constexpr std::size_t kRounds = 20;
+  constexpr std::size_t kMostPolls = 200;  // of each
+  std::size_t polls = 0;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    Waiting one;
+    one.listener = a.listen(one.ticket);
+    const Clock::time_point deadline = Clock::now() + kPatience;
+    while (one.sender == nullptr || one.receiver == nullptr) {
+      if (one.sender == nullptr) one.sender = must(b.connect(one.ticket));
+      if (one.receiver == nullptr) one.receiver = must(a.accept(one.listener));
+      ++polls;
+      BL_MUST(Clock::now() < deadline);
+    }
+    a.plane().close(one.listener);
+  }
+  CAPTURE(polls);
+  CHECK(polls < kRounds * kMostPolls);
 }
