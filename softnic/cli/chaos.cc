@@ -2,6 +2,7 @@
 // Plays a plan (faults/chaos_plan.h) and cleans up.
 #include "softnic/cli/chaos.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -75,7 +76,7 @@ void clean_up(const Fabric& fabric, const std::vector<PortRef>& ports) {
 }
 
 bool still_there(const Fabric& fabric) {
-  return ::access((fabric.dir() + "/fabric").c_str(), F_OK) == 0;
+  return ::faccessat(fabric.files().fd(), "fabric", F_OK, 0) == 0;
 }
 
 int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, const ChaosWish& wish,

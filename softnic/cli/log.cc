@@ -37,7 +37,7 @@ bool was_removed(int fd) {
 int log(const std::string& name, bool follow) {
   const Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
   if (!fabric) return complain(fabric.error());
-  const beeline::UniqueFd fd(::open(log_path(*fabric).c_str(), O_RDONLY | O_CLOEXEC));
+  const beeline::UniqueFd fd = fabric->files().open_file("log", 0);
   if (!fd) return complain("cannot read " + log_path(*fabric) + ": " + std::strerror(errno));
   bool removed = false;
   do {

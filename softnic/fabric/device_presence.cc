@@ -43,7 +43,7 @@ void follow_count(const Fabric& fabric, uint32_t device) {
       }
     }
     header.generation.fetch_add(1);
-    show_device(fabric.sysfs_root(header.hosts[record.host].name), record.name, !removed);
+    show_device(fabric.sysfs_files(header.hosts[record.host].name), record.name, !removed);
     for (uint32_t port = 0; !removed && port < record.port_count; ++port)
       show_port(fabric, {device, port});  // what changed while nobody could see it
   } while (is_removed(record) != removed);

@@ -5,16 +5,14 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 
 #include "softnic/fabric/event_names.h"
 #include "softnic/fabric/fabric_log.h"
 
 namespace softnic {
 
-std::string event_pipe_path(const std::string& dir, const EventPipe& pipe) {
-  return dir + "/ev." + std::to_string(pipe.device) + "." + std::to_string(pipe.slot) + "." +
+std::string event_pipe_name(const EventPipe& pipe) {
+  return "ev." + std::to_string(pipe.device) + "." + std::to_string(pipe.slot) + "." +
          std::to_string(pipe.number);
 }
 
@@ -27,10 +25,9 @@ std::optional<EventPipe> parse_event_pipe_name(const std::string& file_name) {
   return pipe;
 }
 
-bool send_event(const std::string& dir, const EventPipe& pipe, const EventRecord& event) {
-  const std::string path = event_pipe_path(dir, pipe);
+bool send_event(const Fabric& fabric, const EventPipe& pipe, const EventRecord& event) {
   // Read-write: a reader that dies meanwhile must not cost the writer a SIGPIPE.
-  const beeline::UniqueFd fd(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const beeline::UniqueFd fd = fabric.files().open_file(event_pipe_name(pipe), O_NONBLOCK);
   if (!fd) return false;  // the device is closed, or we have no more descriptors
   kill_point_here();
   // Shorter than PIPE_BUF, so it is written whole or not at all.
@@ -41,13 +38,12 @@ void send_port_event(const Fabric& fabric, uint32_t device, uint32_t port_number
                      uint32_t life) {
   const EventRecord event{static_cast<int32_t>(type), port_number, life};
   uint32_t listeners = 0;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(fabric.dir(), ignored)) {
-    const auto pipe = parse_event_pipe_name(entry.path().filename().string());
-    if (!pipe || pipe->device != device) continue;
-    send_event(fabric.dir(), *pipe, event);
+  fabric.files().for_each([&](const std::string& name) {
+    const auto pipe = parse_event_pipe_name(name);
+    if (!pipe || pipe->device != device) return;
+    send_event(fabric, *pipe, event);
     ++listeners;
-  }
+  });
   const std::string words = "told " + event_name(type) + " to " + std::to_string(listeners) +
                             (listeners == 1 ? " open context" : " open contexts");
   if (port_number == 0) {

@@ -25,12 +25,12 @@ struct EventPipe {
   uint32_t number = 0;  // one process may open a device several times
 };
 
-std::string event_pipe_path(const std::string& dir, const EventPipe& pipe);
+std::string event_pipe_name(const EventPipe& pipe);
 std::optional<EventPipe> parse_event_pipe_name(const std::string& file_name);
 
 // Never blocks: an event for a reader that is gone, or that let 4000 events pile up, is dropped.
 // False: it was.
-bool send_event(const std::string& dir, const EventPipe& pipe, const EventRecord& event);
+bool send_event(const Fabric& fabric, const EventPipe& pipe, const EventRecord& event);
 
 // To every open context of the device, in every process, and into the fabric's log. An event of the
 // device as a whole has port number 0. `life` is the device's `removals`.

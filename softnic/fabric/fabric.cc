@@ -32,26 +32,9 @@ std::string dir_prefix() { return "softnic-" + std::to_string(::getuid()) + "-";
 
 std::string because(const std::string& what) { return what + ": " + std::strerror(errno); }
 
-UniqueFd open_file(const std::string& path, int flags) {
-  return UniqueFd(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
-}
-
-// Everybody may make entries of any name in /dev/shm. What is in a directory that belongs to this
-// user and is closed to others is this user's too, and nobody else can put another in its place:
-// /dev/shm is sticky.
-Outcome<UniqueFd> open_own_dir(const std::string& dir) {
-  UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return fail(because("cannot open " + dir));
-  struct stat facts = {};
-  if (::fstat(fd.get(), &facts) != 0) return fail(because("cannot look at " + dir));
-  if (facts.st_uid != ::getuid()) {
-    return fail(dir + " belongs to another user (uid " + std::to_string(facts.st_uid) +
-                "): choose another --name");
-  }
-  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return fail(dir + " is open to other users: remove it, or choose another --name");
-  }
-  return fd;
+beeline::Failure<std::string> no_fabric(const std::string& name) {
+  return fail("no fabric '" + name + "' (" + std::strerror(errno) +
+              "): start one with `softnic run --name " + name + " -- COMMAND`");
 }
 
 bool is_there(const std::string& path) {
@@ -79,13 +62,13 @@ bool segment_is_ours(const Mapping& segment) {
 }
 
 // Writes the segment beside its final name and renames it: "fabric" exists only when complete.
-Outcome<void> make_fabric(const std::string& dir, const FabricSpec& spec) {
-  remove_everything(dir);
+Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
+  dir.empty();
   for (const HostSpec& host : spec.hosts) {
-    BL_TRY(write_sysfs_tree(host, dir + "/" + host.name));
+    BL_TRY(write_sysfs_tree(host, dir.path() + "/" + host.name));
   }
-  const std::string draft = dir + "/fabric.new";
-  const UniqueFd file = open_file(draft, O_CREAT | O_TRUNC);
+  const std::string draft = dir.path() + "/fabric.new";
+  const UniqueFd file = dir.open_file("fabric.new", O_CREAT | O_TRUNC);
   // With its pages: a /dev/shm that is full is an error here, and would be a SIGBUS later.
   if (!file || ::fallocate(file.get(), 0, 0, sizeof(FabricHeader)) != 0) {
     return fail(because("cannot make " + draft));
@@ -93,20 +76,20 @@ Outcome<void> make_fabric(const std::string& dir, const FabricSpec& spec) {
   const Mapping segment = Mapping::of_file(file.get(), sizeof(FabricHeader));
   if (!segment) return fail(because("cannot map " + draft));
   build_segment(spec, *reinterpret_cast<FabricHeader*>(segment.base()));
-  if (!open_file(dir + "/seats", O_CREAT) || !open_file(dir + "/holders", O_CREAT)) {
-    return fail(because("cannot make the lock files in " + dir));
+  if (!dir.open_file("seats", O_CREAT) || !dir.open_file("holders", O_CREAT)) {
+    return fail(because("cannot make the lock files in " + dir.path()));
   }
   kill_point_here();
-  if (::rename(draft.c_str(), (dir + "/fabric").c_str()) != 0) {
+  if (::renameat(dir.fd(), "fabric.new", dir.fd(), "fabric") != 0) {
     return fail(because("cannot rename " + draft));
   }
   return {};
 }
 
 // The caller holds the directory's lock.
-bool anybody_alive_locked(const std::string& dir) {
-  const UniqueFd seats = open_file(dir + "/seats", 0);
-  const UniqueFd holders = open_file(dir + "/holders", 0);
+bool anybody_alive_locked(const OwnDir& dir) {
+  const UniqueFd seats = dir.open_file("seats", 0);
+  const UniqueFd holders = dir.open_file("holders", 0);
   return (seats && any_byte_is_locked(seats.get(), 0, kMaxSlots)) ||
          (holders && any_byte_is_locked(holders.get(), 0, kMaxHolders));
 }
@@ -128,7 +111,7 @@ std::vector<std::string> list_fabrics() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(kShmDir, ignored)) {
     const std::string file = entry.path().filename().string();
-    if (file.starts_with(dir_prefix()) && open_own_dir(entry.path().string())) {
+    if (file.starts_with(dir_prefix()) && OwnDir::open(entry.path().string())) {
       names.push_back(file.substr(dir_prefix().size()));
     }
   }
@@ -141,44 +124,36 @@ Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing) {
     if (missing == Missing::kMake && ::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
       return fail(because("cannot make " + dir));
     }
-    auto opened = open_own_dir(dir);
+    auto opened = OwnDir::open(dir);
     if (!opened) {
       if (missing == Missing::kMake && !is_there(dir)) continue;  // removed under our hands
       return fail(opened.error());
     }
-    UniqueFd fd = *std::move(opened);
-    while (::flock(fd.get(), LOCK_EX) != 0) {
+    while (::flock(opened->fd(), LOCK_EX) != 0) {
       if (errno != EINTR) return fail(because("cannot lock " + dir));
     }
     // Somebody may have removed the directory while we waited: then our lock guards nothing.
-    struct stat held = {};
-    struct stat named = {};
-    if (::fstat(fd.get(), &held) == 0 && ::lstat(dir.c_str(), &named) == 0 &&
-        held.st_ino == named.st_ino) {
-      return DirLock(std::move(fd));
-    }
+    if (opened->has_name()) return DirLock(*std::move(opened));
     if (missing == Missing::kFail) return fail(dir + " was removed");
   }
 }
 
 DirLock::~DirLock() {
-  if (fd_) ::flock(fd_.get(), LOCK_UN);
+  if (dir_.fd() >= 0) ::flock(dir_.fd(), LOCK_UN);
 }
 
-Fabric::Fabric(std::string name, std::string dir, Mapping segment, UniqueFd seats) noexcept
+Fabric::Fabric(std::string name, OwnDir files, Mapping segment, UniqueFd seats) noexcept
     : name_(std::move(name)),
-      dir_(std::move(dir)),
+      files_(std::move(files)),
       segment_(std::move(segment)),
       seats_(std::move(seats)) {}
 
 Outcome<Fabric> Fabric::open(const std::string& name) {
-  std::string dir = BL_TRY(state_dir(name));
-  if (is_there(dir)) BL_TRY(open_own_dir(dir));
-  const UniqueFd file = open_file(dir + "/fabric", 0);
-  if (!file) {
-    return fail("no fabric '" + name + "' (" + std::strerror(errno) +
-                "): start one with `softnic run --name " + name + " -- COMMAND`");
-  }
+  const std::string path = BL_TRY(state_dir(name));
+  if (!is_there(path)) return no_fabric(name);
+  OwnDir dir = BL_TRY(OwnDir::open(path));
+  const UniqueFd file = dir.open_file("fabric", 0);
+  if (!file) return no_fabric(name);
   struct stat facts = {};
   Mapping segment = ::fstat(file.get(), &facts) == 0 && facts.st_size == sizeof(FabricHeader)
                         ? Mapping::of_file(file.get(), sizeof(FabricHeader))
@@ -186,8 +161,8 @@ Outcome<Fabric> Fabric::open(const std::string& name) {
   if (!segment || !segment_is_ours(segment)) {
     return fail("fabric '" + name + "' was made by another version of softnic: end its processes");
   }
-  UniqueFd seats = open_file(dir + "/seats", 0);
-  if (!seats) return fail(because("cannot open " + dir + "/seats"));
+  UniqueFd seats = dir.open_file("seats", 0);
+  if (!seats) return fail(because("cannot open " + path + "/seats"));
   return Fabric(name, std::move(dir), std::move(segment), std::move(seats));
 }
 
@@ -213,7 +188,7 @@ Holder::Holder(Fabric fabric, UniqueFd holders) noexcept
 Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
   const std::string dir = BL_TRY(state_dir(name));
   const DirLock lock = BL_TRY(DirLock::take(dir, DirLock::Missing::kMake));
-  const bool alive = anybody_alive_locked(dir);
+  const bool alive = anybody_alive_locked(lock.dir());
   if (alive && spec != nullptr) {
     return fail("fabric '" + name + "' is in use: a fabric file applies only to a new fabric; " +
                 "leave out the file, choose another --name, or end its processes (`softnic ls`)");
@@ -221,16 +196,16 @@ Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
   if (!alive) {
     FabricSpec made = spec != nullptr ? *spec : default_fabric();
     complete(made);
-    const auto done = make_fabric(dir, made);
+    const auto done = make_fabric(lock.dir(), made);
     if (!done) {
-      remove_everything(dir);
+      lock.dir().empty();
       ::rmdir(dir.c_str());
       return fail(done.error());
     }
   }
   Fabric fabric = BL_TRY(Fabric::open(name));
   if (!alive) note_fabric(fabric, "the fabric was made");
-  UniqueFd holders = open_file(dir + "/holders", 0);
+  UniqueFd holders = fabric.files().open_file("holders", 0);
   for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (try_lock_byte(holders.get(), byte)) return Holder(std::move(fabric), std::move(holders));
   }
@@ -250,18 +225,18 @@ bool sweep(const std::string& name) {
   if (!dir) return false;
   const auto lock = DirLock::take(*dir, DirLock::Missing::kFail);
   if (!lock) return true;
-  if (anybody_alive_locked(*dir)) {
+  if (anybody_alive_locked(lock->dir())) {
     const auto fabric = Fabric::open(name);
     if (fabric) remove_leftovers(*fabric);
     return false;
   }
-  remove_everything(*dir);
+  lock->dir().empty();
   return ::rmdir(dir->c_str()) == 0;
 }
 
 Census take_census(const Fabric& fabric) {
   Census census;
-  const UniqueFd holders = open_file(fabric.dir() + "/holders", 0);
+  const UniqueFd holders = fabric.files().open_file("holders", 0);
   for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (byte_is_locked(holders.get(), byte)) ++census.holders;
   }

@@ -18,6 +18,7 @@
 #include "plugin/base/result.h"
 #include "softnic/fabric/layout.h"
 #include "softnic/fabric/mapping.h"
+#include "softnic/fabric/own_dir.h"
 
 namespace softnic {
 
@@ -39,16 +40,20 @@ class Fabric {
     return *reinterpret_cast<FabricHeader*>(segment_.base());
   }
   const std::string& name() const noexcept { return name_; }
-  const std::string& dir() const noexcept { return dir_; }
-  std::string sysfs_root(const std::string& host) const { return dir_ + "/" + host; }
+  const std::string& dir() const noexcept { return files_.path(); }
+  // All of ours that opens, makes or removes a file of the fabric does it through this.
+  const OwnDir& files() const noexcept { return files_; }
+  // For programs that are told where to look, and for those of ours that write there.
+  std::string sysfs_root(const std::string& host) const { return dir() + "/" + host; }
+  std::string sysfs_files(const std::string& host) const { return files_.proc_path() + "/" + host; }
   std::optional<uint32_t> find_host(const std::string& name) const;
   bool slot_alive(uint32_t slot) const;  // asks the kernel: a quarter of a microsecond
   bool seat_alive(uint32_t seat) const;  // the same, for that owner of the slot only
 
  private:
-  Fabric(std::string name, std::string dir, Mapping segment, beeline::UniqueFd seats) noexcept;
+  Fabric(std::string name, OwnDir files, Mapping segment, beeline::UniqueFd seats) noexcept;
   std::string name_;
-  std::string dir_;
+  OwnDir files_;
   Mapping segment_;
   beeline::UniqueFd seats_;  // to ask who is alive; nobody's seat is locked through it
 };
@@ -85,13 +90,15 @@ class DirLock {
   enum class Missing { kFail, kMake };
   static Outcome<DirLock> take(const std::string& dir, Missing missing);
 
+  const OwnDir& dir() const noexcept { return dir_; }
+
   DirLock(DirLock&&) noexcept = default;
   DirLock& operator=(DirLock&&) = delete;
   ~DirLock();  // unlocks by name: a child forked meanwhile has a copy of the descriptor
 
  private:
-  explicit DirLock(beeline::UniqueFd fd) noexcept : fd_(std::move(fd)) {}
-  beeline::UniqueFd fd_;
+  explicit DirLock(OwnDir dir) noexcept : dir_(std::move(dir)) {}
+  OwnDir dir_;
 };
 
 struct Census {

@@ -53,8 +53,7 @@ void append_last_line(const Fabric& fabric, int fd) {
 }
 
 void note_at(const Fabric& fabric, const std::string& where, std::string_view words) {
-  const beeline::UniqueFd fd(
-      ::open(log_path(fabric).c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const beeline::UniqueFd fd = fabric.files().open_file("log", O_CREAT | O_APPEND);
   if (!fd) return;
   const std::string line = line_of(fabric, where, words);
   const int64_t size = size_of(fd.get());

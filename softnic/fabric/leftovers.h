@@ -2,14 +2,13 @@
 // Clearing away files of a fabric. Callers hold the directory's lock (DirLock).
 #pragma once
 
-#include <string>
+#include <cstdint>
 
 #include "softnic/fabric/fabric.h"
 
 namespace softnic {
 
-void remove_everything(const std::string& dir);  // but the directory itself
-void remove_slot_files(const std::string& dir, uint32_t slot);
+void remove_slot_files(const OwnDir& dir, uint32_t slot);
 void remove_leftovers(const Fabric& fabric);  // files and seats of dead processes
 
 }  // namespace softnic

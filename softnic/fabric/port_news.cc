@@ -22,7 +22,7 @@ template <class Read, class Show>
 void show_until_true(const Fabric& fabric, PortRef where, Read read, Show show) {
   const FabricHeader& header = fabric.header();
   const DeviceRecord& device = header.devices[where.device];
-  const std::string root = fabric.sysfs_root(header.hosts[device.host].name);
+  const std::string root = fabric.sysfs_files(header.hosts[device.host].name);
   auto shown = read();
   for (;;) {
     show(root, device.name, where.port + 1, shown);

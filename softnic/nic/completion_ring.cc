@@ -13,7 +13,7 @@ namespace {
 void mark_overrun(Runtime& runtime, const ArenaOf& where, CqRecord& cq) {
   if (cq.overrun.exchange(1) != 0) return;
   where.arena.header().attention.fetch_add(1);
-  send_event(runtime.fabric().dir(), EventPipe{cq.device, where.slot, cq.event_number},
+  send_event(runtime.fabric(), EventPipe{cq.device, where.slot, cq.event_number},
              EventRecord{IBV_EVENT_CQ_ERR, 0, cq.serial});
 }
 
@@ -45,7 +45,7 @@ void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
 void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, uint32_t word) {
   cq.revealed.store(cq.tail.load());
   const EventPipe pipe{kChannelDevice, where.slot, cq.channel - 1};
-  if (!send_event(fabric.dir(), pipe, EventRecord{0, 0, cq.serial})) return;
+  if (!send_event(fabric, pipe, EventRecord{0, 0, cq.serial})) return;
   const uint32_t told = armed_next(word, kNotArmed);
   (void)cq.armed.compare_exchange(word, told);
 }

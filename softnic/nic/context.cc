@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softnic/nic/context.h"
 
-#include <unistd.h>
+#include "softnic/nic/event_pipe.h"
 
 namespace softnic {
 
@@ -21,7 +21,7 @@ Context::Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, uint
 
 Context::~Context() {
   pthread_mutex_destroy(&context.mutex);
-  if (runtime->is_ours()) ::unlink(event_pipe_path(runtime->fabric().dir(), pipe).c_str());
+  if (runtime->is_ours()) remove_event_pipe(runtime->fabric(), pipe);
 }
 
 Pd::Pd(Context& the_owner) noexcept

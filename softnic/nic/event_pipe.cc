@@ -12,10 +12,11 @@ namespace softnic {
 
 // Read-write, so that the pipe never looks closed while nobody writes.
 beeline::UniqueFd make_event_pipe(const Fabric& fabric, EventPipe& pipe) {
+  const OwnDir& files = fabric.files();
   for (;; ++pipe.number) {
-    const std::string path = event_pipe_path(fabric.dir(), pipe);
-    if (::mkfifo(path.c_str(), 0600) == 0) {
-      beeline::UniqueFd events(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    const std::string name = event_pipe_name(pipe);
+    if (::mkfifoat(files.fd(), name.c_str(), 0600) == 0) {
+      beeline::UniqueFd events = files.open_file(name, 0);
       if (events) return events;
       const int error = errno;
       remove_event_pipe(fabric, pipe);
@@ -27,7 +28,7 @@ beeline::UniqueFd make_event_pipe(const Fabric& fabric, EventPipe& pipe) {
 }
 
 void remove_event_pipe(const Fabric& fabric, const EventPipe& pipe) noexcept {
-  ::unlink(event_pipe_path(fabric.dir(), pipe).c_str());
+  fabric.files().remove_file(event_pipe_name(pipe));
 }
 
 }  // namespace softnic

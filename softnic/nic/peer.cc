@@ -52,8 +52,7 @@ std::shared_ptr<Peer> Peer::open(const Fabric& fabric, uint32_t slot) {
   const uint64_t epoch = record.epoch.load();
   if (epoch == 0) return nullptr;
   const pid_t pid = static_cast<pid_t>(record.pid.load());
-  const std::string path = fabric.dir() + "/arena." + std::to_string(slot);
-  const beeline::UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const beeline::UniqueFd file = fabric.files().open_file("arena." + std::to_string(slot), 0);
   if (!file) return nullptr;
   struct stat facts = {};
   if (::fstat(file.get(), &facts) != 0 || facts.st_size != static_cast<off_t>(kArenaBytes)) {

@@ -331,7 +331,7 @@ void Qp::flush_shared_receives() {
     push_flushed_receive(CqeKind::kShared, slot, srq.wr_id(slot));
   }
   record_.shared_receive.store(0);
-  send_event(runtime().fabric().dir(), owner_.pipe,
+  send_event(runtime().fabric(), owner_.pipe,
              EventRecord{IBV_EVENT_QP_LAST_WQE_REACHED, index_, record_.serial});
 }
 

@@ -181,7 +181,7 @@ void Qp::set_state_locked(ibv_qp_state to) {
 void Qp::report_drained_locked() {
   if (!drain_event_wanted_ || state() != IBV_QPS_SQD || !requester_.drained()) return;
   drain_event_wanted_ = false;
-  send_event(runtime().fabric().dir(), owner_.pipe,
+  send_event(runtime().fabric(), owner_.pipe,
              EventRecord{IBV_EVENT_SQ_DRAINED, index_, record_.serial});
 }
 

@@ -75,7 +75,7 @@ class Responder {
   }
 
   void tell_owner(ibv_event_type type) {
-    send_event(runtime_.fabric().dir(), EventPipe{qp_.device, peer_.slot(), qp_.event_number},
+    send_event(runtime_.fabric(), EventPipe{qp_.device, peer_.slot(), qp_.event_number},
                EventRecord{type, qp_index_, qp_.serial});
   }
 

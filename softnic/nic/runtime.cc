@@ -40,11 +40,11 @@ const char* env_or(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-Outcome<UniqueFd> make_arena_file(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string& name) {
+  UniqueFd file = dir.open_file(name, O_CREAT | O_TRUNC);
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(kArenaBytes)) != 0 ||
       ::fallocate(file.get(), 0, 0, sizeof(ArenaHeader)) != 0) {
-    return fail(because("cannot make " + path));
+    return fail(because("cannot make " + dir.path() + "/" + name));
   }
   return file;
 }
@@ -104,7 +104,7 @@ Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const c
 
 // The caller holds the directory's lock.
 Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
-  UniqueFd seats(::open((fabric.dir() + "/seats").c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd seats = fabric.files().open_file("seats", 0);
   if (!seats) return fail(because("cannot open " + fabric.dir() + "/seats"));
   uint32_t slot = 0;
   while (slot < kMaxSlots && !try_lock_byte(seats.get(), slot)) ++slot;
@@ -114,12 +114,12 @@ Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
   }
   SlotRecord& record = fabric.header().slots[slot];
   record.epoch.store(0);
-  remove_slot_files(fabric.dir(), slot);
+  remove_slot_files(fabric.files(), slot);
   const uint64_t epoch = fabric.header().next_epoch.fetch_add(1);
-  const std::string path = fabric.dir() + "/arena." + std::to_string(slot);
-  UniqueFd file = BL_TRY(make_arena_file(path));
+  const std::string name = "arena." + std::to_string(slot);
+  UniqueFd file = BL_TRY(make_arena_file(fabric.files(), name));
   Mapping arena = Mapping::of_file(file.get(), kArenaBytes);
-  if (!arena) return fail(because("cannot map " + path));
+  if (!arena) return fail(because("cannot map " + fabric.dir() + "/" + name));
   Arena(arena.base()).header().epoch = epoch;
   // Where Yama guards processes from their siblings: peers must be able to place data in our
   // memory.
@@ -151,7 +151,7 @@ Runtime::Runtime(Fabric fabric, uint32_t host, Seat&& seat)
 Runtime::~Runtime() {
   if (!is_ours()) return;
   header().slots[slot_].epoch.store(0);
-  remove_slot_files(fabric_.dir(), slot_);
+  remove_slot_files(fabric_.files(), slot_);
   seat_lock_.reset();
   sweep(fabric_.name());
 }

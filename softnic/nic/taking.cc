@@ -46,7 +46,7 @@ void TakenReceive::tell_limit(SrqRecord& srq, uint64_t left) {
     if (left >= (limit & ~kLimitBeingTold)) return;
   } while (!srq.limit.compare_exchange(limit, limit | kLimitBeingTold));
   const bool told =
-      send_event(runtime_.fabric().dir(), EventPipe{srq.device, where_.slot, srq.event_number},
+      send_event(runtime_.fabric(), EventPipe{srq.device, where_.slot, srq.event_number},
                  EventRecord{IBV_EVENT_SRQ_LIMIT_REACHED, 0, srq.serial});
   if (!told) return;  // the next one tells
   limit |= kLimitBeingTold;

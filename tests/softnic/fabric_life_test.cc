@@ -3,17 +3,22 @@
 // How a fabric begins and ends, and what sudden deaths leave behind: nothing that the next one does
 // not clear.
 #include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
 
+#include "softnic/fabric/port_command.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_fixture.h"
 
@@ -326,6 +331,21 @@ class Planted {
   std::string path_;
 };
 
+// In a process of its own, as somebody without rights; WORK says whether it went as it should.
+template <class Work>
+void as_stranger(const Work& work) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const bool changed =
+        setgroups(0, nullptr) == 0 && setgid(kStranger) == 0 && setuid(kStranger) == 0;
+    _exit(changed && work() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
 void must_refuse(const std::string& name, const std::string& why) {
   for (int i = 0; i < 2; ++i) {
     const auto holder = softnic::Holder::hold(name, nullptr);
@@ -363,6 +383,84 @@ TEST_CASE("fabric_life: another user's directory is refused, and left alone", "[
   REQUIRE(chown(planted.path().c_str(), kStranger, kStranger) == 0);
   must_refuse(name, "belongs to another user (uid 65534)");
   CHECK(std::filesystem::file_size(planted.path() + "/file") == 8);
+}
+
+TEST_CASE("fabric_life: what another user made at a fabric's path is refused, and left alone",
+          "[softnic][fabric]") {
+  if (getuid() != 0) return;  // only root can be another user
+  const std::string name = TestFabric::fresh_name();
+  const Planted victim("/dev/shm/softnic-test-victim-" + name);
+  std::filesystem::create_directories(victim.path() + "/inner");
+  std::ofstream(victim.path() + "/inner/file") << "precious";
+  const Planted planted(dir_of(name));
+  SECTION("a link") {
+    as_stranger([&] { return symlink(victim.path().c_str(), planted.path().c_str()) == 0; });
+    must_refuse(name, "cannot open " + planted.path());
+  }
+  SECTION("a directory of their own, closed to us") {
+    as_stranger([&] { return mkdir(planted.path().c_str(), 0700) == 0; });
+    must_refuse(name, "belongs to another user (uid 65534)");
+  }
+  SECTION("a directory of their own, with a link in it") {
+    as_stranger([&] {
+      return mkdir(planted.path().c_str(), 0777) == 0 &&
+             symlink(victim.path().c_str(), (planted.path() + "/h0").c_str()) == 0;
+    });
+    must_refuse(name, "belongs to another user (uid 65534)");
+  }
+  CHECK(std::filesystem::file_size(victim.path() + "/inner/file") == 8);
+}
+
+TEST_CASE("fabric_life: another user cannot open, join or end a fabric", "[softnic][fabric]") {
+  if (getuid() != 0) return;  // only root can be another user
+  const TestFabric fabric;
+  as_stranger([&] {
+    const std::string file = fabric.fabric().dir() + "/fabric";
+    const bool closed = open(file.c_str(), O_RDONLY) < 0 && errno == EACCES;
+    // Names are by user: the same one is another fabric, which the other may have beside ours.
+    return closed && !is_listed(fabric.name()) && !softnic::Fabric::open(fabric.name()) &&
+           rename(fabric.fabric().dir().c_str(), "/dev/shm/softnic-test-taken") != 0;
+  });
+  CHECK(softnic::Fabric::open(fabric.name()));
+}
+
+TEST_CASE("fabric_life: what takes the name of a fabric that ended is not written to",
+          "[softnic][fabric]") {
+  const std::string name = TestFabric::fresh_name();
+  std::optional<softnic::Holder> holder(hold(name));
+  const auto fabric = softnic::Fabric::open(name);
+  REQUIRE(fabric);
+  holder.reset();
+  const Planted victim("/dev/shm/softnic-test-victim-" + name);
+  std::ofstream(victim.path()) << "precious";
+  const Planted impostor(dir_of(name));
+  const std::string port = impostor.path() + "/h0/class/infiniband/softnic0/ports/1";
+  std::filesystem::create_directories(port);
+  std::ofstream(port + "/state") << "precious";
+  std::filesystem::create_symlink(victim.path(), impostor.path() + "/log");
+  const auto order = softnic::read_order(*fabric, "h0/softnic0", "down");
+  REQUIRE(order);
+  softnic::apply(*fabric, *order);
+  CHECK(std::filesystem::file_size(victim.path()) == 8);
+  CHECK(std::filesystem::file_size(port + "/state") == 8);
+}
+
+TEST_CASE("fabric_life: a link among a fabric's files is not followed", "[softnic][fabric]") {
+  const std::string name = TestFabric::fresh_name();
+  std::optional<softnic::Holder> holder(hold(name));
+  const Planted victim("/dev/shm/softnic-test-victim-" + name);
+  std::filesystem::create_directories(victim.path() + "/inner");
+  std::ofstream(victim.path() + "/inner/file") << "precious";
+  const std::string dir = dir_of(name);
+  std::filesystem::create_directory_symlink(victim.path(), dir + "/link");
+  std::filesystem::rename(dir + "/seats", dir + "/seats.aside");
+  std::filesystem::create_symlink(dir + "/seats.aside", dir + "/seats");
+  CHECK_FALSE(softnic::Fabric::open(name));
+  std::filesystem::rename(dir + "/seats.aside", dir + "/seats");
+  CHECK(softnic::Fabric::open(name));
+  holder.reset();
+  CHECK(!exists(dir));
+  CHECK(std::filesystem::file_size(victim.path() + "/inner/file") == 8);
 }
 
 TEST_CASE("fabric_life: a directory that others may write to is refused", "[softnic][fabric]") {

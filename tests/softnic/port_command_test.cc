@@ -87,7 +87,7 @@ class OwnFabric {
 class EventEar {
  public:
   EventEar(const Fabric& fabric, uint32_t device)
-      : path_(softnic::event_pipe_path(fabric.dir(), {device, 0, 0})) {
+      : path_(fabric.dir() + "/" + softnic::event_pipe_name({device, 0, 0})) {
     REQUIRE(mkfifo(path_.c_str(), 0600) == 0);
     fd_.reset(open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   }

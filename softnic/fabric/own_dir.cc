@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/fabric/own_dir.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace softnic {
+namespace {
+
+using beeline::fail;
+using beeline::UniqueFd;
+
+constexpr int kOpenDir = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+
+std::vector<std::string> names_in(int dir) {
+  struct Close {
+    void operator()(DIR* list) const { ::closedir(list); }
+  };
+  std::vector<std::string> names;
+  UniqueFd own_position(::openat(dir, ".", kOpenDir));
+  const std::unique_ptr<DIR, Close> list(own_position ? ::fdopendir(own_position.get()) : nullptr);
+  if (!list) return names;
+  (void)own_position.release();  // the list's from here on
+  while (const dirent* entry = ::readdir(list.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
+void remove_all_in(int dir) {
+  for (const std::string& name : names_in(dir)) {
+    if (::unlinkat(dir, name.c_str(), 0) == 0) continue;
+    const UniqueFd inner(::openat(dir, name.c_str(), kOpenDir));
+    if (inner) remove_all_in(inner.get());
+    ::unlinkat(dir, name.c_str(), AT_REMOVEDIR);
+  }
+}
+
+}  // namespace
+
+beeline::Result<OwnDir, std::string> OwnDir::open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), kOpenDir));
+  if (!fd) return fail("cannot open " + path + ": " + std::strerror(errno));
+  struct stat facts = {};
+  if (::fstat(fd.get(), &facts) != 0) {
+    return fail("cannot look at " + path + ": " + std::strerror(errno));
+  }
+  if (facts.st_uid != ::getuid()) {
+    return fail(path + " belongs to another user (uid " + std::to_string(facts.st_uid) +
+                "): choose another --name");
+  }
+  if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return fail(path + " is open to other users: remove it, or choose another --name");
+  }
+  return OwnDir(std::move(fd), path);
+}
+
+UniqueFd OwnDir::open_file(const std::string& name, int flags) const noexcept {
+  const int all = flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC;
+  return UniqueFd(::openat(fd_.get(), name.c_str(), all, 0600));
+}
+
+void OwnDir::remove_file(const std::string& name) const noexcept {
+  ::unlinkat(fd_.get(), name.c_str(), 0);
+}
+
+bool OwnDir::has_name() const noexcept {
+  struct stat held = {};
+  struct stat named = {};
+  return ::fstat(fd_.get(), &held) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
+         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
+}
+
+void OwnDir::for_each(const std::function<void(const std::string& name)>& visit) const {
+  for (const std::string& name : names_in(fd_.get())) visit(name);
+}
+
+void OwnDir::empty() const { remove_all_in(fd_.get()); }
+
+}  // namespace softnic

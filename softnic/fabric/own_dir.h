@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A directory that belongs to this user and is closed to others, held by its descriptor. Everybody
+// may make entries of any name in /dev/shm: what is opened through the descriptor is inside,
+// whoever has the name meanwhile, and no link is followed.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "plugin/base/fd.h"
+#include "plugin/base/result.h"
+
+namespace softnic {
+
+class OwnDir {
+ public:
+  static beeline::Result<OwnDir, std::string> open(const std::string& path);
+
+  int fd() const noexcept { return fd_.get(); }
+  const std::string& path() const noexcept { return path_; }  // for messages
+  // For calls that want a path.
+  std::string proc_path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
+
+  // Read-write; empty, with errno set, if that fails.
+  beeline::UniqueFd open_file(const std::string& name, int flags) const noexcept;
+  void remove_file(const std::string& name) const noexcept;
+  bool has_name() const noexcept;  // false: it was removed, or another is there
+  void for_each(const std::function<void(const std::string& name)>& visit) const;
+  void empty() const;  // all that is in it goes
+
+ private:
+  OwnDir(beeline::UniqueFd fd, std::string path) noexcept
+      : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  beeline::UniqueFd fd_;
+  std::string path_;
+};
+
+}  // namespace softnic
