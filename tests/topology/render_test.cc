@@ -93,12 +93,24 @@ TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
         "GPU0  0000:13:00.0  mlx5_0   400 Gb/s  PIX       15.8 GB/s: mlx5_0, Gen4 x8\n"
         "GPU1  0000:90:01.0  mlx5_10  200 Gb/s  NODE      ?\n"
         "GPU0: the nearest NIC (PIX)\n"
-        "GPU1: the nearest NIC (NODE)\n");
+        "GPU1: the nearest NIC (NODE)\n"
+        "NCCL itself takes the same\n");
   CHECK(standby_text(graph, assignment) == "GPU0: mlx5_10\nGPU1: mlx5_0\n");
   CHECK(nccl_ib_hca(graph, assignment) == "export NCCL_IB_HCA==mlx5_0,mlx5_10");
   const Graph no_gpu = make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n");
   CHECK(assignment_text(no_gpu, assign(no_gpu)) == "mlx5_0 serves no GPU: there is no GPU\n");
   CHECK(nccl_ib_hca(no_gpu, assign(no_gpu)).empty());
+}
+
+TEST_CASE("assignment: what NCCL takes stands beside it where that is something else") {
+  const Graph graph = make_machine(kSmall);
+  const Assignment assignment = assign(graph, {.nics = std::vector{graph.nics()[1]}});
+  const std::string text = assignment_text(graph, assignment);
+  const auto has = [&text](const char* part) { return text.find(part) != std::string::npos; };
+  CHECK(has("  NCCL itself takes\n"));
+  CHECK(has("Gen5 x16  mlx5_0 PIX\n"));
+  CHECK(has("  the same\n"));
+  CHECK_FALSE(has("NCCL itself takes the same"));
 }
 
 TEST_CASE("assignment: what holds for many is said once") {

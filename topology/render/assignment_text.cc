@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/nccl_choice.h"
 #include "topology/path.h"
 #include "topology/render/display_names.h"
 #include "topology/render/name_list.h"
@@ -79,6 +80,51 @@ Cells row_of(const Graph& graph, const DisplayNames& names, const GpuAssignment&
           slowest_link(graph, names, given)};
 }
 
+// Some use a NIC for several channels.
+bool is_ours(const GpuAssignment& given, const NcclChoice& choice) {
+  const std::set<NodeIndex> ours(given.nics.begin(), given.nics.end());
+  return ours == std::set<NodeIndex>(choice.nics.begin(), choice.nics.end());
+}
+
+std::string choice_text(const DisplayNames& names, const NcclChoice& choice) {
+  if (choice.nics.empty()) return "none";
+  std::vector<NodeIndex> nics;
+  for (const NodeIndex nic : choice.nics) {
+    if (std::ranges::find(nics, nic) == nics.end()) nics.push_back(nic);
+  }
+  std::string text = folded(names_of(names, nics)) + " " + to_string(choice.path);
+  if (choice.through != kNoNode) text += " by way of " + names[choice.through];
+  return text;
+}
+
+// What NCCL does of itself: a column where that differs from the assignment, else a line below.
+class NcclColumn {
+ public:
+  NcclColumn(const Graph& graph, const DisplayNames& names, const Assignment& assignment)
+      : names_(names), assignment_(assignment), choices_(nccl_choices(graph)) {
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      is_same_ = is_same_ && is_ours(assignment.gpus[i], choices_[i]);
+    }
+  }
+
+  void add_to(std::vector<Cells>& rows) const {
+    if (is_same_) return;
+    rows[0].emplace_back("NCCL itself takes");
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      const bool is_same = is_ours(assignment_.gpus[i], choices_[i]);
+      rows[i + 1].push_back(is_same ? "the same" : choice_text(names_, choices_[i]));
+    }
+  }
+
+  std::string line() const { return is_same_ ? "NCCL itself takes the same\n" : ""; }
+
+ private:
+  const DisplayNames& names_;
+  const Assignment& assignment_;
+  std::vector<NcclChoice> choices_;
+  bool is_same_ = true;
+};
+
 bool is_plain(std::string_view name) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
@@ -90,14 +136,16 @@ bool is_plain(std::string_view name) {
 std::string assignment_text(const Graph& graph, const Assignment& assignment) {
   const DisplayNames names(graph);
   std::string text;
-  Sayings reasons;
   if (!assignment.gpus.empty()) {
     std::vector<Cells> rows{{"GPU", "address", "NIC", "ports", "distance", "slowest link between"}};
+    Sayings reasons;
     for (const GpuAssignment& given : assignment.gpus) {
       rows.push_back(row_of(graph, names, given));
       reasons.add(given.reason, names[given.gpu]);
     }
-    text = aligned(rows) + reasons.text();
+    const NcclColumn nccl(graph, names, assignment);
+    nccl.add_to(rows);
+    text = aligned(rows) + reasons.text() + nccl.line();
   }
   Sayings spares;
   for (const SpareNic& spare : assignment.spares) spares.add(spare.reason, names[spare.nic]);

@@ -10,7 +10,8 @@
 namespace beeline::topology {
 
 // A line for each GPU: its address, its NICs, how far they are, the slowest link on the way. Then
-// why, once for all GPUs with the same reason, and the NICs that nobody uses.
+// why, once for all GPUs with the same reason, what NCCL takes of itself, and the NICs that nobody
+// uses.
 std::string assignment_text(const Graph& graph, const Assignment& assignment);
 
 // By GPU the NICs that stand by, the best first.

@@ -9,6 +9,7 @@
 #include <map>
 #include <vector>
 
+#include "topology/nccl_choice.h"
 #include "topology/render/display_names.h"
 #include "topology/render/name_list.h"
 #include "topology/render/report.h"
@@ -34,21 +35,20 @@ std::string sharing(const Assignment& assignment) {
   return text + fmt::format(", up to {} share one", busiest);
 }
 
-// NCCL's default: no processor between GPU and NIC.
-bool is_near(const GpuAssignment& given) { return given.distance <= Distance::kPxb; }
-
-std::string gpu_direct(const DisplayNames& names, const Assignment& assignment) {
+// Of the NICs that NCCL itself takes.
+std::string gpu_direct(const Graph& graph) {
+  const DisplayNames names(graph);
   std::vector<std::string> far;
-  Distance farthest = Distance::kLoc;
-  for (const GpuAssignment& given : assignment.gpus) {
-    if (given.nics.empty() || is_near(given)) continue;
-    far.push_back(names[given.gpu]);
-    farthest = std::max(farthest, given.distance);
+  NcclPath farthest = NcclPath::kPhb;
+  for (const NcclChoice& choice : nccl_choices(graph)) {
+    if (choice.nics.empty() || choice.gpu_direct) continue;
+    far.push_back(names[choice.gpu]);
+    farthest = std::max(farthest, choice.path);
   }
   if (far.empty()) return "GPUDirect is possible without NCCL_NET_GDR_LEVEL";
-  const bool is_all = far.size() == assignment.gpus.size();
+  const bool is_all = far.size() == graph.gpus().size();
   return fmt::format("GPUDirect {}needs NCCL_NET_GDR_LEVEL={}",
-                     is_all ? "" : fmt::format("of {} ", folded(far)), nccl_word(farthest));
+                     is_all ? "" : fmt::format("of {} ", folded(far)), to_string(farthest));
 }
 
 std::string links(const LinkCount& count) {
@@ -69,7 +69,7 @@ std::string verdict_text(const Graph& graph, const Assignment& assignment) {
   } else if (graph.nics().empty()) {
     text = "there is no RDMA NIC: every GPU goes without";
   } else {
-    text = sharing(assignment) + "; " + gpu_direct(DisplayNames(graph), assignment);
+    text = sharing(assignment) + "; " + gpu_direct(graph);
   }
   return text + "; " + links(count_links(graph));
 }
