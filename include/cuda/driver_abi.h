@@ -95,6 +95,7 @@ enum class DeviceAttribute : int {
   kNumaConfig = 130,
   kNumaId = 131,
   kMulticastSupported = 132,
+  kMpsEnabled = 133,
   kHostNumaId = 134,
   kGpuPciDeviceId = 139,
   kHostAllocDmaBufSupported = 146,

@@ -33,6 +33,7 @@ Outcome<Done> Cuda::find_functions() {
   BL_TRY(library_.find("cuDeviceGet", &call_.device_get));
   BL_TRY(library_.find("cuDeviceGetName", &call_.device_get_name));
   BL_TRY(library_.find("cuDeviceGetPCIBusId", &call_.device_get_pci_bus_id));
+  BL_TRY(library_.find("cuDeviceGetAttribute", &call_.device_get_attribute));
   BL_TRY(library_.find("cuDevicePrimaryCtxRetain", &call_.primary_context_retain));
   BL_TRY(library_.find("cuCtxSetCurrent", &call_.context_set_current));
   BL_TRY(library_.find("cuCtxSynchronize", &call_.context_synchronize));
@@ -67,6 +68,12 @@ Outcome<std::string> Cuda::describe() const {
   BL_TRY(check("cuDriverGetVersion", call_.driver_get_version(&version)));
   return fmt::format("{} ({}), CUDA {}.{}, {}", name.data(), bus.data(), version / 1000,
                      version % 1000 / 10, library_.path());
+}
+
+std::optional<int> Cuda::attribute(cuda_abi::DeviceAttribute attribute) const {
+  int value = 0;
+  const int result = call_.device_get_attribute(&value, static_cast<int>(attribute), device_);
+  return result == kCudaSuccess ? std::optional(value) : std::nullopt;
 }
 
 Outcome<DevicePointer> Cuda::allocate(std::size_t bytes) const {

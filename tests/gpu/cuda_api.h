@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "include/cuda/driver_abi.h"
 #include "tests/gpu/library.h"
 #include "tests/gpu/outcome.h"
 
@@ -31,6 +33,7 @@ struct CudaFunctions {
   int (*device_get)(int* device, int ordinal);
   int (*device_get_name)(char* name, int length, int device);
   int (*device_get_pci_bus_id)(char* id, int length, int device);
+  int (*device_get_attribute)(int* value, int attribute, int device);
   int (*primary_context_retain)(void** context, int device);
   int (*context_set_current)(void* context);
   int (*context_synchronize)();
@@ -53,6 +56,9 @@ class Cuda {
 
   // "NVIDIA H200 (0000:18:00.0), CUDA 13.0, /lib/libcuda.so.1"
   Outcome<std::string> describe() const;
+
+  // Nothing: this driver does not know the attribute.
+  std::optional<int> attribute(cuda_abi::DeviceAttribute attribute) const;
 
   Outcome<DevicePointer> allocate(std::size_t bytes) const;
   // These three return when it has happened.

@@ -57,6 +57,14 @@ Variables common_variables(const RunSettings& settings) {
       {"NCCL_MNNVL_ENABLE", "0"},  // one GPU is no NVLink domain of several machines
       {"NCCL_NVLS_ENABLE", "0"},
       {"NCCL_RAS_ENABLE", "0"},
+      // 2.27.3 to 2.29.7 forget the plugin with their last communicator.
+      {"NCCL_NET_PLUGIN_REF_COUNT", "1"},
+      // From 2.30 on each communicator would open softnic's devices by NCCL's own code, beside the
+      // plugin, for kernels that drive the network.
+      {"NCCL_GIN_ENABLE", "0"},
+      // Streams beyond that number share queues of the GPU, where a copy waits for a kernel that
+      // waits for that copy.
+      {"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
       {"NCCL_DEBUG", "INFO"},
       {"NCCL_DEBUG_SUBSYS", "INIT,NET,ENV,TUNING"},
   };

@@ -2,7 +2,7 @@
 //
 // Stands in for the CUDA driver in the tests of nccl_ranks: "GPU memory" is the heap, and all that
 // is queued has already run. FAKE_CUDA=no_device: the driver finds no GPU. FAKE_CUDA=never_ready:
-// nothing that is queued ever ends.
+// nothing that is queued ever ends. FAKE_CUDA=exclusive: one process may use the GPU.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -60,6 +60,24 @@ int cuDeviceGetName(char* name, int length, int) {
 int cuDeviceGetPCIBusId(char* id, int length, int) {
   std::snprintf(id, static_cast<size_t>(length), "0000:00:00.0");
   return kSuccess;
+}
+
+// FAKE_CUDA=old: a driver that does not know all questions.
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  constexpr int kComputeMode = 20;
+  constexpr int kMajor = 75;
+  constexpr int kRdma = 116;
+  constexpr int kFlushOptions = 117;
+  constexpr int kOrdering = 118;
+  constexpr int kInvalidValue = 1;
+  if (is_told("old") && attribute > kRdma) return kInvalidValue;
+  switch (attribute) {
+    case kComputeMode: *value = is_told("exclusive") ? 3 : 0; return kSuccess;
+    case kMajor: *value = 9; return kSuccess;
+    case kFlushOptions: *value = 3; return kSuccess;
+    case kOrdering: *value = 100; return kSuccess;
+    default: *value = attribute >= kRdma ? 1 : 0; return kSuccess;
+  }
 }
 
 int cuDevicePrimaryCtxRetain(void** context, int) {

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Where the driver's library and NCCL are on this machine, for scripts/gpu-check.
+# Where the driver's library and NCCL are on this machine, and what the host says of itself, for
+# scripts/gpu-check.
 
 # linker_knows NAME : whether dlopen(NAME) would find it.
 linker_knows() {
@@ -42,4 +43,30 @@ find_nccl() {
   [[ -z ${NCCL_LIB-} ]] && ! linker_knows libnccl.so.2 || return 0
   file=$(nccl_files | grep -m 1 .) || return 0
   export NCCL_LIB=$file
+}
+
+# what_is_missing : a line for the driver and one for NCCL, where they are not there. nccl_ranks knows
+# better, where it is built: it opens both.
+what_is_missing() {
+  if [[ -n ${BL_CUDA_LIB-} ]]; then
+    [[ -e $BL_CUDA_LIB ]] || echo "no NVIDIA driver: BL_CUDA_LIB=$BL_CUDA_LIB is not there"
+  elif ! linker_knows libcuda.so.1; then
+    echo 'no NVIDIA driver (libcuda.so.1)'
+  fi
+  if [[ -n ${NCCL_LIB-} ]]; then
+    [[ -e $NCCL_LIB ]] || echo "no NCCL: NCCL_LIB=$NCCL_LIB is not there"
+  elif ! linker_knows libnccl.so.2; then
+    echo 'no NCCL (libnccl.so.2)'
+  fi
+}
+
+# host_facts : the part of the card that the host knows.
+host_facts() {
+  local driver mig
+  driver=$(head -n 1 /proc/driver/nvidia/version 2>/dev/null)
+  mig=$(nvidia-smi --id=0 --query-gpu=mig.mode.current --format=csv,noheader 2>/dev/null) ||
+    mig='not known, since nvidia-smi does not say'
+  printf 'kernel   %s\n' "$(uname -srm)"
+  printf 'driver   %s\n' "${driver:-not known, since /proc/driver/nvidia/version is not there}"
+  printf 'MIG      %s\n' "$mig"
 }

@@ -46,6 +46,9 @@ check_results() {
 check_results '| a | all-to-all | Beeline (v11) | 2.28.9 | 2 | gpudirect+flush | right, 6 times |'
 check_results '| b | all_reduce_perf -c 1 | Beeline (v11) | 2.27.3 | 2 | gpudirect | right, 2 sizes |'
 check_results '| c | DistributedDataParallel step | Beeline (v11) | 2.27.3 | 2 | host | right, 6 gradients'
+check_results "kernel   $(uname -srm)"
+check_results 'shared   compute 9.0, compute mode default, MPS yes'
+check_results 'GPU_DIRECT_RDMA_WRITES_ORDERING 100 (for the owner), flush options 3 (by the host, in streams)'
 check_results '| d | all-reduce | IB | 2.28.9 | 2 | host | right, 8 times |'
 
 options=("${small[@]}")
@@ -138,5 +141,7 @@ printf '%s\n' '#!/bin/sh' 'echo "version GLIBC_2.99 not found"; exit 1' >"$build
 chmod +x "$build/tests/gpu/nccl_ranks"
 check 'it does not start' 2 $'nccl_ranks does not start on this machine:\nversion GLIBC_2.99' a A=1
 build=/nowhere
-check 'nothing is built' 2 'is not built' a A=1
+check 'nothing is built' 2 'is not built. meson setup /nowhere && ninja -C /nowhere gpu-check builds' a A=1
+check 'nothing is built, and there is no GPU' 77 'no NVIDIA driver: BL_CUDA_LIB=/nowhere/c' a BL_CUDA_LIB=/nowhere/c
+check 'nothing is built, and there is no NCCL' 77 'no NCCL: NCCL_LIB=/nowhere/n' a NCCL_LIB=/nowhere/n
 exit "$failed"

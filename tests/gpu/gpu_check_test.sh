@@ -76,6 +76,10 @@ broken async 'the running operation returned 6'
 export FAKE_CUDA=no_device
 check 'no GPU' 77 'cuInit returned 100 (CUDA_ERROR_NO_DEVICE)' "$ranks" "${quick[@]}"
 unset FAKE_CUDA
+check 'processes may not share the GPU' 0 'compute mode exclusive: the ranks cannot share the GPU' \
+  env FAKE_CUDA=exclusive "$ranks" --probe
+check 'a driver that does not know all questions' 0 'DMA_BUF_SUPPORTED not known to this driver' \
+  env FAKE_CUDA=old "$ranks" --probe
 check 'neither driver nor NCCL' 77 '/nowhere/n' \
   env BL_CUDA_LIB=/nowhere/c NCCL_LIB=/nowhere/n "$ranks" --probe
 check 'a wrong option' 2 'ranks' "$ranks" --ranks 1
@@ -84,6 +88,9 @@ check 'a wrong option' 2 'ranks' "$ranks" --ranks 1
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 be_rank=("$ranks" --plugin "$plugin" --memory gpudirect --logs "$logs" --)
+# shellcheck disable=SC2016  # for another shell
+check 'what works around NCCL and CUDA' 0 'set 1 0 32' env RANK=0 "${be_rank[@]}" sh -c \
+  'echo "set $NCCL_NET_PLUGIN_REF_COUNT $NCCL_GIN_ENABLE $CUDA_DEVICE_MAX_CONNECTIONS"'
 # shellcheck disable=SC2016  # for another shell
 check 'a rank of mpirun' 0 "gpu-check-3 SYS $plugin $logs/rank3.log -" \
   env OMPI_COMM_WORLD_RANK=3 "${be_rank[@]}" sh -c \

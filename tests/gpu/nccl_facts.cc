@@ -74,6 +74,7 @@ BL_ALIKE(CudaFunctions, device_get_count, cuDeviceGetCount);
 BL_ALIKE(CudaFunctions, device_get, cuDeviceGet);
 BL_ALIKE(CudaFunctions, device_get_name, cuDeviceGetName);
 BL_ALIKE(CudaFunctions, device_get_pci_bus_id, cuDeviceGetPCIBusId);
+BL_ALIKE(CudaFunctions, device_get_attribute, cuDeviceGetAttribute);
 BL_ALIKE(CudaFunctions, primary_context_retain, cuDevicePrimaryCtxRetain);
 BL_ALIKE(CudaFunctions, context_set_current, cuCtxSetCurrent);
 BL_ALIKE(CudaFunctions, context_synchronize, cuCtxSynchronize);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tests/gpu/card.h"
 #include "tests/gpu/content.h"
 #include "tests/gpu/cuda_api.h"
 #include "tests/gpu/nccl_api.h"
@@ -165,7 +166,7 @@ Outcome<std::string> find_out() {
   if (!cuda && !nccl) return fail(fmt::format("{}\n  {}", cuda.error(), nccl.error()));
   if (!cuda) return fail(cuda.error());
   if (!nccl) return fail(nccl.error());
-  return fmt::format("GPU      {}\nNCCL     {}", BL_TRY(cuda->describe()),
+  return fmt::format("GPU      {}\n{}\nNCCL     {}", BL_TRY(cuda->describe()), card(*cuda),
                      BL_TRY(nccl->describe()));
 }
 
