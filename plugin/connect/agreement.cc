@@ -79,6 +79,18 @@ int agreed(int theirs, int ours, const char* what, const std::string& peer) {
   return agreed.value;
 }
 
+// What the port's tables hold at the places that a route uses.
+OwnAddress own_address(const PortFacts& facts, const Route& route) {
+  OwnAddress own;
+  own.lid = facts.lid;
+  if (route.pkey_index < facts.pkeys.size()) {
+    own.pkey = {.index = route.pkey_index, .pkey = facts.pkeys[route.pkey_index]};
+  }
+  const Result<Gid, std::string> gid = find_gid(facts.gids, route.path.sgid_index);
+  if (route.path.is_global && gid) own.gid = {.index = route.path.sgid_index, .gid = *gid};
+  return own;
+}
+
 // A packet for another InfiniBand subnet goes to a router, for which the FLID in the peer's GID
 // stands, where there is one.
 std::uint16_t dlid_of(const PortSide& ours, std::uint16_t lid, const Gid& gid,
@@ -199,6 +211,7 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
                 .sgid_index = static_cast<std::uint8_t>(gids.local_index),
                 .traffic_class = tc,
                 .flow_label = choose_flow_label(ours)};
+  route.own = own_address(ours.facts, route);
   route.mtu = *mtu;
   route.peer_qpn = offer.qp.qpn;
   route.peer_psn = offer.qp.psn;
@@ -233,6 +246,7 @@ Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer
                 .sgid_index = answer.gid_index,
                 .traffic_class = answer.traffic_class,
                 .flow_label = answer.flow_label};
+  route.own = own_address(ours.facts, route);
   route.mtu = static_cast<ibv_mtu>(answer.mtu);
   route.peer_qpn = answer.qp.qpn;
   route.peer_psn = answer.qp.psn;

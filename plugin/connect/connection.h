@@ -17,6 +17,7 @@
 #include "plugin/connect/link.h"
 #include "plugin/device/device.h"
 #include "plugin/device/loopback.h"
+#include "plugin/device/port_report.h"
 #include "plugin/device/thread_domain.h"
 #include "plugin/memory/control_block.h"
 #include "plugin/verbs/cm_channel.h"
@@ -45,6 +46,7 @@ struct Path {
   std::optional<Loopback> itself;  // for flushes: from when there is memory that needs them
   std::uint32_t max_inline = 0;    // bytes
   Notify notify = Notify::kImmediate;
+  OwnAddress own;  // by which it was connected
   std::uint32_t peer_qpn = 0;
   std::string peer_device;
 };

@@ -115,6 +115,7 @@ Status Endpoint::connect(const Route& route, const QpOptions& options) {
   if (route.ece && wants_ece_ && !ece_is_set_) {
     ece_is_set_ = verbs::set_ece(path_.qp, *route.ece).has_value();
   }
+  path_.own = route.own;
   const std::uint8_t port = device().port;
   BL_TRY(verbs::to_init(path_.qp,
                         {.port = port, .pkey_index = route.pkey_index, .access = kQpAccess}));

@@ -18,6 +18,7 @@ namespace beeline {
 // How one end reaches the other.
 struct Route {
   std::uint16_t pkey_index = 0;
+  OwnAddress own;
   verbs::PathParams path;
   ibv_mtu mtu = IBV_MTU_1024;
   std::uint32_t peer_qpn = 0;

@@ -3,6 +3,7 @@
 // Reading ports and their events.
 #include "plugin/connect/port_watch.h"
 
+#include "plugin/base/clock.h"
 #include "plugin/base/log.h"
 
 namespace beeline {
@@ -94,9 +95,11 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   } else {
     BL_INFO(kLogNet, "%s", text.c_str());
   }
-  // What we knew of the device's ports may be old.
+  const std::int64_t now = now_ns();
   for (const Device& device : table_->devices()) {
-    if (device.context == &context) facts_.erase(device.index);
+    if (device.context != &context) continue;
+    facts_.erase(device.index);  // what we knew of the device's ports may be old
+    if (device.port == event.port) device.news->hear(event.kind, now);
   }
   if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();
   if (hook_) hook_(context, event);

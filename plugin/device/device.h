@@ -6,12 +6,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plugin/device/gid.h"
+#include "plugin/device/port_news.h"
 #include "plugin/verbs/handles.h"
 
 namespace beeline {
@@ -103,6 +105,7 @@ struct Device {
   Capabilities caps;
   PortFacts facts;  // at the scan; DeviceTable::read_port reads again
   DeviceContext* context = nullptr;
+  std::shared_ptr<PortNews> news = std::make_shared<PortNews>();  // since the scan; never null
 
   const verbs::Api& api() const noexcept { return context->api(); }
 };

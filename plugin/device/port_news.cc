@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which event changes what is known of a port.
+#include "plugin/device/port_news.h"
+
+namespace beeline {
+
+void PortNews::hear(verbs::EventKind kind, std::int64_t now_ns) noexcept {
+  switch (kind) {
+    case verbs::EventKind::kPortError:
+      went_down_ns_.store(now_ns, std::memory_order_relaxed);
+      break;
+    case verbs::EventKind::kPortActive: came_up_ns_.store(now_ns, std::memory_order_relaxed); break;
+    case verbs::EventKind::kGidChange:
+      gids_changed_ns_.store(now_ns, std::memory_order_relaxed);
+      break;
+    case verbs::EventKind::kPkeyChange:
+      pkeys_changed_ns_.store(now_ns, std::memory_order_relaxed);
+      break;
+    case verbs::EventKind::kLidChange:
+    case verbs::EventKind::kSmChange:
+    case verbs::EventKind::kDeviceFatal:
+    case verbs::EventKind::kCqError:
+    case verbs::EventKind::kQpFatal:
+    case verbs::EventKind::kOther: break;
+  }
+}
+
+}  // namespace beeline

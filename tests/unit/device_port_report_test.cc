@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is known against a port when a connection over it has failed.
+#include "plugin/base/clock.h"
+#include "plugin/device/port_report.h"
+#include "tests/support/catch.h"
+
+namespace beeline {
+namespace {
+
+using verbs::EventKind;
+
+constexpr std::int64_t kCalmUntil = 100 * kNsPerSec;
+constexpr std::int64_t kNow = 110 * kNsPerSec;
+
+Gid gid_ending_in(std::uint8_t last) {
+  Gid gid = {0xfe, 0x80};
+  gid.back() = last;
+  return gid;
+}
+
+OwnAddress address() {
+  OwnAddress own;
+  own.gid = {.index = 3, .gid = gid_ending_in(1)};
+  own.pkey = {.index = 0, .pkey = 0xffff};
+  own.lid = 5;
+  return own;
+}
+PortNow as_it_was() {
+  return {.state = IBV_PORT_ACTIVE, .lid = 5, .gid = gid_ending_in(1), .pkey = 0xffff};
+}
+
+PortReport report(const PortNow& port, const PortNews& news = {}) {
+  return report_on_port(port, address(), news, kCalmUntil, kNow);
+}
+std::string trouble(const PortNow& port, const PortNews& news = {}) {
+  return report(port, news).trouble;
+}
+
+TEST_CASE("port report: a port that is as it was is in no trouble", "[unit][device]") {
+  CHECK(trouble(as_it_was()).empty());
+  CHECK(report(as_it_was()).remark.empty());
+  CHECK(trouble({}).empty());  // it could not be asked
+}
+
+TEST_CASE("port report: what has changed is named", "[unit][device]") {
+  PortNow port = as_it_was();
+  port.state = IBV_PORT_DOWN;
+  CHECK(trouble(port) == "its port is DOWN");
+  port = as_it_was();
+  port.gid = Gid{};
+  CHECK(trouble(port) == "its GID 3, fe80::1, is gone");
+  port.gid = gid_ending_in(2);
+  CHECK(trouble(port) == "its GID 3, fe80::1, has become fe80::2");
+  port = as_it_was();
+  port.pkey = 0x8001;
+  CHECK(trouble(port) == "its P_Key 0, 0xffff, has become 0x8001");
+  port.pkey = 0;
+  port.lid = 7;
+  CHECK(trouble(port) == "its P_Key 0, 0xffff, is gone and its LID 5 has become 7");
+}
+
+TEST_CASE("port report: a port that comes up slowly is not up", "[unit][device]") {
+  PortNow port = as_it_was();
+  port.state = IBV_PORT_ACTIVE_DEFER;
+  CHECK(trouble(port).empty());
+  port.state = IBV_PORT_ARMED;
+  CHECK(trouble(port) == "its port is ARMED");
+}
+
+TEST_CASE("port report: a port that was down counts if data has not moved since",
+          "[unit][device]") {
+  PortNews news;
+  news.hear(EventKind::kPortError, kCalmUntil - 20 * kNsPerSec);
+  news.hear(EventKind::kPortActive, kCalmUntil - 10 * kNsPerSec);
+  CHECK(trouble(as_it_was(), news).empty());
+  news.hear(EventKind::kPortError, kCalmUntil - kNsPerSec);
+  news.hear(EventKind::kPortActive, kCalmUntil + kNsPerSec);
+  CHECK(trouble(as_it_was(), news) == "its port was down until 9.0 s ago");
+  news.hear(EventKind::kPortError, kNow - kNsPerSec);
+  CHECK(trouble(as_it_was(), news) == "its port reported an error 1.0 s ago");
+}
+
+TEST_CASE("port report: another address that came or went is a remark", "[unit][device]") {
+  PortNews news;
+  news.hear(EventKind::kGidChange, kCalmUntil - kNsPerSec);
+  CHECK(report(as_it_was(), news).remark.empty());
+  news.hear(EventKind::kGidChange, kNow - kNsPerSec);
+  CHECK(report(as_it_was(), news).trouble.empty());
+  CHECK(report(as_it_was(), news).remark == "the GID table changed 1.0 s ago");
+  news.hear(EventKind::kPkeyChange, kNow - 2 * kNsPerSec);
+  CHECK(report(as_it_was(), news).remark ==
+        "the GID table changed 1.0 s ago and the P_Key table changed 2.0 s ago");
+}
+
+TEST_CASE("port report: what was not chosen by us is not compared", "[unit][device]") {
+  PortNow port = as_it_was();
+  port.gid = Gid{};
+  port.pkey = 0;
+  port.lid = 9;
+  CHECK(report_on_port(port, {}, PortNews{}, kCalmUntil, kNow).trouble.empty());
+}
+
+}  // namespace
+}  // namespace beeline
