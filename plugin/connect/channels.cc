@@ -146,7 +146,7 @@ std::string Channels::cause_of(const Error& error) const {
     case EPIPE: return "its process ended without goodbye (connection reset)";
     case ETIMEDOUT:
       return "its host has been silent for " + std::to_string(peer_timeout_.count() / 1000) +
-             " s: it is down, or cut off";
+             " s: it is down, or the way to it is cut";
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ENETDOWN: return "its host cannot be reached any more (" + describe(error) + ")";
@@ -176,7 +176,8 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
 void Channels::give_up() noexcept {
   for (const auto& [id, channel] : channels_) {
     try {
-      channel->kill_links("the control thread of this process has failed");
+      channel->kill_links("the cause is at " + host_name() +
+                          ": the control thread of its process has failed");
     } catch (const std::exception&) {
       // No memory even for the words: this one stays open, and its peer will end it.
     }

@@ -7,7 +7,9 @@
 
 #include <exception>
 
+#include "plugin/base/host.h"
 #include "plugin/connect/desk.h"
+#include "plugin/device/device.h"
 #include "plugin/wire/message.h"
 
 namespace beeline {
@@ -71,9 +73,9 @@ void CommLink::hear_goodbye(std::uint32_t settled) noexcept {
 
 void CommLink::lose_device() {
   if (state() != State::kOpen || said_goodbye_) return;
-  cause_ = "the device was removed from this host, or has failed for good";
-  tell_of_end(wire::RejectCode::kFailed,
-              "its device was removed from its host, or has failed for good");
+  cause_ = "the cause is at " + host_name() + ":" + device_->ibdev() +
+           ": the device was removed from its host, or has failed for good";
+  tell_of_end(wire::RejectCode::kFailed, cause_);
   state_.store(State::kDeviceGone, std::memory_order_release);
 }
 

@@ -181,7 +181,7 @@ Status ControlLoop::handle_message(Channel& channel, const wire::Frame& frame) {
 void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
   if (connector_.on_reject(channel, reject) || acceptor_.on_reject(channel, reject)) return;
   const auto link = channel.find_link(reject.comm);
-  if (link != nullptr) link->die(reject.text);
+  if (link != nullptr) link->die("it says: " + reject.text);
 }
 
 // --- Channels ---

@@ -11,4 +11,6 @@ std::string PeerName::text() const {
   return name;
 }
 
+std::string PeerName::place() const { return device.empty() ? host : host + ":" + device; }
+
 }  // namespace beeline

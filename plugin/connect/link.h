@@ -17,7 +17,8 @@ struct PeerName {
   std::int64_t pid = 0;
   std::string device;  // ibdev, with ":port"
 
-  std::string text() const;  // "h1 (pid 4711) softnic0:1"
+  std::string text() const;   // "h1 (pid 4711) softnic0:1"
+  std::string place() const;  // "h1:softnic0:1"
 };
 
 struct Connection;
@@ -54,7 +55,7 @@ class Link {
   virtual void say_goodbye(std::uint32_t settled) noexcept = 0;
 
   // Tells the peer that this end has failed, which it may have no other way to notice. The words
-  // are for its log, where they follow its name: "it cannot ...". Any thread; does not wait.
+  // are for its log, on another host: they name hosts. Any thread; does not wait.
   virtual void say_failure(const std::string& why) noexcept = 0;
 
   // The end of the link's own connection. What is left in it dies with it.

@@ -9,8 +9,7 @@
 #include "plugin/base/clock.h"
 #include "plugin/base/host.h"
 #include "plugin/base/log.h"
-#include "plugin/transfer/explain.h"
-#include "plugin/verbs/text.h"
+#include "plugin/transfer/verdict.h"
 
 namespace beeline {
 namespace {
@@ -86,18 +85,33 @@ std::string Comm::name_for_people() const {
                 role() == Role::kSend ? "to" : "from", link_->peer().text().c_str());
 }
 
+Ends Comm::ends() const {
+  const Device& device = *connection_.paths.front().device;
+  return {.here = host_name() + ":" + device.ibdev + ":" + std::to_string(device.port),
+          .there = link_->peer().place()};
+}
+
+PortReport Comm::report_on_own_port() const {
+  const Path& path = connection_.paths.front();
+  const std::int64_t since = failed_ ? calm_until_ns_ : watch_.quiet_since_ns();
+  return report_on_port(look_at_port(*path.device, path.own), path.own, *path.device->news, since,
+                        now_ns());
+}
+
 void Comm::suspect(const ibv_wc& failed, const char* doing) {
   stats_.add(Counter::kErrors);
   stats_.record(Event::kCompletionError, failed.status, failed.vendor_err);
-  if (suspected_) return;  // what follows are flushed requests: the first one knows the cause
-  const Explanation why = explain(failed.status, connection_.paths.front().device->transport);
-  suspected_ = true;
+  if (failed_) return;  // what follows are flushed requests: the first one knows the cause
+  const Path& path = connection_.paths.front();
+  failed_ = {.doing = doing,
+             .status = failed.status,
+             .vendor_error = failed.vendor_err,
+             .qpn = failed.qp_num,
+             .peer_qpn = path.peer_qpn,
+             .transport = path.device->transport};
+  calm_until_ns_ = watch_.quiet_since_ns();
   raise_alarm();
-  suspected_code_ = why.code;
   patience_ends_ = now_ns() + kGrace;
-  suspicion_ = format("a %s failed: %s (status %d, vendor error 0x%x, queue pair 0x%x to 0x%x): %s",
-                      doing, verbs::wc_status_text(failed.status), failed.status, failed.vendor_err,
-                      failed.qp_num, connection_.paths.front().peer_qpn, why.hint);
 }
 
 Status Comm::examine() {
@@ -105,17 +119,15 @@ Status Comm::examine() {
   switch (link_->state()) {
     case Link::State::kDead:
       collect();  // what it sent before it died has arrived
-      return give_up(Errc::kPeerClosed, "reach the peer",
-                     suspected_ ? link_->cause() + "; and here, " + suspicion_ : link_->cause());
-    case Link::State::kDeviceGone:
-      return give_up(Errc::kSystem, "move data",
-                     suspected_ ? link_->cause() + "; before, " + suspicion_ : link_->cause());
+      return give_up("go on",
+                     judge_lost_peer(ends(), link_->cause(), failed_, report_on_own_port()));
+    case Link::State::kDeviceGone: return give_up(Errc::kSystem, "move data", link_->cause());
     case Link::State::kGoodbye: return examine_goodbye();
     case Link::State::kOpen: break;
   }
-  if (suspected_ && now_ns() > patience_ends_) {
+  if (failed_ && now_ns() > patience_ends_) {
     collect();
-    return give_up(suspected_code_, "move data", suspicion_);
+    return give_up("move data", judge_request(ends(), *failed_, report_on_own_port()));
   }
   return {};
 }
@@ -128,8 +140,10 @@ Status Comm::examine_goodbye() {
     BL_TRY(settle(link_->peer_settled()));
   }
   if (waits_below(link_->peer_settled()) && now_ns() > patience_ends_) {
-    return give_up(Errc::kPeerClosed, "finish after the peer's goodbye",
-                   suspected_ ? suspicion_ : "data that the peer had sent did not arrive");
+    const Verdict lost = {.code = Errc::kPeerClosed,
+                          .cause = "data that " + ends().there + " had sent did not arrive"};
+    return give_up("finish after the goodbye of the other end",
+                   failed_ ? judge_request(ends(), *failed_, report_on_own_port()) : lost);
   }
   return {};
 }
@@ -137,7 +151,7 @@ Status Comm::examine_goodbye() {
 Errc Comm::may_begin(const char* what, bool* may) {
   if (const Status status = examine(); !status) return status.error().code;
   if (!goodbye_seen_) {
-    *may = !suspected_;
+    *may = !failed_;
     return Errc::kOk;
   }
   if (!refusal_logged_) {
@@ -147,16 +161,19 @@ Errc Comm::may_begin(const char* what, bool* may) {
   return Errc::kPeerClosed;
 }
 
-Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
+Status Comm::give_up(const char* what, const Verdict& why) {
   if (!trouble_) return trouble_;
-  trouble_ = fail(code, what);
+  trouble_ = fail(why.code, what);
   raise_alarm();
-  stats_.record(Event::kFailed, static_cast<std::uint32_t>(code));
+  stats_.record(Event::kFailed, static_cast<std::uint32_t>(why.code));
   stats_.set_state(SlotState::kFailed);
-  const std::string text = format("cannot %s: ", what) + cause;
-  BL_WARN("%s: %s", name_for_people().c_str(), text.c_str());
-  link_->say_failure("it " + text);
+  BL_WARN("%s: cannot %s: %s", name_for_people().c_str(), what, why.text().c_str());
+  link_->say_failure(format("cannot %s: ", what) + why.cause);
   return trouble_;
+}
+
+Status Comm::give_up(Errc code, const char* what, const std::string& cause) {
+  return give_up(what, {.code = code, .cause = cause});
 }
 
 // Where the device retries for ever, or has lost its way, nobody else would ever end the wait.
@@ -169,26 +186,27 @@ Status Comm::look_for_stall() {
   }
   stats_.record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch_.limit_ns()));
   const Path& path = connection_.paths.front();
-  return give_up(
-      Errc::kTimeout, "move data",
-      format(
-          "nothing has completed for %.1f s (queue pair 0x%x to 0x%x), and the device reports no "
-          "error: packets are lost on the way. Look at the link and its counters, at the MTU of "
-          "both ports and, with RoCE, at the lossless class; BEELINE_STALL_TIMEOUT sets how long "
-          "to wait",
-          static_cast<double>(watch_.limit_ns()) / 1e9, path.qp->qp_num, path.peer_qpn));
+  return give_up("move data",
+                 judge_stall(ends(),
+                             format("nothing has completed for %.1f s (queue pair 0x%x to 0x%x)",
+                                    static_cast<double>(watch_.limit_ns()) / 1e9, path.qp->qp_num,
+                                    path.peer_qpn),
+                             report_on_own_port()));
 }
 
 Status Comm::refused_by_device(int rc, const char* doing) {
-  return give_up(Errc::kSystem, doing, describe({Errc::kSystem, rc, "the device refused it"}));
+  return give_up(Errc::kSystem, doing,
+                 "the cause is at " + ends().here + ": " +
+                     describe({Errc::kSystem, rc, "the device refused it"}));
 }
 
 void Comm::fail_queue() {
-  (void)give_up(Errc::kSystem, "go on", "our device's completion queue cannot be read");
+  (void)give_up(Errc::kSystem, "go on",
+                "the cause is at " + ends().here + ": its completion queue cannot be read");
 }
 
 void Comm::break_protocol(const char* what) {
-  (void)give_up(Errc::kProtocol, "go on", std::string("the peer sent ") + what);
+  (void)give_up(Errc::kProtocol, "go on", ends().there + " sent " + what);
 }
 
 }  // namespace beeline

@@ -26,6 +26,7 @@
 #include "plugin/transfer/completions.h"
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
+#include "plugin/transfer/verdict.h"
 #include "plugin/wire/credit.h"
 
 namespace beeline {
@@ -88,7 +89,8 @@ class Comm {
   // Whether a request may begin: not after the peer's goodbye, which is an error, and not now while
   // a failure is suspected.
   BL_APART Errc may_begin(const char* what, bool* may);
-  // Logs the cause, once, and makes every later call fail.
+  // Logs the cause, once, tells the peer, and makes every later call fail. `what` cannot be done.
+  BL_APART Status give_up(const char* what, const Verdict& why);
   BL_APART Status give_up(Errc code, const char* what, const std::string& cause);
   // By a test that has found nothing, when the watch is due.
   BL_APART Status look_for_stall();
@@ -97,6 +99,7 @@ class Comm {
   BL_APART void fail_queue();
 
   std::string name_for_people() const;
+  Ends ends() const;
 
   Connection connection_;
   Link* link_;  // connection_.link's
@@ -130,6 +133,8 @@ class Comm {
   // show that the path works.
   virtual Status ask_path() = 0;
   Status examine_goodbye();
+  // What this host knows against its port. Asks the device.
+  PortReport report_on_own_port() const;
 
   std::array<PathState, wire::kMaxRails> states_{};
   std::size_t path_count_ = 0;
@@ -137,12 +142,11 @@ class Comm {
   wire::Rails rails_;
   bool early_done_ = false;
   Status trouble_;
-  bool suspected_ = false;
   bool goodbye_seen_ = false;
   bool refusal_logged_ = false;
-  std::int64_t patience_ends_ = 0;  // of the suspicion, or of the wait behind a goodbye
-  Errc suspected_code_ = Errc::kOk;
-  std::string suspicion_;
+  std::int64_t patience_ends_ = 0;       // of the suspicion, or of the wait behind a goodbye
+  std::optional<FailedRequest> failed_;  // the suspicion
+  std::int64_t calm_until_ns_ = 0;       // when data still moved, before that
 };
 
 BL_INLINED Errc Comm::test(Request& request, int* done, int* sizes) {

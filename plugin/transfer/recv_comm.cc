@@ -50,7 +50,7 @@ Status RecvComm::settle(std::uint32_t settled) {
   for (const Owner& owner : owners_) {
     if (owner.waits && !wire::is_before(owner.position, settled)) {
       return give_up(Errc::kPeerClosed, "receive",
-                     "the peer closed it while a receive was waiting");
+                     ends().there + " closed the connection while a receive was waiting");
     }
   }
   return {};

@@ -74,7 +74,8 @@ Status SendComm::settle(std::uint32_t settled) {
     }
   }
   if (!lost) return {};
-  return give_up(Errc::kPeerClosed, "send", "the peer closed it before all had arrived");
+  return give_up(Errc::kPeerClosed, "send",
+                 ends().there + " closed the connection before all had arrived");
 }
 
 bool SendComm::waits_below(std::uint32_t) const noexcept { return false; }  // settle() ended them

@@ -31,7 +31,7 @@ class StallWatch {
 
   Verdict judge(std::int64_t now_ns) noexcept {
     // A process that was stopped, or had nothing to test, cannot tell what it did not see.
-    const bool was_away = now_ns - judged_ns_ > limit_ns_ / 4;
+    const bool was_away = limit_ns_ != 0 && now_ns - judged_ns_ > limit_ns_ / 4;
     judged_ns_ = now_ns;
     if (moved_ || was_away) {
       moved_ = false;
@@ -42,6 +42,8 @@ class StallWatch {
   }
 
   std::int64_t limit_ns() const noexcept { return limit_ns_; }
+  // Until then something had moved, as far as the last judgement knew.
+  std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
 
  private:
   std::int64_t limit_ns_;

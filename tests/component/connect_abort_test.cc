@@ -11,7 +11,7 @@ namespace {
 
 constexpr OwnerId kAborted = 7;
 constexpr OwnerId kOther = 8;
-constexpr const char* kGivenUp = "its end of the connection was given up";
+constexpr const char* kGivenUp = "it says: its end of the connection was given up";
 
 ControlOptions forgetting_options(std::chrono::milliseconds timeout) {
   ControlOptions options = control_options();

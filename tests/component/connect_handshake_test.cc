@@ -162,7 +162,7 @@ TEST_CASE("connect: closing a listener gives up what nobody accepted", "[compone
   const Made sender = two.b.wait_connect(ticket);
   two.a.plane().close(listener);
   wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the end of the link");
-  CHECK(sender->link->cause() == "its end of the connection was given up");
+  CHECK(sender->link->cause() == "it says: its end of the connection was given up");
 }
 
 TEST_CASE("connect: a listener serves several, and each handle's memory is its own attempt",

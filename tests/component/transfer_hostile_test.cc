@@ -85,7 +85,7 @@ Errc wait_for_failure(Request& request) {
 void must_break(Scene& scene, Request& receive) {
   CHECK(wait_for_failure(receive) == Errc::kProtocol);
   CHECK(scene.log.count(LogLevel::kWarn) == 1);
-  CHECK(scene.log.has("the peer sent"));
+  CHECK(scene.log.has("faraway:softnic9:1 sent"));
   CHECK(scene.is_untouched());
   // For good, and silently.
   CHECK_FALSE(irecv(scene.rig.receiver(), {}));

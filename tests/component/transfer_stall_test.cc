@@ -40,7 +40,7 @@ TEST_CASE("stall: a send that never completes fails, and the log says why",
   CHECK(log.count("sender on ") == 1);
   CHECK(log.count("to peer faraway (pid 4711)") == 1);
   CHECK(log.count("nothing has completed for 0.0 s") == 1);
-  CHECK(rig.sender_link().failure.starts_with("it cannot move data: nothing has completed"));
+  CHECK(rig.sender_link().failure.starts_with("cannot move data: nothing has completed"));
 }
 
 TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][transfer]") {

@@ -170,7 +170,7 @@ TEST_CASE("transfer: a goodbye ends the sends whose acknowledgement will not com
     const auto lost = test_once(*send, nullptr);
     REQUIRE(!lost);
     CHECK(lost.error().code == Errc::kPeerClosed);
-    CHECK(log.count("closed it before all had arrived") == 1);
+    CHECK(log.count("closed the connection before all had arrived") == 1);
   }
 }
 

@@ -57,7 +57,7 @@ void must_say_removed(size_t mine, size_t removed) {
     BL_MUST(warnings({device, device_of(1 - removed), "the device was removed"}) == 1);
     BL_MUST(warnings({}) == 2);
   } else {
-    BL_MUST(warnings({device, device_of(mine), "its device was removed from its host"}) == 1);
+    BL_MUST(warnings({device, device_of(mine), "the device was removed from its host"}) == 1);
     BL_MUST(warnings({}) == 1);
   }
 }

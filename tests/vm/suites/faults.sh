@@ -153,8 +153,8 @@ sentence() { # RANK
 has_spoken() { sentence "$1" >/dev/null; }
 
 never='wrong (data|elements)|signal (4|6|7|8|11) |ERROR: [A-Z][a-z]*Sanitizer|runtime error:'
-no_answer='the peer.s port stopped answering'
-device='our device could not send|queue pair went into error'
+no_answer='no answer after all retries'
+device='its device could not send|queue pair went into error|its port |its GID '
 either="$no_answer|$device"
 stalled='nothing has completed for 3'
 cut_off='its host has been silent'

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One known fault at one known host: no line of any log accuses another host.
+//
+// BL_FAULTS says how many; without it there are none, since they need a fabric of their own. Where
+// fewer than all are wanted, each day has its own share.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/contract/flow.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kPairs = 4;  // of pairs-4.toml; each has a fault at the same time
+constexpr size_t kAllFaults = 100;
+constexpr std::string_view kKill = "kill";
+
+struct FaultKind {
+  std::string_view command;  // "#": the number of the host
+  std::string_view undo;
+};
+constexpr std::array kFaultKinds = {
+    FaultKind{"down", "reset"},        FaultKind{"gid=3:none", "gid=3:fd00::#"},
+    FaultKind{"pkey=0x8001", "reset"}, FaultKind{"loss=100%", "reset"},
+    FaultKind{"blackhole", "reset"},   FaultKind{"error=fatal_err@1", "reset"},
+    FaultKind{"remove", "return"},     FaultKind{kKill, ""},
+};
+constexpr std::array<size_t, 3> kMessageSizes = {8, 4096, 100000};
+
+struct Fault {
+  FaultKind kind;
+  size_t place;  // 0: the sender of its pair, 1: the receiver
+  size_t size;   // of the messages under way
+};
+
+Fault fault_number(size_t number) {
+  const size_t round = number / kFaultKinds.size();
+  return {kFaultKinds[number % kFaultKinds.size()], round % 2,
+          kMessageSizes[round / 2 % kMessageSizes.size()]};
+}
+
+// In memory that all processes share.
+struct Tally {
+  std::atomic<size_t> sentences = 0;
+  std::atomic<size_t> right = 0;  // accuse the host with the fault
+  std::atomic<size_t> wrong = 0;  // accuse another
+  std::array<char, 2048> example = {};
+};
+
+Tally& make_tally() {
+  void* const memory =
+      mmap(nullptr, sizeof(Tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  BL_MUST(memory != MAP_FAILED);
+  return *new (memory) Tally;
+}
+
+std::string device_name(size_t host) { return "nic" + std::to_string(host); }
+
+// The hosts that a line of this host's log accuses, by their numbers.
+std::set<size_t> accused(const std::string& line, size_t host) {
+  std::set<size_t> found;
+  constexpr std::string_view kCause = "the cause is at ";
+  for (size_t at = line.find(kCause); at != std::string::npos; at = line.find(kCause, at + 1)) {
+    const std::string name = line.substr(at, line.find(' ', at + kCause.size()) - at);
+    for (size_t other = 0; other < 2 * kPairs; ++other) {
+      if (name.find(":" + device_name(other)) != std::string::npos) found.insert(other);
+    }
+  }
+  // A relayed sentence means this by the one who reads it.
+  for (const char* const words : {"the peer's", "the peer took", "the peer had", "its process"}) {
+    if (line.find(words) != std::string::npos) found.insert(host ^ 1);
+  }
+  for (const char* const words : {" our ", "from this host", ": port error"}) {
+    if (line.find(words) != std::string::npos) found.insert(host);
+  }
+  return found;
+}
+
+void count_lines(Tally& tally, size_t host, size_t faulty) {
+  for (const std::string& line : find_log_lines(NCCL_LOG_WARN)) {
+    const std::set<size_t> hosts = accused(line, host);
+    if (line.find(": cannot ") != std::string::npos) ++tally.sentences;
+    if (hosts.count(faulty) != 0) ++tally.right;
+    if (hosts.size() == hosts.count(faulty) || tally.wrong++ != 0) continue;
+    std::snprintf(tally.example.data(), tally.example.size(), "the fault is at h%zu; h%zu: %s",
+                  faulty, host, line.c_str());
+  }
+}
+
+void inject(Peer& peer, const Fault& fault, size_t faulty) {
+  if (fault.kind.command == kKill) {
+    peer.kill(faulty);
+  } else {
+    disturb("h" + std::to_string(faulty) + "/" + device_name(faulty),
+            std::string(fault.kind.command));
+  }
+}
+
+void undo(const Fault& fault, size_t faulty) {
+  std::string command(fault.kind.undo);
+  if (command.empty()) return;
+  const size_t number = command.find('#');
+  if (number != std::string::npos) command.replace(number, 1, std::to_string(faulty + 1));
+  disturb("h" + std::to_string(faulty) + "/" + device_name(faulty), command);
+}
+
+// Some messages, then the fault, then more until that fails.
+void meet_fault(const Sender& end, const Fault& fault, size_t faulty) {
+  Buffer memory(end, fault.size);
+  for (int i = 0; i < 5; ++i) end.send(memory.all()).finish();
+  if (faulty != end.peer.rank()) inject(end.peer, fault, faulty);
+  BL_MUST(send_until_error(end, memory.all(), kPatience) != ncclSuccess);
+}
+void meet_fault(const Receiver& end, const Fault& fault, size_t faulty) {
+  Buffer memory(end, fault.size);
+  for (int i = 0; i < 5; ++i) end.receive(memory.all()).finish();
+  if (faulty != end.peer.rank()) inject(end.peer, fault, faulty);
+  BL_MUST(receive_until_error(end, memory.all(), kPatience) != ncclSuccess);
+}
+
+void live_through(Peer& peer, const Fault& fault, Tally& tally) {
+  const size_t host = peer.rank();
+  const size_t partner = host ^ 1;
+  const size_t faulty = (host & ~size_t{1}) + fault.place;
+  enter_host("h" + std::to_string(host));
+  const Session session(Abi::kV12);
+  if (host % 2 == 0) {
+    auto handle = peer.receive<Handle>(partner);
+    meet_fault(Sender{{peer, session, connect(session, 0, handle)}}, fault, faulty);
+  } else {
+    Handle handle{};
+    const Comm listener = listen(session, 0, &handle);
+    peer.send(partner, handle);
+    meet_fault(Receiver{{peer, session, accept(session, listener)}}, fault, faulty);
+  }
+  peer.meet();  // the other end may have more to say
+  count_lines(tally, host, faulty);
+}
+
+void run_faults(size_t first, Tally& tally) {
+  std::vector<PeerBody> bodies;
+  for (size_t host = 0; host < 2 * kPairs; ++host) {
+    const Fault fault = fault_number((first + host / 2) % kAllFaults);
+    bodies.push_back([fault, &tally](Peer& peer) { live_through(peer, fault, tally); });
+  }
+  run_processes(bodies);
+  for (size_t pair = 0; pair < kPairs; ++pair) {
+    const Fault fault = fault_number((first + pair) % kAllFaults);
+    undo(fault, 2 * pair + fault.place);
+  }
+}
+
+size_t days() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<size_t>(std::chrono::floor<std::chrono::days>(now).count());
+}
+
+}  // namespace
+
+TEST_CASE("verdict: no line accuses a host that has no fault", "[verdict]") {
+  if (!kProcessesWork) return;
+  const char* const wanted = std::getenv("BL_FAULTS");
+  if (wanted == nullptr) return;
+  const size_t count = std::strtoul(wanted, nullptr, 10);
+  const size_t first = days() * count % kAllFaults;
+  // The device reports within a tenth of a second, or not at all.
+  setenv("BEELINE_TIMEOUT", "10", 1);
+  setenv("BEELINE_RETRY_CNT", "3", 1);
+  setenv("BEELINE_STALL_TIMEOUT", "4s", 1);
+  Tally& tally = make_tally();
+  for (size_t done = 0; done < count; done += kPairs) run_faults(first + done, tally);
+  std::printf(
+      "%zu faults from number %zu on: %zu sentences; lines that accuse the host: %zu, another: "
+      "%zu\n",
+      count, first, tally.sentences.load(), tally.right.load(), tally.wrong.load());
+  INFO(tally.example.data());
+  CHECK(tally.wrong == 0);
+  CHECK(tally.sentences >= count);
+}

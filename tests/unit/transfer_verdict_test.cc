@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What people are told of a connection that failed, on both hosts.
+#include "plugin/transfer/verdict.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace beeline {
+namespace {
+
+const Ends kEnds = {.here = "h0:nic0:1", .there = "h1:nic1:1"};
+const PortReport kNothingKnown;
+const PortReport kDown = {.trouble = "its port is DOWN", .remark = {}};
+
+FailedRequest failed(ibv_wc_status status, Transport transport = Transport::kRoce) {
+  return {.doing = "send", .status = status, .qpn = 0x11, .peer_qpn = 0x12, .transport = transport};
+}
+Verdict roce(ibv_wc_status status) { return judge_request(kEnds, failed(status), kNothingKnown); }
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+bool accuses(const Verdict& verdict, const std::string& end) {
+  return has(verdict.text(), "the cause is at " + end);
+}
+
+std::vector<ibv_wc_status> failures() {
+  std::vector<ibv_wc_status> all;
+  for (int status = IBV_WC_SUCCESS + 1; status <= IBV_WC_TM_RNDV_INCOMPLETE; ++status) {
+    all.push_back(static_cast<ibv_wc_status>(status));
+  }
+  return all;
+}
+
+TEST_CASE("verdict: every failure that verbs define is somebody's, and names both ends",
+          "[unit][transfer]") {
+  for (const ibv_wc_status status : failures()) {
+    const Verdict told = roce(status);
+    CAPTURE(status, told.text());
+    CHECK(told.code != Errc::kInternal);
+    CHECK(told.cause.starts_with("a send from h0:nic0:1 to h1:nic1:1 failed: "));
+    CHECK(has(told.cause, "(status " + std::to_string(status) + ","));
+    CHECK_FALSE(has(told.text(), "{"));
+  }
+}
+
+// It is printed on the other host, too, where "the peer" and "our" are somebody else.
+TEST_CASE("verdict: no sentence depends on where it is read", "[unit][transfer]") {
+  for (const ibv_wc_status status : failures()) {
+    for (const Transport transport : {Transport::kRoce, Transport::kIwarp}) {
+      for (const PortReport& report : {kNothingKnown, kDown}) {
+        const Verdict told = judge_request(kEnds, failed(status, transport), report);
+        CAPTURE(told.text());
+        for (const char* const word : {"peer", " our ", " here", "remote", " us ", " we "}) {
+          CHECK_FALSE(has(told.text(), word));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("verdict: no status accuses the other end by itself", "[unit][transfer]") {
+  for (const ibv_wc_status status : failures()) {
+    CAPTURE(status);
+    CHECK_FALSE(accuses(roce(status), kEnds.there));
+  }
+  CHECK_FALSE(accuses(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.there));
+  CHECK_FALSE(accuses(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.here));
+}
+
+TEST_CASE("verdict: attempts that went unanswered are nobody's fault that is known",
+          "[unit][transfer]") {
+  const Verdict told = roce(IBV_WC_RETRY_EXC_ERR);
+  CHECK_FALSE(accuses(told, kEnds.here));
+  CHECK(has(told.cause, "it cannot be told which end is at fault"));
+}
+
+TEST_CASE("verdict: trouble of the own port is said first, whatever failed", "[unit][transfer]") {
+  for (const ibv_wc_status status : failures()) {
+    const Verdict told = judge_request(kEnds, failed(status), kDown);
+    CAPTURE(told.text());
+    CHECK(told.code == Errc::kSystem);
+    CHECK(told.cause.starts_with("the cause is at h0:nic0:1: its port is DOWN; a send from "));
+    CHECK_FALSE(has(told.text(), "cannot be told"));
+  }
+  const Verdict stalled = judge_stall(kEnds, "nothing has completed for 1.0 s", kDown);
+  CHECK(stalled.text() ==
+        "the cause is at h0:nic0:1: its port is DOWN; nothing has completed for 1.0 s");
+  const Verdict lost = judge_lost_peer(kEnds, "it says: cannot move data", {}, kDown);
+  CHECK(lost.text() ==
+        "the cause is at h0:nic0:1: its port is DOWN; h1:nic1:1: it says: cannot move data");
+}
+
+TEST_CASE("verdict: what may have to do with it is said last", "[unit][transfer]") {
+  const PortReport report = {.trouble = {}, .remark = "the GID table changed 0.2 s ago"};
+  const Verdict told = judge_request(kEnds, failed(IBV_WC_RETRY_EXC_ERR), report);
+  CHECK(told.cause.ends_with("; at h0:nic0:1, the GID table changed 0.2 s ago"));
+  CHECK_FALSE(accuses(told, kEnds.here));
+}
+
+TEST_CASE("verdict: what became of the other end explains what failed before", "[unit][transfer]") {
+  const Verdict told = judge_lost_peer(kEnds, "its process ended without goodbye",
+                                       failed(IBV_WC_REM_OP_ERR), kNothingKnown);
+  CHECK(told.code == Errc::kPeerClosed);
+  CHECK(told.cause.starts_with("h1:nic1:1: its process ended without goodbye; before, a send"));
+  CHECK(told.cause.ends_with("(status 11, vendor error 0x0, queue pair 0x11 to 0x12)"));
+}
+
+TEST_CASE("verdict: it is told apart whether the wire, the peer or this end failed",
+          "[unit][transfer]") {
+  CHECK(roce(IBV_WC_RETRY_EXC_ERR).code == Errc::kTimeout);
+  CHECK(roce(IBV_WC_RNR_RETRY_EXC_ERR).code == Errc::kProtocol);
+  for (const auto status : {IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR, IBV_WC_WR_FLUSH_ERR}) {
+    CHECK(roce(status).code == Errc::kPeerClosed);
+  }
+  for (const auto status : {IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_LEN_ERR, IBV_WC_FATAL_ERR}) {
+    CHECK(roce(status).code == Errc::kSystem);
+  }
+  for (const auto status : {IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_FATAL_ERR}) {
+    CHECK(accuses(roce(status), kEnds.here));
+  }
+}
+
+TEST_CASE("verdict: on iWARP a lost TCP connection is the peer's or the wire's",
+          "[unit][transfer]") {
+  for (const auto status : {IBV_WC_WR_FLUSH_ERR, IBV_WC_LOC_QP_OP_ERR}) {
+    const Verdict told = judge_request(kEnds, failed(status, Transport::kIwarp), kNothingKnown);
+    CHECK(told.code == Errc::kPeerClosed);
+    CHECK(has(told.cause, "TCP connection"));
+    CHECK_FALSE(accuses(told, kEnds.here));
+  }
+  CHECK(roce(IBV_WC_LOC_QP_OP_ERR).code == Errc::kSystem);
+  const FailedRequest protection = failed(IBV_WC_LOC_PROT_ERR, Transport::kIwarp);
+  CHECK(judge_request(kEnds, protection, kNothingKnown).code == Errc::kSystem);
+}
+
+TEST_CASE("verdict: a status of tomorrow is called what it is", "[unit][transfer]") {
+  CHECK(roce(static_cast<ibv_wc_status>(31)).code == Errc::kInternal);
+}
+
+}  // namespace
+}  // namespace beeline
