@@ -50,6 +50,13 @@ const char* nccl_word(Distance distance) noexcept {
   return to_string(distance == Distance::kNode ? Distance::kPhb : distance);
 }
 
+bool hides_its_tree(const Graph& graph) {
+  const auto below = [&graph](NodeIndex node) {
+    return graph[graph[node].parent].kind == NodeKind::kBridge;
+  };
+  return std::ranges::none_of(graph.gpus(), below) && std::ranges::none_of(graph.nics(), below);
+}
+
 Places::Places(const Graph& graph) {
   places_.reserve(graph.size());
   for (NodeIndex i = 0; i < graph.size(); ++i) {

@@ -19,6 +19,9 @@ const char* meaning(Distance distance) noexcept;
 // The word NCCL has for it: it knows no host bridges, only processors, so NODE is PHB.
 const char* nccl_word(Distance distance) noexcept;
 
+// No GPU and no NIC is below a bridge, as virtual machines show them: then distances say nothing.
+bool hides_its_tree(const Graph& graph);
+
 // Where every node stands, so that a distance is a handful of comparisons.
 //
 // Each distance is a place that both have in common: the same switch, the same root port, the same

@@ -50,4 +50,7 @@ std::vector<Finding> findings(const Graph& graph, const FindingOptions& options 
 // "Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS".
 std::string describe(const Finding& finding);
 
+// Is there one that is no mere note?
+bool has_warning(const std::vector<Finding>& findings) noexcept;
+
 }  // namespace beeline::topology

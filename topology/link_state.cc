@@ -20,13 +20,27 @@ bool has_link_below(const Node& node) noexcept {
   return node.port == BridgePort::kRoot || node.port == BridgePort::kDownstream;
 }
 
+// A port that is down carries nothing, and a speed that no port has says nothing.
 double port_gigabytes_per_second(const Node& node) noexcept {
   double mbps = 0;
-  for (const NicPort& port : node.nic_ports) mbps += port.speed_mbps;
+  for (const NicPort& port : node.nic_ports) {
+    const bool counts = port.state != PortState::kDown && port.speed_mbps <= kMaxPortMbps;
+    if (counts) mbps += port.speed_mbps;
+  }
   return mbps / 8'000;
 }
 
-LinkVerdict judge(const Node& node, const LinkState& link) noexcept {
+// Of all functions in the slot, which share its link.
+double slot_gigabytes_per_second(const Graph& graph, NodeIndex node) {
+  double sum = 0;
+  for (const NodeIndex function : slot_of(graph, node)) {
+    sum += port_gigabytes_per_second(graph[function]);
+  }
+  return sum;
+}
+
+LinkVerdict judge(const Graph& graph, const LinkState& link) {
+  const Node& node = graph[link.node];
   const PcieLink& now = link.now;
   const PcieLink& possible = link.possible;
   if (now.lanes != 0 && now.lanes < possible.lanes) return LinkVerdict::kDegraded;
@@ -37,7 +51,8 @@ LinkVerdict judge(const Node& node, const LinkState& link) noexcept {
   // A port's rate is what the wire carries; PCIe's packet headers take a part of what is compared
   // here, so this accuses nobody wrongly.
   const double carried = topology::gigabytes_per_second(now);
-  if (carried > 0 && carried < port_gigabytes_per_second(node)) return LinkVerdict::kBelowPorts;
+  if (carried > 0 && carried < slot_gigabytes_per_second(graph, link.node))
+    return LinkVerdict::kBelowPorts;
   return now.is_known() && possible.is_known() ? LinkVerdict::kFull : LinkVerdict::kUnknown;
 }
 
@@ -47,6 +62,16 @@ const char* advice_below_ports(const LinkState& link) noexcept {
   return link.device_max.mega_transfers > link.now.mega_transfers
              ? "put it into a faster slot"
              : "the card can do no more, reckon with the lower number";
+}
+
+// " of it and mlx5_1 together"; empty where it has the slot for itself.
+std::string others_in_slot(const Graph& graph, NodeIndex node) {
+  std::string text;
+  for (const NodeIndex function : slot_of(graph, node)) {
+    if (function == node || port_gigabytes_per_second(graph[function]) <= 0) continue;
+    text += (text.empty() ? " of it and " : ", ") + label(graph[function]);
+  }
+  return text.empty() ? text : text + " together";
 }
 
 std::string rounded(double number) {
@@ -105,29 +130,91 @@ LinkState link_above(const Graph& graph, NodeIndex index) {
   link.possible.mega_transfers =
       possible_of(link.device_max.mega_transfers, link.slot_max.mega_transfers);
   link.possible.lanes = possible_of(link.device_max.lanes, link.slot_max.lanes);
-  link.verdict = judge(node, link);
+  link.verdict = judge(graph, link);
   return link;
 }
 
-std::string describe(const Graph& graph, const LinkState& link) {
+// Siblings stand side by side in a graph.
+std::vector<NodeIndex> slot_of(const Graph& graph, NodeIndex index) {
+  const Node& node = graph[index];
+  if (node.kind != NodeKind::kDevice || !node.pci) return {index};
+  const auto is_here = [&](NodeIndex other) {
+    const Node& sibling = graph[other];
+    return sibling.kind == NodeKind::kDevice && sibling.parent == node.parent && sibling.pci &&
+           sibling.pci->domain == node.pci->domain && sibling.pci->bus == node.pci->bus &&
+           sibling.pci->device == node.pci->device;
+  };
+  NodeIndex first = index;
+  while (first > 1 && is_here(first - 1)) --first;
+  std::vector<NodeIndex> functions;
+  for (NodeIndex at = first; at < graph.size() && is_here(at); ++at) {
+    if (graph[at].physical_function == kNoNode) functions.push_back(at);
+  }
+  return functions;
+}
+
+std::vector<LinkState> links_in_use(const Graph& graph) {
+  return links_in_use(graph, graph.nics());
+}
+
+std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeIndex> nics) {
+  std::vector<bool> used(graph.size(), false);
+  for (const NodeIndex gpu : graph.gpus()) used[gpu] = true;
+  for (const NodeIndex nic : nics) {
+    const NodeIndex physical = graph[nic].physical_function;
+    used[physical == kNoNode ? nic : physical] = true;
+  }
+  for (NodeIndex i = graph.size(); i-- > 1;) {  // children first
+    if (used[i]) used[graph[i].parent] = true;
+  }
+  std::vector<LinkState> links;
+  for (NodeIndex i = 0; i < graph.size(); ++i) {
+    if (!used[i] || !has_link_above(graph[i])) continue;
+    LinkState link = link_above(graph, i);
+    const bool is_told = std::ranges::any_of(slot_of(graph, i), [&](NodeIndex other) {
+      return other < i && used[other] && link_above(graph, other).verdict == link.verdict;
+    });
+    if (!is_told || !is_slow(link.verdict)) links.push_back(std::move(link));
+  }
+  return links;
+}
+
+std::string cause_of(const Graph& graph, const LinkState& link) {
   std::string now = to_string(link.now);
   switch (link.verdict) {
     case LinkVerdict::kUnknown:
     case LinkVerdict::kFull: return now;
     case LinkVerdict::kIdle:
       return now + " now, " + to_string(link.possible) + " under load if it is saving power";
-    case LinkVerdict::kDegraded:
-      return now + ", could be " + to_string(link.possible) +
-             ": reseat the card, look at the riser and the BIOS";
+    case LinkVerdict::kDegraded: return now + ", could be " + to_string(link.possible);
     case LinkVerdict::kNarrowSlot:
-      return now + ", the device could use x" + std::to_string(link.device_max.lanes) +
-             ": put it into a wider slot";
+      return now + ", the device could use x" + std::to_string(link.device_max.lanes);
     case LinkVerdict::kBelowPorts:
-      return now + " carries " + rounded(link.gigabytes_per_second()) +
-             " GB/s, the network ports " + rounded(port_gigabytes_per_second(graph[link.node])) +
-             " GB/s: " + advice_below_ports(link);
+      return now + " carries " + rounded(link.gigabytes_per_second()) + " GB/s, the network ports" +
+             others_in_slot(graph, link.node) + " " +
+             rounded(slot_gigabytes_per_second(graph, link.node)) + " GB/s";
   }
   return {};
+}
+
+std::string fix_of(const Graph& graph, const LinkState& link) {
+  const bool is_card = graph[link.node].kind == NodeKind::kDevice;
+  switch (link.verdict) {
+    case LinkVerdict::kUnknown:
+    case LinkVerdict::kFull:
+    case LinkVerdict::kIdle: return {};
+    case LinkVerdict::kDegraded:
+      return is_card ? "reseat the card, look at the riser and the BIOS"
+                     : "look at the cable or riser above this switch and at the BIOS";
+    case LinkVerdict::kNarrowSlot: return "put it into a wider slot";
+    case LinkVerdict::kBelowPorts: return advice_below_ports(link);
+  }
+  return {};
+}
+
+std::string describe(const Graph& graph, const LinkState& link) {
+  const std::string fix = fix_of(graph, link);
+  return cause_of(graph, link) + (fix.empty() ? "" : ": " + fix);
 }
 
 }  // namespace beeline::topology

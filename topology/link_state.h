@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "topology/graph.h"
 
@@ -40,7 +42,21 @@ bool has_link_above(const Node& node) noexcept;
 // A virtual function has the link of its physical one.
 LinkState link_above(const Graph& graph, NodeIndex node);
 
-// "Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS". For people.
+// The functions in the slot of a device, itself included, in their order: they share the slot's
+// link. Without virtual ones.
+std::vector<NodeIndex> slot_of(const Graph& graph, NodeIndex device);
+
+// Each link above a GPU, an RDMA NIC, or a bridge over one of them, once, from the top down. What
+// is wrong with a slot is said of its first function alone.
+std::vector<LinkState> links_in_use(const Graph& graph);
+// The same, where no other NICs than these count.
+std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeIndex> nics);
+
+// "Gen4 x8, could be Gen5 x16", and "reseat the card, look at the riser and the BIOS", which is
+// empty where there is nothing to do.
+std::string cause_of(const Graph& graph, const LinkState& link);
+std::string fix_of(const Graph& graph, const LinkState& link);
+// Both, with a colon in between. For people.
 std::string describe(const Graph& graph, const LinkState& link);
 
 }  // namespace beeline::topology

@@ -67,6 +67,9 @@ struct OsDevice {
   bool operator==(const OsDevice&) const = default;
 };
 
+// Twice what the fastest port has that can be bought. A speed above is a mistake of who wrote it.
+inline constexpr std::uint32_t kMaxPortMbps = 3'200'000;
+
 enum class PortState : std::uint8_t {
   kUnknown,
   kActive,

@@ -6,22 +6,14 @@
 #include <algorithm>
 
 #include "plugin/base/log.h"
-#include "topology/link_state.h"
+#include "topology/distance.h"
+#include "topology/findings.h"
 #include "topology/read/live.h"
 
 namespace beeline {
-namespace {
 
 using topology::Graph;
 using topology::NodeIndex;
-using topology::NodeKind;
-
-bool is_below_bridge(const Graph& graph, NodeIndex node) {
-  const NodeIndex above = graph[node].parent;
-  return above != topology::kNoNode && graph[above].kind == NodeKind::kBridge;
-}
-
-}  // namespace
 
 std::optional<Graph> read_machine(const std::string& sysfs_root) {
   auto graph = Graph::make(topology::read_live(sysfs_root));
@@ -34,12 +26,6 @@ std::optional<Graph> read_machine(const std::string& sysfs_root) {
     BL_INFO(kLogInit | kLogGraph, "topology: %s", remark.c_str());
   }
   return *std::move(graph);
-}
-
-// Real GPUs hang on a port of something; a virtual machine may show all devices on one bus.
-bool hides_its_tree(const Graph& graph) {
-  const auto below = [&](NodeIndex node) { return is_below_bridge(graph, node); };
-  return std::ranges::none_of(graph.gpus(), below) && std::ranges::none_of(graph.nics(), below);
 }
 
 std::vector<NodeIndex> nodes_of(const Graph& graph, std::span<const Device> devices) {
@@ -64,10 +50,10 @@ std::string cpus_near(const Graph& graph, const std::vector<NodeIndex>& nics) {
 
 std::vector<std::string> slow_links(const Graph& graph, const std::vector<NodeIndex>& nics) {
   std::vector<std::string> lines;
-  for (const NodeIndex nic : nics) {
-    const topology::LinkState link = link_above(graph, nic);
-    if (!is_slow(link.verdict)) continue;
-    lines.push_back("the PCIe link of " + label(graph[nic]) + " is slow: " + describe(graph, link));
+  for (const topology::Finding& finding : topology::findings(graph, {.nics = nics})) {
+    if (finding.kind != topology::FindingKind::kSlowLink) continue;
+    lines.push_back("the PCIe link of " + label(graph[finding.device]) +
+                    " is slow: " + describe(finding));
   }
   return lines;
 }

@@ -18,9 +18,6 @@ namespace beeline {
 // no sense of it at all.
 std::optional<topology::Graph> read_machine(const std::string& sysfs_root);
 
-// As virtual machines do: then distances say nothing.
-bool hides_its_tree(const topology::Graph& graph);
-
 // The devices' nodes, each once; those without one are left out.
 std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
                                           std::span<const Device> devices);
@@ -28,7 +25,8 @@ std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
 // The processors near any of them, "0-31,64-95"; empty: not known.
 std::string cpus_near(const topology::Graph& graph, const std::vector<topology::NodeIndex>& nics);
 
-// One line for people for each link that is slower than it should be.
+// One line for people for each link that is slower than it should be: of these NICs, of GPUs, and of
+// the switches above them.
 std::vector<std::string> slow_links(const topology::Graph& graph,
                                     const std::vector<topology::NodeIndex>& nics);
 

@@ -91,3 +91,17 @@ TEST_CASE("placement: a slow link of a NIC in use is named", "[unit][runtime]") 
   CHECK(has(lines[0], "the PCIe link of mlx5_0 is slow: Gen4 x8, could be Gen5 x16"));
   CHECK(slow_links(graph, {graph.nics()[1]}).empty());
 }
+
+TEST_CASE("placement: a slow link of a GPU, or of a switch on the way, is named",
+          "[unit][runtime]") {
+  const Graph graph = make_machine(
+      "host 0000:00\n"
+      " root 00:01.0 max=32x16\n"
+      "  up 01:00.0 now=16x16 max=32x16\n"
+      "   down 02:00.0 max=32x16\n    gpu 03:00.0 now=32x8 max=32x16\n"
+      "   down 02:01.0 max=32x16\n    nic 04:00.0 mlx5_0 now=32x16 max=32x16\n");
+  const std::vector<std::string> lines = slow_links(graph, all_nics(graph));
+  REQUIRE(lines.size() == 2);
+  CHECK(has(lines[0], "the PCIe link of bridge 0000:01:00.0 is slow: Gen4 x16, could be Gen5"));
+  CHECK(has(lines[1], "the PCIe link of GPU 0000:03:00.0 is slow: Gen5 x8, could be Gen5 x16"));
+}

@@ -50,21 +50,6 @@ std::string devices_text(const Graph& graph) {
   return text;
 }
 
-std::vector<LinkState> links_in_use(const Graph& graph) {
-  std::vector<bool> used(graph.size(), false);
-  for (NodeIndex i = graph.size(); i-- > 0;) {  // children first
-    const Node& node = graph[i];
-    if (node.role != DeviceRole::kOther) used[i] = true;
-    if (used[i] && node.parent != kNoNode) used[node.parent] = true;
-  }
-  std::vector<LinkState> links;
-  for (NodeIndex i = 0; i < graph.size(); ++i) {
-    const bool is_virtual = graph[i].physical_function != kNoNode;
-    if (used[i] && !is_virtual && has_link_above(graph[i])) links.push_back(link_above(graph, i));
-  }
-  return links;
-}
-
 std::string slow_links_text(const Graph& graph) {
   const DisplayNames names(graph);
   std::string text;

@@ -22,7 +22,4 @@ std::string ports_text(const Node& node);
 // should be; empty if there is none.
 std::string slow_links_text(const Graph& graph);
 
-// Each link above a GPU, an RDMA NIC, or a bridge over one of them, once, from the top down.
-std::vector<LinkState> links_in_use(const Graph& graph);
-
 }  // namespace beeline::topology

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is wrong with a machine, in one list.
+#include "topology/findings.h"
+
+#include "tests/support/catch.h"
+#include "tests/topology/answers.h"
+#include "tests/topology/machine_text.h"
+#include "tests/topology/machines.h"
+
+using namespace beeline::topology;
+
+namespace {
+
+// "warning, slow link, mlx5_0: Gen4 x8, ...".
+Lines found(const Graph& graph, const FindingOptions& options = {}) {
+  Lines lines;
+  for (const Finding& finding : findings(graph, options)) {
+    const std::string device = finding.device == kNoNode ? "machine" : label(graph[finding.device]);
+    lines.push_back(std::string(to_string(finding.severity)) + ", " + to_string(finding.kind) +
+                    ", " + device + ": " + describe(finding));
+  }
+  return lines;
+}
+Lines found(const std::string& text) { return found(make_machine(text)); }
+
+}  // namespace
+
+TEST_CASE("findings: good machines have none") {
+  for (const std::string& machine :
+       {machines::one_nic_each(), machines::tied_in_pairs(), machines::two_gpus_a_nic(),
+        machines::four_nics_each(), machines::one_root_port(), machines::no_io()}) {
+    CAPTURE(machine);
+    CHECK(found(machine).empty());
+  }
+}
+
+TEST_CASE("findings: a slow link of a NIC, a GPU and a switch, each once") {
+  const Graph graph = make_machine(
+      "host 0000:00\n"
+      " root 00:01.0 max=32x16\n"
+      "  up 01:00.0 now=16x8 max=32x16\n"
+      "   down 02:00.0 max=32x16\n    gpu 03:00.0 now=32x4 max=32x16\n"
+      "   down 02:01.0 max=32x16\n    nic 04:00.0 mlx5_0 now=16x16 max=32x16\n"
+      "    nic 04:00.1 mlx5_1 now=16x16 max=32x16\n");
+  const Lines lines = found(graph);
+  CHECK(lines == Lines{"warning, slow link, bridge 0000:01:00.0: Gen4 x8, could be Gen5 x16: look "
+                       "at the cable or riser above this switch and at the BIOS",
+                       "warning, slow link, GPU 0000:03:00.0: Gen5 x4, could be Gen5 x16: reseat "
+                       "the card, look at the riser and the BIOS",
+                       "warning, slow link, mlx5_0: Gen4 x16, could be Gen5 x16: reseat the card, "
+                       "look at the riser and the BIOS"});
+  CHECK(has_warning(findings(graph)));
+  // What no NIC in use needs is not judged.
+  CHECK(found(graph, {.nics = std::vector<NodeIndex>()}).size() == 2);
+}
+
+TEST_CASE("findings: a NIC behind the processor, by what NCCL takes") {
+  const Lines lines = found(
+      "numa 0\n"
+      " host 0000:00\n  root 00:01.0\n   gpu 01:00.0\n"
+      " host 0000:40\n  root 40:01.0\n   nic 41:00.0 mlx5_0\n");
+  CHECK(lines == Lines{"note, far NIC, GPU 0000:01:00.0: NCCL takes mlx5_0, PHB away, and carries "
+                       "the data through host memory: NCCL_NET_GDR_LEVEL=PHB lets it use "
+                       "GPUDirect; a NIC below the GPU's PCIe switch would be best"});
+  CHECK_FALSE(has_warning(findings(make_machine(machines::far_socket()))));
+  CHECK(found(machines::far_socket()).size() == 4);
+}
+
+TEST_CASE("findings: a near NIC that is passed over for its speed is named once") {
+  const Lines lines = found(
+      "numa 0\n"
+      " host 0000:00\n"
+      "  switch 01:00.0 max=32x16\n"
+      "   gpu 02:00.0 max=32x16\n   gpu 03:00.0 max=32x16\n"
+      "   nic 04:00.0 slow max=16x8 speed=25000\n"
+      "  switch 05:00.0 max=32x16\n   nic 06:00.0 mlx5_0 max=32x16 speed=400000\n");
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[2] ==
+        "note, slow near NIC, slow: near to GPU 0000:02:00.0, GPU 0000:03:00.0 (PIX), but NCCL "
+        "takes mlx5_0 (PHB), which carries 48 GB/s and not 3.12 GB/s: nothing, if it is there for "
+        "something else; otherwise change places");
+}
+
+TEST_CASE("findings: a tree that is hidden is one thing, not one for each GPU") {
+  const Lines lines = found(machines::flat_virtual_machine());
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("note, hidden tree, machine: "));
+  CHECK(lines[0].ends_with("(NCCL_TOPO_FILE)"));
+}
+
+TEST_CASE("findings: ports that are down, and speeds that no port has") {
+  CHECK(found("host 0000:00\n"
+              " nic 01:00.0 mlx5_0 now=16x16 max=16x16 speed=200000 state=down\n"
+              " nic 02:00.0 mlx5_1 now=16x16 max=16x16 speed=200000000\n") ==
+        Lines{"note, port down, mlx5_0: port 1 is down, so NCCL does not use it: look at the cable "
+              "and at the switch, if it should be up",
+              "note, odd speed, mlx5_1: port 1 has 200000 Gb/s, more than any port: correct the "
+              "description: a <net>'s speed is in Mb/s"});
+}
+
+TEST_CASE("findings: the ports of a card share its slot") {
+  const auto card = [](const std::string& second) {
+    return found(
+        "host 0000:00\n"
+        " root 00:01.0 max=16x16\n"
+        "  nic 01:00.0 mlx5_0 now=16x16 max=16x16 speed=200000\n"
+        "  nic 01:00.1 mlx5_1 now=16x16 max=16x16 speed=200000" +
+        second + "\n");
+  };
+  CHECK(card("") == Lines{"warning, slow link, mlx5_0: Gen4 x16 carries 31.5 GB/s, the network "
+                          "ports of it and mlx5_1 together 50.0 GB/s: the card can do no more, "
+                          "reckon with the lower number"});
+  REQUIRE(card(" state=down").size() == 1);
+  CHECK(card(" state=down")[0].starts_with("note, port down, mlx5_1"));
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One search for each kind.
+#include "topology/findings.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <tuple>
+
+#include "topology/distance.h"
+#include "topology/link_state.h"
+#include "topology/nccl_choice.h"
+#include "topology/nccl_ways.h"
+
+namespace beeline::topology {
+namespace {
+
+std::string list_of(const Graph& graph, const std::vector<NodeIndex>& nodes) {
+  std::string text;
+  for (const NodeIndex node : nodes) text += (text.empty() ? "" : ", ") + label(graph[node]);
+  return text;
+}
+
+std::string gigabytes(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g GB/s", number);
+  return text.data();
+}
+
+void find_slow_links(const Graph& graph, const std::vector<NodeIndex>& nics,
+                     std::vector<Finding>& found) {
+  for (const LinkState& link : links_in_use(graph, nics)) {
+    if (!is_slow(link.verdict)) continue;
+    found.push_back({.kind = FindingKind::kSlowLink,
+                     .severity = Severity::kWarning,
+                     .device = link.node,
+                     .cause = cause_of(graph, link),
+                     .fix = fix_of(graph, link)});
+  }
+}
+
+void find_hidden_tree(std::vector<Finding>& found) {
+  found.push_back({.kind = FindingKind::kHiddenTree,
+                   .severity = Severity::kNote,
+                   .cause =
+                       "no GPU and no NIC is below a bridge, as virtual machines show them, so "
+                       "NCCL cannot tell which NIC is near which GPU",
+                   .fix = "give NCCL the provider's description (NCCL_TOPO_FILE)"});
+}
+
+void find_far_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
+                   std::vector<Finding>& found) {
+  for (const NcclChoice& choice : choices) {
+    if (choice.nics.empty() || choice.gpu_direct) continue;
+    const std::string path = to_string(choice.path);
+    found.push_back({.kind = FindingKind::kFarNic,
+                     .severity = Severity::kNote,
+                     .device = choice.gpu,
+                     .others = choice.nics,
+                     .cause = "NCCL takes " + list_of(graph, choice.nics) + ", " + path +
+                              " away, and carries the data through host memory",
+                     .fix = "NCCL_NET_GDR_LEVEL=" + path +
+                            " lets it use GPUDirect; a NIC below the GPU's PCIe switch would be "
+                            "best"});
+  }
+}
+
+// NICs that are nearer to a GPU than what NCCL takes for it, each once with all of these GPUs.
+void find_slow_near_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
+                         const std::vector<NodeIndex>& nics, std::vector<Finding>& found) {
+  const NcclWays ways(graph);
+  const std::vector<NcclNet> nets = nccl_nets(graph, nics);
+  std::map<NodeIndex, std::tuple<std::vector<NodeIndex>, NcclWay, const NcclChoice*>> passed_over;
+  for (const NcclChoice& choice : choices) {
+    for (const NcclNet& net : nets) {
+      const NcclWay way = ways.between(choice.gpu, net);
+      if (choice.nics.empty() || way.path >= choice.path || way.path >= NcclPath::kPhb) continue;
+      if (std::ranges::find(choice.equals, net.nic) != choice.equals.end()) continue;
+      auto& [gpus, nearest, instead] = passed_over[net.nic];
+      if (gpus.empty()) std::tie(nearest, instead) = std::pair(way, &choice);
+      if (gpus.empty() || gpus.back() != choice.gpu) gpus.push_back(choice.gpu);
+    }
+  }
+  for (auto& [nic, about] : passed_over) {
+    auto& [gpus, way, instead] = about;
+    std::string cause =
+        "near to " + list_of(graph, gpus) + " (" + to_string(way.path) + "), but NCCL takes " +
+        list_of(graph, instead->nics) + " (" + to_string(instead->path) + "), which carries " +
+        gigabytes(instead->gigabytes_per_second) + " and not " + gigabytes(way.bandwidth);
+    found.push_back({.kind = FindingKind::kSlowNearNic,
+                     .severity = Severity::kNote,
+                     .device = nic,
+                     .others = std::move(gpus),
+                     .cause = std::move(cause),
+                     .fix = "nothing, if it is there for something else; otherwise change places"});
+  }
+}
+
+void find_ports(const Graph& graph, const std::vector<NodeIndex>& nics,
+                std::vector<Finding>& found) {
+  for (const NodeIndex nic : nics) {
+    for (const NicPort& port : graph[nic].nic_ports) {
+      const std::string name = "port " + std::to_string(port.number);
+      if (port.state == PortState::kDown) {
+        found.push_back({.kind = FindingKind::kPortDown,
+                         .severity = Severity::kNote,
+                         .device = nic,
+                         .cause = name + " is down, so NCCL does not use it",
+                         .fix = "look at the cable and at the switch, if it should be up"});
+      }
+      if (port.speed_mbps > kMaxPortMbps) {
+        found.push_back({.kind = FindingKind::kOddSpeed,
+                         .severity = Severity::kNote,
+                         .device = nic,
+                         .cause = name + " has " + std::to_string(port.speed_mbps / 1000) +
+                                  " Gb/s, more than any port",
+                         .fix = "correct the description: a <net>'s speed is in Mb/s"});
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const char* to_string(FindingKind kind) noexcept {
+  switch (kind) {
+    case FindingKind::kSlowLink: return "slow link";
+    case FindingKind::kFarNic: return "far NIC";
+    case FindingKind::kSlowNearNic: return "slow near NIC";
+    case FindingKind::kHiddenTree: return "hidden tree";
+    case FindingKind::kPortDown: return "port down";
+    case FindingKind::kOddSpeed: return "odd speed";
+  }
+  return "?";
+}
+
+const char* to_string(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::kNote: return "note";
+    case Severity::kWarning: return "warning";
+  }
+  return "?";
+}
+
+std::vector<Finding> findings(const Graph& graph, const FindingOptions& options) {
+  const std::vector<NodeIndex> nics =
+      options.nics.value_or(std::vector<NodeIndex>(graph.nics().begin(), graph.nics().end()));
+  std::vector<Finding> found;
+  find_slow_links(graph, nics, found);
+  if (!graph.gpus().empty() && !nics.empty()) {
+    const std::vector<NodeIndex> offered = options.nics.value_or(nics_not_down(graph));
+    if (hides_its_tree(graph)) {
+      find_hidden_tree(found);
+    } else {
+      const std::vector<NcclChoice> choices = nccl_choices(graph, {.nics = offered});
+      find_far_nics(choices, graph, found);
+      find_slow_near_nics(choices, graph, offered, found);
+    }
+  }
+  find_ports(graph, nics, found);
+  std::ranges::stable_sort(found, [](const Finding& a, const Finding& b) {
+    return std::pair(b.severity, a.kind) < std::pair(a.severity, b.kind);
+  });
+  return found;
+}
+
+std::string describe(const Finding& finding) {
+  return finding.cause + (finding.fix.empty() ? "" : ": " + finding.fix);
+}
+
+bool has_warning(const std::vector<Finding>& findings) noexcept {
+  return std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.severity == Severity::kWarning; });
+}
+
+}  // namespace beeline::topology
