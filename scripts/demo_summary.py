@@ -41,7 +41,7 @@ def main():
           f"{system:.1f} us in the kernel, which copies here where a NIC would.")
     print("""
 In a real job, on nodes with RDMA devices:
-  meson install -C build       # or: export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH
+  export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH   # README.md says how to install it
   NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_NET_PLUGIN_REF_COUNT=1 NCCL_DEBUG=INFO torchrun ...
 NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
 GPU memory goes straight to and from the NIC (GPUDirect) where the log says "GPUDirect ...: on".""")
