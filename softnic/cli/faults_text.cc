@@ -16,10 +16,11 @@ namespace {
 using Words = std::vector<std::string>;
 
 void add_stillness(const PortRecord& port, Words& words) {
-  if (port.black_hole.load() != 0) words.emplace_back("blackhole");
+  if ((port.trouble.load() & kTroubleHole) != 0) words.emplace_back("blackhole");
   const uint64_t until = port.paused_until_ns.load();
   const auto now = static_cast<uint64_t>(beeline::now_ns());
-  if (until > now) words.push_back(fmt::format("paused={}", duration_text(until - now)));
+  if (until <= now) return;
+  words.push_back(until == kForEver ? "paused" : "paused=" + duration_text(until - now));
 }
 
 void add_armed(const PortRecord& port, Words& words) {

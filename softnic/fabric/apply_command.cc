@@ -15,7 +15,10 @@ namespace {
 
 using Kind = PortCommand::Kind;
 
-uint64_t after(uint64_t ns) { return static_cast<uint64_t>(beeline::now_ns()) + ns; }
+// 0: until it is told to end.
+uint64_t pause_end(uint64_t ns) {
+  return ns == 0 ? kForEver : static_cast<uint64_t>(beeline::now_ns()) + ns;
+}
 
 // Removal stays, and GIDs: a test that changes them means to keep them.
 void reset(DeviceRecord& device, PortRecord& port) {
@@ -40,7 +43,7 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
     case Kind::kJitter: return set_jitter(port, command.value);
     case Kind::kLoss: return set_loss(port, static_cast<uint32_t>(command.value));
     case Kind::kBlackHole: return black_hole(port);
-    case Kind::kPause: return pause_until(port, after(command.value));
+    case Kind::kPause: return pause_until(port, pause_end(command.value));
     case Kind::kResume: return resume(port);
     case Kind::kError: return arm_error(port, command.status, command.value);
     case Kind::kCorrupt: return arm_corruption(port, command.value);

@@ -31,7 +31,8 @@ std::string command_text(const PortCommand& command) {
     case Kind::kJitter: return "jitter=" + duration_text(command.value);
     case Kind::kLoss: return "loss=" + share_text(command.value);
     case Kind::kBlackHole: return "blackhole";
-    case Kind::kPause: return "pause=" + duration_text(command.value);
+    case Kind::kPause:
+      return command.value == 0 ? "pause" : "pause=" + duration_text(command.value);
     case Kind::kResume: return "resume";
     case Kind::kError:
       return fmt::format("error={}@{}", wc_status_name(command.status), command.value);

@@ -119,6 +119,7 @@ constexpr Word kWords[] = {
     {"jitter=", "TIME", Kind::kJitter, parse_value<parse_duration_ns>},
     {"loss=", "SHARE", Kind::kLoss, parse_value<parse_share_ppm>},
     {"blackhole", "", Kind::kBlackHole, parse_nothing},
+    {"pause", "", Kind::kPause, parse_nothing},
     {"pause=", "TIME", Kind::kPause, parse_value<parse_pause>},
     {"resume", "", Kind::kResume, parse_nothing},
     {"error=", "STATUS@N", Kind::kError, parse_error},

@@ -13,13 +13,14 @@
 namespace softnic {
 
 inline constexpr uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr uint32_t kMaxHosts = 128;
 inline constexpr uint32_t kMaxDevices = 1024;
 inline constexpr uint32_t kMaxPorts = 2;
 inline constexpr uint32_t kMaxGids = 16;
 inline constexpr uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr size_t kNameLen = 64;
+inline constexpr uint64_t kForEver = INT64_MAX;   // of a pause, until it is told to end
 inline constexpr uint32_t kDefaultPkey = 0xffff;  // the partition everybody is a full member of
 
 // A GID can change while the fabric runs: readers take the words one by one and the generation
@@ -37,8 +38,9 @@ enum PortTrouble : uint32_t {
   kTroubleError = 1u << 2,
   kTroubleCorrupt = 1u << 3,
   kTroubleLossy = 1u << 4,
-  kTroubleStill = 1u << 5,  // black hole or pause: nothing moves, and nothing times out
+  kTroubleStill = 1u << 5,  // paused: nothing moves, and nothing times out
   kTroubleGone = 1u << 6,   // the device was removed
+  kTroubleHole = 1u << 7,   // black hole: all that enters or leaves is lost, and the port looks up
 };
 
 struct PortRecord {
@@ -57,8 +59,7 @@ struct PortRecord {
   Shared<uint64_t> latency_ns;
   Shared<uint64_t> jitter_ns;        // each message takes up to this much longer
   Shared<uint32_t> loss_ppm;         // of the pieces that leave or enter here
-  Shared<uint32_t> black_hole;       // 1: nothing moves until told otherwise
-  Shared<uint64_t> paused_until_ns;  // on the monotonic clock; 0: not paused
+  Shared<uint64_t> paused_until_ns;  // on the monotonic clock; 0: not paused; kForEver
   Shared<uint32_t> pkey;             // the one entry of the table
   Shared<uint32_t> told_pkey;        // the one that the last event told of
   Shared<uint64_t> egress_free_ns;   // when the wire has sent what was handed to it so far

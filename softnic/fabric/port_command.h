@@ -52,8 +52,8 @@ bool is_for_device(PortCommand::Kind kind);
 //   latency=50us        one way; ns us ms s
 //   jitter=50us         each message takes up to this much longer
 //   loss=2.5%           of the pieces that leave or enter; or 100ppm; 0 ends it
-//   blackhole           nothing moves, and nothing answers, until resume
-//   pause=200ms         nothing moves for so long
+//   blackhole           all that enters or leaves is lost, and the port looks up, until resume
+//   pause, pause=200ms  nothing moves and nothing times out, until resume or for so long
 //   resume              ends blackhole and pause
 //   error=STATUS@N      the N-th work request from now fails (retry_exc_err, any case)
 //   corrupt@N           the N-th from now delivers wrong bytes

@@ -55,10 +55,7 @@ void set_loss(PortRecord& port, uint32_t ppm) {
   set_trouble(port, kTroubleLossy, ppm != 0);
 }
 
-void black_hole(PortRecord& port) {
-  port.black_hole.store(1);
-  set_trouble(port, kTroubleStill, true);
-}
+void black_hole(PortRecord& port) { set_trouble(port, kTroubleHole, true); }
 
 void pause_until(PortRecord& port, uint64_t monotonic_ns) {
   port.paused_until_ns.store(monotonic_ns);
@@ -66,9 +63,8 @@ void pause_until(PortRecord& port, uint64_t monotonic_ns) {
 }
 
 void resume(PortRecord& port) {
-  port.black_hole.store(0);
   port.paused_until_ns.store(0);
-  set_trouble(port, kTroubleStill, false);
+  set_trouble(port, kTroubleStill | kTroubleHole, false);
 }
 
 void arm_error(PortRecord& port, uint32_t status, uint64_t countdown) {

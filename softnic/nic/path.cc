@@ -43,7 +43,6 @@ bool share_partition(uint32_t one, uint32_t other) {
 constexpr int64_t kLookAgainNs = 5 * beeline::kNsPerMs;
 
 std::optional<int64_t> port_still_until(const PortRecord& port, int64_t now) {
-  if (port.black_hole.load() != 0) return now + kLookAgainNs;
   const auto end = static_cast<int64_t>(port.paused_until_ns.load());
   if (now >= end) return std::nullopt;
   return std::min(end, now + kLookAgainNs);

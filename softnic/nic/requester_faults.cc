@@ -29,7 +29,7 @@ bool Requester::unplugged() const noexcept {
          qp_.record().removals.load(std::memory_order_relaxed);
 }
 
-// A port that stands still stops the clock of the waiting, too. Returns when to look again, or
+// A port that is paused stops the clock of the waiting, too. Returns when to look again, or
 // nothing if things move.
 std::optional<int64_t> Requester::hold_still() {
   if ((path_.trouble() & kTroubleStill) == 0 && still_since_ == 0) [[likely]]
@@ -51,7 +51,7 @@ Answer Requester::meet_trouble(uint32_t trouble, SendWqe& wqe, Journey& journey)
     const Answer fault = apply_armed_faults(wqe);
     if (fault.verdict != Verdict::kPlaced) return fault;
   }
-  if ((trouble & (kTroubleDown | kTroubleGone)) != 0) return {Verdict::kSilence};
+  if ((trouble & (kTroubleDown | kTroubleGone | kTroubleHole)) != 0) return {Verdict::kSilence};
   if ((trouble & kTroubleLossy) != 0) journey = draw_journey();
   return {journey == Journey::kLostOnTheWay ? Verdict::kSilence : Verdict::kPlaced};
 }

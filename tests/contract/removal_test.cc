@@ -275,6 +275,33 @@ TEST_CASE("removal: a black hole ends both ends, and the log says that nothing c
   unsetenv("BEELINE_STALL_TIMEOUT");
 }
 
+TEST_CASE("removal: a black hole ends both ends by the word of the device, if that comes first",
+          "[contract][removal][softnic]") {
+  if (!kProcessesWork) return;
+  const Disturbance hole(address_of(kRemovalSenderRank), "reset");
+  setenv("BEELINE_TIMEOUT", "14", 1);
+  setenv("BEELINE_RETRY_CNT", "1", 1);
+  run_flow(
+      process_ways().front(),
+      [&](Sender& end) {
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
+        send_some(end, part);
+        hole.begin("blackhole");
+        BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kRemovalSenderRank), "status 12"}) == 1);
+      },
+      [&](Receiver& end) {
+        Buffer memory(end, kRemovalSize);
+        const Part part = memory.all();
+        receive_some(end, part);
+        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kRemovalReceiverRank), "status 12"}) == 1);
+      });
+  unsetenv("BEELINE_TIMEOUT");
+  unsetenv("BEELINE_RETRY_CNT");
+}
+
 TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));

@@ -75,7 +75,7 @@ class Watched {
             "corrupt @" + std::to_string(port.corrupt_countdown.load()),
             "loss " + std::to_string(port.loss_ppm.load()),
             "jitter " + std::to_string(port.jitter_ns.load()),
-            "black hole " + std::to_string(port.black_hole.load()),
+            "black hole " + std::to_string(port.trouble.load() & softnic::kTroubleHole),
             std::string("paused: ") + (port.paused_until_ns.load() != 0 ? "yes" : "no"),
             "gid 1: " + std::to_string(port.gids[1].state.load()) + " " +
                 std::to_string(port.gids[1].low.load()),

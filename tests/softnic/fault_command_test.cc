@@ -74,27 +74,17 @@ softnic::FabricSpec with_infiniband() {
 }  // namespace
 
 TEST_CASE("fault_command: every command is read, and written as it was", "[softnic][fault]") {
-  for (const char* text : {"down",
-                           "up",
-                           "rate=200M",
-                           "rate=max",
-                           "latency=50us",
-                           "jitter=50us",
-                           "loss=2.5%",
-                           "loss=100ppm",
-                           "loss=0",
-                           "blackhole",
-                           "pause=200ms",
-                           "resume",
-                           "error=retry_exc_err@3",
-                           "corrupt@7",
-                           "gid=3:none",
-                           "pkey=0x8001",
-                           "event=lid_change",
-                           "reset",
-                           "remove",
-                           "return",
-                           "refuse-err=on",
+  for (const char* text : {"down",          "up",
+                           "rate=200M",     "rate=max",
+                           "latency=50us",  "jitter=50us",
+                           "loss=2.5%",     "loss=100ppm",
+                           "loss=0",        "blackhole",
+                           "pause",         "pause=200ms",
+                           "resume",        "error=retry_exc_err@3",
+                           "corrupt@7",     "gid=3:none",
+                           "pkey=0x8001",   "event=lid_change",
+                           "reset",         "remove",
+                           "return",        "refuse-err=on",
                            "refuse-err=off"})
     CHECK(softnic::command_text(must_parse(text)) == text);
   CHECK(softnic::command_text(must_parse("gid=3:fe80::1/rocev2")) ==
@@ -176,15 +166,16 @@ TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fa
   const TestFabric fabric;
   PortRecord& port = port_of(fabric);
   fabric.command("h0/softnic0", "blackhole");
-  CHECK(port.black_hole.load() == 1);
-  CHECK(port.trouble.load() == softnic::kTroubleStill);
+  CHECK(port.trouble.load() == softnic::kTroubleHole);
+  fabric.command("h0/softnic0", "pause");
+  CHECK(port.trouble.load() == (softnic::kTroubleHole | softnic::kTroubleStill));
+  CHECK(port.paused_until_ns.load() == softnic::kForEver);
   const auto before = static_cast<uint64_t>(beeline::now_ns());
   fabric.command("h0/softnic0", "pause=5s");
   const auto after = static_cast<uint64_t>(beeline::now_ns());
   CHECK(port.paused_until_ns.load() >= before + 5'000'000'000);
   CHECK(port.paused_until_ns.load() <= after + 5'000'000'000);
   fabric.command("h0/softnic0", "resume");
-  CHECK(port.black_hole.load() == 0);
   CHECK(port.paused_until_ns.load() == 0);
   CHECK(port.trouble.load() == 0);
 }
@@ -245,7 +236,6 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   CHECK(port.trouble.load() == softnic::kTroubleGone);
   CHECK(port.jitter_ns.load() == 0);
   CHECK(port.loss_ppm.load() == 0);
-  CHECK(port.black_hole.load() == 0);
   CHECK(port.paused_until_ns.load() == 0);
   CHECK(port.pkey.load() == softnic::kDefaultPkey);
   CHECK(device_of(fabric).refuses_to_break.load() == 0);

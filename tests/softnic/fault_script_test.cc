@@ -102,7 +102,7 @@ TEST_CASE("fault_script: each command is given at its time and not before", "[so
   CHECK(given == 4);
   CHECK(seen == std::vector<std::pair<uint64_t, uint32_t>>{
                     {10, 0}, {20, softnic::kTroubleDown}, {20, 0}, {30, 0}});
-  CHECK(trouble(fabric, 0) == softnic::kTroubleStill);
+  CHECK(trouble(fabric, 0) == softnic::kTroubleHole);
   CHECK(trouble(fabric, 1) == softnic::kTroubleLossy);
 }
 

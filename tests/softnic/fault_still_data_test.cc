@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports on which nothing moves and nothing times out: a black hole for good, a pause for a while.
+// Ports on which nothing moves and nothing times out, for good or for a while; and ports that
+// swallow everything, of which the device tells when its attempts are used up.
 #include "tests/softnic/fault_data.h"
 
 using namespace beeline::test;
@@ -71,13 +72,13 @@ bool careful_waits(StillScene& scene) {
 
 }  // namespace
 
-TEST_CASE("still: in a black hole only a watchdog of one's own helps", "[softnic][still]") {
+TEST_CASE("still: while nothing moves only a watchdog of one's own helps", "[softnic][still]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   SECTION("without") {
     StillScene scene(device);
     BL_MUST_OK(post(scene.pair.b.qp, recv_work(scene.into.all(), 9)));
-    scene.command("blackhole");
+    scene.command("pause");
     CHECK_FALSE(naive_waits_for_the_end(scene));
     CHECK(scene.quiet());
     CHECK(scene.into.is_zero(0, 4096));
@@ -86,7 +87,7 @@ TEST_CASE("still: in a black hole only a watchdog of one's own helps", "[softnic
   }
   SECTION("with") {
     StillScene scene(device);
-    scene.command("blackhole");
+    scene.command("pause");
     CHECK(careful_ends_it(scene));
     scene.command("resume");
     connect_both(scene.pair.a.qp, scene.pair.b.qp);
@@ -94,12 +95,12 @@ TEST_CASE("still: in a black hole only a watchdog of one's own helps", "[softnic
   }
 }
 
-TEST_CASE("still: in a black hole a queue pair can be reset, reconnected and destroyed",
+TEST_CASE("still: while nothing moves a queue pair can be reset, reconnected and destroyed",
           "[softnic][still]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   StillScene scene(device);
-  scene.command("blackhole");
+  scene.command("pause");
   scene.post_three();
   REQUIRE(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == 0);
   connect_both(scene.pair.a.qp, scene.pair.b.qp, kImpatientWire);
@@ -136,7 +137,7 @@ TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[so
   REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
   const uint8_t early = scene.from.data()[1];
   wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
-  scene.command("blackhole");
+  scene.command("pause");
   // A piece that was on its way into memory when the command came.
   CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
   const std::vector<uint8_t> before(scene.into.bytes().begin(), scene.into.bytes().end());
@@ -151,12 +152,12 @@ TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[so
 }
 
 TEST_CASE("still: the clock of a wait for an answer stops too", "[softnic][still]") {
-  // 0.7 s a try, one try: without the hole it ends soon.
+  // 0.7 s a try, one try: without the pause it ends soon.
   StillScene scene("softnic1");
   connect_both(scene.pair.a.qp, scene.pair.b.qp, {.timeout = 24, .retry_cnt = 0});
   scene.pair.fabric.command("h0/softnic1", "down");
   REQUIRE(post(scene.pair.a.qp, nothing_work(1)) == 0);  // the wait begins
-  scene.command("blackhole");
+  scene.command("pause");
   const auto start = Clock::now();
   constexpr auto kLongEnough = std::chrono::milliseconds(1500);
   wait_until([&] { return Clock::now() - start > kLongEnough; }, "the time of two tries");
@@ -164,6 +165,43 @@ TEST_CASE("still: the clock of a wait for an answer stops too", "[softnic][still
   scene.command("resume");
   const auto resumed = Clock::now();
   CHECK(poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
-  // Most of the try was still to come when the hole opened.
+  // Most of the try was still to come when the pause began.
   CHECK(Clock::now() - resumed > std::chrono::milliseconds(200));
+}
+
+TEST_CASE("still: a device tells of a black hole when its attempts are used up",
+          "[softnic][still]") {
+  const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
+  const std::string rate = GENERATE("rate=max", "rate=100M");
+  INFO(device << ", " << rate);
+  StillScene scene(device);
+  scene.command(rate);
+  scene.command("blackhole");
+  BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
+  CHECK(poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
+  CHECK(scene.quiet());
+  CHECK(scene.into.is_zero(0, 4096));
+  CHECK(state_of(scene.pair.a.qp) == IBV_QPS_ERR);
+  CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
+  for (const auto& context : {scene.pair.a.context.get(), scene.pair.b.context.get()}) {
+    ibv_port_attr port{};
+    REQUIRE(ibv_query_port(context, 1, &port) == 0);
+    CHECK(port.state == IBV_PORT_ACTIVE);
+  }
+  scene.command("resume");
+  connect_both(scene.pair.a.qp, scene.pair.b.qp);
+  CHECK(careful_waits(scene));
+}
+
+TEST_CASE("still: a black hole that ends while there are attempts left costs nothing but time",
+          "[softnic][still]") {
+  StillScene scene("softnic1");
+  // 0.3 s a try, eight of them.
+  connect_both(scene.pair.a.qp, scene.pair.b.qp, {.timeout = 23, .retry_cnt = 7});
+  scene.command("blackhole");
+  BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
+  CHECK(is_empty(scene.pair.a.send_cq.get()));
+  scene.command("resume");
+  must_complete(scene.pair.a.send_cq.get(), 1);
+  CHECK(scene.into.has(1));
 }

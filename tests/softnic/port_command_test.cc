@@ -141,7 +141,8 @@ TEST_CASE("port_command: a wrong word names the nearest, or all", "[unit]") {
   CHECK(complaint("corrupt") == "unknown command \"corrupt\"; did you mean corrupt@N?");
   CHECK(complaint("explode") ==
         "unknown command \"explode\"; there are down, up, rate=RATE, latency=TIME, jitter=TIME, "
-        "loss=SHARE, blackhole, pause=TIME, resume, error=STATUS@N, corrupt@N, gid=INDEX:ADDRESS, "
+        "loss=SHARE, blackhole, pause, pause=TIME, resume, error=STATUS@N, corrupt@N, "
+        "gid=INDEX:ADDRESS, "
         "pkey=PKEY, event=NAME, reset, remove, return and refuse-err=on|off");
   CHECK(complaint("error=retry_exc@1") ==
         "\"retry_exc\" is not an error status; did you mean retry_exc_err?");
