@@ -199,6 +199,15 @@ told = subprocess.run(sys.argv[1:], check=True, capture_output=True)
 assert json.loads(told.stdout)["gpus"][0]["name"] == "GPU0" and b"wrote" in told.stderr
 print("ok")' "$beeline" topo --from "$scratch/small.xml" --json --svg "$out"
 
+  # A parser that is not ours takes the picture, whatever a device is called.
+  expect 'a name in Latin-1, with markup' 0 "wrote $scratch/name.svg" topo \
+    --from <(sed "1i <?xml version='1.0' encoding='ISO-8859-1'?>" "$scratch/small.xml" |
+      LC_ALL=C sed 's/mlx5_0/\xe9\xfc\x9b]]\&gt;\&lt;\&amp;\xe9\xe9\xe9\xe9\xe9\xe9\xe9\xe9/') \
+    --svg "$scratch/name.svg"
+  expect 'that picture' 0 'éü?]]><&é' env PYTHONIOENCODING=utf-8 python3 -c '
+import sys, xml.etree.ElementTree
+print("".join(xml.etree.ElementTree.parse(sys.argv[1]).getroot().itertext()))' "$scratch/name.svg"
+
   # hwloc's own file of this machine, if its tool is there.
   if command -v lstopo-no-graphics >"$scratch/where"; then
     lstopo-no-graphics --of xml "$scratch/hwloc.xml"

@@ -3,6 +3,8 @@
 // The picture: nothing missing, nothing on top of something else, nothing that breaks the file.
 #include "topology/render/svg.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "tests/support/catch.h"
@@ -31,12 +33,24 @@ bool contains(const Box& outer, const Box& inner) {
          inner.bottom() <= outer.bottom();
 }
 
+// A GPU and so many NICs, each on the root bus or all below one switch.
+std::string wide_machine(int nics, bool has_switch) {
+  std::string text = "numa 0\n host 0000:10\n  gpu 10:00.1\n";
+  if (has_switch) text += "  root 10:1f.0\n   up 11:00.0\n";
+  for (int i = 0; i < nics; ++i) {
+    text += has_switch
+                ? fmt::format("    down 12:{0:02x}.0\n     nic {1:02x}:00.0 mlx5_{0}\n", i, i + 32)
+                : fmt::format("  root 10:{0:02x}.0\n   nic {1:02x}:00.0 mlx5_{0}\n", i, i + 32);
+  }
+  return text;
+}
+
 const std::vector<std::string>& all_machines() {
   static const std::vector<std::string> texts = {
-      machines::one_nic_each(),        machines::tied_in_pairs(),  machines::two_gpus_a_nic(),
-      machines::one_nic_for_all(),     machines::four_nics_each(), machines::sixteen_gpus(),
-      machines::one_root_port(),       machines::far_socket(),     machines::dual_port(),
-      machines::flat_virtual_machine()};
+      machines::one_nic_each(),         machines::tied_in_pairs(),  machines::two_gpus_a_nic(),
+      machines::one_nic_for_all(),      machines::four_nics_each(), machines::sixteen_gpus(),
+      machines::one_root_port(),        machines::far_socket(),     machines::dual_port(),
+      machines::flat_virtual_machine(), wide_machine(31, false),    wide_machine(31, true)};
   return texts;
 }
 
@@ -112,16 +126,50 @@ TEST_CASE("svg: a slow link is red, in place and in words; a full one is not") {
   CHECK(count(slow, "class=\"slow\">Gen5 x4<") == 1);
   CHECK(count(slow, "class=\"slow\">of Gen5 x16<") == 1);
   CHECK(count(slow, "mlx5_0: Gen5 x4, could be Gen5 x16: reseat the card") == 1);
-  CHECK(count(slow, "stroke=\"#c81e1e\"") == 2);  // the link and what hangs on it
+  CHECK(count(slow, "stroke=\"#c81e1e\"") == 3);  // the link, what hangs on it, and the legend
   CHECK(count(slow, "class=\"slow\">1 slow link<") == 1);
   const std::string full = svg_of(make_machine(machine + "32x16\n"));
   CHECK(count(full, "class=\"slow\"") == 0);
   CHECK(count(full, "#c81e1e") == 1);  // in the style sheet
 }
 
+TEST_CASE("svg: a row that is wider than a screen is cut into parts") {
+  for (const bool has_switch : {false, true}) {
+    const Graph graph = make_machine(wide_machine(31, has_switch));
+    const Picture picture = lay_out(graph, assign(graph));
+    CHECK(picture.width < 1850);
+    CHECK(picture.rows.size() == 3);
+    for (const NodeIndex nic : graph.nics()) CHECK(picture.boxes.count(nic) == 1);
+    const std::string svg = svg_of(graph);
+    CHECK(count(svg, "(part 3 of 3)") == 1);
+    CHECK(count(svg, "switch 0000:11:00.0 (continued)") == (has_switch ? 2 : 0));
+  }
+  CHECK(count(svg_of(make_machine(machines::four_nics_each())), "(continued)") == 0);
+}
+
+TEST_CASE("svg: the legend explains what occurs, and nothing else") {
+  const auto explained = [](const std::string& machine) {
+    const std::string svg = svg_of(make_machine(machine));
+    std::string marks;
+    for (const char* words :
+         {"uses", "serves no GPU", "slower than", "asleep: ", "how fast", "another NUMA node"}) {
+      marks += count(svg, words) > 0 ? '1' : '0';
+    }
+    return marks;
+  };
+  const std::string gpu = "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 max=32x16 now=";
+  const std::string nic = "host 0000:10\n root 10:02.0\n  nic 12:00.0 mlx5_0";
+  CHECK(explained(gpu + "32x16\n") == "000000");
+  CHECK(explained(gpu + "2.5x16\n") == "000100");
+  CHECK(explained(gpu + "32x8\n") == "001000");
+  CHECK(explained(nic + "\n") == "010000");
+  CHECK(explained(nic + " now=16x8\n") == "010010");
+  CHECK(explained(machines::far_socket()) == "100001");
+}
+
 TEST_CASE("svg: a NIC on another NUMA node stands out") {
-  CHECK(count(svg_of(make_machine(machines::far_socket())), "class=\"small slow\">mlx5_") == 4);
-  CHECK(count(svg_of(make_machine(machines::one_root_port())), "small slow") == 0);
+  CHECK(count(svg_of(make_machine(machines::far_socket())), "class=\"small far\">mlx5_") == 4);
+  CHECK(count(svg_of(make_machine(machines::one_root_port())), "small far") == 0);
 }
 
 TEST_CASE("svg: names cannot break the file") {
@@ -133,6 +181,17 @@ TEST_CASE("svg: names cannot break the file") {
   CHECK(count(svg, "<script>") == 0);
   CHECK(count(svg, "&lt;script&gt;&amp;&quot;??") == 1);
   CHECK(count(svg, "a&lt;b") == 2);
+}
+
+TEST_CASE("svg: names are cut between characters") {
+  std::string name;
+  for (int i = 0; i < 20; ++i) name += "\xe2\x82\xac";  // the euro sign
+  const Graph graph = make_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 " + name + "\n");
+  const std::string svg = svg_of(graph);
+  CHECK(count(svg, ">" + name.substr(0, 3 * 11) + "..<") == 1);
+  CHECK(count(svg, ">" + name.substr(0, 3 * 11) + ".. NODE<") == 0);
+  CHECK(count(svg, ".. PHB<") == 1);
+  CHECK(count(svg, "?") == 0);
 }
 
 TEST_CASE("svg: a machine without devices says so") {

@@ -16,6 +16,9 @@
 #include "topology/render/display_names.h"
 #include "topology/render/report.h"
 #include "topology/render/svg_layout.h"
+#include "topology/render/svg_legend.h"
+#include "topology/render/svg_sizes.h"
+#include "topology/render/svg_text.h"
 
 namespace beeline::topology {
 namespace {
@@ -27,38 +30,15 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 11px; fill: #
 .small { font-size: 10px; text-anchor: middle; fill: #52606d }
 .bar { text-anchor: middle }
 .slow { fill: #c81e1e; font-weight: bold }
+.far { fill: #b45309 }
 </style>
 )";
-constexpr const char* kRed = "#c81e1e";
 // Of GPUs. None is a red one: that is for what is wrong.
 constexpr std::array<const char*, 8> kColours = {"#1769aa", "#b45309", "#0f7b6c", "#7c3aed",
                                                  "#c026d3", "#4d7c0f", "#0e7490", "#334155"};
-constexpr double kTextLine = 17;
-constexpr double kCharacter = 6.9;  // of the widest text that is not in a box, roughly
-constexpr std::size_t kLabel = 17;  // characters that fit into a device's box
-
-// Names come from files and firmware.
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: {
-        // Neither control characters nor bytes that may be no UTF-8.
-        const auto byte = static_cast<unsigned char>(c);
-        safe += byte < 0x20 || byte > 0x7e ? '?' : c;
-      }
-    }
-  }
-  return safe;
-}
-
-std::string shortened(const std::string& text) {
-  return text.size() <= kLabel ? text : text.substr(0, kLabel - 2) + "..";
-}
+constexpr std::size_t kTitleCharacters = 70;
+constexpr std::size_t kName = 13;   // characters that fit into a device's box: in bold,
+constexpr std::size_t kLabel = 17;  // and below it
 
 class SvgPicture {
  public:
@@ -110,6 +90,7 @@ class SvgPicture {
     const std::string& source = graph_.source();
     std::string words = name.empty() ? "PCIe, GPUs and NICs" : name;
     if (!source.empty()) words.append(" - ").append(source);
+    words = shortened(words, kTitleCharacters);
     std::string alarm;
     if (!slow_.empty()) {
       alarm = fmt::format("<tspan dx=\"14\" class=\"slow\">{} slow link{}</tspan>", slow_.size(),
@@ -122,7 +103,7 @@ class SvgPicture {
   void box_of(NodeIndex node, const Box& at, const char* fill, const char* stroke,
               const char* more = "") {
     if (!slow_.contains(node)) return box(at, fill, stroke, more);
-    box(at, "#fde8e8", kRed, fmt::format("stroke-width=\"3\" {}", more).c_str());
+    box(at, "#fde8e8", kSlowColour, fmt::format("stroke-width=\"3\" {}", more).c_str());
   }
 
   void draw_rows() {
@@ -134,6 +115,7 @@ class SvgPicture {
         words.insert(0, label(graph_[node.parent]) + ", ");
       }
       if (!node.cpus.empty()) words += ", CPUs " + node.cpus;
+      if (row.parts > 1) words += fmt::format(" (part {} of {})", row.part + 1, row.parts);
       text(row.box.x + 14, row.box.y + 19, "", words);
     }
   }
@@ -144,30 +126,32 @@ class SvgPicture {
            is_host_bridge ? "#829ab1" : "#cb9a2e");
     std::string words = label(graph_[node]);
     if (!is_host_bridge && graph_[node].pci) words = "switch " + to_string(*graph_[node].pci);
+    if (!bars_.insert(node).second) words += " (continued)";
     text(at.middle(), at.y + 17, "bar", words);
   }
 
   void draw_device(NodeIndex node, const Box& at) {
     const bool is_gpu = graph_[node].role == DeviceRole::kGpu;
+    if (spares_.contains(node)) marks_.insert(Mark::kSpare);
     const char* spare = spares_.contains(node) ? "stroke-dasharray=\"4 3\"" : "";
     box_of(node, at, is_gpu ? "#d8f3dc" : "#dbeafe", is_gpu ? "#2d6a4f" : "#1d4ed8", spare);
-    text(at.middle(), at.y + 18, "name", shortened(names_[node]));
+    text(at.middle(), at.y + 18, "name", shortened(names_[node], kName));
     text(at.middle(), at.y + 34, "small",
          graph_[node].pci ? to_string(*graph_[node].pci) : "no PCI");
-    if (!is_gpu) return text(at.middle(), at.y + 49, "small", shortened(speed_of(node)));
-    // Traffic between NUMA nodes is worth a look, too.
+    if (!is_gpu) return text(at.middle(), at.y + 49, "small", shortened(speed_of(node), kLabel));
     const std::string nics = nics_of(node);
-    text(at.middle(), at.y + 49, nics.ends_with(to_string(Distance::kSys)) ? "small slow" : "small",
-         shortened(nics));
+    const bool is_far = nics.ends_with(to_string(Distance::kSys));
+    if (is_far) marks_.insert(Mark::kFar);
+    text(at.middle(), at.y + 49, is_far ? "small far" : "small", nics);
   }
 
   std::string nics_of(NodeIndex gpu) const {
     for (const GpuAssignment& given : assignment_.gpus) {
       if (given.gpu != gpu) continue;
       if (given.nics.empty()) return "no NIC";
-      std::string words = names_[given.nics.front()];
-      if (given.nics.size() > 1) words += fmt::format(" +{}", given.nics.size() - 1);
-      return words + " " + to_string(given.distance);
+      std::string more = given.nics.size() > 1 ? fmt::format(" +{}", given.nics.size() - 1) : "";
+      more.append(" ").append(to_string(given.distance));
+      return shortened(names_[given.nics.front()], kLabel - more.size()) + more;
     }
     return "";
   }
@@ -183,18 +167,22 @@ class SvgPicture {
   void draw_link(const DrawnLink& link) {
     const LinkState& state = link.state;
     const bool slow = is_slow(state.verdict);
-    const bool unsure =
-        state.verdict == LinkVerdict::kUnknown || state.verdict == LinkVerdict::kIdle;
-    const char* colour = slow ? kRed : "#627d98";
+    const bool idle = state.verdict == LinkVerdict::kIdle;
+    const bool unknown = state.verdict == LinkVerdict::kUnknown && state.now != PcieLink();
+    const char* dashes = idle ? "stroke-dasharray=\"5 3\"" : "";
+    if (unknown) dashes = "stroke-dasharray=\"1 3\"";
+    if (slow) marks_.insert(Mark::kSlowLink);
+    if (idle) marks_.insert(Mark::kIdleLink);
+    if (unknown) marks_.insert(Mark::kUnknownLink);
     add("<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
         "stroke-width=\"{4:.1f}\" {5}/>",
-        link.from.x, link.from.y, link.to_y, colour, slow ? 4.0 : 1.5,
-        unsure ? "stroke-dasharray=\"5 3\"" : "");
+        link.from.x, link.from.y, link.to_y, slow ? kSlowColour : kLinkColour, slow ? 4.0 : 1.5,
+        dashes);
     if (state.now == PcieLink()) return;
     const double y = link.to_y - 26;
     text(link.from.x + 5, y, slow ? "slow" : "", to_string(state.now));
     if (slow) text(link.from.x + 5, y + 13, "slow", what_it_should_be(state));
-    if (state.verdict == LinkVerdict::kIdle) text(link.from.x + 5, y + 13, "", "idle?");
+    if (idle) text(link.from.x + 5, y + 13, "", "asleep");
   }
 
   std::string what_it_should_be(const LinkState& link) const {
@@ -210,6 +198,7 @@ class SvgPicture {
   }
 
   void draw_trace(const Trace& trace) {
+    marks_.insert(Mark::kUse);
     std::string points;
     for (const Point& point : trace.points)
       points += fmt::format("{:.1f},{:.1f} ", point.x, point.y);
@@ -226,19 +215,21 @@ class SvgPicture {
   void draw_notes() {
     std::vector<std::pair<const char*, std::string>> notes;
     if (picture_.rows.empty()) notes.emplace_back("", "no GPU and no RDMA NIC");
-    notes.emplace_back("",
-                       "Coloured: the NICs that each GPU uses. Dashed box: serves no GPU. "
-                       "Dashed link: how it should be is unknown, or it is asleep. Red: too slow.");
     for (const auto& [node, link] : slow_) {
       notes.emplace_back("slow", names_[node] + ": " + describe(graph_, link));
     }
     for (const std::string& remark : graph_.remarks()) notes.emplace_back("", "Note: " + remark);
-    picture_.height = std::max(picture_.height, 52.0);
+    picture_.height = std::max(picture_.height, kTitle);
+    picture_.width = std::max(picture_.width, kLeastForNotes);
+    const Legend legend = legend_of(marks_, picture_.height - 5, picture_.width - kMargin);
+    body_ += legend.svg;
+    picture_.height += legend.height;
+    const double room = (picture_.width - 2 * kMargin) / kCharacter;
     for (const auto& [style, words] : notes) {
-      text(24, picture_.height + 12, style, words);
-      picture_.height += kTextLine;
-      picture_.width =
-          std::max(picture_.width, 48 + kCharacter * static_cast<double>(words.size()));
+      for (const std::string& line : wrapped(words, static_cast<std::size_t>(room))) {
+        text(kMargin, picture_.height + 12, style, line);
+        picture_.height += kTextLine;
+      }
     }
     picture_.height += 12;
   }
@@ -249,6 +240,8 @@ class SvgPicture {
   Picture picture_;
   std::set<NodeIndex> spares_;
   std::map<NodeIndex, LinkState> slow_;
+  std::set<NodeIndex> bars_;  // drawn
+  std::set<Mark> marks_;      // that occur
   std::string body_;
 };
 

@@ -6,35 +6,24 @@
 
 #include <algorithm>
 
+#include "topology/render/svg_sizes.h"
 #include "topology/render/svg_traces.h"
 
 namespace beeline::topology {
 namespace {
 
-constexpr double kMargin = 24;
-constexpr double kTitle = 52;     // above the first row
-constexpr double kRowTitle = 30;  // within each row
-constexpr double kInset = 14;
-constexpr double kGap = 12;
-constexpr double kDevice = 112;  // width
-constexpr double kDeviceHeight = 58;
-constexpr double kBarHeight = 26;
-constexpr double kBarWidth = 168;  // at least: its label has to fit
-constexpr double kLink = 46;       // length
-
 class RowLayout {
  public:
-  RowLayout(Picture& picture, const Graph& graph, const DrawnTree& tree)
-      : picture_(picture), graph_(graph), tree_(tree) {}
+  RowLayout(Picture& picture, const Graph& graph) : picture_(picture), graph_(graph) {}
 
   // The row's box, with everything in it and that much room below its devices.
-  void place(Row& row, double top, double room) {
+  void place(Row& row, const Band& band, double top, double room) {
     double x = kMargin + kInset;
     const double bars_y = top + kRowTitle;
-    devices_y_ = bars_y + depth_below(row.node) * (kBarHeight + kLink);
-    for (const NodeIndex child : tree_.children[row.node]) {
-      put(child, x, bars_y);
-      x += width_of(child) + kGap;
+    devices_y_ = bars_y + depth_of(band.branches) * (kBarHeight + kLink);
+    for (const Branch& branch : band.branches) {
+      put(branch, x, bars_y);
+      x += width_of(graph_, branch) + kGap;
     }
     row.devices_bottom = devices_y_ + kDeviceHeight;
     row.box = {.x = kMargin,
@@ -46,58 +35,49 @@ class RowLayout {
  private:
   bool is_device(NodeIndex node) const { return graph_[node].kind == NodeKind::kDevice; }
 
-  double width_of(NodeIndex node) const {
-    if (is_device(node)) return kDevice;
-    return std::max(children_width(node), kBarWidth);
-  }
-  double children_width(NodeIndex node) const {
-    double width = -kGap;
-    for (const NodeIndex child : tree_.children[node]) width += width_of(child) + kGap;
-    return width;
-  }
-
   // Bars one below another.
-  int depth_below(NodeIndex node) const {
+  int depth_of(const std::vector<Branch>& branches) const {
     int depth = 0;
-    for (const NodeIndex child : tree_.children[node]) {
-      if (!is_device(child)) depth = std::max(depth, 1 + depth_below(child));
+    for (const Branch& branch : branches) {
+      if (!is_device(branch.node)) depth = std::max(depth, 1 + depth_of(branch.children));
     }
     return depth;
   }
 
-  void put(NodeIndex node, double x, double y) {
-    const double width = width_of(node);
-    if (is_device(node)) {
-      picture_.boxes[node] = {.x = x, .y = devices_y_, .width = width, .height = kDeviceHeight};
-      return;
+  Box put(const Branch& branch, double x, double y) {
+    const double width = width_of(graph_, branch);
+    const bool is_bar = !is_device(branch.node);
+    const Box box{.x = x,
+                  .y = is_bar ? y : devices_y_,
+                  .width = width,
+                  .height = is_bar ? kBarHeight : kDeviceHeight};
+    picture_.boxes.emplace(branch.node, box);
+    double child_x = x + (width - width_of(graph_, branch.children)) / 2;
+    for (const Branch& child : branch.children) {
+      const Box below = put(child, child_x, y + kBarHeight + kLink);
+      picture_.links.push_back({.state = link_above(graph_, child.node),
+                                .from = {.x = below.middle(), .y = y + kBarHeight},
+                                .to_y = below.y});
+      child_x += below.width + kGap;
     }
-    picture_.boxes[node] = {.x = x, .y = y, .width = width, .height = kBarHeight};
-    double child_x = x + (width - children_width(node)) / 2;
-    for (const NodeIndex child : tree_.children[node]) {
-      put(child, child_x, y + kBarHeight + kLink);
-      const Box& box = picture_.boxes[child];
-      picture_.links.push_back({.state = link_above(graph_, child),
-                                .from = {.x = box.middle(), .y = y + kBarHeight},
-                                .to_y = box.y});
-      child_x += width_of(child) + kGap;
-    }
+    return box;
   }
 
   Picture& picture_;
   const Graph& graph_;
-  const DrawnTree& tree_;
   double devices_y_ = 0;
 };
 
-void place_rows(Picture& picture, const Graph& graph, const DrawnTree& tree,
+void place_rows(Picture& picture, const Graph& graph, const std::vector<Band>& bands,
                 const std::vector<double>& rooms) {
   picture.links.clear();
-  RowLayout layout(picture, graph, tree);
+  picture.boxes.clear();
+  RowLayout layout(picture, graph);
   double top = kTitle;
   double right = 0;
   for (std::size_t i = 0; i < picture.rows.size(); ++i) {
     Row& row = picture.rows[i];
-    layout.place(row, top, rooms[i]);
+    layout.place(row, bands[i], top, rooms[i]);
     top = row.box.bottom() + kGap;
     right = std::max(right, row.box.right());
   }
@@ -109,13 +89,15 @@ void place_rows(Picture& picture, const Graph& graph, const DrawnTree& tree,
 }  // namespace
 
 Picture lay_out(const Graph& graph, const Assignment& assignment) {
-  const DrawnTree tree = drawn_tree(graph);
+  const std::vector<Band> bands = bands_of(graph, drawn_tree(graph));
   Picture picture;
-  for (const NodeIndex row : tree.rows) picture.rows.push_back({.node = row});
+  for (const Band& band : bands) {
+    picture.rows.push_back({.node = band.row, .part = band.part, .parts = band.parts});
+  }
   // Once to know what is beside what, which tells how much room the lines need, and once for good.
-  place_rows(picture, graph, tree, std::vector<double>(tree.rows.size()));
-  const TraceRouter router(picture, graph, assignment, tree);
-  place_rows(picture, graph, tree, router.rooms());
+  place_rows(picture, graph, bands, std::vector<double>(bands.size()));
+  const TraceRouter router(picture, bands, assignment);
+  place_rows(picture, graph, bands, router.rooms());
   picture.traces = router.traces(picture);
   picture.width += router.room_beside();
   return picture;

@@ -8,7 +8,7 @@
 
 #include "topology/assignment.h"
 #include "topology/link_state.h"
-#include "topology/render/svg_rows.h"
+#include "topology/render/svg_bands.h"
 
 namespace beeline::topology {
 
@@ -43,13 +43,16 @@ struct Trace {
 
 struct Row {
   NodeIndex node = kNoNode;  // a NUMA node, a package or the machine
+  std::size_t part = 0;      // of the node's rows
+  std::size_t parts = 1;
   Box box = {};
   double devices_bottom = 0;  // of the boxes of its devices: lines to NICs begin and end here
 };
 
 struct Picture {
   std::vector<Row> rows = {};
-  std::map<NodeIndex, Box> boxes = {};  // of bars and devices
+  // Of bars and devices. A bar that is wider than a row is there once for each of its parts.
+  std::multimap<NodeIndex, Box> boxes = {};
   std::vector<DrawnLink> links = {};
   std::vector<Trace> traces = {};
   double width = 0;

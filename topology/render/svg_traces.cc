@@ -12,22 +12,21 @@ constexpr double kLane = 9;  // from one to the next
 constexpr double kShaft = 9;
 constexpr double kClear = 10;  // between two lines in one lane
 
-void mark_row(const DrawnTree& tree, NodeIndex node, std::size_t row,
-              std::vector<std::size_t>& row_of) {
-  for (const NodeIndex child : tree.children[node]) {
-    row_of[child] = row;
-    mark_row(tree, child, row, row_of);
+void mark_row(const std::vector<Branch>& branches, std::size_t row,
+              std::map<NodeIndex, std::size_t>& row_of) {
+  for (const Branch& branch : branches) {
+    row_of[branch.node] = row;
+    mark_row(branch.children, row, row_of);
   }
 }
 
 }  // namespace
 
-TraceRouter::TraceRouter(const Picture& picture, const Graph& graph, const Assignment& assignment,
-                         const DrawnTree& tree) {
-  std::vector<std::size_t> row_of(graph.size());
-  for (std::size_t row = 0; row < picture.rows.size(); ++row) {
-    // A package's own I/O is a row of its own beside its NUMA nodes' rows.
-    mark_row(tree, picture.rows[row].node, row, row_of);
+TraceRouter::TraceRouter(const Picture& picture, const std::vector<Band>& bands,
+                         const Assignment& assignment) {
+  std::map<NodeIndex, std::size_t> row_of;  // a device stands in one row
+  for (std::size_t row = 0; row < bands.size(); ++row) {
+    mark_row(bands[row].branches, row, row_of);
     rows_right_ = std::max(rows_right_, picture.rows[row].box.right());
   }
   collect_pins(picture, assignment, row_of);
@@ -73,7 +72,7 @@ std::vector<Trace> TraceRouter::traces(const Picture& picture) const {
 
 // Lines that end at one NIC end side by side.
 void TraceRouter::collect_pins(const Picture& picture, const Assignment& assignment,
-                               const std::vector<std::size_t>& row_of) {
+                               const std::map<NodeIndex, std::size_t>& row_of) {
   std::map<NodeIndex, int> users;
   for (const GpuAssignment& given : assignment.gpus) {
     for (const NodeIndex nic : given.nics) ++users[nic];
@@ -91,8 +90,8 @@ void TraceRouter::collect_pins(const Picture& picture, const Assignment& assignm
       pins_.push_back({.gpu = gpu,
                        .gpu_x = gpu_box->second.middle(),
                        .nic_x = box->second.x + box->second.width * share,
-                       .gpu_row = row_of[given.gpu],
-                       .nic_row = row_of[nic]});
+                       .gpu_row = row_of.at(given.gpu),
+                       .nic_row = row_of.at(nic)});
     }
   }
 }

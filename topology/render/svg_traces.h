@@ -15,8 +15,7 @@ namespace beeline::topology {
 class TraceRouter {
  public:
   // Of the picture it needs what is beside what; heights may still change.
-  TraceRouter(const Picture& picture, const Graph& graph, const Assignment& assignment,
-              const DrawnTree& tree);
+  TraceRouter(const Picture& picture, const std::vector<Band>& bands, const Assignment& assignment);
 
   std::vector<double> rooms() const;  // by row: what the lanes below its devices need
   double room_beside() const;         // what the shafts need
@@ -42,7 +41,7 @@ class TraceRouter {
   using Lanes = std::map<std::size_t, std::size_t>;  // by GPU
 
   void collect_pins(const Picture& picture, const Assignment& assignment,
-                    const std::vector<std::size_t>& row_of);
+                    const std::map<NodeIndex, std::size_t>& row_of);
   std::vector<Span> spans_of(std::size_t row) const;
   Lanes lanes_of(std::size_t row) const;
   double shaft_x(std::size_t gpu) const;

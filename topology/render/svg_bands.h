@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows that are too wide for a screen are cut into bands, one below another.
+#pragma once
+
+#include <vector>
+
+#include "topology/render/svg_rows.h"
+
+namespace beeline::topology {
+
+struct Branch {
+  NodeIndex node = kNoNode;
+  std::vector<Branch> children = {};
+};
+
+// A row, or a part of one.
+struct Band {
+  NodeIndex row = kNoNode;
+  std::size_t part = 0;
+  std::size_t parts = 1;
+  std::vector<Branch> branches = {};
+};
+
+// In the order of the tree's rows. A bridge that is wider than a row itself is in several bands;
+// any other stands in one with all that is below it. The bands of a row are about equally wide.
+std::vector<Band> bands_of(const Graph& graph, const DrawnTree& tree);
+
+double width_of(const Graph& graph, const Branch& branch);
+double width_of(const Graph& graph, const std::vector<Branch>& branches);  // side by side
+
+}  // namespace beeline::topology

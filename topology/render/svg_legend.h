@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How to read the picture: what occurs in it, each with a sample.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace beeline::topology {
+
+inline constexpr const char* kSlowColour = "#c81e1e";
+inline constexpr const char* kLinkColour = "#627d98";
+
+enum class Mark : std::uint8_t {
+  kUse,          // a line from a GPU to a NIC
+  kSpare,        // a NIC's box
+  kSlowLink,     // a link, its words, and the box below it
+  kIdleLink,     //
+  kUnknownLink,  // it has a rate, and nobody says how fast it could be
+  kFar,          // a GPU's words
+};
+
+struct Legend {
+  std::string svg = {};
+  double height = 0;
+};
+
+// Entries from left to right below `y`, in as many lines as the width asks for.
+Legend legend_of(const std::set<Mark>& marks, double y, double width);
+
+}  // namespace beeline::topology

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Words in a picture: safe, and no longer than there is room.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace beeline::topology {
+
+// As the content of an element: names come from files and firmware, and may be any bytes.
+std::string escaped(std::string_view text);
+
+// At most so many characters, of which the last two are dots where something is missing. The text
+// comes out printable.
+std::string shortened(std::string_view text, std::size_t most);
+
+// Cut at spaces into lines of so many characters; a word that is longer is cut within.
+std::vector<std::string> wrapped(std::string_view text, std::size_t most);
+
+}  // namespace beeline::topology
