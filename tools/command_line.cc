@@ -72,8 +72,9 @@ void Subcommand::add_flag(const char* name, bool& value, const char* help) {
 
 void Subcommand::set_footer(std::string text) { app_.footer(std::move(text)); }
 
-CommandLine::CommandLine(const char* name, const char* summary)
+CommandLine::CommandLine(const char* name, const char* summary, const std::string& version)
     : app_(std::make_unique<CLI::App>(summary, name)) {
+  app_->set_version_flag("--version", version, "Print the version and exit");
   app_->require_subcommand(1);
 }
 

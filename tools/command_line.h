@@ -48,7 +48,7 @@ class Subcommand {
 
 class CommandLine {
  public:
-  CommandLine(const char* name, const char* summary);
+  CommandLine(const char* name, const char* summary, const std::string& version);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;

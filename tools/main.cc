@@ -4,15 +4,27 @@
 // failure or wrong data.
 #include <cstdio>
 #include <exception>
+#include <string>
 
+#include "plugin/runtime/version.h"
 #include "tools/command_line.h"
 #include "tools/outcome.h"
 #include "tools/perf/command.h"
 #include "tools/topo/command.h"
 
+namespace {
+
+// As the plugin says it in the first line of its log.
+std::string version_text() {
+  return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")";
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   try {
-    beeline::tools::CommandLine line("beeline", "Tools around the Beeline network plugin");
+    beeline::tools::CommandLine line("beeline", "Tools around the Beeline network plugin",
+                                     version_text());
     beeline::perf::add_command(line);
     beeline::topo::add_command(line);
     return line.run(argc, argv);

@@ -84,6 +84,7 @@ command_line() {
   small_machine
   local from=(--from "$scratch/small.xml") nothing=$scratch/nothing
   mkdir -p "$nothing/bus" "$scratch/other"
+  expect 'version' 0 'Beeline 0.' "$beeline" --version
   expect 'help' 0 '--nccl-xml' "$beeline" topo --help
   expect 'this machine, whatever it is' 0 'this machine' topo
   expect 'nothing at all' 0 "$nothing: no GPU, no RDMA NIC, NUMA unknown" topo --from "$nothing"
