@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <exception>
 
+#include "plugin/runtime/folders.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
 #include "plugin/runtime/version.h"
@@ -84,6 +85,7 @@ void Runtime::look_at_host() {
     BL_WARN("no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set");
     return;
   }
+  for (const std::string& text : folder_complaints(config_)) BL_WARN("%s", text.c_str());
   if (!find_devices()) return;
   start_services();
   log_devices();

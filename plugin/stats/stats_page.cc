@@ -45,11 +45,13 @@ PageMemory open_private(std::uint32_t slot_count) {
 
 PageMemory open_memory(const StatsPage::Options& options, const PageOwner& owner) {
   if (!options.shown) return open_private(options.slot_count);
-  sweep_dead_pages(options.directory);
+  const std::size_t dead = sweep_dead_pages(options.directory);
   const std::string path = options.directory + "/" + page_file_name(owner);
   Result<PageMemory> memory = PageMemory::create_file(path, options.slot_count);
   if (memory) {
-    BL_INFO(kLogInit | kLogNet, "statistics page %s", path.c_str());
+    const std::string others =
+        dead == 0 ? "" : "; pages there of processes that ended badly: " + std::to_string(dead);
+    BL_INFO(kLogInit | kLogNet, "statistics page %s%s", path.c_str(), others.c_str());
     return *std::move(memory);
   }
   BL_INFO(kLogInit | kLogNet,

@@ -101,9 +101,9 @@ std::optional<PageOwner> parse_page_file_name(std::string_view name) {
   return owner;
 }
 
-void sweep_dead_pages(const std::string& directory, std::int64_t kept_ns) {
+std::size_t sweep_dead_pages(const std::string& directory, std::int64_t kept_ns) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), &::closedir);
-  if (!open) return;
+  if (!open) return 0;
   std::vector<DeadPage> dead;
   std::size_t looks = 0;
   while (const dirent* entry = ::readdir(open.get())) {
@@ -114,6 +114,7 @@ void sweep_dead_pages(const std::string& directory, std::int64_t kept_ns) {
     if (++looks == kMostPagesOfASweep) break;
   }
   remove_oldest(::dirfd(open.get()), dead);
+  return std::min(dead.size(), kMostDeadPages);
 }
 
 }  // namespace beeline

@@ -33,7 +33,8 @@ inline constexpr std::size_t kMostPagesOfASweep = 200;
 // The first sweep that finds a page's owner dead stamps the file (it becomes read-only, its time
 // now); one that finds the stamp at least `kept_ns` old removes it. Only regular files of this user
 // with such a name and our magic are touched, and only if nobody has them locked. Failures are no
-// concern of anybody: the next sweep tries again.
-void sweep_dead_pages(const std::string& directory, std::int64_t kept_ns = kDeadPageKeptNs);
+// concern of anybody: the next sweep tries again. Returns how many of the pages that it has looked
+// at stay.
+std::size_t sweep_dead_pages(const std::string& directory, std::int64_t kept_ns = kDeadPageKeptNs);
 
 }  // namespace beeline

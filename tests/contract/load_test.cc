@@ -293,6 +293,36 @@ TEST_CASE("load: a program in plain C can use it, through every version of its t
   }
 }
 
+TEST_CASE("load: a process that was killed leaves its page, for who asks why", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  run_processes(
+      {[](Peer& peer) {
+         const Session session(Abi::kV12);
+         peer.send(1, getpid());
+         peer.meet();
+       },
+       [](Peer& peer) {
+         const std::string page = "beeline-" + std::to_string(peer.receive<pid_t>(0)) + "-";
+         peer.kill(0);
+         const std::filesystem::directory_iterator files(std::getenv("BEELINE_STATS_DIR"));
+         BL_MUST(std::any_of(begin(files), end(files), [&](const auto& file) {
+           return file.path().filename().string().starts_with(page);
+         }));
+       }});
+}
+
+TEST_CASE("load: a folder that is not there is warned of, and done without", "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  run_alone([] {
+    setenv("BEELINE_STATS_DIR", "/nope", 1);
+    setenv("BEELINE_SYSFS_ROOT", "/nope/either", 1);
+    const Session session(Abi::kV12);
+    must_carry(session.net(), link_to_self(session), 1);
+    BL_MUST(log_has(NCCL_LOG_WARN, {"BEELINE_STATS_DIR=/nope cannot be used"}));
+    BL_MUST(log_has(NCCL_LOG_WARN, {"BEELINE_SYSFS_ROOT=/nope/either cannot be used"}));
+  });
+}
+
 TEST_CASE("load: the library may be closed and loaded again", "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(main_abis()));

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looking whether a folder is there.
+#include "plugin/runtime/folders.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "plugin/base/fd.h"
+#include "plugin/base/result.h"
+
+namespace beeline {
+namespace {
+
+// For what it is to be used: X_OK to look into it, W_OK to make a file in it.
+int why_useless(const std::string& folder, int use) {
+  const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return fd && ::faccessat(AT_FDCWD, folder.c_str(), use, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+std::vector<std::string> folder_complaints(const Config& config) {
+  const Config usual;
+  std::vector<std::string> found;
+  const auto look = [&](const char* name, const std::string& folder, const std::string& standard,
+                        int use, const char* consequence) {
+    if (folder == standard) return;
+    const int error = why_useless(folder, use);
+    if (error == 0) return;
+    found.push_back(std::string("BEELINE_") + name + "=" + folder + " " +
+                    describe({Errc::kSystem, error, "cannot be used"}) + "; " + consequence);
+  };
+  if (config.stats) {
+    look("STATS_DIR", config.stats_dir, usual.stats_dir, W_OK | X_OK,
+         "nobody else can read this process's statistics; name a folder that it can write to");
+  }
+  look("SYSFS_ROOT", config.sysfs_root, usual.sysfs_root, X_OK,
+       "the places of devices and their network interfaces are not known; leave it out, or name a "
+       "folder that is like /sys");
+  return found;
+}
+
+}  // namespace beeline
