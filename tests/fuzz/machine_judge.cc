@@ -63,10 +63,10 @@ void hold_given(const Graph& graph, const Places& places, const GpuAssignment& g
 
 void hold_texts(const Graph& graph, const Assignment& assignment) {
   for (const std::string& text :
-       {matrix_text(graph), devices_text(graph), slow_links_text(graph),
-        assignment_text(graph, assignment), standby_text(graph, assignment),
-        nccl_ib_hca(graph, assignment), verdict_text(graph, assignment),
-        gpu_nic_matrix_text(graph, assignment)}) {
+       {matrix_text(graph), devices_text(graph), findings_text(graph, Severity::kWarning),
+        findings_text(graph, Severity::kNote), assignment_text(graph, assignment),
+        standby_text(graph, assignment), nccl_ib_hca(graph, assignment),
+        verdict_text(graph, assignment), gpu_nic_matrix_text(graph, assignment)}) {
     hold(std::ranges::none_of(
              text, [](char c) { return (c < 0x20 && c >= 0 && c != '\n') || c == 0x7f; }),
          "a text does not steer a terminal");

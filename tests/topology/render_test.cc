@@ -81,7 +81,7 @@ TEST_CASE("report: who is who, what is slow") {
         "GPU1     0000:90:01.0\n"
         "mlx5_0   0000:14:00.0  400 Gb/s\n"
         "mlx5_10  0000:80:01.0  200 Gb/s\n");
-  CHECK(slow_links_text(graph) ==
+  CHECK(findings_text(graph, Severity::kWarning) ==
         "mlx5_0: Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS\n");
 }
 
@@ -195,10 +195,23 @@ TEST_CASE("utf8: only characters that a terminal and an XML parser take") {
   CHECK(first_characters("ab", 5) == "ab");
 }
 
+TEST_CASE("report: what is worth knowing is said once, and far NICs by the verdict") {
+  const Graph graph = make_machine(
+      "numa 0\n host 0000:10\n  root 10:01.0\n   gpu 11:00.0\n"
+      "numa 1\n host 0000:80\n  root 80:01.0\n   nic 81:00.0 mlx5_0 speed=9000000\n"
+      "  root 80:02.0\n   nic 82:00.0 mlx5_1 speed=9000000\n");
+  CHECK(findings_text(graph, Severity::kNote) ==
+        "mlx5_0, mlx5_1: port 1 has 9000 Gb/s, more than any port: correct the description: a "
+        "<net>'s speed is in Mb/s\n");
+  CHECK(findings_text(make_machine(machines::flat_virtual_machine()), Severity::kNote)
+            .starts_with("the machine: no GPU and no NIC is below a bridge"));
+}
+
 TEST_CASE("report: only links that GPUs and NICs use are judged") {
-  CHECK(slow_links_text(make_machine("host 0000:10\n"
-                                     " root 10:01.0 max=32x16\n"
-                                     "  other 11:00.0 eth0 now=2.5x1 max=32x16\n"))
+  CHECK(findings_text(make_machine("host 0000:10\n"
+                                   " root 10:01.0 max=32x16\n"
+                                   "  other 11:00.0 eth0 now=2.5x1 max=32x16\n"),
+                      Severity::kWarning)
             .empty());
 }
 

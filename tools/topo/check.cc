@@ -3,6 +3,8 @@
 // See check.h.
 #include "tools/topo/check.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "tools/outcome.h"
@@ -19,15 +21,16 @@ constexpr int kWrong = 1;
 }  // namespace
 
 int check(const topology::Graph& graph, const topology::Assignment& assignment) {
-  const std::string wrong = topology::slow_links_text(graph);
-  const tools::Outcome<void> written = tools::write_output(
-      std::string(tools::kStdout),
-      headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n" + shown(wrong));
+  const std::string wrong = topology::findings_text(graph, topology::Severity::kWarning);
+  const std::string notes = topology::findings_text(graph, topology::Severity::kNote);
+  const std::string text =
+      fmt::format("{}\n{}\n{}{}", headline(graph), topology::verdict_text(graph, assignment),
+                  shown(wrong), shown(notes));
+  const tools::Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
   if (!written) return tools::complain(written.error(), tools::kUsage);
   if (!wrong.empty()) return kWrong;
-  const topology::LinkCount links = topology::count_links(graph);
-  const bool can_tell = !graph.gpus().empty() && !graph.nics().empty() && links.all > links.unknown;
-  return can_tell ? 0 : tools::kUsage;
+  const bool has_both = !graph.gpus().empty() && !graph.nics().empty();
+  return has_both && topology::count_links(graph).can_be_judged() ? 0 : tools::kUsage;
 }
 
 }  // namespace beeline::topo

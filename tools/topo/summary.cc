@@ -70,7 +70,8 @@ std::string headline(const Graph& graph) {
 std::string summary(const Graph& graph, const topology::Assignment& assignment) {
   return headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n" +
          section("Which NIC for which GPU", uses(graph, assignment)) +
-         section("Slow links", topology::slow_links_text(graph)) +
+         section("What is wrong", findings_text(graph, topology::Severity::kWarning)) +
+         section("What is worth knowing", findings_text(graph, topology::Severity::kNote)) +
          section("What could not be seen", remarks(graph));
 }
 

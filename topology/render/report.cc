@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "topology/render/display_names.h"
+#include "topology/render/name_list.h"
 
 namespace beeline::topology {
 namespace {
@@ -50,14 +51,15 @@ std::string devices_text(const Graph& graph) {
   return text;
 }
 
-std::string slow_links_text(const Graph& graph) {
+std::string findings_text(const Graph& graph, Severity severity) {
   const DisplayNames names(graph);
-  std::string text;
-  for (const LinkState& link : links_in_use(graph)) {
-    if (!is_slow(link.verdict)) continue;
-    text += fmt::format("{}: {}\n", names[link.node], describe(graph, link));
+  Sayings sayings;
+  for (const Finding& finding : findings(graph)) {
+    if (finding.severity != severity || finding.kind == FindingKind::kFarNic) continue;
+    sayings.add(describe(finding),
+                finding.device == kNoNode ? "the machine" : names[finding.device]);
   }
-  return text;
+  return sayings.text();
 }
 
 }  // namespace beeline::topology

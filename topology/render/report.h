@@ -4,10 +4,9 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "topology/findings.h"
 #include "topology/graph.h"
-#include "topology/link_state.h"
 
 namespace beeline::topology {
 
@@ -18,8 +17,9 @@ std::string devices_text(const Graph& graph);
 // "400 Gb/s", "100 Gb/s + 100 Gb/s"; empty where no port's speed is known.
 std::string ports_text(const Node& node);
 
-// A line for each link above a GPU or an RDMA NIC, or on the way to one, that is slower than it
-// should be; empty if there is none.
-std::string slow_links_text(const Graph& graph);
+// What is wrong, and what is worth knowing: a line for each finding of that severity, what holds
+// for many devices once; empty if there is none. GPUs whose NIC is far are left out: the verdict
+// and the assignment tell them.
+std::string findings_text(const Graph& graph, Severity severity);
 
 }  // namespace beeline::topology

@@ -9,10 +9,11 @@
 #include <map>
 #include <vector>
 
+#include "topology/distance.h"
+#include "topology/link_state.h"
 #include "topology/nccl_choice.h"
 #include "topology/render/display_names.h"
 #include "topology/render/name_list.h"
-#include "topology/render/report.h"
 
 namespace beeline::topology {
 namespace {
@@ -37,6 +38,7 @@ std::string sharing(const Assignment& assignment) {
 
 // Of the NICs that NCCL itself takes.
 std::string gpu_direct(const Graph& graph) {
+  if (hides_its_tree(graph)) return "which NIC is near which GPU cannot be seen";
   const DisplayNames names(graph);
   std::vector<std::string> far;
   NcclPath farthest = NcclPath::kPhb;
@@ -53,7 +55,7 @@ std::string gpu_direct(const Graph& graph) {
 
 std::string links(const LinkCount& count) {
   if (count.slow > 0) return count_of(count.slow, "slow link") + ", see below";
-  if (count.all == count.unknown) return "whether a link is slow cannot be told";
+  if (!count.can_be_judged()) return "whether a link is slow cannot be told";
   if (count.unknown == 0) return "no link is slow";
   return fmt::format("no slow link among the {} of {} that can be judged",
                      count.all - count.unknown, count.all);

@@ -18,6 +18,8 @@ struct LinkCount {
   std::size_t all = 0;
   std::size_t slow = 0;
   std::size_t unknown = 0;
+
+  bool can_be_judged() const noexcept { return all > unknown; }
 };
 LinkCount count_links(const Graph& graph);
 
