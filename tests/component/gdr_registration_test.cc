@@ -322,7 +322,7 @@ TEST_CASE("gdr: an iWARP port, which has no way to itself, needs somebody else t
         for (const Device& device : bed.devices) {
           BL_MUST(bed.gpus->offer(device).dmabuf == row.is_offered);
         }
-        BL_MUST(log.count("an iWARP port has no way to itself") == kRails);
+        BL_MUST(log.count("an iWARP port has no way to itself") == 1);
         BL_MUST(!log.has("ACS"));
       },
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
@@ -336,8 +336,8 @@ TEST_CASE("gdr: the kernel's own number for what it does not support has words",
         LogCapture log;
         bed.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? 524 : EFAULT; };
         bed.look();
-        BL_MUST(log.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == kRails);
-        BL_MUST(log.count("update the NIC's driver") == kRails);
+        BL_MUST(log.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == 1);
+        BL_MUST(log.count("update the NIC's driver") == 1);
       },
       {{"SOFTGPU", "gpus=1"}});
 }
