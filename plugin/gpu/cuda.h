@@ -38,6 +38,7 @@
   X(copy_to_device, cuMemcpyHtoDAsync_v2, CuResult(DevicePtr, const void*, std::size_t, Stream*), kRequired) \
   X(copy_to_host, cuMemcpyDtoHAsync_v2, CuResult(void*, DevicePtr, std::size_t, Stream*), kRequired) \
   X(stream_create, cuStreamCreate, CuResult(Stream**, unsigned), kRequired)                         \
+  X(stream_create_with_priority, cuStreamCreateWithPriority, CuResult(Stream**, unsigned, int), kRequired) \
   X(stream_synchronize, cuStreamSynchronize, CuResult(Stream*), kRequired)                          \
   X(stream_destroy, cuStreamDestroy_v2, CuResult(Stream*), kRequired)                               \
   X(pointer_get_attribute, cuPointerGetAttribute, CuResult(void*, PointerAttribute, DevicePtr), kRequired) \

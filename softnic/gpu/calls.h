@@ -93,6 +93,8 @@
   X(cuMemRetainAllocationHandle, cuMemRetainAllocationHandle, 11000)           \
   X(cuStreamCreate, cuStreamCreate, 2000)                                      \
   X(cuStreamCreateWithPriority, cuStreamCreateWithPriority, 5050)              \
+  X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050)            \
+  X(cuLaunchHostFunc, cuLaunchHostFunc, 10000)                                 \
   X(cuStreamDestroy_v2, cuStreamDestroy, 4000)                                 \
   X(cuStreamSynchronize, cuStreamSynchronize, 2000)                            \
   X(cuStreamQuery, cuStreamQuery, 2000)                                        \

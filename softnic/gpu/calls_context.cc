@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts. Everything that a GPU was asked to do is done when the call that asks returns, so to
-// synchronize is to find the context alive.
+// Contexts.
 #include "softnic/gpu/driver.h"
 
 namespace softnic::gpu {
@@ -185,14 +184,24 @@ CuResult cuCtxGetApiVersion(Context* context, unsigned* version) {
 }
 
 CuResult cuCtxSynchronize() {
-  return enter(Call::k_cuCtxSynchronize, [](Driver&, Context&) { return CuResult::kSuccess; });
+  std::vector<Ticket> ends;
+  const CuResult result = enter(Call::k_cuCtxSynchronize, [&](Driver& driver, Context&) {
+    ends = driver.queues.ends();
+    return CuResult::kSuccess;
+  });
+  for (const Ticket& end : ends) end.wait();
+  return result;
 }
 
 CuResult cuCtxSynchronize_v2(Context* context) {
-  return enter(Call::k_cuCtxSynchronize_v2, [&](Driver& driver) {
-    return named_or_current(driver, context) == nullptr ? CuResult::kInvalidContext
-                                                        : CuResult::kSuccess;
+  std::vector<Ticket> ends;
+  const CuResult result = enter(Call::k_cuCtxSynchronize_v2, [&](Driver& driver) {
+    if (named_or_current(driver, context) == nullptr) return CuResult::kInvalidContext;
+    ends = driver.queues.ends();
+    return CuResult::kSuccess;
   });
+  for (const Ticket& end : ends) end.wait();
+  return result;
 }
 
 }  // extern "C"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and fills. All have happened when the call returns, those with a stream too.
+// Copies and fills. All have happened when the call returns, those with a stream too unless streams
+// share queues. What is wrong with an address is found when the call is made.
 #include <cstring>
+#include <utility>
 
 #include "softnic/gpu/copy.h"
 #include "softnic/gpu/driver.h"
@@ -50,10 +52,16 @@ CuResult copy(Call call, const Copy& copy) noexcept {
   return enter(call, [&](Driver& driver, Context&) {
     if (!is_stream(driver, copy.stream)) return CuResult::kInvalidHandle;
     if (copy.length == 0) return CuResult::kSuccess;
-    const Place to = find_place(driver, copy.to, copy.length, copy.to_side, kAccessReadWrite);
-    const Place from = find_place(driver, copy.from, copy.length, copy.from_side, kAccessRead);
+    Place to = find_place(driver, copy.to, copy.length, copy.to_side, kAccessReadWrite);
+    Place from = find_place(driver, copy.from, copy.length, copy.from_side, kAccessRead);
     if (!to.is_good || !from.is_good) return CuResult::kInvalidValue;
-    return move_bytes(to, from, copy.length) ? CuResult::kSuccess : CuResult::kInvalidValue;
+    if (end_of(driver, copy.stream).queue == nullptr)
+      return move_bytes(to, from, copy.length) ? CuResult::kSuccess : CuResult::kInvalidValue;
+    in_turn(driver, copy.stream,
+            [to = std::move(to), from = std::move(from), length = copy.length] {
+              (void)move_bytes(to, from, length);
+            });
+    return CuResult::kSuccess;
   });
 }
 
@@ -74,7 +82,9 @@ CuResult fill(Call call, DevicePtr to, Unit value, size_t count,
     const std::vector<Piece> pieces =
         driver.memory.accessible_pieces(to, count * sizeof value, kAccessReadWrite);
     if (pieces.empty()) return CuResult::kInvalidValue;
-    for (const Piece& piece : pieces) fill_piece(piece, value);
+    in_turn(driver, stream, [pieces, value] {
+      for (const Piece& piece : pieces) fill_piece(piece, value);
+    });
     return CuResult::kSuccess;
   });
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "softnic/gpu/streams.h"
 
@@ -10,20 +12,26 @@ constexpr unsigned kKnownStreamFlags = 1;  // not blocking
 constexpr unsigned kEventNoTiming = 2;
 constexpr unsigned kKnownEventFlags = 7;  // blocking, no timing, between processes
 
-CuResult make_stream(Call call, Stream** out, unsigned flags) noexcept {
+constexpr int kHighestPriority = -5;  // as on today's GPUs; the lowest is 0
+
+CuResult make_stream(Call call, Stream** out, unsigned flags, int priority) noexcept {
   return enter(call, [&](Driver& driver, Context& context) {
     if (out == nullptr || (flags & ~kKnownStreamFlags) != 0) return CuResult::kInvalidValue;
     auto stream = std::make_unique<Stream>(Stream{context.gpu});
+    const int count = driver.settings.queues;
+    if (count != 0)
+      stream->queue = driver.queues.next(count, std::clamp(priority, kHighestPriority, 0));
     driver.streams.insert(stream.get());
     *out = stream.release();
     return CuResult::kSuccess;
   });
 }
 
-// A call on a stream in which nothing can be left to do.
-CuResult of_stream(Call call, const Stream* stream) noexcept {
+CuResult find_end(Call call, const Stream* stream, Ticket& end) noexcept {
   return enter(call, [&](Driver& driver, Context&) {
-    return is_stream(driver, stream) ? CuResult::kSuccess : CuResult::kInvalidHandle;
+    if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
+    end = end_of(driver, stream);
+    return CuResult::kSuccess;
   });
 }
 
@@ -53,13 +61,29 @@ bool is_stream(const Driver& driver, const Stream* stream) {
   return reinterpret_cast<uintptr_t>(stream) <= 2 || driver.streams.contains(stream);
 }
 
+Ticket end_of(const Driver& driver, const Stream* stream) {
+  return driver.streams.contains(stream) ? Ticket{stream->queue, stream->latest} : Ticket{};
+}
+
+void in_turn(const Driver& driver, const Stream* stream, std::function<void()> work) {
+  if (!driver.streams.contains(stream) || stream->queue == nullptr) return work();
+  stream->latest = stream->queue->add(std::move(work));
+}
+
 extern "C" {
 
 CuResult cuStreamCreate(Stream** out, unsigned flags) {
-  return make_stream(Call::k_cuStreamCreate, out, flags);
+  return make_stream(Call::k_cuStreamCreate, out, flags, 0);
 }
-CuResult cuStreamCreateWithPriority(Stream** out, unsigned flags, int) {
-  return make_stream(Call::k_cuStreamCreateWithPriority, out, flags);
+CuResult cuStreamCreateWithPriority(Stream** out, unsigned flags, int priority) {
+  return make_stream(Call::k_cuStreamCreateWithPriority, out, flags, priority);
+}
+CuResult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  return enter(Call::k_cuCtxGetStreamPriorityRange, [&](Driver&, Context&) {
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = kHighestPriority;
+    return CuResult::kSuccess;
+  });
 }
 CuResult cuStreamDestroy_v2(const Stream* stream) {
   return enter(Call::k_cuStreamDestroy_v2, [&](Driver& driver, Context&) {
@@ -69,14 +93,40 @@ CuResult cuStreamDestroy_v2(const Stream* stream) {
   });
 }
 CuResult cuStreamSynchronize(const Stream* stream) {
-  return of_stream(Call::k_cuStreamSynchronize, stream);
+  Ticket end;
+  const CuResult result = find_end(Call::k_cuStreamSynchronize, stream, end);
+  end.wait();
+  return result;
 }
-CuResult cuStreamQuery(const Stream* stream) { return of_stream(Call::k_cuStreamQuery, stream); }
+CuResult cuStreamQuery(const Stream* stream) {
+  Ticket end;
+  const CuResult result = find_end(Call::k_cuStreamQuery, stream, end);
+  return result == CuResult::kSuccess && !end.is_done() ? CuResult::kNotReady : result;
+}
 
 CuResult cuStreamWaitEvent(const Stream* stream, GpuEvent* event, unsigned) {
-  return of_event(Call::k_cuStreamWaitEvent, event, [&](Driver& driver, const GpuEvent&) {
-    return is_stream(driver, stream) ? CuResult::kSuccess : CuResult::kInvalidHandle;
+  return of_event(Call::k_cuStreamWaitEvent, event, [&](Driver& driver, const GpuEvent& known) {
+    if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
+    // What is in the stream's own queue comes before anyway.
+    if (!known.ticket.is_done() && known.ticket.queue != end_of(driver, stream).queue)
+      in_turn(driver, stream, [ticket = known.ticket] { ticket.wait(); });
+    return CuResult::kSuccess;
   });
+}
+
+// Without queues, and in the default stream, it runs before the call returns. It may not call the
+// driver.
+CuResult cuLaunchHostFunc(const Stream* stream, void (*function)(void*), void* argument) {
+  bool at_once = false;
+  const CuResult result = enter(Call::k_cuLaunchHostFunc, [&](Driver& driver, Context&) {
+    if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
+    if (function == nullptr) return CuResult::kInvalidValue;
+    at_once = end_of(driver, stream).queue == nullptr;
+    if (!at_once) in_turn(driver, stream, [=] { function(argument); });
+    return CuResult::kSuccess;
+  });
+  if (at_once) function(argument);
+  return result;
 }
 
 CuResult cuEventCreate(GpuEvent** out, unsigned flags) {
@@ -100,17 +150,25 @@ CuResult cuEventRecord(GpuEvent* event, const Stream* stream) {
   return of_event(Call::k_cuEventRecord, event, [&](Driver& driver, GpuEvent& known) {
     if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
     known.is_recorded = true;
+    known.ticket = end_of(driver, stream);
     known.recorded_at = std::chrono::steady_clock::now();
     return CuResult::kSuccess;
   });
 }
 CuResult cuEventQuery(GpuEvent* event) {
-  return of_event(Call::k_cuEventQuery, event,
-                  [](Driver&, const GpuEvent&) { return CuResult::kSuccess; });
+  return of_event(Call::k_cuEventQuery, event, [](Driver&, const GpuEvent& known) {
+    return known.ticket.is_done() ? CuResult::kSuccess : CuResult::kNotReady;
+  });
 }
 CuResult cuEventSynchronize(GpuEvent* event) {
-  return of_event(Call::k_cuEventSynchronize, event,
-                  [](Driver&, const GpuEvent&) { return CuResult::kSuccess; });
+  Ticket ticket;
+  const CuResult result =
+      of_event(Call::k_cuEventSynchronize, event, [&](Driver&, const GpuEvent& known) {
+        ticket = known.ticket;
+        return CuResult::kSuccess;
+      });
+  ticket.wait();
+  return result;
 }
 CuResult cuEventElapsedTime(float* milliseconds, GpuEvent* start, GpuEvent* end) {
   return elapsed(Call::k_cuEventElapsedTime, milliseconds, start, end);

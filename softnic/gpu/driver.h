@@ -18,6 +18,7 @@
 #include "softnic/gpu/gpus.h"
 #include "softnic/gpu/handles.h"
 #include "softnic/gpu/memory.h"
+#include "softnic/gpu/queues.h"
 #include "softnic/gpu/settings.h"
 
 namespace softnic::gpu {
@@ -35,6 +36,7 @@ struct Driver {
   Handles handles;
   std::set<const Stream*> streams;
   std::set<GpuEvent*> events;
+  Queues queues;
 
   // Lives until the process ends: threads may be inside when it does.
   static Driver& get();

@@ -120,6 +120,8 @@ Outcome<void> read_one(std::string_view key, std::string_view text, Settings& se
     settings.gdr = BL_TRY(yes_or_no(key, text));
   else if (key == "nic")
     settings.mappable = BL_TRY(one_of(key, text, kNicWords)) != 0;
+  else if (key == "queues")
+    settings.queues = BL_TRY(number(key, text, 1, 128));
   else if (key == "coherent")
     settings.coherent = BL_TRY(yes_or_no(key, text));
   else if (key == "flush")

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events. There is never anything in a stream: it is done when it is queued.
+// Streams and events. What is given to a stream is done at once, or in its turn where streams share
+// queues.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 
 #include "softnic/gpu/driver.h"
 
@@ -10,15 +13,25 @@ namespace softnic::gpu {
 
 struct Stream {
   int gpu = 0;
+  Queue* queue = nullptr;
+  mutable uint64_t latest =
+      0;  // number in the queue; the calls name streams that they may not change
 };
 
 struct GpuEvent {
   bool has_timing = true;
   bool is_recorded = false;
-  std::chrono::steady_clock::time_point recorded_at;
+  std::chrono::steady_clock::time_point recorded_at;  // when the call was made
+  Ticket ticket;
 };
 
 // The default streams, and those that the program made.
 bool is_stream(const Driver& driver, const Stream* stream);
+
+// Of a known stream: the place behind all that it was given.
+Ticket end_of(const Driver& driver, const Stream* stream);
+
+// Does it when all is done that the stream was given before. Without queues that is now.
+void in_turn(const Driver& driver, const Stream* stream, std::function<void()> work);
 
 }  // namespace softnic::gpu

@@ -3,15 +3,10 @@
 
 #include <sys/mman.h>
 
+#include <vector>
+
 namespace softnic {
 namespace {
-
-using beeline::fail;
-using beeline::gpu::ContextScope;
-
-// The program's kernels may wait for the very bytes that are copied, and everything in the default
-// stream waits for them.
-constexpr unsigned kNoOrderWithDefaultStream = 1;
 
 Mapping address_space(size_t length) {
   void* const base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
@@ -21,40 +16,25 @@ Mapping address_space(size_t length) {
 
 }  // namespace
 
-GpuMirror::Outcome<std::unique_ptr<GpuMirror>> GpuMirror::make(const beeline::gpu::Cuda& cuda,
-                                                               beeline::gpu::Ordinal gpu,
-                                                               uint64_t address, size_t length) {
-  std::unique_ptr<GpuMirror> mirror(new GpuMirror(cuda, gpu, address));
+std::unique_ptr<GpuMirror> GpuMirror::make(std::shared_ptr<GpuCopier> copier, uint64_t address,
+                                           size_t length) {
+  std::unique_ptr<GpuMirror> mirror(new GpuMirror(std::move(copier), address));
   mirror->inbox_ = address_space(length);
   mirror->outbox_ = address_space(length);
-  if (!mirror->inbox_ || !mirror->outbox_) return fail(std::string("mmap: out of memory"));
-  const ContextScope scope = BL_TRY(ContextScope::enter(cuda, gpu));
-  BL_TRY(cuda.check("cuStreamCreate",
-                    cuda.stream_create(&mirror->stream_, kNoOrderWithDefaultStream)));
-  return mirror;
-}
-
-GpuMirror::~GpuMirror() {
-  if (stream_ == nullptr) return;
-  const auto scope = ContextScope::enter(cuda_, gpu_);
-  if (scope) (void)cuda_.stream_destroy(stream_);
+  return mirror->inbox_ && mirror->outbox_ ? std::move(mirror) : nullptr;
 }
 
 GpuMirror::Outcome<void> GpuMirror::bring_up(std::span<const HiddenRange> ranges) {
-  const ContextScope scope = BL_TRY(ContextScope::enter(cuda_, gpu_));
+  std::vector<GpuCopier::Part> parts;
+  parts.reserve(ranges.size());
   for (const HiddenRange& range : ranges) {
-    BL_TRY(cuda_.check("cuMemcpyHtoDAsync",
-                       cuda_.copy_to_device(address_ + range.offset, inbox_.base() + range.offset,
-                                            range.length, stream_)));
+    parts.push_back({address_ + range.offset, inbox_.base() + range.offset, range.length});
   }
-  return cuda_.check("cuStreamSynchronize", cuda_.stream_synchronize(stream_));
+  return copier_->to_gpu(parts);
 }
 
 GpuMirror::Outcome<void> GpuMirror::fetch(uint64_t offset, uint64_t length) {
-  const ContextScope scope = BL_TRY(ContextScope::enter(cuda_, gpu_));
-  BL_TRY(cuda_.check("cuMemcpyDtoHAsync", cuda_.copy_to_host(outbox_.base() + offset,
-                                                             address_ + offset, length, stream_)));
-  return cuda_.check("cuStreamSynchronize", cuda_.stream_synchronize(stream_));
+  return copier_->to_host({address_ + offset, outbox_.base() + offset, length});
 }
 
 }  // namespace softnic

@@ -12,27 +12,22 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
+#include <utility>
 
-#include "plugin/base/result.h"
-#include "plugin/gpu/memory.h"
 #include "softnic/fabric/arena.h"
 #include "softnic/fabric/mapping.h"
+#include "softnic/nic/gpu_copier.h"
 
 namespace softnic {
 
 class GpuMirror {
  public:
   template <class T>
-  using Outcome = beeline::Result<T, std::string>;
+  using Outcome = GpuCopier::Outcome<T>;
 
-  // Of [address, address + length), all of that GPU. The driver's table outlives it.
-  static Outcome<std::unique_ptr<GpuMirror>> make(const beeline::gpu::Cuda& cuda,
-                                                  beeline::gpu::Ordinal gpu, uint64_t address,
-                                                  size_t length);
-  ~GpuMirror();
-  GpuMirror(const GpuMirror&) = delete;
-  GpuMirror& operator=(const GpuMirror&) = delete;
+  // Of [address, address + length), all of the copier's GPU. Empty: there is no address space left.
+  static std::unique_ptr<GpuMirror> make(std::shared_ptr<GpuCopier> copier, uint64_t address,
+                                         size_t length);
 
   uint64_t inbox() const noexcept { return reinterpret_cast<uint64_t>(inbox_.base()); }
   uint64_t outbox() const noexcept { return reinterpret_cast<uint64_t>(outbox_.base()); }
@@ -43,15 +38,13 @@ class GpuMirror {
   Outcome<void> fetch(uint64_t offset, uint64_t length);
 
  private:
-  GpuMirror(const beeline::gpu::Cuda& cuda, beeline::gpu::Ordinal gpu, uint64_t address) noexcept
-      : cuda_(cuda), gpu_(gpu), address_(address) {}
+  GpuMirror(std::shared_ptr<GpuCopier> copier, uint64_t address) noexcept
+      : copier_(std::move(copier)), address_(address) {}
 
-  const beeline::gpu::Cuda& cuda_;
-  const beeline::gpu::Ordinal gpu_;
+  const std::shared_ptr<GpuCopier> copier_;
   const uint64_t address_;
   Mapping inbox_;
   Mapping outbox_;
-  beeline::gpu::Stream* stream_ = nullptr;
 };
 
 }  // namespace softnic

@@ -56,10 +56,17 @@ Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(uint64_t address, size_
   }
   const gpu::Ordinal owner = owner_of(*cuda_, address, length);
   if (owner < 0) return fail(EFAULT);
-  auto mirror = GpuMirror::make(*cuda_, owner, address, length);
-  if (mirror) return std::move(*mirror);
-  complain("cannot register GPU memory: " + mirror.error());
+  auto mirror = GpuMirror::make(copier_of(owner), address, length);
+  if (mirror) return mirror;
+  complain("cannot register GPU memory: no address space is left for it");
   return fail(ENOMEM);
+}
+
+std::shared_ptr<GpuCopier> GpuMirrors::copier_of(gpu::Ordinal gpu) {
+  std::weak_ptr<GpuCopier>& known = copiers_[gpu];
+  auto copier = known.lock();
+  if (!copier) known = copier = std::make_shared<GpuCopier>(*cuda_, gpu);
+  return copier;
 }
 
 uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {

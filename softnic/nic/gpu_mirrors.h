@@ -53,6 +53,7 @@ class GpuMirrors {
     std::unique_ptr<GpuMirror> mirror;
   };
 
+  std::shared_ptr<GpuCopier> copier_of(beeline::gpu::Ordinal gpu);
   void bring_up_every();
   void bring_up_every_locked();
   bool bring_up_locked(const Entry& entry);
@@ -64,6 +65,9 @@ class GpuMirrors {
   std::mutex mutex_;
   std::optional<beeline::gpu::Cuda> cuda_;
   std::map<uint32_t, Entry> mirrors_;
+  // By GPU. A copier goes with the last mirror of its GPU: whoever resets the GPU then leaves no
+  // streams of ours dead.
+  std::map<beeline::gpu::Ordinal, std::weak_ptr<GpuCopier>> copiers_;
   uint32_t last_number_ = 0;
   std::atomic<size_t> count_{0};
   std::condition_variable ending_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and the stack of each thread; streams and events, which have nothing to wait for.
+// Contexts and the stack of each thread; streams and events, which wait only where streams share
+// queues.
+#include <atomic>
 #include <thread>
 
 #include "tests/softgpu/process.h"
@@ -173,6 +175,52 @@ TEST_CASE("stream: what was queued is done", "[stream]") {
     CU_MUST(cuda, kInvalidValue, cuda.cuStreamCreate(&stream, 2));
     CU_MUST(cuda, kInvalidHandle, cuda.cuStreamDestroy_v2(nullptr));
   });
+}
+
+TEST_CASE("stream: where queues are shared, what is queued waits for what is before it",
+          "[stream]") {
+  in_process(
+      [](Cuda& cuda) {
+        cuda.start();
+        const DevicePtr address = cuda.allocate(16);
+        const auto stream_of = [&](int priority) {
+          Stream* stream = nullptr;
+          CU_MUST(cuda, kSuccess, cuda.cuStreamCreateWithPriority(&stream, 1, priority));
+          return stream;
+        };
+        const auto is_set = [&] {
+          unsigned char byte = 0;
+          BL_MUST_OK(cuda.softgpu_read(pointer(address), &byte, 1));
+          return byte == 7;
+        };
+        Stream* const first = stream_of(0);
+        Stream* const second = stream_of(0);
+        Stream* const third = stream_of(0);  // shares with the first
+        Stream* const urgent = stream_of(-100);
+        std::atomic<bool> may_end{false};
+        const auto wait = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); };
+        GpuEvent* event = nullptr;
+        CU_MUST(cuda, kSuccess, cuda.cuEventCreate(&event, 2));
+        CU_MUST(cuda, kSuccess, cuda.cuLaunchHostFunc(first, wait, &may_end));
+        CU_MUST(cuda, kSuccess, cuda.cuEventRecord(event, first));
+        CU_MUST(cuda, kSuccess, cuda.cuMemsetD8Async(address, 7, 1, third));
+        CU_MUST(cuda, kSuccess, cuda.cuStreamWaitEvent(urgent, event, 0));
+        CU_MUST(cuda, kSuccess, cuda.cuStreamSynchronize(second));
+        CU_MUST(cuda, kNotReady, cuda.cuStreamQuery(first));
+        CU_MUST(cuda, kNotReady, cuda.cuStreamQuery(third));
+        CU_MUST(cuda, kNotReady, cuda.cuStreamQuery(urgent));
+        CU_MUST(cuda, kNotReady, cuda.cuEventQuery(event));
+        BL_MUST(!is_set());
+        may_end = true;
+        may_end.notify_all();
+        CU_MUST(cuda, kSuccess, cuda.cuEventSynchronize(event));
+        CU_MUST(cuda, kSuccess, cuda.cuStreamSynchronize(third));
+        BL_MUST(is_set());
+        CU_MUST(cuda, kSuccess, cuda.cuCtxSynchronize());
+        CU_MUST(cuda, kSuccess, cuda.cuStreamQuery(urgent));
+        CU_MUST(cuda, kSuccess, cuda.cuEventQuery(event));
+      },
+      {{"SOFTGPU", "queues=2"}});
 }
 
 TEST_CASE("stream: events tell the time between them", "[stream]") {

@@ -91,6 +91,8 @@
   X(cuMemRetainAllocationHandle, CuResult(AllocationHandle*, void*))                        \
   X(cuStreamCreate, CuResult(Stream**, unsigned))                                           \
   X(cuStreamCreateWithPriority, CuResult(Stream**, unsigned, int))                          \
+  X(cuCtxGetStreamPriorityRange, CuResult(int*, int*))                                      \
+  X(cuLaunchHostFunc, CuResult(Stream*, void (*)(void*), void*))                            \
   X(cuStreamDestroy_v2, CuResult(Stream*))                                                  \
   X(cuStreamSynchronize, CuResult(Stream*))                                                 \
   X(cuStreamQuery, CuResult(Stream*))                                                       \

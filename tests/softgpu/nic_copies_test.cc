@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "softnic/fabric/arena.h"
 #include "tests/softgpu/gpu_memory.h"
@@ -265,13 +267,77 @@ TEST_CASE("copies: registering and deregistering leave nothing behind", "[copies
         }
         const UniqueFd after(dup(0));
         BL_MUST(after.get() == before.get() + 1);
-        BL_MUST(cuda.softgpu_calls("cuStreamCreate") == 100);
-        BL_MUST(cuda.softgpu_calls("cuStreamDestroy") == 100);
+        BL_MUST(cuda.softgpu_calls("cuStreamCreateWithPriority") == 0);  // nothing was copied
         BL_MUST(cuda.softgpu_calls("cuDevicePrimaryCtxRetain") - contexts ==
                 cuda.softgpu_calls("cuDevicePrimaryCtxRelease"));
         BL_MUST(cuda.softgpu_pinned() == 0 && cuda.softgpu_open_handles() == 0);
       },
       kCopies);
+}
+
+namespace {
+
+// Stands for a kernel that waits for bytes to arrive.
+struct Kernel {
+  std::atomic<bool> may_end{false};
+  std::atomic<bool> gave_up{false};
+
+  static void run(void* argument) {
+    auto& self = *static_cast<Kernel*>(argument);
+    const auto deadline = Clock::now() + kPatience / 2;
+    while (!self.may_end && !self.gave_up) {
+      if (Clock::now() > deadline) self.gave_up = true;
+      std::this_thread::yield();
+    }
+  }
+};
+
+struct Crowd {
+  const char* settings;
+  int priority;  // of the kernel's stream
+};
+
+}  // namespace
+
+TEST_CASE("copies: a kernel that waits for bytes of many regions gets them", "[copies]") {
+  // A single queue, but for copies: their priority parts them. Or one priority for all, and fewer
+  // queues than regions.
+  const Crowd crowd = GENERATE(Crowd{"nic=copies,queues=1", 0}, Crowd{"nic=copies,queues=8", -5});
+  INFO(crowd.settings);
+  in_process(
+      [&](Cuda& cuda) {
+        cuda.start();
+        Pair pair;
+        Buffer data = pair.a.buffer(kSize);
+        data.fill(1);
+        std::vector<std::unique_ptr<GpuMemory>> regions;
+        for (int i = 0; i < 20; ++i) {
+          regions.push_back(std::make_unique<GpuMemory>(cuda, pair.b.pd.get(), Way::kPeermem));
+        }
+        Kernel kernel;
+        softnic::gpu::Stream* stream = nullptr;
+        CU_MUST(cuda, kSuccess, cuda.cuStreamCreateWithPriority(&stream, 1, crowd.priority));
+        CU_MUST(cuda, kSuccess, cuda.cuLaunchHostFunc(stream, Kernel::run, &kernel));
+        for (const auto& region : regions) {
+          BL_MUST_OK(post(pair.b.qp, RecvWork{.wr_id = 2}));
+          BL_MUST_OK(post(pair.a.qp, write_imm_work(data.all(), region->all(), 1, 1)));
+          must_complete(pair.a.send_cq.get(), 1);
+          must_complete(pair.b.recv_cq.get(), 2);
+          BL_MUST(region->has(1));
+          // From the GPU, too.
+          BL_MUST_OK(post(pair.a.qp, recv_work(data.all(), 3)));
+          BL_MUST_OK(post(pair.b.qp, send_work(region->all(), 4)));
+          must_complete(pair.a.recv_cq.get(), 3);
+          must_complete(pair.b.send_cq.get(), 4);
+        }
+        BL_MUST(!kernel.gave_up);
+        CU_MUST(cuda, kNotReady, cuda.cuStreamQuery(stream));
+        kernel.may_end = true;
+        CU_MUST(cuda, kSuccess, cuda.cuStreamSynchronize(stream));
+        BL_MUST(cuda.softgpu_calls("cuStreamCreateWithPriority") == 3);
+        CU_MUST(cuda, kSuccess, cuda.cuStreamDestroy_v2(stream));
+      },
+      {{"SOFTGPU", crowd.settings}});
 }
 
 TEST_CASE("copies: a handle has to be registered for the pointer it stands for", "[copies]") {
@@ -311,8 +377,10 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
         Buffer data = a.buffer(64);
         const GpuMemory gpu(cuda, b.pd.get(), Way::kPeermem);
         // Another complaint before it does not silence it.
-        cuda.set("nic=copies,fail=cuStreamCreate@1:201");
-        BL_MUST(MrPtr(ibv_reg_mr(b.pd.get(), pointer(gpu.start), 64, kAllAccess)) == nullptr);
+        cuda.set("nic=copies,fail=cuStreamCreateWithPriority@1:201");
+        BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 0)));
+        must_complete(a.send_cq.get(), 0);
+        must_come_true([&] { return cuda.softgpu_calls("cuStreamCreateWithPriority") == 1; });
         const std::string turns = "nic=copies,fail=" + call + "@1:201,fail=" + call + "@2:201";
         cuda.set(turns.c_str());
         BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 1)));
@@ -330,5 +398,6 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
   const size_t first = ending.diagnostics.find(said);
   CHECK(first != std::string::npos);
   CHECK(ending.diagnostics.find(said, first + 1) == std::string::npos);
-  CHECK(ending.diagnostics.find("cannot register GPU memory: cuStreamCreate") != std::string::npos);
+  CHECK(ending.diagnostics.find("cannot copy between host and GPU (cuStreamCreateWithPriority") !=
+        std::string::npos);
 }

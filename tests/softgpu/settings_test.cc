@@ -77,6 +77,7 @@ TEST_CASE("settings: each mistake has its sentence, and changes nothing", "[sett
     says("dmabuf", "\"dmabuf\": key=value is missing its \"=\"");
     says("dmabuf=no,,gdr=no", "\"\": key=value is missing its \"=\"");
     says("dmabuf=maybe", "dmabuf=maybe: yes or no");
+    says("queues=0", "queues=0: not a number from 1 to 128");
     says("dmabuf=no,dmabuf=no", "\"dmabuf\" is set twice");
     says("driver=new", "driver=new: not a number from 2000 to 99990");
     says("driver=12040x", "driver=12040x: not a number from 2000 to 99990");

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hardware queues (SOFTGPU=queues=N). What is given to one is done in that order, by a thread of
+// its own; streams share them, so that the work of one can wait for that of another.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace softnic::gpu {
+
+// Lives until the process ends: its thread may be in the middle of something.
+class Queue {
+ public:
+  Queue();
+  // Returns the number of that work.
+  uint64_t add(std::function<void()> work);
+  bool has_done(uint64_t number);
+  void wait(uint64_t number);
+
+ private:
+  [[noreturn]] void thread_main();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> waiting_;
+  uint64_t added_ = 0;
+  uint64_t done_ = 0;
+};
+
+// A place in a queue. Without a queue it is always reached.
+struct Ticket {
+  Queue* queue = nullptr;
+  uint64_t number = 0;
+
+  bool is_done() const { return queue == nullptr || queue->has_done(number); }
+  void wait() const {
+    if (queue != nullptr) queue->wait(number);
+  }
+};
+
+class Queues {
+ public:
+  // For a new stream: each of `count` queues in turn. Streams of another priority have others.
+  Queue* next(int count, int priority);
+  // Of the latest work of each queue.
+  std::vector<Ticket> ends() const;
+
+ private:
+  struct Class {
+    std::vector<Queue*> queues;
+    size_t turn = 0;
+  };
+  std::map<int, Class> classes_;
+};
+
+}  // namespace softnic::gpu

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softnic/nic/gpu_copier.h"
+
+#include <limits>
+
+namespace softnic {
+namespace {
+
+using beeline::gpu::ContextScope;
+using beeline::gpu::Stream;
+
+// The program's kernels may wait for the very bytes that are copied, and everything in the default
+// stream waits for them.
+constexpr unsigned kNoOrderWithDefaultStream = 1;
+// The driver takes the highest that it has.
+constexpr int kHighestPriority = std::numeric_limits<int>::min();
+
+}  // namespace
+
+GpuCopier::~GpuCopier() {
+  if (up_ == nullptr && down_ == nullptr) return;
+  const auto scope = ContextScope::enter(cuda_, gpu_);
+  if (!scope) return;
+  for (Stream* const stream : {up_, down_}) {
+    if (stream != nullptr) (void)cuda_.stream_destroy(stream);
+  }
+}
+
+GpuCopier::Outcome<void> GpuCopier::make(Stream*& stream) const {
+  if (stream != nullptr) return {};
+  return cuda_.check(
+      "cuStreamCreateWithPriority",
+      cuda_.stream_create_with_priority(&stream, kNoOrderWithDefaultStream, kHighestPriority));
+}
+
+GpuCopier::Outcome<void> GpuCopier::finish(Stream* stream) const {
+  return cuda_.check("cuStreamSynchronize", cuda_.stream_synchronize(stream));
+}
+
+GpuCopier::Outcome<void> GpuCopier::to_gpu(std::span<const Part> parts) {
+  const ContextScope scope = BL_TRY(ContextScope::enter(cuda_, gpu_));
+  BL_TRY(make(up_));
+  for (const Part& part : parts) {
+    BL_TRY(cuda_.check("cuMemcpyHtoDAsync",
+                       cuda_.copy_to_device(part.device, part.host, part.length, up_)));
+  }
+  return finish(up_);
+}
+
+GpuCopier::Outcome<void> GpuCopier::to_host(const Part& part) {
+  const ContextScope scope = BL_TRY(ContextScope::enter(cuda_, gpu_));
+  BL_TRY(make(down_));
+  BL_TRY(cuda_.check("cuMemcpyDtoHAsync",
+                     cuda_.copy_to_host(part.host, part.device, part.length, down_)));
+  return finish(down_);
+}
+
+}  // namespace softnic
