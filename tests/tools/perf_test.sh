@@ -57,7 +57,7 @@ command_line() {
   expect 'no time to hold' 2 '--hold: write 0 or a time' perf rate --hold nan
   expect 'a rank below 0' 2 'ranks are 0 to 1' perf rate --rank -2 --rendezvous 127.0.0.1:9999
   expect 'hosts without names' 2 'an entry is empty; write h0,h1' perf rate --hosts ,,
-  expect 'a port that there is not' 2 'ports are 1 to 65535' \
+  expect 'a port that there is not' 2 'with a port from 1 to 65535' \
     perf rate --rank 1 --rendezvous 127.0.0.1:99999
   expect 'memory of a kind that there is not' 2 'write host, peermem, dmabuf or mixed' \
     perf rate --memory cuda
@@ -208,13 +208,40 @@ far() {
   expect 'other options' 1 'rank 1 was started with other options' perf rate --rank 0 \
     --rendezvous "$scratch/meet" --iters 4 --timeout 30
   wait
-  expect 'the far rank is told' 0 'rank 1: the coordinator went away' cat "$scratch/1"
+  expect 'the far rank is told' 0 'does not take this rank in' cat "$scratch/1"
   perf rate --rank 1 --rendezvous "$scratch/meet" --iters 50 --timeout 30 \
     --env 1:FAKE_FAULT=unwritten@1 >"$scratch/1" 2>&1 &
   expect 'wrong data on a far rank' 1 'Wrong elements : 8 FAILED' perf rate --rank 0 \
     --rendezvous "$scratch/meet" --iters 50 --timeout 30
   wait
-  expect 'nobody comes' 1 'did not dial in' perf rate --rank 0 --rendezvous 127.0.0.1:0 --timeout 1
+  expect 'nobody comes' 1 '1 of 2 ranks did not dial in' perf rate --rank 0 \
+    --rendezvous "$scratch/nobody" --timeout 1
+  expect 'no address is left behind' 1 '' test -e "$scratch/nobody"
+  expect 'rank 0 is not there' 1 'rank 0 has not written its address to' perf rate --rank 1 \
+    --rendezvous "$scratch/nobody" --timeout 1
+  expect 'strangers' 0 ok strangers
+  "$(dirname "$0")/perf_strangers.py" "$scratch/slow" drip &
+  expect 'a slow stranger gains nobody time' 1 'did not dial in' perf rate --rank 0 \
+    --rendezvous "$scratch/slow" --timeout 1
+  wait
+}
+
+# They are turned away, or stay and say nothing; the run goes on all the same.
+strangers() {
+  perf rate --rank 0 --rendezvous "$scratch/town" --iters 3 --timeout 50 >"$scratch/0" 2>&1 &
+  local rank_0=$! line status=0
+  exec {crowd}< <(exec "$(dirname "$0")/perf_strangers.py" "$scratch/town" crowd 2>&1)
+  local strangers=$!
+  read -r line <&"$crowd"
+  [[ $line == 'turned away' ]] || echo "$line"
+  perf rate --rank 1 --rendezvous "$scratch/town" --iters 3 --timeout 20 >"$scratch/1" 2>&1 ||
+    status=1
+  wait "$rank_0" || status=1
+  kill "$strangers"
+  grep -q 'who is no rank of this run' "$scratch/0" || status=1
+  ((status == 0)) && [[ $line == 'turned away' ]] && echo ok && return
+  cat "$scratch/0" "$scratch/1"
+  return 1
 }
 
 case $part in

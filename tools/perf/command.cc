@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "tools/perf/meeting_place.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/perf.h"
-#include "tools/perf/rendezvous.h"
 
 namespace beeline::perf {
 namespace {

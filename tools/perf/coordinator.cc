@@ -102,8 +102,7 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::kPlugin:
       seat.facts = decode_facts(frame.body);
-      try_begin();
-      return;
+      return seat.facts ? try_begin() : refuse(rank);
     case FrameKind::kStatus: take_status(rank, frame.body); return;
     case FrameKind::kGather: {
       const size_t end = frame.body.find('\0');
@@ -112,26 +111,42 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
       try_gather();
       return;
     }
-    case FrameKind::kRow:
-      seat.rows.push_back(decode_row(frame.body));
-      try_rows();
-      return;
-    case FrameKind::kFailed:
-      seat.done = true;
-      if (troubles_.empty()) trouble_ns_ = now_ns();
-      troubles_.push_back(
-          {fmt::format("rank {}: {}", rank, frame.body.substr(1)), frame.body[0], false});
-      return;
+    case FrameKind::kRow: {
+      std::optional<Row> row = decode_row(frame.body);
+      if (!row) return refuse(rank);
+      seat.rows.push_back(std::move(*row));
+      return try_rows();
+    }
+    case FrameKind::kFailed: return take_failure(rank, frame.body);
     case FrameKind::kDone: seat.done = true; return;
     case FrameKind::kHello:
-    case FrameKind::kGathered: return;  // not for us
+    case FrameKind::kGathered:
+    case FrameKind::kWelcome: break;  // not for us
   }
+  refuse(rank);
+}
+
+// Whatever status it names: a rank that failed is a failure of the run.
+void Coordinator::take_failure(size_t rank, const std::string& body) {
+  seats_[rank].done = true;
+  if (troubles_.empty()) trouble_ns_ = now_ns();
+  const bool is_usage = !body.empty() && body[0] == tools::kUsage;
+  const std::string why = body.size() > 1 ? body.substr(1) : "failed without a word";
+  troubles_.push_back(
+      {fmt::format("rank {}: {}", rank, why), is_usage ? tools::kUsage : tools::kFailed, false});
+}
+
+void Coordinator::refuse(size_t rank) {
+  take_failure(rank, fmt::format("{}sent something that makes no sense; start all ranks with one "
+                                 "and the same beeline",
+                                 static_cast<char>(tools::kFailed)));
 }
 
 void Coordinator::take_status(size_t rank, const std::string& body) {
-  Status status = decode_status(body);
+  std::optional<Status> status = decode_status(body);
+  if (!status) return refuse(rank);
   std::optional<Status>& before = seats_[rank].status;
-  const bool moved = !before || status.done != before->done || status.phase != before->phase;
+  const bool moved = !before || status->done != before->done || status->phase != before->phase;
   if (moved) progress_ns_ = now_ns();
   before = std::move(status);
 }

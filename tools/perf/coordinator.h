@@ -56,6 +56,8 @@ class Coordinator {
   void serve(size_t rank);
   void take_frames(size_t rank);
   void handle(size_t rank, const Frame& frame);
+  void take_failure(size_t rank, const std::string& body);
+  void refuse(size_t rank);
   void take_status(size_t rank, const std::string& body);
   void try_begin();
   void try_rows();

@@ -10,6 +10,11 @@ namespace {
 
 using nlohmann::json;
 
+// Names of devices are a plugin's; bytes that are no text must not make it fail.
+std::string text_of(const json& all, int indent = -1) {
+  return all.dump(indent, ' ', false, json::error_handler_t::replace);
+}
+
 json json_of_terms(const Options& options) {
   return {
       {"protocol", "beeline-perf-2"}, {"pattern", options.pattern},       {"ranks", options.ranks},
@@ -84,30 +89,13 @@ Row::Number number_of(const json& number) {
   return number.get<double>();
 }
 
-}  // namespace
-
-std::string terms_of(const Options& options) { return json_of_terms(options).dump(); }
-
-std::string encode_hello(const Options& options) {
-  return json{{"rank", options.rank}, {"terms", json_of_terms(options)}}.dump();
+Hello hello_of(const json& hello) {
+  return {.rank = hello.at("rank").get<size_t>(),
+          .terms = text_of(hello.at("terms")),
+          .token = hello.value("token", "")};
 }
 
-std::string encode(const RankFacts& facts) { return json_of(facts).dump(); }
-
-std::string encode(const Status& status) {
-  return json{{"done", status.done}, {"phase", status.phase}, {"waiting", status.waiting}}.dump();
-}
-
-std::string encode(const Row& row) { return json_of(row).dump(); }
-
-std::optional<Hello> decode_hello(const std::string& body) {
-  const json hello = json::parse(body, nullptr, false);
-  if (!hello.is_object()) return std::nullopt;
-  return Hello{hello.value("rank", size_t{0}), hello.value("terms", json()).dump()};
-}
-
-RankFacts decode_facts(const std::string& body) {
-  const json all = json::parse(body);
+RankFacts facts_of(const json& all) {
   RankFacts facts;
   facts.plugin = all.value("name", "");
   facts.abi = all.value("abi", 0);
@@ -123,15 +111,13 @@ RankFacts decode_facts(const std::string& body) {
   return facts;
 }
 
-Status decode_status(const std::string& body) {
-  const json status = json::parse(body);
+Status status_of(const json& status) {
   return {.done = status.value("done", std::uint64_t{0}),
           .phase = status.value("phase", ""),
           .waiting = status.value("waiting", "")};
 }
 
-Row decode_row(const std::string& body) {
-  const json all = json::parse(body);
+Row row_of_json(const json& all) {
   Row row(all.value("size", std::uint64_t{0}));
   row.set_wrong(all.value("wrong", std::uint64_t{0}));
   for (const auto& [key, value] : all.items()) {
@@ -144,6 +130,39 @@ Row decode_row(const std::string& body) {
   }
   return row;
 }
+
+// The one place where what nlohmann-json throws is caught: the text may be anybody's.
+template <class Message>
+std::optional<Message> decode(Message (*read)(const json&), const std::string& body) {
+  // Lists in lists in lists would exhaust the stack of those who walk through them.
+  const auto is_shallow = [](int depth, json::parse_event_t, const json&) { return depth <= 8; };
+  try {
+    return read(json::parse(body, is_shallow));
+  } catch (const json::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string terms_of(const Options& options) { return text_of(json_of_terms(options)); }
+
+std::string encode_hello(const Options& options, const std::string& token) {
+  return text_of({{"rank", options.rank}, {"terms", json_of_terms(options)}, {"token", token}});
+}
+
+std::string encode(const RankFacts& facts) { return text_of(json_of(facts)); }
+
+std::string encode(const Status& status) {
+  return text_of({{"done", status.done}, {"phase", status.phase}, {"waiting", status.waiting}});
+}
+
+std::string encode(const Row& row) { return text_of(json_of(row)); }
+
+std::optional<Hello> decode_hello(const std::string& body) { return decode(hello_of, body); }
+std::optional<RankFacts> decode_facts(const std::string& body) { return decode(facts_of, body); }
+std::optional<Status> decode_status(const std::string& body) { return decode(status_of, body); }
+std::optional<Row> decode_row(const std::string& body) { return decode(row_of_json, body); }
 
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results) {
   const RankFacts& first = results.ranks.front();
@@ -166,7 +185,7 @@ std::string to_json(const Options& options, const Pattern& pattern, const Result
            {"average", {{pattern.average, results.average}}}};
   for (const RankFacts& facts : results.ranks) all["ranks"].push_back(json_of(facts));
   for (const MergedRow& row : results.rows) all["rows"].push_back(json_of(pattern, row));
-  return all.dump(2);
+  return text_of(all, 2);
 }
 
 }  // namespace beeline::perf

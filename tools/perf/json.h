@@ -3,7 +3,7 @@
 // JSON of what crosses the line between a rank and the coordinator (line.h), and of a run's
 // results. nlohmann-json takes the compiler long: only json.cc includes it.
 //
-// decode_...() throw what nlohmann-json throws when the text is not what our encode() makes.
+// decode_...() return none when the text is not what our encode() makes.
 #pragma once
 
 #include <optional>
@@ -21,16 +21,15 @@ namespace beeline::perf {
 // texts.
 std::string terms_of(const Options& options);
 
-std::string encode_hello(const Options& options);
+std::string encode_hello(const Options& options, const std::string& token);
 std::string encode(const RankFacts& facts);
 std::string encode(const Status& status);
 std::string encode(const Row& row);
 
-// None: no JSON object, so not from a rank.
 std::optional<Hello> decode_hello(const std::string& body);
-RankFacts decode_facts(const std::string& body);
-Status decode_status(const std::string& body);
-Row decode_row(const std::string& body);
+std::optional<RankFacts> decode_facts(const std::string& body);
+std::optional<Status> decode_status(const std::string& body);
+std::optional<Row> decode_row(const std::string& body);
 
 // The text for --json.
 std::string to_json(const Options& options, const Pattern& pattern, const Results& results);

@@ -6,9 +6,12 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "plugin/base/clock.h"
 
 namespace beeline::perf {
 namespace {
@@ -38,11 +41,18 @@ bool Line::read_some() {
   const ssize_t n = ::recv(fd_.get(), part.data(), part.size(), MSG_DONTWAIT);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
   in_.append(part.data(), static_cast<size_t>(n));
-  return n > 0;
+  return n > 0 && !announces_too_much();
+}
+
+bool Line::announces_too_much() const {
+  if (in_.size() < kHead) return false;
+  Length length = 0;
+  std::memcpy(&length, in_.data(), sizeof length);
+  return length > longest_;
 }
 
 std::optional<Frame> Line::next() {
-  if (in_.size() < kHead) return std::nullopt;
+  if (in_.size() < kHead || announces_too_much()) return std::nullopt;
   Length length = 0;
   std::memcpy(&length, in_.data(), sizeof length);
   if (in_.size() < kHead + length) return std::nullopt;
@@ -51,12 +61,16 @@ std::optional<Frame> Line::next() {
   return frame;
 }
 
-std::optional<Frame> Line::receive() {
+std::optional<Frame> Line::receive(std::int64_t deadline_ns) {
+  constexpr std::int64_t kLongestNs = 3600 * kNsPerSec;  // for the sake of poll's int
   for (;;) {
     if (std::optional<Frame> frame = next()) return frame;
+    const std::int64_t left = deadline_ns - now_ns();
+    if (left <= 0) return std::nullopt;
     pollfd waiting{fd_.get(), POLLIN, 0};
-    if (::poll(&waiting, 1, -1) < 0 && errno != EINTR) return std::nullopt;
-    if (!read_some()) return std::nullopt;
+    const auto most = static_cast<int>(std::min(left, kLongestNs) / kNsPerMs + 1);
+    if (::poll(&waiting, 1, most) < 0 && errno != EINTR) return std::nullopt;
+    if (!read_some()) return next();
   }
 }
 

@@ -4,6 +4,7 @@
 // TCP. What travels here is small and rare; the plugin carries the rest.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ enum class FrameKind : std::uint8_t {
   kDone,
   // coordinator to rank
   kGathered,  // all parts, in order of rank, each after its length
+  kWelcome,   // to one that dialled in: all ranks are there
 };
 
 struct Frame {
@@ -34,23 +36,34 @@ struct Frame {
 class Line {
  public:
   Line() = default;
-  explicit Line(UniqueFd fd) : fd_(std::move(fd)) {}
+  // `longest`: of frames that the other end may send.
+  explicit Line(UniqueFd fd, size_t longest = kTrusted) : fd_(std::move(fd)), longest_(longest) {}
 
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   int fd() const noexcept { return fd_.get(); }
   void close() { fd_.reset(); }
+  // From now on the other end may send frames of any length that a run has.
+  void trust() noexcept { longest_ = kTrusted; }
 
   // Waits until all is sent; false when the other end is gone.
   bool send(FrameKind kind, const std::string& body);
-  // Waits for a whole frame; none when the other end is gone.
-  std::optional<Frame> receive();
-  // Takes in what is there without waiting; false when the other end is gone.
+  // Waits for a whole frame; none when the other end is gone, or the time is.
+  std::optional<Frame> receive(std::int64_t deadline_ns = kNever);
+  // Takes in what is there without waiting; false when the other end is gone, or is not one of
+  // ours: it announces a frame that is too long.
   bool read_some();
   // The next whole frame among what was taken in.
   std::optional<Frame> next();
 
  private:
+  static constexpr std::int64_t kNever = INT64_MAX;
+  // Handles of a thousand ranks with many comms each.
+  static constexpr size_t kTrusted = size_t{1} << 30;
+
+  bool announces_too_much() const;
+
   UniqueFd fd_;
+  size_t longest_ = kTrusted;
   std::string in_;
 };
 

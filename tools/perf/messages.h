@@ -15,6 +15,7 @@ namespace beeline::perf {
 struct Hello {
   std::size_t rank = 0;
   std::string terms = {};  // its json.h:terms_of
+  std::string token = {};  // of the rendezvous file, if there is one
 };
 
 struct GpuFacts {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where ranks on several machines meet, as --rendezvous names it: HOST:PORT, or a file in which
+// rank 0 leaves its address and a token. Only its owner can read the file, so who knows the token
+// is one of the ranks. At HOST:PORT there is no token.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "plugin/base/fd.h"
+#include "tools/outcome.h"
+
+namespace beeline::perf {
+
+// Whether it can be one.
+tools::Outcome<bool> check_rendezvous(const std::string& rendezvous);
+
+// Rank 0's side: it listens at one address, from now on until this is gone. The file goes with it.
+class Door {
+ public:
+  static tools::Outcome<Door> open(const std::string& rendezvous);
+  Door(Door&& other) noexcept;
+  Door& operator=(Door&&) = delete;
+  ~Door();
+
+  int fd() const noexcept { return listener_.get(); }
+  // Empty: there is none.
+  const std::string& token() const noexcept { return token_; }
+
+ private:
+  explicit Door(UniqueFd listener) : listener_(std::move(listener)) {}
+
+  UniqueFd listener_;
+  std::string token_;
+  std::string file_;  // that is there
+};
+
+// Any other rank's side.
+struct Doorstep {
+  UniqueFd line;
+  std::string token;
+};
+
+// One attempt, which ends at the deadline at the latest.
+tools::Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns);
+
+}  // namespace beeline::perf

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See reception.h. Whoever dials in says which rank it is and what it is about to run.
+#include "tools/perf/reception.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "plugin/base/clock.h"
+#include "tools/perf/json.h"
+
+namespace beeline::perf {
+namespace {
+
+using tools::Outcome;
+
+// A hello is below a kilobyte, but for its sizes.
+constexpr size_t kLongestHello = size_t{64} << 10;
+// Then the oldest one leaves. A rank says its hello at once, so that is a stranger.
+constexpr size_t kMostGuests = 64;
+constexpr int kMostNotes = 3;
+
+std::string address_of(const sockaddr_storage& address, socklen_t length) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, host.data(), host.size(),
+                port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV);
+  return fmt::format("{} port {}", host.data(), port.data());
+}
+
+// Frames are small and waited for. A member that reads nothing is not waited for beyond --timeout.
+void prepare(int fd, int timeout_seconds) {
+  const int one = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  const timeval longest{.tv_sec = timeout_seconds, .tv_usec = 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
+}
+
+// What a single connection can suffer; the next one may be well.
+bool concerns_one_caller(int sys_errno) {
+  return sys_errno != EMFILE && sys_errno != ENFILE && sys_errno != ENOBUFS && sys_errno != ENOMEM;
+}
+
+}  // namespace
+
+Reception::Reception(const Options& options, Door door)
+    : options_(options),
+      door_(std::move(door)),
+      members_(static_cast<size_t>(options.ranks)),
+      missing_(members_.size() - 1) {}
+
+Outcome<std::vector<Member>> Reception::gather() {
+  const std::int64_t deadline = now_ns() + options_.timeout_seconds * kNsPerSec;
+  while (missing_ > 0) {
+    if (now_ns() >= deadline) {
+      return fail(fmt::format("{} of {} ranks did not dial in at {} within {} s (--timeout)",
+                              missing_, options_.ranks, options_.rendezvous,
+                              options_.timeout_seconds));
+    }
+    BL_TRY(wait_once(deadline));
+  }
+  for (size_t rank = 1; rank < members_.size(); ++rank) {
+    members_[rank].line.send(FrameKind::kWelcome, {});
+  }
+  return std::move(members_);
+}
+
+Outcome<bool> Reception::wait_once(std::int64_t deadline) {
+  std::vector<pollfd> waiting{{door_.fd(), POLLIN, 0}};
+  std::vector<Guests::iterator> guests;
+  for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
+    waiting.push_back({guest->line.fd(), POLLIN, 0});
+    guests.push_back(guest);
+  }
+  const auto left = static_cast<int>((deadline - now_ns()) / kNsPerMs + 1);
+  if (::poll(waiting.data(), waiting.size(), left) <= 0) return true;
+  for (size_t i = 0; i < guests.size(); ++i) {
+    if (waiting[i + 1].revents != 0) BL_TRY(hear(guests[i]));
+  }
+  if (waiting.front().revents != 0) BL_TRY(let_in());
+  return true;
+}
+
+Outcome<bool> Reception::let_in() {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  UniqueFd fd(::accept4(door_.fd(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
+  if (!fd) {
+    if (concerns_one_caller(errno)) return true;
+    return fail(fmt::format("cannot take in more ranks: {}; {} of {} are missing",
+                            std::strerror(errno), missing_, options_.ranks));
+  }
+  prepare(fd.get(), options_.timeout_seconds);
+  guests_.push_back({Line(std::move(fd), kLongestHello), address_of(address, length)});
+  if (guests_.size() > kMostGuests) turn_away(guests_.begin());
+  return true;
+}
+
+Outcome<bool> Reception::hear(Guests::iterator guest) {
+  const bool open = guest->line.read_some();
+  const std::optional<Frame> frame = guest->line.next();
+  if (!frame && open) return true;
+  const std::optional<Hello> hello =
+      frame && frame->kind == FrameKind::kHello ? decode_hello(frame->body) : std::nullopt;
+  if (hello && hello->token == door_.token()) return seat(guest, *hello);
+  turn_away(guest);
+  return true;
+}
+
+// It knows the token where there is one: what is wrong now is its user's mistake.
+Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
+  const size_t rank = hello.rank;
+  if (rank == 0 || rank >= members_.size() || members_[rank].line) {
+    return fail(fmt::format("a second rank {} dialled in, or one that does not exist", rank));
+  }
+  if (hello.terms != terms_of(options_)) {
+    return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}", rank,
+                            hello.terms, terms_of(options_)));
+  }
+  guest->line.trust();
+  members_[rank].line = std::move(guest->line);
+  guests_.erase(guest);
+  --missing_;
+  return true;
+}
+
+void Reception::turn_away(Guests::iterator guest) {
+  if (turned_away_++ < kMostNotes) {
+    fmt::print(stderr, "beeline: {} dialled in, who is no rank of this run; turned away{}\n",
+               guest->from, turned_away_ == kMostNotes ? " (more of this is not shown)" : "");
+  }
+  guests_.erase(guest);
+}
+
+}  // namespace beeline::perf

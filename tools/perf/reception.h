@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Those who have dialled in at rank 0, until each rank is known. A stranger may say what it likes,
+// or nothing: it is turned away, or stays without a seat, and nobody waits for it.
+#pragma once
+
+#include <list>
+#include <string>
+#include <vector>
+
+#include "tools/perf/coordinator.h"
+#include "tools/perf/meeting_place.h"
+
+namespace beeline::perf {
+
+class Reception {
+ public:
+  Reception(const Options& options, Door door);
+
+  // Waits for all other ranks, --timeout in all. Members 1 to N-1, by rank; member 0 is left empty.
+  tools::Outcome<std::vector<Member>> gather();
+
+ private:
+  struct Guest {
+    Line line;
+    std::string from = {};  // its address
+  };
+  using Guests = std::list<Guest>;
+
+  tools::Outcome<bool> wait_once(std::int64_t deadline);
+  tools::Outcome<bool> let_in();
+  tools::Outcome<bool> hear(Guests::iterator guest);
+  tools::Outcome<bool> seat(Guests::iterator guest, const Hello& hello);
+  void turn_away(Guests::iterator guest);
+
+  const Options& options_;
+  Door door_;
+  Guests guests_;  // the oldest first
+  std::vector<Member> members_;
+  size_t missing_;
+  int turned_away_ = 0;
+};
+
+}  // namespace beeline::perf
