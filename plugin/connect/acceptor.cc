@@ -33,6 +33,11 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   admission.connect = std::move(connect);
   admission.patience = Patience(*room_.poller, room_.options->connect_timeout);
   watch_patience(comm, admission.patience.left_ns(*room_.poller, 0));
+  at_listener_[admission.connect.listener].insert(comm);
+  if (const Checked checked = check_limits(admission, invited->unaccepted); !checked) {
+    return refuse(comm, checked.error());
+  }
+  make_room(admission.connect.listener);
   if (const Checked checked = check(admission); !checked) return refuse(comm, checked.error());
   if (const Checked made = make(comm, admission); !made) return refuse(comm, made.error());
   if (admission.answer != nullptr) {
@@ -56,6 +61,42 @@ Acceptor::Checked Acceptor::check(const Admission& admission) const {
         Refusal{wire::RejectCode::kIncompatible, "the offered window is too small", error});
   }
   return {};
+}
+
+Acceptor::Checked Acceptor::check_limits(const Admission& admission, std::size_t unaccepted) const {
+  const PeerLimits& limits = room_.options->limits;
+  const auto full = [](const std::string& text) {
+    return beeline::fail(Refusal{wire::RejectCode::kAbandoned, text,
+                                 beeline::fail(Errc::kNoMemory, "accept").error});
+  };
+  const auto its_own = std::ranges::count_if(
+      at_listener_.at(admission.connect.listener),
+      [&](std::uint32_t comm) { return admissions_.at(comm).channel == admission.channel; });
+  if (static_cast<std::size_t>(its_own) > limits.waiting_of_channel) {
+    return full(std::to_string(limits.waiting_of_channel) +
+                " of its connections wait at this listener, and one process may have no more");
+  }
+  if (unaccepted >= limits.unaccepted) {
+    return full(std::to_string(limits.unaccepted) +
+                " connections that nobody has accepted wait at this listener, which takes no more");
+  }
+  return {};
+}
+
+void Acceptor::make_room(std::uint32_t listener) {
+  const std::size_t most = room_.options->limits.waiting;
+  const std::set<std::uint32_t>& waiting = at_listener_.at(listener);
+  if (waiting.size() <= most) return;
+  refuse(
+      *waiting.begin(),
+      {wire::RejectCode::kAbandoned,
+       std::to_string(most) + " others came to this listener while it waited, which keeps no more",
+       beeline::fail(Errc::kNoMemory, "accept").error});
+}
+
+bool Acceptor::uses(const Channel& channel) const noexcept {
+  return std::ranges::any_of(
+      admissions_, [&](const auto& entry) { return entry.second.channel == channel.id(); });
 }
 
 // What our side wishes must be possible. What only the peer wishes is done where it is.
@@ -185,7 +226,7 @@ void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
   BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
           label(*admission->device).c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
   const std::uint32_t listener = theirs.listener;
-  admissions_.erase(comm);
+  forget(comm);
   // Whom nobody wants any more tells the peer when it is destroyed.
   const MadeConnection unwanted = room_.desk->deliver_accepted(listener, std::move(made));
 }
@@ -211,19 +252,25 @@ void Acceptor::on_channel_end(const Channel& channel, const std::string& cause) 
 }
 
 void Acceptor::on_closed(const std::vector<std::uint32_t>& listeners) {
-  std::erase_if(admissions_, [&](const auto& entry) {
-    const Admission& admission = entry.second;
-    if (std::ranges::find(listeners, admission.connect.listener) == listeners.end()) return false;
-    const Channel* const channel = room_.channels->find(admission.channel);
-    if (channel != nullptr) {
-      channel->send(wire::Reject{.comm = admission.connect.comm,
-                                 .code = wire::RejectCode::kAbandoned,
-                                 .text = "its listener was closed before the connection was made"});
-    }
-    BL_INFO(kLogNet, "accept on %s from %s is given up: the listener is closed",
-            label(*admission.device).c_str(), admission.peer_host.c_str());
-    return true;
-  });
+  for (const std::uint32_t listener : listeners) {
+    const auto found = at_listener_.find(listener);
+    if (found == at_listener_.end()) continue;
+    const std::set<std::uint32_t> waiting = found->second;
+    for (const std::uint32_t comm : waiting) abandon(comm);
+  }
+}
+
+void Acceptor::abandon(std::uint32_t comm) {
+  const Admission& admission = admissions_.at(comm);
+  const Channel* const channel = room_.channels->find(admission.channel);
+  if (channel != nullptr) {
+    channel->send(wire::Reject{.comm = admission.connect.comm,
+                               .code = wire::RejectCode::kAbandoned,
+                               .text = "its listener was closed before the connection was made"});
+  }
+  BL_INFO(kLogNet, "accept on %s from %s is given up: the listener is closed",
+          label(*admission.device).c_str(), admission.peer_host.c_str());
+  forget(comm);
 }
 
 void Acceptor::watch_patience(std::uint32_t comm, std::int64_t left_ns) {
@@ -253,12 +300,20 @@ void Acceptor::refuse(std::uint32_t comm, const Refusal& refusal) {
   if (refusal.code == wire::RejectCode::kFailed) {
     room_.desk->fail_accept(admission.connect.listener, refusal.error);
   }
-  admissions_.erase(comm);
+  forget(comm);
 }
 
 void Acceptor::drop(std::uint32_t comm, const std::string& why) {
   warn(admissions_.at(comm), why);
-  admissions_.erase(comm);
+  forget(comm);
+}
+
+void Acceptor::forget(std::uint32_t comm) {
+  const auto found = admissions_.find(comm);
+  const auto others = at_listener_.find(found->second.connect.listener);
+  others->second.erase(comm);
+  if (others->second.empty()) at_listener_.erase(others);
+  admissions_.erase(found);
 }
 
 void Acceptor::warn(const Admission& admission, const std::string& why) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class Acceptor {
   explicit Acceptor(Room room) : room_(std::move(room)) {}
 
   bool is_empty() const noexcept { return admissions_.empty(); }
+  bool uses(const Channel& channel) const noexcept;
 
   void on_connect(Channel& channel, wire::Connect connect);
   void on_ready(Channel& channel, const wire::Ready& ready);
@@ -67,6 +69,9 @@ class Acceptor {
   using Checked = Result<void, Refusal>;
 
   Checked check(const Admission& admission) const;
+  Checked check_limits(const Admission& admission, std::size_t unaccepted) const;
+  // The oldest of too many goes.
+  void make_room(std::uint32_t listener);
   Checked make(std::uint32_t comm, Admission& admission);
   Result<Agreement, std::string> come_to_terms(const PortSide& ours, const Admission& admission);
   Checked invite(std::uint32_t comm, Admission& admission);
@@ -81,10 +86,13 @@ class Acceptor {
   // The admission is gone afterwards.
   void refuse(std::uint32_t comm, const Refusal& refusal);
   void drop(std::uint32_t comm, const std::string& why);
+  void abandon(std::uint32_t comm);
+  void forget(std::uint32_t comm);
   void warn(const Admission& admission, const std::string& why);
 
   Room room_;
-  std::map<std::uint32_t, Admission> admissions_;  // by our number of the comm
+  std::map<std::uint32_t, Admission> admissions_;                 // by our number of the comm
+  std::map<std::uint32_t, std::set<std::uint32_t>> at_listener_;  // their numbers, by age
   LogLimit failures_{20};
 };
 

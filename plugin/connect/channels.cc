@@ -3,6 +3,7 @@
 // Reading channels, and the end of channels.
 #include "plugin/connect/channels.h"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <utility>
@@ -50,6 +51,48 @@ Channel* Channels::add(Introduced introduced) {
   guard_from_fork(fd);
   BL_INFO(kLogNet, "control channel with %s is up", channel->peer().text().c_str());
   return channels_.emplace(id, std::move(channel)).first->second.get();
+}
+
+bool Channels::is_unused(const Channel& channel) const {
+  return channel.link_count() == 0 && !backlog_.contains(channel.id()) &&
+         !hooks_.is_in_use(channel);
+}
+
+template <class Eligible>
+bool Channels::drop_oldest(const std::string& why, Eligible&& eligible) {
+  const auto found = std::ranges::find_if(channels_, [&](const auto& entry) {
+    return eligible(*entry.second) && is_unused(*entry.second);
+  });
+  if (found == channels_.end()) return false;
+  if (const std::uint64_t number = full_.due(); number != 0) {
+    BL_WARN(
+        "the control channel with %s, which carries no connection, is dropped (number %llu): %s",
+        found->second->peer().text().c_str(), static_cast<unsigned long long>(number), why.c_str());
+  }
+  end(found->first, why);
+  return true;
+}
+
+bool Channels::drop_unused(const std::string& why) {
+  return drop_oldest(why, [](const Channel&) { return true; });
+}
+
+// Who has many channels keeps the newest: the older ones may be dead without knowing it.
+std::optional<std::string> Channels::make_room(const wire::ProcessId& process) {
+  const auto is_its = [&](const Channel& channel) { return channel.peer().id == process; };
+  const auto its_own = static_cast<std::size_t>(
+      std::ranges::count_if(channels_, [&](const auto& entry) { return is_its(*entry.second); }));
+  if (its_own >= limits_.channels_of_process) {
+    const std::string text = "it has " + std::to_string(its_own) +
+                             " control channels with this process, and may have no more";
+    if (!drop_oldest(text, is_its)) return text;
+  }
+  if (channels_.size() >= most_channels(limits_)) {
+    const std::string text = "this process has " + std::to_string(channels_.size()) +
+                             " control channels, which is the limit (three quarters of ulimit -n)";
+    if (!drop_unused(text)) return text;
+  }
+  return std::nullopt;
 }
 
 Channel* Channels::find(std::uint64_t id) const {

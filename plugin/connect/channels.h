@@ -9,11 +9,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "plugin/base/log.h"
 #include "plugin/connect/channel.h"
+#include "plugin/connect/peer_limits.h"
 
 namespace beeline {
 
@@ -24,10 +26,13 @@ class Channels {
     std::function<Status(Channel&, const wire::Frame&)> on_message;
     // It has ended. What depends on it must be let go; its links have been told.
     std::function<void(Channel&, const std::string& cause)> on_end;
+    // Whether some handshake goes on over it.
+    std::function<bool(const Channel&)> is_in_use;
   };
 
-  Channels(Poller& poller, std::chrono::milliseconds peer_timeout, Hooks hooks)
-      : poller_(&poller), peer_timeout_(peer_timeout), hooks_(std::move(hooks)) {}
+  Channels(Poller& poller, std::chrono::milliseconds peer_timeout, const PeerLimits& limits,
+           Hooks hooks)
+      : poller_(&poller), peer_timeout_(peer_timeout), limits_(limits), hooks_(std::move(hooks)) {}
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
   ~Channels();
@@ -39,6 +44,11 @@ class Channels {
   // Some have said more than one turn was enough for: each has its next.
   bool has_backlog() const noexcept { return !backlog_.empty(); }
   void go_on();
+
+  // For one that this process dials us for. Nothing: there is room. Else the limit, in words.
+  std::optional<std::string> make_room(const wire::ProcessId& process);
+  // Ends the oldest channel that carries nothing. False: there is none.
+  bool drop_unused(const std::string& why);
 
   // Null: none is open. Of several the newest: the older ones may be dead without knowing it.
   Channel* find_process(const wire::ProcessId& process) const;
@@ -63,14 +73,20 @@ class Channels {
   Result<void, std::string> handle_frames(Channel& channel);
   Failure<std::string> break_with(const Channel& channel, std::string cause);
   void end(std::uint64_t id, const std::string& cause);
+  using All = std::map<std::uint64_t, std::unique_ptr<Channel>>;
+  bool is_unused(const Channel& channel) const;
+  template <class Eligible>
+  bool drop_oldest(const std::string& why, Eligible&& eligible);
   std::string cause_of(const Error& error) const;
 
   Poller* poller_;
   std::chrono::milliseconds peer_timeout_;
+  PeerLimits limits_;
   Hooks hooks_;
   LogLimit broken_{5};
+  LogLimit full_{5};
   std::uint64_t last_id_ = 0;
-  std::map<std::uint64_t, std::unique_ptr<Channel>> channels_;  // by age
+  All channels_;  // by age
   std::set<std::uint64_t> backlog_;
 };
 

@@ -3,6 +3,7 @@
 // The states of a connect.
 #include "plugin/connect/connector.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -244,6 +245,14 @@ bool Connector::forget_abandoned(const Channel& channel, std::uint32_t comm) {
   if (found == abandoned_.end() || found->second != channel.id()) return false;
   abandoned_.erase(found);
   return true;
+}
+
+bool Connector::uses(const Channel& channel) const noexcept {
+  const auto on_it = [&](const auto& entry) { return entry.second == channel.id(); };
+  return std::ranges::any_of(abandoned_, on_it) ||
+         std::ranges::any_of(attempts_, [&](const auto& entry) {
+           return entry.second.state != State::kNeedChannel && entry.second.channel == channel.id();
+         });
 }
 
 void Connector::on_channel(const Channel& channel) {

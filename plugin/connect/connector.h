@@ -33,6 +33,7 @@ class Connector {
   // Nobody waits for it any more. Who may have begun to make the other end hears of it.
   void abandon(std::uint32_t comm);
   bool is_empty() const noexcept { return attempts_.empty() && abandoned_.empty(); }
+  bool uses(const Channel& channel) const noexcept;
 
   // --- what the dialer wants to know, and tells ---
   std::optional<Invitation> invitation(const wire::ProcessId& process) const;

@@ -33,7 +33,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
                on_device_event(context, event);
              }),
       cm_(setup_.options->cm_library, *poller_),
-      channels_(*poller_, setup_.options->peer_timeout,
+      channels_(*poller_, setup_.options->peer_timeout, setup_.options->limits,
                 {.on_message =
                      [this](Channel& channel, const wire::Frame& frame) {
                        return handle_message(channel, frame);
@@ -42,11 +42,17 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
                      [this](Channel& channel, const std::string& cause) {
                        connector_.on_channel_end(channel, cause);
                        acceptor_.on_channel_end(channel, cause);
+                     },
+                 .is_in_use =
+                     [this](const Channel& channel) {
+                       return connector_.uses(channel) || acceptor_.uses(channel);
                      }}),
       newcomers_(
           *poller_, setup_.self, setup_.options->half_open_timeout,
           {.judge = [this](const wire::Hello& hello) { return judge(hello); },
-           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); }}),
+           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
+           .free_descriptor =
+               [this] { return channels_.drop_unused("this process has no descriptors left"); }}),
       dialer_(
           *poller_, setup_.self, setup_.options->half_open_timeout,
           {.invitation =
@@ -200,10 +206,20 @@ bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {
   return setup_.self.id < other;
 }
 
+std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
+  if (std::optional<wire::Refuse> refusal = judge_name(hello)) return refusal;
+  std::optional<std::string> limit = channels_.make_room(hello.process);
+  if (!limit) return std::nullopt;
+  BL_WARN_LIMITED(5, "a control connection from %s (pid %u) is refused: %s", hello.host.c_str(),
+                  hello.pid, limit->c_str());
+  // With this code it tries again.
+  return wire::Refuse{.code = wire::RefuseCode::kDuplicate, .text = *std::move(limit)};
+}
+
 // Two processes may dial each other at the same time, and one channel is enough. The dial of the
 // smaller process goes first, once its HELLO is out; until then the other may come in, and the
 // smaller drops its own.
-std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
+std::optional<wire::Refuse> ControlLoop::judge_name(const wire::Hello& hello) {
   if (!setup_.desk->find_listener(hello.listener, hello.token)) {
     return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
                         .text = "no such listener: it is closed"};

@@ -52,6 +52,7 @@ class ControlLoop {
   void on_reject(Channel& channel, const wire::Reject& reject);
   void on_channel(Introduced introduced);
   std::optional<wire::Refuse> judge(const wire::Hello& hello);
+  std::optional<wire::Refuse> judge_name(const wire::Hello& hello);
   bool has_precedence_over(const wire::ProcessId& other) const;
   Room room();
 

@@ -20,6 +20,7 @@
 #include "plugin/base/result.h"
 #include "plugin/connect/comm_settings.h"
 #include "plugin/connect/connection.h"
+#include "plugin/connect/peer_limits.h"
 #include "plugin/connect/qp_options.h"
 #include "plugin/device/device_table.h"
 #include "plugin/verbs/async_event.h"
@@ -45,6 +46,7 @@ struct ControlOptions {
   EndpointPlan sender;
   EndpointPlan receiver;
   QpOptions qp;
+  PeerLimits limits = {};
   verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none
 };
 

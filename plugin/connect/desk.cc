@@ -253,7 +253,9 @@ std::optional<Desk::Invited> Desk::find_listener(std::uint32_t number, const wir
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(number);
   if (found == listeners_.end() || found->second->token_ != token) return std::nullopt;
-  return Invited{.device = found->second->device_, .settings = found->second->settings_};
+  return Invited{.device = found->second->device_,
+                 .settings = found->second->settings_,
+                 .unaccepted = found->second->arrived_.size()};
 }
 
 MadeConnection Desk::deliver_accepted(std::uint32_t listener, MadeConnection made) {

@@ -129,6 +129,7 @@ class Desk {
   struct Invited {
     const Device* device = nullptr;
     CommSettings settings;
+    std::size_t unaccepted = 0;  // that have come before
   };
   // Nothing: not invited.
   std::optional<Invited> find_listener(std::uint32_t number, const wire::Token& token);

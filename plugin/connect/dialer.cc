@@ -173,7 +173,7 @@ void Dialer::refused(Dials::iterator it, const wire::Refuse& refusal) {
     }
     case wire::RefuseCode::kDuplicate:
       hang_up(it->second);
-      it->second.trouble = "it dials us, and has not come through";
+      it->second.trouble = "it says: " + refusal.text;
       return pause(it, kDuplicatePauseNs);
   }
 }

@@ -67,9 +67,12 @@ void Newcomers::on_door() {
 }
 
 // The caller stays in the queue meanwhile. Where descriptors are short, strangers go first, and
-// fewer are let in until all of them have gone.
+// fewer are let in until all of them have gone. Where they are few, a channel that carries nothing
+// goes first: else the last descriptor would be free, and whoever takes it be dropped for it.
 void Newcomers::make_do(const Error& error) {
-  if (is_for_want_of_descriptors(error) && !newcomers_.empty()) {
+  const bool is_want = is_for_want_of_descriptors(error);
+  if (is_want && newcomers_.size() <= kFewestNewcomers && hooks_.free_descriptor()) return;
+  if (is_want && !newcomers_.empty()) {
     const std::size_t left = newcomers_.size() / 2;
     most_ = std::max(left, kFewestNewcomers);
     while (newcomers_.size() > left) drop(newcomers_.begin()->first, describe(error));

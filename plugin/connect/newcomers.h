@@ -25,6 +25,8 @@ class Newcomers {
     // Nothing: welcome. Else what to answer.
     std::function<std::optional<wire::Refuse>(const wire::Hello&)> judge;
     std::function<void(Introduced)> on_introduced;
+    // Gives up a descriptor, if there is one that nobody needs.
+    std::function<bool()> free_descriptor;
   };
 
   Newcomers(Poller& poller, const ProcessName& self, std::chrono::milliseconds patience,

@@ -49,7 +49,7 @@ struct HelloAck {
 enum class RefuseCode : std::uint8_t {
   kVersion,     // none in common
   kNotInvited,  // no such listener, or another token: it may have been closed since
-  kDuplicate,   // our own dial to you is on its way, and goes first
+  kDuplicate,   // our own dial to you goes first, or you have enough channels; try again
 };
 
 struct Refuse {

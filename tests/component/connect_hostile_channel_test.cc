@@ -70,7 +70,8 @@ TEST_CASE("hostile: a message cut at any byte, and silence, keep nobody waiting"
   std::vector<Stranger> strangers;
   for (const wire::Bytes& message : all_channel_messages()) {
     for (std::size_t size = 1; size < message.size(); size += 3) {
-      strangers.emplace_back(handle).enter(hello_for(handle));
+      const auto number = static_cast<std::uint32_t>(strangers.size());
+      strangers.emplace_back(handle).enter(hello_for(handle, number));
       strangers.back().say(wire::Bytes(message.begin(), message.begin() + static_cast<long>(size)));
     }
   }

@@ -32,9 +32,12 @@ void must_be_readable(int fd) {
 
 wire::Handle handle_of(Ticket& ticket) { return must(wire::decode_handle(ticket.handle())); }
 
-wire::Hello hello_for(const wire::Handle& handle) {
+wire::Hello hello_for(const wire::Handle& handle, std::uint32_t process) {
   wire::Hello hello{.host = "elsewhere", .pid = 99, .listener = handle.listener};
   hello.process.fill(0xff);  // greater than any other, and so always the one that gives way
+  for (std::size_t i = 0; i < 4; ++i) {
+    hello.process[8 + i] = static_cast<std::uint8_t>(process >> (8 * i));
+  }
   hello.token = handle.token;
   return hello;
 }

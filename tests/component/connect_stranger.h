@@ -14,8 +14,8 @@ namespace beeline::test {
 
 wire::Handle handle_of(Ticket& ticket);
 
-// What an invited dialer says.
-wire::Hello hello_for(const wire::Handle& handle);
+// What an invited dialer says. Another number is another process.
+wire::Hello hello_for(const wire::Handle& handle, std::uint32_t process = 0);
 
 // The beginning of a message that is cut off after `size` bytes.
 wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size);

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who was invited and takes more than its share: connections, channels, descriptors. What it gets
+// is bounded, each refusal names its limit, and the next peer comes in.
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <vector>
+
+#include "tests/component/connect_house.h"
+
+using namespace beeline;
+using namespace beeline::test;
+
+namespace {
+
+constexpr rlim_t kFew = 256;
+
+// A descriptor that few others leave room for.
+UniqueFd beyond_few(const UniqueFd& fd) {
+  UniqueFd high(fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(kFew)));
+  BL_MUST(high);
+  return high;
+}
+
+class FewDescriptors256 {
+ public:
+  FewDescriptors256() {
+    BL_MUST(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit few{.rlim_cur = kFew, .rlim_max = before_.rlim_max};
+    BL_MUST(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  }
+  FewDescriptors256(const FewDescriptors256&) = delete;
+  FewDescriptors256& operator=(const FewDescriptors256&) = delete;
+  ~FewDescriptors256() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+struct Answers {
+  std::size_t accepted = 0;
+  std::size_t rejected = 0;
+  std::string text;  // of the last that was rejected
+};
+
+void hear(Stranger& stranger, Answers& answers) {
+  const wire::Frame frame = stranger.hear();
+  if (frame.type == wire::MessageType::kAccept) {
+    ++answers.accepted;
+    return;
+  }
+  BL_MUST(frame.type == wire::MessageType::kReject);
+  answers.text = must(wire::decode<wire::Reject>(frame.body)).text;
+  ++answers.rejected;
+}
+
+}  // namespace
+
+TEST_CASE("limits: of thousands of connections that one channel begins, few are made",
+          "[component][connect]") {
+  House house;
+  wire::Connect connect = house.connect_like_a_peer();
+  Stranger stranger(handle_of(house.ticket));
+  stranger.enter(hello_for(handle_of(house.ticket)));
+  Answers answers;
+  for (std::uint32_t comm = 0; comm < 3000; ++comm) {
+    connect.comm = comm;
+    stranger.say(wire::encode(connect));
+    hear(stranger, answers);
+  }
+  CHECK(answers.accepted == 32);
+  CHECK(answers.rejected == 3000 - 32);
+  CHECK(answers.text.starts_with("32 of its connections wait at this listener"));
+  CHECK(house.log.has("32 of its connections wait at this listener"));
+  CHECK(house.log.count("accept on") <= 20 + 12);
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("limits: of many who begin at one listener, the oldest goes", "[component][connect]") {
+  House house;
+  const wire::Connect connect = house.connect_like_a_peer();
+  const wire::Handle handle = handle_of(house.ticket);
+  std::vector<Stranger> strangers;
+  for (std::uint32_t i = 0; i < 80; ++i) {
+    strangers.emplace_back(handle).enter(hello_for(handle, i));
+    strangers.back().say(wire::encode(connect));
+    strangers.back().hear_message<wire::Accept>();
+  }
+  const auto reject = strangers.front().hear_message<wire::Reject>();
+  CHECK(reject.text.starts_with("64 others came to this listener"));
+  CHECK(house.log.count("64 others came to this listener") == 16);
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("limits: of what nobody accepts not much is made", "[component][connect]") {
+  ControlOptions options = control_options();
+  options.limits.unaccepted = 8;
+  House house(options);
+  wire::Connect connect = house.connect_like_a_peer();
+  Stranger stranger(handle_of(house.ticket));
+  stranger.enter(hello_for(handle_of(house.ticket)));
+  for (std::uint32_t comm = 0; comm < 8; ++comm) {
+    connect.comm = comm;
+    stranger.say(wire::encode(connect));
+    const std::uint32_t ours = stranger.hear_message<wire::Accept>().our_comm;
+    stranger.say(wire::encode(wire::Ready{.comm = ours}));
+  }
+  stranger.say(wire::encode(connect));
+  CHECK(stranger.hear_message<wire::Reject>().text.starts_with("8 connections that nobody"));
+  // There is room again for each that is taken.
+  const Made made = house.a.wait_accept(house.listener);
+  stranger.say(wire::encode(connect));
+  stranger.hear_message<wire::Accept>();
+}
+
+TEST_CASE("limits: a process has a few channels, and keeps the newest", "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  const std::size_t before = open_descriptors();
+  std::vector<Stranger> strangers;
+  for (int i = 0; i < 1500; ++i) strangers.emplace_back(handle).enter(hello_for(handle));
+  wait_for([&] { return open_descriptors() <= before + 1500 + 4; }, "all but four channels to go");
+  CHECK(house.log.has("4 control channels with this process, and may have no more"));
+  CHECK(house.log.count("may have no more") <= 5 + 12);
+  strangers.back().sync();
+  strangers.front().must_be_dropped();
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("limits: channels that are in use stay, and whom they shut out is told",
+          "[component][connect]") {
+  ControlOptions options = control_options();
+  options.limits.channels = 2;
+  House house(options);
+  const wire::Connect connect = house.connect_like_a_peer();
+  const wire::Handle handle = handle_of(house.ticket);
+  {
+    std::vector<Stranger> strangers;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      strangers.emplace_back(handle).enter(hello_for(handle, i));
+      strangers.back().say(wire::encode(connect));
+      strangers.back().hear_message<wire::Accept>();
+    }
+    Stranger third(handle);
+    third.say(wire::encode(hello_for(handle, 3)));
+    const auto refusal = third.hear_message<wire::Refuse>();
+    CHECK(refusal.text.starts_with("this process has 2 control channels, which is the limit"));
+    CHECK(house.log.has("is refused: this process has 2 control channels"));
+    for (Stranger& one : strangers) one.sync();
+  }
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("limits: channels leave a quarter of the descriptors, and the next peer comes",
+          "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  std::vector<UniqueFd> sockets;
+  for (int i = 0; i < 300; ++i) sockets.push_back(beyond_few(idle_socket()));
+  const FewDescriptors256 few;
+  std::vector<Stranger> strangers;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    dial(sockets[i], handle);
+    strangers.emplace_back(std::move(sockets[i])).enter(hello_for(handle, i));
+  }
+  CHECK(house.log.has("this process has 192 control channels"));
+  house.real_peer_still_comes();
+}
+
+TEST_CASE("limits: where others have used up the descriptors, channels that carry nothing go",
+          "[component][connect]") {
+  House house;
+  const wire::Handle handle = handle_of(house.ticket);
+  std::vector<UniqueFd> sockets;
+  for (int i = 0; i < 100; ++i) sockets.push_back(beyond_few(idle_socket()));
+  const FewDescriptors256 few;
+  std::vector<UniqueFd> of_others;
+  while (open_descriptors() < 100 + kFew - 40) {
+    of_others.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  }
+  std::vector<Stranger> strangers;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    dial(sockets[i], handle);
+    strangers.emplace_back(std::move(sockets[i])).enter(hello_for(handle, i));
+  }
+  CHECK(house.log.has("this process has no descriptors left"));
+  of_others.resize(of_others.size() - 12);  // for the peer, and the devices' own
+  house.real_peer_still_comes();
+}
