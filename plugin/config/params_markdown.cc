@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One section for each parameter: a table would squeeze the help into a column.
+// A table to find a parameter in, and one section for each: the table would squeeze the help into a
+// column.
 #include "plugin/config/params_markdown.h"
+
+#include <cctype>
 
 #include "plugin/config/config.h"
 
@@ -44,6 +47,18 @@ std::string wrapped(std::string_view text) {
   return lines + std::string(text) + "\n";
 }
 
+std::string lowered(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
+  return text;
+}
+
+// A row of the table at the top; the link is to the section.
+std::string table_row(const ParamText& row) {
+  const std::string name = std::string(kParamPrefix) + std::string(row.name);
+  return "| [`" + name + "`](#" + lowered(name) + ") | " +
+         (row.honours.empty() ? "" : code(row.honours)) + " | " + code(row.default_value) + " |\n";
+}
+
 std::string section(const ParamText& row) {
   std::string facts = std::string(row.kind);
   if (row.kind != Text::kKind) facts += ": " + row.allowed;
@@ -59,12 +74,9 @@ std::string section(const ParamText& row) {
 
 std::string params_markdown() {
   std::string page(kHead);
-  bool first = true;
-  for (const ParamText& row : param_texts()) {
-    if (!first) page += "\n";
-    first = false;
-    page += section(row);
-  }
+  page += "| parameter | honours | default |\n|---|---|---|\n";
+  for (const ParamText& row : param_texts()) page += table_row(row);
+  for (const ParamText& row : param_texts()) page += "\n" + section(row);
   return page;
 }
 
