@@ -9,19 +9,29 @@ namespace {
 constexpr std::uint16_t kNvidia = 0x10de;
 constexpr std::uint16_t kAmd = 0x1002;
 
+// The Rage and Radeon of before 2007 are in servers for the console. They cannot compute.
+bool is_console_of_ati(const Node& node) noexcept {
+  return node.vendor == kAmd && node.device >= 0x3000 && node.device < 0x6000;
+}
+
 bool is_gpu(const Node& node) noexcept {
   switch (node.pci_class >> 8) {
     case 0x0302:               // 3D controller: NVIDIA's data-centre GPUs
     case 0x1200: return true;  // processing accelerator: AMD Instinct and others
     case 0x0300:               // VGA: workstation GPUs
-    case 0x0380: return node.vendor == kNvidia || node.vendor == kAmd;  // other display controller
+    case 0x0380:               // other display controller
+      return node.vendor == kNvidia || (node.vendor == kAmd && !is_console_of_ati(node));
     default: return false;
   }
 }
 
 bool is_rdma_nic(const Node& node) noexcept {
+  const std::string& name = os_name(node, OsKind::kRdma);
+  const bool is_link_of_coprocessor =
+      name.starts_with("scif");  // Xeon Phi: no network is behind it
   const std::uint32_t base_class = node.pci_class >> 16;
-  return (base_class == 0x02 || node.pci_class == 0) && !os_name(node, OsKind::kRdma).empty();
+  const bool has_class = base_class == 0x02 || node.pci_class == 0;
+  return has_class && !name.empty() && !is_link_of_coprocessor;
 }
 
 }  // namespace

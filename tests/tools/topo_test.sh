@@ -91,7 +91,8 @@ command_line() {
   expect 'why there is nothing' 0 'PCI devices cannot be seen' topo --from "$nothing"
   expect 'nothing as JSON' 0 '"gpus": []' topo --from "$nothing" --json
   expect 'nothing as a picture' 0 'no GPU and no RDMA NIC' topo --from "$nothing" --svg -
-  expect 'nothing for NCCL' 0 '<system version="1"/>' topo --from "$nothing" --nccl-xml -
+  expect 'nothing for NCCL' 1 '--nccl-xml -: not written: there is no GPU and no RDMA NIC' \
+    topo --from "$nothing" --nccl-xml -
   expect 'a folder that is not like /sys' 2 "--from $scratch/other: there is no bus, class or devices" \
     topo --from "$scratch/other"
   expect 'the plugin has the same root' 0 "$nothing: no GPU" \
@@ -212,6 +213,8 @@ print("".join(xml.etree.ElementTree.parse(sys.argv[1]).getroot().itertext()))' "
   # hwloc's own file of this machine, if its tool is there.
   if command -v lstopo-no-graphics >"$scratch/where"; then
     lstopo-no-graphics --of xml "$scratch/hwloc.xml"
+    expect "hwloc's own variable" 0 'another machine (hwloc)' \
+      env HWLOC_XMLFILE="$scratch/hwloc.xml" "$beeline" topo
     expect "hwloc's XML" 0 "$scratch/hwloc.xml (hwloc)" topo --from "$scratch/hwloc.xml"
   fi
 

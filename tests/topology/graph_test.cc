@@ -262,4 +262,10 @@ TEST_CASE("role: by class, maker and RDMA device") {
   CHECK(role(0x020700, 0x15b3, nullptr) == DeviceRole::kOther);  // no driver
   CHECK(role(0x020000, 0x8086, nullptr) == DeviceRole::kOther);  // plain Ethernet
   CHECK(role(0x0b4000, 0x8086, "scif0") == DeviceRole::kOther);  // a coprocessor's link
+  CHECK(role(0, 0, "scif0") == DeviceRole::kOther);
+  CHECK(role(0x030000, 0x1002, nullptr) == DeviceRole::kGpu);
+  node.device = 0x73bf;  // Radeon RX 6800
+  CHECK(role(0x030000, 0x1002, nullptr) == DeviceRole::kGpu);
+  node.device = 0x515e;  // ES1000
+  CHECK(role(0x030000, 0x1002, nullptr) == DeviceRole::kOther);
 }

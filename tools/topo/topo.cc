@@ -51,6 +51,17 @@ int write(const std::string& path, const std::string& text, const std::string& h
   return 0;
 }
 
+// NCCL would take an empty description for an empty machine.
+int write_for_nccl(const std::string& path, const topology::Graph& graph) {
+  if (graph.gpus().empty() && graph.nics().empty()) {
+    return tools::complain(
+        fmt::format("--nccl-xml {}: not written: there is no GPU and no RDMA NIC to describe; make "
+                    "the file on the node where the job is to run",
+                    path));
+  }
+  return write(path, topology::write_nccl_xml(graph), how_to_use(path));
+}
+
 constexpr const char* kMore =
     "\n--all shows every device, all distances and who stands by; --svg FILE draws a picture\n";
 
@@ -87,10 +98,7 @@ int run(const Options& options) {
     status |= write(std::string(kStdout), text_of(options, *graph, assignment));
   }
   if (!options.svg.empty()) status |= write(options.svg, topology::to_svg(*graph, assignment));
-  if (!options.nccl_xml.empty()) {
-    status |=
-        write(options.nccl_xml, topology::write_nccl_xml(*graph), how_to_use(options.nccl_xml));
-  }
+  if (!options.nccl_xml.empty()) status |= write_for_nccl(options.nccl_xml, *graph);
   return status;
 }
 

@@ -191,10 +191,11 @@ class HwlocReader {
     NodeIndex device = at.device;
     if (device == kNoNode) {
       if (kind != OsKind::kRdma) return kNoNode;
-      device = add({.kind = NodeKind::kDevice, .parent = at.above, .role = DeviceRole::kRdmaNic});
+      device = add({.kind = NodeKind::kDevice, .parent = at.above});
     }
     Node& node = nodes_[device];
     node.os_devices.push_back({kind, object->name});
+    if (at.device == kNoNode) node.role = guess_role(node);
     if (const std::string model = info_of(object, "GPUModel"); !model.empty()) node.name = model;
     if (node.uuid.empty()) node.uuid = info_of(object, "NVIDIAUUID");
     return device;
@@ -238,6 +239,7 @@ Result<GraphParts, std::string> read_hwloc() {
   if (api.topology_is_thissystem(topology.get()) != 0) {
     add_sysfs_devices(parts.nodes, "/sys", remarks);
   } else {
+    parts.source = "another machine (hwloc)";
     remarks.add("hwloc was told to show another machine (HWLOC_XMLFILE, HWLOC_FSROOT, ...)");
   }
   parts.remarks = remarks.take();

@@ -44,6 +44,7 @@ class SysfsReader {
   GraphParts read() {
     read_processors();
     read_functions();
+    remark_on_places();
     add_sysfs_devices(parts_.nodes, root_, remarks_);
     parts_.remarks = remarks_.take();
     return std::move(parts_);
@@ -101,14 +102,22 @@ class SysfsReader {
       if (is_new) add({.kind = NodeKind::kHostBridge, .parent = 0, .pci = chain.root_bus});
       above = known->second;
     } else {
-      remarks_.add(to_string(address) + " and others: their place on the bus is unknown, since " +
-                   root_ + "/bus/pci/devices has no links");
+      if (first_without_place_.empty()) first_without_place_ = to_string(address);
+      ++without_place_;
     }
     for (const PciAddress& bridge : chain.functions) {
       if (bridge != address) above = add_bridge(bridge, above);
     }
     if (functions_.contains(address)) return;
     functions_[address] = add({.kind = NodeKind::kDevice, .parent = above, .pci = address});
+  }
+
+  void remark_on_places() {
+    if (without_place_ == 0) return;
+    const std::string others =
+        without_place_ > 1 ? " and " + std::to_string(without_place_ - 1) + " more" : "";
+    remarks_.add(first_without_place_ + others + ": place on the bus unknown, since " + root_ +
+                 "/bus/pci/devices has no links");
   }
 
   // What has something below it is a bridge, whatever it says of itself.
@@ -125,6 +134,8 @@ class SysfsReader {
   std::map<int, NodeIndex> packages_;
   std::map<PciAddress, NodeIndex> root_buses_;
   std::map<PciAddress, NodeIndex> functions_;  // bridges included
+  std::string first_without_place_;
+  std::size_t without_place_ = 0;
 };
 
 }  // namespace

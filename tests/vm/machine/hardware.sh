@@ -9,18 +9,19 @@ add_hardware() {
   machine+=(-machine q35)
   [[ -z $numa ]] || add_nodes
   for ((i = 0; i < nics; ++i)); do
-    add_card "$i" $((i / 2))
+    add_card "$i" $((i / 2)) pcie.0
   done
   for i in "${!wires[@]}"; do
     add_wire "$i" "${wires[i]}"
   done
 }
 
-# add_card NUMBER HUB [BUS] : a network card on a hub; two cards on one hub are a cable.
+# add_card NUMBER HUB BUS : a network card on a hub; two cards on one hub are a cable. Without a bus
+# QEMU takes the last one that was made, which with --numa is one that takes no card.
 # host_mtu is the largest that the guest may set: RDMA packets of 4096 bytes have to fit.
 add_card() {
   machine+=(-netdev "hubport,id=card$1,hubid=$2"
-    -device "virtio-net-pci,netdev=card$1,mac=$(mac 0 "$1"),host_mtu=9000${3+,bus=$3}")
+    -device "virtio-net-pci,netdev=card$1,mac=$(mac 0 "$1"),host_mtu=9000,bus=$3")
 }
 
 # add_wire NUMBER MINE,PEER : a card that talks to another machine's over two sockets. Neither needs
@@ -30,7 +31,7 @@ add_wire() {
   [[ $mine < $peer ]] || side=2 # the two ends must not have the same address
   machine+=(
     -netdev "dgram,id=wire$1,local.type=unix,local.path=$mine,remote.type=unix,remote.path=$peer"
-    -device "virtio-net-pci,netdev=wire$1,mac=$(mac "$side" "$1"),host_mtu=9000")
+    -device "virtio-net-pci,netdev=wire$1,mac=$(mac "$side" "$1"),host_mtu=9000,bus=pcie.0")
 }
 
 mac() { printf '52:54:00:00:%02x:%02x' "$1" "$2"; }
