@@ -8,20 +8,13 @@
 #include <tuple>
 
 #include "topology/assignment_words.h"
+#include "topology/nccl_choice.h"
+#include "topology/nccl_ways.h"
 #include "topology/nic_unit.h"
 #include "topology/sharing.h"
 
 namespace beeline::topology {
 namespace {
-
-std::uint64_t fastest_of(const std::vector<NicUnit>& units, const std::vector<std::size_t>& among) {
-  std::uint64_t fastest = 0;
-  for (const std::size_t unit : among) {
-    if (units[unit].speed_mbps == 0) return 0;  // unknown: nobody is called slow
-    fastest = std::max(fastest, units[unit].speed_mbps);
-  }
-  return fastest;
-}
 
 // One run of assign().
 // Lifecycle: a local variable. Threads: one.
@@ -30,15 +23,18 @@ class Assigner {
   Assigner(const Graph& graph, const AssignOptions& options)
       : graph_(graph),
         max_per_gpu_(options.max_nics_per_gpu),
-        nics_(options.nics.value_or(
-            std::vector<NodeIndex>(graph.nics().begin(), graph.nics().end()))),
+        nics_are_given_(options.nics.has_value()),
+        nics_(options.nics.value_or(nics_not_down(graph))),
         places_(graph),
+        ways_(graph),
         units_(nic_units(graph, nics_)),
+        best_nets_(best_net_of_each()),
         uses_(units_.size()) {}
 
   Assignment run() {
-    for (const NodeIndex gpu : graph_.gpus()) choices_.push_back(choose(gpu));
-    share();
+    const std::vector<NcclChoice> nccl = nccl_choices(graph_, {.nics = all_leads()});
+    for (const NcclChoice& theirs : nccl) choices_.push_back(choose(theirs));
+    share(nccl);
     Assignment result;
     std::vector<std::size_t> sharers(units_.size());
     for (std::size_t i = 0; i < choices_.size(); ++i) {
@@ -58,57 +54,101 @@ class Assigner {
   }
 
  private:
-  Choice choose(NodeIndex gpu) const {
-    Choice choice;
-    int nearest = -1;
-    for (std::size_t unit = 0; unit < units_.size(); ++unit) {
-      const int rank = places_.rank(gpu, units_[unit].lead);
-      if (nearest >= 0 && rank > nearest) continue;
-      if (rank != nearest) choice.nearest.clear();
-      nearest = rank;
-      choice.nearest.push_back(unit);
+  using Teams = std::map<std::vector<std::size_t>, std::vector<std::size_t>>;  // GPUs by choice
+  using Shares = std::vector<std::vector<std::size_t>>;                        // by GPU: units
+
+  // By unit: the fastest port, as NCCL counts.
+  std::vector<NcclNet> best_net_of_each() {
+    for (std::size_t unit = 0; unit < units_.size(); ++unit) unit_of_[units_[unit].lead] = unit;
+    std::vector<NcclNet> best(units_.size());
+    for (const NcclNet& net : nccl_nets(graph_, all_leads())) {
+      NcclNet& known = best[unit_of_.at(net.nic)];
+      if (net.bandwidth > known.bandwidth) known = net;
     }
-    if (choice.nearest.empty()) return choice;
-    choice.distance = places_.between(gpu, units_[choice.nearest.front()].lead);
-    const std::uint64_t fastest = fastest_of(units_, choice.nearest);
-    const auto is_fast = [&](std::size_t unit) { return units_[unit].speed_mbps * 2 >= fastest; };
-    const auto slow = std::stable_partition(choice.nearest.begin(), choice.nearest.end(), is_fast);
-    choice.too_slow.assign(slow, choice.nearest.end());
-    choice.nearest.erase(slow, choice.nearest.end());
+    return best;
+  }
+
+  std::vector<NodeIndex> all_leads() const {
+    std::vector<NodeIndex> nodes;
+    for (const NicUnit& unit : units_) nodes.push_back(unit.lead);
+    return nodes;
+  }
+
+  Choice choose(const NcclChoice& theirs) const {
+    Choice choice;
+    choice.best = units_of(theirs.equals);
+    std::ranges::sort(choice.best);
+    for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+      if (std::ranges::binary_search(choice.best, unit)) continue;
+      const NcclPath path = ways_.between(theirs.gpu, best_nets_[unit]).path;
+      if (path < theirs.path) choice.nearer.push_back(unit);
+      if (path == theirs.path) choice.as_near.push_back(unit);
+    }
     return choice;
   }
 
-  void share() {
+  std::vector<std::size_t> units_of(const std::vector<NodeIndex>& nics) const {
+    std::vector<std::size_t> units;
+    for (const NodeIndex nic : nics) units.push_back(unit_of_.at(nic));
+    return units;
+  }
+
+  void share(const std::vector<NcclChoice>& nccl) {
     Claims claims;
     claims.max_per_gpu = max_per_gpu_;
-    std::map<std::vector<std::size_t>, std::size_t> rivals;
-    for (const Choice& choice : choices_) {
-      claims.choices.push_back(choice.nearest);
-      ++rivals[choice.nearest];
+    Teams teams;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      claims.choices.push_back(choices_[i].best);
+      teams[choices_[i].best].push_back(i);
     }
     std::map<NodeIndex, std::size_t> adapters;
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
       claims.adapters.push_back(adapters.try_emplace(units_[unit].adapter, unit).first->second);
     }
-    std::vector<std::vector<std::size_t>> shares = share_out(claims);
+    Shares shares = share_out(claims);
+    for (const auto& [best, team] : teams) deal_as_nccl(team, nccl, shares);
     for (const auto& share : shares) {
       for (const std::size_t unit : share) ++uses_[unit];
     }
     for (std::size_t i = 0; i < choices_.size(); ++i) {
       Choice& choice = choices_[i];
       choice.taken = std::move(shares[i]);
-      choice.rivals = rivals[choice.nearest];
+      choice.rivals = teams[choice.best].size();
+      choice.distance = choice.taken.empty() ? Distance::kSys : Distance::kLoc;
       for (const std::size_t unit : choice.taken) {
         choice.most_used = std::max(choice.most_used, uses_[unit]);
+        const Distance distance = places_.between(graph_.gpus()[i], units_[unit].lead);
+        choice.distance = std::max(choice.distance, distance);
       }
     }
   }
 
-  // Near ones first; then no slow ones, another adapter than the one that may just have failed,
-  // those with less to do. Equals follow the GPU's own NIC round the table, and GPUs that share a
-  // NIC start at different places: else all would run to the same one.
+  // Where NCCL gives the team the same NICs equally often, each GPU gets those that NCCL gives it.
+  void deal_as_nccl(const std::vector<std::size_t>& team, const std::vector<NcclChoice>& nccl,
+                    Shares& shares) const {
+    std::vector<std::size_t> ours;
+    std::vector<std::size_t> theirs;
+    for (const std::size_t gpu : team) {
+      if (nccl[gpu].nics.size() != shares[gpu].size()) return;
+      ours.insert(ours.end(), shares[gpu].begin(), shares[gpu].end());
+      const std::vector<std::size_t> units = units_of(nccl[gpu].nics);
+      theirs.insert(theirs.end(), units.begin(), units.end());
+    }
+    std::ranges::sort(ours);
+    std::ranges::sort(theirs);
+    if (ours != theirs) return;
+    for (const std::size_t gpu : team) {
+      shares[gpu] = units_of(nccl[gpu].nics);
+      std::ranges::sort(shares[gpu]);
+    }
+  }
+
+  // Fast ones first, as NCCL would go by, and near ones among these; then another adapter than the
+  // one that may just have failed, and those with less to do. Equals follow the GPU's own NIC round
+  // the table, and GPUs that share a NIC start at different places: else all would run to the same
+  // one.
   std::vector<std::size_t> standby(NodeIndex gpu, const Choice& choice, std::size_t sharer) const {
-    using Key = std::tuple<int, bool, bool, std::size_t, std::size_t, std::size_t>;
+    using Key = std::tuple<float, int, bool, std::size_t, std::size_t, std::size_t>;
     const std::size_t count = units_.size();
     const std::size_t start = (choice.taken.front() + 1 + sharer) % count;
     std::vector<Key> keys;
@@ -118,9 +158,8 @@ class Assigner {
       const NicUnit& candidate = units_[unit];
       const bool same_adapter = std::ranges::any_of(
           choice.taken, [&](std::size_t own) { return units_[own].adapter == candidate.adapter; });
-      const bool slow = candidate.speed_mbps != 0 &&
-                        candidate.speed_mbps * 2 < units_[choice.taken.front()].speed_mbps;
-      keys.emplace_back(places_.rank(gpu, candidate.lead), slow, same_adapter, uses_[unit],
+      keys.emplace_back(-ways_.between(gpu, best_nets_[unit]).bandwidth,
+                        places_.rank(gpu, candidate.lead), same_adapter, uses_[unit],
                         (unit + count - start) % count, unit);
     }
     std::ranges::sort(keys);
@@ -139,6 +178,10 @@ class Assigner {
 
   void add_spares(Assignment& result) const {
     std::map<NodeIndex, std::string> reasons;
+    for (const NodeIndex nic : graph_.nics()) {
+      if (!nics_are_given_) reasons[nic] = "its ports are down";
+    }
+    for (const NodeIndex nic : nics_) reasons.erase(nic);
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
       for (const NodeIndex member : units_[unit].members) {
         reasons[member] = "the same wire as " + label(graph_[units_[unit].lead]);
@@ -155,11 +198,15 @@ class Assigner {
 
   const Graph& graph_;
   std::size_t max_per_gpu_;
+  bool nics_are_given_;
   std::vector<NodeIndex> nics_;
   Places places_;
+  NcclWays ways_;
   std::vector<NicUnit> units_;
-  std::vector<std::size_t> uses_;  // by unit: GPUs
-  std::vector<Choice> choices_;    // by GPU
+  std::map<NodeIndex, std::size_t> unit_of_;  // by lead
+  std::vector<NcclNet> best_nets_;            // by unit
+  std::vector<std::size_t> uses_;             // by unit: GPUs
+  std::vector<Choice> choices_;               // by GPU
 };
 
 }  // namespace

@@ -4,15 +4,17 @@
 // so every process of a host, and every host of a kind, comes to the same answer.
 //
 // The rules, in their order:
-// 1. A GPU gets NICs at the distance of its nearest one, never farther.
-// 2. Among those, NICs of less than half the fastest one's speed are left out: they are there for
-//    something else. Where any speed is unknown, none is left out.
-// 3. GPUs with the same choice get equally many, as many as there are for each. A NIC that is over
+// 1. A GPU gets NICs that NCCL holds for best (nccl_choice.h): with the highest bandwidth from GPU
+// to
+//    wire, and the nearest of those. See docs/decisions/0017-assignment-as-nccl.md.
+// 2. GPUs with the same choice get equally many, as many as there are for each. A NIC that is over
 //    stays over: a rank with more rails than its peers could not use them.
-// 4. Where GPUs are more than NICs, each NIC serves equally many, within one.
-// 5. An adapter's second port is taken after the other adapters' first ones.
-// 6. What was taken is dealt in the order of addresses: the first GPU gets the first NICs, and an
-//    adapter's ports stay together where a GPU gets several.
+// 3. Where GPUs are more than NICs, each NIC serves equally many, within one.
+// 4. An adapter's second port is taken after the other adapters' first ones.
+// 5. What was taken is dealt as NCCL does, where NCCL shares it out evenly too. Elsewhere in the
+// order
+//    of addresses: the first GPU gets the first NICs, and an adapter's ports stay together where a
+//    GPU gets several.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +28,7 @@
 namespace beeline::topology {
 
 struct AssignOptions {
-  // The NICs that may be used; none said: all of the graph.
+  // The NICs that may be used; none said: all of the graph that are not known to be down.
   std::optional<std::vector<NodeIndex>> nics = {};
   std::size_t max_nics_per_gpu = 0;  // 0: no limit
 };
@@ -34,7 +36,7 @@ struct AssignOptions {
 struct GpuAssignment {
   NodeIndex gpu = kNoNode;
   std::vector<NodeIndex> nics = {};     // in the order of addresses; empty if there is no NIC
-  Distance distance = Distance::kSys;   // of all of them
+  Distance distance = Distance::kSys;   // of the farthest of them
   std::vector<NodeIndex> standby = {};  // all other NICs, the best first
   std::string reason = {};              // for people
 };

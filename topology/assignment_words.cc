@@ -14,11 +14,14 @@ std::string count_of(std::size_t count, const char* thing) {
 
 std::string what_was_taken(const Choice& choice) {
   const std::string distance = std::string(" (") + to_string(choice.distance) + ")";
-  const std::size_t nearest = choice.nearest.size();
+  const bool is_nearest = choice.nearer.empty();
+  const std::string best = is_nearest ? "nearest NIC" : "fastest NIC";
+  const std::size_t all = choice.best.size();
   const std::size_t taken = choice.taken.size();
-  if (nearest == 1) return "the nearest NIC" + distance;
-  if (taken == nearest) return "the " + count_of(taken, "nearest NIC") + distance;
-  return std::to_string(taken) + " of " + count_of(nearest, "equally near NIC") + distance +
+  if (all == 1) return "the " + best + distance;
+  if (taken == all) return "the " + count_of(taken, best.c_str()) + distance;
+  return std::to_string(taken) + " of " +
+         count_of(all, is_nearest ? "equally near NIC" : "equally fast NIC") + distance +
          ", shared out over " + count_of(choice.rivals, "GPU");
 }
 
@@ -33,7 +36,10 @@ std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, No
   if (choice.taken.empty()) return "there is no RDMA NIC";
   std::string text = what_was_taken(choice);
   if (choice.most_used > 1) text += "; it serves " + count_of(choice.most_used, "GPU");
-  for (const std::size_t unit : choice.too_slow) {
+  for (const std::size_t unit : choice.nearer) {
+    text += "; not " + label(graph[units[unit].lead]) + ", which is nearer but slower";
+  }
+  for (const std::size_t unit : choice.as_near) {
     text += "; not " + label(graph[units[unit].lead]) + ", which is as near but slower";
   }
   for (const std::size_t unit : choice.taken) {
@@ -49,9 +55,11 @@ std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, No
 
 std::string reason_spare(std::size_t unit, const std::vector<Choice>& choices) {
   if (choices.empty()) return "there is no GPU";
-  const auto is_over = [unit](const Choice& choice) { return contains(choice.nearest, unit); };
+  const auto is_over = [unit](const Choice& choice) { return contains(choice.best, unit); };
   if (std::ranges::any_of(choices, is_over)) return "left over: too few for one more each";
-  const auto is_slow = [unit](const Choice& choice) { return contains(choice.too_slow, unit); };
+  const auto is_passed = [unit](const Choice& choice) { return contains(choice.nearer, unit); };
+  if (std::ranges::any_of(choices, is_passed)) return "slower than NICs that are farther away";
+  const auto is_slow = [unit](const Choice& choice) { return contains(choice.as_near, unit); };
   if (std::ranges::any_of(choices, is_slow)) return "slower than the NICs as near as it";
   return "every GPU has a nearer NIC";
 }

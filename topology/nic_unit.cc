@@ -19,25 +19,6 @@ const std::string& bond_of(const Graph& graph, NodeIndex nic) noexcept {
   return own.empty() ? graph[physical_of(graph, nic)].bond : own;
 }
 
-std::uint64_t speed_of(const Node& node) noexcept {
-  std::uint64_t mbps = 0;
-  for (const NicPort& port : node.nic_ports) mbps += port.speed_mbps;
-  return mbps;
-}
-
-// Virtual functions have no wires of their own. One that is unknown makes the sum unknown.
-std::uint64_t speed_of(const Graph& graph, const NicUnit& unit) {
-  if (graph[unit.lead].physical_function != kNoNode) return speed_of(graph[unit.lead]);
-  std::uint64_t sum = 0;
-  for (const NodeIndex member : unit.members) {
-    if (graph[member].physical_function != kNoNode) continue;
-    const std::uint64_t mbps = speed_of(graph[member]);
-    if (mbps == 0) return 0;
-    sum += mbps;
-  }
-  return sum;
-}
-
 using Card = std::tuple<std::uint32_t, std::uint8_t, std::uint8_t>;
 
 Card card_of(const PciAddress& address) noexcept {
@@ -64,7 +45,6 @@ std::vector<NicUnit> nic_units(const Graph& graph, std::span<const NodeIndex> ni
 
   std::map<Card, NodeIndex> cards;
   for (NicUnit& unit : units) {
-    unit.speed_mbps = speed_of(graph, unit);
     const NodeIndex physical = physical_of(graph, unit.lead);
     unit.adapter = unit.lead;
     if (const auto& pci = graph[physical].pci) {

@@ -17,9 +17,8 @@ struct NicUnit {
   // Who stands for all: the first. A physical function comes before its virtual ones.
   NodeIndex lead = kNoNode;
   std::vector<NodeIndex> members = {};  // in the order of Graph::nics(), the lead included
-  NodeIndex adapter = kNoNode;   // the first unit's lead on the same card: same domain, bus and
-                                 // device. The ports of an adapter share its slot
-  std::uint64_t speed_mbps = 0;  // of all its ports, those of a bond together; 0: unknown
+  NodeIndex adapter = kNoNode;  // the first unit's lead on the same card: same domain, bus and
+                                // device. The ports of an adapter share its slot
 };
 
 // In the order of their leads in Graph::nics(). What is no RDMA NIC is left out.

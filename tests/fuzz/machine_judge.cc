@@ -12,6 +12,9 @@
 #include "tests/fuzz/targets.h"
 #include "topology/assignment.h"
 #include "topology/distance.h"
+#include "topology/findings.h"
+#include "topology/nccl_choice.h"
+#include "topology/nccl_ways.h"
 #include "topology/nic_unit.h"
 #include "topology/read/nccl_xml.h"
 #include "topology/read/words.h"
@@ -45,20 +48,25 @@ void hold_distances(const Graph& graph, const Places& places) {
   }
 }
 
-void hold_given(const Graph& graph, const Places& places, const GpuAssignment& given) {
-  std::set<NodeIndex> leads;
-  for (const NicUnit& unit : nic_units(graph, graph.nics())) leads.insert(unit.lead);
-  hold(given.nics.empty() == graph.nics().empty(), "a GPU has a NIC where there is one");
+std::vector<NodeIndex> leads_of(const Graph& graph) {
+  std::vector<NodeIndex> leads;
+  for (const NicUnit& unit : nic_units(graph, nics_not_down(graph))) leads.push_back(unit.lead);
+  return leads;
+}
+
+void hold_given(const std::set<NodeIndex>& leads, const GpuAssignment& given,
+                const NcclChoice& choice) {
+  hold(given.nics.empty() == leads.empty(), "a GPU has a NIC where there is one");
   hold(!given.reason.empty(), "there is a reason");
   std::set<NodeIndex> all(given.nics.begin(), given.nics.end());
   all.insert(given.standby.begin(), given.standby.end());
   hold(all == leads, "every NIC is used or stands by");
   hold(all.size() == given.nics.size() + given.standby.size(), "and only once");
-  for (const NodeIndex nic : given.nics) {
-    for (const NodeIndex other : leads) {
-      hold(places.rank(given.gpu, nic) <= places.rank(given.gpu, other), "the nearest is nearest");
-    }
-  }
+  const auto is_best = [&choice](NodeIndex nic) {
+    return std::ranges::find(choice.equals, nic) != choice.equals.end();
+  };
+  hold(std::ranges::all_of(given.nics, is_best), "a GPU has what NCCL holds for best");
+  hold(std::ranges::all_of(choice.nics, is_best), "and so does NCCL");
 }
 
 void hold_texts(const Graph& graph, const Assignment& assignment) {
@@ -74,6 +82,13 @@ void hold_texts(const Graph& graph, const Assignment& assignment) {
   hold(nlohmann::json::accept(to_json(graph, assignment)), "JSON is JSON");
   const auto picture = parse_xml(to_svg(graph, assignment), "x.svg");
   hold(picture && picture->name == "svg", "a picture is XML");
+}
+
+void hold_findings(const Graph& graph) {
+  for (const Finding& finding : findings(graph)) {
+    hold(finding.device == kNoNode || finding.device < graph.size(), "a finding is of a node");
+    hold(!finding.cause.empty() && !finding.fix.empty(), "and says why and what to do");
+  }
 }
 
 std::vector<std::string> rdma_names(const Node& node) {
@@ -118,7 +133,12 @@ void hold_sound(const Graph& graph) {
   hold_distances(graph, places);
   const Assignment assignment = assign(graph);
   hold(assignment.gpus.size() == graph.gpus().size(), "every GPU is assigned");
-  for (const GpuAssignment& given : assignment.gpus) hold_given(graph, places, given);
+  const std::vector<NodeIndex> leads = leads_of(graph);
+  const std::vector<NcclChoice> choices = nccl_choices(graph, {.nics = leads});
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    hold_given({leads.begin(), leads.end()}, assignment.gpus[i], choices[i]);
+  }
+  hold_findings(graph);
   hold_texts(graph, assignment);
 }
 

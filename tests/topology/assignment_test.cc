@@ -80,17 +80,17 @@ TEST_CASE("assignment: a limit on a group leaves the rest standing by") {
 
 TEST_CASE("assignment: everything below one root port") {
   CHECK(nics_of(machines::one_root_port()) ==
-        Lines{"PXB mlx5_0", "PXB mlx5_0", "PXB mlx5_1", "PXB mlx5_1"});
+        Lines{"PXB mlx5_0", "PXB mlx5_1", "PXB mlx5_0", "PXB mlx5_1"});
 }
 
 TEST_CASE("assignment: all NICs on the far socket are shared evenly") {
   const Graph graph = make_machine(machines::far_socket());
-  CHECK(nics_of(graph) == Lines{"SYS mlx5_0", "SYS mlx5_0", "SYS mlx5_1", "SYS mlx5_1"});
+  CHECK(nics_of(graph) == Lines{"SYS mlx5_0", "SYS mlx5_1", "SYS mlx5_0", "SYS mlx5_1"});
 }
 
-TEST_CASE("assignment: a flat virtual machine pairs by order") {
+TEST_CASE("assignment: in a flat virtual machine GPUs and NICs are paired as NCCL does") {
   CHECK(nics_of(machines::flat_virtual_machine()) ==
-        Lines{"PHB mlx5_0", "PHB mlx5_1", "PHB mlx5_2", "PHB mlx5_3"});
+        Lines{"PHB mlx5_0", "PHB mlx5_2", "PHB mlx5_1", "PHB mlx5_3"});
 }
 
 TEST_CASE("assignment: a GPU gets both ports of an adapter") {
@@ -156,30 +156,64 @@ TEST_CASE("assignment: members of a bond are one NIC") {
   CHECK(spares_of(graph) == Lines{"mlx5_1: the same wire as mlx5_bond_0"});
 }
 
-TEST_CASE("assignment: a bond is as fast as its members together, if that is known") {
+TEST_CASE("assignment: a slow NIC is left out, however near it is") {
   const std::string text =
-      "host 0000:10\n gpu 10:01.0\n gpu 10:02.0\n nic 10:03.0 mlx5_2 speed=400000\n"
-      " nic 10:04.0 mlx5_0 bond=bond0 speed=100000\n nic 10:05.0 mlx5_1 bond=bond0 ";
-  CHECK(nics_of(text + "speed=100000\n") == Lines{"PHB mlx5_2", "PHB mlx5_0"});
-  CHECK(nics_of(text + "speed=50000\n") == Lines{"PHB mlx5_2", "PHB mlx5_2"});
-  CHECK(nics_of(text + "\n") == Lines{"PHB mlx5_2", "PHB mlx5_0"});
+      "numa 0\n"
+      " host 0000:00\n"
+      "  switch 01:00.0 max=32x16\n"
+      "   gpu 02:00.0 max=32x16\n"
+      "   nic 03:00.0 mlx5_0 max=32x16 speed=25000\n"
+      "  nic 04:00.0 mlx5_1 max=32x16 speed=400000\n"
+      "  nic 05:00.0 mlx5_2 max=32x16 ";
+  const Graph graph = make_machine(text + "speed=400000\n");
+  CHECK(nics_of(graph) == Lines{"PHB mlx5_1 mlx5_2"});
+  CHECK(assign(graph).gpus[0].reason ==
+        "the 2 fastest NICs (PHB); not mlx5_0, which is nearer but slower");
+  CHECK(spares_of(graph) == Lines{"mlx5_0: slower than NICs that are farther away"});
+  // Half as fast is slower, too.
+  const Graph slower = make_machine(text + "speed=200000\n");
+  CHECK(nics_of(slower) == Lines{"PHB mlx5_1"});
+  CHECK(assign(slower).gpus[0].reason ==
+        "the fastest NIC (PHB); not mlx5_0, which is nearer but slower; not mlx5_2, which is as "
+        "near but slower");
+  CHECK(standby_of(slower) == Lines{"mlx5_2 mlx5_0"});
+  // Whose speed nobody knows is not called slow.
+  CHECK(nics_of(text + "\n") == Lines{"PHB mlx5_1 mlx5_2"});
 }
 
-TEST_CASE("assignment: a NIC for something else is left out") {
+TEST_CASE("assignment: where the GPU's own link is the bottleneck, the nearest NIC is as fast") {
+  CHECK(nics_of("numa 0\n"
+                " host 0000:00\n"
+                "  switch 01:00.0 max=32x16\n"
+                "   gpu 02:00.0 max=8x8\n"
+                "   nic 03:00.0 mlx5_0 max=32x16 speed=100000\n"
+                "  nic 04:00.0 mlx5_1 max=32x16 speed=400000\n") == Lines{"PIX mlx5_0"});
+}
+
+TEST_CASE("assignment: NICs several switches away are equal, as to NCCL") {
   const std::string text =
-      "numa 0\n  host 0000:10\n"
-      "    gpu 10:01.0\n    gpu 10:02.0\n"
-      "    nic 10:03.0 mlx5_0 speed=100000\n"
-      "    nic 10:04.0 mlx5_1 speed=400000\n"
-      "    nic 10:05.0 mlx5_2 ";
-  const Graph graph = make_machine(text + "speed=200000\n");
-  CHECK(nics_of(graph) == Lines{"PHB mlx5_1", "PHB mlx5_2"});
-  CHECK(spares_of(graph) == Lines{"mlx5_0: slower than the NICs as near as it"});
-  CHECK(assign(graph).gpus[0].reason ==
-        "1 of 2 equally near NICs (PHB), shared out over 2 GPUs; not mlx5_0, which is as near but "
-        "slower");
-  // A port that is down tells no speed, and that must not change who has which NIC.
-  CHECK(nics_of(text + "\n") == Lines{"PHB mlx5_0", "PHB mlx5_1"});
+      "host 0000:00\n"
+      " switch 01:00.0\n"
+      "  switch 02:00.0\n"
+      "   switch 03:00.0\n    gpu 04:00.0\n"
+      "   nic 05:00.0 near speed=100000\n"
+      "  nic 06:00.0 top speed=100000\n";
+  CHECK(nics_of(text) == Lines{"PXB near top"});
+}
+
+TEST_CASE("assignment: a NIC whose ports are down is nobody's, unless it is asked for") {
+  const Graph graph = make_machine(
+      "host 0000:00\n"
+      " switch 01:00.0\n  gpu 02:00.0\n  nic 03:00.0 mlx5_0 speed=100000 state=down\n"
+      " nic 04:00.0 mlx5_1 speed=100000\n");
+  CHECK(nics_of(graph) == Lines{"PHB mlx5_1"});
+  CHECK(spares_of(graph) == Lines{"mlx5_0: its ports are down"});
+  CHECK(nics_of(graph, {.nics = {{graph.nics()[0]}}}) == Lines{"PIX mlx5_0"});
+}
+
+TEST_CASE("assignment: GPUs are dealt NICs by their numbers, as NCCL does") {
+  CHECK(nics_of("host 0000:00\n gpu 01:00.0 dev=1\n gpu 02:00.0 dev=0\n"
+                " nic 03:00.0 mlx5_0\n nic 04:00.0 mlx5_1\n") == Lines{"PHB mlx5_1", "PHB mlx5_0"});
 }
 
 TEST_CASE("assignment: no GPU, no NIC, nothing") {
@@ -190,9 +224,9 @@ TEST_CASE("assignment: no GPU, no NIC, nothing") {
   CHECK(assign(no_nic).gpus[0].reason == "there is no RDMA NIC");
   CHECK(spares_of(make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n")) ==
         Lines{"mlx5_0: there is no GPU"});
-  CHECK(spares_of(make_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 mlx5_0\n"
-                               "host 0000:20\n  nic 20:02.0 mlx5_1\n")) ==
-        Lines{"mlx5_1: every GPU has a nearer NIC"});
+  CHECK(spares_of(
+            make_machine("host 0000:10\n switch 10:01.0\n  gpu 11:00.0\n  nic 12:00.0 mlx5_0\n"
+                         " nic 20:02.0 mlx5_1\n")) == Lines{"mlx5_1: every GPU has a nearer NIC"});
 }
 
 TEST_CASE("assignment: a NUMA node that is not known is said") {

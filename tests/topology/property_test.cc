@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/topology/machine_text.h"
 #include "topology/assignment.h"
+#include "topology/nccl_choice.h"
 
 using namespace beeline::topology;
 
@@ -19,7 +20,8 @@ constexpr unsigned kMachines = 150;
 // A tree as PCIe allows it: a port has functions behind it, or one switch.
 class RandomMachine {
  public:
-  explicit RandomMachine(unsigned seed) : random_(seed) {
+  explicit RandomMachine(unsigned seed, bool with_links = false)
+      : random_(seed), with_links_(with_links) {
     parts_.nodes.push_back({.kind = NodeKind::kMachine});
     const bool has_packages = one_in(2);
     const bool has_numa = !one_in(5);
@@ -60,6 +62,7 @@ class RandomMachine {
   void fill_port(NodeIndex port, int depth) {
     if (depth == 3 || one_in(2)) return add_devices(port);
     const NodeIndex upstream = add(NodeKind::kBridge, port);
+    parts_.nodes[upstream].link_max = some_link();
     for (int ports = up_to(4); ports > 0; --ports) {
       fill_port(add(NodeKind::kBridge, upstream), depth + 1);
     }
@@ -69,14 +72,23 @@ class RandomMachine {
     for (int i = up_to(3) - 1; i > 0; --i) {
       const NodeIndex device = add(NodeKind::kDevice, above);
       Node& node = parts_.nodes[device];
+      node.link_max = some_link();
       if (one_in(4)) continue;
       node.role = one_in(2) ? DeviceRole::kGpu : DeviceRole::kRdmaNic;
       if (node.role == DeviceRole::kGpu) continue;
       node.os_devices = {{OsKind::kRdma, "rdma" + std::to_string(device)}};
+      if (!with_links_) continue;
+      node.nic_ports = {{.speed_mbps = std::uint32_t{25'000} << up_to(4)}};
     }
   }
 
+  PcieLink some_link() {
+    if (!with_links_) return {};
+    return {.mega_transfers = std::uint32_t{4'000} << up_to(3), .lanes = one_in(3) ? 8U : 16U};
+  }
+
   std::mt19937 random_;
+  bool with_links_;
   GraphParts parts_;
   int numas_ = 0;
 };
@@ -136,6 +148,31 @@ class Walks {
     return -1;
   }
 
+  // How far in NCCL's words, which know no host bridges.
+  NcclPath path(NodeIndex to) const {
+    const int far = rank(to);
+    if (far <= 2) return far == 1 ? NcclPath::kPix : NcclPath::kPxb;
+    return far <= 4 || !has_kind(graph_, NodeKind::kNumaNode) ? NcclPath::kPhb : NcclPath::kSys;
+  }
+
+  // What NCCL reckons that the way carries: three quarters of a lane's bits, and up to 10 GB/s
+  // between processors that nobody knows.
+  float bandwidth(NodeIndex to) const {
+    const Node& nic = graph_[to];
+    double least = nic.nic_ports.empty() ? 1.25 : nic.nic_ports[0].speed_mbps / 8'000.0;
+    if (path(to) == NcclPath::kSys) least = std::min(least, 10.0);
+    std::set<NodeIndex> way = {to};
+    for (NodeIndex at = to; came_from_[at] != at; at = came_from_[at]) way.insert(came_from_[at]);
+    for (const NodeIndex at : way) {
+      const bool is_top = !way.contains(graph_[at].parent);
+      if (is_top || !(graph_[at].kind == NodeKind::kDevice || is_switch(at))) continue;
+      const PcieLink& link = graph_[at].link_max;
+      const double rate = link.lanes * link.mega_transfers * 0.75 / 8'000;
+      least = std::min(least, link.lanes == 0 ? 12.0 : rate);
+    }
+    return static_cast<float>(least);
+  }
+
  private:
   // Ports alternate: below a root port a switch's upper one, below that its lower ones.
   bool is_switch(NodeIndex node) const {
@@ -148,17 +185,14 @@ class Walks {
   std::vector<NodeIndex> came_from_;  // towards where the ways begin, which is its own
 };
 
-std::vector<NodeIndex> walked_nearest(const Graph& graph, NodeIndex gpu) {
+// The fastest of all NICs, and of these the nearest.
+std::vector<NodeIndex> walked_best(const Graph& graph, NodeIndex gpu) {
   const Walks walks(graph, gpu);
-  int best = 100;
-  std::vector<NodeIndex> nearest;
+  std::map<std::pair<float, NcclPath>, std::vector<NodeIndex>> by_way;
   for (const NodeIndex nic : graph.nics()) {
-    const int rank = walks.rank(nic);
-    if (rank < best) nearest.clear();
-    best = std::min(best, rank);
-    if (rank == best) nearest.push_back(nic);
+    by_way[{-walks.bandwidth(nic), walks.path(nic)}].push_back(nic);
   }
-  return nearest;
+  return by_way.empty() ? std::vector<NodeIndex>() : by_way.begin()->second;
 }
 
 // By names, which do not change with the enumeration.
@@ -200,7 +234,7 @@ TEST_CASE("property: distances are those of a walk") {
   }
 }
 
-TEST_CASE("property: every GPU has nearest NICs, and its share of them") {
+TEST_CASE("property: every GPU has the best NICs, and its share of them") {
   std::size_t ties = 0;
   std::size_t groups = 0;
   for (unsigned seed = 0; seed < kMachines; ++seed) {
@@ -214,24 +248,47 @@ TEST_CASE("property: every GPU has nearest NICs, and its share of them") {
     }
     std::map<std::vector<NodeIndex>, std::set<std::size_t>> shares;
     for (const GpuAssignment& given : result.gpus) {
-      const std::vector<NodeIndex> nearest = walked_nearest(graph, given.gpu);
+      const std::vector<NodeIndex> best = walked_best(graph, given.gpu);
       CHECK(given.nics.empty() == graph.nics().empty());
       CHECK(given.nics.size() + given.standby.size() == graph.nics().size());
       for (const NodeIndex nic : given.nics) {
-        CHECK(contains(nearest, nic));
+        CHECK(contains(best, nic));
         CHECK_FALSE(contains(given.standby, nic));
-        for (const NodeIndex other : nearest) CHECK(uses[nic] <= uses[other] + 1);
+        for (const NodeIndex other : best) CHECK(uses[nic] <= uses[other] + 1);
       }
-      shares[nearest].insert(given.nics.size());
-      ties += nearest.size() > 1 ? 1 : 0;
+      shares[best].insert(given.nics.size());
+      ties += best.size() > 1 ? 1 : 0;
       groups += given.nics.size() > 1 ? 1 : 0;
     }
-    for (const auto& [nearest, sizes] : shares) CHECK(sizes.size() == 1);
+    for (const auto& [best, sizes] : shares) CHECK(sizes.size() == 1);
     CHECK(static_cast<std::size_t>(std::ranges::count_if(
               uses, [](const auto& use) { return use.second == 0; })) == result.spares.size());
   }
   CHECK(ties > kMachines);  // the machines are worth asking
   CHECK(groups > kMachines / 4);
+}
+
+TEST_CASE("property: what NCCL chooses is the fastest, then the nearest, by a walk") {
+  std::size_t slow_and_near = 0;
+  for (unsigned seed = 0; seed < kMachines; ++seed) {
+    INFO("seed " << seed);
+    const Graph graph = graph_of(RandomMachine(seed, true).parts());
+    for (const NcclChoice& choice : nccl_choices(graph)) {
+      std::vector<NodeIndex> equals = choice.equals;
+      std::ranges::sort(equals);
+      std::vector<NodeIndex> walked = walked_best(graph, choice.gpu);
+      std::ranges::sort(walked);
+      CHECK(equals == walked);
+      const Walks walks(graph, choice.gpu);
+      slow_and_near += std::ranges::any_of(
+          graph.nics(), [&](NodeIndex nic) { return walks.path(nic) < choice.path; });
+    }
+    for (const GpuAssignment& given : assign(graph).gpus) {
+      const std::vector<NodeIndex> walked = walked_best(graph, given.gpu);
+      for (const NodeIndex nic : given.nics) CHECK(contains(walked, nic));
+    }
+  }
+  CHECK(slow_and_near > kMachines / 4);
 }
 
 TEST_CASE("property: standby NICs come in order of distance") {

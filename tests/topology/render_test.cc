@@ -268,10 +268,12 @@ TEST_CASE("difference: what differs between two machines, once for all that it h
         "mlx5_0: link Gen5 x16 in A, Gen4 x8 in B\n");
   CHECK(told(a, " speed=400000", "").text.empty());
   CHECK(told(a, " speed=400000", "").not_compared == 1);
-  const std::string more = a + "  root 10:05.0\n   nic 15:00.0 mlx5_1\n";
+  const std::string more = a +
+                           "  root 10:05.0 max=32x16\n"
+                           "   nic 15:00.0 mlx5_1 now=32x16 max=32x16 speed=400000\n";
   CHECK(told(more, "", "").text ==
         "mlx5_1, bridge 0000:10:05.0: only in B\n"
-        "GPU2: uses mlx5_0 in A, mlx5_1 in B\n");
+        "GPU1: uses mlx5_0 in A, mlx5_1 in B\n");
   const std::string elsewhere = a.substr(0, a.find("  root 10:04.0")) +
                                 "numa 1\n host 0000:80\n  root 80:04.0\n   nic 14:00.0 mlx5_0\n";
   CHECK(told(elsewhere, "", "").text.find("GPU0 to GPU2: distance to mlx5_0 PHB in A, SYS in B") !=
