@@ -15,6 +15,7 @@
 
 #include "softnic/fabric/build_segment.h"
 #include "softnic/fabric/fabric_log.h"
+#include "softnic/fabric/file_limit.h"
 #include "softnic/fabric/file_lock.h"
 #include "softnic/fabric/leftovers.h"
 #include "softnic/spec/sysfs_tree.h"
@@ -33,6 +34,7 @@ std::string dir_prefix() { return "softnic-" + std::to_string(::getuid()) + "-";
 std::string because(const std::string& what) { return what + ": " + std::strerror(errno); }
 
 beeline::Failure<std::string> no_fabric(const std::string& name) {
+  if (errno != ENOENT) return fail(because("cannot open fabric '" + name + "'"));
   return fail("no fabric '" + name + "' (" + std::strerror(errno) +
               "): start one with `softnic run --name " + name + " -- COMMAND`");
 }
@@ -63,6 +65,7 @@ bool segment_is_ours(const Mapping& segment) {
 
 // Writes the segment beside its final name and renames it: "fabric" exists only when complete.
 Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
+  const FileLimitIsAnError guard;
   dir.empty();
   for (const HostSpec& host : spec.hosts) {
     BL_TRY(write_sysfs_tree(host, dir.path() + "/" + host.name));
@@ -86,12 +89,15 @@ Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
   return {};
 }
 
+// A file that is there and cannot be opened, for want of a descriptor, tells nothing of the dead.
+bool somebody_locks(const OwnDir& dir, const char* name, uint32_t bytes) {
+  const UniqueFd file = dir.open_file(name, 0);
+  return file ? any_byte_is_locked(file.get(), 0, bytes) : errno != ENOENT;
+}
+
 // The caller holds the directory's lock.
 bool anybody_alive_locked(const OwnDir& dir) {
-  const UniqueFd seats = dir.open_file("seats", 0);
-  const UniqueFd holders = dir.open_file("holders", 0);
-  return (seats && any_byte_is_locked(seats.get(), 0, kMaxSlots)) ||
-         (holders && any_byte_is_locked(holders.get(), 0, kMaxHolders));
+  return somebody_locks(dir, "seats", kMaxSlots) || somebody_locks(dir, "holders", kMaxHolders);
 }
 
 }  // namespace
@@ -224,7 +230,7 @@ bool sweep(const std::string& name) {
   const auto dir = state_dir(name);
   if (!dir) return false;
   const auto lock = DirLock::take(*dir, DirLock::Missing::kFail);
-  if (!lock) return true;
+  if (!lock) return !is_there(*dir);
   if (anybody_alive_locked(lock->dir())) {
     const auto fabric = Fabric::open(name);
     if (fabric) remove_leftovers(*fabric);

@@ -21,15 +21,16 @@ using beeline::UniqueFd;
 
 constexpr int kOpenDir = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-std::vector<std::string> names_in(int dir) {
+// Of the directory at PATH, seen from DIR.
+std::vector<std::string> names_in(int dir, const std::string& path) {
   struct Close {
     void operator()(DIR* list) const { ::closedir(list); }
   };
   std::vector<std::string> names;
-  UniqueFd own_position(::openat(dir, ".", kOpenDir));
-  const std::unique_ptr<DIR, Close> list(own_position ? ::fdopendir(own_position.get()) : nullptr);
+  UniqueFd inner(::openat(dir, path.c_str(), kOpenDir));
+  const std::unique_ptr<DIR, Close> list(inner ? ::fdopendir(inner.get()) : nullptr);
   if (!list) return names;
-  (void)own_position.release();  // the list's from here on
+  (void)inner.release();  // the list's from here on
   while (const dirent* entry = ::readdir(list.get())) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
@@ -37,12 +38,14 @@ std::vector<std::string> names_in(int dir) {
   return names;
 }
 
-void remove_all_in(int dir) {
-  for (const std::string& name : names_in(dir)) {
-    if (::unlinkat(dir, name.c_str(), 0) == 0) continue;
-    const UniqueFd inner(::openat(dir, name.c_str(), kOpenDir));
-    if (inner) remove_all_in(inner.get());
-    ::unlinkat(dir, name.c_str(), AT_REMOVEDIR);
+// One descriptor at a time, however deep the tree is: there may be few left. Only its owner could
+// put a link into the middle of a path.
+void remove_all_in(int dir, const std::string& path) {
+  for (const std::string& name : names_in(dir, path)) {
+    const std::string inner = path + "/" + name;
+    if (::unlinkat(dir, inner.c_str(), 0) == 0) continue;
+    remove_all_in(dir, inner);
+    ::unlinkat(dir, inner.c_str(), AT_REMOVEDIR);
   }
 }
 
@@ -82,9 +85,9 @@ bool OwnDir::has_name() const noexcept {
 }
 
 void OwnDir::for_each(const std::function<void(const std::string& name)>& visit) const {
-  for (const std::string& name : names_in(fd_.get())) visit(name);
+  for (const std::string& name : names_in(fd_.get(), ".")) visit(name);
 }
 
-void OwnDir::empty() const { remove_all_in(fd_.get()); }
+void OwnDir::empty() const { remove_all_in(fd_.get(), "."); }
 
 }  // namespace softnic

@@ -82,7 +82,7 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
     return qp_base.srq != nullptr ? &Srq::of(qp_base.srq) : nullptr;
   }
   int check_may_send() const;
-  bool can_reach(uint32_t qpn) const;
+  int reach(uint32_t qpn) const;
   int check_addresses(const ibv_qp_attr& attr, int mask) const;
   void take_attributes(const ibv_qp_attr& attr, int mask);
   void publish_attributes();

@@ -88,7 +88,9 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
   if (const int error = check_transition(from, to, mask); error != 0) return error;
   if (const int error = check_addresses(attr, mask); error != 0) return error;
-  if (to == IBV_QPS_RTR && from == IBV_QPS_INIT && !can_reach(attr.dest_qp_num)) return ENOMEM;
+  if (to == IBV_QPS_RTR && from == IBV_QPS_INIT) {
+    if (const int error = reach(attr.dest_qp_num); error != 0) return error;
+  }
   if (to == IBV_QPS_RESET) {
     reset_locked();
   } else {
@@ -117,14 +119,14 @@ void Qp::shut_down() {
 }
 
 // A peer that is there must be within our reach before it may act on our memory: a fence has to
-// look at it. A peer that is just coming or going is neither; that does not last.
-bool Qp::can_reach(uint32_t qpn) const {
+// look at it. A peer that is just coming or going is neither; that does not last. An errno.
+int Qp::reach(uint32_t qpn) const {
   const uint32_t slot = qpn_slot(qpn);
   for (;; ::sched_yield()) {
     errno = 0;
-    if (runtime().peer(slot) != nullptr) return true;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return false;
-    if (!runtime().fabric().slot_alive(slot)) return true;
+    if (runtime().peer(slot) != nullptr) return 0;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return errno;
+    if (!runtime().fabric().slot_alive(slot)) return 0;
   }
 }
 

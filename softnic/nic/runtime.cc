@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "softnic/fabric/file_limit.h"
 #include "softnic/fabric/file_lock.h"
 #include "softnic/fabric/leftovers.h"
 #include "softnic/nic/qp.h"
@@ -41,6 +42,7 @@ const char* env_or(const char* name, const char* otherwise) {
 }
 
 Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string& name) {
+  const FileLimitIsAnError guard;
   UniqueFd file = dir.open_file(name, O_CREAT | O_TRUNC);
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(kArenaBytes)) != 0 ||
       ::fallocate(file.get(), 0, 0, sizeof(ArenaHeader)) != 0) {
@@ -86,6 +88,7 @@ Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const c
   const std::string dir = BL_TRY(state_dir(fabric_name));
   // Held until we sit: nobody removes the fabric, or makes it anew, between our looking and our
   // sitting.
+  errno = 0;
   const auto lock = DirLock::take(dir, DirLock::Missing::kFail);
   Fabric fabric = BL_TRY(Fabric::open(fabric_name));
   if (!lock) return fail(lock.error());
@@ -93,6 +96,7 @@ Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const c
   if (host_name != nullptr) {
     const auto found = fabric.find_host(host_name);
     if (!found) {
+      errno = EINVAL;
       return fail("fabric '" + fabric.name() + "' has no host '" + host_name +
                   "': `softnic ls` shows its hosts");
     }
@@ -109,6 +113,7 @@ Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
   uint32_t slot = 0;
   while (slot < kMaxSlots && !try_lock_byte(seats.get(), slot)) ++slot;
   if (slot == kMaxSlots) {
+    errno = EUSERS;
     return fail("fabric '" + fabric.name() + "' is full: it has room for " +
                 std::to_string(kMaxSlots) + " processes at a time");
   }
@@ -161,6 +166,7 @@ std::string Runtime::sysfs_root() const {
 }
 
 bool Runtime::back_bytes(const std::byte* start, uint64_t bytes) noexcept {
+  const FileLimitIsAnError guard;
   return ::fallocate(arena_file_.get(), 0, start - mapping_.base(), static_cast<off_t>(bytes)) == 0;
 }
 

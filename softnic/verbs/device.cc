@@ -81,8 +81,10 @@ ibv_device** ibv_get_device_list(int* count) {
   if (count != nullptr) *count = 0;
   const auto runtime = Runtime::get();
   if (!runtime) {
+    // Without a fabric we are a kernel without RDMA.
+    const int error = errno == ENOENT || errno == 0 ? ENOSYS : errno;
     std::fprintf(stderr, "softnic: %s\n", runtime.error().c_str());
-    errno = ENOSYS;
+    errno = error;
     return nullptr;
   }
   const softnic::HostRecord& host = (*runtime)->host();

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -488,4 +489,66 @@ TEST_CASE("fabric_life: a segment whose counts are too large is refused", "[soft
   CHECK(refused(header.hosts[1].first_device));
   CHECK(refused(header.devices[0].port_count));
   CHECK(refused(header.devices[0].host));
+}
+
+namespace {
+
+// In a process of its own, with a limit as low as it says.
+template <class Work>
+void limited(int resource, rlim_t most, const Work& work) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit limit{most, most};
+    _exit(setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0 && work() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+bool no_devices(int error) {
+  errno = 0;
+  ibv_device** const list = ibv_get_device_list(nullptr);
+  if (list != nullptr) ibv_free_device_list(list);
+  return list == nullptr && errno == error;
+}
+
+}  // namespace
+
+TEST_CASE("fabric_life: whoever has no descriptors left does not take a living fabric for dead",
+          "[softnic][fabric]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  const auto first_free = static_cast<rlim_t>(dup(0));
+  close(static_cast<int>(first_free));
+  for (rlim_t left = 0; left < 12; ++left) {  // some numbers above the first may be in use
+    INFO(left << " descriptors");
+    limited(RLIMIT_NOFILE, first_free + left, [&] { return !softnic::sweep(fabric.name()); });
+    CHECK(softnic::Fabric::open(fabric.name()));
+  }
+}
+
+TEST_CASE("fabric_life: a limit on the size of files is an error, and no signal",
+          "[softnic][fabric]") {
+  if (!kProcessesWork) return;
+  const TestFabric fabric;
+  limited(RLIMIT_FSIZE, 1 << 16, [] { return no_devices(EFBIG); });
+  const std::string name = TestFabric::fresh_name();
+  limited(RLIMIT_FSIZE, 1 << 16, [&] {
+    const auto holder = softnic::Holder::hold(name, nullptr);
+    return !holder && holder.error().find("File too large") != std::string::npos;
+  });
+  CHECK(!exists(dir_of(name)));
+}
+
+TEST_CASE("fabric_life: why there are no devices is in errno", "[softnic][fabric]") {
+  {
+    const TestFabric fabric;
+    TestFabric::choose_host("h9");
+    CHECK(no_devices(EINVAL));
+  }
+  setenv("SOFTNIC_FABRIC", TestFabric::fresh_name().c_str(), 1);
+  CHECK(no_devices(ENOSYS));
+  unsetenv("SOFTNIC_FABRIC");
 }
