@@ -34,16 +34,21 @@ void explain_handle(wire::ConstHandleBytes handle, const Error& error) {
   }
 }
 
-// Of those errors the log tells how to get rid of.
-const Error& explain_limit(const Error& error) {
-  const std::string advice = fd_advice(error);
-  if (!advice.empty()) {
-    BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(), advice.c_str());
-  }
+// NCCL gets an error that says nothing of why; the log says it.
+const Error& explain(const Error& error) {
+  BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(),
+                  fd_advice(error).c_str());
   return error;
 }
 
-// Without its thread there is no control plane: NCCL gets an error that says nothing of why.
+const Error& explain_no_door(const Interface& interface, const Error& error) {
+  BL_WARN_LIMITED(3, "no connection can come in on %s %s: %s%s", interface.name.c_str(),
+                  text(interface.address).c_str(), describe(error).c_str(),
+                  fd_advice(error).c_str());
+  return error;
+}
+
+// Without its thread there is no control plane.
 const Error& explain_no_thread(const Error& error) {
   const bool at_limit = error.sys_errno == EAGAIN;
   const std::string advice =
@@ -96,6 +101,7 @@ class ControlPlaneImpl final : public ControlPlane {
   // The caller holds the incarnation's mutex for these.
   Status serve_locked(Incarnation& life);
   Status start_thread_locked(Incarnation& life);
+  // What fails is logged.
   Result<wire::SocketAddress> open_door_locked(Incarnation& life);
 
   const ControlOptions options_;
@@ -123,7 +129,7 @@ Result<Incarnation*> ControlPlaneImpl::live() {
   Incarnation* before = life_.load(std::memory_order_acquire);
   if (before != nullptr && before->pid == ::getpid()) return before;
   auto made = make_incarnation();
-  if (!made) return fail(explain_limit(made.error()));
+  if (!made) return fail(explain(made.error()));
   // Another thread may have been quicker.
   return life_.compare_exchange_strong(before, made->get()) ? made->release() : before;
 }
@@ -150,16 +156,20 @@ Status ControlPlaneImpl::start_thread_locked(Incarnation& life) {
 
 Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked(Incarnation& life) {
   if (life.door.port != 0) return life.door;
-  const std::vector<Interface> interfaces = BL_TRY(list_interfaces());
+  const Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces) return fail(explain(interfaces.error()));
   const Result<Interface, std::string> chosen =
-      choose_interface(interfaces, options_.interface, options_.family);
+      choose_interface(*interfaces, options_.interface, options_.family);
   if (!chosen) {
     BL_WARN("%s", chosen.error().c_str());
     return fail(Errc::kNotFound, "choose a network interface");
   }
-  UniqueFd listening = BL_TRY(open_listening_socket(chosen->address));
-  life.door = BL_TRY(local_address(listening.get()));
-  life.desk->open_door(std::move(listening));
+  Result<UniqueFd> listening = open_listening_socket(chosen->address);
+  if (!listening) return fail(explain_no_door(*chosen, listening.error()));
+  const Result<wire::SocketAddress> address = local_address(listening->get());
+  if (!address) return fail(explain_no_door(*chosen, address.error()));
+  life.door = *address;
+  life.desk->open_door(std::move(*listening));
   BL_INFO(kLogNet, "control channels come in on %s %s", chosen->name.c_str(),
           text(life.door).c_str());
   return life.door;
@@ -168,20 +178,20 @@ Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked(Incarnation& life
 Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes handle,
                                            const CommSettings& settings) {
   Incarnation& life = *BL_TRY(live());
-  const wire::Token token = BL_TRY(make_token());
+  const Result<wire::Token> token = make_token();
+  if (!token) return fail(explain(token.error()));
   const auto lock = lock_awake(life.mutex);
   // A listener at the desk keeps the control thread from leaving.
-  Listener* const listener = life.desk->add_listener(token, device, settings);
+  Listener* const listener = life.desk->add_listener(*token, device, settings);
   const Status served = serve_locked(life);
   const Result<wire::SocketAddress> door = served ? open_door_locked(life) : fail(served.error());
   if (!door) {
-    if (served) explain_limit(door.error());
     life.desk->close_listener(listener);
     return fail(door.error());
   }
   wire::encode({.process = life.self.id,
                 .listener = listener->number(),
-                .token = token,
+                .token = *token,
                 .address = *door,
                 .host = life.self.host,
                 .device = device.ibdev + ":" + std::to_string(device.port)},
@@ -204,7 +214,13 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
     return std::move(known.made);
   }
   if (needs_scope(decoded->address)) {
-    decoded->address.scope = BL_TRY(local_scope(options_.interface));
+    const Result<std::uint32_t, std::string> scope = local_scope(options_.interface);
+    if (!scope) {
+      BL_WARN_LIMITED(3, "connect: the peer's address %s is good on one interface only: %s",
+                      text(decoded->address).c_str(), scope.error().c_str());
+      return fail(Errc::kNotFound, "choose a network interface");
+    }
+    decoded->address.scope = *scope;
   }
   BL_TRY(begin(life, {.handle = *decoded, .device = &device, .settings = settings}, handle));
   return std::unique_ptr<Connection>{};

@@ -111,11 +111,11 @@ bool needs_scope(const wire::SocketAddress& address) noexcept {
   return address.kind == wire::AddressKind::kIpv6 && is_link_local(address);
 }
 
-Result<std::uint32_t> local_scope(std::string_view filter) {
-  const std::vector<Interface> interfaces = BL_TRY(list_interfaces());
-  const Result<Interface, std::string> chosen = choose_interface(interfaces, filter, "AF_INET6");
-  if (!chosen) return fail(Errc::kNotFound, "choose a network interface");
-  return if_nametoindex(chosen->name.c_str());
+Result<std::uint32_t, std::string> local_scope(std::string_view filter) {
+  const Result<std::vector<Interface>> interfaces = list_interfaces();
+  if (!interfaces) return fail(describe(interfaces.error()));
+  const Interface chosen = BL_TRY(choose_interface(*interfaces, filter, "AF_INET6"));
+  return if_nametoindex(chosen.name.c_str());
 }
 
 }  // namespace beeline

@@ -34,6 +34,6 @@ Result<Interface, std::string> choose_interface(std::span<const Interface> inter
 // A link-local IPv6 address of another host says nothing about the interface here that leads there.
 bool needs_scope(const wire::SocketAddress& address) noexcept;
 // The number of the interface that control channels use.
-Result<std::uint32_t> local_scope(std::string_view filter);
+Result<std::uint32_t, std::string> local_scope(std::string_view filter);
 
 }  // namespace beeline

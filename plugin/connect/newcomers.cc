@@ -87,7 +87,11 @@ void Newcomers::admit(UniqueFd fd) {
   if (newcomers_.size() >= most_) drop(newcomers_.begin()->first, "too many others wait");
   const std::uint64_t id = ++last_id_;
   const auto key = poller_->add(fd.get(), EPOLLIN, [this, id](std::uint32_t) { on_event(id); });
-  if (!key) return;
+  if (!key) {
+    BL_WARN_LIMITED(3, "a control connection from %s is dropped: %s", remote_text(fd.get()).c_str(),
+                    describe(key.error()).c_str());
+    return;
+  }
   newcomers_.emplace(id, Newcomer{.fd = std::move(fd),
                                   .key = *key,
                                   .deadline_ns = now_ns() + patience_.count() * kNsPerMs,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // listen, connect, accept between two control planes, and of one with itself.
+#include "plugin/wire/handle.h"
 #include "tests/component/connect_rig.h"
 
 using namespace beeline;
@@ -117,6 +118,26 @@ TEST_CASE("connect: no interface that matches is an error that lists what there 
   CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));
   CHECK(log.has("lo (127.0.0.1)"));
   wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control thread's end");
+}
+
+TEST_CASE("connect: a peer's link-local address needs an interface of ours, and the log says so",
+          "[component][connect]") {
+  ControlOptions options = control_options();
+  options.interface = "nosuch";
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party b(*table, options);
+  wire::Handle handle{
+      .listener = 1,
+      .address = {.kind = wire::AddressKind::kIpv6, .port = 1, .bytes = {0xfe, 0x80}},
+      .host = "faraway",
+      .device = "fake0:1"};
+  Ticket ticket;
+  wire::encode(handle, ticket.handle());
+  CHECK(b.wait_connect_error(ticket).code == Errc::kNotFound);
+  CHECK(log.count(LogLevel::kWarn) == 1);
+  CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));
 }
 
 TEST_CASE("connect: a listener that is closed turns down, on a new channel and on an old one",

@@ -3,6 +3,7 @@
 // A process that has no file descriptors left: the error names the limit and how to raise it, and
 // nothing is broken once there are some again.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <limits>
@@ -46,6 +47,23 @@ class DescriptorLimit {
   std::vector<UniqueFd> held_;
 };
 
+// Threads would need more room for their stacks than there is in the world.
+class NoThreads {
+ public:
+  NoThreads() {
+    pthread_attr_t huge;
+    BL_MUST(pthread_getattr_default_np(&before_) == 0 && pthread_attr_init(&huge) == 0);
+    BL_MUST(pthread_attr_setstacksize(&huge, std::size_t{1} << 47) == 0);
+    BL_MUST(pthread_setattr_default_np(&huge) == 0);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+  ~NoThreads() { pthread_setattr_default_np(&before_); }
+
+ private:
+  pthread_attr_t before_{};
+};
+
 constexpr const char* kAdvice =
     "; this process may have 256 files open: raise the limit with ulimit -n, up to ";
 
@@ -68,6 +86,7 @@ TEST_CASE("limits: without descriptors nobody listens, and the log says which li
     CHECK(listener.error().sys_errno == EMFILE);
   }
   CHECK(log.has(kAdvice));
+  CHECK(log.count(LogLevel::kWarn) == 1);
   const Comm2 comm = join(a, b);
   prove_write(*comm.receiver, *comm.sender);
 }
@@ -93,4 +112,34 @@ TEST_CASE("limits: without descriptors nobody connects, and the log says which l
   prove_write(*receiver, *sender);
   a.plane().close(listener);
   b.plane().close(own);
+}
+
+TEST_CASE("limits: without a thread nobody listens or connects, and the log says why, once",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  Party a(*table);
+  Party b(*table);
+  Ticket ticket;
+  Listener* listener = nullptr;
+  const bool connecting = GENERATE(false, true);
+  if (connecting) listener = a.listen(ticket);
+  {
+    const NoThreads none;
+    if (connecting) {
+      CHECK(b.wait_connect_error(ticket).sys_errno == EAGAIN);
+    } else {
+      Ticket unused;
+      const auto failed = a.plane().listen(find_device(*table, "softnic0"), unused.handle());
+      REQUIRE_FALSE(failed);
+      CHECK(failed.error().sys_errno == EAGAIN);
+    }
+  }
+  CHECK(log.count(LogLevel::kWarn) == 1);
+  CHECK(log.has("start the control thread: Resource temporarily unavailable"));
+  CHECK(log.has("this user may run no more threads"));
+  const Comm2 comm = join(a, b);
+  prove_write(*comm.receiver, *comm.sender);
+  a.plane().close(listener);
 }
