@@ -14,19 +14,24 @@
 namespace beeline::tools {
 namespace {
 
-CLI::Option* set_value_word(CLI::Option* option, const char* word) {
-  return word == nullptr ? option : option->type_name(word);
+CLI::Option* set_value_word(CLI::Option& option, const char* word) {
+  return word == nullptr ? &option : option.type_name(word);
 }
 
 }  // namespace
 
+CLI::Option& Subcommand::place(CLI::Option* option) const {
+  if (group_ != nullptr) option->group(group_);
+  return *option;
+}
+
 void Subcommand::add(const char* name, std::string& value, const char* help,
                      const char* value_word) {
-  set_value_word(app_.add_option(name, value, help), value_word);
+  set_value_word(place(app_.add_option(name, value, help)), value_word);
 }
 
 void Subcommand::add(const char* name, int& value, const char* help, const char* value_word) {
-  set_value_word(app_.add_option(name, value, help), value_word);
+  set_value_word(place(app_.add_option(name, value, help)), value_word);
 }
 
 void Subcommand::add(const char* name, std::uint64_t& value, const char* help) {
@@ -35,39 +40,38 @@ void Subcommand::add(const char* name, std::uint64_t& value, const char* help) {
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
-    return error == std::errc() && stop == end ? ""
-                                               : "\"" + text + "\" is no whole number from 0 on";
+    if (error == std::errc() && stop == end) return "";
+    return "\"" + text + "\" is no whole number from 0 to 18446744073709551615";
   };
-  app_.add_option(name, value, help)->check(CLI::Validator(is_whole, ""));
+  place(app_.add_option(name, value, help)).check(CLI::Validator(is_whole, ""));
 }
 
 void Subcommand::add(const char* name, double& value, const char* help) {
-  app_.add_option(name, value, help);
+  place(app_.add_option(name, value, help));
 }
 
 void Subcommand::add(const char* name, std::optional<double>& value, const char* help) {
-  app_.add_option(name, value, help);
+  place(app_.add_option(name, value, help));
 }
 
 void Subcommand::add(const char* name, std::optional<int>& value, const char* help) {
-  app_.add_option(name, value, help);
+  place(app_.add_option(name, value, help));
 }
 
 void Subcommand::add_each(const char* name, std::vector<std::string>& values, const char* help,
                           const char* value_word) {
-  set_value_word(app_.add_option(name, values, help), value_word)
+  set_value_word(place(app_.add_option(name, values, help)), value_word)
       ->take_all()
       ->allow_extra_args(false);  // or a positional argument after it would be taken for a value
 }
 
 void Subcommand::add_pair(const char* name, std::vector<std::string>& values, const char* help,
                           const char* value_words) {
-  CLI::Option* const option = app_.add_option(name, values, help);
-  set_value_word(option, value_words)->expected(2);
+  set_value_word(place(app_.add_option(name, values, help)), value_words)->expected(2);
 }
 
 void Subcommand::add_flag(const char* name, bool& value, const char* help) {
-  app_.add_flag(name, value, help);
+  place(app_.add_flag(name, value, help));
 }
 
 void Subcommand::set_footer(std::string text) { app_.footer(std::move(text)); }

@@ -13,7 +13,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace beeline::tools {
 
@@ -39,11 +40,16 @@ class Subcommand {
   void add_pair(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_words = nullptr);
   void add_flag(const char* name, bool& value, const char* help);
+  // Those that follow stand under this title in the help.
+  void begin_group(const char* title) { group_ = title; }
   // The text after the options in the help.
   void set_footer(std::string text);
 
  private:
+  CLI::Option& place(CLI::Option* option) const;
+
   CLI::App& app_;
+  const char* group_ = nullptr;
 };
 
 class CommandLine {

@@ -2,7 +2,6 @@
 //
 // The `beeline` command. Exit status 2 is a mistake in the command line or in what it names, 1 is a
 // failure or wrong data.
-#include <cstdio>
 #include <exception>
 #include <string>
 
@@ -10,13 +9,17 @@
 #include "tools/command_line.h"
 #include "tools/outcome.h"
 #include "tools/perf/command.h"
+#include "tools/perf/net_table.h"
 #include "tools/topo/command.h"
 
 namespace {
 
-// As the plugin says it in the first line of its log.
+// The first line is as the plugin says it in its log.
 std::string version_text() {
-  return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")";
+  using beeline::perf::kNewestAbi, beeline::perf::kOldestAbi;
+  return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")\n" +
+         "NCCL network plugin interface v" + std::to_string(kOldestAbi) + " to v" +
+         std::to_string(kNewestAbi);
 }
 
 }  // namespace
@@ -29,7 +32,6 @@ int main(int argc, char** argv) {
     beeline::topo::add_command(line);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // ours do not throw; memory may run out in libraries
-    std::fprintf(stderr, "beeline: %s\n", error.what());
-    return beeline::tools::kFailed;
+    return beeline::tools::complain(beeline::tools::describe(error));
   }
 }

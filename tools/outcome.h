@@ -4,6 +4,7 @@
 // where there is one, the way out.
 #pragma once
 
+#include <exception>
 #include <string>
 
 #include "plugin/base/result.h"
@@ -15,6 +16,9 @@ using Outcome = Result<T, std::string>;
 
 inline constexpr int kFailed = 1;  // wrong data, or something broke
 inline constexpr int kUsage = 2;   // the command line, or what it names, makes no sense
+
+// For the user: of a library that could not go on.
+std::string describe(const std::exception& error);
 
 // Tells the user on stderr and returns `code`, for `return complain(...)`.
 int complain(const std::string& reason, int code = kFailed);

@@ -45,20 +45,40 @@ command_line() {
   expect 'a wrong device' 2 'no device eth0; there are 0 beeline_fake0, 1 beeline_fake1' \
     perf rate --dev eth0
   expect 'no devices' 2 'found no devices' perf rate --env FAKE_DEVICES=0
-  expect 'one rank is not enough' 2 'at least 2' perf rate --ranks 1
-  expect 'a variable for nobody' 2 'there is no rank 7' perf rate --env 7:A=B
+  expect 'a variable for nobody' 2 '--env 7:A=B: there is no rank 7; ranks are 0 to 1' \
+    perf rate --env 7:A=B
   expect 'a variable for less than nobody' 2 'the first rank is 0' perf rate --env -1:A=B
-  expect 'a count below 0' 2 '"-1" is no whole number' perf rate --iters -1
-  expect 'a count that is too large' 2 'is no whole number' perf soak --seed 100000000000000000000000
-  local time
-  for time in nan inf -1 0 1e9; do
-    expect "a time of $time" 2 '--seconds: write a time' perf rate --seconds "$time"
+  expect 'a variable of no rank' 2 '--env x:A=B: "x" is no rank' perf rate --env x:A=B
+  # Each complaint names the option, its value and what may stand there.
+  local option value
+  while read -r option value wanted; do
+    expect "$option $value" 2 "$wanted" perf rate --rendezvous 127.0.0.1:9999 "$option" "$value"
+  done <<'TABLE'
+--ranks 1 --ranks 1: write 2 to 1024
+--depth 0 --depth 0: write 1 to 32
+--comms 9999 --comms 9999: write 1 to 4096
+--timeout 0 --timeout 0: write 1 to 86400
+--timeout 2000000000 --timeout 2000000000: write 1 to 86400
+--seconds nan --seconds nan: write a time above 0, up to a day (86400)
+--seconds inf --seconds inf: write a time above 0
+--seconds -1 --seconds -1: write a time above 0
+--seconds 0 --seconds 0: write a time above 0
+--hold nan --hold nan: write 0, or a time up to a day (86400)
+--hold -1 --hold -1: write 0, or a time
+--rank -1 --rank -1: the first rank is 0
+--rank 2 --rank 2: write 0 to 1
+--iters -1 "-1" is no whole number from 0 to
+--seed -1 --seed: "-1" is no whole number from 0 to
+--seed 100000000000000000000000 is no whole number from 0 to 18446744073709551615
+TABLE
+  expect 'hosts without names' 2 '--hosts ,,: an entry is empty; write h0,h1' perf rate --hosts ,,
+  local port
+  for port in 99999 0 -1 '' http 7x; do
+    expect "port $port" 2 "--rendezvous 127.0.0.1:$port: write HOST:PORT, with a port from 1 to" \
+      perf rate --rank 1 --rendezvous "127.0.0.1:$port"
   done
-  expect 'no time to hold' 2 '--hold: write 0 or a time' perf rate --hold nan
-  expect 'a rank below 0' 2 'ranks are 0 to 1' perf rate --rank -2 --rendezvous 127.0.0.1:9999
-  expect 'hosts without names' 2 'an entry is empty; write h0,h1' perf rate --hosts ,,
-  expect 'a port that there is not' 2 'with a port from 1 to 65535' \
-    perf rate --rank 1 --rendezvous 127.0.0.1:99999
+  expect 'options in groups' 0 'Plugin, devices, memory' "$beeline" perf --help
+  expect 'the version' 0 $'\nNCCL network plugin interface v6 to v12' "$beeline" --version
   expect 'memory of a kind that there is not' 2 'write host, peermem, dmabuf or mixed' \
     perf rate --memory cuda
   expect 'a flush of a kind that there is not' 2 'write auto, always or never' \
@@ -100,6 +120,11 @@ clean() {
     --dev fake0,fake1/beeline_fake1,0 --sizes 64 "${quick[@]}"
   expect 'the environment of one rank' 0 'rank 1: NET INFO NET/Fake' \
     perf rate "${quick[@]}" --log INFO
+  expect "NCCL's variable for the log" 0 'rank 1: NET INFO NET/Fake' \
+    perf rate "${quick[@]}" --env 1:NCCL_DEBUG=info
+  expect 'a log that is asked for goes first' 0 'ok' quiet --log WARN --env NCCL_DEBUG=INFO
+  expect 'warnings are shown in any case' 1 'NET WARN NET/Fake : told to fail' \
+    perf rate --env 0:FAKE_INIT=fail --env NCCL_DEBUG=VERSION
   expect 'the pattern may come last' 0 'Wrong elements : 0 OK' \
     timeout 60 "$beeline" perf --plugin "$fake" --iters 3 --env A=B rate
   expect 'JSON' 0 ok json
@@ -125,6 +150,11 @@ took_a_second() { # PATTERN
   (($(date +%s%N) - start >= 1000000000)) && return
   echo "$1 ended before its second was over"
   return 1
+}
+
+quiet() { # OPTION...
+  local said
+  said=$(perf rate "${quick[@]}" "$@" 2>&1) && [[ $said != *'NET INFO'* ]] && echo ok
 }
 
 json() {

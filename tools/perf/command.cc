@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
-#include "tools/perf/meeting_place.h"
+#include "tools/perf/options_check.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/perf.h"
 
@@ -27,7 +28,8 @@ struct Words {
   std::string slice;
   std::string memory = "host";
   std::string flush = "auto";
-  std::string log = "WARN";
+  std::optional<int> rank;
+  std::string log;
   std::vector<std::string> variables;
   bool unchecked = false;
 };
@@ -40,43 +42,10 @@ Outcome<ncclDebugLogLevel> parse_log_level(const std::string& text) {
   return fail(fmt::format("--log {}: write NONE, WARN, INFO or TRACE", text));
 }
 
-Outcome<bool> check_numbers(const Options& options) {
-  const auto within = [](int value, int least, int most) {
-    return value >= least && value <= most;
-  };
-  if (!options.list && options.pattern.empty()) {
-    return fail("which pattern? beeline perf --help lists them");
-  }
-  if (!within(options.ranks, 1, 1024)) return fail("--ranks: write 2 to 1024");
-  if (!options.list && options.ranks < 2) return fail("--ranks: a pattern needs at least 2");
-  if (!within(options.depth, 1, NCCL_NET_MAX_REQUESTS)) {
-    return fail(
-        fmt::format("--depth: NCCL has 1 to {} requests in flight", int{NCCL_NET_MAX_REQUESTS}));
-  }
-  if (!within(options.comms, 1, 4096)) return fail("--comms: write 1 to 4096");
-  constexpr double kDay = 86400;
-  if (!(seconds_of(options) > 0 && seconds_of(options) <= kDay)) {
-    return fail("--seconds: write a time above 0, up to a day (86400)");
-  }
-  if (!(options.hold_seconds >= 0 && options.hold_seconds <= kDay)) {
-    return fail("--hold: write 0 or a time up to a day (86400)");
-  }
-  if (options.timeout_seconds <= 0) return fail("--timeout: write whole seconds above 0");
-  if (options.rank < -1 || options.rank >= options.ranks) {
-    return fail(fmt::format("--rank {}: ranks are 0 to {}; --ranks says how many", options.rank,
-                            options.ranks - 1));
-  }
-  if ((options.rank >= 0) != !options.rendezvous.empty()) {
-    return fail("--rank and --rendezvous go together");
-  }
-  if (!options.rendezvous.empty()) BL_TRY(check_rendezvous(options.rendezvous));
-  for (const RankVariable& variable : options.variables) {
-    if (variable.rank >= options.ranks) {
-      return fail(fmt::format("--env {}:{}=...: there is no rank {}", variable.rank, variable.name,
-                              variable.rank));
-    }
-  }
-  return true;
+// kEveryRank is not for the user to write.
+Outcome<int> parse_rank(int rank) {
+  if (rank < 0) return fail(fmt::format("--rank {}: the first rank is 0", rank));
+  return rank;
 }
 
 Outcome<bool> understand(const Words& words, Options* options) {
@@ -90,45 +59,59 @@ Outcome<bool> understand(const Words& words, Options* options) {
   if (!words.slice.empty()) options->slice = BL_TRY(parse_size(words.slice));
   options->memory = BL_TRY(parse_memory(words.memory));
   options->flush = BL_TRY(parse_flush(words.flush));
-  options->log_level = BL_TRY(parse_log_level(words.log));
+  if (!words.log.empty()) options->log_level = BL_TRY(parse_log_level(words.log));
+  if (words.rank) options->rank = BL_TRY(parse_rank(*words.rank));
   for (const std::string& text : words.variables) {
     options->variables.push_back(BL_TRY(parse_variable(text)));
   }
   options->check = !words.unchecked;
-  return check_numbers(*options);
+  return check_options(*options);
 }
 
-void add_options(tools::Subcommand perf, Options& options, Words& words) {
+void add_work(tools::Subcommand& perf, Options& options, Words& words) {
+  perf.begin_group("What is run");
   perf.add("pattern", options.pattern, "What to run, see below");
-  perf.add("--plugin", options.plugin, "Plugin: a file, or X for libnccl-net-X.so (ours)");
-  perf.add("--abi", words.abi, "Version of its table, v6 to v12 (the newest it has)");
-  perf.add("--ranks", options.ranks, "How many ranks, each a process (2)");
   perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
-  perf.add("--depth", options.depth, "Requests in flight per comm (8)");
-  perf.add("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
   perf.add("--seconds", options.seconds, "Time per size; soak: in all (0.4; connect: five times)");
   perf.add("--iters", options.iterations,
            "Exactly so many (connect: times; soak: epochs), whatever the time");
+  perf.add("--depth", options.depth, "Requests in flight per comm (8)");
+  perf.add("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
   perf.add("--slice", words.slice, "allreduce: largest message (512K)");
+  perf.add("--seed", options.seed, "soak: what its chance starts from");
+  perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
+}
+
+void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
+  perf.begin_group("Plugin, devices, memory");
+  perf.add("--plugin", options.plugin, "Plugin: a file, or X for libnccl-net-X.so (ours)");
+  perf.add("--abi", words.abi, "Version of its table, v6 to v12 (the newest it has)");
   perf.add("--dev", words.devices, "Devices: a1,b1/a2,b2: comm group / rank, both in turn");
-  perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
-  perf.add_each("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded");
   perf.add("--memory", words.memory,
            "host, or a GPU's: peermem (pointers), dmabuf, mixed (every other rank) (host)");
   perf.add("--flush", words.flush,
            "Flush what was received: auto (as NCCL for such memory), always, never (auto)");
-  perf.add("--rank", options.rank, "Be this rank only; the others are started elsewhere");
+  perf.add_each("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded");
+  perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
+}
+
+void add_ranks(tools::Subcommand& perf, Options& options, Words& words) {
+  perf.begin_group("Ranks");
+  perf.add("--ranks", options.ranks, "How many ranks, each a process (2)");
+  perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
+  perf.add("--rank", words.rank, "Be this rank only; the others are started elsewhere");
   perf.add("--rendezvous", options.rendezvous,
-           "Where rank 0 is: HOST:PORT, or a file for its address");
+           "Where rank 0 is: a file for its address and a token, or HOST:PORT");
+  perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
+}
+
+void add_output(tools::Subcommand& perf, Options& options, Words& words) {
+  perf.begin_group("What is told, and how long is waited");
   perf.add("--json", options.json, "Everything, into this file; - is stdout");
+  perf.add("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (NCCL_DEBUG, or WARN)");
   perf.add("--timeout", options.timeout_seconds, "Seconds without progress (120)");
   perf.add("--hold", options.hold_seconds,
            "After a failure, let all ranks go on for so long: what does each see? (0)");
-  perf.add("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (WARN)");
-  perf.add("--seed", options.seed, "soak: what its chance starts from");
-  perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
-  perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
-  perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
 }
 
 std::string list_patterns() {
@@ -151,7 +134,10 @@ void add_command(tools::CommandLine& line) {
   };
   tools::Subcommand perf =
       line.add("perf", "Drive a network plugin as NCCL would, without NCCL", start);
-  add_options(perf, *options, *words);
+  add_work(perf, *options, *words);
+  add_plugin(perf, *options, *words);
+  add_ranks(perf, *options, *words);
+  add_output(perf, *options, *words);
   perf.set_footer(list_patterns());
 }
 

@@ -125,8 +125,10 @@ Outcome<RankVariable> parse_variable(const std::string& text) {
   }
   RankVariable variable;
   if (for_one) {
-    variable.rank = BL_TRY(parse_int(text.substr(0, colon), "rank"));
-    if (variable.rank < 0) return fail(fmt::format("--env {}: the first rank is 0", text));
+    const Outcome<int> rank = parse_int(text.substr(0, colon), "rank");
+    if (!rank) return fail(fmt::format("--env {}: {}", text, rank.error()));
+    if (*rank < 0) return fail(fmt::format("--env {}: the first rank is 0", text));
+    variable.rank = *rank;
   }
   variable.name = text.substr(name, equals - name);
   variable.value = text.substr(equals + 1);

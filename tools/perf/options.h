@@ -35,12 +35,15 @@ const char* to_string(MemoryChoice choice);
 enum class FlushChoice { kAuto, kAlways, kNever };
 const char* to_string(FlushChoice choice);
 
+// This process starts them all.
+inline constexpr int kEveryRank = -1;
+
 struct Options {
   std::string pattern;
   std::string plugin;  // empty: our own
   int abi = 0;         // 0: the newest that the plugin exports
   int ranks = 2;
-  int rank = -1;           // -1: this process starts them all
+  int rank = kEveryRank;
   std::string rendezvous;  // HOST:PORT or a file, with `rank`
   std::vector<size_t> sizes;
   int depth = NCCL_STEPS;
@@ -53,9 +56,9 @@ struct Options {
   std::vector<std::string> hosts;
   std::string json;
   int timeout_seconds = 120;
-  double hold_seconds = 0;  // after a failure, for the other ranks to say theirs
-  ncclDebugLogLevel log_level = NCCL_LOG_WARN;
-  std::uint64_t seed = 0;  // 0: from the clock, and printed
+  double hold_seconds = 0;                     // after a failure, for the other ranks to say theirs
+  std::optional<ncclDebugLogLevel> log_level;  // none: as NCCL_DEBUG says
+  std::uint64_t seed = 0;                      // 0: from the clock, and printed
   bool check = true;
   bool pin = false;   // a processor for each rank
   bool list = false;  // only show the devices

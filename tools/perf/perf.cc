@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "plugin/base/clock.h"
 #include "tools/perf/coordinator.h"
@@ -29,13 +31,19 @@ Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int r
                            std::vector<Member>& others) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return fail("cannot make a socket pair for a rank");
+    return fail(
+        fmt::format("cannot make a socket pair for rank {}: {}", rank, std::strerror(errno)));
   }
   Member member{Line(UniqueFd(ends[0]))};
   Line theirs{UniqueFd(ends[1])};
   std::fflush(nullptr);  // a child must not print what we have buffered
   member.pid = ::fork();
-  if (member.pid < 0) return fail("cannot start a process for a rank: fork failed");
+  if (member.pid < 0) {
+    return fail(
+        fmt::format("cannot start a process for rank {}: {}; raise the limit on processes "
+                    "(ulimit -u)",
+                    rank, std::strerror(errno)));
+  }
   if (member.pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives a coordinator that died
     member.line.close();

@@ -3,10 +3,13 @@
 // See plugin_log.h. NCCL's logger carries no context, so ours cannot either: hence the globals.
 #include "tools/perf/plugin_log.h"
 
+#include <strings.h>
+
 #include <array>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 namespace beeline::perf {
 namespace {
@@ -27,6 +30,14 @@ const char* word(ncclDebugLogLevel level) {
 }
 
 }  // namespace
+
+ncclDebugLogLevel level_of_environment() {
+  const char* const wanted = std::getenv("NCCL_DEBUG");
+  for (const ncclDebugLogLevel level : {NCCL_LOG_INFO, NCCL_LOG_ABORT, NCCL_LOG_TRACE}) {
+    if (wanted != nullptr && ::strcasecmp(wanted, word(level)) == 0) return level;
+  }
+  return NCCL_LOG_WARN;
+}
 
 void set_plugin_log(int rank, ncclDebugLogLevel level) {
   own_rank = rank;

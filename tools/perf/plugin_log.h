@@ -7,6 +7,9 @@
 
 namespace beeline::perf {
 
+// As NCCL_DEBUG asks for, as NCCL reads it; but warnings are shown in any case.
+ncclDebugLogLevel level_of_environment();
+
 // Lines up to `level` are shown. To be called before the plugin's init.
 void set_plugin_log(int rank, ncclDebugLogLevel level);
 

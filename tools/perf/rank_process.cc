@@ -8,7 +8,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
+#include <optional>
+#include <system_error>
 
 #include "tools/perf/json.h"
 #include "tools/perf/loader.h"
@@ -127,9 +130,20 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   }
   team.tell(FrameKind::kPlugin, encode(facts));
   if (!options.list) {
-    Rank rank(options, team, *memory, *net, std::move(*devices));
-    const Outcome<bool> ran = pattern.run(rank);
-    if (!ran) return fail(Ended{fmt::format("{} ({})", ran.error(), rank.phase()), tools::kFailed});
+    std::optional<Rank> rank;
+    try {
+      rank.emplace(options, team, *memory, *net, std::move(*devices));
+    } catch (const std::system_error& error) {
+      return fail(
+          Ended{fmt::format("cannot start its two threads: {}; raise the limit on processes "
+                            "(ulimit -u)",
+                            error.what()),
+                tools::kFailed});
+    }
+    const Outcome<bool> ran = pattern.run(*rank);
+    if (!ran) {
+      return fail(Ended{fmt::format("{} ({})", ran.error(), rank->phase()), tools::kFailed});
+    }
   }
   tell_phase(team, "in the plugin's finalize");
   const ncclResult_t result = net->calls.finalize(net->ctx);
@@ -139,12 +153,20 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   return true;
 }
 
+Result<bool, Ended> live_or_say(const Options& options, const Pattern& pattern, Team& team) {
+  try {
+    return live(options, pattern, team);
+  } catch (const std::exception& error) {
+    return fail(Ended{tools::describe(error), tools::kFailed});
+  }
+}
+
 }  // namespace
 
 int run_rank(const Options& options, const Pattern& pattern, Team team) {
   set_environment(options, team.rank());
-  set_plugin_log(team.rank(), options.log_level);
-  const Result<bool, Ended> outcome = live(options, pattern, team);
+  set_plugin_log(team.rank(), options.log_level.value_or(level_of_environment()));
+  const Result<bool, Ended> outcome = live_or_say(options, pattern, team);
   if (outcome) {
     team.tell(FrameKind::kDone, {});
     return 0;

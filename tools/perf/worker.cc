@@ -6,9 +6,23 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace beeline::perf {
+
+namespace {
+
+// Memory may run out in it.
+tools::Outcome<bool> run_job(const Job& job) {
+  try {
+    return job();
+  } catch (const std::exception& error) {
+    return fail(tools::describe(error));
+  }
+}
+
+}  // namespace
 
 Worker::Worker(const char* name) : thread_([this, name] { run(name); }) {}
 
@@ -45,7 +59,7 @@ void Worker::run(const char* name) {
     if (ending_) return;
     const Job job = std::exchange(job_, nullptr);
     lock.unlock();
-    tools::Outcome<bool> outcome = job();
+    tools::Outcome<bool> outcome = run_job(job);
     lock.lock();
     outcome_ = std::move(outcome);
     changed_.notify_all();
