@@ -61,6 +61,7 @@ Result<Graph, std::string> Graph::make(GraphParts parts) {
   Graph graph;
   graph.source_ = std::move(parts.source);
   graph.remarks_ = std::move(parts.remarks);
+  graph.nccl_version_ = parts.nccl_version;
   graph.nodes_ = in_order(std::move(parts.nodes));
   settle_numa(graph.nodes_, graph.remarks_);
   graph.nodes_ = in_order(std::move(graph.nodes_));

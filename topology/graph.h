@@ -19,6 +19,7 @@ struct GraphParts {
   std::vector<Node> nodes = {};
   std::string source = {};                // "this machine", "dgx.xml (NCCL)"
   std::vector<std::string> remarks = {};  // what could not be seen, and what that makes uncertain
+  int nccl_version = 0;  // of NCCL's XML: 1, or 2 for RCCL; 0: it was something else
 };
 
 // Lifecycle: a value, never changed. Threads: any.
@@ -52,6 +53,7 @@ class Graph {
 
   const std::string& source() const noexcept { return source_; }
   const std::vector<std::string>& remarks() const noexcept { return remarks_; }
+  int nccl_version() const noexcept { return nccl_version_; }
 
  private:
   Graph() = default;
@@ -61,6 +63,7 @@ class Graph {
   std::vector<NodeIndex> nics_;
   std::string source_;
   std::vector<std::string> remarks_;
+  int nccl_version_ = 0;
 };
 
 // By OS name of that kind, or by address; kNoNode when there is none.

@@ -54,6 +54,7 @@ Checked check_numbers(const Node& node) {
   if (node.pci && (node.pci->device > 31 || node.pci->function > 7)) {
     return wrong(node, "has an address that PCI does not have");
   }
+  if (!in_range(node.gpu.number)) return wrong(node, "has a number that no GPU has");
   if (!is_sane(node.link_now) || !is_sane(node.link_max)) {
     return wrong(node, "has a link that PCIe does not have");
   }

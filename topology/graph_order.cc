@@ -79,6 +79,10 @@ void sort_lists(Node& node) {
   });
   std::ranges::sort(node.nic_ports, {},
                     [](const NicPort& port) { return std::pair(port.number, port.speed_mbps); });
+  std::ranges::sort(node.gpu.links, {}, [](const GpuLink& link) {
+    return std::tuple(link.kind, link.target, link.target_class, link.count,
+                      link.mbytes_per_second);
+  });
 }
 
 }  // namespace

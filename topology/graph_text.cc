@@ -14,7 +14,11 @@ void clean_text(std::string& text) noexcept {
 
 void clean_texts(std::vector<Node>& nodes) {
   for (Node& node : nodes) {
-    for (std::string* text : {&node.name, &node.cpus, &node.bond, &node.uuid}) clean_text(*text);
+    for (std::string* text : {&node.name, &node.cpus, &node.bond, &node.uuid, &node.gpu.gcn,
+                              &node.gpu.arch, &node.cpu.arch, &node.cpu.vendor}) {
+      clean_text(*text);
+    }
+    for (GpuLink& link : node.gpu.links) clean_text(link.target);
     for (OsDevice& device : node.os_devices) clean_text(device.name);
   }
 }

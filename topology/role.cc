@@ -29,8 +29,9 @@ bool is_rdma_nic(const Node& node) noexcept {
   const std::string& name = os_name(node, OsKind::kRdma);
   const bool is_link_of_coprocessor =
       name.starts_with("scif");  // Xeon Phi: no network is behind it
-  const std::uint32_t base_class = node.pci_class >> 16;
-  const bool has_class = base_class == 0x02 || node.pci_class == 0;
+  constexpr std::uint32_t kInfiniBandOfOld = 0x0c06;
+  const bool has_class = node.pci_class >> 16 == 0x02 || node.pci_class >> 8 == kInfiniBandOfOld ||
+                         node.pci_class == 0;
   return has_class && !name.empty() && !is_link_of_coprocessor;
 }
 

@@ -85,6 +85,14 @@ TEST_CASE("report: who is who, what is slow") {
         "mlx5_0: Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS\n");
 }
 
+TEST_CASE("report: GPUs have CUDA's numbers, where these are known") {
+  const std::string text = "host 0000:00\n gpu 01:00.0 dev=1\n gpu 02:00.0 ";
+  CHECK(devices_text(make_machine(text + "dev=0\n")) == "GPU1  0000:01:00.0\nGPU0  0000:02:00.0\n");
+  for (const char* unknown : {"dev=1\n", "\n"}) {
+    CHECK(devices_text(make_machine(text + unknown)) == "GPU0  0000:01:00.0\nGPU1  0000:02:00.0\n");
+  }
+}
+
 TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
   const Graph graph = make_machine(kSmall);
   const Assignment assignment = assign(graph);

@@ -49,6 +49,10 @@ Outcome<Options> understand(const Words& words) {
         "--all, --brief, --check, --json, --svg - and --nccl-xml -: only one can have stdout; name "
         "files");
   }
+  if (options.nccl_xml_version < 0 || options.nccl_xml_version > 2) {
+    return fail(fmt::format("--nccl-xml-version {}: write 1 for NCCL or 2 for RCCL",
+                            options.nccl_xml_version));
+  }
   if (!options.svg.empty() && options.svg == options.nccl_xml) {
     return fail(fmt::format("--svg and --nccl-xml are both {}; name two files", options.svg));
   }
@@ -80,6 +84,9 @@ void add_options(tools::Subcommand topo, Words& words) {
   topo.add("--svg", options.svg, "A picture, into this file; - is stdout", "FILE");
   topo.add("--nccl-xml", options.nccl_xml,
            "What NCCL_TOPO_FILE may name, into this file; - is stdout", "FILE");
+  topo.add("--nccl-xml-version", options.nccl_xml_version,
+           "1 for NCCL, 2 for RCCL (0: that of the file that is read, else by the GPUs' make)",
+           "N");
 }
 
 }  // namespace

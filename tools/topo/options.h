@@ -23,6 +23,7 @@ struct Options {
   bool json = false;          // to stdout, in place of the text
   std::string svg = {};       // files; empty: none; "-": stdout, in place of the text
   std::string nccl_xml = {};  //
+  int nccl_xml_version = 0;   // 0: as topology::nccl_xml_version() says
 };
 
 }  // namespace beeline::topo

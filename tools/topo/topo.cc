@@ -52,14 +52,14 @@ int write(const std::string& path, const std::string& text, const std::string& h
 }
 
 // NCCL would take an empty description for an empty machine.
-int write_for_nccl(const std::string& path, const topology::Graph& graph) {
+int write_for_nccl(const std::string& path, const topology::Graph& graph, int version) {
   if (graph.gpus().empty() && graph.nics().empty()) {
     return tools::complain(
         fmt::format("--nccl-xml {}: not written: there is no GPU and no RDMA NIC to describe; make "
                     "the file on the node where the job is to run",
                     path));
   }
-  return write(path, topology::write_nccl_xml(graph), how_to_use(path));
+  return write(path, topology::write_nccl_xml(graph, version), how_to_use(path));
 }
 
 constexpr const char* kMore =
@@ -98,7 +98,8 @@ int run(const Options& options) {
     status |= write(std::string(kStdout), text_of(options, *graph, assignment));
   }
   if (!options.svg.empty()) status |= write(options.svg, topology::to_svg(*graph, assignment));
-  if (!options.nccl_xml.empty()) status |= write_for_nccl(options.nccl_xml, *graph);
+  if (!options.nccl_xml.empty())
+    status |= write_for_nccl(options.nccl_xml, *graph, options.nccl_xml_version);
   return status;
 }
 

@@ -15,6 +15,7 @@
 
 #include "topology/read/hwloc_api.h"
 #include "topology/read/sysfs_files.h"
+#include "topology/read/words.h"
 #include "topology/role.h"
 
 namespace beeline::topology {
@@ -82,6 +83,16 @@ class HwlocReader {
     return text;
   }
 
+  CpuFacts facts_of(hwloc_obj_t package) const {
+    const std::string arch = info_of(root_, "Architecture");
+    return {.arch = arch == "aarch64"           ? "arm64"
+                    : arch.starts_with("ppc64") ? "ppc64"
+                                                : arch,
+            .vendor = info_of(package, "CPUVendor"),
+            .family = parse_int(info_of(package, "CPUFamilyNumber")).value_or(-1),
+            .model = parse_int(info_of(package, "CPUModelNumber")).value_or(-1)};
+  }
+
   // Of processors and what holds them; the recursion is as deep as hwloc's levels are.
   void read_normal(hwloc_obj_t object, NodeIndex above) {
     if (object->type == HWLOC_OBJ_PACKAGE) {
@@ -90,6 +101,7 @@ class HwlocReader {
                    .name = info_of(object, "CPUModel"),
                    .number = number_of(object),
                    .cpus = cpus_of(object)});
+      nodes_[above].cpu = facts_of(object);
     }
     read_memory(object, above);
     for (hwloc_obj_t io = object->io_first_child; io != nullptr; io = io->next_sibling) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "topology/read/nccl_gpu.h"
 #include "topology/read/remarks.h"
 #include "topology/read/words.h"
 #include "topology/role.h"
@@ -19,6 +20,7 @@ using Done = Result<void, std::string>;
 
 // Of one device. NVIDIA's largest NICs have two.
 constexpr std::size_t kMaxPorts = 256;
+constexpr std::uint8_t kLastFunction = 7;
 // Of a text that goes into a message.
 constexpr std::size_t kMaxQuoted = 60;
 constexpr std::uint32_t kNetworkClass = 0x02;
@@ -27,9 +29,13 @@ constexpr std::uint32_t kAcceleratorClass = 0x12;
 constexpr std::uint32_t kHostBridgeClass = 0x0600;
 constexpr std::uint32_t kPciBridgeClass = 0x0604;
 
+const XmlElement* child_of(const XmlElement& element, std::string_view name) noexcept {
+  const auto found = std::ranges::find(element.children, name, &XmlElement::name);
+  return found == element.children.end() ? nullptr : &*found;
+}
+
 bool has_child(const XmlElement& element, std::string_view name) noexcept {
-  return std::ranges::any_of(element.children,
-                             [name](const XmlElement& child) { return child.name == name; });
+  return child_of(element, name) != nullptr;
 }
 
 std::string quoted(const std::string& text) {
@@ -80,7 +86,11 @@ class NcclReader {
                    "NCCL_TOPO_DUMP_FILE makes a file of NCCL's");
     }
     const std::string version = text_of(system, "version");
-    if (version != "1") note(system, "version \"" + version + "\" is not 1, the one that is known");
+    if (version == "1" || version == "2") {
+      parts_.nccl_version = version == "1" ? 1 : 2;
+    } else {
+      note(system, "version " + quoted(version) + " is neither NCCL's 1 nor RCCL's 2");
+    }
     parts_.nodes[0].name = text_of(system, "name");
     collect_net_names(system, net_names_);
     for (const XmlElement& child : system.children) {
@@ -90,6 +100,7 @@ class NcclReader {
         BL_TRY(read_below(child, 0));
       }
     }
+    place_merged_functions();
     say_what_was_taken();
     parts_.remarks = remarks_.take();
     return std::move(parts_);
@@ -142,11 +153,19 @@ class NcclReader {
       if (!is_new) note(cpu, "NUMA node " + std::to_string(*numa) + " is there twice");
       Node& node = parts_.nodes[parent];
       if (node.cpus.empty()) node.cpus = cpus_of(cpu);
+      if (is_new) node.cpu = facts_of(cpu);
     } else {
       note(cpu, "a <cpu> without NUMA node: what is near to what is uncertain below it");
     }
     for (const XmlElement& child : cpu.children) BL_TRY(read_below(child, parent));
     return {};
+  }
+
+  CpuFacts facts_of(const XmlElement& cpu) {
+    return {.arch = text_of(cpu, "arch"),
+            .vendor = text_of(cpu, "vendor"),
+            .family = number(cpu, "familyid", parse_int).value_or(-1),
+            .model = number(cpu, "modelid", parse_int).value_or(-1)};
   }
 
   std::string cpus_of(const XmlElement& cpu) {
@@ -172,11 +191,14 @@ class NcclReader {
     node.pci_class = number(element, "class", parse_pci_class).value_or(0);
     node.vendor = id_of(element, "vendor");
     node.device = id_of(element, "device");
+    node.subsystem_vendor = id_of(element, "subsystem_vendor");
+    node.subsystem_device = id_of(element, "subsystem_device");
     node.link_now.mega_transfers = link_rate_of(element);
     node.link_now.lanes = link_width_of(element);
     if (is_bridge(element, node)) return read_bridge(element, std::move(node));
 
     if (node.pci) BL_TRY(read_nets(element, node));
+    if (const XmlElement* const gpu = child_of(element, "gpu")) node.gpu = read_gpu(*gpu);
     node.role = role_of(element, node);
     // What is above a device has nothing below it here, so its children are as near to it as its
     // siblings are.
@@ -187,8 +209,15 @@ class NcclReader {
     }
     if (!node.pci) return read_unaddressed(element, node, parent);
     if (node.role == DeviceRole::kRdmaNic && node.os_devices.empty()) ++nameless_nics_;
+    if (node.role == DeviceRole::kOther && node.pci_class == 0) classless_.push_back(label(node));
     add(std::move(node));
     return {};
+  }
+
+  // Two GPUs in one function are parts of one, as MPS divides it.
+  GpuFacts read_gpu(const XmlElement& gpu) {
+    return read_gpu_facts(
+        gpu, [this](const XmlElement& at, const std::string& what) { note(at, what); });
   }
 
   // Names are all that can tell such a device from others, and only a NIC has some.
@@ -267,12 +296,45 @@ class NcclReader {
     return parse_link_width(text_of(element, "link_width")).value_or(0);
   }
 
+  // NCCL draws the functions of a card as one, so that there are several names at one address: each
+  // is a device of its own.
   Done read_nets(const XmlElement& element, Node& node) {
+    const Node blank = node;
+    std::vector<Node> functions = {std::move(node)};
     Done done;
     each_net(element, [&](const XmlElement& net) {
-      if (done) done = read_net(net, node);
+      if (!done) return;
+      Node& function = function_of(functions, blank, text_of(net, "name"));
+      done = functions.size() > kMaxPorts ? too_many_ports(net) : read_net(net, function);
     });
+    node = std::move(functions.front());
+    for (std::size_t i = 1; i < functions.size(); ++i) {
+      if (functions[i].os_devices.empty()) continue;
+      functions[i].role = role_of(element, functions[i]);
+      merged_functions_.push_back(std::move(functions[i]));
+    }
     return done;
+  }
+
+  // The one of that name, else the first without one.
+  static Node& function_of(std::vector<Node>& functions, const Node& blank,
+                           const std::string& name) {
+    for (Node& function : functions) {
+      const std::string& known = os_name(function, OsKind::kRdma);
+      if (known.empty() || known == name || name.empty()) return function;
+    }
+    return functions.emplace_back(blank);
+  }
+
+  // The address of a function that was drawn within another: the next one that nobody has.
+  void place_merged_functions() {
+    for (Node& function : merged_functions_) {
+      PciAddress address = *function.pci;
+      while (addresses_.contains(address) && address.function < kLastFunction) ++address.function;
+      function.pci.reset();
+      if (addresses_.try_emplace(address, 0).second) function.pci = address;
+      add(std::move(function));
+    }
   }
 
   // NCCL's socket transport has ports 0, RDMA counts from 1.
@@ -351,9 +413,15 @@ class NcclReader {
   }
 
   void say_what_was_taken() {
-    if (nameless_nics_ == 0) return;
-    remarks_.add("network devices that have no name here, and are taken for RDMA NICs: " +
-                 std::to_string(nameless_nics_));
+    if (nameless_nics_ > 0) {
+      remarks_.add("network devices that have no name here, and are taken for RDMA NICs: " +
+                   std::to_string(nameless_nics_));
+    }
+    if (classless_.empty()) return;
+    remarks_.add("devices without class, " + classless_.front() +
+                 " first, of which nobody can say " +
+                 "whether they are GPUs or NICs: " + std::to_string(classless_.size()) +
+                 "; NCCL asks the machine: look at it there, or at what NCCL_TOPO_DUMP_FILE makes");
   }
 
   const std::string& file_;
@@ -364,6 +432,8 @@ class NcclReader {
   std::map<PciAddress, std::size_t> addresses_;  // and their lines
   std::set<std::string> net_names_;              // of all the file
   std::set<std::string> rdma_names_;
+  std::vector<Node> merged_functions_;
+  std::vector<std::string> classless_;
   std::size_t nameless_nics_ = 0;
 };
 

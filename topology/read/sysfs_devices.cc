@@ -47,6 +47,8 @@ class SysfsDevices {
     if (const auto whole = hex(folder + "class", 0xffffff); whole != 0) node.pci_class = whole;
     if (node.vendor == 0) node.vendor = static_cast<std::uint16_t>(hex(folder + "vendor", 0xffff));
     if (node.device == 0) node.device = static_cast<std::uint16_t>(hex(folder + "device", 0xffff));
+    node.subsystem_vendor = static_cast<std::uint16_t>(hex(folder + "subsystem_vendor", 0xffff));
+    node.subsystem_device = static_cast<std::uint16_t>(hex(folder + "subsystem_device", 0xffff));
     if (node.numa < 0) node.numa = parse_int(first_line(folder + "numa_node")).value_or(-1);
     if (node.numa < 0) node.numa = -1;
     node.link_now = link(folder + "current");
@@ -146,8 +148,15 @@ class SysfsDevices {
       if (number <= 0) continue;
       node.nic_ports.push_back(
           {.number = static_cast<std::uint32_t>(number),
-           .speed_mbps = parse_port_rate(first_line(folder + name + "/rate")).value_or(0)});
+           .speed_mbps = parse_port_rate(first_line(folder + name + "/rate")).value_or(0),
+           .state = state_of(first_line(folder + name + "/state"))});
     }
+  }
+
+  // "4: ACTIVE"; no other carries data.
+  static PortState state_of(std::string_view text) noexcept {
+    if (text.empty()) return PortState::kUnknown;
+    return text.starts_with("4:") ? PortState::kActive : PortState::kDown;
   }
 
   void add_displays() {

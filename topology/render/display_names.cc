@@ -3,13 +3,34 @@
 // Numbering.
 #include "topology/render/display_names.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace beeline::topology {
+
+namespace {
+
+// CUDA's or HIP's, where each is known and there once; else in the order of Graph::gpus().
+std::vector<int> numbers_of(const Graph& graph) {
+  std::vector<int> numbers;
+  for (const NodeIndex gpu : graph.gpus()) numbers.push_back(graph[gpu].gpu.number);
+  std::vector<int> sorted = numbers;
+  std::ranges::sort(sorted);
+  const bool is_once = std::ranges::adjacent_find(sorted) == sorted.end();
+  if (!is_once || (!sorted.empty() && sorted.front() < 0)) {
+    std::iota(numbers.begin(), numbers.end(), 0);
+  }
+  return numbers;
+}
+
+}  // namespace
 
 DisplayNames::DisplayNames(const Graph& graph) {
   names_.reserve(graph.size());
   for (const Node& node : graph.nodes()) names_.push_back(label(node));
-  for (std::size_t i = 0; i < graph.gpus().size(); ++i) {
-    names_[graph.gpus()[i]] = "GPU" + std::to_string(i);
+  const std::vector<int> numbers = numbers_of(graph);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    names_[graph.gpus()[i]] = "GPU" + std::to_string(numbers[i]);
   }
   for (std::size_t i = 0; i < graph.nics().size(); ++i) {
     const Node& nic = graph[graph.nics()[i]];

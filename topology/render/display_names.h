@@ -10,8 +10,8 @@
 
 namespace beeline::topology {
 
-// By node: "GPU0" in the order of Graph::gpus(), an RDMA NIC's own name ("NIC3" where it has none),
-// and for anything else its label.
+// By node: "GPU0" by the number that CUDA or HIP has for it, or in the order of Graph::gpus(), an
+// RDMA NIC's own name ("NIC3" where it has none), and for anything else its label.
 class DisplayNames {
  public:
   explicit DisplayNames(const Graph& graph);

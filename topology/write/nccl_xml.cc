@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "topology/graph_steps.h"
-#include "topology/link_state.h"
+#include "topology/nccl_link.h"
 #include "topology/read/words.h"
 
 namespace beeline::topology {
 namespace {
+
+constexpr std::uint16_t kAmd = 0x1002;
+constexpr int kRcclVersion = 2;
 
 using Attribute = std::pair<const char*, std::string>;
 
@@ -64,23 +67,6 @@ std::uint32_t class_of(const Node& node) noexcept {
   return 0x060400;
 }
 
-// What both ends can, else what it does now. A port that is drawn as a switch has no link above.
-PcieLink link_of(const Graph& graph, NodeIndex index) {
-  const Node& node = graph[index];
-  LinkState link;
-  if (has_link_above(node)) {
-    link = link_above(graph, index);
-  } else {
-    link.now = node.link_now;
-    link.possible = node.link_max;
-  }
-  const auto known = [](std::uint32_t first, std::uint32_t second) {
-    return first != 0 ? first : second;
-  };
-  return {.mega_transfers = known(link.possible.mega_transfers, link.now.mega_transfers),
-          .lanes = known(link.possible.lanes, link.now.lanes)};
-}
-
 // What of a machine is drawn: NUMA nodes, switches, GPUs and NICs, each with what is written of it.
 class Drawing {
  public:
@@ -102,6 +88,7 @@ class Drawing {
       if (node.kind != NodeKind::kNumaNode) continue;
       numas[node.number] = drawn_.size();
       drawn_.push_back({.kind = node.kind, .parent = 0, .number = node.number, .cpus = node.cpus});
+      drawn_.back().cpu = cpu_of(node);
     }
     for (NodeIndex i = 1; i < graph_.size(); ++i) {
       const Node& node = graph_[i];
@@ -139,13 +126,22 @@ class Drawing {
     return std::ranges::count_if(children_[index], leads_to_some) > 1;
   }
 
+  // A live machine knows its packages' processors.
+  const CpuFacts& cpu_of(const Node& numa) const noexcept {
+    return numa.cpu != CpuFacts() ? numa.cpu : graph_[numa.parent].cpu;
+  }
+
   Node drawn_node(NodeIndex index, NodeIndex above) const {
     const Node& from = graph_[index];
     Node node{.kind = from.kind, .parent = above, .pci = from.pci};
     node.pci_class = class_of(from);
     node.vendor = from.vendor;
     node.device = from.device;
-    node.link_now = link_of(graph_, index);
+    node.subsystem_vendor = from.subsystem_vendor;
+    node.subsystem_device = from.subsystem_device;
+    node.link_now = link_for_nccl(graph_, index);
+    node.role = from.role;
+    node.gpu = from.gpu;
     for (const OsDevice& device : from.os_devices) {
       if (device.kind == OsKind::kRdma) node.os_devices.push_back(device);
     }
@@ -161,11 +157,11 @@ class Drawing {
 
 class NcclWriter {
  public:
-  explicit NcclWriter(std::vector<Node> nodes)
-      : nodes_(std::move(nodes)), children_(children_of(nodes_)) {}
+  NcclWriter(std::vector<Node> nodes, int version)
+      : nodes_(std::move(nodes)), children_(children_of(nodes_)), version_(version) {}
 
   std::string write() {
-    std::vector<Attribute> attributes{{"version", "1"}};
+    std::vector<Attribute> attributes{{"version", std::to_string(version_)}};
     if (!nodes_[0].name.empty()) attributes.emplace_back("name", nodes_[0].name);
     open("system", attributes);
     write_numaless();
@@ -193,6 +189,11 @@ class NcclWriter {
     if (const std::string mask = mask_of_list(nodes_[numa].cpus); !mask.empty()) {
       attributes.emplace_back("affinity", mask);
     }
+    const CpuFacts& cpu = nodes_[numa].cpu;
+    if (!cpu.arch.empty()) attributes.emplace_back("arch", cpu.arch);
+    if (!cpu.vendor.empty()) attributes.emplace_back("vendor", cpu.vendor);
+    if (cpu.family >= 0) attributes.emplace_back("familyid", std::to_string(cpu.family));
+    if (cpu.model >= 0) attributes.emplace_back("modelid", std::to_string(cpu.model));
     open("cpu", attributes);
     for (const NodeIndex child : children_[numa]) write_node(child);
     close("cpu");
@@ -203,6 +204,7 @@ class NcclWriter {
     const bool has_element = node.kind == NodeKind::kBridge || node.pci.has_value();
     if (has_element) open("pci", pci_attributes(node));
     write_nets(node);
+    if (node.role == DeviceRole::kGpu) write_gpu(node.gpu);
     for (const NodeIndex child : children_[index]) write_node(child);
     if (has_element) close("pci");
   }
@@ -219,6 +221,32 @@ class NcclWriter {
       is_first = false;
     }
     if (!node.os_devices.empty()) close("nic");
+  }
+
+  // Ranks and what GPUDirect can do are of one job; NCCL finds them out again.
+  void write_gpu(const GpuFacts& gpu) {
+    if (gpu == GpuFacts()) return;
+    std::vector<Attribute> attributes;
+    if (gpu.number >= 0) attributes.emplace_back("dev", std::to_string(gpu.number));
+    if (gpu.sm >= 0) attributes.emplace_back("sm", std::to_string(gpu.sm));
+    if (!gpu.gcn.empty()) attributes.emplace_back("gcn", gpu.gcn);
+    if (!gpu.arch.empty()) attributes.emplace_back("arch", gpu.arch);
+    open("gpu", attributes);
+    for (const GpuLink& link : gpu.links) write_gpu_link(link);
+    close("gpu");
+  }
+
+  void write_gpu_link(const GpuLink& link) {
+    const Attribute count{"count", std::to_string(link.count)};
+    if (link.kind == GpuLinkKind::kC2c) {
+      open("c2c", {{"bw", std::to_string(link.mbytes_per_second)}, count});
+      return close("c2c");
+    }
+    const char* const name = link.kind == GpuLinkKind::kNvLink ? "nvlink" : "xgmi";
+    std::vector<Attribute> attributes{{"target", link.target}, count};
+    if (link.target_class != 0) attributes.emplace_back("tclass", hex(link.target_class, 6));
+    open(name, attributes);
+    close(name);
   }
 
   // No port: none is known.
@@ -238,6 +266,12 @@ class NcclWriter {
     attributes.emplace_back("class", hex(node.pci_class, 6));
     if (node.vendor != 0) attributes.emplace_back("vendor", hex(node.vendor, 4));
     if (node.device != 0) attributes.emplace_back("device", hex(node.device, 4));
+    if (node.subsystem_vendor != 0) {
+      attributes.emplace_back("subsystem_vendor", hex(node.subsystem_vendor, 4));
+    }
+    if (node.subsystem_device != 0) {
+      attributes.emplace_back("subsystem_device", hex(node.subsystem_device, 4));
+    }
     const PcieLink& link = node.link_now;
     attributes.emplace_back("link_speed", link_rate_text(link.mega_transfers));
     attributes.emplace_back("link_width", link.lanes == 0 ? "" : std::to_string(link.lanes));
@@ -270,6 +304,7 @@ class NcclWriter {
 
   std::vector<Node> nodes_;
   std::vector<std::vector<NodeIndex>> children_;
+  int version_;
   std::string text_;
   std::size_t depth_ = 0;
   bool start_is_open_ = false;
@@ -277,8 +312,15 @@ class NcclWriter {
 
 }  // namespace
 
-std::string write_nccl_xml(const Graph& graph) {
-  return NcclWriter(Drawing(graph).nodes()).write();
+int nccl_xml_version(const Graph& graph) noexcept {
+  if (graph.nccl_version() != 0) return graph.nccl_version();
+  const auto is_amd = [&graph](NodeIndex gpu) { return graph[gpu].vendor == kAmd; };
+  return !graph.gpus().empty() && std::ranges::all_of(graph.gpus(), is_amd) ? kRcclVersion : 1;
+}
+
+std::string write_nccl_xml(const Graph& graph, int version) {
+  return NcclWriter(Drawing(graph).nodes(), version == 0 ? nccl_xml_version(graph) : version)
+      .write();
 }
 
 }  // namespace beeline::topology

@@ -14,7 +14,12 @@
 
 namespace beeline::topology {
 
-// read_nccl_xml() reads it back; what it makes of it is written the same again.
-std::string write_nccl_xml(const Graph& graph);
+// 1, or RCCL's 2: that of the file which was read, else by the make of the GPUs. Each refuses the
+// other's.
+int nccl_xml_version(const Graph& graph) noexcept;
+
+// read_nccl_xml() reads it back; what it makes of it is written the same again. Version 0: as
+// above.
+std::string write_nccl_xml(const Graph& graph, int version = 0);
 
 }  // namespace beeline::topology

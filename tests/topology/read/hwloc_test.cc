@@ -45,6 +45,8 @@ Node without_sysfs(Node node) {
   node.link_max = {};
   node.nic_ports.clear();
   node.physical_function = kNoNode;
+  node.subsystem_vendor = 0;
+  node.subsystem_device = 0;
   node.bond.clear();
   node.pci_class &= 0xffff00;
   return node;

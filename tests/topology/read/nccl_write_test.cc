@@ -133,6 +133,50 @@ TEST_CASE("nccl write: switches are drawn, ports are not") {
         "</system>\n");
 }
 
+TEST_CASE("nccl write: what a file of NCCL's says is written again") {
+  const std::string file =
+      "<system version=\"2\">\n"
+      "  <cpu numaid=\"0\" affinity=\"000000ff\" arch=\"x86_64\" vendor=\"AuthenticAMD\" "
+      "familyid=\"191\" modelid=\"2\">\n"
+      "    <pci busid=\"0000:01:00.0\" class=\"0x060400\" vendor=\"0x1000\" device=\"0xc030\" "
+      "subsystem_vendor=\"0x1d9b\" subsystem_device=\"0xcc03\" link_speed=\"32.0 GT/s PCIe\" "
+      "link_width=\"16\">\n"
+      "      <pci busid=\"0000:08:00.0\" class=\"0x120000\" vendor=\"0x1002\" device=\"0x75a0\" "
+      "link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">\n"
+      "        <gpu dev=\"0\" sm=\"256\" gcn=\"gfx950\" arch=\"38911\">\n"
+      "          <xgmi target=\"0000:18:00.0\" count=\"1\" tclass=\"0x120000\"/>\n"
+      "          <c2c bw=\"44712\" count=\"5\"/>\n"
+      "        </gpu>\n"
+      "      </pci>\n"
+      "    </pci>\n"
+      "  </cpu>\n"
+      "</system>\n";
+  const Graph graph = made(read_nccl_xml(file, "x.xml"));
+  CHECK(graph.remarks().empty());
+  CHECK(write_nccl_xml(graph) == file);
+  CHECK_THAT(write_nccl_xml(graph, 1), Contains("<system version=\"1\">"));
+}
+
+TEST_CASE("nccl write: AMD's GPUs are for RCCL, which wants another version") {
+  const std::string gpu = "host 0000:00\n gpu 01:00.0 ids=1002:74a1:0:0\n";
+  CHECK(nccl_xml_version(make_machine(gpu)) == 2);
+  CHECK(nccl_xml_version(make_machine(gpu + " gpu 02:00.0 ids=10de:2330:0:0\n")) == 1);
+  CHECK(nccl_xml_version(make_machine("host 0000:00\n")) == 1);
+}
+
+TEST_CASE("nccl write: both functions of a card are written") {
+  const Graph graph = made(read_nccl_xml(
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x020000\"><nic>"
+      "<net name=\"mlx5_0\" speed=\"100000\"/><net name=\"mlx5_1\" "
+      "speed=\"100000\"/></nic></pci></cpu>"
+      "</system>",
+      "x.xml"));
+  CHECK_THAT(write_nccl_xml(graph),
+             Contains("<net name=\"mlx5_0\" speed=\"100000\" port=\"1\"/>") &&
+                 Contains("<net name=\"mlx5_1\" speed=\"100000\" port=\"1\"/>"));
+  check_round_trip(graph);
+}
+
 TEST_CASE("nccl write: a device without PCI keeps its place") {
   const Graph graph =
       make_machine("numa 0\n  soft rxe_0\nnuma 1\n  host 0000:80\n    gpu 80:01.0\n");

@@ -118,6 +118,74 @@ TEST_CASE("nccl xml: two ports of one name are one NIC") {
   CHECK(nic.nic_ports == std::vector<NicPort>{{1, 40'000}, {2, 56'000}});
 }
 
+TEST_CASE("nccl xml: the functions that NCCL drew as one are devices of their own") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:01:00.0\" class=\"0x020000\" vendor=\"0x15b3\" "
+                  "link_speed=\"16.0 GT/s PCIe\" link_width=\"8\"><nic>"
+                  "<net name=\"mlx5_0\" port=\"1\" speed=\"100000\"/>"
+                  "<net name=\"mlx5_1\" port=\"2\" speed=\"50000\"/></nic></pci>"));
+  REQUIRE(graph.nics().size() == 2);
+  const Node& first = at(graph, "01:00.0");
+  const Node& second = at(graph, "01:00.1");
+  CHECK(os_name(first, OsKind::kRdma) == "mlx5_0");
+  CHECK(first.nic_ports == std::vector<NicPort>{{1, 100'000}});
+  CHECK(os_name(second, OsKind::kRdma) == "mlx5_1");
+  CHECK(second.nic_ports == std::vector<NicPort>{{2, 50'000}});
+  CHECK(second.role == DeviceRole::kRdmaNic);
+  CHECK(second.vendor == 0x15b3);
+  // They share a slot that carries both.
+  CHECK(link_above(graph, graph.nics()[1]).verdict == LinkVerdict::kBelowPorts);
+}
+
+TEST_CASE("nccl xml: a function's address is not taken from another one") {
+  const std::string nic = "<nic><net name=\"a\"/><net name=\"b\"/></nic>";
+  const Graph graph = read(
+      around("<pci busid=\"0000:01:00.0\" class=\"0x020000\">" + nic +
+             "</pci>"
+             "<pci busid=\"0000:01:00.1\" class=\"0x020000\"><nic><net name=\"c\"/></nic></pci>"
+             "<pci busid=\"0000:02:00.7\" class=\"0x020000\"><nic><net name=\"d\"/>"
+             "<net name=\"e\"/></nic></pci>"));
+  CHECK(os_name(at(graph, "01:00.1"), OsKind::kRdma) == "c");
+  CHECK(os_name(at(graph, "01:00.2"), OsKind::kRdma) == "b");
+  const NodeIndex last = find_os_device(graph, OsKind::kRdma, "e");
+  REQUIRE(last != kNoNode);
+  CHECK_FALSE(graph[last].pci);
+  CHECK(graph[last].numa == 0);
+}
+
+TEST_CASE("nccl xml: what joins GPUs without PCIe, their numbers and their kinds are kept") {
+  const Graph graph = read(
+      around("<pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu dev=\"3\" sm=\"90\" rank=\"1\">"
+             "<nvlink target=\"0000:1B:00.0\" count=\"4\" tclass=\"0x030200\"/>"
+             "<nvlink target=\"fffffff:ffff:ff\" count=\"18\" tclass=\"0x068000\"/>"
+             "<c2c bw=\"44712\" count=\"5\"/></gpu></pci>"
+             "<pci busid=\"0000:02:00.0\" class=\"0x120000\"><gpu dev=\"x\" sm=\"94\" "
+             "gcn=\"gfx942\" arch=\"38910\"><xgmi target=\"0000:01:00.0\"/></gpu></pci>"));
+  const GpuFacts& nvidia = at(graph, "01:00.0").gpu;
+  CHECK(nvidia.number == 3);
+  CHECK(nvidia.sm == 90);
+  CHECK(nvidia.links ==
+        std::vector<GpuLink>{{GpuLinkKind::kNvLink, "0000:1b:00.0", 0x030200, 4},
+                             {GpuLinkKind::kNvLink, "fffffff:ffff:ff", 0x068000, 18},
+                             {GpuLinkKind::kC2c, "", 0, 5, 44'712}});
+  const GpuFacts& amd = at(graph, "02:00.0").gpu;
+  CHECK(amd.number == -1);
+  CHECK(amd.gcn == "gfx942");
+  CHECK(amd.links == std::vector<GpuLink>{{GpuLinkKind::kXgmi, "0000:01:00.0"}});
+}
+
+TEST_CASE("nccl xml: devices without a class are counted") {
+  const Graph graph =
+      read(around("<pci busid=\"0000:01:00.0\"/><pci busid=\"0000:02:00.0\" class=\"\"/>"
+                  "<pci busid=\"0000:03:00.0\"><gpu dev=\"0\"/></pci>"
+                  "<pci busid=\"0000:04:00.0\"><nic><net name=\"mlx5_0\"/></nic></pci>"));
+  CHECK(graph.gpus().size() == 1);
+  CHECK(graph.nics().size() == 1);
+  REQUIRE(graph.remarks().size() == 1);
+  CHECK_THAT(graph.remarks()[0], Contains("devices without class, device 0000:01:00.0 first") &&
+                                     Contains(": 2; NCCL asks the machine"));
+}
+
 TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands alone without") {
   const std::string merged = "<nic><net name=\"a+b\" port=\"1\" speed=\"800000\"/></nic>";
   const std::string members =
@@ -148,7 +216,7 @@ TEST_CASE("nccl xml: a dump of several hosts is read as its first one") {
 
 TEST_CASE("nccl xml: what is unknown is left out, what is missing is unknown") {
   const Graph graph = read(
-      "<system version=\"2\"><grace/>"
+      "<system version=\"3\"><grace/>"
       "<cpu><pci><pci class=\"0x030200\" busid=\"0000:01:00.0\"><dimm/></pci></pci><fpga/></cpu>"
       "</system>");
   CHECK(graph.gpus().size() == 1);
@@ -159,7 +227,7 @@ TEST_CASE("nccl xml: what is unknown is left out, what is missing is unknown") {
     }
     return false;
   };
-  CHECK(has("version \"2\""));
+  CHECK(has("version \"3\""));
   CHECK(has("<grace>"));
   CHECK(has("<fpga>"));
   CHECK(has("without NUMA node"));

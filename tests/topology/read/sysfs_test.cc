@@ -144,6 +144,22 @@ TEST_CASE("sysfs: a class that hwloc cut short is whole again, and stays where t
   CHECK(nodes[2].pci_class == 0x020000);
 }
 
+TEST_CASE("sysfs: an InfiniBand controller of old is a NIC, and its ports have a state") {
+  const ScratchFolder folder;
+  folder.write("devices/pci0000:17/0000:17:02.0/class", "0x0c0600\n");
+  folder.link("bus/pci/devices/0000:17:02.0", "devices/pci0000:17/0000:17:02.0");
+  const std::string ports = "devices/pci0000:17/0000:17:02.0/infiniband/mthca0/ports/";
+  for (const char* port : {"1", "2", "3"}) folder.write(ports + port + "/rate", "10 Gb/sec (4X)\n");
+  folder.write(ports + "1/state", "4: ACTIVE\n");
+  folder.write(ports + "2/state", "1: DOWN\n");
+  folder.link("class/infiniband/mthca0", "devices/pci0000:17/0000:17:02.0/infiniband/mthca0");
+  const Graph graph = read(folder);
+  REQUIRE(graph.nics().size() == 1);
+  CHECK(graph[graph.nics()[0]].nic_ports == std::vector<NicPort>{{1, 10'000, PortState::kActive},
+                                                                 {2, 10'000, PortState::kDown},
+                                                                 {3, 10'000, PortState::kUnknown}});
+}
+
 TEST_CASE("sysfs: a soft device is where its interface is, or by itself") {
   const ScratchFolder folder;
   const std::string card = "devices/pci0000:00/0000:00:03.0";
@@ -314,7 +330,7 @@ TEST_CASE("sysfs: the hosts of a fabric have their GPUs beside their NICs") {
     CHECK(given.distance == Distance::kPix);
     REQUIRE(given.nics.size() == 1);
     CHECK(label(graph[given.nics[0]]) == "softnic" + std::to_string(number));
-    CHECK(graph[given.nics[0]].nic_ports == std::vector<NicPort>{{1, 400'000}});
+    CHECK(graph[given.nics[0]].nic_ports == std::vector<NicPort>{{1, 400'000, PortState::kActive}});
     CHECK(graph[given.gpu].numa == number / 4);
     ++number;
   }
