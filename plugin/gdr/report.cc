@@ -127,10 +127,10 @@ std::vector<Line> lines_of(const GpuReport& report, const std::string& sysfs_roo
     lines.push_back({false, who(report.gpu) + too_far_text(found.far, report.level)});
   }
   for (const auto& [names, why] : found.no_dmabuf.all()) {
-    lines.front().text += "; dma-buf fails with " + names + ": " + why;
+    lines.front().text.append("; dma-buf fails with ").append(names).append(": ").append(why);
   }
   for (const auto& [names, why] : found.off.all()) {
-    lines.push_back({true, who(report.gpu) + "off with " + names + ": " + why});
+    lines.push_back({true, who(report.gpu).append("off with ").append(names).append(": ") + why});
   }
   return lines;
 }
