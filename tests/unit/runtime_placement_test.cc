@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/topology/machine_text.h"
 #include "tests/topology/machines.h"
+#include "topology/distance.h"
 
 using namespace beeline;
 using namespace beeline::topology;
