@@ -71,10 +71,11 @@ void hold_given(const std::set<NodeIndex>& leads, const GpuAssignment& given,
 
 void hold_texts(const Graph& graph, const Assignment& assignment) {
   for (const std::string& text :
-       {matrix_text(graph), devices_text(graph), findings_text(graph, Severity::kWarning),
-        findings_text(graph, Severity::kNote), assignment_text(graph, assignment),
-        standby_text(graph, assignment), nccl_ib_hca(graph, assignment),
-        verdict_text(graph, assignment), gpu_nic_matrix_text(graph, assignment)}) {
+       {matrix_text(graph), devices_text(graph), models_text(graph),
+        findings_text(graph, Severity::kWarning), findings_text(graph, Severity::kNote),
+        assignment_text(graph, assignment), standby_text(graph, assignment),
+        nccl_ib_hca(graph, assignment), verdict_text(graph, assignment),
+        gpu_nic_matrix_text(graph, assignment)}) {
     hold(std::ranges::none_of(
              text, [](char c) { return (c < 0x20 && c >= 0 && c != '\n') || c == 0x7f; }),
          "a text does not steer a terminal");

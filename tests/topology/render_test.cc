@@ -203,6 +203,31 @@ TEST_CASE("utf8: only characters that a terminal and an XML parser take") {
   CHECK(first_characters("ab", 5) == "ab");
 }
 
+TEST_CASE("report: models and links between GPUs, once for all that are the same") {
+  const std::string root = "numa 0\n host 0000:00\n";
+  const Graph switched = make_machine(root +
+                                      "  gpu 01:00.0 name=H100 nvlink=12*switch nvlink=6*switch\n"
+                                      "  gpu 02:00.0 name=H100 nvlink=18*switch\n"
+                                      "  gpu 03:00.0 name=H100 nvlink=18*switch c2c=200000\n");
+  CHECK(models_text(switched) ==
+        "GPU0, GPU1: H100; 18 NVLinks to switches\n"
+        "GPU2: H100; 18 NVLinks to switches, C2C to the processor\n");
+  CHECK(matrix_text(switched).find("GPU0  X     NV18  NV18") != std::string::npos);
+  CHECK(matrix_text(switched).find("NV#   over so many NVLinks") != std::string::npos);
+  const Graph direct = make_machine(root +
+                                    "  gpu 01:00.0 nvlink=4*02:00.0\n"
+                                    "  gpu 02:00.0 nvlink=4*01:00.0\n  gpu 03:00.0\n");
+  CHECK(models_text(direct) == "GPU0, GPU1: 4 NVLinks to 1 GPU\n");
+  CHECK(matrix_text(direct).find("GPU0  X     NV4   PHB") != std::string::npos);
+  CHECK(models_text(make_machine(root + "  gpu 01:00.0\n")).empty());
+}
+
+TEST_CASE("report: ports that are down, and interfaces") {
+  CHECK(devices_text(make_machine("host 0000:10\n  nic 10:01.0 mlx5_0 speed=400000 speed=400000 "
+                                  "state=down\n")) ==
+        "mlx5_0  0000:10:01.0  400 Gb/s + 400 Gb/s, down\n");
+}
+
 TEST_CASE("report: what is worth knowing is said once, and far NICs by the verdict") {
   const Graph graph = make_machine(
       "numa 0\n host 0000:10\n  root 10:01.0\n   gpu 11:00.0\n"
@@ -239,8 +264,25 @@ TEST_CASE("json: says what is known and nothing else") {
   CHECK(gpu["distances"].size() == 2);
   CHECK(gpu["bottleneck"]["verdict"] == "degraded");
   CHECK(json["slow_links"].size() == 1);
+  CHECK(gpu["nccl"] ==
+        nlohmann::json{{"nics", gpu["nics"]}, {"path", "PIX"}, {"gpu_direct", true}});
+  CHECK(json["findings"][0]["kind"] == "slow link");
+  CHECK(json["findings"][0]["severity"] == "warning");
+  CHECK(json["findings"][0]["node"] == gpu["nics"][0]);
   CHECK(json["spare_nics"].empty());
   for (std::size_t i = 0; i < json["nodes"].size(); ++i) CHECK(json["nodes"][i]["id"] == i);
+}
+
+TEST_CASE("json: links between GPUs, and ports that are down") {
+  const Graph graph = make_machine(
+      "host 0000:10\n  gpu 10:01.0 dev=3 sm=90 nvlink=18*switch\n"
+      "  nic 10:02.0 mlx5_0 speed=400000 state=down\n");
+  const auto json = nlohmann::json::parse(to_json(graph, assign(graph)));
+  const auto& gpu = json["nodes"][graph.gpus()[0]];
+  CHECK(gpu["number"] == 3);
+  CHECK(gpu["gpu_links"][0]["kind"] == "NVLink");
+  CHECK(gpu["gpu_links"][0]["count"] == 18);
+  CHECK(json["nodes"][graph.nics()[0]]["ports"][0]["state"] == "down");
 }
 
 TEST_CASE("json: bytes that are no text are replaced") {

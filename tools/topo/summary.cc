@@ -43,7 +43,8 @@ std::string section(const char* title, std::string_view text) {
 std::string uses(const Graph& graph, const topology::Assignment& assignment) {
   if (graph.gpus().empty() || graph.nics().empty()) return "";
   const std::string to_paste = topology::nccl_ib_hca(graph, assignment);
-  return topology::assignment_text(graph, assignment) + (to_paste.empty() ? "" : to_paste + "\n");
+  return topology::assignment_text(graph, assignment) + topology::models_text(graph) +
+         (to_paste.empty() ? "" : to_paste + "\n");
 }
 
 std::string remarks(const Graph& graph) {

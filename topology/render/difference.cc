@@ -14,6 +14,7 @@
 #include "topology/distance.h"
 #include "topology/link_state.h"
 #include "topology/render/display_names.h"
+#include "topology/render/gpu_links.h"
 #include "topology/render/name_list.h"
 #include "topology/render/report.h"
 
@@ -59,6 +60,7 @@ Facts facts_of(const Graph& graph, NodeIndex index) {
   if (!is_device(node)) return facts;
   facts.emplace_back("role", node.role == DeviceRole::kOther ? "" : to_string(node.role));
   facts.emplace_back("model", node.name);
+  facts.emplace_back("other links", gpu_links_text(node));
   facts.emplace_back("RDMA device", names_text(node, OsKind::kRdma));
   facts.emplace_back("interface", names_text(node, OsKind::kInterface));
   facts.emplace_back("ports", ports_text(node));

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "topology/findings.h"
+#include "topology/nccl_choice.h"
 #include "topology/path.h"
 #include "topology/render/display_names.h"
 #include "topology/render/report.h"
@@ -50,6 +52,26 @@ Json json_of(const Graph& graph, const LinkState& link) {
   return json;
 }
 
+const char* word_of(GpuLinkKind kind) noexcept {
+  switch (kind) {
+    case GpuLinkKind::kNvLink: return "NVLink";
+    case GpuLinkKind::kXgmi: return "xGMI";
+    case GpuLinkKind::kC2c: return "C2C";
+  }
+  return "";
+}
+
+void set_gpu(Json& json, const GpuFacts& gpu) {
+  if (gpu.number >= 0) json["number"] = gpu.number;
+  if (gpu.sm >= 0) json["sm"] = gpu.sm;
+  set_text(json, "gcn", gpu.gcn);
+  for (const GpuLink& link : gpu.links) {
+    Json entry = {{"kind", word_of(link.kind)}, {"count", link.count}};
+    set_text(entry, "target", link.target);
+    json["gpu_links"].push_back(std::move(entry));
+  }
+}
+
 void set_device(Json& json, const Node& node) {
   json["role"] = to_string(node.role);
   if (node.physical_function != kNoNode) json["physical_function"] = node.physical_function;
@@ -57,10 +79,14 @@ void set_device(Json& json, const Node& node) {
   for (const NicPort& port : node.nic_ports) {
     Json entry = {{"number", port.number}};
     if (port.speed_mbps != 0) entry["speed_mbps"] = port.speed_mbps;
+    if (port.state != PortState::kUnknown) {
+      entry["state"] = port.state == PortState::kDown ? "down" : "active";
+    }
     json["ports"].push_back(std::move(entry));
   }
   set_text(json, "bond", node.bond);
   set_text(json, "uuid", node.uuid);
+  set_gpu(json, node.gpu);
 }
 
 Json json_of(const Node& node, NodeIndex id) {
@@ -98,6 +124,24 @@ Json json_of(const Graph& graph, const Places& places, const GpuAssignment& give
   return json;
 }
 
+Json json_of(const NcclChoice& choice) {
+  Json json = {{"nics", choice.nics}};
+  if (choice.nics.empty()) return json;
+  json["path"] = to_string(choice.path);
+  if (choice.through != kNoNode) json["through"] = choice.through;
+  json["gpu_direct"] = choice.gpu_direct;
+  return json;
+}
+
+Json json_of(const Finding& finding) {
+  Json json = {{"kind", to_string(finding.kind)}, {"severity", to_string(finding.severity)}};
+  if (finding.device != kNoNode) json["node"] = finding.device;
+  if (!finding.others.empty()) json["others"] = finding.others;
+  json["cause"] = finding.cause;
+  set_text(json, "fix", finding.fix);
+  return json;
+}
+
 }  // namespace
 
 std::string to_json(const Graph& graph, const Assignment& assignment) {
@@ -105,9 +149,12 @@ std::string to_json(const Graph& graph, const Assignment& assignment) {
   for (NodeIndex i = 0; i < graph.size(); ++i) json["nodes"].push_back(json_of(graph[i], i));
   const DisplayNames names(graph);
   const Places places(graph);
-  for (const GpuAssignment& given : assignment.gpus) {
+  const std::vector<NcclChoice> choices = nccl_choices(graph);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const GpuAssignment& given = assignment.gpus[i];
     Json entry = {{"name", names[given.gpu]}};
     entry.update(json_of(graph, places, given));
+    entry["nccl"] = json_of(choices[i]);
     json["gpus"].push_back(std::move(entry));
   }
   json["spare_nics"] = Json::array();
@@ -118,6 +165,8 @@ std::string to_json(const Graph& graph, const Assignment& assignment) {
   for (const LinkState& link : links_in_use(graph)) {
     if (is_slow(link.verdict)) json["slow_links"].push_back(json_of(graph, link));
   }
+  json["findings"] = Json::array();
+  for (const Finding& finding : findings(graph)) json["findings"].push_back(json_of(finding));
   json["remarks"] = graph.remarks();
   // Names come from files and firmware: bytes that are no UTF-8 are replaced instead of refused.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -10,8 +10,9 @@
 namespace beeline::topology {
 
 // One object, indented: source, nodes, gpus (each with its distance to every NIC, its NICs, why,
-// and what stands by), spare NICs, slow links, remarks. What is unknown is left out, so a key that
-// is there holds a fact. Nodes are named by "id", their place in "nodes".
+// what stands by, and what NCCL takes), spare NICs, slow links, findings, remarks. What is unknown
+// is left out, so a key that is there holds a fact. Nodes are named by "id", their place in
+// "nodes".
 std::string to_json(const Graph& graph, const Assignment& assignment);
 
 }  // namespace beeline::topology

@@ -10,6 +10,7 @@
 
 #include "topology/distance.h"
 #include "topology/render/display_names.h"
+#include "topology/render/gpu_links.h"
 #include "topology/render/table.h"
 
 namespace beeline::topology {
@@ -37,6 +38,14 @@ std::string matrix_text(const Graph& graph) {
 
   const DisplayNames names(graph);
   const Places places(graph);
+  std::string gpu_links;  // that occur
+  const auto word_of = [&](NodeIndex a, NodeIndex b) -> std::string {
+    if (a == b) return "X";
+    const std::string link = gpu_link_word(graph[a], graph[b]);
+    if (link.empty()) return to_string(places.between(a, b));
+    gpu_links = link;
+    return link;
+  };
   std::vector<Cells> rows(1);
   rows[0].emplace_back();
   for (const NodeIndex device : devices) rows[0].push_back(names[device]);
@@ -44,14 +53,14 @@ std::string matrix_text(const Graph& graph) {
   for (const NodeIndex device : devices) {
     Cells& row = rows.emplace_back();
     row.push_back(names[device]);
-    for (const NodeIndex other : devices) {
-      row.emplace_back(device == other ? "X" : to_string(places.between(device, other)));
-    }
+    for (const NodeIndex other : devices) row.push_back(word_of(device, other));
     const Node& node = graph[device];
     row.push_back(node.numa < 0 ? "?" : std::to_string(node.numa));
     row.push_back(or_unknown(node.cpus));
   }
-  return aligned(rows) + legend(true);
+  const bool is_nvlink = gpu_links.starts_with("NV");
+  const char* links = is_nvlink ? "  NV#   over so many NVLinks\n" : "  XGMI  over xGMI\n";
+  return aligned(rows) + legend(true) + (gpu_links.empty() ? "" : links);
 }
 
 std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment) {

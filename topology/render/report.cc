@@ -8,10 +8,19 @@
 #include <algorithm>
 
 #include "topology/render/display_names.h"
+#include "topology/render/gpu_links.h"
 #include "topology/render/name_list.h"
 
 namespace beeline::topology {
 namespace {
+
+std::string interfaces_text(const Node& node) {
+  std::string text;
+  for (const OsDevice& device : node.os_devices) {
+    if (device.kind == OsKind::kInterface) text += (text.empty() ? "" : ", ") + device.name;
+  }
+  return text;
+}
 
 std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex device,
                         std::size_t width) {
@@ -22,7 +31,9 @@ std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex
     if (!text.empty()) line += "  " + text;
   };
   add(node.name);
+  add(gpu_links_text(node));
   add(ports_text(node));
+  add(interfaces_text(node));
   if (!node.bond.empty()) add("in " + node.bond);
   if (node.physical_function != kNoNode)
     add("virtual function of " + names[node.physical_function]);
@@ -34,10 +45,25 @@ std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex
 std::string ports_text(const Node& node) {
   std::string text;
   for (const NicPort& port : node.nic_ports) {
-    if (port.speed_mbps == 0) continue;
-    text += fmt::format("{}{:g} Gb/s", text.empty() ? "" : " + ", port.speed_mbps / 1000.0);
+    const bool is_down = port.state == PortState::kDown;
+    if (port.speed_mbps == 0 && !is_down) continue;
+    text += text.empty() ? "" : " + ";
+    if (port.speed_mbps != 0) text += fmt::format("{:g} Gb/s", port.speed_mbps / 1000.0);
+    if (is_down) text += port.speed_mbps != 0 ? ", down" : "down";
   }
   return text;
+}
+
+std::string models_text(const Graph& graph) {
+  const DisplayNames names(graph);
+  Sayings sayings;
+  for (const NodeIndex gpu : graph.gpus()) {
+    std::string saying = graph[gpu].name;
+    const std::string links = gpu_links_text(graph[gpu]);
+    if (!links.empty()) saying += (saying.empty() ? "" : "; ") + links;
+    if (!saying.empty()) sayings.add(saying, names[gpu]);
+  }
+  return sayings.text();
 }
 
 std::string devices_text(const Graph& graph) {

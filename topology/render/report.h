@@ -14,7 +14,10 @@ namespace beeline::topology {
 // mlx5_0  0000:1b:00.0  400 Gb/s
 std::string devices_text(const Graph& graph);
 
-// "400 Gb/s", "100 Gb/s + 100 Gb/s"; empty where no port's speed is known.
+// "GPU0 to GPU7: NVIDIA H100; 18 NVLinks to switches": the same GPUs in one line.
+std::string models_text(const Graph& graph);
+
+// "400 Gb/s", "100 Gb/s + 100 Gb/s, down"; empty where no port's speed is known, and none is down.
 std::string ports_text(const Node& node);
 
 // What is wrong, and what is worth knowing: a line for each finding of that severity, what holds

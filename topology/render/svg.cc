@@ -157,9 +157,14 @@ class SvgPicture {
   }
 
   std::string speed_of(NodeIndex nic) const {
-    std::uint64_t mbps = 0;
-    for (const NicPort& port : graph_[nic].nic_ports) mbps += port.speed_mbps;
-    if (mbps != 0) return fmt::format("{:g} Gb/s", static_cast<double>(mbps) / 1000);
+    double mbps = 0;
+    bool is_down = false;
+    for (const NicPort& port : graph_[nic].nic_ports) {
+      mbps += port.speed_mbps;
+      is_down = is_down || port.state == PortState::kDown;
+    }
+    if (is_down) return graph_[nic].nic_ports.size() == 1 ? "port down" : "a port down";
+    if (mbps != 0) return fmt::format("{:g} Gb/s", mbps / 1000);
     return spares_.contains(nic) ? "spare" : "";
   }
 
@@ -217,6 +222,11 @@ class SvgPicture {
     if (picture_.rows.empty()) notes.emplace_back("", "no GPU and no RDMA NIC");
     for (const auto& [node, link] : slow_) {
       notes.emplace_back("slow", names_[node] + ": " + describe(graph_, link));
+    }
+    const std::string models = models_text(graph_);
+    for (std::size_t at = 0, end = 0; at < models.size(); at = end + 1) {
+      end = models.find('\n', at);
+      notes.emplace_back("", models.substr(at, end - at));
     }
     for (const std::string& remark : graph_.remarks()) notes.emplace_back("", "Note: " + remark);
     picture_.height = std::max(picture_.height, kTitle);

@@ -108,7 +108,7 @@ same_graph() {
 
 # What a file of hwloc's does not know; and the names that lstopo gives to devices where hwloc's plugins
 # are installed, of which we use none.
-not_in_xml='name link_now link_max ports pci_class bottleneck slow_links'
+not_in_xml='name link_now link_max ports pci_class bottleneck slow_links findings nccl'
 from_xml() { lstopo-no-graphics "$@" --of xml /run/hwloc.xml --force && topo --json --from /run/hwloc.xml; }
 
 # By way of a file for NCCL, which knows no host bridges.
