@@ -75,6 +75,11 @@ void clean_up(const Fabric& fabric, const std::vector<PortRef>& ports) {
   }
 }
 
+uint64_t whole_milliseconds(uint64_t ns) {
+  constexpr uint64_t kMs = 1'000'000;
+  return (ns + kMs / 2) / kMs * kMs;
+}
+
 bool still_there(const Fabric& fabric) {
   return ::faccessat(fabric.files().fd(), "fabric", F_OK, 0) == 0;
 }
@@ -93,7 +98,7 @@ int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, cons
                           : signals.signal() == 0 ? ""
                                                   : ", stopped by " + signals.signal_name();
   fmt::print("chaos: seed {}: {} of {} commands in {}{}; all ports reset\n", wish.seed, given,
-             script.size(), duration_text(signals.elapsed_ns()), why);
+             script.size(), duration_text(whole_milliseconds(signals.elapsed_ns())), why);
   return 0;
 }
 

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "plugin/base/clock.h"
@@ -20,11 +20,16 @@
 namespace softnic::cli {
 namespace {
 
-void copy_new(int fd) {
+// What was written since the last time; an errno.
+int copy_new(int from, int to) {
   char text[1 << 14];
-  for (ssize_t got; (got = ::read(fd, text, sizeof text)) > 0;)
-    std::fwrite(text, 1, static_cast<size_t>(got), stdout);
-  std::fflush(stdout);
+  for (ssize_t got; (got = ::read(from, text, sizeof text)) > 0;)
+    for (ssize_t done = 0; done < got;) {
+      const ssize_t put = ::write(to, text + done, static_cast<size_t>(got - done));
+      if (put < 0 && errno != EINTR) return errno;
+      done += std::max<ssize_t>(put, 0);
+    }
+  return 0;
 }
 
 bool was_removed(int fd) {
@@ -34,18 +39,24 @@ bool was_removed(int fd) {
 
 }  // namespace
 
+int copy_log(const Fabric& fabric, int to) {
+  const beeline::UniqueFd from = fabric.files().open_file("log", 0);
+  return from ? copy_new(from.get(), to) : errno;
+}
+
 int log(const std::string& name, bool follow) {
   const Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
   if (!fabric) return complain(fabric.error());
   const beeline::UniqueFd fd = fabric->files().open_file("log", 0);
   if (!fd) return complain("cannot read " + log_path(*fabric) + ": " + std::strerror(errno));
   bool removed = false;
+  int error = 0;
   do {
     removed = was_removed(fd.get());  // asked first: what was written before is still read
-    copy_new(fd.get());
+    error = copy_new(fd.get(), STDOUT_FILENO);
     const timespec pause{0, 50 * beeline::kNsPerMs};
     if (follow && !removed) ::nanosleep(&pause, nullptr);
-  } while (follow && !removed && std::ferror(stdout) == 0);
+  } while (follow && !removed && error == 0);
   return 0;
 }
 

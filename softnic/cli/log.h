@@ -4,7 +4,12 @@
 
 #include <string>
 
+#include "softnic/fabric/fabric.h"
+
 namespace softnic::cli {
+
+// All that the log holds so far, to an open file; an errno.
+int copy_log(const Fabric& fabric, int to);
 
 // With `follow`, goes on until the fabric ends.
 int log(const std::string& name, bool follow);

@@ -39,6 +39,7 @@ CLI::App* add_run(CLI::App& app, Line& line) {
   run->add_option("--name", line.run.name, "Fabric to make or join (SOFTNIC_FABRIC, or default)");
   run->add_option("--fabric", line.run.fabric_file, "TOML file that describes a new fabric");
   run->add_option("--host", line.run.host, "Host to run on (SOFTNIC_HOST, or the first)");
+  run->add_option("--log", line.run.log_file, "Write the fabric's log there when the command ends");
   run->add_flag("--softgpu", line.run.softgpu, "With a stand-in for the CUDA driver");
   run->footer("The command comes after --:  softnic run --host h1 -- ibv_devinfo -v");
   run->allow_extras();

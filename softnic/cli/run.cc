@@ -4,15 +4,20 @@
 // CUDA driver has such a folder, too.
 #include "softnic/cli/run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
+#include "plugin/base/fd.h"
 #include "softnic/cli/child.h"
 #include "softnic/cli/common.h"
+#include "softnic/cli/log.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/spec/names.h"
 #include "softnic/spec/spec_toml.h"
@@ -27,11 +32,21 @@ std::string own_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
+// How to get a library that is missing. Only a build folder can make one.
+std::string how_to_build(const std::string& target) {
+  const std::filesystem::path build = std::filesystem::path(own_folder()).parent_path();
+  std::error_code error;
+  if (!std::filesystem::exists(build / "build.ninja", error))
+    return "use the softnic of a build folder, which can build it";
+  return fmt::format("build it with: ninja -C {} {}", build.string(), target);
+}
+
 Outcome<std::string> find_library() {
   std::error_code error;
   const std::string path = env_or("SOFTNIC_LIB", own_folder() + "/lib/libibverbs.so");
   if (::access(path.c_str(), R_OK) != 0)
-    return fail(fmt::format("the verbs library is not at {}: build it, or set SOFTNIC_LIB", path));
+    return fail(fmt::format("the verbs library is not at {}: {}, or set SOFTNIC_LIB", path,
+                            how_to_build("softnic/lib/libibverbs.so")));
   const std::string absolute = std::filesystem::absolute(path, error);
   if (absolute.find_first_of(": ") != std::string::npos)
     return fail(fmt::format("the dynamic linker cannot preload {}: its path has a space or colon",
@@ -44,7 +59,8 @@ Outcome<std::string> find_softgpu(bool is_wanted) {
   if (!is_wanted) return std::string();
   const std::string folder = own_folder() + "/gpu/lib";
   if (::access((folder + "/libcuda.so.1").c_str(), R_OK) != 0)
-    return fail(fmt::format("there is no libcuda.so.1 in {}: build it", folder));
+    return fail(fmt::format("there is no libcuda.so.1 in {}: {}", folder,
+                            how_to_build("softnic/gpu/lib/libcuda.so.1")));
   return folder;
 }
 
@@ -83,6 +99,14 @@ void set_environment(const Fabric& fabric, const std::string& host, const std::s
   prepend("LD_LIBRARY_PATH", std::filesystem::path(library).parent_path());
 }
 
+// Where the log is to go; opened before the command runs, so that a mistake costs no run.
+Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
+  if (path.empty()) return beeline::UniqueFd();
+  beeline::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) return fail(fmt::format("cannot write the log to {}: {}", path, std::strerror(errno)));
+  return file;
+}
+
 }  // namespace
 
 int run(const RunOptions& options) {
@@ -95,10 +119,16 @@ int run(const RunOptions& options) {
   const Fabric& fabric = holder->fabric();
   const Outcome<std::string> host = choose_host(fabric, options.host);
   if (!host) return complain(host.error());
-  return run_child(options.command, [&] {
+  const Outcome<beeline::UniqueFd> log_file = open_log_file(options.log_file);
+  if (!log_file) return complain(log_file.error());
+  const int status = run_child(options.command, [&] {
     if (!softgpu->empty()) prepend("LD_LIBRARY_PATH", *softgpu);
     set_environment(fabric, *host, *library);
   });
+  const int error = *log_file ? copy_log(fabric, log_file->get()) : 0;
+  if (error != 0)
+    complain(fmt::format("cannot write the log to {}: {}", options.log_file, std::strerror(error)));
+  return status;
 }
 
 }  // namespace softnic::cli

@@ -11,6 +11,7 @@ struct RunOptions {
   std::string name;
   std::string fabric_file;
   std::string host;
+  std::string log_file;  // gets the fabric's log at the end; empty: none does
   bool softgpu = false;  // a CUDA driver too (docs/softgpu.md)
   std::vector<std::string> command;
 };

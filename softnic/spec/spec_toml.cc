@@ -5,15 +5,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
-
 #include "softnic/fabric/layout.h"
 #include "softnic/spec/gid_words.h"
 #include "softnic/spec/link_rate.h"
 #include "softnic/spec/names.h"
+#include "softnic/spec/read_text.h"
 #include "softnic/spec/spec_check.h"
 #include "softnic/spec/toml_section.h"
 #include "softnic/spec/units.h"
@@ -293,13 +289,10 @@ beeline::Result<FabricSpec, std::string> parse_fabric(const std::string& text,
 }
 
 beeline::Result<FabricSpec, std::string> read_fabric_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file.is_open() || file.bad())
-    return beeline::fail(
-        fmt::format("cannot read the fabric file {}: {}", path, std::strerror(errno)));
-  return parse_fabric(text.str(), path);
+  const auto text = read_text(path);
+  if (!text)
+    return beeline::fail(fmt::format("cannot read the fabric file {}: {}", path, text.error()));
+  return parse_fabric(*text, path);
 }
 
 }  // namespace softnic

@@ -64,7 +64,16 @@ check 'the sysfs root is the host'\''s' 0 'h1 softnic0' on --host h1 -- \
   sh -c 'cat $BEELINE_SYSFS_ROOT/class/infiniband/softnic0/node_desc'
 check 'a wrong host' 1 'no host "h7" in fabric' on --host h7 -- true
 check 'a missing file' 1 'cannot read the fabric file /nowhere' on --fabric /nowhere -- true
+check 'a folder is no fabric file' 1 'cannot read the fabric file /tmp: Is a directory' on --fabric /tmp -- true
 check 'a missing library' 1 'set SOFTNIC_LIB' env SOFTNIC_LIB=/nowhere "$softnic" run -- true
+lone=$(mktemp -d)
+mkdir "$lone/softnic" && cp "$softnic" "$lone/softnic/" && touch "$lone/build.ninja"
+check 'a library that is not built' 1 "build it with: ninja -C $lone softnic/lib/libibverbs.so" \
+  "$lone/softnic/softnic" run -- true
+check 'a stand-in driver that is not built' 1 \
+  "build it with: ninja -C $lone softnic/gpu/lib/libcuda.so.1" \
+  env SOFTNIC_LIB="${softnic%/*}/lib/libibverbs.so" "$lone/softnic/softnic" run --softgpu -- true
+rm -r "$lone"
 check 'a file for a living fabric' 1 'is in use' on -- \
   "$softnic" run --name "$name" --fabric "$fabrics/ib-2x2.toml" -- true
 check 'a nested run joins with another host' 0 'h1 /dev/shm/softnic-' on -- \
@@ -92,6 +101,11 @@ check 'following the log ends with the fabric' 0 'h0/softnic0:1  loss=1%' on -- 
   mkfifo /tmp/$name.fifo
   $softnic log --follow | { read -r first; echo "$first" >/tmp/$name.fifo; cat; } &
   read -r first </tmp/$name.fifo && rm /tmp/$name.fifo && $softnic ctl h0/softnic0 loss=1%'
+check 'the log outlives the fabric' 3 'h0/softnic0:1  loss=1%' sh -c '
+  "$softnic" run --name "$name" --log "$0" -- sh -c "\$softnic ctl h0/softnic0 loss=1%; exit 3"
+  status=$?; cat "$0"; rm "$0"; exit $status' "/tmp/$name.log"
+check 'a log that cannot be written' 1 'cannot write the log to /nowhere/log: No such file' \
+  on --log /nowhere/log -- true
 check 'a script is played' 0 '0.1%' on -- sh -c '
   printf "%s\n" "# comment" "+1ms h0/softnic0 loss=1%" "+2ms h0/softnic0 loss=0.1%" |
     $softnic ctl --script - && $softnic ls --name $name'
@@ -99,6 +113,7 @@ check 'a script with a mistake does nothing' 0 'stdin:2: unknown command "dwon"'
   printf "%s\n" "h0/softnic0 down" "h0/softnic0 dwon" | $softnic ctl --script -
   test $? = 2 && ! $softnic ls --name $name | grep -q down'
 check 'a script that is not there' 1 'cannot read /nowhere' on -- "$softnic" ctl --script /nowhere
+check 'a folder is no script' 1 'cannot read /tmp: Is a directory' on -- "$softnic" ctl --script /tmp
 check 'ctl without a command' 2 'give a target and its commands' "$softnic" ctl h0/softnic0
 check 'chaos says what it did' 0 'chaos: seed 7: 8 of 8 commands in 1' on -- \
   "$softnic" chaos --seed 7 --for 1s --spare h0/softnic0:1 --every 100ms
