@@ -44,17 +44,31 @@ GpuMirrors::~GpuMirrors() {
   if (thread_.joinable()) thread_.join();
 }
 
+// Null: there is none to ask. A program without GPUs is not given a driver.
+const gpu::Cuda* GpuMirrors::driver_locked() {
+  if (cuda_) return &*cuda_;
+  if (loaded_cuda_driver() == nullptr) return nullptr;
+  auto loaded = gpu::load_cuda();
+  if (!loaded && !loaded.error().absent) complain(loaded.error().why);
+  if (!loaded) return nullptr;
+  cuda_ = std::move(*loaded);
+  return &*cuda_;
+}
+
+bool GpuMirrors::is_on_gpu(uint64_t address, size_t length) {
+  const std::lock_guard guard(mutex_);
+  const gpu::Cuda* const cuda = driver_locked();
+  const auto is_there = [&](uint64_t place) {
+    return gpu::owner_of(*cuda, reinterpret_cast<const void*>(place)) >= 0;
+  };
+  return cuda != nullptr && (is_there(address) || is_there(address + length - 1));
+}
+
 Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(uint64_t address, size_t length) {
   const std::lock_guard guard(mutex_);
-  if (!cuda_) {
-    // A program without GPUs is not given a driver.
-    if (loaded_cuda_driver() == nullptr) return fail(EFAULT);
-    auto loaded = gpu::load_cuda();
-    if (!loaded && !loaded.error().absent) complain(loaded.error().why);
-    if (!loaded) return fail(EFAULT);
-    cuda_ = std::move(*loaded);
-  }
-  const gpu::Ordinal owner = owner_of(*cuda_, address, length);
+  const gpu::Cuda* const cuda = driver_locked();
+  if (cuda == nullptr) return fail(EFAULT);
+  const gpu::Ordinal owner = owner_of(*cuda, address, length);
   if (owner < 0) return fail(EFAULT);
   auto mirror = GpuMirror::make(copier_of(owner), address, length);
   if (mirror) return mirror;

@@ -30,6 +30,8 @@ class GpuMirrors {
   explicit GpuMirrors(Runtime& runtime) noexcept : runtime_(runtime) {}
   ~GpuMirrors();
 
+  // A CUDA driver, which the program has loaded, calls the first or the last byte a GPU's.
+  bool is_on_gpu(uint64_t address, size_t length);
   // A mirror of memory that a CUDA driver, which the program has loaded, calls a GPU's. The error
   // is an errno; EFAULT: it is none.
   beeline::Result<std::unique_ptr<GpuMirror>, int> make(uint64_t address, size_t length);
@@ -53,6 +55,7 @@ class GpuMirrors {
     std::unique_ptr<GpuMirror> mirror;
   };
 
+  const beeline::gpu::Cuda* driver_locked();
   std::shared_ptr<GpuCopier> copier_of(beeline::gpu::Ordinal gpu);
   void bring_up_every();
   void bring_up_every_locked();

@@ -47,6 +47,16 @@ int pin(void* addr, size_t length, unsigned int access) {
   return ::mincore(start, end - first, resident.data()) == 0 ? 0 : EFAULT;
 }
 
+// Before Linux 5.14 the kernel says of reserved addresses, such as a GPU's, that they are there:
+// the driver is asked first.
+bool is_host_memory(Runtime& runtime, void* addr, size_t length, unsigned int access) {
+  if (!kernel_can_populate() &&
+      runtime.mirrors().is_on_gpu(reinterpret_cast<uint64_t>(addr), length)) {
+    return false;
+  }
+  return pin(addr, length, access) == 0;
+}
+
 int check_request(uint64_t start, size_t length, unsigned int access) {
   if ((access & ~(kRights | kHints)) != 0) return EOPNOTSUPP;
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
@@ -178,8 +188,8 @@ Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned i
   if (errno != 0) return nullptr;
   Bytes bytes;
   bytes.base = addr;
-  if (pin(addr, length, access) != 0) {
-    // Not memory of the processor: a GPU's, perhaps.
+  if (!is_host_memory(*pd.owner.runtime, addr, length, access)) {
+    // A GPU's, perhaps.
     errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, writes(access)),
                              reinterpret_cast<uint64_t>(addr), length, bytes);
     // Without a driver for peer memory the kernel sees an address and nothing behind it.

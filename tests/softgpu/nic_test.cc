@@ -3,9 +3,16 @@
 // GPU memory that softnic's devices are given: by its pointer, as with a peer-memory module, and by
 // the handle of an address range. The bytes are compared behind the NIC's back; a processor that
 // touched a device pointer would die by it.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 
 #include "tests/softgpu/gpu_memory.h"
 
@@ -111,6 +118,48 @@ TEST_CASE("nic: all operations reach GPU memory", "[nic]") {
         const GpuMemory gpu(cuda, pair.b.pd.get(), way, offset);
         Buffer host = pair.a.buffer(5 * kPage + 24);
         must_move(operation, pair.a, pair.b, host, gpu);
+      },
+      {{"SOFTGPU", settings}});
+}
+
+namespace {
+
+// As before Linux 5.14: the kernel knows no MADV_POPULATE_READ and MADV_POPULATE_WRITE (22, 23).
+void forget_to_populate() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 4),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 22, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 23, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {std::size(program), program};
+  BL_MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  BL_MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("nic: a kernel that cannot populate pages does not hide what is a GPU's", "[nic]") {
+  const std::string settings = GENERATE("nic=maps", "nic=copies", "peermem=no");
+  INFO(settings);
+  in_process(
+      [&](Cuda& cuda) {
+        forget_to_populate();
+        cuda.start();
+        Pair pair({.wire = kAtomicWire});
+        Buffer host = pair.a.buffer(5 * kPage + 24);
+        if (settings == "peermem=no") {
+          const DevicePtr device = cuda.allocate(kPage);
+          errno = 0;
+          BL_MUST(ibv_reg_mr(pair.b.pd.get(), pointer(device), kPage, kAllAccess) == nullptr);
+          BL_MUST(errno == EFAULT);
+          return;
+        }
+        const GpuMemory gpu(cuda, pair.b.pd.get(), Way::kPeermem);
+        must_move(Operation::kWriteImm, pair.a, pair.b, host, gpu);
       },
       {{"SOFTGPU", settings}});
 }
