@@ -223,7 +223,7 @@ TEST_CASE("close: what a sender has registered may go while its sends are under 
   CAPTURE(way);
   run_loose_flow(
       way,
-      [](Sender& end) {
+      [&](Sender& end) {
         const Pages pages(kCloseSize);
         Mr mr(end.net(), end.comm, pages.data(), kCloseSize);
         end.peer.meet();
@@ -231,6 +231,8 @@ TEST_CASE("close: what a sender has registered may go while its sends are under 
         mr.drop();
         withdraw(pages, kCloseSize);
         end.comm.close();
+        const bool is_our_log = way.mode == PeerMode::kProcesses;
+        if (is_our_log) BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
         end.peer.meet();
       },
       [](Receiver& end) {

@@ -3,6 +3,8 @@
 // A rank's buffers in a GPU's memory: two GPUs of softgpu, which the processor cannot read.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -163,6 +165,24 @@ TEST_CASE("buffer: the plugin is told whose memory it is", "[tools][memory]") {
     CHECK(registered.type == type);
     CHECK(registered.fd == -1);
   }
+}
+
+TEST_CASE("buffer: what is registered is not freed, since others may still write to it",
+          "[tools][memory]") {
+  constexpr size_t kSize = size_t{4} << 20;  // such memory goes back to the kernel
+  const RankMemory memory = open_memory(MemoryChoice::kHost);
+  Net net = taking_net();
+  net.calls.deregMr = [](void*, void*) { return ncclSuccess; };
+  End end(net, nullptr, "an end");
+  const UniqueFd bytes(::memfd_create("bytes", MFD_CLOEXEC));
+  REQUIRE(bytes);
+  const std::uint8_t* address = nullptr;
+  {
+    const Buffer buffer = make_buffer(memory, kSize);
+    REQUIRE(end.register_memory(buffer, kSize));
+    address = buffer.address();
+  }
+  CHECK(::write(bytes.get(), address, kSize) == static_cast<ssize_t>(kSize));
 }
 
 TEST_CASE("memory: an address outside all memory is an error with its name", "[tools][memory]") {

@@ -20,7 +20,12 @@ NetResult<Buffer> Buffer::make(const RankMemory& memory, size_t size) {
 }
 
 Buffer::~Buffer() {
-  if (allocation_ != 0) memory_->gpu()->free(allocation_);
+  const bool is_registered = lease_.use_count() > 1;
+  if (is_registered) {
+    stage_.keep();
+  } else if (allocation_ != 0) {
+    memory_->gpu()->free(allocation_);
+  }
 }
 
 NetResult<void> Buffer::copy_in(const std::uint8_t* staged, size_t bytes) const noexcept {

@@ -5,6 +5,7 @@
 // looked at after they were fetched. Host memory is its own stage, and nothing is copied.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "plugin/base/fd.h"
@@ -22,7 +23,8 @@ class Buffer {
       : memory_(other.memory_),
         stage_(std::move(other.stage_)),
         allocation_(std::exchange(other.allocation_, 0)),
-        guarded_(other.guarded_) {}
+        guarded_(other.guarded_),
+        lease_(std::move(other.lease_)) {}
   Buffer& operator=(Buffer&&) = delete;
   ~Buffer();
 
@@ -49,6 +51,11 @@ class Buffer {
   // How many bytes of the guards are not what they were.
   NetResult<size_t> broken_guards() const noexcept;
 
+  // For whoever registers the memory. As long as somebody holds one, the memory outlives the
+  // buffer: other ranks may write to it although this one has failed, and would report a fault of
+  // their own.
+  std::shared_ptr<void> lease() const noexcept { return lease_; }
+
   // A dma-buf of its first `bytes`, in whole pages of the host, as NCCL asks for one.
   Result<UniqueFd, std::string> export_pages(size_t bytes) const;
 
@@ -69,6 +76,7 @@ class Buffer {
   GuardedBuffer stage_;
   gpu::DevicePtr allocation_ = 0;
   gpu::DevicePtr guarded_ = 0;  // the same in the GPU's memory, guards and all; 0: there is none
+  std::shared_ptr<void> lease_ = std::make_shared<char>();
 };
 
 }  // namespace beeline::perf

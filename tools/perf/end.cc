@@ -33,6 +33,12 @@ NetFailure::operator std::string() const {
 }
 
 tools::Outcome<void*> End::register_memory(const Buffer& buffer, size_t size) {
+  void* const mr = BL_TRY(register_as(buffer, size));
+  leases_.emplace(mr, buffer.lease());
+  return mr;
+}
+
+tools::Outcome<void*> End::register_as(const Buffer& buffer, size_t size) {
   switch (buffer.kind()) {
     case BufferKind::kHost: return BL_TRY(register_pointer(buffer.address(), size, NCCL_PTR_HOST));
     case BufferKind::kPeermem:
@@ -68,6 +74,8 @@ NetResult<bool> End::deregister(void* mr) {
   const CallWatch::Inside inside(net_.watches->service, "deregMr");
   const ncclResult_t result = net_.calls.deregMr(comm_, mr);
   if (result != ncclSuccess) return failed("deregMr", result);
+  const auto lease = leases_.find(mr);
+  if (lease != leases_.end()) leases_.erase(lease);
   return true;
 }
 

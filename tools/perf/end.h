@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "tools/perf/buffer.h"
@@ -44,6 +46,7 @@ class End {
     return fail(NetFailure{call, ncclSuccess, complaint, this});
   }
 
+  tools::Outcome<void*> register_as(const Buffer& buffer, size_t size);
   NetResult<void*> register_pointer(void* data, size_t size, int type);
   tools::Outcome<void*> register_dmabuf(const Buffer& buffer, size_t size);
 
@@ -54,6 +57,7 @@ class End {
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> refused_{0};
+  std::multimap<void*, std::shared_ptr<void>> leases_;  // by registration; the service thread's
 };
 
 }  // namespace beeline::perf

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <utility>
+#include <vector>
 
 namespace beeline::perf {
 namespace {
@@ -43,6 +46,13 @@ GuardedBuffer::GuardedBuffer(size_t size)
 std::uint8_t* GuardedBuffer::data() const noexcept { return memory_.get() + host_page(); }
 
 void GuardedBuffer::poison() const noexcept { std::memset(data(), kPoison, size_); }
+
+void GuardedBuffer::keep() noexcept {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<std::uint8_t, Free>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(memory_));
+}
 
 size_t GuardedBuffer::broken_guards() const noexcept {
   const auto changed = [](std::uint8_t byte) { return byte != kGuard; };
