@@ -43,6 +43,15 @@ const char* to_string(NodeKind kind) noexcept {
   return "?";
 }
 
+const char* to_string(LinkLayer layer) noexcept {
+  switch (layer) {
+    case LinkLayer::kUnknown: return "unknown";
+    case LinkLayer::kInfiniBand: return "InfiniBand";
+    case LinkLayer::kEthernet: return "Ethernet";
+  }
+  return "?";
+}
+
 const char* to_string(DeviceRole role) noexcept {
   switch (role) {
     case DeviceRole::kOther: return "other";

@@ -76,11 +76,14 @@ enum class PortState : std::uint8_t {
   kDown,  // not active: no cable, no subnet manager, switched off
 };
 
+enum class LinkLayer : std::uint8_t { kUnknown, kInfiniBand, kEthernet };
+
 // A network port of an RDMA device.
 struct NicPort {
   std::uint32_t number = 1;      // of the RDMA device, from 1
   std::uint32_t speed_mbps = 0;  // 0: unknown
   PortState state = PortState::kUnknown;
+  LinkLayer link_layer = LinkLayer::kUnknown;
 
   bool operator==(const NicPort&) const = default;
 };
@@ -158,6 +161,7 @@ struct Node {
 
 const char* to_string(NodeKind kind) noexcept;
 const char* to_string(DeviceRole role) noexcept;
+const char* to_string(LinkLayer layer) noexcept;  // "InfiniBand"
 
 // The first name of that kind; "" when there is none.
 const std::string& os_name(const Node& node, OsKind kind) noexcept;

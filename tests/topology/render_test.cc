@@ -225,7 +225,7 @@ TEST_CASE("report: models and links between GPUs, once for all that are the same
 TEST_CASE("report: ports that are down, and interfaces") {
   CHECK(devices_text(make_machine("host 0000:10\n  nic 10:01.0 mlx5_0 speed=400000 speed=400000 "
                                   "state=down\n")) ==
-        "mlx5_0  0000:10:01.0  400 Gb/s + 400 Gb/s, down\n");
+        "mlx5_0  0000:10:01.0  400 Gb/s + 400 Gb/s (down)\n");
 }
 
 TEST_CASE("report: what is worth knowing is said once, and far NICs by the verdict") {

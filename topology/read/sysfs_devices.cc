@@ -149,7 +149,8 @@ class SysfsDevices {
       node.nic_ports.push_back(
           {.number = static_cast<std::uint32_t>(number),
            .speed_mbps = parse_port_rate(first_line(folder + name + "/rate")).value_or(0),
-           .state = state_of(first_line(folder + name + "/state"))});
+           .state = state_of(first_line(folder + name + "/state")),
+           .link_layer = link_layer_of(first_line(folder + name + "/link_layer"))});
     }
   }
 
@@ -157,6 +158,11 @@ class SysfsDevices {
   static PortState state_of(std::string_view text) noexcept {
     if (text.empty()) return PortState::kUnknown;
     return text.starts_with("4:") ? PortState::kActive : PortState::kDown;
+  }
+
+  static LinkLayer link_layer_of(std::string_view text) noexcept {
+    if (text == "InfiniBand") return LinkLayer::kInfiniBand;
+    return text == "Ethernet" ? LinkLayer::kEthernet : LinkLayer::kUnknown;
   }
 
   void add_displays() {

@@ -82,6 +82,7 @@ void set_device(Json& json, const Node& node) {
     if (port.state != PortState::kUnknown) {
       entry["state"] = port.state == PortState::kDown ? "down" : "active";
     }
+    if (port.link_layer != LinkLayer::kUnknown) entry["link_layer"] = to_string(port.link_layer);
     json["ports"].push_back(std::move(entry));
   }
   set_text(json, "bond", node.bond);

@@ -45,11 +45,14 @@ std::string device_line(const Graph& graph, const DisplayNames& names, NodeIndex
 std::string ports_text(const Node& node) {
   std::string text;
   for (const NicPort& port : node.nic_ports) {
-    const bool is_down = port.state == PortState::kDown;
-    if (port.speed_mbps == 0 && !is_down) continue;
-    text += text.empty() ? "" : " + ";
-    if (port.speed_mbps != 0) text += fmt::format("{:g} Gb/s", port.speed_mbps / 1000.0);
-    if (is_down) text += port.speed_mbps != 0 ? ", down" : "down";
+    std::string one =
+        port.speed_mbps == 0 ? "" : fmt::format("{:g} Gb/s", port.speed_mbps / 1000.0);
+    const auto add = [&one](const char* more) {
+      one += (one.empty() ? "" : " ") + std::string(more);
+    };
+    if (port.link_layer != LinkLayer::kUnknown) add(to_string(port.link_layer));
+    if (port.state == PortState::kDown) add("(down)");
+    if (!one.empty()) text += (text.empty() ? "" : " + ") + one;
   }
   return text;
 }

@@ -17,7 +17,8 @@ std::string devices_text(const Graph& graph);
 // "GPU0 to GPU7: NVIDIA H100; 18 NVLinks to switches": the same GPUs in one line.
 std::string models_text(const Graph& graph);
 
-// "400 Gb/s", "100 Gb/s + 100 Gb/s, down"; empty where no port's speed is known, and none is down.
+// "400 Gb/s InfiniBand", "100 Gb/s Ethernet + 100 Gb/s Ethernet (down)"; empty where nothing is
+// known.
 std::string ports_text(const Node& node);
 
 // What is wrong, and what is worth knowing: a line for each finding of that severity, what holds

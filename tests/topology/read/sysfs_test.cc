@@ -152,12 +152,14 @@ TEST_CASE("sysfs: an InfiniBand controller of old is a NIC, and its ports have a
   for (const char* port : {"1", "2", "3"}) folder.write(ports + port + "/rate", "10 Gb/sec (4X)\n");
   folder.write(ports + "1/state", "4: ACTIVE\n");
   folder.write(ports + "2/state", "1: DOWN\n");
+  folder.write(ports + "2/link_layer", "InfiniBand\n");
   folder.link("class/infiniband/mthca0", "devices/pci0000:17/0000:17:02.0/infiniband/mthca0");
   const Graph graph = read(folder);
   REQUIRE(graph.nics().size() == 1);
-  CHECK(graph[graph.nics()[0]].nic_ports == std::vector<NicPort>{{1, 10'000, PortState::kActive},
-                                                                 {2, 10'000, PortState::kDown},
-                                                                 {3, 10'000, PortState::kUnknown}});
+  CHECK(graph[graph.nics()[0]].nic_ports ==
+        std::vector<NicPort>{{1, 10'000, PortState::kActive},
+                             {2, 10'000, PortState::kDown, LinkLayer::kInfiniBand},
+                             {3, 10'000, PortState::kUnknown}});
 }
 
 TEST_CASE("sysfs: a soft device is where its interface is, or by itself") {
@@ -330,7 +332,8 @@ TEST_CASE("sysfs: the hosts of a fabric have their GPUs beside their NICs") {
     CHECK(given.distance == Distance::kPix);
     REQUIRE(given.nics.size() == 1);
     CHECK(label(graph[given.nics[0]]) == "softnic" + std::to_string(number));
-    CHECK(graph[given.nics[0]].nic_ports == std::vector<NicPort>{{1, 400'000, PortState::kActive}});
+    CHECK(graph[given.nics[0]].nic_ports ==
+          std::vector<NicPort>{{1, 400'000, PortState::kActive, LinkLayer::kEthernet}});
     CHECK(graph[given.gpu].numa == number / 4);
     ++number;
   }
