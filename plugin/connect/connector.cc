@@ -154,7 +154,7 @@ Status Connector::on_accept(Channel& channel, wire::Accept accept) {
   const Result<void, std::string> taken = take_accept(*attempt);
   if (!taken) {
     fail_attempt(attempt->order.comm, fail(Errc::kProtocol, "take the peer's ACCEPT").error,
-                 "the peer's answer does not fit: " + taken.error());
+                 "the answer does not fit what was offered: " + taken.error());
     return {};
   }
   attempt->state = State::kConnecting;
@@ -331,7 +331,9 @@ void Connector::on_silence(std::uint32_t comm) {
       if (found->second.dial != nullptr) {
         return fail_attempt(comm, error, found->second.dial->overdue_text(limit.substr(1)));
       }
-      return fail_attempt(comm, error, "the device did not resolve the peer's address" + limit);
+      return fail_attempt(
+          comm, error,
+          "the address of " + peer_text(found->second.order.handle) + " was not resolved" + limit);
   }
 }
 

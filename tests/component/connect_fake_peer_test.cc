@@ -67,7 +67,7 @@ TEST_CASE("fake peer: an answer that does not fit fails the connect", "[componen
   const Error error = guest.b.wait_connect_error(guest.fake.ticket());
   CHECK(error.code == Errc::kProtocol);
   CHECK(peer.hear_message<wire::Reject>().comm == accept.our_comm);
-  CHECK(guest.log.has("the peer's answer does not fit"));
+  CHECK(guest.log.has("the answer does not fit what was offered"));
 }
 
 TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
