@@ -87,7 +87,7 @@ TEST_CASE("report: who is who, what is slow") {
 
 TEST_CASE("report: GPUs have CUDA's numbers, where these are known") {
   const std::string text = "host 0000:00\n gpu 01:00.0 dev=1\n gpu 02:00.0 ";
-  CHECK(devices_text(make_machine(text + "dev=0\n")) == "GPU1  0000:01:00.0\nGPU0  0000:02:00.0\n");
+  CHECK(devices_text(make_machine(text + "dev=0\n")) == "GPU0  0000:02:00.0\nGPU1  0000:01:00.0\n");
   for (const char* unknown : {"dev=1\n", "\n"}) {
     CHECK(devices_text(make_machine(text + unknown)) == "GPU0  0000:01:00.0\nGPU1  0000:02:00.0\n");
   }
@@ -119,6 +119,17 @@ TEST_CASE("assignment: what NCCL takes stands beside it where that is something 
   CHECK(has("Gen5 x16  mlx5_0 PIX\n"));
   CHECK(has("  the same\n"));
   CHECK_FALSE(has("NCCL itself takes the same"));
+}
+
+TEST_CASE("assignment: GPUs stand in the order of their numbers, which is not that of addresses") {
+  const Graph graph = make_machine(
+      "numa 0\n host 0000:00\n  gpu 01:00.0 dev=2\n  gpu 02:00.0 dev=0\n  gpu 03:00.0 dev=1\n"
+      "  nic 04:00.0 mlx5_0 speed=400000\n");
+  const std::string text = assignment_text(graph, assign(graph));
+  CHECK(text.find("GPU0  0000:02:00.0") < text.find("GPU1  0000:03:00.0"));
+  CHECK(text.find("GPU1  0000:03:00.0") < text.find("GPU2  0000:01:00.0"));
+  CHECK(text.find("GPU0 to GPU2: ") != std::string::npos);
+  CHECK(matrix_text(graph).starts_with("        GPU0  GPU1  GPU2  mlx5_0"));
 }
 
 TEST_CASE("assignment: what holds for many is said once") {

@@ -110,9 +110,10 @@ class NcclColumn {
   void add_to(std::vector<Cells>& rows) const {
     if (is_same_) return;
     rows[0].emplace_back("NCCL itself takes");
-    for (std::size_t i = 0; i < choices_.size(); ++i) {
-      const bool is_same = is_ours(assignment_.gpus[i], choices_[i]);
-      rows[i + 1].push_back(is_same ? "the same" : choice_text(names_, choices_[i]));
+    auto row = rows.begin();
+    for (const std::size_t gpu : names_.gpu_order()) {
+      const bool is_same = is_ours(assignment_.gpus[gpu], choices_[gpu]);
+      (++row)->push_back(is_same ? "the same" : choice_text(names_, choices_[gpu]));
     }
   }
 
@@ -139,7 +140,8 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
   if (!assignment.gpus.empty()) {
     std::vector<Cells> rows{{"GPU", "address", "NIC", "ports", "distance", "slowest link between"}};
     Sayings reasons;
-    for (const GpuAssignment& given : assignment.gpus) {
+    for (const std::size_t gpu : names.gpu_order()) {
+      const GpuAssignment& given = assignment.gpus[gpu];
       rows.push_back(row_of(graph, names, given));
       reasons.add(given.reason, names[given.gpu]);
     }
@@ -155,7 +157,8 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
 std::string standby_text(const Graph& graph, const Assignment& assignment) {
   const DisplayNames names(graph);
   std::string text;
-  for (const GpuAssignment& given : assignment.gpus) {
+  for (const std::size_t gpu : names.gpu_order()) {
+    const GpuAssignment& given = assignment.gpus[gpu];
     if (given.standby.empty()) continue;
     text += fmt::format("{}: {}\n", names[given.gpu], folded(names_of(names, given.standby)));
   }

@@ -32,6 +32,9 @@ DisplayNames::DisplayNames(const Graph& graph) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     names_[graph.gpus()[i]] = "GPU" + std::to_string(numbers[i]);
   }
+  gpu_order_.resize(numbers.size());
+  std::iota(gpu_order_.begin(), gpu_order_.end(), std::size_t{0});
+  std::ranges::sort(gpu_order_, {}, [&numbers](std::size_t i) { return numbers[i]; });
   for (std::size_t i = 0; i < graph.nics().size(); ++i) {
     const Node& nic = graph[graph.nics()[i]];
     if (os_name(nic, OsKind::kRdma).empty()) names_[graph.nics()[i]] = "NIC" + std::to_string(i);
@@ -42,6 +45,13 @@ std::string DisplayNames::list(const std::vector<NodeIndex>& nodes) const {
   std::string text;
   for (const NodeIndex node : nodes) text += (text.empty() ? "" : ", ") + names_[node];
   return text;
+}
+
+std::vector<NodeIndex> shown_devices(const Graph& graph, const DisplayNames& names) {
+  std::vector<NodeIndex> devices;
+  for (const std::size_t gpu : names.gpu_order()) devices.push_back(graph.gpus()[gpu]);
+  devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
+  return devices;
 }
 
 }  // namespace beeline::topology

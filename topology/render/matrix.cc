@@ -32,11 +32,10 @@ constexpr const char* kNothing = "no GPU and no RDMA NIC\n";
 }  // namespace
 
 std::string matrix_text(const Graph& graph) {
-  std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
-  devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
+  const DisplayNames names(graph);
+  const std::vector<NodeIndex> devices = shown_devices(graph, names);
   if (devices.empty()) return kNothing;
 
-  const DisplayNames names(graph);
   const Places places(graph);
   std::string gpu_links;  // that occur
   const auto word_of = [&](NodeIndex a, NodeIndex b) -> std::string {
@@ -69,11 +68,12 @@ std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment
   const Places places(graph);
   std::vector<Cells> rows(1);
   rows[0].emplace_back();
-  for (const GpuAssignment& given : assignment.gpus) rows[0].push_back(names[given.gpu]);
+  for (const std::size_t gpu : names.gpu_order()) rows[0].push_back(names[graph.gpus()[gpu]]);
   for (const NodeIndex nic : graph.nics()) {
     Cells& row = rows.emplace_back();
     row.push_back(names[nic]);
-    for (const GpuAssignment& given : assignment.gpus) {
+    for (const std::size_t gpu : names.gpu_order()) {
+      const GpuAssignment& given = assignment.gpus[gpu];
       const bool is_used = std::ranges::find(given.nics, nic) != given.nics.end();
       row.push_back(std::string(to_string(places.between(given.gpu, nic))) + (is_used ? "*" : ""));
     }

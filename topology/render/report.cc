@@ -60,7 +60,8 @@ std::string ports_text(const Node& node) {
 std::string models_text(const Graph& graph) {
   const DisplayNames names(graph);
   Sayings sayings;
-  for (const NodeIndex gpu : graph.gpus()) {
+  for (const std::size_t place : names.gpu_order()) {
+    const NodeIndex gpu = graph.gpus()[place];
     std::string saying = graph[gpu].name;
     const std::string links = gpu_links_text(graph[gpu]);
     if (!links.empty()) saying += (saying.empty() ? "" : "; ") + links;
@@ -71,8 +72,7 @@ std::string models_text(const Graph& graph) {
 
 std::string devices_text(const Graph& graph) {
   const DisplayNames names(graph);
-  std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
-  devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
+  const std::vector<NodeIndex> devices = shown_devices(graph, names);
   std::size_t width = 0;
   for (const NodeIndex device : devices) width = std::max(width, names[device].size());
   std::string text;

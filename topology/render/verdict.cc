@@ -42,7 +42,9 @@ std::string gpu_direct(const Graph& graph) {
   const DisplayNames names(graph);
   std::vector<std::string> far;
   NcclPath farthest = NcclPath::kPhb;
-  for (const NcclChoice& choice : nccl_choices(graph)) {
+  const std::vector<NcclChoice> choices = nccl_choices(graph);
+  for (const std::size_t gpu : names.gpu_order()) {
+    const NcclChoice& choice = choices[gpu];
     if (choice.nics.empty() || choice.gpu_direct) continue;
     far.push_back(names[choice.gpu]);
     farthest = std::max(farthest, choice.path);
