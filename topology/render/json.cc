@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "topology/distance.h"
 #include "topology/findings.h"
 #include "topology/nccl_choice.h"
 #include "topology/path.h"
@@ -108,23 +109,6 @@ Json json_of(const Node& node, NodeIndex id) {
   return json;
 }
 
-Json json_of(const Graph& graph, const Places& places, const GpuAssignment& given) {
-  Json json = {{"node", given.gpu}, {"nics", given.nics}};
-  if (!given.nics.empty()) {
-    json["distance"] = to_string(given.distance);
-    const Path path = path_between(graph, given.gpu, given.nics.front());
-    if (path.bottleneck) json["bottleneck"] = json_of(graph, *path.bottleneck);
-  }
-  json["standby"] = given.standby;
-  json["reason"] = given.reason;
-  json["distances"] = Json::array();
-  for (const NodeIndex nic : graph.nics()) {
-    json["distances"].push_back(
-        {{"node", nic}, {"distance", to_string(places.between(given.gpu, nic))}});
-  }
-  return json;
-}
-
 Json json_of(const NcclChoice& choice) {
   Json json = {{"nics", choice.nics}};
   if (choice.nics.empty()) return json;
@@ -143,34 +127,97 @@ Json json_of(const Finding& finding) {
   return json;
 }
 
+// Names come from files and firmware: bytes that are no UTF-8 are replaced instead of refused.
+std::string text_of(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+// The members of an object, a line each. What grows with GPUs times NICs is written into it as
+// text: as a tree it would take minutes and gigabytes for the largest machines.
+class ObjectText {
+ public:
+  explicit ObjectText(std::size_t indent) : indent_(indent, ' ') {}
+
+  void add(const char* key, const Json& value) { add_text(key, text_of(value)); }
+
+  // Lines are moved in; within a string of JSON there is no line's end.
+  void add_text(const char* key, const std::string& value) {
+    text_ += (text_.empty() ? "{\n  " : ",\n  ") + indent_ + '"' + key + "\": ";
+    for (const char c : value) {
+      text_ += c;
+      if (c == '\n') text_ += "  " + indent_;
+    }
+  }
+
+  std::string take() { return std::move(text_) + "\n" + indent_ + "}"; }
+
+ private:
+  std::string indent_;
+  std::string text_;
+};
+
+// In one line.
+template <class List, class Write>
+std::string list_text(const List& list, const Write& write) {
+  std::string text;
+  for (const auto& entry : list) text += (text.empty() ? "[" : ", ") + write(entry);
+  return text.empty() ? "[]" : text + "]";
+}
+
+std::string gpu_text(const Graph& graph, const DisplayNames& names, const Places& places,
+                     const GpuAssignment& given, const NcclChoice& choice) {
+  ObjectText gpu(0);
+  gpu.add("name", names[given.gpu]);
+  gpu.add("node", given.gpu);
+  gpu.add("nics", given.nics);
+  if (!given.nics.empty()) {
+    gpu.add("distance", to_string(given.distance));
+    const Path path = path_between(graph, given.gpu, given.nics.front());
+    if (path.bottleneck) gpu.add("bottleneck", json_of(graph, *path.bottleneck));
+  }
+  gpu.add_text("standby",
+               list_text(given.standby, [](NodeIndex nic) { return std::to_string(nic); }));
+  gpu.add("reason", given.reason);
+  gpu.add_text("distances", list_text(graph.nics(), [&](NodeIndex nic) {
+                 return "{\"node\": " + std::to_string(nic) + ", \"distance\": \"" +
+                        to_string(places.between(given.gpu, nic)) + "\"}";
+               }));
+  gpu.add("nccl", json_of(choice));
+  return gpu.take();
+}
+
 }  // namespace
 
 std::string to_json(const Graph& graph, const Assignment& assignment) {
-  Json json = {{"source", graph.source()}, {"nodes", Json::array()}, {"gpus", Json::array()}};
-  for (NodeIndex i = 0; i < graph.size(); ++i) json["nodes"].push_back(json_of(graph[i], i));
+  ObjectText json(0);
+  json.add("source", graph.source());
+  Json nodes = Json::array();
+  for (NodeIndex i = 0; i < graph.size(); ++i) nodes.push_back(json_of(graph[i], i));
+  json.add("nodes", nodes);
   const DisplayNames names(graph);
   const Places places(graph);
+  std::string gpus;
   const std::vector<NcclChoice> choices = nccl_choices(graph);
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    const GpuAssignment& given = assignment.gpus[i];
-    Json entry = {{"name", names[given.gpu]}};
-    entry.update(json_of(graph, places, given));
-    entry["nccl"] = json_of(choices[i]);
-    json["gpus"].push_back(std::move(entry));
+    gpus += (gpus.empty() ? "[\n" : ",\n") +
+            gpu_text(graph, names, places, assignment.gpus[i], choices[i]);
   }
-  json["spare_nics"] = Json::array();
+  json.add_text("gpus", gpus.empty() ? "[]" : gpus + "\n]");
+  Json spares = Json::array();
   for (const SpareNic& spare : assignment.spares) {
-    json["spare_nics"].push_back({{"node", spare.nic}, {"reason", spare.reason}});
+    spares.push_back({{"node", spare.nic}, {"reason", spare.reason}});
   }
-  json["slow_links"] = Json::array();
+  json.add("spare_nics", spares);
+  Json slow = Json::array();
   for (const LinkState& link : links_in_use(graph)) {
-    if (is_slow(link.verdict)) json["slow_links"].push_back(json_of(graph, link));
+    if (is_slow(link.verdict)) slow.push_back(json_of(graph, link));
   }
-  json["findings"] = Json::array();
-  for (const Finding& finding : findings(graph)) json["findings"].push_back(json_of(finding));
-  json["remarks"] = graph.remarks();
-  // Names come from files and firmware: bytes that are no UTF-8 are replaced instead of refused.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  json.add("slow_links", slow);
+  Json found = Json::array();
+  for (const Finding& finding : findings(graph)) found.push_back(json_of(finding));
+  json.add("findings", found);
+  json.add("remarks", graph.remarks());
+  return json.take() + "\n";
 }
 
 }  // namespace beeline::topology
