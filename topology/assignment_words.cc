@@ -29,6 +29,14 @@ bool contains(const std::vector<std::size_t>& list, std::size_t value) {
   return std::ranges::find(list, value) != list.end();
 }
 
+// Empty where a NIC is on the GPU's NUMA node, and others are better for it all the same.
+std::string why_so_far(const Graph& graph, const std::vector<NicUnit>& units, int numa) {
+  if (numa < 0) return "; the GPU's NUMA node is unknown";
+  const auto is_there = [&](const NicUnit& unit) { return graph[unit.lead].numa == numa; };
+  return std::ranges::any_of(units, is_there) ? ""
+                                              : "; no NIC is known to be on the GPU's NUMA node";
+}
+
 }  // namespace
 
 std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, NodeIndex gpu,
@@ -46,10 +54,7 @@ std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, No
     const std::string others = describe(graph, units[unit]);
     if (!others.empty()) text += "; " + label(graph[units[unit].lead]) + " is " + others;
   }
-  if (choice.distance == Distance::kSys) {
-    text += graph[gpu].numa < 0 ? "; the GPU's NUMA node is unknown"
-                                : "; no NIC is known to be on the GPU's NUMA node";
-  }
+  if (choice.distance == Distance::kSys) text += why_so_far(graph, units, graph[gpu].numa);
   return text;
 }
 

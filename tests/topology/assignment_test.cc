@@ -262,3 +262,13 @@ TEST_CASE("standby: the other port of the same adapter comes after other adapter
   CHECK(labels_of(graph, result.gpus[0].nics) == "mlx5_0");
   CHECK(labels_of(graph, result.gpus[0].standby) == "mlx5_2 mlx5_1");
 }
+
+TEST_CASE("reason: a NUMA node with NICs is not said to have none") {
+  const std::string machine =
+      "numa 0\n host 0000:10\n  root 10:01.0\n   gpu 11:00.0 now=32x16\n"
+      "  root 10:02.0\n   nic 12:00.0 mlx5_0 now=8x8 speed=25000\n"
+      "numa 1\n host 0000:80\n  root 80:02.0\n   nic 82:00.0 mlx5_1 now=32x16 speed=400000\n";
+  const Assignment assignment = assign(make_machine(machine));
+  CHECK(assignment.gpus[0].distance == Distance::kSys);
+  CHECK(assignment.gpus[0].reason.find("no NIC is known") == std::string::npos);
+}
