@@ -42,7 +42,8 @@ std::vector<std::string> names_in(int dir, const std::string& path) {
 // put a link into the middle of a path.
 void remove_all_in(int dir, const std::string& path) {
   for (const std::string& name : names_in(dir, path)) {
-    const std::string inner = path + "/" + name;
+    std::string inner = path;
+    inner.append("/").append(name);
     if (::unlinkat(dir, inner.c_str(), 0) == 0) continue;
     remove_all_in(dir, inner);
     ::unlinkat(dir, inner.c_str(), AT_REMOVEDIR);
