@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <string_view>
+#include <utility>
 
 #include "plugin/verbs/text.h"
 
