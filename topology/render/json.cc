@@ -132,41 +132,53 @@ std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-// The members of an object, a line each. What grows with GPUs times NICs is written into it as
-// text: as a tree it would take minutes and gigabytes for the largest machines.
+// An object whose members are written one after the other, a line each. What grows with GPUs times
+// NICs is written as text: as a tree it would take a minute and gigabytes for the largest machines.
 class ObjectText {
  public:
-  explicit ObjectText(std::size_t indent) : indent_(indent, ' ') {}
+  ObjectText(std::string& text, std::size_t indent) : text_(text), indent_(indent + 2, ' ') {
+    text_ += '{';
+  }
 
-  void add(const char* key, const Json& value) { add_text(key, text_of(value)); }
+  // Returns where the member's value goes.
+  std::string& add(const char* key) {
+    text_ += is_first_ ? "\n" : ",\n";
+    is_first_ = false;
+    return text_ += indent_ + '"' + key + "\": ";
+  }
 
   // Lines are moved in; within a string of JSON there is no line's end.
-  void add_text(const char* key, const std::string& value) {
-    text_ += (text_.empty() ? "{\n  " : ",\n  ") + indent_ + '"' + key + "\": ";
-    for (const char c : value) {
+  void add(const char* key, const Json& value) {
+    add(key);
+    for (const char c : text_of(value)) {
       text_ += c;
-      if (c == '\n') text_ += "  " + indent_;
+      if (c == '\n') text_ += indent_;
     }
   }
 
-  std::string take() { return std::move(text_) + "\n" + indent_ + "}"; }
+  void close() { text_ += "\n" + indent_.substr(2) + "}"; }
 
  private:
+  std::string& text_;
   std::string indent_;
-  std::string text_;
+  bool is_first_ = true;
 };
 
 // In one line.
 template <class List, class Write>
-std::string list_text(const List& list, const Write& write) {
-  std::string text;
-  for (const auto& entry : list) text += (text.empty() ? "[" : ", ") + write(entry);
-  return text.empty() ? "[]" : text + "]";
+void add_list(std::string& text, const List& list, const Write& write) {
+  const char* before = "[";
+  for (const auto& entry : list) {
+    text += before;
+    write(text, entry);
+    before = ", ";
+  }
+  text += list.empty() ? "[]" : "]";
 }
 
-std::string gpu_text(const Graph& graph, const DisplayNames& names, const Places& places,
-                     const GpuAssignment& given, const NcclChoice& choice) {
-  ObjectText gpu(0);
+void add_gpu(std::string& text, const Graph& graph, const DisplayNames& names, const Places& places,
+             const GpuAssignment& given, const NcclChoice& choice) {
+  ObjectText gpu(text, 4);
   gpu.add("name", names[given.gpu]);
   gpu.add("node", given.gpu);
   gpu.add("nics", given.nics);
@@ -175,34 +187,39 @@ std::string gpu_text(const Graph& graph, const DisplayNames& names, const Places
     const Path path = path_between(graph, given.gpu, given.nics.front());
     if (path.bottleneck) gpu.add("bottleneck", json_of(graph, *path.bottleneck));
   }
-  gpu.add_text("standby",
-               list_text(given.standby, [](NodeIndex nic) { return std::to_string(nic); }));
+  add_list(gpu.add("standby"), given.standby,
+           [](std::string& list, NodeIndex nic) { list += std::to_string(nic); });
   gpu.add("reason", given.reason);
-  gpu.add_text("distances", list_text(graph.nics(), [&](NodeIndex nic) {
-                 return "{\"node\": " + std::to_string(nic) + ", \"distance\": \"" +
-                        to_string(places.between(given.gpu, nic)) + "\"}";
-               }));
+  add_list(gpu.add("distances"), graph.nics(), [&](std::string& list, NodeIndex nic) {
+    list += "{\"node\": " + std::to_string(nic) + ", \"distance\": \"";
+    list += to_string(places.between(given.gpu, nic));
+    list += "\"}";
+  });
   gpu.add("nccl", json_of(choice));
-  return gpu.take();
+  gpu.close();
+}
+
+void add_gpus(std::string& text, const Graph& graph, const Assignment& assignment) {
+  const DisplayNames names(graph);
+  const Places places(graph);
+  const std::vector<NcclChoice> choices = nccl_choices(graph);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    text += i == 0 ? "[\n    " : ",\n    ";
+    add_gpu(text, graph, names, places, assignment.gpus[i], choices[i]);
+  }
+  text += choices.empty() ? "[]" : "\n  ]";
 }
 
 }  // namespace
 
 std::string to_json(const Graph& graph, const Assignment& assignment) {
-  ObjectText json(0);
+  std::string text;
+  ObjectText json(text, 0);
   json.add("source", graph.source());
   Json nodes = Json::array();
   for (NodeIndex i = 0; i < graph.size(); ++i) nodes.push_back(json_of(graph[i], i));
   json.add("nodes", nodes);
-  const DisplayNames names(graph);
-  const Places places(graph);
-  std::string gpus;
-  const std::vector<NcclChoice> choices = nccl_choices(graph);
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    gpus += (gpus.empty() ? "[\n" : ",\n") +
-            gpu_text(graph, names, places, assignment.gpus[i], choices[i]);
-  }
-  json.add_text("gpus", gpus.empty() ? "[]" : gpus + "\n]");
+  add_gpus(json.add("gpus"), graph, assignment);
   Json spares = Json::array();
   for (const SpareNic& spare : assignment.spares) {
     spares.push_back({{"node", spare.nic}, {"reason", spare.reason}});
@@ -217,7 +234,9 @@ std::string to_json(const Graph& graph, const Assignment& assignment) {
   for (const Finding& finding : findings(graph)) found.push_back(json_of(finding));
   json.add("findings", found);
   json.add("remarks", graph.remarks());
-  return json.take() + "\n";
+  json.close();
+  text += '\n';
+  return text;
 }
 
 }  // namespace beeline::topology
