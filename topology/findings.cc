@@ -88,13 +88,14 @@ void find_slow_near_nics(const std::vector<NcclChoice>& choices, const Graph& gr
     std::string cause =
         "near to " + list_of(graph, gpus) + " (" + to_string(way.path) + "), but NCCL takes " +
         list_of(graph, instead->nics) + " (" + to_string(instead->path) + "), which carries " +
-        gigabytes(instead->gigabytes_per_second) + " and not " + gigabytes(way.bandwidth);
-    found.push_back({.kind = FindingKind::kSlowNearNic,
-                     .severity = Severity::kNote,
-                     .device = nic,
-                     .others = std::move(gpus),
-                     .cause = std::move(cause),
-                     .fix = "nothing, if it is there for something else; otherwise change places"});
+        gigabytes(instead->gigabytes_per_second) + " instead of " + gigabytes(way.bandwidth);
+    found.push_back(
+        {.kind = FindingKind::kSlowNearNic,
+         .severity = Severity::kNote,
+         .device = nic,
+         .others = std::move(gpus),
+         .cause = std::move(cause),
+         .fix = "nothing if it has another purpose; otherwise swap the slots of these NICs"});
   }
 }
 

@@ -87,11 +87,10 @@ void Acceptor::make_room(std::uint32_t listener) {
   const std::size_t most = room_.options->limits.waiting;
   const std::set<std::uint32_t>& waiting = at_listener_.at(listener);
   if (waiting.size() <= most) return;
-  refuse(
-      *waiting.begin(),
-      {wire::RejectCode::kAbandoned,
-       std::to_string(most) + " others came to this listener while it waited, which keeps no more",
-       beeline::fail(Errc::kNoMemory, "accept").error});
+  refuse(*waiting.begin(), {wire::RejectCode::kAbandoned,
+                            "this listener keeps no more than " + std::to_string(most) +
+                                " waiting connections, and as many newer ones have arrived",
+                            beeline::fail(Errc::kNoMemory, "accept").error});
 }
 
 bool Acceptor::uses(const Channel& channel) const noexcept {

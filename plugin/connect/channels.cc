@@ -189,7 +189,7 @@ std::string Channels::cause_of(const Error& error) const {
     case EPIPE: return "its process ended without goodbye (connection reset)";
     case ETIMEDOUT:
       return "its host has been silent for " + std::to_string(peer_timeout_.count() / 1000) +
-             " s: it is down, or the way to it is cut";
+             " s: it is down, or the network to it is interrupted";
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ENETDOWN: return "its host cannot be reached any more (" + describe(error) + ")";

@@ -120,10 +120,11 @@ void Newcomers::on_event(std::uint64_t id) {
   if (!hello && !found->second.has_spoken) {
     // Two processes that dialed each other, one of which has thought better of it; or a port scan.
     if (const std::uint64_t number = silent_.due(); number != 0) {
-      BL_INFO(kLogNet,
-              "a control connection from %s was closed before its first message, which is no "
-              "fault: two processes dialed each other, or a port scan passed (number %llu)",
-              remote_text(found->second.fd.get()).c_str(), static_cast<unsigned long long>(number));
+      BL_INFO(
+          kLogNet,
+          "a control connection from %s was closed before its first message (number %llu); this is "
+          "normal after a port scan, or when two processes connect to each other",
+          remote_text(found->second.fd.get()).c_str(), static_cast<unsigned long long>(number));
     }
     return forget(id);
   }

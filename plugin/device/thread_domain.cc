@@ -33,12 +33,14 @@ ThreadDomain ThreadDomain::make(DeviceContext& context, ibv_pd* pd, int most) {
   if (filled) return made;
   if (filled.error().code == Errc::kUnsupported) {
     BL_INFO_ONCE(kLogNet,
-                 "device %s has no thread domains, which most devices have not: its library locks "
-                 "each queue by itself",
+                 "device %s has no thread domains, like most devices: its library uses a lock for "
+                 "each queue",
                  context.ibdev().c_str());
   } else {
-    BL_INFO_ONCE(kLogNet, "device %s: its library locks each queue by itself, since it refused: %s",
-                 context.ibdev().c_str(), describe(filled.error()).c_str());
+    BL_INFO_ONCE(
+        kLogNet,
+        "device %s: its library uses a lock for each queue, since it refused a thread domain: %s",
+        context.ibdev().c_str(), describe(filled.error()).c_str());
   }
   return {};
 }

@@ -35,7 +35,8 @@ std::vector<std::string> folder_complaints(const Config& config) {
   };
   if (config.stats) {
     look("STATS_DIR", config.stats_dir, usual.stats_dir, W_OK | X_OK,
-         "nobody else can read this process's statistics; name a folder that it can write to");
+         "other processes cannot read this process's statistics; name a folder that it can write "
+         "to");
   }
   look("SYSFS_ROOT", config.sysfs_root, usual.sysfs_root, X_OK,
        "the places of devices and their network interfaces are not known; leave it out, or name a "

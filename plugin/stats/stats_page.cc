@@ -50,7 +50,9 @@ PageMemory open_memory(const StatsPage::Options& options, const PageOwner& owner
   Result<PageMemory> memory = PageMemory::create_file(path, options.slot_count);
   if (memory) {
     const std::string others =
-        dead == 0 ? "" : "; pages there of processes that ended badly: " + std::to_string(dead);
+        dead == 0 ? ""
+                  : "; pages of processes that crashed or failed, in the same folder: " +
+                        std::to_string(dead);
     BL_INFO(kLogInit | kLogNet, "statistics page %s%s", path.c_str(), others.c_str());
     return *std::move(memory);
   }

@@ -53,17 +53,19 @@ Meaning meaning_of(const FailedRequest& request) noexcept {
     case IBV_WC_REM_OP_ERR:
     case IBV_WC_REM_ABORT_ERR:
     case IBV_WC_REM_INV_RD_REQ_ERR:
-      return {Errc::kPeerClosed,
-              "the device at {there} refused the request, as it does where a process is ending and "
-              "has given its memory back",
-              "the log of that host may say why"};
+      return {
+          Errc::kPeerClosed,
+          "the device at {there} refused the request, as devices do when a process is ending and "
+          "has released its memory",
+          "the log of that host may say why"};
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_ACCESS_ERR:
     case IBV_WC_MW_BIND_ERR:
     case IBV_WC_LOC_RDD_VIOL_ERR:
-      return {Errc::kSystem,
-              "the cause is at {here}: its device may not touch the buffer, which was deregistered "
-              "with a request under way, or is smaller than the request says"};
+      return {
+          Errc::kSystem,
+          "the cause is at {here}: its device has no access to the buffer, which was deregistered "
+          "while a request was in flight, or is smaller than the request says"};
     case IBV_WC_LOC_LEN_ERR:
       return {Errc::kSystem,
               "a message from {there} was longer than the receive that {here} had posted for it"};
@@ -72,9 +74,10 @@ Meaning meaning_of(const FailedRequest& request) noexcept {
               "an earlier line of the log of {here} or {there} may say why; if none does, look at "
               "both ports, their MTU and their addresses"};
     case IBV_WC_LOC_QP_OP_ERR:  // also rxe's way to say that its network interface takes nothing
-      return {Errc::kSystem, "the cause is at {here}: its device could not send",
-              "is its port up, and its address still there? The kernel's log (dmesg) of that host "
-              "may say more"};
+      return {
+          Errc::kSystem, "the cause is at {here}: its device could not send",
+          "check that its port is up and still has its address; the kernel's log (dmesg) of that "
+          "host may say more"};
     case IBV_WC_FATAL_ERR:
     case IBV_WC_LOC_EEC_OP_ERR:
     case IBV_WC_INV_EECN_ERR:

@@ -32,7 +32,7 @@ command_line() {
   expect 'no subcommand' 2 'subcommand is required' "$beeline"
   expect 'help lists patterns' 0 'multirecv' "$beeline" perf --help
   expect 'an unknown pattern' 2 'no pattern "frob"; there are: latency stream' perf frob
-  expect 'no pattern' 2 'which pattern?' perf
+  expect 'no pattern' 2 'name a pattern; ' perf
   expect 'a missing file' 2 '/nowhere.so: cannot open' "$beeline" perf rate --plugin /nowhere.so
   expect "NCCL's second name" 2 'libnccl-net-nosuch.so: cannot open' \
     "$beeline" perf rate --plugin nosuch
@@ -238,20 +238,20 @@ far() {
   expect 'other options' 1 'rank 1 was started with other options' perf rate --rank 0 \
     --rendezvous "$scratch/meet" --iters 4 --timeout 30
   wait
-  expect 'the far rank is told' 0 'does not take this rank in' cat "$scratch/1"
+  expect 'the far rank is told' 0 'did not accept this rank' cat "$scratch/1"
   perf rate --rank 1 --rendezvous "$scratch/meet" --iters 50 --timeout 30 \
     --env 1:FAKE_FAULT=unwritten@1 >"$scratch/1" 2>&1 &
   expect 'wrong data on a far rank' 1 'Wrong elements : 8 FAILED' perf rate --rank 0 \
     --rendezvous "$scratch/meet" --iters 50 --timeout 30
   wait
-  expect 'nobody comes' 1 '1 of 2 ranks did not dial in' perf rate --rank 0 \
+  expect 'nobody comes' 1 '1 of 2 ranks did not connect to' perf rate --rank 0 \
     --rendezvous "$scratch/nobody" --timeout 1
   expect 'no address is left behind' 1 '' test -e "$scratch/nobody"
   expect 'rank 0 is not there' 1 'rank 0 has not written its address to' perf rate --rank 1 \
     --rendezvous "$scratch/nobody" --timeout 1
   expect 'strangers' 0 ok strangers
   "$(dirname "$0")/perf_strangers.py" "$scratch/slow" drip &
-  expect 'a slow stranger gains nobody time' 1 'did not dial in' perf rate --rank 0 \
+  expect 'a slow stranger gains nobody time' 1 'did not connect to' perf rate --rank 0 \
     --rendezvous "$scratch/slow" --timeout 1
   wait
 }

@@ -76,7 +76,7 @@ check_and_diff() {
   expect 'a link differs' 1 'mlx5_0: link Gen5 x16 in A, Gen1 x16 in B' topo --diff "$small" "$slow"
   expect 'a file cannot be read' 2 '--diff /nowhere.xml: No such file' topo --diff "$small" /nowhere.xml
   expect 'one file is no pair' 2 '--diff: At least 2' topo --diff "$small"
-  expect 'a difference is all that is told' 2 '--diff A B shows what differs and nothing else' \
+  expect 'a difference is all that is told' 2 '--diff A B shows only differences' \
     topo --diff "$small" "$slow" --json
 }
 
@@ -118,7 +118,7 @@ command_line() {
     topo "${from[@]}" --gpu 0000:04:00.0
   expect 'a bridge is no GPU' 2 '--gpu 0000:02:00.0: that is bridge 0000:02:00.0, no GPU' \
     topo "${from[@]}" --gpu 0000:02:00.0
-  expect 'one thing on stdout' 2 'only one can have stdout' topo "${from[@]}" --json --svg -
+  expect 'one thing on stdout' 2 'only one can use stdout' topo "${from[@]}" --json --svg -
   expect 'two files of one name' 2 'name two files' \
     topo "${from[@]}" --svg "$scratch/x" --nccl-xml "$scratch/x"
 }
@@ -283,7 +283,7 @@ broken() {
   copy_sysfs
   rm -r "$scratch/sysfs/class/infiniband"
   expect 'no RDMA devices' 0 'RDMA devices cannot be seen' topo --from "$scratch/sysfs"
-  expect 'GPUs without NICs' 0 'there is no RDMA NIC: every GPU goes without' \
+  expect 'GPUs without NICs' 0 'there is no RDMA NIC for any GPU' \
     topo --from "$scratch/sysfs"
   rm -r "$scratch/sysfs/devices/system"
   expect 'no NUMA nodes' 0 'NUMA nodes cannot be seen' topo --from "$scratch/sysfs"

@@ -78,8 +78,8 @@ TEST_CASE("findings: a near NIC that is passed over for its speed is named once"
   REQUIRE(lines.size() == 3);
   CHECK(lines[2] ==
         "note, slow near NIC, slow: near to GPU 0000:02:00.0, GPU 0000:03:00.0 (PIX), but NCCL "
-        "takes mlx5_0 (PHB), which carries 48 GB/s and not 3.12 GB/s: nothing, if it is there for "
-        "something else; otherwise change places");
+        "takes mlx5_0 (PHB), which carries 48 GB/s instead of 3.12 GB/s: nothing if it has "
+        "another purpose; otherwise swap the slots of these NICs");
 }
 
 TEST_CASE("findings: a tree that is hidden is one thing, not one for each GPU") {

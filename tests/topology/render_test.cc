@@ -176,12 +176,12 @@ TEST_CASE("verdict: the answer in a sentence") {
   CHECK(verdict("") == "no GPU and no RDMA NIC can be seen");
   const std::string links =
       "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=32x16 max=32x16\n";
-  CHECK(verdict(links) == "there is no RDMA NIC: every GPU goes without; no link is slow");
+  CHECK(verdict(links) == "there is no RDMA NIC for any GPU; no link is slow");
   CHECK(verdict(links + " root 10:02.0\n  nic 12:00.0 mlx5_0\n")
             .ends_with("no slow link among the 1 of 2 that can be judged"));
   CHECK(verdict("host 0000:10\n  nic 10:01.0 mlx5_0\n") ==
-        "there is no GPU (--gpu ADDRESS takes a PCI device for one); whether a link is slow "
-        "cannot be told");
+        "there is no GPU (--gpu ADDRESS takes a PCI device for one); it is unknown whether a link "
+        "is slow");
 }
 
 TEST_CASE("names: three or more that count up are folded") {

@@ -69,17 +69,17 @@ Outcome<bool> understand(const Words& words, Options* options) {
 }
 
 void add_work(tools::Subcommand& perf, Options& options, Words& words) {
-  perf.begin_group("What is run");
+  perf.begin_group("Work");
   perf.add("pattern", options.pattern, "What to run, see below");
   perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
   perf.add("--seconds", options.seconds, "Time per size; soak: in all (0.4; connect: five times)");
   perf.add("--iters", options.iterations,
-           "Exactly so many (connect: times; soak: epochs), whatever the time");
+           "Exactly this number of iterations (connect: times; soak: epochs)");
   perf.add("--depth", options.depth, "Requests in flight per comm (8)");
   perf.add("--comms", options.comms, "Comms per pair, or channels of the ring (1)");
   perf.add("--slice", words.slice, "allreduce: largest message (512K)");
-  perf.add("--seed", options.seed, "soak: what its chance starts from");
-  perf.add_flag("--no-check", words.unchecked, "Do not compare what arrives");
+  perf.add("--seed", options.seed, "soak: the seed of its random numbers");
+  perf.add_flag("--no-check", words.unchecked, "Do not check received data");
 }
 
 void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
@@ -90,7 +90,7 @@ void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
   perf.add("--memory", words.memory,
            "host, or a GPU's: peermem (pointers), dmabuf, mixed (every other rank) (host)");
   perf.add("--flush", words.flush,
-           "Flush what was received: auto (as NCCL for such memory), always, never (auto)");
+           "Flush received data: auto (as NCCL for such memory), always, never (auto)");
   perf.add_each("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded");
   perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
 }
@@ -99,19 +99,19 @@ void add_ranks(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Ranks");
   perf.add("--ranks", options.ranks, "How many ranks, each a process (2)");
   perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
-  perf.add("--rank", words.rank, "Be this rank only; the others are started elsewhere");
+  perf.add("--rank", words.rank, "Run only this rank; the others are started elsewhere");
   perf.add("--rendezvous", options.rendezvous,
            "Where rank 0 is: a file for its address and a token, or HOST:PORT");
   perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
 }
 
 void add_output(tools::Subcommand& perf, Options& options, Words& words) {
-  perf.begin_group("What is told, and how long is waited");
+  perf.begin_group("Output and time limits");
   perf.add("--json", options.json, "Everything, into this file; - is stdout");
   perf.add("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (NCCL_DEBUG, or WARN)");
   perf.add("--timeout", options.timeout_seconds, "Seconds without progress (120)");
   perf.add("--hold", options.hold_seconds,
-           "After a failure, let all ranks go on for so long: what does each see? (0)");
+           "Seconds for which all ranks go on after a failure, to see their errors (0)");
 }
 
 std::string list_patterns() {

@@ -131,14 +131,14 @@ void Coordinator::take_failure(size_t rank, const std::string& body) {
   seats_[rank].done = true;
   if (troubles_.empty()) trouble_ns_ = now_ns();
   const bool is_usage = !body.empty() && body[0] == tools::kUsage;
-  const std::string why = body.size() > 1 ? body.substr(1) : "failed without a word";
+  const std::string why = body.size() > 1 ? body.substr(1) : "failed without an error message";
   troubles_.push_back(
       {fmt::format("rank {}: {}", rank, why), is_usage ? tools::kUsage : tools::kFailed, false});
 }
 
 void Coordinator::refuse(size_t rank) {
-  take_failure(rank, fmt::format("{}sent something that makes no sense; start all ranks with one "
-                                 "and the same beeline",
+  take_failure(rank, fmt::format("{}sent an invalid message; start all ranks with the same "
+                                 "version of beeline",
                                  static_cast<char>(tools::kFailed)));
 }
 

@@ -57,7 +57,7 @@ Outcome<bool> check_meeting(const Options& options) {
 
 Outcome<bool> check_options(const Options& options) {
   if (!options.list && options.pattern.empty()) {
-    return fail("which pattern? beeline perf --help lists them");
+    return fail("name a pattern; beeline perf --help lists them");
   }
   BL_TRY(check_counts(options));
   BL_TRY(check_times(options));

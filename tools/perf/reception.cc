@@ -62,7 +62,7 @@ Outcome<std::vector<Member>> Reception::gather() {
   const std::int64_t deadline = now_ns() + options_.timeout_seconds * kNsPerSec;
   while (missing_ > 0) {
     if (now_ns() >= deadline) {
-      return fail(fmt::format("{} of {} ranks did not dial in at {} within {} s (--timeout)",
+      return fail(fmt::format("{} of {} ranks did not connect to {} within {} s (--timeout)",
                               missing_, options_.ranks, options_.rendezvous,
                               options_.timeout_seconds));
     }
@@ -96,7 +96,7 @@ Outcome<bool> Reception::let_in() {
   UniqueFd fd(::accept4(door_.fd(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
   if (!fd) {
     if (concerns_one_caller(errno)) return true;
-    return fail(fmt::format("cannot take in more ranks: {}; {} of {} are missing",
+    return fail(fmt::format("cannot accept more ranks: {}; {} of {} are missing",
                             std::strerror(errno), missing_, options_.ranks));
   }
   prepare(fd.get(), options_.timeout_seconds);
@@ -120,7 +120,7 @@ Outcome<bool> Reception::hear(Guests::iterator guest) {
 Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
   const size_t rank = hello.rank;
   if (rank == 0 || rank >= members_.size() || members_[rank].line) {
-    return fail(fmt::format("a second rank {} dialled in, or one that does not exist", rank));
+    return fail(fmt::format("rank {} connected twice, or does not exist", rank));
   }
   if (hello.terms != terms_of(options_)) {
     return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}", rank,
@@ -135,8 +135,8 @@ Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
 
 void Reception::turn_away(Guests::iterator guest) {
   if (turned_away_++ < kMostNotes) {
-    fmt::print(stderr, "beeline: {} dialled in, who is no rank of this run; turned away{}\n",
-               guest->from, turned_away_ == kMostNotes ? " (more of this is not shown)" : "");
+    fmt::print(stderr, "beeline: a connection from {} was refused: it is no rank of this run{}\n",
+               guest->from, turned_away_ == kMostNotes ? " (further ones are not shown)" : "");
   }
   guests_.erase(guest);
 }

@@ -51,8 +51,8 @@ Outcome<Line> join_coordinator(const Options& options) {
   const std::optional<Frame> answer = line.receive(now_ns() + patience + kMarginNs);
   if (answer && answer->kind == FrameKind::kWelcome) return line;
   return fail(
-      fmt::format("rank {}: {} does not take this rank in. Rank 0 prints why; if no rank 0 "
-                  "runs there, correct --rendezvous",
+      fmt::format("rank {}: {} did not accept this rank. Rank 0 prints the reason; if rank 0 "
+                  "does not run there, correct --rendezvous",
                   options.rank, options.rendezvous));
 }
 

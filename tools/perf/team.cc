@@ -21,7 +21,8 @@ Outcome<std::vector<std::string>> Team::gather(const std::string& what, const st
   std::vector<std::string> parts = split_parts(answer->body);
   if (parts.size() != static_cast<size_t>(ranks_)) {
     return fail(
-        "the coordinator sent something that makes no sense; start all ranks with one beeline");
+        "the coordinator sent an invalid message; start all ranks with the same version of "
+        "beeline");
   }
   return parts;
 }

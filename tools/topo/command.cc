@@ -46,7 +46,7 @@ Outcome<Options> understand(const Words& words) {
                              options.nccl_xml == tools::kStdout};
   if (std::ranges::count(to_stdout, true) > 1) {
     return fail(
-        "--all, --brief, --check, --json, --svg - and --nccl-xml -: only one can have stdout; name "
+        "--all, --brief, --check, --json, --svg - and --nccl-xml -: only one can use stdout; name "
         "files");
   }
   if (options.nccl_xml_version < 0 || options.nccl_xml_version > 2) {
@@ -57,7 +57,7 @@ Outcome<Options> understand(const Words& words) {
     return fail(fmt::format("--svg and --nccl-xml are both {}; name two files", options.svg));
   }
   if (!options.diff.empty() && !stands_alone(options)) {
-    return fail("--diff A B shows what differs and nothing else; only --gpu goes with it");
+    return fail("--diff A B shows only differences; of the other options it takes only --gpu");
   }
   return options;
 }
@@ -70,22 +70,22 @@ void add_options(tools::Subcommand topo, Words& words) {
            "FILE");
   topo.add_each("--gpu", options.gpus, "Take this PCI device for a GPU; may be given again",
                 "ADDRESS");
-  topo.add("--max-nics-per-gpu", words.max_nics_per_gpu, "At most so many (0: no limit)", "N");
-  topo.add_flag("--all", options.all, "Also every device, all distances, and who stands by");
-  topo.add_flag("--brief", options.brief, "Only how far each NIC is from each GPU");
+  topo.add("--max-nics-per-gpu", words.max_nics_per_gpu,
+           "At most N NICs for each GPU (0: no limit)", "N");
+  topo.add_flag("--all", options.all, "Also show every device, all distances and standby NICs");
+  topo.add_flag("--brief", options.brief, "Show only how far each NIC is from each GPU");
   topo.add_flag("--check", options.check,
-                "Only what is wrong. Exit status 0: nothing, 1: something, 2: it cannot be told");
+                "Show only what is wrong. Exit status 0: nothing is, 1: something is, 2: unknown");
   topo.add_pair(
       "--diff", options.diff,
-      "What differs between two machines, named as for --from. Exit status 0: nothing, 1: "
-      "something, 2: one cannot be read",
+      "Show the differences between two machines, each named as for --from. Exit status 0: there "
+      "are none, 1: there are some, 2: a machine cannot be read",
       "A B");
   topo.add_flag("--json", options.json, "Everything, on stdout, in place of the text");
   topo.add("--svg", options.svg, "A picture, into this file; - is stdout", "FILE");
-  topo.add("--nccl-xml", options.nccl_xml,
-           "What NCCL_TOPO_FILE may name, into this file; - is stdout", "FILE");
+  topo.add("--nccl-xml", options.nccl_xml, "Write a file for NCCL_TOPO_FILE; - is stdout", "FILE");
   topo.add("--nccl-xml-version", options.nccl_xml_version,
-           "1 for NCCL, 2 for RCCL (0: that of the file that is read, else by the GPUs' make)",
+           "1 for NCCL, 2 for RCCL (0: as in the file that is read, else by the GPUs' vendor)",
            "N");
 }
 

@@ -79,7 +79,7 @@ std::string summary(const Graph& graph, const topology::Assignment& assignment) 
 std::string details(const Graph& graph, const topology::Assignment& assignment) {
   const std::string devices = topology::devices_text(graph);
   if (devices.empty()) return "";
-  return section("Who stands by, the best first", topology::standby_text(graph, assignment)) +
+  return section("Standby NICs, the best first", topology::standby_text(graph, assignment)) +
          section("Devices", devices) + section("Distances", topology::matrix_text(graph));
 }
 

@@ -63,7 +63,7 @@ int write_for_nccl(const std::string& path, const topology::Graph& graph, int ve
 }
 
 constexpr const char* kMore =
-    "\n--all shows every device, all distances and who stands by; --svg FILE draws a picture\n";
+    "\n--all shows every device, all distances and standby NICs; --svg FILE draws a picture\n";
 
 std::string text_of(const Options& options, const topology::Graph& graph,
                     const topology::Assignment& assignment) {

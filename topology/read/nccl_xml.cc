@@ -419,9 +419,9 @@ class NcclReader {
     }
     if (classless_.empty()) return;
     remarks_.add("devices without class, " + classless_.front() +
-                 " first, of which nobody can say " +
-                 "whether they are GPUs or NICs: " + std::to_string(classless_.size()) +
-                 "; NCCL asks the machine: look at it there, or at what NCCL_TOPO_DUMP_FILE makes");
+                 " first, which may be GPUs or NICs: " + std::to_string(classless_.size()) +
+                 "; NCCL reads the class from the machine: run beeline topo there, or on a file of "
+                 "NCCL_TOPO_DUMP_FILE");
   }
 
   const std::string& file_;

@@ -126,8 +126,8 @@ Result<std::string, std::string> read_whole_file(const std::string& path, std::s
     const int ready = ::poll(&readable, 1, static_cast<int>(silence.count()));
     if (ready < 0 && errno == EINTR) continue;
     if (ready == 0) {
-      return fail(path + ": nothing came for " + std::to_string(silence.count()) +
-                  " ms; does anybody write into it?");
+      return fail(path + ": no data arrived for " + std::to_string(silence.count()) +
+                  " ms; check that a program writes to it");
     }
     const ssize_t got = ::read(file.get(), piece.data(), piece.size());
     if (got == 0) return text;

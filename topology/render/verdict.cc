@@ -38,7 +38,7 @@ std::string sharing(const Assignment& assignment) {
 
 // Of the NICs that NCCL itself takes.
 std::string gpu_direct(const Graph& graph) {
-  if (hides_its_tree(graph)) return "which NIC is near which GPU cannot be seen";
+  if (hides_its_tree(graph)) return "it is unknown which NIC is near which GPU";
   const DisplayNames names(graph);
   std::vector<std::string> far;
   NcclPath farthest = NcclPath::kPhb;
@@ -57,7 +57,7 @@ std::string gpu_direct(const Graph& graph) {
 
 std::string links(const LinkCount& count) {
   if (count.slow > 0) return count_of(count.slow, "slow link") + ", see below";
-  if (!count.can_be_judged()) return "whether a link is slow cannot be told";
+  if (!count.can_be_judged()) return "it is unknown whether a link is slow";
   if (count.unknown == 0) return "no link is slow";
   return fmt::format("no slow link among the {} of {} that can be judged",
                      count.all - count.unknown, count.all);
@@ -71,7 +71,7 @@ std::string verdict_text(const Graph& graph, const Assignment& assignment) {
   if (graph.gpus().empty()) {
     text = "there is no GPU (--gpu ADDRESS takes a PCI device for one)";
   } else if (graph.nics().empty()) {
-    text = "there is no RDMA NIC: every GPU goes without";
+    text = "there is no RDMA NIC for any GPU";
   } else {
     text = sharing(assignment) + "; " + gpu_direct(graph);
   }

@@ -183,7 +183,7 @@ TEST_CASE("nccl xml: devices without a class are counted") {
   CHECK(graph.nics().size() == 1);
   REQUIRE(graph.remarks().size() == 1);
   CHECK_THAT(graph.remarks()[0], Contains("devices without class, device 0000:01:00.0 first") &&
-                                     Contains(": 2; NCCL asks the machine"));
+                                     Contains(": 2; NCCL reads the class from the machine"));
 }
 
 TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands alone without") {

@@ -182,5 +182,5 @@ TEST_CASE("hostile xml: a pipe that nobody writes into is not waited for without
   const std::string path = folder.path() + "/pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   CHECK(error_of(read_whole_file(path, 1, std::chrono::milliseconds(20))) ==
-        path + ": nothing came for 20 ms; does anybody write into it?");
+        path + ": no data arrived for 20 ms; check that a program writes to it");
 }
