@@ -72,7 +72,7 @@ Errc Comm::look_closer(const Request& request) {
   if (disturbed()) {
     if (const Status status = examine(); !status) return status.error().code;
   }
-  if (request.missing != 0 && watch_.is_due()) {
+  if (request.missing != 0 && watch_.is_due() && !failed_) {
     if (const Status status = look_for_stall(); !status) return status.error().code;
   }
   return Errc::kOk;

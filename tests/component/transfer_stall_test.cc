@@ -2,6 +2,7 @@
 //
 // A path that neither works nor fails: nothing completes, and no error comes.
 #include <chrono>
+#include <utility>
 
 #include "plugin/base/clock.h"
 #include "plugin/transfer/stall_watch.h"
@@ -51,6 +52,30 @@ TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][trans
   const PollHook hook(rig.receiver(), nothing);
   CHECK(fail_of(*receive).code == Errc::kTimeout);
   CHECK(log.count("receiver on ") == 1);
+}
+
+// What is behind it comes to be known, if not from the peer, then from the completion.
+TEST_CASE("stall: a device that has reported an error is not said to have reported none",
+          "[component][transfer]") {
+  TransferRig rig({.stall_ns = kLimit});
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  rig.receive(into, 64, 0);
+  Request* const send = rig.send(from, 64, 0);
+  const LogCapture log;
+  bool has_failed = false;
+  const PollHook hook(rig.sender(), [&](ibv_cq*, int, ibv_wc* wc) {
+    if (std::exchange(has_failed, true)) return 0;
+    *wc = {};
+    wc->status = IBV_WC_RETRY_EXC_ERR;
+    return 1;
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(5 * kLimit);
+  while (std::chrono::steady_clock::now() < end) REQUIRE(test_once(*send, nullptr));
+  rig.sender_link().peer_dies("its process ended without goodbye");
+  CHECK(fail_of(*send).code == Errc::kPeerClosed);
+  CHECK(log.count("before, a send from ") == 1);
+  CHECK(log.count("nothing has completed") == 0);
 }
 
 // The peer has nothing to say, and may have good reasons. The path answers when it is asked.
