@@ -25,6 +25,17 @@ constexpr std::array kGenerations = {
 
 }  // namespace
 
+PcieLink link_that_carries(double wanted) noexcept {
+  for (const std::uint32_t lanes : {16U, 8U, 4U, 2U, 1U}) {
+    for (const Generation& generation : kGenerations) {
+      const PcieLink link{.mega_transfers = generation.mega_transfers, .lanes = lanes};
+      const double carried = gigabytes_per_second(link);
+      if (wanted > carried * 0.99 && wanted < carried * 1.01) return link;
+    }
+  }
+  return {};
+}
+
 int generation(const PcieLink& link) noexcept {
   for (std::size_t i = 0; i < kGenerations.size(); ++i) {
     if (kGenerations[i].mega_transfers == link.mega_transfers) return static_cast<int>(i) + 1;

@@ -24,6 +24,10 @@ struct PcieLink {
 // unknown.
 double gigabytes_per_second(const PcieLink& link) noexcept;
 
+// The link that carries so much, with the most lanes of up to 16: what carries as much with other
+// lanes cannot be told from it. Unknown when there is none.
+PcieLink link_that_carries(double gigabytes_per_second) noexcept;
+
 // 1 to 7; 0 when the rate is none of those that PCIe has.
 int generation(const PcieLink& link) noexcept;
 

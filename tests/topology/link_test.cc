@@ -45,6 +45,15 @@ TEST_CASE("pcie_link: what each generation carries in sixteen lanes") {
   CHECK(gigabytes_per_second({0, 16}) == 0);
 }
 
+TEST_CASE("pcie_link: the link that carries so much") {
+  CHECK(link_that_carries(63.015) == PcieLink{32'000, 16});
+  CHECK(link_that_carries(31.507692) == PcieLink{16'000, 16});
+  CHECK(link_that_carries(7.876923) == PcieLink{8'000, 8});
+  CHECK(link_that_carries(8) == PcieLink{5'000, 16});
+  CHECK(link_that_carries(0.25) == PcieLink{2'500, 1});
+  for (const double none : {0.0, -1.0, 5.5, 1e9}) CHECK(link_that_carries(none) == PcieLink{});
+}
+
 TEST_CASE("pcie_link: its words") {
   CHECK(to_string(PcieLink{32'000, 16}) == "Gen5 x16");
   CHECK(to_string(PcieLink{0, 8}) == "Gen? x8");

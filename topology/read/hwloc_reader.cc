@@ -194,6 +194,8 @@ class HwlocReader {
     node.pci_class = std::uint32_t{pci.class_id} << 8;
     node.vendor = pci.vendor_id;
     node.device = pci.device_id;
+    // What it carries now. On a live machine sysfs tells the generation and the lanes, too.
+    node.link_now = link_that_carries(pci.linkspeed);
   }
 
   // Returns the device that has the name.
@@ -269,7 +271,9 @@ Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std
   GraphParts parts;
   parts.source = file + " (hwloc)";
   parts.nodes = HwlocReader(api, topology.get()).read();
-  parts.remarks = {"a file of hwloc's says nothing of the speeds of network ports and links"};
+  parts.remarks = {
+      "a file of hwloc's says nothing of the speeds of network ports, and of a PCIe link what it "
+      "carried when the file was written: its generation and lanes are guessed from that"};
   return parts;
 }
 

@@ -94,6 +94,7 @@ TEST_CASE("hwloc: a fabric's host is placed as sysfs places it") {
     const NodeIndex gpu = by_hwloc.gpus()[i];
     CHECK(by_hwloc[gpu].pci == by_sysfs[by_sysfs.gpus()[i]].pci);
     CHECK(by_hwloc[gpu].numa == by_sysfs[by_sysfs.gpus()[i]].numa);
+    CHECK(by_hwloc[gpu].link_now == by_sysfs[by_sysfs.gpus()[i]].link_now);
     for (std::size_t j = 0; j < 8; ++j) {
       const NodeIndex nic = by_hwloc.nics()[j];
       CHECK(os_name(by_hwloc[nic], OsKind::kRdma) ==
@@ -118,6 +119,15 @@ TEST_CASE("hwloc: a file cut off, or with entities, does not reach hwloc") {
   CHECK_THAT(error("<!DOCTYPE topology [<!ENTITY a \"b\">]><topology/>"), Contains("a DTD"));
   CHECK_THAT(error("<topology version=\"2.0\"><object type=\"Donkey\"/></topology>"),
              Contains("hwloc does not take it"));
+}
+
+TEST_CASE("topology file: what hwloc 3 wrote is told how to be written for hwloc 2") {
+  const ScratchFolder folder;
+  folder.write("new.xml", "<topology version=\"3.0\"><object type=\"Machine\"/></topology>");
+  CHECK_THAT(error_of(read_topology_file(folder.path() + "/new.xml")),
+             Contains("new.xml: written by hwloc 3.0") && Contains("lstopo --of v2xml"));
+  folder.write("odd.xml", "<topology version=\"\"><object/></topology>");
+  CHECK_THAT(error_of(read_topology_file(folder.path() + "/odd.xml")), !Contains("written by"));
 }
 
 TEST_CASE("topology file: what is neither is named, with what makes one") {
