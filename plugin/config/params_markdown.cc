@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table to find a parameter in, and one section for each: the table would squeeze the help into a
-// column.
+// The page has a table of all parameters, and one section for each, because the help is too long
+// for a column of the table.
 #include "plugin/config/params_markdown.h"
 
 #include <cctype>
@@ -52,7 +52,7 @@ std::string lowered(std::string text) {
   return text;
 }
 
-// A row of the table at the top; the link is to the section.
+// A row of the table at the top. It links to the section of the parameter.
 std::string table_row(const ParamText& row) {
   const std::string name = std::string(kParamPrefix) + std::string(row.name);
   return "| [`" + name + "`](#" + lowered(name) + ") | " +

@@ -70,7 +70,7 @@ class Acceptor {
 
   Checked check(const Admission& admission) const;
   Checked check_limits(const Admission& admission, std::size_t unaccepted) const;
-  // The oldest of too many goes.
+  // If there are too many, the oldest is refused.
   void make_room(std::uint32_t listener);
   Checked make(std::uint32_t comm, Admission& admission);
   Result<Agreement, std::string> come_to_terms(const PortSide& ours, const Admission& admission);
@@ -92,7 +92,7 @@ class Acceptor {
 
   Room room_;
   std::map<std::uint32_t, Admission> admissions_;                 // by our number of the comm
-  std::map<std::uint32_t, std::set<std::uint32_t>> at_listener_;  // their numbers, by age
+  std::map<std::uint32_t, std::set<std::uint32_t>> at_listener_;  // their numbers, oldest first
   LogLimit failures_{20};
 };
 

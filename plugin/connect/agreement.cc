@@ -79,7 +79,7 @@ int agreed(int theirs, int ours, const char* what, const std::string& peer) {
   return agreed.value;
 }
 
-// What the port's tables hold at the places that a route uses.
+// The entries of the port's tables that a route uses.
 OwnAddress own_address(const PortFacts& facts, const Route& route) {
   OwnAddress own;
   own.lid = facts.lid;

@@ -60,7 +60,8 @@ class Channel {
   // Ours, which is gone.
   void lose_device(const DeviceContext& device);
 
-  // The peer works on handshakes: Poller::waited_ns() of the last message about one.
+  // Poller::waited_ns() when the last message about a handshake arrived. It shows that the peer
+  // works on handshakes.
   void note_progress(std::int64_t waited_ns) noexcept { progress_ns_ = waited_ns; }
   std::int64_t progress_ns() const noexcept { return progress_ns_; }
 

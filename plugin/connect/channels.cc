@@ -18,7 +18,8 @@ namespace beeline {
 namespace {
 
 constexpr std::size_t kReadBytes = 65536;
-// Then the others have their turn. A message may cost milliseconds, where a queue pair is made.
+// A turn of a channel ends after this time, and the other channels have theirs. A message for which
+// a queue pair is made may take milliseconds.
 constexpr int kReadsInARow = 16;
 constexpr std::int64_t kTurnNs = 2 * kNsPerMs;
 // For the peer to agree to an orderly end.
@@ -77,7 +78,8 @@ bool Channels::drop_unused(const std::string& why) {
   return drop_oldest(why, [](const Channel&) { return true; });
 }
 
-// Who has many channels keeps the newest: the older ones may be dead without knowing it.
+// A peer with many channels keeps the newest, because the connections of older ones may be dead
+// unnoticed.
 std::optional<std::string> Channels::make_room(const wire::ProcessId& process) {
   const auto is_its = [&](const Channel& channel) { return channel.peer().id == process; };
   const auto its_own = static_cast<std::size_t>(
@@ -126,7 +128,7 @@ void Channels::on_event(std::uint64_t id, std::uint32_t events) {
     if (channel->is_closing()) channel->start_closing();
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
-  if (backlog_.contains(id)) return;  // what it said before goes first
+  if (backlog_.contains(id)) return;  // earlier messages are handled first
   const Result<void, std::string> received = receive(*channel);
   if (!received) end(id, received.error());
 }

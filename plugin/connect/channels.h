@@ -26,7 +26,7 @@ class Channels {
     std::function<Status(Channel&, const wire::Frame&)> on_message;
     // It has ended. What depends on it must be let go; its links have been told.
     std::function<void(Channel&, const std::string& cause)> on_end;
-    // Whether some handshake goes on over it.
+    // Whether a handshake is in progress on it.
     std::function<bool(const Channel&)> is_in_use;
   };
 
@@ -41,13 +41,13 @@ class Channels {
   // messages that came with the introduction.
   Channel* add(Introduced introduced);
   void read(std::uint64_t id);
-  // Some have said more than one turn was enough for: each has its next.
+  // Channels with more messages than one turn could handle. Each gets its next turn here.
   bool has_backlog() const noexcept { return !backlog_.empty(); }
   void go_on();
 
-  // For one that this process dials us for. Nothing: there is room. Else the limit, in words.
+  // The limit, in words, that keeps this peer from one more channel. Empty if there is room.
   std::optional<std::string> make_room(const wire::ProcessId& process);
-  // Ends the oldest channel that carries nothing. False: there is none.
+  // Ends the oldest channel without connections. Returns false if there is none.
   bool drop_unused(const std::string& why);
 
   // Null: none is open. Of several the newest: the older ones may be dead without knowing it.

@@ -12,7 +12,7 @@
 namespace beeline {
 namespace {
 
-// For connects that begin, before what has come for others is looked at.
+// Connects are begun for so long, before received messages are handled.
 constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
 
 }  // namespace
@@ -212,7 +212,7 @@ std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
   if (!limit) return std::nullopt;
   BL_WARN_LIMITED(5, "a control connection from %s (pid %u) is refused: %s", hello.host.c_str(),
                   hello.pid, limit->c_str());
-  // With this code it tries again.
+  // The peer tries again after this code.
   return wire::Refuse{.code = wire::RefuseCode::kDuplicate, .text = *std::move(limit)};
 }
 

@@ -39,7 +39,8 @@ class ControlLoop {
  private:
   enum class Mood : std::uint8_t { kGoOn, kStop };
   Mood handle_orders();
-  // As many as one turn allows: those that have begun are to end before more begin.
+  // Begins as many as one turn allows, because connects that have begun should end before more
+  // begin.
   void begin_connects();
   bool has_work();
   // At intervals, as long as the thread runs.

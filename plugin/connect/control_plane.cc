@@ -34,7 +34,7 @@ void explain_handle(wire::ConstHandleBytes handle, const Error& error) {
   }
 }
 
-// NCCL gets an error that says nothing of why; the log says it.
+// NCCL gets an error code without a reason, so the reason is logged.
 const Error& explain(const Error& error) {
   BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(),
                   fd_advice(error).c_str());
@@ -48,7 +48,7 @@ const Error& explain_no_door(const Interface& interface, const Error& error) {
   return error;
 }
 
-// Without its thread there is no control plane.
+// There is no control plane without its thread.
 const Error& explain_no_thread(const Error& error) {
   const bool at_limit = error.sys_errno == EAGAIN;
   const std::string advice =

@@ -166,8 +166,8 @@ std::optional<std::uint64_t> Desk::add_attempt(AttemptOrder order) {
   return remember;
 }
 
-// Where a rank is bound to one processor, its control thread is, too: a thread that polls without
-// end would keep it from running until its slice is over. Elsewhere nothing is asked of the kernel.
+// If a rank is bound to one processor, so is its control thread, and a thread that polls would keep
+// it from running until its time slice is over. In other cases no system call is made.
 void Desk::give_way() const noexcept {
   const int cpu = cpu_.load(std::memory_order_relaxed);
   if (cpu < 0 || cpu == ::sched_getcpu()) ::sched_yield();

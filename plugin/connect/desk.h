@@ -99,8 +99,8 @@ class Desk {
   // Returns what to remember. Nothing: not now.
   std::optional<std::uint64_t> add_attempt(AttemptOrder order);
 
-  // For a thread that polls, and was told "not yet". It may have the processor on which the control
-  // thread would answer.
+  // Called by a thread that polls and got "not yet". It may be running on the processor that the
+  // control thread needs.
   void give_way() const noexcept;
 
   void open_door(UniqueFd listening);
@@ -129,7 +129,7 @@ class Desk {
   struct Invited {
     const Device* device = nullptr;
     CommSettings settings;
-    std::size_t unaccepted = 0;  // that have come before
+    std::size_t unaccepted = 0;  // which arrived earlier
   };
   // Nothing: not invited.
   std::optional<Invited> find_listener(std::uint32_t number, const wire::Token& token);
@@ -181,7 +181,7 @@ class Desk {
   std::atomic<std::uint32_t> last_comm_{0};
   std::atomic<std::size_t> listener_count_{0};
   std::atomic<int> cpu_{
-      -1};  // on which the control thread ran when it last looked; below 0: not yet
+      -1};  // the processor of the control thread when it last looked; below 0: unknown
   Listeners listeners_;
   Attempts attempts_;
   Orders orders_;

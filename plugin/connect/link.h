@@ -55,7 +55,7 @@ class Link {
   virtual void say_goodbye(std::uint32_t settled) noexcept = 0;
 
   // Tells the peer that this end has failed, which it may have no other way to notice. The words
-  // are for its log, on another host: they name hosts. Any thread; does not wait.
+  // are for its log, on another host, so they name hosts. Any thread may call it; it does not wait.
   virtual void say_failure(const std::string& why) noexcept = 0;
 
   // The end of the link's own connection. What is left in it dies with it.

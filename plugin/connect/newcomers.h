@@ -25,7 +25,7 @@ class Newcomers {
     // Nothing: welcome. Else what to answer.
     std::function<std::optional<wire::Refuse>(const wire::Hello&)> judge;
     std::function<void(Introduced)> on_introduced;
-    // Gives up a descriptor, if there is one that nobody needs.
+    // Closes an unneeded descriptor, if there is one.
     std::function<bool()> free_descriptor;
   };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What peers may take of this process. Who holds the token of a listener is let in, and may still
-// mean ill or have lost count; what it takes leaves room for the next.
+// Limits on the connections and descriptors that peers may use. A peer that has the token of a
+// listener is accepted, but it may still be malicious or faulty. The limits leave room for other
+// peers.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +10,12 @@
 namespace beeline {
 
 struct PeerLimits {
-  // A listener is for one connection, or a few. Of those that are being made...
-  std::size_t waiting_of_channel = 32;  // by one channel: more are turned down
-  std::size_t waiting = 64;             // in all: the oldest goes
-  std::size_t unaccepted = 64;          // made, and nobody takes them: more are turned down
-  // Two processes need one channel, and for a moment a second.
+  // A listener is for one connection, or a few. These limits apply to connections that are being
+  // set up.
+  std::size_t waiting_of_channel = 32;  // for each channel: more are refused
+  std::size_t waiting = 64;             // in all: the oldest is refused
+  std::size_t unaccepted = 64;          // set up, but not accepted: more are refused
+  // Two processes need one channel, and for a short time a second one.
   std::size_t channels_of_process = 4;
   std::size_t channels =
       0;  // in all; 0: three quarters of the descriptors that this process may have

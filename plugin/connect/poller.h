@@ -42,7 +42,7 @@ class Poller {
   // Waits until something happens, unless there is other work, and handles it.
   void run_once(Idle idle = Idle::kMayWait);
 
-  // How long this thread has waited in its life, and so not worked.
+  // The total time that this thread has waited for events.
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
 
  private:

@@ -98,7 +98,7 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   const std::int64_t now = now_ns();
   for (const Device& device : table_->devices()) {
     if (device.context != &context) continue;
-    facts_.erase(device.index);  // what we knew of the device's ports may be old
+    facts_.erase(device.index);  // the stored facts about the device's ports may be outdated
     if (device.port == event.port) device.news->hear(event.kind, now);
   }
   if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();

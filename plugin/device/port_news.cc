@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which event changes what is known of a port.
+// Maps device events to changes of a port.
 #include "plugin/device/port_news.h"
 
 namespace beeline {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the events of one port have told, for whoever asks later why a connection failed.
-// Threads: the control thread hears; any thread asks.
+// The events of one port, kept for the report on a connection that fails later. Threads: the
+// control thread writes, any thread reads.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Comparing a port with what it was.
+// Compares the state of a port with its state when a connection was set up.
 #include "plugin/device/port_report.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this host knows of one of its own ports when a connection over it has failed: whether the
-// port itself may be the cause. It asks the device, so it is not for the data path.
+// Finds out whether a local port may be the cause of a failed connection. It queries the device, so
+// it must not be called on the data path.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,8 +17,8 @@ namespace beeline {
 
 struct Device;
 
-// By which entries of its port's tables a queue pair sends, and what they held when it was
-// connected. Empty: they were not chosen by us, or there are none.
+// The entries of the port's tables that a queue pair uses, with their values when it was connected.
+// Empty: the plugin did not choose them, or there are none.
 struct OwnAddress {
   struct GidPlace {
     std::uint16_t index = 0;
@@ -33,7 +33,7 @@ struct OwnAddress {
   std::uint16_t lid = 0;  // 0: RoCE
 };
 
-// The same entries as they are now. Empty: the device did not tell.
+// The current values of these entries. Empty: the device could not be queried.
 struct PortNow {
   std::optional<ibv_port_state> state = {};
   std::uint16_t lid = 0;
@@ -42,12 +42,12 @@ struct PortNow {
 };
 PortNow look_at_port(const Device& device, const OwnAddress& own);
 
-// Both empty: nothing is known against the port.
+// If both are empty, there is no sign of a fault of the port.
 struct PortReport {
   std::string trouble = {};  // "its port is DOWN": reason enough for a connection to fail
   std::string remark = {};   // "the GID table changed 0.2 s ago": may have to do with it
 };
-// What ended before `since_ns`, when data still moved, does not count.
+// Faults that ended before `since_ns`, when data still moved, do not count.
 PortReport report_on_port(const PortNow& port, const OwnAddress& own, const PortNews& news,
                           std::int64_t since_ns, std::int64_t now_ns);
 

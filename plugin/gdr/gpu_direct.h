@@ -97,7 +97,7 @@ class GpuDirect {
   void leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices, const std::string& why);
   Proof try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
                  const CacheOf& cache_of, bool transfer);
-  // Says what was found out about the GPU, and keeps it.
+  // Logs the results for the GPU, and stores them.
   void settle(const gpu::Gpu& gpu, std::span<const Tried> all);
   void settle_device(const Device& device, const Proof& proof);
   Ways ask(const Device& device, const gpu::Gpu& gpu) const;

@@ -13,7 +13,7 @@ using topology::Distance;
 
 constexpr const char* kOffByLevel = "off, as NCCL_NET_GDR_LEVEL=LOC asks";
 
-// Devices of which the same is to be said, in the order in which it was first said.
+// Groups of devices with the same text, in the order in which the texts were added.
 class Groups {
  public:
   void add(const Device& device, const std::string& said) {
@@ -42,7 +42,7 @@ class Groups {
   std::vector<Group> groups_;
 };
 
-// What was found out about the NICs of this host, sorted by what that means for the job.
+// The results for the NICs of this host, sorted by their effect on the job.
 struct Sorted {
   Groups on;
   Groups no_dmabuf;  // of those that are on
@@ -91,7 +91,7 @@ Sorted sorted(const GpuReport& report, const std::string& sysfs_root) {
   return sorted;
 }
 
-// All that works is farther than NCCL goes.
+// All NICs that work are farther away than NCCL's limit.
 std::string too_far_text(const std::vector<const Tried*>& far, Distance level) {
   const Tried& nearest =
       **std::ranges::min_element(far, {}, [](const Tried* tried) { return *tried->distance; });

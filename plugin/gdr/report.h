@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines that say how a GPU and the NICs of this host get on: one for each GPU, as far as all is
-// well.
+// Writes the log lines about GPUDirect between a GPU and the NICs of this host: one line for each
+// GPU, and warnings for faults.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace beeline::gdr {
 
-// What came of trying a GPU with one NIC.
+// The result of the test of a GPU with one NIC.
 struct Tried {
   const Device* device;
   Proof proof;
@@ -37,7 +37,7 @@ struct Line {
 // (normal)", and a warning for each reason for which NICs do not reach the GPU.
 std::vector<Line> lines_of(const GpuReport& report, const std::string& sysfs_root);
 
-// What a device and the driver answer while no GPU is in use.
+// The answers of a device and the driver while no GPU is in use.
 struct Answered {
   const Device* device;
   Ways ways;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looking whether a folder is there.
+// Checks whether a folder can be used.
 #include "plugin/runtime/folders.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 namespace beeline {
 namespace {
 
-// For what it is to be used: X_OK to look into it, W_OK to make a file in it.
+// The required access: X_OK to look up names in the folder, W_OK to create a file in it.
 int why_useless(const std::string& folder, int use) {
   const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   return fd && ::faccessat(AT_FDCWD, folder.c_str(), use, AT_EACCESS) == 0 ? 0 : errno;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folders that a person has named.
+// Checks of the folders that the user has named.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace beeline {
 
-// One sentence for each that is of no use as it is. The defaults are not a person's mistake: a
-// container may have no /dev/shm.
+// Returns one sentence for each folder that cannot be used. The default folders are not checked,
+// because a container may have no /dev/shm.
 std::vector<std::string> folder_complaints(const Config& config);
 
 }  // namespace beeline

@@ -25,12 +25,12 @@ std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
 // The processors near any of them, "0-31,64-95"; empty: not known.
 std::string cpus_near(const topology::Graph& graph, const std::vector<topology::NodeIndex>& nics);
 
-// One line for people for each link that is slower than it should be: of these NICs, of GPUs, and
-// of the switches above them.
+// Returns one line for each link that is slower than it should be, among the links of these NICs,
+// of GPUs, and of the switches above them.
 std::vector<std::string> slow_links(const topology::Graph& graph,
                                     const std::vector<topology::NodeIndex>& nics);
 
-// A line for people, where the machine has GPUs and NICs and hides how far apart they are.
+// Returns a line if the machine has GPUs and NICs and hides the distances between them.
 std::optional<std::string> hidden_tree_advice(const topology::Graph& graph,
                                               const std::vector<topology::NodeIndex>& nics);
 

@@ -89,7 +89,7 @@ class Comm {
   // Whether a request may begin: not after the peer's goodbye, which is an error, and not now while
   // a failure is suspected.
   BL_APART Errc may_begin(const char* what, bool* may);
-  // Logs the cause, once, tells the peer, and makes every later call fail. `what` cannot be done.
+  // Logs once that `what` cannot be done and why, tells the peer, and makes every later call fail.
   BL_APART Status give_up(const char* what, const Verdict& why);
   BL_APART Status give_up(Errc code, const char* what, const std::string& cause);
   // By a test that has found nothing, when the watch is due.
@@ -133,7 +133,7 @@ class Comm {
   // show that the path works.
   virtual Status ask_path() = 0;
   Status examine_goodbye();
-  // What this host knows against its port. Asks the device.
+  // Signs of a fault of the local port. Queries the device.
   PortReport report_on_own_port() const;
 
   std::array<PathState, wire::kMaxRails> states_{};

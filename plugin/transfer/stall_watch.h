@@ -42,7 +42,7 @@ class StallWatch {
   }
 
   std::int64_t limit_ns() const noexcept { return limit_ns_; }
-  // Until then something had moved, as far as the last judgement knew.
+  // The last time at which data is known to have moved, by the last check.
   std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One entry for each completion status, and what is put before it.
+// The sentences for each completion status, and the text before them.
 #include "plugin/transfer/verdict.h"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ struct Meaning {
   const char* advice = "";
 };
 
-// How a queue pair's TCP connection ends shows in whichever request met it first.
+// The end of a queue pair's TCP connection shows as the failure of the first request after it.
 bool may_be_lost_tcp(const FailedRequest& request) noexcept {
   return request.transport == Transport::kIwarp &&
          (request.status == IBV_WC_WR_FLUSH_ERR || request.status == IBV_WC_LOC_QP_OP_ERR);
@@ -73,7 +73,7 @@ Meaning meaning_of(const FailedRequest& request) noexcept {
       return {Errc::kPeerClosed, "the queue pair went into error",
               "an earlier line of the log of {here} or {there} may say why; if none does, look at "
               "both ports, their MTU and their addresses"};
-    case IBV_WC_LOC_QP_OP_ERR:  // also rxe's way to say that its network interface takes nothing
+    case IBV_WC_LOC_QP_OP_ERR:  // rxe also uses it if its network interface accepts no packets
       return {
           Errc::kSystem, "the cause is at {here}: its device could not send",
           "check that its port is up and still has its address; the kernel's log (dmesg) of that "
@@ -121,7 +121,7 @@ std::string remark_on(const Ends& ends, const PortReport& ours) {
   return ours.remark.empty() ? "" : "; at " + ends.here + ", " + ours.remark;
 }
 
-// Known trouble of this end comes first, and is the verdict.
+// A known fault of this end comes first, and is reported as the cause.
 std::string trouble_first(const Ends& ends, const PortReport& ours, const std::string& rest) {
   if (ours.trouble.empty()) return rest;
   return "the cause is at " + ends.here + ": " + ours.trouble + "; " + rest;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why a connection failed, in a sentence: pure functions of what one end knows.
+// Pure functions that say in a sentence why a connection failed, from the facts that one end knows.
 //
-// The other end gets the cause, too, and logs it on its own host. So it names hosts and ports and
-// never says "our", "here" or "the peer"; and it accuses an end, by "the cause is at NAME", only
-// where something is known that the other end cannot have done.
+// The other end also gets the cause and logs it on its own host. So the sentence names hosts and
+// ports and never says "our", "here" or "the peer". It names an end as the cause ("the cause is at
+// NAME") only for faults that the other end cannot have caused.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -45,7 +45,7 @@ struct Verdict {
 // `ours`: of this end's port.
 Verdict judge_request(const Ends& ends, const FailedRequest& request, const PortReport& ours);
 Verdict judge_stall(const Ends& ends, const std::string& stalled, const PortReport& ours);
-// `cause` says what became of the other end, and `before` what had failed when that was heard.
+// `cause` says how the other end ended, and `before` is a request that had failed earlier.
 Verdict judge_lost_peer(const Ends& ends, const std::string& cause,
                         const std::optional<FailedRequest>& before, const PortReport& ours);
 
