@@ -310,9 +310,9 @@ TEST_CASE("copies: a kernel that waits for bytes of many regions gets them", "[c
         Pair pair;
         Buffer data = pair.a.buffer(kSize);
         data.fill(1);
-        std::vector<std::unique_ptr<GpuMemory>> regions;
-        for (int i = 0; i < 20; ++i) {
-          regions.push_back(std::make_unique<GpuMemory>(cuda, pair.b.pd.get(), Way::kPeermem));
+        std::vector<std::unique_ptr<GpuMemory>> regions(20);
+        for (auto& region : regions) {
+          region = std::make_unique<GpuMemory>(cuda, pair.b.pd.get(), Way::kPeermem);
         }
         Kernel kernel;
         softnic::gpu::Stream* stream = nullptr;
