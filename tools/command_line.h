@@ -30,17 +30,17 @@ class Subcommand {
   void add(const char* name, int& value, const char* help, const char* value_word = nullptr);
   void add(const char* name, std::uint64_t& value, const char* help);
   void add(const char* name, double& value, const char* help);
-  // Keeps nothing where the line says nothing.
+  // Stays empty if the option is not given.
   void add(const char* name, std::optional<double>& value, const char* help);
   void add(const char* name, std::optional<int>& value, const char* help);
   // May be given several times, with one value each.
   void add_each(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_word = nullptr);
-  // Two values behind one name.
+  // An option with two values.
   void add_pair(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_words = nullptr);
   void add_flag(const char* name, bool& value, const char* help);
-  // Those that follow stand under this title in the help.
+  // The help lists the following options under this title.
   void begin_group(const char* title) { group_ = title; }
   // The text after the options in the help.
   void set_footer(std::string text);

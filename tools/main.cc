@@ -14,7 +14,7 @@
 
 namespace {
 
-// The first line is as the plugin says it in its log.
+// The first line is the same as in the log of the plugin.
 std::string version_text() {
   using beeline::perf::kNewestAbi, beeline::perf::kOldestAbi;
   return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")\n" +

@@ -17,7 +17,7 @@ using Outcome = Result<T, std::string>;
 inline constexpr int kFailed = 1;  // wrong data, or something broke
 inline constexpr int kUsage = 2;   // the command line, or what it names, makes no sense
 
-// For the user: of a library that could not go on.
+// The text for the user about an exception of a library.
 std::string describe(const std::exception& error);
 
 // Tells the user on stderr and returns `code`, for `return complain(...)`.

@@ -20,7 +20,7 @@
 namespace softnic::cli {
 namespace {
 
-// What was written since the last time; an errno.
+// Prints the part of the log that was written since the last call. Returns an errno.
 int copy_new(int from, int to) {
   char text[1 << 14];
   for (ssize_t got; (got = ::read(from, text, sizeof text)) > 0;)

@@ -8,7 +8,7 @@
 
 namespace softnic::cli {
 
-// All that the log holds so far, to an open file; an errno.
+// Writes the whole log so far to an open file. Returns an errno.
 int copy_log(const Fabric& fabric, int to);
 
 // With `follow`, goes on until the fabric ends.

@@ -32,7 +32,7 @@ std::string own_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-// How to get a library that is missing. Only a build folder can make one.
+// Says how to get a missing library. It can be built in a build folder only.
 std::string how_to_build(const std::string& target) {
   const std::filesystem::path build = std::filesystem::path(own_folder()).parent_path();
   std::error_code error;
@@ -99,7 +99,8 @@ void set_environment(const Fabric& fabric, const std::string& host, const std::s
   prepend("LD_LIBRARY_PATH", std::filesystem::path(library).parent_path());
 }
 
-// Where the log is to go; opened before the command runs, so that a mistake costs no run.
+// The file for the log. It is opened before the command runs, so that a mistake is reported before
+// the run.
 Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
   if (path.empty()) return beeline::UniqueFd();
   beeline::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = PortCommand::Kind;
 
-// 0: until it is told to end.
+// 0: until `resume`.
 uint64_t pause_end(uint64_t ns) {
   return ns == 0 ? kForEver : static_cast<uint64_t>(beeline::now_ns()) + ns;
 }

@@ -89,7 +89,8 @@ Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
   return {};
 }
 
-// A file that is there and cannot be opened, for want of a descriptor, tells nothing of the dead.
+// If the file exists but cannot be opened because no descriptor is left, it is unknown which
+// processes are dead.
 bool somebody_locks(const OwnDir& dir, const char* name, uint32_t bytes) {
   const UniqueFd file = dir.open_file(name, 0);
   return file ? any_byte_is_locked(file.get(), 0, bytes) : errno != ENOENT;

@@ -41,9 +41,10 @@ class Fabric {
   }
   const std::string& name() const noexcept { return name_; }
   const std::string& dir() const noexcept { return files_.path(); }
-  // All of ours that opens, makes or removes a file of the fabric does it through this.
+  // All softnic code that opens, creates or removes a file of the fabric does it through this.
   const OwnDir& files() const noexcept { return files_; }
-  // For programs that are told where to look, and for those of ours that write there.
+  // The first is for programs that get the path as a setting, the second for softnic code that
+  // writes there.
   std::string sysfs_root(const std::string& host) const { return dir() + "/" + host; }
   std::string sysfs_files(const std::string& host) const { return files_.proc_path() + "/" + host; }
   std::optional<uint32_t> find_host(const std::string& name) const;

@@ -20,7 +20,7 @@ inline constexpr uint32_t kMaxPorts = 2;
 inline constexpr uint32_t kMaxGids = 16;
 inline constexpr uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr size_t kNameLen = 64;
-inline constexpr uint64_t kForEver = INT64_MAX;   // of a pause, until it is told to end
+inline constexpr uint64_t kForEver = INT64_MAX;   // of a pause that lasts until `resume`
 inline constexpr uint32_t kDefaultPkey = 0xffff;  // the partition everybody is a full member of
 
 // A GID can change while the fabric runs: readers take the words one by one and the generation
@@ -40,7 +40,7 @@ enum PortTrouble : uint32_t {
   kTroubleLossy = 1u << 4,
   kTroubleStill = 1u << 5,  // paused: nothing moves, and nothing times out
   kTroubleGone = 1u << 6,   // the device was removed
-  kTroubleHole = 1u << 7,   // black hole: all that enters or leaves is lost, and the port looks up
+  kTroubleHole = 1u << 7,   // black hole: all packets are lost, and the port shows as up
 };
 
 struct PortRecord {

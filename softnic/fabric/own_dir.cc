@@ -30,7 +30,7 @@ std::vector<std::string> names_in(int dir, const std::string& path) {
   UniqueFd inner(::openat(dir, path.c_str(), kOpenDir));
   const std::unique_ptr<DIR, Close> list(inner ? ::fdopendir(inner.get()) : nullptr);
   if (!list) return names;
-  (void)inner.release();  // the list's from here on
+  (void)inner.release();  // the list owns it from here on
   while (const dirent* entry = ::readdir(list.get())) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
@@ -38,8 +38,8 @@ std::vector<std::string> names_in(int dir, const std::string& path) {
   return names;
 }
 
-// One descriptor at a time, however deep the tree is: there may be few left. Only its owner could
-// put a link into the middle of a path.
+// Uses one descriptor at a time, however deep the tree is, because few may be left. Only the owner
+// of the directory could put a link into the middle of a path.
 void remove_all_in(int dir, const std::string& path) {
   for (const std::string& name : names_in(dir, path)) {
     std::string inner = path;

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0
-// A directory that belongs to this user and is closed to others, held by its descriptor. Everybody
-// may make entries of any name in /dev/shm: what is opened through the descriptor is inside,
-// whoever has the name meanwhile, and no link is followed.
+// SPDX-License-Identifier: Apache-2.0 A directory that belongs to this user and is closed to
+// others, held by its descriptor. Any user may create entries of any name in /dev/shm. Files that
+// are opened through the descriptor are inside this directory, even if its name is now that of
+// another directory, and no link is followed.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ class OwnDir {
 
   int fd() const noexcept { return fd_.get(); }
   const std::string& path() const noexcept { return path_; }  // for messages
-  // For calls that want a path.
+  // For calls that need a path.
   std::string proc_path() const { return "/proc/self/fd/" + std::to_string(fd_.get()); }
 
   // Read-write; empty, with errno set, if that fails.
   beeline::UniqueFd open_file(const std::string& name, int flags) const noexcept;
   void remove_file(const std::string& name) const noexcept;
-  bool has_name() const noexcept;  // false: it was removed, or another is there
+  bool has_name() const noexcept;  // false: removed, or another directory has the name
   void for_each(const std::function<void(const std::string& name)>& visit) const;
-  void empty() const;  // all that is in it goes
+  void empty() const;  // removes everything in it
 
  private:
   OwnDir(beeline::UniqueFd fd, std::string path) noexcept

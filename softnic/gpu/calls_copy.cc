@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Copies and fills. All have happened when the call returns, those with a stream too unless streams
-// share queues. What is wrong with an address is found when the call is made.
+// SPDX-License-Identifier: Apache-2.0 Copies and fills. All are done when the call returns,
+// including those with a stream unless streams share queues. Wrong addresses are reported by the
+// call itself.
 #include <cstring>
 #include <utility>
 

@@ -107,7 +107,7 @@ CuResult cuStreamQuery(const Stream* stream) {
 CuResult cuStreamWaitEvent(const Stream* stream, GpuEvent* event, unsigned) {
   return of_event(Call::k_cuStreamWaitEvent, event, [&](Driver& driver, const GpuEvent& known) {
     if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
-    // What is in the stream's own queue comes before anyway.
+    // Earlier work in the stream's own queue is done before in any case.
     if (!known.ticket.is_done() && known.ticket.queue != end_of(driver, stream).queue)
       in_turn(driver, stream, [ticket = known.ticket] { ticket.wait(); });
     return CuResult::kSuccess;

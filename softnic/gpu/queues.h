@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Hardware queues (SOFTGPU=queues=N). What is given to one is done in that order, by a thread of
-// its own; streams share them, so that the work of one can wait for that of another.
+// SPDX-License-Identifier: Apache-2.0 Hardware queues (SOFTGPU=queues=N). The work in a queue is
+// done in order, by a thread of the queue. Streams share queues, so that the work of one stream can
+// wait for that of another.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace softnic::gpu {
 
-// Lives until the process ends: its thread may be in the middle of something.
+// It lives until the process ends, because its thread may be at work.
 class Queue {
  public:
   Queue();
@@ -46,9 +46,10 @@ struct Ticket {
 
 class Queues {
  public:
-  // For a new stream: each of `count` queues in turn. Streams of another priority have others.
+  // Returns a queue for a new stream: each of `count` queues in turn. Streams of another priority
+  // have other queues.
   Queue* next(int count, int priority);
-  // Of the latest work of each queue.
+  // The places behind the latest work of each queue.
   std::vector<Ticket> ends() const;
 
  private:

@@ -24,7 +24,7 @@ struct Settings {
   bool peermem = true;
   bool gdr = true;
   bool mappable = true;  // a software NIC may map the bytes, as no real driver lets it
-  int queues = 0;        // that streams share; 0: what is given to a stream is done at once
+  int queues = 0;        // that streams share; 0: the work of a stream is done at once
   bool coherent = false;
   int flush = 3;       // of the kFlushOption bits
   int ordering = 200;  // kOrdering...

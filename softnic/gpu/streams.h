@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Streams and events. What is given to a stream is done at once, or in its turn where streams share
-// queues.
+// SPDX-License-Identifier: Apache-2.0 Streams and events. The work of a stream is done at once, or
+// in order if streams share queues.
 #pragma once
 
 #include <chrono>
@@ -28,10 +27,10 @@ struct GpuEvent {
 // The default streams, and those that the program made.
 bool is_stream(const Driver& driver, const Stream* stream);
 
-// Of a known stream: the place behind all that it was given.
+// Returns the place behind all work of a known stream.
 Ticket end_of(const Driver& driver, const Stream* stream);
 
-// Does it when all is done that the stream was given before. Without queues that is now.
+// Does the work after all earlier work of the stream. Without queues it is done now.
 void in_turn(const Driver& driver, const Stream* stream, std::function<void()> work);
 
 }  // namespace softnic::gpu

@@ -12,7 +12,7 @@ using beeline::gpu::Stream;
 // The program's kernels may wait for the very bytes that are copied, and everything in the default
 // stream waits for them.
 constexpr unsigned kNoOrderWithDefaultStream = 1;
-// The driver takes the highest that it has.
+// The driver uses its highest priority if this is higher.
 constexpr int kHighestPriority = std::numeric_limits<int>::min();
 
 }  // namespace

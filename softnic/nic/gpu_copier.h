@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: Apache-2.0
-// The copies between host and one GPU, for all mirrors of that GPU: one stream for each direction,
-// made at first use. A GPU has few hardware queues and streams share them, so that a stream of each
-// mirror would sooner or later stand behind a kernel that waits for the very bytes to be copied. A
-// priority of their own parts them from the program's streams of other priorities.
+// SPDX-License-Identifier: Apache-2.0 The copies between host and one GPU, for all mirrors of that
+// GPU: one stream for each direction, made at first use. A GPU has few hardware queues, and streams
+// share them. With a stream for each mirror, a copy would sooner or later be queued behind a kernel
+// that waits for the copied bytes. Their own priority keeps these streams out of the queues of
+// streams with other priorities.
 //
-// Threads: none may be in two of its functions at a time (GpuMirrors sees to it).
+// Threads: only one thread may call its functions at a time (GpuMirrors ensures that).
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ class GpuCopier {
     std::byte* host;
     size_t length;
   };
-  // Done when they return.
+  // The copies are done when these functions return.
   Outcome<void> to_gpu(std::span<const Part> parts);
   Outcome<void> to_host(const Part& part);
 

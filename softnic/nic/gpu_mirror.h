@@ -25,7 +25,8 @@ class GpuMirror {
   template <class T>
   using Outcome = GpuCopier::Outcome<T>;
 
-  // Of [address, address + length), all of the copier's GPU. Empty: there is no address space left.
+  // Creates a mirror of [address, address + length), which is memory of the copier's GPU. Empty:
+  // there is no address space left.
   static std::unique_ptr<GpuMirror> make(std::shared_ptr<GpuCopier> copier, uint64_t address,
                                          size_t length);
 

@@ -44,7 +44,7 @@ GpuMirrors::~GpuMirrors() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Null: there is none to ask. A program without GPUs is not given a driver.
+// Null: the program has not loaded a driver. softnic does not load one.
 const gpu::Cuda* GpuMirrors::driver_locked() {
   if (cuda_) return &*cuda_;
   if (loaded_cuda_driver() == nullptr) return nullptr;

@@ -30,7 +30,8 @@ class GpuMirrors {
   explicit GpuMirrors(Runtime& runtime) noexcept : runtime_(runtime) {}
   ~GpuMirrors();
 
-  // A CUDA driver, which the program has loaded, calls the first or the last byte a GPU's.
+  // Whether the CUDA driver that the program has loaded says that the first or the last byte is GPU
+  // memory.
   bool is_on_gpu(uint64_t address, size_t length);
   // A mirror of memory that a CUDA driver, which the program has loaded, calls a GPU's. The error
   // is an errno; EFAULT: it is none.
@@ -68,8 +69,8 @@ class GpuMirrors {
   std::mutex mutex_;
   std::optional<beeline::gpu::Cuda> cuda_;
   std::map<uint32_t, Entry> mirrors_;
-  // By GPU. A copier goes with the last mirror of its GPU: whoever resets the GPU then leaves no
-  // streams of ours dead.
+  // The copiers, by GPU. A copier is removed with the last mirror of its GPU, so that a reset of
+  // the GPU does not leave softnic with invalid streams.
   std::map<beeline::gpu::Ordinal, std::weak_ptr<GpuCopier>> copiers_;
   uint32_t last_number_ = 0;
   std::atomic<size_t> count_{0};

@@ -47,8 +47,8 @@ int pin(void* addr, size_t length, unsigned int access) {
   return ::mincore(start, end - first, resident.data()) == 0 ? 0 : EFAULT;
 }
 
-// Before Linux 5.14 the kernel says of reserved addresses, such as a GPU's, that they are there:
-// the driver is asked first.
+// Before Linux 5.14 the kernel reports reserved addresses, such as a GPU's, as mapped, so the
+// driver is asked first.
 bool is_host_memory(Runtime& runtime, void* addr, size_t length, unsigned int access) {
   if (!kernel_can_populate() &&
       runtime.mirrors().is_on_gpu(reinterpret_cast<uint64_t>(addr), length)) {
@@ -189,7 +189,7 @@ Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned i
   Bytes bytes;
   bytes.base = addr;
   if (!is_host_memory(*pd.owner.runtime, addr, length, access)) {
-    // A GPU's, perhaps.
+    // It may be GPU memory.
     errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, writes(access)),
                              reinterpret_cast<uint64_t>(addr), length, bytes);
     // Without a driver for peer memory the kernel sees an address and nothing behind it.

@@ -47,7 +47,7 @@ class Path {
     const uint32_t ours = local_ == nullptr ? 0 : local_->trouble.load(std::memory_order_relaxed);
     return remote_ == nullptr ? ours : ours | remote_->trouble.load(std::memory_order_relaxed);
   }
-  // If one of the ports is paused: when to look again.
+  // The time to look again if one of the ports is paused.
   std::optional<int64_t> still_until(int64_t now) const noexcept;
   // How many of a million pieces get lost between the two ports.
   uint32_t loss_ppm() const noexcept;

@@ -28,7 +28,8 @@ class Srq;
 class Runtime {
  public:
   // The process's runtime, joined to the fabric that SOFTNIC_FABRIC and SOFTNIC_HOST name if there
-  // is none yet. Where that fails, errno says the same as the sentence; ENOENT: there is no fabric.
+  // is none yet. If that fails, errno has the same reason as the sentence; ENOENT: there is no
+  // fabric.
   static Outcome<std::shared_ptr<Runtime>> get();
 
   ~Runtime();

@@ -7,7 +7,7 @@
 
 namespace softnic {
 
-// All that a file holds. The error is what stood in the way: a folder is no empty file.
+// Reads a whole file. The error says why that failed; a folder is an error, not an empty file.
 beeline::Result<std::string, std::string> read_text(const std::string& path);
 
 }  // namespace softnic

@@ -81,7 +81,7 @@ ibv_device** ibv_get_device_list(int* count) {
   if (count != nullptr) *count = 0;
   const auto runtime = Runtime::get();
   if (!runtime) {
-    // Without a fabric we are a kernel without RDMA.
+    // Without a fabric softnic behaves like a kernel without RDMA.
     const int error = errno == ENOENT || errno == 0 ? ENOSYS : errno;
     std::fprintf(stderr, "softnic: %s\n", runtime.error().c_str());
     errno = error;

@@ -88,8 +88,8 @@ TEST_CASE("limits: of many who begin at one listener, the oldest goes", "[compon
     strangers.back().hear_message<wire::Accept>();
   }
   const auto reject = strangers.front().hear_message<wire::Reject>();
-  CHECK(reject.text.starts_with("64 others came to this listener"));
-  CHECK(house.log.count("64 others came to this listener") == 16);
+  CHECK(reject.text.starts_with("this listener keeps no more than 64 waiting"));
+  CHECK(house.log.count("this listener keeps no more than 64 waiting") == 16);
   house.real_peer_still_comes();
 }
 

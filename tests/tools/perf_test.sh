@@ -268,7 +268,7 @@ strangers() {
     status=1
   wait "$rank_0" || status=1
   kill "$strangers"
-  grep -q 'who is no rank of this run' "$scratch/0" || status=1
+  grep -q 'it is no rank of this run' "$scratch/0" || status=1
   ((status == 0)) && [[ $line == 'turned away' ]] && echo ok && return
   cat "$scratch/0" "$scratch/1"
   return 1

@@ -51,9 +51,9 @@ class Buffer {
   // How many bytes of the guards are not what they were.
   NetResult<size_t> broken_guards() const noexcept;
 
-  // For whoever registers the memory. As long as somebody holds one, the memory outlives the
-  // buffer: other ranks may write to it although this one has failed, and would report a fault of
-  // their own.
+  // A reference for code that registers the memory. The memory exists as long as there is a
+  // reference, also after the buffer is gone: other ranks may still write to it after this rank has
+  // failed, and would otherwise report a fault.
   std::shared_ptr<void> lease() const noexcept { return lease_; }
 
   // A dma-buf of its first `bytes`, in whole pages of the host, as NCCL asks for one.

@@ -42,7 +42,7 @@ Outcome<ncclDebugLogLevel> parse_log_level(const std::string& text) {
   return fail(fmt::format("--log {}: write NONE, WARN, INFO or TRACE", text));
 }
 
-// kEveryRank is not for the user to write.
+// The user cannot name kEveryRank.
 Outcome<int> parse_rank(int rank) {
   if (rank < 0) return fail(fmt::format("--rank {}: the first rank is 0", rank));
   return rank;

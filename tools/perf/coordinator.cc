@@ -126,7 +126,7 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
   refuse(rank);
 }
 
-// Whatever status it names: a rank that failed is a failure of the run.
+// A rank that failed is a failure of the run, whatever status it names.
 void Coordinator::take_failure(size_t rank, const std::string& body) {
   seats_[rank].done = true;
   if (troubles_.empty()) trouble_ns_ = now_ns();

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// Names of devices are a plugin's; bytes that are no text must not make it fail.
+// The plugin chooses the names of devices; bytes that are no valid text must not make this fail.
 std::string text_of(const json& all, int indent = -1) {
   return all.dump(indent, ' ', false, json::error_handler_t::replace);
 }
@@ -131,10 +131,10 @@ Row row_of_json(const json& all) {
   return row;
 }
 
-// The one place where what nlohmann-json throws is caught: the text may be anybody's.
+// Exceptions of nlohmann-json are caught here only. The text may come from an unknown process.
 template <class Message>
 std::optional<Message> decode(Message (*read)(const json&), const std::string& body) {
-  // Lists in lists in lists would exhaust the stack of those who walk through them.
+  // Deeply nested lists would exhaust the stack of recursive code.
   const auto is_shallow = [](int depth, json::parse_event_t, const json&) { return depth <= 8; };
   try {
     return read(json::parse(body, is_shallow));

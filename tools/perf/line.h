@@ -25,7 +25,7 @@ enum class FrameKind : std::uint8_t {
   kDone,
   // coordinator to rank
   kGathered,  // all parts, in order of rank, each after its length
-  kWelcome,   // to one that dialled in: all ranks are there
+  kWelcome,   // to a rank that has connected: all ranks have
 };
 
 struct Frame {
@@ -36,7 +36,7 @@ struct Frame {
 class Line {
  public:
   Line() = default;
-  // `longest`: of frames that the other end may send.
+  // `longest` is the length of the longest frame that the other end may send.
   explicit Line(UniqueFd fd, size_t longest = kTrusted) : fd_(std::move(fd)), longest_(longest) {}
 
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
@@ -47,10 +47,10 @@ class Line {
 
   // Waits until all is sent; false when the other end is gone.
   bool send(FrameKind kind, const std::string& body);
-  // Waits for a whole frame; none when the other end is gone, or the time is.
+  // Waits for a whole frame. None if the other end has closed the connection, or the time is over.
   std::optional<Frame> receive(std::int64_t deadline_ns = kNever);
-  // Takes in what is there without waiting; false when the other end is gone, or is not one of
-  // ours: it announces a frame that is too long.
+  // Reads the available bytes without waiting. False if the other end has closed the connection, or
+  // announces a frame that is too long and is therefore no rank.
   bool read_some();
   // The next whole frame among what was taken in.
   std::optional<Frame> next();

@@ -62,8 +62,8 @@ Outcome<Addresses> resolve(const std::string& where) {
   return Addresses(list);
 }
 
-// The address that other machines are told: of NCCL_SOCKET_IFNAME if that is set, else of the first
-// interface that is not the loopback, else the loopback.
+// The address that is given to other machines: that of NCCL_SOCKET_IFNAME if it is set, else that
+// of the first interface other than the loopback, else that of the loopback.
 std::string own_address() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return "127.0.0.1";
@@ -94,10 +94,10 @@ Outcome<std::string> make_token() {
   return token;
 }
 
-// Returns errno. Readers see all of it or nothing, and only its owner can be one.
+// Returns errno. Readers see the whole file or none, and only its owner can read it.
 int leave_note(const std::string& file, const std::string& note) {
   const std::string fresh = fmt::format("{}.new-{}", file, ::getpid());
-  ::unlink(fresh.c_str());  // of a process that died, and had our number
+  ::unlink(fresh.c_str());  // left by a dead process with the same process ID
   UniqueFd out(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!out) return errno;
   const bool written =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where ranks on several machines meet, as --rendezvous names it: HOST:PORT, or a file in which
-// rank 0 leaves its address and a token. Only its owner can read the file, so who knows the token
-// is one of the ranks. At HOST:PORT there is no token.
+// rank 0 leaves its address and a token. Only its owner can read the file, so a client that knows
+// the token is one of the ranks. At HOST:PORT there is no token.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace beeline::perf {
 // Whether it can be one.
 tools::Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
-// Rank 0's side: it listens at one address, from now on until this is gone. The file goes with it.
+// Rank 0's side. It listens at one address as long as this object exists, and then removes the
+// file.
 class Door {
  public:
   static tools::Outcome<Door> open(const std::string& rendezvous);
@@ -42,7 +43,7 @@ struct Doorstep {
   std::string token;
 };
 
-// One attempt, which ends at the deadline at the latest.
+// Makes one attempt, which ends at the deadline at the latest.
 tools::Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns);
 
 }  // namespace beeline::perf

@@ -35,7 +35,7 @@ const char* to_string(MemoryChoice choice);
 enum class FlushChoice { kAuto, kAlways, kNever };
 const char* to_string(FlushChoice choice);
 
-// This process starts them all.
+// This process starts all ranks.
 inline constexpr int kEveryRank = -1;
 
 struct Options {
@@ -56,7 +56,7 @@ struct Options {
   std::vector<std::string> hosts;
   std::string json;
   int timeout_seconds = 120;
-  double hold_seconds = 0;                     // after a failure, for the other ranks to say theirs
+  double hold_seconds = 0;  // after a failure, so that the other ranks can report theirs
   std::optional<ncclDebugLogLevel> log_level;  // none: as NCCL_DEBUG says
   std::uint64_t seed = 0;                      // 0: from the clock, and printed
   bool check = true;

@@ -18,7 +18,7 @@ constexpr int kMostRanks = 1024;
 constexpr int kMostComms = 4096;
 constexpr int kDay = 86400;  // in seconds
 
-// Of a value that is not a number neither comparison is true.
+// Neither comparison is true for NaN.
 template <class Number>
 Outcome<bool> expect(const char* option, Number value, Number least, Number most) {
   if (value >= least && value <= most) return true;

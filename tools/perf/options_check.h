@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether what the command line says makes sense as a whole.
+// Checks the options of the command line and their combination.
 #pragma once
 
 #include "tools/perf/options.h"
 
 namespace beeline::perf {
 
-// The first thing that does not: the option, its value, and what may stand there.
+// Returns the first mistake: the option, its value, and the accepted values.
 tools::Outcome<bool> check_options(const Options& options);
 
 }  // namespace beeline::perf

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMostRounds = 50e6;  // in a portion
 constexpr double kFirstPortion = 1.0 / 8;
-// Without it most runs would end in a portion of a round or two.
+// Without this, the last portion of most runs would have only one or two rounds.
 constexpr double kMargin = 1.02;
 
 }  // namespace

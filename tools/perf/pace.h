@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many rounds a pattern measures: --iters, or as many as --seconds takes. They come in portions
-// whose number follows from the time that those before them took. A warm-up alone would not do: its
-// rounds may be several times slower than what follows.
+// How many rounds a pattern measures: --iters, or as many as --seconds takes. Rounds are run in
+// portions, and the size of each portion is computed from the time that earlier ones took. A
+// warm-up alone is not enough for that, because its rounds may be several times slower than later
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@ namespace beeline::perf {
 
 struct RoundsSoFar {
   std::uint64_t count = 0;
-  double seconds = 0;  // since the first of them, with all that was done between them
+  double seconds = 0;  // since the first of them, including the work between them
 };
 
 // The size of the next portion; 0 once `so_far` has lasted `wanted_seconds`. `expected_seconds` is
-// what a round is thought to take as long as there was none. No portion takes longer than all
-// before it together, so that a bad guess costs little.
+// the estimate for a round before the first one has been measured. No portion takes longer than all
+// earlier ones together, so that a wrong estimate costs little time.
 std::uint64_t next_portion(double wanted_seconds, RoundsSoFar so_far, double expected_seconds);
 
 class Pace {
@@ -26,7 +27,8 @@ class Pace {
   // `expected_ns` for a round, by this rank's clock.
   Pace(Rank& rank, double expected_ns) : rank_(rank), expected_ns_(expected_ns) {}
 
-  // The next portion, 0 when it is enough. Rank 0 decides for all, and all call it together.
+  // Returns the next portion, or 0 at the end. Rank 0 decides for all ranks, and all ranks call it
+  // together.
   tools::Outcome<std::uint64_t> next();
   // Rounds of all portions so far.
   std::uint64_t rounds() const noexcept { return rounds_; }

@@ -15,8 +15,8 @@ constexpr Column kOwnBusbw{"busbw", "busbw", "(GB/s)", Merge::kMean};
 constexpr Column kAllAlgbw{"algbw", "algbw", "(GB/s)", Merge::kSum};
 constexpr Column kAllBusbw{"busbw", "busbw", "(GB/s)", Merge::kSum};
 
-// What is compared. Messages of a window have the same bytes in every round of its portion, and the
-// last one stands where those before it stood.
+// Descriptions of the compared data. The messages of a window have the same bytes in every round of
+// its portion, and each round overwrites the buffers of the one before.
 constexpr const char* kWindows = "every byte of the first window, and of the last of each portion";
 constexpr const char* kGroups =
     "every byte of the first groups, and of the last of each portion; the size of every message";

@@ -30,7 +30,7 @@ struct Pattern {
   const char* redop;
   std::vector<Column> columns;  // between redop and #wrong
   const char* average;          // the column whose mean ends the output
-  const char* compared;         // which of what arrives, in words
+  const char* compared;         // a description of the compared data
   tools::Outcome<bool> (*run)(Rank& rank);
 };
 

@@ -7,7 +7,7 @@
 
 namespace beeline::perf {
 
-// As NCCL_DEBUG asks for, as NCCL reads it; but warnings are shown in any case.
+// The level of NCCL_DEBUG, parsed as NCCL does; but warnings are shown in any case.
 ncclDebugLogLevel level_of_environment();
 
 // Lines up to `level` are shown. To be called before the plugin's init.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See reception.h. Whoever dials in says which rank it is and what it is about to run.
+// See reception.h. A client that connects sends its rank and its options.
 #include "tools/perf/reception.h"
 
 #include <fmt/format.h>
@@ -23,9 +23,10 @@ namespace {
 
 using tools::Outcome;
 
-// A hello is below a kilobyte, but for its sizes.
+// A hello is smaller than a kilobyte, apart from its list of sizes.
 constexpr size_t kLongestHello = size_t{64} << 10;
-// Then the oldest one leaves. A rank says its hello at once, so that is a stranger.
+// Beyond this number the oldest connection is closed. A rank sends its hello at once, so the oldest
+// is no rank.
 constexpr size_t kMostGuests = 64;
 constexpr int kMostNotes = 3;
 
@@ -37,7 +38,7 @@ std::string address_of(const sockaddr_storage& address, socklen_t length) {
   return fmt::format("{} port {}", host.data(), port.data());
 }
 
-// Frames are small and waited for. A member that reads nothing is not waited for beyond --timeout.
+// Frames are small, and writing one waits until it is sent, but for no longer than --timeout.
 void prepare(int fd, int timeout_seconds) {
   const int one = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -45,7 +46,7 @@ void prepare(int fd, int timeout_seconds) {
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
 }
 
-// What a single connection can suffer; the next one may be well.
+// Errors of a single connection; the next one may succeed.
 bool concerns_one_caller(int sys_errno) {
   return sys_errno != EMFILE && sys_errno != ENFILE && sys_errno != ENOBUFS && sys_errno != ENOMEM;
 }
@@ -116,7 +117,7 @@ Outcome<bool> Reception::hear(Guests::iterator guest) {
   return true;
 }
 
-// It knows the token where there is one: what is wrong now is its user's mistake.
+// It has the token, if there is one, so any fault is a mistake of the user.
 Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
   const size_t rank = hello.rank;
   if (rank == 0 || rank >= members_.size() || members_[rank].line) {

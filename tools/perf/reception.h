@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Those who have dialled in at rank 0, until each rank is known. A stranger may say what it likes,
-// or nothing: it is turned away, or stays without a seat, and nobody waits for it.
+// The connections to rank 0 until each rank has connected. Any other client is refused, or stays
+// connected without effect, whatever it sends, and rank 0 does not wait for it.
 #pragma once
 
 #include <list>

@@ -22,10 +22,11 @@ namespace {
 using tools::Outcome;
 
 constexpr useconds_t kBetweenAttempts = 20'000;
-// Rank 0 gives up first, and says why.
+// The other ranks wait a little longer than rank 0, so that rank 0 gives up first and prints the
+// reason.
 constexpr std::int64_t kMarginNs = 2 * kNsPerSec;
 
-// Rank 0 may start later than we do.
+// Rank 0 may start later than this rank.
 Outcome<Doorstep> dial_until(const std::string& rendezvous, std::int64_t deadline) {
   for (;;) {
     Outcome<Doorstep> step = dial(rendezvous, deadline);

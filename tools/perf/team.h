@@ -23,7 +23,7 @@ class Team {
   tools::Outcome<bool> meet(const std::string& what);
   tools::Outcome<double> greatest(const std::string& what, double mine);
   tools::Outcome<double> least(const std::string& what, double mine);
-  // Rank 0's number; those of the others do not count.
+  // Returns rank 0's number; those of the other ranks are ignored.
   tools::Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
 
   // Without an answer. A coordinator that is gone shows at the next gather.

@@ -13,7 +13,7 @@ namespace beeline::perf {
 
 namespace {
 
-// Memory may run out in it.
+// It may run out of memory.
 tools::Outcome<bool> run_job(const Job& job) {
   try {
     return job();

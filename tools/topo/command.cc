@@ -24,7 +24,7 @@ struct Words {
   int max_nics_per_gpu = 0;
 };
 
-// Is nothing else asked for beside --diff?
+// Whether --diff is given without options that it does not allow.
 bool stands_alone(const Options& options) {
   return options.from.empty() && options.svg.empty() && options.nccl_xml.empty() && !options.all &&
          !options.brief && !options.check && !options.json && options.max_nics_per_gpu == 0;

@@ -7,8 +7,8 @@
 
 namespace beeline::topo {
 
-// Tells what differs on stdout. Returns the exit status: 0 where nothing does, 1 where something
-// does, kUsage where a machine cannot be read.
+// Prints the differences on stdout. Returns the exit status: 0 if there are none, 1 if there are
+// some, kUsage if a machine cannot be read.
 int compare(const Options& options);
 
 }  // namespace beeline::topo

@@ -27,7 +27,8 @@ using topology::NodeKind;
 
 constexpr std::size_t kMostNamed = 12;  // devices in a message
 
-// A folder like /sys, and not any other: what is in none of them is no machine without devices.
+// Whether the folder is like /sys. Any other folder is a mistake, and not a machine without
+// devices.
 bool is_sysfs(const std::string& path) {
   const auto has = [&path](const char* name) { return ::access((path + name).c_str(), F_OK) == 0; };
   return has("/bus") || has("/class") || has("/devices");

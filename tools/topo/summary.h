@@ -13,13 +13,13 @@ namespace beeline::topo {
 
 std::string summary(const topology::Graph& graph, const topology::Assignment& assignment);
 
-// What the summary leaves out: every device, all distances, and who stands by.
+// The data that the summary leaves out: every device, all distances, and standby NICs.
 std::string details(const topology::Graph& graph, const topology::Assignment& assignment);
 
 // Source, name and counts, without a line's end.
 std::string headline(const topology::Graph& graph);
 
-// Lines, as a terminal takes them: names in them may be any bytes.
+// Makes lines safe for a terminal, because names in them may contain any bytes.
 std::string shown(std::string_view lines);
 
 }  // namespace beeline::topo

@@ -118,7 +118,7 @@ no_rdma() {
   without /sys/class/infiniband "${nobody[@]}" "$beeline" topo --gpu "${displays[0]}" >/run/topo.txt
   local status=$?
   cat /run/topo.txt
-  ((status == 0)) && grep -m 1 'no RDMA NIC: every GPU' /run/topo.txt | sed 's/^ */= /'
+  ((status == 0)) && grep -m 1 'no RDMA NIC for any GPU' /run/topo.txt | sed 's/^ */= /'
 }
 
 modprobe virtio_net

@@ -17,12 +17,12 @@ namespace {
 using tools::Outcome;
 
 constexpr size_t kCacheLine = 64;
-// Of all sources together, or all results: as much as caches hold, for NCCL's buffers are in them,
-// too.
+// The size of all sources together, and of all results. It is chosen to fit into the CPU caches, as
+// NCCL's buffers do.
 constexpr size_t kMemory = size_t{4} << 20;
 constexpr size_t kMostSlots = 1024;
 
-// Beside each other, slots do not share a line of the cache.
+// Neighbouring slots do not share a cache line.
 size_t stride_of(size_t bytes) {
   return std::max((bytes + kCacheLine - 1) / kCacheLine * kCacheLine, kCacheLine);
 }

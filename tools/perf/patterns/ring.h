@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's part in all-reduces of one size: its memory, its channels, and the comparison of what
-// they leave.
+// A rank's part in all-reduces of one size: its memory, its channels, and the comparison of the
+// results.
 //
-// All-reduces run in batches, without a pause between two of them. Each has a slot of its own in
-// the memory, with numbers that no other all-reduce has, and once a batch is through every element
-// of every slot is compared. Only the batch is timed, not what is done before and after it.
+// All-reduces run in batches, without a pause between two of them. Each all-reduce has its own slot
+// in the memory, with numbers that no other all-reduce has. After a batch, every element of every
+// slot is compared. Only the batch is timed, not the work before and after it.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class Ring {
 
  private:
   // The ranks leave their comparisons at different times. With more than one slot, a batch begins
-  // with an all-reduce that brings them into step and is not timed.
+  // with an all-reduce that synchronises them and is not timed.
   std::uint64_t lead_in() const noexcept { return slots_ > 1 ? 1 : 0; }
   std::uint64_t batch_size(std::uint64_t times) const noexcept;
   tools::Outcome<Reduced> run_batch(std::uint64_t times);

@@ -36,7 +36,7 @@ class RingChannel {
   RingChannel(const RingLayout& layout, size_t rank, size_t ranks, const Parts& parts)
       : layout_(layout), rank_(rank), ranks_(ranks), parts_(parts) {}
 
-  // `at`: where in source and result this all-reduce has its data.
+  // `at` is the offset of this all-reduce's data in source and result.
   void begin(size_t at) noexcept {
     at_ = at;
     posted_recvs_ = arrived_ = posted_sends_ = sent_ = 0;
@@ -48,7 +48,7 @@ class RingChannel {
  private:
   std::uint64_t slices_in_all() const noexcept { return 2 * (ranks_ - 1) * layout_.slices(); }
   bool adds_up(std::uint64_t k) const noexcept { return k / layout_.slices() + 1 < ranks_; }
-  // In source and result.
+  // The offset in source and result.
   Piece sent_piece(std::uint64_t k) const noexcept;
   Piece received_piece(std::uint64_t k) const noexcept;
   Piece placed(Piece piece) const noexcept { return {at_ + piece.at, piece.size}; }

@@ -14,7 +14,8 @@ constexpr size_t kFloat = sizeof(float);
 // Whole numbers up to here are exact in a float.
 constexpr std::uint64_t kExact = std::uint64_t{1} << 24;
 
-// What the ranks add in one round. Made for each element of every all-reduce, so it is to be cheap.
+// The numbers that the ranks add up in one round. They are computed for each element of every
+// all-reduce, so this must be fast.
 class Summands {
  public:
   Summands(int ranks, std::uint64_t round)
