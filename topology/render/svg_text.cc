@@ -22,7 +22,7 @@ std::string escaped(std::string_view text) {
 }
 
 std::string shortened(std::string_view text, std::size_t most) {
-  const std::string shown = printable(text);
+  std::string shown = printable(text);
   if (count_characters(shown) <= most) return shown;
   return std::string(first_characters(shown, most - 2)) + "..";
 }
