@@ -66,7 +66,7 @@ check_and_diff() {
   local slow=$scratch/slow.xml small=$scratch/small.xml
   sed '/0000:04:00.0/s/32.0 GT/2.5 GT/' "$small" >"$slow"
   expect 'a slow link is wrong' 1 'mlx5_0: Gen1 x16 carries' topo --check --from "$slow"
-  expect 'a file that does not say how fast links could be' 2 'cannot be told' \
+  expect 'a file that does not say how fast links could be' 2 'it is unknown whether a link is slow' \
     topo --check --from "$small"
   expect 'nothing can be checked of nothing' 2 'no GPU' topo --check --from "$nothing"
   expect 'nor of a missing file' 2 'No such file' topo --check --from /nowhere.xml
