@@ -57,7 +57,7 @@ class Assigner {
   using Teams = std::map<std::vector<std::size_t>, std::vector<std::size_t>>;  // GPUs by choice
   using Shares = std::vector<std::vector<std::size_t>>;                        // by GPU: units
 
-  // By unit: the fastest port, as NCCL counts.
+  // The fastest port of each unit, by NCCL's numbers.
   std::vector<NcclNet> best_net_of_each() {
     for (std::size_t unit = 0; unit < units_.size(); ++unit) unit_of_[units_[unit].lead] = unit;
     std::vector<NcclNet> best(units_.size());
@@ -123,7 +123,8 @@ class Assigner {
     }
   }
 
-  // Where NCCL gives the team the same NICs equally often, each GPU gets those that NCCL gives it.
+  // If NCCL also gives each NIC to equally many GPUs of the team, each GPU gets the NICs that NCCL
+  // gives it.
   void deal_as_nccl(const std::vector<std::size_t>& team, const std::vector<NcclChoice>& nccl,
                     Shares& shares) const {
     std::vector<std::size_t> ours;
@@ -143,10 +144,10 @@ class Assigner {
     }
   }
 
-  // Fast ones first, as NCCL would go by, and near ones among these; then another adapter than the
-  // one that may just have failed, and those with less to do. Equals follow the GPU's own NIC round
-  // the table, and GPUs that share a NIC start at different places: else all would run to the same
-  // one.
+  // Fast NICs come first, as in NCCL, and near ones among these; then NICs on another adapter than
+  // the one that may have failed, and NICs with fewer GPUs. Equal NICs follow the GPU's own NIC in
+  // the order of the list, and GPUs that share a NIC start at different places. Otherwise all would
+  // choose the same standby NIC.
   std::vector<std::size_t> standby(NodeIndex gpu, const Choice& choice, std::size_t sharer) const {
     using Key = std::tuple<float, int, bool, std::size_t, std::size_t, std::size_t>;
     const std::size_t count = units_.size();

@@ -28,7 +28,7 @@
 namespace beeline::topology {
 
 struct AssignOptions {
-  // The NICs that may be used; none said: all of the graph that are not known to be down.
+  // The NICs that may be used; by default all of the graph that are not known to be down.
   std::optional<std::vector<NodeIndex>> nics = {};
   std::size_t max_nics_per_gpu = 0;  // 0: no limit
 };

@@ -29,7 +29,7 @@ bool contains(const std::vector<std::size_t>& list, std::size_t value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Empty where a NIC is on the GPU's NUMA node, and others are better for it all the same.
+// Empty if a NIC is on the GPU's NUMA node, even if other NICs are better for the GPU.
 std::string why_so_far(const Graph& graph, const std::vector<NicUnit>& units, int numa) {
   if (numa < 0) return "; the GPU's NUMA node is unknown";
   const auto is_there = [&](const NicUnit& unit) { return graph[unit.lead].numa == numa; };

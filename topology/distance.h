@@ -19,7 +19,8 @@ const char* meaning(Distance distance) noexcept;
 // The word NCCL has for it: it knows no host bridges, only processors, so NODE is PHB.
 const char* nccl_word(Distance distance) noexcept;
 
-// No GPU and no NIC is below a bridge, as virtual machines show them: then distances say nothing.
+// Whether no GPU and no NIC is below a bridge, as in virtual machines. Distances are meaningless
+// then.
 bool hides_its_tree(const Graph& graph);
 
 // Where every node stands, so that a distance is a handful of comparisons.

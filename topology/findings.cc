@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One search for each kind.
+// Has one search function for each kind of finding.
 #include "topology/findings.h"
 
 #include <algorithm>
@@ -67,7 +67,8 @@ void find_far_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
   }
 }
 
-// NICs that are nearer to a GPU than what NCCL takes for it, each once with all of these GPUs.
+// Finds NICs that are nearer to a GPU than the NICs that NCCL takes for it. Each is reported once
+// with all of these GPUs.
 void find_slow_near_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
                          const std::vector<NodeIndex>& nics, std::vector<Finding>& found) {
   const NcclWays ways(graph);

@@ -15,18 +15,18 @@
 namespace beeline::topology {
 
 enum class FindingKind : std::uint8_t {
-  kSlowLink,     // a PCIe link carries less than both ends could, or than what hangs below it needs
-  kFarNic,       // what NCCL takes for this GPU is behind a processor: no GPUDirect by default
-  kSlowNearNic,  // the nearest NIC is passed over, since others farther away are faster
+  kSlowLink,     // a PCIe link is slower than both ends could be, or than the devices below it need
+  kFarNic,       // NCCL's NICs for this GPU are behind a processor: no GPUDirect by default
+  kSlowNearNic,  // the nearest NIC is not used, since others farther away are faster
   kHiddenTree,   // no GPU and no NIC is below a bridge, as in virtual machines
   kPortDown,
-  kOddSpeed,  // a port's speed that no port has
+  kOddSpeed,  // the speed of a port is higher than that of any real port
 };
 const char* to_string(FindingKind kind) noexcept;  // "slow link"
 
 enum class Severity : std::uint8_t {
-  kNote,     // worth knowing; may be meant so
-  kWarning,  // data moves slower than this machine could
+  kNote,     // worth knowing; may be intended
+  kWarning,  // data moves more slowly than this machine allows
 };
 const char* to_string(Severity severity) noexcept;  // "warning"
 
@@ -34,13 +34,13 @@ struct Finding {
   FindingKind kind = FindingKind::kSlowLink;
   Severity severity = Severity::kWarning;
   NodeIndex device = kNoNode;          // kNoNode: the machine
-  std::vector<NodeIndex> others = {};  // that it is about as well: the GPU's NICs, a card's ports
-  std::string cause = {};  // a sentence's part that goes behind the device's name and a colon
-  std::string fix = {};    // what to do
+  std::vector<NodeIndex> others = {};  // other nodes it concerns: the GPU's NICs, a card's ports
+  std::string cause = {};              // the part of a sentence after the device's name and a colon
+  std::string fix = {};                // what to do
 };
 
 struct FindingOptions {
-  // The NICs in use; none said: all of the graph.
+  // The NICs in use; by default all of the graph.
   std::optional<std::vector<NodeIndex>> nics = {};
 };
 
@@ -50,7 +50,7 @@ std::vector<Finding> findings(const Graph& graph, const FindingOptions& options 
 // "Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS".
 std::string describe(const Finding& finding);
 
-// Is there one that is no mere note?
+// Whether there is a warning among them.
 bool has_warning(const std::vector<Finding>& findings) noexcept;
 
 }  // namespace beeline::topology

@@ -20,7 +20,7 @@ bool has_link_below(const Node& node) noexcept {
   return node.port == BridgePort::kRoot || node.port == BridgePort::kDownstream;
 }
 
-// A port that is down carries nothing, and a speed that no port has says nothing.
+// Ports that are down, and impossible speeds, are not counted.
 double port_gigabytes_per_second(const Node& node) noexcept {
   double mbps = 0;
   for (const NicPort& port : node.nic_ports) {
@@ -30,7 +30,7 @@ double port_gigabytes_per_second(const Node& node) noexcept {
   return mbps / 8'000;
 }
 
-// Of all functions in the slot, which share its link.
+// The sum over all functions in the slot, which share its link.
 double slot_gigabytes_per_second(const Graph& graph, NodeIndex node) {
   double sum = 0;
   for (const NodeIndex function : slot_of(graph, node)) {
@@ -64,7 +64,7 @@ const char* advice_below_ports(const LinkState& link) noexcept {
              : "the card can do no more, reckon with the lower number";
 }
 
-// " of it and mlx5_1 together"; empty where it has the slot for itself.
+// " of it and mlx5_1 together"; empty if it is alone in the slot.
 std::string others_in_slot(const Graph& graph, NodeIndex node) {
   std::string text;
   for (const NodeIndex function : slot_of(graph, node)) {
@@ -134,7 +134,7 @@ LinkState link_above(const Graph& graph, NodeIndex index) {
   return link;
 }
 
-// Siblings stand side by side in a graph.
+// Siblings are adjacent in a graph.
 std::vector<NodeIndex> slot_of(const Graph& graph, NodeIndex index) {
   const Node& node = graph[index];
   if (node.kind != NodeKind::kDevice || !node.pci) return {index};

@@ -46,14 +46,14 @@ LinkState link_above(const Graph& graph, NodeIndex node);
 // link. Without virtual ones.
 std::vector<NodeIndex> slot_of(const Graph& graph, NodeIndex device);
 
-// Each link above a GPU, an RDMA NIC, or a bridge over one of them, once, from the top down. What
-// is wrong with a slot is said of its first function alone.
+// Each link above a GPU, an RDMA NIC, or a bridge over one of them, once, from the top down. A
+// fault of a slot is reported for its first function only.
 std::vector<LinkState> links_in_use(const Graph& graph);
-// The same, where no other NICs than these count.
+// The same, but only these NICs count.
 std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeIndex> nics);
 
 // "Gen4 x8, could be Gen5 x16", and "reseat the card, look at the riser and the BIOS", which is
-// empty where there is nothing to do.
+// empty if nothing can be done.
 std::string cause_of(const Graph& graph, const LinkState& link);
 std::string fix_of(const Graph& graph, const LinkState& link);
 // Both, with a colon in between. For people.

@@ -13,7 +13,8 @@
 namespace beeline::topology {
 namespace {
 
-// NCCL takes no more of a kind, and the work below grows with their product.
+// NCCL supports no more of each kind, and the time of this computation grows with the product of
+// their numbers.
 constexpr std::size_t kMostForPxn = 640;
 
 using List = std::vector<std::size_t>;  // places in the list of GPUs or of nets
@@ -25,7 +26,7 @@ bool is_equal(const NcclWay& a, const NcclWay& b) noexcept {
   return a.bandwidth == b.bandwidth && a.path == b.path;
 }
 
-// All that are as good as the best.
+// All entries that are as good as the best.
 template <class WayTo>
 List best_of(std::size_t count, const WayTo& way_to) {
   List best;
@@ -36,7 +37,8 @@ List best_of(std::size_t count, const WayTo& way_to) {
   return best;
 }
 
-// Neighbours are to take what lies far apart: bits in reverse, where their count is a power of two.
+// Neighbouring GPUs take NICs that are far apart in the list: the bits of the index are reversed if
+// the count is a power of two.
 std::size_t mirrored(std::size_t value, std::size_t count) noexcept {
   if ((count & (count - 1)) != 0) return value;
   std::size_t mirror = 0;
@@ -90,7 +92,7 @@ class Chooser {
     return best_of(table_.size(), [&](std::size_t gpu) { return table_[gpu][net]; });
   }
 
-  // The number of CUDA, or the place among the GPUs where it is not known.
+  // CUDA's number of the GPU, or its position among the GPUs if that is unknown.
   std::size_t number_of(std::size_t gpu) const noexcept {
     const int number = graph_[graph_.gpus()[gpu]].gpu.number;
     return number < 0 ? gpu : static_cast<std::size_t>(number);
@@ -116,7 +118,8 @@ class Chooser {
     return nics;
   }
 
-  // What is reached over C2C and the processor is nearer than what is reached by PCIe and it.
+  // A NIC that is reached over C2C and the processor is nearer than one that is reached over PCIe
+  // and the processor.
   void mark_c2c() {
     for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) {
       if (!ways_.has_c2c(graph_.gpus()[gpu])) continue;
@@ -157,7 +160,7 @@ class Chooser {
     return table_.size();
   }
 
-  // Of each pair of GPUs, in one hop or by switches; empty: there are none.
+  // The links of each pair of GPUs, in one hop or through switches; empty: there are none.
   std::vector<std::vector<float>> nvlinks_between() const {
     const std::span<const NodeIndex> gpus = graph_.gpus();
     std::map<std::string, std::size_t> by_address;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL itself makes of a machine: the NICs that each GPU gets when nobody interferes. It is
-// reckoned with NCCL's numbers for links and processors, which are rounder than the real ones.
+// Computes NCCL's own choice for a machine: the NICs that each GPU gets without any setting. It
+// uses NCCL's numbers for links and processors, which are less exact than the real ones.
 //
 // NCCL takes the NICs with the highest bandwidth from GPU to wire, and among those the nearest.
-// GPUs share them by their numbers. A NIC that only another GPU is near to is reached through that
-// GPU, where NVLink joins the two (PXN).
+// GPUs share them by their numbers. A NIC that is near to another GPU only is reached through that
+// GPU, if NVLink connects the two GPUs (PXN).
 #pragma once
 
 #include <cstdint>
@@ -31,19 +31,19 @@ const char* to_string(NcclPath path) noexcept;  // "PIX"
 struct NcclChoice {
   NodeIndex gpu = kNoNode;
   std::vector<NodeIndex> nics = {};    // those it uses, by channel; empty: there is no NIC
-  std::vector<NodeIndex> equals = {};  // all that NCCL holds for as good, in its order
+  std::vector<NodeIndex> equals = {};  // all NICs that are equally good for NCCL, in its order
   NcclPath path = NcclPath::kSys;
   NodeIndex through = kNoNode;      // kPxn: the GPU whose NICs these are; of the first NIC
-  double gigabytes_per_second = 0;  // from GPU to wire, as NCCL reckons
+  double gigabytes_per_second = 0;  // from GPU to wire, by NCCL's numbers
   bool gpu_direct = false;          // near enough for GPUDirect by NCCL's default
 };
 
 struct NcclOptions {
-  // The NICs that NCCL is offered; none said: all of the graph that are not known to be down.
+  // The NICs that NCCL is offered; by default all of the graph that are not known to be down.
   std::optional<std::vector<NodeIndex>> nics = {};
 };
 
-// In the order of Graph::gpus().
+// Returns one choice for each GPU, in the order of Graph::gpus().
 std::vector<NcclChoice> nccl_choices(const Graph& graph, const NcclOptions& options = {});
 
 }  // namespace beeline::topology

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL thinks of links and processors: it knows a handful of kinds, and a round number for
+// NCCL's bandwidths of links and processors. NCCL knows a few kinds, and has a round number for
 // each.
 #pragma once
 
@@ -8,21 +8,23 @@
 
 namespace beeline::topology {
 
-// What NCCL reads of the link above a node: what both ends can, else what it does now.
+// The link above a node as NCCL reads it: the maximum that both ends support, else the current
+// link.
 PcieLink link_for_nccl(const Graph& graph, NodeIndex node);
 
-// In GB/s. A rate that NCCL does not know is Gen3's, and lanes that nobody tells are 16.
+// In GB/s. For a rate that NCCL does not know it is that of Gen3, and an unknown number of lanes
+// counts as 16.
 float nccl_bandwidth(const PcieLink& link) noexcept;
 
-// Of the processors' links to each other. 10 where the processor is unknown, as of most that NCCL
-// knows: it would look, but a description may not say.
+// The bandwidth between processors. It is 10 if the processor is unknown, as for most processors
+// that NCCL knows: NCCL reads the processor from the machine, but a description may not contain it.
 float nccl_bandwidth(const CpuFacts& cpu) noexcept;
 
-// Of NVLinks, C2C links and so on, all that are side by side.
+// The bandwidth of all parallel NVLinks, C2C links and so on.
 float nccl_bandwidth(const GpuLink& link, int sm) noexcept;
 
-// Broadcom's large switches show themselves as two levels, and NCCL makes one of them: is this a
-// switch of the lower level, below that one?
+// Broadcom's large switches appear as two levels of switches, and NCCL merges them into one.
+// Whether this switch is of the lower level, below that one.
 bool is_same_switch_to_nccl(const Node& upper, const Node& lower) noexcept;
 
 }  // namespace beeline::topology

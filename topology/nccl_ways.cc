@@ -12,7 +12,7 @@
 namespace beeline::topology {
 namespace {
 
-constexpr float kNoLimit = 5'000.0F;  // NCCL's for what is within one thing
+constexpr float kNoLimit = 5'000.0F;  // NCCL's value for links within a device
 constexpr std::uint32_t kUnknownSpeed = 10'000;
 
 bool is_down(const NicPort& port) noexcept { return port.state == PortState::kDown; }
@@ -38,7 +38,7 @@ std::vector<std::vector<NodeIndex>> children_of(const Graph& graph) {
   return children;
 }
 
-// By NUMA node, what has none last; depth first, by address.
+// Sorted by NUMA node, with nodes without one last; then depth first, by address.
 std::vector<NodeIndex> in_nccl_order(const Graph& graph, std::span<const NodeIndex> nics) {
   std::vector<std::vector<NodeIndex>> children = children_of(graph);
   for (std::vector<NodeIndex>& siblings : children) {
@@ -81,7 +81,7 @@ std::vector<NcclNet> nccl_nets(const Graph& graph, std::span<const NodeIndex> ni
   std::vector<NcclNet> nets;
   for (const NodeIndex nic : in_nccl_order(graph, nics)) {
     const std::vector<NicPort>& ports = graph[nic].nic_ports;
-    const bool all_down = std::ranges::all_of(ports, is_down);  // then somebody wants it so
+    const bool all_down = std::ranges::all_of(ports, is_down);  // then this is probably intended
     if (ports.empty()) nets.push_back({nic, bandwidth(0)});
     for (const NicPort& port : ports) {
       if (all_down || !is_down(port)) nets.push_back({nic, bandwidth(port.speed_mbps)});
@@ -114,7 +114,7 @@ NcclWays::NcclWays(const Graph& graph)
     if (place.top_bridge == kNoNode) place.top_bridge = i;
     const NodeIndex upper = place.nearest_switch;
     if (upper != kNoNode && is_same_switch_to_nccl(graph[upper], node)) {
-      above_[i] = kNoLimit;  // of one switch to NCCL
+      above_[i] = kNoLimit;  // for NCCL they are one switch
     } else if (!is_downstream_of_switch(graph, i)) {
       place.nearest_switch = i;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ways from GPUs to the wire, as NCCL reckons them: how much each carries and what it goes
-// through.
+// The paths from GPUs to the wire as NCCL computes them: the bandwidth of each, and the links on
+// it.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace beeline::topology {
 
-// A port of a NIC: to NCCL each is a device of its own.
+// A port of a NIC. For NCCL each port is a device of its own.
 struct NcclNet {
   NodeIndex nic = kNoNode;
   float bandwidth = 0;  // GB/s on the wire
 };
 
-// What NCCL would be offered, in its order: processor by processor, from the top of the tree to its
-// leaves. A speed that is not known is taken for the fastest one of the machine that is, so that
-// nobody is called slow for want of data.
+// The ports that NCCL would be offered, in its order: processor by processor, from the top of the
+// tree to its leaves. An unknown speed counts as the highest known speed of the machine, so that no
+// NIC is called slow because data is missing.
 std::vector<NcclNet> nccl_nets(const Graph& graph, std::span<const NodeIndex> nics);
 
 // All NICs that are not known to be down.
@@ -37,10 +37,10 @@ class NcclWays {
  public:
   explicit NcclWays(const Graph& graph);
 
-  // Without GPUs in between.
+  // The path without GPUs in between.
   NcclWay between(NodeIndex gpu, const NcclNet& net) const;
 
-  // Goes the way from the GPU to its processor over C2C?
+  // Whether the path from the GPU to its processor uses C2C.
   bool has_c2c(NodeIndex gpu) const noexcept { return c2c_[gpu] > 0; }
 
  private:

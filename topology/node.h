@@ -67,7 +67,8 @@ struct OsDevice {
   bool operator==(const OsDevice&) const = default;
 };
 
-// Twice what the fastest port has that can be bought. A speed above is a mistake of who wrote it.
+// Twice the speed of the fastest port on the market. A higher speed is a mistake in the
+// description.
 inline constexpr std::uint32_t kMaxPortMbps = 3'200'000;
 
 enum class PortState : std::uint8_t {
@@ -88,7 +89,7 @@ struct NicPort {
   bool operator==(const NicPort&) const = default;
 };
 
-// What joins a GPU to another one, to a switch of such links or to the processor, beside PCIe.
+// A link of a GPU, other than PCIe, to another GPU, to a switch of such links or to the processor.
 enum class GpuLinkKind : std::uint8_t { kNvLink, kXgmi, kC2c };
 struct GpuLink {
   GpuLinkKind kind = GpuLinkKind::kNvLink;
@@ -100,7 +101,7 @@ struct GpuLink {
   bool operator==(const GpuLink&) const = default;
 };
 
-// What is known of a GPU alone.
+// The facts that only a GPU has.
 struct GpuFacts {
   int number = -1;        // CUDA's or HIP's number of the device; -1: unknown
   int sm = -1;            // compute capability, 90 for 9.0; -1: unknown
@@ -111,7 +112,7 @@ struct GpuFacts {
   bool operator==(const GpuFacts&) const = default;
 };
 
-// A processor, as cpuid tells it; NCCL takes from it how fast processors talk to each other.
+// A processor as reported by cpuid. NCCL derives the bandwidth between processors from it.
 struct CpuFacts {
   std::string arch = {};    // "x86_64", "arm64", "ppc64"; "": unknown
   std::string vendor = {};  // "GenuineIntel", "AuthenticAMD"

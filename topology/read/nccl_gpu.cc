@@ -34,8 +34,8 @@ std::optional<GpuLinkKind> kind_of(const XmlElement& element) noexcept {
   return std::nullopt;
 }
 
-// Addresses in lower case, as the kernel writes them; what is none stays as it is: NCCL writes one
-// for a switch that cannot be seen.
+// Addresses become lower case, as the kernel writes them. Other text is not changed: NCCL writes
+// such text for a switch that is not visible.
 std::string target_of(const XmlElement& element) {
   const std::string text = word_of(element, "target");
   const auto address = parse_pci_address(text);

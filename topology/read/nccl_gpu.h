@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL's and RCCL's files tell of a GPU, beside its place: its number, its kind, and what
-// joins it to others without PCIe.
+// Reads the facts about a GPU in NCCL's and RCCL's files, other than its place: its number, its
+// kind, and its links other than PCIe.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace beeline::topology {
 
-// `note` takes what cannot be read. A number that no GPU has is unknown.
+// `note` is called for text that cannot be read. An impossible number counts as unknown.
 using NoteAt = std::function<void(const XmlElement& at, const std::string& what)>;
 GpuFacts read_gpu_facts(const XmlElement& gpu, const NoteAt& note);
 

@@ -214,7 +214,7 @@ class NcclReader {
     return {};
   }
 
-  // Two GPUs in one function are parts of one, as MPS divides it.
+  // Two GPUs in one function are parts of one GPU, as MPS divides it.
   GpuFacts read_gpu(const XmlElement& gpu) {
     return read_gpu_facts(
         gpu, [this](const XmlElement& at, const std::string& what) { note(at, what); });
@@ -296,7 +296,7 @@ class NcclReader {
     return parse_link_width(text_of(element, "link_width")).value_or(0);
   }
 
-  // NCCL draws the functions of a card as one, so that there are several names at one address: each
+  // NCCL merges the functions of a card, so that there are several names at one address. Each name
   // is a device of its own.
   Done read_nets(const XmlElement& element, Node& node) {
     const Node blank = node;
@@ -326,7 +326,7 @@ class NcclReader {
     return functions.emplace_back(blank);
   }
 
-  // The address of a function that was drawn within another: the next one that nobody has.
+  // The address of a function that was merged into another: the next free one.
   void place_merged_functions() {
     for (Node& function : merged_functions_) {
       PciAddress address = *function.pci;

@@ -116,7 +116,7 @@ Result<XmlElement, std::string> parse_xml(std::string_view text, const std::stri
 
 Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
                                                  std::chrono::milliseconds silence) {
-  // A pipe is opened at once, whether somebody writes or not.
+  // A pipe is opened without waiting for a writer.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return fail(path + ": cannot be opened: " + why(errno));
   std::string text;

@@ -39,8 +39,8 @@ struct XmlLimits {
 Result<XmlElement, std::string> parse_xml(std::string_view text, const std::string& file,
                                           const XmlLimits& limits = {});
 
-// All of a file, unless it is larger than that. A pipe may be silent for so long: nobody may ever
-// write into it.
+// Reads a whole file, unless it is larger than that. `silence` limits the wait for data from a
+// pipe, because there may never be a writer.
 inline constexpr std::chrono::milliseconds kMostSilence{10'000};
 Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
                                                  std::chrono::milliseconds silence = kMostSilence);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table, and what is the same for many said once.
+// Makes a table, and prints a text that is the same for many GPUs once.
 #include "topology/render/assignment_text.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::string speed_text(const Graph& graph, const std::vector<NodeIndex>& nics) {
   return fmt::format("{:g} Gb/s", fmt::join(speeds, " + "));
 }
 
-// What the link carries when it is used: one that saves power wakes up.
+// The bandwidth of the link in use: a link that saves power gets faster under load.
 std::string link_text(const DisplayNames& names, const LinkState& link) {
   const bool is_asleep = link.verdict == LinkVerdict::kIdle;
   std::string text = fmt::format("{:.1f} GB/s: {}, {}", link.gigabytes_per_second(),
@@ -51,7 +51,7 @@ std::string link_text(const DisplayNames& names, const LinkState& link) {
   return text;
 }
 
-// Of all ways from the GPU to its NICs.
+// The slowest link of all paths from the GPU to its NICs.
 std::string slowest_link(const Graph& graph, const DisplayNames& names,
                          const GpuAssignment& given) {
   std::optional<LinkState> slowest;
@@ -97,7 +97,7 @@ std::string choice_text(const DisplayNames& names, const NcclChoice& choice) {
   return text;
 }
 
-// What NCCL does of itself: a column where that differs from the assignment, else a line below.
+// NCCL's own choice: a column if it differs from the assignment, else a line below.
 class NcclColumn {
  public:
   NcclColumn(const Graph& graph, const DisplayNames& names, const Assignment& assignment)

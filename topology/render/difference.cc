@@ -21,12 +21,12 @@
 namespace beeline::topology {
 namespace {
 
-// What is known of a thing, in the order in which it is told. "": unknown.
+// The facts about a thing, in the order of the output. "": unknown.
 using Facts = std::vector<std::pair<const char*, std::string>>;
 
 bool is_device(const Node& node) { return node.kind == NodeKind::kDevice; }
 
-// What stands for the same thing in both machines.
+// A key that is the same for the same thing in both machines.
 std::string key_of(const Node& node) {
   if (is_device(node)) return node.pci ? to_string(*node.pci) : label(node);
   return label(node);
@@ -82,7 +82,7 @@ std::vector<NodeIndex> things_of(const Graph& graph) {
   return things;
 }
 
-// One machine of the two.
+// One of the two machines.
 struct Side {
   explicit Side(const Graph& machine)
       : graph(machine),

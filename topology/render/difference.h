@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two machines that should be alike, held against each other.
+// Compares two machines that should be alike.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@ struct Difference {
   // A line for each thing that differs, what holds for many devices once: "mlx5_3: link Gen5 x16 in
   // A, Gen4 x8 in B". Empty: the same.
   std::string text = {};
-  // Facts that only one of both knows, as files of different kinds do. They are no difference.
+  // The number of facts that only one of the two machines has, as with files of different kinds.
+  // They are not reported as differences.
   std::size_t not_compared = 0;
 };
 
-// Devices are the same where their addresses are; those without PCI where their names are. What
-// differs from host to host by nature (the host's name, a GPU's UUID) is not compared, nor is the
-// rate of a link that saves power.
+// Devices are matched by their PCI addresses, or by their names if they have none. Facts that
+// always differ between hosts (the host's name, a GPU's UUID) are not compared, nor is the rate of
+// a link that saves power.
 Difference difference_of(const Graph& a, const Graph& b);
 
 }  // namespace beeline::topology

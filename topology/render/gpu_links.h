@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The links of GPUs beside PCIe (NVLink, xGMI, C2C), as words.
+// The links of GPUs other than PCIe (NVLink, xGMI, C2C), as text.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@ namespace beeline::topology {
 // "GPU0 to GPU7, mlx5_0, mlx5_1": three or more that count up by one are folded.
 std::string folded(const std::vector<std::string>& names);
 
-// What is said of things: what holds for many is said once.
+// Texts about things. A text that is the same for several things is printed once.
 class Sayings {
  public:
   void add(const std::string& saying, const std::string& name);

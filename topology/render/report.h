@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person wants to know of a machine, as lines: who is who, and what is wrong.
+// Lines about a machine for people: its devices, and what is wrong with it.
 #pragma once
 
 #include <string>
@@ -21,9 +21,9 @@ std::string models_text(const Graph& graph);
 // known.
 std::string ports_text(const Node& node);
 
-// What is wrong, and what is worth knowing: a line for each finding of that severity, what holds
-// for many devices once; empty if there is none. GPUs whose NIC is far are left out: the verdict
-// and the assignment tell them.
+// A line for each finding of that severity, one line for several devices with the same finding;
+// empty if there is none. GPUs whose NIC is far are left out, because the verdict and the
+// assignment name them.
 std::string findings_text(const Graph& graph, Severity severity);
 
 }  // namespace beeline::topology

@@ -22,8 +22,8 @@ struct Band {
   std::vector<Branch> branches = {};
 };
 
-// In the order of the tree's rows. A bridge that is wider than a row itself is in several bands;
-// any other stands in one with all that is below it. The bands of a row are about equally wide.
+// In the order of the tree's rows. A bridge that is wider than a row is in several bands; any other
+// bridge is in one band with everything below it. The bands of a row are about equally wide.
 std::vector<Band> bands_of(const Graph& graph, const DrawnTree& tree);
 
 double width_of(const Graph& graph, const Branch& branch);

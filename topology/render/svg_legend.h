@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How to read the picture: what occurs in it, each with a sample.
+// The legend of the picture: the marks that occur in it, each with a sample.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Legend {
   double height = 0;
 };
 
-// Entries from left to right below `y`, in as many lines as the width asks for.
+// Entries from left to right below `y`, in as many lines as the width requires.
 Legend legend_of(const std::set<Mark>& marks, double y, double width);
 
 }  // namespace beeline::topology

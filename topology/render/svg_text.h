@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words in a picture: safe, and no longer than there is room.
+// Text in a picture: escaped, and no longer than the space for it.
 #pragma once
 
 #include <string>
@@ -12,8 +12,7 @@ namespace beeline::topology {
 // As the content of an element: names come from files and firmware, and may be any bytes.
 std::string escaped(std::string_view text);
 
-// At most so many characters, of which the last two are dots where something is missing. The text
-// comes out printable.
+// At most this many characters; the last two are dots if the text was cut. The result is printable.
 std::string shortened(std::string_view text, std::size_t most);
 
 // Cut at spaces into lines of so many characters; a word that is longer is cut within.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names come from files and firmware. What is shown of them is UTF-8 that a terminal and an XML
-// parser take, and it is counted and cut in characters.
+// Names come from files and firmware. They are shown as UTF-8 that a terminal and an XML parser
+// accept, and are counted and cut in characters.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@ namespace beeline::topology {
 // is slow". Without a dot and a line's end.
 std::string verdict_text(const Graph& graph, const Assignment& assignment);
 
-// Of links_in_use(). What has no verdict cannot be judged: nobody says how fast it could be.
+// Of links_in_use(). A link without a verdict cannot be judged, because its possible speed is
+// unknown.
 struct LinkCount {
   std::size_t all = 0;
   std::size_t slow = 0;

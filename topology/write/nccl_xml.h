@@ -14,12 +14,11 @@
 
 namespace beeline::topology {
 
-// 1, or RCCL's 2: that of the file which was read, else by the make of the GPUs. Each refuses the
-// other's.
+// 1 for NCCL, or 2 for RCCL: the version of the file that was read, else by the vendor of the GPUs.
+// NCCL and RCCL refuse each other's version.
 int nccl_xml_version(const Graph& graph) noexcept;
 
-// read_nccl_xml() reads it back; what it makes of it is written the same again. Version 0: as
-// above.
+// read_nccl_xml() reads it back, and writing the result gives the same file. Version 0: as above.
 std::string write_nccl_xml(const Graph& graph, int version = 0);
 
 }  // namespace beeline::topology
