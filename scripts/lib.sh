@@ -53,9 +53,9 @@ demo_packages=(
   libhwloc-dev # its header only
 )
 build_packages=("${demo_packages[@]}" catch2 libbenchmark-dev)
-# What some tests need beyond that, in groups (`group` in scripts/select_tests.py).
-tools_packages=(procps hwloc-nox)                   # hwloc has a picture of its own of a machine
-foreign_packages=(ibverbs-utils perftest ucx-utils) # programs of others that run over softnic
+# The packages that only some tests need, in groups (`group` in scripts/select_tests.py).
+tools_packages=(procps hwloc-nox)                   # lstopo describes a machine independently
+foreign_packages=(ibverbs-utils perftest ucx-utils) # third-party programs that run over softnic
 mutation_packages=(patch)                           # breaks softnic and the plugin on purpose
 steady_packages=(strace)                            # counts system calls
 fuzz_packages=(clang libclang-rt-14-dev)            # meson defines fuzz tests only where these are
@@ -183,7 +183,7 @@ configure_lane() {
   local dir options settings log command
   dir=$(lane_dir "$1")
   options=$(lane_options "$1") || exit
-  settings="$options $(command -v clang++)" # fuzz tests come and go with it
+  settings="$options $(command -v clang++)" # meson defines fuzz tests only if it is there
   if [[ ! -f $dir/build.ninja ]]; then
     command="meson setup $options $dir"
   elif [[ $1 == demo ]]; then

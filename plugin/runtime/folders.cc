@@ -39,8 +39,8 @@ std::vector<std::string> folder_complaints(const Config& config) {
          "to");
   }
   look("SYSFS_ROOT", config.sysfs_root, usual.sysfs_root, X_OK,
-       "the places of devices and their network interfaces are not known; leave it out, or name a "
-       "folder that is like /sys");
+       "the places of devices and their network interfaces are unknown; unset it, or name a folder "
+       "like /sys");
   return found;
 }
 
