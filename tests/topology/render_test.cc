@@ -198,7 +198,8 @@ TEST_CASE("utf8: only characters that a terminal and an XML parser take") {
   CHECK(printable("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
   CHECK(printable("\xff\xc3") == "??");
-  CHECK(printable("\xc0\xaf") == "??");            // overlong
+  CHECK(printable("\xc0\xaf") == "??");  // overlong
+  CHECK(printable("\xe0\x80\xaf") == "???");
   CHECK(printable("\xed\xa0\x80") == "???");       // a surrogate
   CHECK(printable("\xf4\x90\x80\x80") == "????");  // above U+10FFFF
   CHECK(printable("\xef\xbf\xbf") == "?");         // U+FFFF, no character
