@@ -35,14 +35,14 @@ std::vector<NodeIndex> downwards(const std::vector<Node>& nodes, const Children&
 }
 
 // What a node is known by, where it has no address: the first one below it, and the first name.
-struct Mark {
+struct NodeMark {
   bool has_no_pci = true;  // these stand last
   PciAddress pci = {};
   std::string_view name = {};
 };
 
-Mark mark_of(const Node& node) {
-  Mark mark;
+NodeMark mark_of(const Node& node) {
+  NodeMark mark;
   mark.has_no_pci = !node.pci.has_value();
   if (node.pci) mark.pci = *node.pci;
   mark.name = node.name;
@@ -52,21 +52,22 @@ Mark mark_of(const Node& node) {
   return mark;
 }
 
-bool is_blank(const Mark& mark) noexcept { return mark.has_no_pci && mark.name.empty(); }
+bool is_blank(const NodeMark& mark) noexcept { return mark.has_no_pci && mark.name.empty(); }
 
-bool mark_less(const Mark& a, const Mark& b) noexcept {
-  const auto place = [](const Mark& mark) { return std::tie(mark.has_no_pci, mark.pci); };
+bool mark_less(const NodeMark& a, const NodeMark& b) noexcept {
+  const auto place = [](const NodeMark& mark) { return std::tie(mark.has_no_pci, mark.pci); };
   if (place(a) != place(b)) return place(a) < place(b);
   return natural_less(a.name, b.name);
 }
 
-std::vector<Mark> marks_of(const std::vector<Node>& nodes, const std::vector<NodeIndex>& order) {
-  std::vector<Mark> marks(nodes.size());
+std::vector<NodeMark> marks_of(const std::vector<Node>& nodes,
+                               const std::vector<NodeIndex>& order) {
+  std::vector<NodeMark> marks(nodes.size());
   std::ranges::transform(nodes, marks.begin(), mark_of);
   for (auto at = order.rbegin(); at != order.rend(); ++at) {  // upwards
     const Node& node = nodes[*at];
     if (node.parent == kNoNode || nodes[node.parent].pci) continue;
-    Mark& above = marks[node.parent];
+    NodeMark& above = marks[node.parent];
     if (is_blank(marks[*at])) continue;
     if (is_blank(above) || mark_less(marks[*at], above)) above = marks[*at];
   }
@@ -89,7 +90,7 @@ void sort_lists(Node& node) {
 
 std::vector<Node> in_order(std::vector<Node> nodes) {
   Children children = children_of(nodes);
-  const std::vector<Mark> marks = marks_of(nodes, downwards(nodes, children));
+  const std::vector<NodeMark> marks = marks_of(nodes, downwards(nodes, children));
   for (std::vector<NodeIndex>& siblings : children) {
     std::ranges::sort(siblings, [&](NodeIndex a, NodeIndex b) {
       const auto rank = [&](NodeIndex i) { return std::pair(nodes[i].kind, nodes[i].number); };

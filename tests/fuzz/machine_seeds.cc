@@ -20,7 +20,9 @@ constexpr const char* kByHand = R"(<?xml version="1.0"?>
     <pci busid="0000:17:00.0" class="0x060400" vendor="0x1000" device="0xc030"
          link_speed="32.0 GT/s PCIe" link_width="16">
       <pci link_width="16" link_speed="16.0 GT/s PCIe" class="0x030200" busid="0000:1A:00.0">
-        <gpu dev="0" sm="90" rank="0" gdr="1"><nvlink target="0000:90:00.0" count="2"/></gpu>
+        <gpu dev="0" sm="90" rank="0" gdr="1"><nvlink target="0000:90:00.0" count="2"/>
+          <nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/><c2c bw="44712" count="5"/>
+          <xgmi target="0000:81:00.0" gcn="gfx942"/></gpu>
       </pci>
       <pci busid="0000:1b:00.0" class="0x020700" vendor="0X15B3" link_speed="32 GT/s" link_width="8">
         <nic>
@@ -44,7 +46,7 @@ constexpr const char* kByHand = R"(<?xml version="1.0"?>
 )";
 
 constexpr const char* kUnsaid =
-    "<system version=\"2\"><cpu numaid=\"0\"/><cpu numaid=\"1\"/><cpu numaid=\"1\"/><grace/>"
+    "<system version=\"3\"><cpu numaid=\"0\"/><cpu numaid=\"1\"/><cpu numaid=\"1\"/><grace/>"
     "<cpu><pci><pci class=\"0x02\"><nic><net name=\"a\" port=\"1\"/></nic></pci>"
     "<pci busid=\"01:00.0\"><gpu/></pci></pci><gpu/>"
     "<pci><pci busid=\"02:00.0\" class=\"0x03\"/><pci class=\"0x03\"/></pci>"
@@ -61,8 +63,13 @@ constexpr const char* kAlike =
 std::vector<Bytes> machine_seeds() {
   std::string remarkable = "<system version=\"1\">";
   for (int i = 0; i < 30; ++i) remarkable += "<cpu numaid=\"x\"/>\n";
-  std::vector<Bytes> seeds = {bytes_of("<system version=\"1\"/>"), bytes_of(kByHand),
-                              bytes_of(kUnsaid), bytes_of(kAlike),
+  std::string linked = "<system version=\"1\"><pci busid=\"01:00.0\" class=\"03\"><gpu>";
+  for (int i = 0; i < 130; ++i) linked += "<c2c/>";
+  std::vector<Bytes> seeds = {bytes_of("<system version=\"1\"/>"),
+                              bytes_of(kByHand),
+                              bytes_of(kUnsaid),
+                              bytes_of(kAlike),
+                              bytes_of(linked + "</gpu></pci></system>"),
                               bytes_of(remarkable + "</system>")};
   for (const std::string& machine :
        {machines::tied_in_pairs(), machines::one_root_port(), machines::far_socket(),

@@ -236,6 +236,20 @@ Result<void, std::string> check_numa_folder() {
   return fail("hwloc cannot stand that there is no NUMA node in " + folder);
 }
 
+// hwloc 2 reads what it wrote, and what version 1 did (which names none).
+Result<void, std::string> check_version(const std::string& xml, const std::string& file) {
+  constexpr std::string_view kVersion = "version=\"";
+  const auto root = xml.find("<topology");
+  if (root == std::string::npos) return {};
+  const std::string start = xml.substr(root, xml.find('>', root) - root);
+  const auto at = start.find(kVersion);
+  if (at == std::string::npos) return {};
+  const std::string version = start.substr(at + kVersion.size(), 1);
+  if (parse_int(version).value_or(0) <= 2) return {};
+  return fail(file + ": written by hwloc " + version +
+              ", and hwloc 2 reads it here; have it written for version 2: lstopo --of v2xml FILE");
+}
+
 }  // namespace
 
 Result<GraphParts, std::string> read_hwloc() {
@@ -261,6 +275,7 @@ Result<GraphParts, std::string> read_hwloc() {
 }
 
 Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std::string& file) {
+  BL_TRY(check_version(xml, file));
   const HwlocApi api = BL_TRY(load_hwloc());
   const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
   const auto size = static_cast<int>(xml.size()) + 1;  // hwloc wants the 0 behind it

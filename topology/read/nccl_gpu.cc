@@ -11,7 +11,7 @@
 namespace beeline::topology {
 namespace {
 
-constexpr std::size_t kMaxGpuLinks = 512;  // a rack of GPUs, and then some
+constexpr std::size_t kMaxGpuLinks = 128;  // each has 18 today, to one switch or to 7 others
 constexpr int kMaxCount = 10'000;
 constexpr int kMaxMbytes = 10'000'000;
 constexpr std::size_t kMaxWord = 40;

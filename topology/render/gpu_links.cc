@@ -10,12 +10,12 @@
 namespace beeline::topology {
 namespace {
 
-constexpr std::uint32_t kDisplayClass = 0x03;      // of NVIDIA's GPUs
-constexpr std::uint32_t kAcceleratorClass = 0x12;  // of AMD's
+constexpr std::uint32_t kNvidiaGpuClass = 0x03;  // of NVIDIA's GPUs
+constexpr std::uint32_t kAmdGpuClass = 0x12;     // of AMD's
 
 bool leads_to_gpu(const GpuLink& link) noexcept {
   const std::uint32_t base_class = link.target_class >> 16;
-  return base_class == kDisplayClass || base_class == kAcceleratorClass;
+  return base_class == kNvidiaGpuClass || base_class == kAmdGpuClass;
 }
 
 // All links of one kind, and how many GPUs are at their other ends.

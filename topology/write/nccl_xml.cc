@@ -18,7 +18,7 @@
 namespace beeline::topology {
 namespace {
 
-constexpr std::uint16_t kAmd = 0x1002;
+constexpr std::uint16_t kAmdGpus = 0x1002;
 constexpr int kRcclVersion = 2;
 
 using Attribute = std::pair<const char*, std::string>;
@@ -314,7 +314,7 @@ class NcclWriter {
 
 int nccl_xml_version(const Graph& graph) noexcept {
   if (graph.nccl_version() != 0) return graph.nccl_version();
-  const auto is_amd = [&graph](NodeIndex gpu) { return graph[gpu].vendor == kAmd; };
+  const auto is_amd = [&graph](NodeIndex gpu) { return graph[gpu].vendor == kAmdGpus; };
   return !graph.gpus().empty() && std::ranges::all_of(graph.gpus(), is_amd) ? kRcclVersion : 1;
 }
 

@@ -122,10 +122,11 @@ TEST_CASE("hwloc: a file cut off, or with entities, does not reach hwloc") {
 }
 
 TEST_CASE("topology file: what hwloc 3 wrote is told how to be written for hwloc 2") {
+  if (!has_hwloc()) return;
   const ScratchFolder folder;
   folder.write("new.xml", "<topology version=\"3.0\"><object type=\"Machine\"/></topology>");
   CHECK_THAT(error_of(read_topology_file(folder.path() + "/new.xml")),
-             Contains("new.xml: written by hwloc 3.0") && Contains("lstopo --of v2xml"));
+             Contains("new.xml: written by hwloc 3") && Contains("lstopo --of v2xml"));
   folder.write("odd.xml", "<topology version=\"\"><object/></topology>");
   CHECK_THAT(error_of(read_topology_file(folder.path() + "/odd.xml")), !Contains("written by"));
 }
