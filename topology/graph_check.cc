@@ -13,8 +13,8 @@ namespace beeline::topology {
 namespace {
 
 constexpr std::uint32_t kMaxMegaTransfers = 1'000'000;
-// GPUs and RDMA NICs together. Who stands by for whom is as large as their product.
-constexpr std::ptrdiff_t kMaxDevices = 4096;
+// GPUs and ports of RDMA NICs together: tables are as large as the product of the two.
+constexpr std::size_t kMaxDevices = 4096;
 
 using Checked = Result<void, std::string>;
 
@@ -79,6 +79,17 @@ Checked check_kind(const std::vector<Node>& nodes, const Node& node) {
   return {};
 }
 
+Checked check_devices(const std::vector<Node>& nodes) {
+  std::size_t devices = 0;
+  for (const Node& node : nodes) {
+    if (node.role == DeviceRole::kOther) continue;
+    devices += std::max<std::size_t>(1, node.nic_ports.size());
+  }
+  if (devices <= kMaxDevices) return {};
+  return fail(std::to_string(devices) + " GPUs and ports of RDMA NICs; no machine has more than " +
+              std::to_string(kMaxDevices));
+}
+
 // What exists once. A host bridge has the address of a place, in which a device may be.
 class Once {
  public:
@@ -118,10 +129,7 @@ Result<void, std::string> check_nodes(const std::vector<Node>& nodes) {
     BL_TRY(once.check(node));
   }
   for (const Node& node : nodes) BL_TRY(check_depth(nodes, node));
-  const auto has_role = [](const Node& node) { return node.role != DeviceRole::kOther; };
-  if (std::ranges::count_if(nodes, has_role) > kMaxDevices) {
-    return fail(std::string("more GPUs and RDMA NICs than a machine has"));
-  }
+  BL_TRY(check_devices(nodes));
   if (machines != 1) return fail(std::to_string(machines) + " machines in one description");
   return {};
 }

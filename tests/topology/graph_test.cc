@@ -132,9 +132,13 @@ TEST_CASE("graph: more devices than a machine has are refused") {
     gpu.role = DeviceRole::kGpu;
     nodes.push_back(std::move(gpu));
   }
-  CHECK(error_of(nodes) == "more GPUs and RDMA NICs than a machine has");
+  const char* const refused = "4097 GPUs and ports of RDMA NICs; no machine has more than 4096";
+  CHECK(error_of(nodes) == refused);
   nodes.pop_back();
   CHECK(error_of(nodes).empty());
+  nodes.back().role = DeviceRole::kRdmaNic;
+  nodes.back().nic_ports.resize(2);
+  CHECK(error_of(nodes) == refused);
 }
 
 TEST_CASE("graph: its order does not depend on the enumeration") {

@@ -3,7 +3,6 @@
 // A name that counts ends in digits.
 #include "topology/render/name_list.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <optional>
@@ -41,10 +40,9 @@ std::string folded(const std::vector<std::string>& names) {
 }
 
 void Sayings::add(const std::string& saying, const std::string& name) {
-  const auto is_same = [&saying](const auto& group) { return group.first == saying; };
-  const auto found = std::ranges::find_if(groups_, is_same);
-  if (found != groups_.end()) return found->second.push_back(name);
-  groups_.push_back({saying, {name}});
+  const auto [place, is_new] = places_.try_emplace(saying, groups_.size());
+  if (is_new) groups_.push_back({saying, {}});
+  groups_[place->second].second.push_back(name);
 }
 
 std::string Sayings::text(const char* one, const char* many) const {

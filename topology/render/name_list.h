@@ -3,6 +3,8 @@
 // Lists of names for people.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +26,7 @@ class Sayings {
 
  private:
   std::vector<std::pair<std::string, std::vector<std::string>>> groups_;
+  std::map<std::string, std::size_t> places_;  // of a saying's group
 };
 
 // "1 GPU", "2 GPUs".
