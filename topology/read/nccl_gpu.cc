@@ -14,11 +14,17 @@ namespace {
 constexpr std::size_t kMaxGpuLinks = 128;  // each has 18 today, to one switch or to 7 others
 constexpr int kMaxCount = 10'000;
 constexpr int kMaxMbytes = 10'000'000;
-constexpr std::size_t kMaxWord = 40;
+constexpr std::size_t kMaxWord = 40;  // bytes
 
 std::string word_of(const XmlElement& element, std::string_view attribute) {
   const std::string* const text = element.find(attribute);
-  return text == nullptr ? std::string() : text->substr(0, kMaxWord);
+  if (text == nullptr) return {};
+  std::size_t length = std::min(text->size(), kMaxWord);
+  const auto is_inside_character = [text](std::size_t at) {
+    return at < text->size() && (static_cast<unsigned char>((*text)[at]) & 0xC0U) == 0x80U;
+  };
+  while (length > 0 && is_inside_character(length)) --length;
+  return text->substr(0, length);
 }
 
 int number_in(const XmlElement& element, std::string_view attribute, int most, int otherwise) {

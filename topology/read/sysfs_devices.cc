@@ -154,10 +154,11 @@ class SysfsDevices {
     }
   }
 
-  // "4: ACTIVE"; no other carries data.
+  // "4: ACTIVE" and "5: ACTIVE_DEFER"; no other carries data.
   static PortState state_of(std::string_view text) noexcept {
     if (text.empty()) return PortState::kUnknown;
-    return text.starts_with("4:") ? PortState::kActive : PortState::kDown;
+    const bool is_active = text.starts_with("4:") || text.starts_with("5:");
+    return is_active ? PortState::kActive : PortState::kDown;
   }
 
   static LinkLayer link_layer_of(std::string_view text) noexcept {

@@ -157,6 +157,18 @@ TEST_CASE("nccl write: what a file of NCCL's says is written again") {
   CHECK_THAT(write_nccl_xml(graph, 1), Contains("<system version=\"1\">"));
 }
 
+TEST_CASE("nccl write: a word that is too long is cut between two characters") {
+  const std::string accents = "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9";
+  const std::string odd = "x" + accents + accents + accents + accents;
+  const Graph graph = made(read_nccl_xml(
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\">"
+      "<gpu dev=\"0\" gcn=\"" +
+          odd + "\"/></pci></cpu></system>",
+      "x.xml"));
+  CHECK(graph[graph.gpus()[0]].gpu.gcn == odd.substr(0, 39));
+  check_round_trip(graph);
+}
+
 TEST_CASE("nccl write: AMD's GPUs are for RCCL, which wants another version") {
   const std::string gpu = "host 0000:00\n gpu 01:00.0 ids=1002:74a1:0:0\n";
   CHECK(nccl_xml_version(make_machine(gpu)) == 2);

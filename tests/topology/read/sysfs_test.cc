@@ -149,17 +149,20 @@ TEST_CASE("sysfs: an InfiniBand controller of old is a NIC, and its ports have a
   folder.write("devices/pci0000:17/0000:17:02.0/class", "0x0c0600\n");
   folder.link("bus/pci/devices/0000:17:02.0", "devices/pci0000:17/0000:17:02.0");
   const std::string ports = "devices/pci0000:17/0000:17:02.0/infiniband/mthca0/ports/";
-  for (const char* port : {"1", "2", "3"}) folder.write(ports + port + "/rate", "10 Gb/sec (4X)\n");
+  for (const char* port : {"1", "2", "3", "4"})
+    folder.write(ports + port + "/rate", "10 Gb/sec (4X)\n");
   folder.write(ports + "1/state", "4: ACTIVE\n");
   folder.write(ports + "2/state", "1: DOWN\n");
   folder.write(ports + "2/link_layer", "InfiniBand\n");
+  folder.write(ports + "4/state", "5: ACTIVE_DEFER\n");
   folder.link("class/infiniband/mthca0", "devices/pci0000:17/0000:17:02.0/infiniband/mthca0");
   const Graph graph = read(folder);
   REQUIRE(graph.nics().size() == 1);
   CHECK(graph[graph.nics()[0]].nic_ports ==
         std::vector<NicPort>{{1, 10'000, PortState::kActive},
                              {2, 10'000, PortState::kDown, LinkLayer::kInfiniBand},
-                             {3, 10'000, PortState::kUnknown}});
+                             {3, 10'000, PortState::kUnknown},
+                             {4, 10'000, PortState::kActive}});
 }
 
 TEST_CASE("sysfs: a soft device is where its interface is, or by itself") {
