@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules are NCCL's (ncclTopoComputePaths, ncclTopoGetLocalNet of 2.30), with GPUDirect taken to
-// be possible everywhere.
+// The rules are NCCL's (ncclTopoComputePaths, ncclTopoGetLocalNet, ncclTopoGetLocalGpu of 2.30),
+// with GPUDirect taken to be possible everywhere.
 #include "topology/nccl_choice.h"
 
 #include <algorithm>
@@ -151,13 +151,19 @@ class Chooser {
     }
   }
 
-  // The GPU that a NIC belongs to: the first of the nearest ones that uses it.
+  // The GPU that a NIC belongs to: of the nearest ones the one that uses it in the lowest channel,
+  // and of several in the same channel the first.
   std::size_t gpu_of(std::size_t net) const {
+    std::size_t owner = table_.size();
+    std::size_t lowest = nets_.size();
     for (const std::size_t gpu : local_gpus_[net]) {
       const List used = used_nets(gpu);
-      if (std::ranges::find(used, net) != used.end()) return gpu;
+      const auto channel = static_cast<std::size_t>(std::ranges::find(used, net) - used.begin());
+      if (channel >= std::min(lowest, used.size())) continue;
+      lowest = channel;
+      owner = gpu;
     }
-    return table_.size();
+    return owner;
   }
 
   // The links of each pair of GPUs, in one hop or through switches; empty: there are none.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Computes NCCL's own choice for a machine: the NICs that each GPU gets without any setting. It
-// uses NCCL's numbers for links and processors, which are less exact than the real ones.
+// uses NCCL's numbers for links and processors, which are less exact than the real ones. The rules
+// are those of one version, which the texts for people name.
 //
 // NCCL takes the NICs with the highest bandwidth from GPU to wire, and among those the nearest.
 // GPUs share them by their numbers. A NIC that is near to another GPU only is reached through that
@@ -16,6 +17,8 @@
 #include "topology/graph.h"
 
 namespace beeline::topology {
+
+inline constexpr const char* kNcclOfTheRules = "NCCL 2.30";
 
 // NCCL's own words, nearest first.
 enum class NcclPath : std::uint8_t {

@@ -107,6 +107,24 @@ TEST_CASE("nccl choice: through a GPU that is nearer, over NVLink") {
   CHECK(chosen(machine + "\n") == Lines{"PIX 24 mlx5_0", "SYS 10 mlx5_0"});
 }
 
+TEST_CASE(
+    "nccl choice: a NIC that two GPUs share is the one's that takes it in an earlier channel") {
+  const std::string fast = " max=16x16 sm=80 nvlink=12*switch\n";
+  CHECK(chosen("numa 0\n"
+               " host 0000:00\n"
+               "  switch 01:00.0 max=16x16\n"
+               "   gpu 02:00.0 dev=0" +
+               fast + "   gpu 03:00.0 dev=3" + fast +
+               "   nic 04:00.0 a max=16x16 speed=200000\n"
+               "   nic 05:00.0 b max=16x16 speed=200000\n"
+               "   nic 06:00.0 c max=16x16 speed=200000\n"
+               "numa 1\n"
+               " host 0000:80\n"
+               "  gpu 81:00.0 dev=1" +
+               fast) == Lines{"PIX 24 a b (of a b c)", "PIX 24 b c (of a b c)",
+                              "PXN 24 b c (of a b c) through GPU 0000:03:00.0"});
+}
+
 TEST_CASE("nccl choice: over C2C and the processor") {
   CHECK(chosen("numa 0\n"
                " host 0000:00\n  gpu 01:00.0 max=2.5x1 c2c=200000\n"

@@ -102,7 +102,7 @@ TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
         "GPU1  0000:90:01.0  mlx5_10  200 Gb/s  NODE      ?\n"
         "GPU0: the nearest NIC (PIX)\n"
         "GPU1: the nearest NIC (NODE)\n"
-        "NCCL itself takes the same\n");
+        "NCCL 2.30 itself takes the same\n");
   CHECK(standby_text(graph, assignment) == "GPU0: mlx5_10\nGPU1: mlx5_0\n");
   CHECK(nccl_ib_hca(graph, assignment) == "export NCCL_IB_HCA==mlx5_0,mlx5_10");
   const Graph no_gpu = make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n");
@@ -115,10 +115,10 @@ TEST_CASE("assignment: what NCCL takes stands beside it where that is something 
   const Assignment assignment = assign(graph, {.nics = std::vector{graph.nics()[1]}});
   const std::string text = assignment_text(graph, assignment);
   const auto has = [&text](const char* part) { return text.find(part) != std::string::npos; };
-  CHECK(has("  NCCL itself takes\n"));
+  CHECK(has("  NCCL 2.30 itself takes\n"));
   CHECK(has("Gen5 x16  mlx5_0 PIX\n"));
   CHECK(has("  the same\n"));
-  CHECK_FALSE(has("NCCL itself takes the same"));
+  CHECK_FALSE(has("NCCL 2.30 itself takes the same"));
 }
 
 TEST_CASE("assignment: GPUs stand in the order of their numbers, which is not that of addresses") {

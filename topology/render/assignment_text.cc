@@ -109,7 +109,7 @@ class NcclColumn {
 
   void add_to(std::vector<Cells>& rows) const {
     if (is_same_) return;
-    rows[0].emplace_back("NCCL itself takes");
+    rows[0].emplace_back(nccl_takes());
     auto row = rows.begin();
     for (const std::size_t gpu : names_.gpu_order()) {
       const bool is_same = is_ours(assignment_.gpus[gpu], choices_[gpu]);
@@ -117,9 +117,11 @@ class NcclColumn {
     }
   }
 
-  std::string line() const { return is_same_ ? "NCCL itself takes the same\n" : ""; }
+  std::string line() const { return is_same_ ? nccl_takes() + " the same\n" : ""; }
 
  private:
+  static std::string nccl_takes() { return std::string(kNcclOfTheRules) + " itself takes"; }
+
   const DisplayNames& names_;
   const Assignment& assignment_;
   std::vector<NcclChoice> choices_;
