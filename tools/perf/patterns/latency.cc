@@ -13,6 +13,7 @@
 #include "tools/perf/pace.h"
 #include "tools/perf/pattern.h"
 #include "tools/perf/patterns/round.h"
+#include "tools/perf/samples.h"
 
 namespace beeline::perf {
 namespace {
@@ -23,12 +24,14 @@ enum class Side { kPing, kPong };
 
 class PingPong {
  public:
-  PingPong(Lanes& lanes, Side side, std::uint64_t rounds, std::uint64_t depth)
+  PingPong(Lanes& lanes, Side side, std::uint64_t rounds, std::uint64_t depth,
+           Samples& half_trips_ns)
       : lanes_(lanes),
         side_(side),
         rounds_(rounds),
-        ahead_(std::min<std::uint64_t>(rounds, depth * lanes.recvs().size())) {
-    if (side == Side::kPing) half_trips_ns_.reserve(rounds);
+        ahead_(std::min<std::uint64_t>(rounds, depth * lanes.recvs().size())),
+        half_trips_ns_(half_trips_ns) {
+    if (side == Side::kPing) half_trips_ns.make_room(rounds);
   }
 
   // On the progress thread.
@@ -44,7 +47,7 @@ class PingPong {
       BL_TRY(await_receive(round));
       if (side_ == Side::kPing) {
         const std::int64_t now = now_ns();
-        half_trips_ns_.push_back((now - std::exchange(last, now)) / 2);
+        half_trips_ns_.add((now - std::exchange(last, now)) / 2);
       }
       BL_TRY(await_send());
       if (side_ == Side::kPong) {
@@ -54,8 +57,6 @@ class PingPong {
     }
     return await_send();
   }
-
-  const std::vector<std::int64_t>& half_trips_ns() const noexcept { return half_trips_ns_; }
 
  private:
   Lane<RecvEnd>& recv_lane(std::uint64_t round) {
@@ -107,50 +108,41 @@ class PingPong {
   const std::uint64_t rounds_;
   const std::uint64_t ahead_;  // receives that are posted before the first message
   SendEnd* sending_ = nullptr;
-  std::vector<std::int64_t> half_trips_ns_;
+  Samples& half_trips_ns_;
 };
 
 struct Measured {
   std::uint64_t rounds = 0;
-  std::vector<std::int64_t> half_trips_ns;
+  Samples half_trips_ns;
   Cost cost;
-
-  void add(const Measured& more) {
-    rounds += more.rounds;
-    half_trips_ns.insert(half_trips_ns.end(), more.half_trips_ns.begin(), more.half_trips_ns.end());
-    cost += more.cost;
-  }
 };
 
-Outcome<Measured> play(Rank& rank, Lanes& lanes, std::uint64_t rounds) {
-  Measured measured;
-  measured.rounds = rounds;
-  if (lanes.sends().empty()) return measured;  // a rank without a partner
+Outcome<bool> play(Rank& rank, Lanes& lanes, std::uint64_t rounds, Measured& measured) {
+  measured.rounds += rounds;
+  if (lanes.sends().empty()) return true;  // a rank without a partner
   PingPong game(lanes, rank.id() % 2 == 0 ? Side::kPing : Side::kPong, rounds,
-                static_cast<std::uint64_t>(rank.options().depth));
-  BL_TRY(rank.on_progress([&]() -> Outcome<bool> {
+                static_cast<std::uint64_t>(rank.options().depth), measured.half_trips_ns);
+  return rank.on_progress([&]() -> Outcome<bool> {
     const CostMeter meter;
     BL_TRY(game.run());
-    measured.cost = meter.read();
+    measured.cost += meter.read();
     return true;
-  }));
-  measured.half_trips_ns = game.half_trips_ns();
-  return measured;
+  });
 }
 
-Row row_of(size_t size, Measured measured, size_t wrong) {
+Row row_of(size_t size, const Measured& measured, size_t wrong) {
   Row row(size);
   row.set_wrong(wrong);
   row.set("messages", 2 * measured.rounds);
   row.set_cpu(cpu_per_message(measured.cost, 2 * measured.rounds));
-  std::vector<std::int64_t>& times = measured.half_trips_ns;
-  if (times.empty()) return row;
-  std::sort(times.begin(), times.end());
-  const auto us = [&](size_t i) { return static_cast<double>(times[i]) / 1e3; };
-  row.set("least_us", us(0));
-  row.set("time_us", us(times.size() / 2));
-  row.set("p99_us", us(times.size() * 99 / 100));
-  row.set("most_us", us(times.size() - 1));
+  const Samples& times = measured.half_trips_ns;
+  if (times.kept().empty()) return row;
+  const std::vector<std::int64_t> sorted = times.sorted();
+  const auto us = [](std::int64_t ns) { return static_cast<double>(ns) / 1e3; };
+  row.set("least_us", us(times.least()));
+  row.set("time_us", us(sorted[sorted.size() / 2]));
+  row.set("p99_us", us(sorted[sorted.size() * 99 / 100]));
+  row.set("most_us", us(times.greatest()));
   return row;
 }
 
@@ -160,11 +152,13 @@ Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
   const auto every_comm = static_cast<std::uint64_t>(rank.options().comms);
   BL_TRY(lanes.prepare(kFirst));
   BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
-  BL_TRY(play(rank, lanes, every_comm));
+  Measured first;
+  BL_TRY(play(rank, lanes, every_comm, first));
   size_t wrong = BL_TRY(lanes.check(kFirst, 1));
 
   const std::uint64_t few = 10 + every_comm;
-  const Measured warm_up = BL_TRY(play(rank, lanes, few));
+  Measured warm_up;
+  BL_TRY(play(rank, lanes, few, warm_up));
   const double each = static_cast<double>(warm_up.cost.wall_ns) / static_cast<double>(few);
 
   rank.set_phase(fmt::format("{} bytes, measuring", size));
@@ -175,10 +169,10 @@ Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
     const std::uint64_t trips = std::max(portion, every_comm);
     BL_TRY(lanes.prepare(round));
     BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
-    measured.add(BL_TRY(play(rank, lanes, trips)));
+    BL_TRY(play(rank, lanes, trips, measured));
     wrong += BL_TRY(lanes.check(round, trips / every_comm));
   }
-  rank.report_row(row_of(size, std::move(measured), wrong));
+  rank.report_row(row_of(size, measured, wrong));
   BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
   return lanes.close();
 }
