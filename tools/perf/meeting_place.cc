@@ -109,6 +109,14 @@ int leave_note(const std::string& file, const std::string& note) {
   return wrong;
 }
 
+// A later run may have replaced the note by its own.
+bool holds_token(const std::string& file, const std::string& token) {
+  std::ifstream in(file);
+  std::string where;
+  std::string found;
+  return (in >> where >> found) && found == token;
+}
+
 Outcome<UniqueFd> listen_at(const std::string& rendezvous, const std::string& where) {
   const Addresses addresses = BL_TRY(resolve(where));
   UniqueFd listener(::socket(addresses->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -197,7 +205,7 @@ Door::Door(Door&& other) noexcept
       file_(std::exchange(other.file_, {})) {}
 
 Door::~Door() {
-  if (!file_.empty()) ::unlink(file_.c_str());
+  if (!file_.empty() && holds_token(file_, token_)) ::unlink(file_.c_str());
 }
 
 Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns) {

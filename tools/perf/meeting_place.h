@@ -17,7 +17,7 @@ namespace beeline::perf {
 tools::Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
 // Rank 0's side. It listens at one address as long as this object exists, and then removes the
-// file.
+// file, unless a later run has written its own there.
 class Door {
  public:
   static tools::Outcome<Door> open(const std::string& rendezvous);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -25,9 +26,7 @@ using tools::Outcome;
 
 // A hello is smaller than a kilobyte, apart from its list of sizes.
 constexpr size_t kLongestHello = size_t{64} << 10;
-// Beyond this number the oldest connection is closed. A rank sends its hello at once, so the oldest
-// is no rank.
-constexpr size_t kMostGuests = 64;
+constexpr size_t kFewestGuests = 64;
 constexpr int kMostNotes = 3;
 
 std::string address_of(const sockaddr_storage& address, socklen_t length) {
@@ -44,6 +43,12 @@ void prepare(int fd, int timeout_seconds) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   const timeval longest{.tv_sec = timeout_seconds, .tv_usec = 0};
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
+}
+
+// Beyond this number the oldest connection is closed. A rank sends its hello at once, but all ranks
+// may connect before the first hello is read.
+size_t most_guests(const Options& options) {
+  return std::max(kFewestGuests, 2 * static_cast<size_t>(options.ranks));
 }
 
 // Errors of a single connection; the next one may succeed.
@@ -102,7 +107,7 @@ Outcome<bool> Reception::let_in() {
   }
   prepare(fd.get(), options_.timeout_seconds);
   guests_.push_back({Line(std::move(fd), kLongestHello), address_of(address, length)});
-  if (guests_.size() > kMostGuests) turn_away(guests_.begin());
+  if (guests_.size() > most_guests(options_)) turn_away(guests_.begin());
   return true;
 }
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where ranks meet: the file of a rendezvous, and the connections to rank 0.
+#include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
+#include <unistd.h>
+
+#include <filesystem>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/base/clock.h"
+#include "tests/support/catch.h"
+#include "tools/perf/json.h"
+#include "tools/perf/meeting_place.h"
+#include "tools/perf/reception.h"
+
+namespace beeline::perf {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Meeting {
+ public:
+  Meeting() { REQUIRE(::mkdtemp(folder_.data()) != nullptr); }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+  ~Meeting() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string file() const { return folder_ + "/rendezvous"; }
+
+ private:
+  std::string folder_ = fs::temp_directory_path() / "beeline-meeting-XXXXXX";
+};
+
+Door opened(const std::string& file) {
+  auto door = Door::open(file);
+  REQUIRE(door);
+  return *std::move(door);
+}
+
+Doorstep dialled(const std::string& file) {
+  auto step = dial(file, now_ns() + 60 * kNsPerSec);
+  REQUIRE(step);
+  return *std::move(step);
+}
+
+TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tools][meeting]") {
+  const Meeting meeting;
+  std::optional<Door> first = opened(meeting.file());
+  std::optional<Door> second = opened(meeting.file());
+  first.reset();
+  CHECK(dialled(meeting.file()).token == second->token());
+  second.reset();
+  CHECK_FALSE(fs::exists(meeting.file()));
+}
+
+TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[tools][meeting]") {
+  const Meeting meeting;
+  Options options;
+  options.ranks = 80;
+  options.timeout_seconds = 60;
+  options.rendezvous = meeting.file();
+  Door door = opened(meeting.file());
+  std::vector<Line> lines;
+  std::string token;
+  for (int rank = 1; rank < options.ranks; ++rank) {
+    Doorstep step = dialled(meeting.file());
+    token = step.token;
+    lines.emplace_back(std::move(step.line));
+  }
+  Line stranger(dialled(meeting.file()).line);
+  Reception reception(options, std::move(door));
+  auto members = std::async(std::launch::async, [&reception] { return reception.gather(); });
+  // Connections are taken in order: once the last is turned away, all are.
+  stranger.send(FrameKind::kStatus, "{}");
+  CHECK_FALSE(stranger.receive());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    options.rank = static_cast<int>(i) + 1;
+    CHECK(lines[i].send(FrameKind::kHello, encode_hello(options, token)));
+  }
+  CHECK(members.get());
+}
+
+}  // namespace
+}  // namespace beeline::perf
