@@ -45,29 +45,6 @@ void meddle(Party& party, Listener* listener, Ticket& ticket) {
   BL_MUST(must(party.connect(ticket, "softnic1", {.owner = kOwner})) == nullptr);
 }
 
-// Opens listeners and closes them, so that locks are held now and then.
-class Busy {
- public:
-  explicit Busy(Party& party) : thread_([this, &party] { work(party); }) {}
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-  ~Busy() {
-    stop_ = true;
-    thread_.join();
-  }
-
- private:
-  void work(Party& party) {
-    while (!stop_) {
-      Ticket ticket;
-      party.plane().close(party.listen(ticket));
-    }
-  }
-
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
-};
-
 }  // namespace
 
 TEST_CASE("fork: a child in the middle of a connect does its parent no harm",
@@ -108,6 +85,37 @@ TEST_CASE("fork: a child takes nothing that its parent has not taken yet", "[com
             }});
 }
 
+// AddressSanitizer of g++ 12 does not release its allocator's locks in a child, as glibc does with
+// its own, so a child that was forked while another thread allocates may wait for ever.
+#ifndef __SANITIZE_ADDRESS__
+
+namespace {
+
+// Opens listeners and closes them, so that locks are held now and then.
+class Busy {
+ public:
+  explicit Busy(Party& party) : thread_([this, &party] { work(party); }) {}
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  ~Busy() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  void work(Party& party) {
+    while (!stop_) {
+      Ticket ticket;
+      party.plane().close(party.listen(ticket));
+    }
+  }
+
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
 TEST_CASE("fork: a child begins anew, whatever its parent's threads were doing",
           "[component][connect]") {
   if (!kProcessesWork) return;
@@ -126,3 +134,5 @@ TEST_CASE("fork: a child begins anew, whatever its parent's threads were doing",
               }
             }});
 }
+
+#endif
