@@ -56,7 +56,7 @@ Channel* Channels::add(Introduced introduced) {
 
 bool Channels::is_unused(const Channel& channel) const {
   return channel.link_count() == 0 && !backlog_.contains(channel.id()) &&
-         !hooks_.is_in_use(channel);
+         channel.outbox().is_empty() && !hooks_.is_in_use(channel);
 }
 
 template <class Eligible>

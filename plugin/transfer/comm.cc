@@ -3,6 +3,7 @@
 // What becomes of a comm when something fails. Each cause is decided and logged once, here.
 #include "plugin/transfer/comm.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -17,6 +18,9 @@ namespace {
 // How long the control channel has to tell what lies behind a failed completion. A process that
 // died or closed is known within milliseconds; the rest is for a machine that has no CPU to spare.
 constexpr std::int64_t kGrace = 2 * kNsPerSec;
+// How far back the cause of a failed request may lie: with the default of BEELINE_TIMEOUT and
+// BEELINE_RETRY_CNT a device gives up after half a minute.
+constexpr std::int64_t kLongestRetry = 60 * kNsPerSec;
 
 [[gnu::format(printf, 1, 2)]] std::string format(const char* pattern, ...) {
   char text[512];
@@ -72,7 +76,7 @@ Errc Comm::look_closer(const Request& request) {
   if (disturbed()) {
     if (const Status status = examine(); !status) return status.error().code;
   }
-  if (request.missing != 0 && watch_.is_due() && !failed_) {
+  if (request.missing != 0 && watch_.is_due() && (!failed_ || goodbye_seen_)) {
     if (const Status status = look_for_stall(); !status) return status.error().code;
   }
   return Errc::kOk;
@@ -91,11 +95,10 @@ Ends Comm::ends() const {
           .there = link_->peer().place()};
 }
 
-PortReport Comm::report_on_own_port() const {
+PortReport Comm::report_on_own_port(std::int64_t since_ns) const {
   const Path& path = connection_.paths.front();
-  const std::int64_t since = failed_ ? calm_until_ns_ : watch_.quiet_since_ns();
-  return report_on_port(look_at_port(*path.device, path.own), path.own, *path.device->news, since,
-                        now_ns());
+  return report_on_port(look_at_port(*path.device, path.own), path.own, *path.device->news,
+                        since_ns, now_ns());
 }
 
 void Comm::suspect(const ibv_wc& failed, const char* doing) {
@@ -109,7 +112,8 @@ void Comm::suspect(const ibv_wc& failed, const char* doing) {
              .qpn = failed.qp_num,
              .peer_qpn = path.peer_qpn,
              .transport = path.device->transport};
-  calm_until_ns_ = watch_.quiet_since_ns();
+  // The watch may have looked last a long time ago.
+  calm_until_ns_ = std::max(watch_.quiet_since_ns(), now_ns() - kLongestRetry);
   raise_alarm();
   patience_ends_ = now_ns() + kGrace;
 }
@@ -119,15 +123,18 @@ Status Comm::examine() {
   switch (link_->state()) {
     case Link::State::kDead:
       collect();  // what it sent before it died has arrived
+      // A fault of our port that is over has not ended the peer's process.
       return give_up("go on",
-                     judge_lost_peer(ends(), link_->cause(), failed_, report_on_own_port()));
+                     judge_lost_peer(ends(), link_->cause(), failed_,
+                                     report_on_own_port(failed_ ? calm_until_ns_ : now_ns())));
     case Link::State::kDeviceGone: return give_up(Errc::kSystem, "move data", link_->cause());
     case Link::State::kGoodbye: return examine_goodbye();
     case Link::State::kOpen: break;
   }
   if (failed_ && now_ns() > patience_ends_) {
     collect();
-    return give_up("move data", judge_request(ends(), *failed_, report_on_own_port()));
+    return give_up("move data",
+                   judge_request(ends(), *failed_, report_on_own_port(calm_until_ns_)));
   }
   return {};
 }
@@ -142,8 +149,9 @@ Status Comm::examine_goodbye() {
   if (waits_below(link_->peer_settled()) && now_ns() > patience_ends_) {
     const Verdict lost = {.code = Errc::kPeerClosed,
                           .cause = "data that " + ends().there + " had sent did not arrive"};
-    return give_up("finish after the goodbye of the other end",
-                   failed_ ? judge_request(ends(), *failed_, report_on_own_port()) : lost);
+    return give_up(
+        "finish after the goodbye of the other end",
+        failed_ ? judge_request(ends(), *failed_, report_on_own_port(calm_until_ns_)) : lost);
   }
   return {};
 }
@@ -191,7 +199,7 @@ Status Comm::look_for_stall() {
                              format("nothing has completed for %.1f s (queue pair 0x%x to 0x%x)",
                                     static_cast<double>(watch_.limit_ns()) / 1e9, path.qp->qp_num,
                                     path.peer_qpn),
-                             report_on_own_port()));
+                             report_on_own_port(watch_.quiet_since_ns())));
 }
 
 Status Comm::refused_by_device(int rc, const char* doing) {

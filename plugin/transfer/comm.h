@@ -133,8 +133,9 @@ class Comm {
   // show that the path works.
   virtual Status ask_path() = 0;
   Status examine_goodbye();
-  // Signs of a fault of the local port. Queries the device.
-  PortReport report_on_own_port() const;
+  // Signs of a fault of the local port. Faults that ended before `since_ns` do not count. Queries
+  // the device.
+  PortReport report_on_own_port(std::int64_t since_ns) const;
 
   std::array<PathState, wire::kMaxRails> states_{};
   std::size_t path_count_ = 0;

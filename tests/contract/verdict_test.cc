@@ -91,8 +91,10 @@ std::set<size_t> accused(const std::string& line, size_t host) {
   return found;
 }
 
-void count_lines(Tally& tally, size_t host, size_t faulty) {
+void count_lines(Tally& tally, const Fault& fault, size_t host, size_t faulty) {
   for (const std::string& line : find_log_lines(NCCL_LOG_WARN)) {
+    // The event of have_been_down(), which is true and says nothing of the connection.
+    if (fault.kind.command == kKill && line.find(": port error") != std::string::npos) continue;
     const std::set<size_t> hosts = accused(line, host);
     if (line.find(": cannot ") != std::string::npos) ++tally.sentences;
     if (hosts.count(faulty) != 0) ++tally.right;
@@ -119,14 +121,24 @@ void undo(const Fault& fault, size_t faulty) {
   disturb("h" + std::to_string(faulty) + "/" + device_name(faulty), command);
 }
 
+// A healthy host whose port was down once, before the messages that arrive: that explains nothing.
+void have_been_down(const Peer& peer, const Fault& fault, size_t faulty) {
+  if (fault.kind.command != kKill || peer.rank() == faulty) return;
+  const std::string port = "h" + std::to_string(peer.rank()) + "/" + device_name(peer.rank());
+  disturb(port, "down");
+  disturb(port, "up");
+}
+
 // Some messages, then the fault, then more until that fails.
 void meet_fault(const Sender& end, const Fault& fault, size_t faulty) {
+  have_been_down(end.peer, fault, faulty);
   Buffer memory(end, fault.size);
   for (int i = 0; i < 5; ++i) end.send(memory.all()).finish();
   if (faulty != end.peer.rank()) inject(end.peer, fault, faulty);
   BL_MUST(send_until_error(end, memory.all(), kPatience) != ncclSuccess);
 }
 void meet_fault(const Receiver& end, const Fault& fault, size_t faulty) {
+  have_been_down(end.peer, fault, faulty);
   Buffer memory(end, fault.size);
   for (int i = 0; i < 5; ++i) end.receive(memory.all()).finish();
   if (faulty != end.peer.rank()) inject(end.peer, fault, faulty);
@@ -149,7 +161,7 @@ void live_through(Peer& peer, const Fault& fault, Tally& tally) {
     meet_fault(Receiver{{peer, session, accept(session, listener)}}, fault, faulty);
   }
   peer.meet();  // the other end may have more to say
-  count_lines(tally, host, faulty);
+  count_lines(tally, fault, host, faulty);
 }
 
 void run_faults(size_t first, Tally& tally) {
