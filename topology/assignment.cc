@@ -89,6 +89,7 @@ class Assigner {
 
   std::vector<std::size_t> units_of(const std::vector<NodeIndex>& nics) const {
     std::vector<std::size_t> units;
+    units.reserve(nics.size());
     for (const NodeIndex nic : nics) units.push_back(unit_of_.at(nic));
     return units;
   }

@@ -170,11 +170,11 @@ std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeInde
   std::vector<LinkState> links;
   for (NodeIndex i = 0; i < graph.size(); ++i) {
     if (!used[i] || !has_link_above(graph[i])) continue;
-    LinkState link = link_above(graph, i);
+    const LinkState link = link_above(graph, i);
     const bool is_told = std::ranges::any_of(slot_of(graph, i), [&](NodeIndex other) {
       return other < i && used[other] && link_above(graph, other).verdict == link.verdict;
     });
-    if (!is_told || !is_slow(link.verdict)) links.push_back(std::move(link));
+    if (!is_told || !is_slow(link.verdict)) links.push_back(link);
   }
   return links;
 }

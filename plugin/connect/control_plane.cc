@@ -101,7 +101,7 @@ class ControlPlaneImpl final : public ControlPlane {
   // The caller holds the incarnation's mutex for these.
   Status serve_locked(Incarnation& life);
   Status start_thread_locked(Incarnation& life);
-  // What fails is logged.
+  // Logs the cause of a failure.
   Result<wire::SocketAddress> open_door_locked(Incarnation& life);
 
   const ControlOptions options_;

@@ -180,8 +180,8 @@ class Desk {
   std::uint32_t last_listener_ = 0;
   std::atomic<std::uint32_t> last_comm_{0};
   std::atomic<std::size_t> listener_count_{0};
-  std::atomic<int> cpu_{
-      -1};  // the processor of the control thread when it last looked; below 0: unknown
+  // The processor of the control thread when it last looked; below 0: unknown.
+  std::atomic<int> cpu_{-1};
   Listeners listeners_;
   Attempts attempts_;
   Orders orders_;

@@ -21,7 +21,7 @@ using beeline::UniqueFd;
 
 constexpr int kOpenDir = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// Of the directory at PATH, seen from DIR.
+// The names in the directory at `path`, which is relative to `dir`.
 std::vector<std::string> names_in(int dir, const std::string& path) {
   struct Close {
     void operator()(DIR* list) const { ::closedir(list); }

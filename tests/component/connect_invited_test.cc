@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who was invited and takes more than its share: connections, channels, descriptors. What it gets
-// is bounded, each refusal names its limit, and the next peer comes in.
+// An invited peer that asks for too many connections, channels or descriptors is refused. Each
+// refusal names its limit, and the next peer still comes in.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -157,6 +157,7 @@ TEST_CASE("limits: channels leave a quarter of the descriptors, and the next pee
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   std::vector<UniqueFd> sockets;
+  sockets.reserve(300);
   for (int i = 0; i < 300; ++i) sockets.push_back(beyond_few(idle_socket()));
   const FewDescriptors256 few;
   std::vector<Stranger> strangers;
@@ -173,6 +174,7 @@ TEST_CASE("limits: where others have used up the descriptors, channels that carr
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   std::vector<UniqueFd> sockets;
+  sockets.reserve(100);
   for (int i = 0; i < 100; ++i) sockets.push_back(beyond_few(idle_socket()));
   const FewDescriptors256 few;
   std::vector<UniqueFd> of_others;

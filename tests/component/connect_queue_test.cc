@@ -35,7 +35,7 @@ ControlOptions short_limit() {
   return options;
 }
 
-// Of the calling thread, and so of the control threads that it starts.
+// Binds the calling thread, and so the control threads that it starts, to one processor.
 class OneProcessor {
  public:
   OneProcessor() {

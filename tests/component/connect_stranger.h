@@ -14,7 +14,7 @@ namespace beeline::test {
 
 wire::Handle handle_of(Ticket& ticket);
 
-// What an invited dialer says. Another number is another process.
+// The HELLO of a dialer that has the token. Each number stands for another process.
 wire::Hello hello_for(const wire::Handle& handle, std::uint32_t process = 0);
 
 // The beginning of a message that is cut off after `size` bytes.

@@ -54,7 +54,7 @@ TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][trans
   CHECK(log.count("receiver on ") == 1);
 }
 
-// What is behind it comes to be known, if not from the peer, then from the completion.
+// The cause is taken from the peer, or else from the failed completion.
 TEST_CASE("stall: a device that has reported an error is not said to have reported none",
           "[component][transfer]") {
   TransferRig rig({.stall_ns = kLimit});

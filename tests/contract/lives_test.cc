@@ -16,7 +16,7 @@ using namespace beeline::test;
 
 namespace {
 
-// What the first has open may still be closing: that is little beside a leak of each.
+// Descriptors of the first life may still be closing. A leak in each life would be many more.
 constexpr uint32_t kLives = 16;
 
 // The library's name goes with the last communicator that uses it. NCCL_NET_PLUGIN_REF_COUNT is the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the coordinator makes of frames that no rank should send.
+// The coordinator receives frames that no rank should send.
 #include <sys/socket.h>
 
 #include <array>

@@ -24,7 +24,7 @@ TEST_CASE("samples: a long run is kept in part, evenly, and its extremes exactly
   constexpr std::uint64_t kMost = 100;
   Samples samples(kMost);
   std::uint64_t next = 0;
-  for (const std::uint64_t portion : {1, 70, 3, 500, 10'000}) {
+  for (const std::uint64_t portion : {1U, 70U, 3U, 500U, 10'000U}) {
     samples.make_room(portion);
     for (std::uint64_t i = 0; i < portion; ++i) samples.add(static_cast<std::int64_t>(next++));
     CHECK(samples.kept().size() <= kMost);

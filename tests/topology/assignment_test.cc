@@ -177,7 +177,7 @@ TEST_CASE("assignment: a slow NIC is left out, however near it is") {
         "the fastest NIC (PHB); not mlx5_0, which is nearer but slower; not mlx5_2, which is as "
         "near but slower");
   CHECK(standby_of(slower) == Lines{"mlx5_2 mlx5_0"});
-  // Whose speed nobody knows is not called slow.
+  // A NIC of unknown speed is not called slow.
   CHECK(nics_of(text + "\n") == Lines{"PHB mlx5_1 mlx5_2"});
 }
 

@@ -188,8 +188,8 @@ TEST_CASE("svg: names are cut between characters") {
   for (int i = 0; i < 20; ++i) name += "\xe2\x82\xac";  // the euro sign
   const Graph graph = make_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 " + name + "\n");
   const std::string svg = svg_of(graph);
-  CHECK(count(svg, ">" + name.substr(0, 3 * 11) + "..<") == 1);
-  CHECK(count(svg, ">" + name.substr(0, 3 * 11) + ".. NODE<") == 0);
+  CHECK(count(svg, ">" + name.substr(0, std::size_t{3} * 11) + "..<") == 1);
+  CHECK(count(svg, ">" + name.substr(0, std::size_t{3} * 11) + ".. NODE<") == 0);
   CHECK(count(svg, ".. PHB<") == 1);
   CHECK(count(svg, "?") == 0);
 }

@@ -47,7 +47,7 @@ std::uint8_t* GuardedBuffer::data() const noexcept { return memory_.get() + host
 
 void GuardedBuffer::poison() const noexcept { std::memset(data(), kPoison, size_); }
 
-void GuardedBuffer::keep() noexcept {
+void GuardedBuffer::keep() {
   static std::mutex mutex;
   static auto& kept = *new std::vector<std::unique_ptr<std::uint8_t, Free>>;
   const std::lock_guard lock(mutex);

@@ -20,7 +20,7 @@ class GuardedBuffer {
   std::uint8_t* whole() const noexcept { return memory_.get(); }
   size_t whole_size() const noexcept { return total_; }
   // Stays allocated until the process ends, whatever becomes of this object.
-  void keep() noexcept;
+  void keep();
   // How many bytes of the guards are not what they were.
   size_t broken_guards() const noexcept;
 

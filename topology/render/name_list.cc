@@ -18,7 +18,9 @@ std::optional<std::string> next_name(const std::string& name) {
   const auto [stop, error] = std::from_chars(name.data() + digits, end, number);
   const bool has_leading_zero = name.size() > digits + 1 && name[digits] == '0';
   if (error != std::errc() || stop != end || has_leading_zero) return std::nullopt;
-  return name.substr(0, digits) + std::to_string(std::uint64_t{number} + 1);
+  std::string next(name, 0, digits);
+  next += std::to_string(std::uint64_t{number} + 1);
+  return next;
 }
 
 }  // namespace
