@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "bench/support/fabric_port.h"
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::bench {
 

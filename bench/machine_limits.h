@@ -11,7 +11,7 @@
 #include <span>
 
 #include "bench/support/samples.h"
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::bench {
 

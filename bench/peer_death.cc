@@ -16,8 +16,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "include/nccl/net_v12.h"
-#include "plugin/base/clock.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "bench/support/endpoint.h"
 #include "bench/support/ranks.h"
 #include "bench/support/samples.h"
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::bench {
 namespace {

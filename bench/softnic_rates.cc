@@ -11,7 +11,7 @@
 #include "bench/support/endpoint.h"
 #include "bench/support/fabric_port.h"
 #include "bench/support/ranks.h"
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::bench {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "bench/support/endpoint.h"
 #include "bench/support/ranks.h"
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/fabric.h"
 
 namespace beeline::bench {

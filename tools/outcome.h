@@ -7,7 +7,7 @@
 #include <exception>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace beeline::tools {
 

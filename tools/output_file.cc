@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "plugin/base/natural_order.h"
+#include "common/base/natural_order.h"
 #include "topology/graph_steps.h"
 
 namespace beeline::topology {

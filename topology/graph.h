@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "topology/node.h"
 
 namespace beeline::topology {

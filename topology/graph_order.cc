@@ -5,7 +5,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "plugin/base/natural_order.h"
+#include "common/base/natural_order.h"
 #include "topology/graph_steps.h"
 
 namespace beeline::topology {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "topology/node.h"
 
 namespace beeline::topology {

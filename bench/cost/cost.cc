@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/one_thread/setup.h"
-#include "bench/one_thread/traffic.h"
+#include "tests/support/one_thread/setup.h"
+#include "tests/support/one_thread/traffic.h"
 
 namespace beeline::bench {
 namespace {

@@ -118,7 +118,7 @@ def short(function):
 def measure(build, plugin, abi, sizes, folder):
     """[(facts printed by the program, Counts)], and the program's last line."""
     program = os.path.join(build, "bench/cost/cost")
-    verbs = os.path.join(build, "bench/nullverbs/libibverbs.so")
+    verbs = os.path.join(build, "tests/support/nullverbs/libibverbs.so")
     files = os.path.join(folder, f"callgrind.v{abi}")
     command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={files}",
                program, plugin, verbs, str(abi), *map(str, sizes)]

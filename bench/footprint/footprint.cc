@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "bench/footprint/memory_map.h"
-#include "bench/one_thread/setup.h"
-#include "bench/one_thread/traffic.h"
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 #include "tests/support/must.h"
+#include "tests/support/one_thread/setup.h"
+#include "tests/support/one_thread/traffic.h"
 
 namespace beeline::bench {
 namespace {

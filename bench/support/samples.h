@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::bench {
 

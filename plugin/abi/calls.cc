@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "common/base/log.h"
 #include "plugin/abi/context.h"
 #include "plugin/abi/properties.h"
-#include "plugin/base/log.h"
 #include "plugin/runtime/runtime.h"
 
 namespace beeline::abi {

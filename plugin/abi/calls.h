@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/base/hot.h"
 #include "include/nccl/net_common.h"
 #include "plugin/abi/edge.h"
-#include "plugin/base/hot.h"
 #include "plugin/runtime/net.h"
 #include "plugin/transfer/recv_grant.h"
 

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <bit>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 
 namespace beeline::abi {
 namespace {

@@ -7,9 +7,9 @@
 #include <new>
 #include <type_traits>
 
+#include "common/base/hot.h"
+#include "common/base/result.h"
 #include "include/nccl/net_common.h"
-#include "plugin/base/hot.h"
-#include "plugin/base/result.h"
 
 namespace beeline::abi {
 

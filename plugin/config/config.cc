@@ -7,7 +7,7 @@
 #include <array>
 #include <optional>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/config/nearest.h"
 
 namespace beeline {

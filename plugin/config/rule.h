@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/result.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
 #include "plugin/config/choices.h"
 
 namespace beeline {

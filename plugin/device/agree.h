@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace beeline {
 

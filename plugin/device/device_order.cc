@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "plugin/base/natural_order.h"
+#include "common/base/natural_order.h"
 #include "plugin/device/device_scan.h"
 #include "plugin/device/pci_path.h"
 #include "topology/pci_address.h"

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/device/memlock.h"
 #include "plugin/device/netdev.h"
 #include "plugin/device/pci_path.h"

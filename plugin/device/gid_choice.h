@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "plugin/device/gid.h"
 
 namespace beeline {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/device/agree.h"
 #include "plugin/verbs/qp_steps.h"
 

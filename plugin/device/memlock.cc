@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 
 namespace beeline {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/device/device.h"
 #include "plugin/verbs/query.h"
 #include "plugin/verbs/text.h"

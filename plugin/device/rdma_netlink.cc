@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline {
 

@@ -3,7 +3,7 @@
 // Asking a device for a thread domain. To be refused is no trouble: what works with locks, works.
 #include "plugin/device/thread_domain.h"
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/device/device.h"
 #include "plugin/verbs/create.h"
 

@@ -7,8 +7,8 @@
 #include <bit>
 #include <utility>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 
 namespace beeline::gdr {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/gdr/remedy.h"
 #include "plugin/memory/control_block.h"
 #include "plugin/verbs/text.h"

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 
+#include "common/gpu/memory.h"
 #include "plugin/device/loopback.h"
 #include "plugin/gdr/register.h"
-#include "plugin/gpu/memory.h"
 
 namespace beeline::gdr {
 

@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <string>
 
+#include "common/gpu/memory.h"
 #include "plugin/gdr/ways.h"
-#include "plugin/gpu/memory.h"
 #include "plugin/memory/mr_cache.h"
 
 namespace beeline::gdr {

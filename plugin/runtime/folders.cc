@@ -8,8 +8,8 @@
 
 #include <cerrno>
 
-#include "plugin/base/fd.h"
-#include "plugin/base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 
 namespace beeline {
 namespace {

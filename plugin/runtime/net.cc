@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/runtime.h"
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/base/result.h"
-#include "plugin/connect/control_plane.h"
+#include "common/base/result.h"
+#include "plugin/connect/control/control_plane.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/registration.h"

@@ -3,8 +3,8 @@
 // One function for each floor that has options.
 #include "plugin/runtime/options.h"
 
-#include "plugin/base/clock.h"
-#include "plugin/base/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 

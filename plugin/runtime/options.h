@@ -5,7 +5,7 @@
 #pragma once
 
 #include "plugin/config/config.h"
-#include "plugin/connect/control_plane.h"
+#include "plugin/connect/control/control_plane.h"
 #include "plugin/device/device_table.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/stats/stats_page.h"

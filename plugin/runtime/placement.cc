@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "topology/distance.h"
 #include "topology/findings.h"
 #include "topology/read/live.h"

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/log.h"
-#include "plugin/base/result.h"
+#include "common/base/log.h"
+#include "common/base/result.h"
 #include "plugin/config/config.h"
-#include "plugin/connect/control_plane.h"
+#include "plugin/connect/control/control_plane.h"
 #include "plugin/device/device_table.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
+#include "common/base/fd.h"
+#include "common/base/result.h"
 #include "include/beeline/stats_page.h"
-#include "plugin/base/fd.h"
-#include "plugin/base/result.h"
 
 namespace beeline {
 

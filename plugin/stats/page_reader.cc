@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "plugin/stats/shared_word.h"
 
 namespace beeline {

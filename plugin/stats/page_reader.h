@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/result.h"
 #include "include/beeline/stats_page.h"
-#include "plugin/base/result.h"
 #include "plugin/stats/words.h"
 
 namespace beeline {

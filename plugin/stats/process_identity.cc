@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline {
 namespace {

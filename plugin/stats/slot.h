@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/stats/shared_word.h"
 #include "plugin/stats/words.h"
 

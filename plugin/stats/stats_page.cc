@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "plugin/base/host.h"
-#include "plugin/base/log.h"
+#include "common/base/host.h"
+#include "common/base/log.h"
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/fd.h"
 #include "include/beeline/stats_page.h"
-#include "plugin/base/fd.h"
 #include "plugin/stats/process_identity.h"
 
 namespace beeline {

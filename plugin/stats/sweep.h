@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline {
 

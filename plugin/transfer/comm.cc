@@ -7,9 +7,9 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/host.h"
-#include "plugin/base/log.h"
+#include "common/base/clock.h"
+#include "common/base/host.h"
+#include "common/base/log.h"
 #include "plugin/transfer/verdict.h"
 
 namespace beeline {

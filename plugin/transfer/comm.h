@@ -18,9 +18,9 @@
 #include <span>
 #include <string>
 
-#include "plugin/base/hot.h"
-#include "plugin/base/result.h"
-#include "plugin/connect/connection.h"
+#include "common/base/hot.h"
+#include "common/base/result.h"
+#include "plugin/connect/comm/connection.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/completions.h"

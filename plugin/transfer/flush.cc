@@ -3,7 +3,7 @@
 // What a NIC has written to a GPU may still be on its way when its completion is here.
 #include <algorithm>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/verbs/text.h"
 

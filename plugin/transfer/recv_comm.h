@@ -18,7 +18,7 @@
 #include <mutex>
 #include <span>
 
-#include "plugin/base/hot.h"
+#include "common/base/hot.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/flusher.h"
 #include "plugin/transfer/memory_handle.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/transfer/completions.h"
 #include "plugin/transfer/recv_comm.h"
 

@@ -3,7 +3,7 @@
 // Rail by rail; what an earlier one has got goes with the handle when a later one fails.
 #include "plugin/transfer/registration.h"
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/device/memlock.h"
 
 namespace beeline {

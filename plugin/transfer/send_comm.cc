@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 
 namespace beeline {
 namespace {

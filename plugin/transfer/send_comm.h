@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/base/hot.h"
+#include "common/base/hot.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/wire/credit.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline {

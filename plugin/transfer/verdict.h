@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "plugin/device/device.h"
 #include "plugin/device/port_report.h"
 

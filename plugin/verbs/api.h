@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 // X(member, symbol, version node, need). A required symbol that is missing makes the library
 // useless; an optional one is a null member, and what needs it says so.

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 // X(member, symbol, version node). All are needed; the youngest is of rdma-core 23.
 #define BL_RDMACM_FUNCTIONS(X)                                       \

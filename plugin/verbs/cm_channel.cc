@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 #include "plugin/verbs/check.h"
 
 namespace beeline::verbs {

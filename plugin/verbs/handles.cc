@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 
 namespace beeline::verbs::detail {
 

@@ -5,7 +5,7 @@
 
 #include <sys/random.h>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/verbs/check.h"
 
 namespace beeline::verbs {

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "plugin/base/hot.h"
+#include "common/base/hot.h"
 #include "plugin/wire/limits.h"
 
 namespace beeline::wire {

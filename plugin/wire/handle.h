@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "plugin/wire/message_version.h"
 
 namespace beeline::wire {

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace beeline::wire {
 

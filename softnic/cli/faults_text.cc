@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/device_presence.h"
 #include "softnic/spec/units.h"
 #include "softnic/spec/wc_status.h"

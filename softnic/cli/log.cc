@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/fd.h"
+#include "common/base/clock.h"
+#include "common/base/fd.h"
 #include "softnic/cli/common.h"
 #include "softnic/fabric/fabric_log.h"
 

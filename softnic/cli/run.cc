@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/cli/child.h"
 #include "softnic/cli/common.h"
 #include "softnic/cli/log.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace softnic::cli {
 

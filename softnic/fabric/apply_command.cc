@@ -3,7 +3,7 @@
 // anew, then files and events, when all else can be seen.
 #include <infiniband/verbs.h>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/device_presence.h"
 #include "softnic/fabric/fabric_log.h"
 #include "softnic/fabric/port_command.h"

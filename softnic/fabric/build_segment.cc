@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace softnic {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/fd.h"
-#include "plugin/base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 #include "softnic/fabric/layout.h"
 #include "softnic/fabric/mapping.h"
 #include "softnic/fabric/own_dir.h"

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/fd.h"
+#include "common/base/clock.h"
+#include "common/base/fd.h"
 
 namespace softnic {
 namespace {

@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "plugin/base/fd.h"
-#include "plugin/base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 
 namespace softnic {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "plugin/base/fd.h"
-#include "plugin/base/result.h"
+#include "common/base/fd.h"
+#include "common/base/result.h"
 
 namespace softnic::gpu {
 

@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-#include "plugin/base/blocked_signals.h"
+#include "common/base/blocked_signals.h"
 
 namespace softnic::gpu {
 

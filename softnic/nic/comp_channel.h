@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/nic/context.h"
 
 namespace softnic {

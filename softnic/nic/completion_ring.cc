@@ -3,7 +3,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/events.h"
 #include "softnic/nic/comp_channel.h"
 

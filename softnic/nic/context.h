@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/fabric/events.h"
 #include "softnic/nic/runtime.h"
 

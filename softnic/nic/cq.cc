@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/nic/completion_ring.h"
 #include "softnic/nic/cq_ex.h"
 #include "softnic/nic/event_acks.h"

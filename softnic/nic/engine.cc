@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "plugin/base/blocked_signals.h"
-#include "plugin/base/clock.h"
+#include "common/base/blocked_signals.h"
+#include "common/base/clock.h"
 
 namespace softnic {
 namespace {

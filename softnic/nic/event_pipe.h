@@ -2,7 +2,7 @@
 // The reading end of a pipe that any process of the fabric may write events into (fabric/events.h).
 #pragma once
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/fabric/events.h"
 
 namespace softnic {

@@ -12,8 +12,8 @@
 #include <span>
 #include <string>
 
-#include "plugin/base/result.h"
-#include "plugin/gpu/memory.h"
+#include "common/base/result.h"
+#include "common/gpu/memory.h"
 
 namespace softnic {
 

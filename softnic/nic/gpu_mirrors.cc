@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/base/blocked_signals.h"
-#include "plugin/gpu/gpu.h"
+#include "common/base/blocked_signals.h"
+#include "common/gpu/gpu.h"
 #include "softnic/nic/memory_source.h"
 #include "softnic/nic/runtime.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace softnic {
 namespace {

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/gpu/softgpu.h"
 
 namespace softnic {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "softnic/fabric/mapping.h"
 
 namespace softnic {

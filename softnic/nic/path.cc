@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/nic/chance.h"
 
 namespace softnic {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/nic/hidden.h"
 
 namespace softnic {

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <string>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace softnic {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/fabric/arena.h"
 #include "softnic/fabric/fabric.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/events.h"
 #include "softnic/nic/event_acks.h"
 #include "softnic/nic/fence.h"

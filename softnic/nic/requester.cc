@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/nic/fence.h"
 #include "softnic/nic/hidden.h"
 #include "softnic/nic/mr.h"

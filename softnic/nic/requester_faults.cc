@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What faults of ports and devices mean for the requester.
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/fabric_log.h"
 #include "softnic/nic/qp.h"
 #include "softnic/nic/requester.h"

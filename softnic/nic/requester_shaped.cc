@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/nic/qp.h"
 #include "softnic/nic/requester.h"
 #include "softnic/nic/wire.h"

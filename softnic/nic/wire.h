@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/layout.h"
 
 namespace softnic {

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "softnic/spec/fabric_spec.h"
 
 namespace softnic {

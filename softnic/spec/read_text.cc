@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace softnic {
 

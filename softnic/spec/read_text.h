@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace softnic {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "softnic/spec/fabric_spec.h"
 
 namespace softnic {

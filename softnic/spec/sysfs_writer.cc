@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace softnic {
 namespace {

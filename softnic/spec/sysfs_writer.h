@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace softnic {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace softnic {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <stdexcept>
 
-#include "plugin/base/host.h"
+#include "common/base/host.h"
 #include "tests/component/connect_stranger.h"
 
 using namespace beeline;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/connect/control_plane.h"
+#include "plugin/connect/control/control_plane.h"
 #include "tests/component/device_rig.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/peer_group.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "plugin/wire/message.h"
 #include "tests/component/connect_rig.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/transfer/stall_watch.h"
 #include "tests/component/poll_hook.h"
 #include "tests/component/transfer_rig.h"

@@ -10,7 +10,7 @@
 #include <ostream>
 #include <utility>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::test {
 namespace {

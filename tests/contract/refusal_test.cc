@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <random>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/contract/flow.h"
 #include "tests/contract/plugin_log.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::test {
 

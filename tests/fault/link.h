@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::test {
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cctype>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/fuzz/machine_judge.h"
 #include "tests/fuzz/machine_seeds.h"
 #include "tests/fuzz/topology_targets.h"

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace beeline::gpu {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/gpu/nccl_api.h"
 
 namespace beeline::gpu {

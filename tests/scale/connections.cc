@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tests/contract/levels.h"
 #include "tests/contract/world.h"
 #include "tests/scale/call_meter.h"

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <vector>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/softgpu/process.h"
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_extras.h"

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/support/catch.h"
 
 namespace beeline::test {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/fabric/arena.h"
 #include "softnic/fabric/mapping.h"
 #include "tests/support/verbs_fixture.h"

@@ -14,8 +14,8 @@
 #include <optional>
 #include <string>
 
-#include "plugin/base/clock.h"
-#include "plugin/base/fd.h"
+#include "common/base/clock.h"
+#include "common/base/fd.h"
 #include "softnic/faults/chaos_plan.h"
 #include "softnic/faults/script.h"
 #include "tests/support/peer_frame.h"

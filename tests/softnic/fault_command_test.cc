@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "softnic/fabric/device_presence.h"
 #include "softnic/fabric/port_command.h"
 #include "softnic/spec/gid_words.h"

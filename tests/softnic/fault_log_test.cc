@@ -11,7 +11,7 @@
 #include <regex>
 #include <thread>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;

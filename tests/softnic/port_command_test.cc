@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "softnic/fabric/events.h"
 #include "softnic/spec/spec_toml.h"
 #include "tests/softnic/port_words.h"

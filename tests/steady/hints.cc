@@ -16,9 +16,9 @@
 #include <string>
 #include <string_view>
 
-#include "bench/one_thread/setup.h"
-#include "bench/one_thread/traffic.h"
 #include "tests/support/must.h"
+#include "tests/support/one_thread/setup.h"
+#include "tests/support/one_thread/traffic.h"
 
 namespace beeline::test {
 namespace {

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <thread>
 
-#include "bench/nullverbs/report.h"
 #include "tests/support/catch.h"
 #include "tests/support/must.h"
+#include "tests/support/nullverbs/report.h"
 #include "tests/support/verbs_connect.h"
 #include "tests/support/verbs_memory.h"
 #include "tests/support/verbs_work.h"

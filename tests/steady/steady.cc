@@ -16,10 +16,10 @@
 #include <mutex>
 #include <string>
 
-#include "bench/one_thread/setup.h"
-#include "bench/one_thread/traffic.h"
 #include "tests/steady/watch.h"
 #include "tests/support/must.h"
+#include "tests/support/one_thread/setup.h"
+#include "tests/support/one_thread/traffic.h"
 
 namespace beeline::test {
 namespace {

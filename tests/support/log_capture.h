@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/base/log.h"
+#include "common/base/log.h"
 
 namespace beeline::test {
 

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/support/must.h"
 
 namespace beeline::test {

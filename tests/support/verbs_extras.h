@@ -8,7 +8,7 @@
 
 #include <set>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tests/support/verbs_fixture.h"
 
 namespace beeline::test {

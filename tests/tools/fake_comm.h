@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/fd.h"
 #include "include/nccl/net_common.h"
-#include "plugin/base/fd.h"
 
 namespace fake {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tests/support/catch.h"
 #include "tools/perf/coordinator.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tests/support/catch.h"
 #include "tools/perf/json.h"
 #include "tools/perf/meeting_place.h"

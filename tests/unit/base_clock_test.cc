@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // now_ns(): forwards only, in nanoseconds.
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 #include <time.h>
 

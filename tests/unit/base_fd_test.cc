@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // UniqueFd: closed once, by its last owner.
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 #include <fcntl.h>
 

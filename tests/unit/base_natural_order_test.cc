@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The order of names.
-#include "plugin/base/natural_order.h"
+#include "common/base/natural_order.h"
 
 #include "tests/support/catch.h"
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Result, Status and BL_TRY: what they hold, what they move, what they cost.
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "tests/support/catch.h"
 
 namespace beeline {
@@ -123,6 +124,22 @@ TEST_CASE("status: other error types work too", "[unit][base]") {
   CHECK(good);
   CHECK_FALSE(bad);
   CHECK(bad.error() == "no");
+}
+
+TEST_CASE("problem: an error without a sentence becomes one with a sentence", "[unit][base]") {
+  const auto read = []() -> Outcome<int> {
+    return BL_TRY(Result<int>(fail(Errc::kSystem, "read the table", EACCES)));
+  };
+  const Problem problem = read().error();
+  CHECK(problem.code == Errc::kSystem);
+  CHECK(problem.sys_errno == EACCES);
+  CHECK(problem.text == describe({Errc::kSystem, EACCES, "read the table"}));
+}
+
+TEST_CASE("problem: a sentence alone is enough", "[unit][base]") {
+  const auto parse = []() -> Outcome<void> { return fail("line 3 has no colon"); };
+  CHECK(parse().error().text == "line 3 has no colon");
+  CHECK(parse().error().code == Errc::kInvalid);
 }
 
 TEST_CASE("error: describe names the attempt, the cause and the kind", "[unit][base]") {

@@ -3,7 +3,7 @@
 // The addresses to which two InfiniBand ports send each other's packets.
 #include <vector>
 
-#include "plugin/connect/agreement.h"
+#include "plugin/connect/handshake/agreement.h"
 #include "tests/support/catch.h"
 
 using namespace beeline;

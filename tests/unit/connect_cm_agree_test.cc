@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When two ends use the connection manager, and what they agree on then.
-#include "plugin/connect/agreement.h"
+#include "plugin/connect/handshake/agreement.h"
 #include "tests/support/catch.h"
 
 using namespace beeline;

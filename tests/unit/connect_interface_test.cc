@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which network interface the control channels use.
-#include "plugin/connect/interface.h"
+#include "plugin/connect/socket/interface.h"
 
-#include "plugin/connect/address.h"
+#include "plugin/connect/socket/address.h"
 #include "tests/support/catch.h"
 
 using namespace beeline;

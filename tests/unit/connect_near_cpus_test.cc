@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lists of processors, and what of them a thread may use.
-#include "plugin/connect/near_cpus.h"
+#include "plugin/connect/control/near_cpus.h"
 
 #include <thread>
 #include <vector>

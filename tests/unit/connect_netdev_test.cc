@@ -3,8 +3,8 @@
 // Which address of an RDMA device's interface its connections use.
 #include <arpa/inet.h>
 
-#include "plugin/connect/address.h"
-#include "plugin/connect/netdev_address.h"
+#include "plugin/connect/socket/address.h"
+#include "plugin/connect/socket/netdev_address.h"
 #include "tests/support/catch.h"
 
 using namespace beeline;

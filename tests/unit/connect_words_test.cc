@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <string>
 
-#include "plugin/connect/cm_words.h"
-#include "plugin/connect/fd_limit.h"
-#include "plugin/connect/path_words.h"
+#include "plugin/connect/cm/cm_words.h"
+#include "plugin/connect/path/path_words.h"
+#include "plugin/connect/socket/fd_limit.h"
 #include "tests/support/catch.h"
 
 using namespace beeline;

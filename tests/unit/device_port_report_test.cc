@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is known against a port when a connection over it has failed.
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "plugin/device/port_report.h"
 #include "tests/support/catch.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GPU memory, with a driver of a few functions that says what it was asked.
-#include "plugin/gpu/memory.h"
+#include "common/gpu/memory.h"
 
 #include <utility>
 #include <vector>

@@ -2,7 +2,7 @@
 //
 // The page of a living process: what a reader sees of it.
 #include "plugin/stats/stats_page.h"
-#include "plugin/base/host.h"
+#include "common/base/host.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "plugin/stats/page_reader.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"

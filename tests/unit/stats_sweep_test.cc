@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "plugin/stats/page_reader.h"
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/stats_page.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tools/perf/guarded_buffer.h"
 #include "tools/perf/piece.h"
 #include "tools/perf/rank_memory.h"

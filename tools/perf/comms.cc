@@ -9,7 +9,7 @@
 #include <array>
 #include <cstring>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::perf {
 namespace {

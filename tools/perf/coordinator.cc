@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tools/perf/gathered.h"
 #include "tools/perf/json.h"
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::perf {
 

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::perf {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tools/outcome.h"
 
 namespace beeline::perf {

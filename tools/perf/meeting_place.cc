@@ -26,7 +26,7 @@
 #include <memory>
 #include <utility>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::perf {
 namespace {

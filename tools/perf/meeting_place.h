@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 #include "tools/outcome.h"
 
 namespace beeline::perf {

@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "common/base/result.h"
 #include "include/nccl/net_common.h"
-#include "plugin/base/result.h"
 
 namespace beeline::perf {
 

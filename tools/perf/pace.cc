@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 
 namespace beeline::perf {
 namespace {

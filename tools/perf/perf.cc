@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tools/perf/coordinator.h"
 #include "tools/perf/rank_process.h"
 #include "tools/perf/rendezvous.h"

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "plugin/gpu/memory.h"
+#include "common/gpu/memory.h"
 #include "tools/outcome.h"
 #include "tools/perf/net_failure.h"
 

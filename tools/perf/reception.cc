@@ -16,7 +16,7 @@
 #include <cstring>
 #include <utility>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tools/perf/json.h"
 
 namespace beeline::perf {

@@ -11,7 +11,7 @@
 
 #include <utility>
 
-#include "plugin/base/clock.h"
+#include "common/base/clock.h"
 #include "tools/perf/json.h"
 #include "tools/perf/meeting_place.h"
 #include "tools/perf/reception.h"

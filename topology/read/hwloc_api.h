@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 // All of them are there in every hwloc 2.
 #define BL_HWLOC_FUNCTIONS(X)                                         \

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "topology/graph.h"
 
 namespace beeline::topology {

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 #include "topology/graph.h"
 #include "topology/read/xml.h"
 

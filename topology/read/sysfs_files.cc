@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::topology {
 namespace {

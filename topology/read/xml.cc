@@ -15,7 +15,7 @@
 #include <memory>
 #include <system_error>
 
-#include "plugin/base/fd.h"
+#include "common/base/fd.h"
 
 namespace beeline::topology {
 namespace {

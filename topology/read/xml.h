@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/base/result.h"
+#include "common/base/result.h"
 
 namespace beeline::topology {
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA driver, found with dlopen: one table of its functions. An application with a GPU has it
+// loaded anyway; without it, the plugin moves host memory.
+//
+// Threads: read-only after loading; the driver's functions are thread safe, and work on the context
+// that is current in the thread that calls them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "include/cuda/driver_abi.h"
+
+// X(member, symbol, type, need). A required symbol that is missing makes the driver useless. An
+// optional one is a null member: drivers older than it are in use.
+// clang-format off
+#define BL_CUDA_FUNCTIONS(X)                                                                        \
+  X(init, cuInit, CuResult(unsigned), kRequired)                                                    \
+  X(driver_get_version, cuDriverGetVersion, CuResult(int*), kRequired)                              \
+  X(get_error_name, cuGetErrorName, CuResult(CuResult, const char**), kRequired)                    \
+  X(device_get_count, cuDeviceGetCount, CuResult(int*), kRequired)                                  \
+  X(device_get, cuDeviceGet, CuResult(Ordinal*, int), kRequired)                                    \
+  X(device_get_name, cuDeviceGetName, CuResult(char*, int, Ordinal), kRequired)                     \
+  X(device_get_attribute, cuDeviceGetAttribute, CuResult(int*, DeviceAttribute, Ordinal), kRequired) \
+  X(device_get_pci_bus_id, cuDeviceGetPCIBusId, CuResult(char*, int, Ordinal), kRequired)           \
+  X(primary_get_state, cuDevicePrimaryCtxGetState, CuResult(Ordinal, unsigned*, int*), kRequired)   \
+  X(primary_retain, cuDevicePrimaryCtxRetain, CuResult(Context**, Ordinal), kRequired)              \
+  X(primary_release, cuDevicePrimaryCtxRelease_v2, CuResult(Ordinal), kRequired)                    \
+  X(context_get_current, cuCtxGetCurrent, CuResult(Context**), kRequired)                           \
+  X(context_get_device, cuCtxGetDevice, CuResult(Ordinal*), kRequired)                              \
+  X(context_push, cuCtxPushCurrent_v2, CuResult(Context*), kRequired)                               \
+  X(context_pop, cuCtxPopCurrent_v2, CuResult(Context**), kRequired)                                \
+  X(memory_allocate, cuMemAlloc_v2, CuResult(DevicePtr*, std::size_t), kRequired)                   \
+  X(memory_free, cuMemFree_v2, CuResult(DevicePtr), kRequired)                                      \
+  X(copy_to_device, cuMemcpyHtoDAsync_v2, CuResult(DevicePtr, const void*, std::size_t, Stream*), kRequired) \
+  X(copy_to_host, cuMemcpyDtoHAsync_v2, CuResult(void*, DevicePtr, std::size_t, Stream*), kRequired) \
+  X(stream_create, cuStreamCreate, CuResult(Stream**, unsigned), kRequired)                         \
+  X(stream_create_with_priority, cuStreamCreateWithPriority, CuResult(Stream**, unsigned, int), kRequired) \
+  X(stream_synchronize, cuStreamSynchronize, CuResult(Stream*), kRequired)                          \
+  X(stream_destroy, cuStreamDestroy_v2, CuResult(Stream*), kRequired)                               \
+  X(pointer_get_attribute, cuPointerGetAttribute, CuResult(void*, PointerAttribute, DevicePtr), kRequired) \
+  X(get_address_range, cuMemGetAddressRange_v2, CuResult(DevicePtr*, std::size_t*, DevicePtr), kRequired) \
+  X(get_range_handle, cuMemGetHandleForAddressRange, CuResult(void*, DevicePtr, std::size_t, int, unsigned long long), kOptional) \
+  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, CuResult(int*), kOptional)            \
+  X(flush_writes, cuFlushGPUDirectRDMAWrites, CuResult(int, int), kOptional)
+// clang-format on
+
+namespace beeline::gpu {
+
+using cuda_abi::CuResult;
+using cuda_abi::DeviceAttribute;
+using cuda_abi::DevicePtr;
+using cuda_abi::Ordinal;
+using cuda_abi::PointerAttribute;
+struct Context;  // CUcontext points to one
+struct Stream;   // CUstream
+
+struct Cuda {
+// A member cannot be declared in parentheses.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
+#define BL_CUDA_MEMBER(member, symbol, type, need) std::add_pointer_t<type> member = nullptr;
+  BL_CUDA_FUNCTIONS(BL_CUDA_MEMBER)
+#undef BL_CUDA_MEMBER
+
+  std::string library;  // the name it was found by
+  int version = 0;      // 13000: CUDA 13.0
+  int gpus = 0;
+
+  // Ok, or "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY".
+  Result<void, std::string> check(const char* call, CuResult result) const;
+};
+
+// Why there is no driver to work with.
+struct NoCuda {
+  bool absent = true;  // there is none, which is no fault; else it does not work
+  std::string why;     // for people
+};
+
+// Loads `path`, or where it is empty libcuda.so.1, and leaves it loaded. At least one GPU.
+Result<Cuda, NoCuda> load_cuda(const std::string& path = {});
+
+}  // namespace beeline::gpu

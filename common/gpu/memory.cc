@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/gpu/memory.h"
+
+namespace beeline::gpu {
+namespace {
+
+constexpr unsigned kNonBlocking = 1;  // no order with the default stream
+constexpr int kRelaxed = 2;           // CU_STREAM_CAPTURE_MODE_RELAXED
+
+// The driver did not know the flag, or the call, or the range.
+bool may_be_the_flag(CuResult result) {
+  return result == CuResult::kInvalidValue || result == CuResult::kNotSupported;
+}
+
+}  // namespace
+
+OutOfCapture::OutOfCapture(const Cuda& cuda) noexcept : cuda_(nullptr), mode_(kRelaxed) {
+  if (cuda.exchange_capture_mode == nullptr) return;
+  if (cuda.exchange_capture_mode(&mode_) == CuResult::kSuccess) cuda_ = &cuda;
+}
+
+OutOfCapture::~OutOfCapture() {
+  if (cuda_ != nullptr) (void)cuda_->exchange_capture_mode(&mode_);
+}
+
+Result<ContextScope, std::string> ContextScope::enter(const Cuda& cuda, Ordinal ordinal) {
+  OutOfCapture capture(cuda);
+  Context* context = nullptr;
+  BL_TRY(cuda.check("cuDevicePrimaryCtxRetain", cuda.primary_retain(&context, ordinal)));
+  if (auto pushed = cuda.check("cuCtxPushCurrent", cuda.context_push(context)); !pushed) {
+    (void)cuda.primary_release(ordinal);
+    return fail(pushed.error());
+  }
+  return ContextScope(cuda, ordinal, std::move(capture));
+}
+
+ContextScope::~ContextScope() {
+  if (cuda_ == nullptr) return;
+  Context* ours = nullptr;
+  (void)cuda_->context_pop(&ours);
+  (void)cuda_->primary_release(ordinal_);
+}
+
+Result<Memory, std::string> Memory::allocate(const Cuda& cuda, std::size_t bytes) {
+  Memory memory(cuda, bytes);
+  BL_TRY(cuda.check("cuMemAlloc", cuda.memory_allocate(&memory.address_, bytes)));
+  BL_TRY(cuda.check("cuStreamCreate", cuda.stream_create(&memory.stream_, kNonBlocking)));
+  return memory;
+}
+
+Memory::~Memory() {
+  if (stream_ != nullptr) (void)cuda_->stream_destroy(stream_);
+  if (address_ != 0) (void)cuda_->memory_free(address_);
+}
+
+Result<void, std::string> Memory::write(const void* from, std::size_t bytes) {
+  BL_TRY(cuda_->check("cuMemcpyHtoDAsync", cuda_->copy_to_device(address_, from, bytes, stream_)));
+  return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
+}
+
+Result<void, std::string> Memory::read(void* to, std::size_t bytes) {
+  BL_TRY(cuda_->check("cuMemcpyDtoHAsync", cuda_->copy_to_host(to, address_, bytes, stream_)));
+  return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
+}
+
+// Drivers before CUDA 12.8 do not know how to ask for PCIe, and give nothing else.
+Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
+                                            std::size_t bytes) {
+  if (!gpu.dmabuf) return fail(std::string("the driver makes no dma-bufs of this GPU's memory"));
+  int fd = -1;
+  const auto ask = [&](unsigned long long flags) {
+    return cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags);
+  };
+  CuResult result = ask(gpu.coherent ? cuda_abi::kRangeFlagPcie : 0);
+  if (gpu.coherent && may_be_the_flag(result)) result = ask(0);
+  BL_TRY(cuda.check("cuMemGetHandleForAddressRange", result));
+  return UniqueFd(fd);
+}
+
+}  // namespace beeline::gpu

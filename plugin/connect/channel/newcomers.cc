@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The door, and who stands in it.
+#include "plugin/connect/channel/newcomers.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "plugin/connect/socket/fd_limit.h"
+#include "plugin/connect/socket/fork_guard.h"
+#include "plugin/connect/socket/socket.h"
+
+namespace beeline {
+namespace {
+
+// At once; then the oldest goes.
+constexpr std::size_t kMostNewcomers = 256;
+constexpr std::size_t kFewestNewcomers = 4;
+constexpr std::size_t kAcceptsInARow = 32;  // then those who have come are listened to
+constexpr std::int64_t kDoorPauseNs = 100 * kNsPerMs;
+
+// Strangers get an eighth of the descriptors: they belong to the program whose guest we are.
+std::size_t most_newcomers() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostNewcomers;
+  return std::clamp<std::size_t>(limit.rlim_cur / 8, kFewestNewcomers, kMostNewcomers);
+}
+
+bool is_for_want_of_descriptors(const Error& error) noexcept {
+  return error.sys_errno == EMFILE || error.sys_errno == ENFILE;
+}
+
+}  // namespace
+
+Newcomers::~Newcomers() {
+  if (door_) {
+    poller_->remove(door_.get(), door_key_);
+    unguard_from_fork(door_.get());
+  }
+  for (auto& [id, newcomer] : newcomers_) poller_->remove(newcomer.fd.get(), newcomer.key);
+}
+
+Status Newcomers::open_door(UniqueFd listening) {
+  door_ = std::move(listening);
+  most_ = most_newcomers();
+  guard_from_fork(door_.get());
+  door_key_ = BL_TRY(poller_->add(door_.get(), EPOLLIN, [this](std::uint32_t) { on_door(); }));
+  return {};
+}
+
+// No more than there is room for, so that who has come, and said who he is, has been heard before
+// he would have to go.
+void Newcomers::on_door() {
+  const std::size_t room = most_ - std::min(most_, newcomers_.size());
+  const std::size_t turns = std::clamp<std::size_t>(room, 1, kAcceptsInARow);
+  for (std::size_t i = 0; i < turns; ++i) {
+    Result<std::optional<UniqueFd>> accepted = accept_one(door_.get());
+    if (!accepted) return make_do(accepted.error());
+    if (!*accepted) return;
+    admit(std::move(**accepted));
+  }
+}
+
+// The caller stays in the queue meanwhile. Where descriptors are short, strangers go first, and
+// fewer are let in until all of them have gone. Where they are few, a channel that carries nothing
+// goes first: else the last descriptor would be free, and whoever takes it be dropped for it.
+void Newcomers::make_do(const Error& error) {
+  const bool is_want = is_for_want_of_descriptors(error);
+  if (is_want && newcomers_.size() <= kFewestNewcomers && hooks_.free_descriptor()) return;
+  if (is_want && !newcomers_.empty()) {
+    const std::size_t left = newcomers_.size() / 2;
+    most_ = std::max(left, kFewestNewcomers);
+    while (newcomers_.size() > left) drop(newcomers_.begin()->first, describe(error));
+    return;
+  }
+  BL_WARN_LIMITED(3, "%s", (describe(error) + fd_advice(error)).c_str());
+  poller_->want(door_.get(), door_key_, 0);
+  poller_->at(now_ns() + kDoorPauseNs, [this] { poller_->want(door_.get(), door_key_, EPOLLIN); });
+}
+
+void Newcomers::admit(UniqueFd fd) {
+  if (newcomers_.size() >= most_) drop(newcomers_.begin()->first, "too many others wait");
+  const std::uint64_t id = ++last_id_;
+  const auto key = poller_->add(fd.get(), EPOLLIN, [this, id](std::uint32_t) { on_event(id); });
+  if (!key) {
+    BL_WARN_LIMITED(3, "a control connection from %s is dropped: %s", remote_text(fd.get()).c_str(),
+                    describe(key.error()).c_str());
+    return;
+  }
+  newcomers_.emplace(id, Newcomer{.fd = std::move(fd),
+                                  .key = *key,
+                                  .deadline_ns = now_ns() + patience_.count() * kNsPerMs,
+                                  .input = {}});
+  watch_clock();
+}
+
+// One timer for all: they have the same patience, and the oldest is first.
+void Newcomers::watch_clock() {
+  if (clock_is_watched_ || newcomers_.empty()) return;
+  clock_is_watched_ = true;
+  poller_->at(newcomers_.begin()->second.deadline_ns, [this] {
+    clock_is_watched_ = false;
+    const std::int64_t now = now_ns();
+    while (!newcomers_.empty() && newcomers_.begin()->second.deadline_ns <= now) {
+      drop(newcomers_.begin()->first, "it did not introduce itself in time");
+    }
+    watch_clock();
+  });
+}
+
+void Newcomers::on_event(std::uint64_t id) {
+  const auto found = newcomers_.find(id);
+  if (found == newcomers_.end()) return;
+  const Result<std::optional<wire::Hello>, std::string> hello = read_hello(found->second);
+  if (!hello && !found->second.has_spoken) {
+    // Two processes that dialed each other, one of which has thought better of it; or a port scan.
+    if (const std::uint64_t number = silent_.due(); number != 0) {
+      BL_INFO(
+          kLogNet,
+          "a control connection from %s was closed before its first message (number %llu); this is "
+          "normal after a port scan, or when two processes connect to each other",
+          remote_text(found->second.fd.get()).c_str(), static_cast<unsigned long long>(number));
+    }
+    return forget(id);
+  }
+  if (!hello) return drop(id, hello.error());
+  if (*hello) introduce(id, **hello);
+}
+
+Result<std::optional<wire::Hello>, std::string> Newcomers::read_hello(Newcomer& newcomer) {
+  std::array<std::byte, wire::kFrameHeadBytes + wire::kMaxHelloBytes> room;
+  const Result<std::size_t> got = receive_some(newcomer.fd.get(), room);
+  if (!got) return fail("it went away again: " + describe(got.error()));
+  newcomer.has_spoken = newcomer.has_spoken || *got > 0;
+  newcomer.input.append(wire::ByteView(room).first(*got));
+  const Result<std::optional<wire::Frame>> frame = newcomer.input.next(wire::kMaxHelloBytes);
+  if (!frame) return fail(describe(frame.error()));
+  if (!*frame) return std::optional<wire::Hello>{};
+  if ((*frame)->type != wire::MessageType::kHello) {
+    return fail("it began with " + std::string(to_string((*frame)->type)));
+  }
+  const Result<wire::VersionRange> versions = wire::hello_versions((*frame)->body);
+  if (!versions) return fail(describe(versions.error()));
+  if (!wire::common_version(*versions, wire::kOurVersions)) {
+    const wire::Bytes answer = wire::encode(wire::Refuse{.code = wire::RefuseCode::kVersion});
+    static_cast<void>(send_some(newcomer.fd.get(), answer));
+    return fail(wire::version_mismatch(*versions, wire::kOurVersions));
+  }
+  Result<wire::Hello> hello = wire::decode<wire::Hello>((*frame)->body);
+  if (!hello) return fail(describe(hello.error()));
+  return std::optional(std::move(*hello));
+}
+
+void Newcomers::introduce(std::uint64_t id, const wire::Hello& hello) {
+  Newcomer& newcomer = newcomers_.at(id);
+  const int fd = newcomer.fd.get();
+  if (const std::optional<wire::Refuse> refusal = hooks_.judge(hello)) {
+    static_cast<void>(send_some(fd, wire::encode(*refusal)));
+    if (const std::uint64_t number = refused_.due(); number != 0) {
+      BL_INFO(kLogNet, "a control connection from %s (pid %u) is refused (number %llu): %s",
+              hello.host.c_str(), hello.pid, static_cast<unsigned long long>(number),
+              refusal->text.c_str());
+    }
+    return forget(id);
+  }
+  const wire::HelloAck ack{.version = *wire::common_version(hello.versions, wire::kOurVersions),
+                           .process = self_->id,
+                           .host = self_->host,
+                           .pid = self_->pid};
+  // A fresh socket takes so few bytes whole.
+  static_cast<void>(send_some(fd, wire::encode(ack)));
+  Introduced introduced{.fd = {},
+                        .peer = {.id = hello.process, .host = hello.host, .pid = hello.pid},
+                        .direction = Direction::kAnswered,
+                        .input = std::move(newcomer.input)};
+  poller_->remove(fd, newcomer.key);
+  introduced.fd = std::move(newcomer.fd);
+  erase(newcomers_.find(id));
+  hooks_.on_introduced(std::move(introduced));
+}
+
+void Newcomers::drop(std::uint64_t id, const std::string& why) {
+  if (const std::uint64_t number = dropped_.due(); number != 0) {
+    BL_WARN("a control connection from %s is dropped (number %llu): %s",
+            remote_text(newcomers_.at(id).fd.get()).c_str(),
+            static_cast<unsigned long long>(number), why.c_str());
+  }
+  forget(id);
+}
+
+void Newcomers::forget(std::uint64_t id) {
+  const auto found = newcomers_.find(id);
+  poller_->remove(found->second.fd.get(), found->second.key);
+  erase(found);
+}
+
+void Newcomers::erase(std::map<std::uint64_t, Newcomer>::iterator newcomer) {
+  newcomers_.erase(newcomer);
+  if (newcomers_.empty()) most_ = most_newcomers();
+}
+
+}  // namespace beeline

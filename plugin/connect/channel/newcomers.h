@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who has dialed us and not introduced himself yet. Only who brings a HELLO with an invitation that
+// is still good becomes a channel; anybody else is dropped, and costs no more than a few bytes, a
+// descriptor while there are some to spare, and a line in the log now and then.
+// Threads: the control thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/base/log.h"
+#include "plugin/connect/channel/channel.h"
+#include "plugin/connect/socket/poller.h"
+
+namespace beeline {
+
+class Newcomers {
+ public:
+  struct Hooks {
+    // Nothing: welcome. Else what to answer.
+    std::function<std::optional<wire::Refuse>(const wire::Hello&)> judge;
+    std::function<void(Introduced)> on_introduced;
+    // Closes an unneeded descriptor, if there is one.
+    std::function<bool()> free_descriptor;
+  };
+
+  Newcomers(Poller& poller, const ProcessName& self, std::chrono::milliseconds patience,
+            Hooks hooks)
+      : poller_(&poller), self_(&self), patience_(patience), hooks_(std::move(hooks)) {}
+  Newcomers(const Newcomers&) = delete;
+  Newcomers& operator=(const Newcomers&) = delete;
+  ~Newcomers();
+
+  Status open_door(UniqueFd listening);
+
+ private:
+  // Anybody can dial: the log must not be theirs.
+  static constexpr std::uint64_t kLoggedAtFirst = 5;
+
+  struct Newcomer {
+    UniqueFd fd;
+    Poller::Key key = 0;
+    std::int64_t deadline_ns = 0;
+    wire::FrameSplitter input;
+    bool has_spoken = false;
+  };
+
+  void on_door();
+  void make_do(const Error& error);
+  void admit(UniqueFd fd);
+  void watch_clock();
+  void on_event(std::uint64_t id);
+  // Nothing: not all of it has come. An error, in words, is the end of the newcomer.
+  Result<std::optional<wire::Hello>, std::string> read_hello(Newcomer& newcomer);
+  void introduce(std::uint64_t id, const wire::Hello& hello);
+  void drop(std::uint64_t id, const std::string& why);
+  void forget(std::uint64_t id);
+  void erase(std::map<std::uint64_t, Newcomer>::iterator newcomer);
+
+  Poller* poller_;
+  const ProcessName* self_;
+  std::chrono::milliseconds patience_;
+  Hooks hooks_;
+  UniqueFd door_;
+  Poller::Key door_key_ = 0;
+  LogLimit dropped_{kLoggedAtFirst};
+  LogLimit refused_{kLoggedAtFirst};
+  LogLimit silent_{kLoggedAtFirst};
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, Newcomer> newcomers_;  // by age
+  std::size_t most_ = 0;                         // of them
+  bool clock_is_watched_ = false;
+};
+
+}  // namespace beeline

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The link of a comm as the control plane sees it: the comm's end number on its channel, and the
+// ways in which it ends.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "plugin/connect/comm/link.h"
+#include "plugin/connect/socket/outbox.h"
+#include "plugin/wire/message.h"
+
+namespace beeline {
+
+class Desk;
+class DeviceContext;
+
+// Where a comm is known: our number of it, the peer's, and the channel that carries both.
+struct CommNumbers {
+  std::uint64_t channel = 0;
+  std::uint32_t ours = 0;
+  std::uint32_t theirs = 0;
+};
+
+// Lifecycle: owned by the Connection; the control thread only borrows it. Its destructor tells the
+// control thread, and also the peer when nobody said goodbye.
+class CommLink final : public Link {
+ public:
+  // `device`: ours, to compare with only.
+  CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
+           std::shared_ptr<Outbox> outbox, std::shared_ptr<Desk> desk);
+  CommLink(const CommLink&) = delete;
+  CommLink& operator=(const CommLink&) = delete;
+  ~CommLink() override;
+
+  void say_goodbye(std::uint32_t settled) noexcept override;
+  void say_failure(const std::string& why) noexcept override;
+  void bury(Connection& connection) noexcept override;
+
+  // --- the control thread ---
+  bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
+  // Our device is gone. The peer is told: it would wait for ever for what we had promised.
+  void lose_device();
+  void hear_goodbye(std::uint32_t settled) noexcept;
+  // False: it had ended before, or we closed it ourselves, so that nobody has to be told.
+  bool die(const std::string& cause);
+
+ private:
+  template <class Make>
+  void tell(Make&& make_message) noexcept;
+  void tell_of_end(wire::RejectCode code, std::string_view why) noexcept;
+  // A forked child has copies of its parent's comms. It must not speak in its parent's name.
+  bool is_ours() const noexcept;
+
+  const CommNumbers numbers_;
+  const DeviceContext* const device_;
+  const std::shared_ptr<Outbox> outbox_;
+  const std::shared_ptr<Desk> desk_;
+  const int pid_;
+  std::atomic<bool> said_goodbye_{false};
+  bool buried_ = false;  // the connection has been handed over; by whoever owns it
+};
+
+}  // namespace beeline

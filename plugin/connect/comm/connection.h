@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the handshake hands to a comm: connected queue pairs, memory for the protocol's own use, and
+// the link to the peer. Whoever holds a Connection owns all of it; where the peer has been told
+// goodbye, the control thread clears it away, since that takes milliseconds on real devices.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/connect/comm/link.h"
+#include "plugin/device/device.h"
+#include "plugin/device/loopback.h"
+#include "plugin/device/port_report.h"
+#include "plugin/device/thread_domain.h"
+#include "plugin/memory/control_block.h"
+#include "plugin/verbs/cm_channel.h"
+#include "plugin/verbs/handles.h"
+#include "plugin/wire/limits.h"
+
+namespace beeline {
+
+enum class Role : std::uint8_t { kSend, kReceive };
+
+// How a path announces its last write: what the devices at both ends can do.
+enum class Notify : std::uint8_t {
+  kImmediate,          // the data carries the immediate
+  kNoticeAfterRouted,  // as kImmediate up to the adaptive-routing threshold, a notice above it
+  kNotice,             // no immediates (iWARP): a SEND behind the data
+};
+
+// One queue pair to one remote port, ready to send.
+struct Path {
+  const Device* device = nullptr;
+  // In the order they are made: members die in reverse.
+  ThreadDomain domain;  // none: the device locks
+  verbs::Cq cq;
+  verbs::Qp qp;
+  verbs::CmId cm;  // none where the ends have moved the queue pair themselves; goes before it
+  std::optional<Loopback> itself;  // for flushes: from when there is memory that needs them
+  std::uint32_t max_inline = 0;    // bytes
+  Notify notify = Notify::kImmediate;
+  OwnAddress own;  // by which it was connected
+  std::uint32_t peer_qpn = 0;
+  std::string peer_device;
+};
+
+// Memory of the peer that this end may write into.
+struct PeerWindow {
+  std::uint64_t address = 0;
+  std::uint64_t length = 0;
+  std::array<std::uint32_t, wire::kMaxRails> rkeys{};
+};
+
+// For the object that the floor above makes of a connection. The control thread gets it and frees
+// it: NCCL's threads would have to ask the kernel for more memory now and then, and wait for it.
+inline constexpr std::size_t kCommAlignment = 64;
+struct FreeCommMemory {
+  void operator()(std::byte* memory) const noexcept {
+    ::operator delete (memory, std::align_val_t{kCommAlignment});
+  }
+};
+using CommMemory = std::unique_ptr<std::byte, FreeCommMemory>;
+
+struct Connection {
+  Connection() = default;
+  Connection(Connection&&) = default;
+  Connection& operator=(Connection&&) = default;
+  ~Connection() {
+    if (link != nullptr) link->bury(*this);
+  }
+
+  Role role = Role::kSend;
+  std::shared_ptr<Link> link;
+  ControlBlock memory;                // this end's; its start is the peer's window
+  PeerWindow window;                  // the peer's credit ring (kReceive); empty for kSend
+  std::vector<Path> paths;            // by rail
+  CommMemory comm;                    // EndpointPlan::comm_bytes
+  std::unique_ptr<Connection> shell;  // where the control thread had it, for the way back
+};
+
+// What one end of a comm needs; the floor above knows how much.
+struct EndpointPlan {
+  std::size_t memory_bytes = 0;  // of the ControlBlock
+  std::size_t window_bytes = 0;  // of it, from its start, open to the peer's writes; may be 0
+  std::uint32_t send_depth = 0;  // work requests
+  std::uint32_t receive_depth = 0;
+  std::uint32_t flush_depth = 0;   // completions beside those of the two
+  std::uint32_t inline_bytes = 0;  // wanted; what the device grants is Path::max_inline
+  std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
+};
+
+}  // namespace beeline

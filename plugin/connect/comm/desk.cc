@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Orders and results under one mutex.
+#include "plugin/connect/comm/desk.h"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+
+#include <exception>
+#include <utility>
+
+#include "plugin/connect/socket/lock_awake.h"
+
+namespace beeline {
+namespace {
+
+void take_all(std::deque<Result<MadeConnection>>& arrived, std::vector<MadeConnection>& out) {
+  for (Result<MadeConnection>& one : arrived) {
+    if (one && *one != nullptr) out.push_back(std::move(*one));
+  }
+  arrived.clear();
+}
+
+// Of a connection that nobody takes: a peer that has gone does not wait for it either.
+bool is_awaited(const Result<MadeConnection>& arrived) {
+  return arrived && *arrived != nullptr && (*arrived)->link->state() == Link::State::kOpen;
+}
+
+}  // namespace
+
+void Orders::clear() noexcept {
+  door.reset();
+  begun.clear();
+  abandoned.clear();
+  closed.clear();
+  gone.clear();
+  while (buried != nullptr) {
+    const MadeConnection one = std::move(buried);
+    buried = std::move(one->shell);
+  }
+  unclaimed.clear();
+  comms.clear();
+  stop = false;
+}
+
+Result<std::shared_ptr<Desk>> Desk::create() {
+  UniqueFd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!bell) return fail_errno("make an event descriptor");
+  std::uint32_t nonce = 0;
+  if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return fail_errno("get random bytes");
+  // Not zero: an empty handle remembers 0.
+  return std::make_shared<Desk>(std::move(bell), nonce | 1U);
+}
+
+void Desk::ring() const noexcept { eventfd_write(bell_.get(), 1); }
+
+Listener* Desk::add_listener(const wire::Token& token, const Device& device,
+                             const CommSettings& settings) {
+  const auto lock = lock_awake(mutex_);
+  const std::uint32_t number = ++last_listener_;
+  auto& place = listeners_[number];
+  place = std::make_unique<Listener>(number, token, device, settings);
+  listener_count_ = listeners_.size();
+  return place.get();
+}
+
+Result<MadeConnection> Desk::take_accepted(Listener& listener) {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return MadeConnection{};
+  listener.idle_rounds_ = 0;
+  if (listener.arrived_.empty()) return MadeConnection{};
+  Result<MadeConnection> first = std::move(listener.arrived_.front());
+  listener.arrived_.pop_front();
+  if (!first) return first;
+  return take_over_locked(std::move(*first));
+}
+
+MadeConnection Desk::take_over_locked(MadeConnection made) {
+  auto taken = std::make_unique<Connection>(std::move(*made));
+  taken->shell = std::move(made);
+  return taken;
+}
+
+void Desk::close_listener(Listener* listener) {
+  Unclaimed unclaimed;
+  {
+    const auto lock = lock_awake(mutex_);
+    const auto found = listeners_.find(listener->number());
+    if (found == listeners_.end()) return;
+    close_locked(found, unclaimed);
+    unclaimed = hand_over_locked(std::move(unclaimed));
+  }
+  ring();
+}
+
+void Desk::reclaim(OwnerId owner) {
+  if (owner == kNobody) return;  // it may have begun what others still wait for
+  Unclaimed unclaimed;
+  {
+    const auto lock = lock_awake(mutex_);
+    for (auto it = listeners_.begin(); it != listeners_.end();) {
+      it = it->second->settings_.owner == owner ? close_locked(it, unclaimed) : std::next(it);
+    }
+    for (auto it = attempts_.begin(); it != attempts_.end();) {
+      it = it->second.order.settings.owner == owner ? abandon_locked(it, unclaimed) : std::next(it);
+    }
+    unclaimed = hand_over_locked(std::move(unclaimed));
+  }
+  ring();
+}
+
+Desk::Listeners::iterator Desk::close_locked(Listeners::iterator listener, Unclaimed& unclaimed) {
+  take_all(listener->second->arrived_, unclaimed);
+  orders_.closed.push_back(listener->first);
+  const auto next = listeners_.erase(listener);
+  listener_count_ = listeners_.size();
+  return next;
+}
+
+Desk::Attempts::iterator Desk::abandon_locked(Attempts::iterator attempt, Unclaimed& unclaimed) {
+  auto& outcome = attempt->second.outcome;
+  if (!outcome) {
+    orders_.abandoned.push_back(attempt->first);
+  } else if (*outcome && **outcome != nullptr) {
+    unclaimed.push_back(std::move(**outcome));
+  }
+  return attempts_.erase(attempt);
+}
+
+Desk::Unclaimed Desk::hand_over_locked(Unclaimed unclaimed) {
+  if (!served_) {
+    orders_.closed.clear();  // nobody minds
+    orders_.abandoned.clear();
+    return unclaimed;
+  }
+  for (MadeConnection& one : unclaimed) orders_.unclaimed.push_back(std::move(one));
+  return {};
+}
+
+Result<Desk::Inquiry> Desk::inquire(std::uint64_t remembered, const wire::Token& token) {
+  if (remembered >> 32 != nonce_) return Inquiry{};
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return Inquiry{.is_known = true, .made = nullptr};
+  const auto found = attempts_.find(static_cast<std::uint32_t>(remembered));
+  if (found == attempts_.end() || found->second.order.handle.token != token) return Inquiry{};
+  found->second.idle_rounds = 0;
+  if (!found->second.outcome) return Inquiry{.is_known = true, .made = nullptr};
+  Result<MadeConnection> outcome = std::move(*found->second.outcome);
+  attempts_.erase(found);
+  if (!outcome) return fail(outcome.error());
+  return Inquiry{.is_known = true, .made = take_over_locked(std::move(*outcome))};
+}
+
+std::optional<std::uint64_t> Desk::add_attempt(AttemptOrder order) {
+  std::uint64_t remember = 0;
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return std::nullopt;
+    order.comm = next_comm();
+    remember = std::uint64_t{nonce_} << 32 | order.comm;
+    orders_.begun.push_back(order.comm);
+    attempts_[order.comm].order = std::move(order);
+  }
+  ring();
+  return remember;
+}
+
+// If a rank is bound to one processor, so is its control thread, and a thread that polls would keep
+// it from running until its time slice is over. In other cases no system call is made.
+void Desk::give_way() const noexcept {
+  const int cpu = cpu_.load(std::memory_order_relaxed);
+  if (cpu < 0 || cpu == ::sched_getcpu()) ::sched_yield();
+}
+
+void Desk::note_cpu() noexcept { cpu_.store(::sched_getcpu(), std::memory_order_relaxed); }
+
+void Desk::open_door(UniqueFd listening) {
+  {
+    const auto lock = lock_awake(mutex_);
+    orders_.door = std::move(listening);
+  }
+  ring();
+}
+
+void Desk::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    orders_.stop = true;
+  }
+  ring();
+}
+
+void Desk::link_gone(const CommNumbers& numbers) noexcept {
+  {
+    const auto lock = lock_awake(mutex_);
+    if (!served_) return;  // nobody minds channels any more
+    try {
+      orders_.gone.push_back(numbers);
+    } catch (const std::exception&) {
+      return;  // no memory: the channel counts a comm too many, and stays open longer
+    }
+  }
+  ring();
+}
+
+void Desk::take_orders(Orders& taken) {
+  eventfd_t rung = 0;
+  // Whoever leaves an order rings afterwards.
+  if (eventfd_read(bell_.get(), &rung) != 0) return;
+  const std::lock_guard lock(mutex_);
+  std::swap(taken, orders_);
+}
+
+void Desk::bury(Connection& connection) noexcept {
+  {
+    const auto lock = lock_awake(mutex_);
+    if (!served_ || connection.shell == nullptr) return;
+    MadeConnection shell = std::move(connection.shell);
+    *shell = std::move(connection);
+    shell->shell = std::move(orders_.buried);
+    orders_.buried = std::move(shell);
+  }
+  ring();
+}
+
+void Desk::take_back(CommMemory& memory) noexcept {
+  const auto lock = lock_awake(mutex_);
+  if (!served_) return;
+  try {
+    orders_.comms.push_back(std::move(memory));
+  } catch (const std::exception&) {
+    // No memory: whoever ends it frees it.
+  }
+}
+
+bool Desk::leave() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!listeners_.empty() || !orders_.is_empty()) return false;
+  served_ = false;
+  orders_.clear();
+  return true;
+}
+
+std::optional<AttemptOrder> Desk::find_order(std::uint32_t comm) {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(comm);
+  if (found == attempts_.end()) return std::nullopt;
+  return found->second.order;
+}
+
+std::optional<Desk::Invited> Desk::find_listener(std::uint32_t number, const wire::Token& token) {
+  const std::lock_guard lock(mutex_);
+  const auto found = listeners_.find(number);
+  if (found == listeners_.end() || found->second->token_ != token) return std::nullopt;
+  return Invited{.device = found->second->device_,
+                 .settings = found->second->settings_,
+                 .unaccepted = found->second->arrived_.size()};
+}
+
+MadeConnection Desk::deliver_accepted(std::uint32_t listener, MadeConnection made) {
+  const std::lock_guard lock(mutex_);
+  const auto found = listeners_.find(listener);
+  if (found == listeners_.end()) return made;
+  found->second->arrived_.emplace_back(std::move(made));
+  return nullptr;
+}
+
+MadeConnection Desk::deliver_connected(std::uint32_t comm, MadeConnection made) {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(comm);
+  if (found == attempts_.end()) return made;
+  found->second.outcome = Result<MadeConnection>(std::move(made));
+  return nullptr;
+}
+
+void Desk::fail_accept(std::uint32_t listener, Error error) {
+  const std::lock_guard lock(mutex_);
+  const auto found = listeners_.find(listener);
+  if (found != listeners_.end()) found->second->arrived_.emplace_back(fail(error));
+}
+
+void Desk::fail_connect(std::uint32_t comm, Error error) {
+  const std::lock_guard lock(mutex_);
+  const auto found = attempts_.find(comm);
+  if (found != attempts_.end()) found->second.outcome = Result<MadeConnection>(fail(error));
+}
+
+void Desk::expire() {
+  Unclaimed unclaimed;
+  const std::lock_guard lock(mutex_);
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    Attempt& attempt = it->second;
+    const bool over =
+        attempt.order.settings.owner == kNobody && ++attempt.idle_rounds > kIdleRounds;
+    it = over ? abandon_locked(it, unclaimed) : std::next(it);
+  }
+  for (const auto& [number, listener] : listeners_) {
+    if (listener->settings_.owner != kNobody || listener->arrived_.empty()) continue;
+    const bool awaited = is_awaited(listener->arrived_.front());
+    if (++listener->idle_rounds_ <= (awaited ? kPatientRounds : kIdleRounds)) continue;
+    take_all(listener->arrived_, unclaimed);
+    listener->idle_rounds_ = 0;
+  }
+  if (orders_.abandoned.empty() && unclaimed.empty()) return;
+  unclaimed = hand_over_locked(std::move(unclaimed));
+  ring();
+}
+
+bool Desk::is_served() noexcept {
+  const auto lock = lock_awake(mutex_);
+  return served_;
+}
+
+void Desk::start_serving() noexcept {
+  const auto lock = lock_awake(mutex_);
+  served_ = true;
+}
+
+void Desk::fail_all(Error error) noexcept {
+  Orders orders;
+  const std::lock_guard lock(mutex_);
+  served_ = false;
+  std::swap(orders, orders_);
+  for (auto& [comm, attempt] : attempts_) {
+    if (!attempt.outcome) attempt.outcome = Result<MadeConnection>(fail(error));
+  }
+  // Their handles name a door that is closed.
+  for (auto& [number, listener] : listeners_) listener->arrived_.emplace_back(fail(error));
+}
+
+void Desk::clear() noexcept {
+  Listeners listeners;
+  Attempts attempts;
+  Orders orders;
+  const std::lock_guard lock(mutex_);
+  served_ = false;
+  listener_count_ = 0;
+  listeners.swap(listeners_);
+  attempts.swap(attempts_);
+  std::swap(orders, orders_);
+}
+
+}  // namespace beeline

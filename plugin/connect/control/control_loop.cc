@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of the control thread, and how they hear of each other.
+#include "plugin/connect/control/control_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+namespace beeline {
+namespace {
+
+// Connects are begun for so long, before received messages are handled.
+constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
+
+}  // namespace
+
+Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
+  const int bell = setup.desk->bell();
+  auto loop = std::make_unique<ControlLoop>(std::move(setup), BL_TRY(Poller::create()));
+  // The orders are looked at after every wait.
+  loop->bell_key_ = BL_TRY(loop->poller_->add(bell, EPOLLIN, [](std::uint32_t) {}));
+  return loop;
+}
+
+ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
+    : setup_(std::move(setup)),
+      poller_(std::move(poller)),
+      ports_(*setup_.devices, *poller_,
+             [this](const DeviceContext& context, const verbs::AsyncEvent& event) {
+               on_device_event(context, event);
+             }),
+      cm_(setup_.options->cm_library, *poller_),
+      channels_(*poller_, setup_.options->peer_timeout, setup_.options->limits,
+                {.on_message =
+                     [this](Channel& channel, const wire::Frame& frame) {
+                       return handle_message(channel, frame);
+                     },
+                 .on_end =
+                     [this](Channel& channel, const std::string& cause) {
+                       connector_.on_channel_end(channel, cause);
+                       acceptor_.on_channel_end(channel, cause);
+                     },
+                 .is_in_use =
+                     [this](const Channel& channel) {
+                       return connector_.uses(channel) || acceptor_.uses(channel);
+                     }}),
+      newcomers_(
+          *poller_, setup_.self, setup_.options->half_open_timeout,
+          {.judge = [this](const wire::Hello& hello) { return judge(hello); },
+           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
+           .free_descriptor =
+               [this] { return channels_.drop_unused("this process has no descriptors left"); }}),
+      dialer_(
+          *poller_, setup_.self, setup_.options->half_open_timeout,
+          {.invitation =
+               [this](const wire::ProcessId& process) { return connector_.invitation(process); },
+           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
+           .on_not_invited =
+               [this](std::uint32_t comm, const std::string& text) {
+                 connector_.on_not_invited(comm, text);
+               },
+           .on_failed =
+               [this](const wire::ProcessId& process, const Error& error, const std::string& text) {
+                 connector_.on_no_way(process, error, text);
+               }}),
+      connector_(room(), dialer_),
+      acceptor_(room()) {}
+
+ControlLoop::~ControlLoop() { poller_->remove(setup_.desk->bell(), bell_key_); }
+
+Room ControlLoop::room() {
+  return {.options = setup_.options,
+          .self = &setup_.self,
+          .desk = setup_.desk,
+          .poller = poller_.get(),
+          .ports = &ports_,
+          .channels = &channels_,
+          .cm = &cm_};
+}
+
+void ControlLoop::run() {
+  look_for_forgotten();
+  while (handle_orders() == Mood::kGoOn && !wind_up()) {
+    setup_.desk->note_cpu();
+    const bool has_more = !to_begin_.empty() || channels_.has_backlog();
+    poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
+    channels_.go_on();
+    begin_connects();
+  }
+}
+
+void ControlLoop::begin_connects() {
+  const std::int64_t end_of_turn = now_ns() + kBeginNs;
+  while (!to_begin_.empty()) {
+    std::optional<AttemptOrder> order = setup_.desk->find_order(to_begin_.front());
+    to_begin_.pop_front();
+    if (!order) continue;
+    connector_.start(std::move(*order));
+    if (now_ns() > end_of_turn) return;
+  }
+}
+
+void ControlLoop::look_for_forgotten() {
+  const auto given = setup_.options->forgotten_timeout;
+  const auto usual = std::max<std::chrono::milliseconds>(2 * setup_.options->connect_timeout,
+                                                         std::chrono::minutes(1));
+  const auto round = (given.count() > 0 ? given : usual) / Desk::kIdleRounds;
+  poller_->at(now_ns() + round.count() * kNsPerMs, [this] {
+    setup_.desk->expire();
+    look_for_forgotten();
+  });
+}
+
+void ControlLoop::give_up() noexcept {
+  channels_.give_up();
+  setup_.desk->fail_all(fail(Errc::kInternal, "run the control thread").error);
+}
+
+ControlLoop::Mood ControlLoop::handle_orders() {
+  setup_.desk->take_orders(orders_);
+  if (orders_.door) {
+    const Status opened = newcomers_.open_door(std::move(orders_.door));
+    if (!opened) BL_WARN("nobody can connect: %s", describe(opened.error()).c_str());
+  }
+  for (const CommNumbers& gone : orders_.gone) {
+    Channel* const channel = channels_.find(gone.channel);
+    if (channel != nullptr) channel->forget_link(gone.ours);
+  }
+  to_begin_.insert(to_begin_.end(), orders_.begun.begin(), orders_.begun.end());
+  for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
+  if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
+  const bool stop = orders_.stop;
+  orders_.clear();
+  return stop ? Mood::kStop : Mood::kGoOn;
+}
+
+bool ControlLoop::has_work() {
+  return !to_begin_.empty() || !connector_.is_empty() || !acceptor_.is_empty() ||
+         channels_.link_count() > 0 || setup_.desk->has_listeners();
+}
+
+bool ControlLoop::wind_up() {
+  if (has_work()) return false;
+  channels_.close_all();
+  return channels_.is_empty() && setup_.desk->leave();
+}
+
+// Whether completions come from a device that is gone, and when, is the driver's choice: nobody
+// waits for them.
+void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
+  if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
+  if (setup_.hooks->on_device_event) setup_.hooks->on_device_event(context, event);
+}
+
+// --- Messages ---
+
+Status ControlLoop::handle_message(Channel& channel, const wire::Frame& frame) {
+  if (frame.type != wire::MessageType::kGoodbye) channel.note_progress(poller_->waited_ns());
+  switch (frame.type) {
+    case wire::MessageType::kConnect:
+      acceptor_.on_connect(channel, BL_TRY(wire::decode<wire::Connect>(frame.body)));
+      return {};
+    case wire::MessageType::kAccept:
+      return connector_.on_accept(channel, BL_TRY(wire::decode<wire::Accept>(frame.body)));
+    case wire::MessageType::kReady:
+      acceptor_.on_ready(channel, BL_TRY(wire::decode<wire::Ready>(frame.body)));
+      return {};
+    case wire::MessageType::kReject:
+      on_reject(channel, BL_TRY(wire::decode<wire::Reject>(frame.body)));
+      return {};
+    case wire::MessageType::kGoodbye: {
+      const auto goodbye = BL_TRY(wire::decode<wire::Goodbye>(frame.body));
+      const auto link = channel.find_link(goodbye.comm);
+      if (link != nullptr) link->hear_goodbye(goodbye.settled);
+      return {};
+    }
+    case wire::MessageType::kHello:
+    case wire::MessageType::kHelloAck:
+    case wire::MessageType::kRefuse: break;
+  }
+  return fail(Errc::kProtocol, "take an introduction on a channel that has one");
+}
+
+void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
+  if (connector_.on_reject(channel, reject) || acceptor_.on_reject(channel, reject)) return;
+  const auto link = channel.find_link(reject.comm);
+  if (link != nullptr) link->die("it says: " + reject.text);
+}
+
+// --- Channels ---
+
+void ControlLoop::on_channel(Introduced introduced) {
+  const wire::ProcessId process = introduced.peer.id;
+  if (process != setup_.self.id) dialer_.cancel(process);
+  const Channel* const channel = channels_.add(std::move(introduced));
+  if (channel == nullptr) return;
+  const std::uint64_t id = channel->id();
+  connector_.on_channel(*channel);
+  channels_.read(id);
+}
+
+bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {
+  return setup_.self.id < other;
+}
+
+std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
+  if (std::optional<wire::Refuse> refusal = judge_name(hello)) return refusal;
+  std::optional<std::string> limit = channels_.make_room(hello.process);
+  if (!limit) return std::nullopt;
+  BL_WARN_LIMITED(5, "a control connection from %s (pid %u) is refused: %s", hello.host.c_str(),
+                  hello.pid, limit->c_str());
+  // The peer tries again after this code.
+  return wire::Refuse{.code = wire::RefuseCode::kDuplicate, .text = *std::move(limit)};
+}
+
+// Two processes may dial each other at the same time, and one channel is enough. The dial of the
+// smaller process goes first, once its HELLO is out; until then the other may come in, and the
+// smaller drops its own.
+std::optional<wire::Refuse> ControlLoop::judge_name(const wire::Hello& hello) {
+  if (!setup_.desk->find_listener(hello.listener, hello.token)) {
+    return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
+                        .text = "no such listener: it is closed"};
+  }
+  if (hello.process == setup_.self.id && !dialer_.has_introduced(hello.process)) {
+    return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
+                        .text = "it takes the name of the process that it dials"};
+  }
+  if (!has_precedence_over(hello.process)) return std::nullopt;
+  const Channel* const open = channels_.find_process(hello.process);
+  const bool ours_stands = open != nullptr && open->direction() == Direction::kDialed;
+  if (!ours_stands && !dialer_.has_introduced(hello.process)) return std::nullopt;
+  return wire::Refuse{.code = wire::RefuseCode::kDuplicate,
+                      .text = "there is a channel in the other direction"};
+}
+
+}  // namespace beeline

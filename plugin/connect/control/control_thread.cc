@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting the control thread.
+#include "plugin/connect/control/control_thread.h"
+
+#include <pthread.h>
+
+#include <exception>
+#include <system_error>
+
+#include "common/base/blocked_signals.h"
+#include "common/base/log.h"
+#include "plugin/connect/control/near_cpus.h"
+
+namespace beeline {
+namespace {
+
+// An exception that left a thread would end the program whose guest we are.
+void run_to_the_end(ControlLoop& loop) noexcept {
+  try {
+    loop.run();
+  } catch (const std::exception& error) {
+    BL_WARN("the control thread ends, and with it all connections: %s", error.what());
+    loop.give_up();
+  }
+}
+
+}  // namespace
+
+Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
+                                         const std::string& near_cpus) {
+  const BlockedSignals blocked;
+  // Shared: a thread object that is dropped while its thread runs would end the program.
+  const auto last = std::make_shared<std::thread>(std::move(before));
+  try {
+    std::thread thread([running = std::move(loop), last, near_cpus]() mutable {
+      pthread_setname_np(pthread_self(), "beeline-ctl");
+      run_near(near_cpus);
+      if (last->joinable()) last->join();
+      run_to_the_end(*running);
+      running.reset();
+    });
+    return thread;
+  } catch (const std::system_error& error) {
+    if (last->joinable()) last->join();
+    return fail(Errc::kSystem, "start the control thread", error.code().value());
+  }
+}
+
+}  // namespace beeline

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Offers, answers and the routes that follow from them.
+#include "plugin/connect/handshake/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/host.h"
+#include "common/base/log.h"
+#include "plugin/connect/path/path_words.h"
+#include "plugin/device/agree.h"
+#include "plugin/device/gid_choice.h"
+
+namespace beeline {
+namespace {
+
+constexpr int kMaxReads = 16;
+
+std::string port_name(const std::string& host, const std::string& device, int port) {
+  return host + " " + device + " port " + std::to_string(port);
+}
+std::string port_name(const PortSide& ours) {
+  return port_name(host_name(), ours.device.ibdev, ours.device.port);
+}
+
+const char* kind_of_port(Transport transport) {
+  switch (transport) {
+    case Transport::kInfiniBand: return "an InfiniBand port";
+    case Transport::kRoce: return "a RoCE port";
+    case Transport::kIwarp: return "an iWARP port";
+  }
+  return "a port";
+}
+
+std::uint8_t reads_of(const Device& device) {
+  return static_cast<std::uint8_t>(std::clamp(device.caps.max_rd_atomic, 0, kMaxReads));
+}
+
+Result<void, std::string> check_transports(const PortSide& ours, const wire::PathOffer& offer,
+                                           const std::string& peer) {
+  const Transport theirs = to_device(offer.transport);
+  const std::string both = " (" + peer + ", " + port_name(ours) + ")";
+  if (theirs != ours.device.transport) {
+    return fail(std::string(kind_of_port(theirs)) + " cannot talk to " +
+                kind_of_port(ours.device.transport) + both);
+  }
+  return {};
+}
+
+GidPolicy gid_policy_of(const PortSide& ours) {
+  const bool is_ib = ours.device.transport == Transport::kInfiniBand;
+  return is_ib ? ours.options.ib_gid : ours.options.gid;
+}
+
+Result<GidPair, std::string> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
+                                        const std::string& peer) {
+  const std::vector<GidEntry> table = to_device(offer.gids);
+  const std::string name = port_name(ours);
+  const GidSide local{.table = ours.facts.gids, .policy = gid_policy_of(ours), .who = name};
+  const GidSide remote{.table = table, .policy = gid_policy(offer.wishes), .who = peer};
+  if (ours.device.transport == Transport::kInfiniBand) return choose_ib_gids(local, remote);
+  return choose_gids(local, remote);
+}
+
+Result<Gid, std::string> find_gid(const std::vector<GidEntry>& table, std::uint16_t index) {
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const GidEntry& entry) { return entry.index == index; });
+  if (found != table.end()) return found->gid;
+  return fail("GID " + std::to_string(index) + " is not in the port's table");
+}
+
+int agreed(int theirs, int ours, const char* what, const std::string& peer) {
+  const AgreedValue agreed = agree_value(theirs, ours);
+  if (agreed.acceptor_overruled) {
+    BL_INFO(kLogNet, "%s %d is wished here and %d by %s, which sends: %d is used", what, ours,
+            theirs, peer.c_str(), agreed.value);
+  }
+  return agreed.value;
+}
+
+// The entries of the port's tables that a route uses.
+OwnAddress own_address(const PortFacts& facts, const Route& route) {
+  OwnAddress own;
+  own.lid = facts.lid;
+  if (route.pkey_index < facts.pkeys.size()) {
+    own.pkey = {.index = route.pkey_index, .pkey = facts.pkeys[route.pkey_index]};
+  }
+  const Result<Gid, std::string> gid = find_gid(facts.gids, route.path.sgid_index);
+  if (route.path.is_global && gid) own.gid = {.index = route.path.sgid_index, .gid = *gid};
+  return own;
+}
+
+// A packet for another InfiniBand subnet goes to a router, for which the FLID in the peer's GID
+// stands, where there is one.
+std::uint16_t dlid_of(const PortSide& ours, std::uint16_t lid, const Gid& gid,
+                      bool is_global) noexcept {
+  const bool is_routed = is_global && ours.device.transport == Transport::kInfiniBand;
+  return is_routed && flid_of(gid) != 0 ? flid_of(gid) : lid;
+}
+
+// RoCE v2 derives the UDP source port from it, and switches spread by that.
+std::uint32_t choose_flow_label(const PortSide& ours) {
+  return ours.device.transport == Transport::kRoce ? verbs::random_psn() & 0xf'ffff : 0;
+}
+
+wire::Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
+  if (!offer.immediate || !ours.device.caps.immediate) return wire::Notify::kNotice;
+  // It is the sender's packets that may overtake each other.
+  return offer.adaptive_routing ? wire::Notify::kNoticeAfterRouted : wire::Notify::kImmediate;
+}
+
+wire::CmWish cm_wish_of(const PortSide& ours) {
+  if (ours.device.netdev.empty()) return wire::CmWish::kUnable;
+  return needs_cm(ours) ? wire::CmWish::kWished : wire::CmWish::kAble;
+}
+
+}  // namespace
+
+bool needs_cm(const PortSide& ours) noexcept {
+  return ours.device.transport == Transport::kIwarp || ours.options.cm_wished;
+}
+
+wire::PathOffer make_offer(const PortSide& ours) {
+  wire::PathOffer offer;
+  offer.link_layer = to_wire(ours.device.link_layer);
+  offer.transport = to_wire(ours.device.transport);
+  offer.mtu = static_cast<std::uint8_t>(ours.facts.active_mtu);
+  offer.speed_mbps = ours.facts.speed_mbps;
+  offer.immediate = ours.device.caps.immediate;
+  offer.adaptive_routing = ours.device.caps.adaptive_routing;
+  offer.wishes = wishes_of(ours.options, gid_policy_of(ours));
+  offer.pkeys = ours.facts.pkeys;
+  if (offer.pkeys.size() > wire::kMaxPkeys) offer.pkeys.resize(wire::kMaxPkeys);
+  offer.gids = to_wire(ours.facts.gids);
+  if (offer.gids.size() > wire::kMaxGids) offer.gids.resize(wire::kMaxGids);
+  offer.cm.wish = cm_wish_of(ours);
+  return offer;
+}
+
+wire::QpFacts qp_facts(const PortSide& ours, const Endpoint& endpoint) {
+  wire::QpFacts qp;
+  qp.device = ours.device.ibdev;
+  qp.port = ours.device.port;
+  qp.lid = ours.facts.lid;
+  qp.qpn = endpoint.qpn();
+  qp.psn = endpoint.psn();
+  qp.max_rd_atomic = reads_of(ours.device);
+  if (const auto ece = endpoint.ece()) qp.ece = to_wire(*ece);
+  return qp;
+}
+
+bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host) {
+  if (ours.device.transport == Transport::kIwarp) return true;
+  const bool wished = ours.options.cm_wished || offer.cm.wish == wire::CmWish::kWished;
+  if (!wished || offer.cm.wish != wire::CmWish::kUnable) return wished;
+  BL_INFO(kLogNet, "librdmacm is wished on %s, and not used: %s has no network interface for it",
+          port_name(ours).c_str(), port_name(peer_host, offer.qp.device, offer.qp.port).c_str());
+  return false;
+}
+
+// Addresses, path and partition are the connection manager's.
+Result<Agreement, std::string> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
+                                             const std::string& peer_host) {
+  const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
+  BL_TRY(check_transports(ours, offer, peer));
+  Agreement agreement;
+  agreement.answer.mtu = offer.mtu;
+  agreement.answer.traffic_class = static_cast<std::uint8_t>(
+      agreed(offer.wishes.traffic_class, ours.options.traffic_class, "traffic class", peer));
+  agreement.answer.notify = choose_notify(ours, offer);
+  agreement.route.reads = std::min(reads_of(ours.device), offer.qp.max_rd_atomic);
+  return agreement;
+}
+
+Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer& offer,
+                                     const std::string& peer_host) {
+  const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
+  BL_TRY(check_transports(ours, offer, peer));
+  const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
+  const PkeyPair pkeys =
+      BL_TRY(agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
+                        {.table = offer.pkeys, .fixed_index = offer.wishes.pkey_index}));
+  const auto mtu = agree_mtu(ours.facts.active_mtu, offer.mtu);
+  if (!mtu) return fail(describe(mtu.error()));
+  const auto sl = static_cast<std::uint8_t>(
+      agreed(offer.wishes.service_level, ours.options.service_level, "service level", peer));
+  const auto tc = static_cast<std::uint8_t>(
+      agreed(offer.wishes.traffic_class, ours.options.traffic_class, "traffic class", peer));
+
+  Agreement agreement;
+  wire::PathAnswer& answer = agreement.answer;
+  answer.gid = BL_TRY(find_gid(ours.facts.gids, gids.local_index));
+  answer.gid_index = static_cast<std::uint8_t>(gids.remote_index);
+  answer.pkey_index = pkeys.remote_index;
+  answer.mtu = static_cast<std::uint8_t>(*mtu);
+  answer.service_level = sl;
+  answer.traffic_class = tc;
+  answer.is_global = gids.grh;
+  answer.flow_label = choose_flow_label(ours);
+  answer.notify = choose_notify(ours, offer);
+
+  Route& route = agreement.route;
+  const Gid peer_gid = BL_TRY(find_gid(to_device(offer.gids), gids.remote_index));
+  route.pkey_index = pkeys.local_index;
+  route.path = {.port = ours.device.port,
+                .dlid = dlid_of(ours, offer.qp.lid, peer_gid, gids.grh),
+                .sl = sl,
+                .is_global = gids.grh,
+                .dgid = to_ibv(peer_gid),
+                .sgid_index = static_cast<std::uint8_t>(gids.local_index),
+                .traffic_class = tc,
+                .flow_label = choose_flow_label(ours)};
+  route.own = own_address(ours.facts, route);
+  route.mtu = *mtu;
+  route.peer_qpn = offer.qp.qpn;
+  route.peer_psn = offer.qp.psn;
+  route.reads = std::min(reads_of(ours.device), offer.qp.max_rd_atomic);
+  if (offer.qp.ece) route.ece = to_ibv(*offer.qp.ece);
+  return agreement;
+}
+
+Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
+  if (answer.cm) {
+    if (ours.device.netdev.empty()) return fail(std::string("librdmacm, which was not offered"));
+    Route route;
+    route.reads = std::min(reads_of(ours.device), answer.qp.max_rd_atomic);
+    return route;
+  }
+  if (ours.device.transport == Transport::kIwarp) {
+    return fail(std::string("no librdmacm, without which an iWARP port cannot be connected"));
+  }
+  if (answer.is_global) BL_TRY(find_gid(ours.facts.gids, answer.gid_index));
+  if (answer.pkey_index >= ours.facts.pkeys.size()) {
+    return fail("partition key " + std::to_string(answer.pkey_index) +
+                " is not in the port's table");
+  }
+  if (answer.mtu > ours.facts.active_mtu) return fail(std::string("a larger MTU than was offered"));
+  Route route;
+  route.pkey_index = answer.pkey_index;
+  route.path = {.port = ours.device.port,
+                .dlid = dlid_of(ours, answer.qp.lid, answer.gid, answer.is_global),
+                .sl = answer.service_level,
+                .is_global = answer.is_global,
+                .dgid = to_ibv(answer.gid),
+                .sgid_index = answer.gid_index,
+                .traffic_class = answer.traffic_class,
+                .flow_label = answer.flow_label};
+  route.own = own_address(ours.facts, route);
+  route.mtu = static_cast<ibv_mtu>(answer.mtu);
+  route.peer_qpn = answer.qp.qpn;
+  route.peer_psn = answer.qp.psn;
+  route.reads = std::min(reads_of(ours.device), answer.qp.max_rd_atomic);
+  if (answer.qp.ece) route.ece = to_ibv(*answer.qp.ece);
+  return route;
+}
+
+}  // namespace beeline

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The settings of the control plane: the addresses, timeouts and limits that the runtime reads from
+// the environment.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "plugin/connect/channel/peer_limits.h"
+#include "plugin/connect/comm/connection.h"
+#include "plugin/connect/path/qp_options.h"
+#include "plugin/verbs/async_event.h"
+#include "plugin/verbs/cm_api.h"
+
+namespace beeline {
+
+struct ControlOptions {
+  std::string interface;       // NCCL_SOCKET_IFNAME's grammar; empty: choose
+  std::string family;          // AF_INET, AF_INET6 or empty
+  std::string near_cpus = {};  // processors for the control thread, "0-31,64-95"; empty: any
+  std::chrono::milliseconds connect_timeout{};
+  std::chrono::milliseconds half_open_timeout{};
+  std::chrono::milliseconds peer_timeout{};  // TCP_USER_TIMEOUT
+  // After which a connect of kNobody that nobody asks for is given up. 0: twice connect_timeout, a
+  // minute at least.
+  std::chrono::milliseconds forgotten_timeout{};
+  EndpointPlan sender;
+  EndpointPlan receiver;
+  QpOptions qp;
+  PeerLimits limits = {};
+  verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none
+};
+
+// Called on the control thread, which waits for them: they must be quick.
+struct ControlHooks {
+  // Of the ports and devices that have been listened on or connected from.
+  std::function<void(const DeviceContext&, const verbs::AsyncEvent&)> on_device_event;
+};
+
+}  // namespace beeline

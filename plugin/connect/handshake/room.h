@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the parts of the control thread share. Each of these outlives the parts that use it.
+#pragma once
+
+#include <memory>
+
+#include "plugin/connect/channel/channels.h"
+#include "plugin/connect/channel/identity.h"
+#include "plugin/connect/cm/cm_hub.h"
+#include "plugin/connect/comm/desk.h"
+#include "plugin/connect/handshake/control_options.h"
+#include "plugin/connect/path/port_watch.h"
+#include "plugin/connect/socket/poller.h"
+
+namespace beeline {
+
+struct Room {
+  const ControlOptions* options = nullptr;
+  const ProcessName* self = nullptr;
+  std::shared_ptr<Desk> desk;
+  Poller* poller = nullptr;
+  PortWatch* ports = nullptr;
+  Channels* channels = nullptr;
+  CmHub* cm = nullptr;
+};
+
+}  // namespace beeline

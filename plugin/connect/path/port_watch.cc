@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading ports and their events.
+#include "plugin/connect/path/port_watch.h"
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+
+namespace beeline {
+namespace {
+
+bool is_bad_news(verbs::EventKind kind) {
+  switch (kind) {
+    case verbs::EventKind::kPortError:
+    case verbs::EventKind::kDeviceFatal:
+    case verbs::EventKind::kCqError: return true;
+    // The completions of the connection report what this means for it. A peer that aborts
+    // deregisters its memory first, so that writes which are under way fail.
+    case verbs::EventKind::kQpFatal:
+    case verbs::EventKind::kPortActive:
+    case verbs::EventKind::kGidChange:
+    case verbs::EventKind::kPkeyChange:
+    case verbs::EventKind::kLidChange:
+    case verbs::EventKind::kSmChange:
+    case verbs::EventKind::kOther: return false;
+  }
+  return false;
+}
+
+std::string event_text(const DeviceContext& context, const verbs::AsyncEvent& event) {
+  std::string text = "device " + context.ibdev();
+  if (event.port != 0) text += " port " + std::to_string(event.port);
+  if (event.qp_num != 0) text += " qp " + std::to_string(event.qp_num);
+  if (event.kind == verbs::EventKind::kDeviceFatal) {
+    return text + " was removed from this host, or has failed for good (" + event.text +
+           "): its connections end, and this process does not use it again";
+  }
+  return text + ": " + event.text;
+}
+
+}  // namespace
+
+PortWatch::~PortWatch() {
+  for (const auto& [context, key] : watched_) poller_->remove(context->raw()->async_fd, key);
+}
+
+Result<const PortFacts*> PortWatch::facts(const Device& device) {
+  watch(*device.context);
+  if (device.context->is_gone()) {
+    return fail(Errc::kSystem, "use a device that was removed from this host, or failed for good");
+  }
+  const auto known = facts_.find(device.index);
+  if (known != facts_.end()) return &known->second;
+  PortFacts read = BL_TRY(table_->read_port(device));
+  return &facts_.insert_or_assign(device.index, std::move(read)).first->second;
+}
+
+void PortWatch::watch(DeviceContext& context) {
+  if (watched_.contains(&context)) return;
+  Status ready = verbs::make_events_nonblocking(context.raw());
+  if (ready) {
+    const auto key = poller_->add(context.raw()->async_fd, EPOLLIN,
+                                  [this, &context](std::uint32_t) { read_events(context); });
+    if (key) {
+      watched_.emplace(&context, *key);
+      read_events(context);  // what came while nobody watched
+      return;
+    }
+    ready = fail(key.error());
+  }
+  BL_WARN_LIMITED(1, "device %s: its events are not watched: %s", context.ibdev().c_str(),
+                  describe(ready.error()).c_str());
+}
+
+void PortWatch::read_events(DeviceContext& context) {
+  for (;;) {
+    const auto event = verbs::next_event(context.api(), context.raw());
+    if (!event) {
+      if (!context.is_gone())
+        BL_WARN("device %s: no more events come from it: %s", context.ibdev().c_str(),
+                describe(event.error()).c_str());
+      poller_->remove(context.raw()->async_fd, watched_[&context]);
+      return;
+    }
+    if (!*event) return;
+    handle(context, **event);
+  }
+}
+
+void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
+  if (event.kind == verbs::EventKind::kOther || context.is_gone()) return;
+  const std::string text = event_text(context, event);
+  if (is_bad_news(event.kind)) {
+    BL_WARN("%s", text.c_str());
+  } else {
+    BL_INFO(kLogNet, "%s", text.c_str());
+  }
+  const std::int64_t now = now_ns();
+  for (const Device& device : table_->devices()) {
+    if (device.context != &context) continue;
+    facts_.erase(device.index);  // the stored facts about the device's ports may be outdated
+    if (device.port == event.port) device.news->hear(event.kind, now);
+  }
+  if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();
+  if (hook_) hook_(context, event);
+}
+
+}  // namespace beeline

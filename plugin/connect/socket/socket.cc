@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TCP sockets that never block.
+#include "plugin/connect/socket/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "plugin/connect/socket/address.h"
+
+namespace beeline {
+namespace {
+
+constexpr int kProbeSeconds = 2;  // of silence, and between the probes that follow
+constexpr int kFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+Status set_option(int fd, int level, int option, int value, const char* what) {
+  if (setsockopt(fd, level, option, &value, sizeof value) != 0) return fail_errno(what);
+  return {};
+}
+
+Result<UniqueFd> open_socket(const KernelAddress& address) {
+  UniqueFd fd(::socket(address.storage.ss_family, kFlags, 0));
+  if (!fd) return fail_errno("open a socket");
+  return fd;
+}
+
+}  // namespace
+
+Result<UniqueFd> open_listening_socket(const wire::SocketAddress& address) {
+  const KernelAddress kernel = to_kernel(address);
+  UniqueFd fd = BL_TRY(open_socket(kernel));
+  if (::bind(fd.get(), kernel.get(), kernel.size) != 0) return fail_errno("bind a socket");
+  if (::listen(fd.get(), SOMAXCONN) != 0) return fail_errno("listen on a socket");
+  return fd;
+}
+
+Result<wire::SocketAddress> local_address(int fd) {
+  KernelAddress kernel;
+  kernel.size = sizeof kernel.storage;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&kernel.storage), &kernel.size) != 0) {
+    return fail_errno("ask a socket for its address");
+  }
+  const auto address = from_kernel(kernel.get());
+  if (!address) return fail(Errc::kInternal, "ask a socket for its address");
+  return *address;
+}
+
+std::string remote_text(int fd) {
+  KernelAddress kernel;
+  kernel.size = sizeof kernel.storage;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&kernel.storage), &kernel.size) != 0) {
+    return "somebody";
+  }
+  const auto address = from_kernel(kernel.get());
+  return address ? text(*address) : "somebody";
+}
+
+Result<std::optional<UniqueFd>> accept_one(int listening) {
+  UniqueFd fd(::accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) return std::optional<UniqueFd>(std::move(fd));
+  switch (errno) {
+    case EAGAIN:
+    case EINTR:
+    case ECONNABORTED:
+    case EPROTO: return std::optional<UniqueFd>{};
+    default: return fail_errno("accept a control connection");
+  }
+}
+
+Result<UniqueFd> start_dial(const wire::SocketAddress& address) {
+  const KernelAddress kernel = to_kernel(address);
+  UniqueFd fd = BL_TRY(open_socket(kernel));
+  if (::connect(fd.get(), kernel.get(), kernel.size) != 0 && errno != EINPROGRESS) {
+    return fail_errno("dial");
+  }
+  return fd;
+}
+
+Status dial_outcome(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return fail_errno("dial");
+  if (error != 0) return fail(Errc::kSystem, "dial", error);
+  return {};
+}
+
+Status make_watched(int fd, std::chrono::milliseconds peer_timeout) {
+  BL_TRY(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "set TCP_NODELAY"));
+  BL_TRY(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "set SO_KEEPALIVE"));
+  BL_TRY(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kProbeSeconds, "set TCP_KEEPIDLE"));
+  BL_TRY(set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds, "set TCP_KEEPINTVL"));
+  return set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(peer_timeout.count()),
+                    "set TCP_USER_TIMEOUT");
+}
+
+Result<std::size_t> receive_some(int fd, std::span<std::byte> room) {
+  const ssize_t got = ::recv(fd, room.data(), room.size(), MSG_DONTWAIT);
+  if (got > 0) return static_cast<std::size_t>(got);
+  if (got == 0) return fail(Errc::kPeerClosed, "receive");
+  if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
+  return fail_errno("receive");
+}
+
+Result<std::size_t> send_some(int fd, wire::ByteView bytes) {
+  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent >= 0) return static_cast<std::size_t>(sent);
+  if (errno == EAGAIN || errno == EINTR) return std::size_t{0};
+  return fail_errno("send");
+}
+
+}  // namespace beeline

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one report. Counting costs a load and a store; two threads that count at once may lose one.
+#pragma once
+
+#include <atomic>
+
+#include "tests/support/nullverbs/report.h"
+
+namespace nullverbs {
+
+inline NullverbsReport report = {};
+
+inline void count(std::uint64_t NullverbsReport::*counter, std::uint64_t by = 1) noexcept {
+  const std::atomic_ref word(report.*counter);
+  word.store(word.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+// What may not be lost, and happens rarely.
+inline void count_surely(std::uint64_t NullverbsReport::*counter, int by = 1) noexcept {
+  std::atomic_ref(report.*counter)
+      .fetch_add(static_cast<std::uint64_t>(by), std::memory_order_relaxed);
+}
+
+}  // namespace nullverbs

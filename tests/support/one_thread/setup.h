@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plugin as shipped, over nullverbs, with both ends of every connection in this process: what
+// the programs that measure one thread begin with. A call that fails throws MustError.
+#pragma once
+
+#include <string>
+
+#include "tests/support/nullverbs/report.h"
+#include "tools/perf/net_table.h"
+
+namespace beeline::bench {
+
+// Loads the plugin and makes it find `verbs`; all its parameters keep their defaults. Warnings of
+// the plugin go to stderr.
+perf::Net load(const std::string& plugin, const std::string& verbs, int abi);
+
+// The report of the library that load() named.
+const NullverbsReport& report_of(const std::string& verbs);
+
+struct CommPair {
+  void* send = nullptr;
+  void* recv = nullptr;
+};
+CommPair connect(perf::Net& net);
+void close(perf::Net& net, const CommPair& pair);
+
+}  // namespace beeline::bench
+
+// The call must succeed.
+#define BL_BENCH_CALL(expr) BL_MUST_OK(static_cast<int>(expr))

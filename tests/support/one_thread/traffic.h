@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages from one comm to another, moved by the one thread that has both, as NCCL's progress
+// thread calls: the oldest request is tested until it is done. Every payload is compared.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tests/support/one_thread/setup.h"
+
+namespace beeline::bench {
+
+enum class Pattern {
+  kOneAtATime,  // a receive, its send, and both are finished before the next
+  kWindow,      // kInFlight receives and sends under way: one finishes, one begins
+  kBatches,     // kInFlight begin, then all finish
+  kGroups,      // the same with one irecv of kInFlight buffers
+  kEmptyTests,  // a receive is tested for which nothing was sent
+  kNoCredit,    // sends for which no receive was posted
+};
+const char* name_of(Pattern pattern) noexcept;
+
+// Memory that both ends of all comms may use, so that it is no comm's.
+class Buffers {
+ public:
+  static constexpr std::size_t kInFlight = 8;
+
+  explicit Buffers(std::size_t bytes);
+
+  std::size_t bytes() const noexcept { return bytes_; }
+  std::byte* sent(std::size_t slot) const noexcept { return memory_.get() + slot * step_; }
+  std::byte* received(std::size_t slot) const noexcept { return sent(kInFlight + slot); }
+  std::size_t all_bytes() const noexcept { return 2 * kInFlight * step_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+
+  std::size_t bytes_;
+  std::size_t step_;
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+class Traffic {
+ public:
+  static constexpr std::size_t kInFlight = Buffers::kInFlight;
+
+  // How often it called in vain.
+  struct Vain {
+    std::uint64_t tests = 0;
+    std::uint64_t sends = 0;
+    std::uint64_t receives = 0;
+  };
+
+  Traffic(perf::Net& net, const CommPair& comms, const Buffers& buffers);
+  ~Traffic();
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+
+  // `count` messages, tests or sends; of messages a multiple of kInFlight. Nothing is under way
+  // afterwards.
+  void run(Pattern pattern, std::size_t count);
+
+  // For footprints: this many irecvs of kInFlight buffers under way at once, and all their sends.
+  void fill(std::size_t groups);
+
+  const Vain& vain() const noexcept { return vain_; }
+
+ private:
+  struct Message {
+    std::uint64_t number = 0;
+    void* send = nullptr;
+    void* recv = nullptr;
+  };
+
+  void one_at_a_time(std::size_t count);
+  void window(std::size_t count);
+  void batches(std::size_t count);
+  void groups(std::size_t count);
+  void empty_tests(std::size_t count);
+  void no_credit(std::size_t count);
+
+  Message& message(std::size_t number) noexcept { return messages_[number % kInFlight]; }
+  void receive(std::size_t slot);
+  void* receive_group();
+  bool try_send(std::size_t slot, void** request);
+  void send(std::size_t slot);
+  void finish_send(std::size_t slot);
+  void finish_receive(std::size_t slot);
+  void finish_group(void* request);
+  bool test(void*& request, std::array<int, kInFlight>& sizes);
+  void stamp(std::size_t slot);
+  void compare(std::size_t slot) const;
+
+  perf::Net& net_;
+  const CommPair comms_;
+  const Buffers& buffers_;
+  void* send_memory_ = nullptr;
+  void* recv_memory_ = nullptr;
+  std::uint64_t next_ = 1;
+  std::array<Message, kInFlight> messages_{};
+  Vain vain_;
+};
+
+}  // namespace beeline::bench
