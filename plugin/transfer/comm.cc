@@ -176,7 +176,7 @@ Status Comm::give_up(const char* what, const Verdict& why) {
   stats_.record(Event::kFailed, static_cast<std::uint32_t>(why.code));
   stats_.set_state(SlotState::kFailed);
   BL_WARN("%s: cannot %s: %s", name_for_people().c_str(), what, why.text().c_str());
-  link_->say_failure(format("cannot %s: ", what) + why.cause);
+  link_->send_failure(format("cannot %s: ", what) + why.cause);
   return trouble_;
 }
 

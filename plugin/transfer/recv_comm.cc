@@ -40,7 +40,7 @@ RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlo
 
 RecvComm::~RecvComm() {
   collect();
-  connection_.link->say_goodbye(settled());
+  connection_.link->send_goodbye(settled());
 }
 
 // The sender closed. What it had completed lies in our memory, and its completion waits in our

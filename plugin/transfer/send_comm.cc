@@ -57,7 +57,7 @@ SendComm::SendComm(Connection&& connection, const CommOptions& options, StatsSlo
 
 SendComm::~SendComm() {
   collect();
-  connection_.link->say_goodbye(settled());
+  connection_.link->send_goodbye(settled());
 }
 
 // What the receiver has finished needs no acknowledgement any more: it may have closed its queue

@@ -280,7 +280,7 @@ TEST_CASE("abort: what nobody accepts is given up when its peer has gone, or aft
   Listener* const listener = stage.a.listen(ticket);
   Made sender = stage.b.wait_connect(ticket);
   SECTION("it has gone") {
-    sender->link->say_goodbye(0);
+    sender->link->send_goodbye(0);
     sender.reset();
     wait_for([] { return CountedVerbs::objects() == 0; }, "the end of the queue pair");
   }

@@ -112,7 +112,7 @@ TEST_CASE("fake peer: a channel that closes under a CONNECT is dialed again",
   Stranger peer = guest.fake.welcome();
   peer.say(wire::encode(accept_for(peer.hear_message<wire::Connect>())));
   const Made made = guest.b.wait_connect(guest.fake.ticket());
-  made->link->say_goodbye(3);
+  made->link->send_goodbye(3);
   peer.hear_message<wire::Ready>();
   CHECK(peer.hear_message<wire::Goodbye>() == wire::Goodbye{.comm = 7, .settled = 3});
 }
@@ -125,7 +125,7 @@ TEST_CASE("fake peer: an orderly end lets the peer finish what it says", "[compo
   peer.say(wire::encode(accept_for(connect)));
   Made made = guest.b.wait_connect(guest.fake.ticket());
   peer.hear_message<wire::Ready>();
-  made->link->say_goodbye(0);
+  made->link->send_goodbye(0);
   made.reset();
   peer.hear_message<wire::Goodbye>();
   peer.must_be_dropped();  // it says no more, and still listens: a reset could eat its goodbye

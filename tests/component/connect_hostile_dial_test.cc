@@ -18,8 +18,8 @@ struct Caller {
     Party a(*table);
     Comm2 comm = join(a, b);
     prove_write(*comm.receiver, *comm.sender);
-    comm.receiver->link->say_goodbye(0);
-    comm.sender->link->say_goodbye(0);
+    comm.receiver->link->send_goodbye(0);
+    comm.sender->link->send_goodbye(0);
   }
 
   TestFabric fabric;
@@ -50,7 +50,7 @@ TEST_CASE("hostile: an answer to HELLO cut at any byte, and a hang-up, is asked 
     Stranger peer = fake.welcome();
     peer.say(wire::encode(accept_for(peer.hear_message<wire::Connect>())));
     const Made made = caller.b.wait_connect(fake.ticket());
-    made->link->say_goodbye(0);
+    made->link->send_goodbye(0);
   }
   CHECK(caller.log.count(LogLevel::kWarn) == 0);
   caller.reaches_a_real_peer();
@@ -113,7 +113,7 @@ TEST_CASE("hostile: ACCEPT twice makes one connection", "[component][connect]") 
   CHECK(peer.hear_message<wire::Ready>().comm == 7);
   CHECK(peer.hear_message<wire::Reject>().comm == 7);
   CHECK(made->link->state() == Link::State::kOpen);
-  made->link->say_goodbye(0);
+  made->link->send_goodbye(0);
   caller.reaches_a_real_peer();
 }
 
@@ -141,6 +141,6 @@ TEST_CASE("hostile: nobody answers for another", "[component][connect]") {
   CHECK(made->link->state() == Link::State::kOpen);
   other.say(wire::encode(accept_for(others_connect)));
   const Made others = caller.b.wait_connect(meddler.ticket());
-  made->link->say_goodbye(0);
-  others->link->say_goodbye(0);
+  made->link->send_goodbye(0);
+  others->link->send_goodbye(0);
 }

@@ -39,8 +39,8 @@ struct House {
         },
         "the real peer");
     prove_write(*receiver, *sender);
-    receiver->link->say_goodbye(0);
-    sender->link->say_goodbye(0);
+    receiver->link->send_goodbye(0);
+    sender->link->send_goodbye(0);
   }
 
   // A CONNECT as a peer of this fabric says it, from a queue pair that is not there any more.

@@ -18,9 +18,9 @@ using namespace beeline::test;
 namespace {
 
 void let_go(Comm2& comm) {
-  comm.sender->link->say_goodbye(0);
+  comm.sender->link->send_goodbye(0);
   comm.sender.reset();
-  comm.receiver->link->say_goodbye(0);
+  comm.receiver->link->send_goodbye(0);
   comm.receiver.reset();
 }
 
@@ -79,12 +79,12 @@ TEST_CASE("life: a goodbye tells how far its sender had come", "[component][conn
   Party a(*table);
   Party b(*table);
   Comm2 comm = join(a, b);
-  comm.sender->link->say_goodbye(17);
+  comm.sender->link->send_goodbye(17);
   wait_for([&] { return comm.receiver->link->state() == Link::State::kGoodbye; }, "a goodbye");
   CHECK(comm.receiver->link->peer_settled() == 17);
   CHECK(comm.sender->link->state() == Link::State::kOpen);
   comm.sender.reset();
-  comm.receiver->link->say_goodbye(18);
+  comm.receiver->link->send_goodbye(18);
   comm.receiver.reset();
   wait_for_quiet();
   CHECK(log.count(LogLevel::kWarn) == 0);
@@ -161,7 +161,7 @@ TEST_CASE("life: a failure of one end is the end of the other, in its words",
   Party a(*table);
   Party b(*table);
   Comm2 comm = join(a, b);
-  comm.sender->link->say_failure("cannot go on: a reason");
+  comm.sender->link->send_failure("cannot go on: a reason");
   wait_for([&] { return comm.receiver->link->state() == Link::State::kDead; }, "the news");
   CHECK(comm.receiver->link->cause() == "it says: cannot go on: a reason");
   CHECK(comm.sender->link->state() == Link::State::kOpen);
@@ -242,7 +242,7 @@ TEST_CASE("life: a forked child speaks for itself", "[component][connect]") {
                 // The numbers of the channels serve others here.
                 int ends[16][2];
                 for (auto& pair : ends) BL_MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-                comm.sender->link->say_goodbye(5);  // not its own
+                comm.sender->link->send_goodbye(5);  // not its own
                 comm.sender->link.reset();
                 bool quiet = true;
                 for (auto& pair : ends) {
@@ -288,7 +288,7 @@ TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
                const Made sender = connect_to(peer, body, 0);
                peer.send(0, getpid());
                peer.meet();
-               sender->link->say_goodbye(1);
+               sender->link->send_goodbye(1);
              }});
 }
 

@@ -22,8 +22,8 @@ class FakeLink final : public Link {
  public:
   FakeLink() { peer_ = {.host = "faraway", .pid = 4711, .device = "softnic9:1"}; }
 
-  void say_goodbye(std::uint32_t settled) noexcept override { said = settled; }
-  void say_failure(const std::string& why) noexcept override { failure = why; }
+  void send_goodbye(std::uint32_t settled) noexcept override { said = settled; }
+  void send_failure(const std::string& why) noexcept override { failure = why; }
 
   // What the control thread would do.
   void peer_says_goodbye(std::uint32_t settled) {

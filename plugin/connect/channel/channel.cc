@@ -6,12 +6,13 @@
 namespace beeline {
 
 std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t theirs,
-                                             const Path& path, std::shared_ptr<Desk> desk) {
+                                             const Path& path,
+                                             std::shared_ptr<ControlMailbox> mailbox) {
   const DeviceContext& device = *path.device->context;
   auto link = std::make_shared<CommLink>(
       PeerName{.host = peer_.host, .pid = peer_.pid, .device = path.peer_device},
       CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, &device, outbox_,
-      std::move(desk));
+      std::move(mailbox));
   links_[ours] = link;
   if (device.is_gone()) link->lose_device();  // while the ends were talking
   return link;

@@ -50,7 +50,7 @@ class Channel {
 
   // The link of a comm that is made.
   std::shared_ptr<CommLink> make_link(std::uint32_t ours, std::uint32_t theirs, const Path& path,
-                                      std::shared_ptr<Desk> desk);
+                                      std::shared_ptr<ControlMailbox> mailbox);
   // Null: there is none, or nobody holds it any more.
   std::shared_ptr<CommLink> find_link(std::uint32_t ours) const;
   void forget_link(std::uint32_t ours) { links_.erase(ours); }

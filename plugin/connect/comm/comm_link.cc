@@ -8,18 +8,18 @@
 #include <exception>
 
 #include "common/base/host.h"
-#include "plugin/connect/comm/desk.h"
+#include "plugin/connect/comm/control_mailbox.h"
 #include "plugin/device/device.h"
 #include "plugin/wire/message.h"
 
 namespace beeline {
 
 CommLink::CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
-                   std::shared_ptr<Outbox> outbox, std::shared_ptr<Desk> desk)
+                   std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox)
     : numbers_(numbers),
       device_(device),
       outbox_(std::move(outbox)),
-      desk_(std::move(desk)),
+      mailbox_(std::move(mailbox)),
       pid_(::getpid()) {
   peer_ = std::move(peer);
 }
@@ -38,41 +38,41 @@ void CommLink::tell(Make&& make_message) noexcept {
 CommLink::~CommLink() {
   if (!is_ours()) return;
   tell_of_end(wire::RejectCode::kAbandoned, "its end of the connection was given up");
-  desk_->link_gone(numbers_);
+  mailbox_->link_gone(numbers_);
 }
 
-void CommLink::say_goodbye(std::uint32_t settled) noexcept {
-  if (!is_ours() || said_goodbye_.exchange(true)) return;
+void CommLink::send_goodbye(std::uint32_t settled) noexcept {
+  if (!is_ours() || goodbye_sent_.exchange(true)) return;
   tell([&] { return wire::Goodbye{.comm = numbers_.theirs, .settled = settled}; });
 }
 
-void CommLink::say_failure(const std::string& why) noexcept {
+void CommLink::send_failure(const std::string& why) noexcept {
   if (is_ours()) tell_of_end(wire::RejectCode::kFailed, why);
 }
 
 // Without goodbye the peer has to hear of it at once, and does when we die.
-void CommLink::bury(Connection& connection) noexcept {
-  if (!said_goodbye_ || !is_ours() || buried_) return;
-  buried_ = true;
-  desk_->bury(connection);
+void CommLink::retire(Connection& connection) noexcept {
+  if (!goodbye_sent_ || !is_ours() || retired_) return;
+  retired_ = true;
+  mailbox_->retire(connection);
 }
 
 // The peer's link ends by it, so that nothing that follows changes anything.
 void CommLink::tell_of_end(wire::RejectCode code, std::string_view why) noexcept {
-  if (said_goodbye_ || state() != State::kOpen) return;
+  if (goodbye_sent_ || state() != State::kOpen) return;
   tell([&] {
     return wire::Reject{.comm = numbers_.theirs, .code = code, .text = std::string(why)};
   });
 }
 
-void CommLink::hear_goodbye(std::uint32_t settled) noexcept {
+void CommLink::on_goodbye(std::uint32_t settled) noexcept {
   if (state() != State::kOpen) return;
   peer_settled_ = settled;
   state_.store(State::kGoodbye, std::memory_order_release);
 }
 
 void CommLink::lose_device() {
-  if (state() != State::kOpen || said_goodbye_) return;
+  if (state() != State::kOpen || goodbye_sent_) return;
   cause_ = "the cause is at " + host_name() + ":" + device_->ibdev() +
            ": the device was removed from its host, or has failed for good";
   tell_of_end(wire::RejectCode::kFailed, cause_);
@@ -80,7 +80,7 @@ void CommLink::lose_device() {
 }
 
 bool CommLink::die(const std::string& cause) {
-  if (state() != State::kOpen || said_goodbye_) return false;
+  if (state() != State::kOpen || goodbye_sent_) return false;
   cause_ = cause;
   state_.store(State::kDead, std::memory_order_release);
   return true;

@@ -16,7 +16,7 @@
 
 namespace beeline {
 
-class Desk;
+class ControlMailbox;
 class DeviceContext;
 
 // Where a comm is known: our number of it, the peer's, and the channel that carries both.
@@ -32,20 +32,20 @@ class CommLink final : public Link {
  public:
   // `device`: ours, to compare with only.
   CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
-           std::shared_ptr<Outbox> outbox, std::shared_ptr<Desk> desk);
+           std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox);
   CommLink(const CommLink&) = delete;
   CommLink& operator=(const CommLink&) = delete;
   ~CommLink() override;
 
-  void say_goodbye(std::uint32_t settled) noexcept override;
-  void say_failure(const std::string& why) noexcept override;
-  void bury(Connection& connection) noexcept override;
+  void send_goodbye(std::uint32_t settled) noexcept override;
+  void send_failure(const std::string& why) noexcept override;
+  void retire(Connection& connection) noexcept override;
 
   // --- the control thread ---
   bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
   // Our device is gone. The peer is told: it would wait for ever for what we had promised.
   void lose_device();
-  void hear_goodbye(std::uint32_t settled) noexcept;
+  void on_goodbye(std::uint32_t settled) noexcept;
   // False: it had ended before, or we closed it ourselves, so that nobody has to be told.
   bool die(const std::string& cause);
 
@@ -59,10 +59,10 @@ class CommLink final : public Link {
   const CommNumbers numbers_;
   const DeviceContext* const device_;
   const std::shared_ptr<Outbox> outbox_;
-  const std::shared_ptr<Desk> desk_;
+  const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;
-  std::atomic<bool> said_goodbye_{false};
-  bool buried_ = false;  // the connection has been handed over; by whoever owns it
+  std::atomic<bool> goodbye_sent_{false};
+  bool retired_ = false;  // the connection has been handed over; by whoever owns it
 };
 
 }  // namespace beeline

@@ -73,7 +73,7 @@ struct Connection {
   Connection(Connection&&) = default;
   Connection& operator=(Connection&&) = default;
   ~Connection() {
-    if (link != nullptr) link->bury(*this);
+    if (link != nullptr) link->retire(*this);
   }
 
   Role role = Role::kSend;

@@ -52,14 +52,14 @@ class Link {
 
   // Tells the peer that this end closes, before its QPs go. Any thread, once; does not wait. When
   // it returns, the message is with the kernel, or queued behind earlier ones.
-  virtual void say_goodbye(std::uint32_t settled) noexcept = 0;
+  virtual void send_goodbye(std::uint32_t settled) noexcept = 0;
 
   // Tells the peer that this end has failed, which it may have no other way to notice. The words
   // are for its log, on another host, so they name hosts. Any thread may call it; it does not wait.
-  virtual void say_failure(const std::string& why) noexcept = 0;
+  virtual void send_failure(const std::string& why) noexcept = 0;
 
   // The end of the link's own connection. What is left in it dies with it.
-  virtual void bury(Connection& /*connection*/) noexcept {}
+  virtual void retire(Connection& /*connection*/) noexcept {}
 
  protected:
   std::atomic<State> state_{State::kOpen};

@@ -18,10 +18,10 @@ constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
 }  // namespace
 
 Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
-  const int bell = setup.desk->bell();
+  const int wakeup_fd = setup.mailbox->wakeup_fd();
   auto loop = std::make_unique<ControlLoop>(std::move(setup), BL_TRY(Poller::create()));
   // The orders are looked at after every wait.
-  loop->bell_key_ = BL_TRY(loop->poller_->add(bell, EPOLLIN, [](std::uint32_t) {}));
+  loop->wakeup_key_ = BL_TRY(loop->poller_->add(wakeup_fd, EPOLLIN, [](std::uint32_t) {}));
   return loop;
 }
 
@@ -47,9 +47,9 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
                      [this](const Channel& channel) {
                        return connector_.uses(channel) || acceptor_.uses(channel);
                      }}),
-      newcomers_(
+      handshakes_(
           *poller_, setup_.self, setup_.options->half_open_timeout,
-          {.judge = [this](const wire::Hello& hello) { return judge(hello); },
+          {.check = [this](const wire::Hello& hello) { return check_hello(hello); },
            .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
            .free_descriptor =
                [this] { return channels_.drop_unused("this process has no descriptors left"); }}),
@@ -66,15 +66,15 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
                [this](const wire::ProcessId& process, const Error& error, const std::string& text) {
                  connector_.on_no_way(process, error, text);
                }}),
-      connector_(room(), dialer_),
-      acceptor_(room()) {}
+      connector_(context(), dialer_),
+      acceptor_(context()) {}
 
-ControlLoop::~ControlLoop() { poller_->remove(setup_.desk->bell(), bell_key_); }
+ControlLoop::~ControlLoop() { poller_->remove(setup_.mailbox->wakeup_fd(), wakeup_key_); }
 
-Room ControlLoop::room() {
+ControlContext ControlLoop::context() {
   return {.options = setup_.options,
           .self = &setup_.self,
-          .desk = setup_.desk,
+          .mailbox = setup_.mailbox,
           .poller = poller_.get(),
           .ports = &ports_,
           .channels = &channels_,
@@ -82,9 +82,9 @@ Room ControlLoop::room() {
 }
 
 void ControlLoop::run() {
-  look_for_forgotten();
+  schedule_expiry();
   while (handle_orders() == Mood::kGoOn && !wind_up()) {
-    setup_.desk->note_cpu();
+    setup_.mailbox->note_cpu();
     const bool has_more = !to_begin_.empty() || channels_.has_backlog();
     poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
     channels_.go_on();
@@ -95,7 +95,7 @@ void ControlLoop::run() {
 void ControlLoop::begin_connects() {
   const std::int64_t end_of_turn = now_ns() + kBeginNs;
   while (!to_begin_.empty()) {
-    std::optional<AttemptOrder> order = setup_.desk->find_order(to_begin_.front());
+    std::optional<AttemptOrder> order = setup_.mailbox->find_order(to_begin_.front());
     to_begin_.pop_front();
     if (!order) continue;
     connector_.start(std::move(*order));
@@ -103,26 +103,26 @@ void ControlLoop::begin_connects() {
   }
 }
 
-void ControlLoop::look_for_forgotten() {
+void ControlLoop::schedule_expiry() {
   const auto given = setup_.options->forgotten_timeout;
   const auto usual = std::max<std::chrono::milliseconds>(2 * setup_.options->connect_timeout,
                                                          std::chrono::minutes(1));
-  const auto round = (given.count() > 0 ? given : usual) / Desk::kIdleRounds;
+  const auto round = (given.count() > 0 ? given : usual) / ControlMailbox::kIdleRounds;
   poller_->at(now_ns() + round.count() * kNsPerMs, [this] {
-    setup_.desk->expire();
-    look_for_forgotten();
+    setup_.mailbox->expire();
+    schedule_expiry();
   });
 }
 
 void ControlLoop::give_up() noexcept {
   channels_.give_up();
-  setup_.desk->fail_all(fail(Errc::kInternal, "run the control thread").error);
+  setup_.mailbox->fail_all(fail(Errc::kInternal, "run the control thread").error);
 }
 
 ControlLoop::Mood ControlLoop::handle_orders() {
-  setup_.desk->take_orders(orders_);
-  if (orders_.door) {
-    const Status opened = newcomers_.open_door(std::move(orders_.door));
+  setup_.mailbox->take_orders(orders_);
+  if (orders_.listening) {
+    const Status opened = handshakes_.listen_on(std::move(orders_.listening));
     if (!opened) BL_WARN("nobody can connect: %s", describe(opened.error()).c_str());
   }
   for (const CommNumbers& gone : orders_.gone) {
@@ -139,13 +139,13 @@ ControlLoop::Mood ControlLoop::handle_orders() {
 
 bool ControlLoop::has_work() {
   return !to_begin_.empty() || !connector_.is_empty() || !acceptor_.is_empty() ||
-         channels_.link_count() > 0 || setup_.desk->has_listeners();
+         channels_.link_count() > 0 || setup_.mailbox->has_listeners();
 }
 
 bool ControlLoop::wind_up() {
   if (has_work()) return false;
   channels_.close_all();
-  return channels_.is_empty() && setup_.desk->leave();
+  return channels_.is_empty() && setup_.mailbox->leave();
 }
 
 // Whether completions come from a device that is gone, and when, is the driver's choice: nobody
@@ -174,7 +174,7 @@ Status ControlLoop::handle_message(Channel& channel, const wire::Frame& frame) {
     case wire::MessageType::kGoodbye: {
       const auto goodbye = BL_TRY(wire::decode<wire::Goodbye>(frame.body));
       const auto link = channel.find_link(goodbye.comm);
-      if (link != nullptr) link->hear_goodbye(goodbye.settled);
+      if (link != nullptr) link->on_goodbye(goodbye.settled);
       return {};
     }
     case wire::MessageType::kHello:
@@ -206,8 +206,8 @@ bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {
   return setup_.self.id < other;
 }
 
-std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
-  if (std::optional<wire::Refuse> refusal = judge_name(hello)) return refusal;
+std::optional<wire::Refuse> ControlLoop::check_hello(const wire::Hello& hello) {
+  if (std::optional<wire::Refuse> refusal = check_identity(hello)) return refusal;
   std::optional<std::string> limit = channels_.make_room(hello.process);
   if (!limit) return std::nullopt;
   BL_WARN_LIMITED(5, "a control connection from %s (pid %u) is refused: %s", hello.host.c_str(),
@@ -219,8 +219,8 @@ std::optional<wire::Refuse> ControlLoop::judge(const wire::Hello& hello) {
 // Two processes may dial each other at the same time, and one channel is enough. The dial of the
 // smaller process goes first, once its HELLO is out; until then the other may come in, and the
 // smaller drops its own.
-std::optional<wire::Refuse> ControlLoop::judge_name(const wire::Hello& hello) {
-  if (!setup_.desk->find_listener(hello.listener, hello.token)) {
+std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello) {
+  if (!setup_.mailbox->find_listener(hello.listener, hello.token)) {
     return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
                         .text = "no such listener: it is closed"};
   }

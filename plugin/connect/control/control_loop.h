@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control thread's work: it takes orders from the desk, holds the parts together, and ends when
-// there is nothing left to do.
-// Lifecycle: made for one run of the thread, which may be one of many.
+// The control thread's work: it takes orders from the mailbox, holds the parts together, and ends
+// when there is nothing left to do. Lifecycle: made for one run of the thread, which may be one of
+// many.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
 
-#include "plugin/connect/channel/newcomers.h"
+#include "plugin/connect/channel/inbound_handshakes.h"
 #include "plugin/connect/handshake/acceptor.h"
 #include "plugin/connect/handshake/connector.h"
-#include "plugin/connect/handshake/room.h"
+#include "plugin/connect/handshake/control_context.h"
 
 namespace beeline {
 
@@ -21,7 +21,7 @@ struct ControlSetup {
   const ControlHooks* hooks = nullptr;
   const DeviceTable* devices = nullptr;
   ProcessName self;
-  std::shared_ptr<Desk> desk;
+  std::shared_ptr<ControlMailbox> mailbox;
 };
 
 class ControlLoop {
@@ -44,7 +44,7 @@ class ControlLoop {
   void begin_connects();
   bool has_work();
   // At intervals, as long as the thread runs.
-  void look_for_forgotten();
+  void schedule_expiry();
   // True: the thread may end.
   bool wind_up();
 
@@ -52,20 +52,20 @@ class ControlLoop {
   Status handle_message(Channel& channel, const wire::Frame& frame);
   void on_reject(Channel& channel, const wire::Reject& reject);
   void on_channel(Introduced introduced);
-  std::optional<wire::Refuse> judge(const wire::Hello& hello);
-  std::optional<wire::Refuse> judge_name(const wire::Hello& hello);
+  std::optional<wire::Refuse> check_hello(const wire::Hello& hello);
+  std::optional<wire::Refuse> check_identity(const wire::Hello& hello);
   bool has_precedence_over(const wire::ProcessId& other) const;
-  Room room();
+  ControlContext context();
 
   ControlSetup setup_;
   Orders orders_;
   std::deque<std::uint32_t> to_begin_;  // attempts, by comm
   std::unique_ptr<Poller> poller_;
-  Poller::Key bell_key_ = 0;
+  Poller::Key wakeup_key_ = 0;
   PortWatch ports_;
   CmHub cm_;
   Channels channels_;
-  Newcomers newcomers_;
+  InboundHandshakes handshakes_;
   Dialer dialer_;
   Connector connector_;
   Acceptor acceptor_;

@@ -18,7 +18,7 @@
 #include "plugin/connect/socket/address.h"
 #include "plugin/connect/socket/fd_limit.h"
 #include "plugin/connect/socket/interface.h"
-#include "plugin/connect/socket/lock_awake.h"
+#include "plugin/connect/socket/lock_without_sleeping.h"
 #include "plugin/connect/socket/socket.h"
 
 namespace beeline {
@@ -41,7 +41,7 @@ const Error& explain(const Error& error) {
   return error;
 }
 
-const Error& explain_no_door(const Interface& interface, const Error& error) {
+const Error& explain_no_listening(const Interface& interface, const Error& error) {
   BL_WARN_LIMITED(3, "no connection can come in on %s %s: %s%s", interface.name.c_str(),
                   text(interface.address).c_str(), describe(error).c_str(),
                   fd_advice(error).c_str());
@@ -62,17 +62,17 @@ const Error& explain_no_thread(const Error& error) {
 struct Incarnation {
   int pid = 0;
   ProcessName self;
-  std::shared_ptr<Desk> desk;
+  std::shared_ptr<ControlMailbox> mailbox;
   std::mutex mutex;  // of what follows; not the control thread's
   std::thread thread;
-  wire::SocketAddress door;  // where we listen; port 0: nowhere
+  wire::SocketAddress listening_address;  // where we listen; port 0: nowhere
 };
 
 Result<std::unique_ptr<Incarnation>> make_incarnation() {
   auto made = std::make_unique<Incarnation>();
   made->pid = ::getpid();
   made->self = BL_TRY(make_process_name());
-  made->desk = BL_TRY(Desk::create());
+  made->mailbox = BL_TRY(ControlMailbox::create());
   return made;
 }
 
@@ -102,7 +102,7 @@ class ControlPlaneImpl final : public ControlPlane {
   Status serve_locked(Incarnation& life);
   Status start_thread_locked(Incarnation& life);
   // Logs the cause of a failure.
-  Result<wire::SocketAddress> open_door_locked(Incarnation& life);
+  Result<wire::SocketAddress> listen_locked(Incarnation& life);
 
   const ControlOptions options_;
   const ControlHooks hooks_;
@@ -113,9 +113,9 @@ class ControlPlaneImpl final : public ControlPlane {
 ControlPlaneImpl::~ControlPlaneImpl() {
   const std::unique_ptr<Incarnation> life(ours());  // the parent's thread is not here to be joined
   if (life == nullptr) return;
-  life->desk->stop();
+  life->mailbox->stop();
   if (life->thread.joinable()) life->thread.join();
-  life->desk->clear();
+  life->mailbox->clear();
 }
 
 Incarnation* ControlPlaneImpl::ours() const noexcept {
@@ -135,10 +135,10 @@ Result<Incarnation*> ControlPlaneImpl::live() {
 }
 
 Status ControlPlaneImpl::serve_locked(Incarnation& life) {
-  if (life.desk->is_served()) return {};
-  life.door = {};
+  if (life.mailbox->is_served()) return {};
+  life.listening_address = {};
   Status started = start_thread_locked(life);
-  if (!started) life.desk->fail_all(explain_no_thread(started.error()));
+  if (!started) life.mailbox->fail_all(explain_no_thread(started.error()));
   return started;
 }
 
@@ -147,15 +147,15 @@ Status ControlPlaneImpl::start_thread_locked(Incarnation& life) {
                                           .hooks = &hooks_,
                                           .devices = devices_,
                                           .self = life.self,
-                                          .desk = life.desk}));
-  life.desk->start_serving();
+                                          .mailbox = life.mailbox}));
+  life.mailbox->start_serving();
   life.thread =
       BL_TRY(start_control_thread(std::move(loop), std::move(life.thread), options_.near_cpus));
   return {};
 }
 
-Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked(Incarnation& life) {
-  if (life.door.port != 0) return life.door;
+Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(Incarnation& life) {
+  if (life.listening_address.port != 0) return life.listening_address;
   const Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces) return fail(explain(interfaces.error()));
   const Result<Interface, std::string> chosen =
@@ -165,14 +165,14 @@ Result<wire::SocketAddress> ControlPlaneImpl::open_door_locked(Incarnation& life
     return fail(Errc::kNotFound, "choose a network interface");
   }
   Result<UniqueFd> listening = open_listening_socket(chosen->address);
-  if (!listening) return fail(explain_no_door(*chosen, listening.error()));
+  if (!listening) return fail(explain_no_listening(*chosen, listening.error()));
   const Result<wire::SocketAddress> address = local_address(listening->get());
-  if (!address) return fail(explain_no_door(*chosen, address.error()));
-  life.door = *address;
-  life.desk->open_door(std::move(*listening));
+  if (!address) return fail(explain_no_listening(*chosen, address.error()));
+  life.listening_address = *address;
+  life.mailbox->listen_on(std::move(*listening));
   BL_INFO(kLogNet, "control channels come in on %s %s", chosen->name.c_str(),
-          text(life.door).c_str());
-  return life.door;
+          text(life.listening_address).c_str());
+  return life.listening_address;
 }
 
 Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes handle,
@@ -180,19 +180,19 @@ Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes han
   Incarnation& life = *BL_TRY(live());
   const Result<wire::Token> token = make_token();
   if (!token) return fail(explain(token.error()));
-  const auto lock = lock_awake(life.mutex);
-  // A listener at the desk keeps the control thread from leaving.
-  Listener* const listener = life.desk->add_listener(*token, device, settings);
+  const auto lock = lock_without_sleeping(life.mutex);
+  // A listener at the mailbox keeps the control thread from leaving.
+  Listener* const listener = life.mailbox->add_listener(*token, device, settings);
   const Status served = serve_locked(life);
-  const Result<wire::SocketAddress> door = served ? open_door_locked(life) : fail(served.error());
-  if (!door) {
-    life.desk->close_listener(listener);
-    return fail(door.error());
+  const Result<wire::SocketAddress> address = served ? listen_locked(life) : fail(served.error());
+  if (!address) {
+    life.mailbox->close_listener(listener);
+    return fail(address.error());
   }
   wire::encode({.process = life.self.id,
                 .listener = listener->number(),
                 .token = *token,
-                .address = *door,
+                .address = *address,
                 .host = life.self.host,
                 .device = device.ibdev + ":" + std::to_string(device.port)},
                handle);
@@ -208,9 +208,10 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
     return fail(decoded.error());
   }
   Incarnation& life = *BL_TRY(live());
-  Desk::Inquiry known = BL_TRY(life.desk->inquire(wire::attempt_in(handle), decoded->token));
+  ControlMailbox::Inquiry known =
+      BL_TRY(life.mailbox->inquire(wire::attempt_in(handle), decoded->token));
   if (known.is_known) {
-    if (known.made == nullptr) life.desk->give_way();
+    if (known.made == nullptr) life.mailbox->yield_to_control_thread();
     return std::move(known.made);
   }
   if (needs_scope(decoded->address)) {
@@ -230,8 +231,8 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
 Status ControlPlaneImpl::begin(Incarnation& life, AttemptOrder order, HandleBytes handle) {
   const std::unique_lock lock(life.mutex, std::try_to_lock);
   if (!lock) return {};
-  // An order at the desk keeps the control thread from leaving.
-  const std::optional<std::uint64_t> remember = life.desk->add_attempt(std::move(order));
+  // An order at the mailbox keeps the control thread from leaving.
+  const std::optional<std::uint64_t> remember = life.mailbox->add_attempt(std::move(order));
   if (!remember) return {};
   wire::remember_attempt(handle, *remember);
   return serve_locked(life);
@@ -240,8 +241,8 @@ Status ControlPlaneImpl::begin(Incarnation& life, AttemptOrder order, HandleByte
 Result<std::unique_ptr<Connection>> ControlPlaneImpl::accept(Listener& listener) {
   Incarnation* const life = ours();
   if (life == nullptr) return fail(Errc::kInvalid, "accept on a listener of the parent process");
-  Result<MadeConnection> made = life->desk->take_accepted(listener);
-  if (made && *made == nullptr) life->desk->give_way();
+  Result<MadeConnection> made = life->mailbox->take_accepted(listener);
+  if (made && *made == nullptr) life->mailbox->yield_to_control_thread();
   return made;
 }
 
@@ -249,21 +250,21 @@ void ControlPlaneImpl::close(Listener* listener) noexcept {
   Incarnation* const life = ours();
   if (listener == nullptr || life == nullptr) return;
   try {
-    life->desk->close_listener(listener);
+    life->mailbox->close_listener(listener);
   } catch (const std::exception&) {
     // No memory for the order: what is left of it ends with the process.
   }
 }
 
 void ControlPlaneImpl::take_back(CommMemory memory) noexcept {
-  if (Incarnation* const life = ours(); life != nullptr) life->desk->take_back(memory);
+  if (Incarnation* const life = ours(); life != nullptr) life->mailbox->take_back(memory);
 }
 
 void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
   Incarnation* const life = ours();
   if (life == nullptr) return;
   try {
-    life->desk->reclaim(owner);
+    life->mailbox->reclaim(owner);
   } catch (const std::exception&) {
     // As above.
   }

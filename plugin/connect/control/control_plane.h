@@ -45,7 +45,7 @@ class ControlPlane {
 };
 
 // `devices` must outlive the control plane, and the control plane all Connections made by it, or at
-// least say_goodbye() on them. Destroying it ends the control thread at once, without goodbyes.
+// least send_goodbye() on them. Destroying it ends the control thread at once, without goodbyes.
 std::unique_ptr<ControlPlane> make_control_plane(ControlOptions options, const DeviceTable& devices,
                                                  ControlHooks hooks = {});
 

@@ -17,22 +17,22 @@ namespace beeline {
 
 void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   const std::uint32_t peer_comm = connect.comm;
-  const auto invited = room_.desk->find_listener(connect.listener, connect.token);
+  const auto invited = context_.mailbox->find_listener(connect.listener, connect.token);
   if (!invited) {
     channel.send(wire::Reject{.comm = peer_comm,
                               .code = wire::RejectCode::kNotInvited,
                               .text = "no such listener: it is closed"});
     return;
   }
-  const std::uint32_t comm = room_.desk->next_comm();
+  const std::uint32_t comm = context_.mailbox->next_comm();
   Admission& admission = admissions_[comm];
   admission.channel = channel.id();
   admission.peer_host = channel.peer().host;
   admission.device = invited->device;
-  admission.qp = options_for(invited->settings, room_.options->qp);
+  admission.qp = options_for(invited->settings, context_.options->qp);
   admission.connect = std::move(connect);
-  admission.patience = Patience(*room_.poller, room_.options->connect_timeout);
-  watch_patience(comm, admission.patience.left_ns(*room_.poller, 0));
+  admission.patience = Patience(*context_.poller, context_.options->connect_timeout);
+  watch_patience(comm, admission.patience.left_ns(*context_.poller, 0));
   at_listener_[admission.connect.listener].insert(comm);
   if (const Checked checked = check_limits(admission, invited->unaccepted); !checked) {
     return refuse(comm, checked.error());
@@ -56,7 +56,7 @@ Acceptor::Checked Acceptor::check(const Admission& admission) const {
                                      " were offered",
                                  error});
   }
-  if (admission.connect.window.length < room_.options->sender.window_bytes) {
+  if (admission.connect.window.length < context_.options->sender.window_bytes) {
     return beeline::fail(
         Refusal{wire::RejectCode::kIncompatible, "the offered window is too small", error});
   }
@@ -64,7 +64,7 @@ Acceptor::Checked Acceptor::check(const Admission& admission) const {
 }
 
 Acceptor::Checked Acceptor::check_limits(const Admission& admission, std::size_t unaccepted) const {
-  const PeerLimits& limits = room_.options->limits;
+  const PeerLimits& limits = context_.options->limits;
   const auto full = [](const std::string& text) {
     return beeline::fail(Refusal{wire::RejectCode::kAbandoned, text,
                                  beeline::fail(Errc::kNoMemory, "accept").error});
@@ -84,7 +84,7 @@ Acceptor::Checked Acceptor::check_limits(const Admission& admission, std::size_t
 }
 
 void Acceptor::make_room(std::uint32_t listener) {
-  const std::size_t most = room_.options->limits.waiting;
+  const std::size_t most = context_.options->limits.waiting;
   const std::set<std::uint32_t>& waiting = at_listener_.at(listener);
   if (waiting.size() <= most) return;
   refuse(*waiting.begin(), {wire::RejectCode::kAbandoned,
@@ -106,7 +106,7 @@ Result<Agreement, std::string> Acceptor::come_to_terms(const PortSide& ours,
     return agree(ours, offer, admission.peer_host);
   }
   Agreement agreement = BL_TRY(agree_with_cm(ours, offer, admission.peer_host));
-  if (const auto able = room_.cm->addresses(ours.device); !able) {
+  if (const auto able = context_.cm->addresses(ours.device); !able) {
     if (needs_cm(ours)) return fail(able.error());
     BL_INFO(kLogNet, "%s wishes librdmacm, which is not used: %s", admission.peer_host.c_str(),
             able.error().c_str());
@@ -118,12 +118,12 @@ Result<Agreement, std::string> Acceptor::come_to_terms(const PortSide& ours,
 }
 
 Acceptor::Checked Acceptor::make(std::uint32_t comm, Admission& admission) {
-  const ControlOptions& options = *room_.options;
+  const ControlOptions& options = *context_.options;
   const auto failed = [](const Error& error) {
     return beeline::fail(
         Refusal{wire::RejectCode::kFailed, describe(error) + memlock_advice(error), error});
   };
-  const Result<const PortFacts*> facts = room_.ports->facts(*admission.device);
+  const Result<const PortFacts*> facts = context_.ports->facts(*admission.device);
   if (!facts) return failed(facts.error());
   const PortSide ours{*admission.device, **facts, admission.qp};
   Result<Agreement, std::string> agreement = come_to_terms(ours, admission);
@@ -145,7 +145,7 @@ Acceptor::Checked Acceptor::make(std::uint32_t comm, Admission& admission) {
 Acceptor::Checked Acceptor::invite(std::uint32_t comm, Admission& admission) {
   const wire::PathOffer& theirs = admission.connect.paths[0];
   admission.answer = std::make_shared<CmAnswer>(
-      *room_.cm, *admission.endpoint, room_.options->qp,
+      *context_.cm, *admission.endpoint, context_.options->qp,
       admission.peer_host + " " + theirs.qp.device,
       [this, comm](const Result<void, std::string>& outcome) { on_cm_done(comm, outcome); });
   auto invitation = admission.answer->invite(theirs.cm.addresses);
@@ -165,7 +165,7 @@ void Acceptor::on_cm_done(std::uint32_t comm, const Result<void, std::string>& o
   }
   admission.is_connected = true;
   // Cannot be missing: an admission ends with its channel.
-  Channel* const channel = room_.channels->find(admission.channel);
+  Channel* const channel = context_.channels->find(admission.channel);
   if (admission.is_ready && channel != nullptr) deliver(comm, *channel);
 }
 
@@ -179,7 +179,7 @@ void Acceptor::connect(std::uint32_t comm) {
     return answer(comm, admission);
   }
   if (connected.error().code == Errc::kTimeout) {
-    room_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
+    context_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
     return;
   }
   refuse(comm, {wire::RejectCode::kFailed, describe(connected.error()), connected.error()});
@@ -188,7 +188,7 @@ void Acceptor::connect(std::uint32_t comm) {
 void Acceptor::answer(std::uint32_t comm, Admission& admission) {
   admission.state = State::kAwaitReady;
   // Cannot be missing: an admission ends with its channel.
-  const Channel* const channel = room_.channels->find(admission.channel);
+  const Channel* const channel = context_.channels->find(admission.channel);
   if (channel == nullptr) return;
   wire::Accept message{
       .comm = admission.connect.comm, .our_comm = comm, .window = admission.endpoint->window()};
@@ -221,13 +221,13 @@ void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
       std::move(*admission->endpoint)
           .finish(Role::kReceive, theirs.window, to_notify(admission->agreement.answer.notify),
                   path.qp));
-  made->link = channel.make_link(comm, theirs.comm, made->paths[0], room_.desk);
+  made->link = channel.make_link(comm, theirs.comm, made->paths[0], context_.mailbox);
   BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
           label(*admission->device).c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
   const std::uint32_t listener = theirs.listener;
   forget(comm);
   // Whom nobody wants any more tells the peer when it is destroyed.
-  const MadeConnection unwanted = room_.desk->deliver_accepted(listener, std::move(made));
+  const MadeConnection unwanted = context_.mailbox->deliver_accepted(listener, std::move(made));
 }
 
 std::string Acceptor::lateness(const Admission& admission) {
@@ -261,7 +261,7 @@ void Acceptor::on_closed(const std::vector<std::uint32_t>& listeners) {
 
 void Acceptor::abandon(std::uint32_t comm) {
   const Admission& admission = admissions_.at(comm);
-  const Channel* const channel = room_.channels->find(admission.channel);
+  const Channel* const channel = context_.channels->find(admission.channel);
   if (channel != nullptr) {
     channel->send(wire::Reject{.comm = admission.connect.comm,
                                .code = wire::RejectCode::kAbandoned,
@@ -273,15 +273,15 @@ void Acceptor::abandon(std::uint32_t comm) {
 }
 
 void Acceptor::watch_patience(std::uint32_t comm, std::int64_t left_ns) {
-  room_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
+  context_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
 }
 
 void Acceptor::on_silence(std::uint32_t comm) {
   const auto found = admissions_.find(comm);
   if (found == admissions_.end()) return;
-  const Channel* const channel = room_.channels->find(found->second.channel);
+  const Channel* const channel = context_.channels->find(found->second.channel);
   const std::int64_t left = found->second.patience.left_ns(
-      *room_.poller, channel == nullptr ? 0 : channel->progress_ns());
+      *context_.poller, channel == nullptr ? 0 : channel->progress_ns());
   if (left > 0) return watch_patience(comm, left);
   refuse(comm, {wire::RejectCode::kAbandoned, lateness(admissions_.at(comm)),
                 beeline::fail(Errc::kTimeout, "accept").error});
@@ -291,13 +291,13 @@ void Acceptor::on_silence(std::uint32_t comm) {
 void Acceptor::refuse(std::uint32_t comm, const Refusal& refusal) {
   const Admission& admission = admissions_.at(comm);
   warn(admission, refusal.text);
-  const Channel* const channel = room_.channels->find(admission.channel);
+  const Channel* const channel = context_.channels->find(admission.channel);
   if (channel != nullptr) {
     channel->send(
         wire::Reject{.comm = admission.connect.comm, .code = refusal.code, .text = refusal.text});
   }
   if (refusal.code == wire::RejectCode::kFailed) {
-    room_.desk->fail_accept(admission.connect.listener, refusal.error);
+    context_.mailbox->fail_accept(admission.connect.listener, refusal.error);
   }
   forget(comm);
 }

@@ -23,14 +23,14 @@
 #include "common/base/log.h"
 #include "plugin/connect/cm/cm_call.h"
 #include "plugin/connect/handshake/agreement.h"
+#include "plugin/connect/handshake/control_context.h"
 #include "plugin/connect/handshake/patience.h"
-#include "plugin/connect/handshake/room.h"
 
 namespace beeline {
 
 class Acceptor {
  public:
-  explicit Acceptor(Room room) : room_(std::move(room)) {}
+  explicit Acceptor(ControlContext context) : context_(std::move(context)) {}
 
   bool is_empty() const noexcept { return admissions_.empty(); }
   bool uses(const Channel& channel) const noexcept;
@@ -90,7 +90,7 @@ class Acceptor {
   void forget(std::uint32_t comm);
   void warn(const Admission& admission, const std::string& why);
 
-  Room room_;
+  ControlContext context_;
   std::map<std::uint32_t, Admission> admissions_;                 // by our number of the comm
   std::map<std::uint32_t, std::set<std::uint32_t>> at_listener_;  // their numbers, oldest first
   LogLimit failures_{20};

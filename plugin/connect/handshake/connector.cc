@@ -48,9 +48,9 @@ Error error_of(wire::RejectCode code) {
 
 void Connector::start(AttemptOrder order) {
   const std::uint32_t comm = order.comm;
-  const Patience patience(*room_.poller, room_.options->connect_timeout);
-  watch_patience(comm, patience.left_ns(*room_.poller, 0));
-  const QpOptions qp = options_for(order.settings, room_.options->qp);
+  const Patience patience(*context_.poller, context_.options->connect_timeout);
+  watch_patience(comm, patience.left_ns(*context_.poller, 0));
+  const QpOptions qp = options_for(order.settings, context_.options->qp);
   attempts_.emplace(comm, Attempt{.order = std::move(order), .qp = qp, .patience = patience});
   need_channel(comm);
 }
@@ -63,7 +63,7 @@ void Connector::abandon(std::uint32_t comm) {
   BL_INFO(kLogNet, "connect from %s to %s is given up", label(*attempt.order.device).c_str(),
           peer_text(attempt.order.handle).c_str());
   const wire::ProcessId& process = attempt.order.handle.process;
-  Channel* const channel = room_.channels->find(attempt.channel);
+  Channel* const channel = context_.channels->find(attempt.channel);
   switch (attempt.state) {
     case State::kNeedChannel:
       if (!invitation(process)) dialer_->cancel(process);
@@ -71,7 +71,7 @@ void Connector::abandon(std::uint32_t comm) {
     case State::kAwaitAccept:
       // What to call it the peer has not said yet.
       abandoned_.emplace(comm, attempt.channel);
-      room_.poller->at(now_ns() + kAnswerNs, [this, comm] { abandoned_.erase(comm); });
+      context_.poller->at(now_ns() + kAnswerNs, [this, comm] { abandoned_.erase(comm); });
       return;
     case State::kConnecting:
       if (channel != nullptr) refuse_accept(*channel, attempt.accept.our_comm);
@@ -89,7 +89,7 @@ void Connector::need_channel(std::uint32_t comm) {
   Attempt& attempt = attempts_.at(comm);
   attempt.state = State::kNeedChannel;
   const wire::ProcessId& process = attempt.order.handle.process;
-  Channel* const channel = room_.channels->find_process(process);
+  Channel* const channel = context_.channels->find_process(process);
   if (channel == nullptr) return dialer_->dial(process);
   offer(attempt, *channel);
 }
@@ -111,9 +111,9 @@ void Connector::offer(Attempt& attempt, Channel& channel) {
 }
 
 Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
-  const ControlOptions& options = *room_.options;
+  const ControlOptions& options = *context_.options;
   const Device& device = *attempt.order.device;
-  const PortSide ours{device, *BL_TRY(room_.ports->facts(device)), attempt.qp};
+  const PortSide ours{device, *BL_TRY(context_.ports->facts(device)), attempt.qp};
   if (!attempt.endpoint) {
     attempt.endpoint = BL_TRY(Endpoint::create(device, options.sender, attempt.qp));
   }
@@ -130,7 +130,7 @@ Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
 Result<void, std::string> Connector::offer_cm(const Attempt& attempt, wire::PathOffer& path) {
   const Device& device = *attempt.order.device;
   if (!needs_cm({device, device.facts, attempt.qp})) return {};
-  for (const NetdevAddress& own : BL_TRY(room_.cm->addresses(device))) {
+  for (const NetdevAddress& own : BL_TRY(context_.cm->addresses(device))) {
     if (path.cm.addresses.size() < wire::kMaxCmAddresses) path.cm.addresses.push_back(own.address);
   }
   return {};
@@ -174,11 +174,11 @@ void Connector::dial_cm(std::uint32_t comm, Attempt& attempt) {
     }
     Attempt& connected = attempts_.at(comm);  // it has the dial, and so is there
     // Cannot be missing: an attempt in this state ends with its channel.
-    Channel* const channel = room_.channels->find(connected.channel);
+    Channel* const channel = context_.channels->find(connected.channel);
     if (channel != nullptr) deliver(connected, *channel);
   };
   attempt.dial = std::make_shared<CmDial>(
-      *room_.cm, *attempt.endpoint, room_.options->qp,
+      *context_.cm, *attempt.endpoint, context_.options->qp,
       CmDial::Target{.invitation = *answer.cm,
                      .peer = attempt.order.handle.host + " " + answer.qp.device,
                      .reads = attempt.route.reads,
@@ -191,11 +191,11 @@ void Connector::dial_cm(std::uint32_t comm, Attempt& attempt) {
 Result<void, std::string> Connector::take_accept(Attempt& attempt) {
   const wire::Accept& accept = attempt.accept;
   if (accept.paths.size() != 1) return fail(std::string("another number of paths than offered"));
-  if (accept.window.length < room_.options->receiver.window_bytes) {
+  if (accept.window.length < context_.options->receiver.window_bytes) {
     return fail(std::string("a window that is too small"));
   }
   const Device& device = *attempt.order.device;
-  const Result<const PortFacts*> facts = room_.ports->facts(device);
+  const Result<const PortFacts*> facts = context_.ports->facts(device);
   if (!facts) return fail(describe(facts.error()));
   attempt.route = BL_TRY(route_of({device, **facts, attempt.qp}, accept.paths[0]));
   return {};
@@ -206,12 +206,12 @@ void Connector::connect(std::uint32_t comm) {
   if (found == attempts_.end()) return;  // the other end was silent for too long
   Attempt& attempt = found->second;
   // Cannot be missing: an attempt in this state ends with its channel.
-  Channel* const channel = room_.channels->find(attempt.channel);
+  Channel* const channel = context_.channels->find(attempt.channel);
   if (channel == nullptr) return;
   const Status connected = attempt.endpoint->connect(attempt.route, attempt.qp);
   if (connected) return deliver(attempt, *channel);
   if (connected.error().code == Errc::kTimeout) {
-    room_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
+    context_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
     return;
   }
   fail_attempt(comm, connected.error(), describe(connected.error()));
@@ -223,14 +223,14 @@ void Connector::deliver(Attempt& attempt, Channel& channel) {
   auto made = std::make_unique<Connection>(
       std::move(*attempt.endpoint)
           .finish(Role::kSend, attempt.accept.window, to_notify(path.notify), path.qp));
-  made->link =
-      channel.make_link(attempt.order.comm, attempt.accept.our_comm, made->paths[0], room_.desk);
+  made->link = channel.make_link(attempt.order.comm, attempt.accept.our_comm, made->paths[0],
+                                 context_.mailbox);
   BL_INFO(kLogNet, "connected %s to %s, qp %u to %u", label(*attempt.order.device).c_str(),
           made->link->peer().text().c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
   const std::uint32_t comm = attempt.order.comm;
   attempts_.erase(comm);
   // Whom nobody wants any more tells the peer when it is destroyed.
-  const MadeConnection unwanted = room_.desk->deliver_connected(comm, std::move(made));
+  const MadeConnection unwanted = context_.mailbox->deliver_connected(comm, std::move(made));
 }
 
 bool Connector::on_reject(const Channel& channel, const wire::Reject& reject) {
@@ -309,17 +309,17 @@ void Connector::on_no_way(const wire::ProcessId& process, const Error& error,
 }
 
 void Connector::watch_patience(std::uint32_t comm, std::int64_t left_ns) {
-  room_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
+  context_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
 }
 
 void Connector::on_silence(std::uint32_t comm) {
   const auto found = attempts_.find(comm);
   if (found == attempts_.end()) return;
-  const Channel* const channel = room_.channels->find(found->second.channel);
+  const Channel* const channel = context_.channels->find(found->second.channel);
   const std::int64_t left = found->second.patience.left_ns(
-      *room_.poller, channel == nullptr ? 0 : channel->progress_ns());
+      *context_.poller, channel == nullptr ? 0 : channel->progress_ns());
   if (left > 0) return watch_patience(comm, left);
-  const std::string limit = " within " + duration_text(room_.options->connect_timeout);
+  const std::string limit = " within " + duration_text(context_.options->connect_timeout);
   const Error error = fail(Errc::kTimeout, "connect").error;
   switch (found->second.state) {
     case State::kNeedChannel:
@@ -344,12 +344,12 @@ void Connector::fail_attempt(std::uint32_t comm, const Error& error, const std::
   BL_WARN("connect from %s %s to %s failed: %s", host_name().c_str(),
           label(*attempt.order.device).c_str(), peer_text(attempt.order.handle).c_str(),
           text.c_str());
-  Channel* const channel = room_.channels->find(attempt.channel);
+  Channel* const channel = context_.channels->find(attempt.channel);
   if (channel != nullptr && !attempt.accept.paths.empty()) {
     channel->send(wire::Reject{
         .comm = attempt.accept.our_comm, .code = wire::RejectCode::kFailed, .text = text});
   }
-  room_.desk->fail_connect(comm, error);
+  context_.mailbox->fail_connect(comm, error);
 }
 
 }  // namespace beeline

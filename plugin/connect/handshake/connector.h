@@ -20,14 +20,15 @@
 #include "plugin/connect/channel/dialer.h"
 #include "plugin/connect/cm/cm_call.h"
 #include "plugin/connect/handshake/agreement.h"
+#include "plugin/connect/handshake/control_context.h"
 #include "plugin/connect/handshake/patience.h"
-#include "plugin/connect/handshake/room.h"
 
 namespace beeline {
 
 class Connector {
  public:
-  Connector(Room room, Dialer& dialer) : room_(std::move(room)), dialer_(&dialer) {}
+  Connector(ControlContext context, Dialer& dialer)
+      : context_(std::move(context)), dialer_(&dialer) {}
 
   void start(AttemptOrder order);
   // Nobody waits for it any more. Who may have begun to make the other end hears of it.
@@ -81,7 +82,7 @@ class Connector {
   // The attempt is gone afterwards.
   void fail_attempt(std::uint32_t comm, const Error& error, const std::string& text);
 
-  Room room_;
+  ControlContext context_;
   Dialer* dialer_;
   Attempts attempts_;  // by our number of the comm
   // Whose CONNECT is out: by their number, the channel on which the answer will come.

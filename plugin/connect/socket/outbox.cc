@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "plugin/connect/socket/fork_guard.h"
-#include "plugin/connect/socket/lock_awake.h"
+#include "plugin/connect/socket/lock_without_sleeping.h"
 #include "plugin/connect/socket/socket.h"
 
 namespace beeline {
@@ -24,7 +24,7 @@ constexpr std::size_t kMostPending = std::size_t{8} << 20;
 }  // namespace
 
 void Outbox::send(const wire::Bytes& frame) noexcept {
-  const auto lock = lock_awake(mutex_);
+  const auto lock = lock_without_sleeping(mutex_);
   if (!fd_ || has_overflowed_) return;
   if (pending_.size() + frame.size() > kMostPending) return overflow_locked();
   try {

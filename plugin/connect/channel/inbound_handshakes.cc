@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The door, and who stands in it.
-#include "plugin/connect/channel/newcomers.h"
+#include "plugin/connect/channel/inbound_handshakes.h"
 
 #include <sys/resource.h>
 
@@ -19,16 +19,16 @@ namespace beeline {
 namespace {
 
 // At once; then the oldest goes.
-constexpr std::size_t kMostNewcomers = 256;
-constexpr std::size_t kFewestNewcomers = 4;
+constexpr std::size_t kMostInbound = 256;
+constexpr std::size_t kFewestInbound = 4;
 constexpr std::size_t kAcceptsInARow = 32;  // then those who have come are listened to
-constexpr std::int64_t kDoorPauseNs = 100 * kNsPerMs;
+constexpr std::int64_t kAcceptPauseNs = 100 * kNsPerMs;
 
 // Strangers get an eighth of the descriptors: they belong to the program whose guest we are.
-std::size_t most_newcomers() noexcept {
+std::size_t most_inbound() noexcept {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostNewcomers;
-  return std::clamp<std::size_t>(limit.rlim_cur / 8, kFewestNewcomers, kMostNewcomers);
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostInbound;
+  return std::clamp<std::size_t>(limit.rlim_cur / 8, kFewestInbound, kMostInbound);
 }
 
 bool is_for_want_of_descriptors(const Error& error) noexcept {
@@ -37,30 +37,31 @@ bool is_for_want_of_descriptors(const Error& error) noexcept {
 
 }  // namespace
 
-Newcomers::~Newcomers() {
-  if (door_) {
-    poller_->remove(door_.get(), door_key_);
-    unguard_from_fork(door_.get());
+InboundHandshakes::~InboundHandshakes() {
+  if (listening_) {
+    poller_->remove(listening_.get(), listening_key_);
+    unguard_from_fork(listening_.get());
   }
-  for (auto& [id, newcomer] : newcomers_) poller_->remove(newcomer.fd.get(), newcomer.key);
+  for (auto& [id, handshake] : handshakes_) poller_->remove(handshake.fd.get(), handshake.key);
 }
 
-Status Newcomers::open_door(UniqueFd listening) {
-  door_ = std::move(listening);
-  most_ = most_newcomers();
-  guard_from_fork(door_.get());
-  door_key_ = BL_TRY(poller_->add(door_.get(), EPOLLIN, [this](std::uint32_t) { on_door(); }));
+Status InboundHandshakes::listen_on(UniqueFd listening) {
+  listening_ = std::move(listening);
+  most_ = most_inbound();
+  guard_from_fork(listening_.get());
+  listening_key_ =
+      BL_TRY(poller_->add(listening_.get(), EPOLLIN, [this](std::uint32_t) { accept_waiting(); }));
   return {};
 }
 
 // No more than there is room for, so that who has come, and said who he is, has been heard before
 // he would have to go.
-void Newcomers::on_door() {
-  const std::size_t room = most_ - std::min(most_, newcomers_.size());
+void InboundHandshakes::accept_waiting() {
+  const std::size_t room = most_ - std::min(most_, handshakes_.size());
   const std::size_t turns = std::clamp<std::size_t>(room, 1, kAcceptsInARow);
   for (std::size_t i = 0; i < turns; ++i) {
-    Result<std::optional<UniqueFd>> accepted = accept_one(door_.get());
-    if (!accepted) return make_do(accepted.error());
+    Result<std::optional<UniqueFd>> accepted = accept_one(listening_.get());
+    if (!accepted) return on_accept_failure(accepted.error());
     if (!*accepted) return;
     admit(std::move(**accepted));
   }
@@ -69,22 +70,23 @@ void Newcomers::on_door() {
 // The caller stays in the queue meanwhile. Where descriptors are short, strangers go first, and
 // fewer are let in until all of them have gone. Where they are few, a channel that carries nothing
 // goes first: else the last descriptor would be free, and whoever takes it be dropped for it.
-void Newcomers::make_do(const Error& error) {
+void InboundHandshakes::on_accept_failure(const Error& error) {
   const bool is_want = is_for_want_of_descriptors(error);
-  if (is_want && newcomers_.size() <= kFewestNewcomers && hooks_.free_descriptor()) return;
-  if (is_want && !newcomers_.empty()) {
-    const std::size_t left = newcomers_.size() / 2;
-    most_ = std::max(left, kFewestNewcomers);
-    while (newcomers_.size() > left) drop(newcomers_.begin()->first, describe(error));
+  if (is_want && handshakes_.size() <= kFewestInbound && hooks_.free_descriptor()) return;
+  if (is_want && !handshakes_.empty()) {
+    const std::size_t left = handshakes_.size() / 2;
+    most_ = std::max(left, kFewestInbound);
+    while (handshakes_.size() > left) drop(handshakes_.begin()->first, describe(error));
     return;
   }
   BL_WARN_LIMITED(3, "%s", (describe(error) + fd_advice(error)).c_str());
-  poller_->want(door_.get(), door_key_, 0);
-  poller_->at(now_ns() + kDoorPauseNs, [this] { poller_->want(door_.get(), door_key_, EPOLLIN); });
+  poller_->want(listening_.get(), listening_key_, 0);
+  poller_->at(now_ns() + kAcceptPauseNs,
+              [this] { poller_->want(listening_.get(), listening_key_, EPOLLIN); });
 }
 
-void Newcomers::admit(UniqueFd fd) {
-  if (newcomers_.size() >= most_) drop(newcomers_.begin()->first, "too many others wait");
+void InboundHandshakes::admit(UniqueFd fd) {
+  if (handshakes_.size() >= most_) drop(handshakes_.begin()->first, "too many others wait");
   const std::uint64_t id = ++last_id_;
   const auto key = poller_->add(fd.get(), EPOLLIN, [this, id](std::uint32_t) { on_event(id); });
   if (!key) {
@@ -92,30 +94,30 @@ void Newcomers::admit(UniqueFd fd) {
                     describe(key.error()).c_str());
     return;
   }
-  newcomers_.emplace(id, Newcomer{.fd = std::move(fd),
-                                  .key = *key,
-                                  .deadline_ns = now_ns() + patience_.count() * kNsPerMs,
-                                  .input = {}});
+  handshakes_.emplace(id, InboundHandshake{.fd = std::move(fd),
+                                           .key = *key,
+                                           .deadline_ns = now_ns() + patience_.count() * kNsPerMs,
+                                           .input = {}});
   watch_clock();
 }
 
 // One timer for all: they have the same patience, and the oldest is first.
-void Newcomers::watch_clock() {
-  if (clock_is_watched_ || newcomers_.empty()) return;
+void InboundHandshakes::watch_clock() {
+  if (clock_is_watched_ || handshakes_.empty()) return;
   clock_is_watched_ = true;
-  poller_->at(newcomers_.begin()->second.deadline_ns, [this] {
+  poller_->at(handshakes_.begin()->second.deadline_ns, [this] {
     clock_is_watched_ = false;
     const std::int64_t now = now_ns();
-    while (!newcomers_.empty() && newcomers_.begin()->second.deadline_ns <= now) {
-      drop(newcomers_.begin()->first, "it did not introduce itself in time");
+    while (!handshakes_.empty() && handshakes_.begin()->second.deadline_ns <= now) {
+      drop(handshakes_.begin()->first, "it did not introduce itself in time");
     }
     watch_clock();
   });
 }
 
-void Newcomers::on_event(std::uint64_t id) {
-  const auto found = newcomers_.find(id);
-  if (found == newcomers_.end()) return;
+void InboundHandshakes::on_event(std::uint64_t id) {
+  const auto found = handshakes_.find(id);
+  if (found == handshakes_.end()) return;
   const Result<std::optional<wire::Hello>, std::string> hello = read_hello(found->second);
   if (!hello && !found->second.has_spoken) {
     // Two processes that dialed each other, one of which has thought better of it; or a port scan.
@@ -132,13 +134,14 @@ void Newcomers::on_event(std::uint64_t id) {
   if (*hello) introduce(id, **hello);
 }
 
-Result<std::optional<wire::Hello>, std::string> Newcomers::read_hello(Newcomer& newcomer) {
+Result<std::optional<wire::Hello>, std::string> InboundHandshakes::read_hello(
+    InboundHandshake& handshake) {
   std::array<std::byte, wire::kFrameHeadBytes + wire::kMaxHelloBytes> room;
-  const Result<std::size_t> got = receive_some(newcomer.fd.get(), room);
+  const Result<std::size_t> got = receive_some(handshake.fd.get(), room);
   if (!got) return fail("it went away again: " + describe(got.error()));
-  newcomer.has_spoken = newcomer.has_spoken || *got > 0;
-  newcomer.input.append(wire::ByteView(room).first(*got));
-  const Result<std::optional<wire::Frame>> frame = newcomer.input.next(wire::kMaxHelloBytes);
+  handshake.has_spoken = handshake.has_spoken || *got > 0;
+  handshake.input.append(wire::ByteView(room).first(*got));
+  const Result<std::optional<wire::Frame>> frame = handshake.input.next(wire::kMaxHelloBytes);
   if (!frame) return fail(describe(frame.error()));
   if (!*frame) return std::optional<wire::Hello>{};
   if ((*frame)->type != wire::MessageType::kHello) {
@@ -148,7 +151,7 @@ Result<std::optional<wire::Hello>, std::string> Newcomers::read_hello(Newcomer& 
   if (!versions) return fail(describe(versions.error()));
   if (!wire::common_version(*versions, wire::kOurVersions)) {
     const wire::Bytes answer = wire::encode(wire::Refuse{.code = wire::RefuseCode::kVersion});
-    static_cast<void>(send_some(newcomer.fd.get(), answer));
+    static_cast<void>(send_some(handshake.fd.get(), answer));
     return fail(wire::version_mismatch(*versions, wire::kOurVersions));
   }
   Result<wire::Hello> hello = wire::decode<wire::Hello>((*frame)->body);
@@ -156,10 +159,10 @@ Result<std::optional<wire::Hello>, std::string> Newcomers::read_hello(Newcomer& 
   return std::optional(std::move(*hello));
 }
 
-void Newcomers::introduce(std::uint64_t id, const wire::Hello& hello) {
-  Newcomer& newcomer = newcomers_.at(id);
-  const int fd = newcomer.fd.get();
-  if (const std::optional<wire::Refuse> refusal = hooks_.judge(hello)) {
+void InboundHandshakes::introduce(std::uint64_t id, const wire::Hello& hello) {
+  InboundHandshake& handshake = handshakes_.at(id);
+  const int fd = handshake.fd.get();
+  if (const std::optional<wire::Refuse> refusal = hooks_.check(hello)) {
     static_cast<void>(send_some(fd, wire::encode(*refusal)));
     if (const std::uint64_t number = refused_.due(); number != 0) {
       BL_INFO(kLogNet, "a control connection from %s (pid %u) is refused (number %llu): %s",
@@ -177,31 +180,31 @@ void Newcomers::introduce(std::uint64_t id, const wire::Hello& hello) {
   Introduced introduced{.fd = {},
                         .peer = {.id = hello.process, .host = hello.host, .pid = hello.pid},
                         .direction = Direction::kAnswered,
-                        .input = std::move(newcomer.input)};
-  poller_->remove(fd, newcomer.key);
-  introduced.fd = std::move(newcomer.fd);
-  erase(newcomers_.find(id));
+                        .input = std::move(handshake.input)};
+  poller_->remove(fd, handshake.key);
+  introduced.fd = std::move(handshake.fd);
+  erase(handshakes_.find(id));
   hooks_.on_introduced(std::move(introduced));
 }
 
-void Newcomers::drop(std::uint64_t id, const std::string& why) {
+void InboundHandshakes::drop(std::uint64_t id, const std::string& why) {
   if (const std::uint64_t number = dropped_.due(); number != 0) {
     BL_WARN("a control connection from %s is dropped (number %llu): %s",
-            remote_text(newcomers_.at(id).fd.get()).c_str(),
+            remote_text(handshakes_.at(id).fd.get()).c_str(),
             static_cast<unsigned long long>(number), why.c_str());
   }
   forget(id);
 }
 
-void Newcomers::forget(std::uint64_t id) {
-  const auto found = newcomers_.find(id);
+void InboundHandshakes::forget(std::uint64_t id) {
+  const auto found = handshakes_.find(id);
   poller_->remove(found->second.fd.get(), found->second.key);
   erase(found);
 }
 
-void Newcomers::erase(std::map<std::uint64_t, Newcomer>::iterator newcomer) {
-  newcomers_.erase(newcomer);
-  if (newcomers_.empty()) most_ = most_newcomers();
+void InboundHandshakes::erase(std::map<std::uint64_t, InboundHandshake>::iterator handshake) {
+  handshakes_.erase(handshake);
+  if (handshakes_.empty()) most_ = most_inbound();
 }
 
 }  // namespace beeline

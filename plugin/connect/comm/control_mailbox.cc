@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Orders and results under one mutex.
-#include "plugin/connect/comm/desk.h"
+#include "plugin/connect/comm/control_mailbox.h"
 
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 #include <exception>
 #include <utility>
 
-#include "plugin/connect/socket/lock_awake.h"
+#include "plugin/connect/socket/lock_without_sleeping.h"
 
 namespace beeline {
 namespace {
@@ -30,34 +30,34 @@ bool is_awaited(const Result<MadeConnection>& arrived) {
 }  // namespace
 
 void Orders::clear() noexcept {
-  door.reset();
+  listening.reset();
   begun.clear();
   abandoned.clear();
   closed.clear();
   gone.clear();
-  while (buried != nullptr) {
-    const MadeConnection one = std::move(buried);
-    buried = std::move(one->shell);
+  while (retired != nullptr) {
+    const MadeConnection one = std::move(retired);
+    retired = std::move(one->shell);
   }
   unclaimed.clear();
   comms.clear();
   stop = false;
 }
 
-Result<std::shared_ptr<Desk>> Desk::create() {
-  UniqueFd bell(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!bell) return fail_errno("make an event descriptor");
+Result<std::shared_ptr<ControlMailbox>> ControlMailbox::create() {
+  UniqueFd wakeup_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!wakeup_fd) return fail_errno("make an event descriptor");
   std::uint32_t nonce = 0;
   if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return fail_errno("get random bytes");
   // Not zero: an empty handle remembers 0.
-  return std::make_shared<Desk>(std::move(bell), nonce | 1U);
+  return std::make_shared<ControlMailbox>(std::move(wakeup_fd), nonce | 1U);
 }
 
-void Desk::ring() const noexcept { eventfd_write(bell_.get(), 1); }
+void ControlMailbox::wake() const noexcept { eventfd_write(wakeup_fd_.get(), 1); }
 
-Listener* Desk::add_listener(const wire::Token& token, const Device& device,
-                             const CommSettings& settings) {
-  const auto lock = lock_awake(mutex_);
+Listener* ControlMailbox::add_listener(const wire::Token& token, const Device& device,
+                                       const CommSettings& settings) {
+  const auto lock = lock_without_sleeping(mutex_);
   const std::uint32_t number = ++last_listener_;
   auto& place = listeners_[number];
   place = std::make_unique<Listener>(number, token, device, settings);
@@ -65,7 +65,7 @@ Listener* Desk::add_listener(const wire::Token& token, const Device& device,
   return place.get();
 }
 
-Result<MadeConnection> Desk::take_accepted(Listener& listener) {
+Result<MadeConnection> ControlMailbox::take_accepted(Listener& listener) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return MadeConnection{};
   listener.idle_rounds_ = 0;
@@ -76,29 +76,29 @@ Result<MadeConnection> Desk::take_accepted(Listener& listener) {
   return take_over_locked(std::move(*first));
 }
 
-MadeConnection Desk::take_over_locked(MadeConnection made) {
+MadeConnection ControlMailbox::take_over_locked(MadeConnection made) {
   auto taken = std::make_unique<Connection>(std::move(*made));
   taken->shell = std::move(made);
   return taken;
 }
 
-void Desk::close_listener(Listener* listener) {
+void ControlMailbox::close_listener(Listener* listener) {
   Unclaimed unclaimed;
   {
-    const auto lock = lock_awake(mutex_);
+    const auto lock = lock_without_sleeping(mutex_);
     const auto found = listeners_.find(listener->number());
     if (found == listeners_.end()) return;
     close_locked(found, unclaimed);
     unclaimed = hand_over_locked(std::move(unclaimed));
   }
-  ring();
+  wake();
 }
 
-void Desk::reclaim(OwnerId owner) {
+void ControlMailbox::reclaim(OwnerId owner) {
   if (owner == kNobody) return;  // it may have begun what others still wait for
   Unclaimed unclaimed;
   {
-    const auto lock = lock_awake(mutex_);
+    const auto lock = lock_without_sleeping(mutex_);
     for (auto it = listeners_.begin(); it != listeners_.end();) {
       it = it->second->settings_.owner == owner ? close_locked(it, unclaimed) : std::next(it);
     }
@@ -107,10 +107,11 @@ void Desk::reclaim(OwnerId owner) {
     }
     unclaimed = hand_over_locked(std::move(unclaimed));
   }
-  ring();
+  wake();
 }
 
-Desk::Listeners::iterator Desk::close_locked(Listeners::iterator listener, Unclaimed& unclaimed) {
+ControlMailbox::Listeners::iterator ControlMailbox::close_locked(Listeners::iterator listener,
+                                                                 Unclaimed& unclaimed) {
   take_all(listener->second->arrived_, unclaimed);
   orders_.closed.push_back(listener->first);
   const auto next = listeners_.erase(listener);
@@ -118,7 +119,8 @@ Desk::Listeners::iterator Desk::close_locked(Listeners::iterator listener, Uncla
   return next;
 }
 
-Desk::Attempts::iterator Desk::abandon_locked(Attempts::iterator attempt, Unclaimed& unclaimed) {
+ControlMailbox::Attempts::iterator ControlMailbox::abandon_locked(Attempts::iterator attempt,
+                                                                  Unclaimed& unclaimed) {
   auto& outcome = attempt->second.outcome;
   if (!outcome) {
     orders_.abandoned.push_back(attempt->first);
@@ -128,7 +130,7 @@ Desk::Attempts::iterator Desk::abandon_locked(Attempts::iterator attempt, Unclai
   return attempts_.erase(attempt);
 }
 
-Desk::Unclaimed Desk::hand_over_locked(Unclaimed unclaimed) {
+ControlMailbox::Unclaimed ControlMailbox::hand_over_locked(Unclaimed unclaimed) {
   if (!served_) {
     orders_.closed.clear();  // nobody minds
     orders_.abandoned.clear();
@@ -138,7 +140,8 @@ Desk::Unclaimed Desk::hand_over_locked(Unclaimed unclaimed) {
   return {};
 }
 
-Result<Desk::Inquiry> Desk::inquire(std::uint64_t remembered, const wire::Token& token) {
+Result<ControlMailbox::Inquiry> ControlMailbox::inquire(std::uint64_t remembered,
+                                                        const wire::Token& token) {
   if (remembered >> 32 != nonce_) return Inquiry{};
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return Inquiry{.is_known = true, .made = nullptr};
@@ -152,7 +155,7 @@ Result<Desk::Inquiry> Desk::inquire(std::uint64_t remembered, const wire::Token&
   return Inquiry{.is_known = true, .made = take_over_locked(std::move(*outcome))};
 }
 
-std::optional<std::uint64_t> Desk::add_attempt(AttemptOrder order) {
+std::optional<std::uint64_t> ControlMailbox::add_attempt(AttemptOrder order) {
   std::uint64_t remember = 0;
   {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -162,38 +165,40 @@ std::optional<std::uint64_t> Desk::add_attempt(AttemptOrder order) {
     orders_.begun.push_back(order.comm);
     attempts_[order.comm].order = std::move(order);
   }
-  ring();
+  wake();
   return remember;
 }
 
 // If a rank is bound to one processor, so is its control thread, and a thread that polls would keep
 // it from running until its time slice is over. In other cases no system call is made.
-void Desk::give_way() const noexcept {
+void ControlMailbox::yield_to_control_thread() const noexcept {
   const int cpu = cpu_.load(std::memory_order_relaxed);
   if (cpu < 0 || cpu == ::sched_getcpu()) ::sched_yield();
 }
 
-void Desk::note_cpu() noexcept { cpu_.store(::sched_getcpu(), std::memory_order_relaxed); }
-
-void Desk::open_door(UniqueFd listening) {
-  {
-    const auto lock = lock_awake(mutex_);
-    orders_.door = std::move(listening);
-  }
-  ring();
+void ControlMailbox::note_cpu() noexcept {
+  cpu_.store(::sched_getcpu(), std::memory_order_relaxed);
 }
 
-void Desk::stop() noexcept {
+void ControlMailbox::listen_on(UniqueFd listening) {
+  {
+    const auto lock = lock_without_sleeping(mutex_);
+    orders_.listening = std::move(listening);
+  }
+  wake();
+}
+
+void ControlMailbox::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
     orders_.stop = true;
   }
-  ring();
+  wake();
 }
 
-void Desk::link_gone(const CommNumbers& numbers) noexcept {
+void ControlMailbox::link_gone(const CommNumbers& numbers) noexcept {
   {
-    const auto lock = lock_awake(mutex_);
+    const auto lock = lock_without_sleeping(mutex_);
     if (!served_) return;  // nobody minds channels any more
     try {
       orders_.gone.push_back(numbers);
@@ -201,31 +206,31 @@ void Desk::link_gone(const CommNumbers& numbers) noexcept {
       return;  // no memory: the channel counts a comm too many, and stays open longer
     }
   }
-  ring();
+  wake();
 }
 
-void Desk::take_orders(Orders& taken) {
-  eventfd_t rung = 0;
+void ControlMailbox::take_orders(Orders& taken) {
+  eventfd_t wakeups = 0;
   // Whoever leaves an order rings afterwards.
-  if (eventfd_read(bell_.get(), &rung) != 0) return;
+  if (eventfd_read(wakeup_fd_.get(), &wakeups) != 0) return;
   const std::lock_guard lock(mutex_);
   std::swap(taken, orders_);
 }
 
-void Desk::bury(Connection& connection) noexcept {
+void ControlMailbox::retire(Connection& connection) noexcept {
   {
-    const auto lock = lock_awake(mutex_);
+    const auto lock = lock_without_sleeping(mutex_);
     if (!served_ || connection.shell == nullptr) return;
     MadeConnection shell = std::move(connection.shell);
     *shell = std::move(connection);
-    shell->shell = std::move(orders_.buried);
-    orders_.buried = std::move(shell);
+    shell->shell = std::move(orders_.retired);
+    orders_.retired = std::move(shell);
   }
-  ring();
+  wake();
 }
 
-void Desk::take_back(CommMemory& memory) noexcept {
-  const auto lock = lock_awake(mutex_);
+void ControlMailbox::take_back(CommMemory& memory) noexcept {
+  const auto lock = lock_without_sleeping(mutex_);
   if (!served_) return;
   try {
     orders_.comms.push_back(std::move(memory));
@@ -234,7 +239,7 @@ void Desk::take_back(CommMemory& memory) noexcept {
   }
 }
 
-bool Desk::leave() noexcept {
+bool ControlMailbox::leave() noexcept {
   const std::lock_guard lock(mutex_);
   if (!listeners_.empty() || !orders_.is_empty()) return false;
   served_ = false;
@@ -242,14 +247,15 @@ bool Desk::leave() noexcept {
   return true;
 }
 
-std::optional<AttemptOrder> Desk::find_order(std::uint32_t comm) {
+std::optional<AttemptOrder> ControlMailbox::find_order(std::uint32_t comm) {
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(comm);
   if (found == attempts_.end()) return std::nullopt;
   return found->second.order;
 }
 
-std::optional<Desk::Invited> Desk::find_listener(std::uint32_t number, const wire::Token& token) {
+std::optional<ControlMailbox::Invited> ControlMailbox::find_listener(std::uint32_t number,
+                                                                     const wire::Token& token) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(number);
   if (found == listeners_.end() || found->second->token_ != token) return std::nullopt;
@@ -258,7 +264,7 @@ std::optional<Desk::Invited> Desk::find_listener(std::uint32_t number, const wir
                  .unaccepted = found->second->arrived_.size()};
 }
 
-MadeConnection Desk::deliver_accepted(std::uint32_t listener, MadeConnection made) {
+MadeConnection ControlMailbox::deliver_accepted(std::uint32_t listener, MadeConnection made) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(listener);
   if (found == listeners_.end()) return made;
@@ -266,7 +272,7 @@ MadeConnection Desk::deliver_accepted(std::uint32_t listener, MadeConnection mad
   return nullptr;
 }
 
-MadeConnection Desk::deliver_connected(std::uint32_t comm, MadeConnection made) {
+MadeConnection ControlMailbox::deliver_connected(std::uint32_t comm, MadeConnection made) {
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(comm);
   if (found == attempts_.end()) return made;
@@ -274,19 +280,19 @@ MadeConnection Desk::deliver_connected(std::uint32_t comm, MadeConnection made) 
   return nullptr;
 }
 
-void Desk::fail_accept(std::uint32_t listener, Error error) {
+void ControlMailbox::fail_accept(std::uint32_t listener, Error error) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(listener);
   if (found != listeners_.end()) found->second->arrived_.emplace_back(fail(error));
 }
 
-void Desk::fail_connect(std::uint32_t comm, Error error) {
+void ControlMailbox::fail_connect(std::uint32_t comm, Error error) {
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(comm);
   if (found != attempts_.end()) found->second.outcome = Result<MadeConnection>(fail(error));
 }
 
-void Desk::expire() {
+void ControlMailbox::expire() {
   Unclaimed unclaimed;
   const std::lock_guard lock(mutex_);
   for (auto it = attempts_.begin(); it != attempts_.end();) {
@@ -304,20 +310,20 @@ void Desk::expire() {
   }
   if (orders_.abandoned.empty() && unclaimed.empty()) return;
   unclaimed = hand_over_locked(std::move(unclaimed));
-  ring();
+  wake();
 }
 
-bool Desk::is_served() noexcept {
-  const auto lock = lock_awake(mutex_);
+bool ControlMailbox::is_served() noexcept {
+  const auto lock = lock_without_sleeping(mutex_);
   return served_;
 }
 
-void Desk::start_serving() noexcept {
-  const auto lock = lock_awake(mutex_);
+void ControlMailbox::start_serving() noexcept {
+  const auto lock = lock_without_sleeping(mutex_);
   served_ = true;
 }
 
-void Desk::fail_all(Error error) noexcept {
+void ControlMailbox::fail_all(Error error) noexcept {
   Orders orders;
   const std::lock_guard lock(mutex_);
   served_ = false;
@@ -329,7 +335,7 @@ void Desk::fail_all(Error error) noexcept {
   for (auto& [number, listener] : listeners_) listener->arrived_.emplace_back(fail(error));
 }
 
-void Desk::clear() noexcept {
+void ControlMailbox::clear() noexcept {
   Listeners listeners;
   Attempts attempts;
   Orders orders;

@@ -8,17 +8,17 @@
 #include "plugin/connect/channel/channels.h"
 #include "plugin/connect/channel/identity.h"
 #include "plugin/connect/cm/cm_hub.h"
-#include "plugin/connect/comm/desk.h"
+#include "plugin/connect/comm/control_mailbox.h"
 #include "plugin/connect/handshake/control_options.h"
 #include "plugin/connect/path/port_watch.h"
 #include "plugin/connect/socket/poller.h"
 
 namespace beeline {
 
-struct Room {
+struct ControlContext {
   const ControlOptions* options = nullptr;
   const ProcessName* self = nullptr;
-  std::shared_ptr<Desk> desk;
+  std::shared_ptr<ControlMailbox> mailbox;
   Poller* poller = nullptr;
   PortWatch* ports = nullptr;
   Channels* channels = nullptr;

@@ -175,8 +175,8 @@ TEST_CASE("hostile: nobody is let in under the name of the process that it dials
   // The process itself may connect to its own listener.
   Comm2 comm = join(house.a, house.a);
   prove_write(*comm.receiver, *comm.sender);
-  comm.receiver->link->say_goodbye(0);
-  comm.sender->link->say_goodbye(0);
+  comm.receiver->link->send_goodbye(0);
+  comm.sender->link->send_goodbye(0);
   house.real_peer_still_comes();
 }
 

@@ -12,7 +12,7 @@ namespace beeline {
 
 // Tries, and lets others run in between. Sleeps in the end: who has not come out by then is
 // stopped.
-inline std::unique_lock<std::mutex> lock_awake(std::mutex& mutex) {
+inline std::unique_lock<std::mutex> lock_without_sleeping(std::mutex& mutex) {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
     std::unique_lock lock(mutex, std::try_to_lock);

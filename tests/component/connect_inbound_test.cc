@@ -15,7 +15,7 @@ wire::Bytes changed(wire::Bytes bytes, std::size_t at) {
 
 }  // namespace
 
-TEST_CASE("door: who does not speak our protocol is dropped", "[component][connect]") {
+TEST_CASE("inbound: who does not speak our protocol is dropped", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
@@ -37,7 +37,7 @@ TEST_CASE("door: who does not speak our protocol is dropped", "[component][conne
   house.real_peer_still_comes();
 }
 
-TEST_CASE("door: who has no invitation is refused", "[component][connect]") {
+TEST_CASE("inbound: who has no invitation is refused", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   wire::Hello hello = hello_for(handle);
@@ -50,7 +50,7 @@ TEST_CASE("door: who has no invitation is refused", "[component][connect]") {
   house.real_peer_still_comes();
 }
 
-TEST_CASE("door: who speaks other versions learns ours, and the log tells both",
+TEST_CASE("inbound: who speaks other versions learns ours, and the log tells both",
           "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
@@ -66,7 +66,8 @@ TEST_CASE("door: who speaks other versions learns ours, and the log tells both",
   house.real_peer_still_comes();
 }
 
-TEST_CASE("door: who says nothing, or half a HELLO, is dropped in time", "[component][connect]") {
+TEST_CASE("inbound: who says nothing, or half a HELLO, is dropped in time",
+          "[component][connect]") {
   ControlOptions options = control_options();
   options.half_open_timeout = std::chrono::milliseconds(100);
   House house(options);
@@ -80,7 +81,7 @@ TEST_CASE("door: who says nothing, or half a HELLO, is dropped in time", "[compo
   house.real_peer_still_comes();
 }
 
-TEST_CASE("door: however many say nothing, the newest may stay", "[component][connect]") {
+TEST_CASE("inbound: however many say nothing, the newest may stay", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   std::vector<Stranger> crowd;
@@ -92,7 +93,7 @@ TEST_CASE("door: however many say nothing, the newest may stay", "[component][co
   CHECK(crowd.back().hear().type == wire::MessageType::kHelloAck);
 }
 
-TEST_CASE("door: a HELLO may come byte by byte", "[component][connect]") {
+TEST_CASE("inbound: a HELLO may come byte by byte", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   Stranger stranger(handle);
@@ -100,7 +101,7 @@ TEST_CASE("door: a HELLO may come byte by byte", "[component][connect]") {
   CHECK(stranger.hear_message<wire::HelloAck>().process == handle.process);
 }
 
-TEST_CASE("door: a channel that breaks the protocol ends, and only that one",
+TEST_CASE("inbound: a channel that breaks the protocol ends, and only that one",
           "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
@@ -116,7 +117,7 @@ TEST_CASE("door: a channel that breaks the protocol ends, and only that one",
   house.real_peer_still_comes();
 }
 
-TEST_CASE("door: on a channel, too, each comm needs an invitation", "[component][connect]") {
+TEST_CASE("inbound: on a channel, too, each comm needs an invitation", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   Stranger stranger(handle);
@@ -132,7 +133,7 @@ TEST_CASE("door: on a channel, too, each comm needs an invitation", "[component]
   house.real_peer_still_comes();
 }
 
-TEST_CASE("door: who does not listen keeps nobody waiting, and misses nothing",
+TEST_CASE("inbound: who does not listen keeps nobody waiting, and misses nothing",
           "[component][connect]") {
   House house(patient_with_the_deaf());
   const wire::Handle handle = handle_of(house.ticket);
@@ -152,7 +153,7 @@ TEST_CASE("door: who does not listen keeps nobody waiting, and misses nothing",
   CHECK(heard == kMessages);
 }
 
-TEST_CASE("door: messages about comms that do not exist harm nobody", "[component][connect]") {
+TEST_CASE("inbound: messages about comms that do not exist harm nobody", "[component][connect]") {
   House house;
   const wire::Handle handle = handle_of(house.ticket);
   Stranger stranger(handle);

@@ -19,30 +19,30 @@
 
 namespace beeline {
 
-class Newcomers {
+class InboundHandshakes {
  public:
   struct Hooks {
     // Nothing: welcome. Else what to answer.
-    std::function<std::optional<wire::Refuse>(const wire::Hello&)> judge;
+    std::function<std::optional<wire::Refuse>(const wire::Hello&)> check;
     std::function<void(Introduced)> on_introduced;
     // Closes an unneeded descriptor, if there is one.
     std::function<bool()> free_descriptor;
   };
 
-  Newcomers(Poller& poller, const ProcessName& self, std::chrono::milliseconds patience,
-            Hooks hooks)
+  InboundHandshakes(Poller& poller, const ProcessName& self, std::chrono::milliseconds patience,
+                    Hooks hooks)
       : poller_(&poller), self_(&self), patience_(patience), hooks_(std::move(hooks)) {}
-  Newcomers(const Newcomers&) = delete;
-  Newcomers& operator=(const Newcomers&) = delete;
-  ~Newcomers();
+  InboundHandshakes(const InboundHandshakes&) = delete;
+  InboundHandshakes& operator=(const InboundHandshakes&) = delete;
+  ~InboundHandshakes();
 
-  Status open_door(UniqueFd listening);
+  Status listen_on(UniqueFd listening);
 
  private:
   // Anybody can dial: the log must not be theirs.
   static constexpr std::uint64_t kLoggedAtFirst = 5;
 
-  struct Newcomer {
+  struct InboundHandshake {
     UniqueFd fd;
     Poller::Key key = 0;
     std::int64_t deadline_ns = 0;
@@ -50,30 +50,30 @@ class Newcomers {
     bool has_spoken = false;
   };
 
-  void on_door();
-  void make_do(const Error& error);
+  void accept_waiting();
+  void on_accept_failure(const Error& error);
   void admit(UniqueFd fd);
   void watch_clock();
   void on_event(std::uint64_t id);
-  // Nothing: not all of it has come. An error, in words, is the end of the newcomer.
-  Result<std::optional<wire::Hello>, std::string> read_hello(Newcomer& newcomer);
+  // Nothing: not all of it has come. An error, in words, is the end of the handshake.
+  Result<std::optional<wire::Hello>, std::string> read_hello(InboundHandshake& handshake);
   void introduce(std::uint64_t id, const wire::Hello& hello);
   void drop(std::uint64_t id, const std::string& why);
   void forget(std::uint64_t id);
-  void erase(std::map<std::uint64_t, Newcomer>::iterator newcomer);
+  void erase(std::map<std::uint64_t, InboundHandshake>::iterator handshake);
 
   Poller* poller_;
   const ProcessName* self_;
   std::chrono::milliseconds patience_;
   Hooks hooks_;
-  UniqueFd door_;
-  Poller::Key door_key_ = 0;
+  UniqueFd listening_;
+  Poller::Key listening_key_ = 0;
   LogLimit dropped_{kLoggedAtFirst};
   LogLimit refused_{kLoggedAtFirst};
   LogLimit silent_{kLoggedAtFirst};
   std::uint64_t last_id_ = 0;
-  std::map<std::uint64_t, Newcomer> newcomers_;  // by age
-  std::size_t most_ = 0;                         // of them
+  std::map<std::uint64_t, InboundHandshake> handshakes_;  // by age
+  std::size_t most_ = 0;                                  // of them
   bool clock_is_watched_ = false;
 };
 

@@ -37,12 +37,12 @@ class Listener {
   std::uint32_t number() const noexcept { return number_; }
 
  private:
-  friend class Desk;
+  friend class ControlMailbox;
   const std::uint32_t number_;
   const wire::Token token_;
   const Device* const device_;
   const CommSettings settings_;
-  // Of the desk's mutex.
+  // Of the mailbox's mutex.
   std::deque<Result<MadeConnection>> arrived_;
   int idle_rounds_ = 0;  // since somebody asked, while there was something to take
 };
@@ -55,16 +55,16 @@ struct AttemptOrder {
   CommSettings settings = {};
 };
 
-// What the control thread has to do. The desk and the control thread have one each, and exchange
+// What the control thread has to do. The mailbox and the control thread have one each, and exchange
 // them, so that their memory is used again. A thread that frees what another got may have to wait
 // for that one's allocator, and one that gets more for the kernel; NCCL's must not.
 struct Orders {
-  UniqueFd door;                          // a socket that listens
+  UniqueFd listening;                     // a socket that listens
   std::vector<std::uint32_t> begun;       // attempts, by comm
   std::vector<std::uint32_t> abandoned;   // attempts, by comm
   std::vector<std::uint32_t> closed;      // listeners, by number
   std::vector<CommNumbers> gone;          // links
-  std::unique_ptr<Connection> buried;     // closed in good order: a chain of shells
+  std::unique_ptr<Connection> retired;    // closed in good order: a chain of shells
   std::vector<MadeConnection> unclaimed;  // to be destroyed, which takes a while
   // Of comms that are closed. Can wait for other orders.
   std::vector<CommMemory> comms;
@@ -72,15 +72,16 @@ struct Orders {
 
   void clear() noexcept;
   bool is_empty() const noexcept {
-    return !door && begun.empty() && abandoned.empty() && closed.empty() && gone.empty() &&
-           buried == nullptr && unclaimed.empty() && !stop;
+    return !listening && begun.empty() && abandoned.empty() && closed.empty() && gone.empty() &&
+           retired == nullptr && unclaimed.empty() && !stop;
   }
 };
 
-class Desk {
+class ControlMailbox {
  public:
-  static Result<std::shared_ptr<Desk>> create();
-  explicit Desk(UniqueFd bell, std::uint32_t nonce) : bell_(std::move(bell)), nonce_(nonce) {}
+  static Result<std::shared_ptr<ControlMailbox>> create();
+  explicit ControlMailbox(UniqueFd wakeup_fd, std::uint32_t nonce)
+      : wakeup_fd_(std::move(wakeup_fd)), nonce_(nonce) {}
 
   // --- NCCL's threads ---
   Listener* add_listener(const wire::Token& token, const Device& device,
@@ -101,9 +102,9 @@ class Desk {
 
   // Called by a thread that polls and got "not yet". It may be running on the processor that the
   // control thread needs.
-  void give_way() const noexcept;
+  void yield_to_control_thread() const noexcept;
 
-  void open_door(UniqueFd listening);
+  void listen_on(UniqueFd listening);
   // Gives up its listeners, its attempts, and what was made for them and is not taken.
   void reclaim(OwnerId owner);
   void stop() noexcept;
@@ -111,11 +112,11 @@ class Desk {
   // --- any thread ---
   void link_gone(const CommNumbers& numbers) noexcept;
   // Takes what is in it, unless there is nobody to clear it away.
-  void bury(Connection& connection) noexcept;
+  void retire(Connection& connection) noexcept;
   void take_back(CommMemory& memory) noexcept;
 
   // --- the control thread ---
-  int bell() const noexcept { return bell_.get(); }
+  int wakeup_fd() const noexcept { return wakeup_fd_.get(); }
   // The processor that it runs on.
   void note_cpu() noexcept;
   // Into what has been cleared.
@@ -151,7 +152,8 @@ class Desk {
   void start_serving() noexcept;
   // The thread cannot be started, or has failed: whoever waits for it gets the error.
   void fail_all(Error error) noexcept;
-  // Once the thread has ended for good. What lies here owns connections, whose links own the desk.
+  // Once the thread has ended for good. What lies here owns connections, whose links own the
+  // mailbox.
   void clear() noexcept;
 
  private:
@@ -164,7 +166,7 @@ class Desk {
   using Attempts = std::unordered_map<std::uint32_t, Attempt>;
   using Listeners = std::unordered_map<std::uint32_t, std::unique_ptr<Listener>>;
 
-  void ring() const noexcept;
+  void wake() const noexcept;
   // The caller holds the mutex for these.
   Listeners::iterator close_locked(Listeners::iterator listener, Unclaimed& unclaimed);
   Attempts::iterator abandon_locked(Attempts::iterator attempt, Unclaimed& unclaimed);
@@ -173,7 +175,7 @@ class Desk {
   // Moves it into memory of the calling thread's.
   MadeConnection take_over_locked(MadeConnection made);
 
-  const UniqueFd bell_;
+  const UniqueFd wakeup_fd_;
   const std::uint32_t nonce_;  // tells attempts in a handle from those of another process
   std::mutex mutex_;
   bool served_ = false;
