@@ -41,7 +41,7 @@ void end(Comm& comm) noexcept {
 
 Result<std::vector<Rail>> rails_of(const Comm& comm) {
   std::vector<Rail> rails;
-  for (const Path& path : comm.paths()) {
+  for (const PathResources& path : comm.paths()) {
     MrCache* const cache = BL_TRY(Runtime::instance().cache(*path.device));
     rails.push_back({.device = path.device, .cache = cache});
   }

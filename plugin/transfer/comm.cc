@@ -45,10 +45,10 @@ Comm::Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions&
       rails_(wire::rails_of(path_count_)),
       early_done_(options.early_done) {
   for (std::size_t i = 0; i < path_count_; ++i) {
-    const Path& path = connection_.paths[i];
-    states_[i] = {.qp = path.qp.get(),
-                  .cq = path.cq.get(),
-                  .max_inline = path.max_inline,
+    const PathResources& path = connection_.paths[i];
+    states_[i] = {.qp = path.queues.qp.get(),
+                  .cq = path.queues.cq.get(),
+                  .max_inline = path.queues.max_inline,
                   .lkey = connection_.memory.lkey(i),
                   .send_free = send_depth,
                   .epoch = 0};
@@ -83,7 +83,7 @@ Errc Comm::look_closer(const Request& request) {
 }
 
 std::string Comm::name_for_people() const {
-  const Path& path = connection_.paths.front();
+  const PathResources& path = connection_.paths.front();
   return format("%s on %s, device %s, %s peer %s", role() == Role::kSend ? "sender" : "receiver",
                 host_name().c_str(), label(*path.device).c_str(),
                 role() == Role::kSend ? "to" : "from", link_->peer().text().c_str());
@@ -96,7 +96,7 @@ Ends Comm::ends() const {
 }
 
 PortReport Comm::report_on_own_port(std::int64_t since_ns) const {
-  const Path& path = connection_.paths.front();
+  const PathResources& path = connection_.paths.front();
   return report_on_port(look_at_port(*path.device, path.own), path.own, *path.device->news,
                         since_ns, now_ns());
 }
@@ -105,7 +105,7 @@ void Comm::suspect(const ibv_wc& failed, const char* doing) {
   stats_.add(Counter::kErrors);
   stats_.record(Event::kCompletionError, failed.status, failed.vendor_err);
   if (failed_) return;  // what follows are flushed requests: the first one knows the cause
-  const Path& path = connection_.paths.front();
+  const PathResources& path = connection_.paths.front();
   failed_ = {.doing = doing,
              .status = failed.status,
              .vendor_error = failed.vendor_err,
@@ -193,12 +193,12 @@ Status Comm::look_for_stall() {
     case StallWatch::Verdict::kStalled: break;
   }
   stats_.record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch_.limit_ns()));
-  const Path& path = connection_.paths.front();
+  const PathResources& path = connection_.paths.front();
   return give_up("move data",
                  judge_stall(ends(),
                              format("nothing has completed for %.1f s (queue pair 0x%x to 0x%x)",
-                                    static_cast<double>(watch_.limit_ns()) / 1e9, path.qp->qp_num,
-                                    path.peer_qpn),
+                                    static_cast<double>(watch_.limit_ns()) / 1e9,
+                                    path.queues.qp->qp_num, path.peer_qpn),
                              report_on_own_port(watch_.quiet_since_ns())));
 }
 

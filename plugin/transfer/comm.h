@@ -57,7 +57,7 @@ class Comm {
 
   Role role() const noexcept { return connection_.role; }
   bool early_done() const noexcept { return early_done_; }
-  std::span<const Path> paths() const noexcept { return connection_.paths; }
+  std::span<const PathResources> paths() const noexcept { return connection_.paths; }
 
   // Both ends alike, for a request of which something is missing. With `*done` all of it has
   // arrived, or has been sent, and the request is gone. `sizes`: null, or one for each buffer.

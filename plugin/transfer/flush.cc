@@ -15,10 +15,10 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
   flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
   const std::lock_guard lock(preparing_);
   if (flusher_ == nullptr) {
-    Path& path = connection_.paths.front();
+    PathResources& path = connection_.paths.front();
     ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
     auto way = Loopback::make(*path.device, {.pd = pd,
-                                             .cq = path.cq.get(),
+                                             .cq = path.queues.cq.get(),
                                              .depth = Flusher::kDepth,
                                              .gid = gid_,
                                              .pkey_index = pkey_index_});
@@ -27,8 +27,8 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
               name_for_people().c_str(), describe(way.error()).c_str());
       return fail(way.error());
     }
-    if (way) path.itself = *std::move(way);
-    flusher_ = std::make_unique<Flusher>(path.itself ? &*path.itself : nullptr,
+    if (way) path.queues.loopback = *std::move(way);
+    flusher_ = std::make_unique<Flusher>(path.queues.loopback ? &*path.queues.loopback : nullptr,
                                          connection_.memory.at<std::byte>(kFlushPlace),
                                          connection_.memory.lkey(0));
   }

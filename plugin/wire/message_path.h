@@ -23,7 +23,12 @@ enum class LinkLayer : std::uint8_t { kInfiniBand, kEthernet };
 enum class Transport : std::uint8_t { kInfiniBand, kRoce, kIwarp };
 enum class GidType : std::uint8_t { kIb, kRoceV1, kRoceV2 };
 enum class Family : std::uint8_t { kUnset, kIpv4, kIpv6 };
-enum class Notify : std::uint8_t { kImmediate, kNoticeAfterRouted, kNotice };
+// How the sender announces the last write of a message: what the devices at both ends can do.
+enum class Notify : std::uint8_t {
+  kImmediate,          // the data carries the immediate
+  kNoticeAfterRouted,  // as kImmediate up to the adaptive-routing threshold, a notice above it
+  kNotice,             // no immediates (iWARP): a SEND behind the data
+};
 // Whether an end lets the kernel's connection manager set up its queue pair.
 enum class CmWish : std::uint8_t { kUnable, kAble, kWished };
 

@@ -76,7 +76,7 @@ struct Duo {
 
 bool has_completions(const Connection& end) {
   ibv_wc wc{};
-  return ibv_poll_cq(end.paths[0].cq.get(), 1, &wc) != 0;
+  return ibv_poll_cq(end.paths[0].queues.cq.get(), 1, &wc) != 0;
 }
 
 }  // namespace
@@ -87,8 +87,8 @@ TEST_CASE("cm: queue pairs that librdmacm has set up work, and their queues are 
   {
     const Ends ends = duo.join();
     CHECK(duo.fake.ids() == 3);  // the listener's, and one at each end
-    CHECK(ends.sender->paths[0].cm);
-    CHECK(ends.receiver->paths[0].cm);
+    CHECK(ends.sender->paths[0].queues.cm);
+    CHECK(ends.receiver->paths[0].queues.cm);
     CHECK_FALSE(has_completions(*ends.sender));
     CHECK_FALSE(has_completions(*ends.receiver));
     prove_write(*ends.receiver, *ends.sender);
@@ -115,14 +115,14 @@ TEST_CASE("cm: the wish of one end is enough", "[component][connect]") {
   const bool listener_wishes = GENERATE(true, false);
   Duo duo(listener_wishes, !listener_wishes);
   const Ends ends = duo.join();
-  CHECK(ends.sender->paths[0].cm);
+  CHECK(ends.sender->paths[0].queues.cm);
   prove_write(*ends.receiver, *ends.sender);
 }
 
 TEST_CASE("cm: nobody's wish leaves librdmacm alone", "[component][connect]") {
   Duo duo(false, false);
   const Ends ends = duo.join();
-  CHECK_FALSE(ends.sender->paths[0].cm);
+  CHECK_FALSE(ends.sender->paths[0].queues.cm);
   CHECK(duo.fake.ids() == 0);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("cm: a wish that the accepting side cannot grant is not used", "[compo
   duo.a = make_control_plane(cm_options(false, &none), *duo.table);
   const LogCapture log;
   const Ends ends = duo.join();
-  CHECK_FALSE(ends.sender->paths[0].cm);
+  CHECK_FALSE(ends.sender->paths[0].queues.cm);
   CHECK(log.has("wishes librdmacm, which is not used: no usable librdmacm: /nonesuch/"));
   prove_write(*ends.receiver, *ends.sender);
 }

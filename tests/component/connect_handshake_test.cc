@@ -26,8 +26,8 @@ TEST_CASE("connect: both ends get queue pairs that work", "[component][connect]"
   CHECK(comm.receiver->role == Role::kReceive);
   CHECK(comm.sender->window.length == 0);
   CHECK(comm.receiver->window.length == 16384);
-  CHECK(comm.receiver->paths[0].peer_qpn == comm.sender->paths[0].qp->qp_num);
-  CHECK(comm.receiver->paths[0].max_inline >= 64);
+  CHECK(comm.receiver->paths[0].peer_qpn == comm.sender->paths[0].queues.qp->qp_num);
+  CHECK(comm.receiver->paths[0].queues.max_inline >= 64);
   CHECK(comm.sender->link->peer().device == "softnic0:1");
   CHECK(comm.receiver->link->peer().device == "softnic1:1");
   CHECK(comm.receiver->link->peer().pid == getpid());
@@ -196,9 +196,9 @@ TEST_CASE("connect: a listener serves several, and each handle's memory is its o
   const Made second = two.b.wait_connect(copy);
   const Made one = two.a.wait_accept(listener);
   const Made other = two.a.wait_accept(listener);
-  CHECK(first->paths[0].qp->qp_num != second->paths[0].qp->qp_num);
-  CHECK(one->paths[0].peer_qpn == first->paths[0].qp->qp_num);
-  CHECK(other->paths[0].peer_qpn == second->paths[0].qp->qp_num);
+  CHECK(first->paths[0].queues.qp->qp_num != second->paths[0].queues.qp->qp_num);
+  CHECK(one->paths[0].peer_qpn == first->paths[0].queues.qp->qp_num);
+  CHECK(other->paths[0].peer_qpn == second->paths[0].queues.qp->qp_num);
   two.a.plane().close(listener);
 }
 
@@ -278,7 +278,7 @@ TEST_CASE("connect: wishes of both sides are agreed on", "[component][connect]")
   for (const Connection* end : {comm.sender.get(), comm.receiver.get()}) {
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
-    BL_MUST_OK(ibv_query_qp(end->paths[0].qp.get(), &attr, IBV_QP_AV, &init));
+    BL_MUST_OK(ibv_query_qp(end->paths[0].queues.qp.get(), &attr, IBV_QP_AV, &init));
     CHECK(attr.ah_attr.grh.traffic_class == 106);
     CHECK(int{attr.ah_attr.sl} == 3);
     CHECK(int{attr.ah_attr.is_global} == 1);
@@ -291,7 +291,7 @@ namespace {
 int traffic_class_of(const Connection& end) {
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
-  BL_MUST_OK(ibv_query_qp(end.paths[0].qp.get(), &attr, IBV_QP_AV, &init));
+  BL_MUST_OK(ibv_query_qp(end.paths[0].queues.qp.get(), &attr, IBV_QP_AV, &init));
   return attr.ah_attr.grh.traffic_class;
 }
 

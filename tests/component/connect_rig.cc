@@ -116,9 +116,9 @@ void prove_write(Connection& receiver, Connection& sender) {
   work.wr.rdma.remote_addr = receiver.window.address;
   work.wr.rdma.rkey = receiver.window.rkeys[0];
   ibv_send_wr* bad = nullptr;
-  BL_MUST_OK(ibv_post_send(receiver.paths[0].qp.get(), &work, &bad));
+  BL_MUST_OK(ibv_post_send(receiver.paths[0].queues.qp.get(), &work, &bad));
   ibv_wc wc{};
-  wait_for([&] { return ibv_poll_cq(receiver.paths[0].cq.get(), 1, &wc) == 1; },
+  wait_for([&] { return ibv_poll_cq(receiver.paths[0].queues.cq.get(), 1, &wc) == 1; },
            "the completion of a write");
   BL_MUST(wc.status == IBV_WC_SUCCESS);
   BL_MUST(*sender.memory.at<std::uint64_t>() == kWord);

@@ -247,7 +247,7 @@ TEST_CASE("line: what the device refuses to send is nobody's request", "[compone
   Storage from = rig.storage(64, 0x5a);
   Storage into = rig.storage(64, 0xee);
   (void)rig.receive(into, 64, 0);
-  ibv_context* const context = rig.sender().paths()[0].cq->context;
+  ibv_context* const context = rig.sender().paths()[0].queues.cq->context;
   auto* const real = context->ops.post_send;
   context->ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** refused) {
     seen = *refused = wr;

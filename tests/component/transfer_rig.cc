@@ -41,31 +41,31 @@ Connection half(const Device& device, Role role, const TransferOptions& options)
   made.memory = must(ControlBlock::create(plan.memory_bytes));
   ibv_pd* const pd = must(device.context->pd());
   must(made.memory.attach(device.api(), pd));
-  Path path;
+  PathResources path;
   path.device = &device;
   path.notify = options.notify;
-  path.cq = must(verbs::create_cq(device.api(), device.context->raw(),
-                                  static_cast<int>(plan.send_depth + plan.receive_depth)));
+  path.queues.cq = must(verbs::create_cq(device.api(), device.context->raw(),
+                                         static_cast<int>(plan.send_depth + plan.receive_depth)));
   auto qp = must(verbs::create_qp(device.api(), pd,
-                                  {.send_cq = path.cq.get(),
-                                   .recv_cq = path.cq.get(),
+                                  {.send_cq = path.queues.cq.get(),
+                                   .recv_cq = path.queues.cq.get(),
                                    .send_depth = plan.send_depth,
                                    .recv_depth = plan.receive_depth,
                                    .max_inline = plan.inline_bytes}));
-  path.max_inline = qp.granted.max_inline_data;
-  path.qp = std::move(qp.qp);
+  path.queues.max_inline = qp.granted.max_inline_data;
+  path.queues.qp = std::move(qp.qp);
   made.paths.push_back(std::move(path));
   return made;
 }
 
 void join(Connection& mine, const Connection& other) {
   const Device& device = *mine.paths[0].device;
-  const verbs::Qp& qp = mine.paths[0].qp;
-  mine.paths[0].peer_qpn = other.paths[0].qp->qp_num;
+  const verbs::Qp& qp = mine.paths[0].queues.qp;
+  mine.paths[0].peer_qpn = other.paths[0].queues.qp->qp_num;
   must(verbs::to_init(qp,
                       {.port = device.port, .pkey_index = 0, .access = IBV_ACCESS_REMOTE_WRITE}));
   verbs::RtrParams rtr;
-  rtr.dest_qpn = other.paths[0].qp->qp_num;
+  rtr.dest_qpn = other.paths[0].queues.qp->qp_num;
   const std::uint8_t index = gid_index(device);
   rtr.path = {.port = device.port, .is_global = true, .sgid_index = index};
   if (device.api().query_gid(device.context->raw(), device.port, index, &rtr.path.dgid) != 0) {

@@ -6,7 +6,7 @@
 namespace beeline {
 
 std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t theirs,
-                                             const Path& path,
+                                             const PathResources& path,
                                              std::shared_ptr<ControlMailbox> mailbox) {
   const DeviceContext& device = *path.device->context;
   auto link = std::make_shared<CommLink>(

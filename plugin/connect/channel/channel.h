@@ -49,7 +49,8 @@ class Channel {
   }
 
   // The link of a comm that is made.
-  std::shared_ptr<CommLink> make_link(std::uint32_t ours, std::uint32_t theirs, const Path& path,
+  std::shared_ptr<CommLink> make_link(std::uint32_t ours, std::uint32_t theirs,
+                                      const PathResources& path,
                                       std::shared_ptr<ControlMailbox> mailbox);
   // Null: there is none, or nobody holds it any more.
   std::shared_ptr<CommLink> find_link(std::uint32_t ours) const;

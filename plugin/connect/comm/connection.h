@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plugin/connect/comm/link.h"
@@ -23,30 +24,45 @@
 #include "plugin/verbs/cm_channel.h"
 #include "plugin/verbs/handles.h"
 #include "plugin/wire/limits.h"
+#include "plugin/wire/message_path.h"
 
 namespace beeline {
 
 enum class Role : std::uint8_t { kSend, kReceive };
 
-// How a path announces its last write: what the devices at both ends can do.
-enum class Notify : std::uint8_t {
-  kImmediate,          // the data carries the immediate
-  kNoticeAfterRouted,  // as kImmediate up to the adaptive-routing threshold, a notice above it
-  kNotice,             // no immediates (iWARP): a SEND behind the data
-};
+using wire::Notify;
 
-// One queue pair to one remote port, ready to send.
-struct Path {
-  const Device* device = nullptr;
-  // In the order they are made: members die in reverse.
-  ThreadDomain domain;  // none: the device locks
+// A queue pair, its completion queue and the objects that exist only with them. They are made
+// together and destroyed together: a path that is made anew gets all of them anew, so that no
+// completion of an old queue pair can be polled.
+struct Queues {
+  Queues() = default;
+  Queues(Queues&&) = default;
+  // A defaulted assignment would destroy the old completion queue before its queue pair.
+  Queues& operator=(Queues&& other) noexcept {
+    if (this != &other) {
+      std::destroy_at(this);
+      std::construct_at(this, std::move(other));
+    }
+    return *this;
+  }
+  ~Queues() = default;
+
+  // In the order in which they are made: members are destroyed in reverse.
   verbs::Cq cq;
   verbs::Qp qp;
-  verbs::CmId cm;  // none where the ends have moved the queue pair themselves; goes before it
-  std::optional<Loopback> itself;  // for flushes: from when there is memory that needs them
-  std::uint32_t max_inline = 0;    // bytes
+  verbs::CmId cm;                    // none where the plugin itself has moved the queue pair to RTS
+  std::optional<Loopback> loopback;  // for flushes: once there is memory that needs them
+  std::uint32_t max_inline = 0;      // bytes; granted by the device
+};
+
+// One path to one remote port, ready to send.
+struct PathResources {
+  const Device* device = nullptr;
+  ThreadDomain domain;  // none: the device locks. Destroyed after the queues, which are in it
+  Queues queues;
   Notify notify = Notify::kImmediate;
-  OwnAddress own;  // by which it was connected
+  OwnAddress own;  // the table entries of this end's port by which it is connected
   std::uint32_t peer_qpn = 0;
   std::string peer_device;
 };
@@ -80,7 +96,7 @@ struct Connection {
   std::shared_ptr<Link> link;
   ControlBlock memory;                // this end's; its start is the peer's window
   PeerWindow window;                  // the peer's credit ring (kReceive); empty for kSend
-  std::vector<Path> paths;            // by rail
+  std::vector<PathResources> paths;   // by rail
   CommMemory comm;                    // EndpointPlan::comm_bytes
   std::unique_ptr<Connection> shell;  // where the control thread had it, for the way back
 };
@@ -92,7 +108,7 @@ struct EndpointPlan {
   std::uint32_t send_depth = 0;  // work requests
   std::uint32_t receive_depth = 0;
   std::uint32_t flush_depth = 0;   // completions beside those of the two
-  std::uint32_t inline_bytes = 0;  // wanted; what the device grants is Path::max_inline
+  std::uint32_t inline_bytes = 0;  // wanted; what the device grants is Queues::max_inline
   std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
 };
 

@@ -219,11 +219,10 @@ void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
   const wire::PathOffer& path = theirs.paths[0];
   auto made = std::make_unique<Connection>(
       std::move(*admission->endpoint)
-          .finish(Role::kReceive, theirs.window, to_notify(admission->agreement.answer.notify),
-                  path.qp));
+          .finish(Role::kReceive, theirs.window, admission->agreement.answer.notify, path.qp));
   made->link = channel.make_link(comm, theirs.comm, made->paths[0], context_.mailbox);
   BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
-          label(*admission->device).c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
+          label(*admission->device).c_str(), made->paths[0].queues.qp->qp_num, path.qp.qpn);
   const std::uint32_t listener = theirs.listener;
   forget(comm);
   // Whom nobody wants any more tells the peer when it is destroyed.

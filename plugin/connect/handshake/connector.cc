@@ -222,11 +222,11 @@ void Connector::deliver(Attempt& attempt, Channel& channel) {
   channel.send(wire::Ready{.comm = attempt.accept.our_comm});
   auto made = std::make_unique<Connection>(
       std::move(*attempt.endpoint)
-          .finish(Role::kSend, attempt.accept.window, to_notify(path.notify), path.qp));
+          .finish(Role::kSend, attempt.accept.window, path.notify, path.qp));
   made->link = channel.make_link(attempt.order.comm, attempt.accept.our_comm, made->paths[0],
                                  context_.mailbox);
   BL_INFO(kLogNet, "connected %s to %s, qp %u to %u", label(*attempt.order.device).c_str(),
-          made->link->peer().text().c_str(), made->paths[0].qp->qp_num, path.qp.qpn);
+          made->link->peer().text().c_str(), made->paths[0].queues.qp->qp_num, path.qp.qpn);
   const std::uint32_t comm = attempt.order.comm;
   attempts_.erase(comm);
   // Whom nobody wants any more tells the peer when it is destroyed.

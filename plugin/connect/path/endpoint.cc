@@ -46,30 +46,30 @@ Result<verbs::Cq> make_cq(const Device& device, const EndpointPlan& plan,
   return verbs::create_cq(device.api(), device.context->raw(), cq_entries(plan));
 }
 
-Result<Path> make_path_in(ThreadDomain domain, const Device& device, const EndpointPlan& plan,
-                          ibv_pd* pd) {
-  Path path;
+Result<PathResources> make_path_in(ThreadDomain domain, const Device& device,
+                                   const EndpointPlan& plan, ibv_pd* pd) {
+  PathResources path;
   path.device = &device;
   path.domain = std::move(domain);
-  path.cq = BL_TRY(make_cq(device, plan, path.domain));
-  ibv_cq* const cq = path.cq.get();
+  path.queues.cq = BL_TRY(make_cq(device, plan, path.domain));
+  ibv_cq* const cq = path.queues.cq.get();
   verbs::MadeQp made = BL_TRY(verbs::create_qp(device.api(), path.domain ? path.domain.pd() : pd,
                                                {.send_cq = cq,
                                                 .recv_cq = cq,
                                                 .send_depth = plan.send_depth,
                                                 .recv_depth = plan.receive_depth,
                                                 .max_inline = plan.inline_bytes}));
-  path.qp = std::move(made.qp);
-  path.max_inline = made.granted.max_inline_data;
+  path.queues.qp = std::move(made.qp);
+  path.queues.max_inline = made.granted.max_inline_data;
   return path;
 }
 
 // Without the device's locks, or, where it refuses that, with them.
-Result<Path> make_path(const Device& device, const EndpointPlan& plan, const QpOptions& options,
-                       ibv_pd* pd) {
+Result<PathResources> make_path(const Device& device, const EndpointPlan& plan,
+                                const QpOptions& options, ibv_pd* pd) {
   ThreadDomain domain = ThreadDomain::make(*device.context, pd, options.thread_domains);
   if (domain) {
-    Result<Path> path = make_path_in(std::move(domain), device, plan, pd);
+    Result<PathResources> path = make_path_in(std::move(domain), device, plan, pd);
     if (path) return path;
   }
   return make_path_in({}, device, plan, pd);
@@ -92,7 +92,7 @@ Result<Endpoint> Endpoint::create(const Device& device, const EndpointPlan& plan
 
 std::optional<ibv_ece> Endpoint::ece() const {
   if (!wants_ece_) return std::nullopt;
-  const Result<ibv_ece> ece = verbs::query_ece(path_.qp);
+  const Result<ibv_ece> ece = verbs::query_ece(path_.queues.qp);
   // No vendor: the device has none.
   if (!ece || ece->vendor_id == 0) return std::nullopt;
   return *ece;
@@ -113,23 +113,23 @@ Status Endpoint::connect(const Route& route, const QpOptions& options) {
   // In RESET, and once: a try that failed has left that state. Without it the queue pair works,
   // too.
   if (route.ece && wants_ece_ && !ece_is_set_) {
-    ece_is_set_ = verbs::set_ece(path_.qp, *route.ece).has_value();
+    ece_is_set_ = verbs::set_ece(path_.queues.qp, *route.ece).has_value();
   }
   path_.own = route.own;
   const std::uint8_t port = device().port;
-  BL_TRY(verbs::to_init(path_.qp,
+  BL_TRY(verbs::to_init(path_.queues.qp,
                         {.port = port, .pkey_index = route.pkey_index, .access = kQpAccess}));
-  BL_TRY(verbs::to_rtr(path_.qp, {.mtu = route.mtu,
-                                  .dest_qpn = route.peer_qpn,
-                                  .rq_psn = route.peer_psn,
-                                  .path = route.path,
-                                  .max_dest_rd_atomic = route.reads,
-                                  .min_rnr_timer = options.min_rnr_timer}));
-  return verbs::to_rts(path_.qp, {.sq_psn = psn_,
-                                  .timeout = options.timeout,
-                                  .retry_cnt = options.retry_count,
-                                  .rnr_retry = options.rnr_retry,
-                                  .max_rd_atomic = route.reads});
+  BL_TRY(verbs::to_rtr(path_.queues.qp, {.mtu = route.mtu,
+                                         .dest_qpn = route.peer_qpn,
+                                         .rq_psn = route.peer_psn,
+                                         .path = route.path,
+                                         .max_dest_rd_atomic = route.reads,
+                                         .min_rnr_timer = options.min_rnr_timer}));
+  return verbs::to_rts(path_.queues.qp, {.sq_psn = psn_,
+                                         .timeout = options.timeout,
+                                         .retry_cnt = options.retry_count,
+                                         .rnr_retry = options.rnr_retry,
+                                         .max_rd_atomic = route.reads});
 }
 
 Connection Endpoint::finish(Role role, const wire::Window& peer_window, Notify notify,

@@ -37,10 +37,10 @@ class Endpoint {
 
   const Device& device() const noexcept { return *path_.device; }
   std::uint32_t psn() const noexcept { return psn_; }
-  std::uint32_t qpn() const noexcept { return path_.qp->qp_num; }
-  const verbs::Qp& qp() const noexcept { return path_.qp; }
+  std::uint32_t qpn() const noexcept { return path_.queues.qp->qp_num; }
+  const verbs::Qp& qp() const noexcept { return path_.queues.qp; }
   const ControlBlock& memory() const noexcept { return memory_; }
-  ibv_cq* cq() const noexcept { return path_.cq.get(); }
+  ibv_cq* cq() const noexcept { return path_.queues.cq.get(); }
   // What this end's queue pair has, for the peer to choose from; once connected, what is in use.
   std::optional<ibv_ece> ece() const;
   wire::Window window() const noexcept;
@@ -50,7 +50,7 @@ class Endpoint {
   Status connect(const Route& route, const QpOptions& options);
 
   // What the queue pair was connected by, instead.
-  void adopt(verbs::CmId id) noexcept { path_.cm = std::move(id); }
+  void adopt(verbs::CmId id) noexcept { path_.queues.cm = std::move(id); }
 
   // Takes everything. Without the link, which is the caller's to add.
   Connection finish(Role role, const wire::Window& peer_window, Notify notify,
@@ -62,7 +62,7 @@ class Endpoint {
   ControlBlock memory_;
   CommMemory comm_;
   std::size_t window_bytes_ = 0;
-  Path path_;
+  PathResources path_;
   std::uint32_t psn_ = 0;
   bool wants_ece_ = false;
   bool ece_is_set_ = false;

@@ -118,15 +118,6 @@ GidPolicy gid_policy(const wire::Wishes& wishes) {
   return policy;
 }
 
-Notify to_notify(wire::Notify notify) noexcept {
-  switch (notify) {
-    case wire::Notify::kImmediate: return Notify::kImmediate;
-    case wire::Notify::kNoticeAfterRouted: return Notify::kNoticeAfterRouted;
-    case wire::Notify::kNotice: return Notify::kNotice;
-  }
-  return Notify::kNotice;
-}
-
 wire::Ece to_wire(const ibv_ece& ece) noexcept {
   return {.vendor = ece.vendor_id, .options = ece.options, .mask = ece.comp_mask};
 }

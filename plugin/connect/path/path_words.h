@@ -22,7 +22,6 @@ std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table);
 std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table);
 wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid);
 GidPolicy gid_policy(const wire::Wishes& wishes);
-Notify to_notify(wire::Notify notify) noexcept;
 
 wire::Ece to_wire(const ibv_ece& ece) noexcept;
 ibv_ece to_ibv(const wire::Ece& ece) noexcept;
