@@ -8,19 +8,15 @@
 #include <cstdint>
 
 #include "softnic/fabric/shared.h"
+#include "softnic/spec/fabric_limits.h"
 #include "softnic/spec/fabric_spec.h"
 
 namespace softnic {
 
 inline constexpr uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
 inline constexpr uint32_t kLayoutVersion = 3;
-inline constexpr uint32_t kMaxHosts = 128;
-inline constexpr uint32_t kMaxDevices = 1024;
-inline constexpr uint32_t kMaxPorts = 2;
-inline constexpr uint32_t kMaxGids = 16;
-inline constexpr uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
-inline constexpr size_t kNameLen = 64;
-inline constexpr uint64_t kForEver = INT64_MAX;   // of a pause that lasts until `resume`
+inline constexpr uint32_t kMaxSlots = 512;       // processes at a time; 9 bits of every QPN and key
+inline constexpr uint64_t kForEver = INT64_MAX;  // of a pause that lasts until `resume`
 inline constexpr uint32_t kDefaultPkey = 0xffff;  // the partition everybody is a full member of
 
 // A GID can change while the fabric runs: readers take the words one by one and the generation

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "softnic/fabric/layout.h"
+#include "softnic/spec/fabric_limits.h"
 #include "softnic/spec/names.h"
 #include "softnic/spec/pci_path.h"
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "softnic/fabric/layout.h"
+#include "softnic/spec/fabric_limits.h"
 #include "softnic/spec/gid_words.h"
 #include "softnic/spec/link_rate.h"
 #include "softnic/spec/names.h"
