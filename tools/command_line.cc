@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 namespace beeline::tools {
 namespace {

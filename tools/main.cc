@@ -7,7 +7,7 @@
 
 #include "plugin/runtime/version.h"
 #include "tools/command_line.h"
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/perf/command.h"
 #include "tools/perf/net_table.h"
 #include "tools/topo/command.h"
@@ -32,6 +32,6 @@ int main(int argc, char** argv) {
     beeline::topo::add_command(line);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // ours do not throw; memory may run out in libraries
-    return beeline::tools::complain(beeline::tools::describe(error));
+    return beeline::tools::print_error(beeline::tools::describe(error));
   }
 }

@@ -31,9 +31,9 @@ const char* advice(int sys_errno) noexcept {
   }
 }
 
-Failure<std::string> cannot_write(const std::string& path, int sys_errno) {
-  return fail(fmt::format("{}: cannot be written: {}; {}", path,
-                          std::generic_category().message(sys_errno), advice(sys_errno)));
+Failure<Problem> cannot_write(const std::string& path, int sys_errno) {
+  return fail(Problem(fmt::format("{}: cannot be written: {}; {}", path,
+                                  std::generic_category().message(sys_errno), advice(sys_errno))));
 }
 
 // Returns errno.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 namespace beeline::tools {
 

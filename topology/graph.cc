@@ -53,7 +53,7 @@ void settle_ports(std::vector<Node>& nodes) {
   }
 }
 
-Result<Graph, std::string> Graph::make(GraphParts parts) {
+Outcome<Graph> Graph::make(GraphParts parts) {
   clean_texts(parts.nodes);
   clean_text(parts.source);
   for (std::string& remark : parts.remarks) clean_text(remark);

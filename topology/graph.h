@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "topology/node.h"
 
 namespace beeline::topology {
@@ -40,7 +40,7 @@ class Graph {
   // - `cpus` of I/O that does not say: from the next thing above that does, the machine excepted;
   // - `port` of bridges, where unknown;
   // - control characters in texts: '?'.
-  static Result<Graph, std::string> make(GraphParts parts);
+  static Outcome<Graph> make(GraphParts parts);
 
   std::span<const Node> nodes() const noexcept { return nodes_; }
   const Node& operator[](NodeIndex index) const noexcept { return nodes_[index]; }

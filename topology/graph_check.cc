@@ -16,10 +16,10 @@ constexpr std::uint32_t kMaxMegaTransfers = 1'000'000;
 // GPUs and ports of RDMA NICs together: tables are as large as the product of the two.
 constexpr std::size_t kMaxDevices = 4096;
 
-using Checked = Result<void, std::string>;
+using Checked = Outcome<void>;
 
-Failure<std::string> wrong(const Node& node, const std::string& what) {
-  return fail(label(node) + ": " + what);
+Failure<Problem> wrong(const Node& node, const std::string& what) {
+  return fail(Problem(label(node) + ": " + what));
 }
 
 Checked check_parent(const std::vector<Node>& nodes, const Node& node) {
@@ -118,7 +118,7 @@ class Once {
 
 }  // namespace
 
-Result<void, std::string> check_nodes(const std::vector<Node>& nodes) {
+Outcome<void> check_nodes(const std::vector<Node>& nodes) {
   Once once;
   std::size_t machines = 0;
   for (const Node& node : nodes) {

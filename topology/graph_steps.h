@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "topology/node.h"
 
 namespace beeline::topology {
 
 // Are these nodes one tree of things that can exist? The steps below trust that.
-Result<void, std::string> check_nodes(const std::vector<Node>& nodes);
+Outcome<void> check_nodes(const std::vector<Node>& nodes);
 
 // Names come from files and firmware, and end on terminals: '?' instead of control characters.
 void clean_texts(std::vector<Node>& nodes);

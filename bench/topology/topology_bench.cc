@@ -49,9 +49,9 @@ double print_row(const char* what, double ms) {
 }
 
 Graph graph_of(const GraphParts& parts) {
-  Result<Graph, std::string> graph = Graph::make(parts);
+  Outcome<Graph> graph = Graph::make(parts);
   if (graph) return *std::move(graph);
-  fmt::print(stderr, "no machine: {}\n", graph.error());
+  fmt::print(stderr, "no machine: {}\n", graph.error().text);
   std::exit(EXIT_FAILURE);
 }
 

@@ -19,7 +19,7 @@ std::optional<Graph> read_machine(const std::string& sysfs_root) {
   auto graph = Graph::make(topology::read_live(sysfs_root));
   if (!graph) {
     BL_INFO(kLogInit | kLogGraph, "this machine's topology is not understood: %s",
-            graph.error().c_str());
+            graph.error().text.c_str());
     return std::nullopt;
   }
   for (const std::string& remark : graph->remarks()) {

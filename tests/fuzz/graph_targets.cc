@@ -80,7 +80,7 @@ bool take_graph(ByteView bytes) {
   }
   const auto graph = Graph::make(std::move(parts));
   if (!graph) {
-    hold(!graph.error().empty(), "an error says something");
+    hold(!graph.error().text.empty(), "an error says something");
     return false;
   }
   hold_sound(*graph);

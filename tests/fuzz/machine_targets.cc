@@ -31,12 +31,12 @@ void hold_error(const std::string& error, const std::string& file) {
 bool take_nccl_xml(ByteView bytes) {
   auto parts = read_nccl_xml(text_of(bytes), "x.xml");
   if (!parts) {
-    hold_error(parts.error(), "x.xml");
+    hold_error(parts.error().text, "x.xml");
     return false;
   }
   const auto graph = Graph::make(*std::move(parts));
   if (!graph) {
-    hold(!graph.error().empty(), "an error says something");
+    hold(!graph.error().text.empty(), "an error says something");
     return false;
   }
   hold_sound(*graph);
@@ -69,11 +69,11 @@ bool take_file(ByteView bytes) {
   auto parts = read_topology_file(file.path());
   auto nccl = read_nccl_xml(text_of(bytes), file.path());
   if (!parts) {
-    hold_error(parts.error(), file.path());
+    hold_error(parts.error().text, file.path());
     hold(!nccl, "what is NCCL's is taken");
     return false;
   }
-  hold(nccl || nccl.error().find("a DTD") != std::string::npos,
+  hold(nccl || nccl.error().text.find("a DTD") != std::string::npos,
        "only by a doctype do the two differ");
   hold(!nccl || nccl->nodes == parts->nodes, "the same machine, whoever is asked");
   return Graph::make(*std::move(parts)).has_value();
@@ -92,7 +92,7 @@ namespace beeline::topology {
 
 // hwloc is another project's code, and found at run time: the way ends here. It may rely on a
 // document that is one.
-Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std::string& file) {
+Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& file) {
   XmlLimits limits;
   limits.doctype = Doctype::kNameOnly;
   const auto root = parse_xml(xml, file, limits);

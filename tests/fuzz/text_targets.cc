@@ -48,7 +48,7 @@ bool take_xml(ByteView bytes) {
   const std::string text = text_of(bytes.subspan(1));
   const auto root = parse_xml(text, "x.xml", limits);
   if (!root) {
-    hold(root.error().starts_with("x.xml:"), "an error names the file");
+    hold(root.error().text.starts_with("x.xml:"), "an error names the file");
     return false;
   }
   hold(text.size() <= limits.bytes, "a long text is refused");

@@ -23,8 +23,8 @@ RankMemory open_memory(MemoryChoice choice, int rank = 0) {
   for (const char* name : {"BEELINE_SYSFS_ROOT", "CUDA_VISIBLE_DEVICES", "NCCL_NET_FORCE_FLUSH"}) {
     ::unsetenv(name);
   }
-  tools::Outcome<RankMemory> memory = RankMemory::open(choice, rank);
-  INFO((memory ? "" : memory.error()));
+  Outcome<RankMemory> memory = RankMemory::open(choice, rank);
+  INFO((memory ? "" : memory.error().text));
   REQUIRE(memory);
   return std::move(*memory);
 }
@@ -212,10 +212,10 @@ TEST_CASE("memory: a device has to take its kind", "[tools][memory]") {
   CHECK(peermem.check_support(net, pointers));
   CHECK(dmabuf.check_support(net, pointers)
             .error()
-            .find("device nic0 takes host+cuda memory only, and not dmabuf") == 0);
-  CHECK(peermem.check_support(net, device_with(NCCL_PTR_HOST)).error().find("modprobe") !=
+            .text.find("device nic0 takes host+cuda memory only, and not dmabuf") == 0);
+  CHECK(peermem.check_support(net, device_with(NCCL_PTR_HOST)).error().text.find("modprobe") !=
         std::string::npos);
-  CHECK(dmabuf.check_support(net, all).error().find("Some has no regMrDmaBuf") !=
+  CHECK(dmabuf.check_support(net, all).error().text.find("Some has no regMrDmaBuf") !=
         std::string::npos);
   net.calls.regMrDmaBuf = [](void*, void*, size_t, int, uint64_t, int, void**) {
     return ncclSuccess;

@@ -22,9 +22,9 @@ TEST_CASE("options: a size that makes no sense is refused by name", "[tools][opt
     CAPTURE(bad);
     const auto sizes = parse_sizes(bad);
     REQUIRE_FALSE(sizes);
-    CHECK(sizes.error().find(bad) != std::string::npos);
+    CHECK(sizes.error().text.find(bad) != std::string::npos);
   }
-  CHECK(parse_sizes("64..8").error() == "the range 64..8 runs backwards");
+  CHECK(parse_sizes("64..8").error().text == "the range 64..8 runs backwards");
 }
 
 TEST_CASE("options: devices are groups of ranks' entries", "[tools][options]") {
@@ -63,10 +63,10 @@ TEST_CASE("options: memory and flush are words that are written as they are read
           "[tools][options]") {
   CHECK(*parse_memory("mixed") == MemoryChoice::kMixed);
   CHECK(to_string(*parse_memory("peermem")) == std::string("peermem"));
-  CHECK(parse_memory("gpu").error() == "--memory gpu: write host, peermem, dmabuf or mixed");
+  CHECK(parse_memory("gpu").error().text == "--memory gpu: write host, peermem, dmabuf or mixed");
   CHECK(*parse_flush("never") == FlushChoice::kNever);
   CHECK(to_string(*parse_flush("always")) == std::string("always"));
-  CHECK(parse_flush("").error() == "--flush : write auto, always or never");
+  CHECK(parse_flush("").error().text == "--flush : write auto, always or never");
 }
 
 }  // namespace

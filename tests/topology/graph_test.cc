@@ -18,7 +18,7 @@ namespace {
 
 std::string error_of(std::vector<Node> nodes) {
   const auto graph = Graph::make({.nodes = std::move(nodes)});
-  return graph ? "" : graph.error();
+  return graph ? "" : graph.error().text;
 }
 
 Node machine() { return {.kind = NodeKind::kMachine}; }

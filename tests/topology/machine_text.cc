@@ -192,8 +192,8 @@ class Reader {
 GraphParts read_machine(std::string_view text) { return Reader().read(text); }
 
 Graph make_machine(std::string_view text) {
-  Result<Graph, std::string> graph = Graph::make(read_machine(text));
-  if (!graph) stop("", graph.error());
+  Outcome<Graph> graph = Graph::make(read_machine(text));
+  if (!graph) stop("", graph.error().text);
   return *std::move(graph);
 }
 

@@ -52,7 +52,7 @@ NetResult<size_t> Buffer::broken_guards() const noexcept {
   return stage_.broken_guards();
 }
 
-Result<UniqueFd, std::string> Buffer::export_pages(size_t bytes) const {
+Outcome<UniqueFd> Buffer::export_pages(size_t bytes) const {
   const size_t page = host_page();
   return memory_->gpu()->export_pages(address(), (bytes + page - 1) / page * page);
 }

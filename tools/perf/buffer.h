@@ -57,7 +57,7 @@ class Buffer {
   std::shared_ptr<void> lease() const noexcept { return lease_; }
 
   // A dma-buf of its first `bytes`, in whole pages of the host, as NCCL asks for one.
-  Result<UniqueFd, std::string> export_pages(size_t bytes) const;
+  Outcome<UniqueFd> export_pages(size_t bytes) const;
 
  private:
   Buffer(const RankMemory& memory, size_t size) : memory_(&memory), stage_(size) {}

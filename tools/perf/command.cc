@@ -17,8 +17,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 // As on the command line.
 struct Words {
   std::string sizes;
@@ -129,7 +127,7 @@ void add_command(tools::CommandLine& line) {
   const auto words = std::make_shared<Words>();
   const auto start = [options, words] {
     const Outcome<bool> understood = understand(*words, options.get());
-    if (!understood) return tools::complain(understood.error(), tools::kUsage);
+    if (!understood) return tools::print_error(understood.error(), tools::kUsage);
     return run(*options);
   };
   tools::Subcommand perf =

@@ -14,8 +14,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr std::uint64_t kRoundsPerNote = 4096;
 
 using Handle = std::array<char, NCCL_NET_HANDLE_MAXSIZE>;
@@ -31,11 +29,12 @@ struct Pending {
   void* comm = nullptr;
 };
 
-Failure<std::string> failed(const char* call, const Pending& pending, ncclResult_t result) {
+Failure<Problem> failed(const char* call, const Pending& pending, ncclResult_t result) {
   const int peer = pending.sending ? pending.plan.to : pending.plan.from;
-  return fail(fmt::format("{} on device {}, {} rank {}, comm {}: the plugin returned {} ({})", call,
+  return fail(
+      Problem(fmt::format("{} on device {}, {} rank {}, comm {}: the plugin returned {} ({})", call,
                           pending.device, pending.sending ? "to" : "from", peer, pending.plan.index,
-                          to_string(result), static_cast<int>(result)));
+                          to_string(result), static_cast<int>(result))));
 }
 
 class Setup {

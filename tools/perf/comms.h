@@ -46,10 +46,10 @@ struct CommDepth {
 };
 
 // All ranks call it with the same plans.
-tools::Outcome<Comms> open_comms(Rank& rank, const std::vector<CommPlan>& plans, CommDepth depth);
+Outcome<Comms> open_comms(Rank& rank, const std::vector<CommPlan>& plans, CommDepth depth);
 
 // Closes this rank's ends, without asking the others.
-tools::Outcome<bool> close_comms(Rank& rank, Comms comms);
+Outcome<bool> close_comms(Rank& rank, Comms comms);
 
 // The usual plans: pairs 0-1, 2-3 and so on, `comms` for each, one way or both; and a ring.
 enum class Ways { kOne, kBoth };

@@ -279,10 +279,10 @@ int Coordinator::tell_trouble() {
         trouble.text.substr(std::min(trouble.text.find(": "), trouble.text.size()));
     if (!trouble.death && std::find(told.begin(), told.end(), words) != told.end()) continue;
     told.push_back(words);
-    tools::complain(trouble.text);
+    tools::print_error(trouble.text);
   }
   if (report_.wrong() > 0)
-    tools::complain(fmt::format("{} wrong elements so far", report_.wrong()));
+    tools::print_error(fmt::format("{} wrong elements so far", report_.wrong()));
   return troubles_.front().code;
 }
 

@@ -10,8 +10,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr const char* kPrefix = "beeline_";
 
 std::string known_devices(const std::vector<Device>& devices) {

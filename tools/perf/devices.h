@@ -17,14 +17,14 @@ struct Device {
   std::string name;
 };
 
-tools::Outcome<std::vector<Device>> list_devices(const Net& net);
+Outcome<std::vector<Device>> list_devices(const Net& net);
 
 // A device by its name, by the name of its port without the prefix "beeline_", or by its index.
-tools::Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted);
+Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted);
 
 // The device of comm `comm` on `rank`. Without a spec the comms take the devices in turn.
-tools::Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices,
-                                  int comm, int rank);
+Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices, int comm,
+                           int rank);
 
 // "host+cuda"
 std::string pointer_kinds(int support);

@@ -32,13 +32,13 @@ NetFailure::operator std::string() const {
                      static_cast<int>(result));
 }
 
-tools::Outcome<void*> End::register_memory(const Buffer& buffer, size_t size) {
+Outcome<void*> End::register_memory(const Buffer& buffer, size_t size) {
   void* const mr = BL_TRY(register_as(buffer, size));
   leases_.emplace(mr, buffer.lease());
   return mr;
 }
 
-tools::Outcome<void*> End::register_as(const Buffer& buffer, size_t size) {
+Outcome<void*> End::register_as(const Buffer& buffer, size_t size) {
   switch (buffer.kind()) {
     case BufferKind::kHost: return BL_TRY(register_pointer(buffer.address(), size, NCCL_PTR_HOST));
     case BufferKind::kPeermem:
@@ -58,7 +58,7 @@ NetResult<void*> End::register_pointer(void* data, size_t size, int type) {
 
 // The descriptor is gone when the plugin has returned, as it is in NCCL: a plugin that wants it
 // later has to have made a copy.
-tools::Outcome<void*> End::register_dmabuf(const Buffer& buffer, size_t size) {
+Outcome<void*> End::register_dmabuf(const Buffer& buffer, size_t size) {
   const UniqueFd pages = BL_TRY(buffer.export_pages(size));
   void* mr = nullptr;
   const CallWatch::Inside inside(net_.watches->service, "regMrDmaBuf");

@@ -31,7 +31,7 @@ class End {
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
   // The first `size` bytes of the buffer.
-  tools::Outcome<void*> register_memory(const Buffer& buffer, size_t size);
+  Outcome<void*> register_memory(const Buffer& buffer, size_t size);
   NetResult<bool> deregister(void* mr);
 
  protected:
@@ -46,9 +46,9 @@ class End {
     return fail(NetFailure{call, ncclSuccess, complaint, this});
   }
 
-  tools::Outcome<void*> register_as(const Buffer& buffer, size_t size);
+  Outcome<void*> register_as(const Buffer& buffer, size_t size);
   NetResult<void*> register_pointer(void* data, size_t size, int type);
-  tools::Outcome<void*> register_dmabuf(const Buffer& buffer, size_t size);
+  Outcome<void*> register_dmabuf(const Buffer& buffer, size_t size);
 
   const Net& net_;
   CallWatch& data_calls_ = net_.watches->progress;

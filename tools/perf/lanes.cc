@@ -13,8 +13,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 ContentId lane_content(const CommPlan& plan, std::uint64_t round, std::uint64_t slot) {
   return content_id(plan.from, plan.to, plan.index, round, slot);
 }

@@ -21,24 +21,24 @@ struct Lane {
 
 class Lanes {
  public:
-  static tools::Outcome<Lanes> open(Rank& rank, const Comms& comms, size_t size);
-  tools::Outcome<bool> close();
+  static Outcome<Lanes> open(Rank& rank, const Comms& comms, size_t size);
+  Outcome<bool> close();
 
   // Before a round: what is going to be sent, and poison where it will arrive. Rounds differ in
   // every byte.
-  tools::Outcome<bool> prepare(std::uint64_t round);
+  Outcome<bool> prepare(std::uint64_t round);
   // After it: how many bytes are wrong, when each comm has carried `messages`.
-  tools::Outcome<size_t> check(std::uint64_t round, std::uint64_t messages);
+  Outcome<size_t> check(std::uint64_t round, std::uint64_t messages);
 
   // On the progress thread: `messages` over each comm, in as full a window as there is.
-  tools::Outcome<Cost> stream(std::uint64_t messages);
+  Outcome<Cost> stream(std::uint64_t messages);
 
   std::vector<Lane<SendEnd>>& sends() noexcept { return sends_; }
   std::vector<Lane<RecvEnd>>& recvs() noexcept { return recvs_; }
 
  private:
   explicit Lanes(Rank& rank) : rank_(&rank) {}
-  tools::Outcome<bool> turn(std::uint64_t messages);
+  Outcome<bool> turn(std::uint64_t messages);
 
   Rank* rank_;
   std::vector<Lane<SendEnd>> sends_;

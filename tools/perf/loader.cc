@@ -13,8 +13,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr const char* kOurs = "libnccl-net-beeline.so";
 
 #if defined(__x86_64__)

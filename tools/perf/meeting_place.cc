@@ -31,8 +31,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 // For one address of several that a name may have.
 constexpr std::int64_t kConnectNs = 5 * kNsPerSec;
 

@@ -9,18 +9,18 @@
 #include <string>
 
 #include "common/base/fd.h"
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 namespace beeline::perf {
 
 // Whether it can be one.
-tools::Outcome<bool> check_rendezvous(const std::string& rendezvous);
+Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
 // Rank 0's side. It listens at one address as long as this object exists, and then removes the
 // file, unless a later run has written its own there.
 class Door {
  public:
-  static tools::Outcome<Door> open(const std::string& rendezvous);
+  static Outcome<Door> open(const std::string& rendezvous);
   Door(Door&& other) noexcept;
   Door& operator=(Door&&) = delete;
   ~Door();
@@ -44,6 +44,6 @@ struct Doorstep {
 };
 
 // Makes one attempt, which ends at the deadline at the latest.
-tools::Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns);
+Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns);
 
 }  // namespace beeline::perf

@@ -12,8 +12,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 int shift_of(char suffix) {
   switch (suffix) {
     case 'k':
@@ -126,7 +124,7 @@ Outcome<RankVariable> parse_variable(const std::string& text) {
   RankVariable variable;
   if (for_one) {
     const Outcome<int> rank = parse_int(text.substr(0, colon), "rank");
-    if (!rank) return fail(fmt::format("--env {}: {}", text, rank.error()));
+    if (!rank) return fail(fmt::format("--env {}: {}", text, rank.error().text));
     if (*rank < 0) return fail(fmt::format("--env {}: the first rank is 0", text));
     variable.rank = *rank;
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "include/nccl/net_common.h"
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 namespace beeline::perf {
 
@@ -69,16 +69,16 @@ struct Options {
 double seconds_of(const Options& options);
 
 // "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges that double.
-tools::Outcome<std::vector<size_t>> parse_sizes(const std::string& text);
-tools::Outcome<size_t> parse_size(const std::string& text);
-tools::Outcome<DeviceSpec> parse_devices(const std::string& text);
+Outcome<std::vector<size_t>> parse_sizes(const std::string& text);
+Outcome<size_t> parse_size(const std::string& text);
+Outcome<DeviceSpec> parse_devices(const std::string& text);
 // "[RANK:]NAME=VALUE"
-tools::Outcome<RankVariable> parse_variable(const std::string& text);
+Outcome<RankVariable> parse_variable(const std::string& text);
 // "v8" or "8"
-tools::Outcome<int> parse_abi(const std::string& text);
+Outcome<int> parse_abi(const std::string& text);
 
-tools::Outcome<MemoryChoice> parse_memory(const std::string& text);
-tools::Outcome<FlushChoice> parse_flush(const std::string& text);
+Outcome<MemoryChoice> parse_memory(const std::string& text);
+Outcome<FlushChoice> parse_flush(const std::string& text);
 
 std::vector<std::string> split(const std::string& text, char separator);
 

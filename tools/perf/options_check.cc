@@ -12,8 +12,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr int kMostRanks = 1024;
 constexpr int kMostComms = 4096;
 constexpr int kDay = 86400;  // in seconds

@@ -8,6 +8,6 @@
 namespace beeline::perf {
 
 // Returns the first mistake: the option, its value, and the accepted values.
-tools::Outcome<bool> check_options(const Options& options);
+Outcome<bool> check_options(const Options& options);
 
 }  // namespace beeline::perf

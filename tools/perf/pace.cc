@@ -36,7 +36,7 @@ std::uint64_t Pace::choose() const {
                       expected_ns_ / 1e9);
 }
 
-tools::Outcome<std::uint64_t> Pace::next() {
+Outcome<std::uint64_t> Pace::next() {
   if (started_ns_ == 0) started_ns_ = now_ns();
   const std::uint64_t portion = BL_TRY(rank_.team().rank_0_says("choice of iterations", choose()));
   rounds_ += portion;

@@ -29,7 +29,7 @@ class Pace {
 
   // Returns the next portion, or 0 at the end. Rank 0 decides for all ranks, and all ranks call it
   // together.
-  tools::Outcome<std::uint64_t> next();
+  Outcome<std::uint64_t> next();
   // Rounds of all portions so far.
   std::uint64_t rounds() const noexcept { return rounds_; }
 

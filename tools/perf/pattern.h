@@ -31,19 +31,19 @@ struct Pattern {
   std::vector<Column> columns;  // between redop and #wrong
   const char* average;          // the column whose mean ends the output
   const char* compared;         // a description of the compared data
-  tools::Outcome<bool> (*run)(Rank& rank);
+  Outcome<bool> (*run)(Rank& rank);
 };
 
 std::span<const Pattern> all_patterns();
 const Pattern* find_pattern(const std::string& name);
 
-tools::Outcome<bool> run_latency(Rank& rank);
-tools::Outcome<bool> run_stream(Rank& rank);
-tools::Outcome<bool> run_rate(Rank& rank);
-tools::Outcome<bool> run_bidir(Rank& rank);
-tools::Outcome<bool> run_multirecv(Rank& rank);
-tools::Outcome<bool> run_connect(Rank& rank);
-tools::Outcome<bool> run_allreduce(Rank& rank);
-tools::Outcome<bool> run_soak(Rank& rank);
+Outcome<bool> run_latency(Rank& rank);
+Outcome<bool> run_stream(Rank& rank);
+Outcome<bool> run_rate(Rank& rank);
+Outcome<bool> run_bidir(Rank& rank);
+Outcome<bool> run_multirecv(Rank& rank);
+Outcome<bool> run_connect(Rank& rank);
+Outcome<bool> run_allreduce(Rank& rank);
+Outcome<bool> run_soak(Rank& rank);
 
 }  // namespace beeline::perf

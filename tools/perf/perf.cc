@@ -24,8 +24,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 // `others` are lines of the coordinator, which a rank must not hold.
 Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int rank,
                            std::vector<Member>& others) {
@@ -70,7 +68,7 @@ Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& 
 
 int run_remote_rank(const Options& options, const Pattern& pattern) {
   Outcome<Line> line = join_coordinator(options);
-  if (!line) return tools::complain(line.error());
+  if (!line) return tools::print_error(line.error());
   return run_rank(options, pattern, Team(std::move(*line), options.rank, options.ranks));
 }
 
@@ -83,7 +81,7 @@ int run(Options options) {
   if (pattern == nullptr) {
     std::string known;
     for (const Pattern& one : all_patterns()) known += fmt::format(" {}", one.name);
-    return tools::complain(
+    return tools::print_error(
         fmt::format("there is no pattern \"{}\"; there are:{}", options.pattern, known),
         tools::kUsage);
   }
@@ -92,7 +90,7 @@ int run(Options options) {
   if (options.rank > 0) return run_remote_rank(options, *pattern);
   Outcome<std::vector<Member>> members =
       options.rank == 0 ? start_first(options, *pattern) : start_all(options, *pattern);
-  if (!members) return tools::complain(members.error());
+  if (!members) return tools::print_error(members.error());
   Coordinator coordinator(options, *pattern, std::move(*members));
   return coordinator.run();
 }

@@ -23,7 +23,7 @@ std::vector<size_t> processors(const cpu_set_t& set) {
 
 }  // namespace
 
-tools::Outcome<bool> pin_rank(int rank) {
+Outcome<bool> pin_rank(int rank) {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) == 0) {

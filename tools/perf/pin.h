@@ -4,12 +4,12 @@
 // clock, in milliseconds, and nothing else can be measured then.
 #pragma once
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 namespace beeline::perf {
 
 // Keeps this process, with all threads that it will start, on one of the processors that it may
 // use; ranks that outnumber them share.
-tools::Outcome<bool> pin_rank(int rank);
+Outcome<bool> pin_rank(int rank);
 
 }  // namespace beeline::perf

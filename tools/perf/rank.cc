@@ -13,8 +13,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr int kStatusEveryMs = 250;
 constexpr int kWrongShown = 5;
 

@@ -38,10 +38,10 @@ class Rank {
   const std::vector<Device>& devices() const noexcept { return devices_; }
 
   // Run a job on the thread whose work it is, while this one keeps the coordinator informed.
-  tools::Outcome<bool> on_service(Job job);
-  tools::Outcome<bool> on_progress(Job job);
+  Outcome<bool> on_service(Job job);
+  Outcome<bool> on_progress(Job job);
   // Both at once.
-  tools::Outcome<bool> on_both(Job service, Job progress);
+  Outcome<bool> on_both(Job service, Job progress);
 
   // Words for the user about what is going on: "4096 bytes, measuring".
   void set_phase(std::string phase);
@@ -60,7 +60,7 @@ class Rank {
 
  private:
   Job on_gpu(Job job) const;
-  tools::Outcome<bool> await(Worker& worker);
+  Outcome<bool> await(Worker& worker);
   void tell_status();
   std::string waiting_for();
 

@@ -8,8 +8,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr unsigned kNonBlocking = 1;  // no order with the default stream
 
 std::string without_cuda(const gpu::NoCuda& reason) {
@@ -27,7 +25,7 @@ Outcome<std::unique_ptr<RankGpu>> RankGpu::open(int rank) {
   if (!cuda) return fail(without_cuda(cuda.error()));
   std::unique_ptr<RankGpu> opened(new RankGpu(*cuda));
   const Outcome<bool> started = opened->start(rank);
-  if (!started) return fail(fmt::format("GPU {}: {}", rank % cuda->gpus, started.error()));
+  if (!started) return fail(fmt::format("GPU {}: {}", rank % cuda->gpus, started.error().text));
   return opened;
 }
 

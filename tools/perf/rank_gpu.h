@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "common/gpu/memory.h"
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/perf/net_failure.h"
 
 namespace beeline::perf {
@@ -19,14 +19,14 @@ class RankGpu {
  public:
   // GPU number `rank` of those that this process sees, in turn. Its context stays current in the
   // calling thread, which has to be the one that closes it.
-  static tools::Outcome<std::unique_ptr<RankGpu>> open(int rank);
+  static Outcome<std::unique_ptr<RankGpu>> open(int rank);
   ~RankGpu();
   RankGpu(const RankGpu&) = delete;
   RankGpu& operator=(const RankGpu&) = delete;
 
   const gpu::Gpu& about() const noexcept { return about_; }
-  Result<gpu::ContextScope, std::string> enter() const {
-    return gpu::ContextScope::enter(cuda_, about_.ordinal);
+  Outcome<gpu::ContextScope> enter() const {
+    return BL_TRY(gpu::ContextScope::enter(cuda_, about_.ordinal));
   }
 
   NetResult<gpu::DevicePtr> allocate(size_t bytes) const noexcept;
@@ -35,13 +35,14 @@ class RankGpu {
   NetResult<void> copy_in(gpu::DevicePtr to, const void* from, size_t bytes) const noexcept;
   NetResult<void> copy_out(void* to, gpu::DevicePtr from, size_t bytes) const noexcept;
   // A dma-buf of whole pages of the host.
-  Result<UniqueFd, std::string> export_pages(const void* start, size_t bytes) const {
-    return gpu::export_dmabuf(cuda_, about_, reinterpret_cast<std::uintptr_t>(start), bytes);
+  Outcome<UniqueFd> export_pages(const void* start, size_t bytes) const {
+    return BL_TRY(
+        gpu::export_dmabuf(cuda_, about_, reinterpret_cast<std::uintptr_t>(start), bytes));
   }
 
  private:
   explicit RankGpu(const gpu::Cuda& cuda) : cuda_(cuda) {}
-  tools::Outcome<bool> start(int rank);
+  Outcome<bool> start(int rank);
   NetResult<void> succeeded(const char* call, gpu::CuResult result) const noexcept;
   NetResult<void> finish_copy() const noexcept;
 

@@ -10,8 +10,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 // Both ways to a plugin's MR in one run: half of the ranks each.
 BufferKind kind_of(MemoryChoice choice, int rank) {
   switch (choice) {

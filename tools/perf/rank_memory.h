@@ -19,13 +19,13 @@ const char* to_string(BufferKind kind);
 class RankMemory {
  public:
   // Opens the rank's GPU where it needs one.
-  static tools::Outcome<RankMemory> open(MemoryChoice choice, int rank);
+  static Outcome<RankMemory> open(MemoryChoice choice, int rank);
 
   BufferKind kind() const noexcept { return kind_; }
   const RankGpu* gpu() const noexcept { return gpu_.get(); }
 
   // An error when the plugin's device does not take such memory.
-  tools::Outcome<bool> check_support(const Net& net, const Device& device) const;
+  Outcome<bool> check_support(const Net& net, const Device& device) const;
   // Whether what arrived through the device is flushed before it is looked at.
   bool flushes(FlushChoice choice, const Device& device) const;
 

@@ -21,8 +21,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 // A host of softnic is chosen by name, and has a sysfs tree beside those of the other hosts.
 void choose_host(const std::string& host) {
   ::setenv("SOFTNIC_HOST", host.c_str(), 1);
@@ -108,24 +106,24 @@ struct Ended {
 Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& team) {
   if (options.pin) {
     const Outcome<bool> pinned = pin_rank(team.rank());
-    if (!pinned) return fail(Ended{pinned.error(), tools::kUsage});
+    if (!pinned) return fail(Ended{pinned.error().text, tools::kUsage});
   }
   tell_phase(team, "opening its memory");
   const Outcome<RankMemory> memory = RankMemory::open(options.memory, team.rank());
-  if (!memory) return fail(Ended{memory.error(), tools::kUsage});
+  if (!memory) return fail(Ended{memory.error().text, tools::kUsage});
   tell_phase(team, "loading the plugin");
   Outcome<Net> net = load_plugin(options.plugin, options.abi);
-  if (!net) return fail(Ended{net.error(), tools::kUsage});
+  if (!net) return fail(Ended{net.error().text, tools::kUsage});
   tell_phase(team, "in the plugin's init");
   const Outcome<bool> started = init_plugin(*net);
-  if (!started) return fail(Ended{started.error(), tools::kFailed});
+  if (!started) return fail(Ended{started.error().text, tools::kFailed});
   tell_phase(team, "in the plugin's devices");
   Outcome<std::vector<Device>> devices = list_devices(*net);
-  if (!devices) return fail(Ended{devices.error(), tools::kUsage});
+  if (!devices) return fail(Ended{devices.error().text, tools::kUsage});
   RankFacts facts = describe_rank(*net, *devices);
   if (!options.list) {
     const Outcome<bool> flushes = check_devices(options, *memory, *net, *devices, team.rank());
-    if (!flushes) return fail(Ended{flushes.error(), tools::kUsage});
+    if (!flushes) return fail(Ended{flushes.error().text, tools::kUsage});
     facts.memory = describe_memory(*memory, *flushes);
   }
   team.tell(FrameKind::kPlugin, encode(facts));
@@ -142,7 +140,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
     }
     const Outcome<bool> ran = pattern.run(*rank);
     if (!ran) {
-      return fail(Ended{fmt::format("{} ({})", ran.error(), rank->phase()), tools::kFailed});
+      return fail(Ended{fmt::format("{} ({})", ran.error().text, rank->phase()), tools::kFailed});
     }
   }
   tell_phase(team, "in the plugin's finalize");
@@ -173,7 +171,7 @@ int run_rank(const Options& options, const Pattern& pattern, Team team) {
   }
   const Ended& ended = outcome.error();
   // Far from the coordinator, who watches this process's own output wants to know as well.
-  if (options.rank > 0) tools::complain(fmt::format("rank {}: {}", options.rank, ended.why));
+  if (options.rank > 0) tools::print_error(fmt::format("rank {}: {}", options.rank, ended.why));
   team.tell(FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
   // Our end would be news to the others. They are to find out by themselves.
   if (options.hold_seconds > 0) team.wait_for_end();

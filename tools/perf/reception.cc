@@ -22,8 +22,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 // A hello is smaller than a kilobyte, apart from its list of sizes.
 constexpr size_t kLongestHello = size_t{64} << 10;
 constexpr size_t kFewestGuests = 64;

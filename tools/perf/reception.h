@@ -18,7 +18,7 @@ class Reception {
   Reception(const Options& options, Door door);
 
   // Waits for all other ranks, --timeout in all. Members 1 to N-1, by rank; member 0 is left empty.
-  tools::Outcome<std::vector<Member>> gather();
+  Outcome<std::vector<Member>> gather();
 
  private:
   struct Guest {
@@ -27,10 +27,10 @@ class Reception {
   };
   using Guests = std::list<Guest>;
 
-  tools::Outcome<bool> wait_once(std::int64_t deadline);
-  tools::Outcome<bool> let_in();
-  tools::Outcome<bool> hear(Guests::iterator guest);
-  tools::Outcome<bool> seat(Guests::iterator guest, const Hello& hello);
+  Outcome<bool> wait_once(std::int64_t deadline);
+  Outcome<bool> let_in();
+  Outcome<bool> hear(Guests::iterator guest);
+  Outcome<bool> seat(Guests::iterator guest, const Hello& hello);
   void turn_away(Guests::iterator guest);
 
   const Options& options_;

@@ -19,8 +19,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr useconds_t kBetweenAttempts = 20'000;
 // The other ranks wait a little longer than rank 0, so that rank 0 gives up first and prints the
 // reason.

@@ -10,9 +10,9 @@
 namespace beeline::perf {
 
 // Rank 0's side: waits for all others. Members 1 to N-1, by rank; member 0 is left empty.
-tools::Outcome<std::vector<Member>> gather_members(const Options& options);
+Outcome<std::vector<Member>> gather_members(const Options& options);
 
 // Any other rank's side: returns once all ranks have met.
-tools::Outcome<Line> join_coordinator(const Options& options);
+Outcome<Line> join_coordinator(const Options& options);
 
 }  // namespace beeline::perf

@@ -134,7 +134,7 @@ int Report::end() {
   fmt::print(out_, "# Avg {} : {:.6g} {}\n#\n", is_busbw ? "bus bandwidth" : averaged().title,
              results_.average, averaged().unit);
   std::fflush(out_);
-  if (!write_json()) return tools::complain("cannot write " + options_.json);
+  if (!write_json()) return tools::print_error("cannot write " + options_.json);
   return wrong == 0 ? 0 : tools::kFailed;
 }
 

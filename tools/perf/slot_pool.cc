@@ -8,8 +8,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr size_t kLine = 64;
 constexpr size_t kMemoryPerRank = size_t{64} << 20;
 

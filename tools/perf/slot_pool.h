@@ -13,8 +13,8 @@ namespace beeline::perf {
 class SlotPool {
  public:
   // Registers on the service thread.
-  static tools::Outcome<SlotPool> make(Rank& rank, End& end, size_t size, size_t slots);
-  tools::Outcome<bool> release(Rank& rank);
+  static Outcome<SlotPool> make(Rank& rank, End& end, size_t size, size_t slots);
+  Outcome<bool> release(Rank& rank);
 
   size_t size() const noexcept { return size_; }
   size_t slots() const noexcept { return slots_; }

@@ -10,8 +10,6 @@
 
 namespace beeline::perf {
 
-using tools::Outcome;
-
 Outcome<std::vector<std::string>> Team::gather(const std::string& what, const std::string& part) {
   const bool sent = line_.send(FrameKind::kGather, what + '\0' + part);
   const std::optional<Frame> answer = sent ? line_.receive() : std::nullopt;

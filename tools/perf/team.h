@@ -19,12 +19,12 @@ class Team {
   int ranks() const noexcept { return ranks_; }
 
   // Everybody's part, by rank. `what` is shown to the user when somebody does not come.
-  tools::Outcome<std::vector<std::string>> gather(const std::string& what, const std::string& part);
-  tools::Outcome<bool> meet(const std::string& what);
-  tools::Outcome<double> greatest(const std::string& what, double mine);
-  tools::Outcome<double> least(const std::string& what, double mine);
+  Outcome<std::vector<std::string>> gather(const std::string& what, const std::string& part);
+  Outcome<bool> meet(const std::string& what);
+  Outcome<double> greatest(const std::string& what, double mine);
+  Outcome<double> least(const std::string& what, double mine);
   // Returns rank 0's number; those of the other ranks are ignored.
-  tools::Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
+  Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
 
   // Without an answer. A coordinator that is gone shows at the next gather.
   void tell(FrameKind kind, const std::string& body) { line_.send(kind, body); }
@@ -35,7 +35,7 @@ class Team {
   }
 
  private:
-  tools::Outcome<std::vector<double>> numbers(const std::string& what, double mine);
+  Outcome<std::vector<double>> numbers(const std::string& what, double mine);
 
   Line line_;
   int rank_;

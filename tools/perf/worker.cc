@@ -14,7 +14,7 @@ namespace beeline::perf {
 namespace {
 
 // It may run out of memory.
-tools::Outcome<bool> run_job(const Job& job) {
+Outcome<bool> run_job(const Job& job) {
   try {
     return job();
   } catch (const std::exception& error) {
@@ -44,7 +44,7 @@ void Worker::start(Job job) {
   changed_.notify_all();
 }
 
-std::optional<tools::Outcome<bool>> Worker::wait(int milliseconds) {
+std::optional<Outcome<bool>> Worker::wait(int milliseconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(milliseconds),
                     [this] { return outcome_.has_value(); });
@@ -59,7 +59,7 @@ void Worker::run(const char* name) {
     if (ending_) return;
     const Job job = std::exchange(job_, nullptr);
     lock.unlock();
-    tools::Outcome<bool> outcome = run_job(job);
+    Outcome<bool> outcome = run_job(job);
     lock.lock();
     outcome_ = std::move(outcome);
     changed_.notify_all();

@@ -10,11 +10,11 @@
 #include <optional>
 #include <thread>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 namespace beeline::perf {
 
-using Job = std::function<tools::Outcome<bool>()>;
+using Job = std::function<Outcome<bool>()>;
 
 class Worker {
  public:
@@ -25,7 +25,7 @@ class Worker {
 
   void start(Job job);
   // The outcome of the job once it has ended, within `milliseconds`.
-  std::optional<tools::Outcome<bool>> wait(int milliseconds);
+  std::optional<Outcome<bool>> wait(int milliseconds);
 
  private:
   void run(const char* name);
@@ -33,7 +33,7 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   Job job_;
-  std::optional<tools::Outcome<bool>> outcome_;
+  std::optional<Outcome<bool>> outcome_;
   bool ending_ = false;
   std::thread thread_;
 };

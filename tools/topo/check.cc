@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/output_file.h"
 #include "tools/topo/summary.h"
 #include "topology/render/report.h"
@@ -26,8 +26,8 @@ int check(const topology::Graph& graph, const topology::Assignment& assignment) 
   const std::string text =
       fmt::format("{}\n{}\n{}{}", headline(graph), topology::verdict_text(graph, assignment),
                   shown(wrong), shown(notes));
-  const tools::Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
-  if (!written) return tools::complain(written.error(), tools::kUsage);
+  const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
+  if (!written) return tools::print_error(written.error(), tools::kUsage);
   if (!wrong.empty()) return kWrong;
   const bool has_both = !graph.gpus().empty() && !graph.nics().empty();
   return has_both && topology::count_links(graph).can_be_judged() ? 0 : tools::kUsage;

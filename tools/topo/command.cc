@@ -9,14 +9,12 @@
 #include <array>
 #include <memory>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/output_file.h"
 #include "tools/topo/topo.h"
 
 namespace beeline::topo {
 namespace {
-
-using tools::Outcome;
 
 // As on the command line: a number may be no count.
 struct Words {
@@ -95,7 +93,7 @@ void add_command(tools::CommandLine& line) {
   const auto words = std::make_shared<Words>();
   const auto start = [words] {
     const Outcome<Options> options = understand(*words);
-    if (!options) return tools::complain(options.error(), tools::kUsage);
+    if (!options) return tools::print_error(options.error(), tools::kUsage);
     return run(*options);
   };
   add_options(line.add("topo", "Show GPUs and NICs, how near they are, and who uses what", start),

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/output_file.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
@@ -14,8 +14,6 @@
 
 namespace beeline::topo {
 namespace {
-
-using tools::Outcome;
 
 constexpr int kDiffers = 1;
 
@@ -31,9 +29,9 @@ Outcome<topology::Graph> read_one(const Options& options, const std::string& fro
 
 int compare(const Options& options) {
   const Outcome<topology::Graph> a = read_one(options, options.diff[0]);
-  if (!a) return tools::complain(a.error(), tools::kUsage);
+  if (!a) return tools::print_error(a.error(), tools::kUsage);
   const Outcome<topology::Graph> b = read_one(options, options.diff[1]);
-  if (!b) return tools::complain(b.error(), tools::kUsage);
+  if (!b) return tools::print_error(b.error(), tools::kUsage);
 
   const topology::Difference difference = topology::difference_of(*a, *b);
   std::string text = fmt::format("A: {}\nB: {}\n", headline(*a), headline(*b));
@@ -43,7 +41,7 @@ int compare(const Options& options) {
                         topology::count_of(difference.not_compared, "fact"));
   }
   const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
-  if (!written) return tools::complain(written.error(), tools::kUsage);
+  if (!written) return tools::print_error(written.error(), tools::kUsage);
   return difference.text.empty() ? 0 : kDiffers;
 }
 

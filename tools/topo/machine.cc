@@ -19,7 +19,6 @@
 namespace beeline::topo {
 namespace {
 
-using tools::Outcome;
 using topology::Graph;
 using topology::GraphParts;
 using topology::Node;
@@ -106,7 +105,7 @@ Outcome<Graph> read_machine(const Options& options) {
   for (const std::string& gpu : options.gpus) BL_TRY(take_for_gpu(parts, gpu));
   const std::string source = parts.source;
   Outcome<Graph> graph = Graph::make(std::move(parts));
-  if (!graph) return fail(fmt::format("{}: {}", source, graph.error()));
+  if (!graph) return fail(fmt::format("{}: {}", source, graph.error().text));
   return graph;
 }
 

@@ -3,13 +3,13 @@
 // Which machine is meant, and reading it.
 #pragma once
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/topo/options.h"
 #include "topology/graph.h"
 
 namespace beeline::topo {
 
 // The live machine is the one that the plugin would see: BEELINE_SYSFS_ROOT counts.
-tools::Outcome<topology::Graph> read_machine(const Options& options);
+Outcome<topology::Graph> read_machine(const Options& options);
 
 }  // namespace beeline::topo

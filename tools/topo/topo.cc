@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 #include "tools/output_file.h"
 #include "tools/topo/check.h"
 #include "tools/topo/compare.h"
@@ -23,7 +23,6 @@ namespace beeline::topo {
 namespace {
 
 using tools::kStdout;
-using tools::Outcome;
 
 // As a word of a shell.
 std::string quoted(const std::string& text) {
@@ -46,7 +45,7 @@ std::string how_to_use(const std::string& nccl_xml) {
 // Returns the exit status. `hint`: what to do with the file.
 int write(const std::string& path, const std::string& text, const std::string& hint = "") {
   const Outcome<void> written = tools::write_output(path, text);
-  if (!written) return tools::complain(written.error());
+  if (!written) return tools::print_error(written.error());
   if (path != kStdout) fmt::print(stderr, "wrote {}{}\n", path, hint);
   return 0;
 }
@@ -54,7 +53,7 @@ int write(const std::string& path, const std::string& text, const std::string& h
 // NCCL would take an empty description for an empty machine.
 int write_for_nccl(const std::string& path, const topology::Graph& graph, int version) {
   if (graph.gpus().empty() && graph.nics().empty()) {
-    return tools::complain(
+    return tools::print_error(
         fmt::format("--nccl-xml {}: not written: there is no GPU and no RDMA NIC to describe; make "
                     "the file on the node where the job is to run",
                     path));
@@ -83,7 +82,7 @@ int run(const Options& options) {
   const Outcome<topology::Graph> graph = read_machine(options);
   if (!graph) {
     const bool is_users = !options.from.empty() || !options.gpus.empty() || options.check;
-    return tools::complain(graph.error(), is_users ? tools::kUsage : tools::kFailed);
+    return tools::print_error(graph.error(), is_users ? tools::kUsage : tools::kFailed);
   }
   const topology::Assignment assignment =
       topology::assign(*graph, {.max_nics_per_gpu = options.max_nics_per_gpu});

@@ -9,7 +9,7 @@
 #include "topology/read/xml.h"
 
 namespace beeline::topology {
-Result<GraphParts, std::string> read_topology_file(const std::string& path) {
+Outcome<GraphParts> read_topology_file(const std::string& path) {
   XmlLimits limits;
   limits.doctype = Doctype::kNameOnly;
   const std::string text = BL_TRY(read_whole_file(path, limits.bytes));

@@ -5,12 +5,12 @@
 
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "topology/graph.h"
 
 namespace beeline::topology {
 
 // The error names file, cause and what to do, and the line where there is one.
-Result<GraphParts, std::string> read_topology_file(const std::string& path);
+Outcome<GraphParts> read_topology_file(const std::string& path);
 
 }  // namespace beeline::topology

@@ -35,7 +35,7 @@ const char* fill(HwlocApi& api, void* library) {
 
 }  // namespace
 
-Result<HwlocApi, std::string> load_hwloc() {
+Outcome<HwlocApi> load_hwloc() {
   void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return fail(std::string("hwloc is not there (") + kLibrary +
@@ -51,7 +51,7 @@ Result<HwlocApi, std::string> load_hwloc() {
   return api;
 }
 
-Result<HwlocTopology, std::string> new_hwloc_topology(const HwlocApi& api) {
+Outcome<HwlocTopology> new_hwloc_topology(const HwlocApi& api) {
   hwloc_topology_t raw = nullptr;
   if (api.topology_init(&raw) != 0) return fail(std::string("hwloc does not start"));
   HwlocTopology topology(raw, HwlocDestroyer{&api});

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 // All of them are there in every hwloc 2.
 #define BL_HWLOC_FUNCTIONS(X)                                         \
@@ -41,7 +41,7 @@ struct HwlocApi {
 };
 
 // The error is one line for people.
-Result<HwlocApi, std::string> load_hwloc();
+Outcome<HwlocApi> load_hwloc();
 
 struct HwlocDestroyer {
   const HwlocApi* api = nullptr;
@@ -50,6 +50,6 @@ struct HwlocDestroyer {
 using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroyer>;
 
 // Initialised and not loaded: with I/O objects, and without what would start a GPU's driver.
-Result<HwlocTopology, std::string> new_hwloc_topology(const HwlocApi& api);
+Outcome<HwlocTopology> new_hwloc_topology(const HwlocApi& api);
 
 }  // namespace beeline::topology

@@ -221,7 +221,7 @@ class HwlocReader {
   std::vector<Node> nodes_;
 };
 
-Result<void, std::string> load(const HwlocApi& api, hwloc_topology_t topology) {
+Outcome<void> load(const HwlocApi& api, hwloc_topology_t topology) {
   if (api.topology_load(topology) != 0) return fail(std::string("hwloc cannot read it"));
   if (api.topology_abi_check(topology) == 0) return {};
   return fail(std::string("hwloc's structures are not those that this was built for"));
@@ -229,7 +229,7 @@ Result<void, std::string> load(const HwlocApi& api, hwloc_topology_t topology) {
 
 // Where this folder is there and empty, as a sandbox may make it, hwloc ends the process by an
 // assertion.
-Result<void, std::string> check_numa_folder() {
+Outcome<void> check_numa_folder() {
   const std::string folder = "/sys/devices/system/node";
   const auto is_numa = [](const std::string& name) { return name.starts_with("node"); };
   if (!is_there(folder) || std::ranges::any_of(names_in(folder), is_numa)) return {};
@@ -237,7 +237,7 @@ Result<void, std::string> check_numa_folder() {
 }
 
 // hwloc 2 reads what it wrote, and what version 1 did (which names none).
-Result<void, std::string> check_version(const std::string& xml, const std::string& file) {
+Outcome<void> check_version(const std::string& xml, const std::string& file) {
   constexpr std::string_view kVersion = "version=\"";
   const auto root = xml.find("<topology");
   if (root == std::string::npos) return {};
@@ -252,7 +252,7 @@ Result<void, std::string> check_version(const std::string& xml, const std::strin
 
 }  // namespace
 
-Result<GraphParts, std::string> read_hwloc() {
+Outcome<GraphParts> read_hwloc() {
   BL_TRY(check_numa_folder());
   const HwlocApi api = BL_TRY(load_hwloc());
   const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
@@ -274,7 +274,7 @@ Result<GraphParts, std::string> read_hwloc() {
   return parts;
 }
 
-Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std::string& file) {
+Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& file) {
   BL_TRY(check_version(xml, file));
   const HwlocApi api = BL_TRY(load_hwloc());
   const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
@@ -298,12 +298,11 @@ Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std
 
 namespace beeline::topology {
 
-Result<GraphParts, std::string> read_hwloc() {
+Outcome<GraphParts> read_hwloc() {
   return fail(std::string("built without hwloc's header (package libhwloc-dev)"));
 }
 
-Result<GraphParts, std::string> read_hwloc_xml(const std::string& /*xml*/,
-                                               const std::string& file) {
+Outcome<GraphParts> read_hwloc_xml(const std::string& /*xml*/, const std::string& file) {
   return fail(file + ": built without hwloc's header (package libhwloc-dev)");
 }
 

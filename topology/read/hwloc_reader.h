@@ -7,16 +7,16 @@
 
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "topology/graph.h"
 
 namespace beeline::topology {
 
 // The error is one line for people: hwloc is not there, or of another version.
-Result<GraphParts, std::string> read_hwloc();
+Outcome<GraphParts> read_hwloc();
 
 // Such a file knows neither speeds of network ports nor generations of links. `xml` is well-formed:
 // who takes files from strangers checks them before (read_topology_file).
-Result<GraphParts, std::string> read_hwloc_xml(const std::string& xml, const std::string& file);
+Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& file);
 
 }  // namespace beeline::topology

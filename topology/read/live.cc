@@ -13,7 +13,7 @@ GraphParts read_live(const std::string& sysfs_root) {
   auto parts = read_hwloc();
   if (parts) return *std::move(parts);
   GraphParts plain = read_sysfs(sysfs_root);
-  plain.remarks.push_back("read without hwloc: " + parts.error());
+  plain.remarks.push_back("read without hwloc: " + parts.error().text);
   return plain;
 }
 

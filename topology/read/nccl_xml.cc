@@ -16,7 +16,7 @@
 namespace beeline::topology {
 namespace {
 
-using Done = Result<void, std::string>;
+using Done = Outcome<void>;
 
 // Of one device. NVIDIA's largest NICs have two.
 constexpr std::size_t kMaxPorts = 256;
@@ -80,7 +80,7 @@ class NcclReader {
     parts_.nodes.push_back({.kind = NodeKind::kMachine});
   }
 
-  Result<GraphParts, std::string> read(const XmlElement& system) {
+  Outcome<GraphParts> read(const XmlElement& system) {
     if (system.name != "system") {
       return wrong(system, "the root is <" + system.name + ">, not <system>",
                    "NCCL_TOPO_DUMP_FILE makes a file of NCCL's");
@@ -107,9 +107,9 @@ class NcclReader {
   }
 
  private:
-  Failure<std::string> wrong(const XmlElement& at, const std::string& cause,
-                             const std::string& fix) const {
-    return fail(file_ + ":" + std::to_string(at.line) + ": " + cause + "; " + fix);
+  Failure<Problem> wrong(const XmlElement& at, const std::string& cause,
+                         const std::string& fix) const {
+    return fail(Problem(file_ + ":" + std::to_string(at.line) + ": " + cause + "; " + fix));
   }
 
   void note(const XmlElement& at, const std::string& what) {
@@ -439,11 +439,11 @@ class NcclReader {
 
 }  // namespace
 
-Result<GraphParts, std::string> read_nccl_xml(std::string_view text, const std::string& file) {
+Outcome<GraphParts> read_nccl_xml(std::string_view text, const std::string& file) {
   return read_nccl_system(BL_TRY(parse_xml(text, file)), file);
 }
 
-Result<GraphParts, std::string> read_nccl_system(const XmlElement& root, const std::string& file) {
+Outcome<GraphParts> read_nccl_system(const XmlElement& root, const std::string& file) {
   return NcclReader(file).read(root);
 }
 

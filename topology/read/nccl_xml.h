@@ -14,16 +14,16 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "topology/graph.h"
 #include "topology/read/xml.h"
 
 namespace beeline::topology {
 
 // `file` is for messages.
-Result<GraphParts, std::string> read_nccl_xml(std::string_view text, const std::string& file);
+Outcome<GraphParts> read_nccl_xml(std::string_view text, const std::string& file);
 
 // The same from a document that is parsed already.
-Result<GraphParts, std::string> read_nccl_system(const XmlElement& root, const std::string& file);
+Outcome<GraphParts> read_nccl_system(const XmlElement& root, const std::string& file);
 
 }  // namespace beeline::topology

@@ -29,7 +29,7 @@ class Builder {
     XML_SetDoctypeDeclHandler(parser, on_doctype, nullptr);
   }
 
-  Result<XmlElement, std::string> parse(std::string_view text) {
+  Outcome<XmlElement> parse(std::string_view text) {
     const auto status = XML_Parse(parser_, text.data(), static_cast<int>(text.size()), XML_TRUE);
     if (status == XML_STATUS_OK && root_.line != 0) return std::move(root_);
     if (wrong_.empty()) {
@@ -105,8 +105,8 @@ const std::string* XmlElement::find(std::string_view attribute) const noexcept {
   return found == attributes.end() ? nullptr : &found->second;
 }
 
-Result<XmlElement, std::string> parse_xml(std::string_view text, const std::string& file,
-                                          const XmlLimits& limits) {
+Outcome<XmlElement> parse_xml(std::string_view text, const std::string& file,
+                              const XmlLimits& limits) {
   if (text.size() > limits.bytes) return fail(too_large(file, limits.bytes));
   const std::unique_ptr<XML_ParserStruct, decltype(&XML_ParserFree)> parser(
       XML_ParserCreate(nullptr), XML_ParserFree);
@@ -114,8 +114,8 @@ Result<XmlElement, std::string> parse_xml(std::string_view text, const std::stri
   return Builder(parser.get(), file, limits).parse(text);
 }
 
-Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
-                                                 std::chrono::milliseconds silence) {
+Outcome<std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
+                                     std::chrono::milliseconds silence) {
   // A pipe is opened without waiting for a writer.
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return fail(path + ": cannot be opened: " + why(errno));

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace beeline::topology {
 
@@ -36,13 +36,13 @@ struct XmlLimits {
 };
 
 // Returns the root. The error names file, line, cause and what to do: "dgx.xml:12: ...".
-Result<XmlElement, std::string> parse_xml(std::string_view text, const std::string& file,
-                                          const XmlLimits& limits = {});
+Outcome<XmlElement> parse_xml(std::string_view text, const std::string& file,
+                              const XmlLimits& limits = {});
 
 // Reads a whole file, unless it is larger than that. `silence` limits the wait for data from a
 // pipe, because there may never be a writer.
 inline constexpr std::chrono::milliseconds kMostSilence{10'000};
-Result<std::string, std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
-                                                 std::chrono::milliseconds silence = kMostSilence);
+Outcome<std::string> read_whole_file(const std::string& path, std::size_t max_bytes,
+                                     std::chrono::milliseconds silence = kMostSilence);
 
 }  // namespace beeline::topology

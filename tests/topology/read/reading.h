@@ -11,19 +11,17 @@
 namespace beeline::topology {
 
 // From a Result of a test that goes on only if it holds.
-template <class T>
-T good(Result<T, std::string> result) {
-  if (!result) FAIL(result.error());
+template <class T, class E>
+T good(Result<T, E> result) {
+  if (!result) FAIL(Problem(result.error()).text);
   return *std::move(result);
 }
 
 template <class T>
-std::string error_of(const Result<T, std::string>& result) {
-  return result ? std::string("no error") : result.error();
+std::string error_of(const Outcome<T>& result) {
+  return result ? std::string("no error") : result.error().text;
 }
 
-inline Graph made(Result<GraphParts, std::string> parts) {
-  return good(Graph::make(good(std::move(parts))));
-}
+inline Graph made(Outcome<GraphParts> parts) { return good(Graph::make(good(std::move(parts)))); }
 
 }  // namespace beeline::topology

@@ -11,8 +11,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 struct Reductions {
   std::uint64_t times = 0;
   Ring::Reduced reduced = {};

@@ -9,8 +9,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 double us_each(std::int64_t ns, size_t count) {
   return count == 0 ? 0 : static_cast<double>(ns) / 1e3 / static_cast<double>(count);
 }

@@ -18,8 +18,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 enum class Side { kPing, kPong };
 
 class PingPong {

@@ -14,8 +14,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr size_t kScriptGroups = 64;
 
 struct Moved {

@@ -14,8 +14,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr size_t kCacheLine = 64;
 // The size of all sources together, and of all results. It is chosen to fit into the CPU caches, as
 // NCCL's buffers do.

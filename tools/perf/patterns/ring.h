@@ -22,15 +22,15 @@ class Ring {
  public:
   Ring(Rank& rank, const Comms& comms, size_t bytes);
 
-  tools::Outcome<bool> open();
-  tools::Outcome<bool> close();
+  Outcome<bool> open();
+  Outcome<bool> close();
 
   struct Reduced {
     Cost cost = {};    // of `times` all-reduces
     size_t wrong = 0;  // elements of all that were run
   };
   // All ranks call it together, with the same number.
-  tools::Outcome<Reduced> reduce(std::uint64_t times);
+  Outcome<Reduced> reduce(std::uint64_t times);
 
   // Sends and receives of this rank for one all-reduce.
   std::uint64_t messages() const noexcept;
@@ -40,18 +40,18 @@ class Ring {
   // with an all-reduce that synchronises them and is not timed.
   std::uint64_t lead_in() const noexcept { return slots_ > 1 ? 1 : 0; }
   std::uint64_t batch_size(std::uint64_t times) const noexcept;
-  tools::Outcome<Reduced> run_batch(std::uint64_t times);
-  tools::Outcome<Cost> run_timed(std::uint64_t times);
-  tools::Outcome<bool> reduce_once(size_t slot);
+  Outcome<Reduced> run_batch(std::uint64_t times);
+  Outcome<Cost> run_timed(std::uint64_t times);
+  Outcome<bool> reduce_once(size_t slot);
 
-  tools::Outcome<bool> prepare(size_t slots);
-  tools::Outcome<size_t> check(size_t slots);
-  tools::Outcome<size_t> check_guards_of_all() const;
+  Outcome<bool> prepare(size_t slots);
+  Outcome<size_t> check(size_t slots);
+  Outcome<size_t> check_guards_of_all() const;
   size_t check_sums(size_t slot, const std::uint8_t* sums) const;
   size_t check_padding(size_t slot, const std::uint8_t* behind) const;
 
-  tools::Outcome<bool> add_channel(size_t c);
-  tools::Outcome<void*> add_memory(End& end, const Buffer& memory);
+  Outcome<bool> add_channel(size_t c);
+  Outcome<void*> add_memory(End& end, const Buffer& memory);
 
   Rank& rank_;
   const Comms& comms_;

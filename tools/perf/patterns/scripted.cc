@@ -11,7 +11,7 @@
 
 namespace beeline::perf {
 
-tools::Outcome<size_t> agree_on_parts(Rank& rank) {
+Outcome<size_t> agree_on_parts(Rank& rank) {
   int most = kMaxParts;
   for (const Device& device : rank.devices()) most = std::min(most, device.props.maxRecvs);
   return static_cast<size_t>(

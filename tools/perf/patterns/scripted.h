@@ -16,7 +16,7 @@ namespace beeline::perf {
 enum class Care { kEveryMessage, kLastMessages };
 
 // How many parts a group may have on every rank: the least of what the devices offer.
-tools::Outcome<size_t> agree_on_parts(Rank& rank);
+Outcome<size_t> agree_on_parts(Rank& rank);
 
 // What both ends know.
 struct ScriptedComm {

@@ -20,8 +20,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 constexpr std::uint64_t kMostGroups = 200;
 constexpr std::uint64_t kMostPauseUs = 2'000;
 

@@ -12,8 +12,6 @@
 namespace beeline::perf {
 namespace {
 
-using tools::Outcome;
-
 Row row_of(size_t size, size_t sends, size_t recvs, std::uint64_t messages, const Cost& cost,
            size_t wrong) {
   const auto ns = static_cast<double>(cost.wall_ns);

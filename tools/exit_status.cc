@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See outcome.h.
-#include "tools/outcome.h"
+#include "tools/exit_status.h"
 
 #include <fmt/format.h>
 
@@ -15,9 +13,9 @@ std::string describe(const std::exception& error) {
   return error.what();
 }
 
-int complain(const std::string& reason, int code) {
-  fmt::print(stderr, "beeline: {}\n", reason);
-  return code;
+int print_error(const Problem& problem, int status) {
+  fmt::print(stderr, "beeline: {}\n", problem.text);
+  return status;
 }
 
 }  // namespace beeline::tools
