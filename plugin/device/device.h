@@ -15,11 +15,12 @@
 #include "plugin/device/gid.h"
 #include "plugin/device/port_news.h"
 #include "plugin/verbs/handles.h"
+#include "plugin/wire/port_types.h"
 
 namespace beeline {
 
-enum class LinkLayer : std::uint8_t { kInfiniBand, kEthernet };
-enum class Transport : std::uint8_t { kInfiniBand, kRoce, kIwarp };
+using wire::LinkLayer;
+using wire::Transport;
 const char* to_string(LinkLayer layer) noexcept;
 const char* to_string(Transport transport) noexcept;
 

@@ -3,15 +3,17 @@
 // The addresses of a port: GIDs as plain bytes, and what kind of address each is.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 
+#include "plugin/wire/port_types.h"
+
 namespace beeline {
 
-using Gid = std::array<std::uint8_t, 16>;
+using wire::AddressFamily;
+using wire::Gid;
+using wire::GidType;
 
-enum class GidType : std::uint8_t { kIb, kRoceV1, kRoceV2 };
 const char* to_string(GidType type) noexcept;  // "IB", "RoCE v1", "RoCE v2"
 
 // One filled place of a port's table. Tables are sparse: `index` is the place, not the order.
@@ -23,8 +25,6 @@ struct GidEntry {
 
   bool operator==(const GidEntry&) const = default;
 };
-
-enum class AddressFamily : std::uint8_t { kUnset, kIpv4, kIpv6 };
 
 bool is_zero(const Gid& gid) noexcept;
 bool is_ipv4_mapped(const Gid& gid) noexcept;          // ::ffff:a.b.c.d

@@ -61,7 +61,7 @@ Wishes decode_wishes(Reader& reader) {
   wishes.pkey_index = reader.within<std::int32_t>(-1, UINT16_MAX);
   wishes.gid_index = reader.within<std::int32_t>(-1, UINT16_MAX);
   wishes.roce_version = reader.within<std::uint8_t>(0, 2);
-  wishes.family = reader.choice(Family::kIpv6);
+  wishes.family = reader.choice(AddressFamily::kIpv6);
   if (reader.flag()) {
     GidRange& range = wishes.gid_range.emplace();
     range.base = reader.array<16>();

@@ -4,7 +4,6 @@
 // port has, the accepting side chooses for both and answers with what was chosen.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "plugin/wire/handle.h"
 #include "plugin/wire/message_bytes.h"
+#include "plugin/wire/port_types.h"
 
 namespace beeline::wire {
 
@@ -19,20 +19,8 @@ inline constexpr std::size_t kMaxGids = 256;  // entries of a table that are tol
 inline constexpr std::size_t kMaxPkeys = 256;
 inline constexpr std::size_t kMaxCmAddresses = 8;
 
-enum class LinkLayer : std::uint8_t { kInfiniBand, kEthernet };
-enum class Transport : std::uint8_t { kInfiniBand, kRoce, kIwarp };
-enum class GidType : std::uint8_t { kIb, kRoceV1, kRoceV2 };
-enum class Family : std::uint8_t { kUnset, kIpv4, kIpv6 };
-// How the sender announces the last write of a message: what the devices at both ends can do.
-enum class Notify : std::uint8_t {
-  kImmediate,          // the data carries the immediate
-  kNoticeAfterRouted,  // as kImmediate up to the adaptive-routing threshold, a notice above it
-  kNotice,             // no immediates (iWARP): a SEND behind the data
-};
 // Whether an end lets the kernel's connection manager set up its queue pair.
 enum class CmWish : std::uint8_t { kUnable, kAble, kWished };
-
-using Gid = std::array<std::uint8_t, 16>;
 
 struct GidEntry {
   std::uint16_t index = 0;
@@ -56,7 +44,7 @@ struct Wishes {
   std::int32_t pkey_index = -1;
   std::int32_t gid_index = -1;
   std::uint8_t roce_version = 0;  // 1 or 2; 0: either
-  Family family = Family::kUnset;
+  AddressFamily family = AddressFamily::kUnset;
   std::optional<GidRange> gid_range;
 
   bool operator==(const Wishes&) const = default;

@@ -50,7 +50,7 @@ void hold_path(const PathOffer& offer) {
   hold(wishes.traffic_class >= -1 && wishes.traffic_class <= 255, "a traffic class, or none");
   hold(wishes.pkey_index >= -1 && wishes.pkey_index <= UINT16_MAX, "a pkey's index, or none");
   hold(wishes.gid_index >= -1 && wishes.gid_index <= UINT16_MAX, "a GID's index, or none");
-  hold(wishes.roce_version <= 2 && wishes.family <= Family::kIpv6, "a kind of GID, or any");
+  hold(wishes.roce_version <= 2 && wishes.family <= AddressFamily::kIpv6, "a kind of GID, or any");
   hold(!wishes.gid_range || wishes.gid_range->prefix <= 128, "a prefix is no longer than a GID");
   hold(offer.pkeys.size() <= kMaxPkeys && offer.gids.size() <= kMaxGids, "tables have an end");
   for (const GidEntry& entry : offer.gids) {

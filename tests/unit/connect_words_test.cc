@@ -5,7 +5,7 @@
 #include <string>
 
 #include "plugin/connect/cm/cm_words.h"
-#include "plugin/connect/path/path_words.h"
+#include "plugin/connect/path/wire_conversion.h"
 #include "plugin/connect/socket/fd_limit.h"
 #include "tests/support/catch.h"
 

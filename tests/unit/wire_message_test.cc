@@ -122,7 +122,7 @@ TEST_CASE("wire message: an offer's number out of its range is an error", "[unit
   check_offer("pkey", [](PathOffer& p) { p.wishes.pkey_index = 65536; });
   check_offer("gid", [](PathOffer& p) { p.wishes.gid_index = -2; });
   check_offer("roce", [](PathOffer& p) { p.wishes.roce_version = 3; });
-  check_offer("family", [](PathOffer& p) { p.wishes.family = beyond(Family::kIpv6); });
+  check_offer("family", [](PathOffer& p) { p.wishes.family = beyond(AddressFamily::kIpv6); });
   check_offer("prefix", [](PathOffer& p) { p.wishes.gid_range->prefix = 129; });
   check_offer("gid type", [](PathOffer& p) { p.gids[0].type = beyond(GidType::kRoceV2); });
   check_offer("pkeys", [](PathOffer& p) { p.pkeys.resize(kMaxPkeys + 1); });

@@ -59,7 +59,7 @@ inline wire::PathOffer sample_offer() {
                   .pkey_index = 1,
                   .gid_index = 4,
                   .roce_version = 2,
-                  .family = wire::Family::kIpv6,
+                  .family = wire::AddressFamily::kIpv6,
                   .gid_range = wire::GidRange{.base = counting<16>(9), .prefix = 64}};
   offer.pkeys = {0xffff, 0x8001};
   offer.gids = {{.index = 1, .type = wire::GidType::kRoceV1, .gid = counting<16>(50)},

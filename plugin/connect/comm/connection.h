@@ -24,7 +24,7 @@
 #include "plugin/verbs/cm_channel.h"
 #include "plugin/verbs/handles.h"
 #include "plugin/wire/limits.h"
-#include "plugin/wire/message_path.h"
+#include "plugin/wire/port_types.h"
 
 namespace beeline {
 

@@ -8,7 +8,7 @@
 
 #include "common/base/host.h"
 #include "common/base/log.h"
-#include "plugin/connect/path/path_words.h"
+#include "plugin/connect/path/wire_conversion.h"
 #include "plugin/device/agree.h"
 #include "plugin/device/gid_choice.h"
 
@@ -39,7 +39,7 @@ std::uint8_t reads_of(const Device& device) {
 
 Result<void, std::string> check_transports(const PortSide& ours, const wire::PathOffer& offer,
                                            const std::string& peer) {
-  const Transport theirs = to_device(offer.transport);
+  const Transport theirs = offer.transport;
   const std::string both = " (" + peer + ", " + port_name(ours) + ")";
   if (theirs != ours.device.transport) {
     return fail(std::string(kind_of_port(theirs)) + " cannot talk to " +
@@ -104,10 +104,10 @@ std::uint32_t choose_flow_label(const PortSide& ours) {
   return ours.device.transport == Transport::kRoce ? verbs::random_psn() & 0xf'ffff : 0;
 }
 
-wire::Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
-  if (!offer.immediate || !ours.device.caps.immediate) return wire::Notify::kNotice;
+Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
+  if (!offer.immediate || !ours.device.caps.immediate) return Notify::kNotice;
   // It is the sender's packets that may overtake each other.
-  return offer.adaptive_routing ? wire::Notify::kNoticeAfterRouted : wire::Notify::kImmediate;
+  return offer.adaptive_routing ? Notify::kNoticeAfterRouted : Notify::kImmediate;
 }
 
 wire::CmWish cm_wish_of(const PortSide& ours) {
@@ -123,8 +123,8 @@ bool needs_cm(const PortSide& ours) noexcept {
 
 wire::PathOffer make_offer(const PortSide& ours) {
   wire::PathOffer offer;
-  offer.link_layer = to_wire(ours.device.link_layer);
-  offer.transport = to_wire(ours.device.transport);
+  offer.link_layer = ours.device.link_layer;
+  offer.transport = ours.device.transport;
   offer.mtu = static_cast<std::uint8_t>(ours.facts.active_mtu);
   offer.speed_mbps = ours.facts.speed_mbps;
   offer.immediate = ours.device.caps.immediate;

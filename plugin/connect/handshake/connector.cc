@@ -11,7 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
-#include "plugin/connect/path/path_words.h"
+#include "plugin/connect/path/wire_conversion.h"
 #include "plugin/device/memlock.h"
 
 namespace beeline {

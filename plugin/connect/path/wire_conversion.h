@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The same facts in the words of the wire, of the device floor and of verbs. The wire has words of
-// its own, so that what travels does not change when a floor above does.
+// Conversions between the structs of messages and those of the device floor, of QpOptions and of
+// verbs.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 #include <vector>
 
-#include "plugin/connect/comm/connection.h"
 #include "plugin/connect/path/qp_options.h"
 #include "plugin/device/device.h"
 #include "plugin/wire/message_path.h"
 
 namespace beeline {
 
-wire::LinkLayer to_wire(LinkLayer layer) noexcept;
-wire::Transport to_wire(Transport transport) noexcept;
-Transport to_device(wire::Transport transport) noexcept;
 std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table);
 std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table);
 wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid);

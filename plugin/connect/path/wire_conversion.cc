@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/connect/path/wire_conversion.h"
+
+#include <cstring>
+
+namespace beeline {
+
+std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table) {
+  std::vector<wire::GidEntry> result;
+  result.reserve(table.size());
+  for (const GidEntry& entry : table) {
+    result.push_back({.index = entry.index, .type = entry.type, .gid = entry.gid});
+  }
+  return result;
+}
+
+std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table) {
+  std::vector<GidEntry> result;
+  result.reserve(table.size());
+  for (const wire::GidEntry& entry : table) {
+    result.push_back({.index = entry.index, .type = entry.type, .gid = entry.gid, .ndev = {}});
+  }
+  return result;
+}
+
+wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid) {
+  wire::Wishes wishes;
+  wishes.service_level = static_cast<std::int16_t>(options.service_level);
+  wishes.traffic_class = static_cast<std::int16_t>(options.traffic_class);
+  wishes.pkey_index = options.pkey_index;
+  wishes.gid_index = gid.fixed_index;
+  wishes.roce_version = static_cast<std::uint8_t>(gid.roce_version);
+  wishes.family = gid.family;
+  if (gid.range) {
+    wishes.gid_range = {.base = gid.range->base,
+                        .prefix = static_cast<std::uint8_t>(gid.range->prefix)};
+  }
+  return wishes;
+}
+
+GidPolicy gid_policy(const wire::Wishes& wishes) {
+  GidPolicy policy{.fixed_index = wishes.gid_index,
+                   .roce_version = wishes.roce_version,
+                   .family = wishes.family,
+                   .range = {}};
+  if (wishes.gid_range) {
+    policy.range = GidRange{.base = wishes.gid_range->base, .prefix = wishes.gid_range->prefix};
+  }
+  return policy;
+}
+
+wire::Ece to_wire(const ibv_ece& ece) noexcept {
+  return {.vendor = ece.vendor_id, .options = ece.options, .mask = ece.comp_mask};
+}
+
+ibv_ece to_ibv(const wire::Ece& ece) noexcept {
+  return {.vendor_id = ece.vendor, .options = ece.options, .comp_mask = ece.mask};
+}
+
+ibv_gid to_ibv(const Gid& gid) noexcept {
+  ibv_gid result;
+  static_assert(sizeof result.raw == sizeof gid);
+  std::memcpy(result.raw, gid.data(), gid.size());
+  return result;
+}
+
+}  // namespace beeline
