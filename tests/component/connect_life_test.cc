@@ -296,21 +296,22 @@ TEST_CASE("life: ports are watched, and what happens to them is told", "[compone
   const TestFabric fabric;
   const auto table = scan(fabric);
   const LogCapture log;
-  std::atomic<int> errors{0};
-  std::atomic<int> others{0};
-  ControlHooks hooks;
-  hooks.on_device_event = [&](const DeviceContext& context, const verbs::AsyncEvent& event) {
-    if (context.ibdev() != "softnic0") return;
-    ++(event.kind == verbs::EventKind::kPortError ? errors : others);
-  };
-  Party a(*table, control_options(), hooks);
+  struct Counter final : PortEvents {
+    void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) override {
+      if (context.ibdev() != "softnic0") return;
+      ++(event.kind == verbs::EventKind::kPortError ? errors : others);
+    }
+    std::atomic<int> errors{0};
+    std::atomic<int> others{0};
+  } events;
+  Party a(*table, control_options(), &events);
   Party b(*table);
   const Comm2 comm = join(a, b);
   fabric.command("h0/softnic0", "down");
-  wait_for([&] { return errors == 1; }, "the event");
+  wait_for([&] { return events.errors == 1; }, "the event");
   CHECK(log.has("device softnic0 port 1: port error"));
   fabric.command("h0/softnic0", "up");
-  wait_for([&] { return others > 0; }, "the event");
+  wait_for([&] { return events.others > 0; }, "the event");
   CHECK(log.has("device softnic0 port 1: port active"));
 }
 
@@ -348,12 +349,13 @@ TEST_CASE("life: when the control thread fails, all who wait hear of it, and the
   const TestFabric fabric;
   const auto table = scan(fabric);
   const LogCapture log;
-  ControlHooks hooks;
-  std::atomic<bool> fail{true};
-  hooks.on_device_event = [&](const DeviceContext&, const verbs::AsyncEvent&) {
-    if (fail.exchange(false)) throw std::runtime_error("a reason");
-  };
-  Party a(*table, control_options(), hooks);
+  struct FailsOnce final : PortEvents {
+    void on_device_event(const DeviceContext&, const verbs::AsyncEvent&) override {
+      if (fail.exchange(false)) throw std::runtime_error("a reason");
+    }
+    std::atomic<bool> fail{true};
+  } events;
+  Party a(*table, control_options(), &events);
   Party b(*table);
   Comm2 comm = join(a, b);
   Ticket ticket;

@@ -34,8 +34,8 @@ ControlOptions control_options();
 class Party {
  public:
   explicit Party(const DeviceTable& table, ControlOptions options = control_options(),
-                 ControlHooks hooks = {})
-      : table_(&table), plane_(make_control_plane(std::move(options), table, std::move(hooks))) {}
+                 PortEvents* port_events = nullptr)
+      : table_(&table), plane_(make_control_plane(std::move(options), table, port_events)) {}
 
   ControlPlane& plane() { return *plane_; }
   void end() { plane_.reset(); }

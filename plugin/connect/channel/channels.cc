@@ -56,7 +56,7 @@ Channel* Channels::add(Introduced introduced) {
 
 bool Channels::is_unused(const Channel& channel) const {
   return channel.link_count() == 0 && !backlog_.contains(channel.id()) &&
-         channel.outbox().is_empty() && !hooks_.is_in_use(channel);
+         channel.outbox().is_empty() && !events_->has_handshake_on(channel);
 }
 
 template <class Eligible>
@@ -166,7 +166,7 @@ Result<void, std::string> Channels::handle_frames(Channel& channel) {
     if (!frame) return break_with(channel, "it broke the protocol: " + describe(frame.error()));
     if (!*frame) return {};
     if (channel.is_closing()) continue;  // whoever said it will hear that we have gone
-    const Status handled = hooks_.on_message(channel, **frame);
+    const Status handled = events_->on_message(channel, **frame);
     if (!handled) return break_with(channel, "it broke the protocol: " + describe(handled.error()));
     if (now_ns() > end_of_turn) {
       backlog_.insert(channel.id());
@@ -215,7 +215,7 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
   } else {
     BL_INFO(kLogNet, "control channel with %s has ended", channel->peer().text().c_str());
   }
-  hooks_.on_end(*channel, cause);
+  events_->on_channel_end(*channel, cause);
 }
 
 void Channels::give_up() noexcept {

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,25 +13,16 @@
 #include <string>
 
 #include "common/base/log.h"
-#include "plugin/connect/channel/channel.h"
+#include "plugin/connect/channel/channel_events.h"
 #include "plugin/connect/channel/peer_limits.h"
 
 namespace beeline {
 
 class Channels {
  public:
-  struct Hooks {
-    // A message on an open channel. An error ends the channel.
-    std::function<Status(Channel&, const wire::Frame&)> on_message;
-    // It has ended. What depends on it must be let go; its links have been told.
-    std::function<void(Channel&, const std::string& cause)> on_end;
-    // Whether a handshake is in progress on it.
-    std::function<bool(const Channel&)> is_in_use;
-  };
-
   Channels(Poller& poller, std::chrono::milliseconds peer_timeout, const PeerLimits& limits,
-           Hooks hooks)
-      : poller_(&poller), peer_timeout_(peer_timeout), limits_(limits), hooks_(std::move(hooks)) {}
+           ChannelEvents& events)
+      : poller_(&poller), peer_timeout_(peer_timeout), limits_(limits), events_(&events) {}
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
   ~Channels();
@@ -82,7 +72,7 @@ class Channels {
   Poller* poller_;
   std::chrono::milliseconds peer_timeout_;
   PeerLimits limits_;
-  Hooks hooks_;
+  ChannelEvents* events_;
   LogLimit broken_{5};
   LogLimit full_{5};
   std::uint64_t last_id_ = 0;

@@ -69,7 +69,7 @@ void Dialer::later(const Dials::iterator& dial, std::int64_t ns,
 
 void Dialer::try_dial(Dials::iterator it) {
   Dial& dial = it->second;
-  std::optional<Invitation> invitation = hooks_.invitation(it->first);
+  std::optional<Invitation> invitation = events_->find_invitation(it->first);
   if (!invitation) return cancel(wire::ProcessId(it->first));
   dial.invitation = std::move(*invitation);
   dial.input = {};
@@ -157,7 +157,7 @@ void Dialer::welcome(Dials::iterator it, const wire::HelloAck& ack) {
   poller_->remove(dial.fd.get(), dial.key);
   introduced.fd = std::move(dial.fd);
   dials_.erase(it);
-  hooks_.on_introduced(std::move(introduced));
+  events_->on_introduced(std::move(introduced));
 }
 
 void Dialer::refused(Dials::iterator it, const wire::Refuse& refusal) {
@@ -169,7 +169,7 @@ void Dialer::refused(Dials::iterator it, const wire::Refuse& refusal) {
       const std::uint32_t comm = it->second.invitation.comm;
       hang_up(it->second);
       pause(it, 0);  // whoever else waits has another invitation
-      return hooks_.on_not_invited(comm, refusal.text);
+      return events_->on_not_invited(comm, refusal.text);
     }
     case wire::RefuseCode::kDuplicate:
       hang_up(it->second);
@@ -201,7 +201,7 @@ void Dialer::give_up(Dials::iterator it, Error error, std::string text) {
   const wire::ProcessId process = it->first;
   const std::string where = beeline::text(it->second.invitation.handle.address);
   cancel(process);
-  hooks_.on_failed(process, error, std::move(text).insert(0, where + ": "));
+  events_->on_unreachable(process, error, std::move(text).insert(0, where + ": "));
 }
 
 }  // namespace beeline

@@ -7,37 +7,20 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
-#include "plugin/connect/channel/channel.h"
+#include "plugin/connect/channel/channel_events.h"
 #include "plugin/connect/socket/poller.h"
 
 namespace beeline {
 
-// What a dial shows at the other end's door.
-struct Invitation {
-  std::uint32_t comm = 0;  // of the attempt that it belongs to
-  wire::Handle handle;
-};
-
 class Dialer {
  public:
-  struct Hooks {
-    // Nothing: nobody wants the channel any more.
-    std::function<std::optional<Invitation>(const wire::ProcessId&)> invitation;
-    std::function<void(Introduced)> on_introduced;
-    // The other end knows nothing of this invitation.
-    std::function<void(std::uint32_t comm, const std::string& text)> on_not_invited;
-    // There is no way to that process.
-    std::function<void(const wire::ProcessId&, const Error&, const std::string& text)> on_failed;
-  };
-
   Dialer(Poller& poller, const ProcessName& self, std::chrono::milliseconds answer_timeout,
-         Hooks hooks)
-      : poller_(&poller), self_(&self), answer_timeout_(answer_timeout), hooks_(std::move(hooks)) {}
+         ChannelEvents& events)
+      : poller_(&poller), self_(&self), answer_timeout_(answer_timeout), events_(&events) {}
   Dialer(const Dialer&) = delete;
   Dialer& operator=(const Dialer&) = delete;
   ~Dialer();
@@ -90,7 +73,7 @@ class Dialer {
   Poller* poller_;
   const ProcessName* self_;
   std::chrono::milliseconds answer_timeout_;
-  Hooks hooks_;
+  ChannelEvents* events_;
   std::uint64_t last_number_ = 0;
   Dials dials_;
 };

@@ -72,7 +72,7 @@ void InboundHandshakes::accept_waiting() {
 // goes first: else the last descriptor would be free, and whoever takes it be dropped for it.
 void InboundHandshakes::on_accept_failure(const Error& error) {
   const bool is_want = is_for_want_of_descriptors(error);
-  if (is_want && handshakes_.size() <= kFewestInbound && hooks_.free_descriptor()) return;
+  if (is_want && handshakes_.size() <= kFewestInbound && events_->free_descriptor()) return;
   if (is_want && !handshakes_.empty()) {
     const std::size_t left = handshakes_.size() / 2;
     most_ = std::max(left, kFewestInbound);
@@ -162,7 +162,7 @@ Result<std::optional<wire::Hello>, std::string> InboundHandshakes::read_hello(
 void InboundHandshakes::introduce(std::uint64_t id, const wire::Hello& hello) {
   InboundHandshake& handshake = handshakes_.at(id);
   const int fd = handshake.fd.get();
-  if (const std::optional<wire::Refuse> refusal = hooks_.check(hello)) {
+  if (const std::optional<wire::Refuse> refusal = events_->check_hello(hello)) {
     static_cast<void>(send_some(fd, wire::encode(*refusal)));
     if (const std::uint64_t number = refused_.due(); number != 0) {
       BL_INFO(kLogNet, "a control connection from %s (pid %u) is refused (number %llu): %s",
@@ -184,7 +184,7 @@ void InboundHandshakes::introduce(std::uint64_t id, const wire::Hello& hello) {
   poller_->remove(fd, handshake.key);
   introduced.fd = std::move(handshake.fd);
   erase(handshakes_.find(id));
-  hooks_.on_introduced(std::move(introduced));
+  events_->on_introduced(std::move(introduced));
 }
 
 void InboundHandshakes::drop(std::uint64_t id, const std::string& why) {

@@ -8,30 +8,21 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "common/base/log.h"
-#include "plugin/connect/channel/channel.h"
+#include "plugin/connect/channel/channel_events.h"
 #include "plugin/connect/socket/poller.h"
 
 namespace beeline {
 
 class InboundHandshakes {
  public:
-  struct Hooks {
-    // Nothing: welcome. Else what to answer.
-    std::function<std::optional<wire::Refuse>(const wire::Hello&)> check;
-    std::function<void(Introduced)> on_introduced;
-    // Closes an unneeded descriptor, if there is one.
-    std::function<bool()> free_descriptor;
-  };
-
   InboundHandshakes(Poller& poller, const ProcessName& self, std::chrono::milliseconds patience,
-                    Hooks hooks)
-      : poller_(&poller), self_(&self), patience_(patience), hooks_(std::move(hooks)) {}
+                    ChannelEvents& events)
+      : poller_(&poller), self_(&self), patience_(patience), events_(&events) {}
   InboundHandshakes(const InboundHandshakes&) = delete;
   InboundHandshakes& operator=(const InboundHandshakes&) = delete;
   ~InboundHandshakes();
@@ -65,7 +56,7 @@ class InboundHandshakes {
   Poller* poller_;
   const ProcessName* self_;
   std::chrono::milliseconds patience_;
-  Hooks hooks_;
+  ChannelEvents* events_;
   UniqueFd listening_;
   Poller::Key listening_key_ = 0;
   LogLimit dropped_{kLoggedAtFirst};

@@ -28,44 +28,11 @@ Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
 ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
     : setup_(std::move(setup)),
       poller_(std::move(poller)),
-      ports_(*setup_.devices, *poller_,
-             [this](const DeviceContext& context, const verbs::AsyncEvent& event) {
-               on_device_event(context, event);
-             }),
+      ports_(*setup_.devices, *poller_, *this),
       cm_(setup_.options->cm_library, *poller_),
-      channels_(*poller_, setup_.options->peer_timeout, setup_.options->limits,
-                {.on_message =
-                     [this](Channel& channel, const wire::Frame& frame) {
-                       return handle_message(channel, frame);
-                     },
-                 .on_end =
-                     [this](Channel& channel, const std::string& cause) {
-                       connector_.on_channel_end(channel, cause);
-                       acceptor_.on_channel_end(channel, cause);
-                     },
-                 .is_in_use =
-                     [this](const Channel& channel) {
-                       return connector_.uses(channel) || acceptor_.uses(channel);
-                     }}),
-      handshakes_(
-          *poller_, setup_.self, setup_.options->half_open_timeout,
-          {.check = [this](const wire::Hello& hello) { return check_hello(hello); },
-           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
-           .free_descriptor =
-               [this] { return channels_.drop_unused("this process has no descriptors left"); }}),
-      dialer_(
-          *poller_, setup_.self, setup_.options->half_open_timeout,
-          {.invitation =
-               [this](const wire::ProcessId& process) { return connector_.invitation(process); },
-           .on_introduced = [this](Introduced introduced) { on_channel(std::move(introduced)); },
-           .on_not_invited =
-               [this](std::uint32_t comm, const std::string& text) {
-                 connector_.on_not_invited(comm, text);
-               },
-           .on_failed =
-               [this](const wire::ProcessId& process, const Error& error, const std::string& text) {
-                 connector_.on_no_way(process, error, text);
-               }}),
+      channels_(*poller_, setup_.options->peer_timeout, setup_.options->limits, *this),
+      handshakes_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
+      dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
       acceptor_(context()) {}
 
@@ -83,7 +50,7 @@ ControlContext ControlLoop::context() {
 
 void ControlLoop::run() {
   schedule_expiry();
-  while (handle_orders() == Mood::kGoOn && !wind_up()) {
+  while (handle_orders() && !finish_if_idle()) {
     setup_.mailbox->note_cpu();
     const bool has_more = !to_begin_.empty() || channels_.has_backlog();
     poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
@@ -119,7 +86,7 @@ void ControlLoop::give_up() noexcept {
   setup_.mailbox->fail_all(fail(Errc::kInternal, "run the control thread").error);
 }
 
-ControlLoop::Mood ControlLoop::handle_orders() {
+bool ControlLoop::handle_orders() {
   setup_.mailbox->take_orders(orders_);
   if (orders_.listening) {
     const Status opened = handshakes_.listen_on(std::move(orders_.listening));
@@ -134,7 +101,7 @@ ControlLoop::Mood ControlLoop::handle_orders() {
   if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
   const bool stop = orders_.stop;
   orders_.clear();
-  return stop ? Mood::kStop : Mood::kGoOn;
+  return !stop;
 }
 
 bool ControlLoop::has_work() {
@@ -142,7 +109,7 @@ bool ControlLoop::has_work() {
          channels_.link_count() > 0 || setup_.mailbox->has_listeners();
 }
 
-bool ControlLoop::wind_up() {
+bool ControlLoop::finish_if_idle() {
   if (has_work()) return false;
   channels_.close_all();
   return channels_.is_empty() && setup_.mailbox->leave();
@@ -152,12 +119,12 @@ bool ControlLoop::wind_up() {
 // waits for them.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
-  if (setup_.hooks->on_device_event) setup_.hooks->on_device_event(context, event);
+  if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
 }
 
 // --- Messages ---
 
-Status ControlLoop::handle_message(Channel& channel, const wire::Frame& frame) {
+Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
   if (frame.type != wire::MessageType::kGoodbye) channel.note_progress(poller_->waited_ns());
   switch (frame.type) {
     case wire::MessageType::kConnect:
@@ -192,7 +159,33 @@ void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
 
 // --- Channels ---
 
-void ControlLoop::on_channel(Introduced introduced) {
+std::optional<Invitation> ControlLoop::find_invitation(const wire::ProcessId& process) {
+  return connector_.invitation(process);
+}
+
+void ControlLoop::on_not_invited(std::uint32_t comm, const std::string& text) {
+  connector_.on_not_invited(comm, text);
+}
+
+void ControlLoop::on_unreachable(const wire::ProcessId& process, const Error& error,
+                                 const std::string& text) {
+  connector_.on_no_way(process, error, text);
+}
+
+bool ControlLoop::free_descriptor() {
+  return channels_.drop_unused("this process has no descriptors left");
+}
+
+void ControlLoop::on_channel_end(Channel& channel, const std::string& cause) {
+  connector_.on_channel_end(channel, cause);
+  acceptor_.on_channel_end(channel, cause);
+}
+
+bool ControlLoop::has_handshake_on(const Channel& channel) const {
+  return connector_.uses(channel) || acceptor_.uses(channel);
+}
+
+void ControlLoop::on_introduced(Introduced introduced) {
   const wire::ProcessId process = introduced.peer.id;
   if (process != setup_.self.id) dialer_.cancel(process);
   const Channel* const channel = channels_.add(std::move(introduced));

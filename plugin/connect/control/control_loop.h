@@ -18,13 +18,13 @@ namespace beeline {
 
 struct ControlSetup {
   const ControlOptions* options = nullptr;
-  const ControlHooks* hooks = nullptr;
+  PortEvents* port_events = nullptr;  // null: nobody listens
   const DeviceTable* devices = nullptr;
   ProcessName self;
   std::shared_ptr<ControlMailbox> mailbox;
 };
 
-class ControlLoop {
+class ControlLoop final : ChannelEvents, PortEvents {
  public:
   static Result<std::unique_ptr<ControlLoop>> create(ControlSetup setup);
   ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller);
@@ -37,8 +37,8 @@ class ControlLoop {
   void give_up() noexcept;
 
  private:
-  enum class Mood : std::uint8_t { kGoOn, kStop };
-  Mood handle_orders();
+  // False: the thread has to stop.
+  bool handle_orders();
   // Begins as many as one turn allows, because connects that have begun should end before more
   // begin.
   void begin_connects();
@@ -46,13 +46,21 @@ class ControlLoop {
   // At intervals, as long as the thread runs.
   void schedule_expiry();
   // True: the thread may end.
-  bool wind_up();
+  bool finish_if_idle();
 
-  void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event);
-  Status handle_message(Channel& channel, const wire::Frame& frame);
+  void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) override;
+  std::optional<Invitation> find_invitation(const wire::ProcessId& process) override;
+  void on_not_invited(std::uint32_t comm, const std::string& text) override;
+  void on_unreachable(const wire::ProcessId& process, const Error& error,
+                      const std::string& text) override;
+  std::optional<wire::Refuse> check_hello(const wire::Hello& hello) override;
+  bool free_descriptor() override;
+  void on_introduced(Introduced introduced) override;
+  Status on_message(Channel& channel, const wire::Frame& frame) override;
+  void on_channel_end(Channel& channel, const std::string& cause) override;
+  bool has_handshake_on(const Channel& channel) const override;
+
   void on_reject(Channel& channel, const wire::Reject& reject);
-  void on_channel(Introduced introduced);
-  std::optional<wire::Refuse> check_hello(const wire::Hello& hello);
   std::optional<wire::Refuse> check_identity(const wire::Hello& hello);
   bool has_precedence_over(const wire::ProcessId& other) const;
   ControlContext context();

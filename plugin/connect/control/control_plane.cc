@@ -78,8 +78,8 @@ Result<std::unique_ptr<Incarnation>> make_incarnation() {
 
 class ControlPlaneImpl final : public ControlPlane {
  public:
-  ControlPlaneImpl(ControlOptions options, const DeviceTable& devices, ControlHooks hooks)
-      : options_(std::move(options)), hooks_(std::move(hooks)), devices_(&devices) {}
+  ControlPlaneImpl(ControlOptions options, const DeviceTable& devices, PortEvents* port_events)
+      : options_(std::move(options)), port_events_(port_events), devices_(&devices) {}
   ControlPlaneImpl(const ControlPlaneImpl&) = delete;
   ControlPlaneImpl& operator=(const ControlPlaneImpl&) = delete;
   ~ControlPlaneImpl() override;
@@ -105,7 +105,7 @@ class ControlPlaneImpl final : public ControlPlane {
   Result<wire::SocketAddress> listen_locked(Incarnation& life);
 
   const ControlOptions options_;
-  const ControlHooks hooks_;
+  PortEvents* const port_events_;
   const DeviceTable* const devices_;
   std::atomic<Incarnation*> life_{nullptr};
 };
@@ -144,7 +144,7 @@ Status ControlPlaneImpl::serve_locked(Incarnation& life) {
 
 Status ControlPlaneImpl::start_thread_locked(Incarnation& life) {
   auto loop = BL_TRY(ControlLoop::create({.options = &options_,
-                                          .hooks = &hooks_,
+                                          .port_events = port_events_,
                                           .devices = devices_,
                                           .self = life.self,
                                           .mailbox = life.mailbox}));
@@ -273,8 +273,8 @@ void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
 }  // namespace
 
 std::unique_ptr<ControlPlane> make_control_plane(ControlOptions options, const DeviceTable& devices,
-                                                 ControlHooks hooks) {
-  return std::make_unique<ControlPlaneImpl>(std::move(options), devices, std::move(hooks));
+                                                 PortEvents* port_events) {
+  return std::make_unique<ControlPlaneImpl>(std::move(options), devices, port_events);
 }
 
 }  // namespace beeline

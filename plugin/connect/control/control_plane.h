@@ -15,6 +15,7 @@
 #include "common/base/result.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/handshake/control_options.h"
+#include "plugin/connect/path/port_watch.h"
 #include "plugin/device/device_table.h"
 
 namespace beeline {
@@ -44,9 +45,10 @@ class ControlPlane {
   virtual void reclaim(OwnerId owner) noexcept = 0;
 };
 
+// `port_events`, which may be null, gets the events of the ports and devices in use.
 // `devices` must outlive the control plane, and the control plane all Connections made by it, or at
 // least send_goodbye() on them. Destroying it ends the control thread at once, without goodbyes.
 std::unique_ptr<ControlPlane> make_control_plane(ControlOptions options, const DeviceTable& devices,
-                                                 ControlHooks hooks = {});
+                                                 PortEvents* port_events = nullptr);
 
 }  // namespace beeline

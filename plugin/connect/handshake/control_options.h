@@ -5,13 +5,11 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <string>
 
 #include "plugin/connect/channel/peer_limits.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/path/qp_options.h"
-#include "plugin/verbs/async_event.h"
 #include "plugin/verbs/cm_api.h"
 
 namespace beeline {
@@ -31,12 +29,6 @@ struct ControlOptions {
   QpOptions qp;
   PeerLimits limits = {};
   verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none
-};
-
-// Called on the control thread, which waits for them: they must be quick.
-struct ControlHooks {
-  // Of the ports and devices that have been listened on or connected from.
-  std::function<void(const DeviceContext&, const verbs::AsyncEvent&)> on_device_event;
 };
 
 }  // namespace beeline

@@ -102,7 +102,7 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
     if (device.port == event.port) device.news->hear(event.kind, now);
   }
   if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();
-  if (hook_) hook_(context, event);
+  events_->on_device_event(context, event);
 }
 
 }  // namespace beeline

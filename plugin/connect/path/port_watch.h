@@ -7,7 +7,6 @@
 // Threads: the control thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -18,13 +17,20 @@
 
 namespace beeline {
 
-// Told on the control thread.
-using DeviceEventHook = std::function<void(const DeviceContext&, const verbs::AsyncEvent&)>;
+// Receives the asynchronous events of all watched devices.
+// Threads: the control thread makes the calls and waits for them, so they must be quick.
+class PortEvents {
+ public:
+  virtual void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) = 0;
+
+ protected:
+  ~PortEvents() = default;
+};
 
 class PortWatch {
  public:
-  PortWatch(const DeviceTable& table, Poller& poller, DeviceEventHook hook)
-      : table_(&table), poller_(&poller), hook_(std::move(hook)) {}
+  PortWatch(const DeviceTable& table, Poller& poller, PortEvents& events)
+      : table_(&table), poller_(&poller), events_(&events) {}
   PortWatch(const PortWatch&) = delete;
   PortWatch& operator=(const PortWatch&) = delete;
   ~PortWatch();
@@ -40,7 +46,7 @@ class PortWatch {
 
   const DeviceTable* table_;
   Poller* poller_;
-  const DeviceEventHook hook_;
+  PortEvents* events_;
   std::map<int, PortFacts> facts_;  // by the device's index
   std::map<DeviceContext*, Poller::Key> watched_;
 };
