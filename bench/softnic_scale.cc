@@ -34,7 +34,7 @@ constexpr uint32_t kDepth = 16;
 // A fabric that ranks started from now on run on.
 softnic::Holder make_fabric(const std::string& name, const softnic::FabricSpec& spec) {
   auto holder = softnic::Holder::hold(name, &spec);
-  if (!holder) throw test::MustError(holder.error());
+  if (!holder) throw test::MustError(holder.error().text);
   ::setenv("SOFTNIC_FABRIC", name.c_str(), 1);
   return std::move(*holder);
 }

@@ -20,10 +20,10 @@ namespace {
 
 using beeline::fail;
 
-constexpr uint64_t kMostDisturbances = 1'000'000;  // the plan is made before it is played
+constexpr std::uint64_t kMostDisturbances = 1'000'000;  // the plan is made before it is played
 
-Outcome<std::vector<PortRef>> find_all(const Fabric& fabric,
-                                       const std::vector<std::string>& names) {
+beeline::Outcome<std::vector<PortRef>> find_all(const Fabric& fabric,
+                                                const std::vector<std::string>& names) {
   std::vector<PortRef> ports;
   ports.reserve(names.size());
   for (const std::string& name : names) ports.push_back(BL_TRY(find_port(fabric, name)));
@@ -39,14 +39,14 @@ bool contains(const std::vector<PortRef>& ports, PortRef wanted) {
 std::vector<PortRef> ports_but(const Fabric& fabric, const std::vector<PortRef>& spared) {
   std::vector<PortRef> ports;
   const FabricHeader& header = fabric.header();
-  for (uint32_t device = 0; device < header.device_count; ++device)
-    for (uint32_t port = 0; port < header.devices[device].port_count; ++port)
+  for (std::uint32_t device = 0; device < header.device_count; ++device)
+    for (std::uint32_t port = 0; port < header.devices[device].port_count; ++port)
       if (!contains(spared, {device, port})) ports.push_back({device, port});
   return ports;
 }
 
-Outcome<ChaosWish> read_wish(const Fabric& fabric, const ChaosOptions& options,
-                             const std::vector<PortRef>& spared) {
+beeline::Outcome<ChaosWish> read_wish(const Fabric& fabric, const ChaosOptions& options,
+                                      const std::vector<PortRef>& spared) {
   ChaosWish wish;
   wish.seed = options.seed;
   wish.duration_ns = BL_TRY(parse_long_duration_ns(options.duration));
@@ -75,8 +75,8 @@ void clean_up(const Fabric& fabric, const std::vector<PortRef>& ports) {
   }
 }
 
-uint64_t whole_milliseconds(uint64_t ns) {
-  constexpr uint64_t kMs = 1'000'000;
+std::uint64_t whole_milliseconds(std::uint64_t ns) {
+  constexpr std::uint64_t kMs = 1'000'000;
   return (ns + kMs / 2) / kMs * kMs;
 }
 
@@ -87,10 +87,10 @@ bool still_there(const Fabric& fabric) {
 int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, const ChaosWish& wish,
                const std::vector<PortRef>& ports) {
   StopSignals signals;
-  const auto wait = [&](uint64_t at_ns) {
+  const auto wait = [&](std::uint64_t at_ns) {
     return signals.wait_until(at_ns) && still_there(fabric);
   };
-  const size_t given = play(fabric, script, wait);
+  const std::size_t given = play(fabric, script, wait);
   (void)wait(wish.duration_ns);
   const bool ended = !still_there(fabric);
   if (!ended) clean_up(fabric, ports);
@@ -105,19 +105,19 @@ int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, cons
 }  // namespace
 
 int chaos(const ChaosOptions& options) {
-  const Outcome<Fabric> fabric = Fabric::open(fabric_name(options.name));
-  if (!fabric) return complain(fabric.error());
-  const Outcome<std::vector<PortRef>> spared = find_all(*fabric, options.spare);
-  if (!spared) return complain(spared.error());
-  const Outcome<ChaosWish> wish = read_wish(*fabric, options, *spared);
-  if (!wish) return complain(wish.error(), kUsage);
+  const beeline::Outcome<Fabric> fabric = Fabric::open(fabric_name(options.name));
+  if (!fabric) return complain(fabric.error().text);
+  const beeline::Outcome<std::vector<PortRef>> spared = find_all(*fabric, options.spare);
+  if (!spared) return complain(spared.error().text);
+  const beeline::Outcome<ChaosWish> wish = read_wish(*fabric, options, *spared);
+  if (!wish) return complain(wish.error().text, kUsage);
   const std::string plan = script_text(plan_chaos(*wish));
   if (options.plan_only) {
     fmt::print("{}", plan);
     return 0;
   }
   const auto script = read_script(*fabric, plan, "plan");
-  if (!script) return complain(script.error());
+  if (!script) return complain(script.error().text);
   return play_chaos(*fabric, *script, *wish, ports_but(*fabric, *spared));
 }
 

@@ -10,7 +10,7 @@ namespace softnic::cli {
 
 struct ChaosOptions {
   std::string name;
-  uint64_t seed = 1;
+  std::uint64_t seed = 1;
   std::string duration;
   std::string every = "100ms";
   std::string kinds;               // "down,loss"; empty: all that programs are expected to survive

@@ -22,7 +22,7 @@ constexpr int kForwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2
 
 [[noreturn]] void exec_command(const std::vector<std::string>& command) {
   std::vector<char*> argv(command.size() + 1, nullptr);
-  for (size_t i = 0; i < command.size(); ++i) argv[i] = const_cast<char*>(command[i].c_str());
+  for (std::size_t i = 0; i < command.size(); ++i) argv[i] = const_cast<char*>(command[i].c_str());
   ::execvp(argv[0], argv.data());
   const int cause = errno;
   const bool searched = command[0].find('/') == std::string::npos;

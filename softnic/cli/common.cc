@@ -25,16 +25,17 @@ std::string fabric_name(const std::string& option) {
 }
 
 std::string columns(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
-  std::vector<size_t> widths;
+  std::vector<std::size_t> widths;
   for (const auto& row : rows)
-    for (size_t c = 0; c < row.size(); ++c) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
       widths.resize(std::max(widths.size(), c + 1));
       widths[c] = std::max(widths[c], row[c].size());
     }
   std::string text;
   for (const auto& row : rows) {
     std::string line = indent;
-    for (size_t c = 0; c < row.size(); ++c) line += fmt::format("{:<{}}", row[c], widths[c] + 2);
+    for (std::size_t c = 0; c < row.size(); ++c)
+      line += fmt::format("{:<{}}", row[c], widths[c] + 2);
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';
   }

@@ -10,15 +10,15 @@ namespace softnic::cli {
 int ctl(const std::string& name, const std::string& target,
         const std::vector<std::string>& commands) {
   for (const std::string& text : commands) {
-    const Outcome<PortCommand> command = parse_port_command(text);
-    if (!command) return complain(command.error(), kUsage);
+    const beeline::Outcome<PortCommand> command = parse_port_command(text);
+    if (!command) return complain(command.error().text, kUsage);
   }
-  const Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
-  if (!fabric) return complain(fabric.error());
+  const beeline::Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
+  if (!fabric) return complain(fabric.error().text);
   std::vector<Order> orders;
   for (const std::string& text : commands) {
-    const Outcome<Order> order = read_order(*fabric, target, text);
-    if (!order) return complain(order.error());
+    const beeline::Outcome<Order> order = read_order(*fabric, target, text);
+    if (!order) return complain(order.error().text);
     orders.push_back(*order);
   }
   for (const Order& order : orders) apply(*fabric, order);

@@ -17,14 +17,14 @@ using Words = std::vector<std::string>;
 
 void add_stillness(const PortRecord& port, Words& words) {
   if ((port.trouble.load() & kTroubleHole) != 0) words.emplace_back("blackhole");
-  const uint64_t until = port.paused_until_ns.load();
-  const auto now = static_cast<uint64_t>(beeline::now_ns());
+  const std::uint64_t until = port.paused_until_ns.load();
+  const auto now = static_cast<std::uint64_t>(beeline::now_ns());
   if (until <= now) return;
   words.push_back(until == kForEver ? "paused" : "paused=" + duration_text(until - now));
 }
 
 void add_armed(const PortRecord& port, Words& words) {
-  const uint32_t trouble = port.trouble.load();
+  const std::uint32_t trouble = port.trouble.load();
   if ((trouble & kTroubleError) != 0)
     words.push_back(fmt::format("error={}@{}", wc_status_name(port.error_status.load()),
                                 port.error_countdown.load()));
@@ -38,9 +38,10 @@ std::string faults_text(const DeviceRecord& device, const PortRecord& port) {
   Words words;
   if (is_removed(device)) words.emplace_back("removed");
   add_stillness(port, words);
-  if (const uint32_t ppm = port.loss_ppm.load()) words.push_back("loss=" + share_text(ppm));
-  if (const uint64_t ns = port.jitter_ns.load()) words.push_back("jitter=" + duration_text(ns));
-  if (const uint32_t pkey = port.pkey.load(); pkey != kDefaultPkey)
+  if (const std::uint32_t ppm = port.loss_ppm.load()) words.push_back("loss=" + share_text(ppm));
+  if (const std::uint64_t ns = port.jitter_ns.load())
+    words.push_back("jitter=" + duration_text(ns));
+  if (const std::uint32_t pkey = port.pkey.load(); pkey != kDefaultPkey)
     words.push_back(fmt::format("pkey=0x{:04x}", pkey));
   add_armed(port, words);
   if (device.refuses_to_break.load() != 0) words.emplace_back("refuse-err");
@@ -51,7 +52,8 @@ std::string hazards_text(const HazardRecord& hazards) {
   Words words;
   if (hazards.scatter.load() != 0) words.emplace_back("scatter");
   if (hazards.hide.load() != 0) words.emplace_back("hide");
-  if (const uint64_t ns = hazards.bunch_ns.load()) words.push_back("bunch=" + duration_text(ns));
+  if (const std::uint64_t ns = hazards.bunch_ns.load())
+    words.push_back("bunch=" + duration_text(ns));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

@@ -25,7 +25,7 @@ int copy_new(int from, int to) {
   char text[1 << 14];
   for (ssize_t got; (got = ::read(from, text, sizeof text)) > 0;)
     for (ssize_t done = 0; done < got;) {
-      const ssize_t put = ::write(to, text + done, static_cast<size_t>(got - done));
+      const ssize_t put = ::write(to, text + done, static_cast<std::size_t>(got - done));
       if (put < 0 && errno != EINTR) return errno;
       done += std::max<ssize_t>(put, 0);
     }
@@ -45,8 +45,8 @@ int copy_log(const Fabric& fabric, int to) {
 }
 
 int log(const std::string& name, bool follow) {
-  const Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
-  if (!fabric) return complain(fabric.error());
+  const beeline::Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
+  if (!fabric) return complain(fabric.error().text);
   const beeline::UniqueFd fd = fabric->files().open_file("log", 0);
   if (!fd) return complain("cannot read " + log_path(*fabric) + ": " + std::strerror(errno));
   bool removed = false;

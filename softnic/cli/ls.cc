@@ -16,14 +16,14 @@
 namespace softnic::cli {
 namespace {
 
-uint32_t gid_count(const PortRecord& port) {
-  return static_cast<uint32_t>(
+std::uint32_t gid_count(const PortRecord& port) {
+  return static_cast<std::uint32_t>(
       std::count_if(std::begin(port.gids), std::end(port.gids),
                     [](const GidRecord& gid) { return gid.state.load() != 0; }));
 }
 
 std::vector<std::string> port_row(const std::string& host, const DeviceRecord& device,
-                                  uint32_t index) {
+                                  std::uint32_t index) {
   const PortRecord& port = device.ports[index];
   const bool ethernet = port.link_layer == LinkLayer::kEthernet;
   const std::string network = port.network;
@@ -43,15 +43,15 @@ std::vector<std::string> port_row(const std::string& host, const DeviceRecord& d
 std::string ports_text(const FabricHeader& header) {
   std::vector<std::vector<std::string>> rows{{"HOST", "PORT", "STATE", "LINK", "SPEED", "RATE",
                                               "LATENCY", "FAULTS", "GIDS", "ADDRESS", "NETWORK"}};
-  for (uint32_t d = 0; d < header.device_count; ++d) {
+  for (std::uint32_t d = 0; d < header.device_count; ++d) {
     const DeviceRecord& device = header.devices[d];
-    for (uint32_t p = 0; p < device.port_count; ++p)
+    for (std::uint32_t p = 0; p < device.port_count; ++p)
       rows.push_back(port_row(header.hosts[device.host].name, device, p));
   }
   return columns(rows, "  ");
 }
 
-std::string command_name(uint32_t pid) {
+std::string command_name(std::uint32_t pid) {
   std::ifstream file(fmt::format("/proc/{}/comm", pid));
   std::string name;
   return std::getline(file, name) ? name : "?";
@@ -60,16 +60,16 @@ std::string command_name(uint32_t pid) {
 std::string processes_text(const FabricHeader& header, const Census& census) {
   if (census.slots.empty()) return "  no process has opened a device\n";
   std::vector<std::vector<std::string>> rows{{"SLOT", "PID", "HOST", "COMMAND"}};
-  for (const uint32_t slot : census.slots) {
-    const uint32_t pid = header.slots[slot].pid.load();
-    const uint32_t host = header.slots[slot].host.load();
+  for (const std::uint32_t slot : census.slots) {
+    const std::uint32_t pid = header.slots[slot].pid.load();
+    const std::uint32_t host = header.slots[slot].host.load();
     rows.push_back({std::to_string(slot), std::to_string(pid),
                     host < header.host_count ? header.hosts[host].name : "?", command_name(pid)});
   }
   return columns(rows, "  ");
 }
 
-std::string count_text(uint32_t count, const char* thing, const char* plural_end = "s") {
+std::string count_text(std::uint32_t count, const char* thing, const char* plural_end = "s") {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : plural_end);
 }
 
@@ -94,8 +94,8 @@ int show_or_sweep(const std::string& name) {
     fmt::print("fabric {}: its processes are all gone; removed\n", name);
     return 0;
   }
-  const Outcome<Fabric> fabric = Fabric::open(name);
-  if (!fabric) return exists(name) ? complain(fabric.error()) : 0;  // it may end while we look
+  const beeline::Outcome<Fabric> fabric = Fabric::open(name);
+  if (!fabric) return exists(name) ? complain(fabric.error().text) : 0;  // it may end while we look
   show(*fabric);
   return 0;
 }

@@ -41,7 +41,7 @@ std::string how_to_build(const std::string& target) {
   return fmt::format("build it with: ninja -C {} {}", build.string(), target);
 }
 
-Outcome<std::string> find_library() {
+beeline::Outcome<std::string> find_library() {
   std::error_code error;
   const std::string path = env_or("SOFTNIC_LIB", own_folder() + "/lib/libibverbs.so");
   if (::access(path.c_str(), R_OK) != 0)
@@ -55,7 +55,7 @@ Outcome<std::string> find_library() {
 }
 
 // Its folder; empty: none is wanted.
-Outcome<std::string> find_softgpu(bool is_wanted) {
+beeline::Outcome<std::string> find_softgpu(bool is_wanted) {
   if (!is_wanted) return std::string();
   const std::string folder = own_folder() + "/gpu/lib";
   if (::access((folder + "/libcuda.so.1").c_str(), R_OK) != 0)
@@ -64,18 +64,18 @@ Outcome<std::string> find_softgpu(bool is_wanted) {
   return folder;
 }
 
-Outcome<Holder> hold_fabric(const std::string& name, const std::string& file) {
+beeline::Outcome<Holder> hold_fabric(const std::string& name, const std::string& file) {
   if (file.empty()) return Holder::hold(name, nullptr);
   const FabricSpec spec = BL_TRY(read_fabric_file(file));
   return Holder::hold(name, &spec);
 }
 
-Outcome<std::string> choose_host(const Fabric& fabric, const std::string& option) {
+beeline::Outcome<std::string> choose_host(const Fabric& fabric, const std::string& option) {
   const FabricHeader& header = fabric.header();
   const std::string wanted = option.empty() ? env_or("SOFTNIC_HOST", header.hosts[0].name) : option;
   if (fabric.find_host(wanted)) return wanted;
   std::vector<std::string> names;
-  for (uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
+  for (std::uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
   return fail(fmt::format("no host \"{}\"{} in fabric {}; there are {}", wanted,
                           option.empty() ? " (from SOFTNIC_HOST)" : "", fabric.name(),
                           listing(names)));
@@ -101,7 +101,7 @@ void set_environment(const Fabric& fabric, const std::string& host, const std::s
 
 // The file for the log. It is opened before the command runs, so that a mistake is reported before
 // the run.
-Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
+beeline::Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
   if (path.empty()) return beeline::UniqueFd();
   beeline::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file) return fail(fmt::format("cannot write the log to {}: {}", path, std::strerror(errno)));
@@ -111,17 +111,18 @@ Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
 }  // namespace
 
 int run(const RunOptions& options) {
-  const Outcome<std::string> library = find_library();
-  if (!library) return complain(library.error());
-  const Outcome<std::string> softgpu = find_softgpu(options.softgpu);
-  if (!softgpu) return complain(softgpu.error());
-  const Outcome<Holder> holder = hold_fabric(fabric_name(options.name), options.fabric_file);
-  if (!holder) return complain(holder.error());
+  const beeline::Outcome<std::string> library = find_library();
+  if (!library) return complain(library.error().text);
+  const beeline::Outcome<std::string> softgpu = find_softgpu(options.softgpu);
+  if (!softgpu) return complain(softgpu.error().text);
+  const beeline::Outcome<Holder> holder =
+      hold_fabric(fabric_name(options.name), options.fabric_file);
+  if (!holder) return complain(holder.error().text);
   const Fabric& fabric = holder->fabric();
-  const Outcome<std::string> host = choose_host(fabric, options.host);
-  if (!host) return complain(host.error());
-  const Outcome<beeline::UniqueFd> log_file = open_log_file(options.log_file);
-  if (!log_file) return complain(log_file.error());
+  const beeline::Outcome<std::string> host = choose_host(fabric, options.host);
+  if (!host) return complain(host.error().text);
+  const beeline::Outcome<beeline::UniqueFd> log_file = open_log_file(options.log_file);
+  if (!log_file) return complain(log_file.error().text);
   const int status = run_child(options.command, [&] {
     if (!softgpu->empty()) prepend("LD_LIBRARY_PATH", *softgpu);
     set_environment(fabric, *host, *library);

@@ -13,10 +13,11 @@ StopSignals::StopSignals() : started_ns_(beeline::now_ns()) {
   ::sigprocmask(SIG_BLOCK, &awaited_, nullptr);
 }
 
-bool StopSignals::wait_until(uint64_t at_ns) {
+bool StopSignals::wait_until(std::uint64_t at_ns) {
   while (signal_ == 0) {
-    const int64_t left = static_cast<int64_t>(at_ns) - static_cast<int64_t>(elapsed_ns());
-    const int64_t wait = std::max<int64_t>(left, 0);
+    const std::int64_t left =
+        static_cast<std::int64_t>(at_ns) - static_cast<std::int64_t>(elapsed_ns());
+    const std::int64_t wait = std::max<std::int64_t>(left, 0);
     const timespec time{wait / beeline::kNsPerSec, wait % beeline::kNsPerSec};
     signal_ = std::max(::sigtimedwait(&awaited_, nullptr, &time), 0);
     if (left <= 0) break;
@@ -33,8 +34,8 @@ std::string StopSignals::signal_name() const {
   }
 }
 
-uint64_t StopSignals::elapsed_ns() const {
-  return static_cast<uint64_t>(beeline::now_ns() - started_ns_);
+std::uint64_t StopSignals::elapsed_ns() const {
+  return static_cast<std::uint64_t>(beeline::now_ns() - started_ns_);
 }
 
 }  // namespace softnic::cli

@@ -16,15 +16,15 @@ class StopSignals {
   StopSignals();
 
   // False once a signal has come; true when it is `at_ns` after our making.
-  bool wait_until(uint64_t at_ns);
+  bool wait_until(std::uint64_t at_ns);
 
   int signal() const { return signal_; }  // 0: none came
   std::string signal_name() const;        // "SIGTERM"
   int exit_status() const { return signal_ == 0 ? 0 : 128 + signal_; }
-  uint64_t elapsed_ns() const;
+  std::uint64_t elapsed_ns() const;
 
  private:
-  int64_t started_ns_;
+  std::int64_t started_ns_;
   int signal_ = 0;
   sigset_t awaited_;
 };

@@ -16,8 +16,8 @@ namespace {
 using Kind = PortCommand::Kind;
 
 // 0: until `resume`.
-uint64_t pause_end(uint64_t ns) {
-  return ns == 0 ? kForEver : static_cast<uint64_t>(beeline::now_ns()) + ns;
+std::uint64_t pause_end(std::uint64_t ns) {
+  return ns == 0 ? kForEver : static_cast<std::uint64_t>(beeline::now_ns()) + ns;
 }
 
 // Removal stays, and GIDs: a test that changes them means to keep them.
@@ -41,19 +41,19 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
     case Kind::kRate: return shape(port, command.value, port.latency_ns.load());
     case Kind::kLatency: return shape(port, port.rate_bytes_s.load(), command.value);
     case Kind::kJitter: return set_jitter(port, command.value);
-    case Kind::kLoss: return set_loss(port, static_cast<uint32_t>(command.value));
+    case Kind::kLoss: return set_loss(port, static_cast<std::uint32_t>(command.value));
     case Kind::kBlackHole: return black_hole(port);
     case Kind::kPause: return pause_until(port, pause_end(command.value));
     case Kind::kResume: return resume(port);
     case Kind::kError: return arm_error(port, command.status, command.value);
     case Kind::kCorrupt: return arm_corruption(port, command.value);
     case Kind::kGid: return set_gid(port, command);
-    case Kind::kPkey: return port.pkey.store(static_cast<uint32_t>(command.value));
+    case Kind::kPkey: return port.pkey.store(static_cast<std::uint32_t>(command.value));
     case Kind::kReset: return reset(device, port);
     case Kind::kRemove: return remove_device(fabric, where.device);
     case Kind::kReturn: return return_device(fabric, where.device);
     case Kind::kRefuseErr:
-      return device.refuses_to_break.store(static_cast<uint32_t>(command.value));
+      return device.refuses_to_break.store(static_cast<std::uint32_t>(command.value));
     case Kind::kEvent: return;
   }
 }
@@ -67,7 +67,7 @@ void publish(const Fabric& fabric, PortRef where, const PortCommand& command) {
     tell_pkey(fabric, where);
   }
   if (command.kind == Kind::kGid && command.value < port_at(fabric, where).gid_table_len) {
-    show_gid_entry(fabric, where, static_cast<uint32_t>(command.value));
+    show_gid_entry(fabric, where, static_cast<std::uint32_t>(command.value));
     tell(fabric, where, IBV_EVENT_GID_CHANGE);
   }
   if (command.kind == Kind::kEvent) tell(fabric, where, command.status);

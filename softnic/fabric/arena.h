@@ -16,176 +16,184 @@
 
 namespace softnic {
 
-inline constexpr uint32_t kMaxQps = 1u << 15;  // 15 bits of a QPN, 9 for the slot
-inline constexpr uint32_t kMaxMrs = 1u << 15;  // 15 bits of a key, 9 for the slot, 8 for the reuse
-inline constexpr uint32_t kMaxCqs = 1u << 14;
-inline constexpr uint32_t kMaxSrqs = 1u << 10;
-inline constexpr size_t kRingBytes = size_t{2} << 30;  // sparse: only touched pages exist
+inline constexpr std::uint32_t kMaxQps = 1u << 15;  // 15 bits of a QPN, 9 for the slot
+inline constexpr std::uint32_t kMaxMrs =
+    1u << 15;  // 15 bits of a key, 9 for the slot, 8 for the reuse
+inline constexpr std::uint32_t kMaxCqs = 1u << 14;
+inline constexpr std::uint32_t kMaxSrqs = 1u << 10;
+inline constexpr std::size_t kRingBytes = std::size_t{2} << 30;  // sparse: only touched pages exist
 
 // A QPN or key names its process, so no directory is needed to find the record.
-constexpr uint32_t make_qpn(uint32_t slot, uint32_t index) { return index * kMaxSlots | slot; }
-constexpr uint32_t qpn_slot(uint32_t qpn) { return qpn % kMaxSlots; }
-constexpr uint32_t qpn_index(uint32_t qpn) { return (qpn / kMaxSlots) % kMaxQps; }
-constexpr uint32_t make_key(uint32_t slot, uint32_t index, uint8_t reuse) {
+constexpr std::uint32_t make_qpn(std::uint32_t slot, std::uint32_t index) {
+  return index * kMaxSlots | slot;
+}
+constexpr std::uint32_t qpn_slot(std::uint32_t qpn) { return qpn % kMaxSlots; }
+constexpr std::uint32_t qpn_index(std::uint32_t qpn) { return (qpn / kMaxSlots) % kMaxQps; }
+constexpr std::uint32_t make_key(std::uint32_t slot, std::uint32_t index, std::uint8_t reuse) {
   return (index * kMaxSlots | slot) << 8 | reuse;
 }
-constexpr uint32_t key_slot(uint32_t key) { return (key >> 8) % kMaxSlots; }
-constexpr uint32_t key_index(uint32_t key) { return (key >> 8) / kMaxSlots; }
+constexpr std::uint32_t key_slot(std::uint32_t key) { return (key >> 8) % kMaxSlots; }
+constexpr std::uint32_t key_index(std::uint32_t key) { return (key >> 8) / kMaxSlots; }
 
 // Owner writes everything; `key` last when it appears and first when it goes.
 struct MrRecord {
-  Shared<uint32_t> key;  // 0: no region here
-  uint32_t pd;
-  uint32_t access;  // ibv_access_flags
-  uint64_t iova;    // the address that work requests use for the first byte
-  uint64_t length;
-  uint64_t base;   // that byte's address in the owner
-  uint32_t hides;  // writes go to `shadow` and into the list of HiddenRange first (nic/hidden.h)
+  Shared<std::uint32_t> key;  // 0: no region here
+  std::uint32_t pd;
+  std::uint32_t access;  // ibv_access_flags
+  std::uint64_t iova;    // the address that work requests use for the first byte
+  std::uint64_t length;
+  std::uint64_t base;  // that byte's address in the owner
+  std::uint32_t
+      hides;  // writes go to `shadow` and into the list of HiddenRange first (nic/hidden.h)
   // Not 0: only the owner can put them in their place, and must fetch what is read; the number of
   // its mirror (nic/gpu_mirrors.h).
-  uint32_t mirror;
-  uint64_t shadow;
-  uint64_t hidden_offset;  // where the list is, among the rings
+  std::uint32_t mirror;
+  std::uint64_t shadow;
+  std::uint64_t hidden_offset;  // where the list is, among the rings
   RobustLock hidden_lock;
-  Shared<uint32_t> hidden_count;
+  Shared<std::uint32_t> hidden_count;
 };
 
 // A part of a region that was written and does not show yet.
 struct HiddenRange {
-  uint64_t offset;
-  uint64_t length;
+  std::uint64_t offset;
+  std::uint64_t length;
 };
-inline constexpr uint32_t kMaxHidden = 1024;
+inline constexpr std::uint32_t kMaxHidden = 1024;
 
 // kShared: a receive of a shared receive queue; `sequence` is its slot there.
-enum class CqeKind : uint32_t { kSend, kReceive, kShared };
+enum class CqeKind : std::uint32_t { kSend, kReceive, kShared };
 
 struct CqeRecord {
-  uint64_t wr_id;
-  uint64_t sequence;  // which send or receive of its queue this ends, counted from 0
+  std::uint64_t wr_id;
+  std::uint64_t sequence;  // which send or receive of its queue this ends, counted from 0
   CqeKind kind;
-  uint32_t qp_index;
-  uint32_t status;
-  uint32_t vendor_err;
-  uint32_t opcode;
-  uint32_t byte_len;
-  uint32_t imm_data;  // network order
-  uint32_t qp_num;
-  uint32_t wc_flags;
-  uint32_t solicited;
-  uint64_t visible_at;  // 0: at once
+  std::uint32_t qp_index;
+  std::uint32_t status;
+  std::uint32_t vendor_err;
+  std::uint32_t opcode;
+  std::uint32_t byte_len;
+  std::uint32_t imm_data;  // network order
+  std::uint32_t qp_num;
+  std::uint32_t wc_flags;
+  std::uint32_t solicited;
+  std::uint64_t visible_at;  // 0: at once
 };
 
 // What the next completion has to be so that the queue's channel is told. kBeingTold: somebody is
 // at it, or died at it.
-enum Armed : uint32_t { kNotArmed, kArmedForSolicited, kArmedForAny, kBeingTold };
+enum Armed : std::uint32_t { kNotArmed, kArmedForSolicited, kArmedForAny, kBeingTold };
 // The word carries a count of its changes, so that one arming is told from the next.
-constexpr uint32_t armed_state(uint32_t word) { return word & 0xff; }
-constexpr uint32_t armed_next(uint32_t word, uint32_t state) {
-  return ((word & ~uint32_t{0xff}) + 0x100) | state;
+constexpr std::uint32_t armed_state(std::uint32_t word) { return word & 0xff; }
+constexpr std::uint32_t armed_next(std::uint32_t word, std::uint32_t state) {
+  return ((word & ~std::uint32_t{0xff}) + 0x100) | state;
 }
 
 struct CqRecord {
   RobustLock push_lock;
-  Shared<uint64_t> tail;     // holder of the lock: publishes an entry
-  Shared<uint64_t> head;     // owner: gives entries back
-  Shared<uint32_t> overrun;  // pusher: an entry was lost, the CQ is dead
-  uint32_t capacity;         // owner, at creation
-  uint32_t ring_entries;     // a power of two, at least capacity
-  uint64_t ring_offset;
-  uint32_t event_number;  // which event pipe the owner listens to, and its device
-  uint32_t device;
-  uint64_t serial;
-  uint32_t channel;           // number of its event pipe, plus one; 0: none
-  Shared<uint32_t> armed;     // owner arms, whoever tells the channel disarms
-  Shared<uint64_t> revealed;  // entries before this one are visible whatever their time
+  Shared<std::uint64_t> tail;     // holder of the lock: publishes an entry
+  Shared<std::uint64_t> head;     // owner: gives entries back
+  Shared<std::uint32_t> overrun;  // pusher: an entry was lost, the CQ is dead
+  std::uint32_t capacity;         // owner, at creation
+  std::uint32_t ring_entries;     // a power of two, at least capacity
+  std::uint64_t ring_offset;
+  std::uint32_t event_number;  // which event pipe the owner listens to, and its device
+  std::uint32_t device;
+  std::uint64_t serial;
+  std::uint32_t channel;           // number of its event pipe, plus one; 0: none
+  Shared<std::uint32_t> armed;     // owner arms, whoever tells the channel disarms
+  Shared<std::uint64_t> revealed;  // entries before this one are visible whatever their time
 };
 
 struct SgeRecord {
-  uint64_t addr;
-  uint32_t length;
-  uint32_t lkey;
+  std::uint64_t addr;
+  std::uint32_t length;
+  std::uint32_t lkey;
 };
 
 struct ReceiveRecord {  // followed by sge_count SgeRecords
-  uint64_t wr_id;
-  uint32_t sge_count;
-  uint32_t reserved;
+  std::uint64_t wr_id;
+  std::uint32_t sge_count;
+  std::uint32_t reserved;
 };
 
 // A place of a shared receive queue, followed by its SgeRecords. The FIFO holds the numbers of the
 // slots that are posted, in order.
 struct SharedReceive {
-  Shared<uint32_t> holder;  // kSlotPosted, kSlotFree, or the QPN whose message it receives
-  uint32_t reserved;
+  Shared<std::uint32_t> holder;  // kSlotPosted, kSlotFree, or the QPN whose message it receives
+  std::uint32_t reserved;
   ReceiveRecord receive;
 };
 // A bit of an SRQ's limit: a taker is telling the owner of it, or died at that.
-inline constexpr uint32_t kLimitBeingTold = 1u << 31;
-inline constexpr uint32_t kSlotPosted = 0;
-inline constexpr uint32_t kSlotFree = ~0u;
+inline constexpr std::uint32_t kLimitBeingTold = 1u << 31;
+inline constexpr std::uint32_t kSlotPosted = 0;
+inline constexpr std::uint32_t kSlotFree = ~0u;
 
 // The lock guards taking: whoever holds it makes a slot its own, then moves `taken`. Dying between
 // the two leaves a slot that is somebody's at the head of the FIFO, which the next one steps over.
 struct SrqRecord {
   RobustLock take_lock;
-  Shared<uint64_t> posted;  // owner
-  Shared<uint64_t> taken;   // holder of the lock
-  Shared<uint32_t> limit;   // owner arms; the taker that goes below it tells, and sets it to 0
-  uint32_t pd;
-  uint32_t depth;
-  uint32_t stride;  // of a slot
-  uint64_t slots_offset;
-  uint64_t fifo_offset;
-  uint32_t event_number;
-  uint32_t device;
-  uint64_t serial;
+  Shared<std::uint64_t> posted;  // owner
+  Shared<std::uint64_t> taken;   // holder of the lock
+  Shared<std::uint32_t> limit;   // owner arms; the taker that goes below it tells, and sets it to 0
+  std::uint32_t pd;
+  std::uint32_t depth;
+  std::uint32_t stride;  // of a slot
+  std::uint64_t slots_offset;
+  std::uint64_t fifo_offset;
+  std::uint32_t event_number;
+  std::uint32_t device;
+  std::uint64_t serial;
 };
 
 // The state word carries a count of the moves into RESET, so that a peer that read it twice and saw
 // the same knows that all it read between belongs together.
-constexpr uint64_t state_word(uint64_t life, uint32_t state) { return life << 8 | state; }
-constexpr uint32_t state_of(uint64_t word) { return static_cast<uint32_t>(word & 0xff); }
+constexpr std::uint64_t state_word(std::uint64_t life, std::uint32_t state) {
+  return life << 8 | state;
+}
+constexpr std::uint32_t state_of(std::uint64_t word) {
+  return static_cast<std::uint32_t>(word & 0xff);
+}
 
 struct alignas(64) QpRecord {
-  Shared<uint64_t> state;  // owner; a peer may move RTR, RTS or SQD to ERR
-  Shared<uint32_t> dest_qpn;
+  Shared<std::uint64_t> state;  // owner; a peer may move RTR, RTS or SQD to ERR
+  Shared<std::uint32_t> dest_qpn;
   // Written by the owner while no peer can pass the checks of `state` and `dest_qpn`.
-  uint32_t pd;
-  uint32_t device;
-  uint32_t port;  // index, not number
-  uint32_t recv_cq;
-  uint32_t srq;       // 0: none
-  uint32_t path_mtu;  // bytes
-  uint32_t rq_psn;
-  uint32_t max_dest_rd_atomic;
-  uint32_t event_number;
-  uint64_t serial;
-  uint64_t dest_gid_high;  // how answers travel back
-  uint64_t dest_gid_low;
-  uint32_t dest_lid;
-  uint32_t dest_is_global;
-  uint64_t receive_offset;  // ring of receive_depth entries of receive_stride bytes
-  uint32_t receive_depth;
-  uint32_t receive_stride;
-  Shared<uint32_t> removals;         // owner: of the device, when it was set up; valid at that only
-  Shared<uint32_t> access;           // owner, may change while connected
-  Shared<uint32_t> min_rnr_timer;    // owner, likewise
-  Shared<uint64_t> receives_posted;  // owner
-  Shared<uint64_t> receives_taken;   // peer
-  Shared<uint32_t> shared_receive;   // peer: slot of the message that is arriving, plus one
-  Shared<uint32_t> breaking;         // peer: is about to move the state to ERR; owner clears it
-  Shared<uint64_t> bound_to;         // peer: the connection that spoke first; owner clears it
+  std::uint32_t pd;
+  std::uint32_t device;
+  std::uint32_t port;  // index, not number
+  std::uint32_t recv_cq;
+  std::uint32_t srq;       // 0: none
+  std::uint32_t path_mtu;  // bytes
+  std::uint32_t rq_psn;
+  std::uint32_t max_dest_rd_atomic;
+  std::uint32_t event_number;
+  std::uint64_t serial;
+  std::uint64_t dest_gid_high;  // how answers travel back
+  std::uint64_t dest_gid_low;
+  std::uint32_t dest_lid;
+  std::uint32_t dest_is_global;
+  std::uint64_t receive_offset;  // ring of receive_depth entries of receive_stride bytes
+  std::uint32_t receive_depth;
+  std::uint32_t receive_stride;
+  Shared<std::uint32_t> removals;  // owner: of the device, when it was set up; valid at that only
+  Shared<std::uint32_t> access;    // owner, may change while connected
+  Shared<std::uint32_t> min_rnr_timer;    // owner, likewise
+  Shared<std::uint64_t> receives_posted;  // owner
+  Shared<std::uint64_t> receives_taken;   // peer
+  Shared<std::uint32_t> shared_receive;   // peer: slot of the message that is arriving, plus one
+  Shared<std::uint32_t> breaking;  // peer: is about to move the state to ERR; owner clears it
+  Shared<std::uint64_t> bound_to;  // peer: the connection that spoke first; owner clears it
 
   // Owner's requester: odd while it is inside a peer's arena or memory. Written twice a message, so
   // on a line of its own.
-  alignas(64) Shared<uint32_t> busy;
+  alignas(64) Shared<std::uint32_t> busy;
 };
 
 struct ArenaHeader {
-  uint64_t epoch;  // of the slot's owner this file belongs to
+  std::uint64_t epoch;  // of the slot's owner this file belongs to
   // A peer bumps it before it moves a QP to ERR: the owner has flushing to do.
-  Shared<uint32_t> attention;
+  Shared<std::uint32_t> attention;
   RobustLock atomic_lock;  // one atomic operation at a time in this process's memory
 };
 
@@ -197,8 +205,8 @@ struct ArenaLayout {
   SrqRecord srqs[kMaxSrqs];
 };
 
-inline constexpr size_t kRingsOffset = (sizeof(ArenaLayout) + 4095) & ~size_t{4095};
-inline constexpr size_t kArenaBytes = kRingsOffset + kRingBytes;
+inline constexpr std::size_t kRingsOffset = (sizeof(ArenaLayout) + 4095) & ~std::size_t{4095};
+inline constexpr std::size_t kArenaBytes = kRingsOffset + kRingBytes;
 
 // A view of a mapped arena.
 class Arena {
@@ -207,29 +215,30 @@ class Arena {
   explicit Arena(std::byte* base) noexcept : base_(base) {}
 
   ArenaHeader& header() const noexcept { return layout().header; }
-  QpRecord& qp(uint32_t index) const noexcept { return layout().qps[index]; }
-  CqRecord& cq(uint32_t index) const noexcept { return layout().cqs[index]; }
-  MrRecord& mr(uint32_t index) const noexcept { return layout().mrs[index]; }
-  SrqRecord& srq(uint32_t index) const noexcept { return layout().srqs[index]; }
+  QpRecord& qp(std::uint32_t index) const noexcept { return layout().qps[index]; }
+  CqRecord& cq(std::uint32_t index) const noexcept { return layout().cqs[index]; }
+  MrRecord& mr(std::uint32_t index) const noexcept { return layout().mrs[index]; }
+  SrqRecord& srq(std::uint32_t index) const noexcept { return layout().srqs[index]; }
 
-  CqeRecord& cqe(const CqRecord& cq, uint64_t position) const noexcept {
+  CqeRecord& cqe(const CqRecord& cq, std::uint64_t position) const noexcept {
     auto* ring = reinterpret_cast<CqeRecord*>(base_ + kRingsOffset + cq.ring_offset);
     return ring[position & (cq.ring_entries - 1)];
   }
-  ReceiveRecord& receive(const QpRecord& qp, uint64_t position) const noexcept {
-    const uint64_t entry = position % qp.receive_depth;
+  ReceiveRecord& receive(const QpRecord& qp, std::uint64_t position) const noexcept {
+    const std::uint64_t entry = position % qp.receive_depth;
     return *reinterpret_cast<ReceiveRecord*>(base_ + kRingsOffset + qp.receive_offset +
                                              entry * qp.receive_stride);
   }
-  SharedReceive& slot(const SrqRecord& srq, uint32_t number) const noexcept {
+  SharedReceive& slot(const SrqRecord& srq, std::uint32_t number) const noexcept {
     return *reinterpret_cast<SharedReceive*>(base_ + kRingsOffset + srq.slots_offset +
-                                             uint64_t{number} * srq.stride);
+                                             std::uint64_t{number} * srq.stride);
   }
-  Shared<uint32_t>& fifo(const SrqRecord& srq, uint64_t position) const noexcept {
-    auto* numbers = reinterpret_cast<Shared<uint32_t>*>(base_ + kRingsOffset + srq.fifo_offset);
+  Shared<std::uint32_t>& fifo(const SrqRecord& srq, std::uint64_t position) const noexcept {
+    auto* numbers =
+        reinterpret_cast<Shared<std::uint32_t>*>(base_ + kRingsOffset + srq.fifo_offset);
     return numbers[position % srq.depth];
   }
-  HiddenRange& hidden(const MrRecord& region, uint32_t number) const noexcept {
+  HiddenRange& hidden(const MrRecord& region, std::uint32_t number) const noexcept {
     return reinterpret_cast<HiddenRange*>(base_ + kRingsOffset + region.hidden_offset)[number];
   }
   static SgeRecord* sges(ReceiveRecord& receive) noexcept {

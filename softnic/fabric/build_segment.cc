@@ -11,17 +11,17 @@ namespace softnic {
 namespace {
 
 // The segment starts as zeros, so the copy stays terminated.
-template <size_t kSize>
+template <std::size_t kSize>
 void copy_name(char (&to)[kSize], const std::string& from) {
   std::memcpy(to, from.data(), std::min(from.size(), kSize - 1));
 }
 
 void build_gid(const GidSpec& spec, GidRecord& record) {
-  uint64_t halves[2];
+  std::uint64_t halves[2];
   std::memcpy(halves, spec.raw.data(), sizeof halves);
   record.high.store(halves[0]);
   record.low.store(halves[1]);
-  record.state.store(1 + static_cast<uint32_t>(spec.kind));
+  record.state.store(1 + static_cast<std::uint32_t>(spec.kind));
 }
 
 void build_port(const PortSpec& spec, LinkLayer link_layer, PortRecord& record) {
@@ -62,7 +62,7 @@ void build_segment(const FabricSpec& spec, FabricHeader& header) {
     HostRecord& host_record = header.hosts[header.host_count];
     copy_name(host_record.name, host.name);
     host_record.first_device = header.device_count;
-    host_record.device_count = static_cast<uint32_t>(host.devices.size());
+    host_record.device_count = static_cast<std::uint32_t>(host.devices.size());
     for (const DeviceSpec& device : host.devices) {
       DeviceRecord& record = header.devices[header.device_count];
       copy_name(record.name, device.name);

@@ -19,19 +19,19 @@ namespace {
 
 using beeline::fail;
 using Kind = PortCommand::Kind;
-using Parse = Outcome<PortCommand> (*)(Kind kind, const std::string& value);
+using Parse = beeline::Outcome<PortCommand> (*)(Kind kind, const std::string& value);
 
-Outcome<PortCommand> parse_nothing(Kind kind, const std::string&) {
+beeline::Outcome<PortCommand> parse_nothing(Kind kind, const std::string&) {
   return PortCommand{.kind = kind};
 }
 
 template <auto kParse>
-Outcome<PortCommand> parse_value(Kind kind, const std::string& value) {
+beeline::Outcome<PortCommand> parse_value(Kind kind, const std::string& value) {
   return PortCommand{.kind = kind, .value = BL_TRY(kParse(value))};
 }
 
-Outcome<uint64_t> parse_count(const std::string& text) {
-  uint64_t count = 0;
+beeline::Outcome<std::uint64_t> parse_count(const std::string& text) {
+  std::uint64_t count = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, count);
   if (error != std::errc{} || rest != end || count == 0)
@@ -41,15 +41,15 @@ Outcome<uint64_t> parse_count(const std::string& text) {
   return count;
 }
 
-Outcome<uint64_t> parse_pause(const std::string& text) {
-  const uint64_t ns = BL_TRY(parse_duration_ns(text));
+beeline::Outcome<std::uint64_t> parse_pause(const std::string& text) {
+  const std::uint64_t ns = BL_TRY(parse_duration_ns(text));
   if (ns == 0) return fail(std::string("a pause of 0 pauses nothing; to end one, say resume"));
   return ns;
 }
 
-Outcome<uint64_t> parse_pkey(const std::string& text) {
+beeline::Outcome<std::uint64_t> parse_pkey(const std::string& text) {
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
-  uint16_t pkey = 0;
+  std::uint16_t pkey = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data() + (hex ? 2 : 0), end, pkey, hex ? 16 : 10);
   if (error != std::errc{} || rest != end || (pkey & 0x7fff) == 0)
@@ -57,17 +57,17 @@ Outcome<uint64_t> parse_pkey(const std::string& text) {
         fmt::format("\"{}\" is not a P_Key: write 16 bits such as 0x8001, of which the "
                     "lower 15 are not all 0",
                     text));
-  return uint64_t{pkey};
+  return std::uint64_t{pkey};
 }
 
-Outcome<uint64_t> parse_switch(const std::string& text) {
-  if (text == "on") return uint64_t{1};
-  if (text == "off") return uint64_t{0};
+beeline::Outcome<std::uint64_t> parse_switch(const std::string& text) {
+  if (text == "on") return std::uint64_t{1};
+  if (text == "off") return std::uint64_t{0};
   return fail(fmt::format("\"{}\" is neither on nor off", text));
 }
 
-Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
-  const size_t at = value.find('@');
+beeline::Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
+  const std::size_t at = value.find('@');
   if (at == std::string::npos)
     return fail(
         fmt::format("\"error={}\" lacks @N: write for example error=retry_exc_err@1", value));
@@ -77,16 +77,16 @@ Outcome<PortCommand> parse_error(Kind kind, const std::string& value) {
   return command;
 }
 
-Outcome<PortCommand> parse_event(Kind kind, const std::string& value) {
+beeline::Outcome<PortCommand> parse_event(Kind kind, const std::string& value) {
   PortCommand command{.kind = kind};
   command.status = BL_TRY(parse_event_name(value));
   return command;
 }
 
 // "3:fe80::1", "3:fe80::1/rocev2", "3:none".
-Outcome<PortCommand> parse_gid_change(Kind kind, const std::string& value) {
-  const size_t colon = value.find(':');
-  uint32_t index = 0;
+beeline::Outcome<PortCommand> parse_gid_change(Kind kind, const std::string& value) {
+  const std::size_t colon = value.find(':');
+  std::uint32_t index = 0;
   const char* const end = value.data() + std::min(colon, value.size());
   const auto [rest, error] = std::from_chars(value.data(), end, index);
   if (colon == std::string::npos || error != std::errc{} || rest != end)
@@ -95,7 +95,7 @@ Outcome<PortCommand> parse_gid_change(Kind kind, const std::string& value) {
   PortCommand command{.kind = kind, .value = index};
   const std::string entry = value.substr(colon + 1);
   if (entry == "none") return command;
-  const size_t slash = entry.find('/');
+  const std::size_t slash = entry.find('/');
   command.gid = BL_TRY(parse_gid(entry.substr(0, slash)));
   if (*command.gid == GidSpec{}.raw)
     return fail(fmt::format("all zero stands for an empty entry: write gid={}:none", index));
@@ -149,7 +149,7 @@ std::string unknown_command(const std::string& text) {
   const auto known = std::find(words.begin(), words.end(), meant);
   if (known != words.end())
     return fmt::format("unknown command \"{}\"; did you mean {}?", text,
-                       spellings[static_cast<size_t>(known - words.begin())]);
+                       spellings[static_cast<std::size_t>(known - words.begin())]);
   return fmt::format("unknown command \"{}\"; there are {}", text, listing(spellings));
 }
 
@@ -157,7 +157,7 @@ std::string unknown_command(const std::string& text) {
 
 bool is_for_device(PortCommand::Kind kind) { return kind >= Kind::kRemove; }
 
-Outcome<PortCommand> parse_port_command(const std::string& text) {
+beeline::Outcome<PortCommand> parse_port_command(const std::string& text) {
   for (const Word& word : kWords) {
     if (!takes_value(word) && text == word.word) return word.parse(word.kind, "");
     if (takes_value(word) && text.starts_with(word.word))

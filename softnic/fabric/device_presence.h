@@ -9,11 +9,11 @@
 
 namespace softnic {
 
-inline bool means_removed(uint32_t removals) { return removals % 2 != 0; }
+inline bool means_removed(std::uint32_t removals) { return removals % 2 != 0; }
 inline bool is_removed(const DeviceRecord& device) { return means_removed(device.removals.load()); }
 
 // Done again, both complete what a process that died left undone.
-void remove_device(const Fabric& fabric, uint32_t device);
-void return_device(const Fabric& fabric, uint32_t device);
+void remove_device(const Fabric& fabric, std::uint32_t device);
+void return_device(const Fabric& fabric, std::uint32_t device);
 
 }  // namespace softnic

@@ -36,12 +36,12 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
-Outcome<uint32_t> parse_event_name(const std::string& text) {
+beeline::Outcome<std::uint32_t> parse_event_name(const std::string& text) {
   std::string name = lower_case(text);
   if (name.starts_with("ibv_event_")) name.erase(0, 10);
   std::vector<std::string> known;
   for (const EventName& entry : kEventNames) {
-    if (name == entry.name) return static_cast<uint32_t>(entry.type);
+    if (name == entry.name) return static_cast<std::uint32_t>(entry.type);
     known.emplace_back(entry.name);
   }
   const std::string meant = nearest(name, known);
@@ -50,12 +50,12 @@ Outcome<uint32_t> parse_event_name(const std::string& text) {
       meant.empty() ? "there are " + listing(known) : fmt::format("did you mean {}?", meant)));
 }
 
-std::string event_name(uint32_t type) {
+std::string event_name(std::uint32_t type) {
   for (const EventName& entry : kEventNames)
     if (type == entry.type) return entry.name;
   return fmt::format("event {}", type);
 }
 
-bool is_device_event(uint32_t type) { return type == IBV_EVENT_DEVICE_FATAL; }
+bool is_device_event(std::uint32_t type) { return type == IBV_EVENT_DEVICE_FATAL; }
 
 }  // namespace softnic

@@ -5,16 +5,17 @@
 #include <cstdint>
 #include <string>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/fabric.h"
 
 namespace softnic {
 
 // Any case, with or without the IBV_EVENT_ in front.
-Outcome<uint32_t> parse_event_name(const std::string& text);
+beeline::Outcome<std::uint32_t> parse_event_name(const std::string& text);
 
-std::string event_name(uint32_t type);
+std::string event_name(std::uint32_t type);
 
 // About the device as a whole: it carries no port number.
-bool is_device_event(uint32_t type);
+bool is_device_event(std::uint32_t type);
 
 }  // namespace softnic

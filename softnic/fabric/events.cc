@@ -21,7 +21,7 @@ std::optional<EventPipe> parse_event_pipe_name(const std::string& file_name) {
   int end = 0;
   const int fields =
       std::sscanf(file_name.c_str(), "ev.%u.%u.%u%n", &pipe.device, &pipe.slot, &pipe.number, &end);
-  if (fields != 3 || static_cast<size_t>(end) != file_name.size()) return std::nullopt;
+  if (fields != 3 || static_cast<std::size_t>(end) != file_name.size()) return std::nullopt;
   return pipe;
 }
 
@@ -34,10 +34,10 @@ bool send_event(const Fabric& fabric, const EventPipe& pipe, const EventRecord& 
   return ::write(fd.get(), &event, sizeof event) == sizeof event;
 }
 
-void send_port_event(const Fabric& fabric, uint32_t device, uint32_t port_number, uint32_t type,
-                     uint32_t life) {
-  const EventRecord event{static_cast<int32_t>(type), port_number, life};
-  uint32_t listeners = 0;
+void send_port_event(const Fabric& fabric, std::uint32_t device, std::uint32_t port_number,
+                     std::uint32_t type, std::uint32_t life) {
+  const EventRecord event{static_cast<std::int32_t>(type), port_number, life};
+  std::uint32_t listeners = 0;
   fabric.files().for_each([&](const std::string& name) {
     const auto pipe = parse_event_pipe_name(name);
     if (!pipe || pipe->device != device) return;

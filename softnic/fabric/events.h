@@ -12,17 +12,17 @@
 namespace softnic {
 
 struct EventRecord {
-  int32_t type = 0;      // ibv_event_type
-  uint32_t element = 0;  // port number, or index of the QP or CQ in its owner's arena
+  std::int32_t type = 0;      // ibv_event_type
+  std::uint32_t element = 0;  // port number, or index of the QP or CQ in its owner's arena
   // Tells an object from an earlier one at the same index. For a port or device: the device's
   // `removals`, since a context hears nothing of the life that begins when its device is back.
-  uint64_t serial = 0;
+  std::uint64_t serial = 0;
 };
 
 struct EventPipe {
-  uint32_t device = 0;  // index into FabricHeader::devices
-  uint32_t slot = 0;
-  uint32_t number = 0;  // one process may open a device several times
+  std::uint32_t device = 0;  // index into FabricHeader::devices
+  std::uint32_t slot = 0;
+  std::uint32_t number = 0;  // one process may open a device several times
 };
 
 std::string event_pipe_name(const EventPipe& pipe);
@@ -34,7 +34,7 @@ bool send_event(const Fabric& fabric, const EventPipe& pipe, const EventRecord& 
 
 // To every open context of the device, in every process, and into the fabric's log. An event of the
 // device as a whole has port number 0. `life` is the device's `removals`.
-void send_port_event(const Fabric& fabric, uint32_t device, uint32_t port_number, uint32_t type,
-                     uint32_t life);
+void send_port_event(const Fabric& fabric, std::uint32_t device, std::uint32_t port_number,
+                     std::uint32_t type, std::uint32_t life);
 
 }  // namespace softnic

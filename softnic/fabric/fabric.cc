@@ -27,7 +27,7 @@ using beeline::fail;
 using beeline::UniqueFd;
 
 constexpr const char* kShmDir = "/dev/shm";
-constexpr uint32_t kMaxHolders = 1024;
+constexpr std::uint32_t kMaxHolders = 1024;
 
 std::string dir_prefix() { return "softnic-" + std::to_string(::getuid()) + "-"; }
 
@@ -64,7 +64,7 @@ bool segment_is_ours(const Mapping& segment) {
 }
 
 // Writes the segment beside its final name and renames it: "fabric" exists only when complete.
-Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
+beeline::Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
   const FileLimitIsAnError guard;
   dir.empty();
   for (const HostSpec& host : spec.hosts) {
@@ -91,7 +91,7 @@ Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
 
 // If the file exists but cannot be opened because no descriptor is left, it is unknown which
 // processes are dead.
-bool somebody_locks(const OwnDir& dir, const char* name, uint32_t bytes) {
+bool somebody_locks(const OwnDir& dir, const char* name, std::uint32_t bytes) {
   const UniqueFd file = dir.open_file(name, 0);
   return file ? any_byte_is_locked(file.get(), 0, bytes) : errno != ENOENT;
 }
@@ -103,7 +103,7 @@ bool anybody_alive_locked(const OwnDir& dir) {
 
 }  // namespace
 
-Outcome<std::string> state_dir(const std::string& name) {
+beeline::Outcome<std::string> state_dir(const std::string& name) {
   const auto allowed = [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   };
@@ -126,7 +126,7 @@ std::vector<std::string> list_fabrics() {
   return names;
 }
 
-Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing) {
+beeline::Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing) {
   for (;;) {
     if (missing == Missing::kMake && ::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
       return fail(because("cannot make " + dir));
@@ -155,7 +155,7 @@ Fabric::Fabric(std::string name, OwnDir files, Mapping segment, UniqueFd seats) 
       segment_(std::move(segment)),
       seats_(std::move(seats)) {}
 
-Outcome<Fabric> Fabric::open(const std::string& name) {
+beeline::Outcome<Fabric> Fabric::open(const std::string& name) {
   const std::string path = BL_TRY(state_dir(name));
   if (!is_there(path)) return no_fabric(name);
   OwnDir dir = BL_TRY(OwnDir::open(path));
@@ -173,26 +173,26 @@ Outcome<Fabric> Fabric::open(const std::string& name) {
   return Fabric(name, std::move(dir), std::move(segment), std::move(seats));
 }
 
-std::optional<uint32_t> Fabric::find_host(const std::string& name) const {
-  for (uint32_t host = 0; host < header().host_count; ++host) {
+std::optional<std::uint32_t> Fabric::find_host(const std::string& name) const {
+  for (std::uint32_t host = 0; host < header().host_count; ++host) {
     if (name == header().hosts[host].name) return host;
   }
   return std::nullopt;
 }
 
-bool Fabric::slot_alive(uint32_t slot) const {
+bool Fabric::slot_alive(std::uint32_t slot) const {
   return header().slots[slot].epoch.load() != 0 && byte_is_locked(seats_.get(), slot);
 }
 
-bool Fabric::seat_alive(uint32_t seat) const {
-  const uint32_t slot = seat % kMaxSlots;
+bool Fabric::seat_alive(std::uint32_t seat) const {
+  const std::uint32_t slot = seat % kMaxSlots;
   return seat_word(slot, header().slots[slot].epoch.load()) == seat && slot_alive(slot);
 }
 
 Holder::Holder(Fabric fabric, UniqueFd holders) noexcept
     : fabric_(std::move(fabric)), holders_(std::move(holders)) {}
 
-Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
+beeline::Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
   const std::string dir = BL_TRY(state_dir(name));
   const DirLock lock = BL_TRY(DirLock::take(dir, DirLock::Missing::kMake));
   const bool alive = anybody_alive_locked(lock.dir());
@@ -213,7 +213,7 @@ Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
   Fabric fabric = BL_TRY(Fabric::open(name));
   if (!alive) note_fabric(fabric, "the fabric was made");
   UniqueFd holders = fabric.files().open_file("holders", 0);
-  for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
+  for (std::uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (try_lock_byte(holders.get(), byte)) return Holder(std::move(fabric), std::move(holders));
   }
   return fail(because("cannot take a holder's place in " + dir));
@@ -244,10 +244,10 @@ bool sweep(const std::string& name) {
 Census take_census(const Fabric& fabric) {
   Census census;
   const UniqueFd holders = fabric.files().open_file("holders", 0);
-  for (uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
+  for (std::uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (byte_is_locked(holders.get(), byte)) ++census.holders;
   }
-  for (uint32_t slot = 0; slot < kMaxSlots; ++slot) {
+  for (std::uint32_t slot = 0; slot < kMaxSlots; ++slot) {
     if (fabric.slot_alive(slot)) census.slots.push_back(slot);
   }
   return census;

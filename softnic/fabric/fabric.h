@@ -15,18 +15,15 @@
 #include <vector>
 
 #include "common/base/fd.h"
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "softnic/fabric/layout.h"
 #include "softnic/fabric/mapping.h"
 #include "softnic/fabric/own_dir.h"
 
 namespace softnic {
 
-template <class T>
-using Outcome = beeline::Result<T, std::string>;  // the error is a sentence for a person
-
 // The directory of fabric NAME of this user. Names are letters, digits, '-', '_' and '.'.
-Outcome<std::string> state_dir(const std::string& name);
+beeline::Outcome<std::string> state_dir(const std::string& name);
 
 // The names of this user's fabrics, dead ones included.
 std::vector<std::string> list_fabrics();
@@ -34,7 +31,7 @@ std::vector<std::string> list_fabrics();
 // The mapped segment. Move-only.
 class Fabric {
  public:
-  static Outcome<Fabric> open(const std::string& name);
+  static beeline::Outcome<Fabric> open(const std::string& name);
 
   FabricHeader& header() const noexcept {
     return *reinterpret_cast<FabricHeader*>(segment_.base());
@@ -47,9 +44,9 @@ class Fabric {
   // writes there.
   std::string sysfs_root(const std::string& host) const { return dir() + "/" + host; }
   std::string sysfs_files(const std::string& host) const { return files_.proc_path() + "/" + host; }
-  std::optional<uint32_t> find_host(const std::string& name) const;
-  bool slot_alive(uint32_t slot) const;  // asks the kernel: a quarter of a microsecond
-  bool seat_alive(uint32_t seat) const;  // the same, for that owner of the slot only
+  std::optional<std::uint32_t> find_host(const std::string& name) const;
+  bool slot_alive(std::uint32_t slot) const;  // asks the kernel: a quarter of a microsecond
+  bool seat_alive(std::uint32_t seat) const;  // the same, for that owner of the slot only
 
  private:
   Fabric(std::string name, OwnDir files, Mapping segment, beeline::UniqueFd seats) noexcept;
@@ -66,7 +63,7 @@ class Holder {
  public:
   // With a spec the fabric must not exist yet or be dead; without one an existing fabric is joined
   // and a missing one is made from default_fabric().
-  static Outcome<Holder> hold(const std::string& name, const FabricSpec* spec);
+  static beeline::Outcome<Holder> hold(const std::string& name, const FabricSpec* spec);
 
   Holder(Holder&& other) noexcept = default;
   Holder& operator=(Holder&& other) noexcept = delete;
@@ -89,7 +86,7 @@ class DirLock {
  public:
   // Opens and locks the directory; makes it first if asked to. Fails if there is none.
   enum class Missing { kFail, kMake };
-  static Outcome<DirLock> take(const std::string& dir, Missing missing);
+  static beeline::Outcome<DirLock> take(const std::string& dir, Missing missing);
 
   const OwnDir& dir() const noexcept { return dir_; }
 
@@ -103,8 +100,8 @@ class DirLock {
 };
 
 struct Census {
-  uint32_t holders = 0;
-  std::vector<uint32_t> slots;  // the living ones
+  std::uint32_t holders = 0;
+  std::vector<std::uint32_t> slots;  // the living ones
 };
 Census take_census(const Fabric& fabric);
 

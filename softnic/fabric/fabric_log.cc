@@ -15,8 +15,8 @@
 namespace softnic {
 namespace {
 
-constexpr size_t kMaxWords = 400;
-constexpr int64_t kRoomForLastLine = 256;
+constexpr std::size_t kMaxWords = 400;
+constexpr std::int64_t kRoomForLastLine = 256;
 
 std::string one_line(std::string_view words) {
   std::string line(words.substr(0, kMaxWords));
@@ -26,12 +26,12 @@ std::string one_line(std::string_view words) {
 }
 
 std::string line_of(const Fabric& fabric, std::string_view where, std::string_view words) {
-  const int64_t ns = std::max<int64_t>(beeline::now_ns() - fabric.header().started_ns, 0);
+  const std::int64_t ns = std::max<std::int64_t>(beeline::now_ns() - fabric.header().started_ns, 0);
   return fmt::format("{}.{:06}  {}  {}\n", ns / beeline::kNsPerSec,
                      ns % beeline::kNsPerSec / beeline::kNsPerUs, where, one_line(words));
 }
 
-int64_t size_of(int fd) {
+std::int64_t size_of(int fd) {
   struct stat facts = {};
   return ::fstat(fd, &facts) == 0 ? facts.st_size : kMaxLogBytes;
 }
@@ -42,11 +42,11 @@ void append(int fd, const std::string& line) { (void)!::write(fd, line.data(), l
 // from being written twice; it is only tried, since its holder may be stopped.
 void append_last_line(const Fabric& fabric, int fd) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
-  const int64_t room = kMaxLogBytes - size_of(fd);
+  const std::int64_t room = kMaxLogBytes - size_of(fd);
   std::string line = line_of(fabric, "-", "the log is full: nothing more is noted");
   if (room > 0) {
     line.pop_back();
-    line.resize(std::max(line.size(), static_cast<size_t>(room - 1)), ' ');
+    line.resize(std::max(line.size(), static_cast<std::size_t>(room - 1)), ' ');
     append(fd, line + '\n');
   }
   ::flock(fd, LOCK_UN);
@@ -56,8 +56,8 @@ void note_at(const Fabric& fabric, const std::string& where, std::string_view wo
   const beeline::UniqueFd fd = fabric.files().open_file("log", O_CREAT | O_APPEND);
   if (!fd) return;
   const std::string line = line_of(fabric, where, words);
-  const int64_t size = size_of(fd.get());
-  if (size + static_cast<int64_t>(line.size()) <= kMaxLogBytes - kRoomForLastLine) {
+  const std::int64_t size = size_of(fd.get());
+  if (size + static_cast<std::int64_t>(line.size()) <= kMaxLogBytes - kRoomForLastLine) {
     append(fd.get(), line);
   } else if (size < kMaxLogBytes) {
     append_last_line(fabric, fd.get());
@@ -72,7 +72,7 @@ void note(const Fabric& fabric, PortRef where, std::string_view words) {
   note_at(fabric, port_name(fabric, where), words);
 }
 
-void note_device(const Fabric& fabric, uint32_t device, std::string_view words) {
+void note_device(const Fabric& fabric, std::uint32_t device, std::string_view words) {
   note_at(fabric, device_name(fabric, device), words);
 }
 

@@ -15,12 +15,12 @@
 namespace softnic {
 
 // The log ends with a line that says so when it has grown to this.
-inline constexpr int64_t kMaxLogBytes = int64_t{16} << 20;
+inline constexpr std::int64_t kMaxLogBytes = std::int64_t{16} << 20;
 
 // "12.034567  h0/softnic0:1  down": fabric time in seconds, where, and what. `words` is one line.
 // Nothing fails: what cannot be noted is lost. Costs a few system calls.
 void note(const Fabric& fabric, PortRef where, std::string_view words);
-void note_device(const Fabric& fabric, uint32_t device, std::string_view words);
+void note_device(const Fabric& fabric, std::uint32_t device, std::string_view words);
 void note_fabric(const Fabric& fabric, std::string_view words);
 
 std::string log_path(const Fabric& fabric);

@@ -12,7 +12,7 @@
 namespace softnic {
 
 // A lock request for `count` bytes of the file.
-inline struct flock byte_range(short type, uint32_t first, uint32_t count) noexcept {
+inline struct flock byte_range(short type, std::uint32_t first, std::uint32_t count) noexcept {
   struct flock range = {};
   range.l_type = type;
   range.l_whence = SEEK_SET;
@@ -21,18 +21,18 @@ inline struct flock byte_range(short type, uint32_t first, uint32_t count) noexc
   return range;
 }
 
-inline bool try_lock_byte(int fd, uint32_t byte) noexcept {
+inline bool try_lock_byte(int fd, std::uint32_t byte) noexcept {
   const struct flock range = byte_range(F_WRLCK, byte, 1);
   return ::fcntl(fd, F_OFD_SETLK, &range) == 0;
 }
 
 // True if another open file description holds one of the bytes.
-inline bool any_byte_is_locked(int fd, uint32_t first, uint32_t count) noexcept {
+inline bool any_byte_is_locked(int fd, std::uint32_t first, std::uint32_t count) noexcept {
   struct flock range = byte_range(F_WRLCK, first, count);
   return ::fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-inline bool byte_is_locked(int fd, uint32_t byte) noexcept {
+inline bool byte_is_locked(int fd, std::uint32_t byte) noexcept {
   return any_byte_is_locked(fd, byte, 1);
 }
 

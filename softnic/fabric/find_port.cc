@@ -21,9 +21,9 @@ struct PortText {
 
 PortText split_port(const std::string& text) {
   PortText parts;
-  const size_t slash = text.find('/');
-  const size_t start = slash == std::string::npos ? 0 : slash + 1;
-  const size_t colon = text.find(':', start);
+  const std::size_t slash = text.find('/');
+  const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
+  const std::size_t colon = text.find(':', start);
   if (slash != std::string::npos) parts.host = text.substr(0, slash);
   parts.device = text.substr(start, colon == std::string::npos ? colon : colon - start);
   if (colon != std::string::npos) parts.port = text.substr(colon + 1);
@@ -32,14 +32,14 @@ PortText split_port(const std::string& text) {
 
 std::vector<std::string> host_names(const FabricHeader& header) {
   std::vector<std::string> names;
-  for (uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
+  for (std::uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
   return names;
 }
 
 // The different names of devices on `host`, or on all hosts if it is empty.
 std::vector<std::string> device_names(const FabricHeader& header, const std::string& host) {
   std::vector<std::string> names;
-  for (uint32_t d = 0; d < header.device_count; ++d) {
+  for (std::uint32_t d = 0; d < header.device_count; ++d) {
     const DeviceRecord& device = header.devices[d];
     if (!host.empty() && host != header.hosts[device.host].name) continue;
     if (std::find(names.begin(), names.end(), device.name) == names.end())
@@ -48,14 +48,14 @@ std::vector<std::string> device_names(const FabricHeader& header, const std::str
   return names;
 }
 
-Outcome<uint32_t> find_device(const Fabric& fabric, const PortText& wanted) {
+beeline::Outcome<std::uint32_t> find_device(const Fabric& fabric, const PortText& wanted) {
   const FabricHeader& header = fabric.header();
   if (!wanted.host.empty() && !fabric.find_host(wanted.host))
     return fail(fmt::format("no host \"{}\" in fabric {}; there are {}", wanted.host, fabric.name(),
                             listing(host_names(header))));
   std::vector<std::string> owners;
-  uint32_t found = 0;
-  for (uint32_t d = 0; d < header.device_count; ++d) {
+  std::uint32_t found = 0;
+  for (std::uint32_t d = 0; d < header.device_count; ++d) {
     const DeviceRecord& device = header.devices[d];
     const std::string host = header.hosts[device.host].name;
     if (wanted.device != device.name || (!wanted.host.empty() && wanted.host != host)) continue;
@@ -73,9 +73,10 @@ Outcome<uint32_t> find_device(const Fabric& fabric, const PortText& wanted) {
   return found;
 }
 
-Outcome<uint32_t> find_port_index(const DeviceRecord& device, const std::string& text) {
+beeline::Outcome<std::uint32_t> find_port_index(const DeviceRecord& device,
+                                                const std::string& text) {
   if (text.empty()) return 0u;
-  for (uint32_t number = 1; number <= device.port_count; ++number)
+  for (std::uint32_t number = 1; number <= device.port_count; ++number)
     if (text == std::to_string(number)) return number - 1;
   return fail(fmt::format("no port \"{}\" on {}; it has {}", text, device.name,
                           device.port_count == 1 ? "port 1 only" : "ports 1 and 2"));
@@ -83,14 +84,14 @@ Outcome<uint32_t> find_port_index(const DeviceRecord& device, const std::string&
 
 }  // namespace
 
-Outcome<PortRef> find_port(const Fabric& fabric, const std::string& text) {
+beeline::Outcome<PortRef> find_port(const Fabric& fabric, const std::string& text) {
   const PortText wanted = split_port(text);
-  const uint32_t device = BL_TRY(find_device(fabric, wanted));
-  const uint32_t port = BL_TRY(find_port_index(fabric.header().devices[device], wanted.port));
+  const std::uint32_t device = BL_TRY(find_device(fabric, wanted));
+  const std::uint32_t port = BL_TRY(find_port_index(fabric.header().devices[device], wanted.port));
   return PortRef{device, port};
 }
 
-std::string device_name(const Fabric& fabric, uint32_t device) {
+std::string device_name(const Fabric& fabric, std::uint32_t device) {
   const DeviceRecord& record = fabric.header().devices[device];
   return fmt::format("{}/{}", fabric.header().hosts[record.host].name, record.name);
 }

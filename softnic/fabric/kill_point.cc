@@ -27,7 +27,7 @@ std::string site_name(const char* file, int line) {
 
 struct Plan {
   std::string kill_site;
-  uint64_t kill_visit = 1;
+  std::uint64_t kill_visit = 1;
   std::string log_path;
 
   Plan() {
@@ -35,8 +35,8 @@ struct Plan {
     const char* at = std::getenv("SOFTNIC_KILL_AT");
     if (at == nullptr) return;
     kill_site = at;
-    const size_t first = kill_site.find(':');
-    const size_t second = kill_site.find(':', first + 1);
+    const std::size_t first = kill_site.find(':');
+    const std::size_t second = kill_site.find(':', first + 1);
     if (second == std::string::npos) return;
     kill_visit = std::stoull(kill_site.substr(second + 1));
     kill_site.resize(second);
@@ -62,7 +62,7 @@ void kill_point(const char* file, int line) noexcept {
   if (plan.kill_site.empty() && plan.log_path.empty()) return;
   const std::string site = site_name(file, line);
   if (!plan.log_path.empty()) log_site(plan.log_path, site);
-  static std::atomic<uint64_t> visits{0};
+  static std::atomic<std::uint64_t> visits{0};
   if (site == plan.kill_site && ++visits == plan.kill_visit) ::kill(::getpid(), SIGKILL);
 }
 

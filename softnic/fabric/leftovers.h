@@ -8,7 +8,7 @@
 
 namespace softnic {
 
-void remove_slot_files(const OwnDir& dir, uint32_t slot);
+void remove_slot_files(const OwnDir& dir, std::uint32_t slot);
 void remove_leftovers(const Fabric& fabric);  // files and seats of dead processes
 
 }  // namespace softnic

@@ -12,7 +12,7 @@ namespace softnic {
 class Mapping {
  public:
   Mapping() noexcept = default;
-  Mapping(void* base, size_t length) noexcept : base_(base), length_(length) {}
+  Mapping(void* base, std::size_t length) noexcept : base_(base), length_(length) {}
   Mapping(Mapping&& other) noexcept
       : base_(std::exchange(other.base_, nullptr)), length_(std::exchange(other.length_, 0)) {}
   Mapping& operator=(Mapping&& other) noexcept {
@@ -25,18 +25,18 @@ class Mapping {
   }
 
   // Maps the whole length of an open file; an empty Mapping, with errno set, when that fails.
-  static Mapping of_file(int fd, size_t length) noexcept {
+  static Mapping of_file(int fd, std::size_t length) noexcept {
     void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     return base == MAP_FAILED ? Mapping() : Mapping(base, length);
   }
 
   std::byte* base() const noexcept { return static_cast<std::byte*>(base_); }
-  size_t length() const noexcept { return length_; }
+  std::size_t length() const noexcept { return length_; }
   explicit operator bool() const noexcept { return base_ != nullptr; }
 
  private:
   void* base_ = nullptr;
-  size_t length_ = 0;
+  std::size_t length_ = 0;
 };
 
 }  // namespace softnic

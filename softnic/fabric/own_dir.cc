@@ -52,7 +52,7 @@ void remove_all_in(int dir, const std::string& path) {
 
 }  // namespace
 
-beeline::Result<OwnDir, std::string> OwnDir::open(const std::string& path) {
+beeline::Outcome<OwnDir> OwnDir::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kOpenDir));
   if (!fd) return fail("cannot open " + path + ": " + std::strerror(errno));
   struct stat facts = {};

@@ -8,13 +8,13 @@
 #include <string>
 
 #include "common/base/fd.h"
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
 class OwnDir {
  public:
-  static beeline::Result<OwnDir, std::string> open(const std::string& path);
+  static beeline::Outcome<OwnDir> open(const std::string& path);
 
   int fd() const noexcept { return fd_.get(); }
   const std::string& path() const noexcept { return path_; }  // for messages

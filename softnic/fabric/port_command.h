@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/port_ref.h"
 
 namespace softnic {
@@ -38,10 +39,10 @@ struct PortCommand {
   Kind kind = Kind::kReset;
   // Bytes per second, nanoseconds, parts per million, the N-th work request from now, the index of
   // a GID, a P_Key, or 1 for on.
-  uint64_t value = 0;
-  uint32_t status = 0;                              // kError: ibv_wc_status; kEvent: ibv_event_type
-  std::optional<std::array<uint8_t, 16>> gid = {};  // kGid: empty for an entry that goes
-  std::optional<GidKind> gid_kind = {};             // kGid: empty to keep what the entry has
+  std::uint64_t value = 0;
+  std::uint32_t status = 0;  // kError: ibv_wc_status; kEvent: ibv_event_type
+  std::optional<std::array<std::uint8_t, 16>> gid = {};  // kGid: empty for an entry that goes
+  std::optional<GidKind> gid_kind = {};                  // kGid: empty to keep what the entry has
 };
 
 bool is_for_device(PortCommand::Kind kind);
@@ -62,7 +63,7 @@ bool is_for_device(PortCommand::Kind kind);
 //   event=lid_change    tells an event, and changes nothing
 //   reset               as the fabric file has it, up and undisturbed. Removal and GIDs stay.
 // For a device: remove, return, refuse-err=on|off (moving a queue pair to ERR is refused).
-Outcome<PortCommand> parse_port_command(const std::string& text);
+beeline::Outcome<PortCommand> parse_port_command(const std::string& text);
 std::string command_text(const PortCommand& command);
 
 // A command and whom it is for, read and found possible.
@@ -73,7 +74,8 @@ struct Order {
 
 // `target` as find_port takes it. Fails also where a command for a device names a port, or a GID
 // does not fit the table.
-Outcome<Order> read_order(const Fabric& fabric, const std::string& target, const std::string& text);
+beeline::Outcome<Order> read_order(const Fabric& fabric, const std::string& target,
+                                   const std::string& text);
 
 // Notes it in the fabric's log and does it. What is not possible there does nothing.
 void apply(const Fabric& fabric, PortRef where, const PortCommand& command);

@@ -6,7 +6,7 @@
 namespace softnic {
 namespace {
 
-void set_trouble(PortRecord& port, uint32_t bit, bool on) {
+void set_trouble(PortRecord& port, std::uint32_t bit, bool on) {
   if (on) {
     port.trouble.fetch_or(bit);
   } else {
@@ -22,21 +22,22 @@ void update_shaped(PortRecord& port) {
 
 // What an entry is if nobody says: what it was; on RoCE the kind of the entry two places away,
 // since tables give each address first as RoCE v1 and then as v2.
-uint32_t natural_gid_state(const PortRecord& port, uint32_t index) {
-  if (port.link_layer == LinkLayer::kInfiniBand) return 1 + static_cast<uint32_t>(GidKind::kIb);
-  const auto state_at = [&](uint32_t i) {
+std::uint32_t natural_gid_state(const PortRecord& port, std::uint32_t index) {
+  if (port.link_layer == LinkLayer::kInfiniBand)
+    return 1 + static_cast<std::uint32_t>(GidKind::kIb);
+  const auto state_at = [&](std::uint32_t i) {
     return i < port.gid_table_len ? port.gids[i].state.load() : 0;
   };
-  for (const uint32_t state : {state_at(index), state_at(index - 2), state_at(index + 2)})
+  for (const std::uint32_t state : {state_at(index), state_at(index - 2), state_at(index + 2)})
     if (state != 0) return state;
-  return 1 + static_cast<uint32_t>(GidKind::kRoceV2);
+  return 1 + static_cast<std::uint32_t>(GidKind::kRoceV2);
 }
 
 }  // namespace
 
 void switch_port(PortRecord& port, bool up) { set_trouble(port, kTroubleDown, !up); }
 
-void shape(PortRecord& port, uint64_t rate_bytes_s, uint64_t latency_ns) {
+void shape(PortRecord& port, std::uint64_t rate_bytes_s, std::uint64_t latency_ns) {
   port.rate_bytes_s.store(rate_bytes_s);
   port.latency_ns.store(latency_ns);
   // What was reserved at the old rate is void.
@@ -45,19 +46,19 @@ void shape(PortRecord& port, uint64_t rate_bytes_s, uint64_t latency_ns) {
   update_shaped(port);
 }
 
-void set_jitter(PortRecord& port, uint64_t ns) {
+void set_jitter(PortRecord& port, std::uint64_t ns) {
   port.jitter_ns.store(ns);
   update_shaped(port);
 }
 
-void set_loss(PortRecord& port, uint32_t ppm) {
+void set_loss(PortRecord& port, std::uint32_t ppm) {
   port.loss_ppm.store(ppm);
   set_trouble(port, kTroubleLossy, ppm != 0);
 }
 
 void black_hole(PortRecord& port) { set_trouble(port, kTroubleHole, true); }
 
-void pause_until(PortRecord& port, uint64_t monotonic_ns) {
+void pause_until(PortRecord& port, std::uint64_t monotonic_ns) {
   port.paused_until_ns.store(monotonic_ns);
   set_trouble(port, kTroubleStill, true);
 }
@@ -67,13 +68,13 @@ void resume(PortRecord& port) {
   set_trouble(port, kTroubleStill | kTroubleHole, false);
 }
 
-void arm_error(PortRecord& port, uint32_t status, uint64_t countdown) {
+void arm_error(PortRecord& port, std::uint32_t status, std::uint64_t countdown) {
   port.error_status.store(status);
   port.error_countdown.store(countdown);
   set_trouble(port, kTroubleError, true);
 }
 
-void arm_corruption(PortRecord& port, uint64_t countdown) {
+void arm_corruption(PortRecord& port, std::uint64_t countdown) {
   port.corrupt_countdown.store(countdown);
   set_trouble(port, kTroubleCorrupt, true);
 }
@@ -85,14 +86,14 @@ void disarm(PortRecord& port) {
 }
 
 void set_gid(PortRecord& port, const PortCommand& command) {
-  const auto index = static_cast<uint32_t>(command.value);
+  const auto index = static_cast<std::uint32_t>(command.value);
   if (index >= port.gid_table_len) return;
-  const uint32_t state = command.gid_kind ? 1 + static_cast<uint32_t>(*command.gid_kind)
-                                          : natural_gid_state(port, index);
+  const std::uint32_t state = command.gid_kind ? 1 + static_cast<std::uint32_t>(*command.gid_kind)
+                                               : natural_gid_state(port, index);
   GidRecord& entry = port.gids[index];
   entry.state.store(0);
   if (!command.gid) return;
-  uint64_t halves[2];
+  std::uint64_t halves[2];
   std::memcpy(halves, command.gid->data(), sizeof halves);
   entry.high.store(halves[0]);
   entry.low.store(halves[1]);

@@ -12,16 +12,16 @@ namespace softnic {
 
 void switch_port(PortRecord& port, bool up);
 
-void shape(PortRecord& port, uint64_t rate_bytes_s, uint64_t latency_ns);
-void set_jitter(PortRecord& port, uint64_t ns);
-void set_loss(PortRecord& port, uint32_t ppm);
+void shape(PortRecord& port, std::uint64_t rate_bytes_s, std::uint64_t latency_ns);
+void set_jitter(PortRecord& port, std::uint64_t ns);
+void set_loss(PortRecord& port, std::uint32_t ppm);
 
 void black_hole(PortRecord& port);
-void pause_until(PortRecord& port, uint64_t monotonic_ns);
+void pause_until(PortRecord& port, std::uint64_t monotonic_ns);
 void resume(PortRecord& port);
 
-void arm_error(PortRecord& port, uint32_t status, uint64_t countdown);
-void arm_corruption(PortRecord& port, uint64_t countdown);
+void arm_error(PortRecord& port, std::uint32_t status, std::uint64_t countdown);
+void arm_corruption(PortRecord& port, std::uint64_t countdown);
 void disarm(PortRecord& port);
 
 // The entry is empty while its words change.

@@ -33,9 +33,9 @@ void show_until_true(const Fabric& fabric, PortRef where, Read read, Show show) 
 }
 
 struct GidFacts {
-  uint32_t state = 0;
-  uint64_t high = 0;
-  uint64_t low = 0;
+  std::uint32_t state = 0;
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
   bool operator==(const GidFacts&) const = default;
 };
 
@@ -56,10 +56,10 @@ void show_state(const Fabric& fabric, PortRef where) {
       fabric, where, [&] { return is_up(port); }, show_port_state);
 }
 
-void show_gid_entry(const Fabric& fabric, PortRef where, uint32_t index) {
+void show_gid_entry(const Fabric& fabric, PortRef where, std::uint32_t index) {
   const GidRecord& gid = port_at(fabric, where).gids[index];
   const auto read = [&] { return GidFacts{gid.state.load(), gid.high.load(), gid.low.load()}; };
-  const auto show = [&](const std::string& root, const std::string& device, uint32_t number,
+  const auto show = [&](const std::string& root, const std::string& device, std::uint32_t number,
                         const GidFacts& facts) {
     const std::optional<GidSpec> spec = spec_of(facts);
     show_gid(root, device, number, index, spec ? &*spec : nullptr);
@@ -76,7 +76,7 @@ void show_pkey_entry(const Fabric& fabric, PortRef where) {
 void show_port(const Fabric& fabric, PortRef where) {
   show_state(fabric, where);
   show_pkey_entry(fabric, where);
-  for (uint32_t index = 0; index < port_at(fabric, where).gid_table_len; ++index)
+  for (std::uint32_t index = 0; index < port_at(fabric, where).gid_table_len; ++index)
     show_gid_entry(fabric, where, index);
 }
 
@@ -90,13 +90,14 @@ void tell_state(const Fabric& fabric, PortRef where) {
 
 void tell_pkey(const Fabric& fabric, PortRef where) {
   PortRecord& port = port_at(fabric, where);
-  for (uint32_t pkey = port.pkey.load(); port.told_pkey.load() != pkey; pkey = port.pkey.load()) {
+  for (std::uint32_t pkey = port.pkey.load(); port.told_pkey.load() != pkey;
+       pkey = port.pkey.load()) {
     tell(fabric, where, IBV_EVENT_PKEY_CHANGE);
     port.told_pkey.store(pkey);
   }
 }
 
-void tell(const Fabric& fabric, PortRef where, uint32_t event_type) {
+void tell(const Fabric& fabric, PortRef where, std::uint32_t event_type) {
   send_port_event(fabric, where.device, is_device_event(event_type) ? 0 : where.port + 1,
                   event_type, fabric.header().devices[where.device].removals.load());
 }

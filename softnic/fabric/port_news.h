@@ -9,7 +9,7 @@
 namespace softnic {
 
 void show_state(const Fabric& fabric, PortRef where);
-void show_gid_entry(const Fabric& fabric, PortRef where, uint32_t index);
+void show_gid_entry(const Fabric& fabric, PortRef where, std::uint32_t index);
 void show_pkey_entry(const Fabric& fabric, PortRef where);
 void show_port(const Fabric& fabric, PortRef where);  // all of it
 
@@ -18,6 +18,6 @@ void show_port(const Fabric& fabric, PortRef where);  // all of it
 void tell_state(const Fabric& fabric, PortRef where);
 void tell_pkey(const Fabric& fabric, PortRef where);
 // An event of the port, or of its whole device, whatever happened.
-void tell(const Fabric& fabric, PortRef where, uint32_t event_type);
+void tell(const Fabric& fabric, PortRef where, std::uint32_t event_type);
 
 }  // namespace softnic

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/fabric.h"
 
 namespace softnic {
 
 struct PortRef {
-  uint32_t device = 0;  // index into FabricHeader::devices
-  uint32_t port = 0;    // index into DeviceRecord::ports, so port number minus one
+  std::uint32_t device = 0;  // index into FabricHeader::devices
+  std::uint32_t port = 0;    // index into DeviceRecord::ports, so port number minus one
 };
 
 inline PortRecord& port_at(const Fabric& fabric, PortRef where) {
@@ -20,9 +21,9 @@ inline PortRecord& port_at(const Fabric& fabric, PortRef where) {
 
 // "softnic0", "h0/softnic0", "h0/softnic0:1"; without a host the name must be unique; no port
 // means 1.
-Outcome<PortRef> find_port(const Fabric& fabric, const std::string& text);
+beeline::Outcome<PortRef> find_port(const Fabric& fabric, const std::string& text);
 
-std::string device_name(const Fabric& fabric, uint32_t device);  // "h0/softnic0"
-std::string port_name(const Fabric& fabric, PortRef where);      // "h0/softnic0:1"
+std::string device_name(const Fabric& fabric, std::uint32_t device);  // "h0/softnic0"
+std::string port_name(const Fabric& fabric, PortRef where);           // "h0/softnic0:1"
 
 }  // namespace softnic

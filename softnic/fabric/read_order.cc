@@ -12,7 +12,7 @@ namespace {
 
 using beeline::fail;
 
-Outcome<void> check_gid(const Fabric& fabric, PortRef where, const PortCommand& command) {
+beeline::Outcome<void> check_gid(const Fabric& fabric, PortRef where, const PortCommand& command) {
   const PortRecord& port = port_at(fabric, where);
   if (command.value >= port.gid_table_len)
     return fail(fmt::format("{} has no GID {}: its table has {} entries, from 0",
@@ -27,8 +27,8 @@ Outcome<void> check_gid(const Fabric& fabric, PortRef where, const PortCommand& 
 
 }  // namespace
 
-Outcome<Order> read_order(const Fabric& fabric, const std::string& target,
-                          const std::string& text) {
+beeline::Outcome<Order> read_order(const Fabric& fabric, const std::string& target,
+                                   const std::string& text) {
   const PortCommand command = BL_TRY(parse_port_command(text));
   const PortRef where = BL_TRY(find_port(fabric, target));
   if (is_for_device(command.kind) && target.find(':') != std::string::npos)

@@ -18,9 +18,9 @@ class RobustLock {
   // `self` is the caller's seat (seat_word); `is_alive(seat)` asks the kernel and is called only
   // after a long wait.
   template <class IsAlive>
-  void lock(uint32_t self, IsAlive&& is_alive) noexcept {
-    for (uint32_t spins = 1;; ++spins) {
-      uint32_t holder = 0;
+  void lock(std::uint32_t self, IsAlive&& is_alive) noexcept {
+    for (std::uint32_t spins = 1;; ++spins) {
+      std::uint32_t holder = 0;
       if (holder_.compare_exchange(holder, self)) return;
       if (spins % kSpinsBeforeYield != 0) {
         cpu_pause();
@@ -36,9 +36,9 @@ class RobustLock {
   void unlock() noexcept { holder_.store(0); }
 
  private:
-  static constexpr uint32_t kSpinsBeforeYield = 64;
-  static constexpr uint32_t kSpinsBeforeAsking = 64 * 256;
-  Shared<uint32_t> holder_;
+  static constexpr std::uint32_t kSpinsBeforeYield = 64;
+  static constexpr std::uint32_t kSpinsBeforeAsking = 64 * 256;
+  Shared<std::uint32_t> holder_;
 };
 
 }  // namespace softnic

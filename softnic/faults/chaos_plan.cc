@@ -15,11 +15,11 @@
 namespace softnic {
 namespace {
 
-constexpr uint64_t kUs = 1'000;
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kShortest = 2 * kMs;
-constexpr uint64_t kLongest = 2'000 * kMs;
-constexpr uint64_t kRest = kMs;  // before the same port suffers again
+constexpr std::uint64_t kUs = 1'000;
+constexpr std::uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kShortest = 2 * kMs;
+constexpr std::uint64_t kLongest = 2'000 * kMs;
+constexpr std::uint64_t kRest = kMs;  // before the same port suffers again
 
 struct KindName {
   const char* name;
@@ -44,25 +44,27 @@ bool is_of_device(Disturbance kind) {
 // do not promise.
 class Dice {
  public:
-  explicit Dice(uint64_t seed) : state_(seed) {}
-  uint64_t roll(uint64_t sides) { return next() % sides; }
-  uint64_t between(uint64_t low, uint64_t high) { return low + roll(high - low + 1); }
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t roll(std::uint64_t sides) { return next() % sides; }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + roll(high - low + 1);
+  }
   // Short ones as likely as long ones: each doubling has the same chance. Whole microseconds.
-  uint64_t spread(uint64_t low, uint64_t high) {
+  std::uint64_t spread(std::uint64_t low, std::uint64_t high) {
     const double share = static_cast<double>(roll(1 << 20)) / (1 << 20);
     const double value = static_cast<double>(low) *
                          std::pow(static_cast<double>(high) / static_cast<double>(low), share);
-    return static_cast<uint64_t>(value) / kUs * kUs;
+    return static_cast<std::uint64_t>(value) / kUs * kUs;
   }
 
  private:
-  uint64_t next() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  uint64_t state_;
+  std::uint64_t state_;
 };
 
 struct Spell {
@@ -77,7 +79,7 @@ std::string random_error(Dice& dice) {
   return fmt::format("error={}@{}", status, dice.between(1, 50));
 }
 
-Spell make_spell(Disturbance kind, uint64_t length_ns, Dice& dice) {
+Spell make_spell(Disturbance kind, std::uint64_t length_ns, Dice& dice) {
   switch (kind) {
     case Disturbance::kDown: return {"down", "up"};
     case Disturbance::kBlackHole: return {"blackhole", "resume"};
@@ -98,24 +100,24 @@ Spell make_spell(Disturbance kind, uint64_t length_ns, Dice& dice) {
 // When each port and device is free again.
 class Calendar {
  public:
-  bool is_free(const ChaosPort& port, bool device_wide, uint64_t now) {
+  bool is_free(const ChaosPort& port, bool device_wide, std::uint64_t now) {
     if (busy_[port.name] > now || busy_[port.device] > now) return false;
     return !device_wide || (port.whole_device && ports_busy_[port.device] <= now);
   }
-  void book(const ChaosPort& port, bool device_wide, uint64_t end) {
+  void book(const ChaosPort& port, bool device_wide, std::uint64_t end) {
     busy_[device_wide ? port.device : port.name] = end;
-    uint64_t& latest = ports_busy_[port.device];
+    std::uint64_t& latest = ports_busy_[port.device];
     latest = std::max(latest, end);
   }
 
  private:
-  std::map<std::string, uint64_t> busy_;
-  std::map<std::string, uint64_t> ports_busy_;  // by device
+  std::map<std::string, std::uint64_t> busy_;
+  std::map<std::string, std::uint64_t> ports_busy_;  // by device
 };
 
 }  // namespace
 
-Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text) {
+beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text) {
   std::vector<Disturbance> kinds;
   std::vector<std::string> known;
   for (const KindName& entry : kKinds) {
@@ -139,14 +141,14 @@ std::vector<PlannedCommand> plan_chaos(const ChaosWish& wish) {
   if (wish.ports.empty() || wish.kinds.empty()) return plan;
   Dice dice(wish.seed);
   Calendar calendar;
-  const uint64_t step = std::max(wish.every_ns / kUs, uint64_t{2});
-  uint64_t now = 0;
+  const std::uint64_t step = std::max(wish.every_ns / kUs, std::uint64_t{2});
+  std::uint64_t now = 0;
   for (;;) {
     now += dice.between(1, 2 * step - 1) * kUs;
     if (now + kShortest > wish.duration_ns) break;
     const ChaosPort& port = wish.ports[dice.roll(wish.ports.size())];
     const Disturbance kind = wish.kinds[dice.roll(wish.kinds.size())];
-    const uint64_t length = std::min(dice.spread(kShortest, kLongest), wish.duration_ns - now);
+    const std::uint64_t length = std::min(dice.spread(kShortest, kLongest), wish.duration_ns - now);
     const bool device_wide = is_of_device(kind);
     const Spell spell = make_spell(kind, length, dice);
     if (!calendar.is_free(port, device_wide, now)) continue;

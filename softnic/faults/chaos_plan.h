@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/fabric.h"
 
 namespace softnic {
@@ -25,7 +26,7 @@ enum class Disturbance {
 };
 
 // "down,loss,remove". All but corruption if the text is empty.
-Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text);
+beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text);
 
 struct ChaosPort {
   std::string name;           // "h0/softnic0:1"
@@ -34,15 +35,15 @@ struct ChaosPort {
 };
 
 struct ChaosWish {
-  uint64_t seed = 1;
-  uint64_t duration_ns = 0;
-  uint64_t every_ns = 100'000'000;  // between the beginnings of two disturbances, on average
-  std::vector<ChaosPort> ports;     // those that may be disturbed
+  std::uint64_t seed = 1;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t every_ns = 100'000'000;  // between the beginnings of two disturbances, on average
+  std::vector<ChaosPort> ports;          // those that may be disturbed
   std::vector<Disturbance> kinds;
 };
 
 struct PlannedCommand {
-  uint64_t at_ns = 0;
+  std::uint64_t at_ns = 0;
   std::string target;
   std::string command;
   bool operator==(const PlannedCommand&) const = default;

@@ -26,7 +26,7 @@ class ScriptReader {
   ScriptReader(const Fabric& fabric, const std::string& file_name)
       : fabric_(fabric), file_name_(file_name) {}
 
-  void read_line(uint32_t number, const std::string& line) {
+  void read_line(std::uint32_t number, const std::string& line) {
     std::vector<std::string> words = words_of(line);
     if (words.empty()) return;
     if (is_time(words.front())) {
@@ -36,57 +36,57 @@ class ScriptReader {
     if (words.size() < 2) {
       return complain(number, "a line is [TIME] [HOST/]DEVICE[:PORT] COMMAND...");
     }
-    for (size_t i = 1; i < words.size(); ++i) {
-      const Outcome<Order> order = read_order(fabric_, words[0], words[i]);
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const beeline::Outcome<Order> order = read_order(fabric_, words[0], words[i]);
       if (!order) {
-        complain(number, order.error());
+        complain(number, order.error().text);
       } else {
         orders_.push_back({now_ns_, *order});
       }
     }
   }
 
-  Outcome<std::vector<TimedOrder>> result() && {
+  beeline::Outcome<std::vector<TimedOrder>> result() && {
     if (!complaints_.empty()) return fail(std::move(complaints_));
     return std::move(orders_);
   }
 
  private:
-  void set_time(uint32_t number, const std::string& word) {
+  void set_time(std::uint32_t number, const std::string& word) {
     const auto ns = parse_long_duration_ns(word.substr(1));
-    if (!ns) return complain(number, ns.error());
-    const uint64_t at = word.front() == '+' ? now_ns_ + *ns : *ns;
+    if (!ns) return complain(number, ns.error().text);
+    const std::uint64_t at = word.front() == '+' ? now_ns_ + *ns : *ns;
     if (at < now_ns_)
       return complain(number, fmt::format("{} is before the line above, which is at {}", word,
                                           duration_text(now_ns_)));
     now_ns_ = at;
   }
 
-  void complain(uint32_t number, const std::string& reason) {
+  void complain(std::uint32_t number, const std::string& reason) {
     complaints_ +=
         fmt::format("{}{}:{}: {}", complaints_.empty() ? "" : "\n", file_name_, number, reason);
   }
 
   const Fabric& fabric_;
   const std::string& file_name_;
-  uint64_t now_ns_ = 0;
+  std::uint64_t now_ns_ = 0;
   std::vector<TimedOrder> orders_;
   std::string complaints_;
 };
 
 }  // namespace
 
-Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
-                                             const std::string& file_name) {
+beeline::Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
+                                                      const std::string& file_name) {
   ScriptReader reader(fabric, file_name);
   std::istringstream lines(text);
-  uint32_t number = 0;
+  std::uint32_t number = 0;
   for (std::string line; std::getline(lines, line);) reader.read_line(++number, line);
   return std::move(reader).result();
 }
 
-size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait) {
-  size_t given = 0;
+std::size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait) {
+  std::size_t given = 0;
   for (const TimedOrder& next : script) {
     if (!wait(next.at_ns)) break;
     apply(fabric, next.order);

@@ -13,23 +13,24 @@
 #include <string>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/port_command.h"
 
 namespace softnic {
 
 struct TimedOrder {
-  uint64_t at_ns = 0;  // since the script started
+  std::uint64_t at_ns = 0;  // since the script started
   Order order;
 };
 
 // Everything in order of time, or every bad line as "FILE:NUMBER: reason", one a line.
-Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
-                                             const std::string& file_name);
+beeline::Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
+                                                      const std::string& file_name);
 
 // Waits until so long after the start. False: stop here.
-using Wait = std::function<bool(uint64_t at_ns)>;
+using Wait = std::function<bool(std::uint64_t at_ns)>;
 
 // Gives the orders, each at its time. Returns how many were given.
-size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait);
+std::size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait);
 
 }  // namespace softnic

@@ -11,16 +11,17 @@
 namespace softnic::gpu {
 namespace {
 
-enum class Side : uint8_t { kHost, kDevice, kEither };
+enum class Side : std::uint8_t { kHost, kDevice, kEither };
 
 // One end of a copy.
 struct Place {
-  uintptr_t address = 0;
+  std::uintptr_t address = 0;
   std::vector<Piece> pieces;  // empty: host memory
   bool is_good = false;
 };
 
-Place find_place(Driver& driver, uintptr_t address, size_t length, Side side, int access) {
+Place find_place(Driver& driver, std::uintptr_t address, std::size_t length, Side side,
+                 int access) {
   const Range* const range = driver.memory.find(address);
   const bool is_device = range != nullptr && range->kind != RangeKind::kHost;
   if (!is_device) return {address, {}, side != Side::kDevice};
@@ -29,7 +30,7 @@ Place find_place(Driver& driver, uintptr_t address, size_t length, Side side, in
   return place;
 }
 
-bool move_bytes(const Place& to, const Place& from, size_t length) {
+bool move_bytes(const Place& to, const Place& from, std::size_t length) {
   void* const target = reinterpret_cast<void*>(to.address);
   const void* const source = reinterpret_cast<const void*>(from.address);
   if (to.pieces.empty() && from.pieces.empty()) return copy_on_host(target, source, length);
@@ -40,11 +41,11 @@ bool move_bytes(const Place& to, const Place& from, size_t length) {
 }
 
 struct Copy {
-  uintptr_t to;
+  std::uintptr_t to;
   Side to_side;
-  uintptr_t from;
+  std::uintptr_t from;
   Side from_side;
-  size_t length;
+  std::size_t length;
   const Stream* stream = nullptr;
 };
 
@@ -68,12 +69,12 @@ CuResult copy(Call call, const Copy& copy) noexcept {
 template <class Unit>
 void fill_piece(const Piece& piece, Unit value) {
   std::byte* const bytes = piece.bytes();
-  for (size_t i = 0; i < piece.length; i += sizeof value)
+  for (std::size_t i = 0; i < piece.length; i += sizeof value)
     std::memcpy(bytes + i, &value, sizeof value);
 }
 
 template <class Unit>
-CuResult fill(Call call, DevicePtr to, Unit value, size_t count,
+CuResult fill(Call call, DevicePtr to, Unit value, std::size_t count,
               const Stream* stream = nullptr) noexcept {
   return enter(call, [&](Driver& driver, Context&) {
     if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
@@ -93,53 +94,57 @@ CuResult fill(Call call, DevicePtr to, Unit value, size_t count,
 
 extern "C" {
 
-CuResult cuMemcpy(DevicePtr to, DevicePtr from, size_t length) {
+CuResult cuMemcpy(DevicePtr to, DevicePtr from, std::size_t length) {
   return copy(Call::k_cuMemcpy, {to, Side::kEither, from, Side::kEither, length});
 }
-CuResult cuMemcpyAsync(DevicePtr to, DevicePtr from, size_t length, const Stream* stream) {
+CuResult cuMemcpyAsync(DevicePtr to, DevicePtr from, std::size_t length, const Stream* stream) {
   return copy(Call::k_cuMemcpyAsync, {to, Side::kEither, from, Side::kEither, length, stream});
 }
 
-CuResult cuMemcpyHtoD_v2(DevicePtr to, const void* from, size_t length) {
+CuResult cuMemcpyHtoD_v2(DevicePtr to, const void* from, std::size_t length) {
   return copy(Call::k_cuMemcpyHtoD_v2, {to, Side::kDevice, address_of(from), Side::kHost, length});
 }
-CuResult cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, size_t length, const Stream* stream) {
+CuResult cuMemcpyHtoDAsync_v2(DevicePtr to, const void* from, std::size_t length,
+                              const Stream* stream) {
   return copy(Call::k_cuMemcpyHtoDAsync_v2,
               {to, Side::kDevice, address_of(from), Side::kHost, length, stream});
 }
 
-CuResult cuMemcpyDtoH_v2(void* to, DevicePtr from, size_t length) {
+CuResult cuMemcpyDtoH_v2(void* to, DevicePtr from, std::size_t length) {
   return copy(Call::k_cuMemcpyDtoH_v2, {address_of(to), Side::kHost, from, Side::kDevice, length});
 }
-CuResult cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, size_t length, const Stream* stream) {
+CuResult cuMemcpyDtoHAsync_v2(void* to, DevicePtr from, std::size_t length, const Stream* stream) {
   return copy(Call::k_cuMemcpyDtoHAsync_v2,
               {address_of(to), Side::kHost, from, Side::kDevice, length, stream});
 }
 
-CuResult cuMemcpyDtoD_v2(DevicePtr to, DevicePtr from, size_t length) {
+CuResult cuMemcpyDtoD_v2(DevicePtr to, DevicePtr from, std::size_t length) {
   return copy(Call::k_cuMemcpyDtoD_v2, {to, Side::kDevice, from, Side::kDevice, length});
 }
-CuResult cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, size_t length, const Stream* stream) {
+CuResult cuMemcpyDtoDAsync_v2(DevicePtr to, DevicePtr from, std::size_t length,
+                              const Stream* stream) {
   return copy(Call::k_cuMemcpyDtoDAsync_v2,
               {to, Side::kDevice, from, Side::kDevice, length, stream});
 }
 
-CuResult cuMemsetD8_v2(DevicePtr to, unsigned char value, size_t count) {
+CuResult cuMemsetD8_v2(DevicePtr to, unsigned char value, std::size_t count) {
   return fill(Call::k_cuMemsetD8_v2, to, value, count);
 }
-CuResult cuMemsetD16_v2(DevicePtr to, unsigned short value, size_t count) {
+CuResult cuMemsetD16_v2(DevicePtr to, unsigned short value, std::size_t count) {
   return fill(Call::k_cuMemsetD16_v2, to, value, count);
 }
-CuResult cuMemsetD32_v2(DevicePtr to, unsigned value, size_t count) {
+CuResult cuMemsetD32_v2(DevicePtr to, unsigned value, std::size_t count) {
   return fill(Call::k_cuMemsetD32_v2, to, value, count);
 }
-CuResult cuMemsetD8Async(DevicePtr to, unsigned char value, size_t count, const Stream* stream) {
+CuResult cuMemsetD8Async(DevicePtr to, unsigned char value, std::size_t count,
+                         const Stream* stream) {
   return fill(Call::k_cuMemsetD8Async, to, value, count, stream);
 }
-CuResult cuMemsetD16Async(DevicePtr to, unsigned short value, size_t count, const Stream* stream) {
+CuResult cuMemsetD16Async(DevicePtr to, unsigned short value, std::size_t count,
+                          const Stream* stream) {
   return fill(Call::k_cuMemsetD16Async, to, value, count, stream);
 }
-CuResult cuMemsetD32Async(DevicePtr to, unsigned value, size_t count, const Stream* stream) {
+CuResult cuMemsetD32Async(DevicePtr to, unsigned value, std::size_t count, const Stream* stream) {
   return fill(Call::k_cuMemsetD32Async, to, value, count, stream);
 }
 

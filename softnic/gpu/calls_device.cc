@@ -111,7 +111,7 @@ CuResult read_attribute(const Driver& driver, Ordinal ordinal, DeviceAttribute a
 // A text into a program's buffer, cut to fit it.
 CuResult give_text(const std::string& text, char* out, int length) {
   if (out == nullptr || length <= 0) return CuResult::kInvalidValue;
-  std::snprintf(out, static_cast<size_t>(length), "%s", text.c_str());
+  std::snprintf(out, static_cast<std::size_t>(length), "%s", text.c_str());
   return CuResult::kSuccess;
 }
 
@@ -189,7 +189,7 @@ CuResult cuDeviceGetAttribute(int* value, DeviceAttribute attribute, Ordinal dev
   });
 }
 
-CuResult cuDeviceTotalMem_v2(size_t* bytes, Ordinal device) {
+CuResult cuDeviceTotalMem_v2(std::size_t* bytes, Ordinal device) {
   return of_gpu(Call::k_cuDeviceTotalMem_v2, device, bytes, [&](Driver& driver, const Gpu&) {
     *bytes = driver.settings.memory;
     return CuResult::kSuccess;
@@ -206,7 +206,7 @@ CuResult cuDeviceGetByPCIBusId(Ordinal* device, const char* text) {
     PciAddress wanted;
     if (device == nullptr || text == nullptr || !parse_pci_address(text, &wanted))
       return CuResult::kInvalidValue;
-    for (size_t i = 0; i < driver.gpus.size(); ++i) {
+    for (std::size_t i = 0; i < driver.gpus.size(); ++i) {
       if (driver.gpus[i].pci != wanted) continue;
       *device = static_cast<Ordinal>(i);
       return CuResult::kSuccess;

@@ -5,18 +5,18 @@
 namespace softnic::gpu {
 extern "C" {
 
-CuResult cuMemGetInfo_v2(size_t* available, size_t* total) {
+CuResult cuMemGetInfo_v2(std::size_t* available, std::size_t* total) {
   return enter(Call::k_cuMemGetInfo_v2, [&](Driver& driver, Context& context) {
     driver.handles.sweep();  // they may have been the last to need some memory
-    const uint64_t used = used_on(context.gpu);
-    const uint64_t all = driver.settings.memory;
+    const std::uint64_t used = used_on(context.gpu);
+    const std::uint64_t all = driver.settings.memory;
     if (available != nullptr) *available = all > used ? all - used : 0;
     if (total != nullptr) *total = all;
     return CuResult::kSuccess;
   });
 }
 
-CuResult cuMemAlloc_v2(DevicePtr* out, size_t size) {
+CuResult cuMemAlloc_v2(DevicePtr* out, std::size_t size) {
   return enter(Call::k_cuMemAlloc_v2, [&](Driver& driver, Context& context) {
     driver.handles.sweep();
     return driver.memory.allocate(size, &context, context.gpu, driver.settings.memory, out);
@@ -31,12 +31,12 @@ CuResult cuMemFree_v2(DevicePtr pointer) {
   });
 }
 
-CuResult cuMemGetAddressRange_v2(DevicePtr* start, size_t* size, DevicePtr pointer) {
+CuResult cuMemGetAddressRange_v2(DevicePtr* start, std::size_t* size, DevicePtr pointer) {
   return enter(Call::k_cuMemGetAddressRange_v2, [&](Driver& driver) {
     const Range* const range = driver.memory.find(pointer);
     if (range == nullptr) return CuResult::kNotFound;
-    uintptr_t first = range->start;
-    size_t length = range->size;
+    std::uintptr_t first = range->start;
+    std::size_t length = range->size;
     if (range->kind == RangeKind::kReservation) {  // of the mapping, not of the reservation
       const auto* const mapped = Memory::mapping_at(*range, pointer);
       if (mapped == nullptr) return CuResult::kNotFound;
@@ -49,13 +49,13 @@ CuResult cuMemGetAddressRange_v2(DevicePtr* start, size_t* size, DevicePtr point
   });
 }
 
-CuResult cuMemAllocHost_v2(void** out, size_t size) {
+CuResult cuMemAllocHost_v2(void** out, std::size_t size) {
   return enter(Call::k_cuMemAllocHost_v2, [&](Driver& driver, Context& context) {
     return driver.memory.allocate_host(size, 0, &context, context.gpu, out);
   });
 }
 
-CuResult cuMemHostAlloc(void** out, size_t size, unsigned flags) {
+CuResult cuMemHostAlloc(void** out, std::size_t size, unsigned flags) {
   return enter(Call::k_cuMemHostAlloc, [&](Driver& driver, Context& context) {
     return driver.memory.allocate_host(size, flags, &context, context.gpu, out);
   });
@@ -66,7 +66,7 @@ CuResult cuMemFreeHost(void* pointer) {
                [&](Driver& driver, Context&) { return driver.memory.free_host(pointer); });
 }
 
-CuResult cuMemHostRegister_v2(void* pointer, size_t size, unsigned flags) {
+CuResult cuMemHostRegister_v2(void* pointer, std::size_t size, unsigned flags) {
   return enter(Call::k_cuMemHostRegister_v2, [&](Driver& driver, Context& context) {
     return driver.memory.register_host(pointer, size, flags, &context, context.gpu);
   });
@@ -79,7 +79,7 @@ CuResult cuMemHostUnregister(void* pointer) {
 
 CuResult cuMemHostGetDevicePointer_v2(DevicePtr* out, void* pointer, unsigned flags) {
   return enter(Call::k_cuMemHostGetDevicePointer_v2, [&](Driver& driver, Context&) {
-    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     const Range* const range = driver.memory.find(address);
     if (out == nullptr || flags != 0 || range == nullptr || range->kind != RangeKind::kHost)
       return CuResult::kInvalidValue;
@@ -90,7 +90,7 @@ CuResult cuMemHostGetDevicePointer_v2(DevicePtr* out, void* pointer, unsigned fl
 
 CuResult cuMemHostGetFlags(unsigned* flags, void* pointer) {
   return enter(Call::k_cuMemHostGetFlags, [&](Driver& driver, Context&) {
-    const Range* const range = driver.memory.find(reinterpret_cast<uintptr_t>(pointer));
+    const Range* const range = driver.memory.find(reinterpret_cast<std::uintptr_t>(pointer));
     if (flags == nullptr || range == nullptr || range->kind != RangeKind::kHost ||
         range->is_registered)
       return CuResult::kInvalidValue;

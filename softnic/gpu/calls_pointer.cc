@@ -12,7 +12,7 @@ using Attribute = PointerAttribute;
 // What a program gets for an attribute that a pointer has not, from cuPointerGetAttributes.
 constexpr int kNoDevice = -2;
 
-size_t size_of(Attribute attribute) {
+std::size_t size_of(Attribute attribute) {
   switch (attribute) {
     case Attribute::kMemoryType:
     case Attribute::kDeviceOrdinal: return sizeof(int);
@@ -32,7 +32,7 @@ size_t size_of(Attribute attribute) {
     case Attribute::kMempoolHandle:
     case Attribute::kMappingSize:
     case Attribute::kMappingBaseAddr:
-    case Attribute::kMemoryBlockId: return sizeof(uint64_t);
+    case Attribute::kMemoryBlockId: return sizeof(std::uint64_t);
   }
   return 0;
 }
@@ -65,9 +65,9 @@ class Pointer {
   }
 
   // The value, in as many bytes as size_of says; nothing when the pointer has none.
-  std::optional<uint64_t> value(Attribute attribute) const {
+  std::optional<std::uint64_t> value(Attribute attribute) const {
     switch (attribute) {
-      case Attribute::kContext: return reinterpret_cast<uintptr_t>(range_->context);
+      case Attribute::kContext: return reinterpret_cast<std::uintptr_t>(range_->context);
       case Attribute::kMemoryType:
         if (!is_mapped()) return std::nullopt;
         return is_host() ? kMemoryTypeHost : kMemoryTypeDevice;
@@ -78,17 +78,17 @@ class Pointer {
       case Attribute::kSyncMemops: return range_->sync_memops;
       case Attribute::kBufferId: return range_->id;
       case Attribute::kIsManaged: return false;
-      case Attribute::kDeviceOrdinal: return static_cast<uint64_t>(gpu());
+      case Attribute::kDeviceOrdinal: return static_cast<std::uint64_t>(gpu());
       case Attribute::kIsLegacyIpcCapable: return range_->kind == RangeKind::kAllocation;
       case Attribute::kRangeStartAddr: return range_->start;
       case Attribute::kRangeSize: return range_->size;
       case Attribute::kMapped: return is_mapped();
       case Attribute::kAllowedHandleTypes:
-        return mapped_ == nullptr ? 0 : static_cast<uint64_t>(prop().requested_handle_types);
+        return mapped_ == nullptr ? 0 : static_cast<std::uint64_t>(prop().requested_handle_types);
       case Attribute::kIsGpuDirectRdmaCapable: return can_rdma();
       case Attribute::kAccessFlags:
-        return static_cast<uint64_t>(mapped_ == nullptr ? kAccessReadWrite
-                                                        : mapped_->second.access);
+        return static_cast<std::uint64_t>(mapped_ == nullptr ? kAccessReadWrite
+                                                             : mapped_->second.access);
       case Attribute::kMempoolHandle: return 0;
       case Attribute::kMappingSize: return mapped_ == nullptr ? range_->size : mapped_->second.size;
       case Attribute::kMappingBaseAddr: return mapped_ == nullptr ? range_->start : mapped_->first;
@@ -107,11 +107,11 @@ class Pointer {
   const Driver& driver_;
   DevicePtr address_;
   const Range* range_;
-  const std::pair<const uintptr_t, Mapping>* mapped_ = nullptr;
+  const std::pair<const std::uintptr_t, Mapping>* mapped_ = nullptr;
 };
 
 // Little-endian, so that the first bytes are the narrower number.
-void give(void* out, Attribute attribute, uint64_t value) {
+void give(void* out, Attribute attribute, std::uint64_t value) {
   std::memcpy(out, &value, size_of(attribute));
 }
 
@@ -128,7 +128,7 @@ CuResult cuPointerGetAttribute(void* out, PointerAttribute attribute, DevicePtr 
     if (out == nullptr || !is_attribute(driver, attribute)) return CuResult::kInvalidValue;
     const Pointer pointer(driver, address);
     if (!pointer.is_known()) return CuResult::kInvalidValue;
-    const std::optional<uint64_t> value = pointer.value(attribute);
+    const std::optional<std::uint64_t> value = pointer.value(attribute);
     if (!value) return CuResult::kInvalidValue;
     give(out, attribute, *value);
     return CuResult::kSuccess;
@@ -143,8 +143,8 @@ CuResult cuPointerGetAttributes(unsigned count, const PointerAttribute* attribut
       if (out[i] == nullptr || !is_attribute(driver, attributes[i])) return CuResult::kInvalidValue;
     const Pointer pointer(driver, address);
     for (unsigned i = 0; i < count; ++i) {
-      const uint64_t none =
-          attributes[i] == Attribute::kDeviceOrdinal ? static_cast<uint64_t>(kNoDevice) : 0;
+      const std::uint64_t none =
+          attributes[i] == Attribute::kDeviceOrdinal ? static_cast<std::uint64_t>(kNoDevice) : 0;
       give(out[i], attributes[i],
            pointer.is_known() ? pointer.value(attributes[i]).value_or(none) : none);
     }

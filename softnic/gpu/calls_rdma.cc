@@ -19,7 +19,7 @@ CuResult check_flags(const Settings& settings, unsigned long long flags) {
 }
 
 // A range of one allocation, in whole pages of the host.
-CuResult find_piece(Driver& driver, DevicePtr address, size_t size, Piece* out) {
+CuResult find_piece(Driver& driver, DevicePtr address, std::size_t size, Piece* out) {
   if (size == 0 || address % host_page() != 0 || size % host_page() != 0)
     return CuResult::kInvalidValue;
   const Range* const range = driver.memory.find(address);
@@ -35,7 +35,7 @@ CuResult find_piece(Driver& driver, DevicePtr address, size_t size, Piece* out) 
 
 extern "C" {
 
-CuResult cuMemGetHandleForAddressRange(void* handle, DevicePtr address, size_t size, int type,
+CuResult cuMemGetHandleForAddressRange(void* handle, DevicePtr address, std::size_t size, int type,
                                        unsigned long long flags) {
   return enter(Call::k_cuMemGetHandleForAddressRange, [&](Driver& driver) {
     const Settings& settings = driver.settings;

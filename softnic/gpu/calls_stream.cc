@@ -58,7 +58,7 @@ CuResult elapsed(Call call, float* milliseconds, const GpuEvent* start, GpuEvent
 
 bool is_stream(const Driver& driver, const Stream* stream) {
   // 1 and 2 are names for the default stream, of the program and of the thread.
-  return reinterpret_cast<uintptr_t>(stream) <= 2 || driver.streams.contains(stream);
+  return reinterpret_cast<std::uintptr_t>(stream) <= 2 || driver.streams.contains(stream);
 }
 
 Ticket end_of(const Driver& driver, const Stream* stream) {

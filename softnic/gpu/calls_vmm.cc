@@ -23,7 +23,8 @@ bool is_access(int flags) {
 
 extern "C" {
 
-CuResult cuMemGetAllocationGranularity(size_t* out, const MemAllocationProp* prop, int option) {
+CuResult cuMemGetAllocationGranularity(std::size_t* out, const MemAllocationProp* prop,
+                                       int option) {
   return enter(Call::k_cuMemGetAllocationGranularity, [&](Driver& driver) {
     if (out == nullptr || option < 0 || option > 1) return CuResult::kInvalidValue;
     if (const CuResult result = check_prop(driver, prop); result != CuResult::kSuccess)
@@ -33,7 +34,7 @@ CuResult cuMemGetAllocationGranularity(size_t* out, const MemAllocationProp* pro
   });
 }
 
-CuResult cuMemCreate(AllocationHandle* out, size_t size, const MemAllocationProp* prop,
+CuResult cuMemCreate(AllocationHandle* out, std::size_t size, const MemAllocationProp* prop,
                      unsigned long long flags) {
   return enter(Call::k_cuMemCreate, [&](Driver& driver) {
     if (out == nullptr || flags != 0) return CuResult::kInvalidValue;
@@ -48,20 +49,20 @@ CuResult cuMemRelease(AllocationHandle handle) {
   return enter(Call::k_cuMemRelease, [&](Driver& driver) { return driver.memory.release(handle); });
 }
 
-CuResult cuMemAddressReserve(DevicePtr* out, size_t size, size_t alignment, DevicePtr wanted,
-                             unsigned long long flags) {
+CuResult cuMemAddressReserve(DevicePtr* out, std::size_t size, std::size_t alignment,
+                             DevicePtr wanted, unsigned long long flags) {
   return enter(Call::k_cuMemAddressReserve, [&](Driver& driver) {
     if (out == nullptr || flags != 0) return CuResult::kInvalidValue;
     return driver.memory.reserve(size, alignment, wanted, out);
   });
 }
 
-CuResult cuMemAddressFree(DevicePtr start, size_t size) {
+CuResult cuMemAddressFree(DevicePtr start, std::size_t size) {
   return enter(Call::k_cuMemAddressFree,
                [&](Driver& driver) { return driver.memory.unreserve(start, size); });
 }
 
-CuResult cuMemMap(DevicePtr address, size_t size, size_t offset, AllocationHandle handle,
+CuResult cuMemMap(DevicePtr address, std::size_t size, std::size_t offset, AllocationHandle handle,
                   unsigned long long flags) {
   return enter(Call::k_cuMemMap, [&](Driver& driver) {
     if (flags != 0) return CuResult::kInvalidValue;
@@ -69,7 +70,7 @@ CuResult cuMemMap(DevicePtr address, size_t size, size_t offset, AllocationHandl
   });
 }
 
-CuResult cuMemUnmap(DevicePtr address, size_t size) {
+CuResult cuMemUnmap(DevicePtr address, std::size_t size) {
   return enter(Call::k_cuMemUnmap, [&](Driver& driver) {
     const CuResult result = driver.memory.unmap(address, size);
     driver.handles.sweep();
@@ -77,16 +78,17 @@ CuResult cuMemUnmap(DevicePtr address, size_t size) {
   });
 }
 
-CuResult cuMemSetAccess(DevicePtr address, size_t size, const MemAccessDesc* wanted, size_t count) {
+CuResult cuMemSetAccess(DevicePtr address, std::size_t size, const MemAccessDesc* wanted,
+                        std::size_t count) {
   return enter(Call::k_cuMemSetAccess, [&](Driver& driver) {
     if (wanted == nullptr || count == 0) return CuResult::kInvalidValue;
-    for (size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       const MemLocation& location = wanted[i].location;
       if (location.type != kLocationDevice || !is_access(wanted[i].flags))
         return CuResult::kInvalidValue;
       if (driver.gpu(location.id) == nullptr) return CuResult::kInvalidDevice;
     }
-    for (size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       const CuResult result =
           driver.memory.set_access(address, size, wanted[i].location.id, wanted[i].flags);
       if (result != CuResult::kSuccess) return result;
@@ -121,7 +123,7 @@ CuResult cuMemGetAllocationPropertiesFromHandle(MemAllocationProp* out, Allocati
 CuResult cuMemRetainAllocationHandle(AllocationHandle* out, void* address) {
   return enter(Call::k_cuMemRetainAllocationHandle, [&](Driver& driver) {
     if (out == nullptr) return CuResult::kInvalidValue;
-    return driver.memory.retain(reinterpret_cast<uintptr_t>(address), out);
+    return driver.memory.retain(reinterpret_cast<std::uintptr_t>(address), out);
   });
 }
 

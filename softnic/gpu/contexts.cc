@@ -10,14 +10,14 @@ namespace {
 // Without a destructor: nothing is to run when a thread ends that this library did not start.
 struct Stack {
   std::array<Context*, 64> contexts;
-  size_t depth;
+  std::size_t depth;
 };
 thread_local Stack t_stack;
 
 }  // namespace
 
-void Contexts::set_up(size_t gpus) {
-  for (size_t gpu = 0; gpu < gpus; ++gpu) {
+void Contexts::set_up(std::size_t gpus) {
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu) {
     Context& primary = contexts_.emplace_back();
     primary.gpu = static_cast<int>(gpu);
     primary.is_primary = true;
@@ -26,8 +26,8 @@ void Contexts::set_up(size_t gpus) {
 }
 
 Context* Contexts::primary(Ordinal gpu) {
-  if (gpu < 0 || static_cast<size_t>(gpu) >= gpus_) return nullptr;
-  return &contexts_[static_cast<size_t>(gpu)];
+  if (gpu < 0 || static_cast<std::size_t>(gpu) >= gpus_) return nullptr;
+  return &contexts_[static_cast<std::size_t>(gpu)];
 }
 
 Context* Contexts::make(int gpu, unsigned flags) {

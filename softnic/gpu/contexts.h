@@ -20,7 +20,7 @@ struct Context {
 
 class Contexts {
  public:
-  void set_up(size_t gpus);
+  void set_up(std::size_t gpus);
 
   // nullptr: no such GPU.
   Context* primary(Ordinal gpu);
@@ -37,7 +37,7 @@ class Contexts {
 
  private:
   std::deque<Context> contexts_;  // the primary ones first; addresses stay
-  size_t gpus_ = 0;
+  std::size_t gpus_ = 0;
 };
 
 }  // namespace softnic::gpu

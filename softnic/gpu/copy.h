@@ -10,12 +10,14 @@
 
 namespace softnic::gpu {
 
-inline uintptr_t address_of(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
+inline std::uintptr_t address_of(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
 
 // False: the host's part cannot be read, or written. Some bytes may have moved.
 bool copy_in(const std::vector<Piece>& to, const void* from);
 bool copy_out(void* to, const std::vector<Piece>& from);
-bool copy_on_host(void* to, const void* from, size_t length);
+bool copy_on_host(void* to, const void* from, std::size_t length);
 // Between equal lengths.
 void copy_across(const std::vector<Piece>& to, const std::vector<Piece>& from);
 

@@ -22,12 +22,12 @@ Driver& Driver::get() {
 }
 
 Driver::Driver() {
-  const beeline::Result<Settings, std::string> read = Settings::parse(environment("SOFTGPU"));
+  const beeline::Outcome<Settings> read = Settings::parse(environment("SOFTGPU"));
   if (read) {
     settings = *read;
   } else {
     settings_are_bad = true;
-    std::fprintf(stderr, "softgpu: SOFTGPU: %s\n", read.error().c_str());
+    std::fprintf(stderr, "softgpu: SOFTGPU: %s\n", read.error().text.c_str());
   }
 }
 
@@ -48,13 +48,13 @@ CuResult Driver::start() {
 }
 
 const Gpu* Driver::gpu(Ordinal ordinal) const {
-  if (ordinal < 0 || static_cast<size_t>(ordinal) >= gpus.size()) return nullptr;
-  return &gpus[static_cast<size_t>(ordinal)];
+  if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= gpus.size()) return nullptr;
+  return &gpus[static_cast<std::size_t>(ordinal)];
 }
 
-uint64_t Driver::bar1_of(int gpu) const {
+std::uint64_t Driver::bar1_of(int gpu) const {
   if (settings.bar1) return *settings.bar1;
-  const uint64_t of_tree = gpus[static_cast<size_t>(gpu)].bar1;
+  const std::uint64_t of_tree = gpus[static_cast<std::size_t>(gpu)].bar1;
   return of_tree == 0 ? settings.memory : of_tree;
 }
 
@@ -64,7 +64,7 @@ bool Driver::is_missing(const CallRow& row) const {
 
 CuResult Driver::count_call(Call call) {
   const CallRow& row = row_of(call);
-  const uint64_t turn = ++counts[row.base];
+  const std::uint64_t turn = ++counts[row.base];
   if (is_missing(row)) return CuResult::kNotSupported;
   const auto failures = settings.failures.find(row.base);
   if (failures == settings.failures.end()) return CuResult::kSuccess;

@@ -27,7 +27,7 @@ struct Driver {
   std::mutex mutex;
   Settings settings;
   bool settings_are_bad = false;
-  std::map<std::string_view, uint64_t> counts;  // of calls, by cuda.h's name
+  std::map<std::string_view, std::uint64_t> counts;  // of calls, by cuda.h's name
 
   std::atomic<pid_t> owner{0};  // who called cuInit; 0: nobody yet
   std::vector<Gpu> gpus;
@@ -46,7 +46,7 @@ struct Driver {
   bool is_forked() const;
   CuResult start();
   const Gpu* gpu(Ordinal ordinal) const;
-  uint64_t bar1_of(int gpu) const;
+  std::uint64_t bar1_of(int gpu) const;
 
   // What is to come instead of the call, if anything.
   CuResult count_call(Call call);
@@ -56,7 +56,7 @@ struct Driver {
   Driver();
 };
 
-enum class Stage : uint8_t { kAlways, kInitialized };
+enum class Stage : std::uint8_t { kAlways, kInitialized };
 
 // Runs the body as `call`. A body that takes a context has the thread's current one.
 template <Stage stage = Stage::kInitialized, class Body>

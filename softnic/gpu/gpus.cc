@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr unsigned long kNvidia = 0x10de;
 constexpr unsigned long kVgaController = 0x0300;
 constexpr unsigned long k3dController = 0x0302;
-constexpr size_t kBar1Line = 1;  // of the file `resource`
+constexpr std::size_t kBar1Line = 1;  // of the file `resource`
 
 // The number in a file such as `vendor`; `otherwise` when there is none.
 long read_number(const fs::path& file, long otherwise) {
@@ -31,14 +31,14 @@ long read_number(const fs::path& file, long otherwise) {
 }
 
 // 0: the tree does not say.
-uint64_t read_bar1(const fs::path& function) {
+std::uint64_t read_bar1(const fs::path& function) {
   std::ifstream in(function / "resource");
   std::string line;
-  for (size_t i = 0; i <= kBar1Line; ++i)
+  for (std::size_t i = 0; i <= kBar1Line; ++i)
     if (!std::getline(in, line)) return 0;
   std::istringstream words(line);
-  uint64_t first = 0;
-  uint64_t last = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
   words >> std::hex >> std::showbase >> first >> last;
   return last > first ? last - first + 1 : 0;
 }
@@ -52,9 +52,9 @@ bool is_gpu(const fs::path& function) {
 // The same GPU has the same one in every process of its host, and no other has.
 Uuid uuid_of(const std::string& root, const PciAddress& pci) {
   Uuid uuid{};
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const std::string key = root + "/" + pci.text();
-  for (size_t round = 0; round < 2; ++round) {
+  for (std::size_t round = 0; round < 2; ++round) {
     for (const char letter : key)
       hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
     std::memcpy(uuid.bytes + round * sizeof hash, &hash, sizeof hash);
@@ -69,8 +69,8 @@ std::vector<Gpu> gpus_of_tree(const std::string& root) {
     const fs::path& function = entry.path();
     Gpu gpu;
     if (!is_gpu(function) || !parse_pci_address(function.filename().string(), &gpu.pci)) continue;
-    const auto device = static_cast<uint32_t>(read_number(function / "device", 0));
-    gpu.pci_ids = device << 16 | static_cast<uint32_t>(kNvidia);
+    const auto device = static_cast<std::uint32_t>(read_number(function / "device", 0));
+    gpu.pci_ids = device << 16 | static_cast<std::uint32_t>(kNvidia);
     gpu.numa = static_cast<int>(read_number(function / "numa_node", -1));
     gpu.bar1 = read_bar1(function);
     gpus.push_back(gpu);
@@ -80,7 +80,7 @@ std::vector<Gpu> gpus_of_tree(const std::string& root) {
 }
 
 // More GPUs than the tree has stand on buses of their own, and nothing else is known of them.
-void invent(std::vector<Gpu>& gpus, size_t count) {
+void invent(std::vector<Gpu>& gpus, std::size_t count) {
   PciAddress pci;
   while (gpus.size() < count) {
     ++pci.bus;
@@ -148,7 +148,7 @@ std::vector<Gpu> find_gpus(const std::string& root, const Settings& settings, co
     gpus = gpus_of_tree(root);
   }
   if (settings.gpus) {
-    const auto count = static_cast<size_t>(*settings.gpus);
+    const auto count = static_cast<std::size_t>(*settings.gpus);
     if (gpus.size() > count) gpus.resize(count);
     invent(gpus, count);
   }

@@ -23,9 +23,9 @@ struct PciAddress {
 
 struct Gpu {
   PciAddress pci;
-  uint32_t pci_ids = 0x233010de;  // device, then vendor
-  int numa = -1;                  // of the host's node that is nearest
-  uint64_t bar1 = 0;              // 0: the tree does not say
+  std::uint32_t pci_ids = 0x233010de;  // device, then vendor
+  int numa = -1;                       // of the host's node that is nearest
+  std::uint64_t bar1 = 0;              // 0: the tree does not say
   Uuid uuid{};
 };
 

@@ -33,29 +33,29 @@ const Piece* Handles::find(int fd) const {
 }
 
 beeline::Result<int, int> Handles::pin(const Piece& piece) {
-  const uint64_t user = next_user_++;
+  const std::uint64_t user = next_user_++;
   pins_.reserve(pins_.size() + 1);
   const int fd = BL_TRY(Users::open_for(piece.pages->file(), user));
   pins_.push_back({piece, user});
   return fd;
 }
 
-uint64_t Handles::pinned_on(int gpu) {
+std::uint64_t Handles::pinned_on(int gpu) {
   sweep();
-  uint64_t bytes = 0;
+  std::uint64_t bytes = 0;
   for (const Pin& pin : pins_)
     if (pin.piece.pages->gpu() == gpu) bytes += pin.piece.length;
   return bytes;
 }
 
-uint64_t Handles::pinned() {
+std::uint64_t Handles::pinned() {
   sweep();
-  uint64_t bytes = 0;
+  std::uint64_t bytes = 0;
   for (const Pin& pin : pins_) bytes += pin.piece.length;
   return bytes;
 }
 
-uint64_t Handles::open() {
+std::uint64_t Handles::open() {
   sweep();
   return handles_.size();
 }

@@ -20,9 +20,9 @@ class Handles {
 
   // A descriptor of the piece's file for a NIC, counted until it is gone and unmapped.
   beeline::Result<int, int> pin(const Piece& piece);
-  uint64_t pinned_on(int gpu);
-  uint64_t pinned();
-  uint64_t open();
+  std::uint64_t pinned_on(int gpu);
+  std::uint64_t pinned();
+  std::uint64_t open();
 
   // Forgets those that nobody holds any more.
   void sweep();
@@ -36,12 +36,12 @@ class Handles {
   };
   struct Pin {
     Piece piece;
-    uint64_t user;
+    std::uint64_t user;
   };
 
   std::vector<Handle> handles_;
   std::vector<Pin> pins_;
-  uint64_t next_user_ = 0;
+  std::uint64_t next_user_ = 0;
 };
 
 }  // namespace softnic::gpu

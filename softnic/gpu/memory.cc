@@ -9,31 +9,31 @@
 namespace softnic::gpu {
 namespace {
 
-void* at(uintptr_t address) { return reinterpret_cast<void*>(address); }
+void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 // False: part of it is not mapped. (The kernel answers for pages, whether or not they are present.)
-bool is_mapped(uintptr_t start, size_t size) {
-  const uintptr_t first = start / host_page() * host_page();
-  const size_t length = round_up(start + size - first, host_page());
+bool is_mapped(std::uintptr_t start, std::size_t size) {
+  const std::uintptr_t first = start / host_page() * host_page();
+  const std::size_t length = round_up(start + size - first, host_page());
   std::vector<unsigned char> present(length / host_page());
   return ::mincore(at(first), length, present.data()) == 0;
 }
 
 }  // namespace
 
-size_t host_page() noexcept {
-  static const auto kSize = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+std::size_t host_page() noexcept {
+  static const auto kSize = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return kSize;
 }
 
-uintptr_t reserve_addresses(size_t size, size_t alignment) {
+std::uintptr_t reserve_addresses(std::size_t size, std::size_t alignment) {
   if (size + alignment < size) return 0;
-  const size_t whole = size + alignment;
+  const std::size_t whole = size + alignment;
   void* const memory =
       ::mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return 0;
-  const auto start = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t aligned = round_up(start, alignment);
+  const auto start = reinterpret_cast<std::uintptr_t>(memory);
+  const std::uintptr_t aligned = round_up(start, alignment);
   if (aligned > start) ::munmap(at(start), aligned - start);
   if (aligned + size < start + whole) ::munmap(at(aligned + size), start + whole - aligned - size);
   return aligned;
@@ -41,11 +41,12 @@ uintptr_t reserve_addresses(size_t size, size_t alignment) {
 
 Range& Memory::add(Range range) {
   range.id = next_id_++;
-  const uintptr_t start = range.start;
+  const std::uintptr_t start = range.start;
   return ranges_.emplace(start, std::move(range)).first->second;
 }
 
-CuResult Memory::allocate(size_t size, Context* context, int gpu, uint64_t limit, DevicePtr* out) {
+CuResult Memory::allocate(std::size_t size, Context* context, int gpu, std::uint64_t limit,
+                          DevicePtr* out) {
   if (size == 0 || out == nullptr) return CuResult::kInvalidValue;
   if (size > limit || used_on(gpu) + round_up(size, kGpuPage) > limit)
     return CuResult::kOutOfMemory;
@@ -80,7 +81,8 @@ void Memory::free_all_of(const Context* context) {
   }
 }
 
-CuResult Memory::allocate_host(size_t size, unsigned flags, Context* context, int gpu, void** out) {
+CuResult Memory::allocate_host(std::size_t size, unsigned flags, Context* context, int gpu,
+                               void** out) {
   if (size == 0 || out == nullptr || (flags & ~kHostAllocKnownFlags) != 0)
     return CuResult::kInvalidValue;
   Range range;
@@ -94,14 +96,14 @@ CuResult Memory::allocate_host(size_t size, unsigned flags, Context* context, in
   void* const memory =
       ::mmap(nullptr, range.reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return CuResult::kOutOfMemory;
-  range.start = reinterpret_cast<uintptr_t>(memory);
+  range.start = reinterpret_cast<std::uintptr_t>(memory);
   add(std::move(range));
   *out = memory;
   return CuResult::kSuccess;
 }
 
 CuResult Memory::free_host(void* pointer) {
-  const auto entry = ranges_.find(reinterpret_cast<uintptr_t>(pointer));
+  const auto entry = ranges_.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (entry == ranges_.end() || entry->second.kind != RangeKind::kHost ||
       entry->second.is_registered)
     return CuResult::kInvalidValue;
@@ -110,9 +112,9 @@ CuResult Memory::free_host(void* pointer) {
   return CuResult::kSuccess;
 }
 
-CuResult Memory::register_host(void* pointer, size_t size, unsigned flags, Context* context,
+CuResult Memory::register_host(void* pointer, std::size_t size, unsigned flags, Context* context,
                                int gpu) {
-  const auto start = reinterpret_cast<uintptr_t>(pointer);
+  const auto start = reinterpret_cast<std::uintptr_t>(pointer);
   if (pointer == nullptr || size == 0 || start + size < start ||
       (flags & ~kHostRegisterKnownFlags) != 0)
     return CuResult::kInvalidValue;
@@ -131,56 +133,57 @@ CuResult Memory::register_host(void* pointer, size_t size, unsigned flags, Conte
 }
 
 CuResult Memory::unregister_host(void* pointer) {
-  const auto entry = ranges_.find(reinterpret_cast<uintptr_t>(pointer));
+  const auto entry = ranges_.find(reinterpret_cast<std::uintptr_t>(pointer));
   if (entry == ranges_.end() || !entry->second.is_registered)
     return CuResult::kHostMemoryNotRegistered;
   ranges_.erase(entry);
   return CuResult::kSuccess;
 }
 
-Range* Memory::find(uintptr_t address) {
+Range* Memory::find(std::uintptr_t address) {
   auto entry = ranges_.upper_bound(address);
   if (entry == ranges_.begin()) return nullptr;
   --entry;
   return address < entry->second.end() ? &entry->second : nullptr;
 }
 
-bool Memory::is_free(uintptr_t start, size_t size) const {
+bool Memory::is_free(std::uintptr_t start, std::size_t size) const {
   const auto next = ranges_.lower_bound(start);
   if (next != ranges_.end() && next->first < start + size) return false;
   return next == ranges_.begin() || std::prev(next)->second.end() <= start;
 }
 
-const std::pair<const uintptr_t, Mapping>* Memory::mapping_at(const Range& range,
-                                                              uintptr_t address) {
+const std::pair<const std::uintptr_t, Mapping>* Memory::mapping_at(const Range& range,
+                                                                   std::uintptr_t address) {
   auto entry = range.mappings.upper_bound(address);
   if (entry == range.mappings.begin()) return nullptr;
   --entry;
   return address < entry->first + entry->second.size ? &*entry : nullptr;
 }
 
-std::vector<Piece> Memory::pieces(uintptr_t address, size_t length, size_t unit) {
+std::vector<Piece> Memory::pieces(std::uintptr_t address, std::size_t length, std::size_t unit) {
   const Range* const range = find(address);
   if (range == nullptr || range->kind == RangeKind::kHost || address + length < address) return {};
   if (range->kind == RangeKind::kAllocation) {
-    const size_t offset = address - range->start;
+    const std::size_t offset = address - range->start;
     if (length > round_up(range->size, unit) - offset) return {};
     return {{range->pages, offset, length}};
   }
   std::vector<Piece> found;
-  for (size_t done = 0; done < length;) {
+  for (std::size_t done = 0; done < length;) {
     const auto* const mapped = mapping_at(*range, address + done);
     if (mapped == nullptr) return {};
     const Mapping& mapping = mapped->second;
-    const size_t inside = address + done - mapped->first;
-    const size_t here = std::min(length - done, mapping.size - inside);
+    const std::size_t inside = address + done - mapped->first;
+    const std::size_t here = std::min(length - done, mapping.size - inside);
     found.push_back({mapping.physical->pages, mapping.offset + inside, here});
     done += here;
   }
   return found;
 }
 
-std::vector<Piece> Memory::accessible_pieces(uintptr_t address, size_t length, int access) {
+std::vector<Piece> Memory::accessible_pieces(std::uintptr_t address, std::size_t length,
+                                             int access) {
   const Range* const range = find(address);
   if (range != nullptr && range->kind == RangeKind::kReservation)
     for (const auto& [start, mapping] : range->mappings)

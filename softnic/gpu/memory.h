@@ -14,9 +14,9 @@
 
 namespace softnic::gpu {
 
-inline constexpr size_t kGranularity = size_t{2} << 20;  // of the virtual memory calls
-inline constexpr size_t kGpuPage = size_t{64} << 10;
-size_t host_page() noexcept;
+inline constexpr std::size_t kGranularity = std::size_t{2} << 20;  // of the virtual memory calls
+inline constexpr std::size_t kGpuPage = std::size_t{64} << 10;
+std::size_t host_page() noexcept;
 
 // What cuMemCreate made. Lives as long as somebody has its handle or has it mapped.
 struct Physical {
@@ -28,79 +28,82 @@ struct Physical {
 
 struct Mapping {
   std::shared_ptr<Physical> physical;
-  size_t offset = 0;
-  size_t size = 0;
+  std::size_t offset = 0;
+  std::size_t size = 0;
   int access = kAccessNone;
 };
 
-enum class RangeKind : uint8_t { kAllocation, kReservation, kHost };
+enum class RangeKind : std::uint8_t { kAllocation, kReservation, kHost };
 
 struct Range {
   RangeKind kind = RangeKind::kAllocation;
-  uintptr_t start = 0;
-  size_t size = 0;      // as asked for
-  size_t reserved = 0;  // of address space
-  uint64_t id = 0;
+  std::uintptr_t start = 0;
+  std::size_t size = 0;      // as asked for
+  std::size_t reserved = 0;  // of address space
+  std::uint64_t id = 0;
   Context* context = nullptr;
   int gpu = 0;
   bool sync_memops = false;
   unsigned host_flags = 0;
-  bool is_registered = false;             // host memory that was there before
-  std::shared_ptr<Pages> pages;           // of an allocation
-  std::map<uintptr_t, Mapping> mappings;  // of a reservation, by address
+  bool is_registered = false;                  // host memory that was there before
+  std::shared_ptr<Pages> pages;                // of an allocation
+  std::map<std::uintptr_t, Mapping> mappings;  // of a reservation, by address
 
-  uintptr_t end() const noexcept { return start + size; }
+  std::uintptr_t end() const noexcept { return start + size; }
 };
 
 class Memory {
  public:
-  CuResult allocate(size_t size, Context* context, int gpu, uint64_t limit, DevicePtr* out);
+  CuResult allocate(std::size_t size, Context* context, int gpu, std::uint64_t limit,
+                    DevicePtr* out);
   CuResult free(DevicePtr pointer);
   void free_all_of(const Context* context);
 
-  CuResult allocate_host(size_t size, unsigned flags, Context* context, int gpu, void** out);
+  CuResult allocate_host(std::size_t size, unsigned flags, Context* context, int gpu, void** out);
   CuResult free_host(void* pointer);
-  CuResult register_host(void* pointer, size_t size, unsigned flags, Context* context, int gpu);
+  CuResult register_host(void* pointer, std::size_t size, unsigned flags, Context* context,
+                         int gpu);
   CuResult unregister_host(void* pointer);
 
   // The range that the address lies in; nullptr when there is none.
-  Range* find(uintptr_t address);
+  Range* find(std::uintptr_t address);
   // The mapping of a reservation that the address lies in.
-  static const std::pair<const uintptr_t, Mapping>* mapping_at(const Range& range,
-                                                               uintptr_t address);
+  static const std::pair<const std::uintptr_t, Mapping>* mapping_at(const Range& range,
+                                                                    std::uintptr_t address);
 
   // The bytes behind device addresses, in order. Empty: not all of them are device memory. What is
   // behind an allocation counts up to the next multiple of `unit`.
-  std::vector<Piece> pieces(uintptr_t address, size_t length, size_t unit = 1);
+  std::vector<Piece> pieces(std::uintptr_t address, std::size_t length, std::size_t unit = 1);
   // Of those, the bytes that the GPU may touch, too.
-  std::vector<Piece> accessible_pieces(uintptr_t address, size_t length, int access);
+  std::vector<Piece> accessible_pieces(std::uintptr_t address, std::size_t length, int access);
 
   // Physical memory and where it is mapped (vmm.cc).
-  CuResult create(size_t size, const MemAllocationProp& prop, uint64_t limit,
+  CuResult create(std::size_t size, const MemAllocationProp& prop, std::uint64_t limit,
                   AllocationHandle* out);
   CuResult release(AllocationHandle handle);
-  CuResult reserve(size_t size, size_t alignment, DevicePtr wanted, DevicePtr* out);
-  CuResult unreserve(DevicePtr start, size_t size);
-  CuResult map(DevicePtr address, size_t size, size_t offset, AllocationHandle handle);
-  CuResult unmap(DevicePtr address, size_t size);
-  CuResult set_access(DevicePtr address, size_t size, int gpu, int access);
+  CuResult reserve(std::size_t size, std::size_t alignment, DevicePtr wanted, DevicePtr* out);
+  CuResult unreserve(DevicePtr start, std::size_t size);
+  CuResult map(DevicePtr address, std::size_t size, std::size_t offset, AllocationHandle handle);
+  CuResult unmap(DevicePtr address, std::size_t size);
+  CuResult set_access(DevicePtr address, std::size_t size, int gpu, int access);
   std::shared_ptr<Physical> physical(AllocationHandle handle) const;
   // The handle of what is mapped at the address, to be released once more.
-  CuResult retain(uintptr_t address, AllocationHandle* out);
+  CuResult retain(std::uintptr_t address, AllocationHandle* out);
 
  private:
   Range& add(Range range);
-  bool is_free(uintptr_t start, size_t size) const;
+  bool is_free(std::uintptr_t start, std::size_t size) const;
   // The whole mappings that make up a range of addresses; empty when it is not whole mappings.
-  std::vector<std::pair<const uintptr_t, Mapping>*> whole_mappings(DevicePtr address, size_t size);
+  std::vector<std::pair<const std::uintptr_t, Mapping>*> whole_mappings(DevicePtr address,
+                                                                        std::size_t size);
 
-  std::map<uintptr_t, Range> ranges_;  // by start; they do not overlap
+  std::map<std::uintptr_t, Range> ranges_;  // by start; they do not overlap
   std::map<AllocationHandle, std::shared_ptr<Physical>> physicals_;
   AllocationHandle next_handle_ = 0x50f70000;
-  uint64_t next_id_ = 1;
+  std::uint64_t next_id_ = 1;
 };
 
 // Address space that nobody can touch; 0: there is none. Aligned to a power of two.
-uintptr_t reserve_addresses(size_t size, size_t alignment);
+std::uintptr_t reserve_addresses(std::size_t size, std::size_t alignment);
 
 }  // namespace softnic::gpu

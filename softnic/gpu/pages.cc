@@ -18,7 +18,7 @@ using beeline::fail;
 // Locks may lie past a file's end; there they are in nobody's way.
 constexpr off_t kFirstUser = off_t{1} << 48;
 
-struct flock byte_of(uint64_t user, short kind) {
+struct flock byte_of(std::uint64_t user, short kind) {
   struct flock lock {};
   lock.l_type = kind;
   lock.l_whence = SEEK_SET;
@@ -27,13 +27,13 @@ struct flock byte_of(uint64_t user, short kind) {
   return lock;
 }
 
-std::array<std::atomic<uint64_t>, kMaxGpus> g_used;
+std::array<std::atomic<std::uint64_t>, kMaxGpus> g_used;
 
-std::atomic<uint64_t>& used(int gpu) noexcept { return g_used[static_cast<size_t>(gpu)]; }
+std::atomic<std::uint64_t>& used(int gpu) noexcept { return g_used[static_cast<std::size_t>(gpu)]; }
 
 }  // namespace
 
-beeline::Result<int, int> Users::open_for(int file, uint64_t user) {
+beeline::Result<int, int> Users::open_for(int file, std::uint64_t user) {
   beeline::UniqueFd own(
       ::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDWR | O_CLOEXEC));
   if (!own) return fail(int{errno});
@@ -42,7 +42,7 @@ beeline::Result<int, int> Users::open_for(int file, uint64_t user) {
   return own.release();
 }
 
-bool Users::has(int file, uint64_t user) noexcept {
+bool Users::has(int file, std::uint64_t user) noexcept {
   struct flock lock = byte_of(user, F_WRLCK);
   return ::fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
@@ -53,7 +53,7 @@ beeline::Result<FileId, int> id_of(int fd) {
   return FileId{facts.st_dev, facts.st_ino};
 }
 
-std::shared_ptr<Pages> Pages::make(size_t size, int gpu) {
+std::shared_ptr<Pages> Pages::make(std::size_t size, int gpu) {
   beeline::UniqueFd file(::memfd_create("softgpu", MFD_CLOEXEC));
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(size)) != 0) return nullptr;
   void* const bytes = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -61,7 +61,7 @@ std::shared_ptr<Pages> Pages::make(size_t size, int gpu) {
   return std::make_shared<Pages>(std::move(file), static_cast<std::byte*>(bytes), size, gpu);
 }
 
-Pages::Pages(beeline::UniqueFd file, std::byte* bytes, size_t size, int gpu) noexcept
+Pages::Pages(beeline::UniqueFd file, std::byte* bytes, std::size_t size, int gpu) noexcept
     : file_(std::move(file)), bytes_(bytes), size_(size), gpu_(gpu) {
   used(gpu_) += size_;
 }
@@ -71,6 +71,6 @@ Pages::~Pages() {
   used(gpu_) -= size_;
 }
 
-uint64_t used_on(int gpu) noexcept { return used(gpu); }
+std::uint64_t used_on(int gpu) noexcept { return used(gpu); }
 
 }  // namespace softnic::gpu

@@ -18,13 +18,13 @@ namespace softnic::gpu {
 class Users {
  public:
   // The errno of what failed.
-  static beeline::Result<int, int> open_for(int file, uint64_t user);
-  static bool has(int file, uint64_t user) noexcept;
+  static beeline::Result<int, int> open_for(int file, std::uint64_t user);
+  static bool has(int file, std::uint64_t user) noexcept;
 };
 
 struct FileId {
-  uint64_t device = 0;
-  uint64_t inode = 0;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
   auto operator<=>(const FileId&) const = default;
 };
 beeline::Result<FileId, int> id_of(int fd);
@@ -34,35 +34,37 @@ inline constexpr int kMaxGpus = 32;
 class Pages {
  public:
   // nullptr: out of memory or descriptors.
-  static std::shared_ptr<Pages> make(size_t size, int gpu);
-  Pages(beeline::UniqueFd file, std::byte* bytes, size_t size, int gpu) noexcept;
+  static std::shared_ptr<Pages> make(std::size_t size, int gpu);
+  Pages(beeline::UniqueFd file, std::byte* bytes, std::size_t size, int gpu) noexcept;
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   ~Pages();
 
   int file() const noexcept { return file_.get(); }
   std::byte* bytes() const noexcept { return bytes_; }
-  size_t size() const noexcept { return size_; }
+  std::size_t size() const noexcept { return size_; }
   int gpu() const noexcept { return gpu_; }
 
  private:
   beeline::UniqueFd file_;
   std::byte* bytes_;
-  size_t size_;
+  std::size_t size_;
   int gpu_;
 };
 
 // Bytes of all pages there are on a GPU.
-uint64_t used_on(int gpu) noexcept;
+std::uint64_t used_on(int gpu) noexcept;
 
 // A part of some pages.
 struct Piece {
   std::shared_ptr<Pages> pages;
-  size_t offset = 0;
-  size_t length = 0;
+  std::size_t offset = 0;
+  std::size_t length = 0;
   std::byte* bytes() const noexcept { return pages->bytes() + offset; }
 };
 
-constexpr size_t round_up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t size, std::size_t unit) {
+  return (size + unit - 1) / unit * unit;
+}
 
 }  // namespace softnic::gpu

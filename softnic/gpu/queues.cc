@@ -13,19 +13,19 @@ Queue::Queue() {
   std::thread([this] { thread_main(); }).detach();
 }
 
-uint64_t Queue::add(std::function<void()> work) {
+std::uint64_t Queue::add(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(work));
   changed_.notify_all();
   return ++added_;
 }
 
-bool Queue::has_done(uint64_t number) {
+bool Queue::has_done(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
   return done_ >= number;
 }
 
-void Queue::wait(uint64_t number) {
+void Queue::wait(std::uint64_t number) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_ >= number; });
 }
@@ -46,7 +46,7 @@ void Queue::thread_main() {
 
 Queue* Queues::next(int count, int priority) {
   Class& all = classes_[priority];
-  const size_t place = all.turn++ % static_cast<size_t>(count);
+  const std::size_t place = all.turn++ % static_cast<std::size_t>(count);
   while (all.queues.size() <= place) all.queues.push_back(new Queue);
   return all.queues[place];
 }

@@ -19,9 +19,9 @@ class Queue {
  public:
   Queue();
   // Returns the number of that work.
-  uint64_t add(std::function<void()> work);
-  bool has_done(uint64_t number);
-  void wait(uint64_t number);
+  std::uint64_t add(std::function<void()> work);
+  bool has_done(std::uint64_t number);
+  void wait(std::uint64_t number);
 
  private:
   [[noreturn]] void thread_main();
@@ -29,14 +29,14 @@ class Queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
-  uint64_t added_ = 0;
-  uint64_t done_ = 0;
+  std::uint64_t added_ = 0;
+  std::uint64_t done_ = 0;
 };
 
 // A place in a queue. Without a queue it is always reached.
 struct Ticket {
   Queue* queue = nullptr;
-  uint64_t number = 0;
+  std::uint64_t number = 0;
 
   bool is_done() const { return queue == nullptr || queue->has_done(number); }
   void wait() const {
@@ -55,7 +55,7 @@ class Queues {
  private:
   struct Class {
     std::vector<Queue*> queues;
-    size_t turn = 0;
+    std::size_t turn = 0;
   };
   std::map<int, Class> classes_;
 };

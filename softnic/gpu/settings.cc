@@ -15,13 +15,12 @@ namespace softnic::gpu {
 namespace {
 
 using beeline::fail;
-template <class T>
-using Outcome = beeline::Result<T, std::string>;
 
 std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 template <class Number>
-Outcome<Number> number(std::string_view key, std::string_view text, Number least, Number most) {
+beeline::Outcome<Number> number(std::string_view key, std::string_view text, Number least,
+                                Number most) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
@@ -30,7 +29,7 @@ Outcome<Number> number(std::string_view key, std::string_view text, Number least
   return value;
 }
 
-Outcome<bool> yes_or_no(std::string_view key, std::string_view text) {
+beeline::Outcome<bool> yes_or_no(std::string_view key, std::string_view text) {
   if (text == "yes") return true;
   if (text == "no") return false;
   return fail(std::string(key) + "=" + std::string(text) + ": yes or no");
@@ -41,8 +40,9 @@ struct Word {
   int value;
 };
 
-template <size_t N>
-Outcome<int> one_of(std::string_view key, std::string_view text, const std::array<Word, N>& words) {
+template <std::size_t N>
+beeline::Outcome<int> one_of(std::string_view key, std::string_view text,
+                             const std::array<Word, N>& words) {
   std::string known;
   for (const Word& word : words) {
     if (word.word == text) return word.value;
@@ -52,41 +52,41 @@ Outcome<int> one_of(std::string_view key, std::string_view text, const std::arra
 }
 
 // "256M": the powers of 1024 that BARs come in.
-Outcome<uint64_t> bytes(std::string_view key, std::string_view text) {
+beeline::Outcome<std::uint64_t> bytes(std::string_view key, std::string_view text) {
   constexpr std::string_view kUnits = "KMGT";
-  const size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  const std::size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
   if (unit != kUnits.npos) {
     const unsigned shift = 10 * (static_cast<unsigned>(unit) + 1);
-    const uint64_t most = (uint64_t{1} << 46) >> shift;
-    const auto count = number<uint64_t>(key, text.substr(0, text.size() - 1), 1, most);
+    const std::uint64_t most = (std::uint64_t{1} << 46) >> shift;
+    const auto count = number<std::uint64_t>(key, text.substr(0, text.size() - 1), 1, most);
     if (count) return *count << shift;
   }
   return fail(std::string(key) + "=" + std::string(text) + ": a size such as 256M or 16G");
 }
 
 // "9.0"
-Outcome<int> capability(std::string_view text) {
-  const size_t dot = text.find('.');
+beeline::Outcome<int> capability(std::string_view text) {
+  const std::size_t dot = text.find('.');
   if (dot == text.npos) return fail("compute=" + std::string(text) + ": two numbers, such as 9.0");
   const int major = BL_TRY(number("compute", text.substr(0, dot), 1, 99));
   return major * 10 + BL_TRY(number("compute", text.substr(dot + 1), 0, 9));
 }
 
-Outcome<std::string> call_name(std::string_view key, std::string_view name) {
+beeline::Outcome<std::string> call_name(std::string_view key, std::string_view name) {
   if (is_call(name)) return std::string(name);
   return fail(std::string(key) + ": there is no call " + quoted(name) +
               " here; names are cuda.h's, without _v2");
 }
 
 // "cuMemAlloc@3:2"
-Outcome<void> read_failure(std::string_view text, Settings& settings) {
-  const size_t at = text.find('@');
-  const size_t colon = text.find(':');
+beeline::Outcome<void> read_failure(std::string_view text, Settings& settings) {
+  const std::size_t at = text.find('@');
+  const std::size_t colon = text.find(':');
   if (at == text.npos || colon == text.npos || colon < at)
     return fail("fail=" + std::string(text) + ": CALL@N:CUresult, such as cuMemAlloc@1:2");
   const std::string name = BL_TRY(call_name("fail", text.substr(0, at)));
-  const uint64_t turn =
-      BL_TRY(number<uint64_t>("fail", text.substr(at + 1, colon - at - 1), 1, UINT64_MAX));
+  const std::uint64_t turn =
+      BL_TRY(number<std::uint64_t>("fail", text.substr(at + 1, colon - at - 1), 1, UINT64_MAX));
   const int result = BL_TRY(number("fail", text.substr(colon + 1), 1, 999));
   if (error_name(result) == nullptr)
     return fail("fail=" + std::string(text) + ": " + std::to_string(result) + " is no CUresult");
@@ -101,7 +101,7 @@ constexpr std::array kNicWords{Word{"maps", 1}, Word{"copies", 0}};
 constexpr std::array kOrderingWords{Word{"none", kOrderingNone}, Word{"owner", kOrderingOwner},
                                     Word{"all", kOrderingAllDevices}};
 
-Outcome<void> read_one(std::string_view key, std::string_view text, Settings& settings) {
+beeline::Outcome<void> read_one(std::string_view key, std::string_view text, Settings& settings) {
   if (key == "driver")
     settings.driver = BL_TRY(number(key, text, 2000, 99990));
   else if (key == "compute")
@@ -139,13 +139,13 @@ Outcome<void> read_one(std::string_view key, std::string_view text, Settings& se
 
 }  // namespace
 
-beeline::Result<Settings, std::string> Settings::parse(std::string_view text) {
+beeline::Outcome<Settings> Settings::parse(std::string_view text) {
   Settings settings;
   std::set<std::string_view> seen;
   while (!text.empty()) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
-    const size_t equals = item.find('=');
+    const std::size_t equals = item.find('=');
     if (equals == item.npos) return fail(quoted(item) + ": key=value is missing its \"=\"");
     const std::string_view key = item.substr(0, equals);
     if (key != "missing" && key != "fail" && !seen.insert(key).second)

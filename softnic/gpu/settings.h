@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic::gpu {
 
@@ -18,8 +18,8 @@ struct Settings {
   int driver = 13000;       // what cuDriverGetVersion says; calls that came later are not supported
   int compute = 90;         // 90: compute capability 9.0
   std::optional<int> gpus;  // how many; without it those of the host's PCI tree
-  uint64_t memory = uint64_t{16} << 30;
-  std::optional<uint64_t> bar1;  // without it that of the PCI tree, else as much as `memory`
+  std::uint64_t memory = std::uint64_t{16} << 30;
+  std::optional<std::uint64_t> bar1;  // without it that of the PCI tree, else as much as `memory`
   bool dmabuf = true;
   bool peermem = true;
   bool gdr = true;
@@ -30,9 +30,9 @@ struct Settings {
   int ordering = 200;  // kOrdering...
   std::set<std::string, std::less<>> missing;
   // Which turn of which call fails, and how.
-  std::map<std::string, std::map<uint64_t, int>, std::less<>> failures;
+  std::map<std::string, std::map<std::uint64_t, int>, std::less<>> failures;
 
-  static beeline::Result<Settings, std::string> parse(std::string_view text);
+  static beeline::Outcome<Settings> parse(std::string_view text);
 };
 
 }  // namespace softnic::gpu

@@ -24,7 +24,7 @@ Value ask(Value otherwise, Body&& body) noexcept {
 }
 
 // An errno; the descriptor and the place in it.
-int pin(Driver& driver, const Piece& piece, int* pages_fd, uint64_t* offset) {
+int pin(Driver& driver, const Piece& piece, int* pages_fd, std::uint64_t* offset) {
   const int gpu = piece.pages->gpu();
   if (driver.handles.pinned_on(gpu) + piece.length > driver.bar1_of(gpu)) return ENOMEM;
   const beeline::Result<int, int> fd = driver.handles.pin(piece);
@@ -35,7 +35,7 @@ int pin(Driver& driver, const Piece& piece, int* pages_fd, uint64_t* offset) {
 }
 
 // Whether the peer-memory module would get these pages.
-bool is_made_for_rdma(Driver& driver, uintptr_t address) {
+bool is_made_for_rdma(Driver& driver, std::uintptr_t address) {
   const Range* const range = driver.memory.find(address);
   if (range == nullptr) return false;
   const auto* const mapped = Memory::mapping_at(*range, address);
@@ -45,7 +45,7 @@ bool is_made_for_rdma(Driver& driver, uintptr_t address) {
 thread_local char t_complaint[256];
 
 const char* apply(Driver& driver, const char* text) {
-  const beeline::Result<Settings, std::string> read = Settings::parse(text);
+  const beeline::Outcome<Settings> read = Settings::parse(text);
   const bool changes_gpus = read && driver.owner != 0 && read->gpus != driver.settings.gpus;
   if (read && !changes_gpus) {
     driver.settings = *read;
@@ -53,7 +53,8 @@ const char* apply(Driver& driver, const char* text) {
     driver.counts.clear();
     return nullptr;
   }
-  const char* const why = changes_gpus ? "gpus cannot change after cuInit" : read.error().c_str();
+  const char* const why =
+      changes_gpus ? "gpus cannot change after cuInit" : read.error().text.c_str();
   std::snprintf(t_complaint, sizeof t_complaint, "%s", why);
   return t_complaint;
 }
@@ -62,7 +63,7 @@ const char* apply(Driver& driver, const char* text) {
 
 extern "C" {
 
-int softgpu_dmabuf(int fd, int* pages_fd, uint64_t* offset, uint64_t* length) {
+int softgpu_dmabuf(int fd, int* pages_fd, std::uint64_t* offset, std::uint64_t* length) {
   return ask(ENOENT, [&](Driver& driver) {
     const Piece* const found = driver.handles.find(fd);
     if (found == nullptr) return int{ENOENT};
@@ -73,7 +74,7 @@ int softgpu_dmabuf(int fd, int* pages_fd, uint64_t* offset, uint64_t* length) {
   });
 }
 
-int softgpu_peermem(const void* address, size_t length, int* pages_fd, uint64_t* offset) {
+int softgpu_peermem(const void* address, std::size_t length, int* pages_fd, std::uint64_t* offset) {
   return ask(EFAULT, [&](Driver& driver) {
     if (driver.memory.find(address_of(address)) == nullptr) return int{EFAULT};
     const std::vector<Piece> pieces = driver.memory.pieces(address_of(address), length);
@@ -91,33 +92,33 @@ const char* softgpu_set(const char* settings) {
   });
 }
 
-int softgpu_read(const void* from_device, void* to, size_t length) {
+int softgpu_read(const void* from_device, void* to, std::size_t length) {
   return ask(EFAULT, [&](Driver& driver) {
     const std::vector<Piece> pieces = driver.memory.pieces(address_of(from_device), length);
     return !pieces.empty() && copy_out(to, pieces) ? 0 : EFAULT;
   });
 }
 
-int softgpu_write(void* to_device, const void* from, size_t length) {
+int softgpu_write(void* to_device, const void* from, std::size_t length) {
   return ask(EFAULT, [&](Driver& driver) {
     const std::vector<Piece> pieces = driver.memory.pieces(address_of(to_device), length);
     return !pieces.empty() && copy_in(pieces, from) ? 0 : EFAULT;
   });
 }
 
-uint64_t softgpu_calls(const char* name) {
-  return ask(uint64_t{0}, [&](Driver& driver) {
+std::uint64_t softgpu_calls(const char* name) {
+  return ask(std::uint64_t{0}, [&](Driver& driver) {
     const auto count = driver.counts.find(name);
     return count == driver.counts.end() ? 0 : count->second;
   });
 }
 
-uint64_t softgpu_pinned(void) {
-  return ask(uint64_t{0}, [](Driver& driver) { return driver.handles.pinned(); });
+std::uint64_t softgpu_pinned(void) {
+  return ask(std::uint64_t{0}, [](Driver& driver) { return driver.handles.pinned(); });
 }
 
-uint64_t softgpu_open_handles(void) {
-  return ask(uint64_t{0}, [](Driver& driver) { return driver.handles.open(); });
+std::uint64_t softgpu_open_handles(void) {
+  return ask(std::uint64_t{0}, [](Driver& driver) { return driver.handles.open(); });
 }
 
 }  // extern "C"

@@ -13,7 +13,7 @@ namespace softnic::gpu {
 struct Stream {
   int gpu = 0;
   Queue* queue = nullptr;
-  mutable uint64_t latest =
+  mutable std::uint64_t latest =
       0;  // number in the queue; the calls name streams that they may not change
 };
 

@@ -9,11 +9,11 @@
 namespace softnic::gpu {
 namespace {
 
-bool is_whole(size_t size) { return size != 0 && size % kGranularity == 0; }
+bool is_whole(std::size_t size) { return size != 0 && size % kGranularity == 0; }
 
 }  // namespace
 
-CuResult Memory::create(size_t size, const MemAllocationProp& prop, uint64_t limit,
+CuResult Memory::create(std::size_t size, const MemAllocationProp& prop, std::uint64_t limit,
                         AllocationHandle* out) {
   if (!is_whole(size)) return CuResult::kInvalidValue;
   const int gpu = prop.location.id;
@@ -41,7 +41,7 @@ std::shared_ptr<Physical> Memory::physical(AllocationHandle handle) const {
   return entry == physicals_.end() ? nullptr : entry->second;
 }
 
-CuResult Memory::retain(uintptr_t address, AllocationHandle* out) {
+CuResult Memory::retain(std::uintptr_t address, AllocationHandle* out) {
   const Range* const range = find(address);
   const auto* const mapped = range == nullptr ? nullptr : mapping_at(*range, address);
   if (mapped == nullptr) return CuResult::kInvalidValue;
@@ -53,7 +53,8 @@ CuResult Memory::retain(uintptr_t address, AllocationHandle* out) {
 }
 
 // `wanted` is a wish, which the driver need not grant either.
-CuResult Memory::reserve(size_t size, size_t alignment, DevicePtr wanted, DevicePtr* out) {
+CuResult Memory::reserve(std::size_t size, std::size_t alignment, DevicePtr wanted,
+                         DevicePtr* out) {
   static_cast<void>(wanted);
   const bool is_power = (alignment & (alignment - 1)) == 0;
   if (!is_whole(size) || !is_power) return CuResult::kInvalidValue;
@@ -67,7 +68,7 @@ CuResult Memory::reserve(size_t size, size_t alignment, DevicePtr wanted, Device
   return CuResult::kSuccess;
 }
 
-CuResult Memory::unreserve(DevicePtr start, size_t size) {
+CuResult Memory::unreserve(DevicePtr start, std::size_t size) {
   const auto entry = ranges_.find(start);
   if (entry == ranges_.end() || entry->second.kind != RangeKind::kReservation ||
       entry->second.size != size || !entry->second.mappings.empty())
@@ -77,7 +78,8 @@ CuResult Memory::unreserve(DevicePtr start, size_t size) {
   return CuResult::kSuccess;
 }
 
-CuResult Memory::map(DevicePtr address, size_t size, size_t offset, AllocationHandle handle) {
+CuResult Memory::map(DevicePtr address, std::size_t size, std::size_t offset,
+                     AllocationHandle handle) {
   const std::shared_ptr<Physical> wanted = physical(handle);
   Range* const range = find(address);
   // The driver, too, maps from the first byte on or not at all.
@@ -94,9 +96,9 @@ CuResult Memory::map(DevicePtr address, size_t size, size_t offset, AllocationHa
   return CuResult::kSuccess;
 }
 
-std::vector<std::pair<const uintptr_t, Mapping>*> Memory::whole_mappings(DevicePtr address,
-                                                                         size_t size) {
-  std::vector<std::pair<const uintptr_t, Mapping>*> found;
+std::vector<std::pair<const std::uintptr_t, Mapping>*> Memory::whole_mappings(DevicePtr address,
+                                                                              std::size_t size) {
+  std::vector<std::pair<const std::uintptr_t, Mapping>*> found;
   Range* const range = find(address);
   if (range == nullptr || size == 0 || size > range->end() - address) return {};
   DevicePtr next = address;
@@ -109,15 +111,15 @@ std::vector<std::pair<const uintptr_t, Mapping>*> Memory::whole_mappings(DeviceP
   return next == address + size ? found : decltype(found){};
 }
 
-CuResult Memory::unmap(DevicePtr address, size_t size) {
+CuResult Memory::unmap(DevicePtr address, std::size_t size) {
   const auto whole = whole_mappings(address, size);
   if (whole.empty()) return CuResult::kInvalidValue;
-  std::map<uintptr_t, Mapping>& mappings = find(address)->mappings;
+  std::map<std::uintptr_t, Mapping>& mappings = find(address)->mappings;
   mappings.erase(mappings.find(address), mappings.lower_bound(address + size));
   return CuResult::kSuccess;
 }
 
-CuResult Memory::set_access(DevicePtr address, size_t size, int gpu, int access) {
+CuResult Memory::set_access(DevicePtr address, std::size_t size, int gpu, int access) {
   const auto whole = whole_mappings(address, size);
   if (whole.empty()) return CuResult::kInvalidValue;
   // Every GPU here reaches every other's memory, but only its own counts for copies.

@@ -14,12 +14,13 @@ namespace softnic {
 // Indices 1..count-1 in rotation: a freed one is reused as late as possible, as NICs do with QPNs.
 class IndexAllocator {
  public:
-  IndexAllocator(uint32_t count, uint32_t start) : used_(count, false), cursor_(start % count) {}
+  IndexAllocator(std::uint32_t count, std::uint32_t start)
+      : used_(count, false), cursor_(start % count) {}
 
-  std::optional<uint32_t> take() {
+  std::optional<std::uint32_t> take() {
     const std::lock_guard guard(mutex_);
-    const auto count = static_cast<uint32_t>(used_.size());
-    for (uint32_t tried = 0; tried < count; ++tried) {
+    const auto count = static_cast<std::uint32_t>(used_.size());
+    for (std::uint32_t tried = 0; tried < count; ++tried) {
       cursor_ = cursor_ + 1 < count ? cursor_ + 1 : 1;
       if (used_[cursor_]) continue;
       used_[cursor_] = true;
@@ -27,7 +28,7 @@ class IndexAllocator {
     }
     return std::nullopt;
   }
-  void give_back(uint32_t index) {
+  void give_back(std::uint32_t index) {
     const std::lock_guard guard(mutex_);
     used_[index] = false;
   }
@@ -35,28 +36,28 @@ class IndexAllocator {
  private:
   std::mutex mutex_;
   std::vector<bool> used_;
-  uint32_t cursor_;
+  std::uint32_t cursor_;
 };
 
 // First fit over the arena's ring space, neighbours merged when they come back.
 class RingAllocator {
  public:
-  explicit RingAllocator(uint64_t bytes) { free_.emplace(0, bytes); }
+  explicit RingAllocator(std::uint64_t bytes) { free_.emplace(0, bytes); }
 
-  std::optional<uint64_t> take(uint64_t bytes) {
+  std::optional<std::uint64_t> take(std::uint64_t bytes) {
     bytes = rounded(bytes);
     const std::lock_guard guard(mutex_);
     for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
       if (hole->second < bytes) continue;
-      const uint64_t offset = hole->first;
-      const uint64_t rest = hole->second - bytes;
+      const std::uint64_t offset = hole->first;
+      const std::uint64_t rest = hole->second - bytes;
       free_.erase(hole);
       if (rest != 0) free_.emplace(offset + bytes, rest);
       return offset;
     }
     return std::nullopt;
   }
-  void give_back(uint64_t offset, uint64_t bytes) {
+  void give_back(std::uint64_t offset, std::uint64_t bytes) {
     const std::lock_guard guard(mutex_);
     auto hole = free_.emplace(offset, rounded(bytes)).first;
     const auto next = std::next(hole);
@@ -73,9 +74,9 @@ class RingAllocator {
   }
 
  private:
-  static uint64_t rounded(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
+  static std::uint64_t rounded(std::uint64_t bytes) { return (bytes + 63) & ~std::uint64_t{63}; }
   std::mutex mutex_;
-  std::map<uint64_t, uint64_t> free_;  // offset -> bytes
+  std::map<std::uint64_t, std::uint64_t> free_;  // offset -> bytes
 };
 
 }  // namespace softnic

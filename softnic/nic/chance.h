@@ -7,7 +7,7 @@
 namespace softnic {
 
 // One step of splitmix64: close numbers in, unrelated numbers out.
-constexpr uint64_t scramble(uint64_t value) noexcept {
+constexpr std::uint64_t scramble(std::uint64_t value) noexcept {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
   value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
@@ -16,20 +16,20 @@ constexpr uint64_t scramble(uint64_t value) noexcept {
 
 class Chance {
  public:
-  static constexpr uint32_t kCertain = 1'000'000;
+  static constexpr std::uint32_t kCertain = 1'000'000;
 
-  explicit Chance(uint64_t seed = 0) noexcept : state_(scramble(seed)) {}
+  explicit Chance(std::uint64_t seed = 0) noexcept : state_(scramble(seed)) {}
 
   // From 0 to `limit`, both included.
-  uint64_t up_to(uint64_t limit) noexcept {
+  std::uint64_t up_to(std::uint64_t limit) noexcept {
     return limit == UINT64_MAX ? next() : next() % (limit + 1);
   }
-  bool happens(uint32_t ppm) noexcept { return next() % kCertain < ppm; }
+  bool happens(std::uint32_t ppm) noexcept { return next() % kCertain < ppm; }
 
  private:
-  uint64_t next() noexcept { return state_ = scramble(state_); }
+  std::uint64_t next() noexcept { return state_ = scramble(state_); }
 
-  uint64_t state_;
+  std::uint64_t state_;
 };
 
 }  // namespace softnic

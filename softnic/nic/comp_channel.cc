@@ -50,13 +50,13 @@ int CompChannel::next_event(ibv_cq** cq, void** cq_context) {
 }
 
 // Each event once; those of other queues go back in, behind.
-void CompChannel::forget(uint64_t serial) {
+void CompChannel::forget(std::uint64_t serial) {
   const OwnDir& files = owner.runtime->fabric().files();
   const beeline::UniqueFd own = files.open_file(event_pipe_name(pipe), O_NONBLOCK);
   int waiting = 0;
   if (!own || ::ioctl(own.get(), FIONREAD, &waiting) != 0) return;
   EventRecord record;
-  for (size_t left = static_cast<size_t>(waiting) / sizeof record; left != 0; --left) {
+  for (std::size_t left = static_cast<std::size_t>(waiting) / sizeof record; left != 0; --left) {
     if (::read(own.get(), &record, sizeof record) != sizeof record) return;
     if (record.serial != serial) send_event(owner.runtime->fabric(), pipe, record);
   }

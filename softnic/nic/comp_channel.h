@@ -11,7 +11,7 @@
 namespace softnic {
 
 // Channels are pipes of no device, so that port events pass them by.
-inline constexpr uint32_t kChannelDevice = kMaxDevices;
+inline constexpr std::uint32_t kChannelDevice = kMaxDevices;
 
 struct CompChannel : ibv_comp_channel {
   // Null with errno set.
@@ -27,7 +27,7 @@ struct CompChannel : ibv_comp_channel {
   int next_event(ibv_cq** cq, void** cq_context);
   // Takes out what nobody has read of a queue that is going away: a program that was told by
   // poll(2) that there is an event must not hang in reading it.
-  void forget(uint64_t serial);
+  void forget(std::uint64_t serial);
 
   Context& owner;
   const EventPipe pipe;

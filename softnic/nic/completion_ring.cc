@@ -18,22 +18,22 @@ void mark_overrun(Runtime& runtime, const ArenaOf& where, CqRecord& cq) {
 }
 
 // With the hazard on, completions appear at multiples of an interval, all at once.
-uint64_t time_of_appearance(const FabricHeader& header) {
-  const uint64_t bunch = header.hazards.bunch_ns.load(std::memory_order_relaxed);
+std::uint64_t time_of_appearance(const FabricHeader& header) {
+  const std::uint64_t bunch = header.hazards.bunch_ns.load(std::memory_order_relaxed);
   if (bunch == 0) [[likely]]
     return 0;
-  return (static_cast<uint64_t>(beeline::now_ns()) / bunch + 1) * bunch;
+  return (static_cast<std::uint64_t>(beeline::now_ns()) / bunch + 1) * bunch;
 }
 
 }  // namespace
 
-bool wakes(uint32_t armed, const CqeRecord& entry) noexcept {
+bool wakes(std::uint32_t armed, const CqeRecord& entry) noexcept {
   const bool urgent = entry.solicited != 0 || entry.status != IBV_WC_SUCCESS;
   return armed == kArmedForAny || (armed == kArmedForSolicited && urgent);
 }
 
 void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
-  uint32_t word = cq.armed.load();
+  std::uint32_t word = cq.armed.load();
   do {
     if (armed_state(word) == kNotArmed || armed_state(word) == kBeingTold) return;
   } while (!cq.armed.compare_exchange(word, armed_next(word, kBeingTold)));
@@ -42,19 +42,19 @@ void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
 
 // Whoever armed the queue anew meanwhile finds it armed. An event that cannot be sent now, for want
 // of a descriptor or of room in the pipe, is left to the owner, as if we had died.
-void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, uint32_t word) {
+void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, std::uint32_t word) {
   cq.revealed.store(cq.tail.load());
   const EventPipe pipe{kChannelDevice, where.slot, cq.channel - 1};
   if (!send_event(fabric, pipe, EventRecord{0, 0, cq.serial})) return;
-  const uint32_t told = armed_next(word, kNotArmed);
+  const std::uint32_t told = armed_next(word, kNotArmed);
   (void)cq.armed.compare_exchange(word, told);
 }
 
-void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
+void push_completion(Runtime& runtime, const ArenaOf& where, std::uint32_t cq_index,
                      const CqeRecord& entry) {
   CqRecord& cq = where.arena.cq(cq_index);
   runtime.take(cq.push_lock);
-  const uint64_t tail = cq.tail.load(std::memory_order_relaxed);
+  const std::uint64_t tail = cq.tail.load(std::memory_order_relaxed);
   const bool full = tail - cq.head.load() >= cq.capacity;
   if (!full) {
     kill_point_here();

@@ -11,20 +11,20 @@ namespace softnic {
 // The arena in which a completion queue lives, and whose it is.
 struct ArenaOf {
   const Arena& arena;
-  uint32_t slot;
+  std::uint32_t slot;
 };
 
 // Appends the entry. If the queue is full the entry is lost, the queue is marked overrun and its
 // owner told; the queue is dead then, as on a real device.
-void push_completion(Runtime& runtime, const ArenaOf& where, uint32_t cq_index,
+void push_completion(Runtime& runtime, const ArenaOf& where, std::uint32_t cq_index,
                      const CqeRecord& entry);
 
 // Whether a queue that is armed so is to tell its channel of the entry.
-bool wakes(uint32_t armed, const CqeRecord& entry) noexcept;
+bool wakes(std::uint32_t armed, const CqeRecord& entry) noexcept;
 
 // Disarms the queue and tells its channel. Twice for one completion is allowed, as with hardware.
 void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq);
 // What is left to do for one who died between disarming and telling.
-void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, uint32_t word);
+void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, std::uint32_t word);
 
 }  // namespace softnic

@@ -5,8 +5,8 @@
 
 namespace softnic {
 
-Context::Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, uint32_t the_birth,
-                 EventPipe the_pipe, beeline::UniqueFd the_events) noexcept
+Context::Context(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_device,
+                 std::uint32_t the_birth, EventPipe the_pipe, beeline::UniqueFd the_events) noexcept
     : verbs_context{},
       runtime(std::move(the_runtime)),
       device(the_device),
@@ -25,7 +25,9 @@ Context::~Context() {
 }
 
 Pd::Pd(Context& the_owner) noexcept
-    : ibv_pd{}, owner(the_owner), number(static_cast<uint32_t>(the_owner.runtime->next_serial())) {
+    : ibv_pd{},
+      owner(the_owner),
+      number(static_cast<std::uint32_t>(the_owner.runtime->next_serial())) {
   ibv_pd::context = &the_owner.context;
   handle = number;
   owner.objects.fetch_add(1);

@@ -17,7 +17,7 @@ namespace softnic {
 // functions of verbs.h do.
 struct Context : verbs_context {
   // `the_birth` is the device's count of removals when it was found to be there.
-  Context(std::shared_ptr<Runtime> the_runtime, uint32_t the_device, uint32_t the_birth,
+  Context(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_device, std::uint32_t the_birth,
           EventPipe the_pipe, beeline::UniqueFd the_events) noexcept;
   ~Context();
   Context(const Context&) = delete;
@@ -29,8 +29,8 @@ struct Context : verbs_context {
   }
 
   DeviceRecord& record() const noexcept { return runtime->header().devices[device]; }
-  PortRecord& port(uint32_t number) const noexcept { return record().ports[number - 1]; }
-  bool has_port(uint32_t number) const noexcept {
+  PortRecord& port(std::uint32_t number) const noexcept { return record().ports[number - 1]; }
+  bool has_port(std::uint32_t number) const noexcept {
     return number >= 1 && number <= record().port_count;
   }
 
@@ -39,12 +39,12 @@ struct Context : verbs_context {
   bool dead() const noexcept { return record().removals.load() != birth; }
 
   const std::shared_ptr<Runtime> runtime;
-  const uint32_t device;  // index into FabricHeader::devices
-  const uint32_t birth;
+  const std::uint32_t device;  // index into FabricHeader::devices
+  const std::uint32_t birth;
   const EventPipe pipe;
   const beeline::UniqueFd events;
-  std::atomic<uint32_t> objects{0};   // protection domains and CQs
-  std::atomic<bool> end_told{false};  // the event of the removal was handed out
+  std::atomic<std::uint32_t> objects{0};  // protection domains and CQs
+  std::atomic<bool> end_told{false};      // the event of the removal was handed out
 };
 
 struct Pd : ibv_pd {
@@ -55,8 +55,8 @@ struct Pd : ibv_pd {
   static Pd& of(ibv_pd* pd) noexcept { return *static_cast<Pd*>(pd); }
 
   Context& owner;
-  const uint32_t number;  // unique in the process
-  std::atomic<uint32_t> children{0};
+  const std::uint32_t number;  // unique in the process
+  std::atomic<std::uint32_t> children{0};
 };
 
 }  // namespace softnic

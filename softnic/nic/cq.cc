@@ -17,10 +17,12 @@
 namespace softnic {
 namespace {
 
-constexpr int64_t kWatchNs = 10 * beeline::kNsPerMs;
-constexpr uint32_t kLooksBeforeHelp = 10;
+constexpr std::int64_t kWatchNs = 10 * beeline::kNsPerMs;
+constexpr std::uint32_t kLooksBeforeHelp = 10;
 
-uint64_t ring_bytes(uint32_t entries) { return uint64_t{entries} * sizeof(CqeRecord); }
+std::uint64_t ring_bytes(std::uint32_t entries) {
+  return std::uint64_t{entries} * sizeof(CqeRecord);
+}
 
 // A failure says no more than this, on softnic as on hardware: the other fields are left as they
 // were, so that a program that trusts them is found out.
@@ -42,9 +44,9 @@ void fill(ibv_wc& wc, const CqeRecord& entry) {
   wc.dlid_path_bits = 0;
 }
 
-bool is_visible(const CqRecord& cq, const CqeRecord& entry, uint64_t position) {
+bool is_visible(const CqRecord& cq, const CqeRecord& entry, std::uint64_t position) {
   return entry.visible_at == 0 || position < cq.revealed.load() ||
-         entry.visible_at <= static_cast<uint64_t>(beeline::now_ns());
+         entry.visible_at <= static_cast<std::uint64_t>(beeline::now_ns());
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ Cq* Cq::create(Context& owner, int capacity, void* user, CompChannel* channel) {
     return nullptr;
   }
   Runtime& runtime = *owner.runtime;
-  const uint32_t entries = std::bit_ceil(static_cast<uint32_t>(capacity));
+  const std::uint32_t entries = std::bit_ceil(static_cast<std::uint32_t>(capacity));
   const auto index = runtime.cq_indices().take();
   const bool backed = index && runtime.back(runtime.arena().cq(*index));
   const auto offset = backed ? runtime.take_ring(ring_bytes(entries)) : std::nullopt;
@@ -70,7 +72,7 @@ Cq* Cq::create(Context& owner, int capacity, void* user, CompChannel* channel) {
   record.overrun.store(0);
   record.armed.store(kNotArmed);
   record.revealed.store(0);
-  record.capacity = static_cast<uint32_t>(capacity);
+  record.capacity = static_cast<std::uint32_t>(capacity);
   record.ring_entries = entries;
   record.ring_offset = *offset;
   record.event_number = owner.pipe.number;
@@ -80,7 +82,8 @@ Cq* Cq::create(Context& owner, int capacity, void* user, CompChannel* channel) {
   return new Cq(owner, *index, capacity, user, channel);
 }
 
-Cq::Cq(Context& owner, uint32_t index, int entries, void* user, CompChannel* the_channel) noexcept
+Cq::Cq(Context& owner, std::uint32_t index, int entries, void* user,
+       CompChannel* the_channel) noexcept
     : ibv_cq_ex{}, owner_(owner), index_(index), record_(owner.runtime->arena().cq(index)) {
   context = &owner.context;
   channel = the_channel;
@@ -162,8 +165,8 @@ int Cq::break_users() {
 }
 
 int Cq::take_locked(int count, ibv_wc* wc) {
-  const uint64_t tail = record_.tail.load();
-  uint64_t head = record_.head.load(std::memory_order_relaxed);
+  const std::uint64_t tail = record_.tail.load();
+  std::uint64_t head = record_.head.load(std::memory_order_relaxed);
   if (head == tail) [[likely]]
     return 0;
   const Runtime& runtime = *owner_.runtime;
@@ -226,8 +229,8 @@ void Cq::arm(bool solicited_only) {
     record_.revealed.store(tail_when_armed_);
   }
   // A narrower wish does not take back a wider one.
-  const uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
-  uint32_t before = record_.armed.load();
+  const std::uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
+  std::uint32_t before = record_.armed.load();
   while (!(solicited_only && armed_state(before) == kArmedForAny) &&
          !record_.armed.compare_exchange(before, armed_next(before, wish))) {
   }
@@ -238,10 +241,10 @@ void Cq::arm(bool solicited_only) {
 
 // Is there an unpolled completion that the channel should have been told of?
 bool Cq::has_missed_news() {
-  const uint32_t armed = armed_state(record_.armed.load());
+  const std::uint32_t armed = armed_state(record_.armed.load());
   const std::lock_guard guard(poll_lock_);
-  const uint64_t tail = record_.tail.load();
-  uint64_t at = std::max(record_.head.load(std::memory_order_relaxed), tail_when_armed_);
+  const std::uint64_t tail = record_.tail.load();
+  std::uint64_t at = std::max(record_.head.load(std::memory_order_relaxed), tail_when_armed_);
   for (; at < tail; ++at) {
     if (wakes(armed, owner_.runtime->arena().cqe(record_, at))) return true;
   }
@@ -250,12 +253,12 @@ bool Cq::has_missed_news() {
 
 // A program that sleeps on its channel does not poll, so what polling sees to has to happen here:
 // breakage that a peer caused, and a completion whose pusher died on the way to the channel.
-std::optional<int64_t> Cq::run_job() {
+std::optional<std::int64_t> Cq::run_job() {
   owner_.runtime->attend();
   const ArenaOf here{owner_.runtime->arena(), owner_.runtime->slot()};
   // A program may take an event without a completion for one with it, so nobody is hurried who is
   // only slow: the same arming, or the same telling, has to stand for a while.
-  const uint32_t word = record_.armed.load();
+  const std::uint32_t word = record_.armed.load();
   looks_ = word == seen_ ? looks_ + 1 : 0;
   seen_ = word;
   if (looks_ >= kLooksBeforeHelp) {
@@ -283,14 +286,14 @@ void Cq::count_channel_event() noexcept {
 int Cq::resize(int capacity) {
   if (capacity < 1 || capacity > kMaxCqe) return EINVAL;
   Runtime& runtime = *owner_.runtime;
-  const uint32_t entries = std::bit_ceil(static_cast<uint32_t>(capacity));
+  const std::uint32_t entries = std::bit_ceil(static_cast<std::uint32_t>(capacity));
   const auto offset = runtime.take_ring(ring_bytes(entries));
   if (!offset) return ENOMEM;
   const std::lock_guard guard(poll_lock_);
   runtime.take(record_.push_lock);
-  const uint64_t tail = record_.tail.load();
-  const uint64_t head = record_.head.load();
-  if (tail - head > static_cast<uint64_t>(capacity)) {
+  const std::uint64_t tail = record_.tail.load();
+  const std::uint64_t head = record_.head.load();
+  if (tail - head > static_cast<std::uint64_t>(capacity)) {
     record_.push_lock.unlock();
     runtime.give_back_ring(*offset, ring_bytes(entries));
     return EINVAL;  // what is waiting to be polled has no room
@@ -298,30 +301,30 @@ int Cq::resize(int capacity) {
   CqRecord grown_view;
   grown_view.ring_offset = *offset;
   grown_view.ring_entries = entries;
-  for (uint64_t at = head; at != tail; ++at) {
+  for (std::uint64_t at = head; at != tail; ++at) {
     runtime.arena().cqe(grown_view, at) = runtime.arena().cqe(record_, at);
   }
-  const uint64_t old_offset = record_.ring_offset;
-  const uint32_t old_entries = record_.ring_entries;
+  const std::uint64_t old_offset = record_.ring_offset;
+  const std::uint32_t old_entries = record_.ring_entries;
   record_.ring_offset = *offset;
   record_.ring_entries = entries;
-  record_.capacity = static_cast<uint32_t>(capacity);
+  record_.capacity = static_cast<std::uint32_t>(capacity);
   record_.push_lock.unlock();
   runtime.give_back_ring(old_offset, ring_bytes(old_entries));
   cqe = capacity;
   return 0;
 }
 
-void Cq::remove_entries(uint32_t qp_index) {
+void Cq::remove_entries(std::uint32_t qp_index) {
   Runtime& runtime = *owner_.runtime;
   const std::lock_guard guard(poll_lock_);
   // Pushers stay out while the entries behind move up. Their last store is the tail's, so the lock
   // of a dead one guards a whole ring.
   runtime.take(record_.push_lock);
-  const uint64_t tail = record_.tail.load();
-  uint64_t to = record_.head.load(std::memory_order_relaxed);
-  uint64_t old_news = 0;  // of what goes
-  for (uint64_t from = to; from != tail; ++from) {
+  const std::uint64_t tail = record_.tail.load();
+  std::uint64_t to = record_.head.load(std::memory_order_relaxed);
+  std::uint64_t old_news = 0;  // of what goes
+  for (std::uint64_t from = to; from != tail; ++from) {
     const CqeRecord entry = runtime.arena().cqe(record_, from);
     if (entry.qp_index != qp_index) {
       runtime.arena().cqe(record_, to++) = entry;
@@ -334,25 +337,25 @@ void Cq::remove_entries(uint32_t qp_index) {
   record_.push_lock.unlock();
 }
 
-uint64_t Cq::unpolled_up_to(uint32_t qp_index, CqeKind kind) {
+std::uint64_t Cq::unpolled_up_to(std::uint32_t qp_index, CqeKind kind) {
   const std::lock_guard guard(poll_lock_);
-  uint64_t end = 0;
-  const uint64_t tail = record_.tail.load();
-  for (uint64_t at = record_.head.load(std::memory_order_relaxed); at != tail; ++at) {
+  std::uint64_t end = 0;
+  const std::uint64_t tail = record_.tail.load();
+  for (std::uint64_t at = record_.head.load(std::memory_order_relaxed); at != tail; ++at) {
     const CqeRecord& entry = owner_.runtime->arena().cqe(record_, at);
     if (entry.kind == kind && entry.qp_index == qp_index) end = std::max(end, entry.sequence + 1);
   }
   return end;
 }
 
-std::vector<uint32_t> Cq::unpolled_shared(uint32_t qp_index) {
+std::vector<std::uint32_t> Cq::unpolled_shared(std::uint32_t qp_index) {
   const std::lock_guard guard(poll_lock_);
-  std::vector<uint32_t> slots;
-  const uint64_t tail = record_.tail.load();
-  for (uint64_t at = record_.head.load(std::memory_order_relaxed); at != tail; ++at) {
+  std::vector<std::uint32_t> slots;
+  const std::uint64_t tail = record_.tail.load();
+  for (std::uint64_t at = record_.head.load(std::memory_order_relaxed); at != tail; ++at) {
     const CqeRecord& entry = owner_.runtime->arena().cqe(record_, at);
     if (entry.kind == CqeKind::kShared && entry.qp_index == qp_index) {
-      slots.push_back(static_cast<uint32_t>(entry.sequence));
+      slots.push_back(static_cast<std::uint32_t>(entry.sequence));
     }
   }
   return slots;

@@ -43,27 +43,27 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   // The channel is told of the next completion, or of the next that is solicited or a failure.
   void arm(bool solicited_only);
   // Sees to it that an armed queue is told even if whoever pushed died before it told.
-  std::optional<int64_t> run_job() override;
+  std::optional<std::int64_t> run_job() override;
   void count_channel_event() noexcept;
   int resize(int capacity);
 
   // Takes out the unpolled entries of a QP that is going away, or back to RESET.
-  void remove_entries(uint32_t qp_index);
+  void remove_entries(std::uint32_t qp_index);
   // One past the highest unpolled entry of that QP and kind; 0 if there is none.
-  uint64_t unpolled_up_to(uint32_t qp_index, CqeKind kind);
+  std::uint64_t unpolled_up_to(std::uint32_t qp_index, CqeKind kind);
   // The slots of the shared receive queue that unpolled entries of that QP are about.
-  std::vector<uint32_t> unpolled_shared(uint32_t qp_index);
+  std::vector<std::uint32_t> unpolled_shared(std::uint32_t qp_index);
 
-  uint32_t index() const noexcept { return index_; }
+  std::uint32_t index() const noexcept { return index_; }
   CqRecord& record() const noexcept { return record_; }
-  uint64_t serial() const noexcept { return record_.serial; }
+  std::uint64_t serial() const noexcept { return record_.serial; }
   Context& owner() const noexcept { return owner_; }
 
-  std::atomic<uint32_t> users{0};  // QPs attached
-  uint32_t async_reported = 0;     // events handed out; guarded by ibv_cq_ex::mutex
+  std::atomic<std::uint32_t> users{0};  // QPs attached
+  std::uint32_t async_reported = 0;     // events handed out; guarded by ibv_cq_ex::mutex
 
  private:
-  Cq(Context& owner, uint32_t index, int entries, void* user, CompChannel* channel) noexcept;
+  Cq(Context& owner, std::uint32_t index, int entries, void* user, CompChannel* channel) noexcept;
   void look_around();
   int take(int count, ibv_wc* wc);
   void hand_out();
@@ -75,18 +75,18 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   int break_users();
 
   Context& owner_;
-  const uint32_t index_;
+  const std::uint32_t index_;
   CqRecord& record_;
   SpinLock poll_lock_;
   // Somebody is between start_poll and end_poll. No lock is held so long: a queue pair that breaks
   // meanwhile has to look at its entries here.
   bool iterating_ = false;
-  ibv_wc current_{};             // of start_poll and next_poll
-  uint32_t channel_events_ = 0;  // handed out; guarded by ibv_cq_ex::mutex
+  ibv_wc current_{};                  // of start_poll and next_poll
+  std::uint32_t channel_events_ = 0;  // handed out; guarded by ibv_cq_ex::mutex
   std::atomic<bool> watched_{false};
-  uint32_t seen_ = 0;  // run_job: the word of the last look, and how often it has stood since
-  uint32_t looks_ = 0;
-  uint64_t tail_when_armed_ = 0;  // guarded by poll_lock_
+  std::uint32_t seen_ = 0;  // run_job: the word of the last look, and how often it has stood since
+  std::uint32_t looks_ = 0;
+  std::uint64_t tail_when_armed_ = 0;  // guarded by poll_lock_
 };
 
 }  // namespace softnic

@@ -15,15 +15,15 @@ int next_poll(ibv_cq_ex* cq) { return Cq::of(cq).next_poll(); }
 void end_poll(ibv_cq_ex* cq) { Cq::of(cq).end_poll(); }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* cq) { return Cq::of(cq).current().opcode; }
-uint32_t read_vendor_err(ibv_cq_ex* cq) { return Cq::of(cq).current().vendor_err; }
-uint32_t read_byte_len(ibv_cq_ex* cq) { return Cq::of(cq).current().byte_len; }
+std::uint32_t read_vendor_err(ibv_cq_ex* cq) { return Cq::of(cq).current().vendor_err; }
+std::uint32_t read_byte_len(ibv_cq_ex* cq) { return Cq::of(cq).current().byte_len; }
 __be32 read_imm_data(ibv_cq_ex* cq) { return Cq::of(cq).current().imm_data; }
-uint32_t read_qp_num(ibv_cq_ex* cq) { return Cq::of(cq).current().qp_num; }
-uint32_t read_src_qp(ibv_cq_ex* cq) { return Cq::of(cq).current().src_qp; }
+std::uint32_t read_qp_num(ibv_cq_ex* cq) { return Cq::of(cq).current().qp_num; }
+std::uint32_t read_src_qp(ibv_cq_ex* cq) { return Cq::of(cq).current().src_qp; }
 unsigned int read_wc_flags(ibv_cq_ex* cq) { return Cq::of(cq).current().wc_flags; }
-uint32_t read_slid(ibv_cq_ex* cq) { return Cq::of(cq).current().slid; }
-uint8_t read_sl(ibv_cq_ex* cq) { return Cq::of(cq).current().sl; }
-uint8_t read_dlid_path_bits(ibv_cq_ex* cq) { return Cq::of(cq).current().dlid_path_bits; }
+std::uint32_t read_slid(ibv_cq_ex* cq) { return Cq::of(cq).current().slid; }
+std::uint8_t read_sl(ibv_cq_ex* cq) { return Cq::of(cq).current().sl; }
+std::uint8_t read_dlid_path_bits(ibv_cq_ex* cq) { return Cq::of(cq).current().dlid_path_bits; }
 
 }  // namespace
 

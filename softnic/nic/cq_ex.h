@@ -9,7 +9,7 @@
 namespace softnic {
 
 // The fields that we can tell; asking for another is refused when the queue is made.
-inline constexpr uint64_t kReadableFields = IBV_WC_STANDARD_FLAGS;
+inline constexpr std::uint64_t kReadableFields = IBV_WC_STANDARD_FLAGS;
 
 void install_poll_functions(ibv_cq_ex& cq);
 

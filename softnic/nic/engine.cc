@@ -16,9 +16,9 @@ namespace {
 // How long a due job waits for a polling thread before the engine's thread takes it: longer when
 // one has been helping lately. A wake-up costs some microseconds of a core that the poller may
 // need.
-constexpr int64_t kGraceNs = 60 * beeline::kNsPerUs;
-constexpr int64_t kGraceWithHelpNs = 500 * beeline::kNsPerUs;
-constexpr int64_t kLatelyNs = beeline::kNsPerMs;
+constexpr std::int64_t kGraceNs = 60 * beeline::kNsPerUs;
+constexpr std::int64_t kGraceWithHelpNs = 500 * beeline::kNsPerUs;
+constexpr std::int64_t kLatelyNs = beeline::kNsPerMs;
 
 }  // namespace
 
@@ -31,11 +31,11 @@ Engine::~Engine() {
   if (thread_.joinable()) thread_.join();
 }
 
-int64_t Engine::grace(int64_t now) const noexcept {
+std::int64_t Engine::grace(std::int64_t now) const noexcept {
   return now - helped_at_.load(std::memory_order_relaxed) < kLatelyNs ? kGraceWithHelpNs : kGraceNs;
 }
 
-void Engine::insert_locked(Job& job, int64_t due_ns) {
+void Engine::insert_locked(Job& job, std::int64_t due_ns) {
   job.due_ = due_ns;
   queue_.emplace(due_ns, &job);
   first_due_.store(queue_.begin()->first, std::memory_order_release);
@@ -48,7 +48,7 @@ void Engine::erase_locked(Job& job) {
   first_due_.store(queue_.empty() ? kNever : queue_.begin()->first, std::memory_order_release);
 }
 
-void Engine::schedule(Job& job, int64_t due_ns) {
+void Engine::schedule(Job& job, std::int64_t due_ns) {
   const std::lock_guard guard(mutex_);
   if (job.due_ <= due_ns) return;
   erase_locked(job);
@@ -73,7 +73,7 @@ void Engine::run_first_locked(std::unique_lock<std::mutex>& lock) {
   erase_locked(job);
   ++job.running_;
   lock.unlock();
-  const std::optional<int64_t> again = job.run_job();
+  const std::optional<std::int64_t> again = job.run_job();
   lock.lock();
   if (again && *again < job.due_) {
     erase_locked(job);
@@ -83,9 +83,9 @@ void Engine::run_first_locked(std::unique_lock<std::mutex>& lock) {
 }
 
 void Engine::help() noexcept {
-  const int64_t due = first_due_.load(std::memory_order_acquire);
+  const std::int64_t due = first_due_.load(std::memory_order_acquire);
   if (due == kNever) return;
-  const int64_t now = beeline::now_ns();
+  const std::int64_t now = beeline::now_ns();
   if (due > now) return;
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || queue_.empty() || queue_.begin()->first > now) return;
@@ -98,8 +98,8 @@ void Engine::thread_main() {
   prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; shaping is only as even as our waits
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    const int64_t now = beeline::now_ns();
-    const int64_t due = queue_.empty() ? kNever : queue_.begin()->first + grace(now);
+    const std::int64_t now = beeline::now_ns();
+    const std::int64_t due = queue_.empty() ? kNever : queue_.begin()->first + grace(now);
     if (due <= now) {
       run_first_locked(lock);
       continue;

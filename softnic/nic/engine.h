@@ -24,7 +24,7 @@ class Engine {
   // Something that is run when it is due, and says when to run it again.
   class Job {
    public:
-    virtual std::optional<int64_t> run_job() = 0;
+    virtual std::optional<std::int64_t> run_job() = 0;
 
    protected:
     ~Job() = default;
@@ -32,13 +32,13 @@ class Engine {
    private:
     friend class Engine;
     // Guarded by the engine's mutex.
-    int64_t due_ = kNever;
+    std::int64_t due_ = kNever;
     int running_ = 0;
   };
 
   ~Engine();
 
-  void schedule(Job& job, int64_t due_ns);
+  void schedule(Job& job, std::int64_t due_ns);
   // Afterwards the job neither runs nor will run, unless scheduled again.
   void cancel(Job& job);
   // In a forked child, where neither the thread nor the locks are what they were: never works
@@ -48,10 +48,10 @@ class Engine {
   void help() noexcept;
 
  private:
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  int64_t grace(int64_t now) const noexcept;
-  void insert_locked(Job& job, int64_t due_ns);
+  std::int64_t grace(std::int64_t now) const noexcept;
+  void insert_locked(Job& job, std::int64_t due_ns);
   void erase_locked(Job& job);
   void run_first_locked(std::unique_lock<std::mutex>& lock);
   void thread_main();
@@ -59,10 +59,10 @@ class Engine {
   std::mutex mutex_;
   std::condition_variable wake_;      // the thread: an earlier job, or the end
   std::condition_variable finished_;  // cancel(): a job has stopped running
-  std::set<std::pair<int64_t, Job*>> queue_;
-  std::atomic<int64_t> first_due_{kNever};
-  std::atomic<int64_t> helped_at_{0};
-  int64_t sleeping_until_ = 0;
+  std::set<std::pair<std::int64_t, Job*>> queue_;
+  std::atomic<std::int64_t> first_due_{kNever};
+  std::atomic<std::int64_t> helped_at_{0};
+  std::int64_t sleeping_until_ = 0;
   bool ending_ = false;
   std::thread thread_;
 };

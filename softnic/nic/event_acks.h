@@ -9,15 +9,15 @@
 
 namespace softnic {
 
-inline void wait_for_acks(pthread_mutex_t& mutex, pthread_cond_t& cond, const uint32_t& completed,
-                          const uint32_t& reported) noexcept {
+inline void wait_for_acks(pthread_mutex_t& mutex, pthread_cond_t& cond,
+                          const std::uint32_t& completed, const std::uint32_t& reported) noexcept {
   pthread_mutex_lock(&mutex);
   while (completed != reported) pthread_cond_wait(&cond, &mutex);
   pthread_mutex_unlock(&mutex);
 }
 
 inline void acknowledge(pthread_mutex_t& mutex, pthread_cond_t& cond,
-                        uint32_t& completed) noexcept {
+                        std::uint32_t& completed) noexcept {
   pthread_mutex_lock(&mutex);
   ++completed;
   pthread_cond_signal(&cond);

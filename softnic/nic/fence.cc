@@ -8,15 +8,15 @@
 namespace softnic {
 namespace {
 
-constexpr uint32_t kSpinsBeforeYield = 256;
-constexpr uint32_t kYieldsBeforeAsking = 256;
+constexpr std::uint32_t kSpinsBeforeYield = 256;
+constexpr std::uint32_t kYieldsBeforeAsking = 256;
 
 // `is_gone` asks whether the requester's process is dead; it is called now and then.
 template <class IsGone>
-void wait_to_leave(const Shared<uint32_t>& busy, IsGone&& is_gone) {
-  const uint32_t seen = busy.load(std::memory_order_seq_cst);
+void wait_to_leave(const Shared<std::uint32_t>& busy, IsGone&& is_gone) {
+  const std::uint32_t seen = busy.load(std::memory_order_seq_cst);
   if (seen % 2 == 0) return;
-  for (uint32_t spins = 1; busy.load() == seen; ++spins) {
+  for (std::uint32_t spins = 1; busy.load() == seen; ++spins) {
     if (spins % kSpinsBeforeYield != 0) {
       cpu_pause();
       continue;
@@ -28,7 +28,7 @@ void wait_to_leave(const Shared<uint32_t>& busy, IsGone&& is_gone) {
 
 }  // namespace
 
-void wait_for_requester(Runtime& runtime, uint32_t qpn) {
+void wait_for_requester(Runtime& runtime, std::uint32_t qpn) {
   // Not being able to look (no more descriptors, say) is no reason to believe that nobody is there.
   auto peer = runtime.peer(qpn_slot(qpn));
   while (!peer && runtime.fabric().slot_alive(qpn_slot(qpn))) {
@@ -42,7 +42,7 @@ void wait_for_requester(Runtime& runtime, uint32_t qpn) {
 void wait_for_all_requesters(Runtime& runtime) {
   runtime.qps().for_each([&](Qp& qp) {
     wait_to_leave(qp.record().busy, [] { return false; });
-    const uint32_t dest = qp.record().dest_qpn.load();
+    const std::uint32_t dest = qp.record().dest_qpn.load();
     if (dest != 0) wait_for_requester(runtime, dest);
   });
 }

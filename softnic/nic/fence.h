@@ -26,13 +26,13 @@ class Inside {
   ~Inside() { busy_.store(entered_ + 1); }
 
  private:
-  Shared<uint32_t>& busy_;
-  uint32_t entered_ = 0;
+  Shared<std::uint32_t>& busy_;
+  std::uint32_t entered_ = 0;
 };
 
 // Until the requester of queue pair `qpn`, wherever it runs, is not where it was. A dead one is
 // not.
-void wait_for_requester(Runtime& runtime, uint32_t qpn);
+void wait_for_requester(Runtime& runtime, std::uint32_t qpn);
 
 // Until no requester of ours, and none connected to a QP of ours, is where it was.
 void wait_for_all_requesters(Runtime& runtime);

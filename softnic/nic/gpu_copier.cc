@@ -26,18 +26,20 @@ GpuCopier::~GpuCopier() {
   }
 }
 
-GpuCopier::Outcome<void> GpuCopier::make(Stream*& stream) const {
+beeline::Outcome<void> GpuCopier::make(Stream*& stream) const {
   if (stream != nullptr) return {};
-  return cuda_.check(
+  BL_TRY(cuda_.check(
       "cuStreamCreateWithPriority",
-      cuda_.stream_create_with_priority(&stream, kNoOrderWithDefaultStream, kHighestPriority));
+      cuda_.stream_create_with_priority(&stream, kNoOrderWithDefaultStream, kHighestPriority)));
+  return {};
 }
 
-GpuCopier::Outcome<void> GpuCopier::finish(Stream* stream) const {
-  return cuda_.check("cuStreamSynchronize", cuda_.stream_synchronize(stream));
+beeline::Outcome<void> GpuCopier::finish(Stream* stream) const {
+  BL_TRY(cuda_.check("cuStreamSynchronize", cuda_.stream_synchronize(stream)));
+  return {};
 }
 
-GpuCopier::Outcome<void> GpuCopier::to_gpu(std::span<const Part> parts) {
+beeline::Outcome<void> GpuCopier::to_gpu(std::span<const Part> parts) {
   const ContextScope scope = BL_TRY(ContextScope::enter(cuda_, gpu_));
   BL_TRY(make(up_));
   for (const Part& part : parts) {
@@ -47,7 +49,7 @@ GpuCopier::Outcome<void> GpuCopier::to_gpu(std::span<const Part> parts) {
   return finish(up_);
 }
 
-GpuCopier::Outcome<void> GpuCopier::to_host(const Part& part) {
+beeline::Outcome<void> GpuCopier::to_host(const Part& part) {
   const ContextScope scope = BL_TRY(ContextScope::enter(cuda_, gpu_));
   BL_TRY(make(down_));
   BL_TRY(cuda_.check("cuMemcpyDtoHAsync",

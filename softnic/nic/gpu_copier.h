@@ -12,16 +12,13 @@
 #include <span>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "common/gpu/memory.h"
 
 namespace softnic {
 
 class GpuCopier {
  public:
-  template <class T>
-  using Outcome = beeline::Result<T, std::string>;
-
   // The driver's table outlives it.
   GpuCopier(const beeline::gpu::Cuda& cuda, beeline::gpu::Ordinal gpu) noexcept
       : cuda_(cuda), gpu_(gpu) {}
@@ -30,17 +27,17 @@ class GpuCopier {
   GpuCopier& operator=(const GpuCopier&) = delete;
 
   struct Part {
-    uint64_t device;
+    std::uint64_t device;
     std::byte* host;
-    size_t length;
+    std::size_t length;
   };
   // The copies are done when these functions return.
-  Outcome<void> to_gpu(std::span<const Part> parts);
-  Outcome<void> to_host(const Part& part);
+  beeline::Outcome<void> to_gpu(std::span<const Part> parts);
+  beeline::Outcome<void> to_host(const Part& part);
 
  private:
-  Outcome<void> make(beeline::gpu::Stream*& stream) const;
-  Outcome<void> finish(beeline::gpu::Stream* stream) const;
+  beeline::Outcome<void> make(beeline::gpu::Stream*& stream) const;
+  beeline::Outcome<void> finish(beeline::gpu::Stream* stream) const;
 
   const beeline::gpu::Cuda& cuda_;
   const beeline::gpu::Ordinal gpu_;

@@ -8,7 +8,7 @@
 namespace softnic {
 namespace {
 
-Mapping address_space(size_t length) {
+Mapping address_space(std::size_t length) {
   void* const base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return base == MAP_FAILED ? Mapping() : Mapping(base, length);
@@ -16,15 +16,15 @@ Mapping address_space(size_t length) {
 
 }  // namespace
 
-std::unique_ptr<GpuMirror> GpuMirror::make(std::shared_ptr<GpuCopier> copier, uint64_t address,
-                                           size_t length) {
+std::unique_ptr<GpuMirror> GpuMirror::make(std::shared_ptr<GpuCopier> copier, std::uint64_t address,
+                                           std::size_t length) {
   std::unique_ptr<GpuMirror> mirror(new GpuMirror(std::move(copier), address));
   mirror->inbox_ = address_space(length);
   mirror->outbox_ = address_space(length);
   return mirror->inbox_ && mirror->outbox_ ? std::move(mirror) : nullptr;
 }
 
-GpuMirror::Outcome<void> GpuMirror::bring_up(std::span<const HiddenRange> ranges) {
+beeline::Outcome<void> GpuMirror::bring_up(std::span<const HiddenRange> ranges) {
   std::vector<GpuCopier::Part> parts;
   parts.reserve(ranges.size());
   for (const HiddenRange& range : ranges) {
@@ -33,7 +33,7 @@ GpuMirror::Outcome<void> GpuMirror::bring_up(std::span<const HiddenRange> ranges
   return copier_->to_gpu(parts);
 }
 
-GpuMirror::Outcome<void> GpuMirror::fetch(uint64_t offset, uint64_t length) {
+beeline::Outcome<void> GpuMirror::fetch(std::uint64_t offset, std::uint64_t length) {
   return copier_->to_host({address_ + offset, outbox_.base() + offset, length});
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/arena.h"
 #include "softnic/fabric/mapping.h"
 #include "softnic/nic/gpu_copier.h"
@@ -22,28 +23,25 @@ namespace softnic {
 
 class GpuMirror {
  public:
-  template <class T>
-  using Outcome = GpuCopier::Outcome<T>;
-
   // Creates a mirror of [address, address + length), which is memory of the copier's GPU. Empty:
   // there is no address space left.
-  static std::unique_ptr<GpuMirror> make(std::shared_ptr<GpuCopier> copier, uint64_t address,
-                                         size_t length);
+  static std::unique_ptr<GpuMirror> make(std::shared_ptr<GpuCopier> copier, std::uint64_t address,
+                                         std::size_t length);
 
-  uint64_t inbox() const noexcept { return reinterpret_cast<uint64_t>(inbox_.base()); }
-  uint64_t outbox() const noexcept { return reinterpret_cast<uint64_t>(outbox_.base()); }
+  std::uint64_t inbox() const noexcept { return reinterpret_cast<std::uint64_t>(inbox_.base()); }
+  std::uint64_t outbox() const noexcept { return reinterpret_cast<std::uint64_t>(outbox_.base()); }
 
   // From the inbox to the GPU; done when it returns.
-  Outcome<void> bring_up(std::span<const HiddenRange> ranges);
+  beeline::Outcome<void> bring_up(std::span<const HiddenRange> ranges);
   // From the GPU to the outbox; done when it returns.
-  Outcome<void> fetch(uint64_t offset, uint64_t length);
+  beeline::Outcome<void> fetch(std::uint64_t offset, std::uint64_t length);
 
  private:
-  GpuMirror(std::shared_ptr<GpuCopier> copier, uint64_t address) noexcept
+  GpuMirror(std::shared_ptr<GpuCopier> copier, std::uint64_t address) noexcept
       : copier_(std::move(copier)), address_(address) {}
 
   const std::shared_ptr<GpuCopier> copier_;
-  const uint64_t address_;
+  const std::uint64_t address_;
   Mapping inbox_;
   Mapping outbox_;
 };

@@ -25,8 +25,8 @@ namespace gpu = beeline::gpu;
 constexpr std::chrono::milliseconds kPeriod(1);
 
 // The GPU that has all of it, or -1.
-gpu::Ordinal owner_of(const gpu::Cuda& cuda, uint64_t address, size_t length) {
-  const auto at = [&](uint64_t place) {
+gpu::Ordinal owner_of(const gpu::Cuda& cuda, std::uint64_t address, std::size_t length) {
+  const auto at = [&](std::uint64_t place) {
     return gpu::owner_of(cuda, reinterpret_cast<const void*>(place));
   };
   const gpu::Ordinal first = at(address);
@@ -55,16 +55,17 @@ const gpu::Cuda* GpuMirrors::driver_locked() {
   return &*cuda_;
 }
 
-bool GpuMirrors::is_on_gpu(uint64_t address, size_t length) {
+bool GpuMirrors::is_on_gpu(std::uint64_t address, std::size_t length) {
   const std::lock_guard guard(mutex_);
   const gpu::Cuda* const cuda = driver_locked();
-  const auto is_there = [&](uint64_t place) {
+  const auto is_there = [&](std::uint64_t place) {
     return gpu::owner_of(*cuda, reinterpret_cast<const void*>(place)) >= 0;
   };
   return cuda != nullptr && (is_there(address) || is_there(address + length - 1));
 }
 
-Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(uint64_t address, size_t length) {
+Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(std::uint64_t address,
+                                                         std::size_t length) {
   const std::lock_guard guard(mutex_);
   const gpu::Cuda* const cuda = driver_locked();
   if (cuda == nullptr) return fail(EFAULT);
@@ -83,9 +84,9 @@ std::shared_ptr<GpuCopier> GpuMirrors::copier_of(gpu::Ordinal gpu) {
   return copier;
 }
 
-uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {
+std::uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {
   const std::lock_guard guard(mutex_);
-  const uint32_t number = ++last_number_;
+  const std::uint32_t number = ++last_number_;
   mirrors_.emplace(number, Entry{region, std::move(mirror)});
   count_.store(mirrors_.size());
   if (thread_.joinable()) return number;
@@ -94,7 +95,7 @@ uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirror) {
   return number;
 }
 
-void GpuMirrors::remove(uint32_t mirror) {
+void GpuMirrors::remove(std::uint32_t mirror) {
   const std::lock_guard guard(mutex_);
   const auto found = mirrors_.find(mirror);
   (void)bring_up_locked(found->second);
@@ -111,13 +112,13 @@ void GpuMirrors::bring_up_every_locked() {
   for (const auto& [number, entry] : mirrors_) (void)bring_up_locked(entry);
 }
 
-bool GpuMirrors::bring_up(uint32_t mirror) {
+bool GpuMirrors::bring_up(std::uint32_t mirror) {
   const std::lock_guard guard(mutex_);
   const auto found = mirrors_.find(mirror);
   return found != mirrors_.end() && bring_up_locked(found->second);
 }
 
-bool GpuMirrors::fetch(uint32_t mirror, uint64_t offset, uint64_t length) {
+bool GpuMirrors::fetch(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length) {
   const std::lock_guard guard(mutex_);
   const auto found = mirrors_.find(mirror);
   return found != mirrors_.end() && bring_up_locked(found->second) &&
@@ -131,18 +132,18 @@ bool GpuMirrors::bring_up_locked(const Entry& entry) {
   std::vector<HiddenRange> ranges;
   ranges.reserve(kMaxHidden);
   runtime_.take(region.hidden_lock);
-  const uint32_t count = region.hidden_count.load();
-  for (uint32_t i = 0; i < count; ++i) ranges.push_back(runtime_.arena().hidden(region, i));
+  const std::uint32_t count = region.hidden_count.load();
+  for (std::uint32_t i = 0; i < count; ++i) ranges.push_back(runtime_.arena().hidden(region, i));
   region.hidden_count.store(0);
   region.hidden_lock.unlock();
   return succeeded(entry.mirror->bring_up(ranges));
 }
 
 // Data that does not reach its GPU is lost, and nobody would know why.
-bool GpuMirrors::succeeded(const Result<void, std::string>& done) {
+bool GpuMirrors::succeeded(const beeline::Outcome<void>& done) {
   if (done) return true;
   complain(
-      "cannot copy between host and GPU (" + done.error() +
+      "cannot copy between host and GPU (" + done.error().text +
       "), so data of a registered region is not where it belongs; was its memory freed, or its "
       "context destroyed, before it was deregistered?");
   return false;

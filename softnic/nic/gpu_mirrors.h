@@ -19,6 +19,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/problem.h"
 #include "softnic/nic/gpu_mirror.h"
 
 namespace softnic {
@@ -32,23 +33,23 @@ class GpuMirrors {
 
   // Whether the CUDA driver that the program has loaded says that the first or the last byte is GPU
   // memory.
-  bool is_on_gpu(uint64_t address, size_t length);
+  bool is_on_gpu(std::uint64_t address, std::size_t length);
   // A mirror of memory that a CUDA driver, which the program has loaded, calls a GPU's. The error
   // is an errno; EFAULT: it is none.
-  beeline::Result<std::unique_ptr<GpuMirror>, int> make(uint64_t address, size_t length);
+  beeline::Result<std::unique_ptr<GpuMirror>, int> make(std::uint64_t address, std::size_t length);
   // Its number, never 0.
-  uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);
+  std::uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);
   // What has arrived goes to the GPU first.
-  void remove(uint32_t mirror);
+  void remove(std::uint32_t mirror);
 
   // What has arrived goes to the GPUs; done when they return.
   void bring_up_all() {
     if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       bring_up_every();
   }
-  bool bring_up(uint32_t mirror);
+  bool bring_up(std::uint32_t mirror);
   // The GPU's bytes, with all that has arrived, are in the outbox when it returns true.
-  bool fetch(uint32_t mirror, uint64_t offset, uint64_t length);
+  bool fetch(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length);
 
  private:
   struct Entry {
@@ -61,19 +62,19 @@ class GpuMirrors {
   void bring_up_every();
   void bring_up_every_locked();
   bool bring_up_locked(const Entry& entry);
-  bool succeeded(const beeline::Result<void, std::string>& done);
+  bool succeeded(const beeline::Outcome<void>& done);
   void complain(const std::string& why);
   void thread_main();
 
   Runtime& runtime_;
   std::mutex mutex_;
   std::optional<beeline::gpu::Cuda> cuda_;
-  std::map<uint32_t, Entry> mirrors_;
+  std::map<std::uint32_t, Entry> mirrors_;
   // The copiers, by GPU. A copier is removed with the last mirror of its GPU, so that a reset of
   // the GPU does not leave softnic with invalid streams.
   std::map<beeline::gpu::Ordinal, std::weak_ptr<GpuCopier>> copiers_;
-  uint32_t last_number_ = 0;
-  std::atomic<size_t> count_{0};
+  std::uint32_t last_number_ = 0;
+  std::atomic<std::size_t> count_{0};
   std::condition_variable ending_;
   bool is_ending_ = false;
   std::set<std::string> complaints_;  // each is said once

@@ -11,14 +11,14 @@
 namespace softnic {
 namespace {
 
-constexpr uint64_t kStepBytes = 256 << 10;
+constexpr std::uint64_t kStepBytes = 256 << 10;
 // The owner of a mirror comes every millisecond.
-constexpr int64_t kMaxWaitForOwnerNs = beeline::kNsPerSec;
+constexpr std::int64_t kMaxWaitForOwnerNs = beeline::kNsPerSec;
 
 void move_range(Peer& owner, const MrRecord& region, HiddenRange range) {
   std::vector<std::byte> bytes(std::min(range.length, kStepBytes));
   while (range.length != 0) {
-    const uint64_t step = std::min(range.length, kStepBytes);
+    const std::uint64_t step = std::min(range.length, kStepBytes);
     const iovec ours = {bytes.data(), step};
     const iovec from = {reinterpret_cast<void*>(region.shadow + range.offset), step};
     const iovec to = {reinterpret_cast<void*>(region.base + range.offset), step};
@@ -32,16 +32,17 @@ void move_range(Peer& owner, const MrRecord& region, HiddenRange range) {
 // The list is emptied last: whoever takes the lock from a dead holder moves the ranges once more.
 // Bytes do move under this lock; it is used so only with the hazard on.
 void reveal_locked(Peer& owner, MrRecord& region) {
-  const uint32_t count = region.hidden_count.load();
-  for (uint32_t i = 0; i < count; ++i) {
+  const std::uint32_t count = region.hidden_count.load();
+  for (std::uint32_t i = 0; i < count; ++i) {
     move_range(owner, region, owner.arena().hidden(region, i));
   }
   region.hidden_count.store(0);
 }
 
 // Writes that follow one another are one.
-bool extend_last_locked(const Arena& arena, MrRecord& region, uint64_t offset, uint64_t length) {
-  const uint32_t count = region.hidden_count.load();
+bool extend_last_locked(const Arena& arena, MrRecord& region, std::uint64_t offset,
+                        std::uint64_t length) {
+  const std::uint32_t count = region.hidden_count.load();
   if (count == 0) return false;
   HiddenRange& last = arena.hidden(region, count - 1);
   if (last.offset + last.length != offset) return false;
@@ -53,7 +54,7 @@ bool is_ours(const Runtime& runtime, const Peer& owner) { return owner.slot() ==
 
 // Takes the lock, with a free place in the list. False, and no lock: nobody makes one free.
 bool take_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
-  const int64_t end = beeline::now_ns() + kMaxWaitForOwnerNs;
+  const std::int64_t end = beeline::now_ns() + kMaxWaitForOwnerNs;
   do {
     runtime.take(region.hidden_lock);
     const bool full = region.hidden_count.load() == kMaxHidden;
@@ -71,12 +72,12 @@ bool take_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
 
 }  // namespace
 
-bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
-                 uint64_t length) {
-  const uint64_t offset = address - region.base;
+bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+                 std::uint64_t length) {
+  const std::uint64_t offset = address - region.base;
   if (!take_with_room(runtime, owner, region)) return false;
   if (!extend_last_locked(owner.arena(), region, offset, length)) {
-    const uint32_t count = region.hidden_count.load();
+    const std::uint32_t count = region.hidden_count.load();
     owner.arena().hidden(region, count) = {offset, length};
     region.hidden_count.store(count + 1);
   }
@@ -84,12 +85,14 @@ bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t addre
   return true;
 }
 
-bool note_hidden_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length) {
+bool note_hidden_own(Runtime& runtime, MrRecord& region, std::uint64_t address,
+                     std::uint64_t length) {
   const auto self = runtime.peer(runtime.slot());
   return self && note_hidden(runtime, *self, region, address, length);
 }
 
-bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address, uint64_t length) {
+bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+            std::uint64_t length) {
   if (region.mirror != 0) {
     return is_ours(runtime, owner) &&
            runtime.mirrors().fetch(region.mirror, address - region.base, length);
@@ -101,7 +104,7 @@ bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address, u
   return true;
 }
 
-bool reveal_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length) {
+bool reveal_own(Runtime& runtime, MrRecord& region, std::uint64_t address, std::uint64_t length) {
   const auto self = runtime.peer(runtime.slot());
   return self && reveal(runtime, *self, region, address, length);
 }

@@ -15,21 +15,23 @@
 namespace softnic {
 
 // Where bytes for `address` of the region go instead.
-inline uint64_t beside(const MrRecord& region, uint64_t address) noexcept {
+inline std::uint64_t beside(const MrRecord& region, std::uint64_t address) noexcept {
   return region.shadow + (address - region.base);
 }
 
 // Lists the bytes that were written beside [address, address + length). False: there is no room,
 // since the owner of a mirror has not come for what is listed, and they have to be written again.
-bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address,
-                 uint64_t length);
+bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+                 std::uint64_t length);
 // The same for a region of this process.
-bool note_hidden_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length);
+bool note_hidden_own(Runtime& runtime, MrRecord& region, std::uint64_t address,
+                     std::uint64_t length);
 
 // Puts all that was written beside the region in its place. Afterwards the bytes from `address` on
 // may be read. False: they cannot be; they are in a mirror of another process, or not to be had.
-bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, uint64_t address, uint64_t length);
+bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+            std::uint64_t length);
 // The same for a region of this process.
-bool reveal_own(Runtime& runtime, MrRecord& region, uint64_t address, uint64_t length);
+bool reveal_own(Runtime& runtime, MrRecord& region, std::uint64_t address, std::uint64_t length);
 
 }  // namespace softnic

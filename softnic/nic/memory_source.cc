@@ -27,17 +27,17 @@ Function* find_in_softgpu(const char* name) {
   return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
 }
 
-int size_of(int fd, uint64_t& size) {
+int size_of(int fd, std::uint64_t& size) {
   struct stat facts = {};
   if (::fstat(fd, &facts) != 0) return errno;
   if (!S_ISREG(facts.st_mode)) {
     // A device's dma-buf tells its size by seeking.
     const off_t end = ::lseek(fd, 0, SEEK_END);
     if (end < 0) return EINVAL;
-    size = static_cast<uint64_t>(end);
+    size = static_cast<std::uint64_t>(end);
     return 0;
   }
-  size = static_cast<uint64_t>(facts.st_size);
+  size = static_cast<std::uint64_t>(facts.st_size);
   return 0;
 }
 
@@ -51,15 +51,16 @@ bool can_be_copied(const std::byte* start) {
 
 }  // namespace
 
-FileWindow::FileWindow(Mapping mapping, size_t skipped) noexcept
+FileWindow::FileWindow(Mapping mapping, std::size_t skipped) noexcept
     : mapping_(std::move(mapping)), skipped_(skipped) {}
 
-Result<FileWindow, int> FileWindow::map(int fd, uint64_t offset, size_t length, bool writes) {
-  uint64_t size = 0;
+Result<FileWindow, int> FileWindow::map(int fd, std::uint64_t offset, std::size_t length,
+                                        bool writes) {
+  std::uint64_t size = 0;
   if (const int error = size_of(fd, size); error != 0) return fail(error);
   if (length == 0 || offset > size || length > size - offset) return fail(EINVAL);
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const size_t skipped = offset % page;
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t skipped = offset % page;
   const int rights = writes ? PROT_READ | PROT_WRITE : PROT_READ;
   void* const base = ::mmap(nullptr, length + skipped, rights, MAP_SHARED, fd,
                             static_cast<off_t>(offset - skipped));
@@ -75,11 +76,11 @@ void* loaded_cuda_driver() {
   return library;
 }
 
-Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes) {
+Result<FileWindow, int> map_dmabuf(int fd, std::uint64_t offset, std::size_t length, bool writes) {
   if (auto* const resolve = find_in_softgpu<decltype(softgpu_dmabuf)>("softgpu_dmabuf")) {
     int pages_fd = -1;
-    uint64_t start = 0;
-    uint64_t size = 0;
+    std::uint64_t start = 0;
+    std::uint64_t size = 0;
     const int error = resolve(fd, &pages_fd, &start, &size);
     if (error == 0) {
       const UniqueFd pages(pages_fd);
@@ -91,11 +92,11 @@ Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool 
   return FileWindow::map(fd, offset, length, writes);
 }
 
-Result<FileWindow, int> map_gpu_memory(const void* address, size_t length, bool writes) {
+Result<FileWindow, int> map_gpu_memory(const void* address, std::size_t length, bool writes) {
   auto* const resolve = find_in_softgpu<decltype(softgpu_peermem)>("softgpu_peermem");
   if (resolve == nullptr) return fail(ENOSYS);
   int pages_fd = -1;
-  uint64_t offset = 0;
+  std::uint64_t offset = 0;
   if (const int error = resolve(address, length, &pages_fd, &offset); error != 0) {
     return fail(error);
   }

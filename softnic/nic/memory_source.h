@@ -18,15 +18,16 @@ class FileWindow {
  public:
   FileWindow() noexcept = default;
   // The error is an errno. ENOSYS: it is there, and cannot be mapped in a way that helps.
-  static beeline::Result<FileWindow, int> map(int fd, uint64_t offset, size_t length, bool writes);
+  static beeline::Result<FileWindow, int> map(int fd, std::uint64_t offset, std::size_t length,
+                                              bool writes);
 
   std::byte* start() const noexcept { return mapping_.base() + skipped_; }
   explicit operator bool() const noexcept { return static_cast<bool>(mapping_); }
 
  private:
-  FileWindow(Mapping mapping, size_t skipped) noexcept;
+  FileWindow(Mapping mapping, std::size_t skipped) noexcept;
   Mapping mapping_;
-  size_t skipped_ = 0;  // mappings begin at a page
+  std::size_t skipped_ = 0;  // mappings begin at a page
 };
 
 // The library of the CUDA driver that the program has loaded, or null. Looked for each time: a
@@ -35,10 +36,12 @@ void* loaded_cuda_driver();
 
 // [offset, offset + length) of a dma-buf: one of softgpu's, or any file that can be mapped. ENOSYS:
 // out of a processor's reach, as a real GPU's.
-beeline::Result<FileWindow, int> map_dmabuf(int fd, uint64_t offset, size_t length, bool writes);
+beeline::Result<FileWindow, int> map_dmabuf(int fd, std::uint64_t offset, std::size_t length,
+                                            bool writes);
 
 // A pointer into the memory of a GPU, as a peer memory driver would resolve it. EFAULT: it is none.
 // ENOSYS: only a CUDA driver could say, if there is one.
-beeline::Result<FileWindow, int> map_gpu_memory(const void* address, size_t length, bool writes);
+beeline::Result<FileWindow, int> map_gpu_memory(const void* address, std::size_t length,
+                                                bool writes);
 
 }  // namespace softnic

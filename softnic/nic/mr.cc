@@ -32,10 +32,11 @@ bool kernel_can_populate() {
 }
 
 // Faults the pages in as a NIC's pinning does, and fails where that would.
-int pin(void* addr, size_t length, unsigned int access) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const uintptr_t first = reinterpret_cast<uintptr_t>(addr) & ~(page - 1);
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(addr) + length + page - 1) & ~(page - 1);
+int pin(void* addr, std::size_t length, unsigned int access) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(addr) & ~(page - 1);
+  const std::uintptr_t end =
+      (reinterpret_cast<std::uintptr_t>(addr) + length + page - 1) & ~(page - 1);
   auto* start = reinterpret_cast<void*>(first);
   if (kernel_can_populate()) {
     const bool written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
@@ -49,15 +50,15 @@ int pin(void* addr, size_t length, unsigned int access) {
 
 // Before Linux 5.14 the kernel reports reserved addresses, such as a GPU's, as mapped, so the
 // driver is asked first.
-bool is_host_memory(Runtime& runtime, void* addr, size_t length, unsigned int access) {
+bool is_host_memory(Runtime& runtime, void* addr, std::size_t length, unsigned int access) {
   if (!kernel_can_populate() &&
-      runtime.mirrors().is_on_gpu(reinterpret_cast<uint64_t>(addr), length)) {
+      runtime.mirrors().is_on_gpu(reinterpret_cast<std::uint64_t>(addr), length)) {
     return false;
   }
   return pin(addr, length, access) == 0;
 }
 
-int check_request(uint64_t start, size_t length, unsigned int access) {
+int check_request(std::uint64_t start, std::size_t length, unsigned int access) {
   if ((access & ~(kRights | kHints)) != 0) return EOPNOTSUPP;
   if ((access & kRemoteWriters) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) return EINVAL;
   if (length == 0 || start + length < length) return EINVAL;
@@ -77,7 +78,7 @@ void hide_writes(Runtime& runtime, Mr& mr, MrRecord& record) {
     return;
   }
   mr.shadow = Mapping(shadow, mr.length);
-  record.shadow = reinterpret_cast<uint64_t>(shadow);
+  record.shadow = reinterpret_cast<std::uint64_t>(shadow);
   record.hidden_offset = *ring;
   record.hidden_count.store(0);
   record.hides = 1;
@@ -115,7 +116,7 @@ struct Bytes {
   std::unique_ptr<GpuMirror> mirror;
 };
 
-Mr* publish(Pd& pd, Bytes bytes, size_t length, uint64_t iova, unsigned int access) {
+Mr* publish(Pd& pd, Bytes bytes, std::size_t length, std::uint64_t iova, unsigned int access) {
   Runtime& runtime = *pd.owner.runtime;
   const auto index = runtime.mr_indices().take();
   const auto refuse = [&]() -> Mr* {
@@ -129,11 +130,11 @@ Mr* publish(Pd& pd, Bytes bytes, size_t length, uint64_t iova, unsigned int acce
   record.access = access;
   record.iova = iova;
   record.length = length;
-  record.base = reinterpret_cast<uint64_t>(bytes.window ? bytes.window.start() : bytes.base);
+  record.base = reinterpret_cast<std::uint64_t>(bytes.window ? bytes.window.start() : bytes.base);
   record.hides = 0;
   record.mirror = 0;
   if (bytes.mirror && !mirror_memory(runtime, record, std::move(bytes.mirror))) return refuse();
-  const auto reuse = static_cast<uint8_t>(runtime.next_serial());
+  const auto reuse = static_cast<std::uint8_t>(runtime.next_serial());
   Mr* mr = new Mr(pd, *index, make_key(runtime.slot(), *index, reuse));
   mr->addr = bytes.base;
   mr->length = length;
@@ -144,8 +145,8 @@ Mr* publish(Pd& pd, Bytes bytes, size_t length, uint64_t iova, unsigned int acce
 }
 
 // Mapped, or where that cannot be, by a mirror of what the CUDA driver has at `address`. An errno.
-int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, uint64_t address, size_t length,
-                     Bytes& bytes) {
+int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t address,
+                     std::size_t length, Bytes& bytes) {
   if (mapped) {
     bytes.window = std::move(*mapped);
     return 0;
@@ -171,7 +172,7 @@ void explain_no_mirror(int fd) {
 
 }  // namespace
 
-Mr::Mr(Pd& the_owner, uint32_t the_index, uint32_t key) noexcept
+Mr::Mr(Pd& the_owner, std::uint32_t the_index, std::uint32_t key) noexcept
     : ibv_mr{}, owner(the_owner), index(the_index) {
   context = owner.context;
   pd = &owner;
@@ -183,15 +184,16 @@ Mr::Mr(Pd& the_owner, uint32_t the_index, uint32_t key) noexcept
 
 Mr::~Mr() { owner.children.fetch_sub(1, std::memory_order_relaxed); }
 
-Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned int access) {
-  errno = check_request(reinterpret_cast<uint64_t>(addr), length, access);
+Mr* register_memory(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+                    unsigned int access) {
+  errno = check_request(reinterpret_cast<std::uint64_t>(addr), length, access);
   if (errno != 0) return nullptr;
   Bytes bytes;
   bytes.base = addr;
   if (!is_host_memory(*pd.owner.runtime, addr, length, access)) {
     // It may be GPU memory.
     errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, writes(access)),
-                             reinterpret_cast<uint64_t>(addr), length, bytes);
+                             reinterpret_cast<std::uint64_t>(addr), length, bytes);
     // Without a driver for peer memory the kernel sees an address and nothing behind it.
     if (errno == EOPNOTSUPP) errno = EFAULT;
     if (errno != 0) return nullptr;
@@ -201,9 +203,9 @@ Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned i
 
 // As the kernel has it, the address in work requests begins at the same place of a page as the
 // bytes do.
-Mr* register_dmabuf(Pd& pd, int fd, uint64_t offset, size_t length, uint64_t iova,
+Mr* register_dmabuf(Pd& pd, int fd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                     unsigned int access) {
-  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   errno = offset % page != iova % page ? EINVAL : check_request(offset, length, access);
   if (errno != 0) return nullptr;
   Bytes bytes;
@@ -223,8 +225,9 @@ void deregister_memory(Mr* mr) {
   delete mr;
 }
 
-Translation translate(const Arena& arena, uint32_t slot, uint32_t key, uint32_t pd,
-                      uint64_t address, uint64_t length, uint32_t access_wanted) noexcept {
+Translation translate(const Arena& arena, std::uint32_t slot, std::uint32_t key, std::uint32_t pd,
+                      std::uint64_t address, std::uint64_t length,
+                      std::uint32_t access_wanted) noexcept {
   if (key_slot(key) != slot) return {};
   MrRecord& region = arena.mr(key_index(key));
   if (key == 0 || region.key.load(std::memory_order_seq_cst) != key) return {};

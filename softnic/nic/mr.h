@@ -13,21 +13,22 @@
 namespace softnic {
 
 struct Mr : ibv_mr {
-  Mr(Pd& the_owner, uint32_t the_index, uint32_t key) noexcept;
+  Mr(Pd& the_owner, std::uint32_t the_index, std::uint32_t key) noexcept;
   ~Mr();
   Mr(const Mr&) = delete;
   Mr& operator=(const Mr&) = delete;
   static Mr& of(ibv_mr* mr) noexcept { return *static_cast<Mr*>(mr); }
 
   Pd& owner;
-  const uint32_t index;
+  const std::uint32_t index;
   FileWindow window;  // of memory that is not the program's own pages
   Mapping shadow;     // of a region that hides what is written (HazardRecord)
 };
 
 // Null with errno set, as verbs wants it.
-Mr* register_memory(Pd& pd, void* addr, size_t length, uint64_t iova, unsigned int access);
-Mr* register_dmabuf(Pd& pd, int fd, uint64_t offset, size_t length, uint64_t iova,
+Mr* register_memory(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
+                    unsigned int access);
+Mr* register_dmabuf(Pd& pd, int fd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                     unsigned int access);
 
 // When it returns, nobody touches the region any more.
@@ -37,10 +38,11 @@ void deregister_memory(Mr* mr);
 // the PD, the range or the access wanted.
 struct Translation {
   bool allowed = false;
-  uint64_t address = 0;
+  std::uint64_t address = 0;
   MrRecord* hider = nullptr;  // the region, if it hides what is written
 };
-Translation translate(const Arena& arena, uint32_t slot, uint32_t key, uint32_t pd,
-                      uint64_t address, uint64_t length, uint32_t access_wanted) noexcept;
+Translation translate(const Arena& arena, std::uint32_t slot, std::uint32_t key, std::uint32_t pd,
+                      std::uint64_t address, std::uint64_t length,
+                      std::uint32_t access_wanted) noexcept;
 
 }  // namespace softnic

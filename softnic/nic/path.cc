@@ -11,20 +11,20 @@
 namespace softnic {
 namespace {
 
-constexpr uint32_t kAnyKind = 0;
+constexpr std::uint32_t kAnyKind = 0;
 
 // An address as packets carry it.
 struct Address {
-  uint64_t gid_high = 0;
-  uint64_t gid_low = 0;
-  uint32_t lid = 0;
+  std::uint64_t gid_high = 0;
+  std::uint64_t gid_low = 0;
+  std::uint32_t lid = 0;
   bool global = false;
 };
 
-bool has_gid(const PortRecord& port, const Address& to, uint32_t state_wanted) {
-  for (uint32_t i = 0; i < port.gid_table_len; ++i) {
+bool has_gid(const PortRecord& port, const Address& to, std::uint32_t state_wanted) {
+  for (std::uint32_t i = 0; i < port.gid_table_len; ++i) {
     const GidRecord& gid = port.gids[i];
-    const uint32_t state = gid.state.load();
+    const std::uint32_t state = gid.state.load();
     if (state == 0 || (state_wanted != kAnyKind && state != state_wanted)) continue;
     if (gid.high.load() == to.gid_high && gid.low.load() == to.gid_low) return true;
   }
@@ -33,23 +33,23 @@ bool has_gid(const PortRecord& port, const Address& to, uint32_t state_wanted) {
 
 // Packets carry the sender's partition key; the receiver takes those of its partition. Limited
 // members (top bit clear) talk to full members only.
-bool share_partition(uint32_t one, uint32_t other) {
-  constexpr uint32_t kFullMember = 0x8000;
-  constexpr uint32_t kPartition = 0x7fff;
+bool share_partition(std::uint32_t one, std::uint32_t other) {
+  constexpr std::uint32_t kFullMember = 0x8000;
+  constexpr std::uint32_t kPartition = 0x7fff;
   return (one & kPartition) == (other & kPartition) && ((one | other) & kFullMember) != 0;
 }
 
 // A port that stands still is looked at this often.
-constexpr int64_t kLookAgainNs = 5 * beeline::kNsPerMs;
+constexpr std::int64_t kLookAgainNs = 5 * beeline::kNsPerMs;
 
-std::optional<int64_t> port_still_until(const PortRecord& port, int64_t now) {
-  const auto end = static_cast<int64_t>(port.paused_until_ns.load());
+std::optional<std::int64_t> port_still_until(const PortRecord& port, std::int64_t now) {
+  const auto end = static_cast<std::int64_t>(port.paused_until_ns.load());
   if (now >= end) return std::nullopt;
   return std::min(end, now + kLookAgainNs);
 }
 
 bool delivers(const PortRecord& from, const PortRecord& to, const Address& address,
-              uint32_t gid_state) {
+              std::uint32_t gid_state) {
   if (from.link_layer != to.link_layer) return false;
   if (std::string_view(from.network) != to.network) return false;
   if (!share_partition(from.pkey.load(), to.pkey.load())) return false;
@@ -79,46 +79,47 @@ bool Path::current(const FabricHeader& header) const noexcept {
          qp_->state.load() >> 8 == life_;
 }
 
-bool Path::holds(uint32_t own_qpn) const noexcept {
+bool Path::holds(std::uint32_t own_qpn) const noexcept {
   if (!peer_->seated()) return false;
-  const uint64_t word = qp_->state.load(std::memory_order_seq_cst);
+  const std::uint64_t word = qp_->state.load(std::memory_order_seq_cst);
   return word >> 8 == life_ && receives(state_of(word)) && qp_->dest_qpn.load() == own_qpn;
 }
 
-std::optional<int64_t> Path::still_until(int64_t now) const noexcept {
+std::optional<std::int64_t> Path::still_until(std::int64_t now) const noexcept {
   if (local_ != nullptr) {
     if (const auto until = port_still_until(*local_, now)) return until;
   }
   return remote_ == nullptr ? std::nullopt : port_still_until(*remote_, now);
 }
 
-uint32_t Path::loss_ppm() const noexcept {
+std::uint32_t Path::loss_ppm() const noexcept {
   const auto arriving = [](const PortRecord& port) {
     return Chance::kCertain - std::min(port.loss_ppm.load(), Chance::kCertain);
   };
-  const uint64_t both = uint64_t{arriving(*local_)} * arriving(*remote_) / Chance::kCertain;
-  return Chance::kCertain - static_cast<uint32_t>(both);
+  const std::uint64_t both =
+      std::uint64_t{arriving(*local_)} * arriving(*remote_) / Chance::kCertain;
+  return Chance::kCertain - static_cast<std::uint32_t>(both);
 }
 
-bool Path::refresh(Runtime& runtime, const ibv_qp_attr& attr, uint32_t own_device,
-                   uint32_t own_qpn) {
+bool Path::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,
+                   std::uint32_t own_qpn) {
   FabricHeader& header = runtime.header();
   if (current(header)) [[likely]]
     return true;
   lose_peer();
   local_ = &header.devices[own_device].ports[attr.ah_attr.port_num - 1];
-  const uint32_t generation = header.generation.load();
+  const std::uint32_t generation = header.generation.load();
   auto peer = runtime.peer(qpn_slot(attr.dest_qp_num));
   if (!peer) return false;
   QpRecord& qp = peer->arena().qp(qpn_index(attr.dest_qp_num));
-  const uint64_t word = qp.state.load();
+  const std::uint64_t word = qp.state.load();
   if (!receives(state_of(word)) || qp.dest_qpn.load() != own_qpn) return false;
   PortRecord& local = *local_;
   DeviceRecord& remote_device = header.devices[qp.device % kMaxDevices];
   PortRecord& remote = remote_device.ports[qp.port % kMaxPorts];
   // A device that was taken out has forgotten its queue pairs, even if it is back.
   if (remote_device.removals.load() != qp.removals.load()) return false;
-  uint32_t gid_state = kAnyKind;
+  std::uint32_t gid_state = kAnyKind;
   if (attr.ah_attr.is_global != 0) {
     gid_state = local.gids[attr.ah_attr.grh.sgid_index % kMaxGids].state.load();
     if (gid_state == 0) return false;  // our own address is gone

@@ -15,14 +15,15 @@
 namespace softnic {
 
 // A queue pair in this state takes messages.
-constexpr bool receives(uint32_t state) {
+constexpr bool receives(std::uint32_t state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
 class Path {
  public:
   // Looks the way up again if anything changed. False: nobody answers there.
-  bool refresh(Runtime& runtime, const ibv_qp_attr& attr, uint32_t own_device, uint32_t own_qpn);
+  bool refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,
+               std::uint32_t own_qpn);
   void forget() noexcept {
     lose_peer();
     local_ = nullptr;
@@ -30,12 +31,14 @@ class Path {
   }
 
   // Still the same peer QP, in a state to receive? Called from inside (fence.h).
-  bool holds(uint32_t own_qpn) const noexcept;
+  bool holds(std::uint32_t own_qpn) const noexcept;
   // The peer takes its messages from this connection.
-  bool listens_to(uint64_t connection) const noexcept { return qp_->bound_to.load() == connection; }
+  bool listens_to(std::uint64_t connection) const noexcept {
+    return qp_->bound_to.load() == connection;
+  }
 
   // The count of the peer QP's lives that this way leads to.
-  uint64_t life() const noexcept { return life_; }
+  std::uint64_t life() const noexcept { return life_; }
   bool known() const noexcept { return peer_ != nullptr; }
   Peer& peer() const noexcept { return *peer_; }
   QpRecord& qp() const noexcept { return *qp_; }
@@ -43,14 +46,15 @@ class Path {
   PortRecord& remote() const noexcept { return *remote_; }
 
   // The last that is known of the ports, even if nobody answers there any more.
-  uint32_t trouble() const noexcept {
-    const uint32_t ours = local_ == nullptr ? 0 : local_->trouble.load(std::memory_order_relaxed);
+  std::uint32_t trouble() const noexcept {
+    const std::uint32_t ours =
+        local_ == nullptr ? 0 : local_->trouble.load(std::memory_order_relaxed);
     return remote_ == nullptr ? ours : ours | remote_->trouble.load(std::memory_order_relaxed);
   }
   // The time to look again if one of the ports is paused.
-  std::optional<int64_t> still_until(int64_t now) const noexcept;
+  std::optional<std::int64_t> still_until(std::int64_t now) const noexcept;
   // How many of a million pieces get lost between the two ports.
-  uint32_t loss_ppm() const noexcept;
+  std::uint32_t loss_ppm() const noexcept;
 
  private:
   bool current(const FabricHeader& header) const noexcept;
@@ -60,8 +64,8 @@ class Path {
   QpRecord* qp_ = nullptr;
   PortRecord* local_ = nullptr;
   PortRecord* remote_ = nullptr;
-  uint64_t life_ = 0;  // of the peer QP, as in its state word
-  uint32_t generation_ = 0;
+  std::uint64_t life_ = 0;  // of the peer QP, as in its state word
+  std::uint32_t generation_ = 0;
 };
 
 }  // namespace softnic

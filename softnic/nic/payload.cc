@@ -15,36 +15,38 @@ namespace {
 
 using Copied = Peer::Copied;
 
-constexpr uint64_t kLineBytes = 64;  // arrives as a whole even when the rest does not
-constexpr uint64_t kMaxParts = 8;
-constexpr int64_t kScatterPauseNs = 50 * beeline::kNsPerUs;
+constexpr std::uint64_t kLineBytes = 64;  // arrives as a whole even when the rest does not
+constexpr std::uint64_t kMaxParts = 8;
+constexpr std::int64_t kScatterPauseNs = 50 * beeline::kNsPerUs;
 
-Pieces cut(const Pieces& all, uint64_t offset, uint64_t length) {
+Pieces cut(const Pieces& all, std::uint64_t offset, std::uint64_t length) {
   Pieces part;
   Window window(offset, length, part);
-  for (size_t i = 0; i < all.count; ++i) {
-    window.add(reinterpret_cast<uint64_t>(all.piece[i].iov_base), all.piece[i].iov_len);
+  for (std::size_t i = 0; i < all.count; ++i) {
+    window.add(reinterpret_cast<std::uint64_t>(all.piece[i].iov_base), all.piece[i].iov_len);
   }
   return part;
 }
 
 // Into our own memory as a device would: not seen by the sanitizers.
-bool deliver(const Pieces& ours, const uint64_t& value) {
-  const iovec from = {const_cast<uint64_t*>(&value), sizeof value};
+bool deliver(const Pieces& ours, const std::uint64_t& value) {
+  const iovec from = {const_cast<std::uint64_t*>(&value), sizeof value};
   return ::process_vm_writev(::getpid(), &from, 1, ours.piece.data(), ours.count, 0) ==
          static_cast<ssize_t>(sizeof value);
 }
 
 // The program may look while we flip.
 void flip_here(const iovec& piece) {
-  auto* byte = static_cast<uint8_t*>(piece.iov_base) + piece.iov_len / 2;
+  auto* byte = static_cast<std::uint8_t*>(piece.iov_base) + piece.iov_len / 2;
   std::atomic_ref(*byte).fetch_xor(1);
 }
 
-uint64_t address_of(const iovec& piece) { return reinterpret_cast<uint64_t>(piece.iov_base); }
+std::uint64_t address_of(const iovec& piece) {
+  return reinterpret_cast<std::uint64_t>(piece.iov_base);
+}
 
 void let_others_look() {
-  const int64_t end = beeline::now_ns() + kScatterPauseNs;
+  const std::int64_t end = beeline::now_ns() + kScatterPauseNs;
   do {
     ::sched_yield();
   } while (beeline::now_ns() < end);
@@ -65,11 +67,11 @@ bool Payload::note_all(const Reach& theirs) {
 }
 
 // The end of the message lands first, the rest from the end to the beginning, with time between.
-Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, uint64_t bytes) {
-  const uint64_t lines = (bytes + kLineBytes - 1) / kLineBytes;
-  const uint64_t part = (lines + kMaxParts - 1) / kMaxParts * kLineBytes;
-  for (uint64_t end = bytes; end != 0;) {
-    const uint64_t begin = (end - 1) / part * part;
+Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, std::uint64_t bytes) {
+  const std::uint64_t lines = (bytes + kLineBytes - 1) / kLineBytes;
+  const std::uint64_t part = (lines + kMaxParts - 1) / kMaxParts * kLineBytes;
+  for (std::uint64_t end = bytes; end != 0;) {
+    const std::uint64_t begin = (end - 1) / part * part;
     const Pieces from = cut(ours, begin, end - begin);
     const Pieces to = cut(theirs, begin, end - begin);
     const Copied copied =
@@ -81,7 +83,7 @@ Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, uint64
   return Copied::kDone;
 }
 
-Copied Payload::write(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt) {
+Copied Payload::write(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt) {
   const Pieces there = theirs.landing();
   const bool scatter = runtime_.header().hazards.scatter.load(std::memory_order_relaxed) != 0;
   const Copied copied =
@@ -93,7 +95,7 @@ Copied Payload::write(const Pieces& ours, const Reach& theirs, uint64_t bytes, b
   return note_all(theirs) ? Copied::kDone : Copied::kGone;
 }
 
-Copied Payload::read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt) {
+Copied Payload::read(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt) {
   if (!reveal_all(theirs)) return Copied::kFault;
   const Pieces& there = theirs.pieces;
   const Copied copied =
@@ -106,13 +108,13 @@ Copied Payload::read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bo
 // makes it happen: a holder that dies before has done nothing.
 Copied Payload::operate(const Pieces& ours, const Reach& theirs, const Atomic& operation) {
   RobustLock& lock = peer_.arena().header().atomic_lock;
-  uint64_t before = 0;
+  std::uint64_t before = 0;
   const iovec place = {&before, sizeof before};
   runtime_.take(lock);
   Copied copied = read({{place}, 1}, theirs, sizeof before, false);
   const bool changes = !operation.compares || before == operation.compare_add;
   if (copied == Copied::kDone && changes) {
-    uint64_t after = operation.compares ? operation.swap : before + operation.compare_add;
+    std::uint64_t after = operation.compares ? operation.swap : before + operation.compare_add;
     const iovec value = {&after, sizeof after};
     copied = write({{value}, 1}, theirs, sizeof after, false);
   }

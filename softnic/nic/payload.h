@@ -20,8 +20,8 @@ struct Reach {
   bool hides = false;
 
   // Takes of a translated range what falls into the window.
-  void add(Window& window, const Translation& range, uint64_t length) noexcept {
-    const size_t before = pieces.count;
+  void add(Window& window, const Translation& range, std::uint64_t length) noexcept {
+    const std::size_t before = pieces.count;
     window.add(range.address, length);
     if (pieces.count == before || range.hider == nullptr) return;
     hider[before] = range.hider;
@@ -33,7 +33,7 @@ struct Reach {
   bool each_hidden(Visit&& visit) const {
     if (!hides) [[likely]]
       return true;
-    for (size_t i = 0; i < pieces.count; ++i) {
+    for (std::size_t i = 0; i < pieces.count; ++i) {
       if (hider[i] != nullptr && !visit(*hider[i], pieces.piece[i])) return false;
     }
     return true;
@@ -42,9 +42,9 @@ struct Reach {
   // Where bytes for these pieces go.
   Pieces landing() const noexcept {
     Pieces there = pieces;
-    for (size_t i = 0; hides && i < there.count; ++i) {
+    for (std::size_t i = 0; hides && i < there.count; ++i) {
       if (hider[i] == nullptr) continue;
-      const auto address = reinterpret_cast<uint64_t>(there.piece[i].iov_base);
+      const auto address = reinterpret_cast<std::uint64_t>(there.piece[i].iov_base);
       there.piece[i].iov_base = reinterpret_cast<void*>(beside(*hider[i], address));
     }
     return there;
@@ -56,21 +56,21 @@ class Payload {
   Payload(Runtime& runtime, Peer& peer) noexcept : runtime_(runtime), peer_(peer) {}
 
   // `corrupt`: one bit arrives wrong.
-  Peer::Copied write(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt);
-  Peer::Copied read(const Pieces& ours, const Reach& theirs, uint64_t bytes, bool corrupt);
+  Peer::Copied write(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt);
+  Peer::Copied read(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt);
 
   // An atomic operation on eight bytes. The value that was there goes to `ours`.
   struct Atomic {
-    bool compares;         // else adds
-    uint64_t compare_add;  // what must be there, or what is added
-    uint64_t swap;
+    bool compares;              // else adds
+    std::uint64_t compare_add;  // what must be there, or what is added
+    std::uint64_t swap;
   };
   Peer::Copied operate(const Pieces& ours, const Reach& theirs, const Atomic& operation);
 
  private:
   bool reveal_all(const Reach& theirs);
   bool note_all(const Reach& theirs);
-  Peer::Copied write_scattered(const Pieces& ours, const Pieces& theirs, uint64_t bytes);
+  Peer::Copied write_scattered(const Pieces& ours, const Pieces& theirs, std::uint64_t bytes);
   void flip_there(const iovec& piece);
 
   Runtime& runtime_;

@@ -22,11 +22,11 @@
 namespace softnic {
 namespace {
 
-constexpr size_t kSmallCopy = 3072;  // where the two ways cost the same (measured)
+constexpr std::size_t kSmallCopy = 3072;  // where the two ways cost the same (measured)
 // A process number cannot come round again in so short a time.
-constexpr int64_t kTrustPidNs = 20 * beeline::kNsPerMs;
+constexpr std::int64_t kTrustPidNs = 20 * beeline::kNsPerMs;
 
-Peer::Copied verdict(long moved, size_t bytes) {
+Peer::Copied verdict(long moved, std::size_t bytes) {
   if (moved == static_cast<long>(bytes)) return Peer::Copied::kDone;
   if (moved == 0 || (moved < 0 && errno == ESRCH)) return Peer::Copied::kGone;
   return Peer::Copied::kFault;
@@ -47,9 +47,9 @@ void explain_no_access(pid_t pid) {
 
 }  // namespace
 
-std::shared_ptr<Peer> Peer::open(const Fabric& fabric, uint32_t slot) {
+std::shared_ptr<Peer> Peer::open(const Fabric& fabric, std::uint32_t slot) {
   const SlotRecord& record = fabric.header().slots[slot];
-  const uint64_t epoch = record.epoch.load();
+  const std::uint64_t epoch = record.epoch.load();
   if (epoch == 0) return nullptr;
   const pid_t pid = static_cast<pid_t>(record.pid.load());
   const beeline::UniqueFd file = fabric.files().open_file("arena." + std::to_string(slot), 0);
@@ -72,7 +72,7 @@ std::shared_ptr<Peer> Peer::open(const Fabric& fabric, uint32_t slot) {
   return peer;
 }
 
-Peer::Peer(const Fabric& fabric, uint32_t slot, uint64_t epoch, Mapping arena,
+Peer::Peer(const Fabric& fabric, std::uint32_t slot, std::uint64_t epoch, Mapping arena,
            beeline::UniqueFd memory)
     : fabric_(fabric),
       slot_(slot),
@@ -83,15 +83,15 @@ Peer::Peer(const Fabric& fabric, uint32_t slot, uint64_t epoch, Mapping arena,
       memory_(std::move(memory)) {}
 
 bool Peer::still_that_pid() {
-  const int64_t now = beeline::now_ns();
+  const std::int64_t now = beeline::now_ns();
   if (now - checked_at_ns_.load(std::memory_order_relaxed) < kTrustPidNs) return true;
   if (!is_alive()) return false;
   checked_at_ns_.store(now, std::memory_order_relaxed);
   return true;
 }
 
-Peer::Copied Peer::write(const iovec* ours, size_t our_count, const iovec* theirs,
-                         size_t their_count, size_t bytes) {
+Peer::Copied Peer::write(const iovec* ours, std::size_t our_count, const iovec* theirs,
+                         std::size_t their_count, std::size_t bytes) {
   kill_point_here();
   if (!memory_) return Copied::kGone;
   if (bytes <= kSmallCopy && our_count == 1 && their_count == 1) {
@@ -103,8 +103,8 @@ Peer::Copied Peer::write(const iovec* ours, size_t our_count, const iovec* their
                  bytes);
 }
 
-Peer::Copied Peer::read(const iovec* ours, size_t our_count, const iovec* theirs,
-                        size_t their_count, size_t bytes) {
+Peer::Copied Peer::read(const iovec* ours, std::size_t our_count, const iovec* theirs,
+                        std::size_t their_count, std::size_t bytes) {
   if (!memory_) return Copied::kGone;
   if (bytes <= kSmallCopy && our_count == 1 && their_count == 1) {
     const auto offset = reinterpret_cast<off_t>(theirs->iov_base);

@@ -18,14 +18,14 @@ namespace softnic {
 class Peer {
  public:
   // Null if that slot is empty or its process is going away.
-  static std::shared_ptr<Peer> open(const Fabric& fabric, uint32_t slot);
+  static std::shared_ptr<Peer> open(const Fabric& fabric, std::uint32_t slot);
 
-  Peer(const Fabric& fabric, uint32_t slot, uint64_t epoch, Mapping arena,
+  Peer(const Fabric& fabric, std::uint32_t slot, std::uint64_t epoch, Mapping arena,
        beeline::UniqueFd memory);
 
   const Arena& arena() const noexcept { return arena_; }
-  uint32_t slot() const noexcept { return slot_; }
-  uint64_t epoch() const noexcept { return epoch_; }
+  std::uint32_t slot() const noexcept { return slot_; }
+  std::uint64_t epoch() const noexcept { return epoch_; }
 
   // The process has not left in good order. One that was killed is noticed by is_alive() or by the
   // kernel refusing a copy.
@@ -34,22 +34,22 @@ class Peer {
 
   enum class Copied { kDone, kFault, kGone };
   // Moves `bytes` between our pieces and its pieces, which both add up to that.
-  Copied write(const iovec* ours, size_t our_count, const iovec* theirs, size_t their_count,
-               size_t bytes);
-  Copied read(const iovec* ours, size_t our_count, const iovec* theirs, size_t their_count,
-              size_t bytes);
+  Copied write(const iovec* ours, std::size_t our_count, const iovec* theirs,
+               std::size_t their_count, std::size_t bytes);
+  Copied read(const iovec* ours, std::size_t our_count, const iovec* theirs,
+              std::size_t their_count, std::size_t bytes);
 
  private:
   bool still_that_pid();
 
   const Fabric& fabric_;
-  uint32_t slot_;
-  uint64_t epoch_;
+  std::uint32_t slot_;
+  std::uint64_t epoch_;
   pid_t pid_;
   Mapping mapping_;
   Arena arena_;
   beeline::UniqueFd memory_;  // /proc/PID/mem; none if we may not
-  std::atomic<int64_t> checked_at_ns_{0};
+  std::atomic<std::int64_t> checked_at_ns_{0};
 };
 
 }  // namespace softnic

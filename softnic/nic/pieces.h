@@ -14,27 +14,27 @@ namespace softnic {
 
 struct Pieces {
   std::array<iovec, kMaxSge> piece;
-  size_t count = 0;
+  std::size_t count = 0;
 };
 
 // Collects what of consecutive pieces falls into [offset, offset + length) of their sum.
 class Window {
  public:
-  Window(uint64_t offset, uint64_t length, Pieces& pieces) noexcept
+  Window(std::uint64_t offset, std::uint64_t length, Pieces& pieces) noexcept
       : skip_(offset), left_(length), pieces_(pieces) {}
 
-  void add(uint64_t address, uint64_t length) noexcept {
-    const uint64_t skipped = std::min(skip_, length);
+  void add(std::uint64_t address, std::uint64_t length) noexcept {
+    const std::uint64_t skipped = std::min(skip_, length);
     skip_ -= skipped;
-    const uint64_t taken = std::min(left_, length - skipped);
+    const std::uint64_t taken = std::min(left_, length - skipped);
     if (taken == 0) return;
     left_ -= taken;
     pieces_.piece[pieces_.count++] = {reinterpret_cast<void*>(address + skipped), taken};
   }
 
  private:
-  uint64_t skip_;
-  uint64_t left_;
+  std::uint64_t skip_;
+  std::uint64_t left_;
   Pieces& pieces_;
 };
 

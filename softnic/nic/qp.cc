@@ -18,23 +18,24 @@ constexpr Requester::Budget kPostBudget = {64 << 10, 256};
 // What the engine does for one QP before it looks at the next.
 constexpr Requester::Budget kTurnBudget = {256 << 10, 64};
 
-constexpr uint64_t kSendOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                              IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                              IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr std::uint64_t kSendOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                   IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+                                   IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
-uint32_t receive_stride(const ibv_qp_cap& cap) {
-  return static_cast<uint32_t>(sizeof(ReceiveRecord)) +
-         std::max(cap.max_recv_sge, 1u) * static_cast<uint32_t>(sizeof(SgeRecord));
+std::uint32_t receive_stride(const ibv_qp_cap& cap) {
+  return static_cast<std::uint32_t>(sizeof(ReceiveRecord)) +
+         std::max(cap.max_recv_sge, 1u) * static_cast<std::uint32_t>(sizeof(SgeRecord));
 }
 
-uint64_t receive_ring_bytes(const ibv_qp_cap& cap) {
-  return uint64_t{std::max(cap.max_recv_wr, 1u)} * receive_stride(cap);
+std::uint64_t receive_ring_bytes(const ibv_qp_cap& cap) {
+  return std::uint64_t{std::max(cap.max_recv_wr, 1u)} * receive_stride(cap);
 }
 
 int check_init(const Pd& pd, const ibv_qp_init_attr_ex& init) {
   if (init.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
-  if ((init.comp_mask & ~uint32_t{IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS}) != 0) {
+  if ((init.comp_mask & ~std::uint32_t{IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS}) !=
+      0) {
     return EOPNOTSUPP;
   }
   if ((init.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0 &&
@@ -95,7 +96,7 @@ Qp* Qp::create(Pd& pd, ibv_qp_init_attr_ex& wanted) {
   return new Qp(pd, *index, init);
 }
 
-Qp::Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr& init) noexcept
+Qp::Qp(Pd& pd, std::uint32_t index, const ibv_qp_init_attr& init) noexcept
     : ibv_qp_ex{},
       owner_(pd.owner),
       pd_(pd),
@@ -152,7 +153,7 @@ int Qp::check_may_send() const {
 
 int Qp::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   int error = check_may_send();
-  const int64_t posted_at = requester_.paced() ? beeline::now_ns() : 0;
+  const std::int64_t posted_at = requester_.paced() ? beeline::now_ns() : 0;
   {
     const std::lock_guard guard(post_lock_);
     for (; error == 0 && wr != nullptr; wr = wr->next) {
@@ -167,12 +168,12 @@ int Qp::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   return error;
 }
 
-int Qp::post_whole_batch(const ibv_send_wr* first, size_t count) {
+int Qp::post_whole_batch(const ibv_send_wr* first, std::size_t count) {
   if (const int error = check_may_send(); error != 0) return error;
   for (const ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     if (const int error = sends_.check(*wr); error != 0) return error;
   }
-  const int64_t posted_at = requester_.paced() ? beeline::now_ns() : 0;
+  const std::int64_t posted_at = requester_.paced() ? beeline::now_ns() : 0;
   {
     const std::lock_guard guard(post_lock_);
     if (sends_.room() < count) return ENOMEM;
@@ -187,7 +188,7 @@ int Qp::post_whole_batch(const ibv_send_wr* first, size_t count) {
 // Runs the requester, or leaves it to the engine if somebody holds the QP: the holder may have
 // looked for work before ours was there.
 void Qp::kick() {
-  std::optional<int64_t> again;
+  std::optional<std::int64_t> again;
   do {
     const std::unique_lock lock(run_mutex_, std::try_to_lock);
     if (!lock) return runtime().engine().schedule(*this, beeline::now_ns());
@@ -197,7 +198,7 @@ void Qp::kick() {
   if (again) runtime().engine().schedule(*this, *again);
 }
 
-std::optional<int64_t> Qp::run_job() {
+std::optional<std::int64_t> Qp::run_job() {
   const std::lock_guard guard(run_mutex_);
   const auto again = requester_.run(kTurnBudget);
   report_drained_locked();
@@ -205,16 +206,17 @@ std::optional<int64_t> Qp::run_job() {
 }
 
 int Qp::append_receive(const ibv_recv_wr& wr) {
-  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > init_.cap.max_recv_sge) return EINVAL;
-  const uint64_t posted = record_.receives_posted.load(std::memory_order_relaxed);
+  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > init_.cap.max_recv_sge)
+    return EINVAL;
+  const std::uint64_t posted = record_.receives_posted.load(std::memory_order_relaxed);
   if (posted - receives_retired_.load(std::memory_order_acquire) >= init_.cap.max_recv_wr) {
     return ENOMEM;
   }
   ReceiveRecord& receive = runtime().arena().receive(record_, posted);
   kill_point_here();
   receive.wr_id = wr.wr_id;
-  receive.sge_count = static_cast<uint32_t>(wr.num_sge);
-  for (uint32_t i = 0; i < receive.sge_count; ++i) {
+  receive.sge_count = static_cast<std::uint32_t>(wr.num_sge);
+  for (std::uint32_t i = 0; i < receive.sge_count; ++i) {
     Arena::sges(receive)[i] = {wr.sg_list[i].addr, wr.sg_list[i].length, wr.sg_list[i].lkey};
   }
   record_.receives_posted.store(posted + 1);
@@ -238,11 +240,11 @@ int Qp::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return error;
 }
 
-void Qp::retire(CqeKind kind, uint64_t sequence) noexcept {
+void Qp::retire(CqeKind kind, std::uint64_t sequence) noexcept {
   switch (kind) {
     case CqeKind::kSend: sends_.retire(sequence); break;
     case CqeKind::kReceive: receives_retired_.store(sequence + 1, std::memory_order_release); break;
-    case CqeKind::kShared: shared_queue()->give_back(static_cast<uint32_t>(sequence)); break;
+    case CqeKind::kShared: shared_queue()->give_back(static_cast<std::uint32_t>(sequence)); break;
   }
 }
 
@@ -269,7 +271,7 @@ bool Qp::settle_breakage() {
 }
 
 void Qp::enter_error_locked() {
-  uint64_t word = record_.state.load();
+  std::uint64_t word = record_.state.load();
   while (state_of(word) != IBV_QPS_ERR &&
          !record_.state.compare_exchange(word, state_word(word >> 8, IBV_QPS_ERR))) {
   }
@@ -293,14 +295,14 @@ void Qp::flush_locked() {
 // and counting it. The ring is looked at before the count, since a poll moves an entry from the one
 // to the other.
 void Qp::note_completed_receives() {
-  const uint32_t dest = record_.dest_qpn.load();
+  const std::uint32_t dest = record_.dest_qpn.load();
   if (dest != 0) wait_for_requester(runtime(), dest);
-  const uint64_t unpolled = Cq::of(qp_base.recv_cq).unpolled_up_to(index_, CqeKind::kReceive);
+  const std::uint64_t unpolled = Cq::of(qp_base.recv_cq).unpolled_up_to(index_, CqeKind::kReceive);
   receives_ended_ = std::max(unpolled, receives_retired_.load());
   receives_fenced_ = true;
 }
 
-void Qp::push_flushed_receive(CqeKind kind, uint64_t sequence, uint64_t name) {
+void Qp::push_flushed_receive(CqeKind kind, std::uint64_t sequence, std::uint64_t name) {
   CqeRecord entry = {};
   entry.wr_id = name;
   entry.sequence = sequence;
@@ -314,7 +316,7 @@ void Qp::push_flushed_receive(CqeKind kind, uint64_t sequence, uint64_t name) {
 }
 
 void Qp::flush_receives() {
-  const uint64_t posted = record_.receives_posted.load();
+  const std::uint64_t posted = record_.receives_posted.load();
   for (; receives_ended_ < posted; ++receives_ended_) {
     push_flushed_receive(CqeKind::kReceive, receives_ended_,
                          runtime().arena().receive(record_, receives_ended_).wr_id);
@@ -325,8 +327,8 @@ void Qp::flush_receives() {
 // nothing more comes. A poll gives a slot back, so what is unpolled is looked at first.
 void Qp::flush_shared_receives() {
   Srq& srq = *shared_queue();
-  const std::vector<uint32_t> completed = Cq::of(qp_base.recv_cq).unpolled_shared(index_);
-  for (const uint32_t slot : srq.held_by(qp_num())) {
+  const std::vector<std::uint32_t> completed = Cq::of(qp_base.recv_cq).unpolled_shared(index_);
+  for (const std::uint32_t slot : srq.held_by(qp_num())) {
     if (std::find(completed.begin(), completed.end(), slot) != completed.end()) continue;
     push_flushed_receive(CqeKind::kShared, slot, srq.wr_id(slot));
   }

@@ -42,47 +42,47 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   // To ERR, whatever the device refuses: it is being closed.
   void shut_down();
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
-  int post_whole_batch(const ibv_send_wr* first, size_t count);  // all of it or nothing
+  int post_whole_batch(const ibv_send_wr* first, std::size_t count);  // all of it or nothing
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
   // A completion was polled: its place in the queue is free. The caller holds the CQ's poll lock.
-  void retire(CqeKind kind, uint64_t sequence) noexcept;
+  void retire(CqeKind kind, std::uint64_t sequence) noexcept;
   // If a peer or an overrun CQ broke this QP: finishes what that means on our side. False: a peer
   // is still at it.
   bool settle_breakage();
 
-  std::optional<int64_t> run_job() override;
+  std::optional<std::int64_t> run_job() override;
 
   // For the requester.
   Runtime& runtime() const noexcept { return *owner_.runtime; }
   QpRecord& record() const noexcept { return record_; }
   const ibv_qp_attr& attr() const noexcept { return attr_; }
-  uint32_t device() const noexcept { return owner_.device; }
-  uint32_t index() const noexcept { return index_; }
-  uint32_t qp_num() const noexcept { return qp_base.qp_num; }
-  uint32_t pd_number() const noexcept { return record_.pd; }
-  uint64_t connection() const noexcept { return connection_; }
+  std::uint32_t device() const noexcept { return owner_.device; }
+  std::uint32_t index() const noexcept { return index_; }
+  std::uint32_t qp_num() const noexcept { return qp_base.qp_num; }
+  std::uint32_t pd_number() const noexcept { return record_.pd; }
+  std::uint64_t connection() const noexcept { return connection_; }
   ibv_qp_state state() const noexcept {
     return static_cast<ibv_qp_state>(state_of(record_.state.load(std::memory_order_relaxed)));
   }
-  int64_t scaled(int64_t ns) const noexcept {
-    return static_cast<int64_t>(static_cast<double>(ns) * runtime().clock_scale());
+  std::int64_t scaled(std::int64_t ns) const noexcept {
+    return static_cast<std::int64_t>(static_cast<double>(ns) * runtime().clock_scale());
   }
   void push_send_completion(const CqeRecord& entry);
   void enter_error_locked();
   void flush_locked();
 
-  uint64_t serial() const noexcept { return record_.serial; }
+  std::uint64_t serial() const noexcept { return record_.serial; }
   WrBuilder& builder() noexcept { return builder_; }
-  uint32_t async_reported = 0;  // events handed out; guarded by qp_base.mutex
+  std::uint32_t async_reported = 0;  // events handed out; guarded by qp_base.mutex
 
  private:
-  Qp(Pd& pd, uint32_t index, const ibv_qp_init_attr& init) noexcept;
+  Qp(Pd& pd, std::uint32_t index, const ibv_qp_init_attr& init) noexcept;
   Srq* shared_queue() const noexcept {
     return qp_base.srq != nullptr ? &Srq::of(qp_base.srq) : nullptr;
   }
   int check_may_send() const;
-  int reach(uint32_t qpn) const;
+  int reach(std::uint32_t qpn) const;
   int check_addresses(const ibv_qp_attr& attr, int mask) const;
   void take_attributes(const ibv_qp_attr& attr, int mask);
   void publish_attributes();
@@ -93,16 +93,16 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   void note_completed_receives();
   void flush_receives();
   void flush_shared_receives();
-  void push_flushed_receive(CqeKind kind, uint64_t sequence, uint64_t name);
+  void push_flushed_receive(CqeKind kind, std::uint64_t sequence, std::uint64_t name);
   int append_receive(const ibv_recv_wr& wr);
 
   Context& owner_;
   Pd& pd_;
-  const uint32_t index_;
+  const std::uint32_t index_;
   QpRecord& record_;
   const ibv_qp_init_attr init_;  // with the capacities granted
   ibv_qp_attr attr_{};
-  uint64_t connection_ = 0;
+  std::uint64_t connection_ = 0;
   bool drain_event_wanted_ = false;  // guarded by run_mutex_
 
   std::mutex run_mutex_;
@@ -111,9 +111,9 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   Requester requester_;
 
   SpinLock receive_lock_;
-  std::atomic<uint64_t> receives_retired_{0};
-  uint64_t receives_ended_ = 0;   // in ERR: one past the last that has its completion
-  bool receives_fenced_ = false;  // in ERR: no peer completes receives any more
+  std::atomic<std::uint64_t> receives_retired_{0};
+  std::uint64_t receives_ended_ = 0;  // in ERR: one past the last that has its completion
+  bool receives_fenced_ = false;      // in ERR: no peer completes receives any more
 
   WrBuilder builder_;
 };

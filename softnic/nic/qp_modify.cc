@@ -21,14 +21,15 @@ constexpr int kPsnMask = 0xffffff;
 constexpr int kAccessRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-uint32_t mtu_bytes(ibv_mtu mtu) { return 128u << mtu; }
+std::uint32_t mtu_bytes(ibv_mtu mtu) { return 128u << mtu; }
 
 // Never the same for two connections, so that a peer cannot take one for the other.
-uint64_t new_connection() {
-  uint64_t bits = 0;
+std::uint64_t new_connection() {
+  std::uint64_t bits = 0;
   if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits) {
     // Too early in the boot for the kernel's pool. No two calls meet at one moment of the clock.
-    bits = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) << 1;
+    bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())
+           << 1;
   }
   return bits | 1;
 }
@@ -41,7 +42,7 @@ int check_device(const Context& context, const ibv_qp_attr& attr, int mask) {
 }
 
 bool in_range(const ibv_qp_attr& attr, int mask) {
-  const auto fits = [mask](int bit, uint32_t value, uint32_t limit) {
+  const auto fits = [mask](int bit, std::uint32_t value, std::uint32_t limit) {
     return (mask & bit) == 0 || value <= limit;
   };
   return fits(IBV_QP_TIMEOUT, attr.timeout, 31) && fits(IBV_QP_RETRY_CNT, attr.retry_cnt, 7) &&
@@ -61,7 +62,7 @@ int Qp::check_addresses(const ibv_qp_attr& attr, int mask) const {
       (attr.qp_access_flags & static_cast<unsigned>(~kAccessRights)) != 0) {
     return EINVAL;
   }
-  const uint32_t port_number = (mask & IBV_QP_PORT) != 0 ? attr.port_num : attr_.port_num;
+  const std::uint32_t port_number = (mask & IBV_QP_PORT) != 0 ? attr.port_num : attr_.port_num;
   if ((mask & IBV_QP_AV) != 0) {
     const ibv_ah_attr& address = attr.ah_attr;
     if (address.port_num != port_number) return EINVAL;
@@ -120,8 +121,8 @@ void Qp::shut_down() {
 
 // A peer that is there must be within our reach before it may act on our memory: a fence has to
 // look at it. A peer that is just coming or going is neither; that does not last. An errno.
-int Qp::reach(uint32_t qpn) const {
-  const uint32_t slot = qpn_slot(qpn);
+int Qp::reach(std::uint32_t qpn) const {
+  const std::uint32_t slot = qpn_slot(qpn);
   for (;; ::sched_yield()) {
     errno = 0;
     if (runtime().peer(slot) != nullptr) return 0;
@@ -172,11 +173,12 @@ void Qp::publish_attributes() {
 
 void Qp::set_state_locked(ibv_qp_state to) {
   if (to == IBV_QPS_ERR) return enter_error_locked();
-  uint64_t word = record_.state.load();
+  std::uint64_t word = record_.state.load();
   if (state_of(word) == IBV_QPS_RTR && to == IBV_QPS_RTS) connection_ = new_connection();
   // A peer may have broken the QP meanwhile; then it stays broken.
   while (state_of(word) != IBV_QPS_ERR &&
-         !record_.state.compare_exchange(word, state_word(word >> 8, static_cast<uint32_t>(to)))) {
+         !record_.state.compare_exchange(word,
+                                         state_word(word >> 8, static_cast<std::uint32_t>(to)))) {
   }
 }
 
@@ -189,9 +191,9 @@ void Qp::report_drained_locked() {
 
 // Nothing of the former life remains: nobody inside, no completions, empty queues.
 void Qp::reset_locked() {
-  const uint64_t life = (record_.state.load() >> 8) + 1;
+  const std::uint64_t life = (record_.state.load() >> 8) + 1;
   record_.state.exchange(state_word(life, IBV_QPS_RESET));
-  const uint32_t dest = record_.dest_qpn.load();
+  const std::uint32_t dest = record_.dest_qpn.load();
   if (dest != 0) wait_for_requester(runtime(), dest);
   record_.dest_qpn.store(0);
   Cq::of(qp_base.send_cq).remove_entries(index_);
@@ -202,7 +204,7 @@ void Qp::reset_locked() {
   record_.receives_posted.store(0);
   record_.receives_taken.store(0);
   if (Srq* const srq = shared_queue()) {
-    for (const uint32_t slot : srq->held_by(qp_num())) srq->give_back(slot);
+    for (const std::uint32_t slot : srq->held_by(qp_num())) srq->give_back(slot);
   }
   record_.shared_receive.store(0);
   record_.bound_to.store(0);

@@ -16,13 +16,13 @@ namespace {
 using Verdict = Answer::Verdict;
 
 // How much is moved between two looks at states and keys.
-constexpr uint64_t kPieceBytes = 256 << 10;
-constexpr uint32_t kEndlessRnr = 7;
+constexpr std::uint64_t kPieceBytes = 256 << 10;
+constexpr std::uint32_t kEndlessRnr = 7;
 // While waiting for an answer: whether the ports stand still, which stops the clock.
-constexpr int64_t kLookUpNs = 20 * beeline::kNsPerMs;
+constexpr std::int64_t kLookUpNs = 20 * beeline::kNsPerMs;
 // What mlx5 reports as vendor error for the two; people search for these numbers.
-constexpr uint32_t kVendorRetryExceeded = 0x81;
-constexpr uint32_t kVendorRnrExceeded = 0x82;
+constexpr std::uint32_t kVendorRetryExceeded = 0x81;
+constexpr std::uint32_t kVendorRnrExceeded = 0x82;
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   if (opcode == IBV_WR_RDMA_READ) return IBV_WC_RDMA_READ;
@@ -32,7 +32,7 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   return sends ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
 }
 
-uint32_t vendor_error(ibv_wc_status status) {
+std::uint32_t vendor_error(ibv_wc_status status) {
   if (status == IBV_WC_RETRY_EXC_ERR) return kVendorRetryExceeded;
   return status == IBV_WC_RNR_RETRY_EXC_ERR ? kVendorRnrExceeded : 0;
 }
@@ -46,7 +46,7 @@ bool Requester::can_run() const noexcept {
 }
 
 // One past the last request that the state allows to be worked on.
-uint64_t Requester::end_of_work() const noexcept {
+std::uint64_t Requester::end_of_work() const noexcept {
   const ibv_qp_state state = qp_.state();
   if (state == IBV_QPS_RTS) return queue_.posted();
   return state == IBV_QPS_SQD ? std::min(drain_end_.load(), queue_.posted()) : 0;
@@ -61,7 +61,7 @@ void Requester::drain() noexcept {
   }
 }
 
-std::optional<int64_t> Requester::run(Budget budget) {
+std::optional<std::int64_t> Requester::run(Budget budget) {
   for (;;) {
     if (qp_.state() == IBV_QPS_ERR) {
       if (!unplugged()) qp_.flush_locked();
@@ -95,17 +95,17 @@ void Requester::look_at_path() {
     paced_.store(paced, std::memory_order_relaxed);
 }
 
-std::optional<int64_t> Requester::wait_more(int64_t now) const noexcept {
+std::optional<std::int64_t> Requester::wait_more(std::int64_t now) const noexcept {
   if (now >= waiting_until_) return std::nullopt;
   return std::min(waiting_until_, now + kLookUpNs);
 }
 
 // Carries pieces until something stands in the way; run() sorts out what.
-std::optional<int64_t> Requester::run_direct(Budget& budget) {
+std::optional<std::int64_t> Requester::run_direct(Budget& budget) {
   while (can_run()) {
     if (const auto again = hold_still()) return again;
     SendWqe& wqe = queue_.at(next());
-    const uint64_t bytes = std::min(wqe.length - offset_, kPieceBytes);
+    const std::uint64_t bytes = std::min(wqe.length - offset_, kPieceBytes);
     if (bytes > budget.bytes || budget.messages == 0) return beeline::now_ns();
     budget.bytes -= bytes;
     --budget.messages;
@@ -114,7 +114,8 @@ std::optional<int64_t> Requester::run_direct(Budget& budget) {
   return std::nullopt;
 }
 
-Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes) {
+Answer Requester::carry(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset,
+                        std::uint64_t bytes) {
   if (wqe.length > kMaxMessage) return {Verdict::kRefused, IBV_WC_LOC_LEN_ERR};
   if (brings_data_back(wqe.opcode) && qp_.attr().max_rd_atomic == 0) {
     return {Verdict::kRefused, IBV_WC_LOC_QP_OP_ERR};
@@ -127,7 +128,7 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
     return {Verdict::kSilence};
   }
   Journey journey = Journey::kArrives;
-  if (const uint32_t trouble = path_.trouble(); trouble != 0) [[unlikely]] {
+  if (const std::uint32_t trouble = path_.trouble(); trouble != 0) [[unlikely]] {
     const Answer met = meet_trouble(trouble, wqe, journey);
     if (met.verdict != Verdict::kPlaced) return met;
   }
@@ -153,11 +154,11 @@ Answer Requester::carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64
 }
 
 // The far end's part, and what we hear of it.
-Answer Requester::exchange(uint64_t sequence, const Request& request, const Reach& ours,
+Answer Requester::exchange(std::uint64_t sequence, const Request& request, const Reach& ours,
                            Journey journey) {
   const bool reading = request.opcode == IBV_WR_RDMA_READ;
   if (reading && journey == Journey::kAnswerLost) return {Verdict::kSilence};
-  const uint64_t end = request.offset + request.bytes;
+  const std::uint64_t end = request.offset + request.bytes;
   if (!reading && has_taken(sequence, end)) [[unlikely]] {
     // A repetition: acknowledged, and good for nothing else.
     const bool heard = journey == Journey::kArrives && path_.listens_to(request.connection);
@@ -173,17 +174,17 @@ Answer Requester::exchange(uint64_t sequence, const Request& request, const Reac
   return {Verdict::kSilence};
 }
 
-bool Requester::gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes,
-                       Reach& ours) {
+bool Requester::gather(const SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset,
+                       std::uint64_t bytes, Reach& ours) {
   const SgeRecord* sges = queue_.sges(sequence);
   Window window(offset, bytes, ours.pieces);
   if (wqe.inlined) {
     window.add(sges[0].addr, sges[0].length);
     return true;
   }
-  const uint32_t access = brings_data_back(wqe.opcode) ? IBV_ACCESS_LOCAL_WRITE : 0;
+  const std::uint32_t access = brings_data_back(wqe.opcode) ? IBV_ACCESS_LOCAL_WRITE : 0;
   const Runtime& runtime = qp_.runtime();
-  for (uint32_t i = 0; i < wqe.sge_count; ++i) {
+  for (std::uint32_t i = 0; i < wqe.sge_count; ++i) {
     if (sges[i].length == 0) continue;
     const Translation sge = translate(runtime.arena(), runtime.slot(), sges[i].lkey,
                                       qp_.pd_number(), sges[i].addr, sges[i].length, access);
@@ -192,7 +193,7 @@ bool Requester::gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, u
   }
   if (brings_data_back(wqe.opcode)) return true;
   return ours.each_hidden([&](MrRecord& region, const iovec& piece) {
-    return reveal_own(qp_.runtime(), region, reinterpret_cast<uint64_t>(piece.iov_base),
+    return reveal_own(qp_.runtime(), region, reinterpret_cast<std::uint64_t>(piece.iov_base),
                       piece.iov_len);
   });
 }
@@ -203,13 +204,13 @@ Answer Requester::bring_back(const Request& request, const Reach& ours) {
   const Answer answer = respond(runtime, path_, qp_.attr().dest_qp_num, request, ours.landing());
   if (answer.verdict != Verdict::kPlaced) return answer;
   const bool noted = ours.each_hidden([&](MrRecord& region, const iovec& piece) {
-    return note_hidden_own(runtime, region, reinterpret_cast<uint64_t>(piece.iov_base),
+    return note_hidden_own(runtime, region, reinterpret_cast<std::uint64_t>(piece.iov_base),
                            piece.iov_len);
   });
   return noted ? answer : Answer{Verdict::kLocalFault};
 }
 
-bool Requester::settle(const Answer& answer, uint64_t bytes) {
+bool Requester::settle(const Answer& answer, std::uint64_t bytes) {
   if (answer.verdict != Verdict::kSilence) answered_ = true;
   switch (answer.verdict) {
     case Verdict::kPlaced:
@@ -227,7 +228,7 @@ bool Requester::settle(const Answer& answer, uint64_t bytes) {
 }
 
 bool Requester::wait_for_answer() {
-  const int64_t timeout = ack_timeout_ns(qp_.attr().timeout);
+  const std::int64_t timeout = ack_timeout_ns(qp_.attr().timeout);
   if (timeout == 0) {
     stuck_ = true;
     return false;
@@ -237,9 +238,9 @@ bool Requester::wait_for_answer() {
   return false;
 }
 
-bool Requester::wait_until_ready(int64_t wait_ns) {
+bool Requester::wait_until_ready(std::int64_t wait_ns) {
   silences_ = 0;  // somebody is there
-  const uint32_t limit = qp_.attr().rnr_retry;
+  const std::uint32_t limit = qp_.attr().rnr_retry;
   if (limit != kEndlessRnr && rnrs_ == limit) {
     fail(IBV_WC_RNR_RETRY_EXC_ERR);
     return false;
@@ -250,7 +251,7 @@ bool Requester::wait_until_ready(int64_t wait_ns) {
 }
 
 void Requester::complete(ibv_wc_status status) {
-  const uint64_t sequence = next();
+  const std::uint64_t sequence = next();
   const SendWqe& wqe = queue_.at(sequence);
   CqeRecord entry = {};
   entry.wr_id = wqe.wr_id;
@@ -260,7 +261,7 @@ void Requester::complete(ibv_wc_status status) {
   entry.status = status;
   entry.vendor_err = vendor_error(status);
   entry.opcode = completion_opcode(wqe.opcode);
-  entry.byte_len = static_cast<uint32_t>(wqe.length);
+  entry.byte_len = static_cast<std::uint32_t>(wqe.length);
   entry.qp_num = qp_.qp_num();
   offset_ = 0;
   const bool wanted = wqe.signaled || status != IBV_WC_SUCCESS;
@@ -292,7 +293,7 @@ void Requester::restart() {
   wire_free_at_ = 0;
   still_since_ = 0;
   taken_.reset();
-  const uint64_t life = qp_.record().state.load() >> 8;
+  const std::uint64_t life = qp_.record().state.load() >> 8;
   chance_ = Chance(scramble(qp_.runtime().header().seed ^ qp_.qp_num()) ^ life);
 }
 

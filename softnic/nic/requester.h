@@ -37,11 +37,11 @@ class Requester {
 
   // How much one call may do before others get their turn.
   struct Budget {
-    uint64_t bytes;
-    uint32_t messages;
+    std::uint64_t bytes;
+    std::uint32_t messages;
   };
   // Works until nothing is left to do now. Returns when to come again, if there is a reason to.
-  std::optional<int64_t> run(Budget budget);
+  std::optional<std::int64_t> run(Budget budget);
 
   // The time of posting matters now: the wire is shaped.
   bool paced() const noexcept { return paced_.load(std::memory_order_relaxed); }
@@ -58,84 +58,86 @@ class Requester {
   // A new connection: nothing is outstanding and the peer is not known yet.
   void restart();
 
-  uint64_t next() const noexcept { return next_.load(std::memory_order_seq_cst); }
+  std::uint64_t next() const noexcept { return next_.load(std::memory_order_seq_cst); }
   bool idle() const noexcept { return next() == queue_.posted(); }
   // There is something to do, and the state allows it.
   bool can_run() const noexcept;
 
  private:
   struct Flight {
-    uint64_t sequence;
-    uint64_t offset;
-    uint64_t bytes;
-    int64_t lands_at;
-    int64_t acked_at;
+    std::uint64_t sequence;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+    std::int64_t lands_at;
+    std::int64_t acked_at;
   };
 
   // The peer has all of its queue up to here, and the sender does not know.
   struct Taken {
-    uint64_t sequence;
-    uint64_t end;  // offset in that message
+    std::uint64_t sequence;
+    std::uint64_t end;  // offset in that message
   };
   enum class Journey { kArrives, kLostOnTheWay, kAnswerLost };
 
-  std::optional<int64_t> run_direct(Budget& budget);
-  std::optional<int64_t> run_shaped(int64_t now, Budget& budget);
-  void launch(int64_t now);
-  void launch_piece(int64_t now);
+  std::optional<std::int64_t> run_direct(Budget& budget);
+  std::optional<std::int64_t> run_shaped(std::int64_t now, Budget& budget);
+  void launch(std::int64_t now);
+  void launch_piece(std::int64_t now);
   void relaunch_if_changed();
-  bool land_next(int64_t now, Budget& budget);
-  bool take_acknowledgement(int64_t now);
-  int64_t next_shaped_event(int64_t now) const;
+  bool land_next(std::int64_t now, Budget& budget);
+  bool take_acknowledgement(std::int64_t now);
+  std::int64_t next_shaped_event(std::int64_t now) const;
   void abandon_flights();
 
-  uint64_t end_of_work() const noexcept;
+  std::uint64_t end_of_work() const noexcept;
   bool unplugged() const noexcept;
   void look_at_path();
   bool shaped() const noexcept { return (path_.trouble() & kTroubleShaped) != 0; }
-  std::optional<int64_t> hold_still();
-  std::optional<int64_t> wait_more(int64_t now) const noexcept;
+  std::optional<std::int64_t> hold_still();
+  std::optional<std::int64_t> wait_more(std::int64_t now) const noexcept;
 
-  Answer carry(SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes);
-  bool gather(const SendWqe& wqe, uint64_t sequence, uint64_t offset, uint64_t bytes, Reach& ours);
-  Answer meet_trouble(uint32_t trouble, SendWqe& wqe, Journey& journey);
+  Answer carry(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset, std::uint64_t bytes);
+  bool gather(const SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset, std::uint64_t bytes,
+              Reach& ours);
+  Answer meet_trouble(std::uint32_t trouble, SendWqe& wqe, Journey& journey);
   Answer bring_back(const Request& request, const Reach& ours);
-  Answer exchange(uint64_t sequence, const Request& request, const Reach& ours, Journey journey);
+  Answer exchange(std::uint64_t sequence, const Request& request, const Reach& ours,
+                  Journey journey);
   Answer apply_armed_faults(SendWqe& wqe);
   void note_strike(const SendWqe& wqe, const std::string& fault);
   Journey draw_journey();
-  bool has_taken(uint64_t sequence, uint64_t end) const noexcept;
+  bool has_taken(std::uint64_t sequence, std::uint64_t end) const noexcept;
 
   // What an answer means for the oldest unfinished request. True: go on.
-  bool settle(const Answer& answer, uint64_t bytes);
+  bool settle(const Answer& answer, std::uint64_t bytes);
   bool wait_for_answer();
-  bool wait_until_ready(int64_t wait_ns);
+  bool wait_until_ready(std::int64_t wait_ns);
   void complete(ibv_wc_status status);
   void fail(ibv_wc_status status);
 
   Qp& qp_;
   SendQueue& queue_;
   Path path_;
-  std::atomic<uint64_t> next_{0};   // the oldest unfinished request
-  uint64_t offset_ = 0;             // of it, what the peer has acknowledged
-  int64_t waiting_until_ = 0;       // 0: not waiting
-  std::atomic<bool> stuck_{false};  // unanswered, and told to wait for ever
-  bool answered_ = false;           // the peer has spoken on this connection
-  uint32_t silences_ = 0;           // in a row
-  uint32_t rnrs_ = 0;
-  int64_t still_since_ = 0;     // 0: things move
-  std::optional<Taken> taken_;  // by the peer, whose answer got lost
-  Chance chance_;               // this connection's share of what the fabric does at random
+  std::atomic<std::uint64_t> next_{0};  // the oldest unfinished request
+  std::uint64_t offset_ = 0;            // of it, what the peer has acknowledged
+  std::int64_t waiting_until_ = 0;      // 0: not waiting
+  std::atomic<bool> stuck_{false};      // unanswered, and told to wait for ever
+  bool answered_ = false;               // the peer has spoken on this connection
+  std::uint32_t silences_ = 0;          // in a row
+  std::uint32_t rnrs_ = 0;
+  std::int64_t still_since_ = 0;  // 0: things move
+  std::optional<Taken> taken_;    // by the peer, whose answer got lost
+  Chance chance_;                 // this connection's share of what the fabric does at random
 
   std::atomic<bool> paced_{false};
   std::deque<Flight> flights_;  // oldest first; the first landed_ of them await acknowledgement
-  size_t landed_ = 0;
-  std::atomic<uint64_t> drain_end_{0};  // in SQD: one past the last request to finish
-  uint64_t launch_sequence_ = 0;
-  uint64_t launch_offset_ = 0;
-  int64_t wire_free_at_ = 0;
-  int64_t launch_jitter_ = 0;       // of the message that is being launched
-  uint32_t launch_generation_ = 0;  // of the fabric, when flights were last launched
+  std::size_t landed_ = 0;
+  std::atomic<std::uint64_t> drain_end_{0};  // in SQD: one past the last request to finish
+  std::uint64_t launch_sequence_ = 0;
+  std::uint64_t launch_offset_ = 0;
+  std::int64_t wire_free_at_ = 0;
+  std::int64_t launch_jitter_ = 0;       // of the message that is being launched
+  std::uint32_t launch_generation_ = 0;  // of the fabric, when flights were last launched
 };
 
 }  // namespace softnic

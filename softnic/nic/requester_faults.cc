@@ -12,8 +12,8 @@ namespace {
 using Verdict = Answer::Verdict;
 
 // True if this request is the one an armed countdown was waiting for.
-bool counts_down_to_zero(Shared<uint64_t>& countdown) {
-  uint64_t left = countdown.load();
+bool counts_down_to_zero(Shared<std::uint64_t>& countdown) {
+  std::uint64_t left = countdown.load();
   while (left != 0) {
     if (countdown.compare_exchange(left, left - 1)) return left == 1;
   }
@@ -31,10 +31,10 @@ bool Requester::unplugged() const noexcept {
 
 // A port that is paused stops the clock of the waiting, too. Returns when to look again, or
 // nothing if things move.
-std::optional<int64_t> Requester::hold_still() {
+std::optional<std::int64_t> Requester::hold_still() {
   if ((path_.trouble() & kTroubleStill) == 0 && still_since_ == 0) [[likely]]
     return std::nullopt;
-  const int64_t now = beeline::now_ns();
+  const std::int64_t now = beeline::now_ns();
   const auto again = path_.still_until(now);
   if (again) {
     if (still_since_ == 0) still_since_ = now;
@@ -46,7 +46,7 @@ std::optional<int64_t> Requester::hold_still() {
 }
 
 // What stands in a piece's way. kPlaced: nothing does, and `journey` says how it will go.
-Answer Requester::meet_trouble(uint32_t trouble, SendWqe& wqe, Journey& journey) {
+Answer Requester::meet_trouble(std::uint32_t trouble, SendWqe& wqe, Journey& journey) {
   if ((trouble & (kTroubleError | kTroubleCorrupt)) != 0 && !wqe.counted) {
     const Answer fault = apply_armed_faults(wqe);
     if (fault.verdict != Verdict::kPlaced) return fault;
@@ -62,7 +62,7 @@ Requester::Journey Requester::draw_journey() {
   return chance_.happens(path_.loss_ppm()) ? Journey::kAnswerLost : Journey::kArrives;
 }
 
-bool Requester::has_taken(uint64_t sequence, uint64_t end) const noexcept {
+bool Requester::has_taken(std::uint64_t sequence, std::uint64_t end) const noexcept {
   if (!taken_ || sequence > taken_->sequence) return false;
   return sequence < taken_->sequence || end <= taken_->end;
 }
@@ -70,16 +70,16 @@ bool Requester::has_taken(uint64_t sequence, uint64_t end) const noexcept {
 Answer Requester::apply_armed_faults(SendWqe& wqe) {
   wqe.counted = true;
   PortRecord& port = path_.local();
-  const uint32_t trouble = port.trouble.load();
+  const std::uint32_t trouble = port.trouble.load();
   if ((trouble & kTroubleCorrupt) != 0 && wqe.length != 0 &&
       counts_down_to_zero(port.corrupt_countdown)) {
-    port.trouble.fetch_and(~uint32_t{kTroubleCorrupt});
+    port.trouble.fetch_and(~std::uint32_t{kTroubleCorrupt});
     wqe.corrupt = true;
     note_strike(wqe, "corrupt");
   }
   if ((trouble & kTroubleError) != 0 && counts_down_to_zero(port.error_countdown)) {
-    port.trouble.fetch_and(~uint32_t{kTroubleError});
-    const uint32_t status = port.error_status.load();
+    port.trouble.fetch_and(~std::uint32_t{kTroubleError});
+    const std::uint32_t status = port.error_status.load();
     note_strike(wqe, "error=" + wc_status_name(status));
     return {Verdict::kRefused, static_cast<ibv_wc_status>(status)};
   }

@@ -29,7 +29,7 @@ bool has_imm(ibv_wr_opcode opcode) {
 // One request against one target queue pair.
 class Responder {
  public:
-  Responder(Runtime& runtime, const Path& path, uint32_t target_qpn, const Request& request,
+  Responder(Runtime& runtime, const Path& path, std::uint32_t target_qpn, const Request& request,
             const Pieces& ours) noexcept
       : runtime_(runtime),
         peer_(path.peer()),
@@ -66,7 +66,7 @@ class Responder {
   // then on only that connection is heard. A target made anew does not take up an old one, whose
   // numbers have moved on.
   bool hear() {
-    uint64_t speaker = qp_.bound_to.load();
+    std::uint64_t speaker = qp_.bound_to.load();
     if (speaker == request_.connection) return true;
     if (speaker != 0 || !request_.first || request_.sq_psn != qp_.rq_psn) return false;
     if (!qp_.bound_to.compare_exchange(speaker, request_.connection)) return false;
@@ -84,7 +84,7 @@ class Responder {
     qp_.breaking.store(1);
     arena_.header().attention.fetch_add(1);
     // Only the life we speak to: the owner may be ending it, and must find the next one untouched.
-    uint64_t word = qp_.state.load();
+    std::uint64_t word = qp_.state.load();
     while (word >> 8 == life_ && receives(state_of(word)) &&
            !qp_.state.compare_exchange(word, state_word(life_, IBV_QPS_ERR))) {
     }
@@ -108,7 +108,7 @@ class Responder {
     entry.qp_index = qp_index_;
     entry.status = status;
     entry.opcode = is_send(request_.opcode) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
-    entry.byte_len = static_cast<uint32_t>(request_.length);
+    entry.byte_len = static_cast<std::uint32_t>(request_.length);
     entry.qp_num = qpn_;
     entry.solicited = request_.solicited ? 1 : 0;
     if (has_imm(request_.opcode)) {
@@ -161,10 +161,10 @@ class Responder {
     ReceiveRecord* const receive = receive_.find();
     if (receive == nullptr) return not_ready();
     const SgeRecord* sges = Arena::sges(*receive);
-    uint64_t room = 0;
+    std::uint64_t room = 0;
     Reach theirs;
     Window window(request_.offset, request_.bytes, theirs.pieces);
-    for (uint32_t i = 0; i < receive->sge_count; ++i) {
+    for (std::uint32_t i = 0; i < receive->sge_count; ++i) {
       const Translation sge = translate(arena_, peer_.slot(), sges[i].lkey, receive_.pd(),
                                         sges[i].addr, sges[i].length, IBV_ACCESS_LOCAL_WRITE);
       // Only what the message reaches is looked at.
@@ -187,7 +187,7 @@ class Responder {
   }
 
   // A message of no bytes touches no memory, so its key is not looked at.
-  bool find_remote(uint32_t access, Reach& theirs) const noexcept {
+  bool find_remote(std::uint32_t access, Reach& theirs) const noexcept {
     if (request_.length == 0) return true;
     const Translation range = translate(arena_, peer_.slot(), request_.rkey, qp_.pd,
                                         request_.remote_addr, request_.length, access);
@@ -232,9 +232,9 @@ class Responder {
   Peer& peer_;
   const Arena& arena_;
   QpRecord& qp_;
-  const uint64_t life_;
-  const uint32_t qp_index_;
-  const uint32_t qpn_;
+  const std::uint64_t life_;
+  const std::uint32_t qp_index_;
+  const std::uint32_t qpn_;
   const Request& request_;
   const Pieces& ours_;
   TakenReceive receive_;
@@ -242,7 +242,7 @@ class Responder {
 
 }  // namespace
 
-Answer respond(Runtime& runtime, const Path& path, uint32_t target_qpn, const Request& request,
+Answer respond(Runtime& runtime, const Path& path, std::uint32_t target_qpn, const Request& request,
                const Pieces& ours) {
   return Responder(runtime, path, target_qpn, request, ours).answer();
 }

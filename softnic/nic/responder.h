@@ -12,20 +12,20 @@ namespace softnic {
 
 struct Request {
   ibv_wr_opcode opcode;
-  uint32_t rkey;
-  uint64_t remote_addr;
-  uint64_t length;  // of the whole message
-  uint64_t offset;  // of this piece in it
-  uint64_t bytes;   // of this piece
-  uint32_t imm_data;
-  uint64_t compare_add;  // of atomics
-  uint64_t swap;
-  uint32_t path_mtu;
-  uint32_t sq_psn;
-  uint64_t connection;  // who speaks: differs for every connection of every QP
-  bool first;           // nothing of this connection was answered yet
-  bool corrupt;         // flip a bit of the payload on its way
-  bool solicited;       // the sender asks that the receiver be woken
+  std::uint32_t rkey;
+  std::uint64_t remote_addr;
+  std::uint64_t length;  // of the whole message
+  std::uint64_t offset;  // of this piece in it
+  std::uint64_t bytes;   // of this piece
+  std::uint32_t imm_data;
+  std::uint64_t compare_add;  // of atomics
+  std::uint64_t swap;
+  std::uint32_t path_mtu;
+  std::uint32_t sq_psn;
+  std::uint64_t connection;  // who speaks: differs for every connection of every QP
+  bool first;                // nothing of this connection was answered yet
+  bool corrupt;              // flip a bit of the payload on its way
+  bool solicited;            // the sender asks that the receiver be woken
 };
 
 struct Answer {
@@ -38,11 +38,11 @@ struct Answer {
   };
   Verdict verdict = Verdict::kSilence;
   ibv_wc_status status = IBV_WC_SUCCESS;
-  int64_t wait_ns = 0;
+  std::int64_t wait_ns = 0;
 };
 
 // The caller is inside (fence.h) and `path` holds.
-Answer respond(Runtime& runtime, const Path& path, uint32_t target_qpn, const Request& request,
+Answer respond(Runtime& runtime, const Path& path, std::uint32_t target_qpn, const Request& request,
                const Pieces& ours);
 
 }  // namespace softnic

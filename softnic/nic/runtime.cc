@@ -41,7 +41,7 @@ const char* env_or(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string& name) {
+beeline::Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string& name) {
   const FileLimitIsAnError guard;
   UniqueFd file = dir.open_file(name, O_CREAT | O_TRUNC);
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(kArenaBytes)) != 0 ||
@@ -53,7 +53,7 @@ Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string& name) {
 
 }  // namespace
 
-Outcome<std::shared_ptr<Runtime>> Runtime::get() {
+beeline::Outcome<std::shared_ptr<Runtime>> Runtime::get() {
   static std::once_flag registered;
   std::call_once(registered, [] { pthread_atfork(before_fork, after_fork, forget_in_child); });
   const std::lock_guard guard(current().mutex);
@@ -84,7 +84,8 @@ void Runtime::let_go_in_child() noexcept {
 
 bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 
-Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const char* host_name) {
+beeline::Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name,
+                                                         const char* host_name) {
   const std::string dir = BL_TRY(state_dir(fabric_name));
   // Held until we sit: nobody removes the fabric, or makes it anew, between our looking and our
   // sitting.
@@ -92,7 +93,7 @@ Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const c
   const auto lock = DirLock::take(dir, DirLock::Missing::kFail);
   Fabric fabric = BL_TRY(Fabric::open(fabric_name));
   if (!lock) return fail(lock.error());
-  uint32_t host = 0;
+  std::uint32_t host = 0;
   if (host_name != nullptr) {
     const auto found = fabric.find_host(host_name);
     if (!found) {
@@ -107,10 +108,10 @@ Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name, const c
 }
 
 // The caller holds the directory's lock.
-Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
+beeline::Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, std::uint32_t host) {
   UniqueFd seats = fabric.files().open_file("seats", 0);
   if (!seats) return fail(because("cannot open " + fabric.dir() + "/seats"));
-  uint32_t slot = 0;
+  std::uint32_t slot = 0;
   while (slot < kMaxSlots && !try_lock_byte(seats.get(), slot)) ++slot;
   if (slot == kMaxSlots) {
     errno = EUSERS;
@@ -120,7 +121,7 @@ Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
   SlotRecord& record = fabric.header().slots[slot];
   record.epoch.store(0);
   remove_slot_files(fabric.files(), slot);
-  const uint64_t epoch = fabric.header().next_epoch.fetch_add(1);
+  const std::uint64_t epoch = fabric.header().next_epoch.fetch_add(1);
   const std::string name = "arena." + std::to_string(slot);
   UniqueFd file = BL_TRY(make_arena_file(fabric.files(), name));
   Mapping arena = Mapping::of_file(file.get(), kArenaBytes);
@@ -129,13 +130,13 @@ Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, uint32_t host) {
   // Where Yama guards processes from their siblings: peers must be able to place data in our
   // memory.
   (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-  record.pid.store(static_cast<uint32_t>(::getpid()));
+  record.pid.store(static_cast<std::uint32_t>(::getpid()));
   record.host.store(host);
   record.epoch.store(epoch);  // last: from here on peers may come
   return Seat{slot, epoch, std::move(seats), std::move(file), std::move(arena)};
 }
 
-Runtime::Runtime(Fabric fabric, uint32_t host, Seat&& seat)
+Runtime::Runtime(Fabric fabric, std::uint32_t host, Seat&& seat)
     : pid_(::getpid()),
       fabric_(std::move(fabric)),
       host_(host),
@@ -147,9 +148,9 @@ Runtime::Runtime(Fabric fabric, uint32_t host, Seat&& seat)
       arena_(mapping_.base()),
       clock_scale_(fabric_.header().clock_scale),
       // The next process in this slot starts elsewhere, so that numbers do not come back at once.
-      qp_indices_(kMaxQps, static_cast<uint32_t>(seat.epoch * 977)),
+      qp_indices_(kMaxQps, static_cast<std::uint32_t>(seat.epoch * 977)),
       cq_indices_(kMaxCqs, 0),
-      mr_indices_(kMaxMrs, static_cast<uint32_t>(seat.epoch * 613)),
+      mr_indices_(kMaxMrs, static_cast<std::uint32_t>(seat.epoch * 613)),
       srq_indices_(kMaxSrqs, 0),
       serials_(seat.epoch << 32 | 1) {}
 
@@ -165,12 +166,12 @@ std::string Runtime::sysfs_root() const {
   return fabric_.sysfs_root(fabric_.header().hosts[host_].name);
 }
 
-bool Runtime::back_bytes(const std::byte* start, uint64_t bytes) noexcept {
+bool Runtime::back_bytes(const std::byte* start, std::uint64_t bytes) noexcept {
   const FileLimitIsAnError guard;
   return ::fallocate(arena_file_.get(), 0, start - mapping_.base(), static_cast<off_t>(bytes)) == 0;
 }
 
-std::optional<uint64_t> Runtime::take_ring(uint64_t bytes) {
+std::optional<std::uint64_t> Runtime::take_ring(std::uint64_t bytes) {
   const auto offset = rings_.take(bytes);
   if (offset && !back_bytes(mapping_.base() + kRingsOffset + *offset, bytes)) {
     rings_.give_back(*offset, bytes);
@@ -179,7 +180,7 @@ std::optional<uint64_t> Runtime::take_ring(uint64_t bytes) {
   return offset;
 }
 
-std::shared_ptr<Peer> Runtime::peer(uint32_t slot) {
+std::shared_ptr<Peer> Runtime::peer(std::uint32_t slot) {
   const std::lock_guard guard(peers_mutex_);
   std::shared_ptr<Peer>& cached = peers_[slot];
   if (!cached || !cached->seated()) cached = Peer::open(fabric_, slot);
@@ -187,7 +188,7 @@ std::shared_ptr<Peer> Runtime::peer(uint32_t slot) {
 }
 
 void Runtime::attend() {
-  const uint32_t now = arena_.header().attention.load();
+  const std::uint32_t now = arena_.header().attention.load();
   if (attended_.load(std::memory_order_relaxed) == now) [[likely]]
     return;
   bool settled = true;

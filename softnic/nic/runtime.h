@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/problem.h"
 #include "softnic/fabric/arena.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/nic/allocators.h"
@@ -30,7 +31,7 @@ class Runtime {
   // The process's runtime, joined to the fabric that SOFTNIC_FABRIC and SOFTNIC_HOST name if there
   // is none yet. If that fails, errno has the same reason as the sentence; ENOENT: there is no
   // fabric.
-  static Outcome<std::shared_ptr<Runtime>> get();
+  static beeline::Outcome<std::shared_ptr<Runtime>> get();
 
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -41,10 +42,10 @@ class Runtime {
   const HostRecord& host() noexcept { return header().hosts[host_]; }
   std::string sysfs_root() const;
   const Arena& arena() const noexcept { return arena_; }
-  uint32_t slot() const noexcept { return slot_; }
-  uint32_t seat() const noexcept { return seat_word(slot_, epoch_); }
+  std::uint32_t slot() const noexcept { return slot_; }
+  std::uint32_t seat() const noexcept { return seat_word(slot_, epoch_); }
   void take(RobustLock& lock) noexcept {
-    lock.lock(seat(), [this](uint32_t holder) { return fabric_.seat_alive(holder); });
+    lock.lock(seat(), [this](std::uint32_t holder) { return fabric_.seat_alive(holder); });
   }
   Engine& engine() noexcept { return engine_; }
   GpuMirrors& mirrors() noexcept { return mirrors_; }
@@ -60,19 +61,23 @@ class Runtime {
   bool back(const Record& record) noexcept {
     return back_bytes(reinterpret_cast<const std::byte*>(&record), sizeof record);
   }
-  std::optional<uint64_t> take_ring(uint64_t bytes);
-  void give_back_ring(uint64_t offset, uint64_t bytes) { rings_.give_back(offset, bytes); }
+  std::optional<std::uint64_t> take_ring(std::uint64_t bytes);
+  void give_back_ring(std::uint64_t offset, std::uint64_t bytes) {
+    rings_.give_back(offset, bytes);
+  }
 
-  uint64_t next_serial() noexcept { return serials_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t next_serial() noexcept { return serials_.fetch_add(1, std::memory_order_relaxed); }
 
   // Cached; null if nobody sits there. A peer whose place was taken by another is looked up anew.
-  std::shared_ptr<Peer> peer(uint32_t slot);
+  std::shared_ptr<Peer> peer(std::uint32_t slot);
 
   // A QP is listed while it exists; readers hold the poll lock of one of its CQs, or are the owner.
-  void list_qp(uint32_t index, Qp* qp) noexcept {
+  void list_qp(std::uint32_t index, Qp* qp) noexcept {
     qps_[index].store(qp, std::memory_order_release);
   }
-  Qp* qp_at(uint32_t index) const noexcept { return qps_[index].load(std::memory_order_acquire); }
+  Qp* qp_at(std::uint32_t index) const noexcept {
+    return qps_[index].load(std::memory_order_acquire);
+  }
 
   // For fences and flushes, and to find what an event is about.
   Roster<Qp>& qps() noexcept { return qp_roster_; }
@@ -88,27 +93,28 @@ class Runtime {
 
  private:
   struct Seat {
-    uint32_t slot;
-    uint64_t epoch;
+    std::uint32_t slot;
+    std::uint64_t epoch;
     beeline::UniqueFd lock;
     beeline::UniqueFd file;
     Mapping arena;
   };
-  static Outcome<std::shared_ptr<Runtime>> join(const char* fabric_name, const char* host_name);
-  static Outcome<Seat> take_seat(const Fabric& fabric, uint32_t host);
+  static beeline::Outcome<std::shared_ptr<Runtime>> join(const char* fabric_name,
+                                                         const char* host_name);
+  static beeline::Outcome<Seat> take_seat(const Fabric& fabric, std::uint32_t host);
 
-  Runtime(Fabric fabric, uint32_t host, Seat&& seat);
+  Runtime(Fabric fabric, std::uint32_t host, Seat&& seat);
   static void before_fork();
   static void after_fork();
   static void forget_in_child();
   void let_go_in_child() noexcept;
-  bool back_bytes(const std::byte* start, uint64_t bytes) noexcept;
+  bool back_bytes(const std::byte* start, std::uint64_t bytes) noexcept;
 
   const pid_t pid_;
   Fabric fabric_;
-  const uint32_t host_;
-  const uint32_t slot_;
-  const uint64_t epoch_;
+  const std::uint32_t host_;
+  const std::uint32_t slot_;
+  const std::uint64_t epoch_;
   beeline::UniqueFd seat_lock_;
   beeline::UniqueFd arena_file_;
   Mapping mapping_;
@@ -120,13 +126,13 @@ class Runtime {
   IndexAllocator mr_indices_;
   IndexAllocator srq_indices_;
   RingAllocator rings_{kRingBytes};
-  std::atomic<uint64_t> serials_;  // of nobody who sat here before
+  std::atomic<std::uint64_t> serials_;  // of nobody who sat here before
 
   std::mutex peers_mutex_;
   std::array<std::shared_ptr<Peer>, kMaxSlots> peers_;
 
   std::array<std::atomic<Qp*>, kMaxQps> qps_{};
-  std::atomic<uint32_t> attended_{0};
+  std::atomic<std::uint32_t> attended_{0};
   Roster<Qp> qp_roster_;
   Roster<Cq> cq_roster_;
   Roster<Srq> srq_roster_;

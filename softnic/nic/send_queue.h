@@ -25,16 +25,16 @@ constexpr bool brings_data_back(ibv_wr_opcode opcode) {
 }
 
 struct SendWqe {
-  uint64_t wr_id = 0;
-  uint64_t remote_addr = 0;
-  uint64_t length = 0;
-  uint64_t compare_add = 0;  // of atomics
-  uint64_t swap = 0;
-  int64_t posted_at = 0;  // 0: not noted
+  std::uint64_t wr_id = 0;
+  std::uint64_t remote_addr = 0;
+  std::uint64_t length = 0;
+  std::uint64_t compare_add = 0;  // of atomics
+  std::uint64_t swap = 0;
+  std::int64_t posted_at = 0;  // 0: not noted
   ibv_wr_opcode opcode = IBV_WR_SEND;
-  uint32_t rkey = 0;
-  uint32_t imm_data = 0;
-  uint32_t sge_count = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t imm_data = 0;
+  std::uint32_t sge_count = 0;
   bool signaled = false;
   bool inlined = false;
   bool solicited = false;
@@ -44,28 +44,28 @@ struct SendWqe {
 
 class SendQueue {
  public:
-  SendQueue(uint32_t depth, uint32_t max_sge, uint32_t max_inline)
+  SendQueue(std::uint32_t depth, std::uint32_t max_sge, std::uint32_t max_inline)
       : depth_(depth),
         max_sge_(max_sge),
         max_inline_(max_inline),
         wqes_(std::max(depth, 1u)),
-        sges_(size_t{std::max(depth, 1u)} * max_sge),
-        inline_bytes_(size_t{std::max(depth, 1u)} * max_inline) {}
+        sges_(std::size_t{std::max(depth, 1u)} * max_sge),
+        inline_bytes_(std::size_t{std::max(depth, 1u)} * max_inline) {}
 
   // 0, or the errno with which ibv_post_send refuses such a request.
   int check(const ibv_send_wr& wr) const noexcept;
   // Places left. Callers of this and of append() take turns.
-  uint64_t room() const noexcept {
+  std::uint64_t room() const noexcept {
     return depth_ -
            (posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire));
   }
   // The request has passed check() and there is room.
-  void append(const ibv_send_wr& wr, bool signal_all, int64_t posted_at) noexcept;
+  void append(const ibv_send_wr& wr, bool signal_all, std::int64_t posted_at) noexcept;
 
-  SendWqe& at(uint64_t sequence) noexcept { return wqes_[place(sequence)]; }
-  SgeRecord* sges(uint64_t sequence) noexcept { return &sges_[place(sequence) * max_sge_]; }
-  uint64_t posted() const noexcept { return posted_.load(std::memory_order_seq_cst); }
-  void retire(uint64_t sequence) noexcept {
+  SendWqe& at(std::uint64_t sequence) noexcept { return wqes_[place(sequence)]; }
+  SgeRecord* sges(std::uint64_t sequence) noexcept { return &sges_[place(sequence) * max_sge_]; }
+  std::uint64_t posted() const noexcept { return posted_.load(std::memory_order_seq_cst); }
+  void retire(std::uint64_t sequence) noexcept {
     retired_.store(sequence + 1, std::memory_order_release);
   }
   // Back to empty. The caller makes sure that nobody posts or runs.
@@ -75,17 +75,17 @@ class SendQueue {
   }
 
  private:
-  size_t place(uint64_t sequence) const noexcept { return sequence % depth_; }
-  void copy_inline(const ibv_send_wr& wr, size_t place, uint64_t length) noexcept;
+  std::size_t place(std::uint64_t sequence) const noexcept { return sequence % depth_; }
+  void copy_inline(const ibv_send_wr& wr, std::size_t place, std::uint64_t length) noexcept;
 
-  const uint32_t depth_;
-  const uint32_t max_sge_;
-  const uint32_t max_inline_;
+  const std::uint32_t depth_;
+  const std::uint32_t max_sge_;
+  const std::uint32_t max_inline_;
   std::vector<SendWqe> wqes_;
   std::vector<SgeRecord> sges_;
   std::vector<std::byte> inline_bytes_;
-  std::atomic<uint64_t> posted_{0};
-  std::atomic<uint64_t> retired_{0};
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<std::uint64_t> retired_{0};
 };
 
 }  // namespace softnic

@@ -11,14 +11,14 @@
 namespace softnic {
 namespace {
 
-uint32_t slot_stride(const ibv_srq_attr& attr) {
-  return static_cast<uint32_t>(sizeof(SharedReceive)) +
-         std::max(attr.max_sge, 1u) * static_cast<uint32_t>(sizeof(SgeRecord));
+std::uint32_t slot_stride(const ibv_srq_attr& attr) {
+  return static_cast<std::uint32_t>(sizeof(SharedReceive)) +
+         std::max(attr.max_sge, 1u) * static_cast<std::uint32_t>(sizeof(SgeRecord));
 }
 
-uint64_t slots_bytes(const SrqRecord& srq) { return uint64_t{srq.depth} * srq.stride; }
-uint64_t srq_bytes(uint32_t depth, uint32_t stride) {
-  return uint64_t{depth} * (stride + sizeof(Shared<uint32_t>));
+std::uint64_t slots_bytes(const SrqRecord& srq) { return std::uint64_t{srq.depth} * srq.stride; }
+std::uint64_t srq_bytes(std::uint32_t depth, std::uint32_t stride) {
+  return std::uint64_t{depth} * (stride + sizeof(Shared<std::uint32_t>));
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ Srq* Srq::create(Pd& pd, const ibv_srq_init_attr& init) {
     return nullptr;
   }
   Runtime& runtime = *pd.owner.runtime;
-  const uint32_t stride = slot_stride(attr);
+  const std::uint32_t stride = slot_stride(attr);
   const auto index = runtime.srq_indices().take();
   const bool backed = index && runtime.back(runtime.arena().srq(*index));
   const auto ring = backed ? runtime.take_ring(srq_bytes(attr.max_wr, stride)) : std::nullopt;
@@ -54,7 +54,7 @@ Srq* Srq::create(Pd& pd, const ibv_srq_init_attr& init) {
   return new Srq(pd, *index, init);
 }
 
-Srq::Srq(Pd& domain, uint32_t index, const ibv_srq_init_attr& init) noexcept
+Srq::Srq(Pd& domain, std::uint32_t index, const ibv_srq_init_attr& init) noexcept
     : ibv_srq{},
       pd_(domain),
       index_(index),
@@ -67,7 +67,7 @@ Srq::Srq(Pd& domain, uint32_t index, const ibv_srq_init_attr& init) noexcept
   pthread_mutex_init(&mutex, nullptr);
   pthread_cond_init(&cond, nullptr);
   free_.reserve(record_.depth);
-  for (uint32_t slot = record_.depth; slot-- > 0;) give_back(slot);
+  for (std::uint32_t slot = record_.depth; slot-- > 0;) give_back(slot);
   pd_.children.fetch_add(1);
   runtime().srqs().add(*this);
 }
@@ -85,18 +85,18 @@ Srq::~Srq() {
 // The slot is whole before it counts as posted, and in the FIFO before anybody looks for it there.
 int Srq::append(const ibv_recv_wr& wr) {
   if (record_.depth == 0) return EINVAL;  // a forked child, which has no queue here
-  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
+  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
   if (free_.empty()) return ENOMEM;
-  const uint32_t number = free_.back();
+  const std::uint32_t number = free_.back();
   free_.pop_back();
   SharedReceive& slot = arena().slot(record_, number);
   slot.receive.wr_id = wr.wr_id;
-  slot.receive.sge_count = static_cast<uint32_t>(wr.num_sge);
-  for (uint32_t i = 0; i < slot.receive.sge_count; ++i) {
+  slot.receive.sge_count = static_cast<std::uint32_t>(wr.num_sge);
+  for (std::uint32_t i = 0; i < slot.receive.sge_count; ++i) {
     Arena::sges(slot.receive)[i] = {wr.sg_list[i].addr, wr.sg_list[i].length, wr.sg_list[i].lkey};
   }
   slot.holder.store(kSlotPosted);
-  const uint64_t posted = record_.posted.load(std::memory_order_relaxed);
+  const std::uint64_t posted = record_.posted.load(std::memory_order_relaxed);
   arena().fifo(record_, posted).store(number);
   record_.posted.store(posted + 1);
   return 0;
@@ -122,13 +122,13 @@ int Srq::modify(const ibv_srq_attr& attr, int mask) {
 }
 
 ibv_srq_attr Srq::query() const {
-  const uint32_t limit = record_.limit.load();
+  const std::uint32_t limit = record_.limit.load();
   return {.max_wr = record_.depth,
           .max_sge = max_sge_,
           .srq_limit = (limit & kLimitBeingTold) != 0 ? 0 : limit};
 }
 
-void Srq::give_back(uint32_t slot) {
+void Srq::give_back(std::uint32_t slot) {
   const std::lock_guard guard(lock_);
   drop_if_stale(slot);
   arena().slot(record_, slot).holder.store(kSlotFree);
@@ -137,26 +137,28 @@ void Srq::give_back(uint32_t slot) {
 
 // Whoever took the slot may have died before it moved on. Posted again, the slot would be found at
 // its old place, and the FIFO would have more places in use than it has.
-void Srq::drop_if_stale(uint32_t slot) {
-  const uint64_t posted = record_.posted.load(std::memory_order_relaxed);
-  const auto is_stale = [&](uint64_t taken) {
+void Srq::drop_if_stale(std::uint32_t slot) {
+  const std::uint64_t posted = record_.posted.load(std::memory_order_relaxed);
+  const auto is_stale = [&](std::uint64_t taken) {
     return taken != posted && arena().fifo(record_, taken).load() == slot;
   };
   if (!is_stale(record_.taken.load())) return;
   runtime().take(record_.take_lock);
-  const uint64_t taken = record_.taken.load();
+  const std::uint64_t taken = record_.taken.load();
   if (is_stale(taken)) record_.taken.store(taken + 1);
   record_.take_lock.unlock();
 }
 
-std::vector<uint32_t> Srq::held_by(uint32_t qpn) const {
-  std::vector<uint32_t> slots;
-  for (uint32_t slot = 0; slot < record_.depth; ++slot) {
+std::vector<std::uint32_t> Srq::held_by(std::uint32_t qpn) const {
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t slot = 0; slot < record_.depth; ++slot) {
     if (arena().slot(record_, slot).holder.load() == qpn) slots.push_back(slot);
   }
   return slots;
 }
 
-uint64_t Srq::wr_id(uint32_t slot) const { return arena().slot(record_, slot).receive.wr_id; }
+std::uint64_t Srq::wr_id(std::uint32_t slot) const {
+  return arena().slot(record_, slot).receive.wr_id;
+}
 
 }  // namespace softnic

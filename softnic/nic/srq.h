@@ -32,32 +32,32 @@ class Srq final : public ibv_srq {
   int modify(const ibv_srq_attr& attr, int mask);
   ibv_srq_attr query() const;
 
-  void give_back(uint32_t slot);
+  void give_back(std::uint32_t slot);
   // The slots that a queue pair holds: of the message that is arriving, and of those completed but
   // not polled. Nobody may be taking for it any more.
-  std::vector<uint32_t> held_by(uint32_t qpn) const;
-  uint64_t wr_id(uint32_t slot) const;
+  std::vector<std::uint32_t> held_by(std::uint32_t qpn) const;
+  std::uint64_t wr_id(std::uint32_t slot) const;
 
-  uint32_t index() const noexcept { return index_; }
-  uint64_t serial() const noexcept { return record_.serial; }
+  std::uint32_t index() const noexcept { return index_; }
+  std::uint64_t serial() const noexcept { return record_.serial; }
   Pd& owner() const noexcept { return pd_; }
 
-  std::atomic<uint32_t> users{0};  // QPs attached
-  uint32_t async_reported = 0;     // events handed out; guarded by ibv_srq::mutex
+  std::atomic<std::uint32_t> users{0};  // QPs attached
+  std::uint32_t async_reported = 0;     // events handed out; guarded by ibv_srq::mutex
 
  private:
-  Srq(Pd& domain, uint32_t index, const ibv_srq_init_attr& init) noexcept;
+  Srq(Pd& domain, std::uint32_t index, const ibv_srq_init_attr& init) noexcept;
   int append(const ibv_recv_wr& wr);
-  void drop_if_stale(uint32_t slot);
+  void drop_if_stale(std::uint32_t slot);
   Runtime& runtime() const noexcept { return *pd_.owner.runtime; }
   const Arena& arena() const noexcept { return runtime().arena(); }
 
   Pd& pd_;
-  const uint32_t index_;
+  const std::uint32_t index_;
   SrqRecord& record_;
-  const uint32_t max_sge_;
+  const std::uint32_t max_sge_;
   SpinLock lock_;
-  std::vector<uint32_t> free_;
+  std::vector<std::uint32_t> free_;
 };
 
 }  // namespace softnic

@@ -7,7 +7,7 @@ namespace softnic {
 
 ReceiveRecord* TakenReceive::find() {
   if (qp_.srq != 0) return find_shared();
-  const uint64_t taken = qp_.receives_taken.load();
+  const std::uint64_t taken = qp_.receives_taken.load();
   return qp_.receives_posted.load() > taken ? &where_.arena.receive(qp_, taken) : nullptr;
 }
 
@@ -19,8 +19,8 @@ ReceiveRecord* TakenReceive::find_shared() {
 
 bool TakenReceive::take_shared(SrqRecord& srq) {
   runtime_.take(srq.take_lock);
-  uint64_t at = srq.taken.load(std::memory_order_relaxed);
-  const uint64_t posted = srq.posted.load();
+  std::uint64_t at = srq.taken.load(std::memory_order_relaxed);
+  const std::uint64_t posted = srq.posted.load();
   // Somebody may have died between taking the slot and moving on.
   while (at != posted &&
          where_.arena.slot(srq, where_.arena.fifo(srq, at).load()).holder.load() != kSlotPosted) {
@@ -28,7 +28,7 @@ bool TakenReceive::take_shared(SrqRecord& srq) {
   }
   const bool found = at != posted;
   if (found) {
-    const uint32_t number = where_.arena.fifo(srq, at).load();
+    const std::uint32_t number = where_.arena.fifo(srq, at).load();
     where_.arena.slot(srq, number).holder.store(qpn_);
     srq.taken.store(at + 1);
     qp_.shared_receive.store(number + 1);
@@ -40,8 +40,8 @@ bool TakenReceive::take_shared(SrqRecord& srq) {
 }
 
 // Under the lock, so that a limit found half told is one whose teller died.
-void TakenReceive::tell_limit(SrqRecord& srq, uint64_t left) {
-  uint32_t limit = srq.limit.load();
+void TakenReceive::tell_limit(SrqRecord& srq, std::uint64_t left) {
+  std::uint32_t limit = srq.limit.load();
   do {
     if (left >= (limit & ~kLimitBeingTold)) return;
   } while (!srq.limit.compare_exchange(limit, limit | kLimitBeingTold));
@@ -55,7 +55,7 @@ void TakenReceive::tell_limit(SrqRecord& srq, uint64_t left) {
 
 void TakenReceive::complete(CqeRecord entry) {
   if (qp_.srq != 0) {
-    const uint32_t slot = qp_.shared_receive.load() - 1;
+    const std::uint32_t slot = qp_.shared_receive.load() - 1;
     entry.kind = CqeKind::kShared;
     entry.sequence = slot;
     entry.wr_id = where_.arena.slot(where_.arena.srq(qp_.srq), slot).receive.wr_id;
@@ -63,7 +63,7 @@ void TakenReceive::complete(CqeRecord entry) {
     qp_.shared_receive.store(0);
     return;
   }
-  const uint64_t taken = qp_.receives_taken.load();
+  const std::uint64_t taken = qp_.receives_taken.load();
   entry.kind = CqeKind::kReceive;
   entry.sequence = taken;
   entry.wr_id = where_.arena.receive(qp_, taken).wr_id;

@@ -13,7 +13,7 @@ namespace softnic {
 
 class TakenReceive {
  public:
-  TakenReceive(Runtime& runtime, const ArenaOf& where, QpRecord& qp, uint32_t qpn) noexcept
+  TakenReceive(Runtime& runtime, const ArenaOf& where, QpRecord& qp, std::uint32_t qpn) noexcept
       : runtime_(runtime), where_(where), qp_(qp), qpn_(qpn) {}
 
   // The receive for the message that is arriving; all pieces of a message get the same one. Null:
@@ -21,7 +21,7 @@ class TakenReceive {
   ReceiveRecord* find();
 
   // The protection domain that its memory has to be of.
-  uint32_t pd() const noexcept { return qp_.srq != 0 ? where_.arena.srq(qp_.srq).pd : qp_.pd; }
+  std::uint32_t pd() const noexcept { return qp_.srq != 0 ? where_.arena.srq(qp_.srq).pd : qp_.pd; }
 
   // Ends it: fills in what the completion says of the receive and pushes it. find() came first.
   void complete(CqeRecord entry);
@@ -29,12 +29,12 @@ class TakenReceive {
  private:
   ReceiveRecord* find_shared();
   bool take_shared(SrqRecord& srq);
-  void tell_limit(SrqRecord& srq, uint64_t left);
+  void tell_limit(SrqRecord& srq, std::uint64_t left);
 
   Runtime& runtime_;
   const ArenaOf where_;
   QpRecord& qp_;
-  const uint32_t qpn_;
+  const std::uint32_t qpn_;
 };
 
 }  // namespace softnic

@@ -13,28 +13,29 @@ namespace softnic {
 
 // How late a sender may come back to its work and still get the full rate: on a busy machine our
 // threads wait for the scheduler, which a NIC does not.
-inline constexpr int64_t kWirePatienceNs = 20 * beeline::kNsPerMs;
+inline constexpr std::int64_t kWirePatienceNs = 20 * beeline::kNsPerMs;
 
 // `ready_at`: since when the bytes could have been sent.
-inline int64_t reserve_wire(Shared<uint64_t>& free_at, uint64_t bytes, uint64_t rate,
-                            int64_t ready_at) {
+inline std::int64_t reserve_wire(Shared<std::uint64_t>& free_at, std::uint64_t bytes,
+                                 std::uint64_t rate, std::int64_t ready_at) {
   if (rate == 0) return ready_at;
   const auto duration =
-      static_cast<int64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(rate));
-  uint64_t free = free_at.load();
+      static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / static_cast<double>(rate));
+  std::uint64_t free = free_at.load();
   for (;;) {
-    const int64_t start = std::max(static_cast<int64_t>(free), ready_at);
-    if (free_at.compare_exchange(free, static_cast<uint64_t>(start + duration))) {
+    const std::int64_t start = std::max(static_cast<std::int64_t>(free), ready_at);
+    if (free_at.compare_exchange(free, static_cast<std::uint64_t>(start + duration))) {
       return start + duration;
     }
   }
 }
 
 // When `bytes` have left `from` and entered `to`, propagation aside.
-inline int64_t reserve_both_wires(PortRecord& from, PortRecord& to, uint64_t bytes,
-                                  int64_t ready_at) {
-  const int64_t sent = reserve_wire(from.egress_free_ns, bytes, from.rate_bytes_s.load(), ready_at);
-  const int64_t received =
+inline std::int64_t reserve_both_wires(PortRecord& from, PortRecord& to, std::uint64_t bytes,
+                                       std::int64_t ready_at) {
+  const std::int64_t sent =
+      reserve_wire(from.egress_free_ns, bytes, from.rate_bytes_s.load(), ready_at);
+  const std::int64_t received =
       reserve_wire(to.ingress_free_ns, bytes, to.rate_bytes_s.load(), ready_at);
   return std::max(sent, received);
 }

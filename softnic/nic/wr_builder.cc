@@ -14,7 +14,7 @@ ibv_send_wr& add(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
   return builder(qp).add(opcode, qp->wr_id, qp->wr_flags);
 }
 
-void add_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr) {
+void add_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t remote_addr) {
   ibv_send_wr& wr = add(qp, opcode);
   wr.wr.rdma.rkey = rkey;
   wr.wr.rdma.remote_addr = remote_addr;
@@ -24,47 +24,49 @@ void wr_send(ibv_qp_ex* qp) { add(qp, IBV_WR_SEND); }
 void wr_send_imm(ibv_qp_ex* qp, __be32 imm_data) {
   add(qp, IBV_WR_SEND_WITH_IMM).imm_data = imm_data;
 }
-void wr_rdma_read(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+void wr_rdma_read(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t remote_addr) {
   add_rdma(qp, IBV_WR_RDMA_READ, rkey, remote_addr);
 }
-void wr_rdma_write(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t remote_addr) {
   add_rdma(qp, IBV_WR_RDMA_WRITE, rkey, remote_addr);
 }
-void wr_rdma_write_imm(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, __be32 imm_data) {
+void wr_rdma_write_imm(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t remote_addr,
+                       __be32 imm_data) {
   ibv_send_wr& wr = add(qp, IBV_WR_RDMA_WRITE_WITH_IMM);
   wr.wr.rdma.rkey = rkey;
   wr.wr.rdma.remote_addr = remote_addr;
   wr.imm_data = imm_data;
 }
 
-void add_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr,
-                uint64_t compare_add, uint64_t swap) {
+void add_atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey, std::uint64_t remote_addr,
+                std::uint64_t compare_add, std::uint64_t swap) {
   ibv_send_wr& wr = add(qp, opcode);
   wr.wr.atomic.rkey = rkey;
   wr.wr.atomic.remote_addr = remote_addr;
   wr.wr.atomic.compare_add = compare_add;
   wr.wr.atomic.swap = swap;
 }
-void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
-                       uint64_t swap) {
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t remote_addr,
+                       std::uint64_t compare, std::uint64_t swap) {
   add_atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
 }
-void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t add) {
+void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t remote_addr,
+                         std::uint64_t add) {
   add_atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
 }
 
-void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
+void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t addr, std::uint32_t length) {
   const ibv_sge piece = {addr, length, lkey};
   builder(qp).set_pieces(&piece, 1);
 }
-void wr_set_sge_list(ibv_qp_ex* qp, size_t count, const ibv_sge* pieces) {
+void wr_set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* pieces) {
   builder(qp).set_pieces(pieces, count);
 }
-void wr_set_inline_data(ibv_qp_ex* qp, void* addr, size_t length) {
+void wr_set_inline_data(ibv_qp_ex* qp, void* addr, std::size_t length) {
   const ibv_data_buf buffer = {addr, length};
   builder(qp).set_inline(&buffer, 1);
 }
-void wr_set_inline_data_list(ibv_qp_ex* qp, size_t count, const ibv_data_buf* buffers) {
+void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* buffers) {
   builder(qp).set_inline(buffers, count);
 }
 
@@ -73,15 +75,19 @@ void wr_abort(ibv_qp_ex* qp) { builder(qp).start(); }
 int wr_complete(ibv_qp_ex* qp) { return builder(qp).post(Qp::of(qp)); }
 
 // Requests we do not carry make the whole batch fail when it completes, as the manual wants it.
-void wr_bind_mw(ibv_qp_ex* qp, ibv_mw*, uint32_t, const ibv_mw_bind_info*) {
+void wr_bind_mw(ibv_qp_ex* qp, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {
   builder(qp).reject(EOPNOTSUPP);
 }
-void wr_local_inv(ibv_qp_ex* qp, uint32_t) { builder(qp).reject(EOPNOTSUPP); }
-void wr_send_inv(ibv_qp_ex* qp, uint32_t) { builder(qp).reject(EOPNOTSUPP); }
-void wr_send_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) { builder(qp).reject(EOPNOTSUPP); }
-void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah*, uint32_t, uint32_t) { builder(qp).reject(EOPNOTSUPP); }
-void wr_set_xrc_srqn(ibv_qp_ex* qp, uint32_t) { builder(qp).reject(EOPNOTSUPP); }
-void wr_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) {
+void wr_local_inv(ibv_qp_ex* qp, std::uint32_t) { builder(qp).reject(EOPNOTSUPP); }
+void wr_send_inv(ibv_qp_ex* qp, std::uint32_t) { builder(qp).reject(EOPNOTSUPP); }
+void wr_send_tso(ibv_qp_ex* qp, void*, std::uint16_t, std::uint16_t) {
+  builder(qp).reject(EOPNOTSUPP);
+}
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah*, std::uint32_t, std::uint32_t) {
+  builder(qp).reject(EOPNOTSUPP);
+}
+void wr_set_xrc_srqn(ibv_qp_ex* qp, std::uint32_t) { builder(qp).reject(EOPNOTSUPP); }
+void wr_atomic_write(ibv_qp_ex* qp, std::uint32_t, std::uint64_t, const void*) {
   builder(qp).reject(EOPNOTSUPP);
 }
 
@@ -92,7 +98,7 @@ void WrBuilder::start() noexcept {
   error_ = 0;
 }
 
-ibv_send_wr& WrBuilder::add(ibv_wr_opcode opcode, uint64_t wr_id, unsigned int flags) {
+ibv_send_wr& WrBuilder::add(ibv_wr_opcode opcode, std::uint64_t wr_id, unsigned int flags) {
   if (count_ == staged_.size()) staged_.emplace_back();
   Staged& staged = staged_[count_++];
   staged.pieces.clear();
@@ -103,28 +109,28 @@ ibv_send_wr& WrBuilder::add(ibv_wr_opcode opcode, uint64_t wr_id, unsigned int f
   return staged.wr;
 }
 
-void WrBuilder::set_pieces(const ibv_sge* pieces, size_t count) {
+void WrBuilder::set_pieces(const ibv_sge* pieces, std::size_t count) {
   if (count_ != 0) staged_[count_ - 1].pieces.assign(pieces, pieces + count);
 }
 
 // The program may reuse its buffers as soon as the setter returns.
-void WrBuilder::set_inline(const ibv_data_buf* buffers, size_t count) {
+void WrBuilder::set_inline(const ibv_data_buf* buffers, std::size_t count) {
   if (count_ == 0) return;
   Staged& staged = staged_[count_ - 1];
   std::vector<std::byte>& bytes = staged.inline_bytes;
   bytes.clear();
-  for (size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const auto* from = static_cast<const std::byte*>(buffers[i].addr);
     bytes.insert(bytes.end(), from, from + buffers[i].length);
   }
   staged.wr.send_flags |= IBV_SEND_INLINE;
-  staged.pieces.assign(
-      1, {reinterpret_cast<uint64_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), 0});
+  staged.pieces.assign(1, {reinterpret_cast<std::uint64_t>(bytes.data()),
+                           static_cast<std::uint32_t>(bytes.size()), 0});
 }
 
 int WrBuilder::post(Qp& qp) {
   if (error_ != 0 || count_ == 0) return error_;
-  for (size_t i = 0; i < count_; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     Staged& staged = staged_[i];
     staged.wr.sg_list = staged.pieces.data();
     staged.wr.num_sge = static_cast<int>(staged.pieces.size());

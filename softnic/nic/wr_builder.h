@@ -16,9 +16,9 @@ class WrBuilder {
  public:
   void start() noexcept;
   // Begins a request; the setters below fill in the newest one.
-  ibv_send_wr& add(ibv_wr_opcode opcode, uint64_t wr_id, unsigned int flags);
-  void set_pieces(const ibv_sge* pieces, size_t count);
-  void set_inline(const ibv_data_buf* buffers, size_t count);
+  ibv_send_wr& add(ibv_wr_opcode opcode, std::uint64_t wr_id, unsigned int flags);
+  void set_pieces(const ibv_sge* pieces, std::size_t count);
+  void set_inline(const ibv_data_buf* buffers, std::size_t count);
   void reject(int error) noexcept { error_ = error; }
 
   // Posts what was collected: all of it, or nothing and an errno.
@@ -31,7 +31,7 @@ class WrBuilder {
     std::vector<std::byte> inline_bytes;
   };
   std::deque<Staged> staged_;  // grows to the largest batch and is used again
-  size_t count_ = 0;
+  std::size_t count_ = 0;
   int error_ = 0;
 };
 

@@ -9,10 +9,11 @@
 
 namespace softnic {
 
-inline constexpr uint32_t kMaxHosts = 128;
-inline constexpr uint32_t kMaxDevices = 1024;
-inline constexpr uint32_t kMaxPorts = 2;  // of a device
-inline constexpr uint32_t kMaxGids = 16;  // of a port
-inline constexpr size_t kNameLen = 64;    // of a host, device or network, with the zero at its end
+inline constexpr std::uint32_t kMaxHosts = 128;
+inline constexpr std::uint32_t kMaxDevices = 1024;
+inline constexpr std::uint32_t kMaxPorts = 2;  // of a device
+inline constexpr std::uint32_t kMaxGids = 16;  // of a port
+inline constexpr std::size_t kNameLen =
+    64;  // of a host, device or network, with the zero at its end
 
 }  // namespace softnic

@@ -11,40 +11,41 @@
 namespace softnic {
 namespace {
 
-using RawGid = std::array<uint8_t, 16>;
+using RawGid = std::array<std::uint8_t, 16>;
 
 struct Place {
-  uint32_t host = 0;
-  uint32_t device = 0;  // on its host
-  uint32_t port = 0;    // index, so port number minus one
+  std::uint32_t host = 0;
+  std::uint32_t device = 0;  // on its host
+  std::uint32_t port = 0;    // index, so port number minus one
 };
 
-uint8_t low_byte(uint32_t value) { return static_cast<uint8_t>(value & 0xff); }
+std::uint8_t low_byte(std::uint32_t value) { return static_cast<std::uint8_t>(value & 0xff); }
 
 // As mlx5 makes a GUID of its MAC: 02:50:HH | 03:00 | DD:DD:00, locally administered.
-uint64_t guid_of(const Place& place) {
-  return 0x0250'0003'0000'0000 | uint64_t{place.host} << 40 | uint64_t{place.device} << 8;
+std::uint64_t guid_of(const Place& place) {
+  return 0x0250'0003'0000'0000 | std::uint64_t{place.host} << 40 | std::uint64_t{place.device} << 8;
 }
 
-RawGid link_local(uint64_t interface_id) {
+RawGid link_local(std::uint64_t interface_id) {
   RawGid raw{0xfe, 0x80};
-  for (size_t i = 0; i < 8; ++i) raw[8 + i] = static_cast<uint8_t>(interface_id >> (56 - 8 * i));
+  for (std::size_t i = 0; i < 8; ++i)
+    raw[8 + i] = static_cast<std::uint8_t>(interface_id >> (56 - 8 * i));
   return raw;
 }
 
 // The modified EUI-64 of the port's MAC, as the kernel's addrconf makes it.
-RawGid mac_link_local(uint64_t guid, uint32_t port_number) {
+RawGid mac_link_local(std::uint64_t guid, std::uint32_t port_number) {
   const auto mac = port_mac(guid, port_number);
   RawGid raw = link_local(0);
-  const std::array<uint8_t, 8> eui{
-      static_cast<uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+  const std::array<std::uint8_t, 8> eui{
+      static_cast<std::uint8_t>(mac[0] ^ 2), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
   std::copy(eui.begin(), eui.end(), raw.begin() + 8);
   return raw;
 }
 
 // 10.RAIL.HOST.x in 10.RAIL.0.0/16: the same device of every host shares a subnet.
 RawGid ipv4_mapped(const Place& place) {
-  const uint32_t wrapped = place.device >> 8;  // a host may have more than 256 devices
+  const std::uint32_t wrapped = place.device >> 8;  // a host may have more than 256 devices
   return {0,
           0,
           0,
@@ -64,7 +65,7 @@ RawGid ipv4_mapped(const Place& place) {
 }
 
 void add_gids(const DeviceSpec& device, const Place& place, PortSpec& port) {
-  const uint32_t number = place.port + 1;
+  const std::uint32_t number = place.port + 1;
   if (device.link_layer == LinkLayer::kInfiniBand) {
     port.gids = {{0, link_local(port_guid(device.guid, number)), GidKind::kIb}};
     return;
@@ -86,15 +87,15 @@ class LidSource {
       for (const DeviceSpec& device : host.devices)
         for (const PortSpec& port : device.ports) taken_.insert(port.lid);
   }
-  uint16_t next() {
+  std::uint16_t next() {
     while (!taken_.insert(++last_).second) {
     }
     return last_;
   }
 
  private:
-  std::set<uint16_t> taken_;
-  uint16_t last_ = 0;
+  std::set<std::uint16_t> taken_;
+  std::uint16_t last_ = 0;
 };
 
 // eth0, eth1, ... on one host, past those that the file gives.
@@ -114,7 +115,7 @@ class NetdevSource {
 
  private:
   std::set<std::string> taken_;
-  uint32_t next_ = 0;
+  std::uint32_t next_ = 0;
 };
 
 // A root complex of its own for every function without a place, on buses that no path mentions.
@@ -133,25 +134,25 @@ class PciSource {
 
  private:
   // "0000:40": domain and bus. Past bus ff the next domain begins.
-  std::string bus_name(uint32_t step) const {
+  std::string bus_name(std::uint32_t step) const {
     return fmt::format("{:04x}:{:02x}", (bus_ + step) >> 8, (bus_ + step) & 0xff);
   }
   void mention(const std::string& path) {
-    for (size_t at = 0; at + 7 <= path.size(); ++at) mentioned_.insert(path.substr(at, 7));
+    for (std::size_t at = 0; at + 7 <= path.size(); ++at) mentioned_.insert(path.substr(at, 7));
   }
   std::set<std::string> mentioned_;
-  uint32_t bus_ = 0x10;
+  std::uint32_t bus_ = 0x10;
 };
 
-void complete_host(HostSpec& host, uint32_t host_index, LidSource& lids) {
+void complete_host(HostSpec& host, std::uint32_t host_index, LidSource& lids) {
   NetdevSource netdevs(host);
   PciSource places(host);
-  for (uint32_t d = 0; d < host.devices.size(); ++d) {
+  for (std::uint32_t d = 0; d < host.devices.size(); ++d) {
     DeviceSpec& device = host.devices[d];
     if (device.pci.empty()) device.pci = places.next();
     if (device.guid == 0) device.guid = guid_of({host_index, d, 0});
     if (device.ports.empty()) device.ports.emplace_back();
-    for (uint32_t p = 0; p < device.ports.size(); ++p) {
+    for (std::uint32_t p = 0; p < device.ports.size(); ++p) {
       PortSpec& port = device.ports[p];
       const bool ethernet = device.link_layer == LinkLayer::kEthernet;
       if (ethernet && port.netdev.empty()) port.netdev = netdevs.next();
@@ -165,29 +166,31 @@ void complete_host(HostSpec& host, uint32_t host_index, LidSource& lids) {
 
 }  // namespace
 
-std::string gid_text(const std::array<uint8_t, 16>& raw) {
+std::string gid_text(const std::array<std::uint8_t, 16>& raw) {
   std::string text;
-  for (size_t i = 0; i < raw.size(); i += 2)
+  for (std::size_t i = 0; i < raw.size(); i += 2)
     text += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", raw[i], raw[i + 1]);
   return text;
 }
 
-uint64_t port_guid(uint64_t device_guid, uint32_t port_number) { return device_guid + port_number; }
+std::uint64_t port_guid(std::uint64_t device_guid, std::uint32_t port_number) {
+  return device_guid + port_number;
+}
 
-std::array<uint8_t, 6> port_mac(uint64_t device_guid, uint32_t port_number) {
-  const uint64_t guid = port_guid(device_guid, port_number);
-  const auto byte = [guid](unsigned shift) { return static_cast<uint8_t>(guid >> shift); };
+std::array<std::uint8_t, 6> port_mac(std::uint64_t device_guid, std::uint32_t port_number) {
+  const std::uint64_t guid = port_guid(device_guid, port_number);
+  const auto byte = [guid](unsigned shift) { return static_cast<std::uint8_t>(guid >> shift); };
   return {byte(56), byte(48), byte(40), byte(16), byte(8), byte(0)};
 }
 
 FabricSpec default_fabric() { return even_fabric(2, 2); }
 
-FabricSpec even_fabric(uint32_t hosts, uint32_t devices) {
+FabricSpec even_fabric(std::uint32_t hosts, std::uint32_t devices) {
   FabricSpec spec;
-  for (uint32_t h = 0; h < hosts; ++h) {
+  for (std::uint32_t h = 0; h < hosts; ++h) {
     HostSpec& host = spec.hosts.emplace_back();
     host.name = "h" + std::to_string(h);
-    for (uint32_t d = 0; d < devices; ++d) {
+    for (std::uint32_t d = 0; d < devices; ++d) {
       DeviceSpec& device = host.devices.emplace_back();
       device.name = "softnic" + std::to_string(d);
       device.ports.emplace_back();
@@ -199,7 +202,7 @@ FabricSpec even_fabric(uint32_t hosts, uint32_t devices) {
 
 void complete(FabricSpec& spec) {
   LidSource lids(spec);
-  for (uint32_t h = 0; h < spec.hosts.size(); ++h) complete_host(spec.hosts[h], h, lids);
+  for (std::uint32_t h = 0; h < spec.hosts.size(); ++h) complete_host(spec.hosts[h], h, lids);
 }
 
 }  // namespace softnic

@@ -8,8 +8,8 @@
 
 namespace softnic {
 
-beeline::Result<std::array<uint8_t, 16>, std::string> parse_gid(const std::string& text) {
-  std::array<uint8_t, 16> raw{};
+beeline::Outcome<std::array<std::uint8_t, 16>> parse_gid(const std::string& text) {
+  std::array<std::uint8_t, 16> raw{};
   if (inet_pton(AF_INET6, text.c_str(), raw.data()) != 1)
     return beeline::fail(fmt::format(
         "\"{}\" is not a GID: write it like an IPv6 address, fe80::1 or ::ffff:10.0.0.1", text));
@@ -25,7 +25,7 @@ const char* gid_kind_name(GidKind kind) {
   return "?";
 }
 
-beeline::Result<GidKind, std::string> parse_gid_kind(const std::string& text) {
+beeline::Outcome<GidKind> parse_gid_kind(const std::string& text) {
   for (const GidKind kind : {GidKind::kIb, GidKind::kRoceV1, GidKind::kRoceV2}) {
     std::string name = gid_kind_name(kind);
     if (text == name) return kind;

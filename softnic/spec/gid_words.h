@@ -5,16 +5,16 @@
 #include <array>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "softnic/spec/fabric_spec.h"
 
 namespace softnic {
 
 // All zero, which stands for an empty entry, is read too.
-beeline::Result<std::array<uint8_t, 16>, std::string> parse_gid(const std::string& text);
+beeline::Outcome<std::array<std::uint8_t, 16>> parse_gid(const std::string& text);
 
 // "ib", "roce_v1", "roce_v2"; without the underscore too.
-beeline::Result<GidKind, std::string> parse_gid_kind(const std::string& text);
+beeline::Outcome<GidKind> parse_gid_kind(const std::string& text);
 
 const char* gid_kind_name(GidKind kind);
 

@@ -18,7 +18,7 @@ constexpr LinkRate kLinkRates[] = {
 
 std::span<const LinkRate> link_rates() { return kLinkRates; }
 
-const LinkRate* find_link_rate(uint32_t gbps) {
+const LinkRate* find_link_rate(std::uint32_t gbps) {
   for (const LinkRate& rate : kLinkRates)
     if (rate.gbps == gbps) return &rate;
   return nullptr;

@@ -10,15 +10,15 @@
 namespace softnic {
 
 struct LinkRate {
-  uint32_t gbps;
-  const char* text;      // ports/N/rate, without the newline
-  uint8_t active_width;  // 1: 1X, 2: 4X, 4: 8X, 8: 12X, 16: 2X
-  uint8_t active_speed;  // 1: SDR, 4: QDR, 32: EDR, 64: HDR, 128: NDR
+  std::uint32_t gbps;
+  const char* text;           // ports/N/rate, without the newline
+  std::uint8_t active_width;  // 1: 1X, 2: 4X, 4: 8X, 8: 12X, 16: 2X
+  std::uint8_t active_speed;  // 1: SDR, 4: QDR, 32: EDR, 64: HDR, 128: NDR
 };
 
 std::span<const LinkRate> link_rates();
 
 // The row for `gbps`, or nullptr: no port runs at that.
-const LinkRate* find_link_rate(uint32_t gbps);
+const LinkRate* find_link_rate(std::uint32_t gbps);
 
 }  // namespace softnic

@@ -7,17 +7,17 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
 // Letters, digits, '-', '_' and '.', at most `max_len` of them, not "." or "..".
-bool is_plain_name(const std::string& name, size_t max_len);
+bool is_plain_name(const std::string& name, std::size_t max_len);
 
 // "eth[0-3]" becomes eth0..eth3, "n[08-10]" n08, n09, n10; a name without brackets is itself.
 // Fails on a malformed range and on more than `most` names.
-beeline::Result<std::vector<std::string>, std::string> expand_range(const std::string& pattern,
-                                                                    size_t most);
+beeline::Outcome<std::vector<std::string>> expand_range(const std::string& pattern,
+                                                        std::size_t most);
 
 // The known name with the fewest edits from `name`; empty if none is near enough to be meant.
 std::string nearest(const std::string& name, std::span<const std::string> known);

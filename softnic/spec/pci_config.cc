@@ -5,22 +5,22 @@
 namespace softnic {
 namespace {
 
-constexpr size_t kExpressCap = 0x40;
+constexpr std::size_t kExpressCap = 0x40;
 
-void put16(std::array<uint8_t, 256>& config, size_t at, uint32_t value) {
-  config[at] = static_cast<uint8_t>(value & 0xff);
-  config[at + 1] = static_cast<uint8_t>(value >> 8 & 0xff);
+void put16(std::array<std::uint8_t, 256>& config, std::size_t at, std::uint32_t value) {
+  config[at] = static_cast<std::uint8_t>(value & 0xff);
+  config[at + 1] = static_cast<std::uint8_t>(value >> 8 & 0xff);
 }
 
 }  // namespace
 
-std::array<uint8_t, 256> pci_config(const ConfigFacts& facts) {
-  std::array<uint8_t, 256> config{};
+std::array<std::uint8_t, 256> pci_config(const ConfigFacts& facts) {
+  std::array<std::uint8_t, 256> config{};
   put16(config, 0x00, facts.vendor);
   put16(config, 0x02, facts.device);
   put16(config, 0x04, 0x0006);  // memory space, bus master
   put16(config, 0x06, 0x0010);  // has a capability list
-  config[0x09] = static_cast<uint8_t>(facts.class_code & 0xff);
+  config[0x09] = static_cast<std::uint8_t>(facts.class_code & 0xff);
   put16(config, 0x0a, facts.class_code >> 8);
   if (facts.bridge) {
     config[0x0e] = 1;  // header type: PCI-to-PCI bridge
@@ -30,13 +30,13 @@ std::array<uint8_t, 256> pci_config(const ConfigFacts& facts) {
   }
   config[0x34] = kExpressCap;
   config[kExpressCap] = 0x10;  // capability id: PCI Express
-  const uint32_t link = uint32_t{kPciLinkWidth} << 4 | facts.link_gen;
+  const std::uint32_t link = std::uint32_t{kPciLinkWidth} << 4 | facts.link_gen;
   put16(config, kExpressCap + 0x0c, link);  // link capabilities
   put16(config, kExpressCap + 0x12, link);  // link status
   return config;
 }
 
-const char* link_speed_text(uint8_t link_gen) {
+const char* link_speed_text(std::uint8_t link_gen) {
   switch (link_gen) {
     case 1: return "2.5 GT/s PCIe";
     case 2: return "5.0 GT/s PCIe";

@@ -10,8 +10,8 @@
 namespace softnic {
 namespace {
 
-std::optional<uint32_t> parse_hex(std::string_view digits) {
-  uint32_t value = 0;
+std::optional<std::uint32_t> parse_hex(std::string_view digits) {
+  std::uint32_t value = 0;
   for (const char c : digits)
     if (c >= 'A' && c <= 'F') return std::nullopt;  // sysfs names are lower case
   const char* const end = digits.data() + digits.size();
@@ -23,16 +23,16 @@ std::optional<uint32_t> parse_hex(std::string_view digits) {
 // "0000:40" of a root or an address.
 std::optional<PciAddress> parse_bus(std::string_view text) {
   if (text.size() != 7 || text[4] != ':') return std::nullopt;
-  const std::optional<uint32_t> domain = parse_hex(text.substr(0, 4));
-  const std::optional<uint32_t> bus = parse_hex(text.substr(5, 2));
+  const std::optional<std::uint32_t> domain = parse_hex(text.substr(0, 4));
+  const std::optional<std::uint32_t> bus = parse_hex(text.substr(5, 2));
   if (!domain || !bus) return std::nullopt;
-  return PciAddress{*domain, static_cast<uint8_t>(*bus), 0, 0};
+  return PciAddress{*domain, static_cast<std::uint8_t>(*bus), 0, 0};
 }
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts;
-  size_t start = 0;
-  for (size_t slash; (slash = text.find('/', start)) != std::string::npos; start = slash + 1)
+  std::size_t start = 0;
+  for (std::size_t slash; (slash = text.find('/', start)) != std::string::npos; start = slash + 1)
     parts.push_back(text.substr(start, slash - start));
   parts.push_back(text.substr(start));
   return parts;
@@ -48,21 +48,21 @@ std::optional<PciAddress> parse_pci_address(const std::string& text) {
   const std::string_view view = text;
   if (view.size() != 12 || view[7] != ':' || view[10] != '.') return std::nullopt;
   std::optional<PciAddress> address = parse_bus(view.substr(0, 7));
-  const std::optional<uint32_t> slot = parse_hex(view.substr(8, 2));
-  const std::optional<uint32_t> function = parse_hex(view.substr(11, 1));
+  const std::optional<std::uint32_t> slot = parse_hex(view.substr(8, 2));
+  const std::optional<std::uint32_t> function = parse_hex(view.substr(11, 1));
   if (!address || !slot || *slot > 0x1f || !function || *function > 7) return std::nullopt;
-  address->slot = static_cast<uint8_t>(*slot);
-  address->function = static_cast<uint8_t>(*function);
+  address->slot = static_cast<std::uint8_t>(*slot);
+  address->function = static_cast<std::uint8_t>(*function);
   return address;
 }
 
-std::string PciPath::upto(size_t count) const {
+std::string PciPath::upto(std::size_t count) const {
   std::string path = root;
-  for (size_t i = 0; i < count; ++i) path.append("/").append(steps[i]);
+  for (std::size_t i = 0; i < count; ++i) path.append("/").append(steps[i]);
   return path;
 }
 
-beeline::Result<PciPath, std::string> parse_pci_path(const std::string& text) {
+beeline::Outcome<PciPath> parse_pci_path(const std::string& text) {
   constexpr const char* kShape = "write for example pci0000:40/0000:40:01.1/0000:41:00.0";
   PciPath path;
   path.steps = split(text);

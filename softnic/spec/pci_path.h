@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
 struct PciAddress {
-  uint32_t domain = 0;
-  uint8_t bus = 0;
-  uint8_t slot = 0;
-  uint8_t function = 0;
+  std::uint32_t domain = 0;
+  std::uint8_t bus = 0;
+  std::uint8_t slot = 0;
+  std::uint8_t function = 0;
 };
 
 // "0000:41:00.0", in lower case as sysfs prints it.
@@ -27,10 +27,10 @@ struct PciPath {
 
   const std::string& function() const { return steps.back(); }
   // "pci0000:40/0000:40:01.1": the root and the first `count` steps.
-  std::string upto(size_t count) const;
+  std::string upto(std::size_t count) const;
 };
 
 // Checks each element and that the first step is on the root's own bus; the error says which not.
-beeline::Result<PciPath, std::string> parse_pci_path(const std::string& text);
+beeline::Outcome<PciPath> parse_pci_path(const std::string& text);
 
 }  // namespace softnic

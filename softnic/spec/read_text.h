@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
 // Reads a whole file. The error says why that failed; a folder is an error, not an empty file.
-beeline::Result<std::string, std::string> read_text(const std::string& path);
+beeline::Outcome<std::string> read_text(const std::string& path);
 
 }  // namespace softnic

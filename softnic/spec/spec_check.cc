@@ -34,7 +34,7 @@ Fault check_counts(const FabricSpec& spec) {
   if (spec.hosts.size() > kMaxHosts)
     return SpecFault{spec.hosts[kMaxHosts].name,
                      fmt::format("{} hosts; at most {}", spec.hosts.size(), kMaxHosts)};
-  size_t devices = 0;
+  std::size_t devices = 0;
   for (const HostSpec& host : spec.hosts) {
     devices += host.devices.size();
     if (devices > kMaxDevices)
@@ -65,7 +65,7 @@ Fault check_names(const FabricSpec& spec) {
 Fault check_netdevs(const HostSpec& host) {
   Owners owners;
   for (const DeviceSpec& device : host.devices)
-    for (size_t p = 0; p < device.ports.size(); ++p) {
+    for (std::size_t p = 0; p < device.ports.size(); ++p) {
       const std::string& netdev = device.ports[p].netdev;
       const std::string place = port_place(host, device, p);
       if (netdev.empty()) continue;
@@ -79,7 +79,7 @@ Fault check_lids(const FabricSpec& spec) {
   Owners owners;
   for (const HostSpec& host : spec.hosts)
     for (const DeviceSpec& device : host.devices)
-      for (size_t p = 0; p < device.ports.size(); ++p) {
+      for (std::size_t p = 0; p < device.ports.size(); ++p) {
         const PortSpec& port = device.ports[p];
         const std::string place = port_place(host, device, p);
         if (port.lid == 0) continue;
@@ -96,7 +96,7 @@ Fault check_gids(const FabricSpec& spec) {
   Owners entries;
   for (const HostSpec& host : spec.hosts)
     for (const DeviceSpec& device : host.devices)
-      for (size_t p = 0; p < device.ports.size(); ++p)
+      for (std::size_t p = 0; p < device.ports.size(); ++p)
         for (const GidSpec& gid : device.ports[p].gids) {
           const std::string place = port_place(host, device, p);
           const std::string raw = gid_text(gid.raw);
@@ -120,9 +120,9 @@ class PciTree {
  public:
   Fault add(const std::string& place, const std::string& text) {
     auto path = parse_pci_path(text);
-    if (!path) return SpecFault{place, path.error()};
-    const size_t depth = path->steps.size();
-    for (size_t i = 0; i < depth; ++i) {
+    if (!path) return SpecFault{place, path.error().text};
+    const std::size_t depth = path->steps.size();
+    for (std::size_t i = 0; i < depth; ++i) {
       const std::string& step = path->steps[i];
       const std::string above = path->upto(i);
       if (const std::string other = parents_.claim(step, above); !other.empty() && other != above)
@@ -179,7 +179,7 @@ std::string device_place(const HostSpec& host, const DeviceSpec& device) {
   return host.name + "/" + device.name;
 }
 
-std::string port_place(const HostSpec& host, const DeviceSpec& device, size_t port_index) {
+std::string port_place(const HostSpec& host, const DeviceSpec& device, std::size_t port_index) {
   return fmt::format("{}/{}:{}", host.name, device.name, port_index + 1);
 }
 

@@ -13,10 +13,10 @@
 namespace softnic {
 
 // Where in the file a thing stands, by its place: "h0", "h0/softnic0", "h0/softnic0:1".
-using LineBook = std::map<std::string, uint32_t>;
+using LineBook = std::map<std::string, std::uint32_t>;
 
 std::string device_place(const HostSpec& host, const DeviceSpec& device);
-std::string port_place(const HostSpec& host, const DeviceSpec& device, size_t port_index);
+std::string port_place(const HostSpec& host, const DeviceSpec& device, std::size_t port_index);
 
 struct SpecFault {
   std::string place;  // a key of the LineBook

@@ -26,9 +26,9 @@ const std::vector<std::string> kDeviceKeys{"name", "link_layer", "pci", "numa", 
 const std::vector<std::string> kGpuKeys{"name", "pci", "numa", "bar1_mib"};
 const std::vector<std::string> kGidKeys{"index", "gid", "type"};
 
-constexpr uint32_t kMaxNumaNodes = 64;       // one word of a node mask
-constexpr uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: above are multicast LIDs
-constexpr size_t kMaxNetdevLen = 15;         // IFNAMSIZ less the zero
+constexpr std::uint32_t kMaxNumaNodes = 64;       // one word of a node mask
+constexpr std::uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: above are multicast LIDs
+constexpr std::size_t kMaxNetdevLen = 15;         // IFNAMSIZ less the zero
 
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -54,7 +54,7 @@ void read_gid_value(const Section& section, GidSpec& gid) {
   const std::optional<std::string> text = section.text("gid");
   if (!text) return;
   const auto raw = parse_gid(*text);
-  if (!raw) return section.complain("gid", raw.error());
+  if (!raw) return section.complain("gid", raw.error().text);
   gid.raw = *raw;
   if (gid.raw == GidSpec{}.raw)
     section.complain("gid", "all zero stands for an empty entry; leave the entry out instead");
@@ -68,12 +68,12 @@ GidKind read_gid_kind(const Section& section, LinkLayer link_layer) {
       .value_or(GidKind::kRoceV2);
 }
 
-GidSpec read_gid(const Section& section, LinkLayer link_layer, uint32_t table_len) {
+GidSpec read_gid(const Section& section, LinkLayer link_layer, std::uint32_t table_len) {
   section.only(kGidKeys);
   for (const char* key : {"index", "gid"})
     if (!section.has(key)) section.complain(key, "missing: a gids entry is {index, gid, type}");
   GidSpec gid;
-  gid.index = static_cast<uint32_t>(section.integer("index", 0, table_len - 1).value_or(0));
+  gid.index = static_cast<std::uint32_t>(section.integer("index", 0, table_len - 1).value_or(0));
   read_gid_value(section, gid);
   gid.kind = read_gid_kind(section, link_layer);
   return gid;
@@ -81,17 +81,17 @@ GidSpec read_gid(const Section& section, LinkLayer link_layer, uint32_t table_le
 
 // A rate, a time: a string with a unit.
 template <class Parse>
-void read_quantity(const Section& section, const char* key, Parse parse, uint64_t& out) {
+void read_quantity(const Section& section, const char* key, Parse parse, std::uint64_t& out) {
   const std::optional<std::string> text = section.text(key);
   if (!text) return;
   const auto parsed = parse(*text);
-  if (!parsed) return section.complain(key, parsed.error());
+  if (!parsed) return section.complain(key, parsed.error().text);
   out = *parsed;
 }
 
 void read_speeds(const Section& section, PortSpec& port) {
   if (const auto gbps = section.integer("gbps", 1, 800)) {
-    port.gbps = static_cast<uint32_t>(*gbps);
+    port.gbps = static_cast<std::uint32_t>(*gbps);
     if (find_link_rate(port.gbps) == nullptr) {
       std::vector<std::string> known;
       for (const LinkRate& rate : link_rates()) known.push_back(std::to_string(rate.gbps));
@@ -99,7 +99,7 @@ void read_speeds(const Section& section, PortSpec& port) {
     }
   }
   if (const auto mtu = section.integer("mtu", 256, 4096)) {
-    port.mtu = static_cast<uint32_t>(*mtu);
+    port.mtu = static_cast<std::uint32_t>(*mtu);
     if ((port.mtu & (port.mtu - 1)) != 0)
       section.complain("mtu", fmt::format("{} is not 256, 512, 1024, 2048 or 4096", *mtu));
   }
@@ -113,14 +113,14 @@ void read_addresses(const Section& section, LinkLayer link_layer, PortSpec& port
     section.complain("lid", "a RoCE port has none; this is for link_layer = \"infiniband\"");
   if (!ethernet && section.has("netdev"))
     section.complain("netdev", "an InfiniBand port has none; this is for link_layer = \"roce\"");
-  port.lid = static_cast<uint16_t>(section.integer("lid", 1, kMaxUnicastLid).value_or(0));
+  port.lid = static_cast<std::uint16_t>(section.integer("lid", 1, kMaxUnicastLid).value_or(0));
   port.netdev = section.text("netdev").value_or("");
   if (section.has("netdev") && !is_plain_name(port.netdev, kMaxNetdevLen))
     section.complain("netdev", fmt::format("\"{}\" is not an interface name: up to {} letters, "
                                            "digits, '-', '_', '.'",
                                            port.netdev, kMaxNetdevLen));
   port.gid_table_len =
-      static_cast<uint32_t>(section.integer("gid_table_len", 1, kMaxGids).value_or(kMaxGids));
+      static_cast<std::uint32_t>(section.integer("gid_table_len", 1, kMaxGids).value_or(kMaxGids));
   for (const Section& gid : section.tables("gids", "a gids entry"))
     port.gids.push_back(read_gid(gid, link_layer, port.gid_table_len));
 }
@@ -171,8 +171,8 @@ DeviceSpec read_device(const Section& section, const std::string& name) {
 
 GpuSpec read_gpu(const Section& section, const std::string& name) {
   GpuSpec gpu{name, section.text("pci").value_or(""), read_numa(section)};
-  if (const std::optional<int64_t> mib = section.integer("bar1_mib", 1, 1 << 20))
-    gpu.bar1 = static_cast<uint64_t>(*mib) << 20;
+  if (const std::optional<std::int64_t> mib = section.integer("bar1_mib", 1, 1 << 20))
+    gpu.bar1 = static_cast<std::uint64_t>(*mib) << 20;
   return gpu;
 }
 
@@ -196,13 +196,13 @@ class FileReader {
   explicit FileReader(const std::string& file_name)
       : file_name_(file_name), complaint_(file_name) {}
 
-  beeline::Result<FabricSpec, std::string> read(const std::string& text) {
+  beeline::Outcome<FabricSpec> read(const std::string& text) {
     const Section file = BL_TRY(Section::parse(text, file_name_, complaint_));
     file.only(kFileKeys);
     spec_.clock_scale = file.number("clock_scale", 0.0001, 1000).value_or(1.0);
-    const int64_t seed =
-        file.integer("seed", 0, INT64_MAX).value_or(static_cast<int64_t>(spec_.seed));
-    spec_.seed = static_cast<uint64_t>(seed);
+    const std::int64_t seed =
+        file.integer("seed", 0, INT64_MAX).value_or(static_cast<std::int64_t>(spec_.seed));
+    spec_.seed = static_cast<std::uint64_t>(seed);
     if (const std::optional<Section> hazards = file.table("hazards", "[hazards]"))
       spec_.hazards = read_hazards(*hazards);
     for (const Section& host : file.tables("host", "[[host]]")) read_hosts(host);
@@ -215,7 +215,7 @@ class FileReader {
   void read_hosts(const Section& section) {
     section.only(kHostKeys);
     const std::vector<std::string> names = section.names(kMaxHosts, kNameLen - 1);
-    for (size_t i = 0; i < names.size() && complaint_.empty(); ++i)
+    for (std::size_t i = 0; i < names.size() && complaint_.empty(); ++i)
       read_host(section.for_turn({i, names.size()}), names[i]);
   }
 
@@ -226,7 +226,7 @@ class FileReader {
     HostSpec& host = spec_.hosts.emplace_back();
     host.name = name;
     host.numa_nodes =
-        static_cast<uint32_t>(section.integer("numa_nodes", 1, kMaxNumaNodes).value_or(1));
+        static_cast<std::uint32_t>(section.integer("numa_nodes", 1, kMaxNumaNodes).value_or(1));
     lines_[name] = section.line();
     for (const Section& device : section.tables("device", "[[host.device]]"))
       read_devices(device, host);
@@ -236,7 +236,7 @@ class FileReader {
   void read_devices(const Section& section, HostSpec& host) {
     section.only(joined(kDeviceKeys, kPortKeys));
     const std::vector<std::string> names = section.names(kMaxDevices, kNameLen - 1);
-    for (size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
+    for (std::size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
       const Section one = section.for_turn({i, names.size()});
       host.devices.push_back(read_device(one, names[i]));
       remember_lines(one, host, host.devices.back());
@@ -246,7 +246,7 @@ class FileReader {
   void read_gpus(const Section& section, HostSpec& host) {
     section.only(kGpuKeys);
     const std::vector<std::string> names = section.names(kMaxDevices, kNameLen - 1);
-    for (size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
+    for (std::size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
       host.gpus.push_back(read_gpu(section.for_turn({i, names.size()}), names[i]));
       lines_[host.name + "/" + names[i]] = section.line();
     }
@@ -255,15 +255,16 @@ class FileReader {
   void remember_lines(const Section& section, const HostSpec& host, const DeviceSpec& device) {
     lines_[device_place(host, device)] = section.line();
     const std::vector<Section> ports = section.tables("ports", "a ports entry");
-    for (size_t p = 0; p < ports.size(); ++p) lines_[port_place(host, device, p)] = ports[p].line();
+    for (std::size_t p = 0; p < ports.size(); ++p)
+      lines_[port_place(host, device, p)] = ports[p].line();
   }
 
   // A port without a line of its own stands in its device's table.
-  uint32_t line_of(std::string place) const {
+  std::uint32_t line_of(std::string place) const {
     for (;;) {
       const auto entry = lines_.find(place);
       if (entry != lines_.end()) return entry->second;
-      const size_t cut = place.find_last_of(":/");
+      const std::size_t cut = place.find_last_of(":/");
       if (cut == std::string::npos) return 0;
       place.resize(cut);
     }
@@ -283,15 +284,15 @@ class FileReader {
 
 }  // namespace
 
-beeline::Result<FabricSpec, std::string> parse_fabric(const std::string& text,
-                                                      const std::string& file_name) {
+beeline::Outcome<FabricSpec> parse_fabric(const std::string& text, const std::string& file_name) {
   return FileReader(file_name).read(text);
 }
 
-beeline::Result<FabricSpec, std::string> read_fabric_file(const std::string& path) {
+beeline::Outcome<FabricSpec> read_fabric_file(const std::string& path) {
   const auto text = read_text(path);
   if (!text)
-    return beeline::fail(fmt::format("cannot read the fabric file {}: {}", path, text.error()));
+    return beeline::fail(
+        fmt::format("cannot read the fabric file {}: {}", path, text.error().text));
   return parse_fabric(*text, path);
 }
 

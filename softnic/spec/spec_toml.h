@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "softnic/spec/fabric_spec.h"
 
 namespace softnic {
 
-beeline::Result<FabricSpec, std::string> read_fabric_file(const std::string& path);
-beeline::Result<FabricSpec, std::string> parse_fabric(const std::string& text,
-                                                      const std::string& file_name);
+beeline::Outcome<FabricSpec> read_fabric_file(const std::string& path);
+beeline::Outcome<FabricSpec> parse_fabric(const std::string& text, const std::string& file_name);
 
 }  // namespace softnic

@@ -25,12 +25,13 @@ std::string device_dir(const std::string& root, const std::string& device) {
   return fmt::format("{}/class/infiniband/{}", root, device);
 }
 
-std::string port_dir(const std::string& root, const std::string& device, uint32_t port_number) {
+std::string port_dir(const std::string& root, const std::string& device,
+                     std::uint32_t port_number) {
   return fmt::format("{}/ports/{}", device_dir(root, device), port_number);
 }
 
 // The interface that carries a port: the one below the device's function with its dev_port.
-std::string netdev_dir(const std::string& device, uint32_t port_number) {
+std::string netdev_dir(const std::string& device, std::uint32_t port_number) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(device + "/device/net", ignored))
     if (first_line(entry.path().string() + "/dev_port") == std::to_string(port_number - 1))
@@ -40,7 +41,7 @@ std::string netdev_dir(const std::string& device, uint32_t port_number) {
 
 }  // namespace
 
-void show_port_state(const std::string& root, const std::string& device, uint32_t port_number,
+void show_port_state(const std::string& root, const std::string& device, std::uint32_t port_number,
                      bool up) {
   const std::string dir = port_dir(root, device, port_number);
   const bool ethernet = first_line(dir + "/link_layer") == "Ethernet";
@@ -53,8 +54,8 @@ void show_port_state(const std::string& root, const std::string& device, uint32_
   replace_file(netdev + "/carrier", up ? "1\n" : "0\n");
 }
 
-void show_gid(const std::string& root, const std::string& device, uint32_t port_number,
-              uint32_t index, const GidSpec* gid) {
+void show_gid(const std::string& root, const std::string& device, std::uint32_t port_number,
+              std::uint32_t index, const GidSpec* gid) {
   const std::string dir = port_dir(root, device, port_number);
   const GidTexts texts = gid_texts(
       gid, fs::path(netdev_dir(device_dir(root, device), port_number)).filename().string());
@@ -63,8 +64,8 @@ void show_gid(const std::string& root, const std::string& device, uint32_t port_
   replace_file(fmt::format("{}/gid_attrs/ndevs/{}", dir, index), texts.netdev);
 }
 
-void show_pkey(const std::string& root, const std::string& device, uint32_t port_number,
-               uint32_t pkey) {
+void show_pkey(const std::string& root, const std::string& device, std::uint32_t port_number,
+               std::uint32_t pkey) {
   replace_file(port_dir(root, device, port_number) + "/pkeys/0", fmt::format("0x{:04x}\n", pkey));
 }
 

@@ -15,13 +15,13 @@ namespace softnic {
 // A function in the PCI tree and what its directory says of it.
 struct PciFunction {
   PciPath path;
-  uint16_t vendor = 0;
-  uint16_t device = 0;
-  uint32_t class_code = 0;  // 0x020000: Ethernet controller
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  std::uint32_t class_code = 0;  // 0x020000: Ethernet controller
   int numa = 0;
-  uint8_t link_gen = 3;  // PCIe generation of the link above it
+  std::uint8_t link_gen = 3;  // PCIe generation of the link above it
   const char* driver = "";
-  uint64_t bar1 = 0;  // bytes of it; 0: the function has none
+  std::uint64_t bar1 = 0;  // bytes of it; 0: the function has none
 };
 
 // devices/pciDDDD:BB/..., bus/pci, class/pci_bus
@@ -30,9 +30,9 @@ void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunc
 // infiniband/, infiniband_verbs/ and net/ below the device's PCI directory, and their class links.
 // `index` is its position on the host: the N of uverbsN.
 void write_rdma_device(SysfsWriter& out, const HostSpec& host, const DeviceSpec& device,
-                       uint32_t index, const std::string& pci_dir);
-void write_netdev(SysfsWriter& out, const DeviceSpec& device, uint32_t port_number,
-                  uint32_t ifindex, const std::string& pci_dir);
+                       std::uint32_t index, const std::string& pci_dir);
+void write_netdev(SysfsWriter& out, const DeviceSpec& device, std::uint32_t port_number,
+                  std::uint32_t ifindex, const std::string& pci_dir);
 
 // ports/N/state and phys_state.
 const char* state_text(bool up);

@@ -24,16 +24,16 @@ struct Node {
 
 using Bridges = std::map<std::string, Node>;  // by dir, so parents come before children
 
-uint8_t bus_of(const std::string& address) { return parse_pci_address(address)->bus; }
+std::uint8_t bus_of(const std::string& address) { return parse_pci_address(address)->bus; }
 
 // A bridge's link is as fast as its fastest child's; its secondary bus is the one below it.
-void note_bridge(Bridges& bridges, const PciFunction& function, size_t depth) {
+void note_bridge(Bridges& bridges, const PciFunction& function, std::size_t depth) {
   const std::string& address = function.path.steps[depth];
   const std::string dir = "devices/" + function.path.upto(depth + 1);
   const auto [entry, is_new] = bridges.try_emplace(dir);
   Node& node = entry->second;
-  const uint8_t below = bus_of(function.path.steps[depth + 1]);
-  const uint8_t deepest = bus_of(function.path.function());
+  const std::uint8_t below = bus_of(function.path.steps[depth + 1]);
+  const std::uint8_t deepest = bus_of(function.path.function());
   if (is_new) {
     node = {dir, address, {}, function.numa, depth > 0};
     node.facts.bridge = BridgeBuses{bus_of(address), below, below};
@@ -85,12 +85,12 @@ void write_driver(SysfsWriter& out, const PciFunction& function, const std::stri
 
 // The file `resource`: first and last address and flags of each BAR. What a GPU has besides BAR1 is
 // as small as it is here on all of them.
-void write_bars(SysfsWriter& out, const std::string& dir, uint64_t bar1, size_t index) {
+void write_bars(SysfsWriter& out, const std::string& dir, std::uint64_t bar1, std::size_t index) {
   struct Bar {
-    uint64_t start, size, flags;
+    std::uint64_t start, size, flags;
   };
-  const uint64_t above = (uint64_t{index} + 32) * std::max(bar1, uint64_t{1} << 40);
-  const std::array<Bar, 7> bars{Bar{0xa0000000 + (uint64_t{index} << 24), 1 << 24, 0x40200},
+  const std::uint64_t above = (std::uint64_t{index} + 32) * std::max(bar1, std::uint64_t{1} << 40);
+  const std::array<Bar, 7> bars{Bar{0xa0000000 + (std::uint64_t{index} << 24), 1 << 24, 0x40200},
                                 Bar{above, bar1, 0x14220c},
                                 {},
                                 Bar{above + bar1, 1 << 25, 0x14220c}};
@@ -108,7 +108,8 @@ void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunc
   std::map<std::string, int> roots;
   for (const PciFunction& function : functions) {
     roots.emplace(function.path.root, function.numa);
-    for (size_t i = 0; i + 1 < function.path.steps.size(); ++i) note_bridge(bridges, function, i);
+    for (std::size_t i = 0; i + 1 < function.path.steps.size(); ++i)
+      note_bridge(bridges, function, i);
     const std::string dir = "devices/" + function.path.upto(function.path.steps.size());
     write_node(out, host,
                {dir,
@@ -118,7 +119,7 @@ void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunc
                 false});
     write_driver(out, function, dir);
     if (function.bar1 != 0)
-      write_bars(out, dir, function.bar1, static_cast<size_t>(&function - functions.data()));
+      write_bars(out, dir, function.bar1, static_cast<std::size_t>(&function - functions.data()));
   }
   for (const auto& [root, numa] : roots)
     write_bus(out, host, "devices/" + root, root.substr(3), numa);

@@ -28,8 +28,8 @@ std::string link_text(const std::string& path) {
 std::string pci_dir_of(const std::string& root, const std::string& device) {
   for (const std::string& tree : {root, fmt::format("{}/{}", root, kAway)}) {
     const std::string text = link_text(fmt::format("{}/class/infiniband/{}", tree, device));
-    const size_t start = text.find("devices/");
-    const size_t end = text.rfind("/infiniband/");
+    const std::size_t start = text.find("devices/");
+    const std::size_t end = text.rfind("/infiniband/");
     if (start < end && end != std::string::npos) return text.substr(start, end - start);
   }
   return {};

@@ -52,7 +52,7 @@ constexpr const char* kHwCounters[] = {"duplicate_request",
                                        "rx_read_requests",
                                        "rx_write_requests"};
 
-std::string guid_text(uint64_t guid) {
+std::string guid_text(std::uint64_t guid) {
   return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48, guid >> 32 & 0xffff,
                      guid >> 16 & 0xffff, guid & 0xffff);
 }
@@ -62,7 +62,7 @@ const char* gid_type_text(GidKind kind) {
 }
 
 void write_gids(SysfsWriter& out, const PortSpec& port, const std::string& dir) {
-  for (uint32_t index = 0; index < port.gid_table_len; ++index) {
+  for (std::uint32_t index = 0; index < port.gid_table_len; ++index) {
     const GidSpec* found = nullptr;
     for (const GidSpec& gid : port.gids)
       if (gid.index == index) found = &gid;
@@ -93,7 +93,7 @@ void write_port(SysfsWriter& out, const DeviceSpec& device, const PortSpec& port
   out.line(dir + "hw_counters/lifespan", "10");
 }
 
-void write_uverbs(SysfsWriter& out, const DeviceSpec& device, uint32_t index,
+void write_uverbs(SysfsWriter& out, const DeviceSpec& device, std::uint32_t index,
                   const std::string& pci_dir) {
   const std::string dir = fmt::format("{}/infiniband_verbs/uverbs{}", pci_dir, index);
   out.line(dir + "/ibdev", device.name);
@@ -105,7 +105,7 @@ void write_uverbs(SysfsWriter& out, const DeviceSpec& device, uint32_t index,
 }
 
 // An MTU that leaves room for the RoCE headers, as an administrator would set it.
-uint32_t netdev_mtu(uint32_t ib_mtu) {
+std::uint32_t netdev_mtu(std::uint32_t ib_mtu) {
   switch (ib_mtu) {
     case 4096: return 9000;
     case 2048: return 2200;
@@ -132,7 +132,7 @@ const char* phys_state_text(bool up, LinkLayer link_layer) {
 }
 
 void write_rdma_device(SysfsWriter& out, const HostSpec& host, const DeviceSpec& device,
-                       uint32_t index, const std::string& pci_dir) {
+                       std::uint32_t index, const std::string& pci_dir) {
   const std::string dir = fmt::format("{}/infiniband/{}/", pci_dir, device.name);
   out.line(dir + "node_type", "1: CA");
   out.line(dir + "node_guid", guid_text(device.guid));
@@ -144,15 +144,15 @@ void write_rdma_device(SysfsWriter& out, const HostSpec& host, const DeviceSpec&
   out.line(dir + "board_id", "SOFTNIC0000001");
   out.link(dir + "device", pci_dir);
   out.link(dir + "subsystem", "class/infiniband");
-  for (size_t p = 0; p < device.ports.size(); ++p)
+  for (std::size_t p = 0; p < device.ports.size(); ++p)
     write_port(out, device, device.ports[p], fmt::format("{}ports/{}/", dir, p + 1));
   out.link("class/infiniband/" + device.name,
            fmt::format("{}/infiniband/{}", pci_dir, device.name));
   write_uverbs(out, device, index, pci_dir);
 }
 
-void write_netdev(SysfsWriter& out, const DeviceSpec& device, uint32_t port_number,
-                  uint32_t ifindex, const std::string& pci_dir) {
+void write_netdev(SysfsWriter& out, const DeviceSpec& device, std::uint32_t port_number,
+                  std::uint32_t ifindex, const std::string& pci_dir) {
   const PortSpec& port = device.ports[port_number - 1];
   const std::string link_dir = fmt::format("{}/net/{}", pci_dir, port.netdev);
   const std::string dir = link_dir + "/";

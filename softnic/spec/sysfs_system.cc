@@ -10,19 +10,19 @@
 namespace softnic {
 namespace {
 
-constexpr uint32_t kCpusPerNode = 4;
-constexpr uint64_t kNodeMemoryKb = 16ull << 20;
+constexpr std::uint32_t kCpusPerNode = 4;
+constexpr std::uint64_t kNodeMemoryKb = 16ull << 20;
 
 struct CpuSpan {
-  uint32_t first = 0;
-  uint32_t count = 0;
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
 };
 
-uint32_t cpu_count(const HostSpec& host) { return host.numa_nodes * kCpusPerNode; }
+std::uint32_t cpu_count(const HostSpec& host) { return host.numa_nodes * kCpusPerNode; }
 
 CpuSpan cpus_of(const HostSpec& host, int numa) {
   if (numa < 0) return {0, cpu_count(host)};
-  return {static_cast<uint32_t>(numa) * kCpusPerNode, kCpusPerNode};
+  return {static_cast<std::uint32_t>(numa) * kCpusPerNode, kCpusPerNode};
 }
 
 std::string span_list(CpuSpan span) {
@@ -32,22 +32,22 @@ std::string span_list(CpuSpan span) {
 
 // The kernel's %*pb: 32-bit groups of hex, the highest as wide as the CPUs in it need.
 std::string span_map(const HostSpec& host, CpuSpan span) {
-  const uint32_t total = cpu_count(host);
-  const uint32_t groups = (total + 31) / 32;
+  const std::uint32_t total = cpu_count(host);
+  const std::uint32_t groups = (total + 31) / 32;
   std::string text;
-  for (uint32_t g = groups; g-- > 0;) {
-    uint32_t bits = 0;
-    for (uint32_t cpu = span.first; cpu < span.first + span.count; ++cpu)
+  for (std::uint32_t g = groups; g-- > 0;) {
+    std::uint32_t bits = 0;
+    for (std::uint32_t cpu = span.first; cpu < span.first + span.count; ++cpu)
       if (cpu / 32 == g) bits |= 1u << (cpu % 32);
-    const uint32_t width = (std::min(32u, total - g * 32) + 3) / 4;
+    const std::uint32_t width = (std::min(32u, total - g * 32) + 3) / 4;
     text += fmt::format("{}{:0{}x}", text.empty() ? "" : ",", bits, width);
   }
   return text;
 }
 
-void write_cpu(SysfsWriter& out, const HostSpec& host, uint32_t cpu) {
+void write_cpu(SysfsWriter& out, const HostSpec& host, std::uint32_t cpu) {
   const std::string topology = fmt::format("devices/system/cpu/cpu{}/topology/", cpu);
-  const uint32_t node = cpu / kCpusPerNode;
+  const std::uint32_t node = cpu / kCpusPerNode;
   const CpuSpan package = cpus_of(host, static_cast<int>(node));
   out.line(topology + "core_id", std::to_string(cpu % kCpusPerNode));
   out.line(topology + "physical_package_id", std::to_string(node));
@@ -64,19 +64,19 @@ void write_cpu(SysfsWriter& out, const HostSpec& host, uint32_t cpu) {
            fmt::format("devices/system/node/node{}", node));
 }
 
-void write_node(SysfsWriter& out, const HostSpec& host, uint32_t node) {
+void write_node(SysfsWriter& out, const HostSpec& host, std::uint32_t node) {
   const std::string dir = fmt::format("devices/system/node/node{}/", node);
   const CpuSpan cpus = cpus_of(host, static_cast<int>(node));
   out.line(dir + "cpulist", span_list(cpus));
   out.line(dir + "cpumap", span_map(host, cpus));
   std::string distances;
-  for (uint32_t other = 0; other < host.numa_nodes; ++other)
+  for (std::uint32_t other = 0; other < host.numa_nodes; ++other)
     distances += fmt::format("{}{}", other == 0 ? "" : " ", other == node ? 10 : 21);
   out.line(dir + "distance", distances);
   out.file(dir + "meminfo",
            fmt::format("Node {0} MemTotal:       {1:8} kB\nNode {0} MemFree:        {1:8} kB\n",
                        node, kNodeMemoryKb));
-  for (uint32_t cpu = cpus.first; cpu < cpus.first + cpus.count; ++cpu)
+  for (std::uint32_t cpu = cpus.first; cpu < cpus.first + cpus.count; ++cpu)
     out.link(fmt::format("{}cpu{}", dir, cpu), fmt::format("devices/system/cpu/cpu{}", cpu));
 }
 
@@ -91,8 +91,8 @@ void write_system(SysfsWriter& out, const HostSpec& host) {
     out.line(fmt::format("devices/system/cpu/{}", name), span_list({0, cpu_count(host)}));
   for (const char* name : {"online", "possible", "has_cpu", "has_memory", "has_normal_memory"})
     out.line(fmt::format("devices/system/node/{}", name), span_list({0, host.numa_nodes}));
-  for (uint32_t node = 0; node < host.numa_nodes; ++node) write_node(out, host, node);
-  for (uint32_t cpu = 0; cpu < cpu_count(host); ++cpu) write_cpu(out, host, cpu);
+  for (std::uint32_t node = 0; node < host.numa_nodes; ++node) write_node(out, host, node);
+  for (std::uint32_t cpu = 0; cpu < cpu_count(host); ++cpu) write_cpu(out, host, cpu);
 }
 
 }  // namespace softnic

@@ -12,19 +12,19 @@ namespace softnic {
 namespace {
 
 // The slowest PCIe generation whose x16 link carries the port.
-uint8_t link_gen_for(uint32_t gbps) {
+std::uint8_t link_gen_for(std::uint32_t gbps) {
   if (gbps <= 100) return 3;
   if (gbps <= 200) return 4;
   return gbps <= 400 ? 5 : 6;
 }
 
 PciFunction nic_function(const DeviceSpec& device, PciPath path) {
-  uint32_t gbps = 0;
+  std::uint32_t gbps = 0;
   for (const PortSpec& port : device.ports) gbps = std::max(gbps, port.gbps);
   const bool ethernet = device.link_layer == LinkLayer::kEthernet;
   return {std::move(path),
-          static_cast<uint16_t>(kPciVendor),
-          static_cast<uint16_t>(kPciDevice),
+          static_cast<std::uint16_t>(kPciVendor),
+          static_cast<std::uint16_t>(kPciDevice),
           ethernet ? 0x020000u : 0x020700u,
           device.numa,
           link_gen_for(gbps),
@@ -36,7 +36,7 @@ PciFunction gpu_function(const GpuSpec& gpu, PciPath path) {
   return {std::move(path), 0x10de, 0x2330, 0x030200, gpu.numa, 5, "nvidia", gpu.bar1};
 }
 
-beeline::Result<std::vector<PciFunction>, std::string> pci_functions(const HostSpec& host) {
+beeline::Outcome<std::vector<PciFunction>> pci_functions(const HostSpec& host) {
   std::vector<PciFunction> functions;
   for (const DeviceSpec& device : host.devices)
     functions.push_back(nic_function(device, BL_TRY(parse_pci_path(device.pci))));
@@ -46,19 +46,19 @@ beeline::Result<std::vector<PciFunction>, std::string> pci_functions(const HostS
 }
 
 void write_devices(SysfsWriter& out, const HostSpec& host) {
-  uint32_t ifindex = 2;  // 1 is the loopback's
-  for (uint32_t d = 0; d < host.devices.size(); ++d) {
+  std::uint32_t ifindex = 2;  // 1 is the loopback's
+  for (std::uint32_t d = 0; d < host.devices.size(); ++d) {
     const DeviceSpec& device = host.devices[d];
     const std::string pci_dir = "devices/" + device.pci;
     write_rdma_device(out, host, device, d, pci_dir);
-    for (uint32_t p = 0; p < device.ports.size(); ++p)
+    for (std::uint32_t p = 0; p < device.ports.size(); ++p)
       if (!device.ports[p].netdev.empty()) write_netdev(out, device, p + 1, ifindex++, pci_dir);
   }
 }
 
 }  // namespace
 
-beeline::Result<void, std::string> write_sysfs_tree(const HostSpec& host, const std::string& root) {
+beeline::Outcome<void> write_sysfs_tree(const HostSpec& host, const std::string& root) {
   const std::vector<PciFunction> functions = BL_TRY(pci_functions(host));
   SysfsWriter out(root);
   for (const char* dir : {"class/infiniband", "class/infiniband_verbs", "class/net",

@@ -24,16 +24,16 @@ bool write_file(const std::string& path, std::string_view content) {
   while (!content.empty()) {
     const ssize_t count = ::write(fd.get(), content.data(), content.size());
     if (count < 0) return false;
-    content.remove_prefix(static_cast<size_t>(count));
+    content.remove_prefix(static_cast<std::size_t>(count));
   }
   return true;
 }
 
 // From the directory of `path` to `target`: one ".." for each directory that they do not share.
 std::string relative(std::string_view path, std::string_view target) {
-  const size_t shortest = std::min(path.size(), target.size());
-  size_t shared = 0;
-  for (size_t i = 0; i < shortest && path[i] == target[i]; ++i)
+  const std::size_t shortest = std::min(path.size(), target.size());
+  std::size_t shared = 0;
+  for (std::size_t i = 0; i < shortest && path[i] == target[i]; ++i)
     if (path[i] == '/') shared = i + 1;
   // A target that is itself a directory above the link shares all of its own name.
   if (path.starts_with(target) && path.size() > target.size() && path[target.size()] == '/')
@@ -52,7 +52,7 @@ void SysfsWriter::failed(const char* what, const std::string& path) {
 
 void SysfsWriter::make_dirs(const std::string& path) {
   if (!dirs_.emplace(path, true).second) return;
-  const size_t slash = path.rfind('/');
+  const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash != 0) make_dirs(path.substr(0, slash));
   if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) failed("make the directory", path);
 }
@@ -83,7 +83,7 @@ void SysfsWriter::link(const std::string& path, const std::string& target) {
   if (::symlink(relative(path, target).c_str(), name.c_str()) != 0) failed("link", name);
 }
 
-beeline::Result<void, std::string> SysfsWriter::result() const {
+beeline::Outcome<void> SysfsWriter::result() const {
   if (!error_.empty()) return beeline::fail(error_);
   return {};
 }

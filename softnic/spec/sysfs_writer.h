@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
@@ -24,7 +24,7 @@ class SysfsWriter {
   void link(const std::string& path, const std::string& target);
 
   // The first thing that failed. After it nothing more is written.
-  beeline::Result<void, std::string> result() const;
+  beeline::Outcome<void> result() const;
 
  private:
   std::string full(const std::string& path) const { return root_ + "/" + path; }

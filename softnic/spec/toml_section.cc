@@ -62,7 +62,7 @@ struct Section::Table {
   const toml::table& toml;
 };
 
-void Complaint::at(uint32_t line, const std::string& reason) {
+void Complaint::at(std::uint32_t line, const std::string& reason) {
   if (text_.empty())
     text_ = line == 0 ? fmt::format("{}: {}", file_name_, reason)
                       : fmt::format("{}:{}: {}", file_name_, line, reason);
@@ -72,9 +72,8 @@ Section::Section(std::shared_ptr<const Table> table, std::string what, Turn turn
                  Complaint& complaint)
     : table_(std::move(table)), what_(std::move(what)), turn_(turn), complaint_(complaint) {}
 
-beeline::Result<Section, std::string> Section::parse(const std::string& text,
-                                                     const std::string& file_name,
-                                                     Complaint& complaint) {
+beeline::Outcome<Section> Section::parse(const std::string& text, const std::string& file_name,
+                                         Complaint& complaint) {
   toml::parse_result parsed = toml::parse(text, file_name);
   if (!parsed)
     return beeline::fail(fmt::format("{}:{}: {}", file_name, parsed.error().source().begin.line,
@@ -83,11 +82,11 @@ beeline::Result<Section, std::string> Section::parse(const std::string& text,
   return Section(std::make_shared<const Table>(Table{file, *file}), "the file", {}, complaint);
 }
 
-uint32_t Section::line() const { return table_->toml.source().begin.line; }
+std::uint32_t Section::line() const { return table_->toml.source().begin.line; }
 
 bool Section::has(const char* key) const { return table_->toml.contains(key); }
 
-uint32_t Section::line_of(const char* key) const {
+std::uint32_t Section::line_of(const char* key) const {
   const toml::node* const found = table_->toml.get(key);
   return found == nullptr ? line() : found->source().begin.line;
 }
@@ -120,17 +119,18 @@ std::optional<std::string> Section::text(const char* key) const {
     return std::nullopt;
   }
   if (table_->toml.get(key)->is_array()) return value->get();
-  const auto names = expand_range(value->get(), std::max<size_t>(turn_.count, 1));
+  const auto names = expand_range(value->get(), std::max<std::size_t>(turn_.count, 1));
   if (!names || (names->size() != 1 && names->size() != turn_.count)) {
     complain(key, names ? fmt::format("\"{}\" is {} values for {} names", value->get(),
                                       names->size(), turn_.count)
-                        : names.error());
+                        : names.error().text);
     return std::nullopt;
   }
   return names->size() == 1 ? names->front() : (*names)[turn_.index];
 }
 
-std::optional<int64_t> Section::integer(const char* key, int64_t low, int64_t high) const {
+std::optional<std::int64_t> Section::integer(const char* key, std::int64_t low,
+                                             std::int64_t high) const {
   const toml::node* const found = find_node(*this, table_->toml, key);
   if (found == nullptr) return std::nullopt;
   const auto* const value = found->as_integer();
@@ -201,7 +201,7 @@ std::vector<Section> Section::tables(const char* key, const std::string& what) c
   return sections;
 }
 
-std::vector<std::string> Section::names(size_t most, size_t max_len) const {
+std::vector<std::string> Section::names(std::size_t most, std::size_t max_len) const {
   const toml::node* const found = table_->toml.get("name");
   if (found == nullptr) {
     complaint_.at(line(), fmt::format("{} has no name", what_));
@@ -213,7 +213,7 @@ std::vector<std::string> Section::names(size_t most, size_t max_len) const {
   }
   const auto expanded = expand_range(found->as_string()->get(), most);
   if (!expanded) {
-    complain("name", expanded.error());
+    complain("name", expanded.error().text);
     return {};
   }
   for (const std::string& name : *expanded) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
@@ -18,7 +18,7 @@ namespace softnic {
 class Complaint {
  public:
   explicit Complaint(std::string file_name) : file_name_(std::move(file_name)) {}
-  void at(uint32_t line, const std::string& reason);
+  void at(std::uint32_t line, const std::string& reason);
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
 
@@ -32,19 +32,18 @@ class Section {
   // Which of several alike this reading is for: a table whose name is a range is read once per
   // name, and a value that is an array, or a string with a range, gives each its own.
   struct Turn {
-    size_t index = 0;
-    size_t count = 1;
+    std::size_t index = 0;
+    std::size_t count = 1;
   };
 
   // The table that is the whole of a file with this text. What is no TOML is told at once.
-  static beeline::Result<Section, std::string> parse(const std::string& text,
-                                                     const std::string& file_name,
-                                                     Complaint& complaint);
+  static beeline::Outcome<Section> parse(const std::string& text, const std::string& file_name,
+                                         Complaint& complaint);
 
-  uint32_t line() const;
+  std::uint32_t line() const;
   Turn turn() const { return turn_; }
   bool has(const char* key) const;
-  uint32_t line_of(const char* key) const;
+  std::uint32_t line_of(const char* key) const;
   void complain(const char* key, const std::string& reason) const;
 
   // Complains about keys that are not in `known`.
@@ -52,7 +51,7 @@ class Section {
 
   // The value of `key` for this turn; empty if absent, or after a complaint.
   std::optional<std::string> text(const char* key) const;
-  std::optional<int64_t> integer(const char* key, int64_t low, int64_t high) const;
+  std::optional<std::int64_t> integer(const char* key, std::int64_t low, std::int64_t high) const;
   std::optional<double> number(const char* key, double low, double high) const;
   std::optional<bool> boolean(const char* key) const;
   // `what` names the kind of table in complaints: "[[host.device]]".
@@ -60,7 +59,7 @@ class Section {
   std::vector<Section> tables(const char* key, const std::string& what) const;
 
   // The names that a mandatory `name` stands for, and the same table once for each of them.
-  std::vector<std::string> names(size_t most, size_t max_len) const;
+  std::vector<std::string> names(std::size_t most, std::size_t max_len) const;
   Section for_turn(Turn turn) const { return Section(table_, what_, turn, complaint_); }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 struct Unit {
   const char* suffix;
-  uint64_t factor;
+  std::uint64_t factor;
 };
 
 constexpr Unit kRateUnits[] = {
@@ -41,7 +41,7 @@ std::optional<double> parse_quantity(const std::string& text, std::span<const Un
   return std::nullopt;
 }
 
-std::string quantity_text(uint64_t value, std::span<const Unit> units) {
+std::string quantity_text(std::uint64_t value, std::span<const Unit> units) {
   for (const Unit& unit : units) {
     if (value < unit.factor) continue;
     return fmt::format("{:.6g}{}", static_cast<double>(value) / static_cast<double>(unit.factor),
@@ -50,23 +50,22 @@ std::string quantity_text(uint64_t value, std::span<const Unit> units) {
   return "0";
 }
 
-beeline::Result<uint64_t, std::string> parse_duration_up_to(double longest,
-                                                            const char* longest_text,
-                                                            const std::string& text) {
-  if (text == "0") return uint64_t{0};
+beeline::Outcome<std::uint64_t> parse_duration_up_to(double longest, const char* longest_text,
+                                                     const std::string& text) {
+  if (text == "0") return std::uint64_t{0};
   const std::optional<double> ns = parse_quantity(text, kTimeUnits);
   if (!ns)
     return beeline::fail(
         fmt::format("\"{}\" is not a time: write for example 50us (ns, us, ms, s)", text));
   if (*ns > longest)
     return beeline::fail(fmt::format("time {} is out of range: at most {}", text, longest_text));
-  return static_cast<uint64_t>(std::llround(*ns));
+  return static_cast<std::uint64_t>(std::llround(*ns));
 }
 
 }  // namespace
 
-beeline::Result<uint64_t, std::string> parse_rate(const std::string& text) {
-  if (text == "max") return uint64_t{0};
+beeline::Outcome<std::uint64_t> parse_rate(const std::string& text) {
+  if (text == "max") return std::uint64_t{0};
   const std::optional<double> rate = parse_quantity(text, kRateUnits);
   if (!rate)
     return beeline::fail(fmt::format(
@@ -74,35 +73,35 @@ beeline::Result<uint64_t, std::string> parse_rate(const std::string& text) {
   if (*rate < 1 || *rate > kMaxRate)
     return beeline::fail(fmt::format(
         "rate {} is out of range: 1 to {:.0f} bytes per second, or max", text, kMaxRate));
-  return static_cast<uint64_t>(std::llround(*rate));
+  return static_cast<std::uint64_t>(std::llround(*rate));
 }
 
-beeline::Result<uint64_t, std::string> parse_duration_ns(const std::string& text) {
+beeline::Outcome<std::uint64_t> parse_duration_ns(const std::string& text) {
   return parse_duration_up_to(kMaxDuration, "100s", text);
 }
 
-beeline::Result<uint64_t, std::string> parse_long_duration_ns(const std::string& text) {
+beeline::Outcome<std::uint64_t> parse_long_duration_ns(const std::string& text) {
   return parse_duration_up_to(kMaxLongDuration, "a day", text);
 }
 
-beeline::Result<uint64_t, std::string> parse_share_ppm(const std::string& text) {
-  if (text == "0") return uint64_t{0};
+beeline::Outcome<std::uint64_t> parse_share_ppm(const std::string& text) {
+  if (text == "0") return std::uint64_t{0};
   const std::optional<double> ppm = parse_quantity(text, kShareUnits);
   if (!ppm)
     return beeline::fail(
         fmt::format("\"{}\" is not a share: write for example 2.5% or 100ppm, or 0", text));
   if (*ppm != 0 && (*ppm < 1 || *ppm > kMaxShare))
     return beeline::fail(fmt::format("share {} is out of range: 1ppm to 100%, or 0", text));
-  return static_cast<uint64_t>(std::llround(*ppm));
+  return static_cast<std::uint64_t>(std::llround(*ppm));
 }
 
-std::string rate_text(uint64_t bytes_per_second) {
+std::string rate_text(std::uint64_t bytes_per_second) {
   return bytes_per_second == 0 ? "max" : quantity_text(bytes_per_second, kRateUnits);
 }
 
-std::string duration_text(uint64_t ns) { return quantity_text(ns, kTimeUnits); }
+std::string duration_text(std::uint64_t ns) { return quantity_text(ns, kTimeUnits); }
 
-std::string share_text(uint64_t ppm) {
+std::string share_text(std::uint64_t ppm) {
   if (ppm == 0) return "0";
   return ppm < 1000 ? fmt::format("{}ppm", ppm)
                     : fmt::format("{:.6g}%", static_cast<double>(ppm) / 10'000);

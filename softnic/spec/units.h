@@ -6,23 +6,23 @@
 #include <cstdint>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
 // Bytes per second with an optional decimal k, M or G; "max" is 0, the word for no limit.
-beeline::Result<uint64_t, std::string> parse_rate(const std::string& text);
+beeline::Outcome<std::uint64_t> parse_rate(const std::string& text);
 
 // Nanoseconds from ns, us, ms or s; plain "0" needs no unit. Up to 100 s.
-beeline::Result<uint64_t, std::string> parse_duration_ns(const std::string& text);
+beeline::Outcome<std::uint64_t> parse_duration_ns(const std::string& text);
 // The same up to a day, for how long a script or a test runs.
-beeline::Result<uint64_t, std::string> parse_long_duration_ns(const std::string& text);
+beeline::Outcome<std::uint64_t> parse_long_duration_ns(const std::string& text);
 
 // Parts per million from "2.5%" or "100ppm", up to all of them; plain "0" is none.
-beeline::Result<uint64_t, std::string> parse_share_ppm(const std::string& text);
+beeline::Outcome<std::uint64_t> parse_share_ppm(const std::string& text);
 
-std::string rate_text(uint64_t bytes_per_second);
-std::string duration_text(uint64_t ns);
-std::string share_text(uint64_t ppm);
+std::string rate_text(std::uint64_t bytes_per_second);
+std::string duration_text(std::uint64_t ns);
+std::string share_text(std::uint64_t ppm);
 
 }  // namespace softnic

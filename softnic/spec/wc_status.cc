@@ -50,12 +50,12 @@ std::string lower_case(std::string text) {
 
 }  // namespace
 
-beeline::Result<uint32_t, std::string> parse_wc_status(const std::string& text) {
+beeline::Outcome<std::uint32_t> parse_wc_status(const std::string& text) {
   std::string name = lower_case(text);
   if (name.starts_with("ibv_wc_")) name.erase(0, 7);
   std::vector<std::string> known;
   for (const StatusName& entry : kStatusNames) {
-    if (name == entry.name) return static_cast<uint32_t>(entry.status);
+    if (name == entry.name) return static_cast<std::uint32_t>(entry.status);
     known.emplace_back(entry.name);
   }
   const std::string meant = nearest(name, known);
@@ -64,7 +64,7 @@ beeline::Result<uint32_t, std::string> parse_wc_status(const std::string& text) 
       meant.empty() ? "choose " + listing(known) : fmt::format("did you mean {}?", meant)));
 }
 
-std::string wc_status_name(uint32_t status) {
+std::string wc_status_name(std::uint32_t status) {
   for (const StatusName& entry : kStatusNames)
     if (status == entry.status) return entry.name;
   return fmt::format("status {}", status);

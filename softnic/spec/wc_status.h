@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace softnic {
 
 // Any case, with or without the IBV_WC_ in front. Success is not an error status.
-beeline::Result<uint32_t, std::string> parse_wc_status(const std::string& text);
+beeline::Outcome<std::uint32_t> parse_wc_status(const std::string& text);
 
-std::string wc_status_name(uint32_t status);
+std::string wc_status_name(std::uint32_t status);
 
 }  // namespace softnic

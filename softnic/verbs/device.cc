@@ -19,7 +19,7 @@
 namespace softnic {
 namespace {
 
-template <size_t kSize>
+template <std::size_t kSize>
 void copy_text(char (&to)[kSize], const std::string& from) {
   std::snprintf(to, kSize, "%s", from.c_str());
 }
@@ -56,7 +56,8 @@ void install_operations(Context& context) {
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index, uint32_t the_birth)
+Device::Device(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_index,
+               std::uint32_t the_birth)
     : ibv_device{}, runtime(std::move(the_runtime)), index(the_index), birth(the_birth) {
   const DeviceRecord& facts = runtime->header().devices[index];
   const std::string root = runtime->sysfs_root();
@@ -83,15 +84,15 @@ ibv_device** ibv_get_device_list(int* count) {
   if (!runtime) {
     // Without a fabric softnic behaves like a kernel without RDMA.
     const int error = errno == ENOENT || errno == 0 ? ENOSYS : errno;
-    std::fprintf(stderr, "softnic: %s\n", runtime.error().c_str());
+    std::fprintf(stderr, "softnic: %s\n", runtime.error().text.c_str());
     errno = error;
     return nullptr;
   }
   const softnic::HostRecord& host = (*runtime)->host();
   auto** list = new ibv_device* [host.device_count + 1] {};
   int listed = 0;
-  for (uint32_t i = host.first_device; i < host.first_device + host.device_count; ++i) {
-    const uint32_t removals = (*runtime)->header().devices[i].removals.load();
+  for (std::uint32_t i = host.first_device; i < host.first_device + host.device_count; ++i) {
+    const std::uint32_t removals = (*runtime)->header().devices[i].removals.load();
     if (!softnic::means_removed(removals)) list[listed++] = new Device(*runtime, i, removals);
   }
   if (count != nullptr) *count = listed;

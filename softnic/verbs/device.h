@@ -15,7 +15,7 @@ namespace softnic {
 
 struct Device : ibv_device {
   // `the_birth` as for Context: an entry of a list made before a removal opens nothing after it.
-  Device(std::shared_ptr<Runtime> the_runtime, uint32_t the_index, uint32_t the_birth);
+  Device(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_index, std::uint32_t the_birth);
 
   static Device& of(ibv_device* device) noexcept { return *static_cast<Device*>(device); }
   DeviceRecord& record() const noexcept { return runtime->header().devices[index]; }
@@ -30,8 +30,8 @@ struct Device : ibv_device {
   // theirs. They find zeros.
   const std::array<std::byte, 512> nothing_of_yours{};
   const std::shared_ptr<Runtime> runtime;
-  const uint32_t index;  // into FabricHeader::devices
-  const uint32_t birth;
+  const std::uint32_t index;  // into FabricHeader::devices
+  const std::uint32_t birth;
 
  private:
   std::atomic<int> keepers_{1};

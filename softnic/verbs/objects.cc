@@ -51,15 +51,15 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* init) {
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* init) {
-  constexpr uint32_t kKnownFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  constexpr std::uint32_t kKnownFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
   const bool flags_given = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
-  if ((init->comp_mask & ~uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0 ||
+  if ((init->comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS}) != 0 ||
       (init->wc_flags & ~kReadableFields) != 0 ||
       (flags_given && (init->flags & ~kKnownFlags) != 0)) {
     errno = EOPNOTSUPP;
     return nullptr;
   }
-  if (init->cqe > static_cast<uint32_t>(kMaxCqe)) {
+  if (init->cqe > static_cast<std::uint32_t>(kMaxCqe)) {
     errno = EINVAL;
     return nullptr;
   }
@@ -81,22 +81,23 @@ int ibv_dealloc_pd(ibv_pd* pd) {
   return 0;
 }
 
-ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, size_t length, uint64_t iova,
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova,
                          unsigned int access) {
   if (is_dead(pd->context)) return nullptr;
   return softnic::register_memory(Pd::of(pd), addr, length, iova, access);
 }
 
-ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, size_t length, uint64_t iova, int access) {
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova,
+                        int access) {
   return ibv_reg_mr_iova2(pd, addr, length, iova, static_cast<unsigned int>(access));
 }
 
-ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, size_t length, int access) {
-  return ibv_reg_mr_iova(pd, addr, length, reinterpret_cast<uint64_t>(addr), access);
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access) {
+  return ibv_reg_mr_iova(pd, addr, length, reinterpret_cast<std::uint64_t>(addr), access);
 }
 
-ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova, int fd,
-                          int access) {
+ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
+                          int fd, int access) {
   if (is_dead(pd->context)) return nullptr;
   return softnic::register_dmabuf(Pd::of(pd), fd, offset, length, iova,
                                   static_cast<unsigned int>(access));
@@ -166,11 +167,11 @@ int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
 int ibv_set_ece(ibv_qp*, ibv_ece* ece) { return ece->options == 0 ? 0 : EOPNOTSUPP; }
 
 // Our copies place bytes in ascending order, but promise nothing.
-int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) { return 0; }
+int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) { return 0; }
 
 int ibv_fork_init() { return 0; }
 ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
-int ibv_dontfork_range(void*, size_t) { return 0; }
-int ibv_dofork_range(void*, size_t) { return 0; }
+int ibv_dontfork_range(void*, std::size_t) { return 0; }
+int ibv_dofork_range(void*, std::size_t) { return 0; }
 
 }  // extern "C"

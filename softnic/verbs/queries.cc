@@ -20,10 +20,10 @@
 namespace softnic {
 namespace {
 
-constexpr uint8_t kPhysDisabled = 3;
-constexpr uint8_t kPhysLinkUp = 5;
+constexpr std::uint8_t kPhysDisabled = 3;
+constexpr std::uint8_t kPhysLinkUp = 5;
 
-ibv_mtu mtu_code(uint32_t bytes) {
+ibv_mtu mtu_code(std::uint32_t bytes) {
   ibv_mtu code = IBV_MTU_256;
   while (code < IBV_MTU_4096 && (128u << code) < bytes) code = static_cast<ibv_mtu>(code + 1);
   return code;
@@ -35,7 +35,7 @@ ibv_device_attr device_attributes(const Context& context) {
   attr.node_guid = htobe64(context.record().guid);
   attr.sys_image_guid = attr.node_guid;
   attr.max_mr_size = UINT64_MAX;
-  attr.page_size_cap = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  attr.page_size_cap = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   attr.vendor_id = kPciVendor;
   attr.vendor_part_id = kPciDevice;
   attr.hw_ver = 1;
@@ -57,7 +57,7 @@ ibv_device_attr device_attributes(const Context& context) {
   attr.max_srq_wr = kMaxSrqWr;
   attr.max_srq_sge = kMaxSge;
   attr.max_pkeys = 1;
-  attr.phys_port_cnt = static_cast<uint8_t>(context.record().port_count);
+  attr.phys_port_cnt = static_cast<std::uint8_t>(context.record().port_count);
   return attr;
 }
 
@@ -73,7 +73,7 @@ ibv_port_attr port_attributes(const PortRecord& port) {
   attr.port_cap_flags = infiniband ? 0 : IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   attr.max_msg_sz = kMaxMessage;
   attr.pkey_tbl_len = 1;
-  attr.lid = static_cast<uint16_t>(port.lid);
+  attr.lid = static_cast<std::uint16_t>(port.lid);
   attr.sm_lid = infiniband ? 1 : 0;
   attr.max_vl_num = 1;
   if (const LinkRate* rate = find_link_rate(port.gbps)) {
@@ -85,15 +85,16 @@ ibv_port_attr port_attributes(const PortRecord& port) {
 }
 
 // 0, EINVAL, EIO on a dead context, or ENODATA for an empty place of the table.
-int read_gid(Context& context, uint32_t port_number, uint32_t index, ibv_gid_entry& entry) {
+int read_gid(Context& context, std::uint32_t port_number, std::uint32_t index,
+             ibv_gid_entry& entry) {
   if (context.dead()) return EIO;
   if (!context.has_port(port_number)) return EINVAL;
   const PortRecord& port = context.port(port_number);
   if (index >= port.gid_table_len) return EINVAL;
   const GidRecord& gid = port.gids[index];
-  const uint32_t state = gid.state.load();
+  const std::uint32_t state = gid.state.load();
   if (state == 0) return ENODATA;
-  const uint64_t halves[2] = {gid.high.load(), gid.low.load()};
+  const std::uint64_t halves[2] = {gid.high.load(), gid.low.load()};
   std::memcpy(entry.gid.raw, halves, sizeof halves);
   entry.gid_index = index;
   entry.port_num = port_number;
@@ -104,7 +105,8 @@ int read_gid(Context& context, uint32_t port_number, uint32_t index, ibv_gid_ent
 
 }  // namespace
 
-int query_port(ibv_context* context, uint8_t port_number, ibv_port_attr* attr, size_t attr_size) {
+int query_port(ibv_context* context, std::uint8_t port_number, ibv_port_attr* attr,
+               std::size_t attr_size) {
   Context& opened = Context::of(context);
   if (opened.dead()) return EIO;
   if (!opened.has_port(port_number)) return EINVAL;
@@ -114,7 +116,7 @@ int query_port(ibv_context* context, uint8_t port_number, ibv_port_attr* attr, s
 }
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
-                    ibv_device_attr_ex* attr, size_t attr_size) {
+                    ibv_device_attr_ex* attr, std::size_t attr_size) {
   if (Context::of(context).dead()) return EIO;
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (attr_size < sizeof attr->orig_attr) return EINVAL;
@@ -135,17 +137,17 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
   return 0;
 }
 
-int ibv_query_port(ibv_context* context, uint8_t port_number, _compat_ibv_port_attr* attr) {
+int ibv_query_port(ibv_context* context, std::uint8_t port_number, _compat_ibv_port_attr* attr) {
   // Callers of the function have the structure without its last member.
   return softnic::query_port(context, port_number, reinterpret_cast<ibv_port_attr*>(attr),
                              offsetof(ibv_port_attr, port_cap_flags2));
 }
 
-int ibv_query_gid(ibv_context* context, uint8_t port_number, int index, ibv_gid* gid) {
+int ibv_query_gid(ibv_context* context, std::uint8_t port_number, int index, ibv_gid* gid) {
   ibv_gid_entry entry = {};
   const int error = index < 0 ? EINVAL
                               : softnic::read_gid(Context::of(context), port_number,
-                                                  static_cast<uint32_t>(index), entry);
+                                                  static_cast<std::uint32_t>(index), entry);
   if (error != 0 && error != ENODATA) {
     errno = error;
     return -1;
@@ -154,7 +156,8 @@ int ibv_query_gid(ibv_context* context, uint8_t port_number, int index, ibv_gid*
   return 0;
 }
 
-int ibv_query_gid_type(ibv_context* context, uint8_t port_number, unsigned int index, int* type) {
+int ibv_query_gid_type(ibv_context* context, std::uint8_t port_number, unsigned int index,
+                       int* type) {
   ibv_gid_entry entry = {};
   const int error = softnic::read_gid(Context::of(context), port_number, index, entry);
   if (error != 0) {
@@ -165,20 +168,20 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port_number, unsigned int i
   return 0;
 }
 
-int _ibv_query_gid_ex(ibv_context* context, uint32_t port_number, uint32_t index,
-                      ibv_gid_entry* entry, uint32_t flags, size_t entry_size) {
+int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port_number, std::uint32_t index,
+                      ibv_gid_entry* entry, std::uint32_t flags, std::size_t entry_size) {
   if (flags != 0 || entry_size < sizeof *entry) return EOPNOTSUPP;
   return softnic::read_gid(Context::of(context), port_number, index, *entry);
 }
 
-ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max_entries,
-                             uint32_t flags, size_t entry_size) {
+ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t max_entries,
+                             std::uint32_t flags, std::size_t entry_size) {
   if (flags != 0 || entry_size < sizeof *entries) return -EOPNOTSUPP;
   Context& opened = Context::of(context);
   if (opened.dead()) return -EIO;
-  size_t count = 0;
-  for (uint32_t port = 1; opened.has_port(port); ++port) {
-    for (uint32_t index = 0; index < opened.port(port).gid_table_len; ++index) {
+  std::size_t count = 0;
+  for (std::uint32_t port = 1; opened.has_port(port); ++port) {
+    for (std::uint32_t index = 0; index < opened.port(port).gid_table_len; ++index) {
       ibv_gid_entry entry = {};
       if (softnic::read_gid(opened, port, index, entry) != 0) continue;
       if (count == max_entries) return -EINVAL;
@@ -188,17 +191,17 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
   return static_cast<ssize_t>(count);
 }
 
-int ibv_query_pkey(ibv_context* context, uint8_t port_number, int index, __be16* pkey) {
+int ibv_query_pkey(ibv_context* context, std::uint8_t port_number, int index, __be16* pkey) {
   const Context& opened = Context::of(context);
   if (opened.dead() || !opened.has_port(port_number) || index != 0) {
     errno = opened.dead() ? EIO : EINVAL;
     return -1;
   }
-  *pkey = htobe16(static_cast<uint16_t>(opened.port(port_number).pkey.load()));
+  *pkey = htobe16(static_cast<std::uint16_t>(opened.port(port_number).pkey.load()));
   return 0;
 }
 
-int ibv_get_pkey_index(ibv_context* context, uint8_t port_number, __be16 pkey) {
+int ibv_get_pkey_index(ibv_context* context, std::uint8_t port_number, __be16 pkey) {
   __be16 found = 0;
   if (ibv_query_pkey(context, port_number, 0, &found) != 0) return -1;
   if (found != pkey) {

@@ -43,15 +43,15 @@ const char* ibv_node_type_str(ibv_node_type type) {
                                         "InfiniBand switch", "InfiniBand router",
                                         "iWARP NIC",         "usNIC",
                                         "usNIC over UDP",    "unspecified"};
-  return static_cast<size_t>(type) < kNames.size() ? kNames[static_cast<size_t>(type)]
-                                                   : "invalid node type";
+  return static_cast<std::size_t>(type) < kNames.size() ? kNames[static_cast<std::size_t>(type)]
+                                                        : "invalid node type";
 }
 
 const char* ibv_port_state_str(ibv_port_state state) {
   static constexpr std::array kNames = {"no state change", "down",   "init",
                                         "armed",           "active", "active defer"};
-  return static_cast<size_t>(state) < kNames.size() ? kNames[static_cast<size_t>(state)]
-                                                    : "invalid state";
+  return static_cast<std::size_t>(state) < kNames.size() ? kNames[static_cast<std::size_t>(state)]
+                                                         : "invalid state";
 }
 
 const char* ibv_event_type_str(ibv_event_type event) {
@@ -77,8 +77,8 @@ const char* ibv_event_type_str(ibv_event_type event) {
       "GID table change",
       "work queue fatal",
   };
-  return static_cast<size_t>(event) < kNames.size() ? kNames[static_cast<size_t>(event)]
-                                                    : "unknown";
+  return static_cast<std::size_t>(event) < kNames.size() ? kNames[static_cast<std::size_t>(event)]
+                                                         : "unknown";
 }
 
 const char* ibv_wc_status_str(ibv_wc_status status) {
@@ -108,8 +108,8 @@ const char* ibv_wc_status_str(ibv_wc_status status) {
       "tag matching error",
       "tag matching, incomplete rendezvous",
   };
-  return static_cast<size_t>(status) < kNames.size() ? kNames[static_cast<size_t>(status)]
-                                                     : "unknown";
+  return static_cast<std::size_t>(status) < kNames.size() ? kNames[static_cast<std::size_t>(status)]
+                                                          : "unknown";
 }
 
 int ibv_rate_to_mult(ibv_rate code) {
@@ -145,7 +145,7 @@ const char* ibv_get_sysfs_path() {
   return root != nullptr ? root : "/sys";
 }
 
-int ibv_read_sysfs_file(const char* dir, const char* file, char* buffer, size_t size) {
+int ibv_read_sysfs_file(const char* dir, const char* file, char* buffer, std::size_t size) {
   const std::string path = std::string(dir) + "/" + file;
   const beeline::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t length = fd && size != 0 ? ::read(fd.get(), buffer, size) : -1;
@@ -155,7 +155,7 @@ int ibv_read_sysfs_file(const char* dir, const char* file, char* buffer, size_t 
     buffer[length - 1] = '\0';
     return static_cast<int>(length - 1);
   }
-  if (static_cast<size_t>(length) < size) buffer[length] = '\0';
+  if (static_cast<std::size_t>(length) < size) buffer[length] = '\0';
   return static_cast<int>(length);
 }
 

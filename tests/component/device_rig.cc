@@ -56,7 +56,7 @@ const verbs::Api& softnic_api() {
 
 softnic::FabricSpec fabric_file(const std::string& name) {
   auto spec = softnic::read_fabric_file(std::string(SOFTNIC_FABRICS_DIR) + "/" + name);
-  if (!spec) throw MustError(spec.error());
+  if (!spec) throw MustError(spec.error().text);
   return *std::move(spec);
 }
 

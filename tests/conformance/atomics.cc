@@ -17,13 +17,13 @@ PairPlan atomic_plan() {
   return plan;
 }
 
-uint64_t value_at(const Region& memory, size_t offset) {
-  uint64_t value = 0;
+std::uint64_t value_at(const Region& memory, std::size_t offset) {
+  std::uint64_t value = 0;
   std::memcpy(&value, memory.data() + offset, sizeof value);
   return value;
 }
 
-void put(const Region& memory, size_t offset, uint64_t value) {
+void put(const Region& memory, std::size_t offset, std::uint64_t value) {
   std::memcpy(memory.data() + offset, &value, sizeof value);
 }
 
@@ -40,7 +40,7 @@ std::string fetch_add(Lab& lab) {
                  {value_at(own, 8) == 1000, "not the value before"}});
 }
 
-std::string compare_swap(Lab& lab, uint64_t there, uint64_t expected_after) {
+std::string compare_swap(Lab& lab, std::uint64_t there, std::uint64_t expected_after) {
   const Pair pair(lab, atomic_plan());
   const Region& own = pair.a.memory;
   const Region& target = pair.b.memory;
@@ -64,7 +64,7 @@ std::string opcode(Lab& lab, bool adds) {
   return completion->status == IBV_WC_SUCCESS ? word(completion->opcode) : word(completion->status);
 }
 
-std::string add_with(Lab& lab, const PairPlan& plan, uint64_t offset) {
+std::string add_with(Lab& lab, const PairPlan& plan, std::uint64_t offset) {
   const Pair pair(lab, plan);
   const Region& target = pair.b.memory;
   return run(pair.a,
@@ -113,14 +113,14 @@ std::string four_bytes(Lab& lab) {
 std::string several(Lab& lab) {
   const Pair pair(lab, atomic_plan());
   const Region& target = pair.b.memory;
-  for (size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     must_accept(post(pair.a, Work::fetch_add(pair.a.memory.piece(i * 8, 8), target.address(),
                                              target.rkey(), 1)),
                 "ibv_post_send");
   }
   const auto completions = next_many(pair.a.sends, 8);
   if (completions.size() != 8) return statuses(completions);
-  for (size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     if (completions[i].status != IBV_WC_SUCCESS) return word(completions[i].status);
     if (value_at(pair.a.memory, i * 8) != i) return "out of order";
   }
@@ -143,7 +143,7 @@ std::string behind_a_write(Lab& lab) {
 }  // namespace
 
 void add_atomics(Catalogue& all) {
-  const auto at = [](uint64_t offset) {
+  const auto at = [](std::uint64_t offset) {
     return [=](Lab& lab) { return add_with(lab, atomic_plan(), offset); };
   };
   const Catalogue ours = {

@@ -136,12 +136,12 @@ void add_ranges(Catalogue& all) {
        init([](ibv_qp_attr& a, const Lab&) { a.qp_access_flags = 1u << 15; })},
       {"attribute.sgid_index.past_table", no, rtr([](ibv_qp_attr& a, const Lab& lab) {
          a.ah_attr.is_global = 1;
-         a.ah_attr.grh.sgid_index = static_cast<uint8_t>(lab.a.port.gid_tbl_len);
+         a.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(lab.a.port.gid_tbl_len);
        })},
       {"attribute.sgid_index.empty_entry", "refused ENODATA|refused EINVAL",
        rtr([](ibv_qp_attr& a, const Lab& lab) {
          a.ah_attr.is_global = 1;
-         a.ah_attr.grh.sgid_index = static_cast<uint8_t>(lab.a.port.gid_tbl_len - 1);
+         a.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(lab.a.port.gid_tbl_len - 1);
        })},
       {"attribute.address.port_99", no,
        rtr([](ibv_qp_attr& a, const Lab&) { a.ah_attr.port_num = 99; })},

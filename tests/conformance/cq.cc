@@ -45,12 +45,12 @@ Work small_write(const Pair& pair) {
 
 std::string poll_order(Lab& lab) {
   const Pair pair(lab);
-  for (uint64_t id = 1; id <= 8; ++id) {
+  for (std::uint64_t id = 1; id <= 8; ++id) {
     must_accept(post(pair.a, small_write(pair).with_id(id)), "ibv_post_send");
   }
   const auto completions = next_many(pair.a.sends, 8);
   if (completions.size() != 8) return statuses(completions);
-  for (size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     if (completions[i].wr_id != i + 1) return "out of order";
   }
   return "in order";
@@ -69,11 +69,11 @@ std::string mixed_order(Lab& lab) {
       Work::read({own.piece(0, 8)}, target.address(), target.rkey()),
       Work::write({own.piece(0, 32 << 10)}, target.address(), target.rkey()),
   };
-  uint64_t id = 0;
+  std::uint64_t id = 0;
   for (const Work& work : works) must_accept(post(pair.a, work.with_id(++id)), "ibv_post_send");
   const auto completions = next_many(pair.a.sends, id);
   if (completions.size() != id) return statuses(completions);
-  for (size_t i = 0; i < completions.size(); ++i) {
+  for (std::size_t i = 0; i < completions.size(); ++i) {
     if (completions[i].status != IBV_WC_SUCCESS) return statuses(completions);
     if (completions[i].wr_id != i + 1) return "out of order";
   }
@@ -86,9 +86,9 @@ std::string full_is_not_overrun(Lab& lab) {
   plan.a.cqe = 4;
   plan.a.cap.max_send_wr = 512;
   const Pair pair(lab, plan);
-  const auto room = static_cast<size_t>(pair.a.sends->cqe);
+  const auto room = static_cast<std::size_t>(pair.a.sends->cqe);
   if (room > 512) return "larger than the queue";
-  for (size_t i = 0; i < room; ++i) {
+  for (std::size_t i = 0; i < room; ++i) {
     must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
   }
   const auto completions = next_many(pair.a.sends, room);

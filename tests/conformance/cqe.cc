@@ -8,10 +8,10 @@
 namespace conformance {
 namespace {
 
-constexpr uint64_t kId = 0x0123456789abcdef;  // all 64 bits come back
-constexpr uint64_t kReceiveId = 0xfedcba9876543210;
-constexpr uint32_t kImm = 0xdeadbeef;
-constexpr size_t kBytes = 100;
+constexpr std::uint64_t kId = 0x0123456789abcdef;  // all 64 bits come back
+constexpr std::uint64_t kReceiveId = 0xfedcba9876543210;
+constexpr std::uint32_t kImm = 0xdeadbeef;
+constexpr std::size_t kBytes = 100;
 
 std::string sender_side(Lab& lab, Work (*make)(const Pair&), ibv_wc_opcode opcode, bool sized) {
   const Pair pair(lab);

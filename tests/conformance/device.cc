@@ -45,7 +45,7 @@ std::string port_facts(Lab& lab) {
                                {lab.a.is_ethernet() || port.lid != 0, "no LID"}});
 }
 
-std::string bad_port(Lab& lab, uint8_t number) {
+std::string bad_port(Lab& lab, std::uint8_t number) {
   ibv_port_attr port = {};
   return verdict(::ibv_query_port(lab.a.context.get(), number, &port));
 }
@@ -63,13 +63,13 @@ std::string gid_bad_port(Lab& lab) {
 
 std::string gid_ex_past_table(Lab& lab) {
   ibv_gid_entry entry = {};
-  const auto index = static_cast<uint32_t>(lab.a.port.gid_tbl_len);
+  const auto index = static_cast<std::uint32_t>(lab.a.port.gid_tbl_len);
   return verdict(::ibv_query_gid_ex(lab.a.context.get(), kPort, index, &entry, 0));
 }
 
 std::string gid_ex_empty(Lab& lab) {
   ibv_gid_entry entry = {};
-  const auto last = static_cast<uint32_t>(lab.a.port.gid_tbl_len) - 1;
+  const auto last = static_cast<std::uint32_t>(lab.a.port.gid_tbl_len) - 1;
   return verdict(::ibv_query_gid_ex(lab.a.context.get(), kPort, last, &entry, 0));
 }
 
@@ -79,9 +79,9 @@ std::string gid_table_agrees(Lab& lab) {
   const ssize_t count = ::ibv_query_gid_table(context, table.data(), table.size(), 0);
   if (count <= 0) return count == 0 ? "empty" : verdict(static_cast<int>(count));
   bool own_is_there = false;
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     ibv_gid gid = {};
-    const auto port = static_cast<uint8_t>(table[i].port_num);
+    const auto port = static_cast<std::uint8_t>(table[i].port_num);
     const auto index = static_cast<int>(table[i].gid_index);
     if (::ibv_query_gid(context, port, index, &gid) != 0) return "an entry cannot be queried";
     if (std::memcmp(&gid, &table[i].gid, sizeof gid) != 0) return "an entry differs";

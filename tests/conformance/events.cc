@@ -18,7 +18,8 @@ std::string first_message_in_rtr(Lab& lab) {
 }
 
 // What the target of a bad request is told. Its own context: the other end's is not told at all.
-std::string of_a_bad_request(Lab& lab, bool to_target, unsigned qp_rights, uint32_t key_error) {
+std::string of_a_bad_request(Lab& lab, bool to_target, unsigned qp_rights,
+                             std::uint32_t key_error) {
   const Listener listener(to_target ? lab.b : lab.a);
   PairPlan plan;
   plan.b.qp_rights = qp_rights;
@@ -42,10 +43,10 @@ std::string drained(Lab& lab) {
 // Overruns the queue that its writes complete in; the answer: the event, the state, the poll.
 struct Overrun {
   explicit Overrun(Lab& lab) : listener(lab.a), pair(lab, plan()) {
-    const auto room = static_cast<size_t>(pair.a.sends->cqe);
+    const auto room = static_cast<std::size_t>(pair.a.sends->cqe);
     const Region& target = pair.b.memory;
     const Work work = Work::write({pair.a.memory.piece(0, 8)}, target.address(), target.rkey());
-    for (size_t i = 0; i < room + 8; ++i) {
+    for (std::size_t i = 0; i < room + 8; ++i) {
       must_accept(post(pair.a, work), "ibv_post_send");
     }
     event = listener.hear(pair.a.sends.get());
@@ -70,7 +71,7 @@ std::string overrun_state(Lab& lab) {
 
 std::string overrun_poll(Lab& lab) {
   const Overrun overrun(lab);
-  const auto room = static_cast<size_t>(overrun.pair.a.sends->cqe);
+  const auto room = static_cast<std::size_t>(overrun.pair.a.sends->cqe);
   const auto completions = next_many(overrun.pair.a.sends, room, kSilence);
   ibv_wc completion = {};
   const int last = ::ibv_poll_cq(overrun.pair.a.sends.get(), 1, &completion);
@@ -81,10 +82,10 @@ std::string overrun_poll(Lab& lab) {
 }  // namespace
 
 void add_events(Catalogue& all) {
-  const auto bad = [](bool to_target, unsigned rights, uint32_t key_error) {
+  const auto bad = [](bool to_target, unsigned rights, std::uint32_t key_error) {
     return [=](Lab& lab) { return of_a_bad_request(lab, to_target, rights, key_error); };
   };
-  constexpr uint32_t kNoKey = 0x5a5a5a5a;
+  constexpr std::uint32_t kNoKey = 0x5a5a5a5a;
   const Catalogue ours = {
       {"event.first_message_in_RTR", "COMM_EST", first_message_in_rtr},
       {"event.bad_key.target", "QP_ACCESS_ERR", bad(true, kRemoteRights, kNoKey)},

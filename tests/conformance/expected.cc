@@ -49,7 +49,7 @@ Expectations read_expectations(const std::string& path, const std::string& fabri
     return {};
   }
   const auto header = split(line, '\t');
-  size_t column = 0;
+  std::size_t column = 0;
   while (column < header.size() && header[column] != fabric) ++column;
   if (column == header.size()) {
     why = path + " has no column " + fabric;

@@ -10,24 +10,24 @@
 namespace conformance {
 namespace {
 
-Work small_write(const Pair& pair, uint64_t id) {
+Work small_write(const Pair& pair, std::uint64_t id) {
   const Region& target = pair.b.memory;
   return Work::write({pair.a.memory.piece(0, 8)}, target.address(), target.rkey()).with_id(id);
 }
 
 // Resizes the queue with `waiting` completions in it, and polls them.
-std::string resize(Lab& lab, int entries, uint64_t waiting) {
+std::string resize(Lab& lab, int entries, std::uint64_t waiting) {
   PairPlan plan;
   plan.a.cqe = 16;
   const Pair pair(lab, plan);
-  for (uint64_t id = 0; id < waiting; ++id) {
+  for (std::uint64_t id = 0; id < waiting; ++id) {
     must_accept(post(pair.a, small_write(pair, id)), "ibv_post_send");
   }
   pause(kSilence);  // they come, and stay where they are
   const int answer = ::ibv_resize_cq(pair.a.sends.get(), entries);
   const auto completions = next_many(pair.a.sends, waiting);
   if (completions.size() != waiting) return verdict(answer) + ", some are lost";
-  for (uint64_t id = 0; id < waiting; ++id) {
+  for (std::uint64_t id = 0; id < waiting; ++id) {
     if (completions[id].wr_id != id) return verdict(answer) + ", out of order";
   }
   return verdict(answer) + (waiting != 0 ? ", all there" : "");
@@ -40,7 +40,7 @@ std::string resize_holds(Lab& lab) {
   const Pair pair(lab, plan);
   const int answer = ::ibv_resize_cq(pair.a.sends.get(), 200);
   if (answer != 0) return verdict(answer);
-  for (uint64_t id = 0; id < 200; ++id) {
+  for (std::uint64_t id = 0; id < 200; ++id) {
     must_accept(post(pair.a, small_write(pair, id)), "ibv_post_send");
   }
   pause(kSilence);
@@ -48,7 +48,7 @@ std::string resize_holds(Lab& lab) {
 }
 
 struct CqEx {
-  explicit CqEx(ibv_context* context, uint64_t fields) {
+  explicit CqEx(ibv_context* context, std::uint64_t fields) {
     ibv_cq_init_attr_ex init = {};
     init.cqe = 16;
     init.wc_flags = fields;
@@ -62,7 +62,7 @@ struct CqEx {
   ibv_cq_ex* cq = nullptr;
 };
 
-std::string create(Lab& lab, uint64_t fields) {
+std::string create(Lab& lab, std::uint64_t fields) {
   const CqEx made(lab.a.context.get(), fields);
   return verdict_of_errno(made.cq != nullptr);
 }
@@ -92,16 +92,16 @@ std::string poll_fields(Lab& lab) {
   raise(b, a, IBV_QPS_RTS);
   raise(a, b, IBV_QPS_RTS);
   std::string answer = "nothing";
-  for (uint64_t id = 1; id <= 2; ++id) {
+  for (std::uint64_t id = 1; id <= 2; ++id) {
     must_accept(post_receive(b, {b.memory.piece(0, 64)}, id), "ibv_post_recv");
   }
-  for (uint32_t i = 1; i <= 2; ++i) {
+  for (std::uint32_t i = 1; i <= 2; ++i) {
     std::string status = run(a, Work::send_imm({a.memory.piece(0, 20 + i)}, 0x1000 + i));
     if (status != "SUCCESS") return status;
   }
   ibv_poll_cq_attr attr = {};
   int got = ::ibv_start_poll(made.cq, &attr);
-  for (uint32_t i = 1; i <= 2 && got == 0; ++i) {
+  for (std::uint32_t i = 1; i <= 2 && got == 0; ++i) {
     answer = all_of("fields right",
                     {{made.cq->status == IBV_WC_SUCCESS, "status"},
                      {made.cq->wr_id == i, "wr_id"},
@@ -131,7 +131,7 @@ std::string memory_window(Lab& lab, ibv_mw_type type) {
 }  // namespace
 
 void add_extended_cq(Catalogue& all) {
-  const auto to = [](int entries, uint64_t waiting) {
+  const auto to = [](int entries, std::uint64_t waiting) {
     return [=](Lab& lab) { return resize(lab, entries, waiting); };
   };
   const Catalogue ours = {
@@ -142,7 +142,7 @@ void add_extended_cq(Catalogue& all) {
       {"cq.resize.holds_more", "accepted, holds more", resize_holds},
       {"cq_ex.create", "accepted", [](Lab& lab) { return create(lab, IBV_WC_STANDARD_FLAGS); }},
       {"cq_ex.create.unknown_field", kOpen,
-       [](Lab& lab) { return create(lab, uint64_t{1} << 40); }},
+       [](Lab& lab) { return create(lab, std::uint64_t{1} << 40); }},
       {"cq_ex.poll.empty", "refused ENOENT", poll_empty},
       {"cq_ex.poll.fields", "fields right", poll_fields},
       {"mw.type_1", kOpen, [](Lab& lab) { return memory_window(lab, IBV_MW_TYPE_1); }},

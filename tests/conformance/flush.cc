@@ -6,15 +6,15 @@
 namespace conformance {
 namespace {
 
-constexpr uint32_t kNoKey = 0x5a5a5a5a;  // what makes any key wrong
+constexpr std::uint32_t kNoKey = 0x5a5a5a5a;  // what makes any key wrong
 
-Work small_write(const Pair& pair, uint32_t key_error = 0) {
+Work small_write(const Pair& pair, std::uint32_t key_error = 0) {
   const Region& target = pair.b.memory;
   return Work::write({pair.a.memory.piece(0, 8)}, target.address(), target.rkey() ^ key_error);
 }
 
 std::string ids_in_order(const std::vector<ibv_wc>& completions) {
-  for (size_t i = 0; i < completions.size(); ++i) {
+  for (std::size_t i = 0; i < completions.size(); ++i) {
     if (completions[i].wr_id != i) return ", out of order";
   }
   return "";
@@ -22,7 +22,7 @@ std::string ids_in_order(const std::vector<ibv_wc>& completions) {
 
 std::string behind_a_failure(Lab& lab, bool signalled) {
   const Pair pair(lab);
-  for (uint64_t id = 0; id < 3; ++id) {
+  for (std::uint64_t id = 0; id < 3; ++id) {
     const Work work = small_write(pair, id == 0 ? kNoKey : 0).with_id(id);
     // A queue pair that is broken already takes them all the same.
     must_accept(post(pair.a, signalled ? work : work.quiet()), "ibv_post_send");
@@ -53,7 +53,7 @@ std::string receives_on_err(Lab& lab, ibv_qp_state from) {
   const End a(lab.a);
   const End b(lab.b);
   raise(a, b, from);
-  for (uint64_t id = 0; id < 4; ++id) {
+  for (std::uint64_t id = 0; id < 4; ++id) {
     must_accept(post_receive(a, {a.memory.piece(0, 8)}, id), "ibv_post_recv");
   }
   must_accept(move_to(a, IBV_QPS_ERR), "to ERR");
@@ -66,7 +66,7 @@ std::string sends_on_err(Lab& lab, bool signalled) {
   plan.link.rnr_retry = 7;
   const Pair pair(lab, plan);
   const Work work = Work::send({pair.a.memory.piece(0, 8)});
-  for (uint64_t id = 0; id < 4; ++id) {
+  for (std::uint64_t id = 0; id < 4; ++id) {
     const Work one = work.with_id(id);
     must_accept(post(pair.a, signalled ? one : one.quiet()), "ibv_post_send");
   }

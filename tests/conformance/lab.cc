@@ -32,17 +32,17 @@ Context open(const std::string& name) {
 }
 
 bool is_ipv4(const ibv_gid& gid) {
-  constexpr uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   return std::memcmp(gid.raw, kPrefix, sizeof kPrefix) == 0;
 }
 
-std::byte* map(size_t bytes) {
+std::byte* map(std::size_t bytes) {
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   must(at != MAP_FAILED, "mmap");
   return static_cast<std::byte*>(at);
 }
 
-std::byte pattern(size_t at, uint8_t seed) {
+std::byte pattern(std::size_t at, std::uint8_t seed) {
   return static_cast<std::byte>((at * 131 + (at >> 8) * 7 + seed) & 0xff);
 }
 
@@ -52,7 +52,7 @@ Channel make_channel(ibv_context* context, bool wanted) {
   return channel;
 }
 
-Srq make_srq(ibv_pd* pd, uint32_t depth) {
+Srq make_srq(ibv_pd* pd, std::uint32_t depth) {
   if (depth == 0) return {};
   ibv_srq_init_attr init = {};
   init.attr.max_wr = depth;
@@ -91,18 +91,18 @@ Device::Device(const std::string& name) : context(open(name)) {
     must(::ibv_query_gid(context.get(), kPort, 0, &gid) == 0, "ibv_query_gid");
     return;
   }
-  for (uint32_t index = 0; index < static_cast<uint32_t>(port.gid_tbl_len); ++index) {
+  for (std::uint32_t index = 0; index < static_cast<std::uint32_t>(port.gid_tbl_len); ++index) {
     ibv_gid_entry entry = {};
     if (::ibv_query_gid_ex(context.get(), kPort, index, &entry, 0) != 0) continue;
     if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 || !is_ipv4(entry.gid)) continue;
-    gid_index = static_cast<uint8_t>(index);
+    gid_index = static_cast<std::uint8_t>(index);
     gid = entry.gid;
     return;
   }
   throw SetupFailed{name + " has no GID of RoCE v2 over IPv4"};
 }
 
-Region::Region(ibv_pd* pd, size_t bytes, unsigned access)
+Region::Region(ibv_pd* pd, std::size_t bytes, unsigned access)
     : size_(bytes), data_(map(bytes)), mr_(::ibv_reg_mr(pd, data_, bytes, access)) {
   const int error = errno;
   if (mr_ == nullptr) ::munmap(data_, size_);
@@ -115,12 +115,12 @@ Region::~Region() {
   ::munmap(data_, size_);
 }
 
-void Region::fill(size_t offset, size_t bytes, uint8_t seed) {
-  for (size_t i = 0; i < bytes; ++i) data_[offset + i] = pattern(i, seed);
+void Region::fill(std::size_t offset, std::size_t bytes, std::uint8_t seed) {
+  for (std::size_t i = 0; i < bytes; ++i) data_[offset + i] = pattern(i, seed);
 }
 
-bool Region::shows(size_t offset, size_t bytes, uint8_t seed) const {
-  for (size_t i = 0; i < bytes; ++i) {
+bool Region::shows(std::size_t offset, std::size_t bytes, std::uint8_t seed) const {
+  for (std::size_t i = 0; i < bytes; ++i) {
     if (data_[offset + i] != pattern(i, seed)) return false;
   }
   return true;
@@ -149,7 +149,7 @@ ibv_qp_attr init_attr(unsigned rights) {
   return attr;
 }
 
-ibv_qp_attr rtr_attr(const Device& own, const Device& peer, uint32_t peer_qpn,
+ibv_qp_attr rtr_attr(const Device& own, const Device& peer, std::uint32_t peer_qpn,
                      const LinkPlan& plan) {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_RTR;

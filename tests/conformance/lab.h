@@ -37,7 +37,7 @@ using Srq = std::unique_ptr<ibv_srq, Destroyer<ibv_destroy_srq>>;
 using Channel = std::unique_ptr<ibv_comp_channel, Destroyer<ibv_destroy_comp_channel>>;
 using Context = std::unique_ptr<ibv_context, Destroyer<ibv_close_device>>;
 
-constexpr uint8_t kPort = 1;
+constexpr std::uint8_t kPort = 1;
 constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr unsigned kAllRights = IBV_ACCESS_LOCAL_WRITE | kRemoteRights;
 
@@ -48,7 +48,7 @@ struct Device {
   Context context;
   ibv_device_attr attr{};
   ibv_port_attr port{};
-  uint8_t gid_index = 0;
+  std::uint8_t gid_index = 0;
   ibv_gid gid{};
   bool is_ethernet() const { return port.link_layer == IBV_LINK_LAYER_ETHERNET; }
 };
@@ -61,25 +61,27 @@ struct Lab {
 // Pages of our own, registered.
 class Region {
  public:
-  Region(ibv_pd* pd, size_t bytes, unsigned access = kAllRights);
+  Region(ibv_pd* pd, std::size_t bytes, unsigned access = kAllRights);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
   std::byte* data() const { return data_; }
-  size_t size() const { return size_; }
-  uint64_t address(size_t offset = 0) const { return reinterpret_cast<uint64_t>(data_) + offset; }
-  uint32_t key() const { return mr_->lkey; }
-  uint32_t rkey() const { return mr_->rkey; }
-  int forget() { return ::ibv_dereg_mr(mr_.release()); }  // the pages stay
-  ibv_sge piece(size_t offset, size_t bytes) const {
-    return {address(offset), static_cast<uint32_t>(bytes), mr_->lkey};
+  std::size_t size() const { return size_; }
+  std::uint64_t address(std::size_t offset = 0) const {
+    return reinterpret_cast<std::uint64_t>(data_) + offset;
   }
-  void fill(size_t offset, size_t bytes, uint8_t seed);
-  bool shows(size_t offset, size_t bytes, uint8_t seed) const;
+  std::uint32_t key() const { return mr_->lkey; }
+  std::uint32_t rkey() const { return mr_->rkey; }
+  int forget() { return ::ibv_dereg_mr(mr_.release()); }  // the pages stay
+  ibv_sge piece(std::size_t offset, std::size_t bytes) const {
+    return {address(offset), static_cast<std::uint32_t>(bytes), mr_->lkey};
+  }
+  void fill(std::size_t offset, std::size_t bytes, std::uint8_t seed);
+  bool shows(std::size_t offset, std::size_t bytes, std::uint8_t seed) const;
 
  private:
-  size_t size_;
+  std::size_t size_;
   std::byte* data_;
   Mr mr_;
 };
@@ -91,24 +93,24 @@ struct EndPlan {
                  .max_recv_sge = 4,
                  .max_inline_data = 0};
   bool signal_all = false;
-  uint32_t shared_receives = 0;  // depth of a shared receive queue; 0: none
-  bool channel = false;          // one, for both completion queues
+  std::uint32_t shared_receives = 0;  // depth of a shared receive queue; 0: none
+  bool channel = false;               // one, for both completion queues
   int cqe = 64;
-  size_t bytes = 64 << 10;
+  std::size_t bytes = 64 << 10;
   unsigned memory_rights = kAllRights;
   unsigned qp_rights = kRemoteRights;
   ibv_mtu mtu = {};  // else the most that both ports have
 };
 
 struct LinkPlan {
-  uint8_t timeout = 17;  // 0.54 s: an emulated machine may stand still for a while
-  uint8_t retry = 6;
-  uint8_t rnr_retry = 6;
-  uint8_t min_rnr_timer = 12;  // 0.64 ms
-  uint8_t reads_out = 1;
-  uint8_t reads_in = 1;
-  uint32_t send_psn = 7;
-  uint32_t receive_psn = 7;
+  std::uint8_t timeout = 17;  // 0.54 s: an emulated machine may stand still for a while
+  std::uint8_t retry = 6;
+  std::uint8_t rnr_retry = 6;
+  std::uint8_t min_rnr_timer = 12;  // 0.64 ms
+  std::uint8_t reads_out = 1;
+  std::uint8_t reads_in = 1;
+  std::uint32_t send_psn = 7;
+  std::uint32_t receive_psn = 7;
 };
 
 // A queue pair with all it needs; RESET when it is new.
@@ -133,7 +135,7 @@ constexpr int kRtrMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DES
 constexpr int kRtsMask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                          IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
 ibv_qp_attr init_attr(unsigned rights);
-ibv_qp_attr rtr_attr(const Device& own, const Device& peer, uint32_t peer_qpn,
+ibv_qp_attr rtr_attr(const Device& own, const Device& peer, std::uint32_t peer_qpn,
                      const LinkPlan& plan = {});
 ibv_qp_attr rts_attr(const LinkPlan& plan = {});
 
@@ -162,16 +164,17 @@ struct Pair {
 
 // A send work request that owns its pieces. What its setters do not cover is set in `wr`.
 struct Work {
-  static Work write(std::vector<ibv_sge> from, uint64_t to, uint32_t rkey);
-  static Work write_imm(std::vector<ibv_sge> from, uint64_t to, uint32_t rkey, uint32_t imm);
-  static Work read(std::vector<ibv_sge> into, uint64_t from, uint32_t rkey);
+  static Work write(std::vector<ibv_sge> from, std::uint64_t to, std::uint32_t rkey);
+  static Work write_imm(std::vector<ibv_sge> from, std::uint64_t to, std::uint32_t rkey,
+                        std::uint32_t imm);
+  static Work read(std::vector<ibv_sge> into, std::uint64_t from, std::uint32_t rkey);
   static Work send(std::vector<ibv_sge> from);
-  static Work send_imm(std::vector<ibv_sge> from, uint32_t imm);
-  static Work fetch_add(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t add);
-  static Work compare_swap(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t compare,
-                           uint64_t swap);
+  static Work send_imm(std::vector<ibv_sge> from, std::uint32_t imm);
+  static Work fetch_add(ibv_sge before, std::uint64_t to, std::uint32_t rkey, std::uint64_t add);
+  static Work compare_swap(ibv_sge before, std::uint64_t to, std::uint32_t rkey,
+                           std::uint64_t compare, std::uint64_t swap);
 
-  Work with_id(uint64_t id) const;
+  Work with_id(std::uint64_t id) const;
   Work with_flags(unsigned flags) const;  // added
   Work quiet() const;                     // not signalled
 
@@ -180,9 +183,9 @@ struct Work {
 };
 
 int post(const End& end, const Work& work);
-int post_receive(const End& end, std::vector<ibv_sge> pieces, uint64_t id = 0);
+int post_receive(const End& end, std::vector<ibv_sge> pieces, std::uint64_t id = 0);
 
-int post_shared(const End& end, std::vector<ibv_sge> pieces, uint64_t id = 0);
+int post_shared(const End& end, std::vector<ibv_sge> pieces, std::uint64_t id = 0);
 
 // The events of a context of ours. What came before is not heard.
 class Listener {
@@ -202,9 +205,9 @@ constexpr Milliseconds kSilence{300};      // for what must not come
 
 std::optional<ibv_wc> next(const Cq& cq, Milliseconds patience = kPatience);
 // Every 32-bit field of a completion is this before it is polled.
-constexpr uint32_t kUntouched = 0xa5a5a5a5;
+constexpr std::uint32_t kUntouched = 0xa5a5a5a5;
 // Up to `count` completions, fewer if no more come.
-std::vector<ibv_wc> next_many(const Cq& cq, size_t count, Milliseconds patience = kPatience);
+std::vector<ibv_wc> next_many(const Cq& cq, std::size_t count, Milliseconds patience = kPatience);
 // Lets `patience` pass, where nothing can be waited for: to see a completion is to take it.
 void pause(Milliseconds patience);
 // The status of the next completion, or "nothing within N s".

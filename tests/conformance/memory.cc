@@ -11,7 +11,7 @@
 namespace conformance {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr std::size_t kPage = 4096;
 
 // Pages without a registration.
 struct Pages {
@@ -25,7 +25,7 @@ struct Pages {
   void* at;
 };
 
-std::string try_register(Lab& lab, void* at, size_t bytes, unsigned access) {
+std::string try_register(Lab& lab, void* at, std::size_t bytes, unsigned access) {
   const Pd pd(::ibv_alloc_pd(lab.a.context.get()));
   const Mr mr(::ibv_reg_mr(pd.get(), at, bytes, access));
   return verdict_of_errno(mr != nullptr);
@@ -61,7 +61,7 @@ std::string read_only_for_reading(Lab& lab) {
 }
 
 std::string wraps_around(Lab& lab) {
-  return try_register(lab, reinterpret_cast<void*>(~uintptr_t{0} - kPage + 1), 2 * kPage,
+  return try_register(lab, reinterpret_cast<void*>(~std::uintptr_t{0} - kPage + 1), 2 * kPage,
                       kAllRights);
 }
 
@@ -93,14 +93,14 @@ std::string key_again(Lab& lab) {
   const Pages pages(PROT_READ | PROT_WRITE);
   Mr mr(::ibv_reg_mr(pd.get(), pages.at, kPage, kAllRights));
   must(mr != nullptr, "ibv_reg_mr");
-  const uint32_t old = mr->rkey;
+  const std::uint32_t old = mr->rkey;
   mr.reset();
   mr.reset(::ibv_reg_mr(pd.get(), pages.at, kPage, kAllRights));
   must(mr != nullptr, "ibv_reg_mr");
   return mr->rkey == old ? "given again" : "another";
 }
 
-constexpr uint64_t kBase = 0x10000;  // where the region begins for those who use its key
+constexpr std::uint64_t kBase = 0x10000;  // where the region begins for those who use its key
 
 Mr region_at_base(const End& end) {
   Mr mr(::ibv_reg_mr_iova(end.pd.get(), end.memory.data(), kPage, kBase, kAllRights));
@@ -125,7 +125,7 @@ std::string iova_replaces_the_address(Lab& lab) {
 
 std::string write_after_dereg(Lab& lab) {
   Pair pair(lab);
-  const uint32_t rkey = pair.b.memory.rkey();
+  const std::uint32_t rkey = pair.b.memory.rkey();
   must_accept(pair.b.memory.forget(), "ibv_dereg_mr");
   return run(pair.a, Work::write({pair.a.memory.piece(0, 8)}, pair.b.memory.address(), rkey));
 }
@@ -161,7 +161,7 @@ std::string receive_without_local_write(Lab& lab) {
 
 std::string receive_past_end(Lab& lab) {
   Pair pair(lab);
-  const size_t size = pair.b.memory.size();
+  const std::size_t size = pair.b.memory.size();
   must_accept(post_receive(pair.b, {pair.b.memory.piece(size - 7, 8)}), "ibv_post_recv");
   return both_ends(pair);
 }
@@ -209,7 +209,7 @@ std::string overlapping(Lab& lab, bool with_right) {
   Pair pair(lab, plan);
   const Mr open(::ibv_reg_mr(pair.b.pd.get(), pair.b.memory.data(), kPage, kAllRights));
   must(open != nullptr, "ibv_reg_mr");
-  const uint32_t rkey = with_right ? open->rkey : pair.b.memory.rkey();
+  const std::uint32_t rkey = with_right ? open->rkey : pair.b.memory.rkey();
   return run(pair.a, Work::write({pair.a.memory.piece(0, 8)}, pair.b.memory.address(), rkey));
 }
 

@@ -14,7 +14,7 @@ Pair pair_of(const Lab& lab, ibv_mtu ours, ibv_mtu theirs) {
   return Pair(lab, plan);
 }
 
-std::string write(Lab& lab, ibv_mtu ours, ibv_mtu theirs, size_t bytes) {
+std::string write(Lab& lab, ibv_mtu ours, ibv_mtu theirs, std::size_t bytes) {
   const Pair pair = pair_of(lab, ours, theirs);
   const Region& target = pair.b.memory;
   return run(pair.a, Work::write({pair.a.memory.piece(0, bytes)}, target.address(), target.rkey()));
@@ -32,7 +32,7 @@ std::string read(Lab& lab, ibv_mtu ours, ibv_mtu theirs) {
 }  // namespace
 
 void add_path_mtu(Catalogue& all) {
-  const auto of = [](ibv_mtu ours, ibv_mtu theirs, size_t bytes) {
+  const auto of = [](ibv_mtu ours, ibv_mtu theirs, std::size_t bytes) {
     return [=](Lab& lab) { return write(lab, ours, theirs, bytes); };
   };
   const char* no = "REM_INV_REQ_ERR";

@@ -63,11 +63,11 @@ std::string receive_of_init(Lab& lab) {
   return outcome(b.receives);
 }
 
-std::vector<ibv_sge> pieces_of(const End& end, uint32_t count) {
+std::vector<ibv_sge> pieces_of(const End& end, std::uint32_t count) {
   return std::vector<ibv_sge>(count, end.memory.piece(0, 8));
 }
 
-uint32_t granted_pieces(const End& end, uint32_t ibv_qp_cap::*which) {
+std::uint32_t granted_pieces(const End& end, std::uint32_t ibv_qp_cap::*which) {
   ibv_qp_attr attr = {};
   ibv_qp_init_attr init = {};
   must_accept(::ibv_query_qp(end.qp.get(), &attr, IBV_QP_CAP, &init), "ibv_query_qp");
@@ -76,27 +76,27 @@ uint32_t granted_pieces(const End& end, uint32_t ibv_qp_cap::*which) {
 
 std::string too_many_pieces(Lab& lab) {
   const Pair pair(lab);
-  const uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_send_sge);
+  const std::uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_send_sge);
   return verdict(post(pair.a, Work::send(pieces_of(pair.a, most + 1))));
 }
 
 std::string too_many_receive_pieces(Lab& lab) {
   const Pair pair(lab);
-  const uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_recv_sge);
+  const std::uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_recv_sge);
   return verdict(post_receive(pair.a, pieces_of(pair.a, most + 1)));
 }
 
 // Of three writes the second has too many pieces: the first runs, the third does not.
 std::string partial_list(Lab& lab) {
   Pair pair(lab);
-  const uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_send_sge);
+  const std::uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_send_sge);
   const Region& target = pair.b.memory;
   Work works[3] = {
       small_write(pair),
       Work::write(pieces_of(pair.a, most + 1), target.address(8), target.rkey()),
       Work::write({pair.a.memory.piece(0, 8)}, target.address(64), target.rkey()),
   };
-  for (size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < 3; ++i) {
     works[i].wr.wr_id = i + 1;
     works[i].wr.sg_list = works[i].pieces.data();
     works[i].wr.num_sge = static_cast<int>(works[i].pieces.size());
@@ -119,16 +119,16 @@ std::string full_send_queue(Lab& lab) {
   LinkPlan patient;
   patient.rnr_retry = 7;
   const Pair pair(lab, {.link = patient});
-  const uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
+  const std::uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
   const Work work = Work::send({pair.a.memory.piece(0, 8)});
-  for (uint32_t i = 0; i < depth; ++i) must_accept(post(pair.a, work), "ibv_post_send");
+  for (std::uint32_t i = 0; i < depth; ++i) must_accept(post(pair.a, work), "ibv_post_send");
   return verdict(post(pair.a, work));
 }
 
 std::string full_receive_queue(Lab& lab) {
   const Pair pair(lab);
-  const uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_recv_wr);
-  for (uint32_t i = 0; i < depth; ++i) {
+  const std::uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_recv_wr);
+  for (std::uint32_t i = 0; i < depth; ++i) {
     must_accept(post_receive(pair.a, {pair.a.memory.piece(0, 8)}), "ibv_post_recv");
   }
   return verdict(post_receive(pair.a, {pair.a.memory.piece(0, 8)}));
@@ -137,9 +137,9 @@ std::string full_receive_queue(Lab& lab) {
 // Room in the queue comes back with a polled completion that is signalled, for all before it too.
 std::string room_comes_back(Lab& lab) {
   const Pair pair(lab);
-  const uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
+  const std::uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
   for (int round = 0; round < 3; ++round) {
-    for (uint32_t i = 1; i < depth; ++i) {
+    for (std::uint32_t i = 1; i < depth; ++i) {
       must_accept(post(pair.a, small_write(pair).quiet()), "ibv_post_send");
     }
     must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
@@ -152,8 +152,8 @@ std::string room_comes_back(Lab& lab) {
 // Nothing tells that unsignalled work is done, so its room is not known to be free.
 std::string unsignalled_alone(Lab& lab) {
   const Pair pair(lab);
-  const uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
-  for (uint32_t i = 0; i < depth; ++i) {
+  const std::uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
+  for (std::uint32_t i = 0; i < depth; ++i) {
     must_accept(post(pair.a, small_write(pair).quiet()), "ibv_post_send");
   }
   (void)next(pair.a.sends, kSilence);
@@ -162,7 +162,7 @@ std::string unsignalled_alone(Lab& lab) {
 
 std::string partial_receive_list(Lab& lab) {
   const Pair pair(lab);
-  const uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_recv_sge);
+  const std::uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_recv_sge);
   std::vector<ibv_sge> pieces = pieces_of(pair.a, most + 1);
   ibv_recv_wr list[2] = {};
   for (ibv_recv_wr& wr : list) wr.sg_list = pieces.data();

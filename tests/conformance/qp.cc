@@ -122,19 +122,19 @@ void add_qp(Catalogue& all) {
       {"qp.create.ud", "accepted", type(IBV_QPT_UD)},
       {"qp.create.granted", "at least as asked", granted},
       {"qp.create.greatest_depth", "accepted", cap([](ibv_qp_cap& c, const ibv_device_attr& attr) {
-         c.max_send_wr = c.max_recv_wr = static_cast<uint32_t>(attr.max_qp_wr);
+         c.max_send_wr = c.max_recv_wr = static_cast<std::uint32_t>(attr.max_qp_wr);
        })},
       {"qp.create.too_many_sends", "refused EINVAL|refused ENOMEM",
        cap([](ibv_qp_cap& c, const ibv_device_attr& attr) {
-         c.max_send_wr = static_cast<uint32_t>(attr.max_qp_wr) + 1;
+         c.max_send_wr = static_cast<std::uint32_t>(attr.max_qp_wr) + 1;
        })},
       {"qp.create.too_many_receives", "refused EINVAL|refused ENOMEM",
        cap([](ibv_qp_cap& c, const ibv_device_attr& attr) {
-         c.max_recv_wr = static_cast<uint32_t>(attr.max_qp_wr) + 1;
+         c.max_recv_wr = static_cast<std::uint32_t>(attr.max_qp_wr) + 1;
        })},
       {"qp.create.too_many_pieces", "refused EINVAL|refused ENOMEM",
        cap([](ibv_qp_cap& c, const ibv_device_attr& attr) {
-         c.max_send_sge = static_cast<uint32_t>(attr.max_sge) + 1;
+         c.max_send_sge = static_cast<std::uint32_t>(attr.max_sge) + 1;
        })},
       {"qp.create.too_much_inline", "refused EINVAL|refused ENOMEM",
        cap([](ibv_qp_cap& c, const ibv_device_attr&) { c.max_inline_data = 1 << 20; })},

@@ -8,21 +8,23 @@
 namespace conformance {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
+constexpr std::size_t kMiB = 1 << 20;
 
-std::string read_from(Lab& lab, int64_t offset, size_t bytes, const PairPlan& plan = {}) {
+std::string read_from(Lab& lab, std::int64_t offset, std::size_t bytes, const PairPlan& plan = {}) {
   Pair pair(lab, plan);
   Region& own = pair.a.memory;
   Region& source = pair.b.memory;
-  const bool inside = offset >= 0 && static_cast<size_t>(offset) + bytes <= source.size();
-  if (inside) source.fill(static_cast<size_t>(offset), bytes, 1);
-  const uint64_t from = source.address() + static_cast<uint64_t>(offset);
+  const bool inside = offset >= 0 && static_cast<std::size_t>(offset) + bytes <= source.size();
+  if (inside) source.fill(static_cast<std::size_t>(offset), bytes, 1);
+  const std::uint64_t from = source.address() + static_cast<std::uint64_t>(offset);
   std::string status = run(pair.a, Work::read({own.piece(0, bytes)}, from, source.rkey()));
   if (status != "SUCCESS") return status;
   return own.shows(0, bytes, 1) ? "SUCCESS, bytes there" : "SUCCESS, bytes wrong";
 }
 
-int64_t end_of(size_t bytes) { return static_cast<int64_t>(EndPlan{}.bytes - bytes); }
+std::int64_t end_of(std::size_t bytes) {
+  return static_cast<std::int64_t>(EndPlan{}.bytes - bytes);
+}
 
 std::string one_mebibyte(Lab& lab) {
   PairPlan plan;
@@ -70,7 +72,7 @@ std::string local_past_end(Lab& lab) {
   return run(pair.a, Work::read({piece}, source.address(), source.rkey()));
 }
 
-std::string zero_length(Lab& lab, uint32_t key_error) {
+std::string zero_length(Lab& lab, std::uint32_t key_error) {
   const Pair pair(lab);
   const Region& source = pair.b.memory;
   return run(pair.a, Work::read({}, source.address(), source.rkey() ^ key_error));
@@ -109,7 +111,7 @@ std::string fence(Lab& lab) {
   Pair pair(lab);
   Region& own = pair.a.memory;
   Region& other = pair.b.memory;
-  constexpr size_t kBytes = 32 << 10;
+  constexpr std::size_t kBytes = 32 << 10;
   other.fill(0, kBytes, 4);
   must_accept(post_receive(pair.b, {other.piece(kBytes, kBytes)}), "ibv_post_recv");
   const Work read = Work::read({own.piece(0, kBytes)}, other.address(), other.rkey());
@@ -131,13 +133,13 @@ std::string inlined(Lab& lab) {
 }
 
 // More reads posted than may be out at once: the rest waits its turn.
-std::string many_reads(Lab& lab, uint8_t out) {
+std::string many_reads(Lab& lab, std::uint8_t out) {
   PairPlan plan;
   plan.link.reads_out = out;
   const Pair pair(lab, plan);
   const Region& own = pair.a.memory;
   const Region& source = pair.b.memory;
-  for (size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     const Work work = Work::read({own.piece(i * 64, 64)}, source.address(), source.rkey());
     must_accept(post(pair.a, work), "ibv_post_send");
   }
@@ -152,7 +154,7 @@ std::string many_reads(Lab& lab, uint8_t out) {
 
 void add_read(Catalogue& all) {
   const char* fine = "SUCCESS, bytes there";
-  const auto from = [](int64_t offset, size_t bytes) {
+  const auto from = [](std::int64_t offset, std::size_t bytes) {
     return [=](Lab& lab) { return read_from(lab, offset, bytes); };
   };
   const Catalogue ours = {

@@ -9,14 +9,15 @@ namespace conformance {
 namespace {
 
 // Sends `bytes` into receives of these pieces; what arrives lies in the pieces one after another.
-std::string send_into(Lab& lab, size_t bytes, const std::vector<size_t>& rooms,
+std::string send_into(Lab& lab, std::size_t bytes, const std::vector<std::size_t>& rooms,
                       const PairPlan& plan = {}) {
   Pair pair(lab, plan);
   Region& own = pair.a.memory;
   Region& target = pair.b.memory;
   std::vector<ibv_sge> pieces;
   pieces.reserve(rooms.size());
-  for (const size_t room : rooms) pieces.push_back(target.piece(pieces.size() * 8192 + 100, room));
+  for (const std::size_t room : rooms)
+    pieces.push_back(target.piece(pieces.size() * 8192 + 100, room));
   must_accept(post_receive(pair.b, pieces), "ibv_post_recv");
   own.fill(0, bytes, 1);
   const auto sent = bytes == 0 ? std::vector<ibv_sge>{} : std::vector{own.piece(0, bytes)};
@@ -49,7 +50,7 @@ std::string bytes_behind_small_receive(Lab& lab) {
   must_accept(post_receive(pair.b, {target.piece(0, 8)}), "ibv_post_recv");
   pair.a.memory.fill(0, 4096, 1);
   (void)run(pair.a, Work::send({pair.a.memory.piece(0, 4096)}));
-  for (size_t i = 8; i < target.size(); ++i) {
+  for (std::size_t i = 8; i < target.size(); ++i) {
     if (target.data()[i] != std::byte{}) return "bytes behind the receive";
   }
   return "none";
@@ -59,18 +60,18 @@ std::string in_order(Lab& lab) {
   Pair pair(lab);
   Region& own = pair.a.memory;
   Region& target = pair.b.memory;
-  for (uint64_t i = 0; i < 8; ++i) {
+  for (std::uint64_t i = 0; i < 8; ++i) {
     must_accept(post_receive(pair.b, {target.piece(i * 64, 64)}, i), "ibv_post_recv");
   }
-  for (size_t i = 0; i < 8; ++i) {
-    own.fill(i * 64, 64, static_cast<uint8_t>(i));
+  for (std::size_t i = 0; i < 8; ++i) {
+    own.fill(i * 64, 64, static_cast<std::uint8_t>(i));
     must_accept(post(pair.a, Work::send({own.piece(i * 64, 64)})), "ibv_post_send");
   }
   const auto completions = next_many(pair.b.receives, 8);
   if (completions.size() != 8) return statuses(completions);
-  for (size_t i = 0; i < 8; ++i) {
+  for (std::size_t i = 0; i < 8; ++i) {
     if (completions[i].wr_id != i) return "receives out of order";
-    if (!target.shows(i * 64, 64, static_cast<uint8_t>(i))) return "bytes out of order";
+    if (!target.shows(i * 64, 64, static_cast<std::uint8_t>(i))) return "bytes out of order";
   }
   return "in order";
 }
@@ -140,7 +141,7 @@ std::string to_itself(Lab& lab) {
 void add_send(Catalogue& all) {
   const char* fine = "SUCCESS, bytes there";
   const char* too_small = "REM_INV_REQ_ERR, receiver LOC_LEN_ERR";
-  const auto into = [](size_t bytes, const std::vector<size_t>& rooms) {
+  const auto into = [](std::size_t bytes, const std::vector<std::size_t>& rooms) {
     return [=](Lab& lab) { return send_into(lab, bytes, rooms); };
   };
   const Catalogue ours = {

@@ -9,7 +9,7 @@
 namespace conformance {
 namespace {
 
-constexpr uint32_t kDepth = 16;
+constexpr std::uint32_t kDepth = 16;
 
 PairPlan shared_plan() {
   PairPlan plan;
@@ -17,7 +17,7 @@ PairPlan shared_plan() {
   return plan;
 }
 
-std::string create(Lab& lab, uint32_t depth, uint32_t pieces) {
+std::string create(Lab& lab, std::uint32_t depth, std::uint32_t pieces) {
   const Pd pd(::ibv_alloc_pd(lab.a.context.get()));
   ibv_srq_init_attr init = {};
   init.attr.max_wr = depth;
@@ -37,7 +37,7 @@ std::string query(Lab& lab) {
                                      {attr.srq_limit == 0, "srq_limit"}});
 }
 
-int arm_limit(const End& end, uint32_t limit) {
+int arm_limit(const End& end, std::uint32_t limit) {
   ibv_srq_attr attr = {};
   attr.srq_limit = limit;
   return ::ibv_modify_srq(end.srq.get(), &attr, IBV_SRQ_LIMIT);
@@ -65,7 +65,7 @@ std::string too_many(Lab& lab) {
   const End end(lab.a, plan);
   ibv_srq_attr attr = {};
   must_accept(::ibv_query_srq(end.srq.get(), &attr), "ibv_query_srq");
-  for (uint32_t i = 0; i < attr.max_wr; ++i) {
+  for (std::uint32_t i = 0; i < attr.max_wr; ++i) {
     const int answer = post_shared(end, {end.memory.piece(0, 8)});
     if (answer != 0) return "one too early: " + verdict(answer);
   }
@@ -89,19 +89,20 @@ std::string receive_of_its_own(Lab& lab) {
 std::string first_in_first_out(Lab& lab) {
   Pair pair(lab, shared_plan());
   Region& memory = pair.b.memory;
-  for (uint64_t id = 0; id < 4; ++id) {
+  for (std::uint64_t id = 0; id < 4; ++id) {
     must_accept(post_shared(pair.b, {memory.piece(id * 64, 64)}, id), "ibv_post_srq_recv");
   }
-  for (uint8_t i = 0; i < 4; ++i) {
-    pair.a.memory.fill(size_t{i} * 64, 64, i);
-    must_accept(post(pair.a, Work::send({pair.a.memory.piece(size_t{i} * 64, 64)})),
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    pair.a.memory.fill(std::size_t{i} * 64, 64, i);
+    must_accept(post(pair.a, Work::send({pair.a.memory.piece(std::size_t{i} * 64, 64)})),
                 "ibv_post_send");
   }
   const auto completions = next_many(pair.b.receives, 4);
   if (completions.size() != 4) return statuses(completions);
-  for (uint8_t i = 0; i < 4; ++i) {
+  for (std::uint8_t i = 0; i < 4; ++i) {
     if (completions[i].status != IBV_WC_SUCCESS) return word(completions[i].status);
-    if (completions[i].wr_id != i || !memory.shows(size_t{i} * 64, 64, i)) return "out of order";
+    if (completions[i].wr_id != i || !memory.shows(std::size_t{i} * 64, 64, i))
+      return "out of order";
     if (completions[i].qp_num != pair.b.qp->qp_num) return "of another queue pair";
   }
   return "in order, bytes there";
@@ -133,7 +134,7 @@ struct Second {
 std::string two_queue_pairs(Lab& lab) {
   const Pair pair(lab, shared_plan());
   const Second second(lab, pair);
-  for (uint64_t id = 1; id <= 4; ++id) {
+  for (std::uint64_t id = 1; id <= 4; ++id) {
     must_accept(post_shared(pair.b, {pair.b.memory.piece(id * 64, 64)}, id), "ibv_post_srq_recv");
   }
   for (const End* end : {&pair.a, &second.a, &pair.a, &second.a}) {
@@ -141,8 +142,8 @@ std::string two_queue_pairs(Lab& lab) {
     if (status != "SUCCESS") return status;
   }
   const auto completions = next_many(pair.b.receives, 4);
-  std::set<uint64_t> ids;
-  std::multiset<uint32_t> numbers;
+  std::set<std::uint64_t> ids;
+  std::multiset<std::uint32_t> numbers;
   for (const ibv_wc& completion : completions) {
     ids.insert(completion.wr_id);
     numbers.insert(completion.qp_num);
@@ -238,19 +239,21 @@ std::string rest_survives(Lab& lab) {
 }  // namespace
 
 void add_shared_receives(Catalogue& all) {
-  const auto of = [](uint32_t depth, uint32_t pieces) {
+  const auto of = [](std::uint32_t depth, std::uint32_t pieces) {
     return [=](Lab& lab) { return create(lab, depth, pieces); };
   };
   const Catalogue ours = {
       {"srq.create", "accepted", of(kDepth, 1)},
       {"srq.create.0", kOpen, of(0, 1)},
       {"srq.create.greatest", "accepted",
-       [](Lab& lab) { return create(lab, static_cast<uint32_t>(lab.a.attr.max_srq_wr), 1); }},
+       [](Lab& lab) { return create(lab, static_cast<std::uint32_t>(lab.a.attr.max_srq_wr), 1); }},
       {"srq.create.above_greatest", "refused EINVAL",
-       [](Lab& lab) { return create(lab, static_cast<uint32_t>(lab.a.attr.max_srq_wr) + 1, 1); }},
+       [](Lab& lab) {
+         return create(lab, static_cast<std::uint32_t>(lab.a.attr.max_srq_wr) + 1, 1);
+       }},
       {"srq.create.too_many_pieces", "refused EINVAL",
        [](Lab& lab) {
-         return create(lab, kDepth, static_cast<uint32_t>(lab.a.attr.max_srq_sge) + 1);
+         return create(lab, kDepth, static_cast<std::uint32_t>(lab.a.attr.max_srq_sge) + 1);
        }},
       {"srq.query", "at least as made", query},
       {"srq.limit.above_depth", "refused EINVAL", limit_above_depth},

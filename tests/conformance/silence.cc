@@ -8,7 +8,7 @@ namespace {
 
 Work some_send(const End& end) { return Work::send({end.memory.piece(0, 8)}); }
 
-std::string not_ready(Lab& lab, uint8_t rnr_retry) {
+std::string not_ready(Lab& lab, std::uint8_t rnr_retry) {
   PairPlan plan;
   plan.link.rnr_retry = rnr_retry;
   const Pair pair(lab, plan);

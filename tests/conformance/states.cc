@@ -88,7 +88,7 @@ std::string move_with(Lab& lab, ibv_qp_state from, ibv_qp_state to, int added, i
   return verdict(modify(end, attr_for(end, peer, to), mask));
 }
 
-template <size_t kCount>
+template <std::size_t kCount>
 void add_missing(Catalogue& all, ibv_qp_state from, ibv_qp_state to,
                  const Attribute (&attributes)[kCount]) {
   for (const Attribute& attribute : attributes) {

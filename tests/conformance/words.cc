@@ -17,7 +17,7 @@ struct Named {
   const char* name;
 };
 
-template <size_t kCount>
+template <std::size_t kCount>
 std::string look_up(const Named (&names)[kCount], int value) {
   for (const Named& named : names) {
     if (named.value == value) return named.name;

@@ -19,7 +19,8 @@ Work make_work(ibv_wr_opcode opcode, std::vector<ibv_sge> pieces) {
   return work;
 }
 
-Work make_rdma(ibv_wr_opcode opcode, std::vector<ibv_sge> pieces, uint64_t remote, uint32_t rkey) {
+Work make_rdma(ibv_wr_opcode opcode, std::vector<ibv_sge> pieces, std::uint64_t remote,
+               std::uint32_t rkey) {
   Work work = make_work(opcode, std::move(pieces));
   work.wr.wr.rdma.remote_addr = remote;
   work.wr.wr.rdma.rkey = rkey;
@@ -28,42 +29,43 @@ Work make_rdma(ibv_wr_opcode opcode, std::vector<ibv_sge> pieces, uint64_t remot
 
 }  // namespace
 
-Work Work::write(std::vector<ibv_sge> from, uint64_t to, uint32_t rkey) {
+Work Work::write(std::vector<ibv_sge> from, std::uint64_t to, std::uint32_t rkey) {
   return make_rdma(IBV_WR_RDMA_WRITE, std::move(from), to, rkey);
 }
 
-Work Work::write_imm(std::vector<ibv_sge> from, uint64_t to, uint32_t rkey, uint32_t imm) {
+Work Work::write_imm(std::vector<ibv_sge> from, std::uint64_t to, std::uint32_t rkey,
+                     std::uint32_t imm) {
   Work work = make_rdma(IBV_WR_RDMA_WRITE_WITH_IMM, std::move(from), to, rkey);
   work.wr.imm_data = htobe32(imm);
   return work;
 }
 
-Work Work::read(std::vector<ibv_sge> into, uint64_t from, uint32_t rkey) {
+Work Work::read(std::vector<ibv_sge> into, std::uint64_t from, std::uint32_t rkey) {
   return make_rdma(IBV_WR_RDMA_READ, std::move(into), from, rkey);
 }
 
 Work Work::send(std::vector<ibv_sge> from) { return make_work(IBV_WR_SEND, std::move(from)); }
 
-Work Work::send_imm(std::vector<ibv_sge> from, uint32_t imm) {
+Work Work::send_imm(std::vector<ibv_sge> from, std::uint32_t imm) {
   Work work = make_work(IBV_WR_SEND_WITH_IMM, std::move(from));
   work.wr.imm_data = htobe32(imm);
   return work;
 }
 
-Work Work::fetch_add(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t add) {
+Work Work::fetch_add(ibv_sge before, std::uint64_t to, std::uint32_t rkey, std::uint64_t add) {
   Work work = make_work(IBV_WR_ATOMIC_FETCH_AND_ADD, {before});
   work.wr.wr.atomic = {.remote_addr = to, .compare_add = add, .swap = 0, .rkey = rkey};
   return work;
 }
 
-Work Work::compare_swap(ibv_sge before, uint64_t to, uint32_t rkey, uint64_t compare,
-                        uint64_t swap) {
+Work Work::compare_swap(ibv_sge before, std::uint64_t to, std::uint32_t rkey, std::uint64_t compare,
+                        std::uint64_t swap) {
   Work work = make_work(IBV_WR_ATOMIC_CMP_AND_SWP, {before});
   work.wr.wr.atomic = {.remote_addr = to, .compare_add = compare, .swap = swap, .rkey = rkey};
   return work;
 }
 
-Work Work::with_id(uint64_t id) const {
+Work Work::with_id(std::uint64_t id) const {
   Work work = *this;
   work.wr.wr_id = id;
   return work;
@@ -89,7 +91,7 @@ int post(const End& end, const Work& work) {
   return ::ibv_post_send(end.qp.get(), &posted.wr, &bad);
 }
 
-int post_receive(const End& end, std::vector<ibv_sge> pieces, uint64_t id) {
+int post_receive(const End& end, std::vector<ibv_sge> pieces, std::uint64_t id) {
   ibv_recv_wr wr = {};
   wr.wr_id = id;
   wr.sg_list = pieces.data();
@@ -98,7 +100,7 @@ int post_receive(const End& end, std::vector<ibv_sge> pieces, uint64_t id) {
   return ::ibv_post_recv(end.qp.get(), &wr, &bad);
 }
 
-int post_shared(const End& end, std::vector<ibv_sge> pieces, uint64_t id) {
+int post_shared(const End& end, std::vector<ibv_sge> pieces, std::uint64_t id) {
   ibv_recv_wr wr = {};
   wr.wr_id = id;
   wr.sg_list = pieces.data();
@@ -119,7 +121,7 @@ std::optional<ibv_wc> next(const Cq& cq, Milliseconds patience) {
   }
 }
 
-std::vector<ibv_wc> next_many(const Cq& cq, size_t count, Milliseconds patience) {
+std::vector<ibv_wc> next_many(const Cq& cq, std::size_t count, Milliseconds patience) {
   std::vector<ibv_wc> all;
   while (all.size() < count) {
     const auto completion = next(cq, patience);

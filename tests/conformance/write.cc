@@ -8,22 +8,24 @@
 namespace conformance {
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
+constexpr std::size_t kMiB = 1 << 20;
 
 // Writes `bytes` from the start of our memory to `offset` of theirs, which may lie outside.
-std::string write_at(Lab& lab, int64_t offset, size_t bytes, const PairPlan& plan = {}) {
+std::string write_at(Lab& lab, std::int64_t offset, std::size_t bytes, const PairPlan& plan = {}) {
   Pair pair(lab, plan);
   Region& own = pair.a.memory;
   const Region& target = pair.b.memory;
   own.fill(0, bytes, 1);
-  const uint64_t to = target.address() + static_cast<uint64_t>(offset);
+  const std::uint64_t to = target.address() + static_cast<std::uint64_t>(offset);
   std::string status = run(pair.a, Work::write({own.piece(0, bytes)}, to, target.rkey()));
   if (status != "SUCCESS") return status;
-  const bool there = target.shows(static_cast<size_t>(offset), bytes, 1);
+  const bool there = target.shows(static_cast<std::size_t>(offset), bytes, 1);
   return there ? "SUCCESS, bytes there" : "SUCCESS, bytes wrong";
 }
 
-int64_t end_of(size_t bytes) { return static_cast<int64_t>(EndPlan{}.bytes - bytes); }
+std::int64_t end_of(std::size_t bytes) {
+  return static_cast<std::int64_t>(EndPlan{}.bytes - bytes);
+}
 
 std::string one_mebibyte(Lab& lab) {
   PairPlan plan;
@@ -36,11 +38,11 @@ std::string beyond_mtu(Lab& lab) { return write_at(lab, 3, 3 * 4096 + 1); }
 std::string wraps_around(Lab& lab) {
   const Pair pair(lab);
   const Work work =
-      Work::write({pair.a.memory.piece(0, 16)}, ~uint64_t{0} - 7, pair.b.memory.rkey());
+      Work::write({pair.a.memory.piece(0, 16)}, ~std::uint64_t{0} - 7, pair.b.memory.rkey());
   return run(pair.a, work);
 }
 
-std::string no_pieces(Lab& lab, uint32_t key_error) {
+std::string no_pieces(Lab& lab, std::uint32_t key_error) {
   const Pair pair(lab);
   const Region& target = pair.b.memory;
   return run(pair.a, Work::write({}, target.address(), target.rkey() ^ key_error));
@@ -65,7 +67,7 @@ std::string several_pieces(Lab& lab) {
 }
 
 // A piece of no bytes between others; its key may be anything.
-std::string empty_piece(Lab& lab, uint32_t key_error) {
+std::string empty_piece(Lab& lab, std::uint32_t key_error) {
   const Pair pair(lab);
   const Region& own = pair.a.memory;
   const Region& target = pair.b.memory;
@@ -112,7 +114,7 @@ std::string refused_write_changes_nothing(Lab& lab) {
   const Region& target = pair.b.memory;
   pair.a.memory.fill(0, 8192, 4);
   (void)run(pair.a, Work::write({pair.a.memory.piece(0, 8192)}, target.address(), target.rkey()));
-  for (size_t i = 0; i < 8192; ++i) {
+  for (std::size_t i = 0; i < 8192; ++i) {
     if (target.data()[i] != std::byte{}) return "bytes there";
   }
   return "nothing changed";
@@ -150,12 +152,12 @@ std::string order_then_imm(Lab& lab) {
   Pair pair(lab, plan);
   Region& own = pair.a.memory;
   const Region& target = pair.b.memory;
-  constexpr size_t kWrites = 16;
-  constexpr size_t kEach = 4000;
+  constexpr std::size_t kWrites = 16;
+  constexpr std::size_t kEach = 4000;
   must_accept(post_receive(pair.b, {}), "ibv_post_recv");
   own.fill(0, kWrites * kEach, 5);
-  for (size_t i = 0; i < kWrites; ++i) {
-    const size_t at = i * kEach;
+  for (std::size_t i = 0; i < kWrites; ++i) {
+    const std::size_t at = i * kEach;
     const Work work = Work::write({own.piece(at, kEach)}, target.address(at), target.rkey());
     must_accept(post(pair.a, work.quiet()), "ibv_post_send");
   }
@@ -202,7 +204,7 @@ std::string imm_with_bad_key(Lab& lab) {
   must_accept(post_receive(pair.b, {}), "ibv_post_recv");
   const Region& target = pair.b.memory;
   const auto piece = pair.a.memory.piece(0, 8);
-  const uint32_t wrong = target.rkey() ^ 0x5a5a5a5a;
+  const std::uint32_t wrong = target.rkey() ^ 0x5a5a5a5a;
   const std::string status = run(pair.a, Work::write_imm({piece}, target.address(), wrong, 9));
   return status + ", receive " + outcome(pair.b.receives);
 }
@@ -260,7 +262,7 @@ void add_imm(Catalogue& all) {
 void add_write(Catalogue& all) {
   const char* fine = "SUCCESS, bytes there";
   const char* no = "REM_ACCESS_ERR";
-  const auto at = [](int64_t offset, size_t bytes) {
+  const auto at = [](std::int64_t offset, std::size_t bytes) {
     return [=](Lab& lab) { return write_at(lab, offset, bytes); };
   };
   const Catalogue ours = {

@@ -32,7 +32,7 @@ softnic::FabricSpec wanted_fabric() {
   softnic::FabricSpec spec = softnic::default_fabric();
   if (const char* const file = std::getenv("BL_TEST_FABRIC"); file != nullptr) {
     auto read = softnic::read_fabric_file(file);
-    if (!read) throw MustError(read.error());
+    if (!read) throw MustError(read.error().text);
     spec = std::move(read).value();
   }
   for (softnic::HostSpec& host : spec.hosts) {
@@ -121,7 +121,7 @@ class World {
     const std::string name = "test-" + std::to_string(owner_) + "-0";
     const softnic::FabricSpec spec = wanted_fabric();
     auto held = softnic::Holder::hold(name, &spec);
-    if (!held) throw MustError(held.error());
+    if (!held) throw MustError(held.error().text);
     holder_ = new softnic::Holder(std::move(held).value());
     dir_ = holder_->fabric().dir();
     facts_ = facts_of(spec);
@@ -208,7 +208,7 @@ void enter_host(const std::string& host) {
 void disturb(const std::string& target, const std::string& command) {
   const softnic::Fabric& fabric = World::get().fabric();
   const auto order = softnic::read_order(fabric, target, command);
-  if (!order) throw MustError(order.error());
+  if (!order) throw MustError(order.error().text);
   softnic::apply(fabric, *order);
 }
 

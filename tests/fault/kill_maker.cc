@@ -12,13 +12,13 @@
 namespace beeline::test {
 namespace {
 
-softnic::Outcome<void> make(const std::string& name) {
+beeline::Outcome<void> make(const std::string& name) {
   const softnic::FabricSpec spec = scenario_fabric();
   BL_TRY(softnic::Holder::hold(name, &spec));
   return {};
 }
 
-softnic::Outcome<void> command(const std::string& name, const std::string& port,
+beeline::Outcome<void> command(const std::string& name, const std::string& port,
                                const std::string& text) {
   const softnic::Fabric fabric = BL_TRY(softnic::Fabric::open(name));
   const softnic::PortRef where = BL_TRY(softnic::find_port(fabric, port));
@@ -31,9 +31,9 @@ softnic::Outcome<void> command(const std::string& name, const std::string& port,
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 4) return 2;
-  const softnic::Outcome<void> done =
+  const beeline::Outcome<void> done =
       argc == 2 ? beeline::test::make(argv[1]) : beeline::test::command(argv[1], argv[2], argv[3]);
   if (done) return 0;
-  std::fprintf(stderr, "%s\n", done.error().c_str());
+  std::fprintf(stderr, "%s\n", done.error().text.c_str());
   return 1;
 }

@@ -19,7 +19,7 @@
   X(cuDeviceGetUuid, CuResult(Uuid*, Ordinal))                                              \
   X(cuDeviceGetUuid_v2, CuResult(Uuid*, Ordinal))                                           \
   X(cuDeviceGetAttribute, CuResult(int*, DeviceAttribute, Ordinal))                         \
-  X(cuDeviceTotalMem_v2, CuResult(size_t*, Ordinal))                                        \
+  X(cuDeviceTotalMem_v2, CuResult(std::size_t*, Ordinal))                                        \
   X(cuDeviceGetPCIBusId, CuResult(char*, int, Ordinal))                                     \
   X(cuDeviceGetByPCIBusId, CuResult(Ordinal*, const char*))                                 \
   X(cuDeviceCanAccessPeer, CuResult(int*, Ordinal, Ordinal))                                \
@@ -45,47 +45,47 @@
   X(cuCtxGetApiVersion, CuResult(Context*, unsigned*))                                      \
   X(cuCtxSynchronize, CuResult())                                                           \
   X(cuCtxSynchronize_v2, CuResult(Context*))                                                \
-  X(cuMemGetInfo_v2, CuResult(size_t*, size_t*))                                            \
-  X(cuMemAlloc_v2, CuResult(DevicePtr*, size_t))                                            \
+  X(cuMemGetInfo_v2, CuResult(std::size_t*, std::size_t*))                                            \
+  X(cuMemAlloc_v2, CuResult(DevicePtr*, std::size_t))                                            \
   X(cuMemFree_v2, CuResult(DevicePtr))                                                      \
-  X(cuMemGetAddressRange_v2, CuResult(DevicePtr*, size_t*, DevicePtr))                      \
-  X(cuMemAllocHost_v2, CuResult(void**, size_t))                                            \
-  X(cuMemHostAlloc, CuResult(void**, size_t, unsigned))                                     \
+  X(cuMemGetAddressRange_v2, CuResult(DevicePtr*, std::size_t*, DevicePtr))                      \
+  X(cuMemAllocHost_v2, CuResult(void**, std::size_t))                                            \
+  X(cuMemHostAlloc, CuResult(void**, std::size_t, unsigned))                                     \
   X(cuMemFreeHost, CuResult(void*))                                                         \
-  X(cuMemHostRegister_v2, CuResult(void*, size_t, unsigned))                                \
+  X(cuMemHostRegister_v2, CuResult(void*, std::size_t, unsigned))                                \
   X(cuMemHostUnregister, CuResult(void*))                                                   \
   X(cuMemHostGetDevicePointer_v2, CuResult(DevicePtr*, void*, unsigned))                    \
   X(cuMemHostGetFlags, CuResult(unsigned*, void*))                                          \
-  X(cuMemcpy, CuResult(DevicePtr, DevicePtr, size_t))                                       \
-  X(cuMemcpyHtoD_v2, CuResult(DevicePtr, const void*, size_t))                              \
-  X(cuMemcpyDtoH_v2, CuResult(void*, DevicePtr, size_t))                                    \
-  X(cuMemcpyDtoD_v2, CuResult(DevicePtr, DevicePtr, size_t))                                \
-  X(cuMemcpyAsync, CuResult(DevicePtr, DevicePtr, size_t, Stream*))                         \
-  X(cuMemcpyHtoDAsync_v2, CuResult(DevicePtr, const void*, size_t, Stream*))                \
-  X(cuMemcpyDtoHAsync_v2, CuResult(void*, DevicePtr, size_t, Stream*))                      \
-  X(cuMemcpyDtoDAsync_v2, CuResult(DevicePtr, DevicePtr, size_t, Stream*))                  \
-  X(cuMemsetD8_v2, CuResult(DevicePtr, unsigned char, size_t))                              \
-  X(cuMemsetD16_v2, CuResult(DevicePtr, unsigned short, size_t))                            \
-  X(cuMemsetD32_v2, CuResult(DevicePtr, unsigned, size_t))                                  \
-  X(cuMemsetD8Async, CuResult(DevicePtr, unsigned char, size_t, Stream*))                   \
-  X(cuMemsetD16Async, CuResult(DevicePtr, unsigned short, size_t, Stream*))                 \
-  X(cuMemsetD32Async, CuResult(DevicePtr, unsigned, size_t, Stream*))                       \
+  X(cuMemcpy, CuResult(DevicePtr, DevicePtr, std::size_t))                                       \
+  X(cuMemcpyHtoD_v2, CuResult(DevicePtr, const void*, std::size_t))                              \
+  X(cuMemcpyDtoH_v2, CuResult(void*, DevicePtr, std::size_t))                                    \
+  X(cuMemcpyDtoD_v2, CuResult(DevicePtr, DevicePtr, std::size_t))                                \
+  X(cuMemcpyAsync, CuResult(DevicePtr, DevicePtr, std::size_t, Stream*))                         \
+  X(cuMemcpyHtoDAsync_v2, CuResult(DevicePtr, const void*, std::size_t, Stream*))                \
+  X(cuMemcpyDtoHAsync_v2, CuResult(void*, DevicePtr, std::size_t, Stream*))                      \
+  X(cuMemcpyDtoDAsync_v2, CuResult(DevicePtr, DevicePtr, std::size_t, Stream*))                  \
+  X(cuMemsetD8_v2, CuResult(DevicePtr, unsigned char, std::size_t))                              \
+  X(cuMemsetD16_v2, CuResult(DevicePtr, unsigned short, std::size_t))                            \
+  X(cuMemsetD32_v2, CuResult(DevicePtr, unsigned, std::size_t))                                  \
+  X(cuMemsetD8Async, CuResult(DevicePtr, unsigned char, std::size_t, Stream*))                   \
+  X(cuMemsetD16Async, CuResult(DevicePtr, unsigned short, std::size_t, Stream*))                 \
+  X(cuMemsetD32Async, CuResult(DevicePtr, unsigned, std::size_t, Stream*))                       \
   X(cuPointerGetAttribute, CuResult(void*, PointerAttribute, DevicePtr))                    \
   X(cuPointerGetAttributes, CuResult(unsigned, PointerAttribute*, void**, DevicePtr))       \
   X(cuPointerSetAttribute, CuResult(const void*, PointerAttribute, DevicePtr))              \
   X(cuMemGetHandleForAddressRange,                                                          \
-    CuResult(void*, DevicePtr, size_t, int, unsigned long long))                            \
+    CuResult(void*, DevicePtr, std::size_t, int, unsigned long long))                            \
   X(cuFlushGPUDirectRDMAWrites, CuResult(int, int))                                         \
-  X(cuMemGetAllocationGranularity, CuResult(size_t*, const MemAllocationProp*, int))        \
+  X(cuMemGetAllocationGranularity, CuResult(std::size_t*, const MemAllocationProp*, int))        \
   X(cuMemCreate,                                                                            \
-    CuResult(AllocationHandle*, size_t, const MemAllocationProp*, unsigned long long))      \
+    CuResult(AllocationHandle*, std::size_t, const MemAllocationProp*, unsigned long long))      \
   X(cuMemRelease, CuResult(AllocationHandle))                                               \
   X(cuMemAddressReserve,                                                                    \
-    CuResult(DevicePtr*, size_t, size_t, DevicePtr, unsigned long long))                    \
-  X(cuMemAddressFree, CuResult(DevicePtr, size_t))                                          \
-  X(cuMemMap, CuResult(DevicePtr, size_t, size_t, AllocationHandle, unsigned long long))    \
-  X(cuMemUnmap, CuResult(DevicePtr, size_t))                                                \
-  X(cuMemSetAccess, CuResult(DevicePtr, size_t, const MemAccessDesc*, size_t))              \
+    CuResult(DevicePtr*, std::size_t, std::size_t, DevicePtr, unsigned long long))                    \
+  X(cuMemAddressFree, CuResult(DevicePtr, std::size_t))                                          \
+  X(cuMemMap, CuResult(DevicePtr, std::size_t, std::size_t, AllocationHandle, unsigned long long))    \
+  X(cuMemUnmap, CuResult(DevicePtr, std::size_t))                                                \
+  X(cuMemSetAccess, CuResult(DevicePtr, std::size_t, const MemAccessDesc*, std::size_t))              \
   X(cuMemGetAccess, CuResult(unsigned long long*, const MemLocation*, DevicePtr))           \
   X(cuMemGetAllocationPropertiesFromHandle, CuResult(MemAllocationProp*, AllocationHandle)) \
   X(cuMemRetainAllocationHandle, CuResult(AllocationHandle*, void*))                        \
@@ -104,14 +104,14 @@
   X(cuEventSynchronize, CuResult(GpuEvent*))                                                \
   X(cuEventElapsedTime, CuResult(float*, GpuEvent*, GpuEvent*))                             \
   X(cuEventElapsedTime_v2, CuResult(float*, GpuEvent*, GpuEvent*))                          \
-  X(softgpu_dmabuf, int(int, int*, uint64_t*, uint64_t*))                                   \
-  X(softgpu_peermem, int(const void*, size_t, int*, uint64_t*))                             \
+  X(softgpu_dmabuf, int(int, int*, std::uint64_t*, std::uint64_t*))                                   \
+  X(softgpu_peermem, int(const void*, std::size_t, int*, std::uint64_t*))                             \
   X(softgpu_set, const char*(const char*))                                                  \
-  X(softgpu_read, int(const void*, void*, size_t))                                          \
-  X(softgpu_write, int(void*, const void*, size_t))                                         \
-  X(softgpu_calls, uint64_t(const char*))                                                   \
-  X(softgpu_pinned, uint64_t())                                                             \
-  X(softgpu_open_handles, uint64_t())
+  X(softgpu_read, int(const void*, void*, std::size_t))                                          \
+  X(softgpu_write, int(void*, const void*, std::size_t))                                         \
+  X(softgpu_calls, std::uint64_t(const char*))                                                   \
+  X(softgpu_pinned, std::uint64_t())                                                             \
+  X(softgpu_open_handles, std::uint64_t())
 // clang-format on
 
 namespace softnic::gpu {

@@ -126,13 +126,13 @@ TEST_CASE("device: the GPUs are those of the host's tree, by address", "[device]
 
 TEST_CASE("device: BAR1 is as large as the host's tree says", "[device]") {
   const Tree tree;
-  const auto pins = [](size_t most) {
+  const auto pins = [](std::size_t most) {
     return [=](Cuda& cuda) {
       cuda.start(1);
       const DevicePtr address = cuda.allocate(most + 1);
       int pages = -1;
-      uint64_t offset = 0;
-      const auto pin = [&](size_t size) {
+      std::uint64_t offset = 0;
+      const auto pin = [&](std::size_t size) {
         return cuda.softgpu_peermem(reinterpret_cast<void*>(address), size, &pages, &offset);
       };
       BL_MUST(pin(most + 1) == ENOMEM);
@@ -228,9 +228,9 @@ TEST_CASE("device: attributes say what the settings say", "[device]") {
     is(DeviceAttribute::kGpuDirectRdmaFlushWritesOptions, 1);
     is(DeviceAttribute::kGpuDirectRdmaWritesOrdering, 100);
     is(DeviceAttribute::kCanFlushRemoteWrites, 0);
-    size_t bytes = 0;
+    std::size_t bytes = 0;
     CU_MUST(cuda, kSuccess, cuda.cuDeviceTotalMem_v2(&bytes, 0));
-    BL_MUST(bytes == size_t{3} << 30);
+    BL_MUST(bytes == std::size_t{3} << 30);
     cuda.set("gdr=no,ordering=none,flush=none");
     is(DeviceAttribute::kDmaBufSupported, 0);
     is(DeviceAttribute::kGpuDirectRdmaSupported, 0);

@@ -12,8 +12,8 @@ namespace beeline::test {
 // Maps the pages behind a descriptor that softgpu_dmabuf or softgpu_peermem gave, and closes it.
 class Mapped {
  public:
-  Mapped(int pages_fd, uint64_t offset, size_t length) {
-    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  Mapped(int pages_fd, std::uint64_t offset, std::size_t length) {
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     skip_ = offset % page;
     size_ = skip_ + length;
     map_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, pages_fd,
@@ -29,20 +29,20 @@ class Mapped {
 
  private:
   void* map_;
-  size_t skip_;
-  size_t size_;
+  std::size_t skip_;
+  std::size_t size_;
 };
 
-inline Mapped map_dmabuf(Cuda& cuda, int fd, uint64_t* length) {
+inline Mapped map_dmabuf(Cuda& cuda, int fd, std::uint64_t* length) {
   int pages = -1;
-  uint64_t offset = 0;
+  std::uint64_t offset = 0;
   BL_MUST_OK(cuda.softgpu_dmabuf(fd, &pages, &offset, length));
   return {pages, offset, *length};
 }
 
-inline Mapped map_peermem(Cuda& cuda, DevicePtr address, size_t length) {
+inline Mapped map_peermem(Cuda& cuda, DevicePtr address, std::size_t length) {
   int pages = -1;
-  uint64_t offset = 0;
+  std::uint64_t offset = 0;
   BL_MUST_OK(cuda.softgpu_peermem(reinterpret_cast<void*>(address), length, &pages, &offset));
   return {pages, offset, length};
 }

@@ -16,13 +16,14 @@ using namespace beeline::test;
 
 DevicePtr address_of(const void* memory) { return reinterpret_cast<DevicePtr>(memory); }
 
-std::vector<unsigned char> pattern(size_t size, unsigned char seed) {
+std::vector<unsigned char> pattern(std::size_t size, unsigned char seed) {
   std::vector<unsigned char> bytes(size);
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<unsigned char>(seed + i * 7 + (i >> 8));
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<unsigned char>(seed + i * 7 + (i >> 8));
   return bytes;
 }
 
-std::vector<unsigned char> truth(Cuda& cuda, DevicePtr address, size_t size) {
+std::vector<unsigned char> truth(Cuda& cuda, DevicePtr address, std::size_t size) {
   std::vector<unsigned char> bytes(size);
   BL_MUST_OK(cuda.softgpu_read(pointer(address), bytes.data(), size));
   return bytes;
@@ -60,7 +61,7 @@ TEST_CASE("memory: new memory is zero, and apart from all other", "[memory]") {
 TEST_CASE("memory: bytes go in, across and out", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
-    constexpr size_t kSize = 300000;
+    constexpr std::size_t kSize = 300000;
     const DevicePtr first = cuda.allocate(kSize);
     const DevicePtr second = cuda.allocate(kSize);
     const std::vector<unsigned char> sent = pattern(kSize - 20, 3);
@@ -167,9 +168,9 @@ TEST_CASE("memory: there is as much as the settings say", "[memory]") {
   in_process(
       [](Cuda& cuda) {
         cuda.start();
-        constexpr size_t kAll = size_t{64} << 20;
-        size_t available = 0;
-        size_t total = 0;
+        constexpr std::size_t kAll = std::size_t{64} << 20;
+        std::size_t available = 0;
+        std::size_t total = 0;
         DevicePtr more = 0;
         CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&available, &total));
         BL_MUST(available == kAll && total == kAll);
@@ -191,7 +192,7 @@ TEST_CASE("memory: an address tells its allocation", "[memory]") {
     cuda.start();
     const DevicePtr device = cuda.allocate(5000);
     DevicePtr start = 0;
-    size_t size = 0;
+    std::size_t size = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemGetAddressRange_v2(&start, &size, device + 4999));
     BL_MUST(start == device && size == 5000);
     CU_MUST(cuda, kSuccess, cuda.cuMemGetAddressRange_v2(nullptr, nullptr, device));
@@ -255,7 +256,7 @@ TEST_CASE("memory: many threads at once", "[memory]") {
     Context* const context = cuda.start();
     std::vector<std::string> complaints(4);
     std::vector<std::thread> threads;
-    for (size_t t = 0; t < complaints.size(); ++t) {
+    for (std::size_t t = 0; t < complaints.size(); ++t) {
       threads.emplace_back([&, t] {
         try {
           CU_MUST(cuda, kSuccess, cuda.cuCtxSetCurrent(context));

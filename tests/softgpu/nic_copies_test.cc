@@ -84,12 +84,12 @@ TEST_CASE("copies: what a completion speaks of is on the GPU", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
-  constexpr uint32_t kRounds = 300;
+  constexpr std::uint32_t kRounds = 300;
   between_processes(
       way,
       [](const HostSide& side) {
         Buffer data = side.end.buffer(kSize);
-        for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           data.fill(round);
           BL_MUST_OK(post(side.end.qp, write_imm_work(data.all(), side.gpu, round, round)));
           must_complete(side.end.send_cq.get(), round);
@@ -97,7 +97,7 @@ TEST_CASE("copies: what a completion speaks of is on the GPU", "[copies]") {
         }
       },
       [](const GpuSide& side) {
-        for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           BL_MUST_OK(post(side.end.qp, RecvWork{.wr_id = round}));
           must_complete(side.end.recv_cq.get(), round);
           BL_MUST(side.memory.has(round));
@@ -124,8 +124,8 @@ TEST_CASE("copies: what arrives comes to the GPU though nobody polls", "[copies]
 // Nobody takes what is listed while the process of the GPU is stopped, and the writer has to wait.
 TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
   if (!kProcessesWork) return;
-  constexpr size_t kStride = 16;
-  constexpr size_t kPieces = softnic::kMaxHidden + 512;
+  constexpr std::size_t kStride = 16;
+  constexpr std::size_t kPieces = softnic::kMaxHidden + 512;
   static_assert(kPieces * kStride <= kSize);
   between_processes(
       any_way(),
@@ -137,15 +137,15 @@ TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
         std::string complaint;
         std::thread poster([&] {
           complaint = complaint_of([&] {
-            for (size_t i = 0; i < kPieces; ++i) {
-              const auto at = static_cast<int64_t>(i * kStride);
+            for (std::size_t i = 0; i < kPieces; ++i) {
+              const auto at = static_cast<std::int64_t>(i * kStride);
               const SendWork work = write_work(data.all().moved(at, 8), side.gpu.moved(at, 8), i);
               must_come_true([&] { return post(side.end.qp, work) == 0; });
             }
           });
         });
         const std::string pollers_complaint = complaint_of([&] {
-          for (size_t i = 0; i < kPieces; ++i) {
+          for (std::size_t i = 0; i < kPieces; ++i) {
             if (i == softnic::kMaxHidden) BL_MUST_OK(::kill(owner, SIGCONT));
             must_complete(side.end.send_cq.get(), i);
           }
@@ -159,7 +159,7 @@ TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
         BL_MUST(side.peer.receive<bool>(0));
         Bytes wanted(kSize);
         const Bytes full = pattern(kSize, 1);
-        for (size_t i = 0; i < kPieces; ++i) {
+        for (std::size_t i = 0; i < kPieces; ++i) {
           std::memcpy(&wanted[i * kStride], &full[i * kStride], 8);
         }
         must_come_true([&] { return side.memory.look() == wanted; });
@@ -170,12 +170,12 @@ TEST_CASE("copies: bytes that leave do not undo bytes that arrive", "[copies]") 
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
-  constexpr uint64_t kRounds = 2000;
+  constexpr std::uint64_t kRounds = 2000;
   between_processes(
       way,
       [](const HostSide& side) {
         Buffer data = side.end.buffer(8);
-        for (uint64_t round = 1; round <= kRounds; ++round) {
+        for (std::uint64_t round = 1; round <= kRounds; ++round) {
           std::memcpy(data.data(), &round, sizeof round);
           BL_MUST_OK(post(side.end.qp, write_imm_work(data.all(), side.gpu.moved(0, 8), 1, round)));
           must_complete(side.end.send_cq.get(), round);
@@ -192,7 +192,7 @@ TEST_CASE("copies: bytes that leave do not undo bytes that arrive", "[copies]") 
           });
         });
         std::string complaint = complaint_of([&] {
-          for (uint64_t round = 1; round <= kRounds; ++round) {
+          for (std::uint64_t round = 1; round <= kRounds; ++round) {
             BL_MUST_OK(post(side.end.qp, RecvWork{.wr_id = round}));
             must_complete(side.end.recv_cq.get(), round);
             BL_MUST(side.memory.look(0, 8) == word(round));
@@ -227,12 +227,12 @@ TEST_CASE("copies: the last bytes come with the deregistration", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
-  constexpr uint32_t kRounds = 30;
+  constexpr std::uint32_t kRounds = 30;
   between_processes(
       way,
       [](const HostSide& side) {
         Buffer data = side.end.buffer(kSize);
-        for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           data.fill(round);
           const auto there = side.peer.receive<Region>(1);
           BL_MUST_OK(post(side.end.qp, write_work(data.all(), there, round)));
@@ -241,10 +241,10 @@ TEST_CASE("copies: the last bytes come with the deregistration", "[copies]") {
         }
       },
       [=](const GpuSide& side) {
-        for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           GpuMemory memory(side.cuda, side.end.pd.get(), way, 8);
           side.peer.send(0, memory.all());
-          BL_MUST(side.peer.receive<uint32_t>(0) == round);
+          BL_MUST(side.peer.receive<std::uint32_t>(0) == round);
           memory.mr.reset();
           BL_MUST(memory.has(round));
         }
@@ -259,7 +259,7 @@ TEST_CASE("copies: registering and deregistering leave nothing behind", "[copies
         cuda.start();
         const TestFabric fabric;
         const Nic nic("softnic0");
-        const uint64_t contexts = cuda.softgpu_calls("cuDevicePrimaryCtxRetain");
+        const std::uint64_t contexts = cuda.softgpu_calls("cuDevicePrimaryCtxRetain");
         const UniqueFd before(dup(0));
         for (int i = 0; i < 100; ++i) {
           const GpuMemory gpu(cuda, nic.pd.get(), way, 8);
@@ -348,7 +348,7 @@ TEST_CASE("copies: a handle has to be registered for the pointer it stands for",
         const Nic nic("softnic0");
         const DevicePtr device = cuda.allocate(2 * kPage);
         const UniqueFd handle(cuda.handle(device, 2 * kPage));
-        const auto error = [&](uint64_t iova) {
+        const auto error = [&](std::uint64_t iova) {
           errno = 0;
           const MrPtr mr(
               ibv_reg_dmabuf_mr(nic.pd.get(), 0, 2 * kPage, iova, handle.get(), kAllAccess));
@@ -395,7 +395,7 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
       kCopies);
   CHECK(ending.complaint == "");
   const std::string said = "cannot copy between host and GPU (" + call;
-  const size_t first = ending.diagnostics.find(said);
+  const std::size_t first = ending.diagnostics.find(said);
   CHECK(first != std::string::npos);
   CHECK(ending.diagnostics.find(said, first + 1) == std::string::npos);
   CHECK(ending.diagnostics.find("cannot copy between host and GPU (cuStreamCreateWithPriority") !=

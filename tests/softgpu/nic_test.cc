@@ -34,8 +34,8 @@ enum class Operation {
 
 // `host` is at one end, `gpu` at the other; neither's neighbours may change.
 void must_move(Operation operation, Endpoint& a, Endpoint& b, Buffer& host, const GpuMemory& gpu) {
-  const size_t length = host.size();
-  constexpr size_t kAt = 16;
+  const std::size_t length = host.size();
+  constexpr std::size_t kAt = 16;
   switch (operation) {
     case Operation::kWrite:
     case Operation::kWriteImm: {
@@ -80,7 +80,7 @@ void must_move(Operation operation, Endpoint& a, Endpoint& b, Buffer& host, cons
                                 ? fetch_add(host.part(0, 8), target, 2, 1)
                                 : compare_swap(host.part(0, 8), target, 40, 42, 1)));
       must_complete(a.send_cq.get(), 1);
-      const uint64_t before = 40;
+      const std::uint64_t before = 40;
       BL_MUST(std::memcmp(host.data(), &before, sizeof before) == 0);
       BL_MUST(gpu.look(kAt, 8) == word(42));
       BL_MUST(is_zero(gpu.look(kAt + 8, gpu.size - kAt - 8)));
@@ -107,7 +107,7 @@ TEST_CASE("nic: all operations reach GPU memory", "[nic]") {
       Operation::kWrite, Operation::kWriteImm, Operation::kRead, Operation::kReadInto,
       Operation::kSendInto, Operation::kSendOutOf, Operation::kFetchAdd, Operation::kCompareSwap);
   // An allocation's start, and places within pages.
-  const size_t offset = GENERATE(size_t{0}, size_t{8}, 3 * kPage + 904);
+  const std::size_t offset = GENERATE(std::size_t{0}, std::size_t{8}, 3 * kPage + 904);
   const std::string settings = GENERATE("nic=maps", "nic=copies");
   INFO(way << ", operation " << static_cast<int>(operation) << ", offset " << offset << ", "
            << settings);
@@ -220,7 +220,7 @@ TEST_CASE("nic: GPU memory of two processes", "[nic]") {
                BL_MUST_OK(post(end.qp, recv_work(mine.part(2 * kPage, kPage), 9)));
                peer.send(0, mine.all());
                must_complete(end.recv_cq.get(), 9);
-               uint64_t first = 0;
+               std::uint64_t first = 0;
                std::memcpy(&first, pattern(8, 1).data(), 8);
                BL_MUST(mine.look(0, 8) == word(first + 1));
                BL_MUST(has_pattern(mine.look(8, 2 * kPage - 8), 1, 8));
@@ -232,7 +232,7 @@ TEST_CASE("nic: GPU memory of two processes", "[nic]") {
 
 TEST_CASE("nic: what is registered is the range that was asked for", "[nic]") {
   const Way way = any_way();
-  const int64_t by = GENERATE(-1, 1, -4096, 4096);
+  const std::int64_t by = GENERATE(-1, 1, -4096, 4096);
   INFO(way << ", moved by " << by);
   in_process([&](Cuda& cuda) {
     cuda.start();
@@ -254,14 +254,14 @@ TEST_CASE("nic: without a module for peer memory a pointer is a bad address", "[
     const TestFabric fabric;
     const Nic nic("softnic0");
     const DevicePtr device = cuda.allocate(kSize);
-    const auto error = [&](DevicePtr address, size_t length) {
+    const auto error = [&](DevicePtr address, std::size_t length) {
       errno = 0;
       const MrPtr mr(ibv_reg_mr(nic.pd.get(), pointer(address), length, kAllAccess));
       return mr == nullptr ? errno : 0;
     };
     BL_MUST(error(device, kSize) == 0);
     BL_MUST(error(device + 100, 10) == 0);
-    BL_MUST(error(device, size_t{1} << 30) == EFAULT);
+    BL_MUST(error(device, std::size_t{1} << 30) == EFAULT);
     cuda.set(settings.c_str());
     BL_MUST(error(device, kSize) == EFAULT);
     BL_MUST(error(device + 100, 10) == EFAULT);
@@ -279,7 +279,7 @@ TEST_CASE("nic: no more is registered than a handle stands for", "[nic]") {
     const Nic nic("softnic0");
     const DevicePtr device = cuda.allocate(8 * kPage);
     const UniqueFd handle(cuda.handle(device + kPage, 2 * kPage));
-    const auto error = [&](uint64_t offset, size_t length) {
+    const auto error = [&](std::uint64_t offset, std::size_t length) {
       errno = 0;
       const MrPtr mr(
           ibv_reg_dmabuf_mr(nic.pd.get(), offset, length, offset, handle.get(), kAllAccess));
@@ -300,11 +300,11 @@ TEST_CASE("nic: where BAR1 is full there is no memory to register", "[nic]") {
   in_process(
       [&](Cuda& cuda) {
         cuda.start();
-        constexpr size_t kBar = size_t{2} << 20;
+        constexpr std::size_t kBar = std::size_t{2} << 20;
         const TestFabric fabric;
         const Nic nic("softnic0");
         const DevicePtr device = cuda.allocate(2 * kBar);
-        const auto reg = [&](size_t offset, size_t length) {
+        const auto reg = [&](std::size_t offset, std::size_t length) {
           errno = 0;
           if (way == Way::kPeermem) {
             return MrPtr(ibv_reg_mr(nic.pd.get(), pointer(device + offset), length, kAllAccess));
@@ -331,8 +331,8 @@ TEST_CASE("nic: freed memory is the device's until it is deregistered", "[nic]")
   in_process([&](Cuda& cuda) {
     cuda.start();
     Pair pair;
-    size_t before = 0;
-    size_t after = 0;
+    std::size_t before = 0;
+    std::size_t after = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&before, nullptr));
     GpuMemory gpu(cuda, pair.b.pd.get(), way);
     BL_MUST(cuda.softgpu_pinned() >= kSize);
@@ -386,7 +386,7 @@ TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
     cuda.start();
     const Nic nic("softnic0");
     const GpuMemory gpu(cuda, nic.pd.get(), way);
-    *static_cast<volatile uint8_t*>(pointer(gpu.start)) = 1;
+    *static_cast<volatile std::uint8_t*>(pointer(gpu.start)) = 1;
   });
   CHECK(ending.signal == SIGSEGV);
 }
@@ -394,7 +394,7 @@ TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
 TEST_CASE("nic: hidden bytes show after a READ through the NIC, and not before", "[nic]") {
   const Way way = any_way();
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM);
-  const size_t offset = GENERATE(size_t{0}, kPage + 8);
+  const std::size_t offset = GENERATE(std::size_t{0}, kPage + 8);
   INFO(way << ", opcode " << opcode << ", offset " << offset);
   in_process([&](Cuda& cuda) {
     cuda.start();
@@ -406,7 +406,7 @@ TEST_CASE("nic: hidden bytes show after a READ through the NIC, and not before",
     Buffer host = a.buffer(kSize);
     const GpuMemory gpu(cuda, b.pd.get(), way, offset);
     gpu.put(0, pattern(kSize, 1));
-    for (uint32_t round = 2; round < 6; ++round) {
+    for (std::uint32_t round = 2; round < 6; ++round) {
       host.fill(round);
       SendWork work = write_imm_work(host.all(), gpu.all(), round, round);
       work.opcode = opcode;

@@ -14,7 +14,7 @@ using softnic::gpu::AllocationHandle;
 using softnic::gpu::MemAllocationProp;
 using Attribute = softnic::gpu::PointerAttribute;
 
-constexpr size_t kUnit = size_t{2} << 20;
+constexpr std::size_t kUnit = std::size_t{2} << 20;
 
 // Into a room that is as large as the type says, with a guard behind it.
 template <class Value>
@@ -40,7 +40,7 @@ TEST_CASE("pointer: device memory", "[pointer]") {
         BL_MUST(attribute<int>(cuda, Attribute::kDeviceOrdinal, inside) == 1);
         BL_MUST(attribute<DevicePtr>(cuda, Attribute::kDevicePointer, inside) == inside);
         BL_MUST(attribute<DevicePtr>(cuda, Attribute::kRangeStartAddr, inside) == device);
-        BL_MUST(attribute<size_t>(cuda, Attribute::kRangeSize, inside) == 5000);
+        BL_MUST(attribute<std::size_t>(cuda, Attribute::kRangeSize, inside) == 5000);
         BL_MUST(attribute<unsigned>(cuda, Attribute::kIsGpuDirectRdmaCapable, inside) == 1);
         BL_MUST(attribute<unsigned>(cuda, Attribute::kIsLegacyIpcCapable, inside) == 1);
         BL_MUST(attribute<unsigned>(cuda, Attribute::kMapped, inside) == 1);
@@ -94,7 +94,7 @@ TEST_CASE("pointer: several attributes at once", "[pointer]") {
     cuda.start();
     const DevicePtr device = cuda.allocate(100);
     unsigned type = 0;
-    size_t size = 0;
+    std::size_t size = 0;
     void* host = &type;
     std::array which{Attribute::kMemoryType, Attribute::kRangeSize, Attribute::kHostPointer};
     std::array<void*, 3> out{&type, &size, &host};
@@ -160,7 +160,7 @@ TEST_CASE("pointer: reserved addresses, mapped and not", "[pointer]") {
     AllocationHandle handle = 0;
     DevicePtr start = 0;
     DevicePtr first = 0;
-    size_t size = 0;
+    std::size_t size = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemCreate(&handle, kUnit, &prop, 0));
     CU_MUST(cuda, kSuccess, cuda.cuMemAddressReserve(&start, 2 * kUnit, 0, 0, 0));
     CU_MUST(cuda, kSuccess, cuda.cuMemMap(start + kUnit, kUnit, 0, handle, 0));
@@ -170,9 +170,9 @@ TEST_CASE("pointer: reserved addresses, mapped and not", "[pointer]") {
     BL_MUST(attribute<unsigned>(cuda, Attribute::kMemoryType, mapped) == 2);
     BL_MUST(attribute<Context*>(cuda, Attribute::kContext, mapped) == nullptr);
     BL_MUST(attribute<DevicePtr>(cuda, Attribute::kRangeStartAddr, mapped) == start);
-    BL_MUST(attribute<size_t>(cuda, Attribute::kRangeSize, mapped) == 2 * kUnit);
+    BL_MUST(attribute<std::size_t>(cuda, Attribute::kRangeSize, mapped) == 2 * kUnit);
     BL_MUST(attribute<DevicePtr>(cuda, Attribute::kMappingBaseAddr, mapped) == start + kUnit);
-    BL_MUST(attribute<size_t>(cuda, Attribute::kMappingSize, mapped) == kUnit);
+    BL_MUST(attribute<std::size_t>(cuda, Attribute::kMappingSize, mapped) == kUnit);
     BL_MUST(attribute<unsigned>(cuda, Attribute::kIsLegacyIpcCapable, mapped) == 0);
     BL_MUST(attribute<unsigned>(cuda, Attribute::kIsGpuDirectRdmaCapable, mapped) == 1);
     BL_MUST(attribute<unsigned>(cuda, Attribute::kIsGpuDirectRdmaCapable, start) == 0);

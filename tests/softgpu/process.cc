@@ -28,7 +28,7 @@ struct Line {
     std::string text;
     char part[512];
     for (ssize_t got; (got = read(from.get(), part, sizeof part)) > 0;)
-      text.append(part, static_cast<size_t>(got));
+      text.append(part, static_cast<std::size_t>(got));
     return text;
   }
   UniqueFd from;
@@ -76,13 +76,13 @@ Context* Cuda::start(int gpu) {
   return context;
 }
 
-DevicePtr Cuda::allocate(size_t size) {
+DevicePtr Cuda::allocate(std::size_t size) {
   DevicePtr address = 0;
   CU_MUST(*this, kSuccess, cuMemAlloc_v2(&address, size));
   return address;
 }
 
-int Cuda::handle(DevicePtr address, size_t size) {
+int Cuda::handle(DevicePtr address, std::size_t size) {
   int fd = -1;
   CU_MUST(*this, kSuccess,
           cuMemGetHandleForAddressRange(&fd, address, size, softnic::gpu::kRangeHandleDmaBufFd, 0));

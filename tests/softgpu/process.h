@@ -22,9 +22,9 @@ class Cuda : public softnic::gpu::Calls {
   Cuda();  // opens the library; nothing is initialized
   // cuInit, and a GPU's primary context made current.
   Context* start(int gpu = 0);
-  DevicePtr allocate(size_t size);
+  DevicePtr allocate(std::size_t size);
   // A handle for an address range.
-  int handle(DevicePtr address, size_t size);
+  int handle(DevicePtr address, std::size_t size);
   std::string error_name(CuResult result) const;
   void set(const char* settings);  // softgpu_set, which must like them
   void* library() const { return library_; }

@@ -18,7 +18,7 @@ using softnic::gpu::kFlushToOwner;
 using softnic::gpu::kRangeFlagPcie;
 using softnic::gpu::kRangeHandleDmaBufFd;
 
-size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 
 unsigned char byte_at(Cuda& cuda, DevicePtr address) {
   unsigned char byte = 0;
@@ -26,7 +26,7 @@ unsigned char byte_at(Cuda& cuda, DevicePtr address) {
   return byte;
 }
 
-CuResult ask(Cuda& cuda, DevicePtr address, size_t size, unsigned long long flags = 0) {
+CuResult ask(Cuda& cuda, DevicePtr address, std::size_t size, unsigned long long flags = 0) {
   int fd = -1;
   const CuResult result =
       cuda.cuMemGetHandleForAddressRange(&fd, address, size, kRangeHandleDmaBufFd, flags);
@@ -40,7 +40,7 @@ TEST_CASE("rdma: a handle stands for its range and nothing else", "[rdma]") {
     cuda.start();
     const DevicePtr device = cuda.allocate(16 * page());
     const int fd = cuda.handle(device + 3 * page(), 2 * page());
-    uint64_t length = 0;
+    std::uint64_t length = 0;
     const Mapped nic = map_dmabuf(cuda, fd, &length);
     BL_MUST(length == 2 * page());
     nic.bytes()[0] = 0xa1;
@@ -50,7 +50,7 @@ TEST_CASE("rdma: a handle stands for its range and nothing else", "[rdma]") {
     CU_MUST(cuda, kSuccess, cuda.cuMemsetD8_v2(device + 4 * page(), 0x77, 1));
     BL_MUST(nic.bytes()[page()] == 0x77);
     struct stat facts {};
-    BL_MUST(fstat(fd, &facts) == 0 && static_cast<uint64_t>(facts.st_size) == length);
+    BL_MUST(fstat(fd, &facts) == 0 && static_cast<std::uint64_t>(facts.st_size) == length);
     BL_MUST((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
   });
 }
@@ -83,7 +83,7 @@ TEST_CASE("rdma: host memory has no handle", "[rdma]") {
     CU_MUST(cuda, kSuccess, cuda.cuMemAllocHost_v2(&host, page()));
     CU_MUST(cuda, kNotSupported, ask(cuda, reinterpret_cast<DevicePtr>(host), page()));
     int pages = -1;
-    uint64_t offset = 0;
+    std::uint64_t offset = 0;
     BL_MUST(cuda.softgpu_peermem(host, page(), &pages, &offset) == EFAULT);
   });
 }
@@ -91,8 +91,8 @@ TEST_CASE("rdma: host memory has no handle", "[rdma]") {
 TEST_CASE("rdma: a descriptor that is no handle is not taken for one", "[rdma]") {
   in_process([](Cuda& cuda) {
     int pages = -1;
-    uint64_t offset = 0;
-    uint64_t length = 0;
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
     const auto knows = [&](int fd) { return cuda.softgpu_dmabuf(fd, &pages, &offset, &length); };
     BL_MUST(knows(0) == ENOENT && knows(-1) == ENOENT);
     cuda.start();
@@ -118,7 +118,7 @@ TEST_CASE("rdma: freed memory stays for those who have it", "[rdma]") {
     const int fd = cuda.handle(device, page());
     CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(device));
     const DevicePtr next = cuda.allocate(page());
-    uint64_t length = 0;
+    std::uint64_t length = 0;
     const Mapped late = map_dmabuf(cuda, fd, &length);
     BL_MUST(late.bytes()[10] == 0x33);
     close(fd);
@@ -131,14 +131,14 @@ TEST_CASE("rdma: freed memory stays for those who have it", "[rdma]") {
 TEST_CASE("rdma: what is lent is counted until it is given back", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
-    size_t before = 0;
-    size_t after = 0;
+    std::size_t before = 0;
+    std::size_t after = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&before, nullptr));
     const DevicePtr device = cuda.allocate(4 * page());
     BL_MUST(cuda.softgpu_open_handles() == 0 && cuda.softgpu_pinned() == 0);
     const int fd = cuda.handle(device, 2 * page());
     BL_MUST(cuda.softgpu_open_handles() == 1 && cuda.softgpu_pinned() == 0);
-    uint64_t length = 0;
+    std::uint64_t length = 0;
     {
       const Mapped first = map_dmabuf(cuda, fd, &length);
       BL_MUST(cuda.softgpu_pinned() == 2 * page());
@@ -180,8 +180,8 @@ TEST_CASE("rdma: peer memory is a range of one allocation, in bytes", "[rdma]") 
     nic.bytes()[0] = 0x51;
     BL_MUST(byte_at(cuda, device + 4099) == 0x51);
     int pages = -1;
-    uint64_t offset = 0;
-    const auto asks = [&](DevicePtr address, size_t length) {
+    std::uint64_t offset = 0;
+    const auto asks = [&](DevicePtr address, std::size_t length) {
       return cuda.softgpu_peermem(pointer(address), length, &pages, &offset);
     };
     BL_MUST(asks(device, 10001) == EFAULT);
@@ -239,12 +239,12 @@ TEST_CASE("rdma: no more is pinned than BAR1 has room for", "[rdma]") {
   in_process(
       [](Cuda& cuda) {
         cuda.start();
-        constexpr size_t kBar = size_t{2} << 20;
+        constexpr std::size_t kBar = std::size_t{2} << 20;
         const DevicePtr device = cuda.allocate(2 * kBar);
         const int fd = cuda.handle(device, 2 * kBar);
         int pages = -1;
-        uint64_t offset = 0;
-        uint64_t length = 0;
+        std::uint64_t offset = 0;
+        std::uint64_t length = 0;
         BL_MUST(cuda.softgpu_dmabuf(fd, &pages, &offset, &length) == ENOMEM);
         {
           const Mapped first = map_peermem(cuda, device, kBar - 10);

@@ -14,7 +14,7 @@ using softnic::gpu::MemAllocationProp;
 using softnic::gpu::MemLocation;
 using softnic::gpu::PointerAttribute;
 
-constexpr size_t kVmmUnit = size_t{2} << 20;
+constexpr std::size_t kVmmUnit = std::size_t{2} << 20;
 
 MemAllocationProp prop_of(int gpu, bool rdma = true) {
   MemAllocationProp prop{};
@@ -24,20 +24,20 @@ MemAllocationProp prop_of(int gpu, bool rdma = true) {
   return prop;
 }
 
-AllocationHandle create(Cuda& cuda, size_t size, const MemAllocationProp& prop = prop_of(0)) {
+AllocationHandle create(Cuda& cuda, std::size_t size, const MemAllocationProp& prop = prop_of(0)) {
   AllocationHandle handle = 0;
   CU_MUST(cuda, kSuccess, cuda.cuMemCreate(&handle, size, &prop, 0));
   return handle;
 }
 
-DevicePtr reserve(Cuda& cuda, size_t size) {
+DevicePtr reserve(Cuda& cuda, std::size_t size) {
   DevicePtr start = 0;
   CU_MUST(cuda, kSuccess, cuda.cuMemAddressReserve(&start, size, 0, 0, 0));
   BL_MUST(start % kVmmUnit == 0);
   return start;
 }
 
-void give_access(Cuda& cuda, DevicePtr start, size_t size, int access = 3) {
+void give_access(Cuda& cuda, DevicePtr start, std::size_t size, int access = 3) {
   const MemAccessDesc wanted{{softnic::gpu::kLocationDevice, 0}, access};
   CU_MUST(cuda, kSuccess, cuda.cuMemSetAccess(start, size, &wanted, 1));
 }
@@ -61,7 +61,7 @@ TEST_CASE("vmm: sizes are multiples of the granularity", "[vmm]") {
   in_process([](Cuda& cuda) {
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));
     const MemAllocationProp prop = prop_of(0);
-    size_t unit = 0;
+    std::size_t unit = 0;
     for (const int option : {0, 1}) {
       CU_MUST(cuda, kSuccess, cuda.cuMemGetAllocationGranularity(&unit, &prop, option));
       BL_MUST(unit == kVmmUnit);
@@ -173,8 +173,8 @@ TEST_CASE("vmm: a handle is released as often as it was taken", "[vmm]") {
 TEST_CASE("vmm: memory comes back when nobody has it any more", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
-    size_t before = 0;
-    size_t after = 0;
+    std::size_t before = 0;
+    std::size_t after = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemGetInfo_v2(&before, nullptr));
     const Pair pair(cuda);
     const int fd = cuda.handle(pair.start, kVmmUnit);
@@ -224,7 +224,7 @@ TEST_CASE("vmm: copies pass from one allocation to the next", "[vmm]") {
     cuda.start();
     const Pair pair(cuda);
     std::vector<unsigned char> sent(3000);
-    for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i % 251);
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i % 251);
     std::vector<unsigned char> back(sent.size());
     const DevicePtr middle = pair.start + kVmmUnit - 1000;
     CU_MUST(cuda, kSuccess, cuda.cuMemcpyHtoD_v2(middle, sent.data(), sent.size()));
@@ -245,15 +245,15 @@ TEST_CASE("vmm: a handle is of one allocation", "[vmm]") {
             cuda.cuMemGetHandleForAddressRange(&fd, pair.start, 2 * kVmmUnit, 1, 0));
     CU_MUST(cuda, kInvalidValue,
             cuda.cuMemGetHandleForAddressRange(&fd, pair.start + kVmmUnit, 2 * kVmmUnit, 1, 0));
-    uint64_t length = 0;
+    std::uint64_t length = 0;
     const Mapped nic = map_dmabuf(cuda, cuda.handle(pair.start + kVmmUnit, kVmmUnit), &length);
     nic.bytes()[5] = 0x66;
     unsigned char byte = 0;
     CU_MUST(cuda, kSuccess, cuda.cuMemcpyDtoH_v2(&byte, pair.start + kVmmUnit + 5, 1));
     BL_MUST(byte == 0x66);
     int pages = -1;
-    uint64_t offset = 0;
-    const auto peermem = [&](DevicePtr address, size_t size) {
+    std::uint64_t offset = 0;
+    const auto peermem = [&](DevicePtr address, std::size_t size) {
       return cuda.softgpu_peermem(reinterpret_cast<void*>(address), size, &pages, &offset);
     };
     BL_MUST(peermem(pair.start + kVmmUnit - 1, 2) == EFAULT);
@@ -270,7 +270,7 @@ TEST_CASE("vmm: peer memory wants memory that was made for it", "[vmm]") {
     CU_MUST(cuda, kSuccess, cuda.cuMemMap(start, kVmmUnit, 0, handle, 0));
     give_access(cuda, start, kVmmUnit);
     int pages = -1;
-    uint64_t offset = 0;
+    std::uint64_t offset = 0;
     BL_MUST(cuda.softgpu_peermem(reinterpret_cast<void*>(start), 8, &pages, &offset) == EFAULT);
     unsigned capable = 9;
     CU_MUST(cuda, kSuccess,

@@ -26,29 +26,29 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kWorkers = 16;
-constexpr uint32_t kHosts = 4;
-constexpr uint32_t kDevices = 2;
-constexpr size_t kMessageBytes = 20'000;
-constexpr uint32_t kMessagesOfALife = 400;
-constexpr uint32_t kWindow = 8;
+constexpr std::size_t kWorkers = 16;
+constexpr std::uint32_t kHosts = 4;
+constexpr std::uint32_t kDevices = 2;
+constexpr std::size_t kMessageBytes = 20'000;
+constexpr std::uint32_t kMessagesOfALife = 400;
+constexpr std::uint32_t kWindow = 8;
 // Nothing has moved for so long: the connection is given up. Longer than what a QP tries by itself.
-constexpr int64_t kGiveUpNs = 300 * beeline::kNsPerMs;
+constexpr std::int64_t kGiveUpNs = 300 * beeline::kNsPerMs;
 
-uint64_t from_environment(const char* name, uint64_t otherwise) {
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-softnic::FabricSpec soak_fabric(uint64_t seed) {
+softnic::FabricSpec soak_fabric(std::uint64_t seed) {
   softnic::FabricSpec spec = softnic::even_fabric(kHosts, kDevices);
   spec.clock_scale = 0.05;  // a QP that gets no answer has tried all in some 30 ms
   spec.seed = seed;
   return spec;
 }
 
-size_t open_descriptors() {
-  size_t count = 0;
+std::size_t open_descriptors() {
+  std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     ++count;
   }
@@ -56,10 +56,10 @@ size_t open_descriptors() {
 }
 
 struct Tally {
-  uint64_t lives = 0;
-  uint64_t broken = 0;  // lives that ended early
-  uint64_t without_device = 0;
-  uint64_t messages = 0;
+  std::uint64_t lives = 0;
+  std::uint64_t broken = 0;  // lives that ended early
+  std::uint64_t without_device = 0;
+  std::uint64_t messages = 0;
 };
 
 // What the two ends of a life tell each other before it begins.
@@ -71,12 +71,12 @@ struct Offer {
 // A life of a connection, seen from one end: both send and receive, all that arrives is compared.
 class Life {
  public:
-  Life(Peer& peer, size_t other, uint32_t number, const std::string& device)
+  Life(Peer& peer, std::size_t other, std::uint32_t number, const std::string& device)
       : peer_(peer), other_(other), number_(number) {
     try {
       end_.emplace(device, QpShape{.send_depth = kWindow, .recv_depth = 2 * kWindow});
       out_.emplace(end_->pd.get(), kWindow * kMessageBytes);
-      in_.emplace(end_->pd.get(), size_t{2} * kWindow * kMessageBytes);
+      in_.emplace(end_->pd.get(), std::size_t{2} * kWindow * kMessageBytes);
     } catch (const MustError&) {
       // The device is removed, or went while we opened it.
       out_.reset();
@@ -85,14 +85,14 @@ class Life {
   }
 
   // Returns the messages received; *whole says that all were sent and received.
-  uint32_t live(bool* whole, bool* had_device) {
+  std::uint32_t live(bool* whole, bool* had_device) {
     *whole = false;
     *had_device = shake_hands();
     if (!*had_device) return 0;
-    int64_t moved_at = beeline::now_ns();
+    std::int64_t moved_at = beeline::now_ns();
     while (sent_ + received_ < 2 * kMessagesOfALife && !failed_) {
       const bool moved = post_sends() || take(end_->send_cq.get()) || take(end_->recv_cq.get());
-      const int64_t now = beeline::now_ns();
+      const std::int64_t now = beeline::now_ns();
       if (moved) moved_at = now;
       if (now - moved_at > kGiveUpNs) break;
     }
@@ -120,7 +120,7 @@ class Life {
     if (good) {
       try {
         connect(end_->qp, theirs.address, wire);
-        for (uint32_t i = 0; i < 2 * kWindow; ++i) post_receive(i);
+        for (std::uint32_t i = 0; i < 2 * kWindow; ++i) post_receive(i);
       } catch (const MustError&) {
         good = false;  // removed in between
       }
@@ -129,18 +129,18 @@ class Life {
     return peer_.receive<bool>(other_) && good;
   }
 
-  uint32_t seed_of(size_t sender, uint32_t message) const {
-    return static_cast<uint32_t>((size_t{number_} * 1000 + message) * kWorkers + sender);
+  std::uint32_t seed_of(std::size_t sender, std::uint32_t message) const {
+    return static_cast<std::uint32_t>((std::size_t{number_} * 1000 + message) * kWorkers + sender);
   }
 
-  void post_receive(uint32_t message) {
-    const size_t place = message % (2 * kWindow) * kMessageBytes;
+  void post_receive(std::uint32_t message) {
+    const std::size_t place = message % (2 * kWindow) * kMessageBytes;
     BL_MUST_OK(post(end_->qp, recv_work(in_->part(place, kMessageBytes), message)));
   }
 
   bool post_sends() {
     if (posted_ == kMessagesOfALife || posted_ - sent_ == kWindow) return false;
-    const size_t place = posted_ % kWindow * kMessageBytes;
+    const std::size_t place = posted_ % kWindow * kMessageBytes;
     fill_pattern(out_->bytes(place, kMessageBytes), seed_of(peer_.rank(), posted_));
     if (post(end_->qp, send_imm_work(out_->part(place, kMessageBytes), posted_, posted_)) != 0) {
       failed_ = true;
@@ -166,37 +166,37 @@ class Life {
   // Every message once, in order, and whole.
   void take_message(const ibv_wc& wc) {
     BL_MUST(wc.wr_id == received_ && wc.imm_data == received_ && wc.byte_len == kMessageBytes);
-    const size_t place = received_ % (2 * kWindow) * kMessageBytes;
+    const std::size_t place = received_ % (2 * kWindow) * kMessageBytes;
     BL_MUST(has_pattern(in_->bytes(place, kMessageBytes), seed_of(other_, received_)));
     ++received_;
     if (received_ + kWindow < kMessagesOfALife) post_receive_again();
   }
 
   void post_receive_again() {
-    const uint32_t message = received_ - 1 + 2 * kWindow;
-    const size_t place = message % (2 * kWindow) * kMessageBytes;
+    const std::uint32_t message = received_ - 1 + 2 * kWindow;
+    const std::size_t place = message % (2 * kWindow) * kMessageBytes;
     if (post(end_->qp, recv_work(in_->part(place, kMessageBytes), message)) != 0) failed_ = true;
   }
 
   Peer& peer_;
-  const size_t other_;
-  const uint32_t number_;
+  const std::size_t other_;
+  const std::uint32_t number_;
   std::optional<Endpoint> end_;
   std::optional<Buffer> out_;
   std::optional<Buffer> in_;
-  uint32_t posted_ = 0;
-  uint32_t sent_ = 0;
-  uint32_t received_ = 0;
+  std::uint32_t posted_ = 0;
+  std::uint32_t sent_ = 0;
+  std::uint32_t received_ = 0;
   bool failed_ = false;
 };
 
-void work(Peer& peer, int64_t until) {
+void work(Peer& peer, std::int64_t until) {
   TestFabric::choose_host("h" + std::to_string(peer.rank() % kHosts));
-  const size_t other = peer.rank() ^ 1;
+  const std::size_t other = peer.rank() ^ 1;
   const DeviceList keeps_our_seat;
-  const size_t descriptors = open_descriptors();
+  const std::size_t descriptors = open_descriptors();
   Tally tally;
-  for (uint32_t number = 0;; ++number) {
+  for (std::uint32_t number = 0;; ++number) {
     // The even one decides for both, so that nobody waits for a partner who is done.
     bool on = beeline::now_ns() < until;
     if (peer.rank() % 2 == 0) {
@@ -223,19 +223,19 @@ void work(Peer& peer, int64_t until) {
 
 struct Soak {
   const TestFabric& fabric;
-  uint64_t seed;
-  int64_t start;
-  int64_t until;
+  std::uint64_t seed;
+  std::int64_t start;
+  std::int64_t until;
 };
 
 softnic::ChaosWish wish_for(const Soak& soak) {
   softnic::ChaosWish wish;
   wish.seed = soak.seed;
-  wish.duration_ns = static_cast<uint64_t>(soak.until - soak.start) * 9 / 10;
+  wish.duration_ns = static_cast<std::uint64_t>(soak.until - soak.start) * 9 / 10;
   wish.every_ns = 40 * beeline::kNsPerMs;
   wish.kinds = *softnic::parse_disturbances("");
-  for (size_t h = 0; h < kHosts; ++h) {
-    for (size_t d = 0; d < kDevices; ++d) {
+  for (std::size_t h = 0; h < kHosts; ++h) {
+    for (std::size_t d = 0; d < kDevices; ++d) {
       const std::string device = "h" + std::to_string(h) + "/softnic" + std::to_string(d);
       wish.ports.push_back({device + ":1", device, true});
     }
@@ -249,16 +249,16 @@ void disturb(Peer& peer, const Soak& soak) {
   const std::string plan = softnic::script_text(softnic::plan_chaos(wish_for(soak)));
   const auto script = softnic::read_script(fabric, plan, "plan");
   BL_MUST(script);
-  const auto wait = [&](uint64_t at_ns) {
-    const int64_t due = soak.start + static_cast<int64_t>(at_ns);
+  const auto wait = [&](std::uint64_t at_ns) {
+    const std::int64_t due = soak.start + static_cast<std::int64_t>(at_ns);
     const timespec when = {due / beeline::kNsPerSec, due % beeline::kNsPerSec};
     while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, nullptr) != 0) {
     }
     return true;
   };
-  const size_t commands = softnic::play(fabric, *script, wait);
+  const std::size_t commands = softnic::play(fabric, *script, wait);
   Tally sum;
-  for (size_t i = 0; i < kWorkers; ++i) {
+  for (std::size_t i = 0; i < kWorkers; ++i) {
     const Tally one = peer.receive<Tally>(i);
     BL_MUST(one.messages > 0);
     sum.lives += one.lives;
@@ -295,11 +295,12 @@ TEST_CASE("soak: the last words of a peer that left messages unread are heard", 
 }
 
 TEST_CASE("soak: sixteen processes survive random faults", "[softnic][soak]") {
-  const uint64_t seconds = from_environment("SOFTNIC_SOAK_SECONDS", 8);
-  const uint64_t seed = from_environment("SOFTNIC_SOAK_SEED", 1);
+  const std::uint64_t seconds = from_environment("SOFTNIC_SOAK_SECONDS", 8);
+  const std::uint64_t seed = from_environment("SOFTNIC_SOAK_SEED", 1);
   const TestFabric fabric(soak_fabric(seed));
-  const int64_t start = beeline::now_ns();
-  const Soak soak{fabric, seed, start, start + static_cast<int64_t>(seconds) * beeline::kNsPerSec};
+  const std::int64_t start = beeline::now_ns();
+  const Soak soak{fabric, seed, start,
+                  start + static_cast<std::int64_t>(seconds) * beeline::kNsPerSec};
   std::vector<PeerBody> bodies(kWorkers, [&](Peer& peer) { work(peer, soak.until); });
   bodies.emplace_back([&](Peer& peer) { disturb(peer, soak); });
   run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(seconds + 120));

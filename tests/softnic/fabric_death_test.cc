@@ -11,7 +11,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kBig = 4u << 20;
+constexpr std::size_t kBig = 4u << 20;
 constexpr Wire kQuick{.timeout = 19, .retry_cnt = 2};  // 64 ms on the fast clock
 constexpr double kClock = 0.01;
 
@@ -25,7 +25,7 @@ ibv_wc_status write_until_failure(Endpoint& end, const Region& from, const Regio
 }
 
 // A target that says where it is, and stays until it is told to go, or killed.
-PeerBody target_for(size_t writer) {
+PeerBody target_for(std::size_t writer) {
   return [writer](Peer& peer) {
     peer.receive<bool>(writer);
     Endpoint end("softnic1");
@@ -39,7 +39,7 @@ PeerBody target_for(size_t writer) {
   };
 }
 
-Region reach(Peer& peer, size_t target, Endpoint& end) {
+Region reach(Peer& peer, std::size_t target, Endpoint& end) {
   peer.send(target, true);
   const auto theirs = peer.receive<QpAddress>(target);
   connect(end.qp, theirs, kQuick);
@@ -55,13 +55,14 @@ TEST_CASE("fabric_death: a writer outlives its target and finds a new one", "[so
   const PeerBody writer = [](Peer& peer) {
     Endpoint end("softnic0");
     Buffer from = end.buffer(kBig);
-    std::fill_n(from.data(), kBig, uint8_t{1});
-    for (size_t target = 1; target <= 3; ++target) {
+    std::fill_n(from.data(), kBig, std::uint8_t{1});
+    for (std::size_t target = 1; target <= 3; ++target) {
       const Region to = reach(peer, target, end);
       BL_MUST_OK(post(end.qp, write_work(from.all(), to, target)));
       must_complete(end.send_cq.get(), target);
       peer.receive<bool>(target);
-      for (uint64_t i = 0; i < 20; ++i) BL_MUST_OK(post(end.qp, write_work(from.all(), to, i)));
+      for (std::uint64_t i = 0; i < 20; ++i)
+        BL_MUST_OK(post(end.qp, write_work(from.all(), to, i)));
       peer.kill(target);
       // Some of the twenty may have been done; the first that was not tells, the rest is flushed.
       auto done = poll_many(end.send_cq.get(), 20);
@@ -82,12 +83,12 @@ TEST_CASE("fabric_death: a writer outlives its target and finds a new one", "[so
 TEST_CASE("fabric_death: a target outlives its writer and serves a new one", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric(kClock);
-  constexpr size_t kTarget = 0;
+  constexpr std::size_t kTarget = 0;
   const PeerBody target = [](Peer& peer) {
     Endpoint end("softnic1");
     Buffer memory = end.buffer(kBig);
-    for (size_t writer = 1; writer <= 3; ++writer) {
-      std::fill_n(memory.data(), kBig, uint8_t{0});
+    for (std::size_t writer = 1; writer <= 3; ++writer) {
+      std::fill_n(memory.data(), kBig, std::uint8_t{0});
       peer.send(writer, address_of(end.qp, kQuick));
       connect(end.qp, peer.receive<QpAddress>(writer), kQuick);
       peer.send(writer, memory.all());
@@ -95,7 +96,7 @@ TEST_CASE("fabric_death: a target outlives its writer and serves a new one", "[s
       peer.kill(writer);
       // The dead one's last write may have stopped anywhere, but nothing moves now.
       BL_MUST(state_of(end.qp) == IBV_QPS_RTS);
-      std::fill_n(memory.data(), kBig, uint8_t{0});
+      std::fill_n(memory.data(), kBig, std::uint8_t{0});
     }
     BL_MUST(memory.is_zero(0, kBig));
   };
@@ -103,7 +104,7 @@ TEST_CASE("fabric_death: a target outlives its writer and serves a new one", "[s
     const auto theirs = peer.receive<QpAddress>(kTarget);
     Endpoint end("softnic0");
     Buffer from = end.buffer(kBig);
-    std::fill_n(from.data(), kBig, static_cast<uint8_t>(peer.rank()));
+    std::fill_n(from.data(), kBig, static_cast<std::uint8_t>(peer.rank()));
     connect(end.qp, theirs, kQuick);
     peer.send(kTarget, address_of(end.qp, kQuick));
     write_until_failure(end, from.all(), peer.receive<Region>(kTarget));
@@ -120,7 +121,7 @@ TEST_CASE("fabric_death: the death of one peer is not felt on another connection
     Endpoint healthy("softnic0");
     Buffer from_doomed = doomed.buffer(kBig);
     Buffer from_healthy = healthy.buffer(kBig);
-    std::fill_n(from_doomed.data(), kBig, uint8_t{1});
+    std::fill_n(from_doomed.data(), kBig, std::uint8_t{1});
     from_healthy.fill(5);
     from_healthy.data()[kBig - 1] = 1;
     const Region to_doomed = reach(peer, 1, doomed);
@@ -130,7 +131,7 @@ TEST_CASE("fabric_death: the death of one peer is not felt on another connection
     peer.receive<bool>(1);
     peer.kill(1);
     BL_MUST_OK(post(doomed.qp, write_work(from_doomed.all(), to_doomed)));
-    for (uint64_t i = 0; i < 30; ++i) {
+    for (std::uint64_t i = 0; i < 30; ++i) {
       BL_MUST_OK(post(healthy.qp, write_work(from_healthy.all(), to_healthy, i)));
       must_complete(healthy.send_cq.get(), i);
     }

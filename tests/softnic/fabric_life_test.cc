@@ -27,7 +27,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kLifeBig = 4u << 20;
+constexpr std::size_t kLifeBig = 4u << 20;
 
 std::string dir_of(const std::string& name) {
   const auto dir = softnic::state_dir(name);
@@ -68,7 +68,7 @@ struct Resident {
   // Writes to itself until it is killed.
   [[noreturn]] void write_for_ever() {
     connect(end.qp, address_of(end.qp));
-    for (uint64_t i = 0;; ++i) {
+    for (std::uint64_t i = 0;; ++i) {
       BL_MUST_OK(post(end.qp, write_work(memory.part(0, kLifeBig / 2),
                                          memory.part(kLifeBig / 2, kLifeBig / 2), i)));
       must_complete(end.send_cq.get(), i);
@@ -181,7 +181,7 @@ TEST_CASE("fabric_life: what a killed process leaves is cleared by the next", "[
     const ContextPtr one = open_device("softnic0");
     return entries(dir).size();
   };
-  const size_t usual = with_one_process();
+  const std::size_t usual = with_one_process();
   run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
                                      const Resident self("softnic0");
                                      const Resident twice("softnic0");
@@ -351,10 +351,10 @@ void must_refuse(const std::string& name, const std::string& why) {
   for (int i = 0; i < 2; ++i) {
     const auto holder = softnic::Holder::hold(name, nullptr);
     REQUIRE_FALSE(holder);
-    CHECK(holder.error().find(why) != std::string::npos);
+    CHECK(holder.error().text.find(why) != std::string::npos);
     const auto fabric = softnic::Fabric::open(name);
     REQUIRE_FALSE(fabric);
-    CHECK(fabric.error().find(why) != std::string::npos);
+    CHECK(fabric.error().text.find(why) != std::string::npos);
     CHECK_FALSE(is_listed(name));
     softnic::sweep(name);
   }
@@ -476,8 +476,8 @@ TEST_CASE("fabric_life: a segment whose counts are too large is refused", "[soft
   const std::string name = TestFabric::fresh_name();
   const softnic::Holder holder = hold(name);
   softnic::FabricHeader& header = holder.fabric().header();
-  const auto refused = [&](uint32_t& count) {
-    const uint32_t before = std::exchange(count, 0x7fffffff);
+  const auto refused = [&](std::uint32_t& count) {
+    const std::uint32_t before = std::exchange(count, 0x7fffffff);
     const bool is_refused = !softnic::Fabric::open(name);
     count = before;
     return is_refused;
@@ -537,7 +537,7 @@ TEST_CASE("fabric_life: a limit on the size of files is an error, and no signal"
   const std::string name = TestFabric::fresh_name();
   limited(RLIMIT_FSIZE, 1 << 16, [&] {
     const auto holder = softnic::Holder::hold(name, nullptr);
-    return !holder && holder.error().find("File too large") != std::string::npos;
+    return !holder && holder.error().text.find("File too large") != std::string::npos;
   });
   CHECK(!exists(dir_of(name)));
 }

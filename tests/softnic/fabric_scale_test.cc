@@ -11,13 +11,13 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint32_t kDevices = 8;
-constexpr size_t kSize = 40000;
-constexpr uint32_t kRounds = 3;
+constexpr std::uint32_t kDevices = 8;
+constexpr std::size_t kSize = 40000;
+constexpr std::uint32_t kRounds = 3;
 
 // One device of a party: a queue pair to the next of the ring, and one from the one before.
 struct Rail {
-  explicit Rail(size_t number)
+  explicit Rail(std::size_t number)
       : nic("softnic" + std::to_string(number)),
         to_next(make_qp(nic)),
         from_last(make_qp(nic)),
@@ -36,15 +36,15 @@ struct Card {
   Region target;
 };
 
-uint32_t seed_of(size_t rank, size_t rail, uint32_t round) {
-  return static_cast<uint32_t>((size_t{round} * 1000 + rank) * kDevices + rail);
+std::uint32_t seed_of(std::size_t rank, std::size_t rail, std::uint32_t round) {
+  return static_cast<std::uint32_t>((std::size_t{round} * 1000 + rank) * kDevices + rail);
 }
 
 void take_part(Peer& peer) {
-  const size_t next = (peer.rank() + 1) % peer.count();
-  const size_t last = (peer.rank() + peer.count() - 1) % peer.count();
+  const std::size_t next = (peer.rank() + 1) % peer.count();
+  const std::size_t last = (peer.rank() + peer.count() - 1) % peer.count();
   std::vector<std::unique_ptr<Rail>> rails;
-  for (size_t i = 0; i < kDevices; ++i) rails.push_back(std::make_unique<Rail>(i));
+  for (std::size_t i = 0; i < kDevices; ++i) rails.push_back(std::make_unique<Rail>(i));
 
   std::vector<Region> targets;
   for (const auto& rail : rails) {
@@ -59,14 +59,14 @@ void take_part(Peer& peer) {
   }
   peer.meet();
 
-  for (uint32_t round = 0; round < kRounds; ++round) {
-    for (size_t i = 0; i < kDevices; ++i) {
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < kDevices; ++i) {
       rails[i]->out.fill(seed_of(peer.rank(), i, round));
       BL_MUST_OK(post(rails[i]->from_last.get(), RecvWork{.wr_id = round}));
       BL_MUST_OK(post(rails[i]->to_next.get(),
                       write_imm_work(rails[i]->out.all(), targets[i], round, round)));
     }
-    for (size_t i = 0; i < kDevices; ++i) {
+    for (std::size_t i = 0; i < kDevices; ++i) {
       must_complete(rails[i]->nic.send_cq.get(), round);
       const ibv_wc wc = poll_one(rails[i]->nic.recv_cq.get());
       BL_MUST(wc.status == IBV_WC_SUCCESS && wc.imm_data == round && wc.byte_len == kSize);
@@ -81,7 +81,7 @@ void take_part(Peer& peer) {
 TEST_CASE("fabric_scale: 64 processes with 8 devices each exchange data all around",
           "[softnic][fabric][slow][scale]") {
   if (!kProcessesWork) return;  // a process has one host, so this takes processes
-  constexpr uint32_t kHosts = 64;
+  constexpr std::uint32_t kHosts = 64;
   const TestFabric fabric(softnic::even_fabric(kHosts, kDevices));
   std::vector<PeerBody> bodies(kHosts, [](Peer& peer) {
     TestFabric::choose_host("h" + std::to_string(peer.rank()));
@@ -95,28 +95,28 @@ TEST_CASE("fabric_scale: 10,000 queue pairs each carry a message",
           "[softnic][fabric][slow][scale]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
-  constexpr size_t kPairs = 10000;
-  constexpr uint32_t kWord = 8;
+  constexpr std::size_t kPairs = 10000;
+  constexpr std::uint32_t kWord = 8;
   const auto body = [](Peer& peer) {
     Nic nic("softnic0", kPairs);
     std::vector<QpPtr> qps;
-    for (size_t i = 0; i < kPairs; ++i) {
+    for (std::size_t i = 0; i < kPairs; ++i) {
       qps.push_back(make_qp(nic, {.send_depth = 2, .recv_depth = 2, .max_sge = 1}));
       connect(qps.back().get(), peer.exchange(address_of(qps.back().get())));
     }
     Buffer out(nic.pd.get(), kPairs * kWord);
     Buffer in(nic.pd.get(), kPairs * kWord);
-    out.fill(static_cast<uint32_t>(peer.rank()));
+    out.fill(static_cast<std::uint32_t>(peer.rank()));
     const Region target = peer.exchange(in.all());
     peer.meet();
-    for (size_t i = 0; i < kPairs; ++i) {
-      BL_MUST_OK(
-          post(qps[i].get(), write_work(out.part(i * kWord, kWord),
-                                        target.moved(static_cast<int64_t>(i * kWord), kWord), i)));
+    for (std::size_t i = 0; i < kPairs; ++i) {
+      BL_MUST_OK(post(qps[i].get(),
+                      write_work(out.part(i * kWord, kWord),
+                                 target.moved(static_cast<std::int64_t>(i * kWord), kWord), i)));
       must_complete(nic.send_cq.get(), i);
     }
     peer.meet();
-    BL_MUST(in.has(static_cast<uint32_t>(1 - peer.rank())));
+    BL_MUST(in.has(static_cast<std::uint32_t>(1 - peer.rank())));
   };
   run_peers(PeerMode::kProcesses, {body, body}, std::chrono::seconds(280));
   CHECK(softnic::take_census(fabric.fabric()).slots.empty());
@@ -137,10 +137,10 @@ TEST_CASE("fabric_scale: processes come and go a hundred times", "[softnic][fabr
                 connect(end.qp, address_of(end.qp));
                 Buffer from = end.buffer(100);
                 Buffer into = end.buffer(100);
-                from.fill(static_cast<uint32_t>(peer.rank()));
+                from.fill(static_cast<std::uint32_t>(peer.rank()));
                 BL_MUST_OK(post(end.qp, write_work(from.all(), into.all(), 1)));
                 must_complete(end.send_cq.get(), 1);
-                BL_MUST(into.has(static_cast<uint32_t>(peer.rank())));
+                BL_MUST(into.has(static_cast<std::uint32_t>(peer.rank())));
               }));
   }
   CHECK(softnic::take_census(fabric.fabric()).slots.empty());

@@ -7,7 +7,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kSize = 4096;
+constexpr std::size_t kSize = 4096;
 const char* const kNewGid = "gid=3:::ffff:192.0.2.77";
 
 struct Scene {
@@ -44,7 +44,7 @@ bool careful_asks_for_the_gid(Scene& scene) {
   return scene.write_once() == IBV_WC_SUCCESS && scene.into.has(1);
 }
 
-uint16_t pkey_of(ibv_context* context) {
+std::uint16_t pkey_of(ibv_context* context) {
   __be16 pkey = 0;
   BL_MUST_OK(ibv_query_pkey(context, 1, 0, &pkey));
   return be16toh(pkey);
@@ -58,8 +58,8 @@ bool naive_takes_the_first_pkey(Scene& scene) {
 
 // Both ends tell their keys, and know beforehand whether they can talk.
 bool careful_compares_pkeys(Scene& scene) {
-  const uint16_t ours = pkey_of(scene.pair.a.context.get());
-  const uint16_t theirs = pkey_of(scene.pair.b.context.get());
+  const std::uint16_t ours = pkey_of(scene.pair.a.context.get());
+  const std::uint16_t theirs = pkey_of(scene.pair.b.context.get());
   const bool may_talk = (ours & 0x7fff) == (theirs & 0x7fff) && ((ours | theirs) & 0x8000) != 0;
   if (!may_talk) return true;  // and says so, instead of waiting for a timeout
   return naive_takes_the_first_pkey(scene);

@@ -12,8 +12,8 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kBlocks = 8;
-constexpr size_t kArmedSize = 4096;
+constexpr std::size_t kBlocks = 8;
+constexpr std::size_t kArmedSize = 4096;
 
 struct ArmedScene {
   ArmedScene()
@@ -22,14 +22,14 @@ struct ArmedScene {
   }
 
   void command(const std::string& text) { pair.fabric.command("h0/softnic0", text); }
-  ibv_wc_status write_block(size_t i) {
+  ibv_wc_status write_block(std::size_t i) {
     BL_MUST_OK(post(pair.a.qp, write_work(from.part(i * kArmedSize, kArmedSize),
                                           into.part(i * kArmedSize, kArmedSize), i)));
     return poll_one(pair.a.send_cq.get()).status;
   }
-  uint64_t checksum(Buffer& of, size_t i) {
+  std::uint64_t checksum(Buffer& of, std::size_t i) {
     const auto block = of.bytes(i * kArmedSize, kArmedSize);
-    return std::accumulate(block.begin(), block.end(), uint64_t{0});
+    return std::accumulate(block.begin(), block.end(), std::uint64_t{0});
   }
   std::string log() {
     std::ifstream file(softnic::log_path(pair.fabric.fabric()));
@@ -45,13 +45,13 @@ struct ArmedScene {
 
 // A completion means that the block is there.
 bool naive_counts_completions(ArmedScene& scene) {
-  for (size_t i = 0; i < kBlocks; ++i) (void)scene.write_block(i);
+  for (std::size_t i = 0; i < kBlocks; ++i) (void)scene.write_block(i);
   return scene.into.has(1);
 }
 
 // A completion says how it went.
 bool careful_reads_status(ArmedScene& scene) {
-  for (size_t i = 0; i < kBlocks; ++i) {
+  for (std::size_t i = 0; i < kBlocks; ++i) {
     if (scene.write_block(i) == IBV_WC_SUCCESS) continue;
     connect_both(scene.pair.a.qp, scene.pair.b.qp);
     if (scene.write_block(i) != IBV_WC_SUCCESS) return false;
@@ -61,13 +61,13 @@ bool careful_reads_status(ArmedScene& scene) {
 
 // Success means that the bytes are right.
 bool naive_trusts_success(ArmedScene& scene) {
-  for (size_t i = 0; i < kBlocks; ++i) BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
+  for (std::size_t i = 0; i < kBlocks; ++i) BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
   return scene.into.has(1);
 }
 
 // Compares what was sent with what arrived.
 bool careful_compares(ArmedScene& scene) {
-  for (size_t i = 0; i < kBlocks; ++i) {
+  for (std::size_t i = 0; i < kBlocks; ++i) {
     do {
       BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
     } while (scene.checksum(scene.from, i) != scene.checksum(scene.into, i));

@@ -25,15 +25,15 @@ constexpr const char* kPlanOfSeed7 =
     "@0.167851s  h0/softnic1  return\n"
     "@0.344768s  h0/softnic1:1  blackhole\n";
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kSecond = 1'000'000'000;
 
 std::vector<softnic::Disturbance> kinds(const std::string& text) {
   auto parsed = softnic::parse_disturbances(text);
-  if (!parsed) FAIL(parsed.error());
+  if (!parsed) FAIL(parsed.error().text);
   return *std::move(parsed);
 }
 
-ChaosWish wish(uint64_t seed, const std::string& of_kinds = "") {
+ChaosWish wish(std::uint64_t seed, const std::string& of_kinds = "") {
   ChaosWish made{.seed = seed, .duration_ns = 20 * kSecond, .ports = {}, .kinds = kinds(of_kinds)};
   for (const char* device : {"h0/softnic0", "h0/softnic1", "h1/softnic0", "h1/softnic1"})
     made.ports.push_back({std::string(device) + ":1", device, true});
@@ -64,9 +64,9 @@ TEST_CASE("fault_chaos: the same seed gives the same plan, another seed another"
 }
 
 TEST_CASE("fault_chaos: every disturbance ends, in order and within the time", "[softnic][fault]") {
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     std::map<std::string, std::string> suffering;
-    uint64_t last = 0;
+    std::uint64_t last = 0;
     for (const PlannedCommand& next : softnic::plan_chaos(wish(seed,
                                                                "down,blackhole,pause,loss,"
                                                                "jitter,error,event,remove,"
@@ -93,7 +93,7 @@ TEST_CASE("fault_chaos: the kinds asked for come, all of them and no other", "[s
     words.insert(word_of(next.command));
   CHECK(words == std::set<std::string>{"down", "up", "loss", "remove", "return"});
   words.clear();
-  for (uint64_t seed = 1; seed <= 5; ++seed)
+  for (std::uint64_t seed = 1; seed <= 5; ++seed)
     for (const PlannedCommand& next : softnic::plan_chaos(wish(seed)))
       words.insert(word_of(next.command));
   CHECK(words == std::set<std::string>{"down", "up", "blackhole", "pause", "resume", "loss",
@@ -105,7 +105,7 @@ TEST_CASE("fault_chaos: a kind that there is not is told with those that there a
           "[softnic][fault]") {
   const auto parsed = softnic::parse_disturbances("down,flood");
   REQUIRE(!parsed);
-  CHECK(parsed.error() ==
+  CHECK(parsed.error().text ==
         "\"flood\" is not a kind of chaos; there are down, blackhole, pause, loss, jitter, error, "
         "event, remove, refuse-err and corrupt");
 }
@@ -156,14 +156,15 @@ TEST_CASE("fault_chaos: a plan with nothing to do is empty", "[softnic][fault]")
 TEST_CASE("fault_chaos: a plan is a script, and playing it leaves the fabric clean",
           "[softnic][fault]") {
   const TestFabric fabric;
-  for (uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     const Plan plan = softnic::plan_chaos(wish(seed));
     const auto script = softnic::read_script(fabric.fabric(), softnic::script_text(plan), "plan");
-    if (!script) FAIL(script.error());
+    if (!script) FAIL(script.error().text);
     REQUIRE(script->size() == plan.size());
-    for (size_t i = 0; i < plan.size(); ++i) CHECK((*script)[i].at_ns == plan[i].at_ns);
-    CHECK(softnic::play(fabric.fabric(), *script, [](uint64_t) { return true; }) == plan.size());
-    for (uint32_t device = 0; device < 4; ++device) {
+    for (std::size_t i = 0; i < plan.size(); ++i) CHECK((*script)[i].at_ns == plan[i].at_ns);
+    CHECK(softnic::play(fabric.fabric(), *script, [](std::uint64_t) { return true; }) ==
+          plan.size());
+    for (std::uint32_t device = 0; device < 4; ++device) {
       const softnic::DeviceRecord& record = fabric.fabric().header().devices[device];
       CHECK(record.ports[0].trouble.load() == 0);
       CHECK(record.refuses_to_break.load() == 0);

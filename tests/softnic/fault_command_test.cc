@@ -28,12 +28,12 @@ using softnic::test::must_parse;
 
 std::string refusal(const TestFabric& fabric, const std::string& target, const std::string& text) {
   const auto order = softnic::read_order(fabric.fabric(), target, text);
-  return order ? "(accepted)" : order.error();
+  return order ? "(accepted)" : order.error().text;
 }
 
 PortRecord& port_of(const TestFabric& fabric, const std::string& name = "h0/softnic0") {
   const auto where = softnic::find_port(fabric.fabric(), name);
-  if (!where) FAIL(where.error());
+  if (!where) FAIL(where.error().text);
   return softnic::port_at(fabric.fabric(), *where);
 }
 
@@ -170,9 +170,9 @@ TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fa
   fabric.command("h0/softnic0", "pause");
   CHECK(port.trouble.load() == (softnic::kTroubleHole | softnic::kTroubleStill));
   CHECK(port.paused_until_ns.load() == softnic::kForEver);
-  const auto before = static_cast<uint64_t>(beeline::now_ns());
+  const auto before = static_cast<std::uint64_t>(beeline::now_ns());
   fabric.command("h0/softnic0", "pause=5s");
-  const auto after = static_cast<uint64_t>(beeline::now_ns());
+  const auto after = static_cast<std::uint64_t>(beeline::now_ns());
   CHECK(port.paused_until_ns.load() >= before + 5'000'000'000);
   CHECK(port.paused_until_ns.load() <= after + 5'000'000'000);
   fabric.command("h0/softnic0", "resume");
@@ -183,7 +183,7 @@ TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fa
 TEST_CASE("fault_command: a GID is set, moved and taken away, in sysfs too", "[softnic][fault]") {
   const TestFabric fabric;
   const softnic::GidRecord* const gids = port_of(fabric).gids;
-  const uint32_t generation = fabric.fabric().header().generation.load();
+  const std::uint32_t generation = fabric.fabric().header().generation.load();
 
   fabric.command("h0/softnic0", "gid=1:fe80::7");  // keeps its kind
   CHECK(fabric.fabric().header().generation.load() == generation + 1);

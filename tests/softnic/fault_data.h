@@ -34,7 +34,7 @@ class Watchdog {
 };
 
 // The completions that come before the watchdog barks, at most `count`.
-inline std::vector<ibv_wc> poll_guarded(ibv_cq* cq, size_t count, const std::string& device) {
+inline std::vector<ibv_wc> poll_guarded(ibv_cq* cq, std::size_t count, const std::string& device) {
   Watchdog watchdog(device);
   std::vector<ibv_wc> done;
   wait_until(
@@ -47,7 +47,7 @@ inline std::vector<ibv_wc> poll_guarded(ibv_cq* cq, size_t count, const std::str
   return done;
 }
 
-inline bool all_have(const std::vector<ibv_wc>& done, size_t count, ibv_wc_status status) {
+inline bool all_have(const std::vector<ibv_wc>& done, std::size_t count, ibv_wc_status status) {
   for (const ibv_wc& wc : done) {
     if (wc.status != status) return false;
   }

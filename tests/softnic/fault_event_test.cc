@@ -15,7 +15,7 @@ namespace {
 std::vector<std::string> device_names() {
   const DeviceList list;
   std::vector<std::string> names;
-  names.reserve(static_cast<size_t>(list.count()));
+  names.reserve(static_cast<std::size_t>(list.count()));
   for (int i = 0; i < list.count(); ++i) names.emplace_back(ibv_get_device_name(list[i]));
   BL_MUST(list[list.count()] == nullptr);
   return names;

@@ -7,8 +7,8 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint64_t kJitterMessages = 40;  // of each connection
-constexpr size_t kJitterSize = 512;
+constexpr std::uint64_t kJitterMessages = 40;  // of each connection
+constexpr std::size_t kJitterSize = 512;
 
 // Two connections between the same ports, whose completions meet in one queue.
 struct TwoLanes {
@@ -24,13 +24,13 @@ struct TwoLanes {
 
   // Message i goes by the one lane if it is even, by the other if it is odd.
   void post_all() {
-    for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
+    for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
       BL_MUST_OK(post(i % 2 == 0 ? pair.a.qp : more_a.get(),
                       write_work(from.part(i * kJitterSize, kJitterSize),
                                  into.part(i * kJitterSize, kJitterSize), i)));
     }
   }
-  bool arrived(uint64_t i) {
+  bool arrived(std::uint64_t i) {
     return has_pattern(into.bytes(i * kJitterSize, kJitterSize), 1, i * kJitterSize);
   }
   ibv_wc next() { return poll_one(pair.a.send_cq.get()); }
@@ -46,7 +46,7 @@ struct TwoLanes {
 bool naive_counts_completions(TwoLanes& lanes) {
   lanes.post_all();
   bool right = true;
-  for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
+  for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     BL_MUST(wc.status == IBV_WC_SUCCESS);
     right = right && wc.wr_id == i;  // the program does not look; we do
@@ -58,7 +58,7 @@ bool naive_counts_completions(TwoLanes& lanes) {
 bool careful_reads_wr_id(TwoLanes& lanes) {
   lanes.post_all();
   bool right = true;
-  for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
+  for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     right = right && wc.status == IBV_WC_SUCCESS && lanes.arrived(wc.wr_id);
   }
@@ -78,8 +78,8 @@ TEST_CASE("jitter: completions of two connections come in any order", "[softnic]
 TEST_CASE("jitter: on one connection nobody overtakes", "[softnic][jitter]") {
   TwoLanes lanes;
   lanes.post_all();
-  uint64_t expected[2] = {0, 1};
-  for (uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
+  std::uint64_t expected[2] = {0, 1};
+  for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     CHECK(wc.status == IBV_WC_SUCCESS);
     CHECK(wc.wr_id == expected[wc.wr_id % 2]);
@@ -94,7 +94,7 @@ TEST_CASE("jitter: the ports' jitters add up, and bound the delay", "[softnic][j
   pair.fabric.command("h0/softnic1", "jitter=20ms");
   double longest = 0;
   double shortest = 1e9;
-  for (uint64_t i = 0; i < 60; ++i) {
+  for (std::uint64_t i = 0; i < 60; ++i) {
     const auto start = Clock::now();
     REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
     must_complete(pair.a.send_cq.get(), i);

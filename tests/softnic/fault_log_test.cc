@@ -32,7 +32,7 @@ std::vector<std::string> told_by(const TestFabric& fabric) {
   return lines;
 }
 
-uintmax_t log_bytes(const TestFabric& fabric) {
+std::uintmax_t log_bytes(const TestFabric& fabric) {
   return std::filesystem::file_size(softnic::log_path(fabric.fabric()));
 }
 
@@ -96,14 +96,14 @@ TEST_CASE("fault_log: lines of many writers stay whole", "[softnic][fault]") {
   writers.reserve(kWriters);
   for (int writer = 0; writer < kWriters; ++writer)
     writers.emplace_back([&, writer] {
-      const std::string words(static_cast<size_t>(20 + 40 * writer),
+      const std::string words(static_cast<std::size_t>(20 + 40 * writer),
                               static_cast<char>('a' + writer));
       for (int i = 0; i < kLines; ++i) softnic::note_fabric(fabric.fabric(), words);
     });
   for (std::thread& writer : writers) writer.join();
   const std::vector<std::string> lines = told_by(fabric);
   CHECK(lines.size() == 1 + kWriters * kLines);
-  for (size_t i = 1; i < lines.size(); ++i)
+  for (std::size_t i = 1; i < lines.size(); ++i)
     CHECK(lines[i].find_first_not_of(lines[i].back(), 3) == std::string::npos);
 }
 
@@ -111,10 +111,10 @@ TEST_CASE("fault_log: a full log ends with one line that says so", "[softnic][fa
   const TestFabric fabric;
   const std::string path = softnic::log_path(fabric.fabric());
   // Sparse, and a little short of the limit.
-  std::filesystem::resize_file(path, static_cast<uintmax_t>(softnic::kMaxLogBytes) - 1000);
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 1000);
   for (int i = 0; i < 100; ++i) softnic::note_fabric(fabric.fabric(), "a line of some length");
-  const uintmax_t full = log_bytes(fabric);
-  CHECK(full == static_cast<uintmax_t>(softnic::kMaxLogBytes));
+  const std::uintmax_t full = log_bytes(fabric);
+  CHECK(full == static_cast<std::uintmax_t>(softnic::kMaxLogBytes));
   const std::vector<std::string> lines = told_by(fabric);
   CHECK_THAT(lines.back(), Catch::StartsWith("-  the log is full: nothing more is noted"));
   CHECK_THAT(lines[lines.size() - 2], Catch::EndsWith("a line of some length"));
@@ -125,9 +125,9 @@ TEST_CASE("fault_log: a full log ends with one line that says so", "[softnic][fa
 TEST_CASE("fault_log: who stands still with the log's lock stops nobody", "[softnic][fault]") {
   const TestFabric fabric;
   const std::string path = softnic::log_path(fabric.fabric());
-  std::filesystem::resize_file(path, static_cast<uintmax_t>(softnic::kMaxLogBytes) - 10);
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 10);
   const beeline::UniqueFd holder(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(::flock(holder.get(), LOCK_EX) == 0);
   softnic::note_fabric(fabric.fabric(), "lost");
-  CHECK(log_bytes(fabric) == static_cast<uintmax_t>(softnic::kMaxLogBytes) - 10);
+  CHECK(log_bytes(fabric) == static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 10);
 }

@@ -10,12 +10,12 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint64_t kLossMessages = 200;
-constexpr size_t kLossSize = 1024;
-constexpr uint8_t kUsed = 0xEE;
-constexpr uint64_t kSpare = 5;  // receives that nothing may take
+constexpr std::uint64_t kLossMessages = 200;
+constexpr std::size_t kLossSize = 1024;
+constexpr std::uint8_t kUsed = 0xEE;
+constexpr std::uint64_t kSpare = 5;  // receives that nothing may take
 
-softnic::FabricSpec seeded(uint64_t seed) {
+softnic::FabricSpec seeded(std::uint64_t seed) {
   softnic::FabricSpec spec = softnic::default_fabric();
   spec.clock_scale = kFastClock;
   spec.seed = seed;
@@ -24,7 +24,7 @@ softnic::FabricSpec seeded(uint64_t seed) {
 
 // A stream of numbered messages from a to b, each to a place of its own.
 struct Stream {
-  explicit Stream(uint8_t retry_cnt, uint64_t seed = 1)
+  explicit Stream(std::uint8_t retry_cnt, std::uint64_t seed = 1)
       : fabric(seeded(seed)),
         a("softnic0", {.cqe = 512}),
         b("softnic1", {.recv_depth = kLossMessages + kSpare, .cqe = 512}),
@@ -34,9 +34,9 @@ struct Stream {
     from.fill(1);
   }
 
-  Region source(uint64_t i) { return from.part(i * kLossSize, kLossSize); }
-  Region target(uint64_t i) { return into.part(i * kLossSize, kLossSize); }
-  bool arrived(uint64_t i) {
+  Region source(std::uint64_t i) { return from.part(i * kLossSize, kLossSize); }
+  Region target(std::uint64_t i) { return into.part(i * kLossSize, kLossSize); }
+  bool arrived(std::uint64_t i) {
     return has_pattern(into.bytes(i * kLossSize, kLossSize), 1, i * kLossSize);
   }
 
@@ -48,8 +48,8 @@ struct Stream {
 };
 
 // Sends one after the other. Returns how many of them succeeded.
-uint64_t write_all(Stream& stream) {
-  for (uint64_t i = 0; i < kLossMessages; ++i) {
+std::uint64_t write_all(Stream& stream) {
+  for (std::uint64_t i = 0; i < kLossMessages; ++i) {
     BL_MUST_OK(post(stream.a.qp, write_work(stream.source(i), stream.target(i), i)));
     if (poll_one(stream.a.send_cq.get()).status != IBV_WC_SUCCESS) return i;
   }
@@ -84,23 +84,23 @@ struct Receiver {
   }
   bool memory_is_left_alone() const {
     const auto all = stream.into.bytes();
-    return std::all_of(all.begin(), all.end(), [](uint8_t byte) { return byte == kUsed; });
+    return std::all_of(all.begin(), all.end(), [](std::uint8_t byte) { return byte == kUsed; });
   }
 
   Stream& stream;
-  uint64_t received = 0;
+  std::uint64_t received = 0;
   bool in_order = true;
   bool right = true;
 };
 
-SendWork numbered(Stream& stream, bool writes, uint64_t i) {
+SendWork numbered(Stream& stream, bool writes, std::uint64_t i) {
   return writes ? write_imm_work(stream.source(i), stream.target(i), 0, i)
                 : send_work(stream.source(i), i);
 }
 
-uint64_t flushed_receives(Stream& stream) {
+std::uint64_t flushed_receives(Stream& stream) {
   BL_MUST_OK(modify_state(stream.b.qp, IBV_QPS_ERR));
-  uint64_t flushed = 0;
+  std::uint64_t flushed = 0;
   for (ibv_wc wc{}; ibv_poll_cq(stream.b.recv_cq.get(), 1, &wc) == 1; ++flushed) {
     BL_MUST(wc.status == IBV_WC_WR_FLUSH_ERR);
   }
@@ -120,7 +120,7 @@ TEST_CASE("loss: what was received once is not received again", "[softnic][loss]
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
   INFO((writes ? "WRITE with immediate" : "SEND") << (shaped ? ", shaped, " : ", ") << port);
   Stream stream(7);
-  for (uint64_t i = 0; i < kLossMessages + kSpare; ++i) {
+  for (std::uint64_t i = 0; i < kLossMessages + kSpare; ++i) {
     const RecvWork into =
         writes || i >= kLossMessages ? RecvWork{.wr_id = i} : recv_work(stream.target(i), i);
     BL_MUST_OK(post(stream.b.qp, into));
@@ -128,8 +128,8 @@ TEST_CASE("loss: what was received once is not received again", "[softnic][loss]
   if (shaped) stream.fabric.command(port, "latency=10us");
   stream.fabric.command(port, "loss=20%");
   Receiver receiver(stream);
-  uint64_t posted = 0;
-  uint64_t sent = 0;
+  std::uint64_t posted = 0;
+  std::uint64_t sent = 0;
   wait_until(
       [&] {
         for (; posted < kLossMessages && posted - sent < 16; ++posted) {
@@ -153,7 +153,7 @@ TEST_CASE("loss: what was received once is not received again", "[softnic][loss]
 
 TEST_CASE("loss: a long message is whole in the end, whatever parts of it got lost",
           "[softnic][loss]") {
-  constexpr size_t kLong = 3 << 20;
+  constexpr std::size_t kLong = 3 << 20;
   const bool shaped = GENERATE(false, true);
   const ibv_wr_opcode opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND);
   INFO("opcode " << opcode << (shaped ? ", shaped" : ""));
@@ -163,7 +163,7 @@ TEST_CASE("loss: a long message is whole in the end, whatever parts of it got lo
   const bool reads = opcode == IBV_WR_RDMA_READ;
   if (shaped) stream.fabric.command("h0/softnic0", "rate=200M");
   stream.fabric.command("h0/softnic0", "loss=20%");
-  for (uint32_t i = 0; i < 5; ++i) {
+  for (std::uint32_t i = 0; i < 5; ++i) {
     (reads ? theirs : ours).fill(i);
     BL_MUST_OK(post(stream.b.qp, recv_work(theirs.all(), i)));
     SendWork work = write_work(ours.all(), theirs.all(), i);
@@ -178,19 +178,19 @@ TEST_CASE("loss: an atomic operation is done once, whatever got lost", "[softnic
   constexpr int kAtomic = kAllAccess | IBV_ACCESS_REMOTE_ATOMIC;
   Stream stream(7);
   connect_both(stream.a.qp, stream.b.qp, {.access = kAtomic, .timeout = 14});
-  alignas(8) uint64_t counter = 0;
-  alignas(8) uint64_t before = 0;
+  alignas(8) std::uint64_t counter = 0;
+  alignas(8) std::uint64_t before = 0;
   const MrPtr there(ibv_reg_mr(stream.b.pd.get(), &counter, sizeof counter, kAtomic));
   const MrPtr here(ibv_reg_mr(stream.a.pd.get(), &before, sizeof before, kAllAccess));
   REQUIRE((there && here));
   stream.fabric.command("h0/softnic0", "loss=20%");
-  ibv_sge sge{reinterpret_cast<uint64_t>(&before), sizeof before, here->lkey};
+  ibv_sge sge{reinterpret_cast<std::uint64_t>(&before), sizeof before, here->lkey};
   ibv_send_wr wr{};
   wr.sg_list = &sge;
   wr.num_sge = 1;
   wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
   wr.send_flags = IBV_SEND_SIGNALED;
-  wr.wr.atomic.remote_addr = reinterpret_cast<uint64_t>(&counter);
+  wr.wr.atomic.remote_addr = reinterpret_cast<std::uint64_t>(&counter);
   wr.wr.atomic.rkey = there->rkey;
   wr.wr.atomic.compare_add = 1;
   for (wr.wr_id = 0; wr.wr_id < kLossMessages; ++wr.wr_id) {
@@ -203,12 +203,12 @@ TEST_CASE("loss: an atomic operation is done once, whatever got lost", "[softnic
 }
 
 TEST_CASE("loss: a sender that fails cannot know whether its message arrived", "[softnic][loss]") {
-  uint64_t arrived = 0;
-  uint64_t lost = 0;
-  for (uint64_t seed = 1; seed <= 24; ++seed) {
+  std::uint64_t arrived = 0;
+  std::uint64_t lost = 0;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     Stream stream(0, seed);
     stream.fabric.command("h0/softnic0", "loss=10%");
-    const uint64_t failed = write_all(stream);
+    const std::uint64_t failed = write_all(stream);
     REQUIRE(failed < kLossMessages);
     ++(stream.arrived(failed) ? arrived : lost);
   }
@@ -217,22 +217,22 @@ TEST_CASE("loss: a sender that fails cannot know whether its message arrived", "
 }
 
 TEST_CASE("loss: the same seed loses the same messages", "[softnic][loss]") {
-  const auto first_failure = [](uint64_t seed) {
+  const auto first_failure = [](std::uint64_t seed) {
     Stream stream(0, seed);
     stream.fabric.command("h0/softnic0", "loss=5%");
     return write_all(stream);
   };
-  std::vector<uint64_t> failures;
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+  std::vector<std::uint64_t> failures;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     failures.push_back(first_failure(seed));
     CHECK(first_failure(seed) == failures.back());
   }
   CHECK(std::any_of(failures.begin(), failures.end(),
-                    [&](uint64_t failure) { return failure != failures.front(); }));
+                    [&](std::uint64_t failure) { return failure != failures.front(); }));
 }
 
 TEST_CASE("loss: the losses of both ports add up", "[softnic][loss]") {
-  constexpr uint32_t kTries = 400;
+  constexpr std::uint32_t kTries = 400;
   struct Losses {
     const char* ours;
     const char* theirs;
@@ -246,8 +246,8 @@ TEST_CASE("loss: the losses of both ports add up", "[softnic][loss]") {
   Stream stream(0);
   stream.fabric.command("h0/softnic0", losses.ours);
   stream.fabric.command("h0/softnic1", losses.theirs);
-  uint32_t lost = 0;
-  for (uint32_t i = 0; i < kTries; ++i) {
+  std::uint32_t lost = 0;
+  for (std::uint32_t i = 0; i < kTries; ++i) {
     connect_both(stream.a.qp, stream.b.qp, {.timeout = 14, .retry_cnt = 0});
     BL_MUST_OK(post(stream.a.qp, nothing_work(i)));
     lost += poll_one(stream.a.send_cq.get()).status == IBV_WC_SUCCESS ? 0 : 1;
@@ -261,7 +261,7 @@ TEST_CASE("loss: the losses of both ports add up", "[softnic][loss]") {
 TEST_CASE("loss: all of it lets nothing through", "[softnic][loss]") {
   Stream stream(0);
   stream.fabric.command("h0/softnic0", "loss=100%");
-  for (uint64_t i = 0; i < 20; ++i) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
     connect_both(stream.a.qp, stream.b.qp, {.timeout = 14, .retry_cnt = 0});
     BL_MUST_OK(post(stream.a.qp, write_work(stream.source(i), stream.target(i), i)));
     CHECK(poll_one(stream.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);

@@ -8,7 +8,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kPortSize = 100'000;
+constexpr std::size_t kPortSize = 100'000;
 
 // A buffer that was given to the NIC is free again.
 bool naive_reuses_at_once(Pair& pair) {

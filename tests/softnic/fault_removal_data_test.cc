@@ -9,8 +9,8 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kRemovalSize = 4096;
-constexpr uint64_t kReceives = 3;
+constexpr std::size_t kRemovalSize = 4096;
+constexpr std::uint64_t kReceives = 3;
 
 // softnic0 of the pair is what things happen to. Each end has receives to be flushed.
 struct RemovalScene {
@@ -19,7 +19,7 @@ struct RemovalScene {
         from(pair.a.buffer(kRemovalSize)),
         into(pair.b.buffer(kRemovalSize)) {
     from.fill(1);
-    for (uint64_t i = 0; i < kReceives; ++i) {
+    for (std::uint64_t i = 0; i < kReceives; ++i) {
       BL_MUST_OK(post(pair.a.qp, RecvWork{.wr_id = i}));
       BL_MUST_OK(post(pair.b.qp, RecvWork{.wr_id = i}));
     }
@@ -104,7 +104,7 @@ TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
   RemovalScene scene;
   scene.command("remove");
   if (is_back) scene.command("return");
-  for (uint64_t i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     CHECK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), i)) == 0);
     CHECK(post(scene.pair.a.qp, RecvWork{.wr_id = i}) == 0);
   }
@@ -117,7 +117,7 @@ TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
 }
 
 TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
-  constexpr size_t kBig = 2 << 20;
+  constexpr std::size_t kBig = 2 << 20;
   const bool ours = GENERATE(false, true);
   INFO((ours ? "the sender's device" : "the receiver's device"));
   Pair pair({.clock_scale = kFastClock, .wire = kImpatientWire});
@@ -126,7 +126,7 @@ TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
   from.fill(1);
   pair.fabric.command("h0/softnic0", "rate=2M");  // a second to go
   REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 7)) == 0);
-  const uint8_t early = from.data()[1];
+  const std::uint8_t early = from.data()[1];
   wait_until([&] { return into.peek(1) == early; }, "the transfer's start");
   pair.fabric.command(ours ? "h0/softnic0" : "h0/softnic1", "remove");
   const auto ends = poll_guarded(pair.a.send_cq.get(), 1, ours ? "softnic1" : "softnic0");

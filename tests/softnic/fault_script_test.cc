@@ -12,17 +12,17 @@ namespace {
 
 using softnic::TimedOrder;
 
-constexpr uint64_t kMs = 1'000'000;
+constexpr std::uint64_t kMs = 1'000'000;
 
 std::vector<TimedOrder> must_read(const TestFabric& fabric, const std::string& text) {
   auto script = softnic::read_script(fabric.fabric(), text, "f");
-  if (!script) FAIL(script.error());
+  if (!script) FAIL(script.error().text);
   return *std::move(script);
 }
 
 std::string complaint(const TestFabric& fabric, const std::string& text) {
   const auto script = softnic::read_script(fabric.fabric(), text, "f");
-  return script ? "(accepted)" : script.error();
+  return script ? "(accepted)" : script.error().text;
 }
 
 // "MILLISECONDS PORT COMMAND" of each order.
@@ -36,7 +36,7 @@ std::vector<std::string> lines_of(const TestFabric& fabric, const std::vector<Ti
   return lines;
 }
 
-uint32_t trouble(const TestFabric& fabric, uint32_t device) {
+std::uint32_t trouble(const TestFabric& fabric, std::uint32_t device) {
   return fabric.fabric().header().devices[device].ports[0].trouble.load();
 }
 
@@ -94,13 +94,13 @@ TEST_CASE("fault_script: each command is given at its time and not before", "[so
                                 "@20ms h0/softnic0 up\n"
                                 "@20ms h0/softnic1 loss=1%\n"
                                 "@30ms h0/softnic0 blackhole\n");
-  std::vector<std::pair<uint64_t, uint32_t>> seen;  // what softnic0 was like just before
-  const size_t given = softnic::play(fabric.fabric(), script, [&](uint64_t at_ns) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // what softnic0 was like just before
+  const std::size_t given = softnic::play(fabric.fabric(), script, [&](std::uint64_t at_ns) {
     seen.emplace_back(at_ns / kMs, trouble(fabric, 0));
     return true;
   });
   CHECK(given == 4);
-  CHECK(seen == std::vector<std::pair<uint64_t, uint32_t>>{
+  CHECK(seen == std::vector<std::pair<std::uint64_t, std::uint32_t>>{
                     {10, 0}, {20, softnic::kTroubleDown}, {20, 0}, {30, 0}});
   CHECK(trouble(fabric, 0) == softnic::kTroubleHole);
   CHECK(trouble(fabric, 1) == softnic::kTroubleLossy);
@@ -109,7 +109,8 @@ TEST_CASE("fault_script: each command is given at its time and not before", "[so
 TEST_CASE("fault_script: a script that is stopped gives nothing more", "[softnic][fault]") {
   const TestFabric fabric;
   const auto script = must_read(fabric, "h0/softnic0 down\n+1ms h0/softnic1 down\n");
-  CHECK(softnic::play(fabric.fabric(), script, [](uint64_t at_ns) { return at_ns == 0; }) == 1);
+  CHECK(softnic::play(fabric.fabric(), script, [](std::uint64_t at_ns) { return at_ns == 0; }) ==
+        1);
   CHECK(trouble(fabric, 0) == softnic::kTroubleDown);
   CHECK(trouble(fabric, 1) == 0);
 }

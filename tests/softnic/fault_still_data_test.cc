@@ -16,7 +16,7 @@ std::string other_device(const std::string& device) {
 
 // Impatient connections, a pair of buffers, and the device that is going to stand still.
 struct StillScene {
-  explicit StillScene(const std::string& device, size_t size = 4096)
+  explicit StillScene(const std::string& device, std::size_t size = 4096)
       : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
         still(device),
         from(pair.a.buffer(size)),
@@ -26,7 +26,7 @@ struct StillScene {
 
   void command(const std::string& text) { pair.fabric.command("h0/" + still, text); }
   // While our device stands still, the other one's time goes on.
-  std::vector<ibv_wc> poll_a_while(ibv_cq* cq, size_t count) {
+  std::vector<ibv_wc> poll_a_while(ibv_cq* cq, std::size_t count) {
     return poll_guarded(cq, count, other_device(still));
   }
   bool quiet() {
@@ -34,7 +34,7 @@ struct StillScene {
            is_empty(pair.a.send_cq.get()) && is_empty(pair.b.recv_cq.get());
   }
   void post_three() {
-    for (uint64_t i = 0; i < 3; ++i) BL_MUST_OK(post(pair.a.qp, send_work(from.all(), i)));
+    for (std::uint64_t i = 0; i < 3; ++i) BL_MUST_OK(post(pair.a.qp, send_work(from.all(), i)));
   }
 
   Pair pair;
@@ -129,18 +129,18 @@ TEST_CASE("still: a pause outlasts the timers, and ends by the clock", "[softnic
 }
 
 TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[softnic][still]") {
-  constexpr size_t kStillSize = 2 << 20;
+  constexpr std::size_t kStillSize = 2 << 20;
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   StillScene scene(device, kStillSize);
   scene.command("rate=2M");  // a second to go
   REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
-  const uint8_t early = scene.from.data()[1];
+  const std::uint8_t early = scene.from.data()[1];
   wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
   scene.command("pause");
   // A piece that was on its way into memory when the command came.
   CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
-  const std::vector<uint8_t> before(scene.into.bytes().begin(), scene.into.bytes().end());
+  const std::vector<std::uint8_t> before(scene.into.bytes().begin(), scene.into.bytes().end());
   CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
   CHECK(std::equal(before.begin(), before.end(), scene.into.data()));
   CHECK(scene.quiet());

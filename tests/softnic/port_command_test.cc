@@ -37,12 +37,12 @@ class OwnFabric {
   }
   PortRef find(const std::string& text) const {
     const auto found = softnic::find_port(fabric(), text);
-    if (!found) FAIL(found.error());
+    if (!found) FAIL(found.error().text);
     return *found;
   }
   std::string search_error(const std::string& text) const {
     const auto found = softnic::find_port(fabric(), text);
-    return found ? "(found)" : found.error();
+    return found ? "(found)" : found.error().text;
   }
   void apply(PortRef ref, const std::string& text) const {
     softnic::apply(fabric(), ref, must_parse(text));
@@ -73,9 +73,9 @@ class OwnFabric {
       name = "nic0"
     )",
                                       "own.toml");
-    if (!spec) FAIL(spec.error());
+    if (!spec) FAIL(spec.error().text);
     auto holder = Holder::hold(name, &*spec);
-    if (!holder) FAIL(holder.error());
+    if (!holder) FAIL(holder.error().text);
     return *std::move(holder);
   }
 
@@ -86,7 +86,7 @@ class OwnFabric {
 // Stands in for an open device: reads the events that arrive at its FIFO.
 class EventEar {
  public:
-  EventEar(const Fabric& fabric, uint32_t device)
+  EventEar(const Fabric& fabric, std::uint32_t device)
       : path_(fabric.dir() + "/" + softnic::event_pipe_name({device, 0, 0})) {
     REQUIRE(mkfifo(path_.c_str(), 0600) == 0);
     fd_.reset(open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
@@ -94,7 +94,7 @@ class EventEar {
   ~EventEar() { unlink(path_.c_str()); }
 
   // Type of the next event, -1 if there is none.
-  int next(uint32_t port_number) {
+  int next(std::uint32_t port_number) {
     softnic::EventRecord event;
     if (read(fd_.get(), &event, sizeof event) != sizeof event) return -1;
     CHECK(event.element == port_number);
@@ -181,7 +181,7 @@ TEST_CASE("port_command: down and up reach the record, sysfs and every open devi
   const OwnFabric own;
   const PortRef ref = own.find("dual:2");
   EventEar ear(own.fabric(), ref.device);
-  const uint32_t generation = own.fabric().header().generation.load();
+  const std::uint32_t generation = own.fabric().header().generation.load();
 
   own.apply(ref, "down");
   CHECK(own.port(ref).trouble.load() == softnic::kTroubleDown);

@@ -12,13 +12,13 @@ namespace softnic::test {
 
 inline PortCommand must_parse(const std::string& text) {
   const auto command = parse_port_command(text);
-  if (!command) FAIL(command.error());
+  if (!command) FAIL(command.error().text);
   return *command;
 }
 
 inline std::string complaint(const std::string& text) {
   const auto command = parse_port_command(text);
-  return command ? "(accepted)" : command.error();
+  return command ? "(accepted)" : command.error().text;
 }
 
 }  // namespace softnic::test

@@ -22,13 +22,13 @@ using softnic::PortSpec;
 
 FabricSpec parsed(const std::string& text) {
   auto spec = softnic::parse_fabric(text, "f.toml");
-  if (!spec) FAIL(spec.error());
+  if (!spec) FAIL(spec.error().text);
   return *std::move(spec);
 }
 
 std::string parse_error(const std::string& text) {
   const auto spec = softnic::parse_fabric(text, "f.toml");
-  return spec ? "(accepted)" : spec.error();
+  return spec ? "(accepted)" : spec.error().text;
 }
 
 std::string with_device(const std::string& lines) {
@@ -43,7 +43,7 @@ std::string ip(const GidSpec& gid) {
 
 FabricSpec must_read(const std::string& name) {
   auto spec = softnic::read_fabric_file(SOFTNIC_FABRICS_DIR "/" + name);
-  if (!spec) FAIL(spec.error());
+  if (!spec) FAIL(spec.error().text);
   return *std::move(spec);
 }
 
@@ -179,7 +179,7 @@ TEST_CASE("spec_toml: names with a range stand for many, values go round by posi
 TEST_CASE("spec_toml: a completed fabric keeps every rule, at the largest sizes too", "[unit]") {
   const std::string text = GENERATE(std::string("h[0-127]|s[0-7]"), std::string("h0|s[0-1023]"),
                                     std::string("h[0-3]|s[0-255]"));
-  const size_t bar = text.find('|');
+  const std::size_t bar = text.find('|');
   for (const char* layer : {"roce", "infiniband"}) {
     const FabricSpec spec =
         parsed("[[host]]\nname = '" + text.substr(0, bar) + "'\n[[host.device]]\nname = '" +
@@ -192,8 +192,8 @@ TEST_CASE("spec_toml: completing twice changes nothing", "[unit]") {
   FabricSpec spec = must_read("asymmetric.toml");
   const FabricSpec before = spec;
   softnic::complete(spec);
-  for (size_t h = 0; h < spec.hosts.size(); ++h)
-    for (size_t d = 0; d < spec.hosts[h].devices.size(); ++d) {
+  for (std::size_t h = 0; h < spec.hosts.size(); ++h)
+    for (std::size_t d = 0; d < spec.hosts[h].devices.size(); ++d) {
       const DeviceSpec& now = spec.hosts[h].devices[d];
       const DeviceSpec& then = before.hosts[h].devices[d];
       CHECK(now.pci == then.pci);
@@ -205,12 +205,12 @@ TEST_CASE("spec_toml: completing twice changes nothing", "[unit]") {
 }
 
 TEST_CASE("spec_toml: the fabrics of the test suite are read", "[unit]") {
-  const auto [name, hosts, devices, gpus] =
-      GENERATE(table<const char*, size_t, size_t, size_t>({{"roce-2x2.toml", 2, 2, 0},
-                                                           {"ib-2x2.toml", 2, 2, 0},
-                                                           {"dgx-8rail.toml", 2, 8, 8},
-                                                           {"asymmetric.toml", 2, 2, 1},
-                                                           {"scale-32.toml", 32, 8, 0}}));
+  const auto [name, hosts, devices, gpus] = GENERATE(
+      table<const char*, std::size_t, std::size_t, std::size_t>({{"roce-2x2.toml", 2, 2, 0},
+                                                                 {"ib-2x2.toml", 2, 2, 0},
+                                                                 {"dgx-8rail.toml", 2, 8, 8},
+                                                                 {"asymmetric.toml", 2, 2, 1},
+                                                                 {"scale-32.toml", 32, 8, 0}}));
   const FabricSpec spec = must_read(name);
   CHECK(spec.hosts.size() == hosts);
   CHECK(spec.hosts[0].devices.size() == devices);
@@ -220,7 +220,8 @@ TEST_CASE("spec_toml: the fabrics of the test suite are read", "[unit]") {
 TEST_CASE("spec_toml: a file that cannot be read is named with the cause", "[unit]") {
   const auto spec = softnic::read_fabric_file("/nowhere/f.toml");
   REQUIRE_FALSE(spec.has_value());
-  CHECK(spec.error() == "cannot read the fabric file /nowhere/f.toml: No such file or directory");
+  CHECK(spec.error().text ==
+        "cannot read the fabric file /nowhere/f.toml: No such file or directory");
 }
 
 TEST_CASE("spec_toml: an unknown key names the line and the nearest key", "[unit]") {

@@ -7,23 +7,23 @@
 
 namespace beeline::test {
 
-inline constexpr size_t kBig = 4u << 20;
+inline constexpr std::size_t kBig = 4u << 20;
 inline constexpr Wire kQuick{.timeout = 14, .retry_cnt = 1, .min_rnr_timer = 1};
 
 // A sender on softnic0 and, on softnic1, a receiver that shares its receives.
 struct SrqScene {
-  explicit SrqScene(uint32_t depth = 16, const Wire& wire = kQuick, double clock_scale = 1.0)
+  explicit SrqScene(std::uint32_t depth = 16, const Wire& wire = kQuick, double clock_scale = 1.0)
       : fabric(clock_scale), a("softnic0"), b("softnic1"), srq(make_srq(b.pd.get(), depth)) {
     qp = make_qp_on(b, srq.get());
     connect_both(a.qp, qp.get(), wire);
   }
 
-  void send(uint64_t wr_id, size_t size = 64) {
+  void send(std::uint64_t wr_id, std::size_t size = 64) {
     BL_MUST_OK(post(a.qp, send_work(from.part(0, size), wr_id)));
     must_complete(a.send_cq.get(), wr_id);
   }
-  void post_receives(uint64_t first, uint64_t count) {
-    for (uint64_t i = first; i < first + count; ++i) {
+  void post_receives(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) {
       BL_MUST_OK(post(srq.get(), recv_work(into.all(), i)));
     }
   }

@@ -38,10 +38,10 @@ class ScratchDir {
 // One host's tree, from a fabric of the test suite.
 class Tree {
  public:
-  Tree(const std::string& fabric, size_t host) : Tree(must_read(fabric).hosts.at(host)) {}
+  Tree(const std::string& fabric, std::size_t host) : Tree(must_read(fabric).hosts.at(host)) {}
   explicit Tree(const HostSpec& host) : host_(host) {
     const auto written = softnic::write_sysfs_tree(host_, root());
-    if (!written) FAIL(written.error());
+    if (!written) FAIL(written.error().text);
   }
 
   const HostSpec& host() const { return host_; }
@@ -63,7 +63,7 @@ class Tree {
  private:
   static FabricSpec must_read(const std::string& name) {
     auto spec = softnic::read_fabric_file(SOFTNIC_FABRICS_DIR "/" + name);
-    if (!spec) FAIL(spec.error());
+    if (!spec) FAIL(spec.error().text);
     return *std::move(spec);
   }
   ScratchDir scratch_;
@@ -208,7 +208,7 @@ TEST_CASE("sysfs_tree: a bridge's config space spans the buses below it", "[unit
   const Tree tree("dgx-8rail.toml", 0);
   const std::string config = tree.text("bus/pci/devices/0000:15:01.0/config");
   REQUIRE(config.size() == 256);
-  const auto byte = [&](size_t at) { return static_cast<unsigned>(config[at] & 0xff); };
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned>(config[at] & 0xff); };
   CHECK(byte(0x0e) == 1);
   CHECK(byte(0x18) == 0x15);
   CHECK(byte(0x19) == 0x16);
@@ -272,7 +272,7 @@ TEST_CASE("sysfs_tree: showing the state of what is not there does nothing", "[u
 
 TEST_CASE("sysfs_tree: equal files share one inode, so that a big fabric stays small", "[unit]") {
   const Tree tree("scale-32.toml", 0);
-  uint64_t files = 0;
+  std::uint64_t files = 0;
   std::set<ino_t> inodes;
   for (const auto& entry : fs::recursive_directory_iterator(tree.root())) {
     struct stat st {};
@@ -291,6 +291,6 @@ TEST_CASE("sysfs_tree: what cannot be written is named", "[unit]") {
   const auto written =
       softnic::write_sysfs_tree(softnic::default_fabric().hosts[0], scratch.path() + "/h0");
   REQUIRE_FALSE(written.has_value());
-  CHECK(written.error() ==
+  CHECK(written.error().text ==
         "cannot make the directory " + scratch.path() + "/h0/class: Not a directory");
 }

@@ -13,12 +13,12 @@ namespace {
 
 constexpr Wire kWire{.access = kAtomicAccess, .max_rd_atomic = 8, .max_dest_rd_atomic = 8};
 
-uint64_t word_of(Buffer& buffer, size_t offset = 0) {
-  uint64_t value;
+std::uint64_t word_of(Buffer& buffer, std::size_t offset = 0) {
+  std::uint64_t value;
   std::memcpy(&value, buffer.data() + offset, sizeof value);
   return value;
 }
-void set_word(Buffer& buffer, uint64_t value, size_t offset = 0) {
+void set_word(Buffer& buffer, std::uint64_t value, std::size_t offset = 0) {
   std::memcpy(buffer.data() + offset, &value, sizeof value);
 }
 
@@ -28,24 +28,24 @@ struct Scene {
       : pair({.wire = wire}),
         local(pair.a.buffer(16)),
         storage(64 + 8),
-        skipped((8 - reinterpret_cast<uintptr_t>(storage.data()) % 8) % 8),
+        skipped((8 - reinterpret_cast<std::uintptr_t>(storage.data()) % 8) % 8),
         mr(ibv_reg_mr(pair.b.pd.get(), words(), 64, access)) {
     BL_MUST(mr != nullptr);
   }
 
-  uint64_t* words() { return reinterpret_cast<uint64_t*>(storage.data() + skipped); }
-  Region target(size_t word = 0) {
-    return {reinterpret_cast<uint64_t>(words() + word), 8, mr->lkey, mr->rkey};
+  std::uint64_t* words() { return reinterpret_cast<std::uint64_t*>(storage.data() + skipped); }
+  Region target(std::size_t word = 0) {
+    return {reinterpret_cast<std::uint64_t>(words() + word), 8, mr->lkey, mr->rkey};
   }
-  Region result(size_t word = 0) { return local.part(word * 8, 8); }
-  uint64_t got(size_t word = 0) { return word_of(local, word * 8); }
+  Region result(std::size_t word = 0) { return local.part(word * 8, 8); }
+  std::uint64_t got(std::size_t word = 0) { return word_of(local, word * 8); }
   ibv_qp* qp() { return pair.a.qp; }
   ibv_wc done() { return poll_one(pair.a.send_cq.get()); }
 
   Pair pair;
   Buffer local;
-  std::vector<uint8_t> storage;
-  size_t skipped;
+  std::vector<std::uint8_t> storage;
+  std::size_t skipped;
   MrPtr mr;
 };
 
@@ -65,13 +65,13 @@ void check_refused(Scene& scene, const AtomicWork& work, ibv_wc_status status) {
 TEST_CASE("atomic: fetch-and-add adds and answers what was there", "[softnic][atomic]") {
   Scene scene;
   const auto [before, add] =
-      GENERATE(table<uint64_t, uint64_t>({{0, 1},
-                                          {41, 1},
-                                          {0x0102030405060708, 0x1010101010101010},
-                                          {~uint64_t{0}, 2},
-                                          {7, 0},
-                                          {0xFFFFFFFF, 1},
-                                          {10, ~uint64_t{0}}}));
+      GENERATE(table<std::uint64_t, std::uint64_t>({{0, 1},
+                                                    {41, 1},
+                                                    {0x0102030405060708, 0x1010101010101010},
+                                                    {~std::uint64_t{0}, 2},
+                                                    {7, 0},
+                                                    {0xFFFFFFFF, 1},
+                                                    {10, ~std::uint64_t{0}}}));
   scene.words()[0] = before;
   scene.words()[1] = 0x5555;
   REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), add, 7)) == 0);
@@ -93,8 +93,8 @@ TEST_CASE("atomic: compare-and-swap swaps what is as expected, and nothing else"
   Scene scene;
   scene.words()[2] = 0x1122334455667788;
   // The halves decide as much as the whole.
-  for (const uint64_t wrong :
-       {uint64_t{0}, uint64_t{0x1122334455667789}, uint64_t{0x1122334555667788}}) {
+  for (const std::uint64_t wrong :
+       {std::uint64_t{0}, std::uint64_t{0x1122334455667789}, std::uint64_t{0x1122334555667788}}) {
     REQUIRE(post(scene.qp(), compare_swap(scene.result(), scene.target(2), wrong, 1, 1)) == 0);
     CHECK(scene.done().status == IBV_WC_SUCCESS);
     CHECK(scene.got() == 0x1122334455667788);
@@ -119,8 +119,8 @@ TEST_CASE("atomic: the answer may be spread over pieces", "[softnic][atomic]") {
   work.local = {scene.local.part(8, 3).sge(), scene.local.part(0, 5).sge()};
   REQUIRE(post(scene.qp(), work) == 0);
   CHECK(scene.done().status == IBV_WC_SUCCESS);
-  for (size_t i = 0; i < 3; ++i) CHECK(scene.local.data()[8 + i] == i + 1);
-  for (size_t i = 0; i < 5; ++i) CHECK(scene.local.data()[i] == i + 4);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(scene.local.data()[8 + i] == i + 1);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(scene.local.data()[i] == i + 4);
 }
 
 TEST_CASE("atomic: one behind a WRITE and before a READ sees and shows what it should",
@@ -128,7 +128,7 @@ TEST_CASE("atomic: one behind a WRITE and before a READ sees and shows what it s
   Scene scene;
   Buffer value = scene.pair.a.buffer(8);
   Buffer back = scene.pair.a.buffer(8);
-  for (uint64_t i = 1; i <= 200; ++i) {
+  for (std::uint64_t i = 1; i <= 200; ++i) {
     set_word(value, i * 1000);
     REQUIRE(post(scene.qp(), unsignaled(write_work(value.all(), scene.target()))) == 0);
     AtomicWork work = fetch_add(scene.result(), scene.target(), 1);
@@ -201,7 +201,8 @@ TEST_CASE("atomic: the answer's memory is checked before anything happens", "[so
   AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
   SECTION("a key of nothing") { work.local[0].lkey += 0x100; }
   SECTION("memory not to be written") {
-    work.local[0] = {reinterpret_cast<uint64_t>(read_only.mr()->addr), 8, read_only.mr()->lkey};
+    work.local[0] = {reinterpret_cast<std::uint64_t>(read_only.mr()->addr), 8,
+                     read_only.mr()->lkey};
   }
   check_refused(scene, work, IBV_WC_LOC_PROT_ERR);
 }
@@ -262,8 +263,8 @@ TEST_CASE("atomic: the builder makes the same requests", "[softnic][atomic]") {
 
 namespace {
 
-constexpr size_t kWorkers = 4;
-constexpr uint64_t kRounds = 1000;
+constexpr std::size_t kWorkers = 4;
+constexpr std::uint64_t kRounds = 1000;
 
 // A worker's queue pair, its answers, and the word that all work on.
 struct Worker {
@@ -273,7 +274,7 @@ struct Worker {
     target = peer.receive<Region>(0);
   }
 
-  uint64_t run(const AtomicWork& work) {
+  std::uint64_t run(const AtomicWork& work) {
     BL_MUST_OK(post(end.qp, work));
     must_complete(end.send_cq.get(), work.wr_id);
     return word_of(local);
@@ -285,19 +286,19 @@ struct Worker {
 };
 
 // Serves three words, waits for all workers, and lets the caller look at what is there then.
-PeerBody target_body(void (*check)(const std::vector<uint64_t>&)) {
+PeerBody target_body(void (*check)(const std::vector<std::uint64_t>&)) {
   return [check](Peer& peer) {
     const Nic nic("softnic1");
-    std::vector<uint64_t> words(3);
+    std::vector<std::uint64_t> words(3);
     const MrPtr mr(ibv_reg_mr(nic.pd.get(), words.data(), words.size() * 8, kAtomicAccess));
     BL_MUST(mr != nullptr);
     std::vector<QpPtr> qps;
-    for (size_t worker = 1; worker < peer.count(); ++worker) {
+    for (std::size_t worker = 1; worker < peer.count(); ++worker) {
       qps.push_back(make_qp(nic));
       connect(qps.back().get(), peer.receive<QpAddress>(worker), kWire);
       peer.send(worker, address_of(qps.back().get()));
-      peer.send(worker, Region{reinterpret_cast<uint64_t>(words.data()),
-                               static_cast<uint32_t>(words.size() * 8), mr->lkey, mr->rkey});
+      peer.send(worker, Region{reinterpret_cast<std::uint64_t>(words.data()),
+                               static_cast<std::uint32_t>(words.size() * 8), mr->lkey, mr->rkey});
     }
     peer.meet();
     check(words);
@@ -311,17 +312,17 @@ TEST_CASE("atomic: no addition is lost between processes", "[softnic][atomic]") 
   const TestFabric fabric;
   std::vector<PeerBody> bodies(1 + kWorkers, [](Peer& peer) {
     Worker worker(peer);
-    uint64_t last = 0;
-    for (uint64_t i = 1; i <= kRounds; ++i) {
-      const uint64_t before =
-          worker.run(fetch_add(worker.local.all(), worker.target, (uint64_t{1} << 40) + 1, i));
+    std::uint64_t last = 0;
+    for (std::uint64_t i = 1; i <= kRounds; ++i) {
+      const std::uint64_t before =
+          worker.run(fetch_add(worker.local.all(), worker.target, (std::uint64_t{1} << 40) + 1, i));
       BL_MUST(i == 1 || before > last);  // a counter that only grows
       last = before;
     }
     peer.meet();
   });
-  bodies[0] = target_body([](const std::vector<uint64_t>& words) {
-    BL_MUST(words[0] == kWorkers * kRounds * ((uint64_t{1} << 40) + 1));
+  bodies[0] = target_body([](const std::vector<std::uint64_t>& words) {
+    BL_MUST(words[0] == kWorkers * kRounds * ((std::uint64_t{1} << 40) + 1));
     BL_MUST(words[1] == 0 && words[2] == 0);
   });
   run_peers(mode, bodies);
@@ -336,7 +337,7 @@ TEST_CASE("atomic: compare-and-swap is a lock that lets one in", "[softnic][atom
     Buffer copy = worker.end.buffer(8);
     const Region lock = worker.target.moved(0, 8);
     const Region counter = worker.target.moved(8, 8);
-    for (uint64_t i = 0; i < 100; ++i) {
+    for (std::uint64_t i = 0; i < 100; ++i) {
       wait_until(
           [&] {
             return worker.run(compare_swap(worker.local.all(), lock, 0, peer.rank(), i)) == 0;
@@ -351,7 +352,7 @@ TEST_CASE("atomic: compare-and-swap is a lock that lets one in", "[softnic][atom
     }
     peer.meet();
   });
-  bodies[0] = target_body([](const std::vector<uint64_t>& words) {
+  bodies[0] = target_body([](const std::vector<std::uint64_t>& words) {
     BL_MUST(words[0] == 0);
     BL_MUST(words[1] == kWorkers * 100);
   });

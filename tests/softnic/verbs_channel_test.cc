@@ -71,7 +71,7 @@ struct ChannelScene {
   explicit ChannelScene(const Wire& wire = {}, double clock_scale = 1.0)
       : fabric(clock_scale), a("softnic0"), b("softnic1") {
     connect_both(a.qp, b.qp, wire);
-    for (uint64_t i = 0; i < 16; ++i) BL_MUST_OK(post(b.qp, RecvWork{.wr_id = i}));
+    for (std::uint64_t i = 0; i < 16; ++i) BL_MUST_OK(post(b.qp, RecvWork{.wr_id = i}));
   }
 
   ibv_comp_channel* channel() { return b.channel.get(); }
@@ -120,7 +120,7 @@ TEST_CASE("channel: arming twice is arming once", "[softnic][channel]") {
 
 TEST_CASE("channel: each arming brings one event", "[softnic][channel]") {
   ChannelScene scene;
-  for (uint64_t i = 0; i < 200; ++i) {
+  for (std::uint64_t i = 0; i < 200; ++i) {
     arm(scene.b.recv_cq.get());
     scene.send();
     REQUIRE(has_cq_event(scene.channel()));
@@ -158,7 +158,7 @@ TEST_CASE("channel: solicited-only wakes for what was solicited", "[softnic][cha
 TEST_CASE("channel: solicited-only sleeps on over the sender's own successes",
           "[softnic][channel]") {
   ChannelScene scene;
-  for (uint64_t i = 0; i < 4; ++i) BL_MUST_OK(post(scene.a.qp, RecvWork{.wr_id = i}));
+  for (std::uint64_t i = 0; i < 4; ++i) BL_MUST_OK(post(scene.a.qp, RecvWork{.wr_id = i}));
   arm(scene.b.send_cq.get(), 1);
   SendWork work{.opcode = IBV_WR_SEND, .wr_id = 1};
   work.flags |= IBV_SEND_SOLICITED;
@@ -251,7 +251,7 @@ TEST_CASE("channel: destroying a queue waits for its events to be acknowledged",
   // Time passes: a hundred round trips of other traffic on the same device.
   Endpoint c("softnic1");
   connect(c.qp, address_of(c.qp));
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
     BL_MUST_OK(post(c.qp, nothing_work(i)));
     must_complete(c.send_cq.get(), i);
   }
@@ -290,14 +290,14 @@ TEST_CASE("channel: an unread event goes with its queue", "[softnic][channel]") 
 }
 
 TEST_CASE("channel: several queues share one, and each event names its own", "[softnic][channel]") {
-  constexpr size_t kQueues = 5;
+  constexpr std::size_t kQueues = 5;
   const TestFabric fabric;
   const Nic nic("softnic0");
   const ChannelPtr channel = make_channel(nic.context.get());
   std::vector<int> tags(kQueues);
   std::vector<CqPtr> cqs;
   std::vector<QpPtr> qps;
-  for (size_t i = 0; i < kQueues; ++i) {
+  for (std::size_t i = 0; i < kQueues; ++i) {
     cqs.push_back(make_cq(channel.get(), 16, &tags[i]));
     ibv_qp_init_attr attr = init_attr(nic);
     attr.send_cq = cqs.back().get();
@@ -306,9 +306,9 @@ TEST_CASE("channel: several queues share one, and each event names its own", "[s
     connect(qps.back().get(), address_of(qps.back().get()));
     arm(cqs.back().get());
   }
-  for (const size_t i : {3u, 0u, 4u, 1u}) BL_MUST_OK(post(qps[i].get(), nothing_work(i)));
-  for (const size_t i : {3u, 0u, 4u, 1u}) must_complete(cqs[i].get(), i);
-  for (const size_t i : {3u, 0u, 4u, 1u}) {
+  for (const std::size_t i : {3u, 0u, 4u, 1u}) BL_MUST_OK(post(qps[i].get(), nothing_work(i)));
+  for (const std::size_t i : {3u, 0u, 4u, 1u}) must_complete(cqs[i].get(), i);
+  for (const std::size_t i : {3u, 0u, 4u, 1u}) {
     ibv_cq* const cq = next_cq_event(channel.get());
     CHECK(cq == cqs[i].get());
     CHECK(cq->cq_context == &tags[i]);
@@ -332,7 +332,7 @@ TEST_CASE("channel: a failed retry wakes the sender", "[softnic][channel]") {
 
 TEST_CASE("channel: a large message wakes both ends, and nobody polled to move it",
           "[softnic][channel]") {
-  constexpr size_t kBig = 8u << 20;
+  constexpr std::size_t kBig = 8u << 20;
   const TestFabric fabric;
   Sleeper a("softnic0");
   Sleeper b("softnic1");
@@ -353,17 +353,17 @@ TEST_CASE("channel: a large message wakes both ends, and nobody polled to move i
 
 namespace {
 
-constexpr size_t kMessage = 32;
+constexpr std::size_t kMessage = 32;
 
 // Sends and receives in turn, and believes that an event means a completion, as many programs do.
 // Long enough for whatever looks after channels in the background to come by many times.
-void play_in_turn(Peer& peer, const char* device, uint64_t count) {
+void play_in_turn(Peer& peer, const char* device, std::uint64_t count) {
   Sleeper end(device);
   connect(end.qp, peer.exchange(address_of(end.qp)));
   BL_MUST_OK(post(end.qp, RecvWork{}));
   arm(end.recv_cq.get());
   peer.meet();
-  for (uint64_t turn = 0; turn < 2 * count; ++turn) {
+  for (std::uint64_t turn = 0; turn < 2 * count; ++turn) {
     if (turn % 2 == peer.rank()) {
       BL_MUST_OK(post(end.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = turn}));
       must_complete(end.send_cq.get(), turn);
@@ -379,19 +379,19 @@ void play_in_turn(Peer& peer, const char* device, uint64_t count) {
 
 // Sends and receives `count` messages, `window` at a time in each direction, and sleeps whenever
 // there is nothing to do, by the book: arm, poll until empty, sleep.
-void play_asleep(Peer& peer, const char* device, uint64_t count, uint64_t window) {
+void play_asleep(Peer& peer, const char* device, std::uint64_t count, std::uint64_t window) {
   // A message is sent when the one that was sent a window ago has been answered, and the answer may
   // overtake the news that its receive is free: twice the window is always enough.
-  const uint64_t room = 2 * window;
+  const std::uint64_t room = 2 * window;
   Sleeper end(device, {.cqe = 128});
   Buffer out(end.pd.get(), room * kMessage);
   Buffer in(end.pd.get(), room * kMessage);
   connect(end.qp, peer.exchange(address_of(end.qp)));
-  uint64_t sent = 0;
-  uint64_t done = 0;
-  uint64_t received = 0;
-  uint64_t posted = 0;
-  const auto part = [&](Buffer& buffer, uint64_t n) {
+  std::uint64_t sent = 0;
+  std::uint64_t done = 0;
+  std::uint64_t received = 0;
+  std::uint64_t posted = 0;
+  const auto part = [&](Buffer& buffer, std::uint64_t n) {
     return buffer.part(n % room * kMessage, kMessage);
   };
   const auto refill = [&] {
@@ -399,7 +399,7 @@ void play_asleep(Peer& peer, const char* device, uint64_t count, uint64_t window
       BL_MUST_OK(post(end.qp, recv_work(part(in, posted), posted)));
     }
     for (; sent < count && sent < done + window && sent < received + window; ++sent) {
-      fill_pattern(out.bytes(sent % room * kMessage, kMessage), static_cast<uint32_t>(sent));
+      fill_pattern(out.bytes(sent % room * kMessage, kMessage), static_cast<std::uint32_t>(sent));
       BL_MUST_OK(post(end.qp, send_work(part(out, sent), sent)));
     }
   };
@@ -414,7 +414,7 @@ void play_asleep(Peer& peer, const char* device, uint64_t count, uint64_t window
       while (ibv_poll_cq(end.recv_cq.get(), 1, &wc) == 1) {
         BL_MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == received);
         BL_MUST(has_pattern(in.bytes(received % room * kMessage, kMessage),
-                            static_cast<uint32_t>(received)));
+                            static_cast<std::uint32_t>(received)));
         ++received;
         more = true;
       }
@@ -452,13 +452,13 @@ void wake_by_breaking(PeerMode mode, int solicited_only) {
                      Sleeper end("softnic1");
                      Buffer memory(end.pd.get(), 8);
                      connect(end.qp, peer.exchange(address_of(end.qp)));
-                     for (uint64_t i = 0; i < 3; ++i) {
+                     for (std::uint64_t i = 0; i < 3; ++i) {
                        BL_MUST_OK(post(end.qp, RecvWork{.wr_id = i}));
                      }
                      arm(end.recv_cq.get(), solicited_only);
                      peer.send(0, memory.all());
                      end.must_wake_for(end.recv_cq);  // nothing else is called meanwhile
-                     for (uint64_t i = 0; i < 3; ++i) {
+                     for (std::uint64_t i = 0; i < 3; ++i) {
                        const ibv_wc wc = poll_one(end.recv_cq.get());
                        BL_MUST(wc.wr_id == i && wc.status == IBV_WC_WR_FLUSH_ERR);
                      }
@@ -471,8 +471,8 @@ void wake_by_breaking(PeerMode mode, int solicited_only) {
 TEST_CASE("channel: two programs that sleep between messages never sleep for ever",
           "[softnic][channel]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  const auto window = GENERATE(uint64_t{1}, uint64_t{16});
-  constexpr uint64_t kMessages = 10000;
+  const auto window = GENERATE(std::uint64_t{1}, std::uint64_t{16});
+  constexpr std::uint64_t kMessages = 10000;
   const TestFabric fabric;
   run_peers(mode, {[=](Peer& peer) { play_asleep(peer, "softnic0", kMessages, window); },
                    [=](Peer& peer) { play_asleep(peer, "softnic1", kMessages, window); }});
@@ -533,8 +533,8 @@ class NoDescriptors {
   rlimit before_{};
 };
 
-size_t pipes_in(const std::string& dir) {
-  size_t count = 0;
+std::size_t pipes_in(const std::string& dir) {
+  std::size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
     if (entry.is_fifo()) ++count;
   }
@@ -579,7 +579,7 @@ TEST_CASE("channel: a reset of one queue pair hides no news of another from a sl
 TEST_CASE("channel: one that cannot be made leaves no pipe", "[softnic][channel]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
-  const size_t before = pipes_in(fabric.fabric().dir());
+  const std::size_t before = pipes_in(fabric.fabric().dir());
   {
     const NoDescriptors none;
     errno = 0;

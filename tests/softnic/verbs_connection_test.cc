@@ -79,14 +79,15 @@ TEST_CASE("connection: a wrong LID reaches nobody", "[softnic][connection]") {
   Endpoint a("nic0");
   Endpoint b("nic1");
   QpAddress wrong = address_of(b.qp);
-  wrong.lid = static_cast<uint16_t>(wrong.lid + 100);
+  wrong.lid = static_cast<std::uint16_t>(wrong.lid + 100);
   connect(a.qp, wrong, kQuick);
   connect(b.qp, address_of(a.qp), kQuick);
   CHECK(!reaches(a, b));
 }
 
 TEST_CASE("connection: RoCE works over every GID a port has", "[softnic][connection]") {
-  const uint8_t index = GENERATE(uint8_t{0}, uint8_t{1}, uint8_t{2}, uint8_t{3});
+  const std::uint8_t index =
+      GENERATE(std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{2}, std::uint8_t{3});
   const TestFabric fabric(kClock);
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -103,7 +104,7 @@ TEST_CASE("connection: RoCE v1 and v2 do not understand each other", "[softnic][
   const auto layer = softnic::LinkLayer::kEthernet;
   softnic::FabricSpec spec = two_devices(layer, layer);
   // One GID each, so that there is no second of the other kind to be met by chance.
-  for (uint8_t i = 0; i < 2; ++i) {
+  for (std::uint8_t i = 0; i < 2; ++i) {
     softnic::GidSpec gid;
     gid.raw = {0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, i};
     gid.kind = same || i == 0 ? softnic::GidKind::kRoceV1 : softnic::GidKind::kRoceV2;
@@ -167,7 +168,7 @@ TEST_CASE("connection: a new sender is not taken for the old one", "[softnic][co
 TEST_CASE("connection: a new queue pair does not inherit a dead one's number",
           "[softnic][connection]") {
   Pair pair({.clock_scale = kClock, .wire = kQuick});
-  const uint32_t old_number = pair.b.qp->qp_num;
+  const std::uint32_t old_number = pair.b.qp->qp_num;
   pair.b.owned_qp.reset();
   for (int i = 0; i < 50; ++i) {
     const QpPtr fresh = make_qp(pair.b);

@@ -10,9 +10,10 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint64_t kFields = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM;
+constexpr std::uint64_t kFields =
+    IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM;
 
-ibv_cq_init_attr_ex cq_attr(uint64_t wc_flags = kFields) {
+ibv_cq_init_attr_ex cq_attr(std::uint64_t wc_flags = kFields) {
   ibv_cq_init_attr_ex attr{};
   attr.cqe = 64;
   attr.wc_flags = wc_flags;
@@ -43,8 +44,8 @@ struct CqExScene {
     wait_until([&] { return start() == 0; }, "a completion");
   }
   // Completions of B: receives 0 .. count-1.
-  void fill_queue(uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i) {
+  void fill_queue(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
       BL_MUST_OK(post(qp.get(), RecvWork{.wr_id = i}));
       BL_MUST_OK(post(a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}));
       must_complete(a.send_cq.get(), i);
@@ -65,7 +66,7 @@ struct CqExScene {
 void pass_time() {
   const Endpoint c("softnic0");
   connect(c.qp, address_of(c.qp));
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
     BL_MUST_OK(post(c.qp, nothing_work(i)));
     must_complete(c.send_cq.get(), i);
   }
@@ -103,7 +104,7 @@ TEST_CASE("cq_ex: the opcodes of a sender's work", "[softnic][cq_ex]") {
   REQUIRE(post(scene.qp.get(), read_work(scene.into.all(), remote.all(), 2)) == 0);
   REQUIRE(post(scene.qp.get(), SendWork{.opcode = IBV_WR_SEND, .wr_id = 3}) == 0);
   const ibv_wc_opcode expected[] = {IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_SEND};
-  for (uint64_t i = 1; i <= 3; ++i) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {
     scene.must_start();
     CHECK(scene.ex->wr_id == i);
     CHECK(scene.ex->status == IBV_WC_SUCCESS);
@@ -116,7 +117,7 @@ TEST_CASE("cq_ex: the opcodes of a sender's work", "[softnic][cq_ex]") {
 TEST_CASE("cq_ex: entries come in order, in batches of any length", "[softnic][cq_ex]") {
   CqExScene scene;
   scene.fill_queue(12);
-  uint64_t next = 0;
+  std::uint64_t next = 0;
   for (const int batch : {1, 5, 2, 4}) {
     REQUIRE(scene.start() == 0);
     CHECK(scene.ex->wr_id == next++);
@@ -132,7 +133,7 @@ TEST_CASE("cq_ex: entries come in order, in batches of any length", "[softnic][c
 TEST_CASE("cq_ex: plain polling takes turns with it", "[softnic][cq_ex]") {
   CqExScene scene;
   scene.fill_queue(9);
-  for (uint64_t i = 0; i < 9; i += 3) {
+  for (std::uint64_t i = 0; i < 9; i += 3) {
     REQUIRE(scene.start() == 0);
     CHECK(scene.ex->wr_id == i);
     ibv_end_poll(scene.ex);
@@ -187,7 +188,7 @@ TEST_CASE("cq_ex: who has started keeps others out", "[softnic][cq_ex]") {
 }
 
 TEST_CASE("cq_ex: threads that iterate share the entries", "[softnic][cq_ex]") {
-  constexpr uint64_t kEntries = 40;
+  constexpr std::uint64_t kEntries = 40;
   CqExScene scene;
   scene.fill_queue(kEntries);
   std::vector<std::atomic<int>> seen(kEntries);
@@ -225,7 +226,7 @@ TEST_CASE("cq_ex: between start and end a program may post and poll elsewhere",
               BL_MUST(scene.ex->wr_id == 1 && scene.ex->status == IBV_WC_SUCCESS);
               ibv_end_poll(scene.ex);
               if (!breaks) return;
-              for (uint64_t i = 2; i < 4; ++i) {
+              for (std::uint64_t i = 2; i < 4; ++i) {
                 scene.must_start();
                 BL_MUST(scene.ex->wr_id == i && scene.ex->status == IBV_WC_WR_FLUSH_ERR);
                 ibv_end_poll(scene.ex);
@@ -333,7 +334,7 @@ TEST_CASE("cq_ex: what cannot be told is refused", "[softnic][cq_ex]") {
   SECTION("VLANs") { attr.wc_flags |= IBV_WC_EX_WITH_CVLAN; }
   SECTION("flow tags") { attr.wc_flags |= IBV_WC_EX_WITH_FLOW_TAG; }
   SECTION("tag matching") { attr.wc_flags |= IBV_WC_EX_WITH_TM_INFO; }
-  SECTION("fields of the future") { attr.wc_flags |= uint64_t{1} << 40; }
+  SECTION("fields of the future") { attr.wc_flags |= std::uint64_t{1} << 40; }
   SECTION("attributes of the future") { attr.comp_mask = 1u << 20; }
   SECTION("a parent domain") {
     attr.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD;
@@ -345,7 +346,7 @@ TEST_CASE("cq_ex: what cannot be told is refused", "[softnic][cq_ex]") {
   }
   SECTION("no entries") { attr.cqe = 0; }
   SECTION("a vector that is not there") {
-    attr.comp_vector = static_cast<uint32_t>(nic.context->num_comp_vectors);
+    attr.comp_vector = static_cast<std::uint32_t>(nic.context->num_comp_vectors);
   }
   errno = 0;
   CHECK(ibv_create_cq_ex(nic.context.get(), &attr) == nullptr);

@@ -39,12 +39,12 @@ TEST_CASE("cq: a queue says what it is", "[softnic][cq]") {
 
 TEST_CASE("cq: polling takes as many as asked for, in order", "[softnic][cq]") {
   Pair pair;
-  constexpr uint64_t kCount = 20;
-  for (uint64_t i = 0; i < kCount; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
+  constexpr std::uint64_t kCount = 20;
+  for (std::uint64_t i = 0; i < kCount; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
   ibv_cq* cq = pair.a.send_cq.get();
   CHECK(ibv_poll_cq(cq, 0, nullptr) == 0);
-  uint64_t next = 0;
-  for (const size_t batch : {size_t{1}, size_t{3}, size_t{7}, size_t{9}}) {
+  std::uint64_t next = 0;
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{3}, std::size_t{7}, std::size_t{9}}) {
     for (const ibv_wc& wc : poll_many(cq, batch)) CHECK(wc.wr_id == next++);
   }
   CHECK(next == kCount);
@@ -59,12 +59,12 @@ TEST_CASE("cq: polling takes as many as asked for, in order", "[softnic][cq]") {
 
 TEST_CASE("cq: the ring wraps around many times without a loss", "[softnic][cq]") {
   SmallCq small(7);
-  const auto capacity = static_cast<uint64_t>(small.cq->cqe);
-  uint64_t posted = 0;
-  uint64_t polled = 0;
-  for (uint64_t round = 0; round < 300; ++round) {
-    const uint64_t batch = 1 + round % capacity;
-    for (uint64_t i = 0; i < batch; ++i) {
+  const auto capacity = static_cast<std::uint64_t>(small.cq->cqe);
+  std::uint64_t posted = 0;
+  std::uint64_t polled = 0;
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    const std::uint64_t batch = 1 + round % capacity;
+    for (std::uint64_t i = 0; i < batch; ++i) {
       REQUIRE(post(small.qp.get(), nothing_work(posted++)) == 0);
     }
     for (const ibv_wc& wc : poll_many(small.cq.get(), batch)) {
@@ -78,8 +78,8 @@ TEST_CASE("cq: the ring wraps around many times without a loss", "[softnic][cq]"
 TEST_CASE("cq: one completion too many is an event, and its queue pairs are broken",
           "[softnic][cq]") {
   SmallCq small(7);
-  const auto capacity = static_cast<uint64_t>(small.cq->cqe);
-  for (uint64_t i = 0; i < capacity + 1; ++i) {
+  const auto capacity = static_cast<std::uint64_t>(small.cq->cqe);
+  for (std::uint64_t i = 0; i < capacity + 1; ++i) {
     // The queue pair may break while we post, which is no failure of the post.
     REQUIRE(post(small.qp.get(), nothing_work(i)) == 0);
   }
@@ -95,10 +95,10 @@ TEST_CASE("cq: a peer can overrun a receive queue", "[softnic][cq]") {
   Endpoint a("softnic0");
   Endpoint b("softnic1", {.recv_depth = 512, .cqe = 7});
   connect_both(a.qp, b.qp);
-  const auto capacity = static_cast<uint64_t>(b.recv_cq->cqe);
+  const auto capacity = static_cast<std::uint64_t>(b.recv_cq->cqe);
   REQUIRE(capacity < 256);
-  for (uint64_t i = 0; i <= capacity; ++i) REQUIRE(post(b.qp, RecvWork{.wr_id = i}) == 0);
-  for (uint64_t i = 0; i <= capacity; ++i) {
+  for (std::uint64_t i = 0; i <= capacity; ++i) REQUIRE(post(b.qp, RecvWork{.wr_id = i}) == 0);
+  for (std::uint64_t i = 0; i <= capacity; ++i) {
     REQUIRE(post(a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}) == 0);
     poll_one(a.send_cq.get());
   }
@@ -132,14 +132,14 @@ TEST_CASE("cq: completions of a destroyed queue pair vanish", "[softnic][cq]") {
   connect_both(doomed.get(), doomed_peer.get());
   connect_both(kept.get(), kept_peer.get());
   // Interleaved, so that removal has to leave the others' order alone.
-  for (uint64_t i = 0; i < 10; ++i) {
+  for (std::uint64_t i = 0; i < 10; ++i) {
     REQUIRE(post(doomed.get(), nothing_work(1000 + i)) == 0);
     REQUIRE(post(kept.get(), nothing_work(i)) == 0);
   }
-  std::vector<uint64_t> kept_ids;
-  size_t doomed_seen = 0;
+  std::vector<std::uint64_t> kept_ids;
+  std::size_t doomed_seen = 0;
   while (kept_ids.empty() || doomed_seen == 0) {
-    const uint64_t id = poll_one(a.send_cq.get()).wr_id;
+    const std::uint64_t id = poll_one(a.send_cq.get()).wr_id;
     if (id < 1000) {
       kept_ids.push_back(id);
     } else {
@@ -152,32 +152,33 @@ TEST_CASE("cq: completions of a destroyed queue pair vanish", "[softnic][cq]") {
     CHECK(wc.qp_num == kept->qp_num);
     kept_ids.push_back(wc.wr_id);
   }
-  for (uint64_t i = 0; i < 10; ++i) CHECK(kept_ids[i] == i);
+  for (std::uint64_t i = 0; i < 10; ++i) CHECK(kept_ids[i] == i);
   CHECK(is_empty(a.send_cq.get()));
 }
 
 TEST_CASE("cq: a destroyed queue pair makes room in its completion queue", "[softnic][cq]") {
   SmallCq small(7);
-  const auto capacity = static_cast<uint64_t>(small.cq->cqe);
-  for (uint64_t round = 0; round < 3; ++round) {
-    for (uint64_t i = 0; i < capacity; ++i) REQUIRE(post(small.qp.get(), nothing_work(i)) == 0);
+  const auto capacity = static_cast<std::uint64_t>(small.cq->cqe);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    for (std::uint64_t i = 0; i < capacity; ++i)
+      REQUIRE(post(small.qp.get(), nothing_work(i)) == 0);
     ibv_qp_init_attr init = init_attr(small.pair.a, {.send_depth = 512});
     init.send_cq = small.cq.get();
     small.qp.reset();
     small.qp.reset(ibv_create_qp(small.pair.a.pd.get(), &init));
     connect_both(small.qp.get(), small.pair.b.qp);
   }
-  for (uint64_t i = 0; i < capacity; ++i) REQUIRE(post(small.qp.get(), nothing_work(i)) == 0);
-  for (uint64_t i = 0; i < capacity; ++i) must_complete(small.cq.get(), i);
+  for (std::uint64_t i = 0; i < capacity; ++i) REQUIRE(post(small.qp.get(), nothing_work(i)) == 0);
+  for (std::uint64_t i = 0; i < capacity; ++i) must_complete(small.cq.get(), i);
   CHECK(!has_event(small.pair.a.context.get()));
 }
 
 TEST_CASE("cq: flushed work can overrun a queue too", "[softnic][cq]") {
   const TestFabric fabric;
   Endpoint end("softnic0", {.recv_depth = 512, .cqe = 7});
-  const auto capacity = static_cast<uint64_t>(end.recv_cq->cqe);
+  const auto capacity = static_cast<std::uint64_t>(end.recv_cq->cqe);
   to_init(end.qp);
-  for (uint64_t i = 0; i < capacity + 5; ++i) REQUIRE(post(end.qp, RecvWork{.wr_id = i}) == 0);
+  for (std::uint64_t i = 0; i < capacity + 5; ++i) REQUIRE(post(end.qp, RecvWork{.wr_id = i}) == 0);
   REQUIRE(modify_state(end.qp, IBV_QPS_ERR) == 0);
   const ibv_async_event event = wait_for_event(end.context.get(), IBV_EVENT_CQ_ERR);
   CHECK(event.element.cq == end.recv_cq.get());

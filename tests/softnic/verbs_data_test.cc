@@ -12,16 +12,16 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint32_t kImm = 0xA1B2C3D4;
+constexpr std::uint32_t kImm = 0xA1B2C3D4;
 
-size_t any_size() {
-  return GENERATE(size_t{0}, size_t{1}, size_t{7}, size_t{4096}, (size_t{64} << 10) + 1,
-                  (size_t{1} << 20) + 3, size_t{32} << 20);
+std::size_t any_size() {
+  return GENERATE(std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096},
+                  (std::size_t{64} << 10) + 1, (std::size_t{1} << 20) + 3, std::size_t{32} << 20);
 }
 
 // What ibv_poll_cq's manual page calls valid for a success; `received` adds what only receives
 // have.
-void check_success(const ibv_wc& wc, uint64_t wr_id, ibv_wc_opcode opcode, ibv_qp* qp) {
+void check_success(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_qp* qp) {
   CHECK(wc.status == IBV_WC_SUCCESS);
   CHECK(wc.wr_id == wr_id);
   CHECK(wc.opcode == opcode);
@@ -29,8 +29,8 @@ void check_success(const ibv_wc& wc, uint64_t wr_id, ibv_wc_opcode opcode, ibv_q
   CHECK(wc.vendor_err == 0);
 }
 
-void check_received(const ibv_wc& wc, uint64_t wr_id, ibv_wc_opcode opcode, ibv_qp* qp,
-                    size_t length, bool with_imm) {
+void check_received(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_opcode opcode, ibv_qp* qp,
+                    std::size_t length, bool with_imm) {
   check_success(wc, wr_id, opcode, qp);
   CHECK(wc.byte_len == length);
   CHECK(wc.wc_flags == (with_imm ? unsigned{IBV_WC_WITH_IMM} : 0u));
@@ -54,7 +54,7 @@ TEST_CASE("data: each operation moves its bytes and no others, and says so where
       {IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, IBV_WC_RECV, true},
       {IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, std::nullopt, false},
   }));
-  const size_t size = any_size();
+  const std::size_t size = any_size();
   INFO("opcode " << operation.opcode << ", " << size << " bytes");
   const bool reads = operation.opcode == IBV_WR_RDMA_READ;
   const bool fills_receive = operation.received == IBV_WC_RECV;
@@ -85,19 +85,20 @@ TEST_CASE("data: each operation moves its bytes and no others, and says so where
 }
 
 TEST_CASE("data: a scatter list is filled piece after piece", "[softnic][data]") {
-  const size_t size = GENERATE(size_t{1}, size_t{99}, size_t{100}, size_t{101}, size_t{5000},
-                               size_t{100 + 4097 + 1000});
+  const std::size_t size =
+      GENERATE(std::size_t{1}, std::size_t{99}, std::size_t{100}, std::size_t{101},
+               std::size_t{5000}, std::size_t{100 + 4097 + 1000});
   const bool reading = GENERATE(false, true);
   Pair pair;
   Buffer from = reading ? pair.b.buffer(10000) : pair.a.buffer(10000);
   Buffer into = reading ? pair.a.buffer(10000) : pair.b.buffer(10000);
   from.fill(6);
-  const size_t offsets[] = {9000, 3000, 0};
-  const size_t lengths[] = {100, 4097, 1000};
+  const std::size_t offsets[] = {9000, 3000, 0};
+  const std::size_t lengths[] = {100, 4097, 1000};
   std::vector<ibv_sge> pieces;
-  size_t left = reading ? size : 100 + 4097 + 1000;  // a READ's pieces are its length
-  for (size_t i = 0; i < 3; ++i) {
-    const size_t take = std::min(lengths[i], left);
+  std::size_t left = reading ? size : 100 + 4097 + 1000;  // a READ's pieces are its length
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t take = std::min(lengths[i], left);
     if (take > 0) pieces.push_back(into.part(offsets[i], take).sge());
     left -= take;
   }
@@ -112,9 +113,9 @@ TEST_CASE("data: a scatter list is filled piece after piece", "[softnic][data]")
     REQUIRE(post(pair.a.qp, send_work(from.part(0, size), 1)) == 0);
     must_complete(pair.b.recv_cq.get(), 2);
   }
-  size_t done = 0;
-  for (size_t i = 0; i < 3; ++i) {
-    const size_t part = std::min(lengths[i], size - done);
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t part = std::min(lengths[i], size - done);
     CHECK(has_pattern(into.bytes(offsets[i], part), 6, done));
     CHECK(into.is_zero(offsets[i] + part, lengths[i] - part));
     done += part;
@@ -128,16 +129,16 @@ TEST_CASE("data: inline bytes belong to the caller as soon as the post returns",
   const auto opcode =
       GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM);
   Pair pair;
-  const uint32_t limit = pair.a.cap.max_inline_data;
+  const std::uint32_t limit = pair.a.cap.max_inline_data;
   REQUIRE(limit >= 64);
-  const uint32_t size = GENERATE_COPY(values<uint32_t>({0, 1, 33, limit}));
+  const std::uint32_t size = GENERATE_COPY(values<std::uint32_t>({0, 1, 33, limit}));
   Buffer into = pair.b.buffer(limit + 16);
   REQUIRE(post(pair.b.qp, recv_work(into.all(), 5)) == 0);
-  std::vector<uint8_t> bytes(size + 1);  // not registered at all
+  std::vector<std::uint8_t> bytes(size + 1);  // not registered at all
   fill_pattern(bytes, 7);
   SendWork work{.opcode = opcode, .wr_id = 6};
   // Two pieces, and a key that would not do: inline data is not looked up.
-  const auto addr = reinterpret_cast<uint64_t>(bytes.data());
+  const auto addr = reinterpret_cast<std::uint64_t>(bytes.data());
   work.local = {{addr, size / 3, 0xBAD}, {addr + size / 3, size - size / 3, 0xBAD}};
   work.remote_addr = into.all().addr;
   work.rkey = into.all().rkey;
@@ -163,8 +164,8 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   const TestFabric fabric;
   ibv_device_attr attr{};
   REQUIRE(ibv_query_device(open_device("softnic0").get(), &attr) == 0);
-  const auto count = static_cast<size_t>(attr.max_sge);
-  const QpShape shape{.max_sge = static_cast<uint32_t>(count)};
+  const auto count = static_cast<std::size_t>(attr.max_sge);
+  const QpShape shape{.max_sge = static_cast<std::uint32_t>(count)};
   Endpoint a("softnic0", shape);
   Endpoint b("softnic1", shape);
   connect_both(a.qp, b.qp);
@@ -174,7 +175,7 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   SendWork send{.opcode = IBV_WR_SEND, .wr_id = 1};
   RecvWork recv{.wr_id = 2};
   // The same bytes, cut at other places and from the back to the front.
-  for (size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     send.local.push_back(from.part(3 * i, 3).sge());
     recv.local.push_back(into.part(3 * (count - 1 - i), 3).sge());
   }
@@ -182,7 +183,7 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   REQUIRE(post(a.qp, send) == 0);
   must_complete(a.send_cq.get(), 1);
   must_complete(b.recv_cq.get(), 2);
-  for (size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     CHECK(has_pattern(into.bytes(3 * (count - 1 - i), 3), 1, 3 * i));
   }
 }

@@ -50,7 +50,7 @@ TEST_CASE("device: the list names the first host's devices and ends with null",
 
 TEST_CASE("device: SOFTNIC_HOST chooses whose devices are listed", "[softnic][device]") {
   const TestFabric fabric;
-  std::set<uint64_t> guids;
+  std::set<std::uint64_t> guids;
   for (const char* host : {"h0", "h1"}) {
     TestFabric::choose_host(host);
     const DeviceList list;
@@ -97,7 +97,7 @@ TEST_CASE("device: attributes agree between the plain and the extended query",
   CHECK(attr.node_guid == ibv_get_device_guid(context->device));
   CHECK(attr.sys_image_guid != 0);
   CHECK(attr.phys_port_cnt == 1);
-  CHECK(attr.max_mr_size >= uint64_t{1} << 40);
+  CHECK(attr.max_mr_size >= std::uint64_t{1} << 40);
   CHECK((attr.page_size_cap & 4096) != 0);
   CHECK(attr.max_qp >= 128);
   CHECK(attr.max_qp_wr >= 1024);

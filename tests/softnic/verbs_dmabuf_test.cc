@@ -15,57 +15,59 @@ using beeline::UniqueFd;
 
 namespace {
 
-constexpr size_t kSize = 64u << 10;
-constexpr size_t kPage = 4096;
-constexpr uint64_t kIova = 0x7000'0000'0000;
+constexpr std::size_t kSize = 64u << 10;
+constexpr std::size_t kPage = 4096;
+constexpr std::uint64_t kIova = 0x7000'0000'0000;
 constexpr Wire kDmabufWire{.access = kAtomicAccess};
 
 // A descriptor's memory, registered from an offset on.
 struct Exported {
-  Exported(ibv_pd* pd, size_t offset, size_t length, uint64_t iova, int access = kAtomicAccess)
+  Exported(ibv_pd* pd, std::size_t offset, std::size_t length, std::uint64_t iova,
+           int access = kAtomicAccess)
       : fd(make_memfd(kSize)),
         from(offset),
         mr(ibv_reg_dmabuf_mr(pd, offset, length, iova, fd.get(), access)) {
     BL_MUST(mr != nullptr);
-    region = {iova, static_cast<uint32_t>(length), mr->lkey, mr->rkey};
+    region = {iova, static_cast<std::uint32_t>(length), mr->lkey, mr->rkey};
   }
 
   // As the descriptor shows it, at an offset from where the registration begins.
-  std::vector<uint8_t> look(size_t at, size_t length) const {
-    std::vector<uint8_t> bytes(length);
+  std::vector<std::uint8_t> look(std::size_t at, std::size_t length) const {
+    std::vector<std::uint8_t> bytes(length);
     BL_MUST(pread(fd.get(), bytes.data(), length, static_cast<off_t>(from + at)) ==
             static_cast<ssize_t>(length));
     return bytes;
   }
-  void put(size_t at, const std::vector<uint8_t>& bytes) const {
+  void put(std::size_t at, const std::vector<std::uint8_t>& bytes) const {
     BL_MUST(pwrite(fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(from + at)) ==
             static_cast<ssize_t>(bytes.size()));
   }
-  Region part(size_t at, size_t length) const {
-    return region.moved(static_cast<int64_t>(at), static_cast<uint32_t>(length));
+  Region part(std::size_t at, std::size_t length) const {
+    return region.moved(static_cast<std::int64_t>(at), static_cast<std::uint32_t>(length));
   }
 
   UniqueFd fd;
-  size_t from;
+  std::size_t from;
   MrPtr mr;
   Region region;
 };
 
-std::vector<uint8_t> pattern(size_t length, uint32_t seed) {
-  std::vector<uint8_t> bytes(length);
+std::vector<std::uint8_t> pattern(std::size_t length, std::uint32_t seed) {
+  std::vector<std::uint8_t> bytes(length);
   fill_pattern(bytes, seed);
   return bytes;
 }
 
-bool is_zero(const std::vector<uint8_t>& bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](uint8_t byte) { return byte == 0; });
+bool is_zero(const std::vector<std::uint8_t>& bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == 0; });
 }
 
 }  // namespace
 
 TEST_CASE("dmabuf: all that works on memory works on a descriptor's", "[softnic][dmabuf]") {
   // Not at a page's beginning: a driver exports an allocation, not pages.
-  const size_t offset = GENERATE(size_t{0}, size_t{2} * kPage, kPage + 904, size_t{8});
+  const std::size_t offset =
+      GENERATE(std::size_t{0}, std::size_t{2} * kPage, kPage + 904, std::size_t{8});
   Pair pair({.wire = kDmabufWire});
   const Exported there(pair.b.pd.get(), offset, 3 * kPage, kIova + offset % kPage);
   Buffer here = pair.a.buffer(2 * kPage);
@@ -102,8 +104,8 @@ TEST_CASE("dmabuf: all that works on memory works on a descriptor's", "[softnic]
     CHECK(has_pattern(there.look(24, 2 * kPage), 1));
   }
   SECTION("atomics") {
-    const uint64_t before = 40;
-    std::vector<uint8_t> bytes(8);
+    const std::uint64_t before = 40;
+    std::vector<std::uint8_t> bytes(8);
     std::memcpy(bytes.data(), &before, 8);
     there.put(2 * kPage, bytes);
     REQUIRE(post(pair.a.qp, fetch_add(here.part(0, 8), there.part(2 * kPage, 8), 2, 1)) == 0);
@@ -122,7 +124,7 @@ TEST_CASE("dmabuf: the last byte belongs to it, and the one behind does not", "[
   REQUIRE(post(pair.a.qp, write_work(here.all(), there.part(984, 16), 1)) == 0);
   must_complete(pair.a.send_cq.get(), 1);
   CHECK(has_pattern(there.look(984, 16), 1));
-  const int64_t by = GENERATE(985, -1, -100, 65000);
+  const std::int64_t by = GENERATE(985, -1, -100, 65000);
   const Region outside = there.region.moved(by, 16);
   REQUIRE(post(pair.a.qp, write_work(here.all(), outside, 2)) == 0);
   CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_ACCESS_ERR);
@@ -146,7 +148,7 @@ TEST_CASE("dmabuf: the address must lie in its page as the offset does", "[softn
   const TestFabric fabric;
   const Nic nic("softnic0");
   const UniqueFd fd = make_memfd(kSize);
-  const auto [offset, iova] = GENERATE(table<uint64_t, uint64_t>(
+  const auto [offset, iova] = GENERATE(table<std::uint64_t, std::uint64_t>(
       {{0, kIova + 1}, {8, kIova}, {kPage + 8, kIova + 16}, {100, kIova + kPage - 100}}));
   errno = 0;
   const MrPtr mr(ibv_reg_dmabuf_mr(nic.pd.get(), offset, 100, iova, fd.get(), kAllAccess));
@@ -162,14 +164,14 @@ TEST_CASE("dmabuf: what is not there cannot be registered", "[softnic][dmabuf]")
   CHECK(MrPtr(ibv_reg_dmabuf_mr(nic.pd.get(), 0, kSize, kIova, fd.get(), kAllAccess)) != nullptr);
   CHECK(MrPtr(ibv_reg_dmabuf_mr(nic.pd.get(), kSize - 8, 8, kSize - 8, fd.get(), kAllAccess)) !=
         nullptr);
-  const auto [offset, length] =
-      GENERATE(table<uint64_t, size_t>({{0, kSize + 1},
-                                        {kPage, kSize},
-                                        {kSize, 1},
-                                        {kSize - 1, 2},
-                                        {0, 0},
-                                        {kPage, ~size_t{0} - kPage + 1},  // the end is at 0 again
-                                        {~uint64_t{0} - kPage + 1, 2 * kPage}}));
+  const auto [offset, length] = GENERATE(table<std::uint64_t, std::size_t>(
+      {{0, kSize + 1},
+       {kPage, kSize},
+       {kSize, 1},
+       {kSize - 1, 2},
+       {0, 0},
+       {kPage, ~std::size_t{0} - kPage + 1},  // the end is at 0 again
+       {~std::uint64_t{0} - kPage + 1, 2 * kPage}}));
   INFO(offset << " + " << length);
   errno = 0;
   const MrPtr mr(ibv_reg_dmabuf_mr(nic.pd.get(), offset, length, kIova + offset % kPage, fd.get(),
@@ -239,13 +241,13 @@ TEST_CASE("dmabuf: registering and deregistering leave nothing behind", "[softni
 
 TEST_CASE("dmabuf: behind a deregistration no byte of a running message lands",
           "[softnic][dmabuf]") {
-  constexpr size_t kBig = 4u << 20;
+  constexpr std::size_t kBig = 4u << 20;
   bool cut = false;
   for (int round = 0; round < 8; ++round) {
     Pair pair({.clock_scale = 0.001, .wire = {.retry_cnt = 1}});
     const UniqueFd fd = make_memfd(kBig);
-    auto* view =
-        static_cast<uint8_t*>(mmap(nullptr, kBig, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+    auto* view = static_cast<std::uint8_t*>(
+        mmap(nullptr, kBig, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
     REQUIRE(view != MAP_FAILED);
     MrPtr mr(ibv_reg_dmabuf_mr(pair.b.pd.get(), 0, kBig, 0, fd.get(), kAllAccess));
     REQUIRE(mr != nullptr);
@@ -254,14 +256,15 @@ TEST_CASE("dmabuf: behind a deregistration no byte of a running message lands",
     pair.fabric.command("h0/softnic0", "rate=100M");
     const Region there{0, kBig, mr->lkey, mr->rkey};
     REQUIRE(post(pair.a.qp, write_work(from.all(), there, 1)) == 0);
-    wait_until([&] { return std::atomic_ref<uint8_t>(view[0]).load() == 0xFF; }, "the message");
+    wait_until([&] { return std::atomic_ref<std::uint8_t>(view[0]).load() == 0xFF; },
+               "the message");
     mr.reset();
     std::memset(view, 0x5A, kBig);
     const ibv_wc_status status = poll_one(pair.a.send_cq.get()).status;
     // It may have been through before we came.
     CHECK((status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_SUCCESS));
     cut = cut || status == IBV_WC_REM_ACCESS_ERR;
-    CHECK(std::all_of(view, view + kBig, [](uint8_t byte) { return byte == 0x5A; }));
+    CHECK(std::all_of(view, view + kBig, [](std::uint8_t byte) { return byte == 0x5A; }));
     munmap(view, kBig);
   }
   CHECK(cut);
@@ -270,7 +273,7 @@ TEST_CASE("dmabuf: behind a deregistration no byte of a running message lands",
 TEST_CASE("dmabuf: another process reaches it, when the program itself has let go of it",
           "[softnic][dmabuf]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr size_t kOffset = kPage + 904;
+  constexpr std::size_t kOffset = kPage + 904;
   const TestFabric fabric;
   run_peers(mode, {[](Peer& peer) {
                      Endpoint end("softnic0");
@@ -298,7 +301,7 @@ TEST_CASE("dmabuf: another process reaches it, when the program itself has let g
                      void* view =
                          mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
                      BL_MUST(view != MAP_FAILED);
-                     const uint64_t iova = kIova + kOffset % kPage;
+                     const std::uint64_t iova = kIova + kOffset % kPage;
                      const MrPtr mr(ibv_reg_dmabuf_mr(end.pd.get(), kOffset, 3 * kPage, iova,
                                                       fd.get(), kAtomicAccess));
                      BL_MUST(mr != nullptr);
@@ -310,15 +313,15 @@ TEST_CASE("dmabuf: another process reaches it, when the program itself has let g
                      BL_MUST_OK(post(end.qp, recv_work(all.moved(2 * kPage, kPage), 9)));
                      peer.send(0, all);
                      must_complete(end.recv_cq.get(), 9);
-                     std::vector<uint8_t> bytes(3 * kPage);
+                     std::vector<std::uint8_t> bytes(3 * kPage);
                      BL_MUST(pread(witness.get(), bytes.data(), bytes.size(), kOffset) ==
                              static_cast<ssize_t>(bytes.size()));
                      BL_MUST(has_pattern(std::span(bytes).subspan(8, 2 * kPage - 8), 1, 8));
                      BL_MUST(has_pattern(std::span(bytes).subspan(2 * kPage), 2));
-                     uint64_t word = 0;
+                     std::uint64_t word = 0;
                      std::memcpy(&word, bytes.data(), 8);
                      const auto before = pattern(8, 1);
-                     uint64_t expected = 0;
+                     std::uint64_t expected = 0;
                      std::memcpy(&expected, before.data(), 8);
                      BL_MUST(word == expected + 1);
                      peer.meet();

@@ -28,7 +28,7 @@ struct Scene {
   Buffer remote;
 };
 
-void check_wc(const ibv_wc& wc, uint64_t wr_id, ibv_wc_status status, const ibv_qp* qp) {
+void check_wc(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_status status, const ibv_qp* qp) {
   CHECK(wc.wr_id == wr_id);
   CHECK(wc.status == status);
   CHECK(wc.qp_num == qp->qp_num);
@@ -88,7 +88,7 @@ TEST_CASE("error: a wrong local key is the requester's own fault", "[softnic][er
 
 TEST_CASE("error: a message of more than a gigabyte is too long", "[softnic][error]") {
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ);
-  constexpr size_t kGiga = size_t{1} << 30;
+  constexpr std::size_t kGiga = std::size_t{1} << 30;
   Scene scene;
   // Address space only: no byte of it is ever touched.
   void* const space = mmap(nullptr, kGiga, PROT_READ | PROT_WRITE,
@@ -99,7 +99,7 @@ TEST_CASE("error: a message of more than a gigabyte is too long", "[softnic][err
     const MrPtr remote(ibv_reg_mr(scene.pair.b.pd.get(), space, kGiga, kAllAccess));
     REQUIRE(local != nullptr);
     REQUIRE(remote != nullptr);
-    const auto addr = reinterpret_cast<uint64_t>(space);
+    const auto addr = reinterpret_cast<std::uint64_t>(space);
     SendWork work{.opcode = opcode, .wr_id = 1, .remote_addr = addr, .rkey = remote->rkey};
     work.local = {{addr, 1u << 30, local->lkey}, {addr, 1, local->lkey}};
     REQUIRE(post(scene.qp(), work) == 0);
@@ -111,7 +111,7 @@ TEST_CASE("error: a message of more than a gigabyte is too long", "[softnic][err
 
 TEST_CASE("error: without a receive the retries run out", "[softnic][error]") {
   const auto opcode = GENERATE(IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
-  const uint8_t retries = GENERATE(uint8_t{0}, uint8_t{3});
+  const std::uint8_t retries = GENERATE(std::uint8_t{0}, std::uint8_t{3});
   Scene scene({.rnr_retry = retries, .min_rnr_timer = 16});
   SendWork work = write_work(scene.local.all(), scene.remote.all(), 1);
   work.opcode = opcode;
@@ -124,7 +124,7 @@ TEST_CASE("error: without a receive the retries run out", "[softnic][error]") {
 TEST_CASE("error: a long message needs the same path MTU at both ends", "[softnic][error]") {
   struct Case {
     ibv_mtu ours, theirs;
-    size_t bytes;
+    std::size_t bytes;
     ibv_wc_status status;
   };
   const Case c = GENERATE(values<Case>({

@@ -179,7 +179,7 @@ TEST_CASE("event: destroying a queue pair waits for its events to be acknowledge
   // Time passes: a hundred round trips of other traffic on the same device.
   Endpoint c("softnic1");
   connect(c.qp, address_of(c.qp));
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
     REQUIRE(post(c.qp, nothing_work(i)) == 0);
     must_complete(c.send_cq.get(), i);
   }

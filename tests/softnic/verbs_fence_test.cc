@@ -15,11 +15,11 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kBig = 4u << 20;
-constexpr size_t kPage = 4096;
-constexpr uint8_t kPayload = 0xFF;
-constexpr uint8_t kMark = 0x5A;
-constexpr size_t kRounds = 16;
+constexpr std::size_t kBig = 4u << 20;
+constexpr std::size_t kPage = 4096;
+constexpr std::uint8_t kPayload = 0xFF;
+constexpr std::uint8_t kMark = 0x5A;
+constexpr std::size_t kRounds = 16;
 
 // How an end stops hearing its peer.
 enum class Fence { kError, kReset, kDestroy, kDeregister };
@@ -40,19 +40,19 @@ class Tripwire {
   explicit Tripwire(Buffer& buffer) : buffer_(buffer) {}
 
   // Where the message is to be met in this round: another place each time, all over the buffer.
-  static size_t place(size_t round) { return kBig / kRounds * round / kPage * kPage; }
+  static std::size_t place(std::size_t round) { return kBig / kRounds * round / kPage * kPage; }
 
-  void wait_for_message(size_t place) {
+  void wait_for_message(std::size_t place) {
     wait_until([&] { return buffer_.peek(place) == kPayload; }, "the running message");
   }
-  void stretch(size_t place) {
-    for (size_t i = 0; i < kBig / kPage; ++i) {
-      const size_t at = (place + (i + 1) * kPage) % kBig;
-      std::atomic_ref<uint8_t>(buffer_.data()[at]).store(kMark, std::memory_order_relaxed);
+  void stretch(std::size_t place) {
+    for (std::size_t i = 0; i < kBig / kPage; ++i) {
+      const std::size_t at = (place + (i + 1) * kPage) % kBig;
+      std::atomic_ref<std::uint8_t>(buffer_.data()[at]).store(kMark, std::memory_order_relaxed);
     }
   }
   bool is_whole() {
-    for (size_t at = 0; at < kBig; at += kPage) {
+    for (std::size_t at = 0; at < kBig; at += kPage) {
       if (buffer_.peek(at) != kMark) return false;
     }
     return true;
@@ -67,8 +67,8 @@ class Tripwire {
 TEST_CASE("fence: behind one no byte of a running message lands", "[softnic][fence]") {
   const Fence fence = GENERATE(Fence::kError, Fence::kReset, Fence::kDestroy, Fence::kDeregister);
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND);
-  constexpr uint32_t kReceives = 8192;  // more than go through before the fence is raised
-  for (size_t round = 0; round < kRounds; ++round) {
+  constexpr std::uint32_t kReceives = 8192;  // more than go through before the fence is raised
+  for (std::size_t round = 0; round < kRounds; ++round) {
     INFO("fence " << static_cast<int>(fence) << ", opcode " << opcode << ", round " << round);
     Pair pair({.clock_scale = 0.001,
                .shape = {.recv_depth = kReceives, .cqe = 2 * kReceives},
@@ -88,7 +88,7 @@ TEST_CASE("fence: behind one no byte of a running message lands", "[softnic][fen
       }
     });
     Tripwire wire(into);
-    const size_t place = Tripwire::place(round);
+    const std::size_t place = Tripwire::place(round);
     wire.wait_for_message(place);
     raise_fence(fence, pair.b, into);
     wire.stretch(place);
@@ -100,7 +100,7 @@ TEST_CASE("fence: behind one no byte of a running message lands", "[softnic][fen
 
 TEST_CASE("fence: behind one no byte of a running READ lands", "[softnic][fence]") {
   const Fence fence = GENERATE(Fence::kError, Fence::kReset, Fence::kDestroy);
-  for (size_t round = 0; round < kRounds; ++round) {
+  for (std::size_t round = 0; round < kRounds; ++round) {
     INFO("fence " << static_cast<int>(fence) << ", round " << round);
     Pair pair;
     Buffer into = pair.a.buffer(kBig);
@@ -108,14 +108,14 @@ TEST_CASE("fence: behind one no byte of a running READ lands", "[softnic][fence]
     std::memset(from.data(), kPayload, kBig);
     for (int i = 0; i < 8; ++i) BL_MUST_OK(post(pair.a.qp, read_work(into.all(), from.all())));
     Tripwire wire(into);
-    const size_t place = Tripwire::place(round);
+    const std::size_t place = Tripwire::place(round);
     wire.wait_for_message(place);
     raise_fence(fence, pair.a, into);
     wire.stretch(place);
     // Other traffic of the same device gives a late piece its chance.
     Endpoint c("softnic0");
     connect(c.qp, address_of(c.qp));
-    for (uint64_t i = 0; i < 20; ++i) {
+    for (std::uint64_t i = 0; i < 20; ++i) {
       BL_MUST_OK(post(c.qp, nothing_work(i)));
       must_complete(c.send_cq.get(), i);
     }
@@ -147,8 +147,8 @@ TEST_CASE("fence: a process may unmap what it has deregistered under fire", "[so
     const Pages pages(kBig);
     MrPtr mr(ibv_reg_mr(end.pd.get(), pages.data(), kBig, kAllAccess));
     BL_MUST(mr != nullptr);
-    peer.send(0, Region{reinterpret_cast<uint64_t>(pages.data()), kBig, mr->lkey, mr->rkey});
-    std::atomic_ref<uint8_t> middle(pages.data()[kBig / 2]);
+    peer.send(0, Region{reinterpret_cast<std::uint64_t>(pages.data()), kBig, mr->lkey, mr->rkey});
+    std::atomic_ref<std::uint8_t> middle(pages.data()[kBig / 2]);
     wait_until([&] { return middle.load() == kPayload; }, "the running write");
     mr.reset();
     pages.unmap(0, kBig);  // a late byte would be a crash here, or in the writer
@@ -160,7 +160,7 @@ TEST_CASE("fence: a process may unmap what it has deregistered under fire", "[so
 namespace {
 
 constexpr int kDestructions = 60;
-constexpr size_t kStreamed = 256u << 10;
+constexpr std::size_t kStreamed = 256u << 10;
 
 // The event is left unacknowledged: destroying the object that it names waits until it is
 // acknowledged.
@@ -191,8 +191,8 @@ void stream_into_the_dying(Peer& peer) {
 bool is_still_written(const Pages& pages) {
   const auto start = Clock::now();
   while (seconds_since(start) < 0.0005) {
-    for (size_t at = 0; at < kStreamed; at += 512) {
-      if (std::atomic_ref<uint8_t>(pages.data()[at]).load() != 0) return true;
+    for (std::size_t at = 0; at < kStreamed; at += 512) {
+      if (std::atomic_ref<std::uint8_t>(pages.data()[at]).load() != 0) return true;
     }
   }
   return false;
@@ -209,7 +209,8 @@ void die_under_a_stream(Peer& peer) {
     std::memset(pages.data(), 0, kStreamed);
     MrPtr mr(ibv_reg_mr(nic.pd.get(), pages.data(), kStreamed, kAllAccess));
     BL_MUST(mr != nullptr);
-    peer.send(0, Region{reinterpret_cast<uint64_t>(pages.data()), kStreamed, mr->lkey, mr->rkey});
+    peer.send(0,
+              Region{reinterpret_cast<std::uint64_t>(pages.data()), kStreamed, mr->lkey, mr->rkey});
     ibv_async_event event = unacknowledged_event(nic.context.get());  // what destroying waits for
     BL_MUST(event.event_type == IBV_EVENT_COMM_EST);
     {

@@ -9,14 +9,14 @@ using namespace beeline::test;
 
 namespace {
 
-SendWork poison(Buffer& local, uint64_t wr_id) {
+SendWork poison(Buffer& local, std::uint64_t wr_id) {
   SendWork work = write_work(local.all(), {}, wr_id);
   work.local[0].lkey += 0x100;
   return work;
 }
 
-void check_flushed(ibv_cq* cq, uint64_t first, uint64_t count) {
-  for (uint64_t i = first; i < first + count; ++i) {
+void check_flushed(ibv_cq* cq, std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t i = first; i < first + count; ++i) {
     const ibv_wc wc = poll_one(cq);
     CHECK(wc.wr_id == i);
     CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
@@ -35,24 +35,24 @@ TEST_CASE("flush: what stands behind a failure is flushed in order, signalled or
   list.push_back(unsignaled(write_work(local.all(), remote.all(), 0)));
   list.push_back(unsignaled(write_work(local.all(), remote.all(), 1)));
   list.push_back(unsignaled(poison(local, 2)));
-  for (uint64_t i = 3; i < 8; ++i) {
+  for (std::uint64_t i = 3; i < 8; ++i) {
     const SendWork work = write_work(local.all(), remote.all(), i);
     list.push_back(i % 2 == 0 ? unsignaled(work) : work);
   }
-  for (uint64_t i = 100; i < 105; ++i) REQUIRE(post(pair.a.qp, RecvWork{.wr_id = i}) == 0);
+  for (std::uint64_t i = 100; i < 105; ++i) REQUIRE(post(pair.a.qp, RecvWork{.wr_id = i}) == 0);
   REQUIRE(post_list(pair.a.qp, list) == 0);
   // 0 and 1 went well and were not to be reported; the failure is, whatever its flags.
   const ibv_wc failed = poll_one(pair.a.send_cq.get());
   CHECK(failed.wr_id == 2);
   CHECK(failed.status == IBV_WC_LOC_PROT_ERR);
-  for (uint64_t i = 3; i < 8; ++i) {
+  for (std::uint64_t i = 3; i < 8; ++i) {
     const ibv_wc wc = poll_one(pair.a.send_cq.get());
     CHECK(wc.wr_id == i);
     CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
     CHECK(wc.qp_num == pair.a.qp->qp_num);
   }
   CHECK(is_empty(pair.a.send_cq.get()));
-  for (uint64_t i = 100; i < 105; ++i) {
+  for (std::uint64_t i = 100; i < 105; ++i) {
     const ibv_wc wc = poll_one(pair.a.recv_cq.get());
     CHECK(wc.wr_id == i);
     CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
@@ -64,7 +64,7 @@ TEST_CASE("flush: moving to ERR flushes both queues in order", "[softnic][flush]
   // The peer is silent, so the sends are still there when the state changes.
   Pair pair({.wire = {.timeout = 0}});
   REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
-  for (uint64_t i = 0; i < 10; ++i) {
+  for (std::uint64_t i = 0; i < 10; ++i) {
     REQUIRE(post(pair.a.qp, RecvWork{.wr_id = i}) == 0);
     REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
   }

@@ -9,7 +9,7 @@
 #include "tests/support/verbs_fixture.h"
 
 // Not in <infiniband/verbs.h>: rdma-core's driver.h has it, and programs import it all the same.
-extern "C" int ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int index,
+extern "C" int ibv_query_gid_type(ibv_context* context, std::uint8_t port_num, unsigned int index,
                                   unsigned int* type);
 
 using namespace beeline::test;
@@ -22,7 +22,7 @@ constexpr unsigned kSysfsRoceV2 = 1;
 bool same(const ibv_gid& a, const ibv_gid& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 bool is_ipv4_mapped(const ibv_gid& gid) {
-  static constexpr uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+  static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   return std::memcmp(gid.raw, kPrefix, sizeof(kPrefix)) == 0;
 }
 
@@ -35,10 +35,10 @@ int table_length(ibv_context* context) {
 }
 
 std::vector<ibv_gid_entry> whole_table(ibv_context* context) {
-  std::vector<ibv_gid_entry> entries(static_cast<size_t>(table_length(context)));
+  std::vector<ibv_gid_entry> entries(static_cast<std::size_t>(table_length(context)));
   const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
-  BL_MUST(count >= 0 && static_cast<size_t>(count) <= entries.size());
-  entries.resize(static_cast<size_t>(count));
+  BL_MUST(count >= 0 && static_cast<std::size_t>(count) <= entries.size());
+  entries.resize(static_cast<std::size_t>(count));
   return entries;
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("gid: the table query returns exactly the entries that exist", "[softn
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   std::vector<ibv_gid_entry> table = whole_table(context.get());
-  std::set<uint32_t> listed;
+  std::set<std::uint32_t> listed;
   for (const ibv_gid_entry& entry : table) {
     INFO("index " << entry.gid_index);
     CHECK(listed.insert(entry.gid_index).second);
@@ -78,7 +78,7 @@ TEST_CASE("gid: the table query returns exactly the entries that exist", "[softn
   }
   CHECK(listed.count(1) == 1);
   CHECK(listed.count(3) == 1);
-  for (uint32_t i = 0; i < static_cast<uint32_t>(table_length(context.get())); ++i) {
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(table_length(context.get())); ++i) {
     if (listed.count(i) != 0) continue;
     ibv_gid_entry single{};
     CHECK(ibv_query_gid_ex(context.get(), 1, i, &single, 0) == ENODATA);
@@ -98,7 +98,8 @@ TEST_CASE("gid: an index behind the table is an error", "[softnic][gid]") {
   CHECK(ibv_query_gid(context.get(), 1, length, &gid) == -1);
   CHECK(ibv_query_gid(context.get(), 1, -1, &gid) == -1);
   ibv_gid_entry entry{};
-  CHECK(ibv_query_gid_ex(context.get(), 1, static_cast<uint32_t>(length), &entry, 0) == EINVAL);
+  CHECK(ibv_query_gid_ex(context.get(), 1, static_cast<std::uint32_t>(length), &entry, 0) ==
+        EINVAL);
   CHECK(ibv_query_gid_ex(context.get(), 9, 0, &entry, 0) == EINVAL);
   unsigned type = 0;
   CHECK(ibv_query_gid_type(context.get(), 1, static_cast<unsigned>(length), &type) == -1);

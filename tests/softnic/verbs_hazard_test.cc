@@ -21,7 +21,7 @@ constexpr softnic::HazardSpec kHide{.hide = true};
 constexpr softnic::HazardSpec kBunch{.bunch_ns = 30'000'000};
 constexpr softnic::HazardSpec kAll{.scatter = true, .hide = true, .bunch_ns = 2'000'000};
 
-constexpr size_t kBytes = (1u << 20) + 70001;
+constexpr std::size_t kBytes = (1u << 20) + 70001;
 
 softnic::FabricSpec with(const softnic::HazardSpec& hazards) {
   softnic::FabricSpec spec = softnic::default_fabric();
@@ -33,27 +33,28 @@ softnic::FabricSpec with(const softnic::HazardSpec& hazards) {
 class SharedCount {
  public:
   SharedCount()
-      : word_(static_cast<uint32_t*>(mmap(nullptr, sizeof(uint32_t), PROT_READ | PROT_WRITE,
-                                          MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+      : word_(
+            static_cast<std::uint32_t*>(mmap(nullptr, sizeof(std::uint32_t), PROT_READ | PROT_WRITE,
+                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
     BL_MUST(word_ != MAP_FAILED);
   }
   SharedCount(const SharedCount&) = delete;
   SharedCount& operator=(const SharedCount&) = delete;
-  ~SharedCount() { munmap(word_, sizeof(uint32_t)); }
+  ~SharedCount() { munmap(word_, sizeof(std::uint32_t)); }
 
   void add() { std::atomic_ref(*word_).fetch_add(1); }
-  uint32_t get() { return std::atomic_ref(*word_).load(); }
+  std::uint32_t get() { return std::atomic_ref(*word_).load(); }
 
  private:
-  uint32_t* word_;
+  std::uint32_t* word_;
 };
 
 // Memory that a descriptor names, as that of a GPU, with a view of its own.
 struct HazardExported {
-  explicit HazardExported(ibv_pd* pd, size_t length = kBytes)
+  explicit HazardExported(ibv_pd* pd, std::size_t length = kBytes)
       : size(length),
         fd(make_memfd(length)),
-        view(static_cast<uint8_t*>(
+        view(static_cast<std::uint8_t*>(
             mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0))),
         mr(ibv_reg_dmabuf_mr(pd, 0, length, 0, fd.get(), kAtomicAccess)) {
     BL_MUST(view != MAP_FAILED && mr != nullptr);
@@ -62,29 +63,29 @@ struct HazardExported {
   HazardExported& operator=(const HazardExported&) = delete;
   ~HazardExported() { munmap(view, size); }
 
-  Region part(size_t at, size_t length) const {
-    return {at, static_cast<uint32_t>(length), mr->lkey, mr->rkey};
+  Region part(std::size_t at, std::size_t length) const {
+    return {at, static_cast<std::uint32_t>(length), mr->lkey, mr->rkey};
   }
   Region all() const { return part(0, size); }
-  bool has(uint32_t seed) const { return has_pattern({view, size}, seed); }
+  bool has(std::uint32_t seed) const { return has_pattern({view, size}, seed); }
 
-  size_t size;
+  std::size_t size;
   UniqueFd fd;
-  uint8_t* view;
+  std::uint8_t* view;
   MrPtr mr;
 };
 
 // Differs from round to round, and from fresh memory.
-uint8_t mark_of(uint32_t round) { return static_cast<uint8_t>(1 + round % 200); }
+std::uint8_t mark_of(std::uint32_t round) { return static_cast<std::uint8_t>(1 + round % 200); }
 
-constexpr size_t kHazardMessage = 200'001;
-constexpr uint32_t kStop = 0;
+constexpr std::size_t kHazardMessage = 200'001;
+constexpr std::uint32_t kStop = 0;
 
 // One side writes, round by round; the other looks at the memory when it thinks that the bytes are
 // there. Returns whether they were, in every round; the first in which they were not is the last.
-using Wait = std::function<void(Endpoint& end, Buffer& memory, uint32_t round)>;
+using Wait = std::function<void(Endpoint& end, Buffer& memory, std::uint32_t round)>;
 bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode,
-                 uint32_t rounds, const Wait& wait) {
+                 std::uint32_t rounds, const Wait& wait) {
   const TestFabric fabric(with(hazards));
   SharedCount torn;
   run_peers(mode, {[=](Peer& peer) {
@@ -93,7 +94,7 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
                      connect(end.qp, peer.exchange(address_of(end.qp)));
                      const auto there = peer.receive<Region>(1);
                      for (;;) {
-                       const auto round = peer.receive<uint32_t>(1);
+                       const auto round = peer.receive<std::uint32_t>(1);
                        if (round == kStop) break;
                        from.fill(round);
                        from.data()[kHazardMessage - 1] = mark_of(round);
@@ -110,7 +111,7 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
                      connect(end.qp, peer.exchange(address_of(end.qp)));
                      peer.send(0, memory.all());
                      BL_MUST_OK(post(end.qp, recv_work(memory.all(), 1)));
-                     for (uint32_t round = 1; round <= rounds && torn.get() == 0; ++round) {
+                     for (std::uint32_t round = 1; round <= rounds && torn.get() == 0; ++round) {
                        peer.send(0, round);
                        wait(end, memory, round);
                        if (!has_pattern(memory.bytes(0, kHazardMessage - 1), round)) torn.add();
@@ -126,9 +127,9 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
 }
 
 // Trusts that the last byte of a message is placed last. Luck may hold for a while.
-bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, uint32_t rounds) {
+bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, std::uint32_t rounds) {
   return all_arrived(mode, hazards, IBV_WR_RDMA_WRITE, rounds,
-                     [](Endpoint&, Buffer& memory, uint32_t round) {
+                     [](Endpoint&, Buffer& memory, std::uint32_t round) {
                        wait_until([&] { return memory.peek(kHazardMessage - 1) == mark_of(round); },
                                   "the last byte");
                      });
@@ -136,7 +137,7 @@ bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, uint32_t r
 
 // Waits for the completion.
 bool careful_scatter(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
-  return all_arrived(mode, hazards, opcode, 20, [](Endpoint& end, Buffer&, uint32_t round) {
+  return all_arrived(mode, hazards, opcode, 20, [](Endpoint& end, Buffer&, std::uint32_t round) {
     must_complete(end.recv_cq.get(), round);
   });
 }
@@ -151,7 +152,7 @@ bool all_seen(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flu
   Buffer from = a.buffer(kBytes);
   const HazardExported into(b.pd.get());
   bool seen = true;
-  for (uint32_t round = 1; round <= 5; ++round) {
+  for (std::uint32_t round = 1; round <= 5; ++round) {
     from.fill(round);
     BL_MUST_OK(post(b.qp, recv_work(into.all(), round)));
     SendWork work = write_imm_work(from.all(), into.all(), round, round);
@@ -175,8 +176,8 @@ bool careful_hide(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
 // A message, and a flag that is written behind it: whoever sees the flag knows that the message
 // was completed. `take` gets the completion in a way of its own.
 bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
-               const std::function<bool(ibv_comp_channel*, ibv_cq*, uint64_t)>& take) {
-  constexpr uint64_t kMessages = 5;
+               const std::function<bool(ibv_comp_channel*, ibv_cq*, std::uint64_t)>& take) {
+  constexpr std::uint64_t kMessages = 5;
   const TestFabric fabric(with(hazards));
   SharedCount taken;
   run_peers(mode, {[](Peer& peer) {
@@ -184,12 +185,12 @@ bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
                      Buffer flag = end.buffer(8);
                      connect(end.qp, peer.exchange(address_of(end.qp)));
                      const auto there = peer.receive<Region>(1);
-                     for (uint64_t i = 1; i <= kMessages; ++i) {
-                       flag.data()[0] = static_cast<uint8_t>(i);
+                     for (std::uint64_t i = 1; i <= kMessages; ++i) {
+                       flag.data()[0] = static_cast<std::uint8_t>(i);
                        BL_MUST_OK(post(end.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}));
                        BL_MUST_OK(post(end.qp, write_work(flag.part(0, 1), there, i)));
                        poll_many(end.send_cq.get(), 2);
-                       if (i < kMessages) peer.receive<uint64_t>(1);
+                       if (i < kMessages) peer.receive<std::uint64_t>(1);
                      }
                      peer.meet();
                    },
@@ -203,7 +204,7 @@ bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
                      BL_MUST(qp != nullptr);
                      Buffer flag(nic.pd.get(), 8);
                      connect(qp.get(), peer.exchange(address_of(qp.get())));
-                     for (uint64_t i = 1; i <= kMessages; ++i) {
+                     for (std::uint64_t i = 1; i <= kMessages; ++i) {
                        BL_MUST_OK(post(qp.get(), RecvWork{.wr_id = i}));
                        if (i == 1) {
                          peer.send(0, flag.all());
@@ -224,7 +225,7 @@ bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
 
 // Gives up when nothing has come in so many tries.
 bool naive_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
-  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, uint64_t) {
+  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t) {
     ibv_wc wc{};
     for (int tries = 0; tries < 50; ++tries) {
       if (ibv_poll_cq(cq, 1, &wc) == 1) return wc.status == IBV_WC_SUCCESS;
@@ -234,14 +235,14 @@ bool naive_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
 }
 
 bool careful_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
-  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, uint64_t wr_id) {
+  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t wr_id) {
     must_complete(cq, wr_id);
     return true;
   });
 }
 
 bool asleep_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
-  return all_taken(mode, hazards, [](ibv_comp_channel* channel, ibv_cq* cq, uint64_t wr_id) {
+  return all_taken(mode, hazards, [](ibv_comp_channel* channel, ibv_cq* cq, std::uint64_t wr_id) {
     ibv_wc wc{};
     for (;;) {
       BL_MUST_OK(ibv_req_notify_cq(cq, 0));
@@ -273,21 +274,21 @@ TEST_CASE("hazard: scattered over many pieces on both sides, every byte finds it
   connect_both(a.qp, b.qp);
   Buffer from = a.buffer(300000);
   Buffer into = b.buffer(300000);
-  for (uint32_t round = 1; round <= 50; ++round) {
+  for (std::uint32_t round = 1; round <= 50; ++round) {
     from.fill(round);
     std::memset(into.data(), 0, into.size());
     SendWork work{.opcode = IBV_WR_SEND, .wr_id = round};
     work.local = {from.part(0, round).sge(), from.part(round, 70000).sge(),
                   from.part(70000 + round, 150000).sge()};
     RecvWork receive{.wr_id = round};
-    const size_t first = size_t{3} * round;
+    const std::size_t first = std::size_t{3} * round;
     receive.local = {into.part(0, first).sge(), into.part(first, 1).sge(),
                      into.part(first + 1, 299000).sge()};
     REQUIRE(post(b.qp, receive) == 0);
     REQUIRE(post(a.qp, work) == 0);
     must_complete(b.recv_cq.get(), round);
     must_complete(a.send_cq.get(), round);
-    const size_t sent = 220000 + round;
+    const std::size_t sent = 220000 + round;
     REQUIRE(has_pattern(into.bytes(0, sent), round));
     REQUIRE(into.is_zero(sent, into.size() - sent));
   }
@@ -355,17 +356,17 @@ TEST_CASE("hazard: later bytes lie over earlier ones when they show", "[softnic]
   Buffer from = a.buffer(64);
   const HazardExported into(b.pd.get(), 4096);
   // More writes than anybody would keep a list of, over each other.
-  for (uint32_t i = 0; i < 3000; ++i) {
+  for (std::uint32_t i = 0; i < 3000; ++i) {
     std::memset(from.data(), static_cast<int>(i), 64);
     REQUIRE(post(a.qp, write_work(from.all(), into.part(i % 100, 64), i)) == 0);
     must_complete(a.send_cq.get(), i);
   }
   flusher.flush(into.all());
-  for (uint32_t i = 2900; i < 3000; ++i) {
-    const uint32_t at = i % 100;
-    CHECK(into.view[at] == static_cast<uint8_t>(i));
+  for (std::uint32_t i = 2900; i < 3000; ++i) {
+    const std::uint32_t at = i % 100;
+    CHECK(into.view[at] == static_cast<std::uint8_t>(i));
   }
-  CHECK(into.view[99 + 63] == static_cast<uint8_t>(2999));
+  CHECK(into.view[99 + 63] == static_cast<std::uint8_t>(2999));
 }
 
 TEST_CASE("hazard: a flush without anything to show shows nothing old", "[softnic][hazard]") {
@@ -383,7 +384,7 @@ TEST_CASE("hazard: a flush without anything to show shows nothing old", "[softni
   CHECK(has_pattern({into.view, 64}, 1));
   std::memset(into.view, 0x5A, 4096);  // the program's own writes
   flusher.flush(into.all());
-  CHECK(std::all_of(into.view, into.view + 4096, [](uint8_t byte) { return byte == 0x5A; }));
+  CHECK(std::all_of(into.view, into.view + 4096, [](std::uint8_t byte) { return byte == 0x5A; }));
 }
 
 TEST_CASE("hazard: completions come late and in bunches", "[softnic][hazard]") {
@@ -400,14 +401,14 @@ TEST_CASE("hazard: completions of a bunch keep their order, and flushed ones com
   Endpoint a("softnic0");
   Endpoint b("softnic1");
   connect_both(a.qp, b.qp);
-  for (uint64_t i = 0; i < 20; ++i) REQUIRE(post(b.qp, RecvWork{.wr_id = i}) == 0);
-  for (uint64_t i = 0; i < 10; ++i) {
+  for (std::uint64_t i = 0; i < 20; ++i) REQUIRE(post(b.qp, RecvWork{.wr_id = i}) == 0);
+  for (std::uint64_t i = 0; i < 10; ++i) {
     REQUIRE(post(a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}) == 0);
   }
-  for (uint64_t i = 0; i < 10; ++i) must_complete(a.send_cq.get(), i);
+  for (std::uint64_t i = 0; i < 10; ++i) must_complete(a.send_cq.get(), i);
   REQUIRE(modify_state(b.qp, IBV_QPS_ERR) == 0);
-  for (uint64_t i = 0; i < 10; ++i) must_complete(b.recv_cq.get(), i);
-  for (uint64_t i = 10; i < 20; ++i) {
+  for (std::uint64_t i = 0; i < 10; ++i) must_complete(b.recv_cq.get(), i);
+  for (std::uint64_t i = 10; i < 20; ++i) {
     const ibv_wc wc = poll_one(b.recv_cq.get());
     CHECK(wc.wr_id == i);
     CHECK(wc.status == IBV_WC_WR_FLUSH_ERR);
@@ -423,7 +424,7 @@ TEST_CASE("hazard: a careful program gets by with all of them at once", "[softni
 
 TEST_CASE("hazard: what a READ brought is not overwritten by an older write that was hidden",
           "[softnic][hazard]") {
-  constexpr size_t kSize = 256;
+  constexpr std::size_t kSize = 256;
   const TestFabric fabric(with(kHide));
   Endpoint a("softnic0");
   Endpoint b("softnic1");

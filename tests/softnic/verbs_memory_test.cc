@@ -7,13 +7,13 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint32_t kLen = 5000;  // no multiple of a page, and over one
+constexpr std::uint32_t kLen = 5000;  // no multiple of a page, and over one
 
 // A place relative to a registered region of kLen bytes.
 struct Place {
   const char* what;
-  int64_t offset;
-  uint32_t length;
+  std::int64_t offset;
+  std::uint32_t length;
   bool inside;
 };
 
@@ -26,8 +26,8 @@ const std::initializer_list<Place> kPlaces = {
     {"all and one before", -1, kLen + 1, false},
     {"all and one behind", 0, kLen + 1, false},
     {"the end and one behind", kLen - 8, 9, false},
-    {"far before", -(int64_t{1} << 40), 8, false},
-    {"far behind", int64_t{1} << 40, 8, false},
+    {"far before", -(std::int64_t{1} << 40), 8, false},
+    {"far behind", std::int64_t{1} << 40, 8, false},
 };
 
 enum class Operation { kWrite, kRead, kWriteImm };
@@ -62,7 +62,7 @@ TEST_CASE("memory: remote access is bounded to the byte", "[softnic][memory]") {
     CHECK(local.has(1));   // no byte was read out
     CHECK(remote.has(2));  // and none was written
   } else {
-    const auto at = static_cast<size_t>(place.offset);
+    const auto at = static_cast<std::size_t>(place.offset);
     const bool reading = operation == Operation::kRead;
     CHECK(has_pattern((reading ? local.bytes(0, place.length) : remote.bytes(at, place.length)),
                       reading ? 2 : 1, reading ? at : 0));

@@ -14,8 +14,8 @@ TEST_CASE("order: send slots come back with a later completion that is polled",
   Pair pair({.shape = {.send_depth = 8}});
   Buffer from = pair.a.buffer(8);
   Buffer into = pair.b.buffer(8);
-  const uint32_t depth = pair.a.cap.max_send_wr;
-  for (uint32_t i = 0; i + 1 < depth; ++i) {
+  const std::uint32_t depth = pair.a.cap.max_send_wr;
+  for (std::uint32_t i = 0; i + 1 < depth; ++i) {
     REQUIRE(post(pair.a.qp, unsignaled(nothing_work(i))) == 0);
   }
   from.data()[0] = 1;
@@ -24,14 +24,14 @@ TEST_CASE("order: send slots come back with a later completion that is polled",
   wait_until([&] { return into.peek(0) == 1; }, "the last write");
   CHECK(post(pair.a.qp, nothing_work()) == ENOMEM);  // done, but nobody has polled
   must_complete(pair.a.send_cq.get(), 1000);
-  for (uint32_t i = 0; i < depth; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
-  for (uint32_t i = 0; i < depth; ++i) must_complete(pair.a.send_cq.get(), i);
+  for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
+  for (std::uint32_t i = 0; i < depth; ++i) must_complete(pair.a.send_cq.get(), i);
 }
 
 TEST_CASE("order: a list longer than the queue stops where it is full", "[softnic][order]") {
   Pair pair({.shape = {.send_depth = 8, .recv_depth = 8}});
   std::vector<SendWork> sends(pair.a.cap.max_send_wr + 3, nothing_work());
-  size_t accepted = 0;
+  std::size_t accepted = 0;
   CHECK(post_list(pair.a.qp, sends, &accepted) == ENOMEM);
   CHECK(accepted == pair.a.cap.max_send_wr);
   std::vector<RecvWork> recvs(pair.b.cap.max_recv_wr + 3);
@@ -42,10 +42,10 @@ TEST_CASE("order: a list longer than the queue stops where it is full", "[softni
 
 TEST_CASE("order: a receive slot comes back when its completion is polled", "[softnic][order]") {
   Pair pair({.shape = {.recv_depth = 4}});
-  const uint32_t depth = pair.b.cap.max_recv_wr;
-  for (uint32_t i = 0; i < depth; ++i) REQUIRE(post(pair.b.qp, RecvWork{.wr_id = i}) == 0);
+  const std::uint32_t depth = pair.b.cap.max_recv_wr;
+  for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(post(pair.b.qp, RecvWork{.wr_id = i}) == 0);
   CHECK(post(pair.b.qp, RecvWork{}) == ENOMEM);
-  for (uint32_t i = 0; i < 3 * depth; ++i) {
+  for (std::uint32_t i = 0; i < 3 * depth; ++i) {
     REQUIRE(post(pair.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}) == 0);
     must_complete(pair.b.recv_cq.get(), i);
     must_complete(pair.a.send_cq.get(), i);
@@ -55,22 +55,23 @@ TEST_CASE("order: a receive slot comes back when its completion is polled", "[so
 
 TEST_CASE("order: completions come in the order of posting, whatever the work",
           "[softnic][order]") {
-  const uint32_t seed = GENERATE(1u, 2u, 3u);
+  const std::uint32_t seed = GENERATE(1u, 2u, 3u);
   INFO("seed " << seed);
-  constexpr size_t kCount = 200;
-  constexpr size_t kBig = 1u << 20;
+  constexpr std::size_t kCount = 200;
+  constexpr std::size_t kBig = 1u << 20;
   Pair pair({.shape = {.send_depth = kCount, .recv_depth = kCount, .cqe = 2 * kCount}});
   Buffer here = pair.a.buffer(kBig);
   Buffer there = pair.b.buffer(kBig);
   Buffer sink = pair.b.buffer(kBig);
   here.fill(1);
   there.fill(1);
-  for (uint64_t i = 0; i < kCount; ++i) REQUIRE(post(pair.b.qp, recv_work(sink.all(), i)) == 0);
+  for (std::uint64_t i = 0; i < kCount; ++i)
+    REQUIRE(post(pair.b.qp, recv_work(sink.all(), i)) == 0);
 
   std::mt19937 random(seed);
-  std::vector<size_t> received_sizes;
-  for (uint64_t i = 0; i < kCount; ++i) {
-    const size_t size = random() % 20 == 0 ? kBig : random() % 5000;
+  std::vector<std::size_t> received_sizes;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    const std::size_t size = random() % 20 == 0 ? kBig : random() % 5000;
     const Region local = here.part(0, size);
     const Region remote = there.part(0, size);
     SendWork work;
@@ -86,9 +87,9 @@ TEST_CASE("order: completions come in the order of posting, whatever the work",
     }
     REQUIRE(post(pair.a.qp, work) == 0);
   }
-  for (uint64_t i = 0; i < kCount; ++i) must_complete(pair.a.send_cq.get(), i);
+  for (std::uint64_t i = 0; i < kCount; ++i) must_complete(pair.a.send_cq.get(), i);
   const auto received = poll_many(pair.b.recv_cq.get(), received_sizes.size());
-  for (size_t i = 0; i < received.size(); ++i) {
+  for (std::size_t i = 0; i < received.size(); ++i) {
     CHECK(received[i].wr_id == i);
     CHECK(received[i].byte_len == received_sizes[i]);
   }
@@ -98,11 +99,11 @@ TEST_CASE("order: completions come in the order of posting, whatever the work",
 }
 
 TEST_CASE("order: a SEND behind a WRITE says that the WRITE is there", "[softnic][order]") {
-  constexpr size_t kBig = 2u << 20;
+  constexpr std::size_t kBig = 2u << 20;
   Pair pair;
   Buffer from = pair.a.buffer(kBig);
   Buffer into = pair.b.buffer(kBig);
-  for (uint32_t round = 0; round < 20; ++round) {
+  for (std::uint32_t round = 0; round < 20; ++round) {
     from.fill(round);
     REQUIRE(post(pair.b.qp, RecvWork{.wr_id = round}) == 0);
     REQUIRE(post_list(pair.a.qp, {unsignaled(write_work(from.all(), into.all())),
@@ -114,15 +115,15 @@ TEST_CASE("order: a SEND behind a WRITE says that the WRITE is there", "[softnic
 }
 
 TEST_CASE("order: many queue pairs share one completion queue", "[softnic][order]") {
-  constexpr size_t kQps = 16;
-  constexpr uint64_t kEach = 20;
+  constexpr std::size_t kQps = 16;
+  constexpr std::uint64_t kEach = 20;
   const TestFabric fabric;
   const Nic a("softnic0", 1024);
   const Nic b("softnic1", 1024);
   std::vector<QpPtr> left;
   std::vector<QpPtr> right;
-  std::map<uint32_t, uint64_t> next;  // by queue pair number: the wr_id to come
-  for (size_t i = 0; i < kQps; ++i) {
+  std::map<std::uint32_t, std::uint64_t> next;  // by queue pair number: the wr_id to come
+  for (std::size_t i = 0; i < kQps; ++i) {
     left.push_back(make_qp(a));
     right.push_back(make_qp(b));
     connect_both(left.back().get(), right.back().get());
@@ -130,8 +131,8 @@ TEST_CASE("order: many queue pairs share one completion queue", "[softnic][order
     next[right.back()->qp_num] = 0;
   }
   REQUIRE(next.size() == 2 * kQps);
-  for (uint64_t n = 0; n < kEach; ++n) {
-    for (size_t i = 0; i < kQps; ++i) {
+  for (std::uint64_t n = 0; n < kEach; ++n) {
+    for (std::size_t i = 0; i < kQps; ++i) {
       REQUIRE(post(right[i].get(), RecvWork{.wr_id = n}) == 0);
       REQUIRE(post(left[i].get(), SendWork{.opcode = IBV_WR_SEND, .wr_id = n}) == 0);
     }

@@ -12,11 +12,11 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kPeerBig = (1u << 20) + 3;
+constexpr std::size_t kPeerBig = (1u << 20) + 3;
 
 // What each party has after the handshake: a connected QP, and one region of the other's.
 struct Party {
-  Party(Peer& peer, const char* device, size_t size) : end(device), mine(end.buffer(size)) {
+  Party(Peer& peer, const char* device, std::size_t size) : end(device), mine(end.buffer(size)) {
     connect(end.qp, peer.exchange(address_of(end.qp)));
     theirs = peer.exchange(mine.all());
     peer.meet();
@@ -59,15 +59,15 @@ TEST_CASE("peer: WRITE and READ need nothing of the target's program", "[softnic
 
 TEST_CASE("peer: messages of all sizes arrive whole and in order", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  static constexpr size_t kSizes[] = {0, 1, 7, 4096, (64u << 10) + 1, kPeerBig};
-  constexpr uint32_t kRounds = 5;
+  static constexpr std::size_t kSizes[] = {0, 1, 7, 4096, (64u << 10) + 1, kPeerBig};
+  constexpr std::uint32_t kRounds = 5;
   run_pair(
       mode,
       [](Peer& peer) {
         Party party(peer, "softnic0", kPeerBig);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (std::uint32_t round = 0; round < kRounds; ++round) {
           party.mine.fill(round);
-          for (const size_t size : kSizes) {
+          for (const std::size_t size : kSizes) {
             BL_MUST_OK(post(party.end.qp, send_imm_work(party.mine.part(0, size), round, size)));
             must_complete(party.end.send_cq.get(), size);
           }
@@ -76,8 +76,8 @@ TEST_CASE("peer: messages of all sizes arrive whole and in order", "[softnic][pe
       },
       [](Peer& peer) {
         Party party(peer, "softnic1", kPeerBig);
-        for (uint32_t round = 0; round < kRounds; ++round) {
-          for (const size_t size : kSizes) {
+        for (std::uint32_t round = 0; round < kRounds; ++round) {
+          for (const std::size_t size : kSizes) {
             // Posted late on purpose: the sender runs into RNR and has to try again.
             BL_MUST_OK(post(party.end.qp, recv_work(party.mine.all(), size)));
             const ibv_wc wc = poll_one(party.end.recv_cq.get());
@@ -92,22 +92,22 @@ TEST_CASE("peer: messages of all sizes arrive whole and in order", "[softnic][pe
 
 TEST_CASE("peer: WRITE with immediate reports data that is there", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr uint32_t kRounds = 20;
+  constexpr std::uint32_t kRounds = 20;
   run_pair(
       mode,
       [](Peer& peer) {
         Party party(peer, "softnic0", kPeerBig);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (std::uint32_t round = 0; round < kRounds; ++round) {
           party.mine.fill(round);
           BL_MUST_OK(
               post(party.end.qp, write_imm_work(party.mine.all(), party.theirs, round, round)));
           must_complete(party.end.send_cq.get(), round);
-          peer.receive<uint32_t>(1);  // the reader is through with the buffer
+          peer.receive<std::uint32_t>(1);  // the reader is through with the buffer
         }
       },
       [](Peer& peer) {
         Party party(peer, "softnic1", kPeerBig);
-        for (uint32_t round = 0; round < kRounds; ++round) {
+        for (std::uint32_t round = 0; round < kRounds; ++round) {
           BL_MUST_OK(post(party.end.qp, RecvWork{.wr_id = round}));
           const ibv_wc wc = poll_one(party.end.recv_cq.get());
           BL_MUST(wc.status == IBV_WC_SUCCESS && wc.imm_data == round && wc.byte_len == kPeerBig);
@@ -119,13 +119,13 @@ TEST_CASE("peer: WRITE with immediate reports data that is there", "[softnic][pe
 
 TEST_CASE("peer: two programs play ping-pong through memory alone", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr uint64_t kTurns = 500;
+  constexpr std::uint64_t kTurns = 500;
   const auto play = [](Peer& peer, const char* device, bool serves) {
     Party party(peer, device, 16);
     // The ball is at 8, and what goes out lies at 0.
-    auto* words = reinterpret_cast<uint64_t*>(party.mine.data());
-    std::atomic_ref<uint64_t> ball(words[1]);
-    for (uint64_t turn = 1; turn <= kTurns; ++turn) {
+    auto* words = reinterpret_cast<std::uint64_t*>(party.mine.data());
+    std::atomic_ref<std::uint64_t> ball(words[1]);
+    for (std::uint64_t turn = 1; turn <= kTurns; ++turn) {
       if (!serves) wait_until([&] { return ball.load() == turn; }, "the ball");
       words[0] = turn;
       BL_MUST_OK(
@@ -142,14 +142,14 @@ TEST_CASE("peer: two programs play ping-pong through memory alone", "[softnic][p
 
 TEST_CASE("peer: an aligned word is never seen half written", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr uint64_t kWrites = 1000;
+  constexpr std::uint64_t kWrites = 1000;
   run_pair(
       mode,
       [](Peer& peer) {
         Party party(peer, "softnic0", 16);
-        auto* words = reinterpret_cast<uint64_t*>(party.mine.data());
-        for (uint64_t i = 1; i <= kWrites; ++i) {
-          words[0] = i == kWrites ? 1 : (i % 2 == 0 ? 0 : ~uint64_t{0});
+        auto* words = reinterpret_cast<std::uint64_t*>(party.mine.data());
+        for (std::uint64_t i = 1; i <= kWrites; ++i) {
+          words[0] = i == kWrites ? 1 : (i % 2 == 0 ? 0 : ~std::uint64_t{0});
           BL_MUST_OK(
               post(party.end.qp, write_work(party.mine.part(0, 8), party.theirs.moved(8, 8), i)));
           must_complete(party.end.send_cq.get(), i);
@@ -158,11 +158,11 @@ TEST_CASE("peer: an aligned word is never seen half written", "[softnic][peer]")
       },
       [](Peer& peer) {
         Party party(peer, "softnic1", 16);
-        std::atomic_ref<uint64_t> word(reinterpret_cast<uint64_t*>(party.mine.data())[1]);
+        std::atomic_ref<std::uint64_t> word(reinterpret_cast<std::uint64_t*>(party.mine.data())[1]);
         wait_until(
             [&] {
-              const uint64_t now = word.load();
-              BL_MUST(now == 0 || now == ~uint64_t{0} || now == 1);
+              const std::uint64_t now = word.load();
+              BL_MUST(now == 0 || now == ~std::uint64_t{0} || now == 1);
               return now == 1;
             },
             "the last word");
@@ -172,26 +172,26 @@ TEST_CASE("peer: an aligned word is never seen half written", "[softnic][peer]")
 
 TEST_CASE("peer: a flag written behind data says that the data is there", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr uint32_t kRounds = 30;
-  constexpr size_t kData = 100000;
+  constexpr std::uint32_t kRounds = 30;
+  constexpr std::size_t kData = 100000;
   run_pair(
       mode,
       [](Peer& peer) {
         Party party(peer, "softnic0", kData + 8);
-        for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           fill_pattern(party.mine.bytes(0, kData), round);
-          party.mine.data()[kData] = static_cast<uint8_t>(round);
+          party.mine.data()[kData] = static_cast<std::uint8_t>(round);
           BL_MUST_OK(post_list(
               party.end.qp,
               {unsignaled(write_work(party.mine.part(0, kData), party.theirs)),
                write_work(party.mine.part(kData, 1), party.theirs.moved(kData, 1), round)}));
           must_complete(party.end.send_cq.get(), round);
-          peer.receive<uint32_t>(1);
+          peer.receive<std::uint32_t>(1);
         }
       },
       [](Peer& peer) {
         Party party(peer, "softnic1", kData + 8);
-        for (uint32_t round = 1; round <= kRounds; ++round) {
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
           wait_until([&] { return party.mine.peek(kData) == round; }, "the flag");
           BL_MUST(has_pattern(party.mine.bytes(0, kData), round));
           peer.send(0, round);
@@ -202,41 +202,41 @@ TEST_CASE("peer: a flag written behind data says that the data is there", "[soft
 TEST_CASE("peer: at the moment of a sender's completion the data is on the other side",
           "[softnic][peer]") {
   const bool reading = GENERATE(false, true);
-  constexpr size_t kSize = 200000;  // more than a post carries by itself
+  constexpr std::size_t kSize = 200000;  // more than a post carries by itself
   Pair pair;
   Buffer here = pair.a.buffer(kSize);
   Buffer there = pair.b.buffer(kSize);
   Buffer& source = reading ? there : here;
   Buffer& target = reading ? here : there;
-  for (uint64_t round = 1; round <= 200; ++round) {
+  for (std::uint64_t round = 1; round <= 200; ++round) {
     std::memset(source.data(), static_cast<int>(round), kSize);
     REQUIRE(post(pair.a.qp, reading ? read_work(here.all(), there.all(), round)
                                     : write_work(here.all(), there.all(), round)) == 0);
     must_complete(pair.a.send_cq.get(), round);
-    const uint8_t last = target.peek(kSize - 1);
-    REQUIRE(last == static_cast<uint8_t>(round));
+    const std::uint8_t last = target.peek(kSize - 1);
+    REQUIRE(last == static_cast<std::uint8_t>(round));
   }
 }
 
 TEST_CASE("peer: both directions at once, windows of work in flight", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr uint64_t kMessages = 300;
-  constexpr size_t kSlots = 8;
-  constexpr size_t kSlot = 20000;
+  constexpr std::uint64_t kMessages = 300;
+  constexpr std::size_t kSlots = 8;
+  constexpr std::size_t kSlot = 20000;
   const auto play = [](Peer& peer, const char* device) {
     Party party(peer, device, kSlots * kSlot);
     Buffer out = party.end.buffer(kSlots * kSlot);
-    const auto repost = [&](uint64_t n) {
+    const auto repost = [&](std::uint64_t n) {
       BL_MUST_OK(post(party.end.qp, recv_work(party.mine.part(n % kSlots * kSlot, kSlot), n)));
     };
-    for (uint64_t n = 0; n < kSlots; ++n) repost(n);
-    uint64_t sent = 0;
-    uint64_t done = 0;
-    uint64_t received = 0;
+    for (std::uint64_t n = 0; n < kSlots; ++n) repost(n);
+    std::uint64_t sent = 0;
+    std::uint64_t done = 0;
+    std::uint64_t received = 0;
     wait_until(
         [&] {
           while (sent < kMessages && sent - done < kSlots) {
-            fill_pattern(out.bytes(sent % kSlots * kSlot, kSlot), static_cast<uint32_t>(sent));
+            fill_pattern(out.bytes(sent % kSlots * kSlot, kSlot), static_cast<std::uint32_t>(sent));
             BL_MUST_OK(post(party.end.qp, send_work(out.part(sent % kSlots * kSlot, kSlot), sent)));
             ++sent;
           }
@@ -247,7 +247,7 @@ TEST_CASE("peer: both directions at once, windows of work in flight", "[softnic]
           if (ibv_poll_cq(party.end.recv_cq.get(), 1, &wc) == 1) {
             BL_MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == received && wc.byte_len == kSlot);
             BL_MUST(has_pattern(party.mine.bytes(received % kSlots * kSlot, kSlot),
-                                static_cast<uint32_t>(received)));
+                                static_cast<std::uint32_t>(received)));
             repost(kSlots + received++);
           }
           return done == kMessages && received == kMessages;
@@ -261,8 +261,8 @@ TEST_CASE("peer: both directions at once, windows of work in flight", "[softnic]
 }
 
 TEST_CASE("peer: several threads use their own queue pairs of one context", "[softnic][peer]") {
-  constexpr size_t kThreads = 4;
-  constexpr uint64_t kEach = 200;
+  constexpr std::size_t kThreads = 4;
+  constexpr std::uint64_t kEach = 200;
   const TestFabric fabric;
   const Nic a("softnic0");
   const Nic b("softnic1");
@@ -276,8 +276,8 @@ TEST_CASE("peer: several threads use their own queue pairs of one context", "[so
     connect_both(from_qp.get(), to_qp.get());
     Buffer from(a.pd.get(), 1000);
     Buffer into(b.pd.get(), 1000);
-    for (uint64_t i = 0; i < kEach; ++i) {
-      const auto seed = static_cast<uint32_t>(i * kThreads + peer.rank());
+    for (std::uint64_t i = 0; i < kEach; ++i) {
+      const auto seed = static_cast<std::uint32_t>(i * kThreads + peer.rank());
       from.fill(seed);
       BL_MUST_OK(post(from_qp.get(), write_work(from.all(), into.all(), i)));
       must_complete(cq.get(), i);
@@ -288,30 +288,30 @@ TEST_CASE("peer: several threads use their own queue pairs of one context", "[so
 }
 
 TEST_CASE("peer: threads that share a queue pair lose no work", "[softnic][peer]") {
-  constexpr size_t kThreads = 4;
-  constexpr uint64_t kEach = 300;
+  constexpr std::size_t kThreads = 4;
+  constexpr std::uint64_t kEach = 300;
   Pair pair({.shape = {.send_depth = kThreads * kEach, .cqe = kThreads * kEach}});
   std::vector<PeerBody> bodies(kThreads, [&](Peer& peer) {
-    for (uint64_t i = 0; i < kEach; ++i) {
+    for (std::uint64_t i = 0; i < kEach; ++i) {
       BL_MUST_OK(post(pair.a.qp, nothing_work(peer.rank() * kEach + i)));
     }
   });
   run_peers(PeerMode::kThreads, bodies);
-  std::vector<uint64_t> next(kThreads, 0);
+  std::vector<std::uint64_t> next(kThreads, 0);
   for (const ibv_wc& wc : poll_many(pair.a.send_cq.get(), kThreads * kEach)) {
     CHECK(wc.status == IBV_WC_SUCCESS);
-    const uint64_t thread = wc.wr_id / kEach;
+    const std::uint64_t thread = wc.wr_id / kEach;
     CHECK(wc.wr_id % kEach == next.at(thread)++);  // each thread's own order stays
   }
 }
 
 TEST_CASE("peer: a forked child may destroy what it inherited", "[softnic][peer]") {
   if (!kProcessesWork) return;
-  constexpr size_t kSize = 8u << 20;
+  constexpr std::size_t kSize = 8u << 20;
   Pair pair;
   Buffer from = pair.a.buffer(kSize);
   Buffer into = pair.b.buffer(kSize);
-  for (uint32_t round = 0; round < 8; ++round) {
+  for (std::uint32_t round = 0; round < 8; ++round) {
     from.fill(round);
     for (int i = 0; i < 4; ++i) REQUIRE(post(pair.a.qp, write_work(from.all(), into.all())) == 0);
     run_peers(PeerMode::kProcesses, {[&](Peer&) {

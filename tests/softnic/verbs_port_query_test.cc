@@ -22,7 +22,7 @@ softnic::FabricSpec one_device(softnic::DeviceSpec device) {
   return spec;
 }
 
-softnic::DeviceSpec device_spec(softnic::LinkLayer layer, uint32_t gbps = 100) {
+softnic::DeviceSpec device_spec(softnic::LinkLayer layer, std::uint32_t gbps = 100) {
   softnic::DeviceSpec device;
   device.name = "nic0";
   device.link_layer = layer;
@@ -91,7 +91,7 @@ TEST_CASE("port_query: the exported query fills the same fields as the extended 
 }
 
 TEST_CASE("port_query: width and speed encode the configured rate", "[softnic][port_query]") {
-  const uint32_t gbps = GENERATE(10u, 25u, 40u, 50u, 100u, 200u, 400u, 800u);
+  const std::uint32_t gbps = GENERATE(10u, 25u, 40u, 50u, 100u, 200u, 400u, 800u);
   const auto layer = GENERATE(softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand);
   const TestFabric fabric(one_device(device_spec(layer, gbps)));
   const ContextPtr context = open_device("nic0");
@@ -139,7 +139,7 @@ TEST_CASE("port_query: an InfiniBand port has a LID and a GID of its own",
   spec.hosts[0].devices.push_back(spec.hosts[0].devices[0]);
   spec.hosts[0].devices[1].name = "nic1";
   const TestFabric fabric(spec);
-  std::set<uint16_t> lids;
+  std::set<std::uint16_t> lids;
   for (const char* name : {"nic0", "nic1"}) {
     const ContextPtr context = open_device(name);
     ibv_port_attr port{};

@@ -13,7 +13,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kPortBig = 8u << 20;
+constexpr std::size_t kPortBig = 8u << 20;
 
 // The machine may be busy with other things, now and then.
 template <class Measure>
@@ -36,13 +36,13 @@ struct PortScene {
     from.fill(1);
   }
 
-  double timed_write(size_t size) {
+  double timed_write(std::size_t size) {
     const auto start = Clock::now();
     BL_MUST_OK(post(pair.a.qp, write_work(from.part(0, size), into.part(0, size), 1)));
     must_complete(pair.a.send_cq.get(), 1);
     return seconds_since(start);
   }
-  ibv_wc write_once(size_t size, uint64_t wr_id) {
+  ibv_wc write_once(std::size_t size, std::uint64_t wr_id) {
     BL_MUST_OK(post(pair.a.qp, write_work(from.part(0, size), into.part(0, size), wr_id)));
     return poll_one(pair.a.send_cq.get());
   }
@@ -68,7 +68,7 @@ TEST_CASE("port: a transfer survives a cable that is out for a moment", "[softni
     std::memset(scene.from.data(), 0, kPortBig);
   }
   Buffer& source = reading ? scene.into : scene.from;
-  const uint8_t early = source.data()[1];
+  const std::uint8_t early = source.data()[1];
   REQUIRE(early != 0);
   REQUIRE(post(scene.pair.a.qp, reading ? read_work(scene.from.all(), scene.into.all(), 7)
                                         : write_work(scene.from.all(), scene.into.all(), 7)) == 0);
@@ -91,7 +91,7 @@ TEST_CASE("port: a cable that stays out ends a running transfer", "[softnic][por
   scene.pair.fabric.command(port, "rate=8M");
   REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
   REQUIRE(post(scene.pair.a.qp, nothing_work(8)) == 0);
-  const uint8_t early = scene.from.data()[1];
+  const std::uint8_t early = scene.from.data()[1];
   wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
   scene.pair.fabric.command(port, "down");
   const auto failed = poll_many(scene.pair.a.send_cq.get(), 2);
@@ -159,8 +159,8 @@ TEST_CASE("port: latency is added to every message", "[softnic][port]") {
   // It delays, and does not serialize: ten messages at once are not ten latencies.
   const double ten = best_of_ten([&] {
     const auto start = Clock::now();
-    for (uint64_t i = 0; i < 10; ++i) BL_MUST_OK(post(scene.pair.a.qp, nothing_work(i)));
-    for (uint64_t i = 0; i < 10; ++i) must_complete(scene.pair.a.send_cq.get(), i);
+    for (std::uint64_t i = 0; i < 10; ++i) BL_MUST_OK(post(scene.pair.a.qp, nothing_work(i)));
+    for (std::uint64_t i = 0; i < 10; ++i) must_complete(scene.pair.a.send_cq.get(), i);
     return seconds_since(start);
   });
   CHECK(ten >= 0.030);
@@ -180,12 +180,12 @@ TEST_CASE("port: the N-th work request fails with the status that was asked for"
                                               {"rem_op_err", IBV_WC_REM_OP_ERR},
                                               {"loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR},
                                               {"general_err", IBV_WC_GENERAL_ERR}}));
-  const uint64_t nth = GENERATE(uint64_t{1}, uint64_t{4});
+  const std::uint64_t nth = GENERATE(std::uint64_t{1}, std::uint64_t{4});
   INFO(fault.text << " at " << nth);
   PortScene scene;
   CHECK(scene.write_once(8, 99).status == IBV_WC_SUCCESS);  // counted from the command on
   scene.command(std::string("error=") + fault.text + "@" + std::to_string(nth));
-  for (uint64_t i = 1; i < nth; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
+  for (std::uint64_t i = 1; i < nth; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
   REQUIRE(post_list(scene.pair.a.qp, {nothing_work(nth), nothing_work(nth + 1)}) == 0);
   const auto failed = poll_many(scene.pair.a.send_cq.get(), 2);
   CHECK(failed[0].wr_id == nth);
@@ -194,13 +194,13 @@ TEST_CASE("port: the N-th work request fails with the status that was asked for"
   CHECK(state_of(scene.pair.a.qp) == IBV_QPS_ERR);
   // Once only.
   connect_both(scene.pair.a.qp, scene.pair.b.qp);
-  for (uint64_t i = 0; i < 10; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
+  for (std::uint64_t i = 0; i < 10; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
 }
 
 TEST_CASE("port: the N-th payload is spoilt in secret", "[softnic][port]") {
   PortScene scene;
   scene.command("corrupt@2");
-  for (uint64_t i = 1; i <= 3; ++i) {
+  for (std::uint64_t i = 1; i <= 3; ++i) {
     INFO("message " << i);
     std::memset(scene.into.data(), 0, 4096);
     CHECK(scene.write_once(4096, i).status == IBV_WC_SUCCESS);
@@ -216,20 +216,20 @@ TEST_CASE("port: reset disarms what has not happened yet", "[softnic][port]") {
   scene.command("corrupt@2");
   scene.command("rate=1k");
   scene.command("reset");
-  for (uint64_t i = 0; i < 6; ++i) CHECK(scene.write_once(4096, i).status == IBV_WC_SUCCESS);
+  for (std::uint64_t i = 0; i < 6; ++i) CHECK(scene.write_once(4096, i).status == IBV_WC_SUCCESS);
   CHECK(has_pattern(scene.into.bytes(0, 4096), 1));
 }
 
 TEST_CASE("port: commands rain on a running stream and nothing is lost", "[softnic][port]") {
-  constexpr uint64_t kMessages = 400;
-  constexpr size_t kSize = 32768;
+  constexpr std::uint64_t kMessages = 400;
+  constexpr std::size_t kSize = 32768;
   PortScene scene({.clock_scale = 0.01, .wire = {.timeout = 21}});  // 86 ms a try
-  std::atomic<uint64_t> done{0};
+  std::atomic<std::uint64_t> done{0};
   std::atomic<bool> failed{false};
   std::thread sender([&] {
     try {
-      for (uint64_t i = 0; i < kMessages; ++i) {
-        const size_t at = i % (kPortBig / kSize) * kSize;
+      for (std::uint64_t i = 0; i < kMessages; ++i) {
+        const std::size_t at = i % (kPortBig / kSize) * kSize;
         BL_MUST_OK(post(scene.pair.a.qp,
                         write_work(scene.from.part(at, kSize), scene.into.part(at, kSize), i)));
         must_complete(scene.pair.a.send_cq.get(), i);

@@ -102,7 +102,7 @@ TEST_CASE("qp: a queue pair reconnects again and again", "[softnic][qp]") {
   Pair pair;
   Buffer from = pair.a.buffer(512);
   Buffer into = pair.b.buffer(512);
-  for (uint32_t round = 0; round < 50; ++round) {
+  for (std::uint32_t round = 0; round < 50; ++round) {
     const bool by_error = round % 2 == 0;
     if (by_error) {
       REQUIRE(modify_state(pair.a.qp, IBV_QPS_ERR) == 0);

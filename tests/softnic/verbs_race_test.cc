@@ -13,26 +13,26 @@ using namespace beeline::test;
 
 TEST_CASE("race: work posted while the queue pair breaks completes exactly once",
           "[softnic][race]") {
-  constexpr uint64_t kWork = 2000;
+  constexpr std::uint64_t kWork = 2000;
   const bool receives = GENERATE(false, true);
   for (int round = 0; round < 10; ++round) {
     Pair pair({.shape = {.send_depth = kWork, .recv_depth = kWork, .cqe = kWork}});
-    std::atomic<uint64_t> posted{0};
+    std::atomic<std::uint64_t> posted{0};
     std::thread poster([&] {
-      for (uint64_t i = 0; i < kWork; ++i) {
+      for (std::uint64_t i = 0; i < kWork; ++i) {
         const int rc =
             receives ? post(pair.a.qp, RecvWork{.wr_id = i}) : post(pair.a.qp, nothing_work(i));
         if (rc != 0) return;
         ++posted;
       }
     });
-    wait_until([&] { return posted > static_cast<uint64_t>(round) * 100; }, "the poster");
+    wait_until([&] { return posted > static_cast<std::uint64_t>(round) * 100; }, "the poster");
     REQUIRE(modify_state(pair.a.qp, IBV_QPS_ERR) == 0);
     poster.join();
     REQUIRE(posted == kWork);  // posting in ERR is no error
     ibv_cq* cq = receives ? pair.a.recv_cq.get() : pair.a.send_cq.get();
     bool flushing = false;
-    uint64_t next = 0;
+    std::uint64_t next = 0;
     for (const ibv_wc& wc : poll_many(cq, kWork)) {
       REQUIRE(wc.wr_id == next++);
       REQUIRE((wc.status == IBV_WC_WR_FLUSH_ERR || (!flushing && wc.status == IBV_WC_SUCCESS)));
@@ -43,10 +43,10 @@ TEST_CASE("race: work posted while the queue pair breaks completes exactly once"
 }
 
 TEST_CASE("race: threads that poll one queue share its completions", "[softnic][race]") {
-  constexpr uint64_t kWork = 4000;
-  constexpr size_t kPollers = 3;
+  constexpr std::uint64_t kWork = 4000;
+  constexpr std::size_t kPollers = 3;
   Pair pair({.shape = {.send_depth = kWork, .cqe = kWork}});
-  std::atomic<uint64_t> taken{0};
+  std::atomic<std::uint64_t> taken{0};
   std::vector<std::atomic<int>> seen(kWork);
   std::vector<PeerBody> bodies(kPollers, [&](Peer&) {
     wait_until(
@@ -58,14 +58,15 @@ TEST_CASE("race: threads that poll one queue share its completions", "[softnic][
             BL_MUST(wcs[i].status == IBV_WC_SUCCESS);
             seen.at(wcs[i].wr_id).fetch_add(1);
           }
-          return taken.fetch_add(static_cast<uint64_t>(count)) + static_cast<uint64_t>(count) ==
+          return taken.fetch_add(static_cast<std::uint64_t>(count)) +
+                         static_cast<std::uint64_t>(count) ==
                      kWork ||
                  taken == kWork;
         },
         "all completions");
   });
   bodies.push_back([&](Peer&) {
-    for (uint64_t i = 0; i < kWork; ++i) BL_MUST_OK(post(pair.a.qp, nothing_work(i)));
+    for (std::uint64_t i = 0; i < kWork; ++i) BL_MUST_OK(post(pair.a.qp, nothing_work(i)));
   });
   run_peers(PeerMode::kThreads, bodies);
   CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& count) { return count == 1; }));
@@ -73,8 +74,8 @@ TEST_CASE("race: threads that poll one queue share its completions", "[softnic][
 
 TEST_CASE("race: a refusal does not reach the next life of a queue pair that is reset meanwhile",
           "[softnic][race]") {
-  constexpr size_t kSize = 256u << 10;
-  constexpr size_t kPage = 4096;
+  constexpr std::size_t kSize = 256u << 10;
+  constexpr std::size_t kPage = 4096;
   constexpr Wire kHasty{.retry_cnt = 0};
   const bool late = GENERATE(false, true);
   Pair pair({.clock_scale = 0.001});
@@ -82,7 +83,7 @@ TEST_CASE("race: a refusal does not reach the next life of a queue pair that is 
   const Pages pages(kSize);
   const MrPtr mr(ibv_reg_mr(pair.b.pd.get(), pages.data(), kSize, kAllAccess));
   REQUIRE(mr != nullptr);
-  Region target{reinterpret_cast<uint64_t>(pages.data()), kSize, mr->lkey, mr->rkey};
+  Region target{reinterpret_cast<std::uint64_t>(pages.data()), kSize, mr->lkey, mr->rkey};
   if (late) {
     REQUIRE(mprotect(pages.data() + kSize - kPage, kPage, PROT_NONE) == 0);  // found at the end
   } else {
@@ -112,14 +113,14 @@ TEST_CASE("race: registering and deregistering beside traffic", "[softnic][race]
   from.fill(1);
   std::atomic<bool> stop{false};
   std::thread churn([&] {
-    std::vector<uint8_t> bytes(4096);
+    std::vector<std::uint8_t> bytes(4096);
     while (!stop) {
       const MrPtr mr(ibv_reg_mr(pair.b.pd.get(), bytes.data(), bytes.size(), kAllAccess));
       if (mr == nullptr) return;
     }
   });
   bool good = true;
-  for (uint64_t i = 0; i < 1000 && good; ++i) {
+  for (std::uint64_t i = 0; i < 1000 && good; ++i) {
     BL_MUST_OK(post(pair.a.qp, write_work(from.all(), into.all(), i)));
     good = poll_one(pair.a.send_cq.get()).status == IBV_WC_SUCCESS;
   }
@@ -142,14 +143,14 @@ TEST_CASE("race: work posted while the queue pair is queried is done", "[softnic
 }
 
 TEST_CASE("race: receives complete once when a poll meets the flush", "[softnic][race]") {
-  constexpr size_t kSends = 200;
-  constexpr size_t kReceives = 210;
+  constexpr std::size_t kSends = 200;
+  constexpr std::size_t kReceives = 210;
   Pair pair({.shape = {.send_depth = kSends, .recv_depth = kReceives}});
   std::vector<SendWork> sends(kSends, unsignaled({.opcode = IBV_WR_SEND}));
   for (int round = 0; round < 500; ++round) {
     connect_both(pair.a.qp, pair.b.qp);
     std::vector<RecvWork> receives(kReceives);
-    for (size_t i = 0; i < kReceives; ++i) receives[i].wr_id = i;
+    for (std::size_t i = 0; i < kReceives; ++i) receives[i].wr_id = i;
     REQUIRE(post_list(pair.b.qp, receives) == 0);
     REQUIRE(post_list(pair.a.qp, sends) == 0);
     std::vector<ibv_wc> done;
@@ -163,7 +164,7 @@ TEST_CASE("race: receives complete once when a poll meets the flush", "[softnic]
       spin(round % 100 * 20);
       REQUIRE(modify_state(pair.b.qp, IBV_QPS_ERR) == 0);
     }
-    for (size_t i = 0; i < kReceives; ++i) REQUIRE(done[i].wr_id == i);
+    for (std::size_t i = 0; i < kReceives; ++i) REQUIRE(done[i].wr_id == i);
     REQUIRE(is_empty(pair.b.recv_cq.get()));
     REQUIRE(modify_state(pair.a.qp, IBV_QPS_RESET) == 0);
   }

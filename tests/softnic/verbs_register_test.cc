@@ -17,7 +17,7 @@ struct Refusal {
   int error;
 };
 
-Refusal try_register(ibv_pd* pd, void* addr, size_t length, int access) {
+Refusal try_register(ibv_pd* pd, void* addr, std::size_t length, int access) {
   errno = 0;
   MrPtr mr(ibv_reg_mr(pd, addr, length, access));
   return {std::move(mr), errno};
@@ -28,7 +28,7 @@ Refusal try_register(ibv_pd* pd, void* addr, size_t length, int access) {
 TEST_CASE("register: memory that is not there is EFAULT", "[softnic][register]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const Pages pages(4 * page);
 
   SECTION("the last byte") {
@@ -52,7 +52,7 @@ TEST_CASE("register: memory that is not there is EFAULT", "[softnic][register]")
 }
 
 TEST_CASE("register: with a base of its own a region is addressed by that", "[softnic][register]") {
-  const uint64_t iova = GENERATE(uint64_t{0}, uint64_t{0x1234'5678'9000});
+  const std::uint64_t iova = GENERATE(std::uint64_t{0}, std::uint64_t{0x1234'5678'9000});
   Pair pair;
   Buffer a_bytes = pair.a.buffer(4096);
   Buffer b_bytes = pair.b.buffer(4096);
@@ -70,7 +70,7 @@ TEST_CASE("register: with a base of its own a region is addressed by that", "[so
   CHECK(b_bytes.is_zero(120, 4096 - 120));
   // The bound is the base plus the length, and the memory's own address means nothing.
   Region outside{iova + 4096 - 99, 100, 0, b_mr->rkey};
-  if (iova != 0) outside.addr = reinterpret_cast<uint64_t>(b_bytes.data());
+  if (iova != 0) outside.addr = reinterpret_cast<std::uint64_t>(b_bytes.data());
   REQUIRE(post(pair.a.qp, write_work(local, outside, 2)) == 0);
   CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_ACCESS_ERR);
 }
@@ -86,7 +86,7 @@ TEST_CASE("register: shared memory receives through one mapping what another sho
   from.fill(1);
   const MrPtr mr(ibv_reg_mr(pair.b.pd.get(), here.data(), 8192, kAllAccess));
   REQUIRE(mr != nullptr);
-  const Region to{reinterpret_cast<uint64_t>(here.data()), 8192, mr->lkey, mr->rkey};
+  const Region to{reinterpret_cast<std::uint64_t>(here.data()), 8192, mr->lkey, mr->rkey};
   REQUIRE(post(pair.a.qp, write_work(from.all(), to, 1)) == 0);
   must_complete(pair.a.send_cq.get(), 1);
   CHECK(has_pattern({there.data(), 8192}, 1));
@@ -95,9 +95,9 @@ TEST_CASE("register: shared memory receives through one mapping what another sho
 TEST_CASE("register: a new region does not revive an old key", "[softnic][register]") {
   Pair pair;
   Buffer local = pair.a.buffer(64);
-  std::vector<uint8_t> bytes(64);
-  std::set<uint32_t> recent;
-  Region old{reinterpret_cast<uint64_t>(bytes.data()), 64, 0, 0};
+  std::vector<std::uint8_t> bytes(64);
+  std::set<std::uint32_t> recent;
+  Region old{reinterpret_cast<std::uint64_t>(bytes.data()), 64, 0, 0};
   for (int i = 0; i < 100; ++i) {
     const MrPtr mr(ibv_reg_mr(pair.b.pd.get(), bytes.data(), bytes.size(), kAllAccess));
     REQUIRE(mr != nullptr);

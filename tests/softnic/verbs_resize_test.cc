@@ -22,13 +22,13 @@ struct ResizeScene {
     init.send_cq = cq;
     return QpPtr(ibv_create_qp(nic.pd.get(), &init));
   }
-  void complete(uint64_t first, uint64_t count) {
-    for (uint64_t i = first; i < first + count; ++i) {
+  void complete(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) {
       BL_MUST_OK(post(qp.get(), nothing_work(i)));
     }
   }
-  void must_poll(uint64_t first, uint64_t count) {
-    for (uint64_t i = first; i < first + count; ++i) must_complete(cq.get(), i);
+  void must_poll(std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) must_complete(cq.get(), i);
   }
 
   TestFabric fabric;
@@ -50,7 +50,7 @@ TEST_CASE("resize: the queue has at least the new size, and says so", "[softnic]
 TEST_CASE("resize: what waits is kept, in order", "[softnic][resize]") {
   ResizeScene scene(64);
   // The ring has turned a few times, so that what waits lies across its end.
-  for (uint64_t round = 0; round < 5; ++round) {
+  for (std::uint64_t round = 0; round < 5; ++round) {
     scene.complete(0, 37);
     scene.must_poll(0, 37);
   }
@@ -84,7 +84,7 @@ TEST_CASE("resize: a grown queue holds more, and no more than it says", "[softni
   ResizeScene scene(8);
   scene.complete(0, 5);
   REQUIRE(ibv_resize_cq(scene.cq.get(), 200) == 0);
-  const auto size = static_cast<uint64_t>(scene.cq->cqe);
+  const auto size = static_cast<std::uint64_t>(scene.cq->cqe);
   scene.complete(5, size - 5);
   CHECK_FALSE(has_event(scene.nic.context.get()));
   SECTION("full") { scene.must_poll(0, size); }
@@ -97,7 +97,7 @@ TEST_CASE("resize: a grown queue holds more, and no more than it says", "[softni
 TEST_CASE("resize: a queue shrunk is full sooner", "[softnic][resize]") {
   ResizeScene scene(512);
   REQUIRE(ibv_resize_cq(scene.cq.get(), 8) == 0);
-  const auto size = static_cast<uint64_t>(scene.cq->cqe);
+  const auto size = static_cast<std::uint64_t>(scene.cq->cqe);
   for (int round = 0; round < 3; ++round) {
     scene.complete(0, size);
     scene.must_poll(0, size);
@@ -139,12 +139,12 @@ TEST_CASE("resize: an extended queue can be resized too", "[softnic][resize]") {
   const CqPtr cq(ibv_cq_ex_to_cq(ex));
   const QpPtr qp = ResizeScene::make(scene.nic, cq.get());
   connect(qp.get(), address_of(qp.get()));
-  for (uint64_t i = 0; i < 8; ++i) REQUIRE(post(qp.get(), nothing_work(i)) == 0);
+  for (std::uint64_t i = 0; i < 8; ++i) REQUIRE(post(qp.get(), nothing_work(i)) == 0);
   REQUIRE(ibv_resize_cq(cq.get(), 100) == 0);
-  for (uint64_t i = 8; i < 100; ++i) REQUIRE(post(qp.get(), nothing_work(i)) == 0);
+  for (std::uint64_t i = 8; i < 100; ++i) REQUIRE(post(qp.get(), nothing_work(i)) == 0);
   ibv_poll_cq_attr none{};
   wait_until([&] { return ibv_start_poll(ex, &none) == 0; }, "the first completion");
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
     if (ex->wr_id != i) CHECK(ex->wr_id == i);
     if (i < 99) wait_until([&] { return ibv_next_poll(ex) == 0; }, "the next completion");
   }
@@ -153,20 +153,21 @@ TEST_CASE("resize: an extended queue can be resized too", "[softnic][resize]") {
 
 TEST_CASE("resize: under traffic from elsewhere nothing is lost or swapped", "[softnic][resize]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
-  constexpr uint64_t kMessages = 20000;
-  constexpr uint64_t kWindow = 32;
+  constexpr std::uint64_t kMessages = 20000;
+  constexpr std::uint64_t kWindow = 32;
   const TestFabric fabric;
   run_peers(mode,
             {[](Peer& peer) {
                Endpoint end("softnic0", {.send_depth = 64});
                connect(end.qp, peer.exchange(address_of(end.qp)));
-               for (uint64_t i = 0; i < kMessages; ++i) {
-                 SendWork work{.opcode = IBV_WR_SEND_WITH_IMM, .imm = static_cast<uint32_t>(i)};
+               for (std::uint64_t i = 0; i < kMessages; ++i) {
+                 SendWork work{.opcode = IBV_WR_SEND_WITH_IMM,
+                               .imm = static_cast<std::uint32_t>(i)};
                  work.wr_id = i;
                  BL_MUST_OK(post(end.qp, work));
                  if (i >= 16) must_complete(end.send_cq.get(), i - 16);
                }
-               for (uint64_t i = kMessages - 16; i < kMessages; ++i)
+               for (std::uint64_t i = kMessages - 16; i < kMessages; ++i)
                  must_complete(end.send_cq.get(), i);
                peer.meet();
              },
@@ -176,15 +177,15 @@ TEST_CASE("resize: under traffic from elsewhere nothing is lost or swapped", "[s
                std::atomic<bool> done{false};
                std::thread resizer([&] {
                  constexpr int kSizes[] = {kWindow, 100, 33, 1000, 64, 5000};
-                 for (size_t turn = 0; !done; ++turn) {
+                 for (std::size_t turn = 0; !done; ++turn) {
                    if (ibv_resize_cq(end.recv_cq.get(), kSizes[turn % std::size(kSizes)]) != 0)
                      break;
                  }
                });
                try {
-                 for (uint64_t i = 0; i < kWindow; ++i)
+                 for (std::uint64_t i = 0; i < kWindow; ++i)
                    BL_MUST_OK(post(end.qp, RecvWork{.wr_id = i}));
-                 for (uint64_t i = 0; i < kMessages; ++i) {
+                 for (std::uint64_t i = 0; i < kMessages; ++i) {
                    const ibv_wc wc = poll_one(end.recv_cq.get());
                    BL_MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == i && wc.imm_data == i);
                    BL_MUST_OK(post(end.qp, RecvWork{.wr_id = i + kWindow}));

@@ -58,7 +58,7 @@ TEST_CASE("srq: an unarmed limit is not told", "[softnic][srq]") {
     REQUIRE(arm_limit(scene.srq.get(), 3) == 0);
     REQUIRE(arm_limit(scene.srq.get(), 0) == 0);
   }
-  for (uint64_t i = 0; i < 5; ++i) scene.send(i);
+  for (std::uint64_t i = 0; i < 5; ++i) scene.send(i);
   CHECK_FALSE(has_event(scene.b.context.get()));
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("srq: receives posted in between keep the limit from being reached", "
   SrqScene scene;
   scene.post_receives(0, 3);
   REQUIRE(arm_limit(scene.srq.get(), 2) == 0);
-  for (uint64_t i = 0; i < 40; ++i) {
+  for (std::uint64_t i = 0; i < 40; ++i) {
     scene.send(i);
     poll_one(scene.b.recv_cq.get());
     scene.post_receives(i, 1);
@@ -187,9 +187,9 @@ TEST_CASE("srq: a receive taken by a running message is flushed with its queue p
   SrqScene scene(4, kQuick, 0.01);
   Buffer large = scene.a.buffer(kBig);
   Buffer target(scene.b.pd.get(), kBig);
-  std::fill_n(large.data(), kBig, uint8_t{1});
+  std::fill_n(large.data(), kBig, std::uint8_t{1});
   scene.fabric.command("h0/softnic0", "rate=5M");
-  for (uint64_t i = 0; i < depth_of(scene.srq.get()); ++i) {
+  for (std::uint64_t i = 0; i < depth_of(scene.srq.get()); ++i) {
     REQUIRE(post(scene.srq.get(), recv_work(target.all(), i)) == 0);
   }
   REQUIRE(post(scene.a.qp, send_work(large.all(), 1)) == 0);

@@ -58,9 +58,9 @@ TEST_CASE("srq: the largest one works", "[softnic][srq]") {
   const Nic nic("softnic0");
   ibv_device_attr device{};
   REQUIRE(ibv_query_device(nic.context.get(), &device) == 0);
-  const SrqPtr srq = make_srq(nic.pd.get(), static_cast<uint32_t>(device.max_srq_wr),
-                              static_cast<uint32_t>(device.max_srq_sge));
-  const std::vector<RecvWork> works(static_cast<size_t>(device.max_srq_wr));
+  const SrqPtr srq = make_srq(nic.pd.get(), static_cast<std::uint32_t>(device.max_srq_wr),
+                              static_cast<std::uint32_t>(device.max_srq_sge));
+  const std::vector<RecvWork> works(static_cast<std::size_t>(device.max_srq_wr));
   CHECK(post_list(srq.get(), works) == 0);
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("srq: receives are taken in order and complete where the queue pair sa
   connect_both(c.qp, other.get());
   scene.post_receives(10, 4);
   scene.from.fill(1);
-  for (uint64_t i = 0; i < 4; ++i) {
+  for (std::uint64_t i = 0; i < 4; ++i) {
     const bool by_other = i % 2 == 1;
     SendWork work = send_work(scene.from.part(0, 10 + i), i);
     if (by_other) work = SendWork{.opcode = IBV_WR_SEND, .wr_id = i};
@@ -143,7 +143,7 @@ TEST_CASE("srq: too many pieces are refused where they stand", "[softnic][srq]")
   REQUIRE(ibv_query_srq(scene.srq.get(), &attr) == 0);
   RecvWork wide{.wr_id = 3};
   wide.local.assign(attr.max_sge + 1, scene.into.part(0, 1).sge());
-  size_t accepted = 99;
+  std::size_t accepted = 99;
   CHECK(post_list(scene.srq.get(), {RecvWork{.wr_id = 1}, RecvWork{.wr_id = 2}, wide, {}},
                   &accepted) == EINVAL);
   CHECK(accepted == 2);
@@ -155,16 +155,16 @@ TEST_CASE("srq: too many pieces are refused where they stand", "[softnic][srq]")
 TEST_CASE("srq: no more receives than the depth, and whole again when they are used",
           "[softnic][srq]") {
   SrqScene scene(4);
-  const uint32_t depth = depth_of(scene.srq.get());
-  for (uint64_t round = 0; round < 5; ++round) {
+  const std::uint32_t depth = depth_of(scene.srq.get());
+  for (std::uint64_t round = 0; round < 5; ++round) {
     std::vector<RecvWork> works;
-    for (uint64_t i = 0; i < depth + 1; ++i) works.push_back({.wr_id = round * 100 + i});
-    size_t accepted = 0;
+    for (std::uint64_t i = 0; i < depth + 1; ++i) works.push_back({.wr_id = round * 100 + i});
+    std::size_t accepted = 0;
     REQUIRE(post_list(scene.srq.get(), works, &accepted) == ENOMEM);
     CHECK(accepted == depth);
     CHECK(post(scene.srq.get(), RecvWork{}) == ENOMEM);
-    for (uint64_t i = 0; i < depth; ++i) scene.send(i, 0);
-    for (uint64_t i = 0; i < depth; ++i) must_complete(scene.b.recv_cq.get(), round * 100 + i);
+    for (std::uint64_t i = 0; i < depth; ++i) scene.send(i, 0);
+    for (std::uint64_t i = 0; i < depth; ++i) must_complete(scene.b.recv_cq.get(), round * 100 + i);
   }
 }
 
@@ -194,14 +194,14 @@ TEST_CASE("srq: a reset takes back completions that were not polled, and their r
   const Endpoint c("softnic0");
   connect_both(c.qp, other.get());
   scene.post_receives(0, 6);
-  for (uint64_t i = 0; i < 6; ++i) {
+  for (std::uint64_t i = 0; i < 6; ++i) {
     const bool by_other = i % 2 == 1;
     REQUIRE(post(by_other ? c.qp : scene.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}) == 0);
     must_complete(by_other ? c.send_cq.get() : scene.a.send_cq.get(), i);
   }
   SECTION("reset") { REQUIRE(modify_state(scene.qp.get(), IBV_QPS_RESET) == 0); }
   SECTION("destruction") { scene.qp.reset(); }
-  for (const uint64_t wr_id : {1u, 3u, 5u}) must_complete(scene.b.recv_cq.get(), wr_id);
+  for (const std::uint64_t wr_id : {1u, 3u, 5u}) must_complete(scene.b.recv_cq.get(), wr_id);
   CHECK(is_empty(scene.b.recv_cq.get()));
   use_up(scene.b, scene.srq.get(), 100);
 }
@@ -209,26 +209,26 @@ TEST_CASE("srq: a reset takes back completions that were not polled, and their r
 TEST_CASE("srq: ERR keeps completions that were not polled", "[softnic][srq]") {
   SrqScene scene(8);
   scene.post_receives(0, 4);
-  for (uint64_t i = 0; i < 3; ++i) scene.send(i);
+  for (std::uint64_t i = 0; i < 3; ++i) scene.send(i);
   REQUIRE(modify_state(scene.qp.get(), IBV_QPS_ERR) == 0);
-  for (uint64_t i = 0; i < 3; ++i) must_complete(scene.b.recv_cq.get(), i);
+  for (std::uint64_t i = 0; i < 3; ++i) must_complete(scene.b.recv_cq.get(), i);
   CHECK(is_empty(scene.b.recv_cq.get()));
   CHECK(use_up(scene.b, scene.srq.get(), 100).count(3) == 1);
 }
 
 TEST_CASE("srq: threads that post lose nothing and double nothing", "[softnic][srq]") {
-  constexpr size_t kThreads = 3;
-  constexpr uint64_t kEach = 400;
+  constexpr std::size_t kThreads = 3;
+  constexpr std::uint64_t kEach = 400;
   SrqScene scene(64);
   std::vector<PeerBody> bodies(kThreads, [&](Peer& peer) {
-    for (uint64_t i = 0; i < kEach; ++i) {
+    for (std::uint64_t i = 0; i < kEach; ++i) {
       const RecvWork work{.wr_id = peer.rank() * kEach + i};
       wait_until([&] { return post(scene.srq.get(), work) == 0; }, "room");
     }
   });
   bodies.push_back([&](Peer&) {
-    std::set<uint64_t> seen;
-    for (uint64_t i = 0; i < kThreads * kEach; ++i) {
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t i = 0; i < kThreads * kEach; ++i) {
       BL_MUST_OK(post(scene.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}));
       must_complete(scene.a.send_cq.get(), i);
       const ibv_wc wc = poll_one(scene.b.recv_cq.get());
@@ -240,7 +240,7 @@ TEST_CASE("srq: threads that post lose nothing and double nothing", "[softnic][s
 }
 
 TEST_CASE("srq: a taker that died half-way costs no receive", "[softnic][srq]") {
-  constexpr uint32_t kDepth = 2;
+  constexpr std::uint32_t kDepth = 2;
   SrqScene scene(kDepth);
   const QpPtr other = make_qp_on(scene.b, scene.srq.get());
   scene.post_receives(0, kDepth);
@@ -251,7 +251,7 @@ TEST_CASE("srq: a taker that died half-way costs no receive", "[softnic][srq]") 
   view.get().slot(srq, view.get().fifo(srq, 0).load()).holder.store(other->qp_num);
   REQUIRE(modify_state(other.get(), IBV_QPS_RESET) == 0);
   scene.post_receives(kDepth, 1);
-  for (uint64_t i = 0; i < 20; ++i) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
     INFO("message " << i);
     scene.send(i);
     CHECK(poll_one(scene.b.recv_cq.get()).status == IBV_WC_SUCCESS);

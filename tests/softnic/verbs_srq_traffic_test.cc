@@ -14,15 +14,17 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kClients = 4;
-constexpr uint64_t kEach = 300;
-constexpr size_t kSlot = 4096;
-constexpr uint32_t kShared = 16;
+constexpr std::size_t kClients = 4;
+constexpr std::uint64_t kEach = 300;
+constexpr std::size_t kSlot = 4096;
+constexpr std::uint32_t kShared = 16;
 
 // The I-th message of a client. Two of three leave their bytes in the receive itself.
-bool goes_to_receive(uint64_t i) { return i % 3 != 2; }
-uint32_t seed_of(size_t client, uint64_t i) { return static_cast<uint32_t>(client << 16 | i); }
-size_t size_of(uint64_t i) { return i * 37 % kSlot; }
+bool goes_to_receive(std::uint64_t i) { return i % 3 != 2; }
+std::uint32_t seed_of(std::size_t client, std::uint64_t i) {
+  return static_cast<std::uint32_t>(client << 16 | i);
+}
+std::size_t size_of(std::uint64_t i) { return i * 37 % kSlot; }
 
 void run_client(Peer& peer) {
   Endpoint end("softnic0");
@@ -30,10 +32,10 @@ void run_client(Peer& peer) {
   peer.send(0, address_of(end.qp));
   connect(end.qp, peer.receive<QpAddress>(0));
   const auto target = peer.receive<Region>(0);
-  for (uint64_t i = 0; i < kEach; ++i) {
+  for (std::uint64_t i = 0; i < kEach; ++i) {
     from.fill(seed_of(peer.rank(), i));
     const Region bytes = from.part(0, size_of(i));
-    const auto imm = static_cast<uint32_t>(i);
+    const auto imm = static_cast<std::uint32_t>(i);
     SendWork work =
         goes_to_receive(i) ? send_imm_work(bytes, imm, i) : write_imm_work(bytes, target, imm, i);
     const bool told = i % 4 == 3;
@@ -50,8 +52,8 @@ void run_server(Peer& peer) {
   const SrqPtr srq = make_srq(nic.pd.get(), kShared);
   std::vector<QpPtr> qps;
   std::vector<Buffer> targets;
-  std::map<uint32_t, size_t> clients;
-  for (size_t client = 1; client <= kClients; ++client) {
+  std::map<std::uint32_t, std::size_t> clients;
+  for (std::size_t client = 1; client <= kClients; ++client) {
     qps.push_back(make_qp_on(nic, srq.get()));
     targets.emplace_back(nic.pd.get(), kSlot);
     clients[qps.back()->qp_num] = client;
@@ -60,23 +62,23 @@ void run_server(Peer& peer) {
     peer.send(client, targets.back().all());
   }
   Buffer slots(nic.pd.get(), kShared * kSlot);
-  std::map<uint64_t, size_t> posted;  // wr_id -> slot
-  uint64_t next_id = 0;
-  const auto post_slot = [&](size_t slot) {
+  std::map<std::uint64_t, std::size_t> posted;  // wr_id -> slot
+  std::uint64_t next_id = 0;
+  const auto post_slot = [&](std::size_t slot) {
     BL_MUST_OK(post(srq.get(), recv_work(slots.part(slot * kSlot, kSlot), next_id)));
     posted[next_id++] = slot;
   };
-  for (size_t slot = 0; slot < kShared; ++slot) post_slot(slot);
-  std::vector<uint64_t> next(kClients + 1, 0);
-  for (uint64_t n = 0; n < kClients * kEach; ++n) {
+  for (std::size_t slot = 0; slot < kShared; ++slot) post_slot(slot);
+  std::vector<std::uint64_t> next(kClients + 1, 0);
+  for (std::uint64_t n = 0; n < kClients * kEach; ++n) {
     const ibv_wc wc = poll_one(nic.recv_cq.get());
     BL_MUST(wc.status == IBV_WC_SUCCESS);
     const auto receive = posted.find(wc.wr_id);
     BL_MUST(receive != posted.end());
-    const size_t slot = receive->second;
+    const std::size_t slot = receive->second;
     posted.erase(receive);
-    const size_t client = clients.at(wc.qp_num);
-    const uint64_t i = next[client]++;
+    const std::size_t client = clients.at(wc.qp_num);
+    const std::uint64_t i = next[client]++;
     BL_MUST(wc.imm_data == i);
     BL_MUST(wc.byte_len == size_of(i));
     BL_MUST(wc.opcode == (goes_to_receive(i) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM));
@@ -95,7 +97,7 @@ void run_flood(Peer& peer) {
   peer.receive<bool>(0);
   Endpoint end("softnic0");
   Buffer from = end.buffer(kBig);
-  std::fill_n(from.data(), kBig, uint8_t{1});
+  std::fill_n(from.data(), kBig, std::uint8_t{1});
   peer.send(0, address_of(end.qp));
   connect(end.qp, peer.receive<QpAddress>(0), kQuick);
   for (;;) {
@@ -108,13 +110,13 @@ enum class Farewell { kError, kReset, kDestroy };
 
 // What becomes of a receive that a dead process had taken.
 void survive_floods(Peer& peer, Farewell farewell) {
-  constexpr uint32_t kDepth = 4;
+  constexpr std::uint32_t kDepth = 4;
   const Nic nic("softnic1");
   const SrqPtr srq = make_srq(nic.pd.get(), kDepth);
   Buffer into(nic.pd.get(), kBig);
-  uint64_t next_id = 0;
-  std::set<uint64_t> completed;
-  for (size_t client = 1; client < peer.count(); ++client) {
+  std::uint64_t next_id = 0;
+  std::set<std::uint64_t> completed;
+  for (std::size_t client = 1; client < peer.count(); ++client) {
     QpPtr qp = make_qp_on(nic, srq.get());
     peer.send(client, true);
     const auto theirs = peer.receive<QpAddress>(client);
@@ -133,7 +135,7 @@ void survive_floods(Peer& peer, Farewell farewell) {
       BL_MUST(wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_WR_FLUSH_ERR);
       BL_MUST(completed.insert(wc.wr_id).second);
     }
-    for (const uint64_t wr_id : use_up(nic, srq.get(), next_id)) {
+    for (const std::uint64_t wr_id : use_up(nic, srq.get(), next_id)) {
       BL_MUST(completed.insert(wr_id).second);
       next_id = std::max(next_id, wr_id + 1);
     }
@@ -152,8 +154,8 @@ TEST_CASE("srq: many senders use every receive once", "[softnic][srq]") {
 
 TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic",
           "[softnic][srq]") {
-  constexpr size_t kPairs = 3;
-  constexpr size_t kTurns = 150;
+  constexpr std::size_t kPairs = 3;
+  constexpr std::size_t kTurns = 150;
   const TestFabric fabric(0.001);
   const Nic a("softnic0", 4096);
   const Nic b("softnic1", 4096);
@@ -162,15 +164,15 @@ TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic
   Buffer into(b.pd.get(), 300'000);
   std::vector<QpPtr> senders;
   std::vector<QpPtr> receivers;
-  for (size_t i = 0; i < kPairs; ++i) {
+  for (std::size_t i = 0; i < kPairs; ++i) {
     senders.push_back(make_qp(a));
     receivers.push_back(make_qp_on(b, srq.get()));
     connect_both(senders[i].get(), receivers[i].get(), kQuick);
   }
   std::atomic<bool> done{false};
-  std::atomic<uint64_t> next_id{0};
-  std::atomic<uint64_t> received{0};
-  std::set<uint64_t> completed;
+  std::atomic<std::uint64_t> next_id{0};
+  std::atomic<std::uint64_t> received{0};
+  std::set<std::uint64_t> completed;
   bool twice = false;
   const auto collect = [&] {
     ibv_wc wc{};
@@ -187,7 +189,7 @@ TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic
   });
   std::thread flood([&] {
     ibv_wc wc{};
-    for (uint64_t n = 0; !done; ++n) {
+    for (std::uint64_t n = 0; !done; ++n) {
       ibv_qp* qp = senders[n % kPairs].get();
       // Some pairs are apart at the moment, and refuse.
       (void)post(qp, send_work(from.part(0, n % 4 == 0 ? 300'000 : 100), n));
@@ -195,13 +197,13 @@ TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic
       }
     }
   });
-  for (size_t turn = 0; turn < kTurns; ++turn) {
+  for (std::size_t turn = 0; turn < kTurns; ++turn) {
     ibv_qp* one = senders[turn % kPairs].get();
     ibv_qp* other = receivers[turn % kPairs].get();
     if (turn % 2 == 0) CHECK(modify_state(other, IBV_QPS_ERR) == 0);
     CHECK(modify_state(other, IBV_QPS_RESET) == 0);
     connect_both(one, other, kQuick);
-    const uint64_t before = received;
+    const std::uint64_t before = received;
     wait_until([&] { return received > before + 3; }, "traffic");
   }
   done = true;
@@ -211,7 +213,7 @@ TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic
   collect();
   senders.clear();
   receivers.clear();
-  for (const uint64_t wr_id : use_up(b, srq.get(), next_id)) {
+  for (const std::uint64_t wr_id : use_up(b, srq.get(), next_id)) {
     twice = !completed.insert(wr_id).second || twice;
   }
   CHECK_FALSE(twice);

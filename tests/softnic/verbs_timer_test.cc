@@ -106,8 +106,8 @@ TEST_CASE("timer: silence of every kind ends in RETRY_EXC, in time", "[softnic][
 
 TEST_CASE("timer: the time to RETRY_EXC follows timeout and retry count", "[softnic][timer]") {
   struct Setting {
-    uint8_t timeout;
-    uint8_t retries;
+    std::uint8_t timeout;
+    std::uint8_t retries;
   };
   const Setting setting = GENERATE(values<Setting>({{20, 0}, {18, 7}, {21, 0}, {20, 3}}));
   const Wire wire{.timeout = setting.timeout, .retry_cnt = setting.retries};
@@ -140,7 +140,7 @@ TEST_CASE("timer: a peer that appears within the budget is reached", "[softnic][
 
 TEST_CASE("timer: each message has the whole retry budget", "[softnic][timer]") {
   Pair pair({.clock_scale = 0.1, .wire = {.timeout = 20, .retry_cnt = 2}});  // 0.43 s a try
-  for (uint64_t i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     pair.fabric.command("h0/softnic1", "down");
     REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
     Endpoint watch("softnic0");
@@ -153,7 +153,7 @@ TEST_CASE("timer: each message has the whole retry budget", "[softnic][timer]") 
 
 TEST_CASE("timer: each message has the whole RNR budget", "[softnic][timer]") {
   Pair pair({.clock_scale = 0.5, .wire = {.rnr_retry = 2, .min_rnr_timer = 0}});  // 0.33 s a try
-  for (uint64_t i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     REQUIRE(post(pair.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = i}) == 0);
     REQUIRE(post(pair.b.qp, RecvWork{.wr_id = i}) == 0);
     must_complete(pair.a.send_cq.get(), i);
@@ -163,9 +163,9 @@ TEST_CASE("timer: each message has the whole RNR budget", "[softnic][timer]") {
 
 TEST_CASE("timer: RNR retries run out after their time", "[softnic][timer]") {
   struct Setting {
-    uint8_t code;
+    std::uint8_t code;
     double ms;  // what the code stands for
-    uint8_t retries;
+    std::uint8_t retries;
   };
   const Setting setting = GENERATE(values<Setting>(
       {{0, 655.36, 1}, {0, 655.36, 3}, {24, 40.96, 6}, {28, 163.84, 3}, {31, 491.52, 2}}));

@@ -214,7 +214,7 @@ TEST_CASE("unsupported: memory of kinds that do not exist is refused", "[softnic
   Stage stage;
   const int access = GENERATE(int{IBV_ACCESS_ON_DEMAND}, int{IBV_ACCESS_ZERO_BASED},
                               int{IBV_ACCESS_MW_BIND}, int{IBV_ACCESS_HUGETLB});
-  std::vector<uint8_t> bytes(64);
+  std::vector<std::uint8_t> bytes(64);
   errno = 0;
   const MrPtr mr(
       ibv_reg_mr(stage.pd(), bytes.data(), bytes.size(), access | IBV_ACCESS_LOCAL_WRITE));

@@ -10,11 +10,12 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-                                 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
-                                 IBV_QP_EX_WITH_RDMA_READ;
+constexpr std::uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE |
+                                      IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
+                                      IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ;
 
-ibv_qp_init_attr_ex extended_attr(const Nic& nic, uint64_t operations, const QpShape& shape = {}) {
+ibv_qp_init_attr_ex extended_attr(const Nic& nic, std::uint64_t operations,
+                                  const QpShape& shape = {}) {
   const ibv_qp_init_attr plain = init_attr(nic, shape);
   ibv_qp_init_attr_ex attr{};
   attr.send_cq = plain.send_cq;
@@ -40,11 +41,11 @@ struct WrApiScene {
     local.fill(1);
   }
 
-  void start(uint64_t wr_id, unsigned flags = IBV_SEND_SIGNALED) {
+  void start(std::uint64_t wr_id, unsigned flags = IBV_SEND_SIGNALED) {
     ibv_wr_start(qp);
     next(wr_id, flags);
   }
-  void next(uint64_t wr_id, unsigned flags = IBV_SEND_SIGNALED) {
+  void next(std::uint64_t wr_id, unsigned flags = IBV_SEND_SIGNALED) {
     qp->wr_id = wr_id;
     qp->wr_flags = flags;
   }
@@ -155,7 +156,7 @@ TEST_CASE("wr_api: a list of pieces is one message", "[softnic][wr_api]") {
 TEST_CASE("wr_api: inline data is copied at once", "[softnic][wr_api]") {
   WrApiScene scene;
   const Region to = scene.remote.all();
-  std::vector<uint8_t> bytes(60);
+  std::vector<std::uint8_t> bytes(60);
   fill_pattern(bytes, 3);
   scene.start(5);
   ibv_wr_rdma_write(scene.qp, to.rkey, to.addr);
@@ -177,7 +178,7 @@ TEST_CASE("wr_api: several requests go out together, each with its own id and fl
   WrApiScene scene;
   REQUIRE(post(scene.b.qp, RecvWork{.wr_id = 9}) == 0);
   scene.start(1, 0);
-  for (uint64_t i = 1; i <= 4; ++i) {
+  for (std::uint64_t i = 1; i <= 4; ++i) {
     scene.next(i, i == 3 ? unsigned{IBV_SEND_SIGNALED} : 0u);
     const Region to = scene.remote.part(i * 10, 10);
     ibv_wr_rdma_write(scene.qp, to.rkey, to.addr);
@@ -203,7 +204,7 @@ TEST_CASE("wr_api: a bad request aborts the whole post", "[softnic][wr_api]") {
   scene.next(2);
   ibv_wr_rdma_write(scene.qp, to.rkey, to.addr);
   SECTION("inline too long") {
-    std::vector<uint8_t> bytes(scene.cap.max_inline_data + 1);
+    std::vector<std::uint8_t> bytes(scene.cap.max_inline_data + 1);
     ibv_wr_set_inline_data(scene.qp, bytes.data(), bytes.size());
     CHECK(ibv_wr_complete(scene.qp) == EINVAL);
   }
@@ -224,9 +225,9 @@ TEST_CASE("wr_api: a bad request aborts the whole post", "[softnic][wr_api]") {
 TEST_CASE("wr_api: more requests than slots are ENOMEM, all of them", "[softnic][wr_api]") {
   WrApiScene scene({.send_depth = 4});
   const Region to = scene.remote.all();
-  const auto build = [&](uint32_t count) {
+  const auto build = [&](std::uint32_t count) {
     ibv_wr_start(scene.qp);
-    for (uint32_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       scene.next(i);
       ibv_wr_rdma_write(scene.qp, to.rkey, to.addr);
       scene.set(scene.local.part(0, 1));
@@ -235,15 +236,16 @@ TEST_CASE("wr_api: more requests than slots are ENOMEM, all of them", "[softnic]
   };
   CHECK(build(scene.cap.max_send_wr + 1) == ENOMEM);
   CHECK(build(scene.cap.max_send_wr) == 0);
-  for (uint32_t i = 0; i < scene.cap.max_send_wr; ++i) CHECK(scene.done().wr_id == i);
+  for (std::uint32_t i = 0; i < scene.cap.max_send_wr; ++i) CHECK(scene.done().wr_id == i);
   CHECK(is_empty(scene.a.send_cq.get()));
 }
 
 TEST_CASE("wr_api: operations that do not exist fail the creation", "[softnic][wr_api]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
-  const uint64_t operation =
-      GENERATE(uint64_t{IBV_QP_EX_WITH_BIND_MW}, uint64_t{IBV_QP_EX_WITH_TSO}, uint64_t{1} << 40);
+  const std::uint64_t operation =
+      GENERATE(std::uint64_t{IBV_QP_EX_WITH_BIND_MW}, std::uint64_t{IBV_QP_EX_WITH_TSO},
+               std::uint64_t{1} << 40);
   ibv_qp_init_attr_ex attr = extended_attr(nic, IBV_QP_EX_WITH_SEND | operation);
   errno = 0;
   const QpPtr qp(ibv_create_qp_ex(nic.context.get(), &attr));

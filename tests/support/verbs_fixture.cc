@@ -28,7 +28,7 @@ softnic::FabricSpec completed(softnic::FabricSpec spec) {
 
 TestFabric::TestFabric(const softnic::FabricSpec* spec) : name_(fresh_name()) {
   auto held = softnic::Holder::hold(name_, spec);
-  if (!held) throw MustError("cannot hold fabric " + name_ + ": " + held.error());
+  if (!held) throw MustError("cannot hold fabric " + name_ + ": " + held.error().text);
   holder_.emplace(std::move(held).value());
   setenv("SOFTNIC_FABRIC", name_.c_str(), 1);
   unsetenv("SOFTNIC_HOST");
@@ -49,7 +49,7 @@ TestFabric::~TestFabric() {
 
 void TestFabric::command(const std::string& target, const std::string& text) const {
   const auto order = softnic::read_order(fabric(), target, text);
-  if (!order) throw MustError(order.error());
+  if (!order) throw MustError(order.error().text);
   softnic::apply(fabric(), *order);
 }
 
