@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plain C program that uses the plugin, as any C program may: through every version of its table,
- * one after another, it lists the devices and sends itself a message. Reports to stdout; the
- * plugin's log goes to stderr.
+ * A program in plain C that uses the plugin. Through every version of its table, one after another,
+ * it lists the devices and sends itself a message. It reports to stdout; the plugin's log goes to
+ * stderr.
  *
  *   c_caller PLUGIN        load it and use it
  *   c_caller --find NAME   say whether the loader finds that name

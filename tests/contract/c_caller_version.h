@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The use of one version's table, from its first call to its last. c_caller.c includes this once
- * for each version, with VERSION defined as its number; what a version lacks is left out.
+ * Uses one version's table, from its first call to its last. c_caller.c includes this once for each
+ * version, with VERSION defined as its number.
  */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Call times in shared memory.
 #include "tests/contract/call_times.h"
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long the plugin's calls take at most, over all processes of a test program: in memory that
-// forked processes share.
+// Records the longest duration of each plugin call over all processes of a test program, in memory
+// that forked processes share.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,7 @@ void note_call_time(Call call, std::chrono::nanoseconds time);
 // One line for each call that was made: how often, and the longest.
 std::string call_times_text();
 
-// Measures the scope it stands in.
+// Measures the scope in which it is declared.
 class Timed {
  public:
   explicit Timed(Call call) : call_(call), start_(Clock::now()) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The end of comms and registrations: with requests in flight, in any order of the two ends, and
-// without waiting for anybody.
+// Closing comms and dropping registrations: with requests in flight, by the two ends in any order,
+// and without waiting for the other end.
 #include <algorithm>
 #include <span>
 
@@ -37,7 +37,7 @@ const char* name_of(Pending pending) {
   return "";
 }
 
-// Calls test until it says done or fails: either may be. It must not go on for ever.
+// Calls test until the request is done or has failed. Both are right; it must not stay pending.
 void must_end(Request& request) {
   ncclResult_t result = ncclSuccess;
   wait_until(
@@ -48,13 +48,35 @@ void must_end(Request& request) {
       "a request to end");
 }
 
-// Who closes second waits until the other has.
+// The end that closes second waits until the other has closed.
 void close_in_turn(End& end, First first, Buffer& memory) {
   const bool is_first = end.peer.rank() == (first == First::kSender ? 0U : 1U);
   if (first != First::kNobody && !is_first) end.peer.meet();
   memory.drop();
   end.comm.close();
   if (first != First::kNobody && is_first) end.peer.meet();
+}
+
+constexpr size_t kCloseMessages = 4;
+
+// A buffer for messages of `size` bytes, which may be empty.
+Buffer buffer_for(const Session& session, const Comm& comm, size_t size) {
+  return {session.net(), comm, std::max(size, size_t{1})};
+}
+
+std::vector<Request> send_several(const Session& session, const Comm& comm, const Part& part) {
+  std::vector<Request> requests;
+  for (size_t i = 0; i < kCloseMessages; ++i) requests.push_back(isend(session.net(), comm, part));
+  return requests;
+}
+
+// Posts one receive in each part of the buffer.
+std::vector<Request> receive_in_all_parts(const Receiver& end, const Buffer& memory) {
+  std::vector<Request> requests;
+  for (size_t offset = 0; offset < memory.size(); offset += kCloseSize) {
+    requests.push_back(end.receive(memory.part(offset, kCloseSize)));
+  }
+  return requests;
 }
 
 }  // namespace
@@ -118,8 +140,8 @@ TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]
           Comm comm = connect_to_peer(peer, session, 0);
           const Mr mr(session.net(), comm, memory);
           peer.meet();
-          // The receiver takes its buffer away about now. What becomes of the sends is open, but
-          // not that they end.
+          // The receiver drops its buffer about now. The sends may succeed or fail, but must not
+          // stay pending.
           const Part part{memory.at(), kBig, 0, mr.raw()};
           std::vector<Request> requests;
           for (int i = 0; i < 50 && requests.size() < 2; ++i) {
@@ -166,7 +188,7 @@ TEST_CASE("close: receives whose completion nobody needs are no obstacle either"
         const Part part = memory.all();
         for (size_t i = 0; i < kRequests / 2; ++i) end.send(part).finish();
         end.peer.meet();
-        // The receiver takes its buffers away about now.
+        // The receiver drops its buffers about now.
         for (size_t i = 0; i < kRequests; ++i) (void)any_isend(end.net(), end.comm, part);
         end.peer.meet();
       },
@@ -237,17 +259,14 @@ TEST_CASE("close: what a sender has registered may go while its sends are under 
       },
       [](Receiver& end) {
         Buffer memory(end, kRequests * kCloseSize);
-        std::vector<Request> requests;
-        for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.receive(memory.part(i * kCloseSize, kCloseSize)));
-        }
+        std::vector<Request> requests = receive_in_all_parts(end, memory);
         end.peer.meet();
         for (Request& request : requests) must_end(request);
         end.peer.meet();
       });
 }
 
-// NCCL deregisters before it closes when it aborts.
+// When NCCL aborts, it deregisters before it closes.
 TEST_CASE(
     "close: what a receiver has registered may go while sends are under way, without a warning",
     "[contract][close]") {
@@ -265,13 +284,10 @@ TEST_CASE(
       },
       [](Receiver& end) {
         Buffer memory(end, kRequests * kCloseSize);
-        std::vector<Request> requests;
-        for (size_t i = 0; i < kRequests; ++i) {
-          requests.push_back(end.receive(memory.part(i * kCloseSize, kCloseSize)));
-        }
+        receive_in_all_parts(end, memory);
         end.peer.meet();
         memory.drop();
-        end.peer.meet();  // the sender has written to what is no longer registered
+        end.peer.meet();  // the sender has written to memory that is no longer registered
         end.comm.close();
         BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
       });
@@ -283,21 +299,16 @@ TEST_CASE("close: a sender's requests complete although the receiver is gone",
   const size_t size = GENERATE(size_t{0}, size_t{100}, size_t{1} << 20);
   CAPTURE(way, size);
   const uint32_t rounds = repetitions(40, 10);
-  constexpr size_t kMessages = 4;
   run_two(
       way.mode,
       [&](Peer& peer) {
         const Session session(way.abi);
-        Memory memory(std::max(size, size_t{1}));
-        memory.fill(0, size, 1);
         for (uint32_t round = 0; round < rounds; ++round) {
           const Comm comm = connect_to_peer(peer, session, 0);
-          const Mr mr(session.net(), comm, memory);
-          std::vector<Request> requests;
-          for (size_t i = 0; i < kMessages; ++i) {
-            requests.push_back(isend(session.net(), comm, {memory.at(), size, 0, mr.raw()}));
-          }
-          // In every other round the receiver has closed before we ask.
+          Buffer memory = buffer_for(session, comm, size);
+          memory.fill(0, size, 1);
+          std::vector<Request> requests = send_several(session, comm, memory.part(0, size));
+          // In every other round the receiver has closed before the sender calls test.
           if (round % 2 == 1) peer.meet();
           finish_all(requests);
           if (round % 2 == 0) peer.meet();
@@ -305,16 +316,15 @@ TEST_CASE("close: a sender's requests complete although the receiver is gone",
       },
       [&](Peer& peer) {
         const Session session(way.abi);
-        Memory memory(std::max(size, size_t{1}));
         for (uint32_t round = 0; round < rounds; ++round) {
           Comm comm = accept_from_peer(peer, session, last_device(session));
-          Mr mr(session.net(), comm, memory);
+          Buffer memory = buffer_for(session, comm, size);
           std::vector<Request> requests;
-          for (size_t i = 0; i < kMessages; ++i) {
-            requests.push_back(irecv(session.net(), comm, Part{memory.at(), size, 0, mr.raw()}));
+          for (size_t i = 0; i < kCloseMessages; ++i) {
+            requests.push_back(irecv(session.net(), comm, memory.part(0, size)));
           }
           finish_all(requests);
-          mr.drop();
+          memory.drop();
           comm.close();
           peer.meet();
         }
@@ -327,22 +337,17 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
   const size_t size = GENERATE(size_t{0}, size_t{100}, size_t{1} << 20);
   CAPTURE(way, size);
   const uint32_t rounds = repetitions(40, 10);
-  constexpr size_t kMessages = 4;
   run_two(
       way.mode,
       [&](Peer& peer) {
         const Session session(way.abi);
-        Memory memory(std::max(size, size_t{1}));
-        memory.fill(0, size, 1);
         for (uint32_t round = 0; round < rounds; ++round) {
           Comm comm = connect_to_peer(peer, session, 0);
-          Mr mr(session.net(), comm, memory);
-          std::vector<Request> requests;
-          for (size_t i = 0; i < kMessages; ++i) {
-            requests.push_back(isend(session.net(), comm, {memory.at(), size, 0, mr.raw()}));
-          }
+          Buffer memory = buffer_for(session, comm, size);
+          memory.fill(0, size, 1);
+          std::vector<Request> requests = send_several(session, comm, memory.part(0, size));
           finish_all(requests);
-          mr.drop();
+          memory.drop();
           comm.close();
           peer.meet();
         }
@@ -351,13 +356,13 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
         const Session session(way.abi);
         for (uint32_t round = 0; round < rounds; ++round) {
           const Comm comm = accept_from_peer(peer, session, last_device(session));
-          Buffer memory(session.net(), comm, std::max(kMessages * size, size_t{1}));
+          Buffer memory = buffer_for(session, comm, kCloseMessages * size);
           std::vector<Request> requests;
-          for (size_t i = 0; i < kMessages; ++i) {
+          for (size_t i = 0; i < kCloseMessages; ++i) {
             requests.push_back(irecv(session.net(), comm, memory.part(i * size, size)));
             memory.expect(i * size, size, 1);
           }
-          peer.meet();  // nobody has asked about them, and the sender is gone
+          peer.meet();  // the sender has closed before the receiver calls test
           finish_all(requests);
           memory.must_hold();
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// listen, connect, accept: nobody waits inside them, in whatever order the two ends come.
+// listen, connect, accept: none of them blocks, in whatever order the two ends call them.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -77,7 +77,7 @@ TEST_CASE("connect: accept without a peer answers at once, with nothing", "[cont
 
 TEST_CASE("connect: neither end waits for the other, whoever comes first", "[contract][connect]") {
   const Abi abi = GENERATE(from_range(main_abis()));
-  const int turns = GENERATE(1, 5, 1000);  // of one end, before the other has its own
+  const int turns = GENERATE(1, 5, 1000);  // calls of one end before the other calls
   const bool sender_first = GENERATE(true, false);
   CAPTURE(abi, turns, sender_first);
   run_alone([&] {
@@ -166,7 +166,7 @@ TEST_CASE("connect: each connector gets the listener whose handle it has", "[con
         const Session session(way.abi);
         std::vector<Handle> handles;
         for (size_t i = 0; i < kComms; ++i) handles.push_back(peer.receive<Handle>(1));
-        // The other side accepts in the order in which it listened; we come from the end.
+        // The receiver accepts in the order in which it listened; connect in the opposite order.
         std::vector<Comm> comms(kComms);
         wait_until(
             [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several communicators in one process: what each wishes, and that the end of one takes what it
-// began and never finished, and nothing of the others.
+// Several communicators in one process: each has its own traffic class, and finalize of one cleans
+// up its own unfinished connections and no others.
 #include <algorithm>
 
 #include "tests/contract/flow.h"
@@ -19,14 +19,14 @@ std::vector<Abi> abis_with_context() {
   return abis;
 }
 
-// From v10 on, a communicator may wish for a traffic class.
-std::vector<Abi> abis_with_wishes() {
+// From v10 on, a communicator may request a traffic class.
+std::vector<Abi> abis_with_traffic_class() {
   std::vector<Abi> abis = every_abi();
   std::erase_if(abis, [](Abi abi) { return abi < Abi::kV10; });
   return abis;
 }
 
-// A connection that both ends have begun; whether it is made yet is open.
+// A connection that both ends have begun, and which may or may not be established.
 struct Begun {
   explicit Begun(const Session& session) {
     listener = listen(session, 0, &handle);
@@ -38,8 +38,8 @@ struct Begun {
     if (!recv) recv = taken(session, CommKind::kRecv, try_accept(session, listener));
   }
 
-  // As an abort leaves it. An end that is made by now, which takes a slow caller, is not begun any
-  // more: whoever got it closes it.
+  // Leaves the connection as an abort does. On a slow machine it may already be established: an end
+  // that has its comm closes it.
   void abandon() {
     listener.abandon();
     send.close();
@@ -68,26 +68,15 @@ Link finished(Begun& begun, const Session& session) {
   return {std::move(begun.send), std::move(begun.recv)};
 }
 
-// What the receiving end says when the sending one's wish goes before its own.
-bool is_overruled(const std::string& wish) {
-  return log_has(NCCL_LOG_INFO, {"traffic class 104 is wished here", wish + " is used"});
+// Whether the receiver has logged that the sender's traffic class takes precedence over its own.
+bool is_overruled(const std::string& traffic_class) {
+  return log_has(NCCL_LOG_INFO, {"traffic class 104 is wished here", traffic_class + " is used"});
 }
 
-void connect_with_wishes(const Session& sender, const Session& receiver) {
+void connect_and_close(const Session& sender, const Session& receiver) {
   Handle handle{};
-  Comm listener = listen(receiver, 0, &handle);
-  Attempt out{};
-  Attempt in{};
-  wait_until(
-      [&] {
-        if (out.comm == nullptr) out = try_connect(sender, 0, handle);
-        if (in.comm == nullptr) in = try_accept(receiver, listener);
-        BL_MUST(out.result == ncclSuccess && in.result == ncclSuccess);
-        return out.comm != nullptr && in.comm != nullptr;
-      },
-      "a connection");
-  const Link link{{sender.net(), CommKind::kSend, out.comm},
-                  {receiver.net(), CommKind::kRecv, in.comm}};
+  const Comm listener = listen(receiver, 0, &handle);
+  link_between(sender, 0, handle, receiver, listener);
 }
 
 }  // namespace
@@ -119,22 +108,8 @@ TEST_CASE("context: two at once have connections between them", "[contract][cont
     auto other = std::make_unique<Session>(abi);
     BL_MUST(!has_context(abi) || one.context() != other->context());
     Handle handle{};
-    Comm listener = listen(one, 0, &handle);
-    Attempt out{};
-    Attempt in{};
-    wait_until(
-        [&] {
-          if (out.comm == nullptr) out = try_connect(*other, 0, handle);
-          if (in.comm == nullptr) in = try_accept(one, listener);
-          BL_MUST(out.result == ncclSuccess && in.result == ncclSuccess);
-          return out.comm != nullptr && in.comm != nullptr;
-        },
-        "a connection");
-    {
-      const Link link{{one.net(), CommKind::kSend, out.comm},
-                      {one.net(), CommKind::kRecv, in.comm}};
-      must_carry(one.net(), link, 1);
-    }
+    const Comm listener = listen(one, 0, &handle);
+    must_carry(one.net(), link_between(*other, 0, handle, one, listener), 1);
     other.reset();
     must_carry(one.net(), link_to_self(one), 2);
   });
@@ -146,7 +121,7 @@ TEST_CASE("context: its end takes what an abort has left", "[contract][context]"
   run_alone([&] {
     const Session lasting(abi);
     for (const int dev : {0, last_device(lasting)}) link_to_self(lasting, dev, dev);
-    const Link lasting_link = link_to_self(lasting);  // so that there is a control thread all along
+    const Link lasting_link = link_to_self(lasting);  // keeps the control thread running
     Handle own{};
     Handle theirs{};
     const Levels before = levels();
@@ -158,8 +133,8 @@ TEST_CASE("context: its end takes what an abort has left", "[contract][context]"
         forgotten.abandon();
         BL_MUST(try_connect(brief, 0, own).comm == nullptr);
       }
-      // The caller hears that nobody will accept him. What he had begun may have come so far that
-      // it waits for our accept: it goes with our listener.
+      // The connect is told that nobody will accept it. The connect of `brief` may by now wait for
+      // an accept here: closing this listener ends it.
       wait_until(
           [&] {
             const Attempt late = try_connect(lasting, 0, theirs);
@@ -184,7 +159,7 @@ TEST_CASE("context: its end may be said twice, and of one that never was", "[con
     BL_MUST_SUCCEED(net.init(&context, nullptr, &keep_log_line));
     BL_MUST_SUCCEED(net.finalize(context));
     BL_MUST_SUCCEED(net.finalize(context));
-    // An init that failed leaves what happened to lie there.
+    // After an init that failed, the context holds an arbitrary value.
     BL_MUST_SUCCEED(net.finalize(&context));
     BL_MUST_SUCCEED(net.finalize(reinterpret_cast<void*>(uintptr_t{1})));
     BL_MUST_SUCCEED(net.finalize(nullptr));
@@ -234,22 +209,22 @@ TEST_CASE("context: after the last end everything may begin again", "[contract][
 }
 
 TEST_CASE("context: the traffic class it wishes for is used", "[contract][context]") {
-  const Abi abi = GENERATE(from_range(abis_with_wishes()));
+  const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
   CAPTURE(abi);
   run_alone([&] {
     const Session receiver(Abi::kV12, 104);
     const Session silent(abi);
-    connect_with_wishes(silent, receiver);
+    connect_and_close(silent, receiver);
     BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is wished"}));
     const Session sender(abi, 106);
-    connect_with_wishes(sender, receiver);
+    connect_and_close(sender, receiver);
     BL_MUST(is_overruled("106"));
   });
 }
 
 TEST_CASE("context: a traffic class that is none is ignored, with one warning",
           "[contract][context]") {
-  const Abi abi = GENERATE(from_range(abis_with_wishes()));
+  const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
   const int wrong = GENERATE(256, -2, INT32_MAX, INT32_MIN);
   CAPTURE(abi, wrong);
   if (!kProcessesWork) return;  // a process warns once
@@ -257,7 +232,7 @@ TEST_CASE("context: a traffic class that is none is ignored, with one warning",
     const Session receiver(Abi::kV12, 104);
     for (int i = 0; i < 2; ++i) {
       const Session sender(abi, wrong);
-      connect_with_wishes(sender, receiver);
+      connect_and_close(sender, receiver);
     }
     BL_MUST(find_log_lines(NCCL_LOG_WARN, {"traffic class"}).size() == 1);
     BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is wished"}));
@@ -267,14 +242,14 @@ TEST_CASE("context: a traffic class that is none is ignored, with one warning",
 TEST_CASE("context: the traffic class that people have set goes before its wish",
           "[contract][context]") {
   if (!kProcessesWork) return;
-  const Abi abi = GENERATE(from_range(abis_with_wishes()));
+  const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
   const char* const variable = GENERATE("NCCL_IB_TC", "BEELINE_TC");
   CAPTURE(abi, variable);
   run_alone([&] {
     setenv(variable, "32", 1);
     const Session receiver(Abi::kV12, 104);
     const Session sender(abi, 106);
-    connect_with_wishes(sender, receiver);
+    connect_and_close(sender, receiver);
     BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class", "is wished"}));
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single messages: every size arrives whole, at its place, and nothing else is touched.
+// Single messages: every size arrives completely and at the right address, and no other byte
+// changes.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -16,7 +17,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr size_t kWindow = 8;  // what NCCL keeps in flight
+constexpr size_t kWindow = 8;  // as many messages as NCCL keeps in flight
 
 struct Message {
   size_t size;
@@ -25,8 +26,8 @@ struct Message {
   size_t capacity;  // of the receive
 };
 
-// All small sizes, and those beside the powers of two, at odd places; every third receive is larger
-// than what comes.
+// All small sizes, and those next to powers of two, at odd offsets. Every third receive is larger
+// than its message.
 std::vector<Message> messages_of_all_sizes() {
   std::vector<size_t> sizes;
   for (size_t size = 0; size <= 300; ++size) sizes.push_back(size);
@@ -41,7 +42,7 @@ std::vector<Message> messages_of_all_sizes() {
   return all;
 }
 
-// Keeps a window of requests in flight, and ends each in order.
+// Keeps a window of requests in flight, and finishes them in order.
 class Window {
  public:
   using Finished = std::function<void(size_t index, const Request& request)>;
@@ -175,7 +176,7 @@ TEST_CASE("data: a message larger than its receive is cut, counted, and does no 
         BL_MUST(either_warns(end.peer, {"send of " + std::to_string(size), "cut"}));
       },
       [&](Receiver& end) {
-        Buffer to(end, size);  // all of it registered: only the receive's size keeps the rest safe
+        Buffer to(end, size);  // all of it is registered: only the receive's size protects the rest
         Request request = end.receive(to.part(0, capacity));
         request.finish();
         BL_MUST(request.size() == capacity);
@@ -326,7 +327,7 @@ TEST_CASE("data: a receive whose completion nobody needs still brings its data",
         for (size_t i = 0; i < kMessages; ++i) {
           const size_t place = i % kWindow * kSize;
           if (i >= kWindow) {
-            // What a GPU does: it looks at the data, and has its own way to know when it is there.
+            // Polls the data itself, as a GPU does with LL128.
             memory.expect(place, kSize, static_cast<uint32_t>(i - kWindow));
             wait_until(
                 [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peer that is killed is noticed, in whatever a comm is doing, and by name. One that is merely
-// stopped is waited for.
+// When a peer is killed, both the comm and the log report it, whatever the comm is doing. A peer
+// that is only stopped is waited for.
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,8 +27,8 @@ std::string this_host() {
   return name.data();
 }
 
-// The line that a person finds in the log. Our device and theirs differ, so neither stands in for
-// the other.
+// Waits for the warning that names both devices and the peer's host. The two devices differ, so
+// that neither name can be taken for the other.
 void must_be_named(const End& end) {
   const std::vector<std::string>& devices = fabric_facts().devices;
   const bool is_sender = end.peer.rank() == 0;
@@ -41,14 +41,14 @@ void must_be_named(const End& end) {
       "a warning that names both devices and the peer's host", soon());
 }
 
-// The plugin says so by itself, on comms that nobody calls. Not as a warning: a program that ends
-// without closing its comms is common, and does no harm to who has closed, or does not use, its
-// own.
+// Waits until the plugin has noticed by itself, on comms that nobody calls. The log line is no
+// warning: many programs exit without closing their comms, which harms no peer that has closed its
+// own or does not use them.
 void must_be_noticed() {
   wait_until([] { return log_has(NCCL_LOG_INFO, {"lost", this_host()}); }, "a line", soon());
 }
 
-// After an error, everything is an error.
+// After an error, every call fails.
 void must_stay_broken(const Sender& end, const Part& part) {
   for (int i = 0; i < 10; ++i) BL_MUST(any_isend(end.net(), end.comm, part).first != ncclSuccess);
 }
@@ -59,7 +59,7 @@ void must_stay_broken(const Receiver& end, const Part& part) {
   }
 }
 
-// The victim's part.
+// The bodies of the process that is killed.
 [[noreturn]] void send_for_ever(Sender& end) {
   Buffer memory(end, kDeathSize);
   for (;;) end.send(memory.all()).finish();
@@ -69,6 +69,14 @@ void must_stay_broken(const Receiver& end, const Part& part) {
   for (;;) end.receive(memory.all()).finish();
 }
 void wait_for_ever(End& end) { end.peer.meet(); }
+
+// The receiver of `comms to others live on`, in each of its processes.
+Comm accept_from_first_rank(Peer& peer, const Session& session) {
+  Handle handle{};
+  const Comm listener = listen(session, 0, &handle);
+  peer.send(0, handle);
+  return accept(session, listener);
+}
 
 constexpr size_t kSenderRank = 0;
 constexpr size_t kReceiverRank = 1;
@@ -125,10 +133,7 @@ TEST_CASE("death: requests in flight end with an error", "[contract][death]") {
         }
         for (Request& request : requests) BL_MUST(!request.poll());
         end.peer.kill(kSenderRank);
-        ncclResult_t result = ncclSuccess;
-        wait_until([&] { return (result = requests[0].try_poll()) != ncclSuccess; }, "an error",
-                   soon());
-        BL_MUST(result == ncclRemoteError);
+        BL_MUST(poll_until_error(requests[0]) == ncclRemoteError);
         for (Request& request : requests) {
           for (int i = 0; i < 3; ++i) BL_MUST(request.try_poll() != ncclSuccess);
           BL_MUST(!request.is_done());
@@ -138,7 +143,8 @@ TEST_CASE("death: requests in flight end with an error", "[contract][death]") {
       });
 }
 
-// NCCL tests such a receive and then waits for the data only, with no further call on that comm.
+// NCCL tests such a receive once and then only waits for the data, without another call on that
+// comm.
 TEST_CASE("death: a receive that NCCL can do without fails, unless it was done early",
           "[contract][death]") {
   if (!kProcessesWork) return;
@@ -155,10 +161,7 @@ TEST_CASE("death: a receive that NCCL can do without fails, unless it was done e
         BL_MUST(is_done == (early_done == "1"));
         end.peer.kill(kSenderRank);
         if (is_done) return must_be_noticed();
-        ncclResult_t result = ncclSuccess;
-        wait_until([&] { return (result = receive.try_poll()) != ncclSuccess; }, "an error",
-                   soon());
-        BL_MUST(result == ncclRemoteError);
+        BL_MUST(poll_until_error(receive) == ncclRemoteError);
         must_be_named(end);
       });
 }
@@ -218,11 +221,10 @@ TEST_CASE("death: what had arrived before stays received", "[contract][death]") 
         Request second = end.receive(memory.part(kDeathSize, kDeathSize));
         end.peer.receive<bool>(kSenderRank);
         end.peer.kill(kSenderRank);
-        must_be_noticed();  // so the plugin knows, and we have not asked yet
+        must_be_noticed();  // before the first call of test
         first.finish();
         BL_MUST(first.size() == kDeathSize);
-        ncclResult_t result = ncclSuccess;
-        wait_until([&] { return (result = second.try_poll()) != ncclSuccess; }, "an error", soon());
+        poll_until_error(second);
         memory.must_hold();
       });
 }
@@ -241,7 +243,7 @@ TEST_CASE("death: comms to the dead can be closed in good order", "[contract][de
         end.peer.kill(kSenderRank);
         memory.drop();
         end.comm.close();
-        const Link link = link_to_self(end.session);  // life goes on
+        const Link link = link_to_self(end.session);  // the plugin still works
       });
 }
 
@@ -271,10 +273,7 @@ TEST_CASE("death: comms to others live on", "[contract][death]") {
        },
        [&](Peer& peer) {
          const Session session(abi);
-         Handle handle{};
-         const Comm listener = listen(session, 0, &handle);
-         peer.send(0, handle);
-         const Comm comm = accept(session, listener);
+         const Comm comm = accept_from_first_rank(peer, session);
          Buffer memory(session.net(), comm, kDeathSize);
          for (;;) {
            irecv(session.net(), comm, memory.all()).finish();
@@ -282,10 +281,7 @@ TEST_CASE("death: comms to others live on", "[contract][death]") {
        },
        [&](Peer& peer) {
          const Session session(abi);
-         Handle handle{};
-         const Comm listener = listen(session, 0, &handle);
-         peer.send(0, handle);
-         const Comm comm = accept(session, listener);
+         const Comm comm = accept_from_first_rank(peer, session);
          Buffer memory(session.net(), comm, kDeathSize);
          memory.expect(0, kDeathSize, 1);
          for (size_t i = 0; i < kMessages; ++i) {
@@ -317,7 +313,7 @@ TEST_CASE("death: a peer that dies while connecting leaves nobody waiting", "[co
                    peer.send(0, handle);
                    peer.meet();
                    peer.kill(0);
-                   // An accept may have come through, or fail; the listener must not be stuck.
+                   // An accept may succeed or fail; the listener must not be stuck.
                    for (int i = 0; i < 100; ++i) {
                      const Attempt attempt = try_accept(session, listener);
                      if (attempt.comm != nullptr) {
@@ -338,11 +334,11 @@ TEST_CASE("death: a peer that is stopped for long is waited for", "[contract][sl
   CAPTURE(way, stopped);
   static constexpr std::chrono::seconds kLong{20};
   constexpr uint32_t kMessages = 400;
-  // Stops the other in the middle, and sets it going again after a while.
+  // Stops the other process, and continues it after a while.
   const auto stop = [](pid_t other) {
     return std::thread([other] {
       BL_MUST(kill(other, SIGSTOP) == 0);
-      std::this_thread::sleep_for(kLong);  // the time is what is being tested
+      std::this_thread::sleep_for(kLong);  // a long time is the subject of this test
       BL_MUST(kill(other, SIGCONT) == 0);
     });
   };

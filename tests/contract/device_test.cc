@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// init, devices, getProperties, finalize: what NCCL learns of the plugin before it connects.
+// init, devices, getProperties, finalize: the calls that NCCL makes before it connects.
 #include <filesystem>
 #include <regex>
 #include <set>
@@ -79,7 +79,7 @@ TEST_CASE("device: properties are in the range that NCCL can work with", "[contr
     const Session session(abi);
     for (int dev = 0; dev < session.devices(); ++dev) {
       const Properties found = session.properties(dev);
-      // NCCL takes a missing path for a device without a place.
+      // NCCL allows a device without a path.
       if (found.pci_path != nullptr || fabric_facts().has_pci_paths) {
         must_be_pci_function(found.pci_path);
       }
@@ -173,7 +173,7 @@ TEST_CASE("device: init does with no logger, configuration or profiler", "[contr
     const std::unique_ptr<Net> net = Net::load(abi);
     void* context = nullptr;
     BL_MUST_SUCCEED(net->init(&context, nullptr, nullptr));
-    // Something that is worth a line in the log, if there were one.
+    // An error that the plugin would log if there were a logger.
     Handle nonsense{};
     void* comm = nullptr;
     while (net->connect(context, 0, nonsense.bytes.data(), &comm, nullptr) == ncclSuccess) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the plugin's file shows and needs: it is a guest in other people's programs.
+# Checks the symbols that the plugin's file exports and the libraries that it needs. It is loaded into
+# other people's programs and must not disturb them.
 #
 #   exports_test.sh PLUGIN VERSION...    versions of the table that must be there
 #
@@ -10,7 +11,7 @@ set -u -o pipefail
 export LC_ALL=C
 plugin=$1
 shift
-# What the unwinder in Debian 12's libgcc.a needs; whoever has an older glibc builds there.
+# The unwinder in Debian 12's libgcc.a needs this version. For an older glibc, build with that glibc.
 newest_allowed=2.35
 failed=0
 
@@ -20,7 +21,7 @@ wrong() {
   failed=1
 }
 
-# none WHAT TEXT : the text has to be empty.
+# none WHAT TEXT: fails unless the text is empty.
 none() { [[ -z $2 ]] || wrong "$1" "$2"; }
 
 [[ -f $plugin ]] || {
@@ -38,10 +39,10 @@ done
 
 needed=$(readelf -dW "$plugin" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 echo "needs: ${needed//$'\n'/ }"
-none 'libraries that a guest must not bring' \
+none 'needs libraries that a plugin must not need' \
   "$(grep -vxE 'libc\.so\.6|libm\.so\.6|ld-linux-x86-64\.so\.2' <<<"$needed")"
 loaded=$(ldd "$plugin" | awk '{ print $1 }' | sed 's,.*/,,')
-none 'libraries that come along' \
+none 'loads more libraries' \
   "$(grep -vxE 'libc\.so\.6|libm\.so\.6|ld-linux-x86-64\.so\.2|linux-vdso\.so\.1' <<<"$loaded")"
 
 newest=$(readelf -VW "$plugin" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
@@ -51,11 +52,11 @@ echo "newest glibc needed: $newest"
     "$(nm -D --undefined-only "$plugin" | grep "GLIBC_$newest")"
 
 flags=$(readelf -dW "$plugin" | grep -E 'FLAGS')
-grep -q NODELETE <<<"$flags" || wrong 'may be unloaded under its own threads' "$flags"
-none 'looks for libraries where it was built' "$(readelf -dW "$plugin" | grep -E 'RPATH|RUNPATH')"
+grep -q NODELETE <<<"$flags" || wrong 'can be unloaded while its threads run' "$flags"
+none 'has a path to search for libraries' "$(readelf -dW "$plugin" | grep -E 'RPATH|RUNPATH')"
 none 'text relocations' "$(readelf -dW "$plugin" | grep TEXTREL)"
 grep -q 'GNU_STACK.*RWE' <<<"$(readelf -lW "$plugin")" && wrong 'an executable stack' GNU_STACK
-none 'the name by which others would find it' \
+none 'a SONAME by which other programs would find it' \
   "$(readelf -dW "$plugin" | grep SONAME | grep -v '\[libnccl-net-beeline.so\]')"
 
 exit "$failed"

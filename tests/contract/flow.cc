@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Connected pairs.
 #include "tests/contract/flow.h"
 
 #include <deque>
@@ -9,9 +7,9 @@
 namespace beeline::test {
 namespace {
 
-enum class Parting { kTogether, kAlone };
+enum class Close { kTogether, kAlone };
 
-constexpr size_t kMostUnderWay = 8;  // of those who send or receive until an error
+constexpr size_t kMostUnderWay = 8;  // requests, while sending or receiving until an error
 
 // NCCL sets connections up in its service thread and moves data in another.
 template <class Make>
@@ -33,9 +31,9 @@ Comm in_service_thread(Make&& make) {
 void nothing(Peer&) {}
 
 void run(const Way& way, const PeerBody& before, const SenderBody& sender,
-         const ReceiverBody& receiver, Parting parting) {
-  const auto part = [parting](End& end) {
-    if (parting == Parting::kTogether) end.peer.meet();
+         const ReceiverBody& receiver, Close how) {
+  const auto close = [how](End& end) {
+    if (how == Close::kTogether) end.peer.meet();
     if (end.comm) end.comm.close();
   };
   run_two(
@@ -46,7 +44,7 @@ void run(const Way& way, const PeerBody& before, const SenderBody& sender,
         Sender end{
             {peer, session, in_service_thread([&] { return connect_to_peer(peer, session, 0); })}};
         sender(end);
-        part(end);
+        close(end);
       },
       [&](Peer& peer) {
         before(peer);
@@ -55,12 +53,12 @@ void run(const Way& way, const PeerBody& before, const SenderBody& sender,
                         return accept_from_peer(peer, session, last_device(session));
                       })}};
         receiver(end);
-        part(end);
+        close(end);
       });
 }
 
-// As a thread polls that has a processor for itself, however busy the machine is: a plugin may tell
-// the time by how often it is asked.
+// Polls as often as a thread with a processor of its own would, even on a busy machine: the plugin
+// may measure time by the number of polls.
 ncclResult_t poll_eagerly(Request& request) {
   ncclResult_t result = ncclSuccess;
   for (int i = 0; i < 256 && result == ncclSuccess && !request.is_done(); ++i) {
@@ -69,29 +67,16 @@ ncclResult_t poll_eagerly(Request& request) {
   return result;
 }
 
-}  // namespace
-
-void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
-  run(way, nothing, sender, receiver, Parting::kTogether);
-}
-
-void run_flow(const Way& way, const PeerBody& before, const SenderBody& sender,
-              const ReceiverBody& receiver) {
-  run(way, before, sender, receiver, Parting::kTogether);
-}
-
-void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
-  run(way, nothing, sender, receiver, Parting::kAlone);
-}
-
-ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {
+// Keeps several requests in flight until one cannot be posted or fails.
+template <class Post>
+ncclResult_t post_until_error(Post&& post, Clock::duration patience) {
   ncclResult_t result = ncclSuccess;
   std::deque<Request> requests;
   wait_until(
       [&] {
         Request request;
         if (requests.size() < kMostUnderWay) {
-          std::tie(result, request) = any_isend(end.net(), end.comm, part);
+          std::tie(result, request) = post();
           if (request) requests.push_back(request);
         }
         if (result == ncclSuccess && !requests.empty()) {
@@ -104,23 +89,33 @@ ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::durati
   return result;
 }
 
+}  // namespace
+
+void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
+  run(way, nothing, sender, receiver, Close::kTogether);
+}
+
+void run_flow(const Way& way, const PeerBody& before, const SenderBody& sender,
+              const ReceiverBody& receiver) {
+  run(way, before, sender, receiver, Close::kTogether);
+}
+
+void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver) {
+  run(way, nothing, sender, receiver, Close::kAlone);
+}
+
+ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience) {
+  return post_until_error([&] { return any_isend(end.net(), end.comm, part); }, patience);
+}
+
 ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience) {
+  return post_until_error([&] { return any_irecv(end.net(), end.comm, std::span(&part, 1)); },
+                          patience);
+}
+
+ncclResult_t poll_until_error(Request& request, Clock::duration patience) {
   ncclResult_t result = ncclSuccess;
-  std::deque<Request> requests;
-  wait_until(
-      [&] {
-        Request request;
-        if (requests.size() < kMostUnderWay) {
-          std::tie(result, request) = any_irecv(end.net(), end.comm, std::span(&part, 1));
-          if (request) requests.push_back(request);
-        }
-        if (result == ncclSuccess && !requests.empty()) {
-          result = poll_eagerly(requests.front());
-          if (requests.front().is_done()) requests.pop_front();
-        }
-        return result != ncclSuccess;
-      },
-      "an error", patience);
+  wait_until([&] { return (result = request.try_poll()) != ncclSuccess; }, "an error", patience);
   return result;
 }
 

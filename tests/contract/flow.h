@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ground most data tests stand on: a sender and a receiver, connected, each with a thread or a
-// process of its own.
+// Runs a connected sender and receiver, each in a thread or a process of its own. Most tests that
+// move data are made of this.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace beeline::test {
 
-// One end. The comm is that of its direction.
+// One end of a connection: the sender has a send comm, the receiver a receive comm.
 struct End {
   Peer& peer;
   const Session& session;
@@ -22,7 +22,7 @@ struct End {
   Net& net() const noexcept { return session.net(); }
 };
 
-// Memory that is registered with a comm until it is dropped or destroyed.
+// Memory that is registered with a comm until drop() or the destructor.
 class Buffer : public Memory {
  public:
   Buffer(Net& net, const Comm& comm, size_t size) : Memory(size), mr_(net, comm, *this) {}
@@ -51,36 +51,41 @@ struct Receiver : End {
   Request flush(std::span<const Part> parts, std::vector<int> sizes) const {
     return iflush(net(), comm, parts, std::move(sizes));
   }
+  Request flush(const Part& part, size_t received) const {
+    return flush(std::span(&part, 1), {static_cast<int>(received)});
+  }
 };
 
 using SenderBody = std::function<void(Sender&)>;
 using ReceiverBody = std::function<void(Receiver&)>;
 
-// The sender is rank 0 on the first device, the receiver rank 1 on the last. When both bodies have
-// returned, the comms are closed, if that was not done before.
+// The sender is rank 0 on the first device, the receiver rank 1 on the last. Comms that are still
+// open when both bodies have returned are closed.
 void run_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
-// The same, where each end does something before it has the plugin begin.
+// The same; each end calls `before` before its session begins.
 void run_flow(const Way& way, const PeerBody& before, const SenderBody& sender,
               const ReceiverBody& receiver);
-// The same without waiting for each other at the end, and a body may never return.
+// The same, except that the ends do not wait for each other when their bodies return. A body may
+// never return.
 void run_loose_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
 
-// How long an end may take that is to notice something.
+// How long an end may take to notice a failure.
 inline std::chrono::seconds soon() { return std::chrono::seconds(is_slow() ? 20 : 5); }
-// Sends, or receives, until that fails, and says with what.
+// Send, receive or poll until that fails, and return the error.
 ncclResult_t send_until_error(const Sender& end, const Part& part, Clock::duration patience);
 ncclResult_t receive_until_error(const Receiver& end, const Part& part, Clock::duration patience);
+ncclResult_t poll_until_error(Request& request, Clock::duration patience = soon());
 
-// Another thread does its work until the body is over, as NCCL's service thread does, which
-// registers the user's buffers on a comm that is in use.
+// Runs `service` in another thread until the body has returned. NCCL's service thread registers
+// the user's buffers in this way, on a comm that is in use.
 using Service = std::function<void(const End& end, const std::atomic<bool>& over)>;
 void run_beside(const Service& service, const End& end, const std::function<void()>& body);
 
-// Both ends call it. True if either's log has such a warning, or comes to have it soon: which end
-// speaks is the plugin's choice.
+// Both ends call it. True if the log of either end has such a warning now or soon: the plugin
+// chooses which end logs it.
 bool either_warns(Peer& peer, const std::vector<std::string>& parts);
 
-// For bodies that make their own connections: in a pair, rank 0 sends to rank 1.
+// For bodies that make their own connections, in a pair of ranks.
 Comm connect_to_peer(Peer& peer, const Session& session, int dev);
 Comm accept_from_peer(Peer& peer, const Session& session, int dev);
 inline int last_device(const Session& session) { return session.devices() - 1; }

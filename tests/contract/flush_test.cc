@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// iflush, where no request means that there is nothing to wait for.
+// iflush of host memory. A call that returns no request has nothing to wait for.
 #include "tests/contract/flow.h"
 #include "tests/support/catch.h"
 
@@ -67,7 +67,7 @@ TEST_CASE("flush: as many as there can be receives are taken at once", "[contrac
           std::vector<Request> requests;
           requests.reserve(NCCL_NET_MAX_REQUESTS);
           for (int i = 0; i < NCCL_NET_MAX_REQUESTS; ++i) {
-            requests.push_back(end.flush(std::span(&part, 1), {static_cast<int>(kFlushSize)}));
+            requests.push_back(end.flush(part, kFlushSize));
           }
           for (const Request& request : requests) finish_flush(request);
         }
@@ -97,7 +97,7 @@ TEST_CASE("flush: receives go on while one is under way", "[contract][flush]") {
           Request request = end.receive(part);
           request.finish();
           finish_flush(flushing);
-          flushing = end.flush(std::span(&part, 1), {static_cast<int>(kFlushSize)});
+          flushing = end.flush(part, kFlushSize);
         }
         finish_flush(flushing);
         memory.expect(0, kFlushSize, 1);

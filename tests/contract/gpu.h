@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU memory as a program with a GPU hands it to the plugin. The GPUs are softgpu's, so a processor
-// that touches a device pointer dies, and the test with it; what the bytes are is asked of the
-// driver.
+// GPU memory for tests. The GPUs are softgpu's: a program that dereferences a device pointer gets
+// a fault, and the driver has to copy the bytes to be compared.
 #pragma once
 
 #include <iosfwd>
@@ -16,7 +15,8 @@
 
 namespace beeline::test {
 
-// An environment variable as long as the object lives; null: not set. Before processes are made.
+// Sets an environment variable (null: unsets it) as long as the object lives. Processes that are
+// started meanwhile inherit it.
 class Variable {
  public:
   Variable(const char* name, const char* value);
@@ -30,7 +30,7 @@ class Variable {
   std::string before_;
 };
 
-// As long as it lives, what NICs write to GPU memory stays beside it until a READ.
+// As long as it lives, data that NICs write to GPU memory stays hidden until a READ.
 class Hiding {
  public:
   Hiding() { hide_gpu_writes(true); }
@@ -39,28 +39,28 @@ class Hiding {
   ~Hiding() { hide_gpu_writes(false); }
 };
 
-// This process's driver. Who asks first loads it: from then on the plugin finds it too.
+// This process's CUDA driver. The first call loads it; from then on the plugin finds it too.
 Cuda& cuda();
-// A GPU in use, as when NCCL is called; it is the calling thread's.
+// Makes the GPU's context current in the calling thread, as it is when NCCL is called.
 void start_gpu(int gpu = 0);
 
-// What memory it is, and how the plugin is told of it.
+// Host memory, or GPU memory and how it is registered.
 enum class Kind { kHost, kDmabuf, kPeermem };
 inline constexpr std::array kKinds = {Kind::kHost, Kind::kDmabuf, Kind::kPeermem};
 std::ostream& operator<<(std::ostream& out, Kind kind);
 
-// GPU memory of which every byte is accounted for, as `Memory` does for that of the host. On the
-// GPU that is the thread's when it is made.
+// GPU memory that checks all of its bytes, as `Memory` does on the host. It is allocated on the GPU
+// whose context is current.
 class GpuMemory {
  public:
-  // Lies `skip` bytes behind a page's start.
+  // Starts `skip` bytes after a page boundary.
   explicit GpuMemory(size_t size, size_t skip = 0);
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
   ~GpuMemory();
 
   size_t size() const noexcept { return size_; }
-  uint8_t* at(size_t offset = 0) const noexcept;  // an address for the plugin, not for us
+  uint8_t* at(size_t offset = 0) const noexcept;  // a device pointer
   void fill(size_t offset, size_t size, uint32_t seed);
   void expect(size_t offset, size_t size, uint32_t seed);
   void must_hold() const;
@@ -77,7 +77,7 @@ class GpuMemory {
   DevicePtr allocation_ = 0;
 };
 
-// Registers a range of GPU memory as NCCL does: the descriptor of a dma-buf is closed at once.
+// Register a range of GPU memory as NCCL does: the descriptor of a dma-buf is closed at once.
 struct Registered {
   ncclResult_t result;
   void* mhandle;
@@ -114,13 +114,15 @@ std::vector<AnyBuffer> one_of_each(const End& end, size_t size, size_t skip = 0)
 
 // The flow of flow.h, with a GPU in use at both ends.
 void run_gpu_flow(const Way& way, const SenderBody& sender, const ReceiverBody& receiver);
-// A process of its own with a GPU in use.
+// Runs the body in a process of its own with a GPU in use.
 void run_with_gpu(const std::function<void()>& body);
-// Sends one message, flushes where it is to be flushed, and looks at it.
+// Moves one message and flushes what was received.
+void carry_and_flush(Net& net, const Link& link, const Part& from, const Part& to);
+// The same with the seed's pattern, which must then be in `to`.
 void must_carry(Net& net, const Link& link, AnyBuffer& from, AnyBuffer& to, size_t size,
                 uint32_t seed);
 
-// NICs have nothing of GPU memory, and no handle of any is open.
+// Throws if NICs still have GPU memory pinned, or if a handle of such memory is open.
 void must_hold_no_gpu_memory();
 
 }  // namespace beeline::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Data from and to GPU memory, by dma-buf and by peer memory, beside that of the host. What is
-// received is flushed, as NCCL does, and then compared.
+// Messages between host memory and GPU memory, which is registered by dma-buf or by peer memory.
+// Received data is flushed, as NCCL does, and then compared.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ TEST_CASE("gpu data: from any kind of memory into any other, of any size",
           Request request = end.receive(part);
           request.finish();
           BL_MUST(request.size() == size);
-          finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(size)}));
+          finish_flush(end.flush(part, size));
           buffers[to].expect(0, size, seed);
           buffers[to].must_hold();
         });
@@ -122,11 +122,7 @@ TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message 
         const size_t size = random() % (kSize - std::max(here, there) + 1);
         from.fill(here, size, round);
         to.expect(there, size, round);
-        const Part into = to.part(there, size);
-        Request receive = irecv(net, link.recv, into);
-        Request send = isend(net, link.send, from.part(here, size));
-        finish_both(send, receive);
-        finish_flush(iflush(net, link.recv, std::span(&into, 1), {static_cast<int>(size)}));
+        carry_and_flush(net, link, from.part(here, size), to.part(there, size));
         to.must_hold();
         from.must_hold();
       }
@@ -134,7 +130,7 @@ TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message 
   });
 }
 
-// NCCL closes it when regMrDmaBuf returns, and the number is soon another file's.
+// NCCL closes it when regMrDmaBuf returns, and the number is soon used for another file.
 TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
           "[contract][gpu][gpu_data][softnic]") {
   const Abi abi = GENERATE(from_range(main_abis()));
@@ -158,11 +154,9 @@ TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
     BL_MUST(other.get() == number);
     from.fill(0, kSize, 1);
     to.expect(0, kSize, 1);
-    Request receive = irecv(net, link.recv, Part{to.at(), kSize, 0, mr.raw()});
-    Request send = isend(net, link.send, from.part(0, kSize));
-    finish_both(send, receive);
+    carry(net, link, from.part(0, kSize), {to.at(), kSize, 0, mr.raw()});
     to.must_hold();
-    // Dropping does not close what has come to stand there.
+    // Dropping does not close the file that now has this number.
     mr.drop();
     BL_MUST(fcntl(number, F_GETFD) >= 0);
   });
@@ -190,11 +184,7 @@ TEST_CASE(
     for (uint32_t round = 0; !mrs.empty(); ++round) {
       from.fill(0, kSize, round);
       to.expect(0, kSize, round);
-      const Part into{to.at(), kSize, 0, mrs.back().raw()};
-      Request receive = irecv(net, link.recv, into);
-      Request send = isend(net, link.send, from.part(0, kSize));
-      finish_both(send, receive);
-      finish_flush(iflush(net, link.recv, std::span(&into, 1), {static_cast<int>(kSize)}));
+      carry_and_flush(net, link, from.part(0, kSize), {to.at(), kSize, 0, mrs.back().raw()});
       to.must_hold();
       mrs.back().drop();
       mrs.pop_back();
@@ -245,7 +235,7 @@ TEST_CASE("gpu data: memory of two GPUs on one comm", "[contract][gpu][gpu_data]
   });
 }
 
-// The GPU looks for flags in the data; nobody flushes.
+// The GPU polls flags in the data, so NCCL does not flush.
 TEST_CASE("gpu data: a receive whose completion nobody needs comes into GPU memory",
           "[contract][gpu][gpu_data][softnic]") {
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));

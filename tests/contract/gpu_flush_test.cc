@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// iflush of GPU memory, on a fabric whose NICs' writes stay beside it until a READ. The first test
-// shows that they do: the others could not fail if they did not.
+// iflush of GPU memory, on a fabric that hides what NICs have written until a READ. The first test
+// proves that it does, without which the others could not fail.
 #include "tests/contract/gpu.h"
 #include "tests/support/catch.h"
 
@@ -10,23 +10,24 @@ using namespace beeline::test;
 namespace {
 
 constexpr size_t kGpuFlushSize = 5000;
+constexpr size_t kSmall = 600;
 
-// Versions before v9 cannot tell NCCL that it has to flush.
+// Before v9, the plugin cannot tell NCCL that it has to flush.
 bool can_ask_for_flushes(Abi abi) { return abi >= Abi::kV9; }
 bool cannot_ask_for_flushes(Abi abi) { return !can_ask_for_flushes(abi); }
 
-// A GPU whose NICs' writes are not ordered, and that is NCCL's to flush.
+// A GPU for which writes of NICs are not ordered, and which NCCL flushes.
 const char* unordered_for(Abi abi) {
   return can_ask_for_flushes(abi) ? "ordering=none,compute=9.0" : "ordering=none,compute=8.0";
 }
 
 Kind any_gpu_kind() { return GENERATE(Kind::kDmabuf, Kind::kPeermem); }
 
-void must_flush_nothing(const Receiver& end, const Part& part, int size) {
-  BL_MUST(!end.flush(std::span(&part, 1), {size}));
+void must_flush_nothing(const Receiver& end, const Part& part, size_t size) {
+  BL_MUST(!end.flush(part, size));
 }
 
-// What a sender does in these tests: so many messages, the seed counts them.
+// Sends `messages` messages, with the message's number as the seed.
 SenderBody sends(uint32_t messages, size_t size = kGpuFlushSize) {
   return [=](Sender& end) {
     Buffer from(end, size);
@@ -37,8 +38,8 @@ SenderBody sends(uint32_t messages, size_t size = kGpuFlushSize) {
   };
 }
 
-// Receives `rounds` messages. Each is visible after a flush, and at least one was not visible
-// before.
+// Receives `rounds` messages. Each must be visible after its flush, and at least one must have been
+// hidden before.
 void must_need_flushes(const Receiver& end, Kind kind, uint32_t rounds) {
   AnyBuffer to(end, kind, kGpuFlushSize);
   uint32_t hidden = 0;
@@ -47,10 +48,39 @@ void must_need_flushes(const Receiver& end, Kind kind, uint32_t rounds) {
     end.receive(part).finish();
     to.expect(0, kGpuFlushSize, round);
     if (!to.holds(0, kGpuFlushSize)) ++hidden;
-    finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kGpuFlushSize)}));
+    finish_flush(end.flush(part, kGpuFlushSize));
     to.must_hold();
   }
   BL_MUST(hidden > 0);
+}
+
+// One buffer for each part of a group, of all kinds of memory in turn.
+std::vector<AnyBuffer> buffers_of_all_kinds(const End& end, size_t count) {
+  std::vector<AnyBuffer> buffers;
+  buffers.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    buffers.emplace_back(end, kKinds[i % kKinds.size()], kGpuFlushSize);
+  }
+  return buffers;
+}
+
+// A receive into each buffer, with the buffer's number as its tag.
+std::vector<Part> parts_of(const std::vector<AnyBuffer>& buffers) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    parts.push_back(buffers[i].part(0, kGpuFlushSize, static_cast<int>(i)));
+  }
+  return parts;
+}
+
+// Flushes groups of receives that have kSmall bytes in each part, all at once.
+void flush_groups(const Receiver& end, const std::vector<std::vector<Part>>& groups) {
+  std::vector<Request> flushes;
+  flushes.reserve(groups.size());
+  for (const std::vector<Part>& parts : groups) {
+    flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
+  }
+  for (const Request& flush : flushes) finish_flush(flush);
 }
 
 }  // namespace
@@ -95,14 +125,10 @@ TEST_CASE("gpu flush: a group shows as a whole, whatever its parts are",
         }
       },
       [&](Receiver& end) {
-        std::vector<AnyBuffer> buffers;
-        for (size_t i = 0; i < kParts; ++i) {
-          buffers.emplace_back(end, kKinds[i % kKinds.size()], kGpuFlushSize);
-        }
+        std::vector<AnyBuffer> buffers = buffers_of_all_kinds(end, kParts);
+        const std::vector<Part> parts = parts_of(buffers);
         for (uint32_t round = 0; round < kRounds; ++round) {
-          std::vector<Part> parts;
           for (size_t i = 0; i < kParts; ++i) {
-            parts.push_back(buffers[i].part(0, kGpuFlushSize, static_cast<int>(i)));
             buffers[i].expect(0, size_of(round, i), round * 100 + static_cast<uint32_t>(i));
           }
           Request request = end.receive(parts);
@@ -136,23 +162,18 @@ TEST_CASE(
         }
       },
       [&](Receiver& end) {
-        std::vector<AnyBuffer> buffers;
-        for (size_t i = 0; i < kParts; ++i) {
-          buffers.emplace_back(end, kKinds[i % kKinds.size()], kGpuFlushSize);
-        }
+        std::vector<AnyBuffer> buffers = buffers_of_all_kinds(end, kParts);
+        const std::vector<Part> parts = parts_of(buffers);
         for (uint32_t round = 1; round <= kRounds; ++round) {
-          std::vector<Part> parts;
-          for (size_t i = 0; i < kParts; ++i) {
-            parts.push_back(buffers[i].part(0, kGpuFlushSize, static_cast<int>(i)));
-            buffers[i].expect(0, kGpuFlushSize, round);
-          }
+          for (AnyBuffer& buffer : buffers) buffer.expect(0, kGpuFlushSize, round);
           end.receive(parts).finish();
           for (const AnyBuffer& buffer : buffers) buffer.must_hold();
         }
       });
 }
 
-// Its end is the registration's end, so that a READ of it would be one too far.
+// The empty buffer lies at the end of the registration, so a READ of one byte would be out of
+// bounds.
 TEST_CASE("gpu flush: where test does it, a buffer of no bytes is left alone",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
@@ -170,7 +191,7 @@ TEST_CASE("gpu flush: where test does it, a buffer of no bytes is left alone",
         end.send(from.part(0, kGpuFlushSize)).finish();
       },
       [&](Receiver& end) {
-        constexpr size_t kPages = size_t{2} * 4096;  // what a dma-buf has is whole pages
+        constexpr size_t kPages = size_t{2} * 4096;  // a dma-buf consists of whole pages
         AnyBuffer to(end, Kind::kDmabuf, kPages);
         end.receive(to.part(kPages, 0)).finish();
         to.expect(0, kGpuFlushSize, 1);
@@ -193,12 +214,12 @@ TEST_CASE("gpu flush: there is nothing to wait for where writes are ordered and 
     for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
       AnyBuffer to(end, kind, kGpuFlushSize);
       end.receive(to.part(0, kGpuFlushSize)).finish();
-      must_flush_nothing(end, to.part(0, kGpuFlushSize), static_cast<int>(kGpuFlushSize));
+      must_flush_nothing(end, to.part(0, kGpuFlushSize), kGpuFlushSize);
     }
   });
 }
 
-// NCCL calls iflush by itself up to Ampere, and on later GPUs when it is told to.
+// Up to Ampere, NCCL calls iflush by itself; on later GPUs it does if it is told to.
 TEST_CASE("gpu flush: it is done where NCCL asks, although writes are ordered",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
@@ -229,8 +250,7 @@ TEST_CASE("gpu flush: neither host memory nor an empty message has anything to w
     for (AnyBuffer& buffer : buffers) {
       end.receive(buffer.part(0, kGpuFlushSize)).finish();
       const bool is_host = buffer.kind() == Kind::kHost;
-      must_flush_nothing(end, buffer.part(0, kGpuFlushSize),
-                         is_host ? static_cast<int>(kGpuFlushSize) : 0);
+      must_flush_nothing(end, buffer.part(0, kGpuFlushSize), is_host ? kGpuFlushSize : 0);
     }
   });
 }
@@ -241,7 +261,6 @@ TEST_CASE("gpu flush: as many as there can be receives are taken at once",
   const Way way = GENERATE(from_range(ways()));
   const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
   CAPTURE(way, parts_in_group);
-  constexpr size_t kSmall = 600;
   constexpr uint32_t kRounds = 3;
   const Hiding hiding;
   const Variable gpu("SOFTGPU", unordered_for(way.abi));
@@ -268,12 +287,7 @@ TEST_CASE("gpu flush: as many as there can be receives are taken at once",
             groups.push_back(std::move(parts));
           }
           finish_all(requests);
-          std::vector<Request> flushes;
-          flushes.reserve(groups.size());
-          for (const std::vector<Part>& parts : groups) {
-            flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
-          }
-          for (const Request& flush : flushes) finish_flush(flush);
+          flush_groups(end, groups);
           for (const AnyBuffer& buffer : buffers) buffer.must_hold();
         }
       });
@@ -285,7 +299,6 @@ TEST_CASE("gpu flush: receives that are under way leave it room",
   const Way way = GENERATE(from_range(some_ways()));
   const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
   CAPTURE(way, parts_in_group);
-  constexpr size_t kSmall = 600;
   constexpr uint32_t kRounds = 4;
   const uint32_t in_round = NCCL_NET_MAX_REQUESTS * static_cast<uint32_t>(parts_in_group);
   const Hiding hiding;
@@ -316,15 +329,10 @@ TEST_CASE("gpu flush: receives that are under way leave it room",
       std::vector<std::vector<Part>> next;
       if (round < kRounds) next = groups_of(halves[round % 2]);
       receives = receive(next);
-      // At the end as many as it takes; no message comes for these.
+      // In the last round, as many receives as are accepted. No message arrives for them.
       for (int i = 0; next.empty() && i < 2048 && end.try_receive(groups[0]); ++i) {
       }
-      std::vector<Request> flushes;
-      flushes.reserve(groups.size());
-      for (const std::vector<Part>& parts : groups) {
-        flushes.push_back(end.flush(parts, std::vector<int>(parts.size(), kSmall)));
-      }
-      for (const Request& flush : flushes) finish_flush(flush);
+      flush_groups(end, groups);
       halves[(round - 1) % 2].must_hold();
       groups = next;
     }
@@ -351,7 +359,7 @@ TEST_CASE("gpu flush: receives go on while one is under way",
       finish_flush(flushing);
       if (round > 1) BL_MUST(to.holds(flushed, kGpuFlushSize));
       to.expect(offset, kGpuFlushSize, round);
-      flushing = end.flush(std::span(&part, 1), {static_cast<int>(kGpuFlushSize)});
+      flushing = end.flush(part, kGpuFlushSize);
       flushed = offset;
     }
     finish_flush(flushing);
@@ -359,9 +367,9 @@ TEST_CASE("gpu flush: receives go on while one is under way",
   });
 }
 
-// The driver may flush in the NIC's place; where it cannot, only what shows is a success.
-// (softgpu's driver knows nothing of what softnic's NICs hold back, so that its flushes are
-// counted.)
+// If the NIC cannot flush, the driver may. If neither can, a flush must not report success unless
+// the data is visible. (softgpu's driver does not know what softnic's NICs hide, so this test
+// counts the driver's flushes instead.)
 TEST_CASE("gpu flush: where the port has gone down it comes to an end",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
@@ -382,14 +390,12 @@ TEST_CASE("gpu flush: where the port has gone down it comes to an end",
     const Link link = link_to_self(session, 0, last_device(session));
     AnyBuffer from(net, link.send, Kind::kHost, kGpuFlushSize);
     AnyBuffer to(net, link.recv, Kind::kDmabuf, kGpuFlushSize);
-    // The first makes what flushes need.
+    // The first flush creates the objects that flushes use.
     must_carry(net, link, from, to, kGpuFlushSize, 1);
     from.fill(0, kGpuFlushSize, 2);
     to.expect(0, kGpuFlushSize, 2);
     const Part part = to.part(0, kGpuFlushSize);
-    Request receive = irecv(net, link.recv, part);
-    Request send = isend(net, link.send, from.part(0, kGpuFlushSize));
-    finish_both(send, receive);
+    carry(net, link, from.part(0, kGpuFlushSize), part);
     disturb("h0/" + fabric_facts().devices.back(), "down");
     std::array<void*, 1> data = {part.data};
     std::array<void*, 1> mhandles = {part.mhandle};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// regMrDmaBuf, regMr and deregMr of GPU memory: the other way where one is refused, what is said
-// when both are, what stays behind (nothing), and what deregMr promises.
+// regMrDmaBuf, regMr and deregMr of GPU memory: if one way of registering it is refused, the plugin
+// tries the other. A registration that fails leaves nothing behind and logs why.
 #include <unistd.h>
 
 #include <optional>
@@ -20,9 +20,9 @@ namespace {
 constexpr size_t kGpuMemoryPage = 4096;
 constexpr size_t kGpuMemorySize = 4 * kGpuMemoryPage;
 
-// A session with a connection to itself, and a source on the host.
-struct Ground {
-  explicit Ground(Abi abi)
+// A session with a connection to itself, and a source buffer on the host.
+struct GpuScratch {
+  explicit GpuScratch(Abi abi)
       : session(abi),
         net(session.net()),
         link(link_to_self(session, 0, last_device(session))),
@@ -41,7 +41,7 @@ struct Ground {
   AnyBuffer source;
 };
 
-// What NICs refuse to take for a dma-buf.
+// A pipe, which NICs refuse as a dma-buf.
 struct NoDmabuf {
   NoDmabuf() {
     int ends[2];
@@ -76,17 +76,18 @@ void must_name(const std::string& line, const std::vector<std::string>& parts) {
   }
 }
 
-// A registration that could not be: an error, one line, nothing behind, and the comm goes on.
-void must_have_failed(Ground& ground, const Registered& registered,
+// Checks a registration that failed: it returned an error and logged one warning, nothing is left
+// of it, and the comm still works.
+void must_have_failed(GpuScratch& scratch, const Registered& registered,
                       const std::vector<std::string>& causes, const Levels& before) {
   BL_MUST(registered.result != ncclSuccess);
   must_name(the_only_warning(), causes);
   must_hold_no_gpu_memory();
   must_return_to(before);
-  BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
+  BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), registered.mhandle));
   cuda().set("");
-  AnyBuffer to = ground.destination(Kind::kDmabuf);
-  ground.carry_to(to, kGpuMemorySize, 1);
+  AnyBuffer to = scratch.destination(Kind::kDmabuf);
+  scratch.carry_to(to, kGpuMemorySize, 1);
 }
 
 }  // namespace
@@ -95,9 +96,9 @@ TEST_CASE("gpu memory: dropping nothing is no error", "[contract][gpu][gpu_memor
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_with_gpu([&] {
-    const Ground ground(abi);
-    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.send.raw(), nullptr));
-    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), nullptr));
+    const GpuScratch scratch(abi);
+    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.send.raw(), nullptr));
+    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), nullptr));
   });
 }
 
@@ -109,12 +110,12 @@ TEST_CASE("gpu memory: all of it is given back when it is dropped",
   if (flushes && !kProcessesWork) return;
   const Variable gpu("SOFTGPU", flushes ? "ordering=none,compute=8.0" : "");
   run_with_gpu([&] {
-    Ground ground(abi);
-    std::optional<Levels> after_first;  // which makes what flushes need
+    GpuScratch scratch(abi);
+    std::optional<Levels> after_first;  // the first flush creates objects that stay
     for (uint32_t round = 0; round < 5; ++round) {
       for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
-        AnyBuffer to = ground.destination(kind);
-        ground.carry_to(to, kGpuMemorySize, round);
+        AnyBuffer to = scratch.destination(kind);
+        scratch.carry_to(to, kGpuMemorySize, round);
         BL_MUST(cuda().softgpu_pinned() >= kGpuMemorySize);
         to.mr().drop();
         must_hold_no_gpu_memory();
@@ -130,19 +131,18 @@ TEST_CASE("gpu memory: a dma-buf that is refused is made up for by peer memory",
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_with_gpu([&] {
-    Ground ground(abi);
+    GpuScratch scratch(abi);
     const NoDmabuf refused;
     GpuMemory memory(kGpuMemorySize);
     clear_log();
-    const Registered registered = reg_with(ground.net, ground.link.recv, refused.fd.get(), memory);
+    const Registered registered =
+        reg_with(scratch.net, scratch.link.recv, refused.fd.get(), memory);
     BL_MUST_SUCCEED(registered.result);
-    Mr mr = Mr::take(ground.net, ground.link.recv, registered.mhandle);
-    ground.source.fill(0, kGpuMemorySize, 1);
+    Mr mr = Mr::take(scratch.net, scratch.link.recv, registered.mhandle);
+    scratch.source.fill(0, kGpuMemorySize, 1);
     memory.expect(0, kGpuMemorySize, 1);
-    Request receive =
-        irecv(ground.net, ground.link.recv, Part{memory.at(), kGpuMemorySize, 0, mr.raw()});
-    Request send = isend(ground.net, ground.link.send, ground.source.part(0, kGpuMemorySize));
-    finish_both(send, receive);
+    carry(scratch.net, scratch.link, scratch.source.part(0, kGpuMemorySize),
+          {memory.at(), kGpuMemorySize, 0, mr.raw()});
     memory.must_hold();
     BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
     mr.drop();
@@ -158,10 +158,10 @@ TEST_CASE("gpu memory: a pointer that is refused is made up for by a dma-buf",
   CAPTURE(abi, skip);
   const Variable gpu("SOFTGPU", "peermem=no");
   run_with_gpu([&] {
-    Ground ground(abi);
+    GpuScratch scratch(abi);
     clear_log();
-    AnyBuffer to(ground.net, ground.link.recv, Kind::kPeermem, kGpuMemorySize - 100, skip);
-    ground.carry_to(to, kGpuMemorySize - 100, 1);
+    AnyBuffer to(scratch.net, scratch.link.recv, Kind::kPeermem, kGpuMemorySize - 100, skip);
+    scratch.carry_to(to, kGpuMemorySize - 100, 1);
     BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
     to.mr().drop();
     must_hold_no_gpu_memory();
@@ -174,15 +174,16 @@ TEST_CASE("gpu memory: where both ways are refused, from a dma-buf on, the error
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_with_gpu([&] {
-    Ground ground(abi);
+    GpuScratch scratch(abi);
     const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     cuda().set("peermem=no");
     clear_log();
     std::optional<NoDmabuf> refused(std::in_place);
-    const Registered registered = reg_with(ground.net, ground.link.recv, refused->fd.get(), memory);
+    const Registered registered =
+        reg_with(scratch.net, scratch.link.recv, refused->fd.get(), memory);
     refused.reset();
-    must_have_failed(ground, registered,
+    must_have_failed(scratch, registered,
                      {"dma-buf", "peer memory", "Invalid argument", "Bad address"}, before);
   });
 }
@@ -193,14 +194,14 @@ TEST_CASE("gpu memory: where both ways are refused, from a pointer on, the error
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_with_gpu([&] {
-    Ground ground(abi);
+    GpuScratch scratch(abi);
     const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     cuda().set("peermem=no,fail=cuMemGetHandleForAddressRange@1:2");
     clear_log();
     const Registered registered =
-        try_reg_pointer(ground.net, ground.link.recv, memory.at(), memory.size());
-    must_have_failed(ground, registered,
+        try_reg_pointer(scratch.net, scratch.link.recv, memory.at(), memory.size());
+    must_have_failed(scratch, registered,
                      {"peer memory", "Bad address", "dma-buf", "CUDA_ERROR_OUT_OF_MEMORY"}, before);
   });
 }
@@ -214,38 +215,38 @@ TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when somet
   constexpr size_t kBar = size_t{2} << 20;
   const Variable gpu("SOFTGPU", "bar1=2M");
   run_with_gpu([&] {
-    Ground ground(abi);
-    AnyBuffer small = ground.destination(kind, kGpuMemorySize);
+    GpuScratch scratch(abi);
+    AnyBuffer small = scratch.destination(kind, kGpuMemorySize);
     const uint64_t pinned = cuda().softgpu_pinned();
     const GpuMemory large(kBar);
     const auto try_large = [&] {
       return kind == Kind::kDmabuf
-                 ? try_reg_dmabuf(ground.net, ground.link.recv, large.at(), kBar)
-                 : try_reg_pointer(ground.net, ground.link.recv, large.at(), kBar);
+                 ? try_reg_dmabuf(scratch.net, scratch.link.recv, large.at(), kBar)
+                 : try_reg_pointer(scratch.net, scratch.link.recv, large.at(), kBar);
     };
     clear_log();
     BL_MUST(try_large().result != ncclSuccess);
     must_name(the_only_warning(), {"dma-buf", "peer memory", "Cannot allocate memory"});
     BL_MUST(cuda().softgpu_pinned() == pinned);
-    ground.carry_to(small, kGpuMemorySize, 1);
+    scratch.carry_to(small, kGpuMemorySize, 1);
     small.mr().drop();
     const Registered registered = try_large();
     BL_MUST_SUCCEED(registered.result);
-    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
+    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), registered.mhandle));
     must_hold_no_gpu_memory();
   });
 }
 
 TEST_CASE("gpu memory: what is no GPU memory, or not all of it, is an error",
           "[contract][gpu][gpu_memory][softnic]") {
-  if (!kProcessesWork) return;  // the plugin falls silent when it has said a thing often
+  if (!kProcessesWork) return;  // the plugin limits how often it logs the same warning
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_with_gpu([&] {
-    Ground ground(abi);
+    GpuScratch scratch(abi);
     const auto must_refuse = [&](uint8_t* start, size_t size) {
       clear_log();
-      BL_MUST(try_reg_pointer(ground.net, ground.link.recv, start, size).result != ncclSuccess);
+      BL_MUST(try_reg_pointer(scratch.net, scratch.link.recv, start, size).result != ncclSuccess);
       (void)the_only_warning();
       must_hold_no_gpu_memory();
     };
@@ -254,12 +255,12 @@ TEST_CASE("gpu memory: what is no GPU memory, or not all of it, is an error",
     must_refuse(start, size_t{1} << 30);
     memory.reset();
     must_refuse(start, kGpuMemorySize);
-    AnyBuffer to = ground.destination(Kind::kPeermem);
-    ground.carry_to(to, kGpuMemorySize, 1);
+    AnyBuffer to = scratch.destination(Kind::kPeermem);
+    scratch.carry_to(to, kGpuMemorySize, 1);
   });
 }
 
-// Whatever the driver refuses in the middle, a registration is made or it is not.
+// Whichever driver call fails, the registration either succeeds or leaves nothing behind.
 TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing behind",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;
@@ -267,7 +268,7 @@ TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing
   const std::string way = GENERATE("peermem=yes", "peermem=no");
   CAPTURE(abi, way);
   run_with_gpu([&] {
-    Ground ground(abi);
+    GpuScratch scratch(abi);
     const GpuMemory memory(kGpuMemorySize);
     const Levels before = levels();
     size_t failed = 0;
@@ -279,18 +280,18 @@ TEST_CASE("gpu memory: an error of the driver at any of its calls leaves nothing
       for (const int turn : {1, 2, 3}) {
         cuda().set((way + ",fail=" + call + "@" + std::to_string(turn) + ":304").c_str());
         const Registered registered =
-            try_reg_pointer(ground.net, ground.link.recv, memory.at(), memory.size());
+            try_reg_pointer(scratch.net, scratch.link.recv, memory.at(), memory.size());
         if (registered.result != ncclSuccess) ++failed;
         cuda().set("");
-        BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), registered.mhandle));
+        BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), registered.mhandle));
         must_hold_no_gpu_memory();
         must_return_to(before);
       }
     }
-    // Without peer memory there is no way past the handle.
+    // Without peer memory, a failure to export the dma-buf cannot be avoided.
     BL_MUST(way == "peermem=yes" || failed > 0);
-    AnyBuffer to = ground.destination(Kind::kDmabuf);
-    ground.carry_to(to, kGpuMemorySize, 1);
+    AnyBuffer to = scratch.destination(Kind::kDmabuf);
+    scratch.carry_to(to, kGpuMemorySize, 1);
   });
 }
 
@@ -310,8 +311,8 @@ TEST_CASE("gpu memory: after deregMr nothing lands in it", "[contract][gpu][gpu_
           const Comm comm = connect_to_peer(end.peer, end.session, 0);
           const Mr mr(end.net(), comm, memory);
           end.peer.meet();
-          // The receiver takes its buffer away about now. What becomes of the sends is open, but
-          // not that they end.
+          // The receiver drops its buffer about now. The sends may succeed or fail, but must not
+          // stay pending.
           const Part part{memory.at(), kBig, 0, mr.raw()};
           std::vector<Request> requests;
           for (int i = 0; i < 50 && requests.size() < 2; ++i) {
@@ -382,7 +383,7 @@ TEST_CASE("gpu memory: one thread registers and drops while another moves data",
             buffer.expect(0, kGpuMemorySize, i);
             const Part part = buffer.part(0, kGpuMemorySize);
             end.receive(part).finish();
-            finish_flush(end.flush(std::span(&part, 1), {static_cast<int>(kGpuMemorySize)}));
+            finish_flush(end.flush(part, kGpuMemorySize));
             buffer.must_hold();
           }
         });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the plugin says it can do with GPU memory, in its properties and in its log, on machines of
-// every sort; and that finding out leaves no trace.
+// The plugin's GPUDirect support as its properties and its log report it, on machines with and
+// without each driver feature. The test of each NIC at init must leave nothing behind.
 #include <cctype>
 #include <cstdlib>
 #include <optional>
@@ -30,7 +30,7 @@ struct Machine {
     return std::string("driver=") + (driver == Driver::kOld ? "11040" : "13000") +
            ",dmabuf=" + (dmabuf ? "yes" : "no") + ",peermem=" + (peermem ? "yes" : "no");
   }
-  // The plugin makes dma-bufs itself where there is no other way for a pointer.
+  // Without peer memory, the plugin exports a dma-buf itself when it is given a pointer.
   int ptr_support() const {
     return NCCL_PTR_HOST | (has_gdr() ? NCCL_PTR_CUDA : 0) | (has_dmabuf() ? NCCL_PTR_DMABUF : 0);
   }
@@ -70,7 +70,7 @@ struct Line {
   std::string text;
 };
 
-// The one that says how this device and this GPU get on.
+// The one line that reports GPUDirect between this device and this GPU.
 Line line_of(const std::string& device, const std::string& gpu) {
   std::vector<Line> found;
   for (const LogLine& line : log_lines()) {
@@ -112,7 +112,7 @@ void must_be_on(const Line& line, const std::vector<std::string>& words,
   must_have_words(line, words, not_these);
 }
 
-// Why by both ways, and what a person can do.
+// Checks a warning that must say why both ways fail, and what the user can do.
 void must_be_off(const Line& line, const std::string& remedy) {
   BL_MUST(line.level == NCCL_LOG_WARN);
   must_have_words(line, {"off", "dma-buf", "peer memory", remedy}, {"on"});
@@ -151,6 +151,25 @@ void must_have(const Session& session, int ptr_support, int force_flush) {
 }
 
 constexpr int kBoth = NCCL_PTR_HOST | NCCL_PTR_CUDA | NCCL_PTR_DMABUF;
+
+// Undoes the faults of the first device at the end of a test.
+struct ResetFirstDevice {
+  ~ResetFirstDevice() { disturb("h0/" + fabric_facts().devices.front(), "reset"); }
+};
+
+// The one line about GPUDirect in the log of a process that has not started a GPU.
+std::string only_info_about_gpudirect() {
+  const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"GPUDirect"});
+  BL_MUST(lines.size() == 1);
+  return lines.front();
+}
+
+bool is_active(int gpu) {
+  unsigned flags = 0;
+  int active = 0;
+  CU_MUST(cuda(), kSuccess, cuda().cuDevicePrimaryCtxGetState(gpu, &flags, &active));
+  return active != 0;
+}
 
 }  // namespace
 
@@ -203,7 +222,7 @@ TEST_CASE("gpu support: without GPUDirect there is nothing to flush",
   });
 }
 
-// NCCL does not use what works, which is worth a line.
+// GPUDirect works, but NCCL will not use it, and the log has to say so.
 TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change that is said",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
@@ -219,7 +238,7 @@ TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change tha
   });
 }
 
-// The file may say that they are near, whatever this machine shows.
+// The file may place them near each other, whatever sysfs shows.
 TEST_CASE("gpu support: how far they are is not asked of the machine where NCCL has a file for it",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
@@ -244,9 +263,8 @@ TEST_CASE("gpu support: what the user has turned off is not said to be on",
     cuda();  // loaded, and not started
     if (uses_gpu) start_gpu();
     const Session session(Abi::kV12);
-    const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"GPUDirect"});
-    BL_MUST(lines.size() == 1);
-    BL_MUST(has_word(lines.front(), "off") && !has_word(lines.front(), "on"));
+    const std::string line = only_info_about_gpudirect();
+    BL_MUST(has_word(line, "off") && !has_word(line, "on"));
   });
 }
 
@@ -268,7 +286,7 @@ TEST_CASE("gpu support: where peer memory stands in for dma-bufs, the log says w
   });
 }
 
-// It has a way of its own to the processor, and NICs on other host bridges.
+// Such a GPU has its own link to the processor, and NICs hang off other host bridges.
 TEST_CASE("gpu support: a coherent GPU uses NICs of its processor, and NCCL knows when to flush",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
@@ -319,16 +337,14 @@ TEST_CASE("gpu support: all GPUs in use are looked at, and no others",
       }
     }
     BL_MUST(lines_about_gpudirect() == static_cast<size_t>(used));
-    // One piece of memory for all NICs.
+    // One allocation serves all NICs.
     BL_MUST(cuda().softgpu_calls("cuMemAlloc") == static_cast<uint64_t>(used));
-    unsigned flags = 0;
-    int active = 0;
-    CU_MUST(cuda(), kSuccess, cuda().cuDevicePrimaryCtxGetState(1, &flags, &active));
-    BL_MUST(active == (used == 2 ? 1 : 0));
+    BL_MUST(is_active(1) == (used == 2));
   });
 }
 
-// Another rank's GPU, where a stray context is of this process, may be full.
+// The memory of a GPU may be used up, for example where another rank uses it and this process only
+// has a stray context there.
 TEST_CASE("gpu support: a GPU that cannot be tried has no say",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
@@ -352,7 +368,7 @@ TEST_CASE("gpu support: a GPU that cannot be tried has no say",
   });
 }
 
-// To use a GPU takes long, and costs memory that a program may want for something else.
+// Creating a context takes long, and uses memory that the program may need.
 TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
@@ -367,12 +383,7 @@ TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
       const int support = session.properties(dev).ptr_support;
       BL_MUST(((support & NCCL_PTR_DMABUF) != 0) == dmabuf);
     }
-    for (int ordinal = 0; ordinal < 2; ++ordinal) {
-      unsigned flags = 0;
-      int active = 0;
-      CU_MUST(cuda(), kSuccess, cuda().cuDevicePrimaryCtxGetState(ordinal, &flags, &active));
-      BL_MUST(active == 0);
-    }
+    BL_MUST(!is_active(0) && !is_active(1));
     BL_MUST(cuda().softgpu_calls("cuMemAlloc") == 0);
     BL_MUST(lines_about_gpudirect(NCCL_LOG_WARN) == 0);
   });
@@ -386,10 +397,9 @@ TEST_CASE("gpu support: dma-bufs that are turned off are not said to be on",
   run_alone([&] {
     cuda();  // loaded, and not started
     const Session session(Abi::kV12);
-    const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"GPUDirect"});
-    BL_MUST(lines.size() == 1);
-    BL_MUST(!has_word(lines.front(), "on"));
-    BL_MUST(lines.front().find("NCCL_DMABUF_ENABLE") != std::string::npos);
+    const std::string line = only_info_about_gpudirect();
+    BL_MUST(!has_word(line, "on"));
+    BL_MUST(line.find("NCCL_DMABUF_ENABLE") != std::string::npos);
     must_have(session, NCCL_PTR_HOST, 0);
   });
 }
@@ -420,7 +430,7 @@ TEST_CASE("gpu support: finding out leaves nothing behind",
   });
 }
 
-// The proof moves bytes of a GPU's memory through each NIC.
+// The proof moves data between GPU memory and each NIC.
 TEST_CASE("gpu support: the proof may be turned off", "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const char* const proof = GENERATE("0", "1");
@@ -441,19 +451,17 @@ TEST_CASE("gpu support: the proof may be turned off", "[contract][gpu][gpu_suppo
   });
 }
 
-// A NIC that lands wrong bytes in GPU memory is worse than one that cannot reach it.
+// A NIC that corrupts data in GPU memory is worse than one that cannot reach it.
 TEST_CASE("gpu support: a NIC that fails the proof is not offered",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   const std::string device = fabric_facts().devices.front();
-  struct Reset {
-    ~Reset() { disturb("h0/" + fabric_facts().devices.front(), "reset"); }
-  };
-  const Reset undone;
-  const Variable gpu("SOFTGPU", "peermem=no");  // there is no other way to turn to
-  // The NIC's way to itself, what it reads from the GPU, what it writes there.
+  const ResetFirstDevice undone;
+  const Variable gpu("SOFTGPU", "peermem=no");  // so that there is no fallback
+  // The first transfer is the NIC's loopback, the second reads from the GPU, the third writes
+  // there.
   const char* const which = GENERATE("corrupt@1", "corrupt@2", "corrupt@3");
   CAPTURE(which);
   disturb("h0/" + device, which);
@@ -470,15 +478,12 @@ TEST_CASE("gpu support: a NIC that fails the proof is not offered",
   });
 }
 
-// Which is no fault of the GPU's, nor of what lies between the two.
+// A broken loopback is no fault of the GPU or of the PCIe path between the two.
 TEST_CASE("gpu support: a NIC that does not reach itself is offered where nothing needs that",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const std::string device = fabric_facts().devices.front();
-  struct Reset {
-    ~Reset() { disturb("h0/" + fabric_facts().devices.front(), "reset"); }
-  };
-  const Reset undone;
+  const ResetFirstDevice undone;
   const auto [fault, word] = GENERATE(table<std::string, std::string>(
       {{"pkey=0x0001", "partition"}, {"error=rem_op_err@1", "the NIC does not reach itself"}}));
   const bool needs_reads = GENERATE(false, true);

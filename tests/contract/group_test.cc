@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receives of several buffers at once, and the tags that choose among them.
+// Receives of several buffers at once; a message's tag chooses the buffer.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -84,7 +84,7 @@ void run_plan(const Way& way, const Plan& plan) {
       [&](Receiver& end) { receive_plan(end, plan); });
 }
 
-// A group whose messages come in this order of its slots.
+// Adds a group whose messages are sent in this order of its slots.
 void add_group(Plan& plan, const std::vector<Slot>& slots, const std::vector<size_t>& order) {
   const size_t group = plan.groups.size();
   plan.groups.push_back(slots);
@@ -154,7 +154,7 @@ TEST_CASE("group: equal tags are served in the order of their slots", "[contract
     });
     return slots;
   };
-  // The slots with tag 5 are filled from the first to the last, whatever comes between.
+  // The slots with tag 5 are filled from first to last, whatever is sent in between.
   add_group(plan, tags({5, 5, 7, 5}), {0, 2, 1, 3});
   add_group(plan, tags({7, 5, 5, 7}), {1, 0, 3, 2});
   add_group(plan, tags({0, 0, 0, 0, 0, 0, 0, 0}), in_order(8));
@@ -246,7 +246,8 @@ TEST_CASE("group: a message that the next receive is for waits, and nothing is l
       [&](Sender& end) {
         Buffer memory(end, plan.bytes());
         end.peer.meet();
-        // As several ranks behind one proxy: each calls again until it has a request.
+        // Like several ranks behind one proxy thread: each calls isend again until it has a
+        // request.
         std::vector<Request> requests(plan.messages.size());
         wait_until(
             [&] {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections that were begun and never finished: a process may end, unload the plugin and load it
-// again with any number of them.
-#include <sys/wait.h>
+// Connections that were begun and never finished: a process may end, or unload the plugin and load
+// it again, with any number of them.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -18,7 +17,8 @@ namespace {
 
 constexpr int kStatus = 7;
 
-// A listener that nobody calls, a connect that was begun, and one that was made and not taken.
+// Leaves a listener without a peer, a connect that was begun, and a connection that was accepted
+// but not returned by connect.
 void leave_half_open(const Session& session) {
   Handle unused{};
   listen(session, 0, &unused).abandon();
@@ -27,8 +27,8 @@ void leave_half_open(const Session& session) {
   BL_MUST(try_connect(session, 0, begun).result == ncclSuccess);
   Handle made{};
   Comm other = listen(session, 0, &made);
-  // A connect that finds the control thread busy has not begun anything, and the caller comes
-  // again; here he may then find it done, and take it.
+  // A connect that finds the control thread busy has not begun anything, and must be called again.
+  // The later call may return the comm.
   Attempt taken{};
   Attempt accepted{};
   wait_until(
@@ -47,23 +47,11 @@ void leave_half_open(const Session& session) {
   other.abandon();
 }
 
-int status_of(pid_t child) {
-  int status = 0;
-  try {
-    wait_until([&] { return waitpid(child, &status, WNOHANG) == child; }, "the child to end");
-  } catch (const MustError&) {
-    kill(child, SIGKILL);
-    throw;
-  }
-  BL_MUST(WIFEXITED(status));
-  return WEXITSTATUS(status);
-}
-
 }  // namespace
 
 TEST_CASE("half open: a process that ends in the middle of it all keeps its exit status",
           "[contract][half_open]") {
-  if (!kProcessesWork || kSlowed) return;  // a leak checker has its own opinion on this
+  if (!kProcessesWork || kSlowed) return;  // a leak checker would report these connections
   const Abi abi = GENERATE(from_range(main_abis()));
   const bool quickly = GENERATE(false, true);
   CAPTURE(abi, quickly);
@@ -76,7 +64,7 @@ TEST_CASE("half open: a process that ends in the middle of it all keeps its exit
       if (quickly) _exit(kStatus);
       std::exit(kStatus);
     }
-    BL_MUST(status_of(child) == kStatus);
+    BL_MUST(wait_for_exit(child) == kStatus);
   });
 }
 
@@ -85,8 +73,7 @@ TEST_CASE("half open: the plugin can be loaded and used again", "[contract][half
   CAPTURE(abi);
   run_alone([&] {
     for (int i = 0; i < 4; ++i) {
-      // Loaded with it, and unloaded.
-      const Session session(abi);
+      const Session session(abi);  // loads the plugin, and unloads it at the end
       must_carry(session.net(), link_to_self(session), static_cast<uint32_t>(i));
       leave_half_open(session);
     }

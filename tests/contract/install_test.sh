@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs into an empty folder, and finds the plugin there as NCCL does: by its short name the
-# loader must not find anything, by its file name it must.
+# Installs into an empty folder and searches for the plugin as NCCL does: the loader must find it by
+# its file name, and must find nothing by the short name.
 #
 #   install_test.sh BUILD_FOLDER LIBDIR C_CALLER
 set -u -o pipefail
@@ -28,7 +28,7 @@ none_but_ours=$(find "$scratch$libdir" -name '*.so*' ! -name "$file" -print)
 
 find_name() { LD_LIBRARY_PATH=$scratch$libdir "$caller" --find "$1"; }
 find_name "$file" || fail "the loader does not find $file"
-if find_name beeline; then fail 'something answers to the bare name'; fi
+if find_name beeline; then fail 'the loader finds a library by the short name, beeline'; fi
 if LD_LIBRARY_PATH='' "$caller" --find "$file"; then fail "$file is found without being installed"; fi
 
 exit "$failed"

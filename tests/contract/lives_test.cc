@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One process whose communicators come and go, under an NCCL that keeps its list of plugins as
-// versions 2.27.3 to 2.29.7 do.
+// A process that creates and destroys communicators one after another, with the plugin list of NCCL
+// 2.27.3 to 2.29.7, which forgets an unused plugin.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -19,15 +19,15 @@ namespace {
 // Descriptors of the first life may still be closing. A leak in each life would be many more.
 constexpr uint32_t kLives = 16;
 
-// The library's name goes with the last communicator that uses it. NCCL_NET_PLUGIN_REF_COUNT is the
-// number of users that it begins with.
+// NCCL's list of plugins: the last communicator that ends removes the library's name.
+// NCCL_NET_PLUGIN_REF_COUNT is the initial reference count.
 class ForgetfulNccl {
  public:
   ForgetfulNccl() : name_(variable("BL_TEST_PLUGIN")) {
     users_ = std::atoi(variable("NCCL_NET_PLUGIN_REF_COUNT").c_str());
   }
 
-  // False: it knows no plugin, and uses another network.
+  // Returns false if no plugin is left, and NCCL uses another network.
   bool begin_communicator() {
     if (name_.empty()) return false;
     if (library_ == nullptr) library_ = dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -60,7 +60,7 @@ std::vector<std::string> warnings_of_forgetting() {
 
 }  // namespace
 
-// The tables that these versions of NCCL take.
+// v10 and v11 are the tables that these versions of NCCL use.
 TEST_CASE("load: before an NCCL forgets the plugin, the log has said how to keep it",
           "[contract][load]") {
   if (!kProcessesWork) return;

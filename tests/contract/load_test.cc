@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the plugin finds, or misses, when it is loaded: the verbs library, devices, a GPU's driver,
-// variables of the environment.
+// Loading the plugin with and without a verbs library, devices or a GPU driver, and with settings
+// in the environment.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ struct Variable {
   std::string value;
 };
 
-// Runs the body in a process whose environment says so from the start.
+// Runs the body in a process that has these variables from the start.
 void run_with(const std::vector<Variable>& variables, const std::function<void()>& body) {
   run_alone([&] {
     for (const Variable& variable : variables) setenv(variable.name, variable.value.c_str(), 1);
@@ -49,7 +49,7 @@ size_t times(const std::string& text, const std::string& part) {
 
 using Names = std::vector<std::string>;
 
-// $0 and $1 are the two devices, $* is what both names begin with.
+// Replaces $0 and $1 by the names of the two devices, and $* by their common prefix.
 std::string spell(std::string text) {
   const Names& devices = fabric_facts().devices;
   BL_MUST(devices.size() == 2);
@@ -73,12 +73,11 @@ std::string only_warning() {
 
 }  // namespace
 
-// Each of these changes the environment, so each needs a process of its own.
+// Each of these tests changes the environment, so each needs a process of its own.
 #define SKIP_WITHOUT_PROCESSES() \
   if (!kProcessesWork) return
 
-// Not with real devices: the plugin then goes on with the library of the system, where there is
-// one.
+// Not with real devices: there the plugin would load the system's library instead.
 TEST_CASE("load: without a verbs library there are no devices, and one line says why",
           "[contract][load][softnic]") {
   SKIP_WITHOUT_PROCESSES();
@@ -107,7 +106,7 @@ TEST_CASE("load: a file that is no verbs library is as none", "[contract][load][
   });
 }
 
-// A real machine cannot be without its devices.
+// Not with real devices, which cannot be taken away.
 TEST_CASE("load: without a device there are none, and a line says so",
           "[contract][load][softnic]") {
   SKIP_WITHOUT_PROCESSES();
@@ -273,7 +272,7 @@ TEST_CASE("load: nothing is printed but through the logger", "[contract][load]")
 
 TEST_CASE("load: a program in plain C can use it, through every version of its table",
           "[contract][load]") {
-  const FabricFacts& facts = fabric_facts();  // and the environment that comes with it
+  const FabricFacts& facts = fabric_facts();  // also sets the environment
   const beeline::UniqueFd out(memfd_create("stdout", MFD_CLOEXEC));
   Child child({.words = {BL_C_CALLER, std::getenv("BL_TEST_PLUGIN")},
                .environment = host_environment("h0"),
@@ -333,7 +332,7 @@ TEST_CASE("load: the library may be closed and loaded again", "[contract][load]"
         const Session session(abi);
         must_carry(session.net(), link_to_self(session), life);
       }
-      // Once for the session, and once for the handle that says what to close.
+      // One dlclose for this dlopen, and one for the session's.
       void* const library = dlopen(std::getenv("BL_TEST_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
       BL_MUST(library != nullptr);
       BL_MUST(dlclose(library) == 0 && dlclose(library) == 0);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Patterns, and memory beside its image.
 #include "tests/contract/memory.h"
 
 #include <algorithm>
@@ -64,7 +62,7 @@ void Memory::must_hold(size_t offset, size_t size) const {
                   std::to_string(wanted[place]));
 }
 
-// The thread sanitizer sees this race with whoever writes, and rightly so: it is what a GPU does.
+// The thread sanitizer rightly reports a race with the writer: a GPU reads flags in the same way.
 __attribute__((no_sanitize("thread"))) bool Memory::holds(size_t offset, size_t size) const {
   const volatile uint8_t* const found = at(offset);
   const uint8_t* const wanted = image_.data() + kGuard + offset;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of which every byte is accounted for: an image beside it says what each byte has to be,
-// and guard bytes stand on both sides.
+// Memory that checks all of its bytes: it keeps a copy of the expected content, and guard bytes on
+// both sides.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +12,32 @@
 
 namespace beeline::test {
 
-// Bytes that depend on the seed and on the place, so that shifted or swapped data shows.
+// Writes bytes that depend on the seed and on the offset, so that shifted or swapped data differs.
 void fill_pattern(uint8_t* bytes, size_t size, uint32_t seed);
 
-// From here on, whoever touches these pages faults; nobody else gets their addresses.
+// Makes every access to these pages fault, while their addresses stay reserved.
 void withdraw(const Pages& pages, size_t size);
 
 class Memory {
  public:
-  // Starts as kFresh everywhere.
+  // Every byte is kFresh at first.
   explicit Memory(size_t size);
 
   size_t size() const noexcept { return size_; }
   uint8_t* at(size_t offset = 0) const noexcept { return pages_.data() + kGuard + offset; }
 
-  // What a sender does: writes the seed's pattern there.
+  // Writes the seed's pattern there, and expects it.
   void fill(size_t offset, size_t size, uint32_t seed);
-  // What a receiver waits for: from here on, the seed's pattern has to be there.
+  // From now on expects the seed's pattern there, which is to arrive.
   void expect(size_t offset, size_t size, uint32_t seed);
-  // Makes a place fresh again.
+  // Writes kFresh there, and expects it.
   void wipe(size_t offset, size_t size);
 
-  // Throws unless every byte, the guards too, is what it has to be.
+  // Throws unless every byte, also of the guards, is as expected.
   void must_hold() const;
   // The same for a part.
   void must_hold(size_t offset, size_t size) const;
-  // A look while somebody may still be writing there.
+  // Compares while a device may still be writing there.
   bool holds(size_t offset, size_t size) const;
 
   static constexpr uint8_t kFresh = 0xA5;

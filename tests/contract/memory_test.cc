@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// regMr and deregMr: any piece of memory, any number of times, at any time.
+// regMr and deregMr: any range of memory, any number of times, at any time.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -14,36 +14,32 @@ using namespace beeline::test;
 
 namespace {
 
-// Moves SIZE bytes over a link, both ends of which are ours.
-void carry(Net& net, const Link& link, const Part& from, const Part& to) {
-  Request receive = irecv(net, link.recv, to);
-  Request send = isend(net, link.send, from);
-  finish_both(send, receive);
-  BL_MUST(receive.size() == std::min(from.size, to.size));
-}
-
-// A session with a connection to itself, and a registered source.
-struct MemoryGround {
-  explicit MemoryGround(Abi abi, size_t source_size = 1 << 16)
+// A session with a connection to itself, and a registered source buffer.
+struct MemoryScratch {
+  explicit MemoryScratch(Abi abi)
       : session(abi),
         net(session.net()),
         link(link_to_self(session, 0, last_device(session))),
-        source(source_size),
-        source_mr(net, link.send, source) {}
+        source(net, link.send, 1 << 16) {}
 
-  // Sends the seed's pattern to a place of `memory`, which is registered as `mr`.
+  // Sends the seed's pattern to an offset of `memory`, which is registered as `mr`.
   void carry_to(Memory& memory, const Mr& mr, size_t offset, size_t size, uint32_t seed) {
     source.fill(0, size, seed);
     memory.expect(offset, size, seed);
-    carry(net, link, {source.at(), size, 0, source_mr.raw()},
-          {memory.at(offset), size, 0, mr.raw()});
+    carry(net, link, source.part(0, size), {memory.at(offset), size, 0, mr.raw()});
+  }
+
+  // Host memory that the receive comm must refuse to register.
+  void must_not_register(uint8_t* data, size_t size, int type = NCCL_PTR_HOST) const {
+    void* mhandle = data;
+    BL_MUST(net.reg_mr(link.recv.raw(), data, size, type, &mhandle) != ncclSuccess);
+    BL_MUST(mhandle == nullptr);
   }
 
   Session session;
   Net& net;
   Link link;
-  Memory source;
-  Mr source_mr;
+  Buffer source;
 };
 
 bool takes_cuda(const Session& session) {
@@ -56,13 +52,13 @@ TEST_CASE("memory: any address and size may be registered", "[contract][memory]"
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     Memory memory(1 << 17);
     uint32_t seed = 0;
     for (const size_t offset : {0U, 1U, 63U, 4095U, 4096U, 4097U, 65535U}) {
       for (const size_t size : {1U, 2U, 127U, 4095U, 4096U, 4097U, 65536U}) {
-        const Mr to(ground.net, ground.link.recv, memory.at(offset), size);
-        ground.carry_to(memory, to, offset, size, ++seed);
+        const Mr to(scratch.net, scratch.link.recv, memory.at(offset), size);
+        scratch.carry_to(memory, to, offset, size, ++seed);
         memory.must_hold();
       }
     }
@@ -106,14 +102,14 @@ TEST_CASE("memory: registrations may overlap and outlive each other", "[contract
       size_t size;
       Mr mr;
     };
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     Memory memory(kSize);
     std::vector<Piece> pieces;
     for (uint32_t round = 0; round < 400; ++round) {
       if (pieces.size() < kMost && (pieces.empty() || random() % 2 == 0)) {
         const size_t offset = below(kSize - 1);
         const size_t size = 1 + below(kSize - offset);
-        pieces.push_back({offset, size, {ground.net, ground.link.recv, memory.at(offset), size}});
+        pieces.push_back({offset, size, {scratch.net, scratch.link.recv, memory.at(offset), size}});
       } else {
         std::swap(pieces[below(pieces.size())], pieces.back());
         pieces.back().mr.drop();
@@ -122,8 +118,8 @@ TEST_CASE("memory: registrations may overlap and outlive each other", "[contract
       if (pieces.empty()) continue;
       const Piece& piece = pieces[below(pieces.size())];
       const size_t skip = below(piece.size);
-      const size_t size = std::min({piece.size - skip, ground.source.size(), size_t{9000}});
-      ground.carry_to(memory, piece.mr, piece.offset + skip, size, round);
+      const size_t size = std::min({piece.size - skip, scratch.source.size(), size_t{9000}});
+      scratch.carry_to(memory, piece.mr, piece.offset + skip, size, round);
     }
     memory.must_hold();
   });
@@ -134,15 +130,15 @@ TEST_CASE("memory: the same buffer may be registered many times", "[contract][me
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 10000;
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     Memory memory(kSize);
     std::vector<Mr> mrs;
     mrs.reserve(100);
-    for (int i = 0; i < 100; ++i) mrs.emplace_back(ground.net, ground.link.recv, memory);
+    for (int i = 0; i < 100; ++i) mrs.emplace_back(scratch.net, scratch.link.recv, memory);
     std::shuffle(mrs.begin(), mrs.end(), std::mt19937(1));
     uint32_t seed = 0;
     while (!mrs.empty()) {
-      ground.carry_to(memory, mrs.back(), 0, kSize, ++seed);
+      scratch.carry_to(memory, mrs.back(), 0, kSize, ++seed);
       memory.must_hold();
       mrs.back().drop();
       mrs.pop_back();
@@ -155,25 +151,25 @@ TEST_CASE("memory: dropping the first of three buffers leaves the second", "[con
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 8192;  // of each buffer, with as much between them
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     Memory memory(6 * kSize);
     const auto reg = [&](size_t i) {
-      return Mr(ground.net, ground.link.recv, memory.at(2 * i * kSize), kSize);
+      return Mr(scratch.net, scratch.link.recv, memory.at(2 * i * kSize), kSize);
     };
     Mr a = reg(0);
     Mr b = reg(1);
     Mr c = reg(2);
-    ground.carry_to(memory, b, 2 * kSize, kSize, 1);
+    scratch.carry_to(memory, b, 2 * kSize, kSize, 1);
     a.drop();
     Mr again = reg(1);
-    ground.carry_to(memory, again, 2 * kSize, kSize, 2);
+    scratch.carry_to(memory, again, 2 * kSize, kSize, 2);
     b.drop();
-    ground.carry_to(memory, again, 2 * kSize, kSize, 3);
-    ground.carry_to(memory, c, 4 * kSize, kSize, 4);
+    scratch.carry_to(memory, again, 2 * kSize, kSize, 3);
+    scratch.carry_to(memory, c, 4 * kSize, kSize, 4);
     again.drop();
     a = reg(0);
-    ground.carry_to(memory, a, 0, kSize, 5);
-    ground.carry_to(memory, c, 4 * kSize, kSize, 6);
+    scratch.carry_to(memory, a, 0, kSize, 5);
+    scratch.carry_to(memory, c, 4 * kSize, kSize, 6);
     memory.must_hold();
   });
 }
@@ -183,18 +179,18 @@ TEST_CASE("memory: other pages at the same address are other memory", "[contract
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 1 << 16;
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     const Pages place(kSize);
     for (uint32_t round = 0; round < 10; ++round) {
-      // The old pages are gone, and with them what a device knew of them.
+      // Replaces the pages. A device must not go on using the old ones.
       void* const pages = mmap(place.data(), kSize, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       BL_MUST(pages == place.data());
-      Mr mr(ground.net, ground.link.recv, place.data(), kSize);
-      ground.source.fill(0, kSize, round);
-      carry(ground.net, ground.link, {ground.source.at(), kSize, 0, ground.source_mr.raw()},
+      Mr mr(scratch.net, scratch.link.recv, place.data(), kSize);
+      scratch.source.fill(0, kSize, round);
+      carry(scratch.net, scratch.link, scratch.source.part(0, kSize),
             {place.data(), kSize, 0, mr.raw()});
-      BL_MUST(std::equal(place.data(), place.data() + kSize, ground.source.at()));
+      BL_MUST(std::equal(place.data(), place.data() + kSize, scratch.source.at()));
       mr.drop();
     }
   });
@@ -205,14 +201,11 @@ TEST_CASE("memory: a registration that was dropped is not remembered", "[contrac
   CAPTURE(abi);
   run_alone([&] {
     constexpr size_t kSize = 1 << 16;
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     const Pages place(kSize);
-    Mr(ground.net, ground.link.recv, place.data(), kSize).drop();
+    Mr(scratch.net, scratch.link.recv, place.data(), kSize).drop();
     withdraw(place, kSize);
-    void* mhandle = nullptr;
-    BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), place.data(), kSize, NCCL_PTR_HOST,
-                              &mhandle) != ncclSuccess);
-    BL_MUST(mhandle == nullptr);
+    scratch.must_not_register(place.data(), kSize);
   });
 }
 
@@ -221,13 +214,13 @@ TEST_CASE("memory: one registration may serve sends and another receives of the 
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    MemoryGround ground(abi);
-    const Mr to(ground.net, ground.link.recv, ground.source);
-    ground.source.fill(0, 1000, 1);
-    carry(ground.net, ground.link, {ground.source.at(0), 1000, 0, ground.source_mr.raw()},
-          {ground.source.at(2000), 1000, 0, to.raw()});
-    ground.source.expect(2000, 1000, 1);
-    ground.source.must_hold();
+    MemoryScratch scratch(abi);
+    const Mr to(scratch.net, scratch.link.recv, scratch.source);
+    scratch.source.fill(0, 1000, 1);
+    carry(scratch.net, scratch.link, scratch.source.part(0, 1000),
+          {scratch.source.at(2000), 1000, 0, to.raw()});
+    scratch.source.expect(2000, 1000, 1);
+    scratch.source.must_hold();
   });
 }
 
@@ -247,19 +240,19 @@ TEST_CASE("memory: GPU memory is refused by name where there is no GPU", "[contr
   const bool sends = GENERATE(true, false);
   CAPTURE(abi, sends);
   run_alone([&] {
-    MemoryGround ground(abi);
-    if (takes_cuda(ground.session)) return;
-    const Comm& comm = sends ? ground.link.send : ground.link.recv;
+    MemoryScratch scratch(abi);
+    if (takes_cuda(scratch.session)) return;
+    const Comm& comm = sends ? scratch.link.send : scratch.link.recv;
     Memory memory(4096);
     void* mhandle = nullptr;
     clear_log();
-    BL_MUST(ground.net.reg_mr(comm.raw(), memory.at(), 4096, NCCL_PTR_CUDA, &mhandle) !=
+    BL_MUST(scratch.net.reg_mr(comm.raw(), memory.at(), 4096, NCCL_PTR_CUDA, &mhandle) !=
             ncclSuccess);
     BL_MUST(mhandle == nullptr);
     BL_MUST(has_warned({"CUDA"}) || has_warned({"GPU"}));
-    BL_MUST_SUCCEED(ground.net.dereg_mr(comm.raw(), mhandle));
-    const Mr host(ground.net, ground.link.recv, memory);
-    ground.carry_to(memory, host, 0, 4096, 1);
+    BL_MUST_SUCCEED(scratch.net.dereg_mr(comm.raw(), mhandle));
+    const Mr host(scratch.net, scratch.link.recv, memory);
+    scratch.carry_to(memory, host, 0, 4096, 1);
     memory.must_hold();
   });
 }
@@ -268,13 +261,13 @@ TEST_CASE("memory: a dma-buf is refused where none is supported", "[contract][me
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    MemoryGround ground(abi);
-    if ((ground.session.properties(0).ptr_support & NCCL_PTR_DMABUF) != 0) return;
-    if (!ground.net.slots().reg_mr_dma_buf) return;
+    MemoryScratch scratch(abi);
+    if ((scratch.session.properties(0).ptr_support & NCCL_PTR_DMABUF) != 0) return;
+    if (!scratch.net.slots().reg_mr_dma_buf) return;
     Memory memory(4096);
     void* mhandle = nullptr;
-    BL_MUST(ground.net.reg_mr_dma_buf(ground.link.recv.raw(), memory.at(), 4096, NCCL_PTR_CUDA, 0,
-                                      -1, &mhandle) != ncclSuccess);
+    BL_MUST(scratch.net.reg_mr_dma_buf(scratch.link.recv.raw(), memory.at(), 4096, NCCL_PTR_CUDA, 0,
+                                       -1, &mhandle) != ncclSuccess);
     BL_MUST(mhandle == nullptr);
     BL_MUST(has_warned({"dma"}) || has_warned({"GPU"}));
   });
@@ -285,12 +278,9 @@ TEST_CASE("memory: a kind of memory that is none is an error", "[contract][memor
   const int kind = GENERATE(0, 8, -1);
   CAPTURE(abi, kind);
   run_alone([&] {
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     Memory memory(4096);
-    void* mhandle = nullptr;
-    BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), memory.at(), 4096, kind, &mhandle) !=
-            ncclSuccess);
-    BL_MUST(mhandle == nullptr);
+    scratch.must_not_register(memory.at(), 4096, kind);
   });
 }
 
@@ -298,15 +288,15 @@ TEST_CASE("memory: a registration of nothing is dropped or refused", "[contract]
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     Memory memory(4096);
     void* mhandle = nullptr;
     const ncclResult_t result =
-        ground.net.reg_mr(ground.link.recv.raw(), memory.at(), 0, NCCL_PTR_HOST, &mhandle);
+        scratch.net.reg_mr(scratch.link.recv.raw(), memory.at(), 0, NCCL_PTR_HOST, &mhandle);
     BL_MUST((result == ncclSuccess) == (mhandle != nullptr));
-    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), mhandle));
-    const Mr mr(ground.net, ground.link.recv, memory);
-    ground.carry_to(memory, mr, 0, 4096, 1);
+    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), mhandle));
+    const Mr mr(scratch.net, scratch.link.recv, memory);
+    scratch.carry_to(memory, mr, 0, 4096, 1);
     memory.must_hold();
   });
 }
@@ -315,13 +305,10 @@ TEST_CASE("memory: memory that is not there is an error, not a crash", "[contrac
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
-    MemoryGround ground(abi);
+    MemoryScratch scratch(abi);
     const Pages place(1 << 16);
     withdraw(place, 1 << 16);
-    void* mhandle = nullptr;
-    BL_MUST(ground.net.reg_mr(ground.link.recv.raw(), place.data(), 1 << 16, NCCL_PTR_HOST,
-                              &mhandle) != ncclSuccess);
-    BL_MUST(mhandle == nullptr);
+    scratch.must_not_register(place.data(), 1 << 16);
     BL_MUST(has_warned({}));
   });
 }
@@ -372,14 +359,14 @@ TEST_CASE("memory: a size that is none is an error, and leaves no handle", "[con
   const size_t wrong = GENERATE(SIZE_MAX, static_cast<size_t>(INT32_MIN));
   CAPTURE(abi, wrong);
   run_alone([&] {
-    const MemoryGround ground(abi);
+    const MemoryScratch scratch(abi);
     Memory memory(100);
     void* handle = memory.at();
     const ncclResult_t result =
-        ground.net.reg_mr(ground.link.recv.raw(), memory.at(), wrong, NCCL_PTR_HOST, &handle);
+        scratch.net.reg_mr(scratch.link.recv.raw(), memory.at(), wrong, NCCL_PTR_HOST, &handle);
     BL_MUST(abi < Abi::kV8 ? result == ncclInvalidArgument : result != ncclSuccess);
     BL_MUST(handle == nullptr);
-    BL_MUST_SUCCEED(ground.net.dereg_mr(ground.link.recv.raw(), handle));
-    must_carry(ground.net, ground.link, 1);
+    BL_MUST_SUCCEED(scratch.net.dereg_mr(scratch.link.recv.raw(), handle));
+    must_carry(scratch.net, scratch.link, 1);
   });
 }

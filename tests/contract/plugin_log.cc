@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The log of this process.
 #include "tests/contract/plugin_log.h"
 
 #include <algorithm>

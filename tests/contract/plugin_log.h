@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for NCCL's logger, and keeps what the plugin says in this process, from any thread.
+// Replaces NCCL's logger, and keeps the lines that the plugin logs in this process, from any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +22,14 @@ void keep_log_line(ncclDebugLogLevel level, unsigned long flags, const char* fil
                    const char* format, ...) __attribute__((format(printf, 5, 6)));
 
 std::vector<LogLine> log_lines();
-// Those of this level that contain every part, in any case of letters.
+// The lines of this level that contain every part, ignoring case.
 std::vector<std::string> find_log_lines(ncclDebugLogLevel level,
                                         const std::vector<std::string>& parts = {});
 inline bool log_has(ncclDebugLogLevel level, const std::vector<std::string>& parts) {
   return !find_log_lines(level, parts).empty();
 }
 void clear_log();
-// All of it, or its end.
+// The whole log, or its last 6000 bytes.
 std::string log_text();
 
 }  // namespace beeline::test

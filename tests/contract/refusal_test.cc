@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections that must not come about: the listener is gone, the handle is none, or a stranger
-// calls. All end in good time, and nobody else is disturbed.
+// Connections that must not be established: the listener is gone, the handle is invalid, or the
+// client is no plugin. Each attempt ends soon, and other connections are not disturbed.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -19,7 +19,7 @@ using namespace beeline::test;
 
 namespace {
 
-// Calls connect until it fails; it must not succeed.
+// Calls connect until it fails. It must not succeed.
 void must_be_refused(const Session& session, Handle& handle) {
   wait_until(
       [&] {
@@ -87,7 +87,7 @@ TEST_CASE("refusal: a listener that is closed refuses", "[contract][refusal]") {
 
 TEST_CASE("refusal: a listener whose process is gone refuses", "[contract][refusal]") {
   if (!kProcessesWork) return;
-  constexpr Abi kAbi = Abi::kV12;  // nobody answers, so it takes a while
+  constexpr Abi kAbi = Abi::kV12;  // one version only, since the refusal takes a while
   run_processes({[&](Peer& peer) {
                    const Session session(kAbi);
                    Handle handle = peer.receive<Handle>(1);
@@ -140,7 +140,7 @@ TEST_CASE("refusal: a handle with any byte changed does no harm", "[contract][re
         break;
       }
     }
-    // All of those are forgotten halfway, as by an abort; a good one still comes through.
+    // All of these connects are abandoned halfway, as by an abort. A valid one must still succeed.
     listener.close();
     const Link link = link_to_self(session);
     must_carry(session.net(), link, 1);
@@ -171,7 +171,7 @@ TEST_CASE("refusal: strangers on the port disturb nobody", "[contract][refusal]"
     for (const sockaddr_storage& address : addresses) {
       for (const std::string& word : words) {
         strangers.push_back(dial(address));
-        // Whether it is taken is the plugin's business.
+        // The plugin may read it or not.
         (void)::send(strangers.back().get(), word.data(), word.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       }
     }
@@ -180,19 +180,7 @@ TEST_CASE("refusal: strangers on the port disturb nobody", "[contract][refusal]"
       BL_MUST(attempt.result == ncclSuccess && attempt.comm == nullptr);
       sched_yield();
     }
-    Attempt out{};
-    Attempt in{};
-    wait_until(
-        [&] {
-          if (out.comm == nullptr) out = try_connect(session, 0, handle);
-          if (in.comm == nullptr) in = try_accept(session, listener);
-          BL_MUST(out.result == ncclSuccess && in.result == ncclSuccess);
-          return out.comm != nullptr && in.comm != nullptr;
-        },
-        "a friend to come through");
-    const Link link{{session.net(), CommKind::kSend, out.comm},
-                    {session.net(), CommKind::kRecv, in.comm}};
-    must_carry(session.net(), link, 1);
+    must_carry(session.net(), link_between(session, 0, handle, session, listener), 1);
   });
 }
 
@@ -208,7 +196,7 @@ TEST_CASE("refusal: a listener closed while somebody connects leaves nobody wait
         Handle handle = peer.receive<Handle>(1);
         const Attempt first = try_connect(session, 0, handle);
         peer.meet();
-        // It may have been finished before the listener was gone, but it must not stay open.
+        // It may have succeeded before the listener was closed, but it must not stay pending.
         Attempt attempt = first;
         wait_until(
             [&] {

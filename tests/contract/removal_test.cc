@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device that leaves its host under way, and the ways in which a network falls silent: what both
-// ends of a connection make of it, what their logs say, and what works afterwards.
+// A device that is removed while it is in use, and networks that lose or delay packets: the error
+// at both ends of a connection, their logs, and what works afterwards.
 #include <cstdlib>
 #include <thread>
 
@@ -20,7 +20,7 @@ constexpr uint32_t kBefore = 20;  // messages that arrive before anything happen
 constexpr size_t kRemovalSenderRank = 0;
 constexpr size_t kRemovalReceiverRank = 1;
 
-// Undone at the end of the test, whatever becomes of it.
+// A fault that is undone at the end of the test, even if the test fails.
 class Disturbance {
  public:
   Disturbance(std::string target, std::string undo)
@@ -49,7 +49,8 @@ size_t warnings(const std::vector<std::string>& parts) {
   return find_log_lines(NCCL_LOG_WARN, parts).size();
 }
 
-// One line for the connection, and at the end that has lost the device one more for the device.
+// Checks for one warning about the connection, and one more about the device at the end that has
+// lost it.
 void must_say_removed(size_t mine, size_t removed) {
   const std::string device = device_of(removed);
   if (mine == removed) {
@@ -73,7 +74,7 @@ int place_of(const Session& session, const std::string& device) {
   return -1;
 }
 
-// What had to be the same for all of a process's life stays so, and what is still there works.
+// The number of devices must not change during a process's life, and the other device must work.
 void must_live_on(const Session& session, int gone) {
   BL_MUST(session.devices() == static_cast<int>(fabric_facts().devices.size()));
   const int other = gone == 0 ? session.devices() - 1 : 0;
@@ -81,7 +82,7 @@ void must_live_on(const Session& session, int gone) {
   must_carry(session.net(), link, 4);
 }
 
-// The device is still in this process's list, and cannot be connected from.
+// The device is still in this process's list, but connect must fail on it.
 void must_refuse(const Session& session, int gone) {
   Handle handle{};
   const Comm listener = listen(session, gone == 0 ? session.devices() - 1 : 0, &handle);
@@ -104,7 +105,7 @@ void receive_some(const Receiver& end, const Part& part) {
   for (uint32_t i = 0; i < kBefore; ++i) end.receive(part).finish();
 }
 
-// Messages whose bytes are checked.
+// Move messages and check their bytes.
 void send_checked(const Sender& end, uint32_t from, uint32_t count) {
   Buffer memory(end, kRemovalSize);
   for (uint32_t i = from; i < from + count; ++i) {
@@ -119,6 +120,27 @@ void receive_checked(const Receiver& end, uint32_t from, uint32_t count) {
     memory.expect(0, kRemovalSize, i);
     memory.must_hold();
   }
+}
+
+// After a few messages, the sender's port drops all packets. Both ends must fail, and warn once of
+// `cause`.
+void run_into_black_hole(const Way& way, const std::string& cause) {
+  const Disturbance hole(address_of(kRemovalSenderRank), "reset");
+  run_flow(
+      way,
+      [&](Sender& end) {
+        Buffer memory(end, kRemovalSize);
+        send_some(end, memory.all());
+        hole.begin("blackhole");
+        BL_MUST(send_until_error(end, memory.all(), soon()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kRemovalSenderRank), cause}) == 1);
+      },
+      [&](Receiver& end) {
+        Buffer memory(end, kRemovalSize);
+        receive_some(end, memory.all());
+        BL_MUST(receive_until_error(end, memory.all(), soon()) == ncclRemoteError);
+        BL_MUST(warnings({device_of(kRemovalReceiverRank), cause}) == 1);
+      });
 }
 
 }  // namespace
@@ -195,15 +217,13 @@ TEST_CASE("removal: nothing of it stays open, and the device is not used again",
       Request receive =
           irecv(session.net(), link.recv, Part{memory.at(), kRemovalSize, 0, to.raw()});
       removal.begin("remove");
-      ncclResult_t result = ncclSuccess;
-      wait_until([&] { return (result = receive.try_poll()) != ncclSuccess; }, "an error", soon());
-      BL_MUST(result == ncclRemoteError);
+      BL_MUST(poll_until_error(receive) == ncclRemoteError);
       BL_MUST(
           any_isend(session.net(), link.send, {memory.at(), kRemovalSize, 0, from.raw()}).first ==
           ncclSystemError);
     }
     must_return_to(before);
-    if (is_back) removal.begin("return");  // what was open before stays dead
+    if (is_back) removal.begin("return");  // this process still must not use it
     must_refuse(session, 0);
     must_live_on(session, 0);
   });
@@ -252,52 +272,17 @@ TEST_CASE("removal: a black hole ends both ends, and the log says that nothing c
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
-  const Disturbance hole(address_of(kRemovalSenderRank), "reset");
   setenv("BEELINE_STALL_TIMEOUT", "1s", 1);
-  run_flow(
-      way,
-      [&](Sender& end) {
-        Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        send_some(end, part);
-        hole.begin("blackhole");
-        BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kRemovalSenderRank), "nothing has completed for 1.0 s"}) == 1);
-      },
-      [&](Receiver& end) {
-        Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        receive_some(end, part);
-        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kRemovalReceiverRank), "nothing has completed for 1.0 s"}) ==
-                1);
-      });
+  run_into_black_hole(way, "nothing has completed for 1.0 s");
   unsetenv("BEELINE_STALL_TIMEOUT");
 }
 
 TEST_CASE("removal: a black hole ends both ends by the word of the device, if that comes first",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
-  const Disturbance hole(address_of(kRemovalSenderRank), "reset");
   setenv("BEELINE_TIMEOUT", "14", 1);
   setenv("BEELINE_RETRY_CNT", "1", 1);
-  run_flow(
-      process_ways().front(),
-      [&](Sender& end) {
-        Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        send_some(end, part);
-        hole.begin("blackhole");
-        BL_MUST(send_until_error(end, part, soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kRemovalSenderRank), "status 12"}) == 1);
-      },
-      [&](Receiver& end) {
-        Buffer memory(end, kRemovalSize);
-        const Part part = memory.all();
-        receive_some(end, part);
-        BL_MUST(receive_until_error(end, part, soon()) == ncclRemoteError);
-        BL_MUST(warnings({device_of(kRemovalReceiverRank), "status 12"}) == 1);
-      });
+  run_into_black_hole(process_ways().front(), "status 12");
   unsetenv("BEELINE_TIMEOUT");
   unsetenv("BEELINE_RETRY_CNT");
 }
@@ -344,13 +329,9 @@ TEST_CASE("removal: queue pairs that cannot be broken close as others do",
       [&](Receiver& end) {
         receive_checked(end, 0, kBefore);
         Buffer memory(end, kRemovalSize);
-        // In flight when the other closes.
-        Request request = end.receive(memory.all());
+        Request request = end.receive(memory.all());  // in flight when the sender closes
         end.peer.meet();
-        ncclResult_t result = ncclSuccess;
-        wait_until([&] { return (result = request.try_poll()) != ncclSuccess; }, "an error",
-                   soon());
-        BL_MUST(result == ncclRemoteError);
+        BL_MUST(poll_until_error(request) == ncclRemoteError);
         end.comm.close();
         end.peer.meet();
       });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests: what isend, irecv and test answer when they cannot yet, and what they write.
+// Requests: isend and irecv when there is no room yet, test in any order, and invalid arguments.
 #include <algorithm>
 #include <cstdint>
 
@@ -70,7 +70,7 @@ TEST_CASE("request: receives without number are told to come again, and none is 
           return parts;
         };
         for (int i = 0; i < NCCL_NET_MAX_REQUESTS; ++i) requests.push_back(end.receive(next()));
-        // Up to where there is no more room, and a few times more.
+        // Until there is no more room, and a few more attempts.
         for (int refused = 0; refused < 10;) {
           BL_MUST(requests.size() < kMost / parts_in_group);
           const Request request = end.try_receive(next());
@@ -80,7 +80,7 @@ TEST_CASE("request: receives without number are told to come again, and none is 
         const size_t first = requests.size();
         end.peer.send(0, first + 1);
         finish_all(std::span(requests).first(1));
-        requests.push_back(end.receive(next()));  // one has ended, so there is room for one
+        requests.push_back(end.receive(next()));  // one is done, so there is room for another
         finish_all(requests);
         for (size_t group = 0; group <= first; ++group) {
           for (size_t i = 0; i < parts_in_group; ++i)
@@ -104,7 +104,7 @@ TEST_CASE("request: sends are taken as long as receives wait for them", "[contra
           memory.fill(i * kRequestSize, kRequestSize, static_cast<uint32_t>(i));
           requests.push_back(end.send(memory.part(i * kRequestSize, kRequestSize)));
         }
-        // NCCL asks the oldest first, but nothing says that it has to.
+        // NCCL tests the oldest request first, but is free to use another order.
         std::reverse(requests.begin(), requests.end());
         for (Request& request : requests) request.finish();
       },
@@ -203,7 +203,7 @@ TEST_CASE("request: whichever is asked, the whole comm moves", "[contract][reque
           requests.push_back(end.receive(memory.part(i * kBig, kBig)));
           memory.expect(i * kBig, kBig, 1);
         }
-        // The last cannot end unless its polls move what stands before it.
+        // The last can only complete if testing it also advances the earlier ones.
         requests.back().finish();
         for (Request& request : requests) request.finish();
         memory.must_hold();
@@ -232,7 +232,7 @@ TEST_CASE("request: what cannot be is refused, and nothing is lost by it", "[con
     const auto refuse_receive = [&](const Comm& comm, const std::vector<Part>& parts) {
       BL_MUST(any_irecv(net, comm, parts).first == ncclInvalidArgument);
     };
-    // The first are negative, where a version takes an int.
+    // The first two are negative in versions that use an int.
     for (const size_t size : {SIZE_MAX, static_cast<size_t>(INT32_MIN), (size_t{1} << 30) + 1}) {
       refuse_send(link.send, size, send_mr.raw());
       refuse_receive(link.recv, {{memory.at(), size, 0, recv_mr.raw()}});

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Calls of the plugin with what has to be true of each.
 #include "tests/contract/session.h"
 
 #include <sched.h>
@@ -25,12 +23,12 @@ int& sessions_of(Abi abi) {
   return counts[abi];
 }
 
-// What the plugin finds in a request's slot: the pointer of some earlier use.
+// Stands in output arguments before a call, as the pointer of an earlier use would.
 int stale_place;
 void* const kStale = &stale_place;
 
 constexpr int kUntouched = 0x5A5A5A5A;
-// What NCCL gives test for the sizes of a receive.
+// Entries that NCCL provides for the sizes of a receive.
 constexpr size_t kSizesRoom = 64;
 
 }  // namespace
@@ -138,21 +136,26 @@ Comm accept(const Session& session, const Comm& listener) {
   return {session.net(), CommKind::kRecv, attempt.comm};
 }
 
-Link link_to_self(const Session& session, int send_dev, int recv_dev) {
-  Handle handle{};
-  Comm listener = listen(session, recv_dev, &handle);
+Link link_between(const Session& sender, int send_dev, Handle& handle, const Session& receiver,
+                  const Comm& listener) {
   Attempt out{};
   Attempt in{};
   wait_until(
       [&] {
-        if (out.comm == nullptr) out = try_connect(session, send_dev, handle);
+        if (out.comm == nullptr) out = try_connect(sender, send_dev, handle);
         BL_MUST_SUCCEED(out.result);
-        if (in.comm == nullptr) in = try_accept(session, listener);
+        if (in.comm == nullptr) in = try_accept(receiver, listener);
         BL_MUST_SUCCEED(in.result);
         return out.comm != nullptr && in.comm != nullptr;
       },
-      "a connection to itself");
-  Link link{{session.net(), CommKind::kSend, out.comm}, {session.net(), CommKind::kRecv, in.comm}};
+      "a connection");
+  return {{sender.net(), CommKind::kSend, out.comm}, {receiver.net(), CommKind::kRecv, in.comm}};
+}
+
+Link link_to_self(const Session& session, int send_dev, int recv_dev) {
+  Handle handle{};
+  Comm listener = listen(session, recv_dev, &handle);
+  Link link = link_between(session, send_dev, handle, session, listener);
   listener.close();
   return link;
 }
@@ -177,7 +180,7 @@ ncclResult_t Request::try_poll() {
   std::array<int, kSizesRoom> sizes;
   sizes.fill(kUntouched);
   int done = kUntouched;
-  // NCCL wants no sizes of a flush.
+  // NCCL passes no place for sizes when it tests a flush.
   const ncclResult_t result = net_->test(raw_, &done, parts_ == 0 ? nullptr : sizes.data());
   BL_MUST(result != ncclInProgress && result != ncclTimeout);
   const auto behind = sizes.begin() + static_cast<ptrdiff_t>(parts_);
@@ -309,6 +312,13 @@ Request iflush(Net& net, const Comm& comm, std::span<const Part> parts, std::vec
   return {net, request, 0};
 }
 
+void carry(Net& net, const Link& link, const Part& from, const Part& to) {
+  Request receive = irecv(net, link.recv, to);
+  Request send = isend(net, link.send, from);
+  finish_both(send, receive);
+  BL_MUST(receive.size() == std::min(from.size, to.size));
+}
+
 void must_carry(Net& net, const Link& link, uint32_t seed) {
   constexpr size_t kSize = 1000;
   Memory from(kSize);
@@ -317,10 +327,7 @@ void must_carry(Net& net, const Link& link, uint32_t seed) {
   to.expect(0, kSize, seed);
   const Mr send_mr(net, link.send, from);
   const Mr recv_mr(net, link.recv, to);
-  Request receive = irecv(net, link.recv, Part{to.at(), kSize, 7, recv_mr.raw()});
-  Request send = isend(net, link.send, {from.at(), kSize, 7, send_mr.raw()});
-  finish_both(send, receive);
-  BL_MUST(receive.size() == kSize);
+  carry(net, link, {from.at(), kSize, 7, send_mr.raw()}, {to.at(), kSize, 7, recv_mr.raw()});
   to.must_hold();
 }
 

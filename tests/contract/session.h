@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin as a test holds it: a communicator's session with it, comms, registrations, requests.
-// What NCCL relies on in every call is checked in every call.
+// RAII wrappers around the plugin's calls: a communicator's session, comms, registrations,
+// requests. Each wrapper checks everything that NCCL relies on in every call.
 #pragma once
 
 #include <sched.h>
@@ -27,8 +27,8 @@ inline constexpr bool kSlowed = true;
 inline constexpr bool kSlowed = false;
 #endif
 
-// A call that waits for the other end waits for ever here; this only has to tell a computation from
-// a wait, on a busy machine.
+// The limit for a call that must not wait for the other end. It only has to tell a computation from
+// a wait, on a busy machine: such a wait would last for ever.
 inline constexpr std::chrono::seconds kAtOnce{kSlowed ? 10 : 2};
 
 template <class Act>
@@ -75,7 +75,7 @@ struct Handle {
 
 enum class CommKind { kListen, kSend, kRecv };
 
-// Closed at the end of its life, if not before.
+// A listen, send or receive comm. The destructor closes it unless close() or abandon() was called.
 class Comm {
  public:
   Comm() = default;
@@ -93,7 +93,7 @@ class Comm {
   void* raw() const noexcept { return raw_; }
   explicit operator bool() const noexcept { return raw_ != nullptr; }
   void close();  // must succeed
-  // As a communicator does that is aborted while it is being set up.
+  // Never closes it, as a communicator that is aborted while it is being set up.
   void abandon() noexcept { raw_ = nullptr; }
 
  private:
@@ -102,7 +102,7 @@ class Comm {
   void* raw_ = nullptr;
 };
 
-// What a call answered: an error, or a comm, or neither: call again.
+// The outcome of one connect or accept. Success without a comm means "call again".
 struct Attempt {
   ncclResult_t result;
   void* comm;
@@ -114,20 +114,23 @@ Comm listen(const Session& session, int dev, Handle* handle);
 Comm connect(const Session& session, int dev, Handle& handle);  // waits
 Comm accept(const Session& session, const Comm& listener);      // waits
 
-// Both ends of a connection in one thread.
+// Both ends of a connection, held by one thread.
 struct Link {
   Comm send;
   Comm recv;
 };
+// Calls connect and accept in turn until there is a connection.
+Link link_between(const Session& sender, int send_dev, Handle& handle, const Session& receiver,
+                  const Comm& listener);
 Link link_to_self(const Session& session, int send_dev = 0, int recv_dev = 0);
 
-// A registration, of host memory where it is made here, dropped at the end of its life, if not
-// before.
+// A registration of memory; the constructors register host memory. The destructor deregisters it
+// unless drop() was called.
 class Mr {
  public:
   Mr() = default;
   Mr(Net& net, const Comm& comm, void* data, size_t size);
-  // What somebody else has registered.
+  // Takes over a registration that the caller has made.
   static Mr take(Net& net, const Comm& comm, void* raw) {
     Mr mr;
     mr.net_ = &net;
@@ -164,20 +167,20 @@ struct Part {
   void* mhandle;
 };
 
-// A request that the plugin gave out.
+// A request that the plugin returned.
 class Request {
  public:
-  Request() = default;  // none: NCCL is to call again
+  Request() = default;  // no request: NCCL is to call again
   Request(Net& net, void* raw, size_t parts) : net_(&net), raw_(raw), parts_(parts) {}
 
   explicit operator bool() const noexcept { return raw_ != nullptr; }
   void* raw() const noexcept { return raw_; }
   bool is_done() const noexcept { return done_; }
-  // One call of test. A request that is done is not touched again.
+  // Calls test once, unless the request is done already.
   ncclResult_t try_poll();
   bool poll();    // must succeed
   void finish();  // polls until it is done
-  // What test said, once it is done.
+  // The sizes that test reported, once the request is done.
   size_t size(size_t part = 0) const { return sizes_.at(part); }
   const std::vector<size_t>& sizes() const noexcept { return sizes_; }
 
@@ -193,29 +196,31 @@ class Request {
 void finish_all(std::span<Request> requests);
 void finish_both(Request& one, Request& other);
 
-// The request may be none. The result must be success.
+// Return no request if NCCL is to call again. The call must succeed.
 Request try_isend(Net& net, const Comm& comm, const Part& part);
 Request try_irecv(Net& net, const Comm& comm, std::span<const Part> parts);
-// The request is none if the result is an error.
+// Return the result whatever it is, and no request if it is an error.
 std::pair<ncclResult_t, Request> any_isend(Net& net, const Comm& comm, const Part& part);
 std::pair<ncclResult_t, Request> any_irecv(Net& net, const Comm& comm, std::span<const Part> parts);
-// Call again until there is one.
+// Call again until there is a request.
 Request isend(Net& net, const Comm& comm, const Part& part);
 Request irecv(Net& net, const Comm& comm, std::span<const Part> parts);
 inline Request irecv(Net& net, const Comm& comm, const Part& part) {
   return irecv(net, comm, std::span(&part, 1));
 }
 
-// From v9 on: a receive whose completion NCCL can do without. It gets a request all the same.
+// From v9 on: a receive whose completion NCCL does not need. It gets a request nevertheless.
 Request irecv_optional(Net& net, const Comm& comm, Part part);
 
-// The request may be none: then there is nothing to wait for.
+// Returns no request if there is nothing to wait for.
 Request iflush(Net& net, const Comm& comm, std::span<const Part> parts, std::vector<int> sizes);
 inline void finish_flush(Request request) {
   if (request) request.finish();
 }
 
-// Moves one message, to see that the two ends are each other's.
+// Moves one message from the sender's buffer to the receiver's.
+void carry(Net& net, const Link& link, const Part& from, const Part& to);
+// Moves one message between buffers of its own, which shows that the two ends are connected.
 void must_carry(Net& net, const Link& link, uint32_t seed);
 
 }  // namespace beeline::test

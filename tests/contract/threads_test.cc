@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several ranks in one process: each has threads of its own, all call at once.
+// Several ranks in one process, whose threads call the plugin at the same time.
 #include <thread>
 
 #include "tests/contract/flow.h"
@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kThreadsSize = 20000;
 constexpr uint32_t kThreadsMessages = 200;
 
-// One rank's life: connect to itself, move data, close.
+// What each rank does, three times: connect to itself, move data, close.
 void live(const Session& session, uint32_t rank) {
   Net& net = session.net();
   for (int life = 0; life < 3; ++life) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One known fault at one known host: no line of any log accuses another host.
+// Injects one known fault at one known host, and checks that no log line blames another host.
 //
-// BL_FAULTS says how many; without it there are none, since they need a fabric of their own. Where
-// fewer than all are wanted, each day has its own share.
+// BL_FAULTS is the number of faults to inject. Without it there are none, since they need a fabric
+// of their own. If it is smaller than the number of all faults, each day tests another part of
+// them.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -54,7 +55,7 @@ Fault fault_number(size_t number) {
           kMessageSizes[round / 2 % kMessageSizes.size()]};
 }
 
-// In memory that all processes share.
+// Counters in memory that all processes share.
 struct Tally {
   std::atomic<size_t> sentences = 0;
   std::atomic<size_t> right = 0;  // accuse the host with the fault
@@ -71,7 +72,7 @@ Tally& make_tally() {
 
 std::string device_name(size_t host) { return "nic" + std::to_string(host); }
 
-// The hosts that a line of this host's log accuses, by their numbers.
+// The numbers of the hosts that a line in the log of `host` blames.
 std::set<size_t> accused(const std::string& line, size_t host) {
   std::set<size_t> found;
   constexpr std::string_view kCause = "the cause is at ";
@@ -81,7 +82,7 @@ std::set<size_t> accused(const std::string& line, size_t host) {
       if (name.find(":" + device_name(other)) != std::string::npos) found.insert(other);
     }
   }
-  // A relayed sentence means this by the one who reads it.
+  // In a sentence that the peer has sent, these words refer to the host that logs it.
   for (const char* const words : {"the peer's", "the peer took", "the peer had", "its process"}) {
     if (line.find(words) != std::string::npos) found.insert(host ^ 1);
   }
@@ -93,7 +94,7 @@ std::set<size_t> accused(const std::string& line, size_t host) {
 
 void count_lines(Tally& tally, const Fault& fault, size_t host, size_t faulty) {
   for (const std::string& line : find_log_lines(NCCL_LOG_WARN)) {
-    // The event of have_been_down(), which is true and says nothing of the connection.
+    // The port event that have_been_down() caused is true, and does not concern the connection.
     if (fault.kind.command == kKill && line.find(": port error") != std::string::npos) continue;
     const std::set<size_t> hosts = accused(line, host);
     if (line.find(": cannot ") != std::string::npos) ++tally.sentences;
@@ -121,7 +122,8 @@ void undo(const Fault& fault, size_t faulty) {
   disturb("h" + std::to_string(faulty) + "/" + device_name(faulty), command);
 }
 
-// A healthy host whose port was down once, before the messages that arrive: that explains nothing.
+// Takes the port of a host without a fault down and up again before the messages, which must not be
+// taken for the cause of the later fault.
 void have_been_down(const Peer& peer, const Fault& fault, size_t faulty) {
   if (fault.kind.command != kKill || peer.rank() == faulty) return;
   const std::string port = "h" + std::to_string(peer.rank()) + "/" + device_name(peer.rank());
@@ -160,7 +162,7 @@ void live_through(Peer& peer, const Fault& fault, Tally& tally) {
     peer.send(partner, handle);
     meet_fault(Receiver{{peer, session, accept(session, listener)}}, fault, faulty);
   }
-  peer.meet();  // the other end may have more to say
+  peer.meet();  // the other end may still log something
   count_lines(tally, fault, host, faulty);
 }
 
@@ -190,7 +192,7 @@ TEST_CASE("verdict: no line accuses a host that has no fault", "[verdict]") {
   if (wanted == nullptr) return;
   const size_t count = std::strtoul(wanted, nullptr, 10);
   const size_t first = days() * count % kAllFaults;
-  // The device reports within a tenth of a second, or not at all.
+  // With these values, the device reports an error within a tenth of a second, or not at all.
   setenv("BEELINE_TIMEOUT", "10", 1);
   setenv("BEELINE_RETRY_CNT", "3", 1);
   setenv("BEELINE_STALL_TIMEOUT", "4s", 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The fabric, or the machine's devices, and the processes that use them.
 #include "tests/contract/world.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,7 +71,8 @@ std::vector<std::string> real_devices() {
   return names;
 }
 
-// Held by the main process as long as it lives. Its children have a copy that must not act.
+// The main process owns it as long as it lives. Forked children have a copy, whose destructor must
+// do nothing.
 class World {
  public:
   static World& get() {
@@ -85,7 +86,8 @@ class World {
     if (getpid() != owner_) return;
     std::fputs(call_times_text().c_str(), stdout);
     delete holder_;
-    // A plugin in this very process still takes part in a fabric. Real devices leave their pages.
+    // A plugin that is loaded in this process still uses a fabric. With real devices, the folder
+    // has only statistics pages.
     if (holder_ == nullptr || !kProcessesWork) std::filesystem::remove_all(dir_);
   }
 
@@ -94,7 +96,7 @@ class World {
     if (holder_ == nullptr) throw MustError("there is no fabric");
     return holder_->fabric();
   }
-  // What puts a process on a host.
+  // The environment variables that put a process on a host.
   std::vector<std::pair<const char*, std::string>> environment_on(const std::string& host) const {
     if (holder_ == nullptr) return {};
     return {{"SOFTNIC_HOST", host}, {"BEELINE_SYSFS_ROOT", holder_->fabric().sysfs_root(host)}};
@@ -110,9 +112,10 @@ class World {
       use_devices(devices);
     }
     set_default("NCCL_SOCKET_IFNAME", "lo");
-    set_default("NCCL_NET_PLUGIN_REF_COUNT", "1");  // without it, a warning
-    set_default("NCCL_NET_GDR_LEVEL", "SYS");       // our GPUs are nowhere near
-    // Most of our processes end without goodbye and leave their page; here it goes with the rest.
+    set_default("NCCL_NET_PLUGIN_REF_COUNT", "1");  // without it, the plugin warns
+    set_default("NCCL_NET_GDR_LEVEL", "SYS");       // softgpu's GPUs are far from the NICs
+    // Most of these processes do not close their comms and leave their statistics page behind; here
+    // it is removed with the folder.
     set_default("BEELINE_STATS_DIR", dir_);
     set_default("BL_TEST_PLUGIN", BL_PLUGIN_PATH);
   }
@@ -149,7 +152,7 @@ void must_not_leak() {
 #endif
 }
 
-// Says what the plugin had to say along with what went wrong.
+// Runs the body, and adds the plugin's log to the reason if it throws.
 void with_log(const std::function<void()>& body) {
   try {
     body();
@@ -186,7 +189,8 @@ std::vector<Way> ways_of(const std::vector<Abi>& abis) {
   return all;
 }
 
-// Longer than what runs inside, so that it gets to say what it waited for.
+// Longer than the waits of a body, so that a body's own timeout comes first and says what it waited
+// for.
 constexpr auto kOuterPatience = 4 * kPatience;
 
 }  // namespace
@@ -264,6 +268,18 @@ void run_alone(const std::function<void()>& body) {
     return;
   }
   run_peers(PeerMode::kProcesses, {on_host("h0", [&](Peer&) { body(); })}, kOuterPatience);
+}
+
+int wait_for_exit(pid_t child) {
+  int status = 0;
+  try {
+    wait_until([&] { return waitpid(child, &status, WNOHANG) == child; }, "the child to end");
+  } catch (const MustError&) {
+    kill(child, SIGKILL);
+    throw;
+  }
+  BL_MUST(WIFEXITED(status));
+  return WEXITSTATUS(status);
 }
 
 void run_two(PeerMode mode, const PeerBody& first, const PeerBody& second) {
