@@ -32,7 +32,7 @@ Failure<NoCuda> broken(const Cuda& cuda, const std::string& why) {
 
 }  // namespace
 
-Result<void, std::string> Cuda::check(const char* call, CuResult result) const {
+Outcome<void> Cuda::check(const char* call, CuResult result) const {
   if (result == CuResult::kSuccess) return {};
   const char* name = nullptr;
   const bool known = get_error_name(result, &name) == CuResult::kSuccess && name != nullptr;
@@ -55,14 +55,14 @@ Result<Cuda, NoCuda> load_cuda(const std::string& path) {
   if (const CuResult ready = cuda.init(0); ready == CuResult::kNoDevice) {
     return fail(NoCuda{.absent = true, .why = "the CUDA driver sees no GPU here"});
   } else if (auto status = cuda.check("cuInit", ready); !status) {
-    return broken(cuda, status.error());
+    return broken(cuda, status.error().text);
   }
   if (auto asked = cuda.check("cuDriverGetVersion", cuda.driver_get_version(&cuda.version));
       !asked) {
-    return broken(cuda, asked.error());
+    return broken(cuda, asked.error().text);
   }
   if (auto asked = cuda.check("cuDeviceGetCount", cuda.device_get_count(&cuda.gpus)); !asked) {
-    return broken(cuda, asked.error());
+    return broken(cuda, asked.error().text);
   }
   if (cuda.gpus == 0) {
     return fail(NoCuda{.absent = true, .why = "the CUDA driver sees no GPU here"});

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "include/cuda/driver_abi.h"
 
 // X(member, symbol, type, need). A required symbol that is missing makes the driver useless. An
@@ -70,7 +70,7 @@ struct Cuda {
   int gpus = 0;
 
   // Ok, or "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY".
-  Result<void, std::string> check(const char* call, CuResult result) const;
+  Outcome<void> check(const char* call, CuResult result) const;
 };
 
 // Why there is no driver to work with.

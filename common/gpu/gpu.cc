@@ -33,7 +33,7 @@ std::string as_sysfs_writes_it(std::string address) {
 
 }  // namespace
 
-Result<Gpu, std::string> read_gpu(const Cuda& cuda, Ordinal ordinal) {
+Outcome<Gpu> read_gpu(const Cuda& cuda, Ordinal ordinal) {
   Gpu gpu;
   gpu.ordinal = ordinal;
   std::array<char, 128> text{};

@@ -30,7 +30,7 @@ struct Gpu {
   bool nccl_flushes() const noexcept { return compute_major < 9; }
 };
 
-Result<Gpu, std::string> read_gpu(const Cuda& cuda, Ordinal ordinal);
+Outcome<Gpu> read_gpu(const Cuda& cuda, Ordinal ordinal);
 
 // The GPUs that this process has begun to use, the calling thread's own first. To ask leaves those
 // that nobody uses asleep.

@@ -23,7 +23,7 @@ OutOfCapture::~OutOfCapture() {
   if (cuda_ != nullptr) (void)cuda_->exchange_capture_mode(&mode_);
 }
 
-Result<ContextScope, std::string> ContextScope::enter(const Cuda& cuda, Ordinal ordinal) {
+Outcome<ContextScope> ContextScope::enter(const Cuda& cuda, Ordinal ordinal) {
   OutOfCapture capture(cuda);
   Context* context = nullptr;
   BL_TRY(cuda.check("cuDevicePrimaryCtxRetain", cuda.primary_retain(&context, ordinal)));
@@ -41,7 +41,7 @@ ContextScope::~ContextScope() {
   (void)cuda_->primary_release(ordinal_);
 }
 
-Result<Memory, std::string> Memory::allocate(const Cuda& cuda, std::size_t bytes) {
+Outcome<Memory> Memory::allocate(const Cuda& cuda, std::size_t bytes) {
   Memory memory(cuda, bytes);
   BL_TRY(cuda.check("cuMemAlloc", cuda.memory_allocate(&memory.address_, bytes)));
   BL_TRY(cuda.check("cuStreamCreate", cuda.stream_create(&memory.stream_, kNonBlocking)));
@@ -53,19 +53,19 @@ Memory::~Memory() {
   if (address_ != 0) (void)cuda_->memory_free(address_);
 }
 
-Result<void, std::string> Memory::write(const void* from, std::size_t bytes) {
+Outcome<void> Memory::write(const void* from, std::size_t bytes) {
   BL_TRY(cuda_->check("cuMemcpyHtoDAsync", cuda_->copy_to_device(address_, from, bytes, stream_)));
   return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
 }
 
-Result<void, std::string> Memory::read(void* to, std::size_t bytes) {
+Outcome<void> Memory::read(void* to, std::size_t bytes) {
   BL_TRY(cuda_->check("cuMemcpyDtoHAsync", cuda_->copy_to_host(to, address_, bytes, stream_)));
   return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
 }
 
 // Drivers before CUDA 12.8 do not know how to ask for PCIe, and give nothing else.
-Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
-                                            std::size_t bytes) {
+Outcome<UniqueFd> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
+                                std::size_t bytes) {
   if (!gpu.dmabuf) return fail(std::string("the driver makes no dma-bufs of this GPU's memory"));
   int fd = -1;
   const auto ask = [&](unsigned long long flags) {

@@ -32,7 +32,7 @@ class OutOfCapture {
 // use only: another's would have to be made, which takes long.
 class ContextScope {
  public:
-  static Result<ContextScope, std::string> enter(const Cuda& cuda, Ordinal ordinal);
+  static Outcome<ContextScope> enter(const Cuda& cuda, Ordinal ordinal);
   ContextScope(ContextScope&& other) noexcept
       : capture_(std::move(other.capture_)),
         cuda_(std::exchange(other.cuda_, nullptr)),
@@ -52,7 +52,7 @@ class ContextScope {
 // Lifecycle: made, used and freed within a ContextScope.
 class Memory {
  public:
-  static Result<Memory, std::string> allocate(const Cuda& cuda, std::size_t bytes);
+  static Outcome<Memory> allocate(const Cuda& cuda, std::size_t bytes);
   Memory(Memory&& other) noexcept
       : cuda_(other.cuda_),
         address_(std::exchange(other.address_, 0)),
@@ -65,8 +65,8 @@ class Memory {
   std::size_t size() const noexcept { return size_; }
 
   // `bytes` from its start. Done when they return.
-  Result<void, std::string> write(const void* from, std::size_t bytes);
-  Result<void, std::string> read(void* to, std::size_t bytes);
+  Outcome<void> write(const void* from, std::size_t bytes);
+  Outcome<void> read(void* to, std::size_t bytes);
 
  private:
   Memory(const Cuda& cuda, std::size_t size) noexcept : cuda_(&cuda), size_(size) {}
@@ -79,7 +79,7 @@ class Memory {
 
 // A dma-buf of exactly these pages: byte 0 of it is at `start`. Both are multiples of the host's
 // page.
-Result<UniqueFd, std::string> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
-                                            std::size_t bytes);
+Outcome<UniqueFd> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
+                                std::size_t bytes);
 
 }  // namespace beeline::gpu

@@ -41,7 +41,7 @@ Result<ibv_mtu> agree_mtu(ibv_mtu local, std::uint8_t remote_code) {
   return std::min(local, static_cast<ibv_mtu>(remote_code));
 }
 
-Result<PkeyPair, std::string> agree_pkey(const PkeySide& local, const PkeySide& remote) {
+Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote) {
   for (std::size_t i = 0; i < local.table.size(); ++i) {
     if (!is_candidate(local, i)) continue;
     for (std::size_t j = 0; j < remote.table.size(); ++j) {
@@ -58,7 +58,7 @@ Result<PkeyPair, std::string> agree_pkey(const PkeySide& local, const PkeySide& 
               table_text(local) + " here, " + table_text(remote) + " there");
 }
 
-Result<std::uint16_t, std::string> choose_own_pkey(const PkeySide& port) {
+Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port) {
   for (std::size_t i = 0; i < port.table.size(); ++i) {
     if (is_candidate(port, i) && (port.table[i] & kFullMember) != 0) {
       return static_cast<std::uint16_t>(i);

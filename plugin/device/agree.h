@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 namespace beeline {
 
@@ -28,11 +28,11 @@ struct PkeyPair {
 };
 // The first partition (by the local index, then the remote) which both are in, at least one of them
 // as a full member: two limited members may not talk. The error is a text for people.
-Result<PkeyPair, std::string> agree_pkey(const PkeySide& local, const PkeySide& remote);
+Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote);
 
 // The index by which a port reaches itself: the first entry that may be used and is a full
 // membership, since a limited member may not talk to itself. The error is a text for people.
-Result<std::uint16_t, std::string> choose_own_pkey(const PkeySide& port);
+Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port);
 
 // Service level or traffic class: each side has a wish or -1.
 struct AgreedValue {

@@ -110,7 +110,7 @@ bool are_of_one_subnet(const Gid& a, const Gid& b) noexcept {
 
 }  // namespace
 
-Result<GidPair, std::string> choose_gids(const GidSide& local, const GidSide& remote) {
+Outcome<GidPair> choose_gids(const GidSide& local, const GidSide& remote) {
   const bool same_port = std::ranges::equal(local.table, remote.table);
   const GidEntry* best_ours = nullptr;
   const GidEntry* best_theirs = nullptr;
@@ -130,7 +130,7 @@ Result<GidPair, std::string> choose_gids(const GidSide& local, const GidSide& re
   return GidPair{.local_index = best_ours->index, .remote_index = best_theirs->index, .grh = true};
 }
 
-Result<GidPair, std::string> choose_ib_gids(const GidSide& local, const GidSide& remote) {
+Outcome<GidPair> choose_ib_gids(const GidSide& local, const GidSide& remote) {
   const int flid_index = local.policy.flid_index;
   const GidEntry* const ours = find_ib_place(local, flid_index);
   const GidEntry* const theirs = find_ib_place(remote, flid_index);

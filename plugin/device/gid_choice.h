@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "plugin/device/gid.h"
 
 namespace beeline {
@@ -24,7 +24,7 @@ struct GidRange {
   bool operator==(const GidRange&) const = default;
 };
 // "10.0.0.0/8", "fd00::/16"; without a slash the one address. Empty text is no range.
-Result<std::optional<GidRange>, std::string> parse_gid_range(std::string_view text);
+Outcome<std::optional<GidRange>> parse_gid_range(std::string_view text);
 
 // One side's wishes. They travel in the handshake with its table.
 struct GidPolicy {
@@ -50,10 +50,10 @@ struct GidPair {
 // For RoCE. In this order: what each side insists on (index, version, range), what can talk at all,
 // RoCE v2, both addresses global, the wished families, the longest common prefix, the lowest
 // places. The error is a text for people and names both sides.
-Result<GidPair, std::string> choose_gids(const GidSide& local, const GidSide& remote);
+Outcome<GidPair> choose_gids(const GidSide& local, const GidSide& remote);
 
 // For InfiniBand: the fixed place, or that with a FLID, or place 0. A GRH only where the subnets
 // differ.
-Result<GidPair, std::string> choose_ib_gids(const GidSide& local, const GidSide& remote);
+Outcome<GidPair> choose_ib_gids(const GidSide& local, const GidSide& remote);
 
 }  // namespace beeline

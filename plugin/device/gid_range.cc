@@ -24,7 +24,7 @@ bool parse_ipv4(const std::string& text, Gid& gid) noexcept {
 
 }  // namespace
 
-Result<std::optional<GidRange>, std::string> parse_gid_range(std::string_view text) {
+Outcome<std::optional<GidRange>> parse_gid_range(std::string_view text) {
   if (text.empty()) return std::optional<GidRange>();
   const auto slash = text.find('/');
   GidRange range{.base = {}, .prefix = 128};

@@ -22,7 +22,8 @@ Result<std::uint16_t> own_gid(const Device& device, const GidPolicy& policy) {
   const auto pair = device.transport == Transport::kInfiniBand ? choose_ib_gids(side, side)
                                                                : choose_gids(side, side);
   if (pair) return pair->local_index;
-  BL_INFO(kLogNet, "%s: no address to reach itself by: %s", name.c_str(), pair.error().c_str());
+  BL_INFO(kLogNet, "%s: no address to reach itself by: %s", name.c_str(),
+          pair.error().text.c_str());
   return fail(Errc::kNotFound, "choose an address for the way to itself");
 }
 
@@ -42,7 +43,7 @@ Result<verbs::PathParams> own_path(const Device& device, const GidPolicy& policy
 Result<std::uint16_t> own_pkey(const Device& device, int wished_index) {
   const auto index = choose_own_pkey({device.facts.pkeys, wished_index});
   if (index) return *index;
-  BL_INFO(kLogNet, "%s: no way to itself: %s", label(device).c_str(), index.error().c_str());
+  BL_INFO(kLogNet, "%s: no way to itself: %s", label(device).c_str(), index.error().text.c_str());
   return fail(Errc::kNotFound, "choose a partition for the way to itself");
 }
 

@@ -48,7 +48,7 @@ void GpuDirect::load_driver() {
     (void)cuda->device_get(&ordinal, i);
     auto gpu = gpu::read_gpu(*cuda, ordinal);
     if (!gpu) {
-      BL_WARN("GPU memory is not used: %s", gpu.error().c_str());
+      BL_WARN("GPU memory is not used: %s", gpu.error().text.c_str());
       return;
     }
     gpus_.push_back(*std::move(gpu));
@@ -121,7 +121,7 @@ void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
     return settle(gpu, tried);
   }
   auto ground = Ground::make(*cuda_, gpu);
-  if (!ground) return leave_untried(gpu, devices, ground.error());
+  if (!ground) return leave_untried(gpu, devices, ground.error().text);
   for (Tried& one : tried) {
     const bool is_far = one.distance && *one.distance > level_for(gpu);
     one.proof = try_pair(*one.device, gpu, ground->memory, cache_of, options_.proof && !is_far);

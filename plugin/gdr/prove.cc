@@ -19,8 +19,6 @@ namespace {
 constexpr std::uint32_t kPiece = 1 << 20;
 constexpr std::uint32_t kCompared = 64 << 10;
 
-using Outcome = Result<void, std::string>;
-
 // Bytes that no other place has.
 void fill(std::byte* to, std::uint32_t bytes, std::uint32_t seed) {
   for (std::uint32_t i = 0; i < bytes; i += 4) {
@@ -33,13 +31,13 @@ void fill(std::byte* to, std::uint32_t bytes, std::uint32_t seed) {
 // other.
 class Trial {
  public:
-  static Result<Trial, std::string> prepare(const Device& device, gpu::Memory& memory,
-                                            const MrRef& region, const ProofPlan& plan);
+  static Outcome<Trial> prepare(const Device& device, gpu::Memory& memory, const MrRef& region,
+                                const ProofPlan& plan);
 
-  Outcome reach_itself();
-  Outcome must_have_reached_itself() const;
-  Outcome must_read();
-  Outcome must_write();
+  Outcome<void> reach_itself();
+  Outcome<void> must_have_reached_itself() const;
+  Outcome<void> must_read();
+  Outcome<void> must_write();
 
  private:
   // The other end of a transfer.
@@ -51,12 +49,12 @@ class Trial {
   Trial(gpu::Memory& memory, const MrRef& region, std::int64_t deadline)
       : memory_(&memory), rkey_(region.rkey()), deadline_(deadline) {}
 
-  Outcome transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes) {
+  Outcome<void> transfer(ibv_wr_opcode opcode, std::size_t host_at, std::uint32_t bytes) {
     return transfer_with({memory_->data(), rkey_}, opcode, host_at, bytes);
   }
-  Outcome transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
-                        std::uint32_t bytes);
-  Outcome wait();
+  Outcome<void> transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
+                              std::uint32_t bytes);
+  Outcome<void> wait();
   std::byte* host(std::size_t at = 0) const { return host_.at<std::byte>(at); }
 
   gpu::Memory* memory_;
@@ -71,8 +69,8 @@ std::string text_of(const char* doing, const Error& error) {
   return std::string(doing) + ": " + describe(error);
 }
 
-Result<Trial, std::string> Trial::prepare(const Device& device, gpu::Memory& memory,
-                                          const MrRef& region, const ProofPlan& plan) {
+Outcome<Trial> Trial::prepare(const Device& device, gpu::Memory& memory, const MrRef& region,
+                              const ProofPlan& plan) {
   Trial trial(memory, region, now_ns() + plan.limit_ns);
   auto pd = device.context->pd();
   if (!pd) return fail(text_of("a protection domain", pd.error()));
@@ -95,7 +93,7 @@ Result<Trial, std::string> Trial::prepare(const Device& device, gpu::Memory& mem
   return trial;
 }
 
-Outcome Trial::wait() {
+Outcome<void> Trial::wait() {
   ibv_wc completion = {};
   while (true) {
     const int found = ibv_poll_cq(cq_.get(), 1, &completion);
@@ -108,8 +106,8 @@ Outcome Trial::wait() {
               verbs::wc_status_text(completion.status));
 }
 
-Outcome Trial::transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
-                             std::uint32_t bytes) {
+Outcome<void> Trial::transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
+                                   std::uint32_t bytes) {
   const int rc = way_->post({.opcode = opcode,
                              .local = host(host_at),
                              .lkey = host_.lkey(0),
@@ -121,18 +119,18 @@ Outcome Trial::transfer_with(const Place& place, ibv_wr_opcode opcode, std::size
 }
 
 // From the host to the host: whether a transfer through this way comes to its end at all.
-Outcome Trial::reach_itself() {
+Outcome<void> Trial::reach_itself() {
   fill(host(), kCompared, 3);
   return transfer_with({host(kCompared), host_.rkey(0)}, IBV_WR_RDMA_WRITE, 0, kCompared);
 }
 
-Outcome Trial::must_have_reached_itself() const {
+Outcome<void> Trial::must_have_reached_itself() const {
   if (std::memcmp(host(), host(kCompared), kCompared) == 0) return {};
   return fail(std::string("what the NIC writes to the host's own memory does not arrive there"));
 }
 
 // What CUDA has put there, the NIC finds.
-Outcome Trial::must_read() {
+Outcome<void> Trial::must_read() {
   fill(host(), kCompared, 1);
   BL_TRY(memory_->write(host(), kCompared));
   BL_TRY(transfer(IBV_WR_RDMA_READ, kCompared, kCompared));
@@ -141,7 +139,7 @@ Outcome Trial::must_read() {
 }
 
 // What the NIC has written, CUDA finds, once a READ has pushed it there.
-Outcome Trial::must_write() {
+Outcome<void> Trial::must_write() {
   fill(host(), kCompared, 2);
   BL_TRY(transfer(IBV_WR_RDMA_WRITE, 0, kCompared));
   BL_TRY(transfer(IBV_WR_RDMA_READ, kCompared, 1));
@@ -150,7 +148,7 @@ Outcome Trial::must_write() {
   return fail(std::string("what the NIC writes to the GPU does not arrive there"));
 }
 
-Outcome move_data(Trial& trial, Proof& proof) {
+Outcome<void> move_data(Trial& trial, Proof& proof) {
   BL_TRY(trial.must_have_reached_itself());
   proof.is_blocked = true;
   BL_TRY(trial.must_read());
@@ -182,7 +180,7 @@ Proof without_way(Proof proof, const std::string& why, const ProofPlan& plan) {
 
 }  // namespace
 
-Result<Ground, std::string> Ground::make(const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
+Outcome<Ground> Ground::make(const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
   auto scope = BL_TRY(gpu::ContextScope::enter(cuda, gpu.ordinal));
   auto memory = BL_TRY(gpu::Memory::allocate(cuda, kPiece));
   return Ground{.scope = std::move(scope), .memory = std::move(memory)};
@@ -207,11 +205,12 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
   }
   if (!plan.transfer) return proof;
   auto trial = Trial::prepare(device, memory, region, plan);
-  if (!trial) return without_way(std::move(proof), trial.error(), plan);
+  if (!trial) return without_way(std::move(proof), trial.error().text, plan);
   if (const auto reached = trial->reach_itself(); !reached) {
-    return without_way(std::move(proof), "the NIC does not reach itself: " + reached.error(), plan);
+    return without_way(std::move(proof), "the NIC does not reach itself: " + reached.error().text,
+                       plan);
   }
-  if (auto moved = move_data(*trial, proof); !moved) return failed(moved.error());
+  if (auto moved = move_data(*trial, proof); !moved) return failed(moved.error().text);
   return proof;
 }
 

@@ -18,7 +18,7 @@ namespace beeline::gdr {
 // lives, the GPU's primary context is this thread's.
 struct Ground {
   // The GPU has to be in use.
-  static Result<Ground, std::string> make(const gpu::Cuda& cuda, const gpu::Gpu& gpu);
+  static Outcome<Ground> make(const gpu::Cuda& cuda, const gpu::Gpu& gpu);
 
   gpu::ContextScope scope;
   gpu::Memory memory;

@@ -48,7 +48,7 @@ Result<MrRef, Attempt> export_and_import(MrCache& cache, const GpuRange& range,
   const std::uintptr_t start = address / page * page;
   const std::uintptr_t end = (address + range.length + page - 1) / page * page;
   auto fd = gpu::export_dmabuf(*means.cuda, *means.gpu, start, end - start);
-  if (!fd) return fail(Attempt{.works = false, .why_not = fd.error(), .sys_errno = 0});
+  if (!fd) return fail(Attempt{.works = false, .why_not = fd.error().text, .sys_errno = 0});
   GpuRange exported = range;
   exported.dmabuf_fd = fd->get();
   exported.dmabuf_offset = address - start;

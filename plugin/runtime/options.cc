@@ -68,7 +68,7 @@ GidPolicy roce_gid_policy(const Config& config) {
   if (range) {
     policy.range = *range;
   } else {
-    BL_WARN("ADDR_RANGE is not used: %s", range.error().c_str());
+    BL_WARN("ADDR_RANGE is not used: %s", range.error().text.c_str());
   }
   return policy;
 }

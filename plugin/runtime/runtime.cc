@@ -98,7 +98,7 @@ void Runtime::look_at_host() {
 bool Runtime::find_devices() {
   auto loaded = verbs::load(config_.ibverbs_lib);
   if (!loaded) {
-    BL_WARN("no device: %s", loaded.error().c_str());
+    BL_WARN("no device: %s", loaded.error().text.c_str());
     return false;
   }
   verbs_ = std::move(*loaded);
@@ -133,7 +133,7 @@ bool Runtime::can_use_iwarp() {
     return false;
   }
   const auto library = cm_library_->get();
-  if (!library) BL_WARN("iWARP devices are not used: %s", library.error().c_str());
+  if (!library) BL_WARN("iWARP devices are not used: %s", library.error().text.c_str());
   return library.has_value();
 }
 

@@ -34,7 +34,7 @@ const char* fill(Api& api, void* library) {
 }
 
 // Opens and fills, or says why not.
-Result<Api, std::string> load_one(const std::string& name) {
+Outcome<Api> load_one(const std::string& name) {
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const why = ::dlerror();
@@ -50,7 +50,7 @@ Result<Api, std::string> load_one(const std::string& name) {
 
 }  // namespace
 
-Result<Loaded, std::string> load(const std::string& explicit_path) {
+Outcome<Loaded> load(const std::string& explicit_path) {
   std::vector<std::string> names;
   if (!explicit_path.empty()) names.push_back(explicit_path);
   // The development name first, as NCCL does: where a site has put its own build of the library in
@@ -66,9 +66,9 @@ Result<Loaded, std::string> load(const std::string& explicit_path) {
       return loaded;
     }
     if (name == explicit_path) {
-      loaded.notes.push_back("the libibverbs that was asked for is not used: " + api.error());
+      loaded.notes.push_back("the libibverbs that was asked for is not used: " + api.error().text);
     }
-    tried += (tried.empty() ? "" : "; ") + api.error();
+    tried += (tried.empty() ? "" : "; ") + api.error().text;
   }
   return fail("no usable libibverbs, so no RDMA (tried: " + tried +
               "); install the package libibverbs1 (Debian) or libibverbs (rdma-core), or set "

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 // X(member, symbol, version node, need). A required symbol that is missing makes the library
 // useless; an optional one is a null member, and what needs it says so.
@@ -82,6 +82,6 @@ struct Loaded {
 
 // Tries `explicit_path` (unless empty), then libibverbs.so, then libibverbs.so.1. The error is a
 // text for people: what was tried, why each failed, and what to do.
-Result<Loaded, std::string> load(const std::string& explicit_path);
+Outcome<Loaded> load(const std::string& explicit_path);
 
 }  // namespace beeline::verbs

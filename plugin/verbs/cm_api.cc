@@ -29,7 +29,7 @@ const char* fill(CmApi& api, void* library) {
 
 }  // namespace
 
-Result<CmApi, std::string> load_cm(const std::string& explicit_path) {
+Outcome<CmApi> load_cm(const std::string& explicit_path) {
   const std::string name = explicit_path.empty() ? "librdmacm.so.1" : explicit_path;
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -45,7 +45,7 @@ Result<CmApi, std::string> load_cm(const std::string& explicit_path) {
   return api;
 }
 
-Result<const CmApi*, std::string> CmLibrary::get() {
+Outcome<const CmApi*> CmLibrary::get() {
   const std::lock_guard lock(mutex_);
   if (!loaded_) loaded_ = load_cm(path_);
   if (!*loaded_) return fail(loaded_->error());

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 
 // X(member, symbol, version node). All are needed; the youngest is of rdma-core 23.
 #define BL_RDMACM_FUNCTIONS(X)                                       \
@@ -46,7 +46,7 @@ struct CmApi {
 
 // Tries `explicit_path` and nothing else, or, where that is empty, librdmacm.so.1. The error is a
 // text for people: why not, and what to do.
-Result<CmApi, std::string> load_cm(const std::string& explicit_path);
+Outcome<CmApi> load_cm(const std::string& explicit_path);
 
 // Loads once, when somebody asks. Threads: any.
 class CmLibrary {
@@ -55,12 +55,12 @@ class CmLibrary {
   // One that is there already.
   explicit CmLibrary(const CmApi& api) : loaded_(api) {}
 
-  Result<const CmApi*, std::string> get();
+  Outcome<const CmApi*> get();
 
  private:
   const std::string path_;
   std::mutex mutex_;
-  std::optional<Result<CmApi, std::string>> loaded_;
+  std::optional<Outcome<CmApi>> loaded_;
 };
 
 }  // namespace beeline::verbs

@@ -15,7 +15,7 @@ namespace {
 
 verbs::Api load_softnic() {
   auto loaded = verbs::load(SOFTNIC_LIBIBVERBS);
-  if (!loaded) throw MustError(loaded.error());
+  if (!loaded) throw MustError(loaded.error().text);
   return std::move(loaded->api);
 }
 
@@ -24,7 +24,7 @@ verbs::PathParams path_between(const Device& from, const Device& to) {
   const GidSide remote{to.facts.gids, {}, to.name};
   const auto pair = from.transport == Transport::kInfiniBand ? choose_ib_gids(local, remote)
                                                              : choose_gids(local, remote);
-  if (!pair) throw MustError(pair.error());
+  if (!pair) throw MustError(pair.error().text);
   verbs::PathParams path{.port = from.port,
                          .dlid = to.facts.lid,
                          .is_global = pair->grh,

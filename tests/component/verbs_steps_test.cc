@@ -33,14 +33,14 @@ TEST_CASE("load: a path that does not load is told, whatever comes of it", "[com
     CHECK(loaded->notes[0].find(absent) != std::string::npos);
     CHECK(loaded->api.library != absent);
   } else {
-    CHECK(loaded.error().find(absent) != std::string::npos);
-    CHECK(loaded.error().find("BEELINE_IBVERBS_LIB") != std::string::npos);
+    CHECK(loaded.error().text.find(absent) != std::string::npos);
+    CHECK(loaded.error().text.find("BEELINE_IBVERBS_LIB") != std::string::npos);
   }
 }
 
 TEST_CASE("load: a library without verbs is no libibverbs", "[component][verbs]") {
   const auto loaded = verbs::load("libm.so.6");
-  const std::string told = loaded ? loaded->notes.at(0) : loaded.error();
+  const std::string told = loaded ? loaded->notes.at(0) : loaded.error().text;
   CHECK(told.find("libm.so.6: has no ibv_get_device_list") != std::string::npos);
 }
 

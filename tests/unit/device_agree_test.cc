@@ -36,7 +36,7 @@ TEST_CASE("agree: two limited members may not talk", "[unit][device][agree]") {
   CHECK(agree_pkey({full}, {limited}));
   const auto refused = agree_pkey({limited}, {limited});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().find("0x7fff at index 0 here") != std::string::npos);
+  CHECK(refused.error().text.find("0x7fff at index 0 here") != std::string::npos);
 }
 
 TEST_CASE("agree: an empty place is no partition", "[unit][device][agree]") {
@@ -53,7 +53,7 @@ TEST_CASE("agree: a side's place for the key is honoured", "[unit][device][agree
   CHECK(fixed->remote_index == 0);
   const auto refused = agree_pkey({ours, 1}, {theirs, 1});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().find("index 1 was asked for") != std::string::npos);
+  CHECK(refused.error().text.find("index 1 was asked for") != std::string::npos);
   CHECK_FALSE(agree_pkey({ours, 9}, {theirs}));
 }
 
@@ -63,7 +63,8 @@ TEST_CASE("agree: a port reaches itself where it is a full member", "[unit][devi
   CHECK(choose_own_pkey({keys, 3}).value() == 3);
   const auto limited = choose_own_pkey({keys, 1});
   REQUIRE_FALSE(limited);
-  CHECK(limited.error().find("0x7fff at index 1 (index 1 was asked for)") != std::string::npos);
+  CHECK(limited.error().text.find("0x7fff at index 1 (index 1 was asked for)") !=
+        std::string::npos);
   CHECK_FALSE(choose_own_pkey({keys, 9}));
   CHECK_FALSE(choose_own_pkey({Keys{0x8000}}));
 }

@@ -46,7 +46,7 @@ struct Ends {
   // "3 3", or the refusal.
   std::string chosen() const {
     const auto pair = choose();
-    if (!pair) return pair.error();
+    if (!pair) return pair.error().text;
     return std::to_string(pair->local_index) + " " + std::to_string(pair->remote_index);
   }
 };
@@ -94,7 +94,7 @@ TEST_CASE("gid range: nonsense is named", "[unit][device][gid]") {
     CAPTURE(bad);
     const auto range = parse_gid_range(bad);
     REQUIRE_FALSE(range);
-    CHECK(range.error().find(bad) != std::string::npos);
+    CHECK(range.error().text.find(bad) != std::string::npos);
   }
 }
 
@@ -205,8 +205,9 @@ TEST_CASE("gid choice: InfiniBand uses place 0, and a GRH between subnets", "[un
   REQUIRE(far);
   CHECK(far->local_index == 1);
   CHECK(far->grh);
-  CHECK(choose_ib_gids({a, {.fixed_index = 3}, "a"}, {b, {}, "b"}).error().find("index 3 on a") !=
-        std::string::npos);
+  CHECK(choose_ib_gids({a, {.fixed_index = 3}, "a"}, {b, {}, "b"})
+            .error()
+            .text.find("index 3 on a") != std::string::npos);
 }
 
 TEST_CASE("gid choice: InfiniBand uses the GID that has a FLID, at the place where it may be",

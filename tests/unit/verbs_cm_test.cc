@@ -10,16 +10,17 @@ TEST_CASE("verbs cm: a library that is not there is an error that says what to d
           "[unit][verbs]") {
   const auto loaded = verbs::load_cm("/nonesuch/librdmacm.so");
   REQUIRE_FALSE(loaded);
-  CHECK(loaded.error().find("/nonesuch/librdmacm.so") != std::string::npos);
-  CHECK(loaded.error().find("install the package librdmacm1") != std::string::npos);
-  CHECK(loaded.error().find("BEELINE_RDMACM_LIB") != std::string::npos);
+  CHECK(loaded.error().text.find("/nonesuch/librdmacm.so") != std::string::npos);
+  CHECK(loaded.error().text.find("install the package librdmacm1") != std::string::npos);
+  CHECK(loaded.error().text.find("BEELINE_RDMACM_LIB") != std::string::npos);
 }
 
 TEST_CASE("verbs cm: a library without its functions is named, with the first that is missing",
           "[unit][verbs]") {
   const auto loaded = verbs::load_cm("libm.so.6");
   REQUIRE_FALSE(loaded);
-  CHECK(loaded.error().find("libm.so.6 has no rdma_create_event_channel") != std::string::npos);
+  CHECK(loaded.error().text.find("libm.so.6 has no rdma_create_event_channel") !=
+        std::string::npos);
 }
 
 TEST_CASE("verbs cm: it is looked for once", "[unit][verbs]") {
@@ -27,7 +28,7 @@ TEST_CASE("verbs cm: it is looked for once", "[unit][verbs]") {
   const auto first = library.get();
   const auto second = library.get();
   REQUIRE_FALSE(first);
-  CHECK(first.error() == second.error());
+  CHECK(first.error().text == second.error().text);
   verbs::CmApi api;
   verbs::CmLibrary given(api);
   REQUIRE(given.get());

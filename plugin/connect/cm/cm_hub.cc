@@ -42,7 +42,9 @@ void CmHub::stop_reading() noexcept {
 Result<void, std::string> CmHub::open() {
   if (channel_ != nullptr) return {};
   if (library_ == nullptr) return fail(std::string("there is no librdmacm here"));
-  const verbs::CmApi* const api = BL_TRY(library_->get());
+  const auto library = library_->get();
+  if (!library) return fail(library.error().text);
+  const verbs::CmApi* const api = *library;
   auto channel = verbs::CmChannel::create(*api);
   if (!channel) return fail(no_channel_text(channel.error()));
   const auto shared = share(std::move(*channel));

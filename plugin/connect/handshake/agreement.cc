@@ -59,8 +59,10 @@ Result<GidPair, std::string> agree_gids(const PortSide& ours, const wire::PathOf
   const std::string name = port_name(ours);
   const GidSide local{.table = ours.facts.gids, .policy = gid_policy_of(ours), .who = name};
   const GidSide remote{.table = table, .policy = gid_policy(offer.wishes), .who = peer};
-  if (ours.device.transport == Transport::kInfiniBand) return choose_ib_gids(local, remote);
-  return choose_gids(local, remote);
+  const bool is_ib = ours.device.transport == Transport::kInfiniBand;
+  const auto gids = is_ib ? choose_ib_gids(local, remote) : choose_gids(local, remote);
+  if (!gids) return fail(gids.error().text);
+  return *gids;
 }
 
 Result<Gid, std::string> find_gid(const std::vector<GidEntry>& table, std::uint16_t index) {
@@ -178,9 +180,9 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
   const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
   BL_TRY(check_transports(ours, offer, peer));
   const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
-  const PkeyPair pkeys =
-      BL_TRY(agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
-                        {.table = offer.pkeys, .fixed_index = offer.wishes.pkey_index}));
+  const auto pkeys = agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
+                                {.table = offer.pkeys, .fixed_index = offer.wishes.pkey_index});
+  if (!pkeys) return fail(pkeys.error().text);
   const auto mtu = agree_mtu(ours.facts.active_mtu, offer.mtu);
   if (!mtu) return fail(describe(mtu.error()));
   const auto sl = static_cast<std::uint8_t>(
@@ -192,7 +194,7 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
   wire::PathAnswer& answer = agreement.answer;
   answer.gid = BL_TRY(find_gid(ours.facts.gids, gids.local_index));
   answer.gid_index = static_cast<std::uint8_t>(gids.remote_index);
-  answer.pkey_index = pkeys.remote_index;
+  answer.pkey_index = pkeys->remote_index;
   answer.mtu = static_cast<std::uint8_t>(*mtu);
   answer.service_level = sl;
   answer.traffic_class = tc;
@@ -202,7 +204,7 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
 
   Route& route = agreement.route;
   const Gid peer_gid = BL_TRY(find_gid(to_device(offer.gids), gids.remote_index));
-  route.pkey_index = pkeys.local_index;
+  route.pkey_index = pkeys->local_index;
   route.path = {.port = ours.device.port,
                 .dlid = dlid_of(ours, offer.qp.lid, peer_gid, gids.grh),
                 .sl = sl,
