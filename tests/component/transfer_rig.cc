@@ -13,13 +13,7 @@ namespace {
 
 template <class T, class E>
 T must(Result<T, E> result) {
-  if (!result) {
-    if constexpr (std::is_same_v<E, Error>) {
-      throw MustError(describe(result.error()));
-    } else {
-      throw MustError(result.error());
-    }
-  }
+  if (!result) throw MustError(Problem(result.error()).text);
   return std::move(*result);
 }
 

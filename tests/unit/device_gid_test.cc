@@ -40,7 +40,7 @@ struct Ends {
   GidPolicy our_policy = {};
   GidPolicy their_policy = {};
 
-  Result<GidPair, std::string> choose() const {
+  Outcome<GidPair> choose() const {
     return choose_gids({ours, our_policy, "h0 mlx5_0"}, {theirs, their_policy, "h1 mlx5_7"});
   }
   // "3 3", or the refusal.

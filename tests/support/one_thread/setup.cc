@@ -48,7 +48,7 @@ perf::Net load(const std::string& plugin, const std::string& verbs, int abi) {
   ::setenv("BEELINE_IBVERBS_LIB", verbs.c_str(), 1);
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
   auto loaded = perf::load_plugin(plugin, abi);
-  if (!loaded) throw test::MustError(loaded.error());
+  if (!loaded) throw test::MustError(loaded.error().text);
   perf::Net net = *std::move(loaded);
   static ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
   BL_BENCH_CALL(net.calls.init(&net.ctx, 1, &config, print_warning, nullptr));
