@@ -6,8 +6,8 @@
 #include <string>
 
 #include "plugin/runtime/version.h"
-#include "tools/command_line.h"
-#include "tools/exit_status.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_status.h"
 #include "tools/perf/command.h"
 #include "tools/perf/net_table.h"
 #include "tools/topo/command.h"

@@ -2,7 +2,7 @@
 //
 // Who was dialed and means ill: the connecting plane against a listener that the test plays.
 #include "tests/component/connect_house.h"
-#include "tests/unit/wire_samples.h"
+#include "tests/support/wire_samples.h"
 
 using namespace beeline;
 using namespace beeline::test;

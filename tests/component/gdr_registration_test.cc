@@ -14,7 +14,7 @@
 #include "tests/softgpu/process.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
-#include "tests/unit/verbs_fake.h"
+#include "tests/support/verbs_fake.h"
 
 using namespace beeline;
 using namespace beeline::test;

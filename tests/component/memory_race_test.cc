@@ -12,7 +12,7 @@
 #include "plugin/memory/mr_cache.h"
 #include "tests/support/catch.h"
 #include "tests/support/must.h"
-#include "tests/unit/verbs_fake.h"
+#include "tests/support/verbs_fake.h"
 
 namespace beeline::test {
 namespace {

@@ -13,8 +13,8 @@
 #include "tests/contract/plugin_log.h"
 #include "tests/contract/session.h"
 #include "tests/contract/world.h"
-#include "tests/fault/launch.h"
 #include "tests/support/catch.h"
+#include "tests/support/launch.h"
 
 using namespace beeline::test;
 

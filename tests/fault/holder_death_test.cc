@@ -8,9 +8,9 @@
 
 #include <optional>
 
-#include "tests/fault/launch.h"
 #include "tests/fault/link.h"
 #include "tests/fault/scenario_fabric.h"
+#include "tests/support/launch.h"
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline;

@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "tests/fault/kill_sites.h"
-#include "tests/fault/launch.h"
 #include "tests/fault/scenario_fabric.h"
+#include "tests/support/launch.h"
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;

@@ -8,8 +8,8 @@
 #include "softnic/fabric/fabric.h"
 #include "softnic/fabric/port_command.h"
 #include "tests/fault/ghost.h"
-#include "tests/fault/launch.h"
 #include "tests/fault/scenario_fabric.h"
+#include "tests/support/launch.h"
 #include "tests/support/must.h"
 #include "tests/support/verbs_fixture.h"
 

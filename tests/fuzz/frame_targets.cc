@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "tests/fuzz/wire_targets.h"
-#include "tests/unit/wire_samples.h"
+#include "tests/support/wire_samples.h"
 
 namespace beeline::fuzz {
 namespace {

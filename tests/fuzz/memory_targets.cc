@@ -11,7 +11,7 @@
 #include "plugin/wire/credit.h"
 #include "plugin/wire/notice.h"
 #include "tests/fuzz/wire_targets.h"
-#include "tests/unit/wire_samples.h"
+#include "tests/support/wire_samples.h"
 
 namespace beeline::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/fuzz/wire_targets.h"
-#include "tests/unit/wire_samples.h"
+#include "tests/support/wire_samples.h"
 
 namespace beeline::fuzz {
 namespace {

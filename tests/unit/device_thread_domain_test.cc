@@ -10,7 +10,7 @@
 
 #include "plugin/device/device.h"
 #include "tests/support/catch.h"
-#include "tests/unit/verbs_fake.h"
+#include "tests/support/verbs_fake.h"
 
 namespace beeline {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "plugin/memory/mr_cache.h"
 #include "tests/support/catch.h"
-#include "tests/unit/verbs_fake.h"
+#include "tests/support/verbs_fake.h"
 
 namespace beeline {
 namespace {

@@ -12,7 +12,7 @@
 #include "plugin/verbs/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
-#include "tests/unit/verbs_fake.h"
+#include "tests/support/verbs_fake.h"
 
 namespace beeline::verbs {
 namespace {

@@ -11,7 +11,7 @@
 #include "plugin/verbs/qp_steps.h"
 #include "plugin/verbs/text.h"
 #include "tests/support/catch.h"
-#include "tests/unit/verbs_fake.h"
+#include "tests/support/verbs_fake.h"
 
 namespace beeline::verbs {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "tests/unit/wire_samples.h"
+#include "tests/support/wire_samples.h"
 
 using namespace beeline;
 using namespace beeline::test;

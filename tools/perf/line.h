@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/base/fd.h"
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 namespace beeline::perf {
 

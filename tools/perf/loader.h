@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 #include "tools/perf/net_table.h"
 
 namespace beeline::perf {

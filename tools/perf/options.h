@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "include/nccl/net_common.h"
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 namespace beeline::perf {
 

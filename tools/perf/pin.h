@@ -4,7 +4,7 @@
 // clock, in milliseconds, and nothing else can be measured then.
 #pragma once
 
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 namespace beeline::perf {
 

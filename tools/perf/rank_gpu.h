@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "common/gpu/memory.h"
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 #include "tools/perf/net_failure.h"
 
 namespace beeline::perf {

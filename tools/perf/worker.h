@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 namespace beeline::perf {
 

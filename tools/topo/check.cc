@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "tools/exit_status.h"
-#include "tools/output_file.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/output_file.h"
 #include "tools/topo/summary.h"
 #include "topology/render/report.h"
 #include "topology/render/verdict.h"

@@ -9,8 +9,8 @@
 #include <array>
 #include <memory>
 
-#include "tools/exit_status.h"
-#include "tools/output_file.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/output_file.h"
 #include "tools/topo/topo.h"
 
 namespace beeline::topo {

@@ -3,7 +3,7 @@
 // The command line of `beeline topo`.
 #pragma once
 
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 namespace beeline::topo {
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "tools/exit_status.h"
-#include "tools/output_file.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/output_file.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
 #include "topology/render/difference.h"

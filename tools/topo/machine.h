@@ -3,7 +3,7 @@
 // Which machine is meant, and reading it.
 #pragma once
 
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 #include "tools/topo/options.h"
 #include "topology/graph.h"
 

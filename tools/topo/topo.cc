@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "tools/exit_status.h"
-#include "tools/output_file.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/output_file.h"
 #include "tools/topo/check.h"
 #include "tools/topo/compare.h"
 #include "tools/topo/machine.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // fork, exec, and a process descriptor to wait on.
-#include "tests/fault/launch.h"
+#include "tests/support/launch.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See command_line.h.
-#include "tools/command_line.h"
+#include "tools/cli/command_line.h"
 
 #include <CLI/CLI.hpp>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 namespace beeline::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 namespace beeline::tools {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // See output_file.h.
-#include "tools/output_file.h"
+#include "tools/cli/output_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/exit_status.h"
+#include "tools/cli/exit_status.h"
 
 #include <fmt/format.h>
 
