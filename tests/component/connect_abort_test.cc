@@ -2,7 +2,7 @@
 //
 // What was begun and is not wanted any more: a communicator that was aborted in any state of the
 // handshake, on either side, and those who forget their connects without a word.
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -20,13 +20,13 @@ ControlOptions forgetting_options(std::chrono::milliseconds timeout) {
   return options;
 }
 
-// Two processes on one host, as far as the planes can tell.
-struct Stage {
-  explicit Stage(const ControlOptions& options = control_options())
+// TwoPlanes processes on one host, as far as the planes can tell.
+struct AbortRig {
+  explicit AbortRig(const ControlOptions& options = control_options())
       : a(*table, options), b(*table, options) {}
 
   // Nothing is left of all that was made.
-  static void must_be_empty() {
+  static void must_leave_nothing() {
     wait_for([] { return CountedVerbs::objects() == 0; }, "the end of all queue pairs");
     wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control threads' end");
   }
@@ -40,8 +40,8 @@ struct Stage {
 };
 
 // A connect of B's, for the owner, to somebody who is played by the test.
-struct Aborted : Stage {
-  using Stage::Stage;
+struct AbortedConnect : AbortRig {
+  using AbortRig::AbortRig;
 
   void begin(OwnerId owner = kAborted) {
     BL_MUST(must(b.connect(fake.ticket(), "softnic1", {.owner = owner})) == nullptr);
@@ -51,234 +51,234 @@ struct Aborted : Stage {
 };
 
 // The CONNECT that a control plane would send to this listener.
-wire::Connect connect_for(Stage& stage, Ticket& ticket) {
+wire::Connect connect_for(AbortRig& rig, Ticket& ticket) {
   FakeListener fake;
-  BL_MUST(must(stage.b.connect(fake.ticket(), "softnic1", {.owner = kAborted})) == nullptr);
-  auto connect = fake.welcome().hear_message<wire::Connect>();
-  stage.b.plane().reclaim(kAborted);
+  BL_MUST(must(rig.b.connect(fake.ticket(), "softnic1", {.owner = kAborted})) == nullptr);
+  auto connect = fake.welcome().receive_message<wire::Connect>();
+  rig.b.plane().reclaim(kAborted);
   const wire::Handle handle = handle_of(ticket);
   connect.listener = handle.listener;
   connect.token = handle.token;
   return connect;
 }
 
-Stranger introduce(Ticket& ticket) {
+RawPeer introduce(Ticket& ticket) {
   const wire::Handle handle = handle_of(ticket);
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello_for(handle)));
-  stranger.hear_message<wire::HelloAck>();
-  return stranger;
+  RawPeer client(handle);
+  client.send(wire::encode(hello_for(handle)));
+  client.receive_message<wire::HelloAck>();
+  return client;
 }
 
 }  // namespace
 
 TEST_CASE("abort: a connect that still dials takes its dial with it", "[component][connect]") {
-  Aborted stage;
-  stage.begin();
-  Stranger peer = stage.fake.answer();
+  AbortedConnect rig;
+  rig.begin();
+  RawPeer peer = rig.fake.answer();
   const bool spoken = GENERATE(false, true);
-  if (spoken) peer.hear_message<wire::Hello>();
-  stage.b.plane().reclaim(kAborted);
+  if (spoken) peer.receive_message<wire::Hello>();
+  rig.b.plane().reclaim(kAborted);
   if (spoken) peer.must_be_dropped();
-  Stage::must_be_empty();
-  CHECK(stage.log.count(LogLevel::kWarn) == 0);
+  AbortRig::must_leave_nothing();
+  CHECK(rig.log.count(LogLevel::kWarn) == 0);
 }
 
 TEST_CASE("abort: a connect that waits for an answer turns it down when it comes",
           "[component][connect]") {
-  Aborted stage;
-  stage.begin();
-  Stranger peer = stage.fake.welcome();
-  const auto connect = peer.hear_message<wire::Connect>();
-  stage.b.plane().reclaim(kAborted);
+  AbortedConnect rig;
+  rig.begin();
+  RawPeer peer = rig.fake.welcome();
+  const auto connect = peer.receive_message<wire::Connect>();
+  rig.b.plane().reclaim(kAborted);
   wait_for([] { return CountedVerbs::objects() == 0; }, "the end of the queue pair");
   CHECK(threads_named("beeline-ctl") == 1);
-  peer.say(wire::encode(accept_for(connect)));
-  const auto reject = peer.hear_message<wire::Reject>();
+  peer.send(wire::encode(accept_for(connect)));
+  const auto reject = peer.receive_message<wire::Reject>();
   CHECK(reject.comm == accept_for(connect).our_comm);
   CHECK(reject.code == wire::RejectCode::kAbandoned);
   peer.must_be_dropped();
-  Stage::must_be_empty();
-  CHECK(stage.log.count(LogLevel::kWarn) == 0);
+  AbortRig::must_leave_nothing();
+  CHECK(rig.log.count(LogLevel::kWarn) == 0);
 }
 
 TEST_CASE("abort: a peer that never answers does not keep the control thread",
           "[component][connect]") {
-  Aborted stage;
-  stage.begin();
-  Stranger peer = stage.fake.welcome();
-  peer.hear_message<wire::Connect>();
-  stage.b.plane().reclaim(kAborted);
-  Stage::must_be_empty();
+  AbortedConnect rig;
+  rig.begin();
+  RawPeer peer = rig.fake.welcome();
+  peer.receive_message<wire::Connect>();
+  rig.b.plane().reclaim(kAborted);
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: a connection that was made and not taken goes, and its peer hears of it",
           "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   Ticket ticket;
-  Listener* const listener = stage.a.listen(ticket);
-  BL_MUST(must(stage.b.connect(ticket, "softnic1", {.owner = kAborted})) == nullptr);
-  Made receiver = stage.a.wait_accept(listener);
-  stage.b.plane().reclaim(kAborted);
+  Listener* const listener = rig.a.listen(ticket);
+  BL_MUST(must(rig.b.connect(ticket, "softnic1", {.owner = kAborted})) == nullptr);
+  ConnectionPtr receiver = rig.a.wait_accept(listener);
+  rig.b.plane().reclaim(kAborted);
   wait_for([&] { return receiver->link->state() == Link::State::kDead; }, "the news");
   CHECK(receiver->link->cause() == kGivenUp);
   wait_for([] { return CountedVerbs::objects() == 2; }, "the end of the queue pair");
   receiver.reset();
-  stage.a.plane().close(listener);
-  Stage::must_be_empty();
+  rig.a.plane().close(listener);
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: who is being accepted hears that the listener is gone", "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   Ticket ticket;
-  Listener* const listener = stage.a.listen(ticket, "softnic0", {.owner = kAborted});
-  const wire::Connect connect = connect_for(stage, ticket);
-  Stranger peer = introduce(ticket);
-  peer.say(wire::encode(connect));
-  peer.hear_message<wire::Accept>();
+  Listener* const listener = rig.a.listen(ticket, "softnic0", {.owner = kAborted});
+  const wire::Connect connect = connect_for(rig, ticket);
+  RawPeer peer = introduce(ticket);
+  peer.send(wire::encode(connect));
+  peer.receive_message<wire::Accept>();
   const bool by_owner = GENERATE(true, false);
   if (by_owner) {
-    stage.a.plane().reclaim(kAborted);
+    rig.a.plane().reclaim(kAborted);
   } else {
-    stage.a.plane().close(listener);
+    rig.a.plane().close(listener);
   }
-  const auto reject = peer.hear_message<wire::Reject>();
+  const auto reject = peer.receive_message<wire::Reject>();
   CHECK(reject.comm == connect.comm);
   CHECK(reject.code == wire::RejectCode::kAbandoned);
   peer.must_be_dropped();
-  Stage::must_be_empty();
-  CHECK(stage.log.count(LogLevel::kWarn) == 0);
+  AbortRig::must_leave_nothing();
+  CHECK(rig.log.count(LogLevel::kWarn) == 0);
 }
 
 TEST_CASE("abort: who dies while being accepted leaves nothing behind", "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   Ticket ticket;
-  Listener* const listener = stage.a.listen(ticket);
-  const wire::Connect connect = connect_for(stage, ticket);
-  Stranger peer = introduce(ticket);
-  peer.say(wire::encode(connect));
-  peer.hear_message<wire::Accept>();
+  Listener* const listener = rig.a.listen(ticket);
+  const wire::Connect connect = connect_for(rig, ticket);
+  RawPeer peer = introduce(ticket);
+  peer.send(wire::encode(connect));
+  peer.receive_message<wire::Accept>();
   peer.reset();
   wait_for([] { return CountedVerbs::objects() == 0; }, "the end of the queue pair");
-  CHECK(must(stage.a.accept(listener)) == nullptr);
-  stage.a.plane().close(listener);
-  Stage::must_be_empty();
+  CHECK(must(rig.a.accept(listener)) == nullptr);
+  rig.a.plane().close(listener);
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: what has come and was not accepted goes with the owner", "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   Ticket ticket;
-  stage.a.listen(ticket, "softnic0", {.owner = kAborted});
-  Made sender = stage.b.wait_connect(ticket);
-  stage.a.plane().reclaim(kAborted);
+  rig.a.listen(ticket, "softnic0", {.owner = kAborted});
+  ConnectionPtr sender = rig.b.wait_connect(ticket);
+  rig.a.plane().reclaim(kAborted);
   wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the news");
   CHECK(sender->link->cause() == kGivenUp);
   sender.reset();
-  Stage::must_be_empty();
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: a connect to a listener that was reclaimed fails and says why",
           "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   Ticket ticket;
-  stage.a.listen(ticket, "softnic0", {.owner = kAborted});
+  rig.a.listen(ticket, "softnic0", {.owner = kAborted});
   Ticket kept;  // so that there is somebody at the door
-  Listener* const listener = stage.a.listen(kept);
-  stage.a.plane().reclaim(kAborted);
-  CHECK(stage.b.wait_connect_error(ticket).code == Errc::kPeerClosed);
-  CHECK(stage.log.has("no such listener: it is closed"));
-  stage.a.plane().close(listener);
+  Listener* const listener = rig.a.listen(kept);
+  rig.a.plane().reclaim(kAborted);
+  CHECK(rig.b.wait_connect_error(ticket).code == Errc::kPeerClosed);
+  CHECK(rig.log.has("no such listener: it is closed"));
+  rig.a.plane().close(listener);
 }
 
 TEST_CASE("abort: what others have begun goes on", "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   for (const OwnerId owner : {kOther, kNobody}) {
     Ticket gone;
     Ticket ticket;
-    stage.a.listen(gone, "softnic0", {.owner = kAborted});
-    Listener* const listener = stage.a.listen(ticket, "softnic0", {.owner = owner});
-    BL_MUST(must(stage.b.connect(gone, "softnic1", {.owner = kAborted})) == nullptr);
-    BL_MUST(must(stage.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
-    stage.a.plane().reclaim(kAborted);
-    stage.b.plane().reclaim(kAborted);
-    stage.b.plane().reclaim(kNobody);  // nobody says so
-    const Made sender = stage.b.wait_connect(ticket);
-    const Made receiver = stage.a.wait_accept(listener);
+    rig.a.listen(gone, "softnic0", {.owner = kAborted});
+    Listener* const listener = rig.a.listen(ticket, "softnic0", {.owner = owner});
+    BL_MUST(must(rig.b.connect(gone, "softnic1", {.owner = kAborted})) == nullptr);
+    BL_MUST(must(rig.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
+    rig.a.plane().reclaim(kAborted);
+    rig.b.plane().reclaim(kAborted);
+    rig.b.plane().reclaim(kNobody);  // nobody says so
+    const ConnectionPtr sender = rig.b.wait_connect(ticket);
+    const ConnectionPtr receiver = rig.a.wait_accept(listener);
     prove_write(*receiver, *sender);
-    stage.a.plane().close(listener);
+    rig.a.plane().close(listener);
   }
-  Stage::must_be_empty();
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: a process goes on with its next communicator", "[component][connect]") {
-  Stage stage;
+  AbortRig rig;
   for (OwnerId owner = 1; owner < 8; ++owner) {
     std::array<Ticket, 5> tickets;
     for (Ticket& ticket : tickets) {
-      stage.a.listen(ticket, "softnic0", {.owner = owner});
-      BL_MUST(must(stage.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
+      rig.a.listen(ticket, "softnic0", {.owner = owner});
+      BL_MUST(must(rig.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
     }
     // Each time somewhere else in the handshake.
     const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(owner) * 400'000};
     nanosleep(&moment, nullptr);
-    stage.a.plane().reclaim(owner);
-    stage.b.plane().reclaim(owner);
-    const Comm2 next = join(stage.a, stage.b);
+    rig.a.plane().reclaim(owner);
+    rig.b.plane().reclaim(owner);
+    const CommPair next = join(rig.a, rig.b);
     prove_write(*next.receiver, *next.sender);
   }
-  Stage::must_be_empty();
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: a connect that nobody asks for is given up in the end", "[component][connect]") {
-  Aborted stage(forgetting_options(std::chrono::milliseconds(200)));
-  stage.begin(kNobody);
-  Stranger peer = stage.fake.welcome();
-  peer.hear_message<wire::Connect>();
-  Stage::must_be_empty();
+  AbortedConnect rig(forgetting_options(std::chrono::milliseconds(200)));
+  rig.begin(kNobody);
+  RawPeer peer = rig.fake.welcome();
+  peer.receive_message<wire::Connect>();
+  AbortRig::must_leave_nothing();
 }
 
 TEST_CASE("abort: a connect that is asked for, or has an owner, is not forgotten",
           "[component][connect]") {
-  Aborted stage(forgetting_options(std::chrono::seconds(1)));
+  AbortedConnect rig(forgetting_options(std::chrono::seconds(1)));
   const bool asked = GENERATE(true, false);
-  stage.begin(asked ? kNobody : kOther);
-  Stranger peer = stage.fake.welcome();
-  const auto connect = peer.hear_message<wire::Connect>();
+  rig.begin(asked ? kNobody : kOther);
+  RawPeer peer = rig.fake.welcome();
+  const auto connect = peer.receive_message<wire::Connect>();
   const auto until = Clock::now() + std::chrono::seconds(2);
   wait_for(
       [&] {
-        if (asked) BL_MUST(must(stage.b.connect(stage.fake.ticket())) == nullptr);
+        if (asked) BL_MUST(must(rig.b.connect(rig.fake.ticket())) == nullptr);
         return Clock::now() > until;
       },
       "some time to pass");
-  peer.say(wire::encode(accept_for(connect)));
-  const Made made = stage.b.wait_connect(stage.fake.ticket());
-  CHECK(peer.hear_message<wire::Ready>().comm == accept_for(connect).our_comm);
+  peer.send(wire::encode(accept_for(connect)));
+  const ConnectionPtr made = rig.b.wait_connect(rig.fake.ticket());
+  CHECK(peer.receive_message<wire::Ready>().comm == accept_for(connect).our_comm);
 }
 
 TEST_CASE("abort: a connection that nobody takes is given up, and its memory may begin anew",
           "[component][connect]") {
-  Stage stage(forgetting_options(std::chrono::milliseconds(200)));
+  AbortRig rig(forgetting_options(std::chrono::milliseconds(200)));
   Ticket ticket;
-  Listener* const listener = stage.a.listen(ticket);
-  BL_MUST(must(stage.b.connect(ticket)) == nullptr);
+  Listener* const listener = rig.a.listen(ticket);
+  BL_MUST(must(rig.b.connect(ticket)) == nullptr);
   {
-    const Made receiver = stage.a.wait_accept(listener);
+    const ConnectionPtr receiver = rig.a.wait_accept(listener);
     wait_for([&] { return receiver->link->state() == Link::State::kDead; }, "the news");
     CHECK(receiver->link->cause() == kGivenUp);
   }
-  const Made sender = stage.b.wait_connect(ticket);
-  const Made receiver = stage.a.wait_accept(listener);
+  const ConnectionPtr sender = rig.b.wait_connect(ticket);
+  const ConnectionPtr receiver = rig.a.wait_accept(listener);
   prove_write(*receiver, *sender);
-  stage.a.plane().close(listener);
+  rig.a.plane().close(listener);
 }
 
 TEST_CASE("abort: what nobody accepts is given up when its peer has gone, or after long",
           "[component][connect]") {
-  Stage stage(forgetting_options(std::chrono::milliseconds(100)));
+  AbortRig rig(forgetting_options(std::chrono::milliseconds(100)));
   Ticket ticket;
-  Listener* const listener = stage.a.listen(ticket);
-  Made sender = stage.b.wait_connect(ticket);
+  Listener* const listener = rig.a.listen(ticket);
+  ConnectionPtr sender = rig.b.wait_connect(ticket);
   SECTION("it has gone") {
     sender->link->send_goodbye(0);
     sender.reset();
@@ -289,6 +289,6 @@ TEST_CASE("abort: what nobody accepts is given up when its peer has gone, or aft
     // cppcheck-suppress nullPointer ; only one section runs at a time
     CHECK(sender->link->cause() == kGivenUp);
   }
-  CHECK(must(stage.a.accept(listener)) == nullptr);
-  stage.a.plane().close(listener);
+  CHECK(must(rig.a.accept(listener)) == nullptr);
+  rig.a.plane().close(listener);
 }

@@ -25,13 +25,13 @@ Device on_loopback(const DeviceTable& table, const std::string& ibdev) {
 }
 
 struct Ends {
-  Made sender;
-  Made receiver;
+  ConnectionPtr sender;
+  ConnectionPtr receiver;
 };
 
-// Two processes, of which one listens on softnic0 and the other connects from softnic1.
-struct Duo {
-  explicit Duo(bool listener_wishes = true, bool connector_wishes = true)
+// TwoPlanes processes, of which one listens on softnic0 and the other connects from softnic1.
+struct CmRig {
+  explicit CmRig(bool listener_wishes = true, bool connector_wishes = true)
       : a(make_control_plane(cm_options(listener_wishes, &library), *table)),
         b(make_control_plane(cm_options(connector_wishes, &library), *table)) {}
 
@@ -65,7 +65,7 @@ struct Duo {
     Listener* const listener = must(a->listen(here, ticket.handle()));
     wait_for(
         [&] {
-          const Result<Made> made = b->connect(there, ticket.handle());
+          const Result<ConnectionPtr> made = b->connect(there, ticket.handle());
           if (made && *made != nullptr) throw MustError("a connect succeeded that should not");
           return !made;
         },
@@ -83,55 +83,55 @@ bool has_completions(const Connection& end) {
 
 TEST_CASE("cm: queue pairs that librdmacm has set up work, and their queues are clean",
           "[component][connect]") {
-  Duo duo;
+  CmRig rig;
   {
-    const Ends ends = duo.join();
-    CHECK(duo.fake.ids() == 3);  // the listener's, and one at each end
+    const Ends ends = rig.join();
+    CHECK(rig.fake.ids() == 3);  // the listener's, and one at each end
     CHECK(ends.sender->paths[0].queues.cm);
     CHECK(ends.receiver->paths[0].queues.cm);
     CHECK_FALSE(has_completions(*ends.sender));
     CHECK_FALSE(has_completions(*ends.receiver));
     prove_write(*ends.receiver, *ends.sender);
   }
-  CHECK(duo.fake.disconnects() == 2);  // both have taken leave
+  CHECK(rig.fake.disconnects() == 2);  // both have taken leave
 }
 
 TEST_CASE("cm: all connections of a device come in by one listener, which goes with its thread",
           "[component][connect]") {
-  Duo duo;
+  CmRig rig;
   {
-    const Ends first = duo.join();
-    const Ends second = duo.join();
-    CHECK(duo.fake.ids() == 5);
+    const Ends first = rig.join();
+    const Ends second = rig.join();
+    CHECK(rig.fake.ids() == 5);
     prove_write(*second.receiver, *second.sender);
   }
-  wait_for([&] { return duo.fake.ids() == 0; }, "the listener's end");
-  CHECK(duo.fake.unacknowledged() == 0);
-  const Ends third = duo.join();
+  wait_for([&] { return rig.fake.ids() == 0; }, "the listener's end");
+  CHECK(rig.fake.unacknowledged() == 0);
+  const Ends third = rig.join();
   prove_write(*third.receiver, *third.sender);
 }
 
 TEST_CASE("cm: the wish of one end is enough", "[component][connect]") {
   const bool listener_wishes = GENERATE(true, false);
-  Duo duo(listener_wishes, !listener_wishes);
-  const Ends ends = duo.join();
+  CmRig rig(listener_wishes, !listener_wishes);
+  const Ends ends = rig.join();
   CHECK(ends.sender->paths[0].queues.cm);
   prove_write(*ends.receiver, *ends.sender);
 }
 
 TEST_CASE("cm: nobody's wish leaves librdmacm alone", "[component][connect]") {
-  Duo duo(false, false);
-  const Ends ends = duo.join();
+  CmRig rig(false, false);
+  const Ends ends = rig.join();
   CHECK_FALSE(ends.sender->paths[0].queues.cm);
-  CHECK(duo.fake.ids() == 0);
+  CHECK(rig.fake.ids() == 0);
 }
 
 TEST_CASE("cm: a wish that the accepting side cannot grant is not used", "[component][connect]") {
-  Duo duo(false, true);
+  CmRig rig(false, true);
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
-  duo.a = make_control_plane(cm_options(false, &none), *duo.table);
+  rig.a = make_control_plane(cm_options(false, &none), *rig.table);
   const LogCapture log;
-  const Ends ends = duo.join();
+  const Ends ends = rig.join();
   CHECK_FALSE(ends.sender->paths[0].queues.cm);
   CHECK(log.has("wishes librdmacm, which is not used: no usable librdmacm: /nonesuch/"));
   prove_write(*ends.receiver, *ends.sender);
@@ -139,54 +139,54 @@ TEST_CASE("cm: a wish that the accepting side cannot grant is not used", "[compo
 
 TEST_CASE("cm: an end that wishes what it does not have says what to install",
           "[component][connect]") {
-  Duo duo;
+  CmRig rig;
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
   const LogCapture log;
   const bool is_listener = GENERATE(true, false);
-  (is_listener ? duo.a : duo.b) = make_control_plane(cm_options(true, &none), *duo.table);
-  duo.fail_to_join();
+  (is_listener ? rig.a : rig.b) = make_control_plane(cm_options(true, &none), *rig.table);
+  rig.fail_to_join();
   INFO(log.all_text());
   CHECK(log.has("no usable librdmacm: /nonesuch/librdmacm.so"));
   CHECK(log.has("install the package librdmacm1"));
 }
 
 TEST_CASE("cm: a device whose interface has no address says so", "[component][connect]") {
-  Duo duo;
-  duo.there.netdev = "nonesuch0";
+  CmRig rig;
+  rig.there.netdev = "nonesuch0";
   const LogCapture log;
-  duo.fail_to_join();
+  rig.fail_to_join();
   INFO(log.all_text());
   CHECK(log.has("softnic1 on nonesuch0 has no IP address"));
   CHECK(log.has("ip addr add ADDRESS/PREFIX dev nonesuch0"));
-  CHECK(duo.fake.ids() == 0);  // the peer was not bothered
+  CHECK(rig.fake.ids() == 0);  // the peer was not bothered
 }
 
 TEST_CASE("cm: a request that nobody waits for is turned down, and does no harm",
           "[component][connect]") {
-  Duo duo;
-  const Ends first = duo.join();
-  duo.fake.knock({});
-  duo.fake.knock(std::vector<std::uint8_t>(16, 0));
-  duo.fake.knock(std::vector<std::uint8_t>(56, 0xff));
-  wait_for([&] { return duo.fake.rejects() == 3; }, "three refusals");
-  wait_for([&] { return duo.fake.ids() == 3; }, "the end of what was refused");
-  const Ends second = duo.join();
+  CmRig rig;
+  const Ends first = rig.join();
+  rig.fake.knock({});
+  rig.fake.knock(std::vector<std::uint8_t>(16, 0));
+  rig.fake.knock(std::vector<std::uint8_t>(56, 0xff));
+  wait_for([&] { return rig.fake.rejects() == 3; }, "three refusals");
+  wait_for([&] { return rig.fake.ids() == 3; }, "the end of what was refused");
+  const Ends second = rig.join();
   prove_write(*second.receiver, *second.sender);
 }
 
 TEST_CASE("cm: a port that TCP has already is passed over", "[component][connect]") {
-  Duo duo;
-  duo.fake.refuse_listen(3, EADDRINUSE);
-  const Ends ends = duo.join();
+  CmRig rig;
+  rig.fake.refuse_listen(3, EADDRINUSE);
+  const Ends ends = rig.join();
   prove_write(*ends.receiver, *ends.sender);
 }
 
 TEST_CASE("cm: listening that fails is told to both ends", "[component][connect]") {
-  Duo duo;
-  duo.fake.refuse_listen(1000, ENODEV);
+  CmRig rig;
+  rig.fake.refuse_listen(1000, ENODEV);
   const LogCapture log;
-  duo.fail_to_join();
-  wait_for([&] { return log.count("librdmacm cannot listen on 127.0.0.1") == 2; }, "two lines");
+  rig.fail_to_join();
+  wait_for([&] { return log.count("librdmacm cannot listen on 127.0.0.1") == 2; }, "planes lines");
 }
 
 TEST_CASE("cm: each step that fails is named, with both ends", "[component][connect]") {
@@ -205,57 +205,57 @@ TEST_CASE("cm: each step that fails is named, with both ends", "[component][conn
                     "answer to the connection request: the peer turned it down"},
                Case{RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT,
                     "answer to the connection request: the peer did not answer"});
-  Duo duo;
-  duo.fake.fail_next(one.good, one.bad, one.status);
+  CmRig rig;
+  rig.fake.fail_next(one.good, one.bad, one.status);
   const LogCapture log;
-  duo.fail_to_join();
+  rig.fail_to_join();
   INFO(log.all_text());
   CHECK(log.has(one.text));
   CHECK(log.has("softnic1 on lo) and 127.0.0.1:"));
   // Nothing is left that could hinder the next.
-  const Ends ends = duo.join();
+  const Ends ends = rig.join();
   prove_write(*ends.receiver, *ends.sender);
 }
 
 TEST_CASE("cm: what the kernel did not resolve in time it is asked again", "[component][connect]") {
-  Duo duo;
+  CmRig rig;
   for (int i = 0; i < 3; ++i) {
-    duo.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
-    duo.fake.fail_next(RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+    rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+    rig.fake.fail_next(RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
   }
-  const Ends ends = duo.join();
-  CHECK(duo.fake.ids() == 3);
+  const Ends ends = rig.join();
+  CHECK(rig.fake.ids() == 3);
   prove_write(*ends.receiver, *ends.sender);
 }
 
 TEST_CASE("cm: the deadline ends a call, and tells what it waited for", "[component][connect]") {
-  Duo duo;
-  ControlOptions hasty = cm_options(true, &duo.library);
+  CmRig rig;
+  ControlOptions hasty = cm_options(true, &rig.library);
   hasty.connect_timeout = std::chrono::milliseconds(200);
-  duo.b = make_control_plane(hasty, *duo.table);
+  rig.b = make_control_plane(hasty, *rig.table);
   // Of no interest to anybody: as good as silence.
-  duo.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+  rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
   const LogCapture log;
-  duo.fail_to_join();
+  rig.fail_to_join();
   INFO(log.all_text());
   CHECK(log.has("waited in vain for the peer's address to be resolved within 200 ms; check the"));
 }
 
 TEST_CASE("cm: the kernel's choice of another device is an error", "[component][connect]") {
-  Duo duo;
-  duo.fake.take_device(duo.here);
+  CmRig rig;
+  rig.fake.take_device(rig.here);
   const LogCapture log;
-  duo.fail_to_join();
+  rig.fail_to_join();
   INFO(log.all_text());
   CHECK(log.has("the kernel takes softnic0 for the address 127.0.0.1, not"));
 }
 
 TEST_CASE("cm: an admission whose peer gives up leaves nothing", "[component][connect]") {
-  Duo duo;
-  duo.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
-  duo.fail_to_join();
-  duo.b.reset();
-  duo.a.reset();
-  CHECK(duo.fake.ids() == 0);
-  CHECK(duo.fake.unacknowledged() == 0);
+  CmRig rig;
+  rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+  rig.fail_to_join();
+  rig.b.reset();
+  rig.a.reset();
+  CHECK(rig.fake.ids() == 0);
+  CHECK(rig.fake.unacknowledged() == 0);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A connecting plane against a peer that the test plays.
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
 using namespace beeline::test;
 
 namespace {
 
-struct Guest {
+struct ConnectorRig {
   TestFabric fabric;
   std::unique_ptr<DeviceTable> table = scan(fabric);
   LogCapture log;
@@ -22,52 +22,52 @@ struct Guest {
 
 TEST_CASE("fake peer: a goodbye counts, even when a reset follows it at once",
           "[component][connect]") {
-  Guest guest;
-  guest.start();
-  Stranger peer = guest.fake.welcome();
-  const auto connect = peer.hear_message<wire::Connect>();
-  peer.say(wire::encode(accept_for(connect)));
-  const Made made = guest.b.wait_connect(guest.fake.ticket());
-  CHECK(peer.hear_message<wire::Ready>().comm == 7);
-  peer.say(wire::encode(wire::Goodbye{.comm = connect.comm, .settled = 41}));
+  ConnectorRig rig;
+  rig.start();
+  RawPeer peer = rig.fake.welcome();
+  const auto connect = peer.receive_message<wire::Connect>();
+  peer.send(wire::encode(accept_for(connect)));
+  const ConnectionPtr made = rig.b.wait_connect(rig.fake.ticket());
+  CHECK(peer.receive_message<wire::Ready>().comm == 7);
+  peer.send(wire::encode(wire::Goodbye{.comm = connect.comm, .settled = 41}));
   peer.reset();
   wait_for([&] { return made->link->state() != Link::State::kOpen; }, "the end of the link");
   CHECK(made->link->state() == Link::State::kGoodbye);
   CHECK(made->link->peer_settled() == 41);
-  CHECK(guest.log.count(LogLevel::kWarn) == 0);
+  CHECK(rig.log.count(LogLevel::kWarn) == 0);
 }
 
 TEST_CASE("fake peer: a reset without goodbye is a death", "[component][connect]") {
-  Guest guest;
-  guest.start();
-  Stranger peer = guest.fake.welcome();
-  peer.say(wire::encode(accept_for(peer.hear_message<wire::Connect>())));
-  const Made made = guest.b.wait_connect(guest.fake.ticket());
-  peer.hear_message<wire::Ready>();
+  ConnectorRig rig;
+  rig.start();
+  RawPeer peer = rig.fake.welcome();
+  peer.send(wire::encode(accept_for(peer.receive_message<wire::Connect>())));
+  const ConnectionPtr made = rig.b.wait_connect(rig.fake.ticket());
+  peer.receive_message<wire::Ready>();
   peer.reset();
   wait_for([&] { return made->link->state() != Link::State::kOpen; }, "the end of the link");
   CHECK(made->link->state() == Link::State::kDead);
   CHECK(made->link->cause() == "its process ended without goodbye (connection reset)");
-  wait_for([&] { return guest.log.has("has lost"); }, "a line");
+  wait_for([&] { return rig.log.has("has lost"); }, "a line");
   CHECK(
-      guest.log.has("has lost faraway (pid 4711): its process ended without goodbye "
-                    "(connection reset); 1 connection ended with it"));
-  CHECK(guest.log.count(LogLevel::kWarn) == 0);  // the comm warns, if it is used
+      rig.log.has("has lost faraway (pid 4711): its process ended without goodbye "
+                  "(connection reset); 1 connection ended with it"));
+  CHECK(rig.log.count(LogLevel::kWarn) == 0);  // the comm warns, if it is used
 }
 
 TEST_CASE("fake peer: an answer that does not fit fails the connect", "[component][connect]") {
-  Guest guest;
-  guest.start();
-  Stranger peer = guest.fake.welcome();
-  wire::Accept accept = accept_for(peer.hear_message<wire::Connect>());
+  ConnectorRig rig;
+  rig.start();
+  RawPeer peer = rig.fake.welcome();
+  wire::Accept accept = accept_for(peer.receive_message<wire::Connect>());
   SECTION("more paths than offered") { accept.paths.push_back(accept.paths[0]); }
   SECTION("an address that we do not have") { accept.paths[0].gid_index = 99; }
   SECTION("a partition that we do not have") { accept.paths[0].pkey_index = 999; }
-  peer.say(wire::encode(accept));
-  const Error error = guest.b.wait_connect_error(guest.fake.ticket());
+  peer.send(wire::encode(accept));
+  const Error error = rig.b.wait_connect_error(rig.fake.ticket());
   CHECK(error.code == Errc::kProtocol);
-  CHECK(peer.hear_message<wire::Reject>().comm == accept.our_comm);
-  CHECK(guest.log.has("the answer does not fit what was offered"));
+  CHECK(peer.receive_message<wire::Reject>().comm == accept.our_comm);
+  CHECK(rig.log.has("the answer does not fit what was offered"));
 }
 
 TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
@@ -83,7 +83,7 @@ TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
   Listener* const listener = b.listen(unused);  // so that the channel outlives the attempt
   BL_MUST(must(b.connect(fake.ticket())) == nullptr);
   const bool welcome = GENERATE(false, true);
-  std::optional<Stranger> peer;
+  std::optional<RawPeer> peer;
   if (welcome) {
     peer.emplace(fake.welcome());
   } else {
@@ -95,150 +95,150 @@ TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
                         : "no control channel within 300 ms"));
   // A late ACCEPT is turned down.
   if (welcome) {
-    peer->say(wire::encode(accept_for(peer->hear_message<wire::Connect>())));
-    CHECK(peer->hear_message<wire::Reject>().code == wire::RejectCode::kAbandoned);
+    peer->send(wire::encode(accept_for(peer->receive_message<wire::Connect>())));
+    CHECK(peer->receive_message<wire::Reject>().code == wire::RejectCode::kAbandoned);
   }
   b.plane().close(listener);
 }
 
 TEST_CASE("fake peer: a channel that closes under a CONNECT is dialed again",
           "[component][connect]") {
-  Guest guest;
-  guest.start();
+  ConnectorRig rig;
+  rig.start();
   {
-    Stranger peer = guest.fake.welcome();
-    peer.hear_message<wire::Connect>();
+    RawPeer peer = rig.fake.welcome();
+    peer.receive_message<wire::Connect>();
   }
-  Stranger peer = guest.fake.welcome();
-  peer.say(wire::encode(accept_for(peer.hear_message<wire::Connect>())));
-  const Made made = guest.b.wait_connect(guest.fake.ticket());
+  RawPeer peer = rig.fake.welcome();
+  peer.send(wire::encode(accept_for(peer.receive_message<wire::Connect>())));
+  const ConnectionPtr made = rig.b.wait_connect(rig.fake.ticket());
   made->link->send_goodbye(3);
-  peer.hear_message<wire::Ready>();
-  CHECK(peer.hear_message<wire::Goodbye>() == wire::Goodbye{.comm = 7, .settled = 3});
+  peer.receive_message<wire::Ready>();
+  CHECK(peer.receive_message<wire::Goodbye>() == wire::Goodbye{.comm = 7, .settled = 3});
 }
 
 TEST_CASE("fake peer: an orderly end lets the peer finish what it says", "[component][connect]") {
-  Guest guest;
-  guest.start();
-  Stranger peer = guest.fake.welcome();
-  const auto connect = peer.hear_message<wire::Connect>();
-  peer.say(wire::encode(accept_for(connect)));
-  Made made = guest.b.wait_connect(guest.fake.ticket());
-  peer.hear_message<wire::Ready>();
+  ConnectorRig rig;
+  rig.start();
+  RawPeer peer = rig.fake.welcome();
+  const auto connect = peer.receive_message<wire::Connect>();
+  peer.send(wire::encode(accept_for(connect)));
+  ConnectionPtr made = rig.b.wait_connect(rig.fake.ticket());
+  peer.receive_message<wire::Ready>();
   made->link->send_goodbye(0);
   made.reset();
-  peer.hear_message<wire::Goodbye>();
+  peer.receive_message<wire::Goodbye>();
   peer.must_be_dropped();  // it says no more, and still listens: a reset could eat its goodbye
-  for (int i = 0; i < 3; ++i) peer.say(wire::encode(wire::Goodbye{.comm = connect.comm}));
+  for (int i = 0; i < 3; ++i) peer.send(wire::encode(wire::Goodbye{.comm = connect.comm}));
 }
 
 TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[component][connect]") {
-  Guest guest;
-  guest.start();
+  ConnectorRig rig;
+  rig.start();
   SECTION("of another version") {
-    Stranger peer = guest.fake.answer();
-    peer.hear_message<wire::Hello>();
-    peer.say(wire::encode(
+    RawPeer peer = rig.fake.answer();
+    peer.receive_message<wire::Hello>();
+    peer.send(wire::encode(
         wire::Refuse{.code = wire::RefuseCode::kVersion, .versions = {.least = 2, .most = 3}}));
-    CHECK(guest.b.wait_connect_error(guest.fake.ticket()).code == Errc::kUnsupported);
-    CHECK(guest.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
+    CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kUnsupported);
+    CHECK(rig.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
   }
   SECTION("of a listener that is closed") {
-    Stranger peer = guest.fake.answer();
-    peer.hear_message<wire::Hello>();
-    peer.say(
+    RawPeer peer = rig.fake.answer();
+    peer.receive_message<wire::Hello>();
+    peer.send(
         wire::encode(wire::Refuse{.code = wire::RefuseCode::kNotInvited, .text = "it is closed"}));
-    CHECK(guest.b.wait_connect_error(guest.fake.ticket()).code == Errc::kPeerClosed);
-    CHECK(guest.log.has("it is closed"));
+    CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kPeerClosed);
+    CHECK(rig.log.has("it is closed"));
   }
   SECTION("of a comm") {
-    Stranger peer = guest.fake.welcome();
-    const auto connect = peer.hear_message<wire::Connect>();
-    peer.say(wire::encode(wire::Reject{.comm = connect.comm,
-                                       .code = wire::RejectCode::kIncompatible,
-                                       .text = "cats cannot talk to dogs"}));
-    CHECK(guest.b.wait_connect_error(guest.fake.ticket()).code == Errc::kUnsupported);
-    CHECK(guest.log.has("cats cannot talk to dogs"));
+    RawPeer peer = rig.fake.welcome();
+    const auto connect = peer.receive_message<wire::Connect>();
+    peer.send(wire::encode(wire::Reject{.comm = connect.comm,
+                                        .code = wire::RejectCode::kIncompatible,
+                                        .text = "cats cannot talk to dogs"}));
+    CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kUnsupported);
+    CHECK(rig.log.has("cats cannot talk to dogs"));
   }
   SECTION("by another process at that address") {
-    Stranger peer = guest.fake.answer();
-    peer.hear_message<wire::Hello>();
-    peer.say(wire::encode(wire::HelloAck{.version = 1, .host = "other", .pid = 5}));
-    CHECK(guest.b.wait_connect_error(guest.fake.ticket()).code == Errc::kProtocol);
-    CHECK(guest.log.has("another process answers there: other (pid 5)"));
+    RawPeer peer = rig.fake.answer();
+    peer.receive_message<wire::Hello>();
+    peer.send(wire::encode(wire::HelloAck{.version = 1, .host = "other", .pid = 5}));
+    CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kProtocol);
+    CHECK(rig.log.has("another process answers there: other (pid 5)"));
   }
 }
 
 TEST_CASE("fake peer: a handle of another plugin or version is an error at once",
           "[component][connect]") {
-  Guest guest;
+  ConnectorRig rig;
   SECTION("plugin") {
-    guest.fake.ticket().bytes[0] ^= std::byte{1};
-    CHECK(guest.b.connect(guest.fake.ticket()).error().code == Errc::kProtocol);
-    CHECK(guest.log.has("NCCL_NET_PLUGIN must be the same on all hosts"));
+    rig.fake.ticket().bytes[0] ^= std::byte{1};
+    CHECK(rig.b.connect(rig.fake.ticket()).error().code == Errc::kProtocol);
+    CHECK(rig.log.has("NCCL_NET_PLUGIN must be the same on all hosts"));
   }
   SECTION("version") {
-    wire::Handle handle = handle_of(guest.fake.ticket());
+    wire::Handle handle = handle_of(rig.fake.ticket());
     handle.versions = {.least = 2, .most = 2};
-    wire::encode(handle, guest.fake.ticket().handle());
-    CHECK(guest.b.connect(guest.fake.ticket()).error().code == Errc::kUnsupported);
-    CHECK(guest.log.has("use the same Beeline on all hosts"));
+    wire::encode(handle, rig.fake.ticket().handle());
+    CHECK(rig.b.connect(rig.fake.ticket()).error().code == Errc::kUnsupported);
+    CHECK(rig.log.has("use the same Beeline on all hosts"));
   }
 }
 
 TEST_CASE("fake peer: of two dials that cross, the one of the smaller process goes on",
           "[component][connect]") {
-  Guest guest;
+  ConnectorRig rig;
   const bool is_smaller = GENERATE(false, true);
   FakeListener fake(is_smaller ? 0 : 0xff);
   Ticket to_guest;
-  Listener* const listener = guest.b.listen(to_guest);
-  BL_MUST(must(guest.b.connect(fake.ticket())) == nullptr);
-  Stranger dialer = fake.answer();
-  dialer.hear_message<wire::Hello>();
+  Listener* const listener = rig.b.listen(to_guest);
+  BL_MUST(must(rig.b.connect(fake.ticket())) == nullptr);
+  RawPeer dialer = fake.answer();
+  dialer.receive_message<wire::Hello>();
   // It has introduced itself, and gets no answer but our own dial.
   wire::Hello hello = hello_for(handle_of(to_guest));
   hello.process = fake.process();
-  Stranger own_dial(handle_of(to_guest));
-  own_dial.say(wire::encode(hello));
+  RawPeer own_dial(handle_of(to_guest));
+  own_dial.send(wire::encode(hello));
   if (is_smaller) {
-    own_dial.hear_message<wire::HelloAck>();
-    own_dial.hear_message<wire::Connect>();  // what waited for the dial goes this way
+    own_dial.receive_message<wire::HelloAck>();
+    own_dial.receive_message<wire::Connect>();  // what waited for the dial goes this way
     dialer.must_be_dropped();
   } else {
-    CHECK(own_dial.hear_message<wire::Refuse>().code == wire::RefuseCode::kDuplicate);
+    CHECK(own_dial.receive_message<wire::Refuse>().code == wire::RefuseCode::kDuplicate);
     own_dial.must_be_dropped();
-    dialer.say(wire::encode(
+    dialer.send(wire::encode(
         wire::HelloAck{.version = 1, .process = fake.process(), .host = "faraway", .pid = 4711}));
-    dialer.hear_message<wire::Connect>();
+    dialer.receive_message<wire::Connect>();
   }
-  guest.b.plane().close(listener);
+  rig.b.plane().close(listener);
 }
 
 TEST_CASE("fake peer: who gives way waits for the other dial, and dials again when none comes",
           "[component][connect]") {
-  Guest guest;
-  guest.start();
+  ConnectorRig rig;
+  rig.start();
   {
-    Stranger dialer = guest.fake.answer();
-    dialer.hear_message<wire::Hello>();
-    dialer.say(wire::encode(wire::Refuse{.code = wire::RefuseCode::kDuplicate}));
+    RawPeer dialer = rig.fake.answer();
+    dialer.receive_message<wire::Hello>();
+    dialer.send(wire::encode(wire::Refuse{.code = wire::RefuseCode::kDuplicate}));
   }
-  Stranger again = guest.fake.welcome();
-  again.hear_message<wire::Connect>();
+  RawPeer again = rig.fake.welcome();
+  again.receive_message<wire::Connect>();
 }
 
 TEST_CASE("fake peer: what a handle remembers is believed only when it is so",
           "[component][connect]") {
-  Guest guest;
-  guest.start();
-  const std::uint64_t first = wire::attempt_in(guest.fake.ticket().handle());
+  ConnectorRig rig;
+  rig.start();
+  const std::uint64_t first = wire::attempt_in(rig.fake.ticket().handle());
   // A call that finds the control thread at work does nothing, and the next one tries again.
   const auto must_begin_anew = [&](Ticket& ticket, std::uint64_t remembered) {
     wire::remember_attempt(ticket.handle(), remembered);
     wait_for(
         [&] {
-          BL_MUST(must(guest.b.connect(ticket)) == nullptr);
+          BL_MUST(must(rig.b.connect(ticket)) == nullptr);
           return wire::attempt_in(ticket.handle()) != remembered;
         },
         "an attempt of its own");
@@ -247,7 +247,7 @@ TEST_CASE("fake peer: what a handle remembers is believed only when it is so",
   FakeListener other;
   must_begin_anew(other.ticket(), first);
   // The right handle, but the memory of another process: it was forked, or started anew.
-  Ticket third = guest.fake.ticket();
+  Ticket third = rig.fake.ticket();
   must_begin_anew(third, first ^ (std::uint64_t{1} << 63));
   const auto low_half = [](std::uint64_t attempt) { return static_cast<std::uint32_t>(attempt); };
   CHECK(low_half(wire::attempt_in(third.handle())) != low_half(first));

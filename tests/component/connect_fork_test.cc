@@ -9,7 +9,7 @@
 #include <functional>
 #include <thread>
 
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -58,12 +58,12 @@ TEST_CASE("fork: a child in the middle of a connect does its parent no harm",
               Listener* const listener = b.listen(unused);
               FakeListener fake;
               BL_MUST(must(b.connect(fake.ticket(), "softnic1", {.owner = kOwner})) == nullptr);
-              Stranger peer = fake.welcome();
-              const auto connect = peer.hear_message<wire::Connect>();
+              RawPeer peer = fake.welcome();
+              const auto connect = peer.receive_message<wire::Connect>();
               in_child([&] { meddle(b, listener, fake.ticket()); });
-              peer.say(wire::encode(accept_for(connect)));
-              const Made made = b.wait_connect(fake.ticket());
-              BL_MUST(peer.hear_message<wire::Ready>().comm == accept_for(connect).our_comm);
+              peer.send(wire::encode(accept_for(connect)));
+              const ConnectionPtr made = b.wait_connect(fake.ticket());
+              BL_MUST(peer.receive_message<wire::Ready>().comm == accept_for(connect).our_comm);
               b.plane().close(listener);
             }});
 }
@@ -77,9 +77,9 @@ TEST_CASE("fork: a child takes nothing that its parent has not taken yet", "[com
               Party b(*table);
               Ticket ticket;
               Listener* const listener = a.listen(ticket);
-              const Made sender = b.wait_connect(ticket);
+              const ConnectionPtr sender = b.wait_connect(ticket);
               in_child([&] { meddle(a, listener, ticket); });
-              const Made receiver = a.wait_accept(listener);
+              const ConnectionPtr receiver = a.wait_accept(listener);
               prove_write(*receiver, *sender);
               a.plane().close(listener);
             }});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// listen, connect, accept between two control planes, and of one with itself.
+// listen, connect, accept between planes control planes, and of one with itself.
 #include "plugin/wire/handle.h"
 #include "tests/component/connect_rig.h"
 
@@ -9,8 +9,8 @@ using namespace beeline::test;
 
 namespace {
 
-// Two processes on one host, as far as the planes can tell.
-struct Two {
+// TwoPlanes processes on one host, as far as the planes can tell.
+struct TwoPlanes {
   TestFabric fabric;
   std::unique_ptr<DeviceTable> table = scan(fabric);
   Party a{*table};
@@ -20,8 +20,8 @@ struct Two {
 }  // namespace
 
 TEST_CASE("connect: both ends get queue pairs that work", "[component][connect]") {
-  Two two;
-  const Comm2 comm = join(two.a, two.b);
+  TwoPlanes planes;
+  const CommPair comm = join(planes.a, planes.b);
   CHECK(comm.sender->role == Role::kSend);
   CHECK(comm.receiver->role == Role::kReceive);
   CHECK(comm.sender->window.length == 0);
@@ -38,39 +38,39 @@ TEST_CASE("connect: a process can connect to itself", "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   Party alone(*table);
-  const Comm2 first = join(alone, alone);
-  const Comm2 second = join(alone, alone);
+  const CommPair first = join(alone, alone);
+  const CommPair second = join(alone, alone);
   prove_write(*first.receiver, *first.sender);
   prove_write(*second.receiver, *second.sender);
   CHECK(tcp_connections() == 2);  // one channel has both its ends here
 }
 
 TEST_CASE("connect: all comms of two processes share one channel", "[component][connect]") {
-  Two two;
-  std::vector<Comm2> comms;
+  TwoPlanes planes;
+  std::vector<CommPair> comms;
   comms.reserve(32);
   for (int i = 0; i < 32; ++i) {
-    comms.push_back(i % 2 == 0 ? join(two.a, two.b) : join(two.b, two.a));
+    comms.push_back(i % 2 == 0 ? join(planes.a, planes.b) : join(planes.b, planes.a));
   }
-  for (const Comm2& comm : comms) prove_write(*comm.receiver, *comm.sender);
+  for (const CommPair& comm : comms) prove_write(*comm.receiver, *comm.sender);
   CHECK(tcp_connections() == 2);
   CHECK(listening_sockets() == 2);
 }
 
 TEST_CASE("connect: processes that dial each other at once end with one channel",
           "[component][connect]") {
-  Two two;
+  TwoPlanes planes;
   constexpr std::size_t kEach = 6;
   std::array<Ticket, kEach> to_a;
   std::array<Ticket, kEach> to_b;
   std::vector<Listener*> at_a;
   std::vector<Listener*> at_b;
   for (std::size_t i = 0; i < kEach; ++i) {
-    at_a.push_back(two.a.listen(to_a[i]));
-    at_b.push_back(two.b.listen(to_b[i]));
+    at_a.push_back(planes.a.listen(to_a[i]));
+    at_b.push_back(planes.b.listen(to_b[i]));
   }
-  std::vector<Made> made(4 * kEach);
-  const auto poll = [](Made& place, auto&& ask) {
+  std::vector<ConnectionPtr> made(4 * kEach);
+  const auto poll = [](ConnectionPtr& place, auto&& ask) {
     if (place == nullptr) place = must(ask());
     return place != nullptr;
   };
@@ -78,18 +78,18 @@ TEST_CASE("connect: processes that dial each other at once end with one channel"
       [&] {
         bool all = true;
         for (std::size_t i = 0; i < kEach; ++i) {
-          all &= poll(made[4 * i], [&] { return two.a.connect(to_b[i]); });
-          all &= poll(made[4 * i + 1], [&] { return two.b.connect(to_a[i]); });
-          all &= poll(made[4 * i + 2], [&] { return two.a.accept(at_a[i]); });
-          all &= poll(made[4 * i + 3], [&] { return two.b.accept(at_b[i]); });
+          all &= poll(made[4 * i], [&] { return planes.a.connect(to_b[i]); });
+          all &= poll(made[4 * i + 1], [&] { return planes.b.connect(to_a[i]); });
+          all &= poll(made[4 * i + 2], [&] { return planes.a.accept(at_a[i]); });
+          all &= poll(made[4 * i + 3], [&] { return planes.b.accept(at_b[i]); });
         }
         return all;
       },
       "all comms");
   wait_for([] { return tcp_connections() == 2; }, "a single channel");
-  for (const Made& one : made) CHECK(one->link->state() == Link::State::kOpen);
-  for (Listener* listener : at_a) two.a.plane().close(listener);
-  for (Listener* listener : at_b) two.b.plane().close(listener);
+  for (const ConnectionPtr& one : made) CHECK(one->link->state() == Link::State::kOpen);
+  for (Listener* listener : at_a) planes.a.plane().close(listener);
+  for (Listener* listener : at_b) planes.b.plane().close(listener);
 }
 
 TEST_CASE("connect: IPv6 serves as well", "[component][connect]") {
@@ -99,7 +99,7 @@ TEST_CASE("connect: IPv6 serves as well", "[component][connect]") {
   const auto table = scan(fabric);
   Party a(*table, options);
   Party b(*table, options);
-  const Comm2 comm = join(a, b);
+  const CommPair comm = join(a, b);
   prove_write(*comm.receiver, *comm.sender);
 }
 
@@ -142,64 +142,64 @@ TEST_CASE("connect: a peer's link-local address needs an interface of ours, and 
 
 TEST_CASE("connect: a listener that is closed turns down, on a new channel and on an old one",
           "[component][connect]") {
-  Two two;
+  TwoPlanes planes;
   const LogCapture log;
   Ticket ticket;
-  Listener* const kept = two.a.listen(ticket);
+  Listener* const kept = planes.a.listen(ticket);
   Ticket closed;
-  two.a.plane().close(two.a.listen(closed));
-  CHECK(two.b.wait_connect_error(closed).code == Errc::kPeerClosed);
-  const Made sender = two.b.wait_connect(ticket);
-  const Made receiver = two.a.wait_accept(kept);
+  planes.a.plane().close(planes.a.listen(closed));
+  CHECK(planes.b.wait_connect_error(closed).code == Errc::kPeerClosed);
+  const ConnectionPtr sender = planes.b.wait_connect(ticket);
+  const ConnectionPtr receiver = planes.a.wait_accept(kept);
   Ticket again;
-  two.a.plane().close(two.a.listen(again));
-  CHECK(two.b.wait_connect_error(again).code == Errc::kPeerClosed);
+  planes.a.plane().close(planes.a.listen(again));
+  CHECK(planes.b.wait_connect_error(again).code == Errc::kPeerClosed);
   CHECK(log.count("no such listener: it is closed") >= 2);
   CHECK(sender->link->state() == Link::State::kOpen);
-  two.a.plane().close(kept);
+  planes.a.plane().close(kept);
 }
 
 TEST_CASE("connect: one dead invitation does not spoil the dial for others",
           "[component][connect]") {
-  Two two;
+  TwoPlanes planes;
   Ticket closed;
   Ticket good;
-  Listener* const first = two.a.listen(closed);
-  Listener* const second = two.a.listen(good);
-  two.a.plane().close(first);
+  Listener* const first = planes.a.listen(closed);
+  Listener* const second = planes.a.listen(good);
+  planes.a.plane().close(first);
   // Both wait for the same dial, which shows the dead one first.
-  BL_MUST(must(two.b.connect(closed)) == nullptr);
-  BL_MUST(must(two.b.connect(good)) == nullptr);
-  const Made sender = two.b.wait_connect(good);
-  const Made receiver = two.a.wait_accept(second);
-  CHECK(two.b.wait_connect_error(closed).code == Errc::kPeerClosed);
-  two.a.plane().close(second);
+  BL_MUST(must(planes.b.connect(closed)) == nullptr);
+  BL_MUST(must(planes.b.connect(good)) == nullptr);
+  const ConnectionPtr sender = planes.b.wait_connect(good);
+  const ConnectionPtr receiver = planes.a.wait_accept(second);
+  CHECK(planes.b.wait_connect_error(closed).code == Errc::kPeerClosed);
+  planes.a.plane().close(second);
 }
 
 TEST_CASE("connect: closing a listener gives up what nobody accepted", "[component][connect]") {
-  Two two;
+  TwoPlanes planes;
   Ticket ticket;
-  Listener* const listener = two.a.listen(ticket);
-  const Made sender = two.b.wait_connect(ticket);
-  two.a.plane().close(listener);
+  Listener* const listener = planes.a.listen(ticket);
+  const ConnectionPtr sender = planes.b.wait_connect(ticket);
+  planes.a.plane().close(listener);
   wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the end of the link");
   CHECK(sender->link->cause() == "it says: its end of the connection was given up");
 }
 
 TEST_CASE("connect: a listener serves several, and each handle's memory is its own attempt",
           "[component][connect]") {
-  Two two;
+  TwoPlanes planes;
   Ticket ticket;
-  Listener* const listener = two.a.listen(ticket);
+  Listener* const listener = planes.a.listen(ticket);
   Ticket copy = ticket;
-  const Made first = two.b.wait_connect(ticket);
-  const Made second = two.b.wait_connect(copy);
-  const Made one = two.a.wait_accept(listener);
-  const Made other = two.a.wait_accept(listener);
+  const ConnectionPtr first = planes.b.wait_connect(ticket);
+  const ConnectionPtr second = planes.b.wait_connect(copy);
+  const ConnectionPtr one = planes.a.wait_accept(listener);
+  const ConnectionPtr other = planes.a.wait_accept(listener);
   CHECK(first->paths[0].queues.qp->qp_num != second->paths[0].queues.qp->qp_num);
   CHECK(one->paths[0].peer_qpn == first->paths[0].queues.qp->qp_num);
   CHECK(other->paths[0].peer_qpn == second->paths[0].queues.qp->qp_num);
-  two.a.plane().close(listener);
+  planes.a.plane().close(listener);
 }
 
 TEST_CASE("connect: closing nothing is allowed", "[component][connect]") {
@@ -229,7 +229,7 @@ TEST_CASE("connect: ports of different kinds are told apart by name", "[componen
   CHECK(b.wait_connect_error(ticket).code == Errc::kUnsupported);
   CHECK(log.count("an InfiniBand port cannot talk to a RoCE port") == 2);
   CHECK(log.has("softnic1 port 1"));
-  CHECK(must(a.accept(listener)) == nullptr);  // not its caller's error
+  CHECK(must(a.accept(listener)) == nullptr);  // not its rig's error
   a.plane().close(listener);
 }
 
@@ -241,8 +241,8 @@ TEST_CASE("connect: two InfiniBand ports can", "[component][connect]") {
   Party b(*table);
   Ticket ticket;
   Listener* const listener = a.listen(ticket, device);
-  const Made sender = b.wait_connect(ticket, device);
-  const Made receiver = a.wait_accept(listener);
+  const ConnectionPtr sender = b.wait_connect(ticket, device);
+  const ConnectionPtr receiver = a.wait_accept(listener);
   prove_write(*receiver, *sender);
   a.plane().close(listener);
 }
@@ -274,7 +274,7 @@ TEST_CASE("connect: wishes of both sides are agreed on", "[component][connect]")
   const auto table = scan(fabric);
   Party a(*table, wishing);
   Party b(*table);
-  const Comm2 comm = join(a, b);
+  const CommPair comm = join(a, b);
   for (const Connection* end : {comm.sender.get(), comm.receiver.get()}) {
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
@@ -295,7 +295,7 @@ int traffic_class_of(const Connection& end) {
   return attr.ah_attr.grh.traffic_class;
 }
 
-// Of both ends of a connection between two communicators with such wishes.
+// Of both ends of a connection between planes communicators with such wishes.
 int traffic_class_between(const CommSettings& listening, const CommSettings& connecting,
                           int set_by_hand = -1) {
   ControlOptions options = control_options();
@@ -306,7 +306,7 @@ int traffic_class_between(const CommSettings& listening, const CommSettings& con
   Party b(*table, options);
   Ticket ticket;
   Listener* const listener = a.listen(ticket, "softnic0", listening);
-  Comm2 comm;
+  CommPair comm;
   wait_for(
       [&] {
         if (comm.sender == nullptr) comm.sender = must(b.connect(ticket, "softnic1", connecting));

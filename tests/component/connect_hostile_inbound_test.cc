@@ -6,14 +6,14 @@
 
 #include <vector>
 
-#include "tests/component/connect_house.h"
+#include "tests/component/connect_listener_rig.h"
 
 using namespace beeline;
 using namespace beeline::test;
 
 namespace {
 
-// As BL_WARN_LIMITED speaks: the first few, then at powers of two.
+// As BL_WARN_LIMITED speaks: the first few, then at powers of planes.
 constexpr std::size_t kLinesOfThousands = 5 + 12;
 
 ControlOptions impatient_options(int ms) {
@@ -49,147 +49,147 @@ class FewDescriptors {
 
 TEST_CASE("hostile: a HELLO cut at any byte, and a hang-up, leave nothing behind",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
   const std::size_t before = open_descriptors();
   for (std::size_t size = 0; size < hello.size(); ++size) {
-    Stranger stranger(handle);
-    stranger.say(first_bytes(hello, size));
+    RawPeer client(handle);
+    client.send(first_bytes(hello, size));
   }
-  wait_for([&] { return open_descriptors() == before; }, "the strangers' descriptors");
-  CHECK(house.log.count("is dropped") <= kLinesOfThousands);
-  house.real_peer_still_comes();
+  wait_for([&] { return open_descriptors() == before; }, "the clients' descriptors");
+  CHECK(rig.log.count("is dropped") <= kLinesOfThousands);
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("hostile: a HELLO cut at any byte, and silence, end at the deadline",
           "[component][connect]") {
-  House house(impatient_options(200));
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig(impatient_options(200));
+  const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
   const std::size_t before = open_descriptors();
-  std::vector<Stranger> strangers;
+  std::vector<RawPeer> clients;
   for (std::size_t size = 0; size < hello.size(); ++size) {
-    strangers.emplace_back(handle).say(first_bytes(hello, size));
+    clients.emplace_back(handle).send(first_bytes(hello, size));
   }
-  for (Stranger& stranger : strangers) stranger.must_be_dropped();
-  CHECK(house.log.has("did not introduce itself in time"));
-  CHECK(house.log.count("is dropped") <= kLinesOfThousands);
-  strangers.clear();
-  wait_for([&] { return open_descriptors() == before; }, "the strangers' descriptors");
-  house.real_peer_still_comes();
+  for (RawPeer& client : clients) client.must_be_dropped();
+  CHECK(rig.log.has("did not introduce itself in time"));
+  CHECK(rig.log.count("is dropped") <= kLinesOfThousands);
+  clients.clear();
+  wait_for([&] { return open_descriptors() == before; }, "the clients' descriptors");
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("hostile: who says a byte now and then gains no time by it", "[component][connect]") {
-  House house(impatient_options(300));
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig(impatient_options(300));
+  const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
-  Stranger stranger(handle);
+  RawPeer client(handle);
   // It would take four times the deadline.
   const timespec pause{.tv_sec = 0, .tv_nsec = 1'200'000'000 / static_cast<long>(hello.size())};
   std::size_t said = 0;
-  while (said < hello.size() && !stranger.is_dropped() && stranger.try_say({hello[said]})) {
+  while (said < hello.size() && !client.is_dropped() && client.try_send({hello[said]})) {
     ++said;
     nanosleep(&pause, nullptr);
   }
   CHECK(said > 0);
   CHECK(said < hello.size());
-  CHECK(house.log.count("did not introduce itself in time") == 1);
-  house.real_peer_still_comes();
+  CHECK(rig.log.count("did not introduce itself in time") == 1);
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("hostile: a flood of half-open connections costs little, and lets the peer in",
           "[component][connect]") {
-  House house(patient_options());
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig(patient_options());
+  const wire::Handle handle = handle_of(rig.ticket);
   const std::size_t before = open_descriptors();
   constexpr std::size_t kCrowd = 3000;
-  std::vector<Stranger> crowd;
+  std::vector<RawPeer> crowd;
   crowd.reserve(kCrowd);
   for (std::size_t i = 0; i < kCrowd; ++i) {
     crowd.emplace_back(handle);
-    if (i % 2 == 0) (void)crowd.back().try_say({std::byte{0}});
+    if (i % 2 == 0) (void)crowd.back().try_send({std::byte{0}});
   }
-  house.real_peer_still_comes();
-  // Ours are still open; of those of the house, no more than a few hundred.
+  rig.must_accept_real_peer();
+  // Ours are still open; of those of the rig, no more than a few hundred.
   wait_for([&] { return open_descriptors() < before + kCrowd + 300; }, "the oldest to go");
-  CHECK(house.log.count("is dropped") >= 5);
-  CHECK(house.log.count("is dropped") <= kLinesOfThousands);
+  CHECK(rig.log.count("is dropped") >= 5);
+  CHECK(rig.log.count("is dropped") <= kLinesOfThousands);
   crowd.clear();
-  house.real_peer_still_comes();
-  wait_for([&] { return open_descriptors() <= before + 4; }, "the strangers' descriptors");
+  rig.must_accept_real_peer();
+  wait_for([&] { return open_descriptors() <= before + 4; }, "the clients' descriptors");
 }
 
 TEST_CASE("hostile: strangers do not use up the last descriptors", "[component][connect]") {
-  House house(patient_options());
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig(patient_options());
+  const wire::Handle handle = handle_of(rig.ticket);
   constexpr std::size_t kCrowd = 1000;
   std::vector<UniqueFd> crowd(kCrowd);
-  for (UniqueFd& stranger : crowd) stranger = idle_socket();
+  for (UniqueFd& client : crowd) client = idle_socket();
   const FewDescriptors few(24);
-  for (const UniqueFd& stranger : crowd) dial(stranger, handle);
-  house.real_peer_still_comes();
-  CHECK(house.log.has("Too many open files"));
-  CHECK(house.log.count(LogLevel::kWarn) <= kLinesOfThousands + 5);
+  for (const UniqueFd& client : crowd) dial(client, handle);
+  rig.must_accept_real_peer();
+  CHECK(rig.log.has("Too many open files"));
+  CHECK(rig.log.count(LogLevel::kWarn) <= kLinesOfThousands + 5);
 }
 
 TEST_CASE("hostile: thousands without an invitation are refused in a few lines",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   wire::Hello hello = hello_for(handle);
   hello.token[3] ^= 1;
   const wire::Bytes bytes = wire::encode(hello);
   for (int i = 0; i < 2000; ++i) {
-    Stranger stranger(handle);
-    stranger.say(bytes);
+    RawPeer client(handle);
+    client.send(bytes);
     if (i % 100 == 0) {
-      CHECK(stranger.hear_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+      CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
     }
   }
-  house.real_peer_still_comes();
-  CHECK(house.log.count("is refused") >= 5);
-  CHECK(house.log.count("is refused") <= kLinesOfThousands);
+  rig.must_accept_real_peer();
+  CHECK(rig.log.count("is refused") >= 5);
+  CHECK(rig.log.count("is refused") <= kLinesOfThousands);
 }
 
 TEST_CASE("hostile: thousands that come and go without a word leave a few lines",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  for (int i = 0; i < 2000; ++i) Stranger stranger(handle);
-  house.real_peer_still_comes();
-  CHECK(house.log.count("closed before its first message") >= 1);
-  CHECK(house.log.count("closed before its first message") <= kLinesOfThousands);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  for (int i = 0; i < 2000; ++i) RawPeer client(handle);
+  rig.must_accept_real_peer();
+  CHECK(rig.log.count("closed before its first message") >= 1);
+  CHECK(rig.log.count("closed before its first message") <= kLinesOfThousands);
 }
 
 TEST_CASE("hostile: nobody is let in under the name of the process that it dials",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   wire::Hello hello = hello_for(handle);
   hello.process = handle.process;
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello));
-  CHECK(stranger.hear_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
-  stranger.must_be_dropped();
+  RawPeer client(handle);
+  client.send(wire::encode(hello));
+  CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+  client.must_be_dropped();
   // The process itself may connect to its own listener.
-  Comm2 comm = join(house.a, house.a);
+  CommPair comm = join(rig.a, rig.a);
   prove_write(*comm.receiver, *comm.sender);
   comm.receiver->link->send_goodbye(0);
   comm.sender->link->send_goodbye(0);
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("hostile: two under one name are two channels, and neither harms the peer",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  Stranger one(handle);
-  Stranger other(handle);
-  one.enter(hello_for(handle));
-  other.enter(hello_for(handle));
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer one(handle);
+  RawPeer other(handle);
+  one.introduce(hello_for(handle));
+  other.introduce(hello_for(handle));
   one.sync();
   other.sync();
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
   one.sync();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only those invited: what strangers say is dropped, and the peer that is waited for still comes.
-#include "tests/component/connect_house.h"
+// Only those invited: what clients say is dropped, and the peer that is waited for still comes.
+#include "tests/component/connect_listener_rig.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -16,158 +16,158 @@ wire::Bytes changed(wire::Bytes bytes, std::size_t at) {
 }  // namespace
 
 TEST_CASE("inbound: who does not speak our protocol is dropped", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
-  Stranger stranger(handle);
-  SECTION("another protocol") { stranger.say("GET / HTTP/1.1\r\n\r\n"); }
-  SECTION("zeroes") { stranger.say(std::string(64, '\0')); }
-  SECTION("a HELLO with another magic") { stranger.say(changed(hello, wire::kFrameHeadBytes)); }
-  SECTION("another message") { stranger.say(wire::encode(wire::Ready{.comm = 1})); }
+  RawPeer client(handle);
+  SECTION("another protocol") { client.send("GET / HTTP/1.1\r\n\r\n"); }
+  SECTION("zeroes") { client.send(std::string(64, '\0')); }
+  SECTION("a HELLO with another magic") { client.send(changed(hello, wire::kFrameHeadBytes)); }
+  SECTION("another message") { client.send(wire::encode(wire::Ready{.comm = 1})); }
   SECTION("a HELLO that announces too much") {
-    stranger.say(wire::make_frame(wire::MessageType::kHello, wire::Bytes(513)));
+    client.send(wire::make_frame(wire::MessageType::kHello, wire::Bytes(513)));
   }
   SECTION("a HELLO with something behind it inside") {
     wire::Bytes body(hello.begin() + wire::kFrameHeadBytes, hello.end());
     body.push_back(std::byte{0});
-    stranger.say(wire::make_frame(wire::MessageType::kHello, body));
+    client.send(wire::make_frame(wire::MessageType::kHello, body));
   }
-  stranger.must_be_dropped();
-  CHECK(house.log.count("is dropped") == 1);
-  house.real_peer_still_comes();
+  client.must_be_dropped();
+  CHECK(rig.log.count("is dropped") == 1);
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: who has no invitation is refused", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   wire::Hello hello = hello_for(handle);
   SECTION("another token") { hello.token[15] ^= 1; }
   SECTION("another listener") { hello.listener += 1; }
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello));
-  CHECK(stranger.hear_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
-  stranger.must_be_dropped();
-  house.real_peer_still_comes();
+  RawPeer client(handle);
+  client.send(wire::encode(hello));
+  CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+  client.must_be_dropped();
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: who speaks other versions learns ours, and the log tells both",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   wire::Hello hello = hello_for(handle);
   hello.versions = {.least = 2, .most = 3};
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello));
-  const auto refusal = stranger.hear_message<wire::Refuse>();
+  RawPeer client(handle);
+  client.send(wire::encode(hello));
+  const auto refusal = client.receive_message<wire::Refuse>();
   CHECK(refusal.code == wire::RefuseCode::kVersion);
   CHECK(refusal.versions == wire::kOurVersions);
-  stranger.must_be_dropped();
-  CHECK(house.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
-  house.real_peer_still_comes();
+  client.must_be_dropped();
+  CHECK(rig.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: who says nothing, or half a HELLO, is dropped in time",
           "[component][connect]") {
   ControlOptions options = control_options();
   options.half_open_timeout = std::chrono::milliseconds(100);
-  House house(options);
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig(options);
+  const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
   const std::size_t size = GENERATE(std::size_t{0}, std::size_t{5}, std::size_t{60});
-  Stranger stranger(handle);
-  if (size > 0) stranger.say(wire::Bytes(hello.begin(), hello.begin() + static_cast<long>(size)));
-  stranger.must_be_dropped();
-  CHECK(house.log.has("did not introduce itself in time"));
-  house.real_peer_still_comes();
+  RawPeer client(handle);
+  if (size > 0) client.send(wire::Bytes(hello.begin(), hello.begin() + static_cast<long>(size)));
+  client.must_be_dropped();
+  CHECK(rig.log.has("did not introduce itself in time"));
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: however many say nothing, the newest may stay", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  std::vector<Stranger> crowd;
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  std::vector<RawPeer> crowd;
   crowd.reserve(257);
   for (int i = 0; i < 257; ++i) crowd.emplace_back(handle);
   crowd.front().must_be_dropped();
-  house.real_peer_still_comes();
-  crowd.back().say(wire::encode(hello_for(handle)));
-  CHECK(crowd.back().hear().type == wire::MessageType::kHelloAck);
+  rig.must_accept_real_peer();
+  crowd.back().send(wire::encode(hello_for(handle)));
+  CHECK(crowd.back().receive_frame().type == wire::MessageType::kHelloAck);
 }
 
 TEST_CASE("inbound: a HELLO may come byte by byte", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  Stranger stranger(handle);
-  for (const std::byte byte : wire::encode(hello_for(handle))) stranger.say(wire::Bytes{byte});
-  CHECK(stranger.hear_message<wire::HelloAck>().process == handle.process);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer client(handle);
+  for (const std::byte byte : wire::encode(hello_for(handle))) client.send(wire::Bytes{byte});
+  CHECK(client.receive_message<wire::HelloAck>().process == handle.process);
 }
 
 TEST_CASE("inbound: a channel that breaks the protocol ends, and only that one",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello_for(handle)));
-  stranger.hear_message<wire::HelloAck>();
-  SECTION("a HELLO again") { stranger.say(wire::encode(hello_for(handle))); }
-  SECTION("no message at all") { stranger.say("garbage garbage garbage"); }
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer client(handle);
+  client.send(wire::encode(hello_for(handle)));
+  client.receive_message<wire::HelloAck>();
+  SECTION("a HELLO again") { client.send(wire::encode(hello_for(handle))); }
+  SECTION("no message at all") { client.send("garbage garbage garbage"); }
   SECTION("a CONNECT of no paths") {
-    stranger.say(wire::encode(wire::Connect{.listener = handle.listener, .token = handle.token}));
+    client.send(wire::encode(wire::Connect{.listener = handle.listener, .token = handle.token}));
   }
-  stranger.must_be_dropped();
-  house.real_peer_still_comes();
+  client.must_be_dropped();
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: on a channel, too, each comm needs an invitation", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello_for(handle)));
-  stranger.hear_message<wire::HelloAck>();
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer client(handle);
+  client.send(wire::encode(hello_for(handle)));
+  client.receive_message<wire::HelloAck>();
   wire::Connect connect{.listener = handle.listener, .token = handle.token, .comm = 5};
   connect.token[0] ^= 1;
   connect.paths.emplace_back();
-  stranger.say(wire::encode(connect));
-  const auto reject = stranger.hear_message<wire::Reject>();
+  client.send(wire::encode(connect));
+  const auto reject = client.receive_message<wire::Reject>();
   CHECK(reject.comm == 5);
   CHECK(reject.code == wire::RejectCode::kNotInvited);
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("inbound: who does not listen keeps nobody waiting, and misses nothing",
           "[component][connect]") {
-  House house(patient_with_the_deaf());
-  const wire::Handle handle = handle_of(house.ticket);
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello_for(handle)));
-  stranger.hear_message<wire::HelloAck>();
+  ListenerRig rig(long_peer_timeout());
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer client(handle);
+  client.send(wire::encode(hello_for(handle)));
+  client.receive_message<wire::HelloAck>();
   // Each is answered: more than the kernel keeps for one who does not read.
   constexpr std::uint32_t kMessages = 150'000;
   for (std::uint32_t comm = 0; comm < kMessages; ++comm) {
     wire::Accept accept{.comm = 1'000'000 + comm, .our_comm = comm};
     accept.paths.emplace_back();
-    stranger.say(wire::encode(accept));
+    client.send(wire::encode(accept));
   }
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
   std::uint32_t heard = 0;
-  while (heard < kMessages && stranger.hear_message<wire::Reject>().comm == heard) ++heard;
+  while (heard < kMessages && client.receive_message<wire::Reject>().comm == heard) ++heard;
   CHECK(heard == kMessages);
 }
 
 TEST_CASE("inbound: messages about comms that do not exist harm nobody", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
-  Stranger stranger(handle);
-  stranger.say(wire::encode(hello_for(handle)));
-  stranger.hear_message<wire::HelloAck>();
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer client(handle);
+  client.send(wire::encode(hello_for(handle)));
+  client.receive_message<wire::HelloAck>();
   for (const std::uint32_t comm : {0U, 1U, 2U, 77U, UINT32_MAX}) {
-    stranger.say(wire::encode(wire::Ready{.comm = comm}));
-    stranger.say(wire::encode(wire::Goodbye{.comm = comm, .settled = 5}));
-    stranger.say(
+    client.send(wire::encode(wire::Ready{.comm = comm}));
+    client.send(wire::encode(wire::Goodbye{.comm = comm, .settled = 5}));
+    client.send(
         wire::encode(wire::Reject{.comm = comm, .code = wire::RejectCode::kFailed, .text = "no"}));
     wire::Accept accept{.comm = comm, .our_comm = comm};
     accept.paths.emplace_back();
-    stranger.say(wire::encode(accept));
-    CHECK(stranger.hear_message<wire::Reject>().comm == comm);  // the ACCEPT of nothing
+    client.send(wire::encode(accept));
+    CHECK(client.receive_message<wire::Reject>().comm == comm);  // the ACCEPT of nothing
   }
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
 }

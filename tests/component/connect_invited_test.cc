@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "tests/component/connect_house.h"
+#include "tests/component/connect_listener_rig.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -44,8 +44,8 @@ struct Answers {
   std::string text;  // of the last that was rejected
 };
 
-void hear(Stranger& stranger, Answers& answers) {
-  const wire::Frame frame = stranger.hear();
+void count_answer(RawPeer& client, Answers& answers) {
+  const wire::Frame frame = client.receive_frame();
   if (frame.type == wire::MessageType::kAccept) {
     ++answers.accepted;
     return;
@@ -59,120 +59,120 @@ void hear(Stranger& stranger, Answers& answers) {
 
 TEST_CASE("limits: of thousands of connections that one channel begins, few are made",
           "[component][connect]") {
-  House house;
-  wire::Connect connect = house.connect_like_a_peer();
-  Stranger stranger(handle_of(house.ticket));
-  stranger.enter(hello_for(handle_of(house.ticket)));
+  ListenerRig rig;
+  wire::Connect connect = rig.connect_of_real_peer();
+  RawPeer client(handle_of(rig.ticket));
+  client.introduce(hello_for(handle_of(rig.ticket)));
   Answers answers;
   for (std::uint32_t comm = 0; comm < 3000; ++comm) {
     connect.comm = comm;
-    stranger.say(wire::encode(connect));
-    hear(stranger, answers);
+    client.send(wire::encode(connect));
+    count_answer(client, answers);
   }
   CHECK(answers.accepted == 32);
   CHECK(answers.rejected == 3000 - 32);
   CHECK(answers.text.starts_with("32 of its connections wait at this listener"));
-  CHECK(house.log.has("32 of its connections wait at this listener"));
-  CHECK(house.log.count("accept on") <= 20 + 12);
-  house.real_peer_still_comes();
+  CHECK(rig.log.has("32 of its connections wait at this listener"));
+  CHECK(rig.log.count("accept on") <= 20 + 12);
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("limits: of many who begin at one listener, the oldest goes", "[component][connect]") {
-  House house;
-  const wire::Connect connect = house.connect_like_a_peer();
-  const wire::Handle handle = handle_of(house.ticket);
-  std::vector<Stranger> strangers;
+  ListenerRig rig;
+  const wire::Connect connect = rig.connect_of_real_peer();
+  const wire::Handle handle = handle_of(rig.ticket);
+  std::vector<RawPeer> clients;
   for (std::uint32_t i = 0; i < 80; ++i) {
-    strangers.emplace_back(handle).enter(hello_for(handle, i));
-    strangers.back().say(wire::encode(connect));
-    strangers.back().hear_message<wire::Accept>();
+    clients.emplace_back(handle).introduce(hello_for(handle, i));
+    clients.back().send(wire::encode(connect));
+    clients.back().receive_message<wire::Accept>();
   }
-  const auto reject = strangers.front().hear_message<wire::Reject>();
+  const auto reject = clients.front().receive_message<wire::Reject>();
   CHECK(reject.text.starts_with("this listener keeps no more than 64 waiting"));
-  CHECK(house.log.count("this listener keeps no more than 64 waiting") == 16);
-  house.real_peer_still_comes();
+  CHECK(rig.log.count("this listener keeps no more than 64 waiting") == 16);
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("limits: of what nobody accepts not much is made", "[component][connect]") {
   ControlOptions options = control_options();
   options.limits.unaccepted = 8;
-  House house(options);
-  wire::Connect connect = house.connect_like_a_peer();
-  Stranger stranger(handle_of(house.ticket));
-  stranger.enter(hello_for(handle_of(house.ticket)));
+  ListenerRig rig(options);
+  wire::Connect connect = rig.connect_of_real_peer();
+  RawPeer client(handle_of(rig.ticket));
+  client.introduce(hello_for(handle_of(rig.ticket)));
   for (std::uint32_t comm = 0; comm < 8; ++comm) {
     connect.comm = comm;
-    stranger.say(wire::encode(connect));
-    const std::uint32_t ours = stranger.hear_message<wire::Accept>().our_comm;
-    stranger.say(wire::encode(wire::Ready{.comm = ours}));
+    client.send(wire::encode(connect));
+    const std::uint32_t ours = client.receive_message<wire::Accept>().our_comm;
+    client.send(wire::encode(wire::Ready{.comm = ours}));
   }
-  stranger.say(wire::encode(connect));
-  CHECK(stranger.hear_message<wire::Reject>().text.starts_with("8 connections that nobody"));
+  client.send(wire::encode(connect));
+  CHECK(client.receive_message<wire::Reject>().text.starts_with("8 connections that nobody"));
   // There is room again for each that is taken.
-  const Made made = house.a.wait_accept(house.listener);
-  stranger.say(wire::encode(connect));
-  stranger.hear_message<wire::Accept>();
+  const ConnectionPtr made = rig.a.wait_accept(rig.listener);
+  client.send(wire::encode(connect));
+  client.receive_message<wire::Accept>();
 }
 
 TEST_CASE("limits: a process has a few channels, and keeps the newest", "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   const std::size_t before = open_descriptors();
-  std::vector<Stranger> strangers;
-  for (int i = 0; i < 1500; ++i) strangers.emplace_back(handle).enter(hello_for(handle));
+  std::vector<RawPeer> clients;
+  for (int i = 0; i < 1500; ++i) clients.emplace_back(handle).introduce(hello_for(handle));
   wait_for([&] { return open_descriptors() <= before + 1500 + 4; }, "all but four channels to go");
-  CHECK(house.log.has("4 control channels with this process, and may have no more"));
-  CHECK(house.log.count("may have no more") <= 5 + 12);
-  strangers.back().sync();
-  strangers.front().must_be_dropped();
-  house.real_peer_still_comes();
+  CHECK(rig.log.has("4 control channels with this process, and may have no more"));
+  CHECK(rig.log.count("may have no more") <= 5 + 12);
+  clients.back().sync();
+  clients.front().must_be_dropped();
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("limits: channels that are in use stay, and whom they shut out is told",
           "[component][connect]") {
   ControlOptions options = control_options();
   options.limits.channels = 2;
-  House house(options);
-  const wire::Connect connect = house.connect_like_a_peer();
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig(options);
+  const wire::Connect connect = rig.connect_of_real_peer();
+  const wire::Handle handle = handle_of(rig.ticket);
   {
-    std::vector<Stranger> strangers;
+    std::vector<RawPeer> clients;
     for (std::uint32_t i = 0; i < 2; ++i) {
-      strangers.emplace_back(handle).enter(hello_for(handle, i));
-      strangers.back().say(wire::encode(connect));
-      strangers.back().hear_message<wire::Accept>();
+      clients.emplace_back(handle).introduce(hello_for(handle, i));
+      clients.back().send(wire::encode(connect));
+      clients.back().receive_message<wire::Accept>();
     }
-    Stranger third(handle);
-    third.say(wire::encode(hello_for(handle, 3)));
-    const auto refusal = third.hear_message<wire::Refuse>();
+    RawPeer third(handle);
+    third.send(wire::encode(hello_for(handle, 3)));
+    const auto refusal = third.receive_message<wire::Refuse>();
     CHECK(refusal.text.starts_with("this process has 2 control channels, which is the limit"));
-    CHECK(house.log.has("is refused: this process has 2 control channels"));
-    for (Stranger& one : strangers) one.sync();
+    CHECK(rig.log.has("is refused: this process has 2 control channels"));
+    for (RawPeer& one : clients) one.sync();
   }
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("limits: channels leave a quarter of the descriptors, and the next peer comes",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   std::vector<UniqueFd> sockets;
   sockets.reserve(300);
   for (int i = 0; i < 300; ++i) sockets.push_back(beyond_few(idle_socket()));
   const FewDescriptors256 few;
-  std::vector<Stranger> strangers;
+  std::vector<RawPeer> clients;
   for (std::uint32_t i = 0; i < 300; ++i) {
     dial(sockets[i], handle);
-    strangers.emplace_back(std::move(sockets[i])).enter(hello_for(handle, i));
+    clients.emplace_back(std::move(sockets[i])).introduce(hello_for(handle, i));
   }
-  CHECK(house.log.has("this process has 192 control channels"));
-  house.real_peer_still_comes();
+  CHECK(rig.log.has("this process has 192 control channels"));
+  rig.must_accept_real_peer();
 }
 
 TEST_CASE("limits: where others have used up the descriptors, channels that carry nothing go",
           "[component][connect]") {
-  House house;
-  const wire::Handle handle = handle_of(house.ticket);
+  ListenerRig rig;
+  const wire::Handle handle = handle_of(rig.ticket);
   std::vector<UniqueFd> sockets;
   sockets.reserve(100);
   for (int i = 0; i < 100; ++i) sockets.push_back(beyond_few(idle_socket()));
@@ -181,12 +181,12 @@ TEST_CASE("limits: where others have used up the descriptors, channels that carr
   while (open_descriptors() < 100 + kFew - 40) {
     of_others.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
   }
-  std::vector<Stranger> strangers;
+  std::vector<RawPeer> clients;
   for (std::uint32_t i = 0; i < 100; ++i) {
     dial(sockets[i], handle);
-    strangers.emplace_back(std::move(sockets[i])).enter(hello_for(handle, i));
+    clients.emplace_back(std::move(sockets[i])).introduce(hello_for(handle, i));
   }
-  CHECK(house.log.has("this process has no descriptors left"));
+  CHECK(rig.log.has("this process has no descriptors left"));
   of_others.resize(of_others.size() - 12);  // for the peer, and the devices' own
-  house.real_peer_still_comes();
+  rig.must_accept_real_peer();
 }

@@ -10,50 +10,50 @@
 #include <stdexcept>
 
 #include "common/base/host.h"
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
 using namespace beeline::test;
 
 namespace {
 
-void let_go(Comm2& comm) {
+void close_both(CommPair& comm) {
   comm.sender->link->send_goodbye(0);
   comm.sender.reset();
   comm.receiver->link->send_goodbye(0);
   comm.receiver.reset();
 }
 
-// What a body needs, each its own: processes and threads share only the fabric.
-struct Body {
-  explicit Body(const TestFabric& fabric, ControlOptions options = control_options())
+// What a own needs, each its own: processes and threads share only the fabric.
+struct OwnPlane {
+  explicit OwnPlane(const TestFabric& fabric, ControlOptions options = control_options())
       : table(scan(fabric)), party(*table, std::move(options)) {}
 
   std::unique_ptr<DeviceTable> table;
   Party party;
 };
 
-Made listen_for(Peer& peer, Body& body, std::size_t other) {
+ConnectionPtr listen_for(Peer& peer, OwnPlane& own, std::size_t other) {
   Ticket ticket;
-  Listener* const listener = body.party.listen(ticket);
+  Listener* const listener = own.party.listen(ticket);
   peer.send(other, ticket.bytes);
-  Made made = body.party.wait_accept(listener);
-  body.party.plane().close(listener);
+  ConnectionPtr made = own.party.wait_accept(listener);
+  own.party.plane().close(listener);
   return made;
 }
 
-Made connect_to(Peer& peer, Body& body, std::size_t other) {
+ConnectionPtr connect_to(Peer& peer, OwnPlane& own, std::size_t other) {
   Ticket ticket{peer.receive<decltype(Ticket::bytes)>(other)};
-  return body.party.wait_connect(ticket);
+  return own.party.wait_connect(ticket);
 }
 
-void must_die(const Connection& made) {
+void must_become_dead(const Connection& made) {
   wait_for([&] { return made.link->state() != Link::State::kOpen; }, "the end of the link");
   BL_MUST(made.link->state() == Link::State::kDead);
   BL_MUST(made.link->cause().find("its process ended without goodbye") == 0);
 }
 
-// The processors that a thread may use; of none, the caller's.
+// The processors that a thread may use; of none, the rig's.
 std::vector<int> cpus_of(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -78,7 +78,7 @@ TEST_CASE("life: a goodbye tells how far its sender had come", "[component][conn
   const LogCapture log;
   Party a(*table);
   Party b(*table);
-  Comm2 comm = join(a, b);
+  CommPair comm = join(a, b);
   comm.sender->link->send_goodbye(17);
   wait_for([&] { return comm.receiver->link->state() == Link::State::kGoodbye; }, "a goodbye");
   CHECK(comm.receiver->link->peer_settled() == 17);
@@ -114,10 +114,10 @@ TEST_CASE("life: the control thread goes with the last comm, and comes again",
   Party b(*table);
   CHECK(threads_named("beeline-ctl") == 0);
   for (int round = 0; round < 3; ++round) {
-    Comm2 comm = join(a, b);
+    CommPair comm = join(a, b);
     CHECK(threads_named("beeline-ctl") == 2);
     prove_write(*comm.receiver, *comm.sender);
-    let_go(comm);
+    close_both(comm);
     wait_for_quiet();
   }
   CHECK(log.count(LogLevel::kWarn) == 0);
@@ -132,8 +132,8 @@ TEST_CASE("life: comms that come and go at once never see each other's end",
   Party b(*table);
   // Each round may meet a thread, or a channel, that is just about to leave.
   for (int round = 0; round < 40; ++round) {
-    Comm2 comm = round % 2 == 0 ? join(a, b) : join(b, a);
-    let_go(comm);
+    CommPair comm = round % 2 == 0 ? join(a, b) : join(b, a);
+    close_both(comm);
   }
   wait_for_quiet();
   INFO(log.all_text());
@@ -146,8 +146,8 @@ TEST_CASE("life: a connection that is dropped without goodbye is dead for its pe
   const auto table = scan(fabric);
   Party a(*table);
   Party b(*table);
-  Comm2 dropped = join(a, b);
-  const Comm2 kept = join(a, b);
+  CommPair dropped = join(a, b);
+  const CommPair kept = join(a, b);
   dropped.receiver.reset();
   wait_for([&] { return dropped.sender->link->state() == Link::State::kDead; }, "the news");
   CHECK(dropped.sender->link->cause() == "it says: its end of the connection was given up");
@@ -160,12 +160,12 @@ TEST_CASE("life: a failure of one end is the end of the other, in its words",
   const auto table = scan(fabric);
   Party a(*table);
   Party b(*table);
-  Comm2 comm = join(a, b);
+  CommPair comm = join(a, b);
   comm.sender->link->send_failure("cannot go on: a reason");
   wait_for([&] { return comm.receiver->link->state() == Link::State::kDead; }, "the news");
   CHECK(comm.receiver->link->cause() == "it says: cannot go on: a reason");
   CHECK(comm.sender->link->state() == Link::State::kOpen);
-  let_go(comm);
+  close_both(comm);
   wait_for_quiet();
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("life: an uncollected attempt does not outlive its control plane",
   Ticket ticket;
   Listener* const listener = a.listen(ticket);
   BL_MUST(must(b.connect(ticket)) == nullptr);
-  const Made receiver = a.wait_accept(listener);
+  const ConnectionPtr receiver = a.wait_accept(listener);
   b.end();
   wait_for([&] { return receiver->link->state() == Link::State::kDead; }, "the end of the link");
   a.plane().close(listener);
@@ -189,18 +189,18 @@ TEST_CASE("life: a killed process is noticed on the sending and on the receiving
   if (!kProcessesWork) return;
   const TestFabric fabric;
   run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
-                                     Body body(fabric);
-                                     const Made receiver = listen_for(peer, body, 1);
-                                     const Made sender = connect_to(peer, body, 1);
+                                     OwnPlane own(fabric);
+                                     const ConnectionPtr receiver = listen_for(peer, own, 1);
+                                     const ConnectionPtr sender = connect_to(peer, own, 1);
                                      BL_MUST(receiver->link->peer().pid != getpid());
                                      peer.kill(1);
-                                     must_die(*receiver);
-                                     must_die(*sender);
+                                     must_become_dead(*receiver);
+                                     must_become_dead(*sender);
                                    },
                                    [&](Peer& peer) {
-                                     Body body(fabric);
-                                     const Made sender = connect_to(peer, body, 0);
-                                     const Made receiver = listen_for(peer, body, 0);
+                                     OwnPlane own(fabric);
+                                     const ConnectionPtr sender = connect_to(peer, own, 0);
+                                     const ConnectionPtr receiver = listen_for(peer, own, 0);
                                      peer.receive<int>(0);  // never
                                    }});
 }
@@ -210,16 +210,16 @@ TEST_CASE("life: a process whose forked children live on is noticed just the sam
   if (!kProcessesWork) return;
   const TestFabric fabric;
   run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
-                                     Body body(fabric);
-                                     const Made receiver = listen_for(peer, body, 1);
+                                     OwnPlane own(fabric);
+                                     const ConnectionPtr receiver = listen_for(peer, own, 1);
                                      const auto child = peer.receive<pid_t>(1);
                                      peer.kill(1);
-                                     must_die(*receiver);
+                                     must_become_dead(*receiver);
                                      BL_MUST(::kill(child, SIGKILL) == 0);
                                    },
                                    [&](Peer& peer) {
-                                     Body body(fabric);
-                                     const Made sender = connect_to(peer, body, 0);
+                                     OwnPlane own(fabric);
+                                     const ConnectionPtr sender = connect_to(peer, own, 0);
                                      const pid_t child = fork();
                                      if (child == 0) {
                                        for (;;) pause();
@@ -236,7 +236,7 @@ TEST_CASE("life: a forked child speaks for itself", "[component][connect]") {
               const auto table = scan(fabric);
               Party a(*table);
               Party b(*table);
-              Comm2 comm = join(a, b);
+              CommPair comm = join(a, b);
               const pid_t child = fork();
               if (child == 0) {
                 // The numbers of the channels serve others here.
@@ -254,9 +254,9 @@ TEST_CASE("life: a forked child speaks for itself", "[component][connect]") {
               int status = 0;
               BL_MUST(waitpid(child, &status, 0) == child && status == 0);
               // A message that took the same way later.
-              const Comm2 later = join(a, b);
+              const CommPair later = join(a, b);
               BL_MUST(comm.receiver->link->state() == Link::State::kOpen);
-              let_go(comm);
+              close_both(comm);
             }});
 }
 
@@ -267,8 +267,8 @@ TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
   options.peer_timeout = std::chrono::milliseconds(1500);
   run_peers(PeerMode::kProcesses,
             {[&](Peer& peer) {
-               Body body(fabric, options);
-               const Made receiver = listen_for(peer, body, 1);
+               OwnPlane own(fabric, options);
+               const ConnectionPtr receiver = listen_for(peer, own, 1);
                const auto victim = peer.receive<pid_t>(1);
                BL_MUST(::kill(victim, SIGSTOP) == 0);
                // Much longer than a silent host would be suffered.
@@ -284,8 +284,8 @@ TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
                         "the goodbye of the process that goes on");
              },
              [&](Peer& peer) {
-               Body body(fabric, options);
-               const Made sender = connect_to(peer, body, 0);
+               OwnPlane own(fabric, options);
+               const ConnectionPtr sender = connect_to(peer, own, 0);
                peer.send(0, getpid());
                peer.meet();
                sender->link->send_goodbye(1);
@@ -306,7 +306,7 @@ TEST_CASE("life: ports are watched, and what happens to them is told", "[compone
   } events;
   Party a(*table, control_options(), &events);
   Party b(*table);
-  const Comm2 comm = join(a, b);
+  const CommPair comm = join(a, b);
   fabric.command("h0/softnic0", "down");
   wait_for([&] { return events.errors == 1; }, "the event");
   CHECK(log.has("device softnic0 port 1: port error"));
@@ -322,10 +322,10 @@ TEST_CASE("life: a device that is gone ends what is on it, and the peer hears of
   const LogCapture log;
   Party a(*table);
   Party b(*table);
-  const Comm2 comm = join(a, b);
+  const CommPair comm = join(a, b);
   Ticket elsewhere;
   Listener* const listener = b.listen(elsewhere, "softnic1");
-  const Made kept = a.wait_connect(elsewhere, "softnic1");
+  const ConnectionPtr kept = a.wait_connect(elsewhere, "softnic1");
   Ticket later;
   Listener* const gone = a.listen(later);
 
@@ -357,11 +357,11 @@ TEST_CASE("life: when the control thread fails, all who wait hear of it, and the
   } events;
   Party a(*table, control_options(), &events);
   Party b(*table);
-  Comm2 comm = join(a, b);
+  CommPair comm = join(a, b);
   Ticket ticket;
   Listener* const listener = a.listen(ticket);
   Ticket nowhere = ticket;
-  const Made unaccepted = b.wait_connect(ticket);
+  const ConnectionPtr unaccepted = b.wait_connect(ticket);
   FakeListener silent;
   BL_MUST(must(a.connect(silent.ticket(), "softnic0")) == nullptr);
 
@@ -380,6 +380,6 @@ TEST_CASE("life: when the control thread fails, all who wait hear of it, and the
   CHECK(b.wait_connect_error(nowhere).code != Errc::kOk);
 
   fabric.command("h0/softnic0", "up");
-  const Comm2 next = join(a, b);
+  const CommPair next = join(a, b);
   prove_write(*next.receiver, *next.sender);
 }

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -87,7 +87,7 @@ TEST_CASE("limits: without descriptors nobody listens, and the log says which li
   }
   CHECK(log.has(kAdvice));
   CHECK(log.count(LogLevel::kWarn) == 1);
-  const Comm2 comm = join(a, b);
+  const CommPair comm = join(a, b);
   prove_write(*comm.receiver, *comm.sender);
 }
 
@@ -107,8 +107,8 @@ TEST_CASE("limits: without descriptors nobody connects, and the log says which l
     CHECK(b.wait_connect_error(ticket).sys_errno == EMFILE);
   }
   CHECK(log.has(kAdvice));
-  const Made sender = b.wait_connect(ticket);
-  const Made receiver = a.wait_accept(listener);
+  const ConnectionPtr sender = b.wait_connect(ticket);
+  const ConnectionPtr receiver = a.wait_accept(listener);
   prove_write(*receiver, *sender);
   a.plane().close(listener);
   b.plane().close(own);
@@ -139,7 +139,7 @@ TEST_CASE("limits: without a thread nobody listens or connects, and the log says
   CHECK(log.count(LogLevel::kWarn) == 1);
   CHECK(log.has("start the control thread: Resource temporarily unavailable"));
   CHECK(log.has("this user may run no more threads"));
-  const Comm2 comm = join(a, b);
+  const CommPair comm = join(a, b);
   prove_write(*comm.receiver, *comm.sender);
   a.plane().close(listener);
 }

@@ -56,8 +56,8 @@ class OneProcessor {
 struct Waiting {
   Ticket ticket;
   Listener* listener = nullptr;
-  Made sender;
-  Made receiver;
+  ConnectionPtr sender;
+  ConnectionPtr receiver;
 };
 
 }  // namespace
@@ -83,7 +83,7 @@ TEST_CASE("queue: time in a control thread's queue is not time without an answer
         made = 0;
         for (Waiting& one : all) {
           if (one.sender == nullptr) {
-            Result<Made> sender = b.connect(one.ticket);
+            Result<ConnectionPtr> sender = b.connect(one.ticket);
             failed += !sender;
             if (sender) one.sender = std::move(*sender);
           }

@@ -42,18 +42,18 @@ Listener* Party::listen(Ticket& ticket, const std::string& device, const CommSet
 }
 
 // A call that finds the control thread busy has begun nothing, and is made again.
-Result<Made> Party::connect(Ticket& ticket, const std::string& device,
-                            const CommSettings& settings) {
+Result<ConnectionPtr> Party::connect(Ticket& ticket, const std::string& device,
+                                     const CommSettings& settings) {
   const Device& chosen = find_device(*table_, device);
   for (;;) {
-    Result<Made> made = plane_->connect(chosen, ticket.handle(), settings);
+    Result<ConnectionPtr> made = plane_->connect(chosen, ticket.handle(), settings);
     if (!made || *made != nullptr || wire::attempt_in(ticket.handle()) != 0) return made;
     sched_yield();
   }
 }
 
-Made Party::wait_connect(Ticket& ticket, const std::string& device) {
-  Made made;
+ConnectionPtr Party::wait_connect(Ticket& ticket, const std::string& device) {
+  ConnectionPtr made;
   wait_for(
       [&] {
         made = must(connect(ticket, device));
@@ -63,8 +63,8 @@ Made Party::wait_connect(Ticket& ticket, const std::string& device) {
   return made;
 }
 
-Made Party::wait_accept(Listener* listener) {
-  Made made;
+ConnectionPtr Party::wait_accept(Listener* listener) {
+  ConnectionPtr made;
   wait_for(
       [&] {
         made = must(accept(listener));
@@ -78,7 +78,7 @@ Error Party::wait_connect_error(Ticket& ticket, const std::string& device) {
   Error error;
   wait_for(
       [&] {
-        const Result<Made> made = connect(ticket, device);
+        const Result<ConnectionPtr> made = connect(ticket, device);
         if (made && *made != nullptr) throw MustError("a connect succeeded that should not");
         if (!made) error = made.error();
         return !made;
@@ -87,10 +87,10 @@ Error Party::wait_connect_error(Ticket& ticket, const std::string& device) {
   return error;
 }
 
-Comm2 join(Party& listening, Party& connecting) {
+CommPair join(Party& listening, Party& connecting) {
   Ticket ticket;
   Listener* const listener = listening.listen(ticket);
-  Comm2 comm;
+  CommPair comm;
   wait_for(
       [&] {
         if (comm.sender == nullptr) comm.sender = must(connecting.connect(ticket));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control planes on a softnic fabric. Two planes of one process are two processes to each other:
-// each has a process id, a control thread and channels of its own.
+// Control planes on a softnic fabric. TwoPlanes planes of one process are planes processes to each
+// other: each has a process id, a control thread and channels of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ struct Ticket {
   HandleBytes handle() { return HandleBytes(bytes); }
 };
 
-using Made = std::unique_ptr<Connection>;
+using ConnectionPtr = std::unique_ptr<Connection>;
 
 // Loopback, small queues, deadlines that a loaded machine can keep.
 ControlOptions control_options();
@@ -42,13 +42,13 @@ class Party {
 
   Listener* listen(Ticket& ticket, const std::string& device = "softnic0",
                    const CommSettings& settings = {});
-  Result<Made> connect(Ticket& ticket, const std::string& device = "softnic1",
-                       const CommSettings& settings = {});
-  Result<Made> accept(Listener* listener) { return plane_->accept(*listener); }
+  Result<ConnectionPtr> connect(Ticket& ticket, const std::string& device = "softnic1",
+                                const CommSettings& settings = {});
+  Result<ConnectionPtr> accept(Listener* listener) { return plane_->accept(*listener); }
 
   // Until it is there. Throw when it fails, or takes too long.
-  Made wait_connect(Ticket& ticket, const std::string& device = "softnic1");
-  Made wait_accept(Listener* listener);
+  ConnectionPtr wait_connect(Ticket& ticket, const std::string& device = "softnic1");
+  ConnectionPtr wait_accept(Listener* listener);
   // Until it fails.
   Error wait_connect_error(Ticket& ticket, const std::string& device = "softnic1");
 
@@ -57,12 +57,12 @@ class Party {
   std::unique_ptr<ControlPlane> plane_;
 };
 
-struct Comm2 {
-  Made sender;
-  Made receiver;
+struct CommPair {
+  ConnectionPtr sender;
+  ConnectionPtr receiver;
 };
 // Polls both sides in turn, as one thread of NCCL's does.
-Comm2 join(Party& listening, Party& connecting);
+CommPair join(Party& listening, Party& connecting);
 
 // Polls now and then until it holds; throws when it does not. Leaves the CPU to others.
 template <class Condition>

@@ -23,26 +23,26 @@ wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size);
 // Files, sockets and all else that this process has open.
 std::size_t open_descriptors();
 
-class Stranger {
+class RawPeer {
  public:
   // Dials where the handle says.
-  explicit Stranger(const wire::Handle& handle);
+  explicit RawPeer(const wire::Handle& handle);
   // Takes over a connection.
-  explicit Stranger(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit RawPeer(UniqueFd fd) : fd_(std::move(fd)) {}
 
-  void say(const wire::Bytes& bytes);
-  void say(const std::string& text);
+  void send(const wire::Bytes& bytes);
+  void send(const std::string& text);
   // False: the other end has hung up.
-  bool try_say(const wire::Bytes& bytes);
+  bool try_send(const wire::Bytes& bytes);
   // Introduces itself, and is welcome.
-  void enter(const wire::Hello& hello);
+  void introduce(const wire::Hello& hello);
   // When it returns, all that was said before has been heard; nothing else may be on its way.
   void sync();
   // Waits for the next frame. Throws when the connection ends instead.
-  wire::Frame hear();
+  wire::Frame receive_frame();
   template <class Message>
-  Message hear_message() {
-    const wire::Frame frame = hear();
+  Message receive_message() {
+    const wire::Frame frame = receive_frame();
     BL_MUST(frame.type == Message::kType);
     auto message = wire::decode<Message>(frame.body);
     BL_MUST(message.has_value());
@@ -58,13 +58,13 @@ class Stranger {
 
  private:
   // False at the end.
-  bool receive();
+  bool receive_some();
 
   UniqueFd fd_;
   wire::FrameSplitter input_;
 };
 
-// A stranger's socket that has not dialed yet.
+// A client's socket that has not dialed yet.
 UniqueFd idle_socket();
 void dial(const UniqueFd& socket, const wire::Handle& handle);
 
@@ -77,9 +77,9 @@ class FakeListener {
   const wire::ProcessId& process() const { return handle_.process; }
   Ticket& ticket() { return ticket_; }
   // Waits for the next dialer.
-  Stranger answer();
+  RawPeer answer();
   // Takes its HELLO, too, and welcomes it.
-  Stranger welcome();
+  RawPeer welcome();
 
  private:
   UniqueFd listening_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plain blocking sockets with a deadline.
-#include "tests/component/connect_stranger.h"
+#include "tests/component/connect_raw_peer.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -63,36 +63,36 @@ void dial(const UniqueFd& socket, const wire::Handle& handle) {
           0);
 }
 
-Stranger::Stranger(const wire::Handle& handle) : fd_(idle_socket()) { dial(fd_, handle); }
+RawPeer::RawPeer(const wire::Handle& handle) : fd_(idle_socket()) { dial(fd_, handle); }
 
-void Stranger::say(const wire::Bytes& bytes) {
+void RawPeer::send(const wire::Bytes& bytes) {
   BL_MUST(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(bytes.size()));
 }
 
-void Stranger::say(const std::string& text) {
+void RawPeer::send(const std::string& text) {
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  say(wire::Bytes(first, first + text.size()));
+  send(wire::Bytes(first, first + text.size()));
 }
 
-bool Stranger::try_say(const wire::Bytes& bytes) {
+bool RawPeer::try_send(const wire::Bytes& bytes) {
   const ssize_t said = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   return said == static_cast<ssize_t>(bytes.size());
 }
 
-void Stranger::enter(const wire::Hello& hello) {
-  say(wire::encode(hello));
-  hear_message<wire::HelloAck>();
+void RawPeer::introduce(const wire::Hello& hello) {
+  send(wire::encode(hello));
+  receive_message<wire::HelloAck>();
 }
 
-void Stranger::sync() {
+void RawPeer::sync() {
   wire::Accept nobodys{.comm = UINT32_MAX, .our_comm = UINT32_MAX - 1};
   nobodys.paths.emplace_back();
-  say(wire::encode(nobodys));
-  BL_MUST(hear_message<wire::Reject>().comm == UINT32_MAX - 1);
+  send(wire::encode(nobodys));
+  BL_MUST(receive_message<wire::Reject>().comm == UINT32_MAX - 1);
 }
 
-bool Stranger::receive() {
+bool RawPeer::receive_some() {
   must_be_readable(fd_.get());
   std::array<std::byte, 4096> room;
   const ssize_t got = ::recv(fd_.get(), room.data(), room.size(), 0);
@@ -101,26 +101,26 @@ bool Stranger::receive() {
   return true;
 }
 
-wire::Frame Stranger::hear() {
+wire::Frame RawPeer::receive_frame() {
   for (;;) {
     if (auto frame = must(input_.next())) return *std::move(frame);
-    BL_MUST(receive());
+    BL_MUST(receive_some());
   }
 }
 
-void Stranger::must_be_dropped() { BL_MUST(!receive()); }
+void RawPeer::must_be_dropped() { BL_MUST(!receive_some()); }
 
-void Stranger::must_be_dropped_in_the_end() {
-  while (receive()) {
+void RawPeer::must_be_dropped_in_the_end() {
+  while (receive_some()) {
   }
 }
 
-bool Stranger::is_dropped() {
+bool RawPeer::is_dropped() {
   pollfd one{.fd = fd_.get(), .events = POLLIN, .revents = 0};
-  return ::poll(&one, 1, 0) == 1 && !receive();
+  return ::poll(&one, 1, 0) == 1 && !receive_some();
 }
 
-void Stranger::reset() {
+void RawPeer::reset() {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   fd_.reset();
@@ -145,16 +145,16 @@ FakeListener::FakeListener(std::uint8_t first_byte)
   wire::encode(handle_, ticket_.handle());
 }
 
-Stranger FakeListener::answer() {
+RawPeer FakeListener::answer() {
   must_be_readable(listening_.get());
-  return Stranger(UniqueFd(::accept(listening_.get(), nullptr, nullptr)));
+  return RawPeer(UniqueFd(::accept(listening_.get(), nullptr, nullptr)));
 }
 
-Stranger FakeListener::welcome() {
-  Stranger dialer = answer();
-  const auto hello = dialer.hear_message<wire::Hello>();
+RawPeer FakeListener::welcome() {
+  RawPeer dialer = answer();
+  const auto hello = dialer.receive_message<wire::Hello>();
   BL_MUST(hello.token == handle_.token && hello.listener == handle_.listener);
-  dialer.say(wire::encode(
+  dialer.send(wire::encode(
       wire::HelloAck{.version = 1, .process = handle_.process, .host = "faraway", .pid = 4711}));
   return dialer;
 }
