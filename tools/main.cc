@@ -26,12 +26,12 @@ std::string version_text() {
 
 int main(int argc, char** argv) {
   try {
-    beeline::tools::CommandLine line("beeline", "Tools around the Beeline network plugin",
+    beeline::tools::CommandLine line("beeline", "Tools for Beeline, a network plugin for NCCL",
                                      version_text());
     beeline::perf::add_command(line);
     beeline::topo::add_command(line);
     return line.run(argc, argv);
-  } catch (const std::exception& error) {  // ours do not throw; memory may run out in libraries
+  } catch (const std::exception& error) {  // e.g. out of memory in a library
     return beeline::tools::print_error(beeline::tools::describe(error));
   }
 }

@@ -186,7 +186,7 @@ class Assigner {
     for (const NodeIndex nic : nics_) reasons.erase(nic);
     for (std::size_t unit = 0; unit < units_.size(); ++unit) {
       for (const NodeIndex member : units_[unit].members) {
-        reasons[member] = "the same wire as " + label(graph_[units_[unit].lead]);
+        reasons[member] = "same ports or bond as " + label(graph_[units_[unit].lead]);
       }
       reasons.erase(units_[unit].lead);
       if (uses_[unit] == 0) reasons[units_[unit].lead] = reason_spare(unit, choices_);

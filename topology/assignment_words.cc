@@ -22,7 +22,7 @@ std::string what_was_taken(const Choice& choice) {
   if (taken == all) return "the " + count_of(taken, best.c_str()) + distance;
   return std::to_string(taken) + " of " +
          count_of(all, is_nearest ? "equally near NIC" : "equally fast NIC") + distance +
-         ", shared out over " + count_of(choice.rivals, "GPU");
+         ", divided among " + count_of(choice.rivals, "GPU");
 }
 
 bool contains(const std::vector<std::size_t>& list, std::size_t value) {
@@ -43,7 +43,11 @@ std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, No
                        const Choice& choice) {
   if (choice.taken.empty()) return "there is no RDMA NIC";
   std::string text = what_was_taken(choice);
-  if (choice.most_used > 1) text += "; it serves " + count_of(choice.most_used, "GPU");
+  if (choice.most_used > 1) {
+    const char* const served_by =
+        choice.taken.size() == 1 ? "; it serves " : "; the busiest serves ";
+    text += served_by + count_of(choice.most_used, "GPU");
+  }
   for (const std::size_t unit : choice.nearer) {
     text += "; not " + label(graph[units[unit].lead]) + ", which is nearer but slower";
   }
@@ -52,7 +56,7 @@ std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, No
   }
   for (const std::size_t unit : choice.taken) {
     const std::string others = describe(graph, units[unit]);
-    if (!others.empty()) text += "; " + label(graph[units[unit].lead]) + " is " + others;
+    if (!others.empty()) text += "; " + label(graph[units[unit].lead]) + " " + others;
   }
   if (choice.distance == Distance::kSys) text += why_so_far(graph, units, graph[gpu].numa);
   return text;
@@ -61,11 +65,12 @@ std::string reason_for(const Graph& graph, const std::vector<NicUnit>& units, No
 std::string reason_spare(std::size_t unit, const std::vector<Choice>& choices) {
   if (choices.empty()) return "there is no GPU";
   const auto is_over = [unit](const Choice& choice) { return contains(choice.best, unit); };
-  if (std::ranges::any_of(choices, is_over)) return "left over: too few for one more each";
+  if (std::ranges::any_of(choices, is_over))
+    return "left over: there are too few for one more per GPU";
   const auto is_passed = [unit](const Choice& choice) { return contains(choice.nearer, unit); };
   if (std::ranges::any_of(choices, is_passed)) return "slower than NICs that are farther away";
   const auto is_slow = [unit](const Choice& choice) { return contains(choice.as_near, unit); };
-  if (std::ranges::any_of(choices, is_slow)) return "slower than the NICs as near as it";
+  if (std::ranges::any_of(choices, is_slow)) return "slower than other NICs that are equally near";
   return "every GPU has a nearer NIC";
 }
 

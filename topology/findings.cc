@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Has one search function for each kind of finding.
+// One search function for each kind of finding.
 #include "topology/findings.h"
 
 #include <algorithm>
@@ -44,10 +44,9 @@ void find_slow_links(const Graph& graph, const std::vector<NodeIndex>& nics,
 void find_hidden_tree(std::vector<Finding>& found) {
   found.push_back({.kind = FindingKind::kHiddenTree,
                    .severity = Severity::kNote,
-                   .cause =
-                       "no GPU and no NIC is below a bridge, as virtual machines show them, so "
-                       "NCCL cannot tell which NIC is near which GPU",
-                   .fix = "give NCCL the provider's description (NCCL_TOPO_FILE)"});
+                   .cause = "no GPU and no NIC is below a PCIe bridge, as is common in virtual "
+                            "machines, so NCCL cannot tell which NIC is near which GPU",
+                   .fix = "set NCCL_TOPO_FILE to the provider's description of the machine"});
 }
 
 void find_far_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
@@ -59,16 +58,16 @@ void find_far_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
                      .severity = Severity::kNote,
                      .device = choice.gpu,
                      .others = choice.nics,
-                     .cause = "NCCL takes " + list_of(graph, choice.nics) + ", " + path +
-                              " away, and carries the data through host memory",
-                     .fix = "NCCL_NET_GDR_LEVEL=" + path +
-                            " lets it use GPUDirect; a NIC below the GPU's PCIe switch would be "
-                            "best"});
+                     .cause = "NCCL uses " + list_of(graph, choice.nics) + " (" + path +
+                              "), too far away for GPUDirect by default, so the data passes "
+                              "through host memory",
+                     .fix = "set NCCL_NET_GDR_LEVEL=" + path +
+                            " for GPUDirect; a NIC below the GPU's PCIe switch would be best"});
   }
 }
 
-// Finds NICs that are nearer to a GPU than the NICs that NCCL takes for it. Each is reported once
-// with all of these GPUs.
+// Finds NICs that are nearer to a GPU than the NICs that NCCL takes for it. Each such NIC is
+// reported once, with all of its GPUs.
 void find_slow_near_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
                          const std::vector<NodeIndex>& nics, std::vector<Finding>& found) {
   const NcclWays ways(graph);
@@ -87,16 +86,15 @@ void find_slow_near_nics(const std::vector<NcclChoice>& choices, const Graph& gr
   for (auto& [nic, about] : passed_over) {
     auto& [gpus, way, instead] = about;
     std::string cause =
-        "near to " + list_of(graph, gpus) + " (" + to_string(way.path) + "), but NCCL takes " +
-        list_of(graph, instead->nics) + " (" + to_string(instead->path) + "), which carries " +
+        "near " + list_of(graph, gpus) + " (" + to_string(way.path) + "), but NCCL uses " +
+        list_of(graph, instead->nics) + " (" + to_string(instead->path) + ") with " +
         gigabytes(instead->gigabytes_per_second) + " instead of " + gigabytes(way.bandwidth);
-    found.push_back(
-        {.kind = FindingKind::kSlowNearNic,
-         .severity = Severity::kNote,
-         .device = nic,
-         .others = std::move(gpus),
-         .cause = std::move(cause),
-         .fix = "nothing if it has another purpose; otherwise swap the slots of these NICs"});
+    found.push_back({.kind = FindingKind::kSlowNearNic,
+                     .severity = Severity::kNote,
+                     .device = nic,
+                     .others = std::move(gpus),
+                     .cause = std::move(cause),
+                     .fix = "swap the slots of these NICs, unless this one has another purpose"});
   }
 }
 
@@ -110,15 +108,16 @@ void find_ports(const Graph& graph, const std::vector<NodeIndex>& nics,
                          .severity = Severity::kNote,
                          .device = nic,
                          .cause = name + " is down, so NCCL does not use it",
-                         .fix = "look at the cable and at the switch, if it should be up"});
+                         .fix = "check the cable and the network switch if it should be up"});
       }
       if (port.speed_mbps > kMaxPortMbps) {
         found.push_back({.kind = FindingKind::kOddSpeed,
                          .severity = Severity::kNote,
                          .device = nic,
-                         .cause = name + " has " + std::to_string(port.speed_mbps / 1000) +
-                                  " Gb/s, more than any port",
-                         .fix = "correct the description: a <net>'s speed is in Mb/s"});
+                         .cause = "the speed of " + name + " is " +
+                                  std::to_string(port.speed_mbps / 1000) +
+                                  " Gb/s, more than any port has",
+                         .fix = "correct the <net> in the file; its speed is in Mb/s"});
       }
     }
   }

@@ -24,7 +24,7 @@ Failure<Problem> wrong(const Node& node, const std::string& what) {
 
 Checked check_parent(const std::vector<Node>& nodes, const Node& node) {
   if (node.kind == NodeKind::kMachine) {
-    return node.parent == kNoNode ? Checked() : wrong(node, "is below something");
+    return node.parent == kNoNode ? Checked() : wrong(node, "is the root, but has a parent");
   }
   if (node.parent >= nodes.size()) return wrong(node, "is below a node that does not exist");
   const Node& parent = nodes[node.parent];
@@ -37,7 +37,7 @@ Checked check_parent(const std::vector<Node>& nodes, const Node& node) {
 Checked check_depth(const std::vector<Node>& nodes, const Node& node) {
   int bridges = 0;
   for (const Node* at = &node; at->kind == NodeKind::kBridge; at = &nodes[at->parent]) {
-    if (++bridges > kMaxBridgesInARow) return wrong(node, "is in a circle of bridges");
+    if (++bridges > kMaxBridgesInARow) return wrong(node, "is in a cycle of bridges");
   }
   return {};
 }
@@ -48,33 +48,34 @@ bool is_sane(const PcieLink& link) noexcept {
 
 Checked check_numbers(const Node& node) {
   const auto in_range = [](int number) { return number >= -1 && number <= kMaxNumber; };
-  if (!in_range(node.number)) return wrong(node, "has a number that no machine has");
-  if (!in_range(node.numa)) return wrong(node, "has a NUMA node that no machine has");
+  if (!in_range(node.number)) return wrong(node, "has an impossible number");
+  if (!in_range(node.numa)) return wrong(node, "has an impossible NUMA node number");
   if (node.kind == NodeKind::kNumaNode && node.number < 0) return wrong(node, "has no number");
   if (node.pci && (node.pci->device > 31 || node.pci->function > 7)) {
-    return wrong(node, "has an address that PCI does not have");
+    return wrong(node, "has an impossible PCI address");
   }
-  if (!in_range(node.gpu.number)) return wrong(node, "has a number that no GPU has");
+  if (!in_range(node.gpu.number)) return wrong(node, "has an impossible GPU number");
   if (!is_sane(node.link_now) || !is_sane(node.link_max)) {
-    return wrong(node, "has a link that PCIe does not have");
+    return wrong(node, "has a PCIe link with an impossible rate or width");
   }
   return {};
 }
 
 Checked check_kind(const std::vector<Node>& nodes, const Node& node) {
   if (node.port != BridgePort::kUnknown && node.kind != NodeKind::kBridge) {
-    return wrong(node, "is a port but no bridge");
+    return wrong(node, "is marked as the port of a bridge, but is not a bridge");
   }
   if (node.kind != NodeKind::kDevice && node.role != DeviceRole::kOther) {
-    return wrong(node, std::string("is a ") + to_string(node.role) + " but no device");
+    return wrong(node,
+                 std::string("has the role ") + to_string(node.role) + ", but is not a device");
   }
   if (node.physical_function == kNoNode) return {};
   if (node.kind != NodeKind::kDevice || node.physical_function >= nodes.size()) {
-    return wrong(node, "is a virtual function of nothing");
+    return wrong(node, "is a virtual function, but its physical function does not exist");
   }
   const Node& physical = nodes[node.physical_function];
   if (physical.kind != NodeKind::kDevice || physical.physical_function != kNoNode) {
-    return wrong(node, "is a virtual function of what has none");
+    return wrong(node, "is a virtual function of something that is not a physical function");
   }
   return {};
 }
@@ -86,8 +87,8 @@ Checked check_devices(const std::vector<Node>& nodes) {
     devices += std::max<std::size_t>(1, node.nic_ports.size());
   }
   if (devices <= kMaxDevices) return {};
-  return fail(std::to_string(devices) + " GPUs and ports of RDMA NICs; no machine has more than " +
-              std::to_string(kMaxDevices));
+  return fail(std::to_string(devices) + " GPUs and RDMA NIC ports; at most " +
+              std::to_string(kMaxDevices) + " are supported");
 }
 
 // What exists once. A host bridge has the address of a place, in which a device may be.
@@ -96,14 +97,14 @@ class Once {
   Checked check(const Node& node) {
     const bool is_host_bridge = node.kind == NodeKind::kHostBridge;
     if (node.pci && !(is_host_bridge ? root_buses_ : addresses_).insert(*node.pci).second) {
-      return wrong(node, "is there twice");
+      return wrong(node, "appears twice");
     }
     if (node.number >= 0 && !numbers_.insert({node.kind, node.number}).second) {
-      return wrong(node, "is there twice");
+      return wrong(node, "appears twice");
     }
     for (const OsDevice& device : node.os_devices) {
       if (device.kind == OsKind::kRdma && !rdma_.insert(device.name).second) {
-        return wrong(node, "RDMA device " + device.name + " is there twice");
+        return wrong(node, "RDMA device " + device.name + " appears twice");
       }
     }
     return {};
@@ -130,7 +131,9 @@ Outcome<void> check_nodes(const std::vector<Node>& nodes) {
   }
   for (const Node& node : nodes) BL_TRY(check_depth(nodes, node));
   BL_TRY(check_devices(nodes));
-  if (machines != 1) return fail(std::to_string(machines) + " machines in one description");
+  if (machines != 1)
+    return fail(std::to_string(machines) +
+                " machines in one description; there must be exactly one");
   return {};
 }
 

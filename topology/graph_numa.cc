@@ -78,7 +78,7 @@ void settle_numa(std::vector<Node>& nodes, std::vector<std::string>& remarks) {
       remarked[tops[i]] = true;
       remarks.push_back(label(node) + " says NUMA node " + std::to_string(node.numa) + ", but " +
                         label(nodes[tops[i]]) + " belongs to NUMA node " + std::to_string(numa) +
-                        "; the latter is taken for true");
+                        "; NUMA node " + std::to_string(numa) + " is used");
     }
     node.numa = numa;
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Judging links.
 #include "topology/link_state.h"
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 namespace beeline::topology {
 namespace {
 
-// What both ends can, or the device alone where the slot is not known. What a slot can says nothing
-// of a device that is not known.
+// The maximum of both ends; of the device alone if the slot's is unknown. If the device's maximum
+// is unknown, so is the result.
 std::uint32_t possible_of(std::uint32_t device, std::uint32_t slot) noexcept {
   return slot == 0 ? device : std::min(device, slot);
 }
@@ -48,30 +47,29 @@ LinkVerdict judge(const Graph& graph, const LinkState& link) {
     return node.role == DeviceRole::kGpu ? LinkVerdict::kIdle : LinkVerdict::kDegraded;
   }
   if (now.lanes != 0 && now.lanes < link.device_max.lanes) return LinkVerdict::kNarrowSlot;
-  // A port's rate is what the wire carries; PCIe's packet headers take a part of what is compared
-  // here, so this accuses nobody wrongly.
+  // PCIe's packet headers are not subtracted here, so a link that this calls slow is slow.
   const double carried = topology::gigabytes_per_second(now);
   if (carried > 0 && carried < slot_gigabytes_per_second(graph, link.node))
     return LinkVerdict::kBelowPorts;
   return now.is_known() && possible.is_known() ? LinkVerdict::kFull : LinkVerdict::kUnknown;
 }
 
-// Lanes are not it: they are as many as the device has.
+// The link already has all lanes of the device, so only a higher rate can help.
 const char* advice_below_ports(const LinkState& link) noexcept {
-  if (link.device_max.mega_transfers == 0) return "look for a faster slot";
+  if (link.device_max.mega_transfers == 0) return "move it to a faster slot if it supports one";
   return link.device_max.mega_transfers > link.now.mega_transfers
-             ? "put it into a faster slot"
-             : "the card can do no more, reckon with the lower number";
+             ? "move it to a faster slot"
+             : "it supports no faster link, so expect the lower bandwidth";
 }
 
-// " of it and mlx5_1 together"; empty if it is alone in the slot.
-std::string others_in_slot(const Graph& graph, NodeIndex node) {
+// " and those of mlx5_1"; empty if it is alone in the slot.
+std::string ports_in_slot(const Graph& graph, NodeIndex node) {
   std::string text;
   for (const NodeIndex function : slot_of(graph, node)) {
     if (function == node || port_gigabytes_per_second(graph[function]) <= 0) continue;
-    text += (text.empty() ? " of it and " : ", ") + label(graph[function]);
+    text += (text.empty() ? " and those of " : ", ") + label(graph[function]);
   }
-  return text.empty() ? text : text + " together";
+  return text;
 }
 
 std::string rounded(double number) {
@@ -180,6 +178,7 @@ std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeInde
 }
 
 std::string cause_of(const Graph& graph, const LinkState& link) {
+  const bool is_card = graph[link.node].kind == NodeKind::kDevice;
   std::string now = to_string(link.now);
   switch (link.verdict) {
     case LinkVerdict::kUnknown:
@@ -188,10 +187,11 @@ std::string cause_of(const Graph& graph, const LinkState& link) {
       return now + " now, " + to_string(link.possible) + " under load if it is saving power";
     case LinkVerdict::kDegraded: return now + ", could be " + to_string(link.possible);
     case LinkVerdict::kNarrowSlot:
-      return now + ", the device could use x" + std::to_string(link.device_max.lanes);
+      return now + ", the " + (is_card ? "device" : "switch") + " could use x" +
+             std::to_string(link.device_max.lanes);
     case LinkVerdict::kBelowPorts:
-      return now + " carries " + rounded(link.gigabytes_per_second()) + " GB/s, the network ports" +
-             others_in_slot(graph, link.node) + " " +
+      return now + " carries " + rounded(link.gigabytes_per_second()) +
+             " GB/s, but its network ports" + ports_in_slot(graph, link.node) + " carry " +
              rounded(slot_gigabytes_per_second(graph, link.node)) + " GB/s";
   }
   return {};
@@ -206,7 +206,10 @@ std::string fix_of(const Graph& graph, const LinkState& link) {
     case LinkVerdict::kDegraded:
       return is_card ? "reseat the card, look at the riser and the BIOS"
                      : "look at the cable or riser above this switch and at the BIOS";
-    case LinkVerdict::kNarrowSlot: return "put it into a wider slot";
+    case LinkVerdict::kNarrowSlot:
+      return is_card
+                 ? "move it to a slot with more lanes"
+                 : "if this switch is on a riser or a card, move that to a slot with more lanes";
     case LinkVerdict::kBelowPorts: return advice_below_ports(link);
   }
   return {};

@@ -58,7 +58,7 @@ std::string describe(const Graph& graph, const NicUnit& unit) {
   std::string others;
   for (const NodeIndex member : unit.members) {
     if (member == unit.lead) continue;
-    others += (others.empty() ? "the same wire as " : ", ") + label(graph[member]);
+    others += (others.empty() ? "has the same ports or bond as " : ", ") + label(graph[member]);
   }
   return others;
 }

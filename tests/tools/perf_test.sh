@@ -67,9 +67,9 @@ command_line() {
 --hold -1 --hold -1: write 0, or a time
 --rank -1 --rank -1: the first rank is 0
 --rank 2 --rank 2: write 0 to 1
---iters -1 "-1" is no whole number from 0 to
---seed -1 --seed: "-1" is no whole number from 0 to
---seed 100000000000000000000000 is no whole number from 0 to 18446744073709551615
+--iters -1 "-1" is not a whole number from 0 to
+--seed -1 --seed: "-1" is not a whole number from 0 to
+--seed 100000000000000000000000 is not a whole number from 0 to 18446744073709551615
 TABLE
   expect 'hosts without names' 2 '--hosts ,,: an entry is empty; write h0,h1' perf rate --hosts ,,
   local port

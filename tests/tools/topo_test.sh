@@ -70,7 +70,7 @@ check_and_diff() {
     topo --check --from "$small"
   expect 'nothing can be checked of nothing' 2 'no GPU' topo --check --from "$nothing"
   expect 'nor of a missing file' 2 'No such file' topo --check --from /nowhere.xml
-  expect 'nor of a broken machine' 2 'no XML' env BEELINE_SYSFS_ROOT=/dev/null "$beeline" topo --check \
+  expect 'nor of a broken machine' 2 'not valid XML' env BEELINE_SYSFS_ROOT=/dev/null "$beeline" topo --check \
     --from <(echo x)
   expect 'the same' 0 'the same' topo --diff "$small" "$small"
   expect 'a link differs' 1 'mlx5_0: link Gen5 x16 in A, Gen1 x16 in B' topo --diff "$small" "$slow"
@@ -105,18 +105,18 @@ command_line() {
   expect 'everything' 0 'Distances' topo "${from[@]}" --all
   expect 'one at most' 0 'mlx5_1 serves no GPU: ' topo "${from[@]}" --max-nics-per-gpu 1
   check_and_diff
-  expect 'less than none' 2 '--max-nics-per-gpu -1: write how many' \
+  expect 'less than none' 2 '--max-nics-per-gpu -1: write a count' \
     topo "${from[@]}" --max-nics-per-gpu=-1
   expect 'a disk for a GPU' 0 'GPU1  0000:06:00.0' topo "${from[@]}" --gpu 0000:06:00.0
   expect 'two more GPUs' 2 '--gpu 0000:09:00.0: no such device' \
     topo "${from[@]}" --gpu 06:00.0 --gpu 0000:09:00.0
-  expect 'what it could be' 2 'there are 0000:03:00.0, 0000:06:00.0' \
+  expect 'what it could be' 2 'candidates: 0000:03:00.0, 0000:06:00.0' \
     topo "${from[@]}" --gpu 0000:09:00.0
-  expect 'a GPU that is no address' 2 '--gpu GPU-7f: no PCI address; they look like' \
+  expect 'a GPU that is no address' 2 '--gpu GPU-7f: not a PCI address such as' \
     topo "${from[@]}" --gpu GPU-7f
-  expect 'a NIC is no GPU' 2 '--gpu 0000:04:00.0: that is mlx5_0, no GPU' \
+  expect 'a NIC is no GPU' 2 '--gpu 0000:04:00.0: that is mlx5_0, not a GPU' \
     topo "${from[@]}" --gpu 0000:04:00.0
-  expect 'a bridge is no GPU' 2 '--gpu 0000:02:00.0: that is bridge 0000:02:00.0, no GPU' \
+  expect 'a bridge is no GPU' 2 '--gpu 0000:02:00.0: that is bridge 0000:02:00.0, not a GPU' \
     topo "${from[@]}" --gpu 0000:02:00.0
   expect 'one thing on stdout' 2 'only one can use stdout' topo "${from[@]}" --json --svg -
   expect 'two files of one name' 2 'name two files' \
@@ -141,10 +141,10 @@ bad_places() {
   local from=(--from "$scratch/small.xml") folder=$scratch/folder own=$scratch/beeline
   mkdir "$folder"
   echo old >"$folder/good"
-  expect 'no such folder' 1 "$folder/x/y.svg: cannot be written: No such file or directory; make its folder" \
+  expect 'no such folder' 1 "$folder/x/y.svg: cannot be written: No such file or directory; create its folder" \
     topo "${from[@]}" --svg "$folder/x/y.svg"
   expect 'a folder' 1 "$folder: cannot be written: Is a directory" topo "${from[@]}" --svg "$folder"
-  expect 'a full device' 1 '/dev/full: cannot be written: No space left on device; make room' \
+  expect 'a full device' 1 '/dev/full: cannot be written: No space left on device; free some space' \
     topo "${from[@]}" --nccl-xml /dev/full
   expect 'a full stdout' 1 'stdout: cannot be written: No space left on device' \
     bash -c '"$0" topo --json >/dev/full' "$beeline"
@@ -159,7 +159,7 @@ bad_places() {
   cp "$beeline" "$own"
   chmod 755 "$scratch" "$own" && chmod 555 "$folder"
   expect 'a folder that is not ours' 1 \
-    "$folder/good: cannot be written: Permission denied; name a file in a folder that you may" \
+    "$folder/good: cannot be written: Permission denied; name a file in a folder where you may" \
     as_nobody "$own" topo "${from[@]}" --svg "$folder/good"
   chmod 755 "$folder"
   unharmed "$folder" 'a folder that is not ours'
@@ -173,13 +173,13 @@ bad_files() {
   expect 'a missing file' 2 '--from /nowhere.xml: No such file or directory; name NCCL' \
     topo --from /nowhere.xml
   head -n 5 "$scratch/small.xml" >"$cut"
-  expect 'a file that was cut off' 2 "$cut:6: no XML: no element found; was the file cut off" \
+  expect 'a file that was cut off' 2 "$cut:6: not valid XML: no element found; write the file again" \
     topo --from "$cut"
   sed 's/0000:04:00.0/0000:03:00.0/' "$scratch/small.xml" >"$cut"
-  expect 'an address twice' 2 "$cut:5: busid \"0000:03:00.0\" is there twice, first in line 4" \
+  expect 'an address twice' 2 "$cut:5: busid \"0000:03:00.0\" appears twice, first in line 4" \
     topo --from "$cut"
   sed 's/<nic>/<nic/' "$scratch/small.xml" >"$cut"
-  expect 'a malformed file' 2 "$cut:6: no XML: not well-formed" topo --from "$cut"
+  expect 'a malformed file' 2 "$cut:6: not valid XML: not well-formed" topo --from "$cut"
   expect 'no machine' 2 ':1: <html> is neither' topo --from <(echo '<html/>')
 }
 

@@ -42,7 +42,7 @@ TEST_CASE("assignment: ties are shared out in order") {
   const Graph graph = make_machine(machines::tied_in_pairs());
   CHECK(nics_of(graph) == Lines{"PIX mlx5_0", "PIX mlx5_1", "PIX mlx5_2", "PIX mlx5_3",
                                 "PIX mlx5_4", "PIX mlx5_5", "PIX mlx5_6", "PIX mlx5_7"});
-  CHECK(assign(graph).gpus[0].reason == "1 of 2 equally near NICs (PIX), shared out over 2 GPUs");
+  CHECK(assign(graph).gpus[0].reason == "1 of 2 equally near NICs (PIX), divided among 2 GPUs");
 }
 
 TEST_CASE("assignment: two GPUs share the NIC of their board") {
@@ -105,7 +105,7 @@ TEST_CASE("assignment: second ports are taken last") {
       "  host 0000:40\n    root 40:01.0\n      nic 41:00.0 mlx5_2\n      nic 41:00.1 mlx5_3\n";
   const Graph graph = make_machine(gpus + adapters);
   CHECK(nics_of(graph) == Lines{"NODE mlx5_0", "NODE mlx5_1", "NODE mlx5_2"});
-  CHECK(spares_of(graph) == Lines{"mlx5_3: left over: too few for one more each"});
+  CHECK(spares_of(graph) == Lines{"mlx5_3: left over: there are too few for one more per GPU"});
   // Two GPUs that may have one NIC each take two adapters.
   CHECK(
       nics_of(make_machine("numa 0\n  host 0000:01\n    gpu 01:01.0\n    gpu 01:02.0\n" + adapters),
@@ -141,10 +141,11 @@ TEST_CASE("assignment: virtual functions and their physical one are one NIC") {
   const Graph graph = make_machine(machines::virtual_functions());
   CHECK(nics_of(graph) == Lines{"PHB mlx5_0", "PHB mlx5_3"});
   CHECK(spares_of(graph) ==
-        Lines{"mlx5_1: the same wire as mlx5_0", "mlx5_2: the same wire as mlx5_0"});
-  CHECK(assign(graph).gpus[0].reason ==
-        "1 of 2 equally near NICs (PHB), shared out over 2 GPUs; mlx5_0 is the same wire as "
-        "mlx5_1, mlx5_2");
+        Lines{"mlx5_1: same ports or bond as mlx5_0", "mlx5_2: same ports or bond as mlx5_0"});
+  CHECK(
+      assign(graph).gpus[0].reason ==
+      "1 of 2 equally near NICs (PHB), divided among 2 GPUs; mlx5_0 has the same ports or bond as "
+      "mlx5_1, mlx5_2");
   // Where the physical function may not be used, a virtual one stands for it.
   const AssignOptions only_virtual{.nics = {{graph.nics()[2], graph.nics()[1]}}};
   CHECK(nics_of(graph, only_virtual) == Lines{"PHB mlx5_1", "PHB mlx5_1"});
@@ -153,7 +154,7 @@ TEST_CASE("assignment: virtual functions and their physical one are one NIC") {
 TEST_CASE("assignment: members of a bond are one NIC") {
   const Graph graph = make_machine(machines::bonded());
   CHECK(nics_of(graph) == Lines{"PHB mlx5_bond_0", "PHB mlx5_2"});
-  CHECK(spares_of(graph) == Lines{"mlx5_1: the same wire as mlx5_bond_0"});
+  CHECK(spares_of(graph) == Lines{"mlx5_1: same ports or bond as mlx5_bond_0"});
 }
 
 TEST_CASE("assignment: a slow NIC is left out, however near it is") {

@@ -60,9 +60,10 @@ TEST_CASE("findings: a NIC behind the processor, by what NCCL takes") {
       "numa 0\n"
       " host 0000:00\n  root 00:01.0\n   gpu 01:00.0\n"
       " host 0000:40\n  root 40:01.0\n   nic 41:00.0 mlx5_0\n");
-  CHECK(lines == Lines{"note, far NIC, GPU 0000:01:00.0: NCCL takes mlx5_0, PHB away, and carries "
-                       "the data through host memory: NCCL_NET_GDR_LEVEL=PHB lets it use "
-                       "GPUDirect; a NIC below the GPU's PCIe switch would be best"});
+  CHECK(lines ==
+        Lines{"note, far NIC, GPU 0000:01:00.0: NCCL uses mlx5_0 (PHB), too far away for GPUDirect "
+              "by default, so the data passes through host memory: set NCCL_NET_GDR_LEVEL=PHB for "
+              "GPUDirect; a NIC below the GPU's PCIe switch would be best"});
   CHECK_FALSE(has_warning(findings(make_machine(machines::far_socket()))));
   CHECK(found(machines::far_socket()).size() == 4);
 }
@@ -77,26 +78,26 @@ TEST_CASE("findings: a near NIC that is passed over for its speed is named once"
       "  switch 05:00.0 max=32x16\n   nic 06:00.0 mlx5_0 max=32x16 speed=400000\n");
   REQUIRE(lines.size() == 3);
   CHECK(lines[2] ==
-        "note, slow near NIC, slow: near to GPU 0000:02:00.0, GPU 0000:03:00.0 (PIX), but NCCL "
-        "takes mlx5_0 (PHB), which carries 48 GB/s instead of 3.12 GB/s: nothing if it has "
-        "another purpose; otherwise swap the slots of these NICs");
+        "note, slow near NIC, slow: near GPU 0000:02:00.0, GPU 0000:03:00.0 (PIX), but NCCL uses "
+        "mlx5_0 (PHB) with 48 GB/s instead of 3.12 GB/s: swap the slots of these NICs, unless this "
+        "one has another purpose");
 }
 
 TEST_CASE("findings: a tree that is hidden is one thing, not one for each GPU") {
   const Lines lines = found(machines::flat_virtual_machine());
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].starts_with("note, hidden tree, machine: "));
-  CHECK(lines[0].ends_with("(NCCL_TOPO_FILE)"));
+  CHECK(lines[0].ends_with("description of the machine"));
 }
 
 TEST_CASE("findings: ports that are down, and speeds that no port has") {
   CHECK(found("host 0000:00\n"
               " nic 01:00.0 mlx5_0 now=16x16 max=16x16 speed=200000 state=down\n"
               " nic 02:00.0 mlx5_1 now=16x16 max=16x16 speed=200000000\n") ==
-        Lines{"note, port down, mlx5_0: port 1 is down, so NCCL does not use it: look at the cable "
-              "and at the switch, if it should be up",
-              "note, odd speed, mlx5_1: port 1 has 200000 Gb/s, more than any port: correct the "
-              "description: a <net>'s speed is in Mb/s"});
+        Lines{"note, port down, mlx5_0: port 1 is down, so NCCL does not use it: check the cable "
+              "and the network switch if it should be up",
+              "note, odd speed, mlx5_1: the speed of port 1 is 200000 Gb/s, more than any port "
+              "has: correct the <net> in the file; its speed is in Mb/s"});
 }
 
 TEST_CASE("findings: the ports of a card share its slot") {
@@ -108,9 +109,11 @@ TEST_CASE("findings: the ports of a card share its slot") {
         "  nic 01:00.1 mlx5_1 now=16x16 max=16x16 speed=200000" +
         second + "\n");
   };
-  CHECK(card("") == Lines{"warning, slow link, mlx5_0: Gen4 x16 carries 31.5 GB/s, the network "
-                          "ports of it and mlx5_1 together 50.0 GB/s: the card can do no more, "
-                          "reckon with the lower number"});
+  CHECK(
+      card("") ==
+      Lines{
+          "warning, slow link, mlx5_0: Gen4 x16 carries 31.5 GB/s, but its network ports and those "
+          "of mlx5_1 carry 50.0 GB/s: it supports no faster link, so expect the lower bandwidth"});
   REQUIRE(card(" state=down").size() == 1);
   CHECK(card(" state=down")[0].starts_with("note, port down, mlx5_1"));
 }

@@ -42,8 +42,9 @@ TEST_CASE("graph: a machine needs no devices") {
 }
 
 TEST_CASE("graph: there is exactly one machine") {
-  CHECK(error_of({}) == "0 machines in one description");
-  CHECK(error_of({machine(), machine()}) == "2 machines in one description");
+  CHECK(error_of({}) == "0 machines in one description; there must be exactly one");
+  CHECK(error_of({machine(), machine()}) ==
+        "2 machines in one description; there must be exactly one");
 }
 
 TEST_CASE("graph: a parent exists and is above") {
@@ -58,31 +59,31 @@ TEST_CASE("graph: a parent exists and is above") {
   CHECK(error_of({machine(), below(0, NodeKind::kBridge, "01:00.0"),
                   below(1, NodeKind::kHostBridge, "02:00.0")}) ==
         "host bridge 0000:02:00.0: cannot be below bridge 0000:01:00.0");
-  CHECK(error_of({{.kind = NodeKind::kMachine, .parent = 0}}) == "machine: is below something");
+  CHECK(error_of({{.kind = NodeKind::kMachine, .parent = 0}}) ==
+        "machine: is the root, but has a parent");
 }
 
 TEST_CASE("graph: bridges in a circle are refused") {
   CHECK(error_of({machine(), below(2, NodeKind::kBridge, "01:00.0"),
                   below(1, NodeKind::kBridge, "02:00.0")}) ==
-        "bridge 0000:01:00.0: is in a circle of bridges");
+        "bridge 0000:01:00.0: is in a cycle of bridges");
   CHECK(error_of({machine(), below(1, NodeKind::kBridge, "01:00.0")}) ==
-        "bridge 0000:01:00.0: is in a circle of bridges");
+        "bridge 0000:01:00.0: is in a cycle of bridges");
 }
 
 TEST_CASE("graph: what exists once is not there twice") {
   CHECK(error_of({machine(), below(0, NodeKind::kDevice, "01:00.0"),
-                  below(0, NodeKind::kBridge, "01:00.0")}) ==
-        "bridge 0000:01:00.0: is there twice");
+                  below(0, NodeKind::kBridge, "01:00.0")}) == "bridge 0000:01:00.0: appears twice");
   CHECK(error_of({machine(),
                   {.kind = NodeKind::kNumaNode, .parent = 0, .number = 1},
                   {.kind = NodeKind::kNumaNode, .parent = 0, .number = 1}}) ==
-        "NUMA node 1: is there twice");
+        "NUMA node 1: appears twice");
   Node nic = below(0, NodeKind::kDevice, "01:00.0");
   nic.role = DeviceRole::kRdmaNic;
   nic.os_devices = {{OsKind::kRdma, "mlx5_0"}};
   Node other = nic;
   other.pci->function = 1;
-  CHECK(error_of({machine(), nic, other}) == "mlx5_0: RDMA device mlx5_0 is there twice");
+  CHECK(error_of({machine(), nic, other}) == "mlx5_0: RDMA device mlx5_0 appears twice");
   // A root bus may have a device at its first address.
   CHECK(error_of({machine(), below(0, NodeKind::kHostBridge, "00:00.0"),
                   below(1, NodeKind::kDevice, "00:00.0")})
@@ -96,10 +97,10 @@ TEST_CASE("graph: a virtual function belongs to a physical one") {
   CHECK(error_of({machine(), physical, function}).empty());
   function.physical_function = 9;
   CHECK(error_of({machine(), physical, function}) ==
-        "device 0000:01:00.1: is a virtual function of nothing");
+        "device 0000:01:00.1: is a virtual function, but its physical function does not exist");
   function.physical_function = 2;
   CHECK(error_of({machine(), physical, function}) ==
-        "device 0000:01:00.1: is a virtual function of what has none");
+        "device 0000:01:00.1: is a virtual function of something that is not a physical function");
 }
 
 TEST_CASE("graph: numbers that no machine has are refused") {
@@ -132,7 +133,7 @@ TEST_CASE("graph: more devices than a machine has are refused") {
     gpu.role = DeviceRole::kGpu;
     nodes.push_back(std::move(gpu));
   }
-  const char* const refused = "4097 GPUs and ports of RDMA NICs; no machine has more than 4096";
+  const char* const refused = "4097 GPUs and RDMA NIC ports; at most 4096 are supported";
   CHECK(error_of(nodes) == refused);
   nodes.pop_back();
   CHECK(error_of(nodes).empty());
@@ -188,8 +189,8 @@ TEST_CASE("graph: what is below a NUMA node belongs to it, whatever it says itse
   CHECK(at(graph, "12:00.0").numa == 1);
   REQUIRE(graph.remarks().size() == 1);
   CHECK(graph.remarks()[0] ==
-        "mlx5_0 says NUMA node 0, but host bridge 0000:10:00.0 belongs to NUMA node 1; the latter "
-        "is taken for true");
+        "mlx5_0 says NUMA node 0, but host bridge 0000:10:00.0 belongs to NUMA node 1; NUMA node 1 "
+        "is used");
 }
 
 TEST_CASE("graph: a host bridge moves below the NUMA node that its devices tell") {

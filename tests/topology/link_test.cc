@@ -76,7 +76,8 @@ TEST_CASE("link_state: each verdict") {
       "  root 10:09.0 max=32x16\n    nic 19:00.0 unknown\n"
       "  root 10:0a.0 now=16x4 max=32x16\n    nic 1a:00.0 nomax\n"
       "  root 10:0b.0 max=32x16\n    nic 1b:00.0 oldcard now=16x16 max=16x16 speed=400000\n"
-      "  root 10:0c.0\n    nic 1c:00.0 nomaxfast now=16x16 speed=400000\n");
+      "  root 10:0c.0\n    nic 1c:00.0 nomaxfast now=16x16 speed=400000\n"
+      "  root 10:0d.0 max=32x8\n    up 1d:00.0 now=32x8 max=32x16\n");
   CHECK(link_of(graph, "11:00.0").verdict == LinkVerdict::kFull);
   CHECK(link_of(graph, "12:00.0").verdict == LinkVerdict::kDegraded);
   CHECK(link_of(graph, "13:00.0").verdict == LinkVerdict::kDegraded);
@@ -93,14 +94,19 @@ TEST_CASE("link_state: each verdict") {
   CHECK(describe(graph, link_of(graph, "12:00.0")) ==
         "Gen5 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS");
   CHECK(describe(graph, link_of(graph, "14:00.0")) ==
-        "Gen5 x8, the device could use x16: put it into a wider slot");
+        "Gen5 x8, the device could use x16: move it to a slot with more lanes");
+  CHECK(describe(graph, link_of(graph, "1d:00.0")) ==
+        "Gen5 x8, the switch could use x16: if this switch is on a riser or a card, move that to a "
+        "slot with more lanes");
   CHECK(describe(graph, link_of(graph, "16:00.0")) ==
-        "Gen4 x16 carries 31.5 GB/s, the network ports 50.0 GB/s: put it into a faster slot");
+        "Gen4 x16 carries 31.5 GB/s, but its network ports carry 50.0 GB/s: move it to a faster "
+        "slot");
   CHECK(describe(graph, link_of(graph, "1b:00.0")) ==
-        "Gen4 x16 carries 31.5 GB/s, the network ports 50.0 GB/s: the card can do no more, reckon "
-        "with the lower number");
+        "Gen4 x16 carries 31.5 GB/s, but its network ports carry 50.0 GB/s: it supports no faster "
+        "link, so expect the lower bandwidth");
   CHECK(describe(graph, link_of(graph, "1c:00.0")) ==
-        "Gen4 x16 carries 31.5 GB/s, the network ports 50.0 GB/s: look for a faster slot");
+        "Gen4 x16 carries 31.5 GB/s, but its network ports carry 50.0 GB/s: move it to a faster "
+        "slot if it supports one");
 }
 
 TEST_CASE("link_state: a virtual function has the link of its physical one") {

@@ -97,12 +97,12 @@ TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
   const Graph graph = make_machine(kSmall);
   const Assignment assignment = assign(graph);
   CHECK(assignment_text(graph, assignment) ==
-        "GPU   address       NIC      ports     distance  slowest link between\n"
+        "GPU   address       NIC      ports     distance  slowest link\n"
         "GPU0  0000:13:00.0  mlx5_0   400 Gb/s  PIX       15.8 GB/s: mlx5_0, Gen4 x8\n"
         "GPU1  0000:90:01.0  mlx5_10  200 Gb/s  NODE      ?\n"
         "GPU0: the nearest NIC (PIX)\n"
         "GPU1: the nearest NIC (NODE)\n"
-        "NCCL 2.30 itself takes the same\n");
+        "NCCL 2.30 itself makes the same choice\n");
   CHECK(standby_text(graph, assignment) == "GPU0: mlx5_10\nGPU1: mlx5_0\n");
   CHECK(nccl_ib_hca(graph, assignment) == "export NCCL_IB_HCA==mlx5_0,mlx5_10");
   const Graph no_gpu = make_machine("host 0000:10\n  nic 10:01.0 mlx5_0\n");
@@ -118,7 +118,7 @@ TEST_CASE("assignment: what NCCL takes stands beside it where that is something 
   CHECK(has("  NCCL 2.30 itself takes\n"));
   CHECK(has("Gen5 x16  mlx5_0 PIX\n"));
   CHECK(has("  the same\n"));
-  CHECK_FALSE(has("NCCL 2.30 itself takes the same"));
+  CHECK_FALSE(has("NCCL 2.30 itself makes the same choice"));
 }
 
 TEST_CASE("assignment: GPUs stand in the order of their numbers, which is not that of addresses") {
@@ -145,8 +145,9 @@ TEST_CASE("assignment: an idle link is shown as it is when it is awake") {
   const Graph graph = make_machine(
       "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=2.5x16 max=32x16\n"
       " root 10:02.0 max=32x16\n  nic 12:00.0 mlx5_0 now=32x16 max=32x16\n");
-  CHECK(assignment_text(graph, assign(graph)).find("63.0 GB/s: GPU0, Gen5 x16, now asleep\n") !=
-        std::string::npos);
+  CHECK(
+      assignment_text(graph, assign(graph)).find("63.0 GB/s: GPU0, Gen5 x16, now saving power\n") !=
+      std::string::npos);
 }
 
 TEST_CASE("assignment: no name that means something to a shell is offered to be pasted") {
@@ -165,7 +166,7 @@ TEST_CASE("verdict: the answer in a sentence") {
     return verdict_text(graph, assign(graph));
   };
   CHECK(verdict(kSmall) ==
-        "2 of 2 GPUs have a NIC of their own; GPUDirect of GPU1 needs NCCL_NET_GDR_LEVEL=PHB; "
+        "2 of 2 GPUs have a NIC of their own; GPUDirect for GPU1 needs NCCL_NET_GDR_LEVEL=PHB; "
         "1 slow link, see below");
   CHECK(verdict(machines::one_nic_each())
             .starts_with("8 of 8 GPUs have a NIC of their own; GPUDirect is possible without "
@@ -173,14 +174,14 @@ TEST_CASE("verdict: the answer in a sentence") {
   CHECK(verdict(machines::two_gpus_a_nic())
             .starts_with("0 of 8 GPUs have a NIC of their own, up to 2 share one; "));
   CHECK(verdict(machines::far_socket()).find("needs NCCL_NET_GDR_LEVEL=SYS") != std::string::npos);
-  CHECK(verdict("") == "no GPU and no RDMA NIC can be seen");
+  CHECK(verdict("") == "no GPU and no RDMA NIC is visible");
   const std::string links =
       "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=32x16 max=32x16\n";
   CHECK(verdict(links) == "there is no RDMA NIC for any GPU; no link is slow");
   CHECK(verdict(links + " root 10:02.0\n  nic 12:00.0 mlx5_0\n")
             .ends_with("no slow link among the 1 of 2 that can be judged"));
   CHECK(verdict("host 0000:10\n  nic 10:01.0 mlx5_0\n") ==
-        "there is no GPU (--gpu ADDRESS takes a PCI device for one); it is unknown whether a link "
+        "there is no GPU (--gpu ADDRESS treats a PCI device as one); it is unknown whether a link "
         "is slow");
 }
 
@@ -225,7 +226,7 @@ TEST_CASE("report: models and links between GPUs, once for all that are the same
         "GPU0, GPU1: H100; 18 NVLinks to switches\n"
         "GPU2: H100; 18 NVLinks to switches, C2C to the processor\n");
   CHECK(matrix_text(switched).find("GPU0  X     NV18  NV18") != std::string::npos);
-  CHECK(matrix_text(switched).find("NV#   over so many NVLinks") != std::string::npos);
+  CHECK(matrix_text(switched).find("NV#   through # NVLinks") != std::string::npos);
   const Graph direct = make_machine(root +
                                     "  gpu 01:00.0 nvlink=4*02:00.0\n"
                                     "  gpu 02:00.0 nvlink=4*01:00.0\n  gpu 03:00.0\n");
@@ -246,10 +247,10 @@ TEST_CASE("report: what is worth knowing is said once, and far NICs by the verdi
       "numa 1\n host 0000:80\n  root 80:01.0\n   nic 81:00.0 mlx5_0 speed=9000000\n"
       "  root 80:02.0\n   nic 82:00.0 mlx5_1 speed=9000000\n");
   CHECK(findings_text(graph, Severity::kNote) ==
-        "mlx5_0, mlx5_1: port 1 has 9000 Gb/s, more than any port: correct the description: a "
-        "<net>'s speed is in Mb/s\n");
+        "mlx5_0, mlx5_1: the speed of port 1 is 9000 Gb/s, more than any port has: correct the "
+        "<net> in the file; its speed is in Mb/s\n");
   CHECK(findings_text(make_machine(machines::flat_virtual_machine()), Severity::kNote)
-            .starts_with("the machine: no GPU and no NIC is below a bridge"));
+            .starts_with("the machine: no GPU and no NIC is below a PCIe bridge"));
 }
 
 TEST_CASE("report: only links that GPUs and NICs use are judged") {

@@ -35,13 +35,13 @@ void Subcommand::add(const char* name, int& value, const char* help, const char*
 }
 
 void Subcommand::add(const char* name, std::uint64_t& value, const char* help) {
-  // CLI11 takes -1 for the largest number there is.
+  // CLI11 would accept -1 as the largest number.
   const auto is_whole = [](const std::string& text) -> std::string {
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, number);
     if (error == std::errc() && stop == end) return "";
-    return "\"" + text + "\" is no whole number from 0 to 18446744073709551615";
+    return "\"" + text + "\" is not a whole number from 0 to 18446744073709551615";
   };
   place(app_.add_option(name, value, help)).check(CLI::Validator(is_whole, ""));
 }

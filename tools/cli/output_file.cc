@@ -20,13 +20,13 @@ namespace {
 const char* advice(int sys_errno) noexcept {
   switch (sys_errno) {
     case ENOENT:
-    case ENOTDIR: return "make its folder first, or name another one";
+    case ENOTDIR: return "create its folder first, or name another file";
     case EACCES:
     case EPERM:
-    case EROFS: return "name a file in a folder that you may write, or - for stdout";
-    case EISDIR: return "name a file in it";
+    case EROFS: return "name a file in a folder where you may write, or - for stdout";
+    case EISDIR: return "name a file in that folder";
     case ENOSPC:
-    case EDQUOT: return "make room, or name a file elsewhere";
+    case EDQUOT: return "free some space, or name a file elsewhere";
     default: return "name another file";
   }
 }
@@ -47,27 +47,29 @@ int write_all(int fd, std::string_view text) noexcept {
   return 0;
 }
 
-// A file that is not yet in its place, and is gone again unless it gets there.
-class PendingFile {
+// A temporary file beside the place of the final one. Its destructor removes it unless it was moved
+// to that place.
+class TemporaryFile {
  public:
-  explicit PendingFile(const std::string& place)
+  explicit TemporaryFile(const std::string& place)
       : place_(place), path_(fmt::format("{}.new-{}", place, ::getpid())) {}
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-  ~PendingFile() {
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
     if (is_there_) ::unlink(path_.c_str());
   }
 
   // Both return errno.
   int write(std::string_view text, mode_t mode) {
-    ::unlink(path_.c_str());  // of a process that died, and had our number
+    ::unlink(path_.c_str());  // left by a dead process with the same pid
     UniqueFd file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file) return errno;
     is_there_ = true;
     if (mode != 0 && ::fchmod(file.get(), mode) != 0) return errno;
     if (const int wrong = write_all(file.get(), text)) return wrong;
     if (::fsync(file.get()) != 0) return errno;
-    return ::close(file.release()) == 0 ? 0 : errno;  // a network's file system may fail here
+    return ::close(file.release()) == 0 ? 0
+                                        : errno;  // a network file system may report errors here
   }
   int move_to_place() {
     if (::rename(path_.c_str(), place_.c_str()) != 0) return errno;
@@ -82,7 +84,7 @@ class PendingFile {
 };
 
 int replace(const std::string& place, std::string_view text, mode_t mode) {
-  PendingFile file(place);
+  TemporaryFile file(place);
   if (const int wrong = file.write(text, mode)) return wrong;
   return file.move_to_place();
 }
@@ -97,7 +99,7 @@ int write_to(const std::string& path, std::string_view text) {
   if (::stat(path.c_str(), &old) != 0) return errno == ENOENT ? replace(path, text, 0) : errno;
   if (S_ISDIR(old.st_mode)) return EISDIR;
   if (!S_ISREG(old.st_mode)) return write_straight(path, text);
-  // Moving would replace a file that its owner protects.
+  // rename() would replace even a read-only file.
   if (::access(path.c_str(), W_OK) != 0) return errno;
   std::error_code wrong;
   const std::filesystem::path place = std::filesystem::canonical(path, wrong);

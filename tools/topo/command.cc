@@ -16,25 +16,25 @@
 namespace beeline::topo {
 namespace {
 
-// As on the command line: a number may be no count.
-struct Words {
+// The values as given on the command line, where a count may be negative.
+struct RawOptions {
   Options options;
   int max_nics_per_gpu = 0;
 };
 
 // Whether --diff is given without options that it does not allow.
-bool stands_alone(const Options& options) {
+bool is_alone(const Options& options) {
   return options.from.empty() && options.svg.empty() && options.nccl_xml.empty() && !options.all &&
          !options.brief && !options.check && !options.json && options.max_nics_per_gpu == 0;
 }
 
-Outcome<Options> understand(const Words& words) {
-  Options options = words.options;
-  if (words.max_nics_per_gpu < 0) {
-    return fail(fmt::format("--max-nics-per-gpu {}: write how many, or 0 for no limit",
-                            words.max_nics_per_gpu));
+Outcome<Options> check_options(const RawOptions& raw) {
+  Options options = raw.options;
+  if (raw.max_nics_per_gpu < 0) {
+    return fail(fmt::format("--max-nics-per-gpu {}: write a count, or 0 for no limit",
+                            raw.max_nics_per_gpu));
   }
-  options.max_nics_per_gpu = static_cast<std::size_t>(words.max_nics_per_gpu);
+  options.max_nics_per_gpu = static_cast<std::size_t>(raw.max_nics_per_gpu);
 
   const std::array to_stdout{options.json,
                              options.brief,
@@ -45,59 +45,60 @@ Outcome<Options> understand(const Words& words) {
   if (std::ranges::count(to_stdout, true) > 1) {
     return fail(
         "--all, --brief, --check, --json, --svg - and --nccl-xml -: only one can use stdout; name "
-        "files");
+        "files for the others");
   }
   if (options.nccl_xml_version < 0 || options.nccl_xml_version > 2) {
     return fail(fmt::format("--nccl-xml-version {}: write 1 for NCCL or 2 for RCCL",
                             options.nccl_xml_version));
   }
   if (!options.svg.empty() && options.svg == options.nccl_xml) {
-    return fail(fmt::format("--svg and --nccl-xml are both {}; name two files", options.svg));
+    return fail(fmt::format("--svg and --nccl-xml both name {}; name two files", options.svg));
   }
-  if (!options.diff.empty() && !stands_alone(options)) {
-    return fail("--diff A B shows only differences; of the other options it takes only --gpu");
+  if (!options.diff.empty() && !is_alone(options)) {
+    return fail("--diff A B shows only differences; it can be combined only with --gpu");
   }
   return options;
 }
 
-void add_options(tools::Subcommand topo, Words& words) {
-  Options& options = words.options;
+void add_options(tools::Subcommand topo, RawOptions& raw) {
+  Options& options = raw.options;
   topo.add("--from", options.from,
-           "Read this in place of the live machine: XML of NCCL (NCCL_TOPO_DUMP_FILE) or "
+           "Read this instead of the live machine: an XML file of NCCL (NCCL_TOPO_DUMP_FILE) or "
            "hwloc (lstopo --of xml), - for stdin, or a folder like /sys",
            "FILE");
-  topo.add_each("--gpu", options.gpus, "Take this PCI device for a GPU; may be given again",
+  topo.add_each("--gpu", options.gpus, "Treat this PCI device as a GPU; may be repeated",
                 "ADDRESS");
-  topo.add("--max-nics-per-gpu", words.max_nics_per_gpu,
-           "At most N NICs for each GPU (0: no limit)", "N");
+  topo.add("--max-nics-per-gpu", raw.max_nics_per_gpu,
+           "Assign at most N NICs to each GPU (0: no limit)", "N");
   topo.add_flag("--all", options.all, "Also show every device, all distances and standby NICs");
-  topo.add_flag("--brief", options.brief, "Show only how far each NIC is from each GPU");
+  topo.add_flag("--brief", options.brief, "Show only the distance of each NIC from each GPU");
   topo.add_flag("--check", options.check,
-                "Show only what is wrong. Exit status 0: nothing is, 1: something is, 2: unknown");
+                "Show only problems. Exit status 0: there are none, 1: there are some, 2: unknown");
   topo.add_pair(
       "--diff", options.diff,
       "Show the differences between two machines, each named as for --from. Exit status 0: there "
       "are none, 1: there are some, 2: a machine cannot be read",
       "A B");
-  topo.add_flag("--json", options.json, "Everything, on stdout, in place of the text");
-  topo.add("--svg", options.svg, "A picture, into this file; - is stdout", "FILE");
+  topo.add_flag("--json", options.json, "Print everything as JSON instead of text");
+  topo.add("--svg", options.svg, "Draw the machine into this SVG file; - is stdout", "FILE");
   topo.add("--nccl-xml", options.nccl_xml, "Write a file for NCCL_TOPO_FILE; - is stdout", "FILE");
   topo.add("--nccl-xml-version", options.nccl_xml_version,
-           "1 for NCCL, 2 for RCCL (0: as in the file that is read, else by the GPUs' vendor)",
+           "1 for NCCL, 2 for RCCL (0: as in the file that --from names, or by the GPUs' vendor)",
            "N");
 }
 
 }  // namespace
 
 void add_command(tools::CommandLine& line) {
-  const auto words = std::make_shared<Words>();
-  const auto start = [words] {
-    const Outcome<Options> options = understand(*words);
+  const auto raw = std::make_shared<RawOptions>();
+  const auto start = [raw] {
+    const Outcome<Options> options = check_options(*raw);
     if (!options) return tools::print_error(options.error(), tools::kUsage);
     return run(*options);
   };
-  add_options(line.add("topo", "Show GPUs and NICs, how near they are, and who uses what", start),
-              *words);
+  add_options(
+      line.add("topo", "Show GPUs, NICs, their distances, and which NIC each GPU uses", start),
+      *raw);
 }
 
 }  // namespace beeline::topo

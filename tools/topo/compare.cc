@@ -37,7 +37,7 @@ int compare(const Options& options) {
   std::string text = fmt::format("A: {}\nB: {}\n", headline(*a), headline(*b));
   text += difference.text.empty() ? "the same\n" : shown(difference.text);
   if (difference.not_compared > 0) {
-    text += fmt::format("({} not compared: only one of the two sources has them)\n",
+    text += fmt::format("({} not compared, because only one of the two sources has them)\n",
                         topology::count_of(difference.not_compared, "fact"));
   }
   const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);

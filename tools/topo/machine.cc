@@ -26,8 +26,8 @@ using topology::NodeKind;
 
 constexpr std::size_t kMostNamed = 12;  // devices in a message
 
-// Whether the folder is like /sys. Any other folder is a mistake, and not a machine without
-// devices.
+// Whether the folder looks like /sys. Any other folder is a mistake of the user, not a machine
+// without devices.
 bool is_sysfs(const std::string& path) {
   const auto has = [&path](const char* name) { return ::access((path + name).c_str(), F_OK) == 0; };
   return has("/bus") || has("/class") || has("/devices");
@@ -46,7 +46,7 @@ Outcome<GraphParts> read_named(const Options& options) {
   const bool is_folder = S_ISDIR(found.st_mode);
   if (::access(path.c_str(), is_folder ? R_OK | X_OK : R_OK) != 0) {
     return unreadable(std::generic_category().message(errno) +
-                      "; copy it to where you may read it");
+                      "; copy it to a place where you may read it");
   }
   if (!is_folder) return topology::read_topology_file(path);
   if (!is_sysfs(path)) {
@@ -66,7 +66,7 @@ bool may_be_gpu(const Node& node) {
   return node.kind == NodeKind::kDevice && node.pci && node.role != topology::DeviceRole::kRdmaNic;
 }
 
-// What --gpu could name, so that nobody has to look it up.
+// The devices that --gpu could name.
 std::string candidates(const GraphParts& parts) {
   std::string text;
   std::size_t count = 0;
@@ -74,14 +74,14 @@ std::string candidates(const GraphParts& parts) {
     if (!may_be_gpu(node) || ++count > kMostNamed) continue;
     text += (text.empty() ? "" : ", ") + to_string(*node.pci);
   }
-  if (count == 0) return "there is none that could be one";
-  return "there are " + text + (count > kMostNamed ? ", ..." : "");
+  if (count == 0) return "no other device could be one";
+  return "candidates: " + text + (count > kMostNamed ? ", ..." : "");
 }
 
 Outcome<void> take_for_gpu(GraphParts& parts, const std::string& text) {
   const auto address = topology::parse_pci_address(text);
   if (!address) {
-    return fail(fmt::format("--gpu {}: no PCI address; they look like 0000:3b:00.0", text));
+    return fail(fmt::format("--gpu {}: not a PCI address such as 0000:3b:00.0", text));
   }
   const auto found = std::ranges::find_if(parts.nodes, [&address](const Node& node) {
     return node.pci == address && node.kind != NodeKind::kHostBridge;
@@ -92,7 +92,7 @@ Outcome<void> take_for_gpu(GraphParts& parts, const std::string& text) {
   }
   if (!may_be_gpu(*found)) {
     return fail(
-        fmt::format("--gpu {}: that is {}, no GPU; {}", text, label(*found), candidates(parts)));
+        fmt::format("--gpu {}: that is {}, not a GPU; {}", text, label(*found), candidates(parts)));
   }
   found->role = topology::DeviceRole::kGpu;
   return {};

@@ -40,7 +40,7 @@ std::string section(const char* title, std::string_view text) {
   return text.empty() ? "" : fmt::format("\n{}\n{}", title, shown_lines(text, "  "));
 }
 
-std::string uses(const Graph& graph, const topology::Assignment& assignment) {
+std::string uses_text(const Graph& graph, const topology::Assignment& assignment) {
   if (graph.gpus().empty() || graph.nics().empty()) return "";
   const std::string to_paste = topology::nccl_ib_hca(graph, assignment);
   return topology::assignment_text(graph, assignment) + topology::models_text(graph) +
@@ -70,10 +70,10 @@ std::string headline(const Graph& graph) {
 
 std::string summary(const Graph& graph, const topology::Assignment& assignment) {
   return headline(graph) + "\n" + topology::verdict_text(graph, assignment) + "\n" +
-         section("Which NIC for which GPU", uses(graph, assignment)) +
-         section("What is wrong", findings_text(graph, topology::Severity::kWarning)) +
-         section("What is worth knowing", findings_text(graph, topology::Severity::kNote)) +
-         section("What could not be seen", remarks(graph));
+         section("Which NIC for which GPU", uses_text(graph, assignment)) +
+         section("Problems", findings_text(graph, topology::Severity::kWarning)) +
+         section("Notes", findings_text(graph, topology::Severity::kNote)) +
+         section("Not visible", remarks(graph));
 }
 
 std::string details(const Graph& graph, const topology::Assignment& assignment) {

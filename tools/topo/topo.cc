@@ -24,7 +24,7 @@ namespace {
 
 using tools::kStdout;
 
-// As a word of a shell.
+// Quoted for a shell if necessary.
 std::string quoted(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@";
@@ -34,7 +34,7 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
-// NCCL's processes start in folders of their own.
+// The path is absolute, because NCCL's processes may start in other folders.
 std::string how_to_use(const std::string& nccl_xml) {
   std::error_code unknown;
   const std::filesystem::path absolute = std::filesystem::absolute(nccl_xml, unknown);
@@ -50,19 +50,19 @@ int write(const std::string& path, const std::string& text, const std::string& h
   return 0;
 }
 
-// NCCL would take an empty description for an empty machine.
+// NCCL would believe an empty description and find no devices.
 int write_for_nccl(const std::string& path, const topology::Graph& graph, int version) {
   if (graph.gpus().empty() && graph.nics().empty()) {
-    return tools::print_error(
-        fmt::format("--nccl-xml {}: not written: there is no GPU and no RDMA NIC to describe; make "
-                    "the file on the node where the job is to run",
-                    path));
+    return tools::print_error(fmt::format(
+        "--nccl-xml {}: not written: there is no GPU and no RDMA NIC to describe; write "
+        "the file on the node where the job will run",
+        path));
   }
   return write(path, topology::write_nccl_xml(graph, version), how_to_use(path));
 }
 
 constexpr const char* kMore =
-    "\n--all shows every device, all distances and standby NICs; --svg FILE draws a picture\n";
+    "\n--all also shows every device, all distances and standby NICs; --svg FILE draws a picture\n";
 
 std::string text_of(const Options& options, const topology::Graph& graph,
                     const topology::Assignment& assignment) {
@@ -81,13 +81,13 @@ int run(const Options& options) {
   if (!options.diff.empty()) return compare(options);
   const Outcome<topology::Graph> graph = read_machine(options);
   if (!graph) {
-    const bool is_users = !options.from.empty() || !options.gpus.empty() || options.check;
-    return tools::print_error(graph.error(), is_users ? tools::kUsage : tools::kFailed);
+    const bool is_mistake = !options.from.empty() || !options.gpus.empty() || options.check;
+    return tools::print_error(graph.error(), is_mistake ? tools::kUsage : tools::kFailed);
   }
   const topology::Assignment assignment =
       topology::assign(*graph, {.max_nics_per_gpu = options.max_nics_per_gpu});
 
-  // Each is tried: a folder that cannot be written does not cost the picture that can.
+  // If one output cannot be written, the others still are.
   int status = 0;
   if (options.check) {
     status = check(*graph, assignment);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at a file before anyone else does: hwloc gets only what is well-formed, small, and without
+// Parses the file first, so that hwloc only gets XML that is well-formed, small and without
 // entities.
 #include "topology/read/file.h"
 
@@ -17,8 +17,8 @@ Outcome<GraphParts> read_topology_file(const std::string& path) {
   if (root.name == "system") return read_nccl_system(root, path);
   if (root.name == "topology") return read_hwloc_xml(text, path);
   return fail(path + ":" + std::to_string(root.line) + ": <" + root.name +
-              "> is neither NCCL's <system> nor hwloc's <topology>; NCCL_TOPO_DUMP_FILE makes the "
-              "one, lstopo --of xml the other");
+              "> is neither NCCL's <system> nor hwloc's <topology>; NCCL writes such a file with "
+              "NCCL_TOPO_DUMP_FILE, hwloc with lstopo --of xml");
 }
 
 }  // namespace beeline::topology

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From hwloc's objects to nodes. NUMA nodes and I/O hang beside hwloc's tree of processors: of a
-// root bus it says between which processors it is, not its NUMA node.
+// Turns hwloc's objects into nodes. In hwloc, NUMA nodes and I/O devices are attached to objects of
+// the tree of processors. A root bus is attached to a set of processors, not to a NUMA node.
 #include "topology/read/hwloc_reader.h"
 
 #include "topology/read/remarks.h"
@@ -93,7 +93,7 @@ class HwlocReader {
             .model = parse_int(info_of(package, "CPUModelNumber")).value_or(-1)};
   }
 
-  // Of processors and what holds them; the recursion is as deep as hwloc's levels are.
+  // Reads processors and the objects that contain them. The recursion is as deep as hwloc's levels.
   void read_normal(hwloc_obj_t object, NodeIndex above) {
     if (object->type == HWLOC_OBJ_PACKAGE) {
       above = add({.kind = NodeKind::kPackage,
@@ -112,7 +112,7 @@ class HwlocReader {
     }
   }
 
-  // A cache on the side of the memory has the memory below it.
+  // A memory-side cache has the NUMA node below it.
   void read_memory(hwloc_obj_t object, NodeIndex above) {
     for (hwloc_obj_t at = object->memory_first_child; at != nullptr; at = at->next_sibling) {
       if (at->type == HWLOC_OBJ_NUMANODE && number_of(at) >= 0) {
@@ -125,8 +125,8 @@ class HwlocReader {
     }
   }
 
-  // The lowest one, since further ones at the same place are memory on a card or in a stack; -1 if
-  // there are several places to choose from.
+  // The NUMA node with the lowest number, since others at the same place are memory on a card or in
+  // a stack. -1 if there are several places to choose from.
   int numa_near(hwloc_obj_t object) const {
     for (hwloc_obj_t at = object; at != nullptr; at = at->parent) {
       std::vector<int> here;
@@ -145,8 +145,8 @@ class HwlocReader {
   }
 
   struct Above {
-    NodeIndex above = 0;         // what a bridge or a device goes below
-    NodeIndex device = kNoNode;  // what a name belongs to
+    NodeIndex above = 0;         // the parent of a bridge or a device
+    NodeIndex device = kNoNode;  // the owner of an OS device name
     int numa = -1;
   };
 
@@ -169,7 +169,7 @@ class HwlocReader {
 
   Node bridge_of(hwloc_obj_t object, const Above& at) const {
     const BridgeAttributes& bridge = object->attr->bridge;
-    // A root bus below a function (VMD) is a root bus all the same.
+    // A bridge below another bridge is no host bridge, even if hwloc calls it one (VMD).
     const bool below_bridge = nodes_[at.above].kind == NodeKind::kBridge;
     if (bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST && !below_bridge) {
       Node node{.kind = NodeKind::kHostBridge, .parent = at.above, .numa = at.numa};
@@ -194,7 +194,7 @@ class HwlocReader {
     node.pci_class = std::uint32_t{pci.class_id} << 8;
     node.vendor = pci.vendor_id;
     node.device = pci.device_id;
-    // What it carries now. On a live machine sysfs tells the generation and the lanes, too.
+    // The current bandwidth. On a live machine sysfs also has the generation and the lanes.
     node.link_now = link_that_carries(pci.linkspeed);
   }
 
@@ -222,21 +222,20 @@ class HwlocReader {
 };
 
 Outcome<void> load(const HwlocApi& api, hwloc_topology_t topology) {
-  if (api.topology_load(topology) != 0) return fail(std::string("hwloc cannot read it"));
+  if (api.topology_load(topology) != 0) return fail(std::string("hwloc_topology_load failed"));
   if (api.topology_abi_check(topology) == 0) return {};
-  return fail(std::string("hwloc's structures are not those that this was built for"));
+  return fail(std::string("hwloc's ABI differs from the one that this program was built for"));
 }
 
-// Where this folder is there and empty, as a sandbox may make it, hwloc ends the process by an
-// assertion.
+// If this folder exists and is empty, as in some sandboxes, an assertion in hwloc ends the process.
 Outcome<void> check_numa_folder() {
   const std::string folder = "/sys/devices/system/node";
   const auto is_numa = [](const std::string& name) { return name.starts_with("node"); };
   if (!is_there(folder) || std::ranges::any_of(names_in(folder), is_numa)) return {};
-  return fail("hwloc cannot stand that there is no NUMA node in " + folder);
+  return fail("hwloc would abort, because there is no NUMA node in " + folder);
 }
 
-// hwloc 2 reads what it wrote, and what version 1 did (which names none).
+// hwloc 2 reads files of version 2, and of version 1, which contain no version.
 Outcome<void> check_version(const std::string& xml, const std::string& file) {
   constexpr std::string_view kVersion = "version=\"";
   const auto root = xml.find("<topology");
@@ -247,7 +246,7 @@ Outcome<void> check_version(const std::string& xml, const std::string& file) {
   const std::string version = start.substr(at + kVersion.size(), 1);
   if (parse_int(version).value_or(0) <= 2) return {};
   return fail(file + ": written by hwloc " + version +
-              ", and hwloc 2 reads it here; have it written for version 2: lstopo --of v2xml FILE");
+              ", but this machine has hwloc 2; write it again with lstopo --of v2xml FILE");
 }
 
 }  // namespace
@@ -256,19 +255,19 @@ Outcome<GraphParts> read_hwloc() {
   BL_TRY(check_numa_folder());
   const HwlocApi api = BL_TRY(load_hwloc());
   const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
-  // A container may be allowed few processors, and use a GPU that is near to others.
+  // A container may be restricted to a few processors and still use a GPU that is near others.
   (void)api.topology_set_flags(topology.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
   BL_TRY(load(api, topology.get()));
   GraphParts parts;
   parts.source = "this machine";
   parts.nodes = HwlocReader(api, topology.get()).read();
   Remarks remarks;
-  // hwloc has variables of its own by which people show it another machine.
+  // Users can make hwloc read another machine with its own environment variables.
   if (api.topology_is_thissystem(topology.get()) != 0) {
     add_sysfs_devices(parts.nodes, "/sys", remarks);
   } else {
     parts.source = "another machine (hwloc)";
-    remarks.add("hwloc was told to show another machine (HWLOC_XMLFILE, HWLOC_FSROOT, ...)");
+    remarks.add("a variable makes hwloc show another machine (HWLOC_XMLFILE, HWLOC_FSROOT, ...)");
   }
   parts.remarks = remarks.take();
   return parts;
@@ -278,17 +277,18 @@ Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& fi
   BL_TRY(check_version(xml, file));
   const HwlocApi api = BL_TRY(load_hwloc());
   const HwlocTopology topology = BL_TRY(new_hwloc_topology(api));
-  const auto size = static_cast<int>(xml.size()) + 1;  // hwloc wants the 0 behind it
+  const auto size = static_cast<int>(xml.size()) + 1;  // hwloc counts the terminating 0
   if (api.topology_set_xmlbuffer(topology.get(), xml.c_str(), size) != 0 ||
       !load(api, topology.get())) {
-    return fail(file + ": hwloc does not take it; have it written again: lstopo --of xml");
+    return fail(file + ": hwloc cannot read it; write it again with lstopo --of xml FILE");
   }
   GraphParts parts;
   parts.source = file + " (hwloc)";
   parts.nodes = HwlocReader(api, topology.get()).read();
   parts.remarks = {
-      "a file of hwloc's says nothing of the speeds of network ports, and of a PCIe link what it "
-      "carried when the file was written: its generation and lanes are guessed from that"};
+      "hwloc's files contain no speeds of network ports, and of a PCIe link only its bandwidth "
+      "when "
+      "the file was written; its generation and lanes are guessed from that"};
   return parts;
 }
 

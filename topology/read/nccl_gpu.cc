@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// <gpu>, and the <nvlink>, <xgmi> and <c2c> below it.
+// Reads <gpu>, and the <nvlink>, <xgmi> and <c2c> elements below it.
 #include "topology/read/nccl_gpu.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace beeline::topology {
 namespace {
 
-constexpr std::size_t kMaxGpuLinks = 128;  // each has 18 today, to one switch or to 7 others
+constexpr std::size_t kMaxGpuLinks = 128;  // a GPU has 18 today, to one switch or to 7 other GPUs
 constexpr int kMaxCount = 10'000;
 constexpr int kMaxMbytes = 10'000'000;
 constexpr std::size_t kMaxWord = 40;  // bytes
@@ -59,7 +59,7 @@ GpuFacts read_gpu_facts(const XmlElement& gpu, const NoteAt& note) {
     const auto kind = kind_of(child);
     if (!kind) continue;
     if (facts.links.size() >= kMaxGpuLinks) {
-      note(child, "more links than a GPU has; the rest is left out");
+      note(child, "more links than a GPU has; the rest is ignored");
       break;
     }
     const std::string* const target_class = child.find("tclass");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From NCCL's elements to nodes.
+// Turns the elements of NCCL's file into nodes.
 #include "topology/read/nccl_xml.h"
 
 #include <algorithm>
@@ -18,11 +18,9 @@ namespace {
 
 using Done = Outcome<void>;
 
-// Of one device. NVIDIA's largest NICs have two.
-constexpr std::size_t kMaxPorts = 256;
+constexpr std::size_t kMaxPorts = 256;  // of one device; real NICs have two
 constexpr std::uint8_t kLastFunction = 7;
-// Of a text that goes into a message.
-constexpr std::size_t kMaxQuoted = 60;
+constexpr std::size_t kMaxQuoted = 60;  // characters of a text that a message quotes
 constexpr std::uint32_t kNetworkClass = 0x02;
 constexpr std::uint32_t kDisplayClass = 0x03;
 constexpr std::uint32_t kAcceleratorClass = 0x12;
@@ -53,7 +51,7 @@ std::string text_of(const XmlElement& element, std::string_view attribute) {
   return text == nullptr ? std::string() : *text;
 }
 
-// <net> below <nic>, and without one, as people write it.
+// Calls `take` for each <net>. NCCL writes <net> below <nic>; people may omit the <nic>.
 template <class Take>
 void each_net(const XmlElement& element, const Take& take) {
   for (const XmlElement& child : element.children) {
@@ -83,7 +81,7 @@ class NcclReader {
   Outcome<GraphParts> read(const XmlElement& system) {
     if (system.name != "system") {
       return wrong(system, "the root is <" + system.name + ">, not <system>",
-                   "NCCL_TOPO_DUMP_FILE makes a file of NCCL's");
+                   "set NCCL_TOPO_DUMP_FILE to let NCCL write a file");
     }
     const std::string version = text_of(system, "version");
     if (version == "1" || version == "2") {
@@ -101,7 +99,7 @@ class NcclReader {
       }
     }
     place_merged_functions();
-    say_what_was_taken();
+    add_summary_remarks();
     parts_.remarks = remarks_.take();
     return std::move(parts_);
   }
@@ -116,7 +114,7 @@ class NcclReader {
     remarks_.add("line " + std::to_string(at.line) + ": " + what);
   }
 
-  // An attribute as a number. One that is empty says as little as none.
+  // An attribute as a number. An empty attribute counts as a missing one.
   template <class Parse>
   auto number(const XmlElement& element, std::string_view attribute, const Parse& parse)
       -> decltype(parse(std::string_view())) {
@@ -132,7 +130,7 @@ class NcclReader {
     return parts_.nodes.size() - 1;
   }
 
-  // A dump of a rack has the processors of all of its hosts.
+  // NCCL's dump of a multi-node NVLink rack contains the processors of all hosts.
   bool is_other_host(const XmlElement& cpu) {
     const std::string host = text_of(cpu, "host_hash");
     if (host.empty()) return false;
@@ -150,12 +148,12 @@ class NcclReader {
       const auto [known, is_new] = numas_.try_emplace(*numa, parts_.nodes.size());
       if (is_new) add({.kind = NodeKind::kNumaNode, .parent = 0, .number = *numa});
       parent = known->second;
-      if (!is_new) note(cpu, "NUMA node " + std::to_string(*numa) + " is there twice");
+      if (!is_new) note(cpu, "NUMA node " + std::to_string(*numa) + " appears twice");
       Node& node = parts_.nodes[parent];
       if (node.cpus.empty()) node.cpus = cpus_of(cpu);
       if (is_new) node.cpu = facts_of(cpu);
     } else {
-      note(cpu, "a <cpu> without NUMA node: what is near to what is uncertain below it");
+      note(cpu, "a <cpu> without a NUMA node, so distances below it are uncertain");
     }
     for (const XmlElement& child : cpu.children) BL_TRY(read_below(child, parent));
     return {};
@@ -178,10 +176,10 @@ class NcclReader {
 
   Done read_below(const XmlElement& element, NodeIndex parent) {
     if (element.name == "pci") return read_pci(element, parent);
-    if (element.name == "nic" || element.name == "net") return read_placeless(element, parent);
+    if (element.name == "nic" || element.name == "net") return read_without_pci(element, parent);
     if (element.name == "gpu")
-      note(element, "a <gpu> that is no <pci> of its own has no place; left out");
-    if (!is_known(element.name)) remarks_.add("elements <" + element.name + "> are left out");
+      note(element, "a <gpu> outside of a <pci> has no PCI address and is ignored");
+    if (!is_known(element.name)) remarks_.add("elements <" + element.name + "> are ignored");
     return {};
   }
 
@@ -200,11 +198,10 @@ class NcclReader {
     if (node.pci) BL_TRY(read_nets(element, node));
     if (const XmlElement* const gpu = child_of(element, "gpu")) node.gpu = read_gpu(*gpu);
     node.role = role_of(element, node);
-    // What is above a device has nothing below it here, so its children are as near to it as its
-    // siblings are.
+    // A device has no children in the graph, so its children become its siblings.
     for (const XmlElement& child : element.children) {
       if (child.name != "pci") continue;
-      note(child, "a <pci> within a device; taken for its neighbour");
+      note(child, "a <pci> below a device is treated as a sibling of that device");
       BL_TRY(read_pci(child, parent));
     }
     if (!node.pci) return read_unaddressed(element, node, parent);
@@ -214,21 +211,21 @@ class NcclReader {
     return {};
   }
 
-  // Two GPUs in one function are parts of one GPU, as MPS divides it.
+  // Several <gpu> elements in one function are parts of one GPU, as MPS divides it.
   GpuFacts read_gpu(const XmlElement& gpu) {
     return read_gpu_facts(
         gpu, [this](const XmlElement& at, const std::string& what) { note(at, what); });
   }
 
-  // Names are all that can tell such a device from others, and only a NIC has some.
+  // A device without an address can be told from others by a name only, and only NICs have names.
   Done read_unaddressed(const XmlElement& element, const Node& node, NodeIndex parent) {
     const std::size_t before = parts_.nodes.size();
-    if (node.role != DeviceRole::kGpu) BL_TRY(read_placeless(element, parent));
-    if (parts_.nodes.size() == before) note(element, "a device without busid and name; left out");
+    if (node.role != DeviceRole::kGpu) BL_TRY(read_without_pci(element, parent));
+    if (parts_.nodes.size() == before) note(element, "a device without busid and name is ignored");
     return {};
   }
 
-  // NCCL calls a switch whatever is neither GPU nor NIC.
+  // For NCCL, a device that is neither GPU nor NIC is a switch.
   static bool is_bridge(const XmlElement& element, const Node& node) noexcept {
     const std::uint32_t base_class = node.pci_class >> 16;
     if (node.pci_class >> 8 == kPciBridgeClass) return true;
@@ -272,15 +269,15 @@ class NcclReader {
     }
     node.pci = parse_pci_address(text);
     if (!node.pci) {
-      return wrong(element, "busid \"" + text + "\" is no PCI address",
+      return wrong(element, "busid \"" + text + "\" is not a PCI address",
                    "addresses look like 0000:3b:00.0");
     }
     const auto [first, is_new] = addresses_.try_emplace(*node.pci, element.line);
     if (is_new) return {};
     return wrong(
         element,
-        "busid \"" + text + "\" is there twice, first in line " + std::to_string(first->second),
-        "each device has an address of its own");
+        "busid \"" + text + "\" appears twice, first in line " + std::to_string(first->second),
+        "give each device its own address");
   }
 
   std::uint16_t id_of(const XmlElement& element, std::string_view attribute) {
@@ -288,7 +285,7 @@ class NcclReader {
     return id <= 0xffff ? static_cast<std::uint16_t>(id) : std::uint16_t{0};
   }
 
-  // "Unknown" and lanes that are none are what the kernel writes for a device without a link.
+  // The kernel writes "Unknown" and 0 lanes for a device without a link.
   static std::uint32_t link_rate_of(const XmlElement& element) {
     return parse_link_rate(text_of(element, "link_speed")).value_or(0);
   }
@@ -296,8 +293,8 @@ class NcclReader {
     return parse_link_width(text_of(element, "link_width")).value_or(0);
   }
 
-  // NCCL merges the functions of a card, so that there are several names at one address. Each name
-  // is a device of its own.
+  // NCCL merges the functions of a card, so there may be several names at one address. Each name is
+  // a separate device.
   Done read_nets(const XmlElement& element, Node& node) {
     const Node blank = node;
     std::vector<Node> functions = {std::move(node)};
@@ -316,7 +313,7 @@ class NcclReader {
     return done;
   }
 
-  // The one of that name, else the first without one.
+  // The function with that name, otherwise the first one without a name.
   static Node& function_of(std::vector<Node>& functions, const Node& blank,
                            const std::string& name) {
     for (Node& function : functions) {
@@ -326,7 +323,7 @@ class NcclReader {
     return functions.emplace_back(blank);
   }
 
-  // The address of a function that was merged into another: the next free one.
+  // A function that NCCL merged into another gets the next free address.
   void place_merged_functions() {
     for (Node& function : merged_functions_) {
       PciAddress address = *function.pci;
@@ -337,11 +334,11 @@ class NcclReader {
     }
   }
 
-  // NCCL's socket transport has ports 0, RDMA counts from 1.
+  // NCCL's socket transport writes port 0; RDMA ports count from 1.
   Done read_net(const XmlElement& net, Node& node) {
     const std::string name = text_of(net, "name");
     if (is_made_of_others(name)) {
-      remarks_.add("network device " + name + " is left out: its members are there");
+      remarks_.add("network device " + name + " is ignored, because its members are listed");
       return {};
     }
     if (node.os_devices.size() >= kMaxPorts || node.nic_ports.size() >= kMaxPorts) {
@@ -352,8 +349,7 @@ class NcclReader {
     const bool is_here = std::ranges::find(node.os_devices, device) != node.os_devices.end();
     if (!name.empty() && !is_here) {
       if (device.kind == OsKind::kRdma && !rdma_names_.insert(name).second) {
-        return wrong(net, "network device " + name + " is there twice",
-                     "leave it where it belongs");
+        return wrong(net, "network device " + name + " appears twice", "remove one of the two");
       }
       node.os_devices.push_back(device);
     }
@@ -368,7 +364,7 @@ class NcclReader {
     return wrong(net, "more network ports than a device has", "is it the right file?");
   }
 
-  // NCCL merges devices and names them after their members, by '+'.
+  // NCCL names a merged device after its members, separated by '+'.
   bool is_made_of_others(const std::string& name) const {
     if (name.find('+') == std::string::npos) return false;
     for (std::size_t at = 0; at <= name.size();) {
@@ -379,7 +375,7 @@ class NcclReader {
     return true;
   }
 
-  // To NCCL all displays are GPUs: a console's chip is not in files that were made for it.
+  // For NCCL all display controllers are GPUs. Files for NCCL do not contain console chips.
   DeviceRole role_of(const XmlElement& element, const Node& node) {
     const std::uint32_t base_class = node.pci_class >> 16;
     if (has_child(element, "gpu") || base_class == kDisplayClass ||
@@ -391,9 +387,9 @@ class NcclReader {
                                                                   : DeviceRole::kOther;
   }
 
-  // NICs that are no PCI functions of their own, one for each name: NCCL has one <nic> for all of
+  // Reads NICs that are not PCI functions, one for each name. NCCL writes one <nic> for all of
   // them.
-  Done read_placeless(const XmlElement& element, NodeIndex parent) {
+  Done read_without_pci(const XmlElement& element, NodeIndex parent) {
     Done done;
     std::map<std::string, Node> nics;
     const auto take = [&](const XmlElement& net) {
@@ -412,16 +408,17 @@ class NcclReader {
     return {};
   }
 
-  void say_what_was_taken() {
+  void add_summary_remarks() {
     if (nameless_nics_ > 0) {
-      remarks_.add("network devices that have no name here, and are taken for RDMA NICs: " +
+      remarks_.add("network devices without a name, treated as RDMA NICs: " +
                    std::to_string(nameless_nics_));
     }
     if (classless_.empty()) return;
-    remarks_.add("devices without class, " + classless_.front() +
-                 " first, which may be GPUs or NICs: " + std::to_string(classless_.size()) +
-                 "; NCCL reads the class from the machine: run beeline topo there, or on a file of "
-                 "NCCL_TOPO_DUMP_FILE");
+    const std::size_t others = classless_.size() - 1;
+    remarks_.add("devices without a PCI class, which may be GPUs or NICs: " + classless_.front() +
+                 (others == 0 ? "" : " and " + std::to_string(others) + " more") +
+                 "; run beeline topo on the machine itself, or on a file that NCCL wrote there "
+                 "(NCCL_TOPO_DUMP_FILE)");
   }
 
   const std::string& file_;
@@ -430,7 +427,7 @@ class NcclReader {
   std::string host_;
   std::map<int, NodeIndex> numas_;
   std::map<PciAddress, std::size_t> addresses_;  // and their lines
-  std::set<std::string> net_names_;              // of all the file
+  std::set<std::string> net_names_;              // in the whole file
   std::set<std::string> rdma_names_;
   std::vector<Node> merged_functions_;
   std::vector<std::string> classless_;

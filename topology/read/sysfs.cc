@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Processors from devices/system, the tree from where the links of bus/pci/devices lead.
+// Reads processors from devices/system, and the PCI tree from the targets of the links in
+// bus/pci/devices.
 #include "topology/read/sysfs.h"
 
 #include <map>
@@ -13,8 +14,8 @@
 namespace beeline::topology {
 namespace {
 
-// A server has hundreds of functions that only its firmware knows what to do with. These are the
-// ones that hwloc shows, so that a machine is the same with it and without.
+// A server has hundreds of PCI functions that carry no data. This selects the same ones as hwloc,
+// so that the graph of a machine does not depend on whether hwloc is installed.
 bool moves_data(std::uint32_t pci_class) noexcept {
   switch (pci_class >> 16) {
     case 0x00:               // of no class: BXI's NICs, virtio
@@ -68,7 +69,7 @@ class SysfsReader {
     }
   }
 
-  // That of all its processors, else the machine.
+  // The package that contains all of these processors, otherwise the machine.
   NodeIndex package_of(const std::string& cpus) {
     const auto ends = ends_of_list(cpus);
     if (!ends) return 0;
@@ -116,11 +117,11 @@ class SysfsReader {
     if (without_place_ == 0) return;
     const std::string others =
         without_place_ > 1 ? " and " + std::to_string(without_place_ - 1) + " more" : "";
-    remarks_.add(first_without_place_ + others + ": place on the bus unknown, since " + root_ +
-                 "/bus/pci/devices has no links");
+    remarks_.add(first_without_place_ + others + ": position in the PCI tree unknown, because " +
+                 root_ + "/bus/pci/devices has no symbolic links");
   }
 
-  // What has something below it is a bridge, whatever it says of itself.
+  // A function with other functions below it is a bridge, whatever its class.
   NodeIndex add_bridge(const PciAddress& address, NodeIndex above) {
     const auto [known, is_new] = functions_.try_emplace(address, parts_.nodes.size());
     if (is_new) add({.kind = NodeKind::kBridge, .parent = above, .pci = address});

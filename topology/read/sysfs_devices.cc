@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of a function, then the classes that name functions.
+// Reads the files of each PCI function first, then the classes (net, infiniband, drm) whose entries
+// refer to functions.
 #include "topology/read/sysfs_devices.h"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class SysfsDevices {
       if (node.kind == NodeKind::kDevice) node.role = guess_role(node);
     }
     remark_unseen();
-    remark_homeless();
+    remark_without_numa();
   }
 
  private:
@@ -96,7 +97,7 @@ class SysfsDevices {
       add_name(nodes_[device], OsKind::kInterface, name);
       const std::string master = link_target(folder + name + "/master");
       const std::string bond = master.substr(master.rfind('/') + 1);
-      // Bridges have members too.
+      // A bridge's members have a master, too.
       if (!bond.empty() && is_there(folder + bond + "/bonding")) nodes_[device].bond = bond;
     }
   }
@@ -115,8 +116,9 @@ class SysfsDevices {
     }
   }
 
-  // A soft device is where its interface is. rxe names it; siw, as all of iWARP, begins its only
-  // GID with the interface's hardware address, which interfaces on top of a card (VLANs) may share.
+  // A soft RDMA device is placed where its network interface is. rxe names the interface. siw, like
+  // all iWARP devices, has a single GID that begins with the interface's hardware address.
+  // Interfaces on top of a card (VLANs) may have the same address.
   NodeIndex card_of_soft_device(const std::string& folder) const {
     const std::string interfaces = root_ + "/class/net/";
     const std::string interface = first_line(folder + "/parent");
@@ -154,7 +156,7 @@ class SysfsDevices {
     }
   }
 
-  // "4: ACTIVE" and "5: ACTIVE_DEFER"; no other carries data.
+  // Only "4: ACTIVE" and "5: ACTIVE_DEFER" carry data.
   static PortState state_of(std::string_view text) noexcept {
     if (text.empty()) return PortState::kUnknown;
     const bool is_active = text.starts_with("4:") || text.starts_with("5:");
@@ -176,13 +178,13 @@ class SysfsDevices {
     }
   }
 
-  // A reading by hwloc has always a NUMA node, and never says that it saw no PCI.
+  // hwloc always reports a NUMA node, and does not report that it saw no PCI device.
   void remark_unseen() {
     const std::string numas = root_ + "/devices/system/node/";
     const auto is_numa = [](const std::string& name) { return name.starts_with("node"); };
     if (std::ranges::none_of(names_in(numas), is_numa)) {
       remarks_.add("NUMA nodes cannot be seen: there are none in " + numas +
-                   "; what is near to which processor is uncertain");
+                   ", so it is uncertain which device is near which processor");
     }
     const std::string functions = root_ + "/bus/pci/devices/";
     if (names_in(functions).empty()) {
@@ -191,22 +193,23 @@ class SysfsDevices {
     const std::string rdma = root_ + "/class/infiniband/";
     if (!is_there(rdma)) {
       remarks_.add("RDMA devices cannot be seen: there is no " + rdma +
-                   "; load the NIC's driver (ib_uverbs), and in a container give it /sys");
+                   "; load the NIC's driver and ib_uverbs, and mount /sys in a container");
     }
   }
 
-  void remark_homeless() {
+  void remark_without_numa() {
     const auto is_numa = [](const Node& node) { return node.kind == NodeKind::kNumaNode; };
     if (std::ranges::count_if(nodes_, is_numa) < 2) return;
-    const auto is_homeless = [](const Node& node) {
+    const auto has_no_numa = [](const Node& node) {
       return node.role != DeviceRole::kOther && node.pci && node.numa < 0;
     };
-    const auto count = std::ranges::count_if(nodes_, is_homeless);
+    const auto count = std::ranges::count_if(nodes_, has_no_numa);
     if (count == 0) return;
-    const Node& first = *std::ranges::find_if(nodes_, is_homeless);
-    remarks_.add(std::to_string(count) + " GPUs or NICs, " + label(first) +
-                 " first, do not say their NUMA node: look at the BIOS settings, or at the virtual "
-                 "machine's");
+    const Node& first = *std::ranges::find_if(nodes_, has_no_numa);
+    const std::string others = count > 1 ? " and " + std::to_string(count - 1) + " more" : "";
+    remarks_.add(label(first) + others +
+                 ": no NUMA node is reported; check the settings of the BIOS or of the virtual "
+                 "machine");
   }
 
   std::vector<Node>& nodes_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Expat builds the tree. Without a DTD it knows but the five entities that XML itself has, so that
-// nothing in a document can grow when it is read.
+// Builds the tree with expat. Since a DTD is refused, only the five predefined entities of XML
+// exist, and a document cannot grow when it is read.
 #include "topology/read/xml.h"
 
 #include <expat.h>
@@ -33,8 +33,8 @@ class Builder {
     const auto status = XML_Parse(parser_, text.data(), static_cast<int>(text.size()), XML_TRUE);
     if (status == XML_STATUS_OK && root_.line != 0) return std::move(root_);
     if (wrong_.empty()) {
-      refuse(std::string("no XML: ") + XML_ErrorString(XML_GetErrorCode(parser_)) +
-             "; was the file cut off or edited? Have it written again");
+      refuse(std::string("not valid XML: ") + XML_ErrorString(XML_GetErrorCode(parser_)) +
+             "; write the file again if it was cut off or edited");
     }
     return fail(std::move(wrong_));
   }
@@ -52,14 +52,14 @@ class Builder {
   }
 
   void start(const XML_Char* name, const XML_Char** attributes) {
-    if (!wrong_.empty()) return;  // expat finishes the token it is in
+    if (!wrong_.empty()) return;  // expat finishes its current token
     if (++elements_ > limits_.elements) {
       return refuse("more than " + std::to_string(limits_.elements) +
-                    " elements, which is no description of one machine; is it the right file?");
+                    " elements, too many for one machine; is it the right file?");
     }
     if (open_.size() >= limits_.depth) {
       return refuse("elements more than " + std::to_string(limits_.depth) +
-                    " deep, which is no description of one machine; is it the right file?");
+                    " deep, too deep for one machine; is it the right file?");
     }
     XmlElement& element = open_.emplace_back();
     element.name = name;
@@ -92,7 +92,7 @@ class Builder {
 
 std::string too_large(const std::string& file, std::size_t max_bytes) {
   return file + ": larger than " + std::to_string(max_bytes >> 20) +
-         " MiB, which is no description of one machine; is it the right file?";
+         " MiB, too large for one machine; is it the right file?";
 }
 
 std::string why(int sys_errno) { return std::generic_category().message(sys_errno); }
@@ -110,7 +110,7 @@ Outcome<XmlElement> parse_xml(std::string_view text, const std::string& file,
   if (text.size() > limits.bytes) return fail(too_large(file, limits.bytes));
   const std::unique_ptr<XML_ParserStruct, decltype(&XML_ParserFree)> parser(
       XML_ParserCreate(nullptr), XML_ParserFree);
-  if (parser == nullptr) return fail(file + ": no memory to read it");
+  if (parser == nullptr) return fail(file + ": not enough memory to read it");
   return Builder(parser.get(), file, limits).parse(text);
 }
 

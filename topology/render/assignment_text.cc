@@ -47,7 +47,7 @@ std::string link_text(const DisplayNames& names, const LinkState& link) {
   const bool is_asleep = link.verdict == LinkVerdict::kIdle;
   std::string text = fmt::format("{:.1f} GB/s: {}, {}", link.gigabytes_per_second(),
                                  names[link.node], to_string(is_asleep ? link.possible : link.now));
-  if (is_asleep) text += ", now asleep";
+  if (is_asleep) text += ", now saving power";
   return text;
 }
 
@@ -93,7 +93,7 @@ std::string choice_text(const DisplayNames& names, const NcclChoice& choice) {
     if (std::ranges::find(nics, nic) == nics.end()) nics.push_back(nic);
   }
   std::string text = folded(names_of(names, nics)) + " " + to_string(choice.path);
-  if (choice.through != kNoNode) text += " by way of " + names[choice.through];
+  if (choice.through != kNoNode) text += " through " + names[choice.through];
   return text;
 }
 
@@ -117,7 +117,9 @@ class NcclColumn {
     }
   }
 
-  std::string line() const { return is_same_ ? nccl_takes() + " the same\n" : ""; }
+  std::string line() const {
+    return is_same_ ? std::string(kNcclOfTheRules) + " itself makes the same choice\n" : "";
+  }
 
  private:
   static std::string nccl_takes() { return std::string(kNcclOfTheRules) + " itself takes"; }
@@ -140,7 +142,7 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
   const DisplayNames names(graph);
   std::string text;
   if (!assignment.gpus.empty()) {
-    std::vector<Cells> rows{{"GPU", "address", "NIC", "ports", "distance", "slowest link between"}};
+    std::vector<Cells> rows{{"GPU", "address", "NIC", "ports", "distance", "slowest link"}};
     Sayings reasons;
     for (const std::size_t gpu : names.gpu_order()) {
       const GpuAssignment& given = assignment.gpus[gpu];

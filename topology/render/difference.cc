@@ -51,7 +51,7 @@ Facts facts_of(const Graph& graph, NodeIndex index) {
   Facts facts{{"CPUs", node.cpus}};
   if (node.kind < NodeKind::kHostBridge) return facts;
   facts.emplace_back("NUMA node", number_text(node.numa));
-  facts.emplace_back("place below", key_of(graph[node.parent]));
+  facts.emplace_back("parent", key_of(graph[node.parent]));
   if (!has_link_above(node)) return facts;
   const LinkState link = link_above(graph, index);
   const bool is_asleep = link.verdict == LinkVerdict::kIdle;

@@ -58,7 +58,7 @@ std::string matrix_text(const Graph& graph) {
     row.push_back(or_unknown(node.cpus));
   }
   const bool is_nvlink = gpu_links.starts_with("NV");
-  const char* links = is_nvlink ? "  NV#   over so many NVLinks\n" : "  XGMI  over xGMI\n";
+  const char* links = is_nvlink ? "  NV#   through # NVLinks\n" : "  XGMI  through xGMI links\n";
   return aligned(rows) + legend(true) + (gpu_links.empty() ? "" : links);
 }
 

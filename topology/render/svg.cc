@@ -187,7 +187,7 @@ class SvgPicture {
     const double y = link.to_y - 26;
     text(link.from.x + 5, y, slow ? "slow" : "", to_string(state.now));
     if (slow) text(link.from.x + 5, y + 13, "slow", what_it_should_be(state));
-    if (idle) text(link.from.x + 5, y + 13, "", "asleep");
+    if (idle) text(link.from.x + 5, y + 13, "", "saving power");
   }
 
   std::string what_it_should_be(const LinkState& link) const {

@@ -19,8 +19,8 @@ const char* words_of(Mark mark) {
     case Mark::kUse: return "a GPU and the NICs that it uses";
     case Mark::kSpare: return "serves no GPU";
     case Mark::kSlowLink: return "slower than it should be";
-    case Mark::kIdleLink: return "asleep: under load it may be as fast as its device";
-    case Mark::kUnknownLink: return "how fast it could be is unknown";
+    case Mark::kIdleLink: return "saving power: it may be faster under load";
+    case Mark::kUnknownLink: return "its maximum is unknown";
     case Mark::kFar: return "the NIC is on another NUMA node";
   }
   return "";

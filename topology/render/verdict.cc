@@ -52,7 +52,7 @@ std::string gpu_direct(const Graph& graph) {
   if (far.empty()) return "GPUDirect is possible without NCCL_NET_GDR_LEVEL";
   const bool is_all = far.size() == graph.gpus().size();
   return fmt::format("GPUDirect {}needs NCCL_NET_GDR_LEVEL={}",
-                     is_all ? "" : fmt::format("of {} ", folded(far)), to_string(farthest));
+                     is_all ? "" : fmt::format("for {} ", folded(far)), to_string(farthest));
 }
 
 std::string links(const LinkCount& count) {
@@ -67,9 +67,9 @@ std::string links(const LinkCount& count) {
 
 std::string verdict_text(const Graph& graph, const Assignment& assignment) {
   std::string text;
-  if (graph.gpus().empty() && graph.nics().empty()) return "no GPU and no RDMA NIC can be seen";
+  if (graph.gpus().empty() && graph.nics().empty()) return "no GPU and no RDMA NIC is visible";
   if (graph.gpus().empty()) {
-    text = "there is no GPU (--gpu ADDRESS takes a PCI device for one)";
+    text = "there is no GPU (--gpu ADDRESS treats a PCI device as one)";
   } else if (graph.nics().empty()) {
     text = "there is no RDMA NIC for any GPU";
   } else {

@@ -114,11 +114,11 @@ TEST_CASE("hwloc: a file cut off, or with entities, does not reach hwloc") {
     return error_of(read_topology_file(path));
   };
   for (std::size_t size = 0; size + 16 < whole.size(); size += whole.size() / 40) {
-    CHECK_THAT(error(whole.substr(0, size)), StartsWith(path + ":") && Contains("no XML"));
+    CHECK_THAT(error(whole.substr(0, size)), StartsWith(path + ":") && Contains("not valid XML"));
   }
   CHECK_THAT(error("<!DOCTYPE topology [<!ENTITY a \"b\">]><topology/>"), Contains("a DTD"));
   CHECK_THAT(error("<topology version=\"2.0\"><object type=\"Donkey\"/></topology>"),
-             Contains("hwloc does not take it"));
+             Contains("hwloc cannot read it"));
 }
 
 TEST_CASE("topology file: what hwloc 3 wrote is told how to be written for hwloc 2") {

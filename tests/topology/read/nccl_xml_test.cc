@@ -96,7 +96,7 @@ TEST_CASE("nccl xml: a network device without a name is a NIC, and a remark") {
   const Graph graph = read(around("<pci busid=\"0000:01:00.0\" class=\"0x020000\"/>"));
   CHECK(graph.nics().size() == 1);
   REQUIRE(graph.remarks().size() == 1);
-  CHECK_THAT(graph.remarks()[0], Contains("are taken for RDMA NICs: 1"));
+  CHECK_THAT(graph.remarks()[0], Contains("treated as RDMA NICs: 1"));
 }
 
 TEST_CASE("nccl xml: an interface of the socket transport is no RDMA NIC") {
@@ -182,8 +182,10 @@ TEST_CASE("nccl xml: devices without a class are counted") {
   CHECK(graph.gpus().size() == 1);
   CHECK(graph.nics().size() == 1);
   REQUIRE(graph.remarks().size() == 1);
-  CHECK_THAT(graph.remarks()[0], Contains("devices without class, device 0000:01:00.0 first") &&
-                                     Contains(": 2; NCCL reads the class from the machine"));
+  CHECK_THAT(
+      graph.remarks()[0],
+      Contains("devices without a PCI class, which may be GPUs or NICs: device 0000:01:00.0") &&
+          Contains(" and 1 more; run beeline topo on the machine itself"));
 }
 
 TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands alone without") {
@@ -194,7 +196,7 @@ TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands
   const Graph both = read(around(merged + members));
   CHECK(both.nics().size() == 2);
   REQUIRE(both.remarks().size() == 1);
-  CHECK_THAT(both.remarks()[0], Contains("a+b is left out"));
+  CHECK_THAT(both.remarks()[0], Contains("a+b is ignored"));
 
   const Graph alone = read(around(merged));
   REQUIRE(alone.nics().size() == 1);
@@ -230,7 +232,7 @@ TEST_CASE("nccl xml: what is unknown is left out, what is missing is unknown") {
   CHECK(has("version \"3\""));
   CHECK(has("<grace>"));
   CHECK(has("<fpga>"));
-  CHECK(has("without NUMA node"));
+  CHECK(has("without a NUMA node"));
   CHECK(has("without busid"));
 }
 
@@ -255,16 +257,17 @@ TEST_CASE("nccl xml: a function drawn below a device is its neighbour") {
 TEST_CASE("nccl xml: what no machine can be is refused with its line and what to do") {
   const auto error = [](const std::string& text) { return error_of(read_nccl_xml(text, "x.xml")); };
   CHECK(error("<graphs/>") ==
-        "x.xml:1: the root is <graphs>, not <system>; NCCL_TOPO_DUMP_FILE makes a file of NCCL's");
+        "x.xml:1: the root is <graphs>, not <system>; set NCCL_TOPO_DUMP_FILE to let NCCL write a "
+        "file");
   CHECK(error(replaced(kMachine, "0000:1b:00.0", "0000:1a:00.0")) ==
-        "x.xml:10: busid \"0000:1a:00.0\" is there twice, first in line 7; each device has an "
-        "address of its own");
+        "x.xml:10: busid \"0000:1a:00.0\" appears twice, first in line 7; give each "
+        "device its own address");
   CHECK(error(replaced(kMachine, "0000:1b:00.0", "GPU-3")) ==
-        "x.xml:10: busid \"GPU-3\" is no PCI address; addresses look like 0000:3b:00.0");
+        "x.xml:10: busid \"GPU-3\" is not a PCI address; addresses look like 0000:3b:00.0");
   CHECK_THAT(error(replaced(kMachine, "<pci busid=\"0000:90:00.0\" class=\"0x03\"/>",
                             "<pci busid=\"0000:90:00.0\" class=\"0x02\"><nic><net name=\"mlx5_0\"/>"
                             "</nic></pci>")),
-             Contains("x.xml:18: network device mlx5_0 is there twice"));
+             Contains("x.xml:18: network device mlx5_0 appears twice"));
 }
 
 TEST_CASE("nccl xml: a device that cannot be told from others is left out, with a remark") {
@@ -275,7 +278,7 @@ TEST_CASE("nccl xml: a device that cannot be told from others is left out, with 
   REQUIRE(graph.nics().size() == 1);
   CHECK(label(graph[graph.nics()[0]]) == "mlx5_0");
   REQUIRE(graph.remarks().size() == 2);
-  CHECK_THAT(graph.remarks()[1], Contains("a device without busid and name; left out"));
+  CHECK_THAT(graph.remarks()[1], Contains("a device without busid and name is ignored"));
 }
 
 TEST_CASE("nccl xml: numbers that are none are unknown, with a remark") {

@@ -255,7 +255,7 @@ TEST_CASE("sysfs: what cannot be seen is said") {
     const Graph graph = read(folder);
     CHECK(graph.gpus().size() == 1);
     CHECK(graph[graph.gpus()[0]].numa == 0);
-    CHECK(has_remark(graph, "0000:1a:00.0 and 1 more: place on the bus unknown"));
+    CHECK(has_remark(graph, "0000:1a:00.0 and 1 more: position in the PCI tree unknown"));
     CHECK_FALSE(has_remark(graph, "0000:1b:00.0"));
   }
   SECTION("a NUMA node that the firmware does not tell") {
@@ -266,7 +266,7 @@ TEST_CASE("sysfs: what cannot be seen is said") {
     }
     const Graph graph = read(folder);
     CHECK(graph[graph.gpus()[0]].numa == -1);
-    CHECK(has_remark(graph, "3 GPUs or NICs, GPU 0000:1a:00.0 first, do not say their NUMA node"));
+    CHECK(has_remark(graph, "GPU 0000:1a:00.0 and 2 more: no NUMA node is reported"));
   }
 }
 

@@ -35,8 +35,8 @@ TEST_CASE("hostile xml: a file cut off anywhere is an error that says where") {
   for (std::size_t size = 0; size < kSmall.size(); ++size) {
     CAPTURE(size);
     const std::string said = error(kSmall.substr(0, size));
-    CHECK_THAT(said,
-               StartsWith("x.xml:") && Contains("no XML: ") && Contains("Have it written again"));
+    CHECK_THAT(said, StartsWith("x.xml:") && Contains("not valid XML: ") &&
+                         Contains("write the file again"));
   }
 }
 
@@ -104,8 +104,8 @@ TEST_CASE("hostile xml: what is within itself is refused") {
               "<pci busid=\"0000:01:00.0\" class=\"0x0604\">\n"
               "<pci busid=\"0000:02:00.0\" class=\"0x0604\">\n"
               "<pci busid=\"0000:01:00.0\" class=\"0x0604\"/></pci></pci></cpu></system>") ==
-        "x.xml:4: busid \"0000:01:00.0\" is there twice, first in line 2; each device has an "
-        "address of its own");
+        "x.xml:4: busid \"0000:01:00.0\" appears twice, first in line 2; give each "
+        "device its own address");
 }
 
 TEST_CASE("hostile xml: numbers that no machine has are unknown, or refused with their line") {
@@ -123,7 +123,7 @@ TEST_CASE("hostile xml: numbers that no machine has are unknown, or refused with
         remarks_of(with("numaid=\"0\"", "numaid=\"" + std::string(numa) + "\""));
     REQUIRE(remarks.size() == 2);
     CHECK(remarks[0] == "line 3: numaid=\"" + std::string(numa) + "\" cannot be read");
-    CHECK_THAT(remarks[1], Contains("without NUMA node"));
+    CHECK_THAT(remarks[1], Contains("without a NUMA node"));
   }
   for (const auto& [what, by] : std::vector<std::pair<std::string, std::string>>{
            {"affinity=\"ff\"", "affinity=\"0-99999999\""},
