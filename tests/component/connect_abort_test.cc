@@ -72,7 +72,7 @@ RawPeer introduce(Ticket& ticket) {
 
 }  // namespace
 
-TEST_CASE("abort: a connect that still dials takes its dial with it", "[component][connect]") {
+TEST_CASE("abort: a connect that is still dialing closes its socket", "[component][connect]") {
   AbortedConnect rig;
   rig.begin();
   RawPeer peer = rig.fake.answer();
@@ -84,7 +84,7 @@ TEST_CASE("abort: a connect that still dials takes its dial with it", "[componen
   CHECK(rig.log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("abort: a connect that waits for an answer turns it down when it comes",
+TEST_CASE("abort: a connect that waits for an answer rejects it when it arrives",
           "[component][connect]") {
   AbortedConnect rig;
   rig.begin();
@@ -112,7 +112,7 @@ TEST_CASE("abort: a peer that never answers does not keep the control thread",
   AbortRig::must_leave_nothing();
 }
 
-TEST_CASE("abort: a connection that was made and not taken goes, and its peer hears of it",
+TEST_CASE("abort: a connection that connect has not returned is closed, and its peer is told",
           "[component][connect]") {
   AbortRig rig;
   Ticket ticket;
@@ -128,7 +128,8 @@ TEST_CASE("abort: a connection that was made and not taken goes, and its peer he
   AbortRig::must_leave_nothing();
 }
 
-TEST_CASE("abort: who is being accepted hears that the listener is gone", "[component][connect]") {
+TEST_CASE("abort: a peer that is being accepted is told that the listener is gone",
+          "[component][connect]") {
   AbortRig rig;
   Ticket ticket;
   Listener* const listener = rig.a.listen(ticket, "softnic0", {.owner = kAborted});
@@ -150,7 +151,8 @@ TEST_CASE("abort: who is being accepted hears that the listener is gone", "[comp
   CHECK(rig.log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("abort: who dies while being accepted leaves nothing behind", "[component][connect]") {
+TEST_CASE("abort: a peer that dies while being accepted leaves nothing behind",
+          "[component][connect]") {
   AbortRig rig;
   Ticket ticket;
   Listener* const listener = rig.a.listen(ticket);
@@ -165,7 +167,7 @@ TEST_CASE("abort: who dies while being accepted leaves nothing behind", "[compon
   AbortRig::must_leave_nothing();
 }
 
-TEST_CASE("abort: what has come and was not accepted goes with the owner", "[component][connect]") {
+TEST_CASE("abort: a connection that was not accepted ends with its owner", "[component][connect]") {
   AbortRig rig;
   Ticket ticket;
   rig.a.listen(ticket, "softnic0", {.owner = kAborted});
@@ -190,7 +192,7 @@ TEST_CASE("abort: a connect to a listener that was reclaimed fails and says why"
   rig.a.plane().close(listener);
 }
 
-TEST_CASE("abort: what others have begun goes on", "[component][connect]") {
+TEST_CASE("abort: connections of other owners continue", "[component][connect]") {
   AbortRig rig;
   for (const OwnerId owner : {kOther, kNobody}) {
     Ticket gone;
@@ -210,7 +212,7 @@ TEST_CASE("abort: what others have begun goes on", "[component][connect]") {
   AbortRig::must_leave_nothing();
 }
 
-TEST_CASE("abort: a process goes on with its next communicator", "[component][connect]") {
+TEST_CASE("abort: the next communicator of the process works", "[component][connect]") {
   AbortRig rig;
   for (OwnerId owner = 1; owner < 8; ++owner) {
     std::array<Ticket, 5> tickets;
@@ -229,7 +231,8 @@ TEST_CASE("abort: a process goes on with its next communicator", "[component][co
   AbortRig::must_leave_nothing();
 }
 
-TEST_CASE("abort: a connect that nobody asks for is given up in the end", "[component][connect]") {
+TEST_CASE("abort: a connect that is not called again is given up after a while",
+          "[component][connect]") {
   AbortedConnect rig(forgetting_options(std::chrono::milliseconds(200)));
   rig.begin(kNobody);
   RawPeer peer = rig.fake.welcome();
@@ -237,7 +240,7 @@ TEST_CASE("abort: a connect that nobody asks for is given up in the end", "[comp
   AbortRig::must_leave_nothing();
 }
 
-TEST_CASE("abort: a connect that is asked for, or has an owner, is not forgotten",
+TEST_CASE("abort: a connect that is called again, or has an owner, is not given up",
           "[component][connect]") {
   AbortedConnect rig(forgetting_options(std::chrono::seconds(1)));
   const bool asked = GENERATE(true, false);
@@ -256,8 +259,9 @@ TEST_CASE("abort: a connect that is asked for, or has an owner, is not forgotten
   CHECK(peer.receive_message<wire::Ready>().comm == accept_for(connect).our_comm);
 }
 
-TEST_CASE("abort: a connection that nobody takes is given up, and its memory may begin anew",
-          "[component][connect]") {
+TEST_CASE(
+    "abort: a connection that connect never returns is given up, and its handle can be used again",
+    "[component][connect]") {
   AbortRig rig(forgetting_options(std::chrono::milliseconds(200)));
   Ticket ticket;
   Listener* const listener = rig.a.listen(ticket);
@@ -273,8 +277,9 @@ TEST_CASE("abort: a connection that nobody takes is given up, and its memory may
   rig.a.plane().close(listener);
 }
 
-TEST_CASE("abort: what nobody accepts is given up when its peer has gone, or after long",
-          "[component][connect]") {
+TEST_CASE(
+    "abort: a connection that nobody accepts is given up when its peer is gone, or after a while",
+    "[component][connect]") {
   AbortRig rig(forgetting_options(std::chrono::milliseconds(100)));
   Ticket ticket;
   Listener* const listener = rig.a.listen(ticket);

@@ -96,7 +96,7 @@ TEST_CASE("cm: queue pairs that librdmacm has set up work, and their queues are 
   CHECK(rig.fake.disconnects() == 2);  // both have taken leave
 }
 
-TEST_CASE("cm: all connections of a device come in by one listener, which goes with its thread",
+TEST_CASE("cm: all connections of a device use one listener, which ends with its thread",
           "[component][connect]") {
   CmRig rig;
   {
@@ -111,7 +111,7 @@ TEST_CASE("cm: all connections of a device come in by one listener, which goes w
   prove_write(*third.receiver, *third.sender);
 }
 
-TEST_CASE("cm: the wish of one end is enough", "[component][connect]") {
+TEST_CASE("cm: it is used if one end asks for it", "[component][connect]") {
   const bool listener_wishes = GENERATE(true, false);
   CmRig rig(listener_wishes, !listener_wishes);
   const Ends ends = rig.join();
@@ -119,14 +119,14 @@ TEST_CASE("cm: the wish of one end is enough", "[component][connect]") {
   prove_write(*ends.receiver, *ends.sender);
 }
 
-TEST_CASE("cm: nobody's wish leaves librdmacm alone", "[component][connect]") {
+TEST_CASE("cm: librdmacm is not used if neither end asks for it", "[component][connect]") {
   CmRig rig(false, false);
   const Ends ends = rig.join();
   CHECK_FALSE(ends.sender->paths[0].queues.cm);
   CHECK(rig.fake.ids() == 0);
 }
 
-TEST_CASE("cm: a wish that the accepting side cannot grant is not used", "[component][connect]") {
+TEST_CASE("cm: it is not used if the accepting side does not have it", "[component][connect]") {
   CmRig rig(false, true);
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
   rig.a = make_control_plane(cm_options(false, &none), *rig.table);
@@ -137,7 +137,7 @@ TEST_CASE("cm: a wish that the accepting side cannot grant is not used", "[compo
   prove_write(*ends.receiver, *ends.sender);
 }
 
-TEST_CASE("cm: an end that wishes what it does not have says what to install",
+TEST_CASE("cm: an end that asks for it without having it says what to install",
           "[component][connect]") {
   CmRig rig;
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
@@ -161,8 +161,7 @@ TEST_CASE("cm: a device whose interface has no address says so", "[component][co
   CHECK(rig.fake.ids() == 0);  // the peer was not bothered
 }
 
-TEST_CASE("cm: a request that nobody waits for is turned down, and does no harm",
-          "[component][connect]") {
+TEST_CASE("cm: an unexpected request is rejected, and does no harm", "[component][connect]") {
   CmRig rig;
   const Ends first = rig.join();
   rig.fake.knock({});
@@ -174,14 +173,14 @@ TEST_CASE("cm: a request that nobody waits for is turned down, and does no harm"
   prove_write(*second.receiver, *second.sender);
 }
 
-TEST_CASE("cm: a port that TCP has already is passed over", "[component][connect]") {
+TEST_CASE("cm: a port that TCP uses already is skipped", "[component][connect]") {
   CmRig rig;
   rig.fake.refuse_listen(3, EADDRINUSE);
   const Ends ends = rig.join();
   prove_write(*ends.receiver, *ends.sender);
 }
 
-TEST_CASE("cm: listening that fails is told to both ends", "[component][connect]") {
+TEST_CASE("cm: a failure to listen is reported at both ends", "[component][connect]") {
   CmRig rig;
   rig.fake.refuse_listen(1000, ENODEV);
   const LogCapture log;
@@ -217,7 +216,7 @@ TEST_CASE("cm: each step that fails is named, with both ends", "[component][conn
   prove_write(*ends.receiver, *ends.sender);
 }
 
-TEST_CASE("cm: what the kernel did not resolve in time it is asked again", "[component][connect]") {
+TEST_CASE("cm: a resolution that timed out is repeated", "[component][connect]") {
   CmRig rig;
   for (int i = 0; i < 3; ++i) {
     rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
@@ -228,7 +227,8 @@ TEST_CASE("cm: what the kernel did not resolve in time it is asked again", "[com
   prove_write(*ends.receiver, *ends.sender);
 }
 
-TEST_CASE("cm: the deadline ends a call, and tells what it waited for", "[component][connect]") {
+TEST_CASE("cm: the deadline ends a call, and the log says which step it waited for",
+          "[component][connect]") {
   CmRig rig;
   ControlOptions hasty = cm_options(true, &rig.library);
   hasty.connect_timeout = std::chrono::milliseconds(200);
@@ -250,7 +250,7 @@ TEST_CASE("cm: the kernel's choice of another device is an error", "[component][
   CHECK(log.has("the kernel takes softnic0 for the address 127.0.0.1, not"));
 }
 
-TEST_CASE("cm: an admission whose peer gives up leaves nothing", "[component][connect]") {
+TEST_CASE("cm: an accept whose peer gives up leaves nothing", "[component][connect]") {
   CmRig rig;
   rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
   rig.fail_to_join();

@@ -117,7 +117,7 @@ TEST_CASE("fake peer: a channel that closes under a CONNECT is dialed again",
   CHECK(peer.receive_message<wire::Goodbye>() == wire::Goodbye{.comm = 7, .settled = 3});
 }
 
-TEST_CASE("fake peer: an orderly end lets the peer finish what it says", "[component][connect]") {
+TEST_CASE("fake peer: an orderly end lets the peer finish sending", "[component][connect]") {
   ConnectorRig rig;
   rig.start();
   RawPeer peer = rig.fake.welcome();
@@ -186,7 +186,7 @@ TEST_CASE("fake peer: a handle of another plugin or version is an error at once"
   }
 }
 
-TEST_CASE("fake peer: of two dials that cross, the one of the smaller process goes on",
+TEST_CASE("fake peer: of two dials that cross, that of the smaller process id is kept",
           "[component][connect]") {
   ConnectorRig rig;
   const bool is_smaller = GENERATE(false, true);
@@ -215,8 +215,9 @@ TEST_CASE("fake peer: of two dials that cross, the one of the smaller process go
   rig.b.plane().close(listener);
 }
 
-TEST_CASE("fake peer: who gives way waits for the other dial, and dials again when none comes",
-          "[component][connect]") {
+TEST_CASE(
+    "fake peer: the side that gives way waits for the other dial, and dials again if none arrives",
+    "[component][connect]") {
   ConnectorRig rig;
   rig.start();
   {
@@ -228,7 +229,7 @@ TEST_CASE("fake peer: who gives way waits for the other dial, and dials again wh
   again.receive_message<wire::Connect>();
 }
 
-TEST_CASE("fake peer: what a handle remembers is believed only when it is so",
+TEST_CASE("fake peer: the attempt number in a handle is checked before it is used",
           "[component][connect]") {
   ConnectorRig rig;
   rig.start();

@@ -47,7 +47,7 @@ void meddle(Party& party, Listener* listener, Ticket& ticket) {
 
 }  // namespace
 
-TEST_CASE("fork: a child in the middle of a connect does its parent no harm",
+TEST_CASE("fork: a child in the middle of a connect does not disturb its parent",
           "[component][connect]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
@@ -68,7 +68,8 @@ TEST_CASE("fork: a child in the middle of a connect does its parent no harm",
             }});
 }
 
-TEST_CASE("fork: a child takes nothing that its parent has not taken yet", "[component][connect]") {
+TEST_CASE("fork: a child does not take a connection that its parent has not accepted yet",
+          "[component][connect]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
   run_peers(PeerMode::kProcesses, {[&](Peer&) {
@@ -116,7 +117,7 @@ class Busy {
 
 }  // namespace
 
-TEST_CASE("fork: a child begins anew, whatever its parent's threads were doing",
+TEST_CASE("fork: a child can listen, whatever its parent's threads were doing",
           "[component][connect]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;

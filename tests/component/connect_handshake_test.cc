@@ -120,7 +120,7 @@ TEST_CASE("connect: no interface that matches is an error that lists what there 
   wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control thread's end");
 }
 
-TEST_CASE("connect: a peer's link-local address needs an interface of ours, and the log says so",
+TEST_CASE("connect: a peer's link-local address needs a local interface, and the log says so",
           "[component][connect]") {
   ControlOptions options = control_options();
   options.interface = "nosuch";
@@ -140,7 +140,7 @@ TEST_CASE("connect: a peer's link-local address needs an interface of ours, and 
   CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));
 }
 
-TEST_CASE("connect: a listener that is closed turns down, on a new channel and on an old one",
+TEST_CASE("connect: a closed listener rejects, on a new channel and on an existing one",
           "[component][connect]") {
   TwoPlanes planes;
   const LogCapture log;
@@ -159,7 +159,7 @@ TEST_CASE("connect: a listener that is closed turns down, on a new channel and o
   planes.a.plane().close(kept);
 }
 
-TEST_CASE("connect: one dead invitation does not spoil the dial for others",
+TEST_CASE("connect: a handle of a closed listener does not fail the dial for other handles",
           "[component][connect]") {
   TwoPlanes planes;
   Ticket closed;
@@ -176,7 +176,8 @@ TEST_CASE("connect: one dead invitation does not spoil the dial for others",
   planes.a.plane().close(second);
 }
 
-TEST_CASE("connect: closing a listener gives up what nobody accepted", "[component][connect]") {
+TEST_CASE("connect: closing a listener closes connections that nobody accepted",
+          "[component][connect]") {
   TwoPlanes planes;
   Ticket ticket;
   Listener* const listener = planes.a.listen(ticket);
@@ -186,8 +187,9 @@ TEST_CASE("connect: closing a listener gives up what nobody accepted", "[compone
   CHECK(sender->link->cause() == "it says: its end of the connection was given up");
 }
 
-TEST_CASE("connect: a listener serves several, and each handle's memory is its own attempt",
-          "[component][connect]") {
+TEST_CASE(
+    "connect: a listener serves several peers, and each copy of a handle is an attempt of its own",
+    "[component][connect]") {
   TwoPlanes planes;
   Ticket ticket;
   Listener* const listener = planes.a.listen(ticket);
@@ -202,14 +204,15 @@ TEST_CASE("connect: a listener serves several, and each handle's memory is its o
   planes.a.plane().close(listener);
 }
 
-TEST_CASE("connect: closing nothing is allowed", "[component][connect]") {
+TEST_CASE("connect: closing a null listener is allowed", "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   Party a(*table);
   a.plane().close(nullptr);
 }
 
-TEST_CASE("connect: ports of different kinds are told apart by name", "[component][connect]") {
+TEST_CASE("connect: an error names the kinds of two ports that cannot be connected",
+          "[component][connect]") {
   softnic::FabricSpec mixed;
   mixed.hosts = {{.name = "h0", .numa_nodes = 1, .devices = {}, .gpus = {}}};
   for (const auto layer : {softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand}) {
@@ -247,7 +250,8 @@ TEST_CASE("connect: two InfiniBand ports can", "[component][connect]") {
   a.plane().close(listener);
 }
 
-TEST_CASE("connect: what the device cannot make fails both ends", "[component][connect]") {
+TEST_CASE("connect: a queue pair that the device cannot create fails both ends",
+          "[component][connect]") {
   ControlOptions options = control_options();
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -266,7 +270,8 @@ TEST_CASE("connect: what the device cannot make fails both ends", "[component][c
   a.plane().close(listener);
 }
 
-TEST_CASE("connect: wishes of both sides are agreed on", "[component][connect]") {
+TEST_CASE("connect: both ends use the configured traffic class and service level",
+          "[component][connect]") {
   ControlOptions wishing = control_options();
   wishing.qp.traffic_class = 106;
   wishing.qp.service_level = 3;
@@ -327,12 +332,13 @@ TEST_CASE("connect: a communicator's traffic class reaches both queue pairs",
   CHECK(traffic_class_between({.traffic_class = 32}, {}) == 32);
 }
 
-TEST_CASE("connect: the traffic class that is set by hand goes before a communicator's",
-          "[component][connect]") {
+TEST_CASE(
+    "connect: a traffic class that is set by a variable takes precedence over a communicator's",
+    "[component][connect]") {
   CHECK(traffic_class_between({.traffic_class = 96}, {.traffic_class = 96}, 106) == 106);
 }
 
-TEST_CASE("connect: a traffic class that cannot be is no wish", "[component][connect]") {
+TEST_CASE("connect: an invalid traffic class is ignored", "[component][connect]") {
   CHECK(traffic_class_between({.traffic_class = 256}, {.traffic_class = -2}) ==
         traffic_class_between({}, {}));
 }

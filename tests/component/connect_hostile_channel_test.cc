@@ -63,7 +63,7 @@ TEST_CASE("hostile: a message cut at any byte, and a hang-up, leave nothing behi
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: a message cut at any byte, and silence, keep nobody waiting",
+TEST_CASE("hostile: a message cut at any byte, and silence, delay no other peer",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
@@ -184,7 +184,7 @@ TEST_CASE("hostile: the first end of a comm is the one that counts", "[component
   CHECK(made->link->peer_settled() == 1);
 }
 
-TEST_CASE("hostile: what the house says, said back to it, does no harm", "[component][connect]") {
+TEST_CASE("hostile: messages that are echoed back do no harm", "[component][connect]") {
   ListenerRig rig;
   const wire::Connect connect = rig.connect_of_real_peer();
   RawPeer mirror(handle_of(rig.ticket));
@@ -200,7 +200,7 @@ TEST_CASE("hostile: what the house says, said back to it, does no harm", "[compo
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: who talks and never listens is dropped before it costs much",
+TEST_CASE("hostile: a peer that sends and never reads is dropped before its queue grows large",
           "[component][connect]") {
   ListenerRig rig(long_peer_timeout());
   const wire::Handle handle = handle_of(rig.ticket);
@@ -222,7 +222,7 @@ TEST_CASE("hostile: who talks and never listens is dropped before it costs much"
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: comms that do not come about fill no log", "[component][connect]") {
+TEST_CASE("hostile: comms that cannot be established do not fill the log", "[component][connect]") {
   ListenerRig rig;
   wire::Connect connect = rig.connect_of_real_peer();
   connect.window.length = 0;

@@ -72,7 +72,7 @@ TEST_CASE("hostile: an answer to HELLO cut anywhere, and silence, ends at the de
   CHECK(rig.log.count("failed") == 1);
 }
 
-TEST_CASE("hostile: an answer to HELLO that is none fails the connect with one line",
+TEST_CASE("hostile: an invalid answer to HELLO fails the connect with one line",
           "[component][connect]") {
   DialingRig rig;
   FakeListener fake;
@@ -117,7 +117,7 @@ TEST_CASE("hostile: ACCEPT twice makes one connection", "[component][connect]") 
   rig.must_reach_real_peer();
 }
 
-TEST_CASE("hostile: nobody answers for another", "[component][connect]") {
+TEST_CASE("hostile: a peer cannot answer for another", "[component][connect]") {
   DialingRig rig;
   FakeListener fake;
   FakeListener meddler;

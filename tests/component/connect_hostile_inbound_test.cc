@@ -80,7 +80,8 @@ TEST_CASE("hostile: a HELLO cut at any byte, and silence, end at the deadline",
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: who says a byte now and then gains no time by it", "[component][connect]") {
+TEST_CASE("hostile: a peer that sends byte by byte does not extend its deadline",
+          "[component][connect]") {
   ListenerRig rig(impatient_options(300));
   const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
@@ -133,7 +134,7 @@ TEST_CASE("hostile: strangers do not use up the last descriptors", "[component][
   CHECK(rig.log.count(LogLevel::kWarn) <= kLinesOfThousands + 5);
 }
 
-TEST_CASE("hostile: thousands without an invitation are refused in a few lines",
+TEST_CASE("hostile: thousands of peers without a valid token are refused in a few lines",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
@@ -152,7 +153,7 @@ TEST_CASE("hostile: thousands without an invitation are refused in a few lines",
   CHECK(rig.log.count("is refused") <= kLinesOfThousands);
 }
 
-TEST_CASE("hostile: thousands that come and go without a word leave a few lines",
+TEST_CASE("hostile: thousands of connections that close without a message leave a few lines",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
@@ -162,7 +163,7 @@ TEST_CASE("hostile: thousands that come and go without a word leave a few lines"
   CHECK(rig.log.count("closed before its first message") <= kLinesOfThousands);
 }
 
-TEST_CASE("hostile: nobody is let in under the name of the process that it dials",
+TEST_CASE("hostile: a peer that uses the identity of the process that it dials is refused",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
@@ -180,8 +181,9 @@ TEST_CASE("hostile: nobody is let in under the name of the process that it dials
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("hostile: two under one name are two channels, and neither harms the peer",
-          "[component][connect]") {
+TEST_CASE(
+    "hostile: two peers with one identity have two channels, and neither disturbs the real peer",
+    "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   RawPeer one(handle);

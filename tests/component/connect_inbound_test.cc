@@ -15,7 +15,7 @@ wire::Bytes changed(wire::Bytes bytes, std::size_t at) {
 
 }  // namespace
 
-TEST_CASE("inbound: who does not speak our protocol is dropped", "[component][connect]") {
+TEST_CASE("inbound: a peer that does not speak the protocol is dropped", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
@@ -37,7 +37,7 @@ TEST_CASE("inbound: who does not speak our protocol is dropped", "[component][co
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: who has no invitation is refused", "[component][connect]") {
+TEST_CASE("inbound: a peer without a valid token is refused", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   wire::Hello hello = hello_for(handle);
@@ -50,7 +50,7 @@ TEST_CASE("inbound: who has no invitation is refused", "[component][connect]") {
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: who speaks other versions learns ours, and the log tells both",
+TEST_CASE("inbound: a peer with other versions is told the supported ones, and the log has both",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
@@ -66,7 +66,7 @@ TEST_CASE("inbound: who speaks other versions learns ours, and the log tells bot
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: who says nothing, or half a HELLO, is dropped in time",
+TEST_CASE("inbound: a peer that sends nothing, or half a HELLO, is dropped in time",
           "[component][connect]") {
   ControlOptions options = control_options();
   options.half_open_timeout = std::chrono::milliseconds(100);
@@ -81,7 +81,7 @@ TEST_CASE("inbound: who says nothing, or half a HELLO, is dropped in time",
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: however many say nothing, the newest may stay", "[component][connect]") {
+TEST_CASE("inbound: of too many silent peers, the newest stay", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   std::vector<RawPeer> crowd;
@@ -93,7 +93,7 @@ TEST_CASE("inbound: however many say nothing, the newest may stay", "[component]
   CHECK(crowd.back().receive_frame().type == wire::MessageType::kHelloAck);
 }
 
-TEST_CASE("inbound: a HELLO may come byte by byte", "[component][connect]") {
+TEST_CASE("inbound: a HELLO may arrive byte by byte", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   RawPeer client(handle);
@@ -117,7 +117,7 @@ TEST_CASE("inbound: a channel that breaks the protocol ends, and only that one",
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: on a channel, too, each comm needs an invitation", "[component][connect]") {
+TEST_CASE("inbound: on a channel, too, each comm needs a valid token", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   RawPeer client(handle);
@@ -133,7 +133,7 @@ TEST_CASE("inbound: on a channel, too, each comm needs an invitation", "[compone
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("inbound: who does not listen keeps nobody waiting, and misses nothing",
+TEST_CASE("inbound: a peer that does not read delays no other, and misses no message",
           "[component][connect]") {
   ListenerRig rig(long_peer_timeout());
   const wire::Handle handle = handle_of(rig.ticket);
@@ -153,7 +153,7 @@ TEST_CASE("inbound: who does not listen keeps nobody waiting, and misses nothing
   CHECK(heard == kMessages);
 }
 
-TEST_CASE("inbound: messages about comms that do not exist harm nobody", "[component][connect]") {
+TEST_CASE("inbound: messages about unknown comms do no harm", "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   RawPeer client(handle);

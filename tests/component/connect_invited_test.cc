@@ -57,7 +57,7 @@ void count_answer(RawPeer& client, Answers& answers) {
 
 }  // namespace
 
-TEST_CASE("limits: of thousands of connections that one channel begins, few are made",
+TEST_CASE("limits: of thousands of connections that one channel begins, few are kept",
           "[component][connect]") {
   ListenerRig rig;
   wire::Connect connect = rig.connect_of_real_peer();
@@ -77,7 +77,8 @@ TEST_CASE("limits: of thousands of connections that one channel begins, few are 
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("limits: of many who begin at one listener, the oldest goes", "[component][connect]") {
+TEST_CASE("limits: of many connections at one listener, the oldest is dropped",
+          "[component][connect]") {
   ListenerRig rig;
   const wire::Connect connect = rig.connect_of_real_peer();
   const wire::Handle handle = handle_of(rig.ticket);
@@ -93,7 +94,7 @@ TEST_CASE("limits: of many who begin at one listener, the oldest goes", "[compon
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("limits: of what nobody accepts not much is made", "[component][connect]") {
+TEST_CASE("limits: a listener keeps few connections that nobody accepts", "[component][connect]") {
   ControlOptions options = control_options();
   options.limits.unaccepted = 8;
   ListenerRig rig(options);
@@ -128,7 +129,7 @@ TEST_CASE("limits: a process has a few channels, and keeps the newest", "[compon
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("limits: channels that are in use stay, and whom they shut out is told",
+TEST_CASE("limits: channels in use stay, and a peer that is refused is told why",
           "[component][connect]") {
   ControlOptions options = control_options();
   options.limits.channels = 2;
@@ -152,7 +153,7 @@ TEST_CASE("limits: channels that are in use stay, and whom they shut out is told
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("limits: channels leave a quarter of the descriptors, and the next peer comes",
+TEST_CASE("limits: channels leave a quarter of the descriptors, and the next peer connects",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
@@ -169,7 +170,7 @@ TEST_CASE("limits: channels leave a quarter of the descriptors, and the next pee
   rig.must_accept_real_peer();
 }
 
-TEST_CASE("limits: where others have used up the descriptors, channels that carry nothing go",
+TEST_CASE("limits: where the program has used up the descriptors, idle channels are closed",
           "[component][connect]") {
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);

@@ -72,7 +72,7 @@ pid_t control_thread() {
 
 }  // namespace
 
-TEST_CASE("life: a goodbye tells how far its sender had come", "[component][connect]") {
+TEST_CASE("life: a goodbye tells the peer how many messages are settled", "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   const LogCapture log;
@@ -90,7 +90,7 @@ TEST_CASE("life: a goodbye tells how far its sender had come", "[component][conn
   CHECK(log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("life: the control thread runs where it is told, and nobody else does",
+TEST_CASE("life: the control thread runs on its configured processors, and no other thread moves",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -105,7 +105,7 @@ TEST_CASE("life: the control thread runs where it is told, and nobody else does"
   a.plane().close(listener);
 }
 
-TEST_CASE("life: the control thread goes with the last comm, and comes again",
+TEST_CASE("life: the control thread ends with the last comm, and starts again",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -123,7 +123,7 @@ TEST_CASE("life: the control thread goes with the last comm, and comes again",
   CHECK(log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("life: comms that come and go at once never see each other's end",
+TEST_CASE("life: comms that are opened and closed at once do not disturb each other",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -154,8 +154,7 @@ TEST_CASE("life: a connection that is dropped without goodbye is dead for its pe
   CHECK(kept.sender->link->state() == Link::State::kOpen);
 }
 
-TEST_CASE("life: a failure of one end is the end of the other, in its words",
-          "[component][connect]") {
+TEST_CASE("life: when one end fails, the other ends with the same reason", "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   Party a(*table);
@@ -169,7 +168,7 @@ TEST_CASE("life: a failure of one end is the end of the other, in its words",
   wait_for_quiet();
 }
 
-TEST_CASE("life: an uncollected attempt does not outlive its control plane",
+TEST_CASE("life: a connect that was not returned does not outlive its control plane",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -205,7 +204,7 @@ TEST_CASE("life: a killed process is noticed on the sending and on the receiving
                                    }});
 }
 
-TEST_CASE("life: a process whose forked children live on is noticed just the same",
+TEST_CASE("life: a killed process is noticed although its forked children live on",
           "[component][connect]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
@@ -229,7 +228,7 @@ TEST_CASE("life: a process whose forked children live on is noticed just the sam
                                    }});
 }
 
-TEST_CASE("life: a forked child speaks for itself", "[component][connect]") {
+TEST_CASE("life: a forked child cannot send on its parent's channels", "[component][connect]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
   run_peers(PeerMode::kProcesses, {[&](Peer&) {
@@ -292,7 +291,7 @@ TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
              }});
 }
 
-TEST_CASE("life: ports are watched, and what happens to them is told", "[component][connect]") {
+TEST_CASE("life: port events are logged and reported", "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   const LogCapture log;
@@ -315,7 +314,7 @@ TEST_CASE("life: ports are watched, and what happens to them is told", "[compone
   CHECK(log.has("device softnic0 port 1: port active"));
 }
 
-TEST_CASE("life: a device that is gone ends what is on it, and the peer hears of it",
+TEST_CASE("life: a device that is gone ends its connections, and the peers are told",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -344,8 +343,10 @@ TEST_CASE("life: a device that is gone ends what is on it, and the peer hears of
   b.plane().close(listener);
 }
 
-TEST_CASE("life: when the control thread fails, all who wait hear of it, and the next begins anew",
-          "[component][connect]") {
+TEST_CASE(
+    "life: when the control thread fails, all waiting calls fail, and the next one starts a new "
+    "thread",
+    "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   const LogCapture log;

@@ -69,7 +69,7 @@ constexpr const char* kAdvice =
 
 }  // namespace
 
-TEST_CASE("limits: without descriptors nobody listens, and the log says which limit it is",
+TEST_CASE("limits: without descriptors listen fails, and the log says which limit it is",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -91,7 +91,7 @@ TEST_CASE("limits: without descriptors nobody listens, and the log says which li
   prove_write(*comm.receiver, *comm.sender);
 }
 
-TEST_CASE("limits: without descriptors nobody connects, and the log says which limit it is",
+TEST_CASE("limits: without descriptors connect fails, and the log says which limit it is",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -114,7 +114,7 @@ TEST_CASE("limits: without descriptors nobody connects, and the log says which l
   b.plane().close(own);
 }
 
-TEST_CASE("limits: without a thread nobody listens or connects, and the log says why, once",
+TEST_CASE("limits: without a thread listen and connect fail, and the log says why, once",
           "[component][connect]") {
   const TestFabric fabric;
   const auto table = scan(fabric);

@@ -43,7 +43,7 @@ void must_be_left_out(const DeviceTable& table, int port, Why why, const std::st
   CHECK(table.unused()[0].text == text);
 }
 
-TEST_CASE("scan: a transport of another kind is no RDMA device of ours", "[component][device]") {
+TEST_CASE("scan: a device of an unknown transport is not used", "[component][device]") {
   const LogCapture log;
   const TestFabric fabric;
   verbs::Api api = softnic_api();
@@ -56,7 +56,7 @@ TEST_CASE("scan: a transport of another kind is no RDMA device of ours", "[compo
   CHECK(log.count(LogLevel::kWarn) == 0);  // nobody can do anything about it
 }
 
-TEST_CASE("scan: a device that does not say what it can is left out, and the others stay",
+TEST_CASE("scan: a device that cannot be queried is left out, and the others stay",
           "[component][device]") {
   const LogCapture log;
   const TestFabric fabric;
@@ -70,7 +70,7 @@ TEST_CASE("scan: a device that does not say what it can is left out, and the oth
   CHECK(log.count(LogLevel::kWarn) == 1);
 }
 
-TEST_CASE("scan: a port that does not say how it is is left out, and the others stay",
+TEST_CASE("scan: a port that cannot be queried is left out, and the others stay",
           "[component][device]") {
   const LogCapture log;
   const TestFabric fabric;
@@ -89,7 +89,7 @@ TEST_CASE("scan: a port that does not say how it is is left out, and the others 
   CHECK(log.count(said) == 1);
 }
 
-TEST_CASE("scan: a list that cannot be had is an error", "[component][device]") {
+TEST_CASE("scan: a device list that cannot be read is an error", "[component][device]") {
   const TestFabric fabric;
   verbs::Api api = softnic_api();
   api.get_device_list = [](int*) -> ibv_device** {
@@ -102,7 +102,8 @@ TEST_CASE("scan: a list that cannot be had is an error", "[component][device]") 
   CHECK(table.error().sys_errno == ENOSYS);
 }
 
-TEST_CASE("scan: a refusal to make fork safe is told, and stops nothing", "[component][device]") {
+TEST_CASE("scan: a failure of ibv_fork_init is logged, and the scan continues",
+          "[component][device]") {
   const LogCapture log;
   const TestFabric fabric;
   verbs::Api api = softnic_api();

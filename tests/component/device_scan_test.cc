@@ -52,7 +52,7 @@ TEST_CASE("scan: finds the devices of its host, under names of its own", "[compo
   CHECK(table->devices()[0].guid != table->devices()[1].guid);
 }
 
-TEST_CASE("scan: knows where a device sits", "[component][device]") {
+TEST_CASE("scan: finds the PCI path and NUMA node of a device", "[component][device]") {
   const TestFabric fabric(fabric_file("dgx-8rail.toml"));
   const auto table = scan(fabric);
   REQUIRE(table->devices().size() == 8);
@@ -77,7 +77,7 @@ TEST_CASE("scan: orders by PCI address, unless it is told not to", "[component][
         Names{"beeline_softnic0", "beeline_softnic1"});
 }
 
-TEST_CASE("scan: without sysfs there is no place, and the rest is there", "[component][device]") {
+TEST_CASE("scan: without sysfs a device has no PCI path, and all else", "[component][device]") {
   const TestFabric fabric;
   DeviceOptions options = device_options(fabric);
   options.sysfs_root = "/nonexistent";
@@ -172,7 +172,7 @@ TEST_CASE("scan: the filter's rail and plane are the device's", "[component][dev
   CHECK(table->devices()[0].context->index() == 0);
 }
 
-TEST_CASE("scan: a filter that leaves nothing says what there is", "[component][device]") {
+TEST_CASE("scan: a filter that admits no device lists the devices", "[component][device]") {
   const LogCapture log;
   const TestFabric fabric;
   const auto table = scan(fabric, "h0", "mlx5_0");
@@ -259,7 +259,7 @@ TEST_CASE("scan: an unknown link width is looked up in sysfs", "[component][devi
   CHECK(must(DeviceTable::scan(api, blind))->devices()[0].facts.speed_mbps == 0);
 }
 
-TEST_CASE("scan: the effective speed stands above the link's", "[component][device]") {
+TEST_CASE("scan: the effective speed takes precedence over the link's", "[component][device]") {
   const TestFabric fabric;
   TestFabric::choose_host("h0");
   verbs::Api api = softnic_api();
@@ -287,7 +287,8 @@ TEST_CASE("scan: a device that cannot be opened is left out, and the others stay
   CHECK(log.has("softnic0 is not used: open the RDMA device: Permission denied"));
 }
 
-TEST_CASE("device: its protection domain is made once, whoever asks", "[component][device]") {
+TEST_CASE("device: its protection domain is created once, also when several threads ask",
+          "[component][device]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   DeviceContext& context = *table->devices()[0].context;

@@ -106,7 +106,7 @@ TEST_CASE("gdr: a rail that refuses both ways leaves nothing of the others", "[c
       {{"SOFTGPU", "gpus=1"}});
 }
 
-TEST_CASE("gdr: all rails, and nothing stays when the handle goes", "[component][gdr]") {
+TEST_CASE("gdr: all rails are registered, and the handle deregisters them", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
         Bed bed(cuda);
@@ -185,7 +185,7 @@ TEST_CASE("gdr: a pointer that the NIC refuses is followed by a dma-buf", "[comp
       {{"SOFTGPU", "gpus=1"}});
 }
 
-TEST_CASE("gdr: a flush may read what is registered", "[component][gdr]") {
+TEST_CASE("gdr: registrations allow a flush to read them", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
         Bed bed(cuda);
@@ -210,7 +210,8 @@ TEST_CASE("gdr: dma-bufs that are turned off are not tried", "[component][gdr]")
       {{"SOFTGPU", "gpus=1"}});
 }
 
-TEST_CASE("gdr: host memory is host memory, with a GPU beside it", "[component][gdr]") {
+TEST_CASE("gdr: host memory is registered as host memory where there is a GPU",
+          "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
         Bed bed(cuda);
@@ -245,7 +246,7 @@ TEST_CASE("gdr: without a driver, GPU memory is refused, and the log says why",
       {{"SOFTGPU", "gpus=0"}});
 }
 
-TEST_CASE("gdr: who has to flush", "[component][gdr]") {
+TEST_CASE("gdr: whether NCCL, test or the host has to flush", "[component][gdr]") {
   struct Row {
     const char* settings;
     gdr::Options wishes;
@@ -279,7 +280,7 @@ TEST_CASE("gdr: who has to flush", "[component][gdr]") {
 }
 
 // Where both ways are open, data was seen to move by the dma-buf.
-TEST_CASE("gdr: a pointer is registered by the way that was proven", "[component][gdr]") {
+TEST_CASE("gdr: a pointer is registered in the way that the proof has tested", "[component][gdr]") {
   const bool dmabuf = GENERATE(true, false);
   CAPTURE(dmabuf);
   in_process(
@@ -298,7 +299,7 @@ TEST_CASE("gdr: a pointer is registered by the way that was proven", "[component
       {{"SOFTGPU", "gpus=1"}});
 }
 
-TEST_CASE("gdr: an iWARP port, which has no way to itself, needs somebody else to flush",
+TEST_CASE("gdr: an iWARP port has no loopback, so something else has to flush",
           "[component][gdr]") {
   struct Row {
     const char* settings;
@@ -328,7 +329,7 @@ TEST_CASE("gdr: an iWARP port, which has no way to itself, needs somebody else t
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
 }
 
-TEST_CASE("gdr: the kernel's own number for what it does not support has words",
+TEST_CASE("gdr: the kernel's private errno for unsupported operations has a text",
           "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
@@ -343,7 +344,7 @@ TEST_CASE("gdr: the kernel's own number for what it does not support has words",
 }
 
 // Two GPUs, each with the ways that it takes.
-TEST_CASE("gdr: what NCCL is offered is what works with all GPUs in use", "[component][gdr]") {
+TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[component][gdr]") {
   struct Row {
     std::array<bool, 2> dmabuf;
     std::array<bool, 2> pointer;

@@ -56,7 +56,7 @@ class Gate {
   bool open_ = false;
 };
 
-TEST_CASE("mr cache: a slow registration holds up nobody but those who want its range",
+TEST_CASE("mr cache: a slow registration delays only requests for its range",
           "[component][memory]") {
   FakeVerbs fake;
   Gate gate;
@@ -91,7 +91,7 @@ TEST_CASE("mr cache: a slow registration holds up nobody but those who want its 
   CHECK(fake.live_mrs() == 0);
 }
 
-TEST_CASE("mr cache: who waited for a registration that failed makes its own",
+TEST_CASE("mr cache: a thread that waited for a failed registration makes its own",
           "[component][memory]") {
   FakeVerbs fake;
   Gate gate;
@@ -116,7 +116,7 @@ TEST_CASE("mr cache: who waited for a registration that failed makes its own",
   CHECK(cache.stats().regions == 0);
 }
 
-TEST_CASE("mr cache: a slow deregistration holds up nobody", "[component][memory]") {
+TEST_CASE("mr cache: a slow deregistration delays no other request", "[component][memory]") {
   FakeVerbs fake;
   Gate gate;
   std::atomic<bool> slow{true};

@@ -128,7 +128,8 @@ wire::LineFacts put_first_of_two(Scene& scene) {
 
 }  // namespace
 
-TEST_CASE("hostile: an immediate of no receive breaks the comm", "[component][transfer]") {
+TEST_CASE("hostile: an immediate that matches no receive breaks the comm",
+          "[component][transfer]") {
   Scene scene;
   Request* const receive = scene.rig.receive(scene.into, kRoom, 0);
   SECTION("a line that was never granted") { send_immediate(scene.rig, 2); }
@@ -138,7 +139,7 @@ TEST_CASE("hostile: an immediate of no receive breaks the comm", "[component][tr
   must_break(scene, *receive);
 }
 
-TEST_CASE("hostile: a notice of what cannot be breaks the comm", "[component][transfer]") {
+TEST_CASE("hostile: an invalid notice breaks the comm", "[component][transfer]") {
   Scene scene;
   Request* const receive = scene.rig.receive(scene.into, kRoom, 0);
   wire::Notice notice = good_notice();
@@ -204,7 +205,7 @@ TEST_CASE("hostile: lines of one irecv that disagree break the comm", "[componen
   CHECK(scene.log.count(LogLevel::kWarn) == 1);
 }
 
-TEST_CASE("hostile: a line whose sum is wrong is no line", "[component][transfer]") {
+TEST_CASE("hostile: a line with a wrong check sum is ignored", "[component][transfer]") {
   Scene scene;
   put_line(scene.rig, good_line(scene.into, scene.into.data()));
   scene.rig.ring()[1].sum ^= 1;
@@ -215,7 +216,7 @@ TEST_CASE("hostile: a line whose sum is wrong is no line", "[component][transfer
   CHECK(scene.log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("hostile: a line whose sum stays wrong breaks the comm", "[component][transfer]") {
+TEST_CASE("hostile: a line whose check sum stays wrong breaks the comm", "[component][transfer]") {
   Scene scene;
   const bool is_group = GENERATE(false, true);
   CAPTURE(is_group);
@@ -236,7 +237,7 @@ TEST_CASE("hostile: a line whose sum stays wrong breaks the comm", "[component][
   CHECK(scene.log.has("a credit line whose check sum is wrong"));
 }
 
-TEST_CASE("hostile: a line that comes in pieces is taken when it is whole",
+TEST_CASE("hostile: a line that arrives in pieces is used when it is complete",
           "[component][transfer]") {
   Scene scene;
   put_line(scene.rig, good_line(scene.into, scene.into.data()));
@@ -250,7 +251,8 @@ TEST_CASE("hostile: a line that comes in pieces is taken when it is whole",
   CHECK(scene.log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("hostile: a line grants what its device grants, and no more", "[component][transfer]") {
+TEST_CASE("hostile: a line gives no access beyond what its device grants",
+          "[component][transfer]") {
   Scene scene;
   wire::LineFacts line = good_line(scene.into, scene.into.data());
   SECTION("a key of nothing") { line.rkey ^= 0x5a5a00; }
@@ -270,7 +272,7 @@ TEST_CASE("hostile: a line grants what its device grants, and no more", "[compon
   CHECK(scene.is_untouched());
 }
 
-TEST_CASE("hostile: whatever is announced, the receiver ends in good order",
+TEST_CASE("hostile: after any announcement the receiver completes or fails cleanly",
           "[component][transfer]") {
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);

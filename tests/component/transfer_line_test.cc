@@ -42,7 +42,7 @@ wire::CreditLine written_line(wire::Rails rails) {
 
 }  // namespace
 
-TEST_CASE("line: positions go around after 2^32 lines, index and count stay what they are",
+TEST_CASE("line: positions wrap around after 2^32 lines, without changing index and count",
           "[unit][transfer]") {
   CHECK(wire::order_after(wire::order_of(UINT32_MAX, 0, 1, 7)) == wire::order_of(0, 0, 1, 7));
   CHECK(wire::order_after(wire::order_of(UINT32_MAX, 6, 8, 7)) == wire::order_of(0, 7, 8, 7));
@@ -84,7 +84,7 @@ TEST_CASE("line: what is read is what was written", "[unit][transfer]") {
   }
 }
 
-TEST_CASE("line: a word that is still the old one is noticed, whichever", "[unit][transfer]") {
+TEST_CASE("line: a single stale word is noticed", "[unit][transfer]") {
   for (const wire::Rails rails : {wire::Rails::kFew, wire::Rails::kMany}) {
     const wire::CreditLine line = written_line(rails);
     for (std::size_t word = 0; word < 8; ++word) {
@@ -125,7 +125,7 @@ TEST_CASE("line: a group's lines are taken in any order", "[component][transfer]
 
 // The place of a group's first line is used again as soon as its message has come, which must not
 // hide the rest of the group.
-TEST_CASE("line: a group stays open while the ring goes around", "[component][transfer]") {
+TEST_CASE("line: a group stays open while the ring wraps around", "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(1, 0x5a);
   Storage into = rig.storage(1);
@@ -152,7 +152,8 @@ TEST_CASE("line: a group stays open while the ring goes around", "[component][tr
 }
 
 // The rest of one batch of receives, every line in flight, and one more batch.
-TEST_CASE("line: there is room for the receives ahead of need", "[component][transfer]") {
+TEST_CASE("line: there is room for the receives that are posted in advance",
+          "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(1, 0x5a);
   Storage into = rig.storage(1);
@@ -176,8 +177,7 @@ TEST_CASE("line: there is room for the receives ahead of need", "[component][tra
   CHECK(*more == nullptr);
 }
 
-TEST_CASE("line: an irecv with a buffer that makes no sense has not begun",
-          "[component][transfer]") {
+TEST_CASE("line: an irecv with an invalid buffer grants nothing", "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(3, 0x5a);
   Storage into = rig.storage(3);
@@ -205,7 +205,7 @@ TEST_CASE("line: an irecv with a buffer that makes no sense has not begun",
 }
 
 // The sender expects another like the last one.
-TEST_CASE("line: irecvs of every size follow each other", "[component][transfer]") {
+TEST_CASE("line: irecvs of different sizes follow each other", "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(8, 0x5a);
   Storage into = rig.storage(8);
@@ -225,7 +225,7 @@ TEST_CASE("line: irecvs of every size follow each other", "[component][transfer]
   }
 }
 
-TEST_CASE("line: what is longer than a line allows is cut", "[component][transfer]") {
+TEST_CASE("line: a message longer than its line allows is cut", "[component][transfer]") {
   TransferRig rig;
   const LogCapture log;
   Storage from = rig.storage(64, 0x5a);
@@ -240,7 +240,7 @@ TEST_CASE("line: what is longer than a line allows is cut", "[component][transfe
   CHECK(log.count(LogLevel::kWarn) == 1);
 }
 
-TEST_CASE("line: what the device refuses to send is nobody's request", "[component][transfer]") {
+TEST_CASE("line: a send that the device refuses returns no request", "[component][transfer]") {
   static ibv_send_wr* seen = nullptr;
   TransferRig rig;
   const LogCapture log;
@@ -270,7 +270,7 @@ TEST_CASE("line: what the device refuses to send is nobody's request", "[compone
   CHECK(rig.sender_link().said == 0);  // of what was sent
 }
 
-TEST_CASE("line: a receive that nobody waits for is done at once, and its data comes",
+TEST_CASE("line: a receive that nobody waits for is done at once, and its data arrives",
           "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(64, 0x5a);

@@ -15,7 +15,7 @@
 namespace beeline::test {
 // Keys of two rails come from counters that run side by side, so both halves of a word often change
 // by the same bits.
-TEST_CASE("transfer regress: an old word is noticed whatever the new one holds",
+TEST_CASE("transfer regress: a stale word is noticed whatever the new one holds",
           "[unit][transfer]") {
   wire::CreditLine old_line = {.address = 0x7f00'0000'1000,
                                .capacity = 4096,
@@ -84,7 +84,7 @@ TEST_CASE(
   CHECK(answered);
 }
 
-TEST_CASE("transfer regress: a queue of ours that fails is not the peer's doing",
+TEST_CASE("transfer regress: a failing local queue is not blamed on the peer",
           "[component][transfer]") {
   TransferRig rig;
   Storage into = rig.storage(64);
@@ -99,7 +99,7 @@ TEST_CASE("transfer regress: a queue of ours that fails is not the peer's doing"
 
 // One of two overlapping registrations goes, and with it the pages that only it covered; what is
 // mapped there next is other memory.
-TEST_CASE("transfer regress: a registration serves nobody with what its owner has given up",
+TEST_CASE("transfer regress: pages of a dropped registration are not served by another one",
           "[component][transfer]") {
   const TestFabric fabric;
   const auto loaded = verbs::load(SOFTNIC_LIBIBVERBS);

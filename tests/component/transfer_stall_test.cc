@@ -55,7 +55,7 @@ TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][trans
 }
 
 // The cause is taken from the peer, or else from the failed completion.
-TEST_CASE("stall: a device that has reported an error is not said to have reported none",
+TEST_CASE("stall: after a device error the log does not say that nothing has completed",
           "[component][transfer]") {
   TransferRig rig({.stall_ns = kLimit});
   Storage from = rig.storage(64, 0x5a);
@@ -79,7 +79,7 @@ TEST_CASE("stall: a device that has reported an error is not said to have report
 }
 
 // The peer has nothing to say, and may have good reasons. The path answers when it is asked.
-TEST_CASE("stall: a receiver that waits on a good path waits on", "[component][transfer]") {
+TEST_CASE("stall: a receiver that waits on a working path keeps waiting", "[component][transfer]") {
   TransferRig rig({.stall_ns = kLimit});
   Storage from = rig.storage(64, 0x5a);
   Storage into = rig.storage(64);
@@ -103,7 +103,7 @@ TEST_CASE("stall: a receiver that waits on a good path waits on", "[component][t
   CHECK(rig.finish(receive) == 64);
 }
 
-TEST_CASE("stall: what was not looked at is not held against the path", "[unit][transfer]") {
+TEST_CASE("stall: time during which nobody polled does not count", "[unit][transfer]") {
   StallWatch watch(kLimit);
   CHECK(watch.judge(1000) == StallWatch::Verdict::kCalm);
   // Stopped for an hour.
@@ -120,7 +120,7 @@ TEST_CASE("stall: what was not looked at is not held against the path", "[unit][
   CHECK(watch.judge(3600 * kNsPerSec + 9 * kLimit / 5) == StallWatch::Verdict::kStalled);
 }
 
-TEST_CASE("stall: no limit, no stall", "[unit][transfer]") {
+TEST_CASE("stall: without a limit there is no stall", "[unit][transfer]") {
   StallWatch watch(0);
   for (std::int64_t now = 0; now < 100; ++now) {
     CHECK(watch.judge(now * 3600 * kNsPerSec) == StallWatch::Verdict::kCalm);

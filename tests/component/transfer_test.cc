@@ -130,7 +130,8 @@ TEST_CASE("transfer: requests run out with a null, and come back", "[component][
   CHECK(*taken != nullptr);
 }
 
-TEST_CASE("transfer: closing says how far this end has come", "[component][transfer]") {
+TEST_CASE("transfer: closing tells the peer how many messages are settled",
+          "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(64);
   Storage into = rig.storage(64);
@@ -234,7 +235,7 @@ TEST_CASE("transfer: a device that is gone is a failure of this end", "[componen
   CHECK(log.count("cannot move data: the device was removed") == 2);
 }
 
-TEST_CASE("transfer: a credit line that is half old is not there", "[unit][transfer]") {
+TEST_CASE("transfer: a credit line that is partly stale is not used", "[unit][transfer]") {
   wire::CreditLine old_line = {.address = 0x1000,
                                .capacity = 8,
                                .tag = 3,
@@ -268,7 +269,7 @@ TEST_CASE("transfer: a credit line that is half old is not there", "[unit][trans
   }
 }
 
-TEST_CASE("transfer: a flush goes by the partition that is asked for", "[component][transfer]") {
+TEST_CASE("transfer: a flush uses the configured partition", "[component][transfer]") {
   const int pkey_index = GENERATE(-1, 0, 1);
   CAPTURE(pkey_index);
   TransferRig rig({.pkey_index = pkey_index});

@@ -25,7 +25,8 @@ TEST_CASE("load: the given library is taken, with all that it has", "[component]
   CHECK(loaded->api.get_device_list == &ibv_get_device_list);  // softnic's: this program's own
 }
 
-TEST_CASE("load: a path that does not load is told, whatever comes of it", "[component][verbs]") {
+TEST_CASE("load: a library that cannot be loaded is reported, also if another is used",
+          "[component][verbs]") {
   const std::string absent = "/nonexistent/libibverbs.so.1";
   const auto loaded = verbs::load(absent);
   if (loaded) {
@@ -79,7 +80,7 @@ TEST_CASE("steps: InfiniBand connects by LID", "[component][verbs]") {
   CHECK(*wired.b.memory.at<char>() == 'x');
 }
 
-TEST_CASE("steps: what the device refuses comes back as an error", "[component][verbs]") {
+TEST_CASE("steps: a transition that the device refuses is an error", "[component][verbs]") {
   const TestFabric fabric;
   Wired wired(fabric);
   const Status early = verbs::to_rts(wired.a.qp, {});
@@ -89,7 +90,8 @@ TEST_CASE("steps: what the device refuses comes back as an error", "[component][
   CHECK_FALSE(verbs::to_init(wired.a.qp, {.port = 9}));
 }
 
-TEST_CASE("steps: in ERROR nothing lands, and what is posted is flushed", "[component][verbs]") {
+TEST_CASE("steps: in ERROR no data is written, and work requests are flushed",
+          "[component][verbs]") {
   const TestFabric fabric;
   Wired wired(fabric);
   connect(wired.a, wired.b);
@@ -103,7 +105,7 @@ TEST_CASE("steps: in ERROR nothing lands, and what is posted is flushed", "[comp
   CHECK(state_of(wired.a) == IBV_QPS_RESET);
 }
 
-TEST_CASE("steps: ECE is asked for and set, or said to be unsupported", "[component][verbs]") {
+TEST_CASE("steps: ECE is queried and set, or unsupported", "[component][verbs]") {
   const TestFabric fabric;
   Wired wired(fabric);
   const auto ece = verbs::query_ece(wired.a.qp);
@@ -114,7 +116,7 @@ TEST_CASE("steps: ECE is asked for and set, or said to be unsupported", "[compon
   }
 }
 
-TEST_CASE("create qp: an inline wish beyond the device is cut to what it grants",
+TEST_CASE("create qp: an inline size beyond the device is reduced to what it grants",
           "[component][verbs]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
@@ -180,7 +182,8 @@ TEST_CASE("mr cache: registers with a real device, and gives all back", "[compon
   CHECK(cache.stats().regions == 0);
 }
 
-TEST_CASE("mr cache: memory that is not there fails, and leaves nothing", "[component][memory]") {
+TEST_CASE("mr cache: registering unmapped memory fails, and leaves nothing",
+          "[component][memory]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   const Device& device = table->devices()[0];
@@ -195,7 +198,7 @@ TEST_CASE("mr cache: memory that is not there fails, and leaves nothing", "[comp
   REQUIRE(::munmap(hole, 1 << 20) == 0);
 }
 
-TEST_CASE("mr cache: a dma-buf where there are none is unsupported", "[component][memory]") {
+TEST_CASE("mr cache: without dma-buf support, a dma-buf is unsupported", "[component][memory]") {
   const TestFabric fabric;
   const auto table = scan(fabric);
   const Device& device = table->devices()[0];

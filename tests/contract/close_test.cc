@@ -81,7 +81,7 @@ std::vector<Request> receive_in_all_parts(const Receiver& end, const Buffer& mem
 
 }  // namespace
 
-TEST_CASE("close: closing nothing is no error", "[contract][close]") {
+TEST_CASE("close: closing NULL is no error", "[contract][close]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
@@ -92,7 +92,7 @@ TEST_CASE("close: closing nothing is no error", "[contract][close]") {
   });
 }
 
-TEST_CASE("close: requests in flight are no obstacle", "[contract][close]") {
+TEST_CASE("close: requests in flight do not hinder it", "[contract][close]") {
   const Way way = GENERATE(from_range(ways()));
   const First first = GENERATE(First::kSender, First::kReceiver, First::kNobody);
   const Pending pending = GENERATE(Pending::kReceives, Pending::kSends, Pending::kBoth);
@@ -173,7 +173,7 @@ TEST_CASE("close: after deregMr nothing lands in the buffer", "[contract][close]
       });
 }
 
-TEST_CASE("close: receives whose completion nobody needs are no obstacle either",
+TEST_CASE("close: receives without a needed completion do not hinder it either",
           "[contract][close]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
@@ -209,7 +209,7 @@ TEST_CASE("close: receives whose completion nobody needs are no obstacle either"
       });
 }
 
-TEST_CASE("close: a send succeeds that the receiver closed without waiting for",
+TEST_CASE("close: a send succeeds although the receiver closed without waiting for it",
           "[contract][close]") {
   if (!kProcessesWork) return;  // the plugin reads its environment once
   const PeerMode mode = GENERATE(from_range(peer_modes()));
@@ -239,8 +239,7 @@ TEST_CASE("close: a send succeeds that the receiver closed without waiting for",
       });
 }
 
-TEST_CASE("close: what a sender has registered may go while its sends are under way",
-          "[contract][close]") {
+TEST_CASE("close: a sender may deregister while its sends are in flight", "[contract][close]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   run_loose_flow(
@@ -267,9 +266,8 @@ TEST_CASE("close: what a sender has registered may go while its sends are under 
 }
 
 // When NCCL aborts, it deregisters before it closes.
-TEST_CASE(
-    "close: what a receiver has registered may go while sends are under way, without a warning",
-    "[contract][close]") {
+TEST_CASE("close: a receiver may deregister while sends are in flight, without a warning",
+          "[contract][close]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
@@ -369,7 +367,8 @@ TEST_CASE("close: a receiver's requests complete although the sender is gone",
       });
 }
 
-TEST_CASE("close: what a closed receiver will never take ends with an error", "[contract][close]") {
+TEST_CASE("close: a send that a closed receiver will never take ends with an error",
+          "[contract][close]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   run_loose_flow(
@@ -402,7 +401,8 @@ TEST_CASE("close: what a closed receiver will never take ends with an error", "[
       });
 }
 
-TEST_CASE("close: what a closed sender will never send ends with an error", "[contract][close]") {
+TEST_CASE("close: a receive for which a closed sender will never send ends with an error",
+          "[contract][close]") {
   const Way way = GENERATE(from_range(ways()));
   const bool posted_before = GENERATE(true, false);
   CAPTURE(way, posted_before);
@@ -436,7 +436,7 @@ TEST_CASE("close: what a closed sender will never send ends with an error", "[co
       });
 }
 
-TEST_CASE("close: an end in good order is nothing to warn of", "[contract][close]") {
+TEST_CASE("close: an orderly close logs no warning", "[contract][close]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   run_flow(

@@ -60,7 +60,7 @@ TEST_CASE("connect: NCCL_IB_GID_INDEX is for RoCE, and InfiniBand connects in sp
   });
 }
 
-TEST_CASE("connect: accept without a peer answers at once, with nothing", "[contract][connect]") {
+TEST_CASE("connect: accept without a peer returns at once, without a comm", "[contract][connect]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
@@ -75,7 +75,8 @@ TEST_CASE("connect: accept without a peer answers at once, with nothing", "[cont
   });
 }
 
-TEST_CASE("connect: neither end waits for the other, whoever comes first", "[contract][connect]") {
+TEST_CASE("connect: neither end waits for the other, in whatever order they call",
+          "[contract][connect]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   const int turns = GENERATE(1, 5, 1000);  // calls of one end before the other calls
   const bool sender_first = GENERATE(true, false);
@@ -209,7 +210,7 @@ TEST_CASE("connect: each connector gets the listener whose handle it has", "[con
       });
 }
 
-TEST_CASE("connect: the place for a device handle may be missing", "[contract][connect]") {
+TEST_CASE("connect: the argument for a device handle may be NULL", "[contract][connect]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {

@@ -81,7 +81,7 @@ void connect_and_close(const Session& sender, const Session& receiver) {
 
 }  // namespace
 
-TEST_CASE("context: the end of one leaves another's connections and what it has begun",
+TEST_CASE("context: finalize of one leaves another's connections alone, finished or not",
           "[contract][context]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
@@ -100,7 +100,8 @@ TEST_CASE("context: the end of one leaves another's connections and what it has 
   });
 }
 
-TEST_CASE("context: two at once have connections between them", "[contract][context]") {
+TEST_CASE("context: two communicators at once can be connected to each other",
+          "[contract][context]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
@@ -115,7 +116,7 @@ TEST_CASE("context: two at once have connections between them", "[contract][cont
   });
 }
 
-TEST_CASE("context: its end takes what an abort has left", "[contract][context]") {
+TEST_CASE("context: finalize cleans up after an abort", "[contract][context]") {
   const Abi abi = GENERATE(from_range(abis_with_context()));
   CAPTURE(abi);
   run_alone([&] {
@@ -148,7 +149,8 @@ TEST_CASE("context: its end takes what an abort has left", "[contract][context]"
   });
 }
 
-TEST_CASE("context: its end may be said twice, and of one that never was", "[contract][context]") {
+TEST_CASE("context: finalize may be called twice, and with a context that init did not return",
+          "[contract][context]") {
   const Abi abi = GENERATE(from_range(abis_with_context()));
   CAPTURE(abi);
   run_alone([&] {
@@ -167,7 +169,7 @@ TEST_CASE("context: its end may be said twice, and of one that never was", "[con
   });
 }
 
-TEST_CASE("context: none is as good as any", "[contract][context]") {
+TEST_CASE("context: a NULL context works", "[contract][context]") {
   const Abi abi = GENERATE(from_range(abis_with_context()));
   CAPTURE(abi);
   run_alone([&] {
@@ -194,7 +196,7 @@ TEST_CASE("context: none is as good as any", "[contract][context]") {
   });
 }
 
-TEST_CASE("context: after the last end everything may begin again", "[contract][context]") {
+TEST_CASE("context: after the last finalize, init works again", "[contract][context]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
@@ -208,7 +210,7 @@ TEST_CASE("context: after the last end everything may begin again", "[contract][
   });
 }
 
-TEST_CASE("context: the traffic class it wishes for is used", "[contract][context]") {
+TEST_CASE("context: the requested traffic class is used", "[contract][context]") {
   const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
   CAPTURE(abi);
   run_alone([&] {
@@ -222,8 +224,7 @@ TEST_CASE("context: the traffic class it wishes for is used", "[contract][contex
   });
 }
 
-TEST_CASE("context: a traffic class that is none is ignored, with one warning",
-          "[contract][context]") {
+TEST_CASE("context: an invalid traffic class is ignored, with one warning", "[contract][context]") {
   const Abi abi = GENERATE(from_range(abis_with_traffic_class()));
   const int wrong = GENERATE(256, -2, INT32_MAX, INT32_MIN);
   CAPTURE(abi, wrong);
@@ -239,7 +240,7 @@ TEST_CASE("context: a traffic class that is none is ignored, with one warning",
   });
 }
 
-TEST_CASE("context: the traffic class that people have set goes before its wish",
+TEST_CASE("context: a traffic class that is set by a variable takes precedence",
           "[contract][context]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(abis_with_traffic_class()));

@@ -300,7 +300,7 @@ TEST_CASE("data: two comms between the same two carry opposite directions at onc
   run_two(way.mode, play, play);
 }
 
-TEST_CASE("data: a receive whose completion nobody needs still brings its data",
+TEST_CASE("data: a receive without a needed completion still receives its data",
           "[contract][data]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(every_abi())));

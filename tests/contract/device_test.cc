@@ -39,7 +39,8 @@ Properties filled(Net& net, int dev, uint8_t fill) {
 
 }  // namespace
 
-TEST_CASE("device: every RDMA device appears once, under a name of ours", "[contract][device]") {
+TEST_CASE("device: every RDMA device appears once, under a name of the plugin",
+          "[contract][device]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
@@ -59,7 +60,7 @@ TEST_CASE("device: every RDMA device appears once, under a name of ours", "[cont
   });
 }
 
-TEST_CASE("device: every property is written, whatever was there before", "[contract][device]") {
+TEST_CASE("device: getProperties writes every field", "[contract][device]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
@@ -166,7 +167,7 @@ TEST_CASE("device: init may come again, before and after the end of another",
   });
 }
 
-TEST_CASE("device: init does with no logger, configuration or profiler", "[contract][device]") {
+TEST_CASE("device: init works without a logger, configuration or profiler", "[contract][device]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
@@ -206,8 +207,9 @@ TEST_CASE("device: finalize comes even after an init that failed or was never ma
   });
 }
 
-TEST_CASE("device: the tables have every function that NCCL needs and none that costs",
-          "[contract][device]") {
+TEST_CASE(
+    "device: the tables have every required function, and no optional one that would cost time",
+    "[contract][device]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
@@ -229,8 +231,7 @@ TEST_CASE("device: the plugin has one name in all tables, without spaces", "[con
   });
 }
 
-TEST_CASE("device: what a communicator is going to do may be said at any time",
-          "[contract][device]") {
+TEST_CASE("device: setNetAttr may be called at any time", "[contract][device]") {
   run_alone([] {
     const Session session(Abi::kV12);
     ncclNetAttr_t attributes{};

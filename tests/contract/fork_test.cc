@@ -55,7 +55,7 @@ void fork_and_leave(Leave leave) {
 
 }  // namespace
 
-TEST_CASE("fork: a child that ends does its parent no harm", "[contract][fork]") {
+TEST_CASE("fork: a child that exits does not disturb its parent", "[contract][fork]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
@@ -83,7 +83,8 @@ TEST_CASE("fork: a child that ends does its parent no harm", "[contract][fork]")
       });
 }
 
-TEST_CASE("fork: a child may end what its parent has open, which lives on", "[contract][fork]") {
+TEST_CASE("fork: a child may close the comms of its parent, which keep working",
+          "[contract][fork]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);

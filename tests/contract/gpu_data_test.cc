@@ -236,7 +236,7 @@ TEST_CASE("gpu data: memory of two GPUs on one comm", "[contract][gpu][gpu_data]
 }
 
 // The GPU polls flags in the data, so NCCL does not flush.
-TEST_CASE("gpu data: a receive whose completion nobody needs comes into GPU memory",
+TEST_CASE("gpu data: a receive without a needed completion arrives in GPU memory",
           "[contract][gpu][gpu_data][softnic]") {
   const Abi abi = GENERATE(filter(has_optional_completion, from_range(main_abis())));
   const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);

@@ -85,7 +85,7 @@ void flush_groups(const Receiver& end, const std::vector<std::vector<Part>>& gro
 
 }  // namespace
 
-TEST_CASE("gpu flush: what was received shows after a flush, and not before",
+TEST_CASE("gpu flush: received data is visible after a flush, and not before",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(ways()));
@@ -101,7 +101,7 @@ TEST_CASE("gpu flush: what was received shows after a flush, and not before",
   });
 }
 
-TEST_CASE("gpu flush: a group shows as a whole, whatever its parts are",
+TEST_CASE("gpu flush: after one flush, all parts of a group are visible",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(ways()));
@@ -139,9 +139,8 @@ TEST_CASE("gpu flush: a group shows as a whole, whatever its parts are",
       });
 }
 
-TEST_CASE(
-    "gpu flush: where NCCL cannot be told to flush, what was received shows when test says so",
-    "[contract][gpu][gpu_flush][softnic]") {
+TEST_CASE("gpu flush: where NCCL cannot be told to flush, data is visible when test reports done",
+          "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(
       filter([](const Way& each) { return cannot_ask_for_flushes(each.abi); }, from_range(ways())));
@@ -174,7 +173,7 @@ TEST_CASE(
 
 // The empty buffer lies at the end of the registration, so a READ of one byte would be out of
 // bounds.
-TEST_CASE("gpu flush: where test does it, a buffer of no bytes is left alone",
+TEST_CASE("gpu flush: where test flushes, an empty buffer is not read",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(filter([](const Way& each) { return cannot_ask_for_flushes(each.abi); },
@@ -293,7 +292,7 @@ TEST_CASE("gpu flush: as many as there can be receives are taken at once",
       });
 }
 
-TEST_CASE("gpu flush: receives that are under way leave it room",
+TEST_CASE("gpu flush: receives in flight leave room for it",
           "[contract][gpu][gpu_flush][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(some_ways()));

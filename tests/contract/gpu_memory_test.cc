@@ -92,7 +92,7 @@ void must_have_failed(GpuScratch& scratch, const Registered& registered,
 
 }  // namespace
 
-TEST_CASE("gpu memory: dropping nothing is no error", "[contract][gpu][gpu_memory][softnic]") {
+TEST_CASE("gpu memory: deregistering NULL is no error", "[contract][gpu][gpu_memory][softnic]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_with_gpu([&] {
@@ -102,8 +102,7 @@ TEST_CASE("gpu memory: dropping nothing is no error", "[contract][gpu][gpu_memor
   });
 }
 
-TEST_CASE("gpu memory: all of it is given back when it is dropped",
-          "[contract][gpu][gpu_memory][softnic]") {
+TEST_CASE("gpu memory: deregistering releases all of it", "[contract][gpu][gpu_memory][softnic]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   const bool flushes = GENERATE(false, true);
   CAPTURE(abi, flushes);
@@ -126,7 +125,7 @@ TEST_CASE("gpu memory: all of it is given back when it is dropped",
   });
 }
 
-TEST_CASE("gpu memory: a dma-buf that is refused is made up for by peer memory",
+TEST_CASE("gpu memory: peer memory replaces a dma-buf that is refused",
           "[contract][gpu][gpu_memory][softnic]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
@@ -150,7 +149,7 @@ TEST_CASE("gpu memory: a dma-buf that is refused is made up for by peer memory",
   });
 }
 
-TEST_CASE("gpu memory: a pointer that is refused is made up for by a dma-buf",
+TEST_CASE("gpu memory: a dma-buf replaces a pointer that is refused",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
@@ -237,7 +236,7 @@ TEST_CASE("gpu memory: where BAR1 is full there is an error, and room when somet
   });
 }
 
-TEST_CASE("gpu memory: what is no GPU memory, or not all of it, is an error",
+TEST_CASE("gpu memory: a range that is not GPU memory throughout is an error",
           "[contract][gpu][gpu_memory][softnic]") {
   if (!kProcessesWork) return;  // the plugin limits how often it logs the same warning
   const Abi abi = GENERATE(from_range(main_abis()));

@@ -173,7 +173,7 @@ bool is_active(int gpu) {
 
 }  // namespace
 
-TEST_CASE("gpu support: properties and log say what works, on every sort of machine",
+TEST_CASE("gpu support: properties and log report what works, on every kind of machine",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const Machine machine = GENERATE(from_range(every_machine()));
@@ -223,7 +223,7 @@ TEST_CASE("gpu support: without GPUDirect there is nothing to flush",
 }
 
 // GPUDirect works, but NCCL will not use it, and the log has to say so.
-TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change that is said",
+TEST_CASE("gpu support: a NIC too far from the GPU is off, and the log says how to change that",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
@@ -239,7 +239,7 @@ TEST_CASE("gpu support: a NIC too far from the GPU is off, and how to change tha
 }
 
 // The file may place them near each other, whatever sysfs shows.
-TEST_CASE("gpu support: how far they are is not asked of the machine where NCCL has a file for it",
+TEST_CASE("gpu support: distances of this machine do not count where NCCL has a topology file",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const Variable level("NCCL_NET_GDR_LEVEL", nullptr);
@@ -253,7 +253,7 @@ TEST_CASE("gpu support: how far they are is not asked of the machine where NCCL 
   });
 }
 
-TEST_CASE("gpu support: what the user has turned off is not said to be on",
+TEST_CASE("gpu support: the log does not report as on what the user has turned off",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const bool uses_gpu = GENERATE(false, true);
@@ -345,7 +345,7 @@ TEST_CASE("gpu support: all GPUs in use are looked at, and no others",
 
 // The memory of a GPU may be used up, for example where another rank uses it and this process only
 // has a stray context there.
-TEST_CASE("gpu support: a GPU that cannot be tried has no say",
+TEST_CASE("gpu support: a GPU that cannot be tested is left out",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const std::string full = GENERATE("only", "first", "second");
@@ -369,7 +369,7 @@ TEST_CASE("gpu support: a GPU that cannot be tried has no say",
 }
 
 // Creating a context takes long, and uses memory that the program may need.
-TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
+TEST_CASE("gpu support: a GPU that is not in use is queried and gets no context",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const bool dmabuf = GENERATE(true, false);
@@ -389,7 +389,7 @@ TEST_CASE("gpu support: a GPU that nobody uses is asked and not used",
   });
 }
 
-TEST_CASE("gpu support: dma-bufs that are turned off are not said to be on",
+TEST_CASE("gpu support: the log does not report dma-bufs as on when they are turned off",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const Variable gpu("SOFTGPU", "peermem=no");
@@ -404,7 +404,7 @@ TEST_CASE("gpu support: dma-bufs that are turned off are not said to be on",
   });
 }
 
-TEST_CASE("gpu support: finding out leaves nothing behind",
+TEST_CASE("gpu support: the test of GPUDirect leaves nothing behind",
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const char* const settings = GENERATE("", "dmabuf=no", "peermem=no", "dmabuf=no,peermem=no",

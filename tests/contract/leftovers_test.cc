@@ -67,7 +67,8 @@ TEST_CASE("leftovers: nothing is left open after many connections between proces
   run_processes({play, play});
 }
 
-TEST_CASE("leftovers: listeners that nobody called leave nothing behind", "[contract][leftovers]") {
+TEST_CASE("leftovers: listeners without connections leave nothing behind",
+          "[contract][leftovers]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {

@@ -94,7 +94,7 @@ TEST_CASE("load: without a verbs library there are no devices, and one line says
   });
 }
 
-TEST_CASE("load: a file that is no verbs library is as none", "[contract][load][softnic]") {
+TEST_CASE("load: a file that is no verbs library counts as none", "[contract][load][softnic]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(main_abis()));
   const std::string file = GENERATE(as<std::string>(), "/etc/passwd", "libm.so.6");
@@ -107,7 +107,7 @@ TEST_CASE("load: a file that is no verbs library is as none", "[contract][load][
 }
 
 // Not with real devices, which cannot be taken away.
-TEST_CASE("load: without a device there are none, and a line says so",
+TEST_CASE("load: without a device there are 0 devices, and a line says so",
           "[contract][load][softnic]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(main_abis()));
@@ -204,8 +204,7 @@ TEST_CASE("load: without a GPU's driver, one line says so", "[contract][load]") 
   });
 }
 
-TEST_CASE("load: a variable of ours that is none is named, with the nearest that is one",
-          "[contract][load]") {
+TEST_CASE("load: an unknown variable is named, with the nearest known one", "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
@@ -219,7 +218,7 @@ TEST_CASE("load: a variable of ours that is none is named, with the nearest that
   });
 }
 
-TEST_CASE("load: a value that makes no sense is named, and the default holds", "[contract][load]") {
+TEST_CASE("load: an invalid value is named, and the default is used", "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
@@ -230,7 +229,7 @@ TEST_CASE("load: a value that makes no sense is named, and the default holds", "
   });
 }
 
-TEST_CASE("load: a sound setting is worth no warning, and the log names every device",
+TEST_CASE("load: with valid settings there is no warning, and the log names every device",
           "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(every_abi()));
@@ -245,7 +244,7 @@ TEST_CASE("load: a sound setting is worth no warning, and the log names every de
   });
 }
 
-TEST_CASE("load: nothing is printed but through the logger", "[contract][load]") {
+TEST_CASE("load: the plugin prints nothing except through the logger", "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
@@ -292,7 +291,7 @@ TEST_CASE("load: a program in plain C can use it, through every version of its t
   }
 }
 
-TEST_CASE("load: a process that was killed leaves its page, for who asks why", "[contract][load]") {
+TEST_CASE("load: a process that was killed leaves its statistics page", "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   run_processes(
       {[](Peer& peer) {
@@ -310,7 +309,8 @@ TEST_CASE("load: a process that was killed leaves its page, for who asks why", "
        }});
 }
 
-TEST_CASE("load: a folder that is not there is warned of, and done without", "[contract][load]") {
+TEST_CASE("load: a missing folder causes a warning, and the plugin works without it",
+          "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
   run_alone([] {
     setenv("BEELINE_STATS_DIR", "/nope", 1);

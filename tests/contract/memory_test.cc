@@ -224,7 +224,7 @@ TEST_CASE("memory: one registration may serve sends and another receives of the 
   });
 }
 
-TEST_CASE("memory: dropping nothing is no error", "[contract][memory]") {
+TEST_CASE("memory: deregistering NULL is no error", "[contract][memory]") {
   const Abi abi = GENERATE(from_range(every_abi()));
   CAPTURE(abi);
   run_alone([&] {
@@ -273,7 +273,7 @@ TEST_CASE("memory: a dma-buf is refused where none is supported", "[contract][me
   });
 }
 
-TEST_CASE("memory: a kind of memory that is none is an error", "[contract][memory]") {
+TEST_CASE("memory: an unknown kind of memory is an error", "[contract][memory]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   const int kind = GENERATE(0, 8, -1);
   CAPTURE(abi, kind);
@@ -301,7 +301,7 @@ TEST_CASE("memory: a registration of nothing is dropped or refused", "[contract]
   });
 }
 
-TEST_CASE("memory: memory that is not there is an error, not a crash", "[contract][memory]") {
+TEST_CASE("memory: memory that is not mapped is an error, not a crash", "[contract][memory]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
@@ -354,7 +354,7 @@ TEST_CASE("memory: one thread registers and drops while another moves data", "[c
       });
 }
 
-TEST_CASE("memory: a size that is none is an error, and leaves no handle", "[contract][memory]") {
+TEST_CASE("memory: an invalid size is an error, and returns no handle", "[contract][memory]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   const size_t wrong = GENERATE(SIZE_MAX, static_cast<size_t>(INT32_MIN));
   CAPTURE(abi, wrong);

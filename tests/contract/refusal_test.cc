@@ -103,7 +103,7 @@ TEST_CASE("refusal: a listener whose process is gone refuses", "[contract][refus
                  }});
 }
 
-TEST_CASE("refusal: a handle that is none is refused with a word about it", "[contract][refusal]") {
+TEST_CASE("refusal: an invalid handle is refused with a warning", "[contract][refusal]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   const int kind = GENERATE(0x00, 0xFF, 0xA5, -1, -2, -3);
   CAPTURE(abi, kind);

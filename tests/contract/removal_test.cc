@@ -178,7 +178,7 @@ TEST_CASE("removal: both ends notice at once, and say which device it is",
       });
 }
 
-TEST_CASE("removal: a peer that waits is told of it by an end that nobody calls",
+TEST_CASE("removal: an end whose comm nobody calls tells its waiting peer",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
@@ -229,7 +229,7 @@ TEST_CASE("removal: nothing of it stays open, and the device is not used again",
   });
 }
 
-TEST_CASE("removal: a device that goes while nothing is connected is noticed by who connects",
+TEST_CASE("removal: connect notices a device that was removed while nothing was connected",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
@@ -243,7 +243,7 @@ TEST_CASE("removal: a device that goes while nothing is connected is noticed by 
   });
 }
 
-TEST_CASE("removal: who starts later is not offered the device until it is back",
+TEST_CASE("removal: a process that starts later is not offered the device until it is back",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
@@ -277,7 +277,7 @@ TEST_CASE("removal: a black hole ends both ends, and the log says that nothing c
   unsetenv("BEELINE_STALL_TIMEOUT");
 }
 
-TEST_CASE("removal: a black hole ends both ends by the word of the device, if that comes first",
+TEST_CASE("removal: a black hole ends both ends by a device error, if that comes first",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   setenv("BEELINE_TIMEOUT", "14", 1);
@@ -309,7 +309,7 @@ TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][rem
       });
 }
 
-TEST_CASE("removal: queue pairs that cannot be broken close as others do",
+TEST_CASE("removal: queue pairs that cannot be moved to the error state close like others",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));

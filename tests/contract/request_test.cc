@@ -15,7 +15,7 @@ constexpr size_t kRequestSize = 256;
 
 }  // namespace
 
-TEST_CASE("request: a send without a receive is told to come again", "[contract][request]") {
+TEST_CASE("request: a send without a receive returns no request", "[contract][request]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   run_flow(
@@ -40,7 +40,7 @@ TEST_CASE("request: a send without a receive is told to come again", "[contract]
       });
 }
 
-TEST_CASE("request: receives without number are told to come again, and none is lost",
+TEST_CASE("request: with too many receives, irecv returns no request, and none is lost",
           "[contract][request]") {
   const Way way = GENERATE(from_range(ways()));
   const size_t parts_in_group = GENERATE(size_t{1}, size_t{8});
@@ -124,7 +124,7 @@ TEST_CASE("request: sends are taken as long as receives wait for them", "[contra
       });
 }
 
-TEST_CASE("request: test does without a place for sizes", "[contract][request]") {
+TEST_CASE("request: test accepts NULL for the sizes", "[contract][request]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   const auto finish_without_sizes = [](Net& net, const Request& request) {
@@ -157,7 +157,7 @@ TEST_CASE("request: test does without a place for sizes", "[contract][request]")
       });
 }
 
-TEST_CASE("request: each that is done makes room for another", "[contract][request]") {
+TEST_CASE("request: each request that is done makes room for another", "[contract][request]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   constexpr size_t kRounds = size_t{10} * NCCL_NET_MAX_REQUESTS;
@@ -180,7 +180,7 @@ TEST_CASE("request: each that is done makes room for another", "[contract][reque
       });
 }
 
-TEST_CASE("request: whichever is asked, the whole comm moves", "[contract][request]") {
+TEST_CASE("request: testing any request makes the whole comm progress", "[contract][request]") {
   const Way way = GENERATE(from_range(ways()));
   CAPTURE(way);
   constexpr size_t kRequests = 8;
@@ -210,7 +210,7 @@ TEST_CASE("request: whichever is asked, the whole comm moves", "[contract][reque
       });
 }
 
-TEST_CASE("request: what cannot be is refused, and nothing is lost by it", "[contract][request]") {
+TEST_CASE("request: invalid arguments are refused, and no request is lost", "[contract][request]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {
@@ -253,7 +253,7 @@ TEST_CASE("request: what cannot be is refused, and nothing is lost by it", "[con
   });
 }
 
-TEST_CASE("request: a place that is missing is an error, not a crash", "[contract][request]") {
+TEST_CASE("request: a NULL output argument is an error, not a crash", "[contract][request]") {
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
   run_alone([&] {

@@ -186,7 +186,7 @@ size_t days() {
 
 }  // namespace
 
-TEST_CASE("verdict: no line accuses a host that has no fault", "[verdict]") {
+TEST_CASE("verdict: no line blames a host that has no fault", "[verdict]") {
   if (!kProcessesWork) return;
   const char* const wanted = std::getenv("BL_FAULTS");
   if (wanted == nullptr) return;

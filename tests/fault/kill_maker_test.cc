@@ -119,7 +119,7 @@ TEST_CASE("kill_points: the maker of a fabric may die at any store", "[fault][so
   kill_everywhere("maker", 5, make_a_fabric);
 }
 
-TEST_CASE("kill_points: who commands a port may die at any store", "[fault][softnic]") {
+TEST_CASE("kill_points: a process that commands a port may die at any store", "[fault][softnic]") {
   const auto change = GENERATE(
       Change{"down"}, Change{"up", {"down"}}, Change{"rate=1G"}, Change{"latency=5us"},
       Change{"error=retry_exc_err@3"}, Change{"corrupt@2"}, Change{"jitter=5us"}, Change{"loss=1%"},

@@ -234,7 +234,7 @@ TEST_CASE("nullverbs: hints for a single thread are taken and counted", "[nullve
   CHECK(report.intrusions == before.intrusions);
 }
 
-TEST_CASE("nullverbs: a domain does not go before what was made in it", "[nullverbs]") {
+TEST_CASE("nullverbs: a domain cannot be freed before the objects in it", "[nullverbs]") {
   LoneEnd end;
   CHECK(ibv_dealloc_td(end.td) == EBUSY);
   CHECK(ibv_dealloc_pd(end.parent.get()) == EBUSY);

@@ -19,7 +19,8 @@ using test::LogCapture;
 
 void spoil_errno(int, unsigned long, const char*, int, const char*, ...) { errno = EIO; }
 
-TEST_CASE("log: a warning goes to every subsystem, with our name in front", "[unit][base]") {
+TEST_CASE("log: a warning goes to every subsystem, with the plugin's name in front",
+          "[unit][base]") {
   const LogCapture log;
   BL_WARN("device %s port %d", "mlx5_0", 1);
   const int line = __LINE__ - 1;
@@ -31,7 +32,7 @@ TEST_CASE("log: a warning goes to every subsystem, with our name in front", "[un
   CHECK(said.text == "NET/Beeline : device mlx5_0 port 1");
 }
 
-TEST_CASE("log: information says which subsystem it belongs to", "[unit][base]") {
+TEST_CASE("log: an INFO line goes to its subsystem", "[unit][base]") {
   const LogCapture log;
   BL_INFO(kLogInit | kLogNet, "2 devices");
   REQUIRE(log.lines().size() == 1);
@@ -39,13 +40,13 @@ TEST_CASE("log: information says which subsystem it belongs to", "[unit][base]")
   CHECK(log.lines().front().flags == 0x11);
 }
 
-TEST_CASE("log: a per cent sign in an argument stays one", "[unit][base]") {
+TEST_CASE("log: a per cent sign in an argument is kept", "[unit][base]") {
   const LogCapture log;
   BL_WARN("%s", "100%s %n");
   CHECK(log.lines().at(0).text == "NET/Beeline : 100%s %n");
 }
 
-TEST_CASE("log: without a sink nothing happens, and a capture puts back what it found",
+TEST_CASE("log: without a sink nothing happens, and a capture restores the old sink",
           "[unit][base]") {
   REQUIRE(log_sink() == nullptr);
   BL_WARN("nobody hears this");
@@ -72,7 +73,7 @@ TEST_CASE("log: a line that is too long is cut and says so", "[unit][base]") {
   CHECK(log.lines().at(1).text == prefix + fits.substr(3) + "...");
 }
 
-TEST_CASE("log: errno is as it was", "[unit][base]") {
+TEST_CASE("log: errno is not changed", "[unit][base]") {
   set_log_sink(&spoil_errno);
   errno = ENOENT;
   BL_WARN("open it");
@@ -87,7 +88,7 @@ TEST_CASE("log: a file is named from the repository's root", "[unit][base]") {
   static_assert(std::string_view(log_file("log.cc")) == "log.cc");
 }
 
-TEST_CASE("log: a limited warning speaks at first, then at powers of two", "[unit][base]") {
+TEST_CASE("log: a limited warning is logged at first, then at powers of two", "[unit][base]") {
   const LogCapture log;
   for (int i = 1; i <= 20; ++i) BL_WARN_LIMITED(3, "retry %d", i);
   std::vector<std::string> texts;

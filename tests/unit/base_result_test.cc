@@ -33,7 +33,7 @@ Status check_both(int a, int b) {
   return {};
 }
 
-TEST_CASE("result: a value is found again", "[unit][base]") {
+TEST_CASE("result: holds a value", "[unit][base]") {
   const Result<int> result = half(42);
   REQUIRE(result);
   CHECK(result.has_value());
@@ -42,7 +42,7 @@ TEST_CASE("result: a value is found again", "[unit][base]") {
   CHECK(result.value_or(7) == 21);
 }
 
-TEST_CASE("result: an error keeps its code, errno and words", "[unit][base]") {
+TEST_CASE("result: an error keeps its code, errno and text", "[unit][base]") {
   const Result<int> result = fail(Errc::kSystem, "open the page", ENOENT);
   REQUIRE_FALSE(result);
   CHECK(result.error().code == Errc::kSystem);
@@ -58,14 +58,14 @@ TEST_CASE("result: fail_errno takes errno as the call left it", "[unit][base]") 
   CHECK(status.error().sys_errno == EPERM);
 }
 
-TEST_CASE("result: members of the value are reached through the arrow", "[unit][base]") {
+TEST_CASE("result: operator-> reaches the value's members", "[unit][base]") {
   Result<std::string> result = std::string("rail");
   CHECK(result->size() == 4);
   result->push_back('s');
   CHECK(*result == "rails");
 }
 
-TEST_CASE("result: a value that only moves goes in and comes out", "[unit][base]") {
+TEST_CASE("result: holds a value that can only be moved", "[unit][base]") {
   const auto make = []() -> Result<std::unique_ptr<int>> { return std::make_unique<int>(5); };
   const auto pass_on = [&]() -> Result<std::unique_ptr<int>> {
     std::unique_ptr<int> five = BL_TRY(make());
@@ -150,7 +150,7 @@ TEST_CASE("error: describe names the attempt, the cause and the kind", "[unit][b
         "map the page: Cannot allocate memory (no memory)");
 }
 
-TEST_CASE("error: every code has its own words", "[unit][base]") {
+TEST_CASE("error: every code has its own text", "[unit][base]") {
   std::vector<std::string> seen;
   for (auto code = Errc::kOk; code <= Errc::kInternal;
        code = static_cast<Errc>(static_cast<std::uint32_t>(code) + 1)) {

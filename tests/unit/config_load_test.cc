@@ -37,7 +37,8 @@ TEST_CASE("config: an empty environment gives the defaults and says nothing", "[
   CHECK(log.all_text().empty());
 }
 
-TEST_CASE("config: ours wins over NCCL's, and NCCL's over the default", "[unit][config]") {
+TEST_CASE("config: a BEELINE_ variable wins over NCCL's, and NCCL's over the default",
+          "[unit][config]") {
   CHECK(load({"NCCL_IB_GID_INDEX=3"}).gid_index == 3);
   CHECK(load({"NCCL_IB_GID_INDEX=3", "BEELINE_GID_INDEX=4"}).gid_index == 4);
   CHECK(load({"BEELINE_GID_INDEX=-1", "NCCL_IB_GID_INDEX=3"}).gid_index == -1);
@@ -50,7 +51,7 @@ TEST_CASE("config: a variable set to nothing counts as not set", "[unit][config]
   CHECK(log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("config: what was set is logged with where it came from", "[unit][config]") {
+TEST_CASE("config: each value that was set is logged with its variable", "[unit][config]") {
   const LogCapture log;
   load({"NCCL_IB_GID_INDEX=3", "BEELINE_PEER_TIMEOUT=1500ms", "NCCL_IB_HCA= =mlx5_0 "});
   REQUIRE(log.lines().size() == 3);
@@ -61,7 +62,7 @@ TEST_CASE("config: what was set is logged with where it came from", "[unit][conf
   CHECK(log.lines().front().flags == (kLogInit | kLogEnv));
 }
 
-TEST_CASE("config: what NCCL's own transport reads and we do not is named in one line",
+TEST_CASE("config: variables that only NCCL's own transport reads are named in one line",
           "[unit][config]") {
   const LogCapture log;
   load({"NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_MERGE_VFS=", "NCCL_IB_FIFO_TC=106",
@@ -88,7 +89,7 @@ TEST_CASE("config: a value that cannot be read is warned about, and the default 
   CHECK(log.has("NCCL_SOCKET_FAMILY=INET is not understood (any, AF_INET or AF_INET6); using any"));
 }
 
-TEST_CASE("config: a bad value of ours does not fall back to NCCL's", "[unit][config]") {
+TEST_CASE("config: an invalid BEELINE_ value does not fall back to NCCL's", "[unit][config]") {
   CHECK(load({"BEELINE_TIMEOUT=99", "NCCL_IB_TIMEOUT=14"}).timeout == 20);
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("config: no name is used twice", "[unit][config]") {
   }
 }
 
-TEST_CASE("nearest: a slip of the finger is seen through, another word is not", "[unit][config]") {
+TEST_CASE("nearest: a typing error finds the name, another word does not", "[unit][config]") {
   const std::vector<std::string_view> known{"TIMEOUT", "SL", "STATS_DIR"};
   CHECK(nearest("TIMEOUTS", known) == "TIMEOUT");
   CHECK(nearest("TIMEUOT", known) == "TIMEOUT");
@@ -153,7 +154,7 @@ TEST_CASE("nearest: a slip of the finger is seen through, another word is not", 
   CHECK(nearest("ELEPHANT", known).empty());
 }
 
-TEST_CASE("config: docs/parameters.md is what the table says", "[unit][config]") {
+TEST_CASE("config: docs/parameters.md matches the table", "[unit][config]") {
   std::FILE* file = std::fopen(BL_PARAMETERS_MD, "r");
   REQUIRE(file != nullptr);
   std::string committed;

@@ -21,7 +21,7 @@ std::optional<Refusal> refusal(const Parsed<T>& parsed) {
   return parsed.error();
 }
 
-TEST_CASE("rule: a switch takes 0 and 1, words, and what NCCL takes", "[unit][config]") {
+TEST_CASE("rule: a switch accepts 0 and 1, words, and NCCL's values", "[unit][config]") {
   for (const char* text : {"1", "2", "-1", "yes", "ON", "True"}) {
     INFO(text);
     CHECK(value(Bool::parse(text)) == true);
@@ -36,7 +36,7 @@ TEST_CASE("rule: a switch takes 0 and 1, words, and what NCCL takes", "[unit][co
   }
 }
 
-TEST_CASE("rule: a number keeps to its range, ends included", "[unit][config]") {
+TEST_CASE("rule: a number must be in its range, ends included", "[unit][config]") {
   const Count count(-1, 31);
   CHECK(value(count.parse("-1")) == -1);
   CHECK(value(count.parse("31")) == 31);
@@ -54,7 +54,7 @@ TEST_CASE("rule: a number too large for any type is out of range", "[unit][confi
   CHECK(refusal(count.parse("4294967296")) == Refusal::kOutOfRange);
 }
 
-TEST_CASE("rule: what is no number is refused", "[unit][config]") {
+TEST_CASE("rule: a text that is no number is refused", "[unit][config]") {
   for (const char* text : {"", "x", "-", "--1", "+-1", "0x", "0x-1", "3 4", "3ms", "1.5", "1e3"}) {
     INFO(text);
     CHECK(refusal(Count(-100, 100).parse(text)) == Refusal::kUnreadable);
@@ -75,7 +75,7 @@ TEST_CASE("rule: a size takes K, M and G", "[unit][config]") {
   CHECK(refusal(bytes.parse("K")) == Refusal::kUnreadable);
 }
 
-TEST_CASE("rule: a time wants its unit", "[unit][config]") {
+TEST_CASE("rule: a time needs its unit", "[unit][config]") {
   const Duration duration(kNsPerMs, 60 * kNsPerSec);
   CHECK(value(duration.parse("250ms")) == 250 * kNsPerMs);
   CHECK(value(duration.parse("20s")) == 20 * kNsPerSec);
@@ -85,7 +85,7 @@ TEST_CASE("rule: a time wants its unit", "[unit][config]") {
   CHECK(refusal(duration.parse("9223372036854775807s")) == Refusal::kOutOfRange);
 }
 
-TEST_CASE("rule: a choice takes its words in any case, and nothing else", "[unit][config]") {
+TEST_CASE("rule: a choice accepts its words in any case, and nothing else", "[unit][config]") {
   const OneOf adaptive(kAutoOffOn);
   CHECK(value(adaptive.parse("auto")) == Tristate::kAuto);
   CHECK(value(adaptive.parse("-2")) == Tristate::kAuto);
@@ -97,7 +97,7 @@ TEST_CASE("rule: a choice takes its words in any case, and nothing else", "[unit
   CHECK(refusal(OneOf(kIpFamilies).parse("AF_INET66")) == Refusal::kUnreadable);
 }
 
-TEST_CASE("rule: what a rule prints, it reads as the same value", "[unit][config]") {
+TEST_CASE("rule: a printed value is parsed as the same value", "[unit][config]") {
   const Bytes bytes(0, 1LL << 40);
   for (const std::int64_t size : {0LL, 1LL, 1023LL, 1024LL, 1536LL, 3LL << 20, 5LL << 30}) {
     CHECK(value(bytes.parse(Bytes::print(size))) == size);
@@ -115,7 +115,7 @@ TEST_CASE("rule: what a rule prints, it reads as the same value", "[unit][config
   CHECK(Duration::print(1500 * kNsPerMs) == "1500ms");
 }
 
-TEST_CASE("rule: what is allowed is told in words", "[unit][config]") {
+TEST_CASE("rule: the allowed values have a text", "[unit][config]") {
   CHECK(Count(1, 31).allowed() == "1 to 31");
   CHECK(Bytes(0, 1 << 20).allowed() == "0 to 1M");
   CHECK(Duration(kNsPerSec, 60 * kNsPerSec).allowed() == "1s to 60s");

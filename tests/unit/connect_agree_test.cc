@@ -68,8 +68,7 @@ TEST_CASE("connect agree: packets for another subnet go to the router that the F
   CHECK(lids_of(ours, far_without) == Lids{kTheirLid, 0x11});
 }
 
-TEST_CASE("connect agree: a GID index that is for RoCE is not wished for on InfiniBand",
-          "[unit][connect]") {
+TEST_CASE("connect agree: a GID index for RoCE is not requested on InfiniBand", "[unit][connect]") {
   IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
   ours.options.gid.fixed_index = 3;
   CHECK(make_offer(ours.side()).wishes.gid_index == -1);

@@ -41,7 +41,7 @@ bool used(const Port& accepting, const Port& connecting) {
 
 }  // namespace
 
-TEST_CASE("connect cm: iWARP needs it, others use it when one end wishes", "[unit][connect]") {
+TEST_CASE("connect cm: iWARP needs it, others use it if one end asks for it", "[unit][connect]") {
   CHECK(used(port(Transport::kIwarp), port(Transport::kIwarp)));
   CHECK_FALSE(used(port(Transport::kRoce), port(Transport::kRoce)));
   CHECK(used(port(Transport::kRoce, true), port(Transport::kRoce)));
@@ -71,7 +71,7 @@ TEST_CASE("connect cm: iWARP ports agree without partitions and GIDs, and on not
   CHECK(agreed->route.reads == 2);
 }
 
-TEST_CASE("connect cm: an answer must be what was offered", "[unit][connect]") {
+TEST_CASE("connect cm: an answer must match the offer", "[unit][connect]") {
   wire::PathAnswer with;
   with.cm.emplace();
   with.qp.max_rd_atomic = 9;

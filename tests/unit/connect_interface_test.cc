@@ -39,20 +39,19 @@ std::string chosen(std::string_view filter, std::string_view family = "",
 
 }  // namespace
 
-TEST_CASE("interface: without a filter it is none of loopback, docker and link-local",
+TEST_CASE("interface: without a filter, loopback, docker and link-local are avoided",
           "[unit][connect]") {
   CHECK(chosen("") == "eth10 10.1.0.1");
   CHECK(chosen("", "AF_INET6") == "eth1 fd00::9");
 }
 
-TEST_CASE("interface: what is avoided serves when there is nothing else", "[unit][connect]") {
+TEST_CASE("interface: an avoided interface is used if there is no other", "[unit][connect]") {
   CHECK(chosen("", "", {kHost[0], kHost[1]}) == "lo 127.0.0.1");
   CHECK(chosen("", "", {kHost[0], kHost[2]}) == "docker0 172.17.0.1");
   CHECK(chosen("", "", {kHost[0], kHost[5]}) == "eth1 fe80::7%3");
 }
 
-TEST_CASE("interface: a filter names beginnings, = whole names, ^ what is not wanted",
-          "[unit][connect]") {
+TEST_CASE("interface: a filter has prefixes, = exact names and ^ exclusions", "[unit][connect]") {
   CHECK(chosen("ib") == "ib0 192.168.0.1");
   CHECK(chosen("lo") == "lo 127.0.0.1");
   CHECK(chosen("eth1") == "eth10 10.1.0.1");

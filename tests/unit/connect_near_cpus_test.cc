@@ -47,7 +47,7 @@ std::vector<int> cpus_after(const std::string& list) {
 
 }  // namespace
 
-TEST_CASE("near cpus: what is near and allowed", "[unit][connect]") {
+TEST_CASE("near cpus: the intersection of the list and the allowed processors", "[unit][connect]") {
   const cpu_set_t allowed = set_of({2, 3, 4, 70, 1023});
   CHECK(are(allowed_cpus("3", allowed), {3}));
   CHECK(are(allowed_cpus("0-3,64-95", allowed), {2, 3, 70}));
@@ -55,7 +55,7 @@ TEST_CASE("near cpus: what is near and allowed", "[unit][connect]") {
   CHECK(are(allowed_cpus("1000-2000000000", allowed), {1023}));
 }
 
-TEST_CASE("near cpus: nothing allowed, and no list, is nothing", "[unit][connect]") {
+TEST_CASE("near cpus: an empty intersection and an invalid list give nothing", "[unit][connect]") {
   const cpu_set_t allowed = set_of({2, 3});
   for (const char* const list : {"", "0-1", "5", "1024", "3-2", "-1", "2-", "2,", ",2", "a", "2 ",
                                  "2;3", "99999999999", "2-99999999999"}) {
@@ -64,7 +64,7 @@ TEST_CASE("near cpus: nothing allowed, and no list, is nothing", "[unit][connect
   }
 }
 
-TEST_CASE("near cpus: a thread goes there, and stays where it is when it may not",
+TEST_CASE("near cpus: a thread moves there, and stays where it is if it may not",
           "[unit][connect]") {
   const std::vector<int> own = own_cpus();
   REQUIRE_FALSE(own.empty());

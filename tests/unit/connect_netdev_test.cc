@@ -44,7 +44,7 @@ TEST_CASE("connect netdev: an address is in a subnet by its leading bits", "[uni
   CHECK_FALSE(is_in_subnet(own("10.1.2.3", 0), address("fd00::1")));
 }
 
-TEST_CASE("connect netdev: the peer's subnet goes before all else", "[unit][connect]") {
+TEST_CASE("connect netdev: an address in the peer's subnet is preferred", "[unit][connect]") {
   const std::vector ours{own("10.1.0.1", 24), own("10.2.0.1", 24), own("fd00::1", 64),
                          own("fe80::1", 64)};
   CHECK(netdev_for(ours, {address("10.2.0.7")}) == "10.2.0.1");
@@ -53,7 +53,8 @@ TEST_CASE("connect netdev: the peer's subnet goes before all else", "[unit][conn
   CHECK(netdev_for(ours, {address("fe80::7")}) == "fe80::1");
 }
 
-TEST_CASE("connect netdev: IPv4 goes before IPv6, and link-local last", "[unit][connect]") {
+TEST_CASE("connect netdev: IPv4 is preferred to IPv6, and link-local is the last choice",
+          "[unit][connect]") {
   const std::vector ours{own("fe80::1", 64), own("fd00::1", 64), own("169.254.0.1", 16),
                          own("10.1.0.1", 24)};
   CHECK(netdev_for(ours, {}) == "10.1.0.1");

@@ -34,13 +34,13 @@ Device siw() {
 
 }  // namespace
 
-TEST_CASE("words: a lack of descriptors names whose limit it is", "[unit][connect]") {
+TEST_CASE("words: advice on missing descriptors names the limit", "[unit][connect]") {
   CHECK(has(fd_advice(system_error(EMFILE)), "raise the limit with ulimit -n, up to "));
   CHECK(has(fd_advice(system_error(ENFILE)), "sysctl fs.file-max"));
   CHECK(fd_advice(system_error(ENOMEM)).empty());
 }
 
-TEST_CASE("words: without the connection manager's device it is said what to load",
+TEST_CASE("words: without the connection manager's device, the text says which module to load",
           "[unit][connect]") {
   for (const int absent : {ENOENT, ENODEV, ENXIO}) {
     CHECK(has(no_channel_text(system_error(absent)), "modprobe rdma_ucm"));
@@ -50,7 +50,7 @@ TEST_CASE("words: without the connection manager's device it is said what to loa
   CHECK(has(no_netdev_text(siw()), "siw0 on eth2 has no network interface"));
 }
 
-TEST_CASE("words: only a failure that may be the route's comes with advice on routes",
+TEST_CASE("words: only failures that a route may cause come with advice on routes",
           "[unit][connect]") {
   const Device device = siw();
   const CmEnds ends{.device = &device, .ours = ipv4(1), .theirs = ipv4(2), .peer = "h1 siw0"};
@@ -61,7 +61,7 @@ TEST_CASE("words: only a failure that may be the route's comes with advice on ro
   CHECK_FALSE(has(step_failure_text(system_error(ENOMEM), ends), "ip route"));
 }
 
-TEST_CASE("words: events of the connection manager are told by what happened", "[unit][connect]") {
+TEST_CASE("words: each event of the connection manager has its own text", "[unit][connect]") {
   const Device device = siw();
   const CmEnds ends{.device = &device, .ours = ipv4(1), .theirs = ipv4(2), .peer = "h1 siw0"};
   const auto told = [&](rdma_cm_event_type type) {
@@ -77,7 +77,7 @@ TEST_CASE("words: events of the connection manager are told by what happened", "
   CHECK(has(told(RDMA_CM_EVENT_MULTICAST_ERROR), "something unexpected happened"));
 }
 
-TEST_CASE("words: wishes about GIDs arrive as they were", "[unit][connect]") {
+TEST_CASE("words: GID settings survive the conversion to the wire and back", "[unit][connect]") {
   const AddressFamily family =
       GENERATE(AddressFamily::kUnset, AddressFamily::kIpv4, AddressFamily::kIpv6);
   QpOptions options;
@@ -96,7 +96,7 @@ TEST_CASE("words: wishes about GIDs arrive as they were", "[unit][connect]") {
   CHECK_FALSE(gid_policy(wishes_of(options, options.gid)).range);
 }
 
-TEST_CASE("words: vendor options of a connection arrive as they were", "[unit][connect]") {
+TEST_CASE("words: vendor options survive the conversion to the wire and back", "[unit][connect]") {
   const ibv_ece ece{.vendor_id = 0x15b3, .options = 0x3000'0002, .comp_mask = 1};
   const ibv_ece arrived = to_ibv(to_wire(ece));
   CHECK(arrived.vendor_id == ece.vendor_id);

@@ -19,7 +19,7 @@ TEST_CASE("agree: the smaller MTU", "[unit][device][agree]") {
   CHECK(agree_mtu(IBV_MTU_4096, 6).error().code == Errc::kProtocol);
 }
 
-TEST_CASE("agree: one partition, wherever its key stands", "[unit][device][agree]") {
+TEST_CASE("agree: a common partition is found at any index", "[unit][device][agree]") {
   const Keys ours = {0xffff, 0x8001, 0x8002};
   const Keys theirs = {0x8002, 0, 0x0001};
   const auto pair = agree_pkey({ours}, {theirs});
@@ -39,12 +39,12 @@ TEST_CASE("agree: two limited members may not talk", "[unit][device][agree]") {
   CHECK(refused.error().text.find("0x7fff at index 0 here") != std::string::npos);
 }
 
-TEST_CASE("agree: an empty place is no partition", "[unit][device][agree]") {
+TEST_CASE("agree: an empty entry is no partition", "[unit][device][agree]") {
   const Keys empty = {0, 0x8000};  // no partition has the number 0
   CHECK_FALSE(agree_pkey({empty}, {empty}));
 }
 
-TEST_CASE("agree: a side's place for the key is honoured", "[unit][device][agree]") {
+TEST_CASE("agree: a side's fixed P_Key index is used", "[unit][device][agree]") {
   const Keys ours = {0xffff, 0x8001};
   const Keys theirs = {0x8001, 0xffff};
   const auto fixed = agree_pkey({ours, 1}, {theirs});
@@ -57,7 +57,8 @@ TEST_CASE("agree: a side's place for the key is honoured", "[unit][device][agree
   CHECK_FALSE(agree_pkey({ours, 9}, {theirs}));
 }
 
-TEST_CASE("agree: a port reaches itself where it is a full member", "[unit][device][agree]") {
+TEST_CASE("agree: for loopback a port uses a partition in which it is a full member",
+          "[unit][device][agree]") {
   const Keys keys = {0, 0x7fff, 0x8001, 0xffff};
   CHECK(choose_own_pkey({keys}).value() == 2);
   CHECK(choose_own_pkey({keys, 3}).value() == 3);
@@ -69,7 +70,7 @@ TEST_CASE("agree: a port reaches itself where it is a full member", "[unit][devi
   CHECK_FALSE(choose_own_pkey({Keys{0x8000}}));
 }
 
-TEST_CASE("agree: the connecting side's wish wins", "[unit][device][agree]") {
+TEST_CASE("agree: the connecting side's value wins", "[unit][device][agree]") {
   CHECK(agree_value(-1, -1).value == 0);
   CHECK(agree_value(-1, 3).value == 3);
   CHECK_FALSE(agree_value(-1, 3).acceptor_overruled);

@@ -24,7 +24,7 @@ TEST_CASE("speed: lanes times the lane's rate", "[unit][device]") {
   CHECK(link_speed_mbps(8, 64, 0) == 600'000);
 }
 
-TEST_CASE("speed: the generations of long ago are known", "[unit][device]") {
+TEST_CASE("speed: old generations are known", "[unit][device]") {
   CHECK(link_speed_mbps(2, 2, 0) == 20'000);  // 4X DDR
   CHECK(link_speed_mbps(2, 4, 0) == 40'000);  // 4X QDR
   CHECK(link_speed_mbps(2, 8, 0) == 40'000);  // 4X FDR10
@@ -35,7 +35,7 @@ TEST_CASE("speed: XDR does not fit the old field", "[unit][device]") {
   CHECK(link_speed_mbps(2, 128, 64) == 200'000);
 }
 
-TEST_CASE("speed: a code from the future is unknown, not wrong", "[unit][device]") {
+TEST_CASE("speed: an unknown code gives an unknown speed", "[unit][device]") {
   CHECK(link_speed_mbps(2, 3, 0) == 0);
   CHECK(link_speed_mbps(32, 32, 0) == 0);
   CHECK(link_speed_mbps(2, 128, 512) == 0);
@@ -86,7 +86,7 @@ TEST_CASE("order: PCI address, then port, then name with its number", "[unit][de
                                            "soft10 port 1"});
 }
 
-TEST_CASE("card: no two devices share a GUID and a port", "[unit][device]") {
+TEST_CASE("card: no two devices have the same GUID and port", "[unit][device]") {
   std::vector<Device> devices = {device_at("a", ""), device_at("b", ""), device_at("c", "", 1),
                                  device_at("c", "", 2)};
   devices[2].guid = devices[3].guid = 7;
@@ -127,7 +127,7 @@ TEST_CASE("memlock: the limit is named when it is the reason", "[unit][device]")
   CHECK(text.find("--ulimit memlock=-1") != std::string::npos);
 }
 
-TEST_CASE("memlock: no advice about a limit that does not hold", "[unit][device]") {
+TEST_CASE("memlock: no advice about a limit that does not apply", "[unit][device]") {
   const Error enomem{Errc::kNoMemory, EAGAIN, "create a queue pair"};
   CHECK(explain_enomem("it", enomem, {}).find("ulimit") == std::string::npos);
   CHECK(explain_enomem("it", enomem, {.soft_bytes = 65536, .may_exceed = true}).find("docker") ==
@@ -136,14 +136,14 @@ TEST_CASE("memlock: no advice about a limit that does not hold", "[unit][device]
         "it failed: Permission denied");
 }
 
-TEST_CASE("memlock: whoever may lock nothing is told so in other words", "[unit][device]") {
+TEST_CASE("memlock: a limit of zero has a text of its own", "[unit][device]") {
   const Error eperm{Errc::kDenied, EPERM, "register memory"};
   CHECK(memlock_advice(eperm, {.soft_bytes = 0}).find("limit is 0 bytes (ulimit -l)") !=
         std::string::npos);
   CHECK(memlock_advice(eperm, {.soft_bytes = 65536}).empty());
 }
 
-TEST_CASE("memlock: bytes as people say them", "[unit][device]") {
+TEST_CASE("memlock: sizes are printed with units", "[unit][device]") {
   CHECK(bytes_text(0) == "0 bytes");
   CHECK(bytes_text(1023) == "1023 bytes");
   CHECK(bytes_text(65536) == "64 KiB");
@@ -156,7 +156,7 @@ TEST_CASE("memlock: a fresh reading finds a limit", "[unit][device]") {
   CHECK(facts.soft_bytes <= facts.hard_bytes);
 }
 
-TEST_CASE("inactive port: the words fit its link layer", "[unit][device]") {
+TEST_CASE("inactive port: the text fits its link layer", "[unit][device]") {
   Device device;
   device.ibdev = "mlx5_1";
   device.port = 2;

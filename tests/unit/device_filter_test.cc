@@ -24,7 +24,7 @@ TEST_CASE("filter: no text admits every device", "[unit][device]") {
   CHECK(parse_hca_filter(" \t").is_empty());
 }
 
-TEST_CASE("filter: a name's beginning is enough", "[unit][device]") {
+TEST_CASE("filter: a prefix of a name is enough", "[unit][device]") {
   CHECK(admits("mlx5", "mlx5_0", 1));
   CHECK(admits("mlx5_1", "mlx5_1", 2));
   CHECK(admits("mlx5_1", "mlx5_10", 1));
@@ -46,7 +46,7 @@ TEST_CASE("filter: ^ means all but these", "[unit][device]") {
   CHECK(admits("^=mlx5_1", "mlx5_11", 1));
 }
 
-TEST_CASE("filter: a port is one port of the device", "[unit][device]") {
+TEST_CASE("filter: a port number selects one port", "[unit][device]") {
   CHECK(admits("mlx5_0:2", "mlx5_0", 2));
   CHECK_FALSE(admits("mlx5_0:2", "mlx5_0", 1));
   CHECK(admits("^mlx5_0:2", "mlx5_0", 1));
@@ -83,7 +83,7 @@ TEST_CASE("filter: the longest name decides, then a named port, then the first",
   CHECK(judge(parse_hca_filter("mlx5_1:1:5,mlx5_1:1:6"), "mlx5_1", 1).rail == 5);
 }
 
-TEST_CASE("filter: a part that makes no sense is left out, and named", "[unit][device]") {
+TEST_CASE("filter: an invalid part is left out, and named", "[unit][device]") {
   for (const char* const bad : {"mlx5_0:one", ":1", "mlx5_0:0", "mlx5_0:256", "mlx5_0:1:-2",
                                 "mlx5_0:1:2:3:4", "mlx5_0:1:99999", "mlx5_0:1x"}) {
     CAPTURE(bad);
@@ -94,8 +94,7 @@ TEST_CASE("filter: a part that makes no sense is left out, and named", "[unit][d
   }
 }
 
-TEST_CASE("filter: of which nothing makes sense admits nothing rather than everything",
-          "[unit][device]") {
+TEST_CASE("filter: one without a valid part admits no device", "[unit][device]") {
   CHECK_FALSE(admits("mlx5_0:one", "mlx5_0", 1));
   CHECK_FALSE(admits("mlx5_0:one", "mlx5_1", 1));
 }

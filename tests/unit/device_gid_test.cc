@@ -51,7 +51,7 @@ struct Ends {
   }
 };
 
-TEST_CASE("gid: knows what kind of address it is", "[unit][device][gid]") {
+TEST_CASE("gid: the kind of an address is recognized", "[unit][device][gid]") {
   CHECK(is_ipv4_mapped(gid("10.0.1.2")));
   CHECK_FALSE(is_ipv4_mapped(gid("fd00::1")));
   CHECK_FALSE(is_ipv4_mapped(gid("::1")));
@@ -103,7 +103,7 @@ TEST_CASE("gid choice: RoCE v2 with global addresses before everything else",
   CHECK(Ends{usual("fe80::1", "10.0.1.1"), usual("fe80::2", "10.0.1.2")}.chosen() == "3 3");
 }
 
-TEST_CASE("gid choice: link-local serves when there is nothing else", "[unit][device][gid]") {
+TEST_CASE("gid choice: link-local is used if there is no other", "[unit][device][gid]") {
   const Table a = {v1(0, "fe80::1"), v2(1, "fe80::1")};
   const Table b = {v1(0, "fe80::2"), v2(1, "fe80::2")};
   CHECK(Ends{a, b}.chosen() == "1 1");
@@ -152,7 +152,7 @@ TEST_CASE("gid choice: one address on two hosts is not the peer", "[unit][device
   CHECK(Ends{both, both}.chosen() == "1 1");
 }
 
-TEST_CASE("gid choice: the two ends speak one version", "[unit][device][gid]") {
+TEST_CASE("gid choice: both ends use the same RoCE version", "[unit][device][gid]") {
   CHECK(Ends{{v1(0, "10.0.0.1")}, {v1(0, "10.0.0.2"), v2(1, "10.0.0.2")}}.chosen() == "0 0");
   const GidPolicy one{.roce_version = 1};
   CHECK(Ends{usual("fe80::1", "10.0.1.1"), usual("fe80::2", "10.0.1.2"), one}.chosen() == "2 2");
@@ -164,7 +164,7 @@ TEST_CASE("gid choice: a version that was asked for and is not there is refused 
   CHECK(ends.chosen() == "no RoCE v2 GID on h0 mlx5_0: found only RoCE v1 10.0.0.1 at index 0");
 }
 
-TEST_CASE("gid choice: each side's fixed place is honoured", "[unit][device][gid]") {
+TEST_CASE("gid choice: each side's fixed index is used", "[unit][device][gid]") {
   const Table a = usual("fe80::1", "10.0.1.1");
   const Table b = usual("fe80::2", "10.0.1.2");
   CHECK(Ends{a, b, {.fixed_index = 1}}.chosen() == "1 1");
@@ -175,11 +175,11 @@ TEST_CASE("gid choice: each side's fixed place is honoured", "[unit][device][gid
   CHECK(refusal.find("no GID index 7 on h1 mlx5_7") == 0);
 }
 
-TEST_CASE("gid choice: tables are sparse, and places are not positions", "[unit][device][gid]") {
+TEST_CASE("gid choice: tables are sparse, so an index is not a position", "[unit][device][gid]") {
   CHECK(Ends{{v2(200, "10.0.0.1")}, {v2(17, "10.0.0.2")}}.chosen() == "200 17");
 }
 
-TEST_CASE("gid choice: only addresses of the asked range", "[unit][device][gid]") {
+TEST_CASE("gid choice: only addresses of the configured range", "[unit][device][gid]") {
   const Table a = {v2(1, "10.0.0.1"), v2(2, "192.168.0.1")};
   const Table b = {v2(1, "10.0.0.2"), v2(2, "192.168.0.2")};
   const GidPolicy range{.range = parse_gid_range("192.168.0.0/16").value()};
@@ -189,11 +189,11 @@ TEST_CASE("gid choice: only addresses of the asked range", "[unit][device][gid]"
   CHECK(Ends{a, b, elsewhere}.chosen().find("no GID in 172.16.0.0/12 on h0 mlx5_0") == 0);
 }
 
-TEST_CASE("gid choice: an empty table is said to be empty", "[unit][device][gid]") {
+TEST_CASE("gid choice: the error says that a table is empty", "[unit][device][gid]") {
   CHECK(Ends{{v2(1, "10.0.0.1")}, {}}.chosen() == "no GID on h1 mlx5_7: found only no GID at all");
 }
 
-TEST_CASE("gid choice: InfiniBand uses place 0, and a GRH between subnets", "[unit][device][gid]") {
+TEST_CASE("gid choice: InfiniBand uses index 0, and a GRH between subnets", "[unit][device][gid]") {
   const Table a = {ib(0, "fe80::1"), ib(1, "fe80:0:0:1::1")};
   const Table b = {ib(0, "fe80::2")};
   const auto near = choose_ib_gids({a, {}, "a"}, {b, {}, "b"});
@@ -210,7 +210,7 @@ TEST_CASE("gid choice: InfiniBand uses place 0, and a GRH between subnets", "[un
             .text.find("index 3 on a") != std::string::npos);
 }
 
-TEST_CASE("gid choice: InfiniBand uses the GID that has a FLID, at the place where it may be",
+TEST_CASE("gid choice: InfiniBand uses the GID with a FLID, at the index where it may be",
           "[unit][device][gid]") {
   // A FLID of 0x11 and 0x12; the subnets 1, 1 and 2.
   const Table a = {ib(0, "fe80:0:0:1::1"), ib(1, "fe80:0:11:1::1")};

@@ -79,7 +79,7 @@ TEST_CASE("netdev: the GID of an iWARP port begins with the interface's address"
   CHECK(netdev_of(question(tree, strange, true)).empty());
 }
 
-TEST_CASE("pci path: a device's own goes before its interface's", "[unit][device]") {
+TEST_CASE("pci path: a device's own is preferred to its interface's", "[unit][device]") {
   const Tree tree;
   tree.link("class/infiniband/soft0/device", "devices/pci0000:15/0000:16:00.0");
   tree.link("class/net/eth7/device", "devices/pci0000:15/0000:17:00.0");
@@ -93,7 +93,7 @@ TEST_CASE("pci path: a soft device sits where its interface sits", "[unit][devic
   CHECK(fs::path(pci_path_of(tree.root(), "soft0", "eth7")).filename() == "0000:25:00.0");
 }
 
-TEST_CASE("pci path: what is on no bus has none", "[unit][device]") {
+TEST_CASE("pci path: a device without a bus has none", "[unit][device]") {
   const Tree tree;
   tree.file("class/infiniband/soft0/parent", "veth0");
   tree.file("class/net/veth0/address", "52:54:00:12:34:56");

@@ -37,13 +37,13 @@ std::string trouble(const PortNow& port, const PortNews& news = {}) {
   return report(port, news).trouble;
 }
 
-TEST_CASE("port report: a port that is as it was is in no trouble", "[unit][device]") {
+TEST_CASE("port report: an unchanged port has no trouble", "[unit][device]") {
   CHECK(trouble(as_it_was()).empty());
   CHECK(report(as_it_was()).remark.empty());
   CHECK(trouble({}).empty());  // it could not be asked
 }
 
-TEST_CASE("port report: what has changed is named", "[unit][device]") {
+TEST_CASE("port report: changes are named", "[unit][device]") {
   PortNow port = as_it_was();
   port.state = IBV_PORT_DOWN;
   CHECK(trouble(port) == "its port is DOWN");
@@ -93,7 +93,8 @@ TEST_CASE("port report: another address that came or went is a remark", "[unit][
         "the GID table changed 1.0 s ago and the P_Key table changed 2.0 s ago");
 }
 
-TEST_CASE("port report: what was not chosen by us is not compared", "[unit][device]") {
+TEST_CASE("port report: attributes that the plugin did not choose are not compared",
+          "[unit][device]") {
   PortNow port = as_it_was();
   port.gid = Gid{};
   port.pkey = 0;

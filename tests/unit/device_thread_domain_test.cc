@@ -27,7 +27,8 @@ struct Opened {
   ThreadDomain make(int most = 8) { return ThreadDomain::make(context, &pd, most); }
 };
 
-TEST_CASE("thread domain: is made of the memory's domain, and goes last", "[unit][device]") {
+TEST_CASE("thread domain: is created in the memory's protection domain, and freed last",
+          "[unit][device]") {
   Opened device;
   {
     const ThreadDomain made = device.make();
@@ -41,7 +42,7 @@ TEST_CASE("thread domain: is made of the memory's domain, and goes last", "[unit
   CHECK(device.context.thread_domains() == 0);
 }
 
-TEST_CASE("thread domain: a device that has none, or no more, gives none", "[unit][device]") {
+TEST_CASE("thread domain: a device that has none, or no more, returns none", "[unit][device]") {
   const int refusal = GENERATE(EOPNOTSUPP, ENOSYS, EINVAL, ENOMEM, ENOSPC, 0);
   Opened device;
   device.fake.td_error = refusal;
@@ -52,7 +53,7 @@ TEST_CASE("thread domain: a device that has none, or no more, gives none", "[uni
   CHECK(device.context.thread_domains() == 0);
 }
 
-TEST_CASE("thread domain: goes again where there is no parent domain", "[unit][device]") {
+TEST_CASE("thread domain: is freed again if there is no parent domain", "[unit][device]") {
   const int refusal = GENERATE(EOPNOTSUPP, EINVAL, ENOMEM);
   Opened device;
   device.fake.parent_domain_error = refusal;
@@ -62,7 +63,7 @@ TEST_CASE("thread domain: goes again where there is no parent domain", "[unit][d
   CHECK(device.context.thread_domains() == 0);
 }
 
-TEST_CASE("thread domain: no more than allowed, and a place that is left is taken again",
+TEST_CASE("thread domain: no more than allowed are created, and a freed one makes room",
           "[unit][device]") {
   Opened device;
   CHECK_FALSE(device.make(0));
@@ -76,7 +77,7 @@ TEST_CASE("thread domain: no more than allowed, and a place that is left is take
   CHECK(device.make(2));
 }
 
-TEST_CASE("thread domain: what it held goes in order when it takes another", "[unit][device]") {
+TEST_CASE("thread domain: assignment frees the old objects in order", "[unit][device]") {
   Opened device;
   ThreadDomain one = device.make();
   ThreadDomain other = device.make();

@@ -104,7 +104,7 @@ TEST_CASE("gdr words: peer memory in the place of a dma-buf says why", "[unit][g
       "; dma-buf fails with mlx5_0: ibv_reg_dmabuf_mr: Cannot allocate memory"));
 }
 
-TEST_CASE("gdr words: all NICs are farther than NCCL goes", "[unit][gdr]") {
+TEST_CASE("gdr words: all NICs are beyond NCCL's distance limit", "[unit][gdr]") {
   Scene scene(3);
   scene.tried[0].distance = topology::Distance::kSys;
   scene.tried[1].distance = scene.tried[2].distance = topology::Distance::kNode;

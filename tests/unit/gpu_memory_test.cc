@@ -57,7 +57,7 @@ using Flags = std::vector<unsigned long long>;
 
 }  // namespace
 
-TEST_CASE("gpu memory: a driver that cannot be asked for PCIe is asked for what it has",
+TEST_CASE("gpu memory: without the PCIe flag, a dma-buf is exported by the default way",
           "[unit][gpu]") {
   Driver driver;
   Gpu gpu;

@@ -59,7 +59,8 @@ TEST_CASE("mr cache: the same pages are a hit and take a reference", "[unit][mem
 }
 
 // The owner of the larger one may give it up and unmap the rest, which must not stay reachable.
-TEST_CASE("mr cache: what overlaps is registered anew, whichever is larger", "[unit][memory]") {
+TEST_CASE("mr cache: an overlapping range is registered again, whichever is larger",
+          "[unit][memory]") {
   Bed bed;
   const MrRef middle = bed.take(pages(4, 4));
   const MrRef before = bed.take(pages(3, 2));
@@ -73,7 +74,7 @@ TEST_CASE("mr cache: what overlaps is registered anew, whichever is larger", "[u
   CHECK(bed.cache.stats().bytes == (4 + 2 + 2 + 2 + 3) * kPage);
 }
 
-TEST_CASE("mr cache: the first of three goes, and the others are found all the same",
+TEST_CASE("mr cache: after the first of three is dropped, the others are still found",
           "[unit][memory]") {
   Bed bed;
   MrRef a = bed.take(pages(0, 2));
@@ -138,7 +139,7 @@ TEST_CASE("mr cache: a failed registration leaves nothing", "[unit][memory]") {
   CHECK(bed.made() == 2);
 }
 
-TEST_CASE("mr cache: what was given up is registered anew", "[unit][memory]") {
+TEST_CASE("mr cache: a range that was dropped is registered again", "[unit][memory]") {
   Bed bed;
   bed.take(pages(0, 4)).reset();
   const MrRef again = bed.take(pages(0, 4));
@@ -146,7 +147,8 @@ TEST_CASE("mr cache: what was given up is registered anew", "[unit][memory]") {
   CHECK(bed.fake.live_mrs() == 1);
 }
 
-TEST_CASE("mr ref: moves, and gives up what it held when it takes another", "[unit][memory]") {
+TEST_CASE("mr ref: can be moved, and drops its registration when it is assigned another",
+          "[unit][memory]") {
   Bed bed;
   MrRef one = bed.take(pages(0, 1));
   MrRef two = bed.take(pages(5, 1));

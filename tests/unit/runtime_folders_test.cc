@@ -8,11 +8,11 @@
 namespace beeline {
 namespace {
 
-TEST_CASE("folders: what nobody named is nobody's mistake", "[unit][runtime]") {
+TEST_CASE("folders: a default folder causes no complaint", "[unit][runtime]") {
   CHECK(folder_complaints(Config{}).empty());
 }
 
-TEST_CASE("folders: one that is not there is named, with its variable", "[unit][runtime]") {
+TEST_CASE("folders: a missing one is named, with its variable", "[unit][runtime]") {
   Config config;
   config.stats_dir = "/nope/of/course";
   config.sysfs_root = "/proc/self/exe";  // a file

@@ -27,8 +27,7 @@ TEST_CASE("options: adaptive routing and relaxed ordering keep their three value
   CHECK(set.relaxed_ordering == Tri::kOff);
 }
 
-TEST_CASE("options: the address family is one word for GIDs and another for sockets",
-          "[unit][runtime]") {
+TEST_CASE("options: GIDs and sockets have separate address families", "[unit][runtime]") {
   const ControlOptions any = control_options(config_of({}));
   CHECK(any.qp.gid.family == AddressFamily::kUnset);
   CHECK(any.family.empty());
@@ -42,7 +41,8 @@ TEST_CASE("options: the address family is one word for GIDs and another for sock
   CHECK(six.family == "AF_INET");
 }
 
-TEST_CASE("options: NCCL's GID index is for RoCE, ours for InfiniBand too", "[unit][runtime]") {
+TEST_CASE("options: NCCL's GID index applies to RoCE, the plugin's own to InfiniBand too",
+          "[unit][runtime]") {
   const ControlOptions inherited = control_options(config_of({"NCCL_IB_GID_INDEX=3"}));
   CHECK(inherited.qp.gid.fixed_index == 3);
   CHECK(inherited.qp.ib_gid.fixed_index == -1);
@@ -54,8 +54,7 @@ TEST_CASE("options: NCCL's GID index is for RoCE, ours for InfiniBand too", "[un
   CHECK(ours.qp.ib_gid.flid_index == 5);
 }
 
-TEST_CASE("options: an address range that cannot be read is told, and none holds",
-          "[unit][runtime]") {
+TEST_CASE("options: an invalid address range is logged, and no range is used", "[unit][runtime]") {
   const ControlOptions good = control_options(config_of({"NCCL_IB_ADDR_RANGE=10.1.0.0/16"}));
   REQUIRE(good.qp.gid.range);
   CHECK(good.qp.gid.range->prefix == 96 + 16);
@@ -72,8 +71,7 @@ TEST_CASE("options: nothing is sent inline where that is turned off", "[unit][ru
   CHECK(off.receiver.inline_bytes == 0);
 }
 
-TEST_CASE("options: the way to itself is of the partition that connections are of",
-          "[unit][runtime]") {
+TEST_CASE("options: loopback uses the partition of the connections", "[unit][runtime]") {
   CHECK(comm_options(config_of({})).pkey_index == -1);
   CHECK(gdr_options(config_of({})).pkey_index == -1);
   const Config config = config_of({"BEELINE_PKEY=3"});

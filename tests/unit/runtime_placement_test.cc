@@ -35,7 +35,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("placement: devices are found by name, both ports of one once", "[unit][runtime]") {
+TEST_CASE("placement: devices are found by name, two ports of a device once", "[unit][runtime]") {
   const Graph graph = make_machine(
       "host 0000:00\n"
       " nic 01:00.0 mlx5_0\n"
@@ -66,7 +66,8 @@ TEST_CASE("placement: the processors near the NICs in use", "[unit][runtime]") {
   CHECK(cpus_near(graph, all_nics(graph)) == "0-3,4-7");
 }
 
-TEST_CASE("placement: a tree is hidden where nothing hangs on a bridge", "[unit][runtime]") {
+TEST_CASE("placement: a PCI tree counts as hidden if no device is behind a bridge",
+          "[unit][runtime]") {
   CHECK(hides_its_tree(make_machine(machines::flat_virtual_machine())));
   CHECK_FALSE(hides_its_tree(make_machine(machines::one_nic_each())));
 }

@@ -37,14 +37,14 @@ TEST_CASE("stats layout: each number has a text of its own, and an unknown one t
   CHECK(std::string(beeline_stats_role_text(BEELINE_ROLE_RECEIVE)) == "receive");
 }
 
-TEST_CASE("stats layout: an event's word holds its three parts", "[unit][stats]") {
+TEST_CASE("stats layout: an event's word has its three parts", "[unit][stats]") {
   const uint64_t what = beeline_stats_what(0xffff, 0x1234, 0xfffffffe);
   CHECK(beeline_stats_kind(what) == 0xffff);
   CHECK(beeline_stats_rail(what) == 0x1234);
   CHECK(beeline_stats_arg(what) == 0xfffffffe);
 }
 
-TEST_CASE("stats layout: traffic and life are told apart", "[unit][stats]") {
+TEST_CASE("stats layout: data events and life events are distinguished", "[unit][stats]") {
   CHECK_FALSE(is_data_event(Event::kClosed));
   CHECK(is_data_event(Event::kGrant));
   CHECK(is_data_event(Event::kTruncation));

@@ -49,8 +49,10 @@ TEST_CASE("stats: the header says whose page it is", "[unit][stats]") {
   CHECK(reader.slots_used() == 0);
 }
 
-TEST_CASE("stats: the file is this user's alone, has the agreed name, and goes with the page",
-          "[unit][stats]") {
+TEST_CASE(
+    "stats: only this user can read the file, which has the documented name and is removed with "
+    "the page",
+    "[unit][stats]") {
   const StatsDir dir;
   std::string path;
   {
@@ -65,7 +67,7 @@ TEST_CASE("stats: the file is this user's alone, has the agreed name, and goes w
   CHECK(::access(path.c_str(), F_OK) != 0);
 }
 
-TEST_CASE("stats: slots that nobody uses take no memory", "[unit][stats]") {
+TEST_CASE("stats: unused slots take no memory", "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1024});
   const StatsSlot slot = page.acquire(SlotRole::kSend, "mlx5_0");
@@ -103,7 +105,7 @@ TEST_CASE("stats: a connection is shown from its start to its end", "[unit][stat
   CHECK(view.peer_host == "node7");
 }
 
-TEST_CASE("stats: at the end of a process the file goes, unless a connection has failed",
+TEST_CASE("stats: at the end of a process the file is removed, unless a connection has failed",
           "[unit][stats]") {
   const bool fails = GENERATE(false, true);
   const bool closes = GENERATE(false, true);
@@ -148,7 +150,7 @@ TEST_CASE("stats: each counter counts for itself and for its connection", "[unit
   CHECK(b[Counter::kMessages] == 0);
 }
 
-TEST_CASE("stats: events keep their order and all they were given", "[unit][stats]") {
+TEST_CASE("stats: events keep their order and arguments", "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path()});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
@@ -213,8 +215,7 @@ TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", 
   CHECK(view_of(page, 0).device == "e");
 }
 
-TEST_CASE("stats: more connections than slots are counted, and lose only their place",
-          "[unit][stats]") {
+TEST_CASE("stats: connections beyond the last slot are counted and not shown", "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
   StatsSlot shown = page.acquire(SlotRole::kSend, "a");
@@ -267,8 +268,7 @@ TEST_CASE("stats: switched off, there is no file and all else works", "[unit][st
   CHECK(log.all_text().empty());
 }
 
-TEST_CASE("stats: a directory that is not there is told once, and all else works",
-          "[unit][stats]") {
+TEST_CASE("stats: a missing directory is logged once, and all else works", "[unit][stats]") {
   const LogCapture log;
   StatsPage page = StatsPage::open({.directory = "/nonexistent"});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");

@@ -75,7 +75,7 @@ TEST_CASE("reader: slots beyond the end of the file are refused", "[unit][stats]
   CHECK(specimen.refusal() == Errc::kInvalid);
 }
 
-TEST_CASE("reader: a number of used slots that is too large is not followed", "[unit][stats]") {
+TEST_CASE("reader: a number of used slots that is too large is limited", "[unit][stats]") {
   const Specimen specimen;
   const PageReader reader = *PageReader::open(specimen.path());
   specimen.spoil(offsetof(beeline_stats_header, slots_used), ~std::uint32_t{0});
@@ -83,7 +83,7 @@ TEST_CASE("reader: a number of used slots that is too large is not followed", "[
   CHECK_FALSE(reader.slot(4));
 }
 
-TEST_CASE("reader: texts without an end are cut at theirs", "[unit][stats]") {
+TEST_CASE("reader: texts without a terminator are cut at the end of the field", "[unit][stats]") {
   const Specimen specimen;
   for (size_t i = 0; i < 64; ++i) {
     specimen.spoil(offsetof(beeline_stats_header, host) + i, 'x');
@@ -100,8 +100,10 @@ TEST_CASE("reader: a slot that is always changing is given up on", "[unit][stats
   CHECK_FALSE(reader.slot(0));
 }
 
-TEST_CASE("reader: a connection that died within its first event shows none of the one before",
-          "[unit][stats]") {
+TEST_CASE(
+    "reader: a connection that ended during its first event shows no event of the slot's last "
+    "connection",
+    "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
   page.acquire(SlotRole::kSend, "a").record(Event::kHello);
@@ -129,7 +131,7 @@ TEST_CASE("reader: an event that is being written is left out", "[unit][stats]")
   CHECK(view.data[0].value == 1);
 }
 
-TEST_CASE("reader: what is no file, or too short, is refused", "[unit][stats]") {
+TEST_CASE("reader: a path that is no file, or too short a file, is refused", "[unit][stats]") {
   const StatsDir dir;
   const std::string path = dir.path("short");
   CHECK(PageReader::open(path).error().code == Errc::kSystem);

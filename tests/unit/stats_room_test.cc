@@ -42,8 +42,7 @@ bool mount_small(const StatsDir& dir, int pages) {
          ::mount("none", dir.path().c_str(), "tmpfs", 0, size.c_str()) == 0;
 }
 
-TEST_CASE("stats: on a full file system connections lose their place, and nothing else",
-          "[unit][stats]") {
+TEST_CASE("stats: on a full file system connections are not shown, and work", "[unit][stats]") {
   const StatsDir dir;
   const int pages = GENERATE(1, 4);
   const int rc = in_child([&] {

@@ -136,7 +136,7 @@ TEST_CASE("stats: a process is read while it works", "[unit][stats]") {
   CHECK(reader->slot(0).value()[Counter::kMessages] > before);
 }
 
-TEST_CASE("sweep: the page of a living process stays, of a dead one goes after its time",
+TEST_CASE("sweep: the page of a living process stays, that of a dead one is removed after a while",
           "[unit][stats]") {
   const StatsDir dir;
   Writer writer(dir);
@@ -235,7 +235,7 @@ TEST_CASE("sweep: of many dead pages the newest stay, and one sweep looks at a p
   CHECK(exists(dir.path(page_file_name({kNobody.pid, 7}))));
 }
 
-TEST_CASE("sweep: what is not ours stays", "[unit][stats]") {
+TEST_CASE("sweep: other files stay", "[unit][stats]") {
   const StatsDir dir;
   const auto swept = [&dir](const std::string& path) {
     if (::access(path.c_str(), F_OK) == 0) make_old(path);
@@ -284,18 +284,18 @@ TEST_CASE("sweep: what is not ours stays", "[unit][stats]") {
   }
 }
 
-TEST_CASE("sweep: a directory that is not there is no trouble", "[unit][stats]") {
+TEST_CASE("sweep: a missing directory is no error", "[unit][stats]") {
   CHECK(sweep_dead_pages("/nonexistent", 0) == 0);
 }
 
-TEST_CASE("sweep: a file name is read as it is written", "[unit][stats]") {
+TEST_CASE("sweep: a file name can be parsed again", "[unit][stats]") {
   const std::optional<PageOwner> owner = parse_page_file_name(page_file_name({42, 1ULL << 60}));
   REQUIRE(owner);
   CHECK(owner->pid == 42);
   CHECK(owner->start_time == 1ULL << 60);
 }
 
-TEST_CASE("process identity: a process that is not there has no start time", "[unit][stats]") {
+TEST_CASE("process identity: a process that does not exist has no start time", "[unit][stats]") {
   CHECK(process_start_time(::getpid()).value_or(0) > 0);
   CHECK(process_start_time(1).value_or(0) <= process_start_time(::getpid()));
   CHECK_FALSE(process_start_time(static_cast<pid_t>(kNobody.pid)));

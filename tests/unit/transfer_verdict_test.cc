@@ -35,7 +35,7 @@ std::vector<ibv_wc_status> failures() {
   return all;
 }
 
-TEST_CASE("verdict: every failure that verbs define is somebody's, and names both ends",
+TEST_CASE("verdict: every failure that verbs define has a code, and names both ends",
           "[unit][transfer]") {
   for (const ibv_wc_status status : failures()) {
     const Verdict told = roce(status);
@@ -48,7 +48,7 @@ TEST_CASE("verdict: every failure that verbs define is somebody's, and names bot
 }
 
 // It is printed on the other host, too, where "the peer" and "our" are somebody else.
-TEST_CASE("verdict: no sentence depends on where it is read", "[unit][transfer]") {
+TEST_CASE("verdict: no sentence depends on the host that prints it", "[unit][transfer]") {
   for (const ibv_wc_status status : failures()) {
     for (const Transport transport : {Transport::kRoce, Transport::kIwarp}) {
       for (const PortReport& report : {kNothingKnown, kDown}) {
@@ -62,7 +62,7 @@ TEST_CASE("verdict: no sentence depends on where it is read", "[unit][transfer]"
   }
 }
 
-TEST_CASE("verdict: no status accuses the other end by itself", "[unit][transfer]") {
+TEST_CASE("verdict: no status alone blames the other end", "[unit][transfer]") {
   for (const ibv_wc_status status : failures()) {
     CAPTURE(status);
     CHECK_FALSE(accuses(roce(status), kEnds.there));
@@ -71,14 +71,13 @@ TEST_CASE("verdict: no status accuses the other end by itself", "[unit][transfer
   CHECK_FALSE(accuses(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.here));
 }
 
-TEST_CASE("verdict: attempts that went unanswered are nobody's fault that is known",
-          "[unit][transfer]") {
+TEST_CASE("verdict: unanswered retries are blamed on neither end", "[unit][transfer]") {
   const Verdict told = roce(IBV_WC_RETRY_EXC_ERR);
   CHECK_FALSE(accuses(told, kEnds.here));
   CHECK(has(told.cause, "it cannot be told which end is at fault"));
 }
 
-TEST_CASE("verdict: trouble of the own port is said first, whatever failed", "[unit][transfer]") {
+TEST_CASE("verdict: trouble of the local port comes first, whatever failed", "[unit][transfer]") {
   for (const ibv_wc_status status : failures()) {
     const Verdict told = judge_request(kEnds, failed(status), kDown);
     CAPTURE(told.text());
@@ -94,14 +93,14 @@ TEST_CASE("verdict: trouble of the own port is said first, whatever failed", "[u
         "the cause is at h0:nic0:1: its port is DOWN; h1:nic1:1: it says: cannot move data");
 }
 
-TEST_CASE("verdict: what may have to do with it is said last", "[unit][transfer]") {
+TEST_CASE("verdict: a fact that may be related comes last", "[unit][transfer]") {
   const PortReport report = {.trouble = {}, .remark = "the GID table changed 0.2 s ago"};
   const Verdict told = judge_request(kEnds, failed(IBV_WC_RETRY_EXC_ERR), report);
   CHECK(told.cause.ends_with("; at h0:nic0:1, the GID table changed 0.2 s ago"));
   CHECK_FALSE(accuses(told, kEnds.here));
 }
 
-TEST_CASE("verdict: what became of the other end explains what failed before", "[unit][transfer]") {
+TEST_CASE("verdict: the end of the peer explains an earlier failure", "[unit][transfer]") {
   const Verdict told = judge_lost_peer(kEnds, "its process ended without goodbye",
                                        failed(IBV_WC_REM_OP_ERR), kNothingKnown);
   CHECK(told.code == Errc::kPeerClosed);
@@ -109,7 +108,7 @@ TEST_CASE("verdict: what became of the other end explains what failed before", "
   CHECK(told.cause.ends_with("(status 11, vendor error 0x0, queue pair 0x11 to 0x12)"));
 }
 
-TEST_CASE("verdict: it is told apart whether the wire, the peer or this end failed",
+TEST_CASE("verdict: the code distinguishes failures of the network, the peer and this end",
           "[unit][transfer]") {
   CHECK(roce(IBV_WC_RETRY_EXC_ERR).code == Errc::kTimeout);
   CHECK(roce(IBV_WC_RNR_RETRY_EXC_ERR).code == Errc::kProtocol);
@@ -137,7 +136,7 @@ TEST_CASE("verdict: on iWARP a lost TCP connection is the peer's or the wire's",
   CHECK(judge_request(kEnds, protection, kNothingKnown).code == Errc::kSystem);
 }
 
-TEST_CASE("verdict: a status of tomorrow is called what it is", "[unit][transfer]") {
+TEST_CASE("verdict: an unknown status is an internal error", "[unit][transfer]") {
   CHECK(roce(static_cast<ibv_wc_status>(31)).code == Errc::kInternal);
 }
 

@@ -30,7 +30,7 @@ TEST_CASE("check: a pointer, or errno", "[unit][verbs]") {
   CHECK(std::strcmp(failed.error().what, "make it") == 0);
 }
 
-TEST_CASE("check: a null pointer without errno is a failure all the same", "[unit][verbs]") {
+TEST_CASE("check: a null pointer without errno is a failure", "[unit][verbs]") {
   errno = 0;
   CHECK(from_ptr<int>(nullptr, "make it").error().sys_errno == EINVAL);
 }
@@ -51,13 +51,13 @@ TEST_CASE("check: -1 with errno, and a count or a negative errno", "[unit][verbs
   CHECK(from_count(-EOPNOTSUPP, "count").error().code == Errc::kUnsupported);
 }
 
-TEST_CASE("check: both signs of a lack of locked memory are one", "[unit][verbs]") {
+TEST_CASE("check: both errno values for a lack of locked memory have one code", "[unit][verbs]") {
   CHECK(errc_of(ENOMEM) == Errc::kNoMemory);
   CHECK(errc_of(EAGAIN) == Errc::kNoMemory);
   CHECK(errc_of(EIO) == Errc::kSystem);
 }
 
-TEST_CASE("handle: frees once, whoever holds it last", "[unit][verbs]") {
+TEST_CASE("handle: the last owner frees once", "[unit][verbs]") {
   FakeVerbs fake;
   ibv_qp raw = {};
   {
@@ -73,7 +73,7 @@ TEST_CASE("handle: frees once, whoever holds it last", "[unit][verbs]") {
   CHECK(fake.qps_freed == 1);
 }
 
-TEST_CASE("handle: what it held goes at once when it takes another", "[unit][verbs]") {
+TEST_CASE("handle: assignment frees the old object at once", "[unit][verbs]") {
   FakeVerbs fake;
   ibv_qp one = {};
   ibv_qp two = {};
@@ -95,7 +95,7 @@ TEST_CASE("handle: a free that fails is a warning", "[unit][verbs]") {
   CHECK(log.has("freeing a queue pair failed: Device or resource busy"));
 }
 
-TEST_CASE("create cq: for one thread, in both ways that providers know", "[unit][verbs]") {
+TEST_CASE("create cq: for one thread, by the flag and by the parent domain", "[unit][verbs]") {
   FakeVerbs fake;
   CHECK_FALSE(create_cq_in(fake.api, &fake.parent_domain, 24));
   constexpr std::uint32_t kBoth = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
@@ -117,7 +117,7 @@ TEST_CASE("create: a device that is not of the extended kind has no thread domai
   CHECK(create_cq_in(api, &pd, 24).error().code == Errc::kUnsupported);
 }
 
-TEST_CASE("create qp: the inline wish is halved until the device takes it", "[unit][verbs]") {
+TEST_CASE("create qp: the inline size is halved until the device accepts it", "[unit][verbs]") {
   const int refusal = GENERATE(EINVAL, ENOMEM);
   FakeVerbs fake;
   fake.qp_error = refusal;
@@ -130,7 +130,7 @@ TEST_CASE("create qp: the inline wish is halved until the device takes it", "[un
   CHECK(fake.qps_freed == 1);
 }
 
-TEST_CASE("create qp: a refusal without an inline wish is final", "[unit][verbs]") {
+TEST_CASE("create qp: a refusal without inline data is final", "[unit][verbs]") {
   FakeVerbs fake;
   fake.api.create_qp = [](ibv_pd*, ibv_qp_init_attr*) -> ibv_qp* {
     errno = ENOMEM;
@@ -139,14 +139,14 @@ TEST_CASE("create qp: a refusal without an inline wish is final", "[unit][verbs]
   CHECK(create_qp(fake.api, nullptr, {.max_inline = 100}).error().code == Errc::kNoMemory);
 }
 
-TEST_CASE("create qp: other refusals are not about the wish", "[unit][verbs]") {
+TEST_CASE("create qp: other refusals are final at once", "[unit][verbs]") {
   FakeVerbs fake;
   fake.qp_error = EPERM;
   CHECK(create_qp(fake.api, nullptr, {.max_inline = 512}).error().code == Errc::kDenied);
   CHECK(fake.inline_wishes.size() == 1);
 }
 
-TEST_CASE("register: relaxed ordering goes by the call that knows it", "[unit][verbs]") {
+TEST_CASE("register: relaxed ordering uses ibv_reg_mr_iova2", "[unit][verbs]") {
   FakeVerbs fake;
   char byte = 0;
   const auto access = [&] { return fake.registrations().back().access; };
@@ -167,7 +167,7 @@ TEST_CASE("register: a library without dma-bufs says so", "[unit][verbs]") {
         Errc::kUnsupported);
 }
 
-TEST_CASE("steps: INIT and RTS hand over what they are given", "[unit][verbs]") {
+TEST_CASE("steps: INIT and RTS pass their parameters on", "[unit][verbs]") {
   FakeVerbs fake;
   ibv_qp raw = {};
   const Qp qp(fake.api, &raw);
@@ -187,7 +187,7 @@ TEST_CASE("steps: INIT and RTS hand over what they are given", "[unit][verbs]") 
   CHECK(fake.modified.max_rd_atomic == 4);
 }
 
-TEST_CASE("steps: RTR hands over the path to the peer", "[unit][verbs]") {
+TEST_CASE("steps: RTR passes the path to the peer on", "[unit][verbs]") {
   FakeVerbs fake;
   ibv_qp raw = {};
   const Qp qp(fake.api, &raw);
@@ -245,7 +245,7 @@ ibv_async_event port_event(ibv_event_type type, int port) {
   return event;
 }
 
-TEST_CASE("events: nothing waits, and a signal in between, are no errors", "[unit][verbs]") {
+TEST_CASE("events: no event, and an interrupted read, are no errors", "[unit][verbs]") {
   FakeVerbs fake;
   CHECK(next_event(fake.api, nullptr).value() == std::nullopt);
   fake.no_event_error = EINTR;
@@ -272,8 +272,7 @@ TEST_CASE("events: of ports, with their port, acknowledged", "[unit][verbs]") {
   }
 }
 
-TEST_CASE("events: of queue pairs and completion queues, with what they are about",
-          "[unit][verbs]") {
+TEST_CASE("events: of queue pairs and completion queues, with their object", "[unit][verbs]") {
   FakeVerbs fake;
   ibv_qp qp = {};
   qp.qp_num = 0x1a2;
@@ -294,7 +293,7 @@ TEST_CASE("events: of queue pairs and completion queues, with what they are abou
   CHECK((*second)->cq == &cq);
 }
 
-TEST_CASE("events: a type from the future is other, and acknowledged", "[unit][verbs]") {
+TEST_CASE("events: an unknown type is kOther, and acknowledged", "[unit][verbs]") {
   FakeVerbs fake;
   fake.events = {port_event(static_cast<ibv_event_type>(31), 1)};
   const auto event = next_event(fake.api, nullptr);
@@ -303,7 +302,7 @@ TEST_CASE("events: a type from the future is other, and acknowledged", "[unit][v
   CHECK(fake.events_acknowledged == 1);
 }
 
-TEST_CASE("text: every completion status has words, and so has none", "[unit][verbs]") {
+TEST_CASE("text: every completion status has a text, also an unknown one", "[unit][verbs]") {
   for (int i = 0; i <= IBV_WC_TM_RNDV_INCOMPLETE; ++i) {
     CHECK(std::strcmp(wc_status_text(static_cast<ibv_wc_status>(i)), "unknown completion status") !=
           0);

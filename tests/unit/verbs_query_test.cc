@@ -16,7 +16,7 @@
 namespace beeline::verbs {
 namespace {
 
-TEST_CASE("query: a provider of long ago is asked in the old way", "[unit][verbs]") {
+TEST_CASE("query: an old provider is called by the old interface", "[unit][verbs]") {
   ibv_context context = {};  // its abi_compat does not say "extended"
   Api api;
   api.query_port_compat = [](ibv_context*, uint8_t port, _compat_ibv_port_attr* attr) {
@@ -30,7 +30,7 @@ TEST_CASE("query: a provider of long ago is asked in the old way", "[unit][verbs
   CHECK(query_port(api, &context, 3).error().code == Errc::kInvalid);
 }
 
-TEST_CASE("query: what the library is too old for is unsupported", "[unit][verbs]") {
+TEST_CASE("query: a call that the library lacks is unsupported", "[unit][verbs]") {
   const Api old;
   CHECK(query_port_speed(old, nullptr, 1).error().code == Errc::kUnsupported);
   CHECK(query_gid_table(old, nullptr, 8).error().code == Errc::kUnsupported);
@@ -41,7 +41,7 @@ TEST_CASE("query: what the library is too old for is unsupported", "[unit][verbs
   CHECK(set_ece(qp, {}).error().code == Errc::kUnsupported);
 }
 
-TEST_CASE("query: what the device refuses is an error with its reason", "[unit][verbs]") {
+TEST_CASE("query: a refusal of the device is an error with its reason", "[unit][verbs]") {
   Api api;
   api.query_port_speed = [](ibv_context*, std::uint32_t, std::uint64_t*) { return EOPNOTSUPP; };
   CHECK(query_port_speed(api, nullptr, 1).error().code == Errc::kUnsupported);
@@ -75,7 +75,7 @@ AsyncEvent told(ibv_event_type type) {
   return **read;
 }
 
-TEST_CASE("events: what says nothing about health is other, with its queue pair if it has one",
+TEST_CASE("events: one that says nothing about health is kOther, with its queue pair if it has one",
           "[unit][verbs]") {
   for (const auto type : {IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_PATH_MIG,
                           IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED}) {
@@ -90,7 +90,7 @@ TEST_CASE("events: what says nothing about health is other, with its queue pair 
   }
 }
 
-TEST_CASE("events: changes of the subnet are told apart", "[unit][verbs]") {
+TEST_CASE("events: changes of the subnet have different kinds", "[unit][verbs]") {
   CHECK(told(IBV_EVENT_PKEY_CHANGE).kind == EventKind::kPkeyChange);
   CHECK(told(IBV_EVENT_LID_CHANGE).kind == EventKind::kLidChange);
   CHECK(told(IBV_EVENT_SM_CHANGE).kind == EventKind::kSmChange);
@@ -105,7 +105,7 @@ std::set<std::string> words_of(int first, int last, Words words) {
   return all;
 }
 
-TEST_CASE("text: every event, port state and queue pair state has words of its own",
+TEST_CASE("text: every event, port state and queue pair state has a text of its own",
           "[unit][verbs]") {
   const auto events = words_of<ibv_event_type>(IBV_EVENT_CQ_ERR, IBV_EVENT_WQ_FATAL, event_text);
   CHECK(events.size() == IBV_EVENT_WQ_FATAL - IBV_EVENT_CQ_ERR + 1);
@@ -122,7 +122,7 @@ TEST_CASE("text: every event, port state and queue pair state has words of its o
   CHECK_FALSE(kinds.contains("unknown"));
 }
 
-TEST_CASE("text: a state of tomorrow is unknown, not wrong", "[unit][verbs]") {
+TEST_CASE("text: an unknown state is reported as unknown", "[unit][verbs]") {
   CHECK(std::string(port_state_text(static_cast<ibv_port_state>(7))) == "UNKNOWN");
   CHECK(std::string(qp_state_text(IBV_QPS_UNKNOWN)) == "UNKNOWN");
   CHECK(mtu_bytes(IBV_MTU_256) == 256);

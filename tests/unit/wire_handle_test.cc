@@ -40,7 +40,7 @@ TEST_CASE("wire handle: names are cut to what fits", "[unit][wire]") {
   CHECK(decoded->token == handle.token);
 }
 
-TEST_CASE("wire handle: a fresh one remembers no attempt", "[unit][wire]") {
+TEST_CASE("wire handle: a new one has no attempt number", "[unit][wire]") {
   HandleArray bytes = encoded(sample_handle());
   CHECK(attempt_in(bytes) == 0);
   remember_attempt(bytes, 0x1234'5678'9abc'def0);
@@ -50,7 +50,7 @@ TEST_CASE("wire handle: a fresh one remembers no attempt", "[unit][wire]") {
   CHECK(*decoded == sample_handle());
 }
 
-TEST_CASE("wire handle: one of another plugin is told from one of another version",
+TEST_CASE("wire handle: one of another plugin and one of another version have different errors",
           "[unit][wire]") {
   HandleArray foreign = encoded(sample_handle());
   foreign[3] ^= std::byte{0x40};
@@ -84,7 +84,7 @@ TEST_CASE("wire handle: a change of any bit is noticed, but for the attempt's", 
   }
 }
 
-TEST_CASE("wire handle: no bytes harm the decoder", "[unit][wire]") {
+TEST_CASE("wire handle: random bytes do not harm the decoder", "[unit][wire]") {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);

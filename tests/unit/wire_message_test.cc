@@ -75,8 +75,8 @@ TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error"
   CHECK_FALSE(decode<TestType>(body));
 }
 
-TEMPLATE_TEST_CASE("wire message: no bytes harm the decoder", "[unit][wire]", Hello, HelloAck,
-                   Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+TEMPLATE_TEST_CASE("wire message: random bytes do not harm the decoder", "[unit][wire]", Hello,
+                   HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye) {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -145,7 +145,7 @@ TEST_CASE("wire message: an answer's number out of its range is an error", "[uni
                [](PathAnswer& p) { p.cm->address.kind = beyond(AddressKind::kIpv6); });
 }
 
-TEST_CASE("wire message: a text is cut when it is long, and never holds what cannot be printed",
+TEST_CASE("wire message: a text is cut when it is long, and has no unprintable characters",
           "[unit][wire]") {
   Reject message = sample<Reject>();
   message.text = "bell\a and\nline" + std::string(1000, 'x');
@@ -155,7 +155,7 @@ TEST_CASE("wire message: a text is cut when it is long, and never holds what can
   CHECK(decoded->text.starts_with("bell? and?line"));
 }
 
-TEST_CASE("wire message: a HELLO of another version still tells its versions", "[unit][wire]") {
+TEST_CASE("wire message: the versions in a HELLO of another version can be read", "[unit][wire]") {
   Hello message = sample<Hello>();
   message.versions = {.least = 2, .most = 3};
   Bytes body = body_of(message);
@@ -193,7 +193,7 @@ TEST_CASE("wire frame: frames come out whole, however the stream is cut", "[unit
   CHECK(splitter.pending() == 0);
 }
 
-TEST_CASE("wire frame: a head that is wrong is noticed before its body", "[unit][wire]") {
+TEST_CASE("wire frame: an invalid header is noticed before its body arrives", "[unit][wire]") {
   const auto is_error = [](std::uint32_t size, std::uint16_t type, std::uint16_t zero,
                            std::size_t most) {
     Writer writer;
