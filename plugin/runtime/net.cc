@@ -21,22 +21,28 @@ StatsSlot slot_for(const Connection& connection, SlotRole role) {
   return slot;
 }
 
-// In the memory that the control thread has got for it.
+// In the memory that the control thread has allocated for it.
 template <class End>
-Comm* settle(Connection& made, SlotRole role) {
+Comm* make_comm(std::unique_ptr<Connection> made, SlotRole role) {
   static_assert(alignof(End) <= kCommAlignment);
-  StatsSlot slot = slot_for(made, role);
+  StatsSlot slot = slot_for(*made, role);
   CommOptions options = comm_options(Runtime::instance().config());
   options.gpus = Runtime::instance().gpus();
-  std::byte* const place = made.comm.release();
+  std::byte* const place = made->comm.release();
   return new (place) End(std::move(made), options, std::move(slot));
 }
 
 template <class End>
-void end(Comm& comm) noexcept {
-  End& ours = static_cast<End&>(comm);
-  ours.~End();
-  Runtime::instance().control().take_back(CommMemory(reinterpret_cast<std::byte*>(&ours)));
+void destroy(std::byte* memory) noexcept {
+  std::destroy_at(reinterpret_cast<End*>(memory));
+}
+
+template <class End>
+void close_end(Comm& comm) noexcept {
+  End& end = static_cast<End&>(comm);
+  end.close();
+  std::byte* const memory = reinterpret_cast<std::byte*>(&end);
+  Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<End>}));
 }
 
 Result<std::vector<Rail>> rails_of(const Comm& comm) {
@@ -69,21 +75,21 @@ Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settin
   const Device* const chosen = BL_TRY(runtime.device(device));
   std::unique_ptr<Connection> made = BL_TRY(runtime.control().connect(*chosen, handle, settings));
   if (made == nullptr) return nullptr;
-  return settle<SendComm>(*made, SlotRole::kSend);
+  return make_comm<SendComm>(std::move(made), SlotRole::kSend);
 }
 
 Result<Comm*> accept(Listener& listener) {
   Runtime& runtime = Runtime::instance();
   std::unique_ptr<Connection> made = BL_TRY(runtime.control().accept(listener));
   if (made == nullptr) return nullptr;
-  return settle<RecvComm>(*made, SlotRole::kReceive);
+  return make_comm<RecvComm>(std::move(made), SlotRole::kReceive);
 }
 
 void close(Comm* comm) noexcept {
   if (!Runtime::instance().is_ours()) return;
   switch (comm->role()) {
-    case Role::kSend: return end<SendComm>(*comm);
-    case Role::kReceive: return end<RecvComm>(*comm);
+    case Role::kSend: return close_end<SendComm>(*comm);
+    case Role::kReceive: return close_end<RecvComm>(*comm);
   }
 }
 

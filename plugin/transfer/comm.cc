@@ -33,9 +33,11 @@ constexpr std::int64_t kLongestRetry = 60 * kNsPerSec;
 
 }  // namespace
 
-Comm::Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions& options,
-           StatsSlot stats) noexcept
-    : connection_(std::move(connection)),
+Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
+           const CommOptions& options, StatsSlot stats) noexcept
+    : owned_(std::move(connection)),
+      connection_(*owned_),
+      role_(connection_.role),
       link_(connection_.link.get()),
       alarm_(&link_->state_word()),
       watch_(options.stall_ns),

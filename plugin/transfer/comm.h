@@ -55,7 +55,7 @@ class Comm {
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  Role role() const noexcept { return connection_.role; }
+  Role role() const noexcept { return role_; }
   bool early_done() const noexcept { return early_done_; }
   std::span<const PathResources> paths() const noexcept { return connection_.paths; }
 
@@ -66,7 +66,7 @@ class Comm {
   BL_INLINED void finish(Request& request, int* done, int* sizes) noexcept;
 
  protected:
-  Comm(Connection&& connection, std::uint32_t send_depth, const CommOptions& options,
+  Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth, const CommOptions& options,
        StatsSlot stats) noexcept;
   ~Comm() = default;
 
@@ -101,7 +101,10 @@ class Comm {
   std::string name_for_people() const;
   Ends ends() const;
 
-  Connection connection_;
+  // As the control thread has made it. It is destroyed there, too.
+  const std::unique_ptr<Connection> owned_;
+  Connection& connection_;
+  const Role role_;
   Link* link_;  // connection_.link's
   // The link's state; once something is suspected or wrong here, a word that is never kOpen.
   const std::atomic<Link::State>* alarm_;

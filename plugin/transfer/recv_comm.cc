@@ -25,7 +25,8 @@ EndpointPlan RecvComm::plan() noexcept {
   };
 }
 
-RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept
+RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& options,
+                   StatsSlot stats) noexcept
     : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       lines_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
@@ -38,9 +39,10 @@ RecvComm::RecvComm(Connection&& connection, const CommOptions& options, StatsSlo
   build_receives();
 }
 
-RecvComm::~RecvComm() {
+void RecvComm::close() noexcept {
   collect();
   connection_.link->send_goodbye(settled());
+  stats_.close();
 }
 
 // The sender closed. What it had completed lies in our memory, and its completion waits in our

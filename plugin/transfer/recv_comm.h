@@ -67,8 +67,11 @@ class RecvComm final : public Comm {
  public:
   static EndpointPlan plan() noexcept;
 
-  RecvComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept;
-  ~RecvComm();
+  RecvComm(std::unique_ptr<Connection> connection, const CommOptions& options,
+           StatsSlot stats) noexcept;
+  // Tells the peer how far this end has come. No other call may follow, and the object may be
+  // destroyed by another thread.
+  void close() noexcept;
 
   // `buffer_at(i)` gives a ReceiveBuffer for i < `count`, at most kMaxReceives. `*request`, null
   // before, stays so while too much is under way: call again. kInvalid: a buffer without memory, or

@@ -41,7 +41,8 @@ EndpointPlan SendComm::plan() noexcept {
   };
 }
 
-SendComm::SendComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept
+SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& options,
+                   StatsSlot stats) noexcept
     : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
@@ -55,9 +56,10 @@ SendComm::SendComm(Connection&& connection, const CommOptions& options, StatsSlo
   wr_.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-SendComm::~SendComm() {
+void SendComm::close() noexcept {
   collect();
   connection_.link->send_goodbye(settled());
+  stats_.close();
 }
 
 // What the receiver has finished needs no acknowledgement any more: it may have closed its queue

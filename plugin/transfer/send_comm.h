@@ -23,8 +23,11 @@ class SendComm final : public Comm {
  public:
   static EndpointPlan plan() noexcept;
 
-  SendComm(Connection&& connection, const CommOptions& options, StatsSlot stats) noexcept;
-  ~SendComm();
+  SendComm(std::unique_ptr<Connection> connection, const CommOptions& options,
+           StatsSlot stats) noexcept;
+  // Tells the peer how far this end has come. No other call may follow, and the object may be
+  // destroyed by another thread.
+  void close() noexcept;
 
   // An isend begins with begin(); what it says is to be called next, if anything, completes it.
   // `*made`, null before, stays so while there is no credit, or no room, for it: call again.

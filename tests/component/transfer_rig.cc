@@ -134,8 +134,10 @@ void TransferRig::connect(const TransferOptions& options) {
   const CommOptions comm = {.routed_above = options.routed_above,
                             .stall_ns = options.stall_ns,
                             .pkey_index = options.pkey_index};
-  sender_ = std::make_unique<SendComm>(std::move(send), comm, StatsSlot());
-  receiver_ = std::make_unique<RecvComm>(std::move(receive), comm, StatsSlot());
+  sender_ =
+      std::make_unique<SendComm>(std::make_unique<Connection>(std::move(send)), comm, StatsSlot());
+  receiver_ = std::make_unique<RecvComm>(std::make_unique<Connection>(std::move(receive)), comm,
+                                         StatsSlot());
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

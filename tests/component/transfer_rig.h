@@ -83,8 +83,14 @@ class TransferRig {
   FakeLink& receiver_link() { return *receiver_link_; }
   // Where the sender looks for credit lines.
   wire::CreditLine* ring() { return ring_; }
-  void close_sender() { sender_.reset(); }
-  void close_receiver() { receiver_.reset(); }
+  void close_sender() {
+    sender_->close();
+    sender_.reset();
+  }
+  void close_receiver() {
+    receiver_->close();
+    receiver_.reset();
+  }
   const TestFabric& fabric() const { return fabric_; }
 
   Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(*cache_, size, fill); }

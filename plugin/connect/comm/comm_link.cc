@@ -50,13 +50,6 @@ void CommLink::send_failure(const std::string& why) noexcept {
   if (is_ours()) tell_of_end(wire::RejectCode::kFailed, why);
 }
 
-// Without goodbye the peer has to hear of it at once, and does when we die.
-void CommLink::retire(Connection& connection) noexcept {
-  if (!goodbye_sent_ || !is_ours() || retired_) return;
-  retired_ = true;
-  mailbox_->retire(connection);
-}
-
 // The peer's link ends by it, so that nothing that follows changes anything.
 void CommLink::tell_of_end(wire::RejectCode code, std::string_view why) noexcept {
   if (goodbye_sent_ || state() != State::kOpen) return;

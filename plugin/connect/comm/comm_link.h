@@ -39,7 +39,6 @@ class CommLink final : public Link {
 
   void send_goodbye(std::uint32_t settled) noexcept override;
   void send_failure(const std::string& why) noexcept override;
-  void retire(Connection& connection) noexcept override;
 
   // --- the control thread ---
   bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
@@ -62,7 +61,6 @@ class CommLink final : public Link {
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;
   std::atomic<bool> goodbye_sent_{false};
-  bool retired_ = false;  // the connection has been handed over; by whoever owns it
 };
 
 }  // namespace beeline

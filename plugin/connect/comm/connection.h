@@ -74,31 +74,27 @@ struct PeerWindow {
   std::array<std::uint32_t, wire::kMaxRails> rkeys{};
 };
 
-// For the object that the floor above makes of a connection. The control thread gets it and frees
-// it: NCCL's threads would have to ask the kernel for more memory now and then, and wait for it.
+// Memory for the object that the transfer layer makes of a connection. The control thread allocates
+// it, and after the close destroys the object and frees the memory. NCCL's threads do neither: they
+// might sleep in malloc, or in free while the control thread is in its own (tests/scale).
 inline constexpr std::size_t kCommAlignment = 64;
-struct FreeCommMemory {
+struct DestroyComm {
+  void (*destroy)(std::byte*) noexcept = nullptr;  // null while no object is in the memory
+
   void operator()(std::byte* memory) const noexcept {
+    if (destroy != nullptr) destroy(memory);
     ::operator delete (memory, std::align_val_t{kCommAlignment});
   }
 };
-using CommMemory = std::unique_ptr<std::byte, FreeCommMemory>;
+using CommMemory = std::unique_ptr<std::byte, DestroyComm>;
 
 struct Connection {
-  Connection() = default;
-  Connection(Connection&&) = default;
-  Connection& operator=(Connection&&) = default;
-  ~Connection() {
-    if (link != nullptr) link->retire(*this);
-  }
-
   Role role = Role::kSend;
   std::shared_ptr<Link> link;
-  ControlBlock memory;                // this end's; its start is the peer's window
-  PeerWindow window;                  // the peer's credit ring (kReceive); empty for kSend
-  std::vector<PathResources> paths;   // by rail
-  CommMemory comm;                    // EndpointPlan::comm_bytes
-  std::unique_ptr<Connection> shell;  // where the control thread had it, for the way back
+  ControlBlock memory;               // this end's; its start is the peer's window
+  PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
+  std::vector<PathResources> paths;  // by rail
+  CommMemory comm;                   // EndpointPlan::comm_bytes
 };
 
 // What one end of a comm needs; the floor above knows how much.

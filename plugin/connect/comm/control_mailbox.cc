@@ -35,10 +35,6 @@ void Orders::clear() noexcept {
   abandoned.clear();
   closed.clear();
   gone.clear();
-  while (retired != nullptr) {
-    const MadeConnection one = std::move(retired);
-    retired = std::move(one->shell);
-  }
   unclaimed.clear();
   comms.clear();
   stop = false;
@@ -72,14 +68,7 @@ Result<MadeConnection> ControlMailbox::take_accepted(Listener& listener) {
   if (listener.arrived_.empty()) return MadeConnection{};
   Result<MadeConnection> first = std::move(listener.arrived_.front());
   listener.arrived_.pop_front();
-  if (!first) return first;
-  return take_over_locked(std::move(*first));
-}
-
-MadeConnection ControlMailbox::take_over_locked(MadeConnection made) {
-  auto taken = std::make_unique<Connection>(std::move(*made));
-  taken->shell = std::move(made);
-  return taken;
+  return first;
 }
 
 void ControlMailbox::close_listener(Listener* listener) {
@@ -152,7 +141,7 @@ Result<ControlMailbox::Inquiry> ControlMailbox::inquire(std::uint64_t remembered
   Result<MadeConnection> outcome = std::move(*found->second.outcome);
   attempts_.erase(found);
   if (!outcome) return fail(outcome.error());
-  return Inquiry{.is_known = true, .made = take_over_locked(std::move(*outcome))};
+  return Inquiry{.is_known = true, .made = std::move(*outcome)};
 }
 
 std::optional<std::uint64_t> ControlMailbox::add_attempt(AttemptOrder order) {
@@ -217,26 +206,17 @@ void ControlMailbox::take_orders(Orders& taken) {
   std::swap(taken, orders_);
 }
 
-void ControlMailbox::retire(Connection& connection) noexcept {
+void ControlMailbox::take_back(CommMemory memory) noexcept {
   {
     const auto lock = lock_without_sleeping(mutex_);
-    if (!served_ || connection.shell == nullptr) return;
-    MadeConnection shell = std::move(connection.shell);
-    *shell = std::move(connection);
-    shell->shell = std::move(orders_.retired);
-    orders_.retired = std::move(shell);
+    if (!served_) return;
+    try {
+      orders_.comms.push_back(std::move(memory));
+    } catch (const std::exception&) {
+      return;  // no memory: the caller destroys it
+    }
   }
   wake();
-}
-
-void ControlMailbox::take_back(CommMemory& memory) noexcept {
-  const auto lock = lock_without_sleeping(mutex_);
-  if (!served_) return;
-  try {
-    orders_.comms.push_back(std::move(memory));
-  } catch (const std::exception&) {
-    // No memory: whoever ends it frees it.
-  }
 }
 
 bool ControlMailbox::leave() noexcept {

@@ -64,16 +64,14 @@ struct Orders {
   std::vector<std::uint32_t> abandoned;   // attempts, by comm
   std::vector<std::uint32_t> closed;      // listeners, by number
   std::vector<CommNumbers> gone;          // links
-  std::unique_ptr<Connection> retired;    // closed in good order: a chain of shells
   std::vector<MadeConnection> unclaimed;  // to be destroyed, which takes a while
-  // Of comms that are closed. Can wait for other orders.
-  std::vector<CommMemory> comms;
+  std::vector<CommMemory> comms;          // closed; to be destroyed, which takes a while
   bool stop = false;
 
   void clear() noexcept;
   bool is_empty() const noexcept {
     return !listening && begun.empty() && abandoned.empty() && closed.empty() && gone.empty() &&
-           retired == nullptr && unclaimed.empty() && !stop;
+           unclaimed.empty() && comms.empty() && !stop;
   }
 };
 
@@ -111,9 +109,8 @@ class ControlMailbox {
 
   // --- any thread ---
   void link_gone(const CommNumbers& numbers) noexcept;
-  // Takes what is in it, unless there is nobody to clear it away.
-  void retire(Connection& connection) noexcept;
-  void take_back(CommMemory& memory) noexcept;
+  // The control thread destroys the comm. If that thread has ended, the caller does.
+  void take_back(CommMemory memory) noexcept;
 
   // --- the control thread ---
   int wakeup_fd() const noexcept { return wakeup_fd_.get(); }
@@ -172,8 +169,6 @@ class ControlMailbox {
   Attempts::iterator abandon_locked(Attempts::iterator attempt, Unclaimed& unclaimed);
   // What comes back is for the caller to destroy, without the mutex.
   Unclaimed hand_over_locked(Unclaimed unclaimed);
-  // Moves it into memory of the calling thread's.
-  MadeConnection take_over_locked(MadeConnection made);
 
   const UniqueFd wakeup_fd_;
   const std::uint32_t nonce_;  // tells attempts in a handle from those of another process

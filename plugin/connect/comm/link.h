@@ -21,8 +21,6 @@ struct PeerName {
   std::string place() const;  // "h1:softnic0:1"
 };
 
-struct Connection;
-
 class Link {
  public:
   enum class State : std::uint32_t {
@@ -57,9 +55,6 @@ class Link {
   // Tells the peer that this end has failed, which it may have no other way to notice. The words
   // are for its log, on another host, so they name hosts. Any thread may call it; it does not wait.
   virtual void send_failure(const std::string& why) noexcept = 0;
-
-  // The end of the link's own connection. What is left in it dies with it.
-  virtual void retire(Connection& /*connection*/) noexcept {}
 
  protected:
   std::atomic<State> state_{State::kOpen};

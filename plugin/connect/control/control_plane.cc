@@ -257,7 +257,8 @@ void ControlPlaneImpl::close(Listener* listener) noexcept {
 }
 
 void ControlPlaneImpl::take_back(CommMemory memory) noexcept {
-  if (Incarnation* const life = ours(); life != nullptr) life->mailbox->take_back(memory);
+  if (Incarnation* const life = ours(); life != nullptr)
+    life->mailbox->take_back(std::move(memory));
 }
 
 void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {

@@ -37,7 +37,7 @@ class ControlPlane {
   virtual Result<std::unique_ptr<Connection>> accept(Listener& listener) = 0;
   // Null is allowed. What nobody accepted is given up, and its peers hear of it.
   virtual void close(Listener* listener) noexcept = 0;
-  // What Connection::comm was.
+  // Has the control thread destroy a comm that was made in Connection::comm.
   virtual void take_back(CommMemory memory) noexcept = 0;
   // What the owner began and never finished or closed: after an abort NCCL forgets it. Its
   // listeners are gone afterwards, and the peers hear of it. Not for kNobody, whose connects end

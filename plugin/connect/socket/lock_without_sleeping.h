@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking a mutex without going to sleep over it. A thread of NCCL's serves many connections, and
-// what it waits for here is over in a moment: the holder may only have lost its processor.
+// Locks a mutex without sleeping, for NCCL's threads: each serves many connections. The mutexes in
+// question are held for moments only. With a plain lock, most runs of tests/scale see a call sleep.
 #pragma once
 
 #include <sched.h>
@@ -10,8 +10,8 @@
 
 namespace beeline {
 
-// Tries, and lets others run in between. Sleeps in the end: who has not come out by then is
-// stopped.
+// Lets other threads run between its tries. Sleeps after many of them: the holder of the mutex has
+// been stopped then.
 inline std::unique_lock<std::mutex> lock_without_sleeping(std::mutex& mutex) {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
