@@ -45,26 +45,26 @@ std::vector<PortRef> ports_but(const Fabric& fabric, const std::vector<PortRef>&
   return ports;
 }
 
-beeline::Outcome<ChaosWish> read_wish(const Fabric& fabric, const ChaosOptions& options,
-                                      const std::vector<PortRef>& spared) {
-  ChaosWish wish;
-  wish.seed = options.seed;
-  wish.duration_ns = BL_TRY(parse_long_duration_ns(options.duration));
-  wish.every_ns = BL_TRY(parse_duration_ns(options.every));
-  if (wish.every_ns == 0 || wish.duration_ns / wish.every_ns > kMostDisturbances)
+beeline::Outcome<ChaosRequest> read_request(const Fabric& fabric, const ChaosOptions& options,
+                                            const std::vector<PortRef>& spared) {
+  ChaosRequest request;
+  request.seed = options.seed;
+  request.duration_ns = BL_TRY(parse_long_duration_ns(options.duration));
+  request.every_ns = BL_TRY(parse_duration_ns(options.every));
+  if (request.every_ns == 0 || request.duration_ns / request.every_ns > kMostDisturbances)
     return fail(
         fmt::format("a disturbance every {} for {} is more than {} of them: less often, or "
                     "for a shorter time",
                     options.every, options.duration, kMostDisturbances));
-  wish.kinds = BL_TRY(parse_disturbances(options.kinds));
+  request.kinds = BL_TRY(parse_disturbances(options.kinds));
   for (const PortRef port : ports_but(fabric, spared)) {
     const bool whole = std::none_of(spared.begin(), spared.end(),
                                     [&](PortRef other) { return other.device == port.device; });
-    wish.ports.push_back({port_name(fabric, port), device_name(fabric, port.device), whole});
+    request.ports.push_back({port_name(fabric, port), device_name(fabric, port.device), whole});
   }
-  if (wish.ports.empty())
+  if (request.ports.empty())
     return fail(std::string("every port is spared: there is none to disturb"));
-  return wish;
+  return request;
 }
 
 void clean_up(const Fabric& fabric, const std::vector<PortRef>& ports) {
@@ -80,24 +80,24 @@ std::uint64_t whole_milliseconds(std::uint64_t ns) {
   return (ns + kMs / 2) / kMs * kMs;
 }
 
-bool still_there(const Fabric& fabric) {
+bool is_fabric_present(const Fabric& fabric) {
   return ::faccessat(fabric.files().fd(), "fabric", F_OK, 0) == 0;
 }
 
-int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, const ChaosWish& wish,
-               const std::vector<PortRef>& ports) {
+int play_chaos(const Fabric& fabric, const std::vector<TimedCommand>& script,
+               const ChaosRequest& request, const std::vector<PortRef>& ports) {
   StopSignals signals;
   const auto wait = [&](std::uint64_t at_ns) {
-    return signals.wait_until(at_ns) && still_there(fabric);
+    return signals.wait_until(at_ns) && is_fabric_present(fabric);
   };
   const std::size_t given = play(fabric, script, wait);
-  (void)wait(wish.duration_ns);
-  const bool ended = !still_there(fabric);
+  (void)wait(request.duration_ns);
+  const bool ended = !is_fabric_present(fabric);
   if (!ended) clean_up(fabric, ports);
   const std::string why = ended                   ? ", stopped by the end of the fabric"
                           : signals.signal() == 0 ? ""
                                                   : ", stopped by " + signals.signal_name();
-  fmt::print("chaos: seed {}: {} of {} commands in {}{}; all ports reset\n", wish.seed, given,
+  fmt::print("chaos: seed {}: {} of {} commands in {}{}; all ports reset\n", request.seed, given,
              script.size(), duration_text(whole_milliseconds(signals.elapsed_ns())), why);
   return 0;
 }
@@ -106,19 +106,19 @@ int play_chaos(const Fabric& fabric, const std::vector<TimedOrder>& script, cons
 
 int chaos(const ChaosOptions& options) {
   const beeline::Outcome<Fabric> fabric = Fabric::open(fabric_name(options.name));
-  if (!fabric) return complain(fabric.error().text);
+  if (!fabric) return report_error(fabric.error().text);
   const beeline::Outcome<std::vector<PortRef>> spared = find_all(*fabric, options.spare);
-  if (!spared) return complain(spared.error().text);
-  const beeline::Outcome<ChaosWish> wish = read_wish(*fabric, options, *spared);
-  if (!wish) return complain(wish.error().text, kUsage);
-  const std::string plan = script_text(plan_chaos(*wish));
+  if (!spared) return report_error(spared.error().text);
+  const beeline::Outcome<ChaosRequest> request = read_request(*fabric, options, *spared);
+  if (!request) return report_error(request.error().text, kUsage);
+  const std::string plan = script_text(plan_chaos(*request));
   if (options.plan_only) {
     fmt::print("{}", plan);
     return 0;
   }
   const auto script = read_script(*fabric, plan, "plan");
-  if (!script) return complain(script.error().text);
-  return play_chaos(*fabric, *script, *wish, ports_but(*fabric, *spared));
+  if (!script) return report_error(script.error().text);
+  return play_chaos(*fabric, *script, *request, ports_but(*fabric, *spared));
 }
 
 }  // namespace softnic::cli

@@ -26,7 +26,7 @@ constexpr int kForwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2
   ::execvp(argv[0], argv.data());
   const int cause = errno;
   const bool searched = command[0].find('/') == std::string::npos;
-  complain(
+  report_error(
       fmt::format("cannot run {}: {}", command[0],
                   cause == ENOENT && searched ? "no such command in PATH" : std::strerror(cause)));
   ::_exit(cause == ENOENT ? 127 : 126);
@@ -65,7 +65,7 @@ int run_child(const std::vector<std::string>& command, const std::function<void(
     prepare();
     exec_command(command);
   }
-  if (child < 0) return complain(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (child < 0) return report_error(fmt::format("cannot fork: {}", std::strerror(errno)));
   return wait_and_forward(child, signals);
 }
 

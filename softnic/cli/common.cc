@@ -10,7 +10,7 @@
 
 namespace softnic::cli {
 
-int complain(const std::string& reason, int code) {
+int report_error(const std::string& reason, int code) {
   fmt::print(stderr, "softnic: {}\n", reason);
   return code;
 }

@@ -11,7 +11,7 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
 // Tells the user and returns `code`, for `return complain(...)`.
-int complain(const std::string& reason, int code = kFailed);
+int report_error(const std::string& reason, int code = kFailed);
 
 // --name if given, else SOFTNIC_FABRIC, else "default".
 std::string fabric_name(const std::string& option);

@@ -11,17 +11,17 @@ int ctl(const std::string& name, const std::string& target,
         const std::vector<std::string>& commands) {
   for (const std::string& text : commands) {
     const beeline::Outcome<PortCommand> command = parse_port_command(text);
-    if (!command) return complain(command.error().text, kUsage);
+    if (!command) return report_error(command.error().text, kUsage);
   }
   const beeline::Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
-  if (!fabric) return complain(fabric.error().text);
-  std::vector<Order> orders;
+  if (!fabric) return report_error(fabric.error().text);
+  std::vector<TargetedCommand> ready;
   for (const std::string& text : commands) {
-    const beeline::Outcome<Order> order = read_order(*fabric, target, text);
-    if (!order) return complain(order.error().text);
-    orders.push_back(*order);
+    const beeline::Outcome<TargetedCommand> command = read_targeted_command(*fabric, target, text);
+    if (!command) return report_error(command.error().text);
+    ready.push_back(*command);
   }
-  for (const Order& order : orders) apply(*fabric, order);
+  for (const TargetedCommand& command : ready) apply(*fabric, command);
   return 0;
 }
 

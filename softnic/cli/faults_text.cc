@@ -16,7 +16,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 void add_stillness(const PortRecord& port, Words& words) {
-  if ((port.trouble.load() & kTroubleHole) != 0) words.emplace_back("blackhole");
+  if ((port.faults.load() & kFaultBlackHole) != 0) words.emplace_back("blackhole");
   const std::uint64_t until = port.paused_until_ns.load();
   const auto now = static_cast<std::uint64_t>(beeline::now_ns());
   if (until <= now) return;
@@ -24,11 +24,11 @@ void add_stillness(const PortRecord& port, Words& words) {
 }
 
 void add_armed(const PortRecord& port, Words& words) {
-  const std::uint32_t trouble = port.trouble.load();
-  if ((trouble & kTroubleError) != 0)
+  const std::uint32_t faults = port.faults.load();
+  if ((faults & kFaultError) != 0)
     words.push_back(fmt::format("error={}@{}", wc_status_name(port.error_status.load()),
                                 port.error_countdown.load()));
-  if ((trouble & kTroubleCorrupt) != 0)
+  if ((faults & kFaultCorrupt) != 0)
     words.push_back(fmt::format("corrupt@{}", port.corrupt_countdown.load()));
 }
 

@@ -32,7 +32,7 @@ int copy_new(int from, int to) {
   return 0;
 }
 
-bool was_removed(int fd) {
+bool is_unlinked(int fd) {
   struct stat facts = {};
   return ::fstat(fd, &facts) != 0 || facts.st_nlink == 0;
 }
@@ -46,13 +46,13 @@ int copy_log(const Fabric& fabric, int to) {
 
 int log(const std::string& name, bool follow) {
   const beeline::Outcome<Fabric> fabric = Fabric::open(fabric_name(name));
-  if (!fabric) return complain(fabric.error().text);
+  if (!fabric) return report_error(fabric.error().text);
   const beeline::UniqueFd fd = fabric->files().open_file("log", 0);
-  if (!fd) return complain("cannot read " + log_path(*fabric) + ": " + std::strerror(errno));
+  if (!fd) return report_error("cannot read " + log_path(*fabric) + ": " + std::strerror(errno));
   bool removed = false;
   int error = 0;
   do {
-    removed = was_removed(fd.get());  // asked first: what was written before is still read
+    removed = is_unlinked(fd.get());  // asked first: what was written before is still read
     error = copy_new(fd.get(), STDOUT_FILENO);
     const timespec pause{0, 50 * beeline::kNsPerMs};
     if (follow && !removed) ::nanosleep(&pause, nullptr);

@@ -29,7 +29,7 @@ std::vector<std::string> port_row(const std::string& host, const DeviceRecord& d
   const std::string network = port.network;
   return {host,
           fmt::format("{}:{}", device.name, index + 1),
-          (port.trouble.load() & kTroubleDown) != 0 ? "down" : "up",
+          (port.faults.load() & kFaultDown) != 0 ? "down" : "up",
           ethernet ? "roce" : "infiniband",
           fmt::format("{} Gb/s", port.gbps),
           rate_text(port.rate_bytes_s.load()),
@@ -57,10 +57,10 @@ std::string command_name(std::uint32_t pid) {
   return std::getline(file, name) ? name : "?";
 }
 
-std::string processes_text(const FabricHeader& header, const Census& census) {
-  if (census.slots.empty()) return "  no process has opened a device\n";
+std::string processes_text(const FabricHeader& header, const Participants& participants) {
+  if (participants.slots.empty()) return "  no process has opened a device\n";
   std::vector<std::vector<std::string>> rows{{"SLOT", "PID", "HOST", "COMMAND"}};
-  for (const std::uint32_t slot : census.slots) {
+  for (const std::uint32_t slot : participants.slots) {
     const std::uint32_t pid = header.slots[slot].pid.load();
     const std::uint32_t host = header.slots[slot].host.load();
     rows.push_back({std::to_string(slot), std::to_string(pid),
@@ -75,27 +75,28 @@ std::string count_text(std::uint32_t count, const char* thing, const char* plura
 
 void show(const Fabric& fabric) {
   const FabricHeader& header = fabric.header();
-  const Census census = take_census(fabric);
+  const Participants participants = find_participants(fabric);
   const std::string hazards = hazards_text(header.hazards);
   fmt::print("fabric {}: {}, {}, clock scale {}, seed {}{}, held by {}\n{}{}", fabric.name(),
              count_text(header.host_count, "host"), count_text(header.device_count, "device"),
              header.clock_scale, header.seed, hazards.empty() ? "" : ", hazards " + hazards,
-             count_text(census.holders, "softnic run"), ports_text(header),
-             processes_text(header, census));
+             count_text(participants.holders, "softnic run"), ports_text(header),
+             processes_text(header, participants));
 }
 
-bool exists(const std::string& name) {
+bool has_fabric(const std::string& name) {
   const std::vector<std::string> fabrics = list_fabrics();
   return std::find(fabrics.begin(), fabrics.end(), name) != fabrics.end();
 }
 
-int show_or_sweep(const std::string& name) {
-  if (sweep(name)) {
+int show_or_remove(const std::string& name) {
+  if (clean_up_fabric(name)) {
     fmt::print("fabric {}: its processes are all gone; removed\n", name);
     return 0;
   }
   const beeline::Outcome<Fabric> fabric = Fabric::open(name);
-  if (!fabric) return exists(name) ? complain(fabric.error().text) : 0;  // it may end while we look
+  if (!fabric)
+    return has_fabric(name) ? report_error(fabric.error().text) : 0;  // it may end while we look
   show(*fabric);
   return 0;
 }
@@ -109,12 +110,12 @@ int ls(const std::string& name) {
     return 0;
   }
   if (!name.empty()) {
-    if (exists(name)) return show_or_sweep(name);
-    fmt::print("no fabric {}; there are {}\n", name, listing(fabrics));
+    if (has_fabric(name)) return show_or_remove(name);
+    fmt::print("no fabric {}; there are {}\n", name, list_text(fabrics));
     return 0;
   }
   int worst = 0;
-  for (const std::string& fabric : fabrics) worst = std::max(worst, show_or_sweep(fabric));
+  for (const std::string& fabric : fabrics) worst = std::max(worst, show_or_remove(fabric));
   return worst;
 }
 

@@ -87,20 +87,20 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
 // The parser would only say that a subcommand is missing.
 int unknown_word(const std::string& word) {
   const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos"};
-  return softnic::cli::complain(
-      "\"" + word + "\" is not a subcommand; there are " + softnic::listing(known),
+  return softnic::cli::report_error(
+      "\"" + word + "\" is not a subcommand; there are " + softnic::list_text(known),
       softnic::cli::kUsage);
 }
 
 int start_run(const Line& line, const std::vector<std::string>& extras) {
   if (!extras.empty())
-    return softnic::cli::complain("run: \"" + extras.front() +
-                                      "\" is not an option; put -- before " +
-                                      "the command: softnic run -- COMMAND...",
-                                  softnic::cli::kUsage);
+    return softnic::cli::report_error("run: \"" + extras.front() +
+                                          "\" is not an option; put -- before " +
+                                          "the command: softnic run -- COMMAND...",
+                                      softnic::cli::kUsage);
   if (line.run.command.empty())
-    return softnic::cli::complain("run: no command; write softnic run -- COMMAND...",
-                                  softnic::cli::kUsage);
+    return softnic::cli::report_error("run: no command; write softnic run -- COMMAND...",
+                                      softnic::cli::kUsage);
   return softnic::cli::run(line.run);
 }
 
@@ -108,7 +108,7 @@ int start_ctl(const Line& line) {
   if (!line.script.empty() && line.target.empty())
     return softnic::cli::ctl_script(line.run.name, line.script);
   if (!line.script.empty() || line.commands.empty())
-    return softnic::cli::complain(
+    return softnic::cli::report_error(
         "ctl: give a target and its commands, or --script FILE: softnic ctl h0/softnic0 down",
         softnic::cli::kUsage);
   return softnic::cli::ctl(line.run.name, line.target, line.commands);

@@ -78,7 +78,7 @@ beeline::Outcome<std::string> choose_host(const Fabric& fabric, const std::strin
   for (std::uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
   return fail(fmt::format("no host \"{}\"{} in fabric {}; there are {}", wanted,
                           option.empty() ? " (from SOFTNIC_HOST)" : "", fabric.name(),
-                          listing(names)));
+                          list_text(names)));
 }
 
 // Puts `entry` in front of a list in the environment, once.
@@ -112,24 +112,25 @@ beeline::Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
 
 int run(const RunOptions& options) {
   const beeline::Outcome<std::string> library = find_library();
-  if (!library) return complain(library.error().text);
+  if (!library) return report_error(library.error().text);
   const beeline::Outcome<std::string> softgpu = find_softgpu(options.softgpu);
-  if (!softgpu) return complain(softgpu.error().text);
+  if (!softgpu) return report_error(softgpu.error().text);
   const beeline::Outcome<Holder> holder =
       hold_fabric(fabric_name(options.name), options.fabric_file);
-  if (!holder) return complain(holder.error().text);
+  if (!holder) return report_error(holder.error().text);
   const Fabric& fabric = holder->fabric();
   const beeline::Outcome<std::string> host = choose_host(fabric, options.host);
-  if (!host) return complain(host.error().text);
+  if (!host) return report_error(host.error().text);
   const beeline::Outcome<beeline::UniqueFd> log_file = open_log_file(options.log_file);
-  if (!log_file) return complain(log_file.error().text);
+  if (!log_file) return report_error(log_file.error().text);
   const int status = run_child(options.command, [&] {
     if (!softgpu->empty()) prepend("LD_LIBRARY_PATH", *softgpu);
     set_environment(fabric, *host, *library);
   });
   const int error = *log_file ? copy_log(fabric, log_file->get()) : 0;
   if (error != 0)
-    complain(fmt::format("cannot write the log to {}: {}", options.log_file, std::strerror(error)));
+    report_error(
+        fmt::format("cannot write the log to {}: {}", options.log_file, std::strerror(error)));
   return status;
 }
 

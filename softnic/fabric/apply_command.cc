@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries a command out: shared words first, then the generation that makes routes be looked up
-// anew, then files and events, when all else can be seen.
+// Executes a command in three steps: the shared words, then the generation, which invalidates
+// cached routes, and then the sysfs files and events.
 #include <infiniband/verbs.h>
 
 #include "common/base/clock.h"
@@ -8,7 +8,7 @@
 #include "softnic/fabric/fabric_log.h"
 #include "softnic/fabric/port_command.h"
 #include "softnic/fabric/port_faults.h"
-#include "softnic/fabric/port_news.h"
+#include "softnic/fabric/publish_port.h"
 
 namespace softnic {
 namespace {
@@ -20,7 +20,7 @@ std::uint64_t pause_end(std::uint64_t ns) {
   return ns == 0 ? kForEver : static_cast<std::uint64_t>(beeline::now_ns()) + ns;
 }
 
-// Removal stays, and GIDs: a test that changes them means to keep them.
+// Removal and changed GIDs stay: a test that makes these changes wants to keep them.
 void reset(DeviceRecord& device, PortRecord& port) {
   shape(port, port.file_rate, port.file_latency);
   set_jitter(port, 0);
@@ -58,19 +58,19 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
   }
 }
 
-// Files and events. A state or P_Key that nobody was told of may also be left by one who died.
+// Updates files and sends events. A state or P_Key may also be unreported because a process died.
 void publish(const Fabric& fabric, PortRef where, const PortCommand& command) {
   show_state(fabric, where);
-  tell_state(fabric, where);
-  if (port_at(fabric, where).told_pkey.load() != port_at(fabric, where).pkey.load()) {
+  report_state(fabric, where);
+  if (port_at(fabric, where).reported_pkey.load() != port_at(fabric, where).pkey.load()) {
     show_pkey_entry(fabric, where);
-    tell_pkey(fabric, where);
+    report_pkey(fabric, where);
   }
   if (command.kind == Kind::kGid && command.value < port_at(fabric, where).gid_table_len) {
     show_gid_entry(fabric, where, static_cast<std::uint32_t>(command.value));
-    tell(fabric, where, IBV_EVENT_GID_CHANGE);
+    report_event(fabric, where, IBV_EVENT_GID_CHANGE);
   }
-  if (command.kind == Kind::kEvent) tell(fabric, where, command.status);
+  if (command.kind == Kind::kEvent) report_event(fabric, where, command.status);
 }
 
 }  // namespace
@@ -78,9 +78,9 @@ void publish(const Fabric& fabric, PortRef where, const PortCommand& command) {
 void apply(const Fabric& fabric, PortRef where, const PortCommand& command) {
   const bool for_device = is_for_device(command.kind);
   if (for_device) {
-    note_device(fabric, where.device, command_text(command));
+    log_device(fabric, where.device, command_text(command));
   } else {
-    note(fabric, where, command_text(command));
+    log_port(fabric, where, command_text(command));
   }
   change_words(fabric, where, command);
   if (for_device) return;

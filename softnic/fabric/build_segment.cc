@@ -10,7 +10,7 @@
 namespace softnic {
 namespace {
 
-// The segment starts as zeros, so the copy stays terminated.
+// The segment is zero before, so the copy is terminated.
 template <std::size_t kSize>
 void copy_name(char (&to)[kSize], const std::string& from) {
   std::memcpy(to, from.data(), std::min(from.size(), kSize - 1));
@@ -37,10 +37,10 @@ void build_port(const PortSpec& spec, LinkLayer link_layer, PortRecord& record) 
   record.rate_bytes_s.store(spec.rate_bytes_s);
   record.latency_ns.store(spec.latency_ns);
   const bool shaped = spec.rate_bytes_s != 0 || spec.latency_ns != 0;
-  record.trouble.store((spec.up ? 0u : kTroubleDown) | (shaped ? kTroubleShaped : 0u));
-  record.told_down.store(spec.up ? 0 : 1);
+  record.faults.store((spec.up ? 0u : kFaultDown) | (shaped ? kFaultShaped : 0u));
+  record.reported_down.store(spec.up ? 0 : 1);
   record.pkey.store(kDefaultPkey);
-  record.told_pkey.store(kDefaultPkey);
+  record.reported_pkey.store(kDefaultPkey);
   for (const GidSpec& gid : spec.gids) {
     if (gid.index < kMaxGids) build_gid(gid, record.gids[gid.index]);
   }

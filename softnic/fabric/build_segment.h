@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a complete spec to the records of a fresh segment.
+// Fills the records of a new segment from a complete spec.
 #pragma once
 
 #include "softnic/fabric/layout.h"

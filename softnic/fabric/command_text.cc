@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command in the words that would give it, for the log and for plans.
+// Formats a command as `softnic ctl` accepts it, for the log and for plans.
 #include <fmt/format.h>
 
 #include "softnic/fabric/event_names.h"

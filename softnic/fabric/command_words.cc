@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the words of `softnic ctl` to commands. Every word stands in one table, which is also what a
-// mistyped one is compared with.
+// Parses commands. One table lists all of them; it is also used to suggest a command for a mistyped
+// one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,9 +135,9 @@ constexpr Word kWords[] = {
 
 std::string bare(const std::string& text) { return text.substr(0, text.find_first_of("=@")); }
 
-bool takes_value(const Word& word) { return *word.form != '\0'; }
+bool has_argument(const Word& word) { return *word.form != '\0'; }
 
-// The error for a command that has no such word, lacks what belongs behind it, or has too much.
+// The error for a command that is unknown, lacks its argument, or has one that it does not take.
 std::string unknown_command(const std::string& text) {
   std::vector<std::string> words;
   std::vector<std::string> spellings;
@@ -145,12 +145,12 @@ std::string unknown_command(const std::string& text) {
     words.push_back(bare(word.word));
     spellings.push_back(std::string(word.word) + word.form);
   }
-  const std::string meant = nearest(bare(text), words);
+  const std::string meant = nearest_name(bare(text), words);
   const auto known = std::find(words.begin(), words.end(), meant);
   if (known != words.end())
     return fmt::format("unknown command \"{}\"; did you mean {}?", text,
                        spellings[static_cast<std::size_t>(known - words.begin())]);
-  return fmt::format("unknown command \"{}\"; there are {}", text, listing(spellings));
+  return fmt::format("unknown command \"{}\"; there are {}", text, list_text(spellings));
 }
 
 }  // namespace
@@ -159,8 +159,8 @@ bool is_for_device(PortCommand::Kind kind) { return kind >= Kind::kRemove; }
 
 beeline::Outcome<PortCommand> parse_port_command(const std::string& text) {
   for (const Word& word : kWords) {
-    if (!takes_value(word) && text == word.word) return word.parse(word.kind, "");
-    if (takes_value(word) && text.starts_with(word.word))
+    if (!has_argument(word) && text == word.word) return word.parse(word.kind, "");
+    if (has_argument(word) && text.starts_with(word.word))
       return word.parse(word.kind, text.substr(std::string_view(word.word).size()));
   }
   return fail(unknown_command(text));

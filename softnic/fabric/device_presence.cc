@@ -4,31 +4,34 @@
 #include <infiniband/verbs.h>
 
 #include "softnic/fabric/events.h"
-#include "softnic/fabric/port_news.h"
+#include "softnic/fabric/publish_port.h"
 #include "softnic/spec/sysfs_tree.h"
 
 namespace softnic {
 namespace {
 
-// The count moves on only if the device is not yet as wanted: two that remove it remove it once.
+// Increments the count only if the device is not yet in the wanted state, so two concurrent calls
+// count as one removal.
 void set_removed(DeviceRecord& device, bool removed) {
   std::uint32_t count = device.removals.load();
-  while (means_removed(count) != removed && !device.removals.compare_exchange(count, count + 1)) {
+  while (is_removed_count(count) != removed &&
+         !device.removals.compare_exchange(count, count + 1)) {
   }
 }
 
-// Once for every removal, or twice if who told it died before noting that. Also after the device is
-// back: contexts of before the removal are dead all the same.
-void tell_removal(const Fabric& fabric, std::uint32_t device) {
+// Sends one event for every removal; two if a process died before it recorded the event. The event
+// is also sent after the device is back, because contexts from before the removal are still dead.
+void report_removal(const Fabric& fabric, std::uint32_t device) {
   DeviceRecord& record = fabric.header().devices[device];
   const std::uint32_t count = record.removals.load();
-  const std::uint32_t last_removal = means_removed(count) ? count : count - 1;
-  if (count == 0 || record.told_removals.load() == last_removal) return;
+  const std::uint32_t last_removal = is_removed_count(count) ? count : count - 1;
+  if (count == 0 || record.reported_removals.load() == last_removal) return;
   send_port_event(fabric, device, 0, IBV_EVENT_DEVICE_FATAL, last_removal);
-  record.told_removals.store(last_removal);
+  record.reported_removals.store(last_removal);
 }
 
-// As with files that show a state: whoever is last looks again.
+// Derives port faults and sysfs entries from the count, and repeats that if the count has changed
+// in the meantime.
 void follow_count(const Fabric& fabric, std::uint32_t device) {
   FabricHeader& header = fabric.header();
   DeviceRecord& record = header.devices[device];
@@ -37,22 +40,22 @@ void follow_count(const Fabric& fabric, std::uint32_t device) {
     removed = is_removed(record);
     for (std::uint32_t port = 0; port < record.port_count; ++port) {
       if (removed) {
-        record.ports[port].trouble.fetch_or(kTroubleGone);
+        record.ports[port].faults.fetch_or(kFaultRemoved);
       } else {
-        record.ports[port].trouble.fetch_and(~std::uint32_t{kTroubleGone});
+        record.ports[port].faults.fetch_and(~std::uint32_t{kFaultRemoved});
       }
     }
     header.generation.fetch_add(1);
     show_device(fabric.sysfs_files(header.hosts[record.host].name), record.name, !removed);
     for (std::uint32_t port = 0; !removed && port < record.port_count; ++port)
-      show_port(fabric, {device, port});  // what changed while nobody could see it
+      show_port(fabric, {device, port});  // it may have changed while the device was removed
   } while (is_removed(record) != removed);
 }
 
 void make_removed(const Fabric& fabric, std::uint32_t device, bool removed) {
   set_removed(fabric.header().devices[device], removed);
   follow_count(fabric, device);
-  tell_removal(fabric, device);
+  report_removal(fabric, device);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removing a device from its host, and putting it back. DeviceRecord::removals is odd while it is
-// away; that one word decides, and all else follows it.
+// Removes a device from its host and puts it back. The device is removed while
+// DeviceRecord::removals is odd; port faults, sysfs and events are derived from that word.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,12 @@
 
 namespace softnic {
 
-inline bool means_removed(std::uint32_t removals) { return removals % 2 != 0; }
-inline bool is_removed(const DeviceRecord& device) { return means_removed(device.removals.load()); }
+inline bool is_removed_count(std::uint32_t removals) { return removals % 2 != 0; }
+inline bool is_removed(const DeviceRecord& device) {
+  return is_removed_count(device.removals.load());
+}
 
-// Done again, both complete what a process that died left undone.
+// Calling one of these again completes the work of a process that died half-way.
 void remove_device(const Fabric& fabric, std::uint32_t device);
 void return_device(const Fabric& fabric, std::uint32_t device);
 

@@ -17,7 +17,7 @@ struct EventName {
   ibv_event_type type;
 };
 
-// Events of queue pairs and completion queues are made by what happens to these.
+// Events of queue pairs and completion queues are not listed: they cannot be sent by a command.
 constexpr EventName kEventNames[] = {
     {"port_err", IBV_EVENT_PORT_ERR},
     {"port_active", IBV_EVENT_PORT_ACTIVE},
@@ -44,10 +44,10 @@ beeline::Outcome<std::uint32_t> parse_event_name(const std::string& text) {
     if (name == entry.name) return static_cast<std::uint32_t>(entry.type);
     known.emplace_back(entry.name);
   }
-  const std::string meant = nearest(name, known);
+  const std::string meant = nearest_name(name, known);
   return beeline::fail(fmt::format(
       "\"{}\" is not an event of a port or device; {}", text,
-      meant.empty() ? "there are " + listing(known) : fmt::format("did you mean {}?", meant)));
+      meant.empty() ? "there are " + list_text(known) : fmt::format("did you mean {}?", meant)));
 }
 
 std::string event_name(std::uint32_t type) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The asynchronous events of ports and devices by name: "lid_change" for IBV_EVENT_LID_CHANGE.
+// Names of the asynchronous events of ports and devices: "lid_change" for IBV_EVENT_LID_CHANGE.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace softnic {
 
-// Any case, with or without the IBV_EVENT_ in front.
+// Ignores case and an IBV_EVENT_ prefix.
 beeline::Outcome<std::uint32_t> parse_event_name(const std::string& text);
 
 std::string event_name(std::uint32_t type);
 
-// About the device as a whole: it carries no port number.
+// An event of the whole device has no port number.
 bool is_device_event(std::uint32_t type);
 
 }  // namespace softnic

@@ -26,17 +26,17 @@ std::optional<EventPipe> parse_event_pipe_name(const std::string& file_name) {
 }
 
 bool send_event(const Fabric& fabric, const EventPipe& pipe, const EventRecord& event) {
-  // Read-write: a reader that dies meanwhile must not cost the writer a SIGPIPE.
+  // Opened read-write, so that the writer gets no SIGPIPE if the reader dies.
   const beeline::UniqueFd fd = fabric.files().open_file(event_pipe_name(pipe), O_NONBLOCK);
-  if (!fd) return false;  // the device is closed, or we have no more descriptors
+  if (!fd) return false;  // the device is closed, or this process has no descriptor left
   kill_point_here();
-  // Shorter than PIPE_BUF, so it is written whole or not at all.
+  // A record is shorter than PIPE_BUF, so the write is atomic.
   return ::write(fd.get(), &event, sizeof event) == sizeof event;
 }
 
 void send_port_event(const Fabric& fabric, std::uint32_t device, std::uint32_t port_number,
-                     std::uint32_t type, std::uint32_t life) {
-  const EventRecord event{static_cast<std::int32_t>(type), port_number, life};
+                     std::uint32_t type, std::uint32_t removals) {
+  const EventRecord event{static_cast<std::int32_t>(type), port_number, removals};
   std::uint32_t listeners = 0;
   fabric.files().for_each([&](const std::string& name) {
     const auto pipe = parse_event_pipe_name(name);
@@ -47,9 +47,9 @@ void send_port_event(const Fabric& fabric, std::uint32_t device, std::uint32_t p
   const std::string words = "told " + event_name(type) + " to " + std::to_string(listeners) +
                             (listeners == 1 ? " open context" : " open contexts");
   if (port_number == 0) {
-    note_device(fabric, device, words);
+    log_device(fabric, device, words);
   } else {
-    note(fabric, PortRef{device, port_number - 1}, words);
+    log_port(fabric, PortRef{device, port_number - 1}, words);
   }
 }
 

@@ -44,7 +44,7 @@ bool is_there(const std::string& path) {
   return ::lstat(path.c_str(), &facts) == 0 || errno != ENOENT;
 }
 
-bool counts_are_sane(const FabricHeader& header) {
+bool has_sane_counts(const FabricHeader& header) {
   if (header.host_count > kMaxHosts || header.device_count > kMaxDevices) return false;
   const auto host_is_sane = [&](const HostRecord& host) {
     return host.first_device <= header.device_count &&
@@ -57,14 +57,14 @@ bool counts_are_sane(const FabricHeader& header) {
          std::all_of(header.devices, header.devices + header.device_count, device_is_sane);
 }
 
-bool segment_is_ours(const Mapping& segment) {
+bool is_valid_segment(const Mapping& segment) {
   const auto* header = reinterpret_cast<const FabricHeader*>(segment.base());
   return header->magic == kFabricMagic && header->layout_version == kLayoutVersion &&
-         counts_are_sane(*header);
+         has_sane_counts(*header);
 }
 
-// Writes the segment beside its final name and renames it: "fabric" exists only when complete.
-beeline::Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
+// Writes the segment under another name and renames it, so "fabric" exists only when complete.
+beeline::Outcome<void> make_fabric(const PrivateDir& dir, const FabricSpec& spec) {
   const FileLimitIsAnError guard;
   dir.empty();
   for (const HostSpec& host : spec.hosts) {
@@ -72,7 +72,7 @@ beeline::Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
   }
   const std::string draft = dir.path() + "/fabric.new";
   const UniqueFd file = dir.open_file("fabric.new", O_CREAT | O_TRUNC);
-  // With its pages: a /dev/shm that is full is an error here, and would be a SIGBUS later.
+  // Allocates the pages now: if /dev/shm is full, this fails, where a later access gets a SIGBUS.
   if (!file || ::fallocate(file.get(), 0, 0, sizeof(FabricHeader)) != 0) {
     return fail(because("cannot make " + draft));
   }
@@ -89,16 +89,15 @@ beeline::Outcome<void> make_fabric(const OwnDir& dir, const FabricSpec& spec) {
   return {};
 }
 
-// If the file exists but cannot be opened because no descriptor is left, it is unknown which
-// processes are dead.
-bool somebody_locks(const OwnDir& dir, const char* name, std::uint32_t bytes) {
+// If the file exists but cannot be opened (no descriptor is left), assumes that it is locked.
+bool is_file_locked(const PrivateDir& dir, const char* name, std::uint32_t bytes) {
   const UniqueFd file = dir.open_file(name, 0);
-  return file ? any_byte_is_locked(file.get(), 0, bytes) : errno != ENOENT;
+  return file ? is_any_byte_locked(file.get(), 0, bytes) : errno != ENOENT;
 }
 
 // The caller holds the directory's lock.
-bool anybody_alive_locked(const OwnDir& dir) {
-  return somebody_locks(dir, "seats", kMaxSlots) || somebody_locks(dir, "holders", kMaxHolders);
+bool has_participants_locked(const PrivateDir& dir) {
+  return is_file_locked(dir, "seats", kMaxSlots) || is_file_locked(dir, "holders", kMaxHolders);
 }
 
 }  // namespace
@@ -118,7 +117,7 @@ std::vector<std::string> list_fabrics() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(kShmDir, ignored)) {
     const std::string file = entry.path().filename().string();
-    if (file.starts_with(dir_prefix()) && OwnDir::open(entry.path().string())) {
+    if (file.starts_with(dir_prefix()) && PrivateDir::open(entry.path().string())) {
       names.push_back(file.substr(dir_prefix().size()));
     }
   }
@@ -131,15 +130,15 @@ beeline::Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing)
     if (missing == Missing::kMake && ::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
       return fail(because("cannot make " + dir));
     }
-    auto opened = OwnDir::open(dir);
+    auto opened = PrivateDir::open(dir);
     if (!opened) {
-      if (missing == Missing::kMake && !is_there(dir)) continue;  // removed under our hands
+      if (missing == Missing::kMake && !is_there(dir)) continue;  // removed since the mkdir
       return fail(opened.error());
     }
     while (::flock(opened->fd(), LOCK_EX) != 0) {
       if (errno != EINTR) return fail(because("cannot lock " + dir));
     }
-    // Somebody may have removed the directory while we waited: then our lock guards nothing.
+    // If the directory was removed while this call waited, the lock protects nothing.
     if (opened->has_name()) return DirLock(*std::move(opened));
     if (missing == Missing::kFail) return fail(dir + " was removed");
   }
@@ -149,7 +148,7 @@ DirLock::~DirLock() {
   if (dir_.fd() >= 0) ::flock(dir_.fd(), LOCK_UN);
 }
 
-Fabric::Fabric(std::string name, OwnDir files, Mapping segment, UniqueFd seats) noexcept
+Fabric::Fabric(std::string name, PrivateDir files, Mapping segment, UniqueFd seats) noexcept
     : name_(std::move(name)),
       files_(std::move(files)),
       segment_(std::move(segment)),
@@ -158,14 +157,14 @@ Fabric::Fabric(std::string name, OwnDir files, Mapping segment, UniqueFd seats) 
 beeline::Outcome<Fabric> Fabric::open(const std::string& name) {
   const std::string path = BL_TRY(state_dir(name));
   if (!is_there(path)) return no_fabric(name);
-  OwnDir dir = BL_TRY(OwnDir::open(path));
+  PrivateDir dir = BL_TRY(PrivateDir::open(path));
   const UniqueFd file = dir.open_file("fabric", 0);
   if (!file) return no_fabric(name);
   struct stat facts = {};
   Mapping segment = ::fstat(file.get(), &facts) == 0 && facts.st_size == sizeof(FabricHeader)
                         ? Mapping::of_file(file.get(), sizeof(FabricHeader))
                         : Mapping();
-  if (!segment || !segment_is_ours(segment)) {
+  if (!segment || !is_valid_segment(segment)) {
     return fail("fabric '" + name + "' was made by another version of softnic: end its processes");
   }
   UniqueFd seats = dir.open_file("seats", 0);
@@ -180,13 +179,13 @@ std::optional<std::uint32_t> Fabric::find_host(const std::string& name) const {
   return std::nullopt;
 }
 
-bool Fabric::slot_alive(std::uint32_t slot) const {
-  return header().slots[slot].epoch.load() != 0 && byte_is_locked(seats_.get(), slot);
+bool Fabric::is_slot_alive(std::uint32_t slot) const {
+  return header().slots[slot].epoch.load() != 0 && is_byte_locked(seats_.get(), slot);
 }
 
-bool Fabric::seat_alive(std::uint32_t seat) const {
+bool Fabric::is_seat_alive(std::uint32_t seat) const {
   const std::uint32_t slot = seat % kMaxSlots;
-  return seat_word(slot, header().slots[slot].epoch.load()) == seat && slot_alive(slot);
+  return seat_word(slot, header().slots[slot].epoch.load()) == seat && is_slot_alive(slot);
 }
 
 Holder::Holder(Fabric fabric, UniqueFd holders) noexcept
@@ -195,7 +194,7 @@ Holder::Holder(Fabric fabric, UniqueFd holders) noexcept
 beeline::Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec* spec) {
   const std::string dir = BL_TRY(state_dir(name));
   const DirLock lock = BL_TRY(DirLock::take(dir, DirLock::Missing::kMake));
-  const bool alive = anybody_alive_locked(lock.dir());
+  const bool alive = has_participants_locked(lock.dir());
   if (alive && spec != nullptr) {
     return fail("fabric '" + name + "' is in use: a fabric file applies only to a new fabric; " +
                 "leave out the file, choose another --name, or end its processes (`softnic ls`)");
@@ -211,7 +210,7 @@ beeline::Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec*
     }
   }
   Fabric fabric = BL_TRY(Fabric::open(name));
-  if (!alive) note_fabric(fabric, "the fabric was made");
+  if (!alive) log_fabric(fabric, "the fabric was made");
   UniqueFd holders = fabric.files().open_file("holders", 0);
   for (std::uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (try_lock_byte(holders.get(), byte)) return Holder(std::move(fabric), std::move(holders));
@@ -224,15 +223,15 @@ Holder::~Holder() {
   const std::string name = fabric_->name();
   fabric_.reset();
   holders_.reset();
-  sweep(name);
+  clean_up_fabric(name);
 }
 
-bool sweep(const std::string& name) {
+bool clean_up_fabric(const std::string& name) {
   const auto dir = state_dir(name);
   if (!dir) return false;
   const auto lock = DirLock::take(*dir, DirLock::Missing::kFail);
   if (!lock) return !is_there(*dir);
-  if (anybody_alive_locked(lock->dir())) {
+  if (has_participants_locked(lock->dir())) {
     const auto fabric = Fabric::open(name);
     if (fabric) remove_leftovers(*fabric);
     return false;
@@ -241,14 +240,14 @@ bool sweep(const std::string& name) {
   return ::rmdir(dir->c_str()) == 0;
 }
 
-Census take_census(const Fabric& fabric) {
-  Census census;
+Participants find_participants(const Fabric& fabric) {
+  Participants census;
   const UniqueFd holders = fabric.files().open_file("holders", 0);
   for (std::uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
-    if (byte_is_locked(holders.get(), byte)) ++census.holders;
+    if (is_byte_locked(holders.get(), byte)) ++census.holders;
   }
   for (std::uint32_t slot = 0; slot < kMaxSlots; ++slot) {
-    if (fabric.slot_alive(slot)) census.slots.push_back(slot);
+    if (fabric.is_slot_alive(slot)) census.slots.push_back(slot);
   }
   return census;
 }

@@ -38,8 +38,8 @@ std::int64_t size_of(int fd) {
 
 void append(int fd, const std::string& line) { (void)!::write(fd, line.data(), line.size()); }
 
-// Fills the file up to its limit, so that its size says that this line is there. The lock keeps it
-// from being written twice; it is only tried, since its holder may be stopped.
+// Pads the last line up to the size limit, so that the size shows that the line was written. The
+// lock prevents a second one; it is only tried, because its holder may be a stopped process.
 void append_last_line(const Fabric& fabric, int fd) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
   const std::int64_t room = kMaxLogBytes - size_of(fd);
@@ -52,7 +52,7 @@ void append_last_line(const Fabric& fabric, int fd) {
   ::flock(fd, LOCK_UN);
 }
 
-void note_at(const Fabric& fabric, const std::string& where, std::string_view words) {
+void log_at(const Fabric& fabric, const std::string& where, std::string_view words) {
   const beeline::UniqueFd fd = fabric.files().open_file("log", O_CREAT | O_APPEND);
   if (!fd) return;
   const std::string line = line_of(fabric, where, words);
@@ -68,14 +68,14 @@ void note_at(const Fabric& fabric, const std::string& where, std::string_view wo
 
 std::string log_path(const Fabric& fabric) { return fabric.dir() + "/log"; }
 
-void note(const Fabric& fabric, PortRef where, std::string_view words) {
-  note_at(fabric, port_name(fabric, where), words);
+void log_port(const Fabric& fabric, PortRef where, std::string_view words) {
+  log_at(fabric, port_name(fabric, where), words);
 }
 
-void note_device(const Fabric& fabric, std::uint32_t device, std::string_view words) {
-  note_at(fabric, device_name(fabric, device), words);
+void log_device(const Fabric& fabric, std::uint32_t device, std::string_view words) {
+  log_at(fabric, device_name(fabric, device), words);
 }
 
-void note_fabric(const Fabric& fabric, std::string_view words) { note_at(fabric, "-", words); }
+void log_fabric(const Fabric& fabric, std::string_view words) { log_at(fabric, "-", words); }
 
 }  // namespace softnic

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened to a fabric: the file `log` in its directory, one line for every command that was
-// given, every event of a port or device that was told, every fault that struck. `softnic log`
-// prints it. Any process may write and any may die: a line is appended by one write, so it is whole
-// or not there.
+// The log of a fabric: the file `log` in its directory, with a line for every command, every event
+// of a port or device, and every fault that hit a work request. `softnic log` prints it. A line is
+// appended by one write(2), so a process that dies leaves no partial line.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +13,14 @@
 
 namespace softnic {
 
-// The log ends with a line that says so when it has grown to this.
+// At this size a last line says that the log is full.
 inline constexpr std::int64_t kMaxLogBytes = std::int64_t{16} << 20;
 
-// "12.034567  h0/softnic0:1  down": fabric time in seconds, where, and what. `words` is one line.
-// Nothing fails: what cannot be noted is lost. Costs a few system calls.
-void note(const Fabric& fabric, PortRef where, std::string_view words);
-void note_device(const Fabric& fabric, std::uint32_t device, std::string_view words);
-void note_fabric(const Fabric& fabric, std::string_view words);
+// Appends "12.034567  h0/softnic0:1  down": seconds since the fabric was created, the place, and
+// `words`, which become one line. Errors are ignored. Takes a few system calls.
+void log_port(const Fabric& fabric, PortRef where, std::string_view words);
+void log_device(const Fabric& fabric, std::uint32_t device, std::string_view words);
+void log_fabric(const Fabric& fabric, std::string_view words);
 
 std::string log_path(const Fabric& fabric);
 

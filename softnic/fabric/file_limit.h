@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 A process whose file grows beyond its limit (`ulimit -f`) is
-// ended by SIGXFSZ. The program must not end because of softnic's files: while an object of this
-// class exists, the call fails with EFBIG instead.
+// SPDX-License-Identifier: Apache-2.0
+// A process whose file grows beyond its limit (`ulimit -f`) is ended by SIGXFSZ. softnic's files
+// must not end the program: while an object of this class exists, the call fails with EFBIG
+// instead.
 #pragma once
 
 #include <pthread.h>

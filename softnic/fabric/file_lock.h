@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks that the kernel releases when their holder dies. They belong to the open file description,
-// so two openings of one file in one process do not step on each other; a forked child must close
-// its copy (Runtime does), or it keeps its parent's seat warm.
+// File locks that the kernel releases when their holder dies. They belong to the open file
+// description, so a process can open one file twice and hold different locks. A forked child must
+// close its copy of the descriptor (Runtime does), or its parent's seat still looks alive after the
+// parent has died.
 #pragma once
 
 #include <fcntl.h>
@@ -11,7 +12,7 @@
 
 namespace softnic {
 
-// A lock request for `count` bytes of the file.
+// A request for a lock on `count` bytes of the file.
 inline struct flock byte_range(short type, std::uint32_t first, std::uint32_t count) noexcept {
   struct flock range = {};
   range.l_type = type;
@@ -26,14 +27,14 @@ inline bool try_lock_byte(int fd, std::uint32_t byte) noexcept {
   return ::fcntl(fd, F_OFD_SETLK, &range) == 0;
 }
 
-// True if another open file description holds one of the bytes.
-inline bool any_byte_is_locked(int fd, std::uint32_t first, std::uint32_t count) noexcept {
+// True if another open file description has locked one of the bytes.
+inline bool is_any_byte_locked(int fd, std::uint32_t first, std::uint32_t count) noexcept {
   struct flock range = byte_range(F_WRLCK, first, count);
   return ::fcntl(fd, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-inline bool byte_is_locked(int fd, std::uint32_t byte) noexcept {
-  return any_byte_is_locked(fd, byte, 1);
+inline bool is_byte_locked(int fd, std::uint32_t byte) noexcept {
+  return is_any_byte_locked(fd, byte, 1);
 }
 
 }  // namespace softnic

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// From "h0/softnic0:1" to a port, and back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace {
 
 using beeline::fail;
 
-// "h0/softnic0:1", taken apart.
+// The parts of "h0/softnic0:1".
 struct PortText {
   std::string host;  // empty: any
   std::string device;
@@ -36,7 +35,7 @@ std::vector<std::string> host_names(const FabricHeader& header) {
   return names;
 }
 
-// The different names of devices on `host`, or on all hosts if it is empty.
+// The names of devices on `host`, each once; on all hosts if `host` is empty.
 std::vector<std::string> device_names(const FabricHeader& header, const std::string& host) {
   std::vector<std::string> names;
   for (std::uint32_t d = 0; d < header.device_count; ++d) {
@@ -52,7 +51,7 @@ beeline::Outcome<std::uint32_t> find_device(const Fabric& fabric, const PortText
   const FabricHeader& header = fabric.header();
   if (!wanted.host.empty() && !fabric.find_host(wanted.host))
     return fail(fmt::format("no host \"{}\" in fabric {}; there are {}", wanted.host, fabric.name(),
-                            listing(host_names(header))));
+                            list_text(host_names(header))));
   std::vector<std::string> owners;
   std::uint32_t found = 0;
   for (std::uint32_t d = 0; d < header.device_count; ++d) {
@@ -66,10 +65,10 @@ beeline::Outcome<std::uint32_t> find_device(const Fabric& fabric, const PortText
     return fail(fmt::format(
         "no device \"{}\" on {}; there are {}", wanted.device,
         wanted.host.empty() ? "any host of fabric " + fabric.name() : "host " + wanted.host,
-        listing(device_names(header, wanted.host))));
+        list_text(device_names(header, wanted.host))));
   if (owners.size() > 1)
     return fail(fmt::format("{0} is on {1}: say which, for example {2}/{0}", wanted.device,
-                            listing(owners), owners.front()));
+                            list_text(owners), owners.front()));
   return found;
 }
 

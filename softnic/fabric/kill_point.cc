@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The test build's kill points. SOFTNIC_KILL_LOG=FILE collects every store site that is reached,
-// one "file:line" a line; SOFTNIC_KILL_AT=file:line[:N] ends the process at the N-th visit of that
+// Kill points of the test build. SOFTNIC_KILL_LOG=FILE writes each site that is reached into FILE
+// as a line "file:line". SOFTNIC_KILL_AT=file:line[:N] kills the process at the N-th visit of the
 // site.
 #include <fcntl.h>
 #include <signal.h>

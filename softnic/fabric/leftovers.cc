@@ -7,7 +7,7 @@
 
 namespace softnic {
 
-void remove_slot_files(const OwnDir& dir, std::uint32_t slot) {
+void remove_slot_files(const PrivateDir& dir, std::uint32_t slot) {
   dir.remove_file("arena." + std::to_string(slot));
   dir.for_each([&](const std::string& name) {
     const auto pipe = parse_event_pipe_name(name);
@@ -18,7 +18,7 @@ void remove_slot_files(const OwnDir& dir, std::uint32_t slot) {
 void remove_leftovers(const Fabric& fabric) {
   for (std::uint32_t slot = 0; slot < kMaxSlots; ++slot) {
     SlotRecord& record = fabric.header().slots[slot];
-    if (record.epoch.load() == 0 || fabric.slot_alive(slot)) continue;
+    if (record.epoch.load() == 0 || fabric.is_slot_alive(slot)) continue;
     remove_slot_files(fabric.files(), slot);
     record.epoch.store(0);
   }

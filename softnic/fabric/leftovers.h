@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clearing away files of a fabric. Callers hold the directory's lock (DirLock).
+// Removes files of processes that have ended. Callers hold the directory's lock (DirLock).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace softnic {
 
-void remove_slot_files(const OwnDir& dir, std::uint32_t slot);
-void remove_leftovers(const Fabric& fabric);  // files and seats of dead processes
+void remove_slot_files(const PrivateDir& dir, std::uint32_t slot);
+void remove_leftovers(const Fabric& fabric);  // files and slots of dead processes
 
 }  // namespace softnic

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file mapped shared, owned.
+// Owns a memory mapping.
 #pragma once
 
 #include <sys/mman.h>
@@ -24,7 +24,8 @@ class Mapping {
     if (base_ != nullptr) ::munmap(base_, length_);
   }
 
-  // Maps the whole length of an open file; an empty Mapping, with errno set, when that fails.
+  // Maps `length` bytes of an open file as shared. Returns an empty Mapping and sets errno on
+  // failure.
   static Mapping of_file(int fd, std::size_t length) noexcept {
     void* base = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     return base == MAP_FAILED ? Mapping() : Mapping(base, length);

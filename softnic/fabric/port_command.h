@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `softnic ctl`, scripts, chaos and tests can do to a port or a device of a running fabric.
-// Effective at once: every process reads the port record for every chunk it moves. A process that
-// dies half-way through a command leaves it half done; the same command again completes it.
+// The commands that `softnic ctl`, scripts, `softnic chaos` and tests give to a port or a device of
+// a running fabric. They take effect at once, because every process reads the port record for every
+// piece of a message. If a process dies half-way through a command, repeating it completes it.
 #pragma once
 
 #include <array>
@@ -31,56 +31,58 @@ struct PortCommand {
     kPkey,
     kEvent,
     kReset,
-    // These are for the device as a whole.
+    // The commands from here on are for the whole device.
     kRemove,
     kReturn,
     kRefuseErr,
   };
   Kind kind = Kind::kReset;
-  // Bytes per second, nanoseconds, parts per million, the N-th work request from now, the index of
-  // a GID, a P_Key, or 1 for on.
+  // By kind: bytes per second, nanoseconds, parts per million, which work request from now, the
+  // index of a GID, a P_Key, or 1 for "on".
   std::uint64_t value = 0;
   std::uint32_t status = 0;  // kError: ibv_wc_status; kEvent: ibv_event_type
-  std::optional<std::array<std::uint8_t, 16>> gid = {};  // kGid: empty for an entry that goes
-  std::optional<GidKind> gid_kind = {};                  // kGid: empty to keep what the entry has
+  std::optional<std::array<std::uint8_t, 16>> gid = {};  // kGid: empty removes the entry
+  std::optional<GidKind> gid_kind = {};                  // kGid: empty keeps the entry's type
 };
 
 bool is_for_device(PortCommand::Kind kind);
 
 // For a port:
-//   down, up            its state, with event and sysfs
+//   down, up            sets the state, sends an event and updates sysfs
 //   rate=200M           bytes per second (k M G, decimal), or max
 //   latency=50us        one way; ns us ms s
-//   jitter=50us         each message takes up to this much longer
-//   loss=2.5%           of the pieces that leave or enter; or 100ppm; 0 ends it
-//   blackhole           all that enters or leaves is lost, and the port looks up, until resume
-//   pause, pause=200ms  nothing moves and nothing times out, until resume or for so long
+//   jitter=50us         delays each message by a random time up to this
+//   loss=2.5%           loses this share (or 100ppm) of sent and received pieces; 0 ends it
+//   blackhole           loses all pieces, while the port is reported as up, until resume
+//   pause, pause=200ms  stops all data and all timeouts, until resume or for this time
 //   resume              ends blackhole and pause
-//   error=STATUS@N      the N-th work request from now fails (retry_exc_err, any case)
-//   corrupt@N           the N-th from now delivers wrong bytes
-//   gid=3:fe80::1       an entry of the GID table; .../rocev2 says which kind; gid=3:none
-//   pkey=0x8001         the one entry of the P_Key table
-//   event=lid_change    tells an event, and changes nothing
-//   reset               as the fabric file has it, up and undisturbed. Removal and GIDs stay.
-// For a device: remove, return, refuse-err=on|off (moving a queue pair to ERR is refused).
+//   error=STATUS@N      makes the N-th work request from now fail (retry_exc_err; case is ignored)
+//   corrupt@N           makes the N-th work request from now deliver wrong bytes
+//   gid=3:fe80::1       sets an entry of the GID table; .../rocev2 adds a type; gid=3:none removes
+//   it pkey=0x8001         sets the only entry of the P_Key table event=lid_change    sends an
+//   event and changes nothing reset               ends all faults and restores rate and latency of
+//   the fabric file; the port
+//                       is up. Removal of the device and changed GIDs stay.
+// For a device: remove, return, refuse-err=on|off (refuses to move a queue pair to ERR).
 beeline::Outcome<PortCommand> parse_port_command(const std::string& text);
 std::string command_text(const PortCommand& command);
 
-// A command and whom it is for, read and found possible.
-struct Order {
+// A command and the port or device that it is for. The two were checked against each other.
+struct TargetedCommand {
   PortRef where;
   PortCommand command;
 };
 
-// `target` as find_port takes it. Fails also where a command for a device names a port, or a GID
-// does not fit the table.
-beeline::Outcome<Order> read_order(const Fabric& fabric, const std::string& target,
-                                   const std::string& text);
+// Parses both. `target` has the form that find_port takes. Fails also if a command for a device
+// names a port, or if a GID is not possible in the table.
+beeline::Outcome<TargetedCommand> read_targeted_command(const Fabric& fabric,
+                                                        const std::string& target,
+                                                        const std::string& text);
 
-// Notes it in the fabric's log and does it. What is not possible there does nothing.
+// Logs and executes the command. A command that is not possible for its target has no effect.
 void apply(const Fabric& fabric, PortRef where, const PortCommand& command);
-inline void apply(const Fabric& fabric, const Order& order) {
-  apply(fabric, order.where, order.command);
+inline void apply(const Fabric& fabric, const TargetedCommand& command) {
+  apply(fabric, command.where, command.command);
 }
 
 }  // namespace softnic

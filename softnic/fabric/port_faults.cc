@@ -6,23 +6,23 @@
 namespace softnic {
 namespace {
 
-void set_trouble(PortRecord& port, std::uint32_t bit, bool on) {
+void set_fault(PortRecord& port, std::uint32_t bit, bool on) {
   if (on) {
-    port.trouble.fetch_or(bit);
+    port.faults.fetch_or(bit);
   } else {
-    port.trouble.fetch_and(~bit);
+    port.faults.fetch_and(~bit);
   }
 }
 
 void update_shaped(PortRecord& port) {
-  set_trouble(
-      port, kTroubleShaped,
+  set_fault(
+      port, kFaultShaped,
       port.rate_bytes_s.load() != 0 || port.latency_ns.load() != 0 || port.jitter_ns.load() != 0);
 }
 
-// What an entry is if nobody says: what it was; on RoCE the kind of the entry two places away,
-// since tables give each address first as RoCE v1 and then as v2.
-std::uint32_t natural_gid_state(const PortRecord& port, std::uint32_t index) {
+// The type of a GID if the command names none: the type that the entry has, or else, on RoCE, the
+// type of the entry two places away, because each address appears as RoCE v1 and then as v2.
+std::uint32_t default_gid_state(const PortRecord& port, std::uint32_t index) {
   if (port.link_layer == LinkLayer::kInfiniBand)
     return 1 + static_cast<std::uint32_t>(GidKind::kIb);
   const auto state_at = [&](std::uint32_t i) {
@@ -35,12 +35,12 @@ std::uint32_t natural_gid_state(const PortRecord& port, std::uint32_t index) {
 
 }  // namespace
 
-void switch_port(PortRecord& port, bool up) { set_trouble(port, kTroubleDown, !up); }
+void switch_port(PortRecord& port, bool up) { set_fault(port, kFaultDown, !up); }
 
 void shape(PortRecord& port, std::uint64_t rate_bytes_s, std::uint64_t latency_ns) {
   port.rate_bytes_s.store(rate_bytes_s);
   port.latency_ns.store(latency_ns);
-  // What was reserved at the old rate is void.
+  // Reservations of the wire at the old rate are void.
   port.egress_free_ns.store(0);
   port.ingress_free_ns.store(0);
   update_shaped(port);
@@ -53,34 +53,34 @@ void set_jitter(PortRecord& port, std::uint64_t ns) {
 
 void set_loss(PortRecord& port, std::uint32_t ppm) {
   port.loss_ppm.store(ppm);
-  set_trouble(port, kTroubleLossy, ppm != 0);
+  set_fault(port, kFaultLossy, ppm != 0);
 }
 
-void black_hole(PortRecord& port) { set_trouble(port, kTroubleHole, true); }
+void black_hole(PortRecord& port) { set_fault(port, kFaultBlackHole, true); }
 
 void pause_until(PortRecord& port, std::uint64_t monotonic_ns) {
   port.paused_until_ns.store(monotonic_ns);
-  set_trouble(port, kTroubleStill, true);
+  set_fault(port, kFaultPaused, true);
 }
 
 void resume(PortRecord& port) {
   port.paused_until_ns.store(0);
-  set_trouble(port, kTroubleStill | kTroubleHole, false);
+  set_fault(port, kFaultPaused | kFaultBlackHole, false);
 }
 
 void arm_error(PortRecord& port, std::uint32_t status, std::uint64_t countdown) {
   port.error_status.store(status);
   port.error_countdown.store(countdown);
-  set_trouble(port, kTroubleError, true);
+  set_fault(port, kFaultError, true);
 }
 
 void arm_corruption(PortRecord& port, std::uint64_t countdown) {
   port.corrupt_countdown.store(countdown);
-  set_trouble(port, kTroubleCorrupt, true);
+  set_fault(port, kFaultCorrupt, true);
 }
 
 void disarm(PortRecord& port) {
-  set_trouble(port, kTroubleError | kTroubleCorrupt, false);
+  set_fault(port, kFaultError | kFaultCorrupt, false);
   port.error_countdown.store(0);
   port.corrupt_countdown.store(0);
 }
@@ -89,7 +89,7 @@ void set_gid(PortRecord& port, const PortCommand& command) {
   const auto index = static_cast<std::uint32_t>(command.value);
   if (index >= port.gid_table_len) return;
   const std::uint32_t state = command.gid_kind ? 1 + static_cast<std::uint32_t>(*command.gid_kind)
-                                               : natural_gid_state(port, index);
+                                               : default_gid_state(port, index);
   GidRecord& entry = port.gids[index];
   entry.state.store(0);
   if (!command.gid) return;

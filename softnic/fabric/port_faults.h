@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stores behind each command for a port. A fault's values are written before the trouble bit
-// that makes senders look at them; doing one again after a death half-way completes it.
+// Changes to a port record, one function for each command. The values of a fault are stored before
+// the bit in PortRecord::faults that makes senders read them. If a process dies half-way, repeating
+// the call completes it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ void arm_error(PortRecord& port, std::uint32_t status, std::uint64_t countdown);
 void arm_corruption(PortRecord& port, std::uint64_t countdown);
 void disarm(PortRecord& port);
 
-// The entry is empty while its words change.
+// Marks the entry as empty while its words change.
 void set_gid(PortRecord& port, const PortCommand& command);
 
 }  // namespace softnic

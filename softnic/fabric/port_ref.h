@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which port is meant, in numbers and in words.
+// Identifies a port by indices, and converts that to and from text.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ inline PortRecord& port_at(const Fabric& fabric, PortRef where) {
   return fabric.header().devices[where.device].ports[where.port];
 }
 
-// "softnic0", "h0/softnic0", "h0/softnic0:1"; without a host the name must be unique; no port
-// means 1.
+// Accepts "softnic0", "h0/softnic0" and "h0/softnic0:1". Without a host, the device name must be
+// unique in the fabric; without a port, port 1 is meant.
 beeline::Outcome<PortRef> find_port(const Fabric& fabric, const std::string& text);
 
 std::string device_name(const Fabric& fabric, std::uint32_t device);  // "h0/softnic0"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A spin lock between processes that survives its holder. What it guards must be published by a
-// single store, so that whoever takes it from a dead holder finds everything whole.
+// A spin lock between processes that can be taken from a dead holder. Changes under it must be
+// published by a single store, so that the data is consistent whenever a holder dies.
 #pragma once
 
 #include <sched.h>
@@ -15,8 +15,8 @@ inline void cpu_pause() noexcept { __builtin_ia32_pause(); }
 
 class RobustLock {
  public:
-  // `self` is the caller's seat (seat_word); `is_alive(seat)` asks the kernel and is called only
-  // after a long wait.
+  // `self` is the caller's seat (seat_word). `is_alive(seat)` makes a system call; it is called
+  // only after a long wait.
   template <class IsAlive>
   void lock(std::uint32_t self, IsAlive&& is_alive) noexcept {
     for (std::uint32_t spins = 1;; ++spins) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A word in memory that several processes write. Every store passes a kill point, so that a test
-// build can end the process at each of them and prove that nobody is left stuck.
+// An atomic word in shared memory. In a test build every store is a kill point: the process can be
+// killed at each of them, to show that the other processes go on.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 namespace softnic {
 
 #ifdef SOFTNIC_KILL_POINTS
-// Dies by SIGKILL if this call site is the one named by SOFTNIC_KILL_AT (kill_point.cc).
+// Kills the process if SOFTNIC_KILL_AT names this call site (kill_point.cc).
 void kill_point(const char* file, int line) noexcept;
 #define SOFTNIC_SITE_ONLY const char *file = __builtin_FILE(), int line = __builtin_LINE()
 #define SOFTNIC_SITE_PARAM , SOFTNIC_SITE_ONLY
@@ -20,7 +20,7 @@ void kill_point(const char* file, int line) noexcept;
 #define SOFTNIC_KILL_HERE() ((void)0)
 #endif
 
-// For stores that are not a Shared word: a ring entry, payload bytes.
+// A kill point for other stores: ring entries, payload bytes.
 #ifdef SOFTNIC_KILL_POINTS
 inline void kill_point_here(SOFTNIC_SITE_ONLY) noexcept { SOFTNIC_KILL_HERE(); }
 #else
@@ -30,7 +30,7 @@ inline void kill_point_here() noexcept {}
 template <class T>
 class Shared {
  public:
-  // A fresh page of a shared file reads as zero, which is every Shared's initial value.
+  // New pages of a shared file are zero, which is the initial value of every Shared.
   T load(std::memory_order order = std::memory_order_acquire) const noexcept {
     return word_.load(order);
   }

@@ -19,7 +19,7 @@ constexpr std::uint64_t kUs = 1'000;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kShortest = 2 * kMs;
 constexpr std::uint64_t kLongest = 2'000 * kMs;
-constexpr std::uint64_t kRest = kMs;  // before the same port suffers again
+constexpr std::uint64_t kMinGap = kMs;  // before the same port suffers again
 
 struct KindName {
   const char* name;
@@ -42,9 +42,9 @@ bool is_of_device(Disturbance kind) {
 
 // splitmix64: the same numbers with every compiler and library, which the standard's distributions
 // do not promise.
-class Dice {
+class RandomSource {
  public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  explicit RandomSource(std::uint64_t seed) : state_(seed) {}
   std::uint64_t roll(std::uint64_t sides) { return next() % sides; }
   std::uint64_t between(std::uint64_t low, std::uint64_t high) {
     return low + roll(high - low + 1);
@@ -67,38 +67,39 @@ class Dice {
   std::uint64_t state_;
 };
 
-struct Spell {
+struct CommandPair {
   std::string begin;
   std::string end;
 };
 
-std::string random_error(Dice& dice) {
+std::string random_error(RandomSource& random) {
   static constexpr const char* kStatuses[] = {"retry_exc_err",  "rnr_retry_exc_err", "rem_op_err",
                                               "rem_access_err", "loc_qp_op_err",     "general_err"};
-  const char* const status = kStatuses[dice.roll(std::size(kStatuses))];  // arguments have no order
-  return fmt::format("error={}@{}", status, dice.between(1, 50));
+  const char* const status =
+      kStatuses[random.roll(std::size(kStatuses))];  // arguments have no order
+  return fmt::format("error={}@{}", status, random.between(1, 50));
 }
 
-Spell make_spell(Disturbance kind, std::uint64_t length_ns, Dice& dice) {
+CommandPair make_pair_of_commands(Disturbance kind, std::uint64_t length_ns, RandomSource& random) {
   switch (kind) {
     case Disturbance::kDown: return {"down", "up"};
     case Disturbance::kBlackHole: return {"blackhole", "resume"};
     case Disturbance::kPause: return {"pause=" + duration_text(length_ns), "resume"};
     case Disturbance::kLoss:
-      return {fmt::format("loss={}ppm", dice.spread(100 * kUs, 100'000 * kUs) / kUs), "loss=0"};
+      return {fmt::format("loss={}ppm", random.spread(100 * kUs, 100'000 * kUs) / kUs), "loss=0"};
     case Disturbance::kJitter:
-      return {fmt::format("jitter={}us", dice.spread(10 * kUs, 5 * kMs) / kUs), "jitter=0"};
-    case Disturbance::kError: return {random_error(dice), "reset"};
+      return {fmt::format("jitter={}us", random.spread(10 * kUs, 5 * kMs) / kUs), "jitter=0"};
+    case Disturbance::kError: return {random_error(random), "reset"};
     case Disturbance::kEvent: return {"event=port_err", "event=port_active"};
     case Disturbance::kRemove: return {"remove", "return"};
     case Disturbance::kRefuseErr: return {"refuse-err=on", "refuse-err=off"};
-    case Disturbance::kCorrupt: return {fmt::format("corrupt@{}", dice.between(1, 50)), "reset"};
+    case Disturbance::kCorrupt: return {fmt::format("corrupt@{}", random.between(1, 50)), "reset"};
   }
   return {};
 }
 
 // When each port and device is free again.
-class Calendar {
+class BusyTimes {
  public:
   bool is_free(const ChaosPort& port, bool device_wide, std::uint64_t now) {
     if (busy_[port.name] > now || busy_[port.device] > now) return false;
@@ -130,32 +131,33 @@ beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string&
                                            [&](const KindName& kind) { return kind.name == word; });
     if (entry == std::end(kKinds))
       return beeline::fail(
-          fmt::format("\"{}\" is not a kind of chaos; there are {}", word, listing(known)));
+          fmt::format("\"{}\" is not a kind of chaos; there are {}", word, list_text(known)));
     kinds.push_back(entry->kind);
   }
   return kinds;
 }
 
-std::vector<PlannedCommand> plan_chaos(const ChaosWish& wish) {
+std::vector<PlannedCommand> plan_chaos(const ChaosRequest& request) {
   std::vector<PlannedCommand> plan;
-  if (wish.ports.empty() || wish.kinds.empty()) return plan;
-  Dice dice(wish.seed);
-  Calendar calendar;
-  const std::uint64_t step = std::max(wish.every_ns / kUs, std::uint64_t{2});
+  if (request.ports.empty() || request.kinds.empty()) return plan;
+  RandomSource random(request.seed);
+  BusyTimes busy_times;
+  const std::uint64_t step = std::max(request.every_ns / kUs, std::uint64_t{2});
   std::uint64_t now = 0;
   for (;;) {
-    now += dice.between(1, 2 * step - 1) * kUs;
-    if (now + kShortest > wish.duration_ns) break;
-    const ChaosPort& port = wish.ports[dice.roll(wish.ports.size())];
-    const Disturbance kind = wish.kinds[dice.roll(wish.kinds.size())];
-    const std::uint64_t length = std::min(dice.spread(kShortest, kLongest), wish.duration_ns - now);
+    now += random.between(1, 2 * step - 1) * kUs;
+    if (now + kShortest > request.duration_ns) break;
+    const ChaosPort& port = request.ports[random.roll(request.ports.size())];
+    const Disturbance kind = request.kinds[random.roll(request.kinds.size())];
+    const std::uint64_t length =
+        std::min(random.spread(kShortest, kLongest), request.duration_ns - now);
     const bool device_wide = is_of_device(kind);
-    const Spell spell = make_spell(kind, length, dice);
-    if (!calendar.is_free(port, device_wide, now)) continue;
-    calendar.book(port, device_wide, now + length + kRest);
+    const CommandPair pair = make_pair_of_commands(kind, length, random);
+    if (!busy_times.is_free(port, device_wide, now)) continue;
+    busy_times.book(port, device_wide, now + length + kMinGap);
     const std::string& target = device_wide ? port.device : port.name;
-    plan.push_back({now, target, spell.begin});
-    plan.push_back({now + length, target, spell.end});
+    plan.push_back({now, target, pair.begin});
+    plan.push_back({now + length, target, pair.end});
   }
   std::stable_sort(plan.begin(), plan.end(),
                    [](const auto& a, const auto& b) { return a.at_ns < b.at_ns; });

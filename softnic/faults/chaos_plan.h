@@ -34,7 +34,7 @@ struct ChaosPort {
   bool whole_device = false;  // no port of its device is spared
 };
 
-struct ChaosWish {
+struct ChaosRequest {
   std::uint64_t seed = 1;
   std::uint64_t duration_ns = 0;
   std::uint64_t every_ns = 100'000'000;  // between the beginnings of two disturbances, on average
@@ -51,7 +51,7 @@ struct PlannedCommand {
 
 // In order of time. A port, or a device that is disturbed as a whole, suffers one thing at a time;
 // everything has ended by `duration_ns`.
-std::vector<PlannedCommand> plan_chaos(const ChaosWish& wish);
+std::vector<PlannedCommand> plan_chaos(const ChaosRequest& request);
 
 // The plan as a script.
 std::string script_text(const std::vector<PlannedCommand>& plan);

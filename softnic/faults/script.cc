@@ -34,50 +34,51 @@ class ScriptReader {
       words.erase(words.begin());
     }
     if (words.size() < 2) {
-      return complain(number, "a line is [TIME] [HOST/]DEVICE[:PORT] COMMAND...");
+      return add_error(number, "a line is [TIME] [HOST/]DEVICE[:PORT] COMMAND...");
     }
     for (std::size_t i = 1; i < words.size(); ++i) {
-      const beeline::Outcome<Order> order = read_order(fabric_, words[0], words[i]);
-      if (!order) {
-        complain(number, order.error().text);
+      const beeline::Outcome<TargetedCommand> command =
+          read_targeted_command(fabric_, words[0], words[i]);
+      if (!command) {
+        add_error(number, command.error().text);
       } else {
-        orders_.push_back({now_ns_, *order});
+        commands_.push_back({now_ns_, *command});
       }
     }
   }
 
-  beeline::Outcome<std::vector<TimedOrder>> result() && {
-    if (!complaints_.empty()) return fail(std::move(complaints_));
-    return std::move(orders_);
+  beeline::Outcome<std::vector<TimedCommand>> result() && {
+    if (!errors_.empty()) return fail(std::move(errors_));
+    return std::move(commands_);
   }
 
  private:
   void set_time(std::uint32_t number, const std::string& word) {
     const auto ns = parse_long_duration_ns(word.substr(1));
-    if (!ns) return complain(number, ns.error().text);
+    if (!ns) return add_error(number, ns.error().text);
     const std::uint64_t at = word.front() == '+' ? now_ns_ + *ns : *ns;
     if (at < now_ns_)
-      return complain(number, fmt::format("{} is before the line above, which is at {}", word,
-                                          duration_text(now_ns_)));
+      return add_error(number, fmt::format("{} is before the line above, which is at {}", word,
+                                           duration_text(now_ns_)));
     now_ns_ = at;
   }
 
-  void complain(std::uint32_t number, const std::string& reason) {
-    complaints_ +=
-        fmt::format("{}{}:{}: {}", complaints_.empty() ? "" : "\n", file_name_, number, reason);
+  void add_error(std::uint32_t number, const std::string& reason) {
+    errors_ += fmt::format("{}{}:{}: {}", errors_.empty() ? "" : "\n", file_name_, number, reason);
   }
 
   const Fabric& fabric_;
   const std::string& file_name_;
   std::uint64_t now_ns_ = 0;
-  std::vector<TimedOrder> orders_;
-  std::string complaints_;
+  std::vector<TimedCommand> commands_;
+  std::string errors_;
 };
 
 }  // namespace
 
-beeline::Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
-                                                      const std::string& file_name) {
+beeline::Outcome<std::vector<TimedCommand>> read_script(const Fabric& fabric,
+                                                        const std::string& text,
+                                                        const std::string& file_name) {
   ScriptReader reader(fabric, file_name);
   std::istringstream lines(text);
   std::uint32_t number = 0;
@@ -85,11 +86,11 @@ beeline::Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, cons
   return std::move(reader).result();
 }
 
-std::size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait) {
+std::size_t play(const Fabric& fabric, const std::vector<TimedCommand>& script, const Wait& wait) {
   std::size_t given = 0;
-  for (const TimedOrder& next : script) {
+  for (const TimedCommand& next : script) {
     if (!wait(next.at_ns)) break;
-    apply(fabric, next.order);
+    apply(fabric, next.command);
     ++given;
   }
   return given;

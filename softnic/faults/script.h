@@ -18,19 +18,20 @@
 
 namespace softnic {
 
-struct TimedOrder {
+struct TimedCommand {
   std::uint64_t at_ns = 0;  // since the script started
-  Order order;
+  TargetedCommand command;
 };
 
 // Everything in order of time, or every bad line as "FILE:NUMBER: reason", one a line.
-beeline::Outcome<std::vector<TimedOrder>> read_script(const Fabric& fabric, const std::string& text,
-                                                      const std::string& file_name);
+beeline::Outcome<std::vector<TimedCommand>> read_script(const Fabric& fabric,
+                                                        const std::string& text,
+                                                        const std::string& file_name);
 
 // Waits until so long after the start. False: stop here.
 using Wait = std::function<bool(std::uint64_t at_ns)>;
 
 // Gives the orders, each at its time. Returns how many were given.
-std::size_t play(const Fabric& fabric, const std::vector<TimedOrder>& script, const Wait& wait);
+std::size_t play(const Fabric& fabric, const std::vector<TimedCommand>& script, const Wait& wait);
 
 }  // namespace softnic

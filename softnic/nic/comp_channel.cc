@@ -51,7 +51,7 @@ int CompChannel::next_event(ibv_cq** cq, void** cq_context) {
 
 // Each event once; those of other queues go back in, behind.
 void CompChannel::forget(std::uint64_t serial) {
-  const OwnDir& files = owner.runtime->fabric().files();
+  const PrivateDir& files = owner.runtime->fabric().files();
   const beeline::UniqueFd own = files.open_file(event_pipe_name(pipe), O_NONBLOCK);
   int waiting = 0;
   if (!own || ::ioctl(own.get(), FIONREAD, &waiting) != 0) return;

@@ -10,9 +10,9 @@
 namespace softnic {
 namespace {
 
-void mark_overrun(Runtime& runtime, const ArenaOf& where, CqRecord& cq) {
+void mark_overrun(Runtime& runtime, const ArenaRef& where, CqRecord& cq) {
   if (cq.overrun.exchange(1) != 0) return;
-  where.arena.header().attention.fetch_add(1);
+  where.arena.header().break_count.fetch_add(1);
   send_event(runtime.fabric(), EventPipe{cq.device, where.slot, cq.event_number},
              EventRecord{IBV_EVENT_CQ_ERR, 0, cq.serial});
 }
@@ -27,30 +27,31 @@ std::uint64_t time_of_appearance(const FabricHeader& header) {
 
 }  // namespace
 
-bool wakes(std::uint32_t armed, const CqeRecord& entry) noexcept {
+bool has_to_notify(std::uint32_t armed, const CqeRecord& entry) noexcept {
   const bool urgent = entry.solicited != 0 || entry.status != IBV_WC_SUCCESS;
   return armed == kArmedForAny || (armed == kArmedForSolicited && urgent);
 }
 
-void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq) {
+void notify_channel(const Fabric& fabric, const ArenaRef& where, CqRecord& cq) {
   std::uint32_t word = cq.armed.load();
   do {
-    if (armed_state(word) == kNotArmed || armed_state(word) == kBeingTold) return;
-  } while (!cq.armed.compare_exchange(word, armed_next(word, kBeingTold)));
-  finish_telling(fabric, where, cq, armed_next(word, kBeingTold));
+    if (armed_state(word) == kNotArmed || armed_state(word) == kNotifying) return;
+  } while (!cq.armed.compare_exchange(word, armed_next(word, kNotifying)));
+  finish_notifying(fabric, where, cq, armed_next(word, kNotifying));
 }
 
 // Whoever armed the queue anew meanwhile finds it armed. An event that cannot be sent now, for want
 // of a descriptor or of room in the pipe, is left to the owner, as if we had died.
-void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, std::uint32_t word) {
-  cq.revealed.store(cq.tail.load());
+void finish_notifying(const Fabric& fabric, const ArenaRef& where, CqRecord& cq,
+                      std::uint32_t word) {
+  cq.visible_before.store(cq.tail.load());
   const EventPipe pipe{kChannelDevice, where.slot, cq.channel - 1};
   if (!send_event(fabric, pipe, EventRecord{0, 0, cq.serial})) return;
-  const std::uint32_t told = armed_next(word, kNotArmed);
-  (void)cq.armed.compare_exchange(word, told);
+  const std::uint32_t notified = armed_next(word, kNotArmed);
+  (void)cq.armed.compare_exchange(word, notified);
 }
 
-void push_completion(Runtime& runtime, const ArenaOf& where, std::uint32_t cq_index,
+void push_completion(Runtime& runtime, const ArenaRef& where, std::uint32_t cq_index,
                      const CqeRecord& entry) {
   CqRecord& cq = where.arena.cq(cq_index);
   runtime.take(cq.push_lock);
@@ -68,7 +69,8 @@ void push_completion(Runtime& runtime, const ArenaOf& where, std::uint32_t cq_in
   if (cq.channel == 0) return;
   // The owner arms and then looks for entries; we add one and then look whether it is armed. Both
   // do it by a read-modify-write, which on x86 is a full fence.
-  if (wakes(armed_state(cq.armed.fetch_or(0)), entry)) tell_channel(runtime.fabric(), where, cq);
+  if (has_to_notify(armed_state(cq.armed.fetch_or(0)), entry))
+    notify_channel(runtime.fabric(), where, cq);
 }
 
 }  // namespace softnic

@@ -9,22 +9,23 @@
 namespace softnic {
 
 // The arena in which a completion queue lives, and whose it is.
-struct ArenaOf {
+struct ArenaRef {
   const Arena& arena;
   std::uint32_t slot;
 };
 
 // Appends the entry. If the queue is full the entry is lost, the queue is marked overrun and its
 // owner told; the queue is dead then, as on a real device.
-void push_completion(Runtime& runtime, const ArenaOf& where, std::uint32_t cq_index,
+void push_completion(Runtime& runtime, const ArenaRef& where, std::uint32_t cq_index,
                      const CqeRecord& entry);
 
 // Whether a queue that is armed so is to tell its channel of the entry.
-bool wakes(std::uint32_t armed, const CqeRecord& entry) noexcept;
+bool has_to_notify(std::uint32_t armed, const CqeRecord& entry) noexcept;
 
 // Disarms the queue and tells its channel. Twice for one completion is allowed, as with hardware.
-void tell_channel(const Fabric& fabric, const ArenaOf& where, CqRecord& cq);
+void notify_channel(const Fabric& fabric, const ArenaRef& where, CqRecord& cq);
 // What is left to do for one who died between disarming and telling.
-void finish_telling(const Fabric& fabric, const ArenaOf& where, CqRecord& cq, std::uint32_t word);
+void finish_notifying(const Fabric& fabric, const ArenaRef& where, CqRecord& cq,
+                      std::uint32_t word);
 
 }  // namespace softnic

@@ -6,11 +6,12 @@
 namespace softnic {
 
 Context::Context(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_device,
-                 std::uint32_t the_birth, EventPipe the_pipe, beeline::UniqueFd the_events) noexcept
+                 std::uint32_t the_removals, EventPipe the_pipe,
+                 beeline::UniqueFd the_events) noexcept
     : verbs_context{},
       runtime(std::move(the_runtime)),
       device(the_device),
-      birth(the_birth),
+      removals_at_open(the_removals),
       pipe(the_pipe),
       events(std::move(the_events)) {
   pthread_mutex_init(&context.mutex, nullptr);

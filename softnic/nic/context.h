@@ -17,8 +17,8 @@ namespace softnic {
 // functions of verbs.h do.
 struct Context : verbs_context {
   // `the_birth` is the device's count of removals when it was found to be there.
-  Context(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_device, std::uint32_t the_birth,
-          EventPipe the_pipe, beeline::UniqueFd the_events) noexcept;
+  Context(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_device,
+          std::uint32_t the_removals, EventPipe the_pipe, beeline::UniqueFd the_events) noexcept;
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -36,15 +36,15 @@ struct Context : verbs_context {
 
   // The device was removed since this was opened. It stays so when the device comes back: what is
   // asked of it answers EIO, and only destroying and closing still work.
-  bool dead() const noexcept { return record().removals.load() != birth; }
+  bool is_dead() const noexcept { return record().removals.load() != removals_at_open; }
 
   const std::shared_ptr<Runtime> runtime;
   const std::uint32_t device;  // index into FabricHeader::devices
-  const std::uint32_t birth;
+  const std::uint32_t removals_at_open;
   const EventPipe pipe;
   const beeline::UniqueFd events;
-  std::atomic<std::uint32_t> objects{0};  // protection domains and CQs
-  std::atomic<bool> end_told{false};      // the event of the removal was handed out
+  std::atomic<std::uint32_t> objects{0};      // protection domains and CQs
+  std::atomic<bool> removal_reported{false};  // the event of the removal was handed out
 };
 
 struct Pd : ibv_pd {

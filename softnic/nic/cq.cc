@@ -18,7 +18,7 @@ namespace softnic {
 namespace {
 
 constexpr std::int64_t kWatchNs = 10 * beeline::kNsPerMs;
-constexpr std::uint32_t kLooksBeforeHelp = 10;
+constexpr std::uint32_t kLooksBeforeRepair = 10;
 
 std::uint64_t ring_bytes(std::uint32_t entries) {
   return std::uint64_t{entries} * sizeof(CqeRecord);
@@ -45,7 +45,7 @@ void fill(ibv_wc& wc, const CqeRecord& entry) {
 }
 
 bool is_visible(const CqRecord& cq, const CqeRecord& entry, std::uint64_t position) {
-  return entry.visible_at == 0 || position < cq.revealed.load() ||
+  return entry.visible_at == 0 || position < cq.visible_before.load() ||
          entry.visible_at <= static_cast<std::uint64_t>(beeline::now_ns());
 }
 
@@ -59,8 +59,8 @@ Cq* Cq::create(Context& owner, int capacity, void* user, CompChannel* channel) {
   Runtime& runtime = *owner.runtime;
   const std::uint32_t entries = std::bit_ceil(static_cast<std::uint32_t>(capacity));
   const auto index = runtime.cq_indices().take();
-  const bool backed = index && runtime.back(runtime.arena().cq(*index));
-  const auto offset = backed ? runtime.take_ring(ring_bytes(entries)) : std::nullopt;
+  const bool has_pages = index && runtime.allocate_pages_of(runtime.arena().cq(*index));
+  const auto offset = has_pages ? runtime.take_ring(ring_bytes(entries)) : std::nullopt;
   if (!offset) {
     if (index) runtime.cq_indices().give_back(*index);
     errno = ENOMEM;
@@ -71,7 +71,7 @@ Cq* Cq::create(Context& owner, int capacity, void* user, CompChannel* channel) {
   record.head.store(0);
   record.overrun.store(0);
   record.armed.store(kNotArmed);
-  record.revealed.store(0);
+  record.visible_before.store(0);
   record.capacity = static_cast<std::uint32_t>(capacity);
   record.ring_entries = entries;
   record.ring_offset = *offset;
@@ -124,23 +124,23 @@ int Cq::poll(int count, ibv_wc* wc) {
   if (count < 0) return -1;
   const int taken = take(count, wc);
   if (taken > 0 || count == 0) return taken;
-  if (record_.overrun.load(std::memory_order_relaxed) != 0) return break_users();
-  look_around();
+  if (record_.overrun.load(std::memory_order_relaxed) != 0) return move_users_to_error();
+  make_progress();
   return take(count, wc);
 }
 
 int Cq::take(int count, ibv_wc* wc) {
-  lock_for_taking();
+  lock_for_polling();
   const int taken = take_locked(count, wc);
   poll_lock_.unlock();
-  if (taken != 0) hand_out();
+  if (taken != 0) copy_arrived_to_gpus();
   return taken;
 }
 
 // What a completion speaks of is where it belongs before anybody hears of it.
-void Cq::hand_out() { owner_.runtime->mirrors().bring_up_all(); }
+void Cq::copy_arrived_to_gpus() { owner_.runtime->mirrors().copy_arrived(); }
 
-void Cq::lock_for_taking() {
+void Cq::lock_for_polling() {
   poll_lock_.lock();
   while (iterating_) {
     poll_lock_.unlock();
@@ -150,16 +150,17 @@ void Cq::lock_for_taking() {
 }
 
 // Nothing there: what could the NIC do meanwhile?
-void Cq::look_around() {
-  owner_.runtime->attend();
-  owner_.runtime->engine().help();
+void Cq::make_progress() {
+  owner_.runtime->flush_broken_qps();
+  owner_.runtime->engine().run_due_job();
 }
 
 // Whoever overran the queue may have died before it said so to anybody.
-int Cq::break_users() {
-  owner_.runtime->attend();
+int Cq::move_users_to_error() {
+  owner_.runtime->flush_broken_qps();
   owner_.runtime->qps().for_each([&](Qp& qp) {
-    if (qp.qp_base.send_cq == plain() || qp.qp_base.recv_cq == plain()) (void)qp.settle_breakage();
+    if (qp.qp_base.send_cq == plain() || qp.qp_base.recv_cq == plain())
+      (void)qp.finish_error_transition();
   });
   return -1;
 }
@@ -189,21 +190,21 @@ bool Cq::take_current_locked() {
 }
 
 bool Cq::begin_iteration() {
-  lock_for_taking();
+  lock_for_polling();
   iterating_ = take_current_locked();
   const bool begun = iterating_;
   poll_lock_.unlock();
-  if (begun) hand_out();
+  if (begun) copy_arrived_to_gpus();
   return begun;
 }
 
 int Cq::start_poll() {
   if (begin_iteration()) return 0;
   if (record_.overrun.load(std::memory_order_relaxed) != 0) {
-    (void)break_users();
+    (void)move_users_to_error();
     return EIO;
   }
-  look_around();
+  make_progress();
   return begin_iteration() ? 0 : ENOENT;
 }
 
@@ -212,7 +213,7 @@ int Cq::next_poll() {
     const std::lock_guard guard(poll_lock_);
     if (!take_current_locked()) return ENOENT;
   }
-  hand_out();
+  copy_arrived_to_gpus();
   return 0;
 }
 
@@ -226,7 +227,7 @@ void Cq::arm(bool solicited_only) {
   {
     const std::lock_guard guard(poll_lock_);  // nothing moves up meanwhile
     tail_when_armed_ = record_.tail.load();
-    record_.revealed.store(tail_when_armed_);
+    record_.visible_before.store(tail_when_armed_);
   }
   // A narrower wish does not take back a wider one.
   const std::uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
@@ -234,19 +235,19 @@ void Cq::arm(bool solicited_only) {
   while (!(solicited_only && armed_state(before) == kArmedForAny) &&
          !record_.armed.compare_exchange(before, armed_next(before, wish))) {
   }
-  if (!watched_.exchange(true)) {
+  if (!is_watched_.exchange(true)) {
     owner_.runtime->engine().schedule(*this, beeline::now_ns() + kWatchNs);
   }
 }
 
 // Is there an unpolled completion that the channel should have been told of?
-bool Cq::has_missed_news() {
+bool Cq::has_unnotified_completion() {
   const std::uint32_t armed = armed_state(record_.armed.load());
   const std::lock_guard guard(poll_lock_);
   const std::uint64_t tail = record_.tail.load();
   std::uint64_t at = std::max(record_.head.load(std::memory_order_relaxed), tail_when_armed_);
   for (; at < tail; ++at) {
-    if (wakes(armed, owner_.runtime->arena().cqe(record_, at))) return true;
+    if (has_to_notify(armed, owner_.runtime->arena().cqe(record_, at))) return true;
   }
   return false;
 }
@@ -254,25 +255,25 @@ bool Cq::has_missed_news() {
 // A program that sleeps on its channel does not poll, so what polling sees to has to happen here:
 // breakage that a peer caused, and a completion whose pusher died on the way to the channel.
 std::optional<std::int64_t> Cq::run_job() {
-  owner_.runtime->attend();
-  const ArenaOf here{owner_.runtime->arena(), owner_.runtime->slot()};
+  owner_.runtime->flush_broken_qps();
+  const ArenaRef here{owner_.runtime->arena(), owner_.runtime->slot()};
   // A program may take an event without a completion for one with it, so nobody is hurried who is
   // only slow: the same arming, or the same telling, has to stand for a while.
   const std::uint32_t word = record_.armed.load();
   looks_ = word == seen_ ? looks_ + 1 : 0;
   seen_ = word;
-  if (looks_ >= kLooksBeforeHelp) {
+  if (looks_ >= kLooksBeforeRepair) {
     looks_ = 0;
-    if (armed_state(word) == kBeingTold) {
-      finish_telling(owner_.runtime->fabric(), here, record_, word);
-    } else if (has_missed_news()) {
-      tell_channel(owner_.runtime->fabric(), here, record_);
+    if (armed_state(word) == kNotifying) {
+      finish_notifying(owner_.runtime->fabric(), here, record_, word);
+    } else if (has_unnotified_completion()) {
+      notify_channel(owner_.runtime->fabric(), here, record_);
     }
   }
   if (armed_state(record_.armed.load()) != kNotArmed) return beeline::now_ns() + kWatchNs;
-  watched_.store(false);
+  is_watched_.store(false);
   // Armed between the look and the store, by someone who saw it watched.
-  const bool again = armed_state(record_.armed.load()) != kNotArmed && !watched_.exchange(true);
+  const bool again = armed_state(record_.armed.load()) != kNotArmed && !is_watched_.exchange(true);
   return again ? std::optional(beeline::now_ns() + kWatchNs) : std::nullopt;
 }
 

@@ -64,15 +64,15 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
 
  private:
   Cq(Context& owner, std::uint32_t index, int entries, void* user, CompChannel* channel) noexcept;
-  void look_around();
+  void make_progress();
   int take(int count, ibv_wc* wc);
-  void hand_out();
-  void lock_for_taking();
+  void copy_arrived_to_gpus();
+  void lock_for_polling();
   int take_locked(int count, ibv_wc* wc);
   bool take_current_locked();
   bool begin_iteration();
-  bool has_missed_news();
-  int break_users();
+  bool has_unnotified_completion();
+  int move_users_to_error();
 
   Context& owner_;
   const std::uint32_t index_;
@@ -83,7 +83,7 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   bool iterating_ = false;
   ibv_wc current_{};                  // of start_poll and next_poll
   std::uint32_t channel_events_ = 0;  // handed out; guarded by ibv_cq_ex::mutex
-  std::atomic<bool> watched_{false};
+  std::atomic<bool> is_watched_{false};
   std::uint32_t seen_ = 0;  // run_job: the word of the last look, and how often it has stood since
   std::uint32_t looks_ = 0;
   std::uint64_t tail_when_armed_ = 0;  // guarded by poll_lock_

@@ -17,7 +17,7 @@ namespace {
 // one has been helping lately. A wake-up costs some microseconds of a core that the poller may
 // need.
 constexpr std::int64_t kGraceNs = 60 * beeline::kNsPerUs;
-constexpr std::int64_t kGraceWithHelpNs = 500 * beeline::kNsPerUs;
+constexpr std::int64_t kGraceWithPollerNs = 500 * beeline::kNsPerUs;
 constexpr std::int64_t kLatelyNs = beeline::kNsPerMs;
 
 }  // namespace
@@ -32,7 +32,8 @@ Engine::~Engine() {
 }
 
 std::int64_t Engine::grace(std::int64_t now) const noexcept {
-  return now - helped_at_.load(std::memory_order_relaxed) < kLatelyNs ? kGraceWithHelpNs : kGraceNs;
+  return now - polled_at_.load(std::memory_order_relaxed) < kLatelyNs ? kGraceWithPollerNs
+                                                                      : kGraceNs;
 }
 
 void Engine::insert_locked(Job& job, std::int64_t due_ns) {
@@ -82,14 +83,14 @@ void Engine::run_first_locked(std::unique_lock<std::mutex>& lock) {
   if (--job.running_ == 0) finished_.notify_all();
 }
 
-void Engine::help() noexcept {
+void Engine::run_due_job() noexcept {
   const std::int64_t due = first_due_.load(std::memory_order_acquire);
   if (due == kNever) return;
   const std::int64_t now = beeline::now_ns();
   if (due > now) return;
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || queue_.empty() || queue_.begin()->first > now) return;
-  helped_at_.store(now, std::memory_order_relaxed);
+  polled_at_.store(now, std::memory_order_relaxed);
   run_first_locked(lock);
 }
 

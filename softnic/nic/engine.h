@@ -45,7 +45,7 @@ class Engine {
   // again.
   void abandon() noexcept { first_due_.store(kNever); }
   // Runs one job that is due, if there is one: for threads with nothing better to do.
-  void help() noexcept;
+  void run_due_job() noexcept;
 
  private:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
@@ -61,7 +61,7 @@ class Engine {
   std::condition_variable finished_;  // cancel(): a job has stopped running
   std::set<std::pair<std::int64_t, Job*>> queue_;
   std::atomic<std::int64_t> first_due_{kNever};
-  std::atomic<std::int64_t> helped_at_{0};
+  std::atomic<std::int64_t> polled_at_{0};
   std::int64_t sleeping_until_ = 0;
   bool ending_ = false;
   std::thread thread_;

@@ -12,7 +12,7 @@ namespace softnic {
 
 // Read-write, so that the pipe never looks closed while nobody writes.
 beeline::UniqueFd make_event_pipe(const Fabric& fabric, EventPipe& pipe) {
-  const OwnDir& files = fabric.files();
+  const PrivateDir& files = fabric.files();
   for (;; ++pipe.number) {
     const std::string name = event_pipe_name(pipe);
     if (::mkfifoat(files.fd(), name.c_str(), 0600) == 0) {

@@ -13,7 +13,7 @@ constexpr std::uint32_t kYieldsBeforeAsking = 256;
 
 // `is_gone` asks whether the requester's process is dead; it is called now and then.
 template <class IsGone>
-void wait_to_leave(const Shared<std::uint32_t>& busy, IsGone&& is_gone) {
+void wait_until_not_busy(const Shared<std::uint32_t>& busy, IsGone&& is_gone) {
   const std::uint32_t seen = busy.load(std::memory_order_seq_cst);
   if (seen % 2 == 0) return;
   for (std::uint32_t spins = 1; busy.load() == seen; ++spins) {
@@ -31,17 +31,17 @@ void wait_to_leave(const Shared<std::uint32_t>& busy, IsGone&& is_gone) {
 void wait_for_requester(Runtime& runtime, std::uint32_t qpn) {
   // Not being able to look (no more descriptors, say) is no reason to believe that nobody is there.
   auto peer = runtime.peer(qpn_slot(qpn));
-  while (!peer && runtime.fabric().slot_alive(qpn_slot(qpn))) {
+  while (!peer && runtime.fabric().is_slot_alive(qpn_slot(qpn))) {
     ::sched_yield();
     peer = runtime.peer(qpn_slot(qpn));
   }
   if (!peer) return;
-  wait_to_leave(peer->arena().qp(qpn_index(qpn)).busy, [&] { return !peer->is_alive(); });
+  wait_until_not_busy(peer->arena().qp(qpn_index(qpn)).busy, [&] { return !peer->is_alive(); });
 }
 
 void wait_for_all_requesters(Runtime& runtime) {
   runtime.qps().for_each([&](Qp& qp) {
-    wait_to_leave(qp.record().busy, [] { return false; });
+    wait_until_not_busy(qp.record().busy, [] { return false; });
     const std::uint32_t dest = qp.record().dest_qpn.load();
     if (dest != 0) wait_for_requester(runtime, dest);
   });

@@ -15,15 +15,15 @@
 namespace softnic {
 
 // Marks a requester as inside for as long as it lives.
-class Inside {
+class BusyGuard {
  public:
-  explicit Inside(QpRecord& own) noexcept : busy_(own.busy) {
+  explicit BusyGuard(QpRecord& own) noexcept : busy_(own.busy) {
     entered_ = busy_.load(std::memory_order_relaxed) + 1;
     busy_.exchange(entered_);
   }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  ~Inside() { busy_.store(entered_ + 1); }
+  BusyGuard(const BusyGuard&) = delete;
+  BusyGuard& operator=(const BusyGuard&) = delete;
+  ~BusyGuard() { busy_.store(entered_ + 1); }
 
  private:
   Shared<std::uint32_t>& busy_;

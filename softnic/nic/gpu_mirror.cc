@@ -24,16 +24,16 @@ std::unique_ptr<GpuMirror> GpuMirror::make(std::shared_ptr<GpuCopier> copier, st
   return mirror->inbox_ && mirror->outbox_ ? std::move(mirror) : nullptr;
 }
 
-beeline::Outcome<void> GpuMirror::bring_up(std::span<const HiddenRange> ranges) {
+beeline::Outcome<void> GpuMirror::copy_to_gpu(std::span<const DeferredRange> ranges) {
   std::vector<GpuCopier::Part> parts;
   parts.reserve(ranges.size());
-  for (const HiddenRange& range : ranges) {
+  for (const DeferredRange& range : ranges) {
     parts.push_back({address_ + range.offset, inbox_.base() + range.offset, range.length});
   }
   return copier_->to_gpu(parts);
 }
 
-beeline::Outcome<void> GpuMirror::fetch(std::uint64_t offset, std::uint64_t length) {
+beeline::Outcome<void> GpuMirror::copy_from_gpu(std::uint64_t offset, std::uint64_t length) {
   return copier_->to_host({address_ + offset, outbox_.base() + offset, length});
 }
 

@@ -32,9 +32,9 @@ class GpuMirror {
   std::uint64_t outbox() const noexcept { return reinterpret_cast<std::uint64_t>(outbox_.base()); }
 
   // From the inbox to the GPU; done when it returns.
-  beeline::Outcome<void> bring_up(std::span<const HiddenRange> ranges);
+  beeline::Outcome<void> copy_to_gpu(std::span<const DeferredRange> ranges);
   // From the GPU to the outbox; done when it returns.
-  beeline::Outcome<void> fetch(std::uint64_t offset, std::uint64_t length);
+  beeline::Outcome<void> copy_from_gpu(std::uint64_t offset, std::uint64_t length);
 
  private:
   GpuMirror(std::shared_ptr<GpuCopier> copier, std::uint64_t address) noexcept

@@ -49,7 +49,7 @@ const gpu::Cuda* GpuMirrors::driver_locked() {
   if (cuda_) return &*cuda_;
   if (loaded_cuda_driver() == nullptr) return nullptr;
   auto loaded = gpu::load_cuda();
-  if (!loaded && !loaded.error().absent) complain(loaded.error().why);
+  if (!loaded && !loaded.error().absent) report_once(loaded.error().why);
   if (!loaded) return nullptr;
   cuda_ = std::move(*loaded);
   return &*cuda_;
@@ -73,7 +73,7 @@ Result<std::unique_ptr<GpuMirror>, int> GpuMirrors::make(std::uint64_t address,
   if (owner < 0) return fail(EFAULT);
   auto mirror = GpuMirror::make(copier_of(owner), address, length);
   if (mirror) return mirror;
-  complain("cannot register GPU memory: no address space is left for it");
+  report_once("cannot register GPU memory: no address space is left for it");
   return fail(ENOMEM);
 }
 
@@ -98,66 +98,66 @@ std::uint32_t GpuMirrors::add(MrRecord& region, std::unique_ptr<GpuMirror> mirro
 void GpuMirrors::remove(std::uint32_t mirror) {
   const std::lock_guard guard(mutex_);
   const auto found = mirrors_.find(mirror);
-  (void)bring_up_locked(found->second);
+  (void)copy_to_gpu_locked(found->second);
   mirrors_.erase(found);
   count_.store(mirrors_.size());
 }
 
-void GpuMirrors::bring_up_every() {
+void GpuMirrors::copy_every_arrived() {
   const std::lock_guard guard(mutex_);
-  bring_up_every_locked();
+  copy_every_arrived_locked();
 }
 
-void GpuMirrors::bring_up_every_locked() {
-  for (const auto& [number, entry] : mirrors_) (void)bring_up_locked(entry);
+void GpuMirrors::copy_every_arrived_locked() {
+  for (const auto& [number, entry] : mirrors_) (void)copy_to_gpu_locked(entry);
 }
 
-bool GpuMirrors::bring_up(std::uint32_t mirror) {
-  const std::lock_guard guard(mutex_);
-  const auto found = mirrors_.find(mirror);
-  return found != mirrors_.end() && bring_up_locked(found->second);
-}
-
-bool GpuMirrors::fetch(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length) {
+bool GpuMirrors::copy_to_gpu(std::uint32_t mirror) {
   const std::lock_guard guard(mutex_);
   const auto found = mirrors_.find(mirror);
-  return found != mirrors_.end() && bring_up_locked(found->second) &&
-         succeeded(found->second.mirror->fetch(offset, length));
+  return found != mirrors_.end() && copy_to_gpu_locked(found->second);
+}
+
+bool GpuMirrors::copy_from_gpu(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length) {
+  const std::lock_guard guard(mutex_);
+  const auto found = mirrors_.find(mirror);
+  return found != mirrors_.end() && copy_to_gpu_locked(found->second) &&
+         check_copy(found->second.mirror->copy_from_gpu(offset, length));
 }
 
 // Peers are kept out while the list is taken, not while bytes are copied.
-bool GpuMirrors::bring_up_locked(const Entry& entry) {
+bool GpuMirrors::copy_to_gpu_locked(const Entry& entry) {
   MrRecord& region = entry.region;
-  if (region.hidden_count.load() == 0) return true;
-  std::vector<HiddenRange> ranges;
-  ranges.reserve(kMaxHidden);
-  runtime_.take(region.hidden_lock);
-  const std::uint32_t count = region.hidden_count.load();
-  for (std::uint32_t i = 0; i < count; ++i) ranges.push_back(runtime_.arena().hidden(region, i));
-  region.hidden_count.store(0);
-  region.hidden_lock.unlock();
-  return succeeded(entry.mirror->bring_up(ranges));
+  if (region.deferred_count.load() == 0) return true;
+  std::vector<DeferredRange> ranges;
+  ranges.reserve(kMaxDeferred);
+  runtime_.take(region.deferred_lock);
+  const std::uint32_t count = region.deferred_count.load();
+  for (std::uint32_t i = 0; i < count; ++i) ranges.push_back(runtime_.arena().deferred(region, i));
+  region.deferred_count.store(0);
+  region.deferred_lock.unlock();
+  return check_copy(entry.mirror->copy_to_gpu(ranges));
 }
 
 // Data that does not reach its GPU is lost, and nobody would know why.
-bool GpuMirrors::succeeded(const beeline::Outcome<void>& done) {
+bool GpuMirrors::check_copy(const beeline::Outcome<void>& done) {
   if (done) return true;
-  complain(
+  report_once(
       "cannot copy between host and GPU (" + done.error().text +
       "), so data of a registered region is not where it belongs; was its memory freed, or its "
       "context destroyed, before it was deregistered?");
   return false;
 }
 
-void GpuMirrors::complain(const std::string& why) {
-  if (complaints_.insert(why).second) std::fprintf(stderr, "softnic: %s\n", why.c_str());
+void GpuMirrors::report_once(const std::string& why) {
+  if (reported_.insert(why).second) std::fprintf(stderr, "softnic: %s\n", why.c_str());
 }
 
 void GpuMirrors::thread_main() {
   ::pthread_setname_np(::pthread_self(), "softnic-gpu");
   std::unique_lock lock(mutex_);
   while (!ending_.wait_for(lock, kPeriod, [this] { return is_ending_; })) {
-    bring_up_every_locked();
+    copy_every_arrived_locked();
   }
 }
 

@@ -43,13 +43,13 @@ class GpuMirrors {
   void remove(std::uint32_t mirror);
 
   // What has arrived goes to the GPUs; done when they return.
-  void bring_up_all() {
+  void copy_arrived() {
     if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      bring_up_every();
+      copy_every_arrived();
   }
-  bool bring_up(std::uint32_t mirror);
+  bool copy_to_gpu(std::uint32_t mirror);
   // The GPU's bytes, with all that has arrived, are in the outbox when it returns true.
-  bool fetch(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length);
+  bool copy_from_gpu(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length);
 
  private:
   struct Entry {
@@ -59,11 +59,11 @@ class GpuMirrors {
 
   const beeline::gpu::Cuda* driver_locked();
   std::shared_ptr<GpuCopier> copier_of(beeline::gpu::Ordinal gpu);
-  void bring_up_every();
-  void bring_up_every_locked();
-  bool bring_up_locked(const Entry& entry);
-  bool succeeded(const beeline::Outcome<void>& done);
-  void complain(const std::string& why);
+  void copy_every_arrived();
+  void copy_every_arrived_locked();
+  bool copy_to_gpu_locked(const Entry& entry);
+  bool check_copy(const beeline::Outcome<void>& done);
+  void report_once(const std::string& why);
   void thread_main();
 
   Runtime& runtime_;
@@ -77,7 +77,7 @@ class GpuMirrors {
   std::atomic<std::size_t> count_{0};
   std::condition_variable ending_;
   bool is_ending_ = false;
-  std::set<std::string> complaints_;  // each is said once
+  std::set<std::string> reported_;  // each is said once
   std::thread thread_;
 };
 

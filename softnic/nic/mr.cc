@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "softnic/nic/deferred_writes.h"
 #include "softnic/nic/fence.h"
-#include "softnic/nic/hidden.h"
 
 namespace softnic {
 namespace {
@@ -26,7 +26,7 @@ constexpr unsigned int kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRIT
 constexpr unsigned int kHints = IBV_ACCESS_OPTIONAL_RANGE;
 
 // A call about no bytes tells whether the kernel (5.14 or later) knows the advice.
-bool kernel_can_populate() {
+bool can_populate_pages() {
   static const bool can = ::madvise(nullptr, 0, MADV_POPULATE_READ) == 0;
   return can;
 }
@@ -38,7 +38,7 @@ int pin(void* addr, std::size_t length, unsigned int access) {
   const std::uintptr_t end =
       (reinterpret_cast<std::uintptr_t>(addr) + length + page - 1) & ~(page - 1);
   auto* start = reinterpret_cast<void*>(first);
-  if (kernel_can_populate()) {
+  if (can_populate_pages()) {
     const bool written = (access & IBV_ACCESS_LOCAL_WRITE) != 0;
     return ::madvise(start, end - first, written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0
                ? 0
@@ -51,7 +51,7 @@ int pin(void* addr, std::size_t length, unsigned int access) {
 // Before Linux 5.14 the kernel reports reserved addresses, such as a GPU's, as mapped, so the
 // driver is asked first.
 bool is_host_memory(Runtime& runtime, void* addr, std::size_t length, unsigned int access) {
-  if (!kernel_can_populate() &&
+  if (!can_populate_pages() &&
       runtime.mirrors().is_on_gpu(reinterpret_cast<std::uint64_t>(addr), length)) {
     return false;
   }
@@ -65,46 +65,46 @@ int check_request(std::uint64_t start, std::size_t length, unsigned int access) 
   return 0;
 }
 
-bool writes(unsigned int access) { return (access & IBV_ACCESS_LOCAL_WRITE) != 0; }
+bool is_writable(unsigned int access) { return (access & IBV_ACCESS_LOCAL_WRITE) != 0; }
 
 // Without it what is written shows at once; that is allowed.
-void hide_writes(Runtime& runtime, Mr& mr, MrRecord& record) {
-  const auto ring = runtime.take_ring(kMaxHidden * sizeof(HiddenRange));
+void start_deferring(Runtime& runtime, Mr& mr, MrRecord& record) {
+  const auto ring = runtime.take_ring(kMaxDeferred * sizeof(DeferredRange));
   if (!ring) return;
-  void* const shadow = ::mmap(nullptr, mr.length, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (shadow == MAP_FAILED) {
-    runtime.give_back_ring(*ring, kMaxHidden * sizeof(HiddenRange));
+  void* const staging = ::mmap(nullptr, mr.length, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (staging == MAP_FAILED) {
+    runtime.give_back_ring(*ring, kMaxDeferred * sizeof(DeferredRange));
     return;
   }
-  mr.shadow = Mapping(shadow, mr.length);
-  record.shadow = reinterpret_cast<std::uint64_t>(shadow);
-  record.hidden_offset = *ring;
-  record.hidden_count.store(0);
-  record.hides = 1;
+  mr.staging = Mapping(staging, mr.length);
+  record.staging = reinterpret_cast<std::uint64_t>(staging);
+  record.deferred_offset = *ring;
+  record.deferred_count.store(0);
+  record.defers_writes = 1;
 }
 
-void show_writes(Runtime& runtime, MrRecord& record) {
-  if (record.hides == 0) return;
+void stop_deferring(Runtime& runtime, MrRecord& record) {
+  if (record.defers_writes == 0) return;
   if (record.mirror != 0) {
     runtime.mirrors().remove(record.mirror);
   } else {
-    (void)reveal_own(runtime, record, record.base, record.length);
+    (void)apply_own_deferred(runtime, record, record.base, record.length);
   }
-  record.hides = 0;
+  record.defers_writes = 0;
   record.mirror = 0;
-  runtime.give_back_ring(record.hidden_offset, kMaxHidden * sizeof(HiddenRange));
+  runtime.give_back_ring(record.deferred_offset, kMaxDeferred * sizeof(DeferredRange));
 }
 
 // Of GPU memory that is out of our reach.
 bool mirror_memory(Runtime& runtime, MrRecord& record, std::unique_ptr<GpuMirror> mirror) {
-  const auto ring = runtime.take_ring(kMaxHidden * sizeof(HiddenRange));
+  const auto ring = runtime.take_ring(kMaxDeferred * sizeof(DeferredRange));
   if (!ring) return false;
   record.base = mirror->outbox();
-  record.shadow = mirror->inbox();
-  record.hidden_offset = *ring;
-  record.hidden_count.store(0);
-  record.hides = 1;
+  record.staging = mirror->inbox();
+  record.deferred_offset = *ring;
+  record.deferred_count.store(0);
+  record.defers_writes = 1;
   record.mirror = runtime.mirrors().add(record, std::move(mirror));
   return true;
 }
@@ -124,14 +124,14 @@ Mr* publish(Pd& pd, Bytes bytes, std::size_t length, std::uint64_t iova, unsigne
     errno = ENOMEM;
     return nullptr;
   };
-  if (!index || !runtime.back(runtime.arena().mr(*index))) return refuse();
+  if (!index || !runtime.allocate_pages_of(runtime.arena().mr(*index))) return refuse();
   MrRecord& record = runtime.arena().mr(*index);
   record.pd = pd.number;
   record.access = access;
   record.iova = iova;
   record.length = length;
   record.base = reinterpret_cast<std::uint64_t>(bytes.window ? bytes.window.start() : bytes.base);
-  record.hides = 0;
+  record.defers_writes = 0;
   record.mirror = 0;
   if (bytes.mirror && !mirror_memory(runtime, record, std::move(bytes.mirror))) return refuse();
   const auto reuse = static_cast<std::uint8_t>(runtime.next_serial());
@@ -139,7 +139,8 @@ Mr* publish(Pd& pd, Bytes bytes, std::size_t length, std::uint64_t iova, unsigne
   mr->addr = bytes.base;
   mr->length = length;
   mr->window = std::move(bytes.window);
-  if (mr->window && runtime.header().hazards.hide.load() != 0) hide_writes(runtime, *mr, record);
+  if (mr->window && runtime.header().hazards.hide.load() != 0)
+    start_deferring(runtime, *mr, record);
   record.key.store(mr->rkey);
   return mr;
 }
@@ -192,7 +193,7 @@ Mr* register_memory(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   bytes.base = addr;
   if (!is_host_memory(*pd.owner.runtime, addr, length, access)) {
     // It may be GPU memory.
-    errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, writes(access)),
+    errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, is_writable(access)),
                              reinterpret_cast<std::uint64_t>(addr), length, bytes);
     // Without a driver for peer memory the kernel sees an address and nothing behind it.
     if (errno == EOPNOTSUPP) errno = EFAULT;
@@ -210,7 +211,8 @@ Mr* register_dmabuf(Pd& pd, int fd, std::uint64_t offset, std::size_t length, st
   if (errno != 0) return nullptr;
   Bytes bytes;
   bytes.base = reinterpret_cast<void*>(iova);
-  errno = reach_gpu_memory(pd, map_dmabuf(fd, offset, length, writes(access)), iova, length, bytes);
+  errno = reach_gpu_memory(pd, map_dmabuf(fd, offset, length, is_writable(access)), iova, length,
+                           bytes);
   if (errno == EFAULT) explain_no_mirror(fd);
   if (errno != 0) return nullptr;
   return publish(pd, std::move(bytes), length, iova, access);
@@ -220,7 +222,7 @@ void deregister_memory(Mr* mr) {
   Runtime& runtime = *mr->owner.owner.runtime;
   runtime.arena().mr(mr->index).key.exchange(0);
   wait_for_all_requesters(runtime);
-  show_writes(runtime, runtime.arena().mr(mr->index));
+  stop_deferring(runtime, runtime.arena().mr(mr->index));
   runtime.mr_indices().give_back(mr->index);
   delete mr;
 }
@@ -236,7 +238,8 @@ Translation translate(const Arena& arena, std::uint32_t slot, std::uint32_t key,
       address - region.iova > region.length - length) {
     return {};
   }
-  return {true, region.base + (address - region.iova), region.hides != 0 ? &region : nullptr};
+  return {true, region.base + (address - region.iova),
+          region.defers_writes != 0 ? &region : nullptr};
 }
 
 }  // namespace softnic

@@ -22,7 +22,7 @@ struct Mr : ibv_mr {
   Pd& owner;
   const std::uint32_t index;
   FileWindow window;  // of memory that is not the program's own pages
-  Mapping shadow;     // of a region that hides what is written (HazardRecord)
+  Mapping staging;    // of a region that hides what is written (HazardRecord)
 };
 
 // Null with errno set, as verbs wants it.
@@ -39,7 +39,7 @@ void deregister_memory(Mr* mr);
 struct Translation {
   bool allowed = false;
   std::uint64_t address = 0;
-  MrRecord* hider = nullptr;  // the region, if it hides what is written
+  MrRecord* deferring = nullptr;  // the region, if it hides what is written
 };
 Translation translate(const Arena& arena, std::uint32_t slot, std::uint32_t key, std::uint32_t pd,
                       std::uint64_t address, std::uint64_t length,

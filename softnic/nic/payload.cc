@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "common/base/clock.h"
-#include "softnic/nic/hidden.h"
+#include "softnic/nic/deferred_writes.h"
 
 namespace softnic {
 namespace {
@@ -54,15 +54,15 @@ void let_others_look() {
 
 }  // namespace
 
-bool Payload::reveal_all(const Reach& theirs) {
-  return theirs.each_hidden([&](MrRecord& region, const iovec& piece) {
-    return reveal(runtime_, peer_, region, address_of(piece), piece.iov_len);
+bool Payload::apply_all_deferred(const MemoryPieces& theirs) {
+  return theirs.for_each_deferring([&](MrRecord& region, const iovec& piece) {
+    return apply_deferred(runtime_, peer_, region, address_of(piece), piece.iov_len);
   });
 }
 
-bool Payload::note_all(const Reach& theirs) {
-  return theirs.each_hidden([&](MrRecord& region, const iovec& piece) {
-    return note_hidden(runtime_, peer_, region, address_of(piece), piece.iov_len);
+bool Payload::record_all_deferred(const MemoryPieces& theirs) {
+  return theirs.for_each_deferring([&](MrRecord& region, const iovec& piece) {
+    return record_deferred(runtime_, peer_, region, address_of(piece), piece.iov_len);
   });
 }
 
@@ -83,8 +83,9 @@ Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, std::u
   return Copied::kDone;
 }
 
-Copied Payload::write(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt) {
-  const Pieces there = theirs.landing();
+Copied Payload::write(const Pieces& ours, const MemoryPieces& theirs, std::uint64_t bytes,
+                      bool corrupt) {
+  const Pieces there = theirs.staged();
   const bool scatter = runtime_.header().hazards.scatter.load(std::memory_order_relaxed) != 0;
   const Copied copied =
       scatter && bytes > kLineBytes
@@ -92,11 +93,12 @@ Copied Payload::write(const Pieces& ours, const Reach& theirs, std::uint64_t byt
           : peer_.write(ours.piece.data(), ours.count, there.piece.data(), there.count, bytes);
   if (copied != Copied::kDone) return copied;
   if (corrupt) flip_there(there.piece[0]);
-  return note_all(theirs) ? Copied::kDone : Copied::kGone;
+  return record_all_deferred(theirs) ? Copied::kDone : Copied::kGone;
 }
 
-Copied Payload::read(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt) {
-  if (!reveal_all(theirs)) return Copied::kFault;
+Copied Payload::read(const Pieces& ours, const MemoryPieces& theirs, std::uint64_t bytes,
+                     bool corrupt) {
+  if (!apply_all_deferred(theirs)) return Copied::kFault;
   const Pieces& there = theirs.pieces;
   const Copied copied =
       peer_.read(ours.piece.data(), ours.count, there.piece.data(), there.count, bytes);
@@ -106,7 +108,7 @@ Copied Payload::read(const Pieces& ours, const Reach& theirs, std::uint64_t byte
 
 // One operation at a time in the peer's memory, whoever asks. The store of the new value is what
 // makes it happen: a holder that dies before has done nothing.
-Copied Payload::operate(const Pieces& ours, const Reach& theirs, const Atomic& operation) {
+Copied Payload::operate(const Pieces& ours, const MemoryPieces& theirs, const Atomic& operation) {
   RobustLock& lock = peer_.arena().header().atomic_lock;
   std::uint64_t before = 0;
   const iovec place = {&before, sizeof before};

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "softnic/nic/hidden.h"
+#include "softnic/nic/deferred_writes.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/pieces.h"
 #include "softnic/nic/runtime.h"
@@ -14,38 +14,38 @@
 namespace softnic {
 
 // Pieces of memory, and the regions among them that hide what is written.
-struct Reach {
+struct MemoryPieces {
   Pieces pieces;
-  std::array<MrRecord*, kMaxSge> hider{};
-  bool hides = false;
+  std::array<MrRecord*, kMaxSge> deferring{};
+  bool defers_writes = false;
 
   // Takes of a translated range what falls into the window.
   void add(Window& window, const Translation& range, std::uint64_t length) noexcept {
     const std::size_t before = pieces.count;
     window.add(range.address, length);
-    if (pieces.count == before || range.hider == nullptr) return;
-    hider[before] = range.hider;
-    hides = true;
+    if (pieces.count == before || range.deferring == nullptr) return;
+    deferring[before] = range.deferring;
+    defers_writes = true;
   }
 
   // visit(region, piece) for each that is in such a region, as long as it returns true.
   template <class Visit>
-  bool each_hidden(Visit&& visit) const {
-    if (!hides) [[likely]]
+  bool for_each_deferring(Visit&& visit) const {
+    if (!defers_writes) [[likely]]
       return true;
     for (std::size_t i = 0; i < pieces.count; ++i) {
-      if (hider[i] != nullptr && !visit(*hider[i], pieces.piece[i])) return false;
+      if (deferring[i] != nullptr && !visit(*deferring[i], pieces.piece[i])) return false;
     }
     return true;
   }
 
   // Where bytes for these pieces go.
-  Pieces landing() const noexcept {
+  Pieces staged() const noexcept {
     Pieces there = pieces;
-    for (std::size_t i = 0; hides && i < there.count; ++i) {
-      if (hider[i] == nullptr) continue;
+    for (std::size_t i = 0; defers_writes && i < there.count; ++i) {
+      if (deferring[i] == nullptr) continue;
       const auto address = reinterpret_cast<std::uint64_t>(there.piece[i].iov_base);
-      there.piece[i].iov_base = reinterpret_cast<void*>(beside(*hider[i], address));
+      there.piece[i].iov_base = reinterpret_cast<void*>(staging_address(*deferring[i], address));
     }
     return there;
   }
@@ -56,8 +56,10 @@ class Payload {
   Payload(Runtime& runtime, Peer& peer) noexcept : runtime_(runtime), peer_(peer) {}
 
   // `corrupt`: one bit arrives wrong.
-  Peer::Copied write(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt);
-  Peer::Copied read(const Pieces& ours, const Reach& theirs, std::uint64_t bytes, bool corrupt);
+  Peer::Copied write(const Pieces& ours, const MemoryPieces& theirs, std::uint64_t bytes,
+                     bool corrupt);
+  Peer::Copied read(const Pieces& ours, const MemoryPieces& theirs, std::uint64_t bytes,
+                    bool corrupt);
 
   // An atomic operation on eight bytes. The value that was there goes to `ours`.
   struct Atomic {
@@ -65,11 +67,11 @@ class Payload {
     std::uint64_t compare_add;  // what must be there, or what is added
     std::uint64_t swap;
   };
-  Peer::Copied operate(const Pieces& ours, const Reach& theirs, const Atomic& operation);
+  Peer::Copied operate(const Pieces& ours, const MemoryPieces& theirs, const Atomic& operation);
 
  private:
-  bool reveal_all(const Reach& theirs);
-  bool note_all(const Reach& theirs);
+  bool apply_all_deferred(const MemoryPieces& theirs);
+  bool record_all_deferred(const MemoryPieces& theirs);
   Peer::Copied write_scattered(const Pieces& ours, const Pieces& theirs, std::uint64_t bytes);
   void flip_there(const iovec& piece);
 

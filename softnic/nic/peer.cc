@@ -82,7 +82,7 @@ Peer::Peer(const Fabric& fabric, std::uint32_t slot, std::uint64_t epoch, Mappin
       arena_(mapping_.base()),
       memory_(std::move(memory)) {}
 
-bool Peer::still_that_pid() {
+bool Peer::is_same_process() {
   const std::int64_t now = beeline::now_ns();
   if (now - checked_at_ns_.load(std::memory_order_relaxed) < kTrustPidNs) return true;
   if (!is_alive()) return false;
@@ -98,7 +98,7 @@ Peer::Copied Peer::write(const iovec* ours, std::size_t our_count, const iovec* 
     const auto offset = reinterpret_cast<off_t>(theirs->iov_base);
     return verdict(::syscall(SYS_pwrite64, memory_.get(), ours->iov_base, bytes, offset), bytes);
   }
-  if (!still_that_pid()) return Copied::kGone;
+  if (!is_same_process()) return Copied::kGone;
   return verdict(::syscall(SYS_process_vm_writev, pid_, ours, our_count, theirs, their_count, 0UL),
                  bytes);
 }
@@ -110,7 +110,7 @@ Peer::Copied Peer::read(const iovec* ours, std::size_t our_count, const iovec* t
     const auto offset = reinterpret_cast<off_t>(theirs->iov_base);
     return verdict(::syscall(SYS_pread64, memory_.get(), ours->iov_base, bytes, offset), bytes);
   }
-  if (!still_that_pid()) return Copied::kGone;
+  if (!is_same_process()) return Copied::kGone;
   return verdict(::syscall(SYS_process_vm_readv, pid_, ours, our_count, theirs, their_count, 0UL),
                  bytes);
 }

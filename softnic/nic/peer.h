@@ -29,8 +29,8 @@ class Peer {
 
   // The process has not left in good order. One that was killed is noticed by is_alive() or by the
   // kernel refusing a copy.
-  bool seated() const noexcept { return fabric_.header().slots[slot_].epoch.load() == epoch_; }
-  bool is_alive() const { return seated() && fabric_.slot_alive(slot_); }
+  bool has_seat() const noexcept { return fabric_.header().slots[slot_].epoch.load() == epoch_; }
+  bool is_alive() const { return has_seat() && fabric_.is_slot_alive(slot_); }
 
   enum class Copied { kDone, kFault, kGone };
   // Moves `bytes` between our pieces and its pieces, which both add up to that.
@@ -40,7 +40,7 @@ class Peer {
               std::size_t their_count, std::size_t bytes);
 
  private:
-  bool still_that_pid();
+  bool is_same_process();
 
   const Fabric& fabric_;
   std::uint32_t slot_;

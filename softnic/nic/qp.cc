@@ -76,8 +76,8 @@ Qp* Qp::create(Pd& pd, ibv_qp_init_attr_ex& wanted) {
   const ibv_qp_init_attr init = granted(wanted);
   Runtime& runtime = *pd.owner.runtime;
   const auto index = runtime.qp_indices().take();
-  const bool backed = index && runtime.back(runtime.arena().qp(*index));
-  const auto ring = backed ? runtime.take_ring(receive_ring_bytes(init.cap)) : std::nullopt;
+  const bool has_pages = index && runtime.allocate_pages_of(runtime.arena().qp(*index));
+  const auto ring = has_pages ? runtime.take_ring(receive_ring_bytes(init.cap)) : std::nullopt;
   if (!ring) {
     if (index) runtime.qp_indices().give_back(*index);
     errno = ENOMEM;
@@ -153,7 +153,7 @@ int Qp::check_may_send() const {
 
 int Qp::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   int error = check_may_send();
-  const std::int64_t posted_at = requester_.paced() ? beeline::now_ns() : 0;
+  const std::int64_t posted_at = requester_.is_paced() ? beeline::now_ns() : 0;
   {
     const std::lock_guard guard(post_lock_);
     for (; error == 0 && wr != nullptr; wr = wr->next) {
@@ -173,7 +173,7 @@ int Qp::post_whole_batch(const ibv_send_wr* first, std::size_t count) {
   for (const ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     if (const int error = sends_.check(*wr); error != 0) return error;
   }
-  const std::int64_t posted_at = requester_.paced() ? beeline::now_ns() : 0;
+  const std::int64_t posted_at = requester_.is_paced() ? beeline::now_ns() : 0;
   {
     const std::lock_guard guard(post_lock_);
     if (sends_.room() < count) return ENOMEM;
@@ -253,7 +253,7 @@ void Qp::push_send_completion(const CqeRecord& entry) {
                   entry);
 }
 
-bool Qp::settle_breakage() {
+bool Qp::finish_error_transition() {
   const bool overrun = Cq::of(qp_base.send_cq).record().overrun.load() != 0 ||
                        Cq::of(qp_base.recv_cq).record().overrun.load() != 0;
   const bool breaking = record_.breaking.load() != 0;
@@ -261,7 +261,8 @@ bool Qp::settle_breakage() {
   const std::lock_guard guard(run_mutex_);
   if (overrun && state() != IBV_QPS_RESET) enter_error_locked();
   if (state() != IBV_QPS_ERR) {
-    if (breaking && runtime().fabric().slot_alive(qpn_slot(record_.dest_qpn.load()))) return false;
+    if (breaking && runtime().fabric().is_slot_alive(qpn_slot(record_.dest_qpn.load())))
+      return false;
     record_.breaking.store(0);  // it died before it got that far
     return true;
   }
@@ -278,7 +279,7 @@ void Qp::enter_error_locked() {
 }
 
 void Qp::flush_locked() {
-  if (owner_.dead()) return;  // the device is gone, and with it who would tell
+  if (owner_.is_dead()) return;  // the device is gone, and with it who would tell
   requester_.flush();
   const std::lock_guard guard(receive_lock_);
   if (receives_fenced_ && qp_base.srq != nullptr) return;

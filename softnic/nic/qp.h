@@ -49,7 +49,7 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   void retire(CqeKind kind, std::uint64_t sequence) noexcept;
   // If a peer or an overrun CQ broke this QP: finishes what that means on our side. False: a peer
   // is still at it.
-  bool settle_breakage();
+  bool finish_error_transition();
 
   std::optional<std::int64_t> run_job() override;
 
@@ -82,7 +82,7 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
     return qp_base.srq != nullptr ? &Srq::of(qp_base.srq) : nullptr;
   }
   int check_may_send() const;
-  int reach(std::uint32_t qpn) const;
+  int check_peer_reachable(std::uint32_t qpn) const;
   int check_addresses(const ibv_qp_attr& attr, int mask) const;
   void take_attributes(const ibv_qp_attr& attr, int mask);
   void publish_attributes();

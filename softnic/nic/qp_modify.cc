@@ -36,12 +36,12 @@ std::uint64_t new_connection() {
 
 // A device that is gone answers no command, and one that refuses to break its queue pairs says so.
 int check_device(const Context& context, const ibv_qp_attr& attr, int mask) {
-  if (context.dead()) return EIO;
+  if (context.is_dead()) return EIO;
   const bool breaks = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR;
   return breaks && context.record().refuses_to_break.load() != 0 ? EIO : 0;
 }
 
-bool in_range(const ibv_qp_attr& attr, int mask) {
+bool is_in_range(const ibv_qp_attr& attr, int mask) {
   const auto fits = [mask](int bit, std::uint32_t value, std::uint32_t limit) {
     return (mask & bit) == 0 || value <= limit;
   };
@@ -77,12 +77,12 @@ int Qp::check_addresses(const ibv_qp_attr& attr, int mask) const {
     const bool known = attr.path_mtu >= IBV_MTU_256 && attr.path_mtu <= IBV_MTU_4096;
     if (!known || mtu_bytes(attr.path_mtu) > owner_.port(port_number).mtu) return EINVAL;
   }
-  return in_range(attr, mask) ? 0 : EINVAL;
+  return is_in_range(attr, mask) ? 0 : EINVAL;
 }
 
 int Qp::modify(const ibv_qp_attr& attr, int mask) {
   if (const int error = check_device(owner_, attr, mask); error != 0) return error;
-  (void)settle_breakage();
+  (void)finish_error_transition();
   const std::lock_guard guard(run_mutex_);
   const ibv_qp_state from = state();
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) return EINVAL;
@@ -90,13 +90,13 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
   if (const int error = check_transition(from, to, mask); error != 0) return error;
   if (const int error = check_addresses(attr, mask); error != 0) return error;
   if (to == IBV_QPS_RTR && from == IBV_QPS_INIT) {
-    if (const int error = reach(attr.dest_qp_num); error != 0) return error;
+    if (const int error = check_peer_reachable(attr.dest_qp_num); error != 0) return error;
   }
   if (to == IBV_QPS_RESET) {
     reset_locked();
   } else {
     take_attributes(attr, mask);
-    if ((mask & (IBV_QP_AV | IBV_QP_PORT)) != 0) requester_.forget_path();
+    if ((mask & (IBV_QP_AV | IBV_QP_PORT)) != 0) requester_.forget_route();
     publish_attributes();
     set_state_locked(to);
   }
@@ -107,7 +107,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     drain_event_wanted_ = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0;
     report_drained_locked();
   }
-  if (to == IBV_QPS_RTS && !requester_.idle()) {
+  if (to == IBV_QPS_RTS && !requester_.is_idle()) {
     runtime().engine().schedule(*this, 0);  // what was posted while draining
   }
   return 0;
@@ -121,13 +121,13 @@ void Qp::shut_down() {
 
 // A peer that is there must be within our reach before it may act on our memory: a fence has to
 // look at it. A peer that is just coming or going is neither; that does not last. An errno.
-int Qp::reach(std::uint32_t qpn) const {
+int Qp::check_peer_reachable(std::uint32_t qpn) const {
   const std::uint32_t slot = qpn_slot(qpn);
   for (;; ::sched_yield()) {
     errno = 0;
     if (runtime().peer(slot) != nullptr) return 0;
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return errno;
-    if (!runtime().fabric().slot_alive(slot)) return 0;
+    if (!runtime().fabric().is_slot_alive(slot)) return 0;
   }
 }
 
@@ -159,7 +159,7 @@ void Qp::publish_attributes() {
   const ibv_qp_state now = state();
   if (now != IBV_QPS_RESET && now != IBV_QPS_INIT) return;  // the rest is fixed while connected
   kill_point_here();
-  record_.removals.store(owner_.birth);
+  record_.removals.store(owner_.removals_at_open);
   record_.port = attr_.port_num == 0 ? 0 : attr_.port_num - 1u;
   record_.path_mtu = mtu_bytes(attr_.path_mtu);
   record_.rq_psn = attr_.rq_psn;
@@ -183,7 +183,7 @@ void Qp::set_state_locked(ibv_qp_state to) {
 }
 
 void Qp::report_drained_locked() {
-  if (!drain_event_wanted_ || state() != IBV_QPS_SQD || !requester_.drained()) return;
+  if (!drain_event_wanted_ || state() != IBV_QPS_SQD || !requester_.is_drained()) return;
   drain_event_wanted_ = false;
   send_event(runtime().fabric(), owner_.pipe,
              EventRecord{IBV_EVENT_SQ_DRAINED, index_, record_.serial});
@@ -191,8 +191,8 @@ void Qp::report_drained_locked() {
 
 // Nothing of the former life remains: nobody inside, no completions, empty queues.
 void Qp::reset_locked() {
-  const std::uint64_t life = (record_.state.load() >> 8) + 1;
-  record_.state.exchange(state_word(life, IBV_QPS_RESET));
+  const std::uint64_t resets = (record_.state.load() >> 8) + 1;
+  record_.state.exchange(state_word(resets, IBV_QPS_RESET));
   const std::uint32_t dest = record_.dest_qpn.load();
   if (dest != 0) wait_for_requester(runtime(), dest);
   record_.dest_qpn.store(0);
@@ -217,14 +217,14 @@ void Qp::reset_locked() {
 }
 
 int Qp::query(ibv_qp_attr& attr, ibv_qp_init_attr& init) {
-  if (owner_.dead()) return EIO;
-  (void)settle_breakage();
+  if (owner_.is_dead()) return EIO;
+  (void)finish_error_transition();
   const std::lock_guard guard(run_mutex_);
   attr = attr_;
   attr.qp_state = state();
   attr.cur_qp_state = attr.qp_state;
   attr.path_mig_state = IBV_MIG_MIGRATED;
-  attr.sq_draining = attr.qp_state == IBV_QPS_SQD && !requester_.drained() ? 1 : 0;
+  attr.sq_draining = attr.qp_state == IBV_QPS_SQD && !requester_.is_drained() ? 1 : 0;
   attr.cap = init_.cap;
   init = init_;
   qp_base.state = attr.qp_state;

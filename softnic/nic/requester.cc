@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "common/base/clock.h"
+#include "softnic/nic/deferred_writes.h"
 #include "softnic/nic/fence.h"
-#include "softnic/nic/hidden.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/qp.h"
 #include "softnic/nic/timers.h"
@@ -19,7 +19,7 @@ using Verdict = Answer::Verdict;
 constexpr std::uint64_t kPieceBytes = 256 << 10;
 constexpr std::uint32_t kEndlessRnr = 7;
 // While waiting for an answer: whether the ports stand still, which stops the clock.
-constexpr std::int64_t kLookUpNs = 20 * beeline::kNsPerMs;
+constexpr std::int64_t kCheckPauseNs = 20 * beeline::kNsPerMs;
 // What mlx5 reports as vendor error for the two; people search for these numbers.
 constexpr std::uint32_t kVendorRetryExceeded = 0x81;
 constexpr std::uint32_t kVendorRnrExceeded = 0x82;
@@ -40,9 +40,9 @@ std::uint32_t vendor_error(ibv_wc_status status) {
 }  // namespace
 
 bool Requester::can_run() const noexcept {
-  if (unplugged()) return false;
-  if (qp_.state() == IBV_QPS_ERR) return !idle();
-  return !stuck_ && next() < end_of_work();
+  if (is_device_removed()) return false;
+  if (qp_.state() == IBV_QPS_ERR) return !is_idle();
+  return !waits_forever_ && next() < end_of_work();
 }
 
 // One past the last request that the state allows to be worked on.
@@ -53,10 +53,10 @@ std::uint64_t Requester::end_of_work() const noexcept {
 }
 
 void Requester::drain() noexcept {
-  if (!flights_.empty()) {
-    drain_end_ = launch_sequence_ + (launch_offset_ != 0 ? 1 : 0);
+  if (!in_flight_.empty()) {
+    drain_end_ = send_sequence_ + (send_offset_ != 0 ? 1 : 0);
   } else {
-    const bool started = offset_ != 0 || waiting_until_ != 0 || stuck_;
+    const bool started = offset_ != 0 || waiting_until_ != 0 || waits_forever_;
     drain_end_ = next() + (started ? 1 : 0);
   }
 }
@@ -64,21 +64,21 @@ void Requester::drain() noexcept {
 std::optional<std::int64_t> Requester::run(Budget budget) {
   for (;;) {
     if (qp_.state() == IBV_QPS_ERR) {
-      if (!unplugged()) qp_.flush_locked();
+      if (!is_device_removed()) qp_.flush_locked();
       return std::nullopt;
     }
     if (!can_run()) return std::nullopt;
-    if (waiting_until_ == 0) look_at_path();
-    if (const auto again = hold_still()) return again;
+    if (waiting_until_ == 0) check_route();
+    if (const auto again = check_pause()) return again;
     if (waiting_until_ != 0) {
       if (const auto again = wait_more(beeline::now_ns())) return again;
       waiting_until_ = 0;
-      if (silences_ > qp_.attr().retry_cnt) {
+      if (unanswered_ > qp_.attr().retry_cnt) {
         fail(IBV_WC_RETRY_EXC_ERR);
         continue;
       }
     }
-    if (!flights_.empty() || paced()) {
+    if (!in_flight_.empty() || is_paced()) {
       const auto again = run_shaped(beeline::now_ns(), budget);
       if (again) return again;
       continue;
@@ -88,51 +88,51 @@ std::optional<std::int64_t> Requester::run(Budget budget) {
   }
 }
 
-void Requester::look_at_path() {
-  const bool there = path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num());
-  const bool paced = there && shaped();
-  if (paced != paced_.load(std::memory_order_relaxed))
-    paced_.store(paced, std::memory_order_relaxed);
+void Requester::check_route() {
+  const bool there = route_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num());
+  const bool is_paced = there && is_shaped();
+  if (is_paced != is_paced_.load(std::memory_order_relaxed))
+    is_paced_.store(is_paced, std::memory_order_relaxed);
 }
 
 std::optional<std::int64_t> Requester::wait_more(std::int64_t now) const noexcept {
   if (now >= waiting_until_) return std::nullopt;
-  return std::min(waiting_until_, now + kLookUpNs);
+  return std::min(waiting_until_, now + kCheckPauseNs);
 }
 
 // Carries pieces until something stands in the way; run() sorts out what.
 std::optional<std::int64_t> Requester::run_direct(Budget& budget) {
   while (can_run()) {
-    if (const auto again = hold_still()) return again;
+    if (const auto again = check_pause()) return again;
     SendWqe& wqe = queue_.at(next());
     const std::uint64_t bytes = std::min(wqe.length - offset_, kPieceBytes);
     if (bytes > budget.bytes || budget.messages == 0) return beeline::now_ns();
     budget.bytes -= bytes;
     --budget.messages;
-    if (!settle(carry(wqe, next(), offset_, bytes), bytes)) return std::nullopt;
+    if (!handle_answer(transfer_piece(wqe, next(), offset_, bytes), bytes)) return std::nullopt;
   }
   return std::nullopt;
 }
 
-Answer Requester::carry(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset,
-                        std::uint64_t bytes) {
+Answer Requester::transfer_piece(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset,
+                                 std::uint64_t bytes) {
   if (wqe.length > kMaxMessage) return {Verdict::kRefused, IBV_WC_LOC_LEN_ERR};
-  if (brings_data_back(wqe.opcode) && qp_.attr().max_rd_atomic == 0) {
+  if (is_read_or_atomic(wqe.opcode) && qp_.attr().max_rd_atomic == 0) {
     return {Verdict::kRefused, IBV_WC_LOC_QP_OP_ERR};
   }
   // Our own mistakes are reported even if nobody listens.
-  const Inside inside(qp_.record());
-  Reach ours;
+  const BusyGuard busy(qp_.record());
+  MemoryPieces ours;
   if (!gather(wqe, sequence, offset, bytes, ours)) return {Verdict::kLocalFault};
-  if (!path_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num())) {
-    return {Verdict::kSilence};
+  if (!route_.refresh(qp_.runtime(), qp_.attr(), qp_.device(), qp_.qp_num())) {
+    return {Verdict::kNoAnswer};
   }
-  Journey journey = Journey::kArrives;
-  if (const std::uint32_t trouble = path_.trouble(); trouble != 0) [[unlikely]] {
-    const Answer met = meet_trouble(trouble, wqe, journey);
+  Delivery delivery = Delivery::kArrives;
+  if (const std::uint32_t faults = route_.faults(); faults != 0) [[unlikely]] {
+    const Answer met = apply_port_faults(faults, wqe, delivery);
     if (met.verdict != Verdict::kPlaced) return met;
   }
-  if (!path_.holds(qp_.qp_num())) return {Verdict::kSilence};
+  if (!route_.is_connected_to(qp_.qp_num())) return {Verdict::kNoAnswer};
   const Request request{
       .opcode = wqe.opcode,
       .rkey = wqe.rkey,
@@ -150,39 +150,39 @@ Answer Requester::carry(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offs
       .corrupt = wqe.corrupt,
       .solicited = wqe.solicited,
   };
-  return exchange(sequence, request, ours, journey);
+  return exchange(sequence, request, ours, delivery);
 }
 
 // The far end's part, and what we hear of it.
-Answer Requester::exchange(std::uint64_t sequence, const Request& request, const Reach& ours,
-                           Journey journey) {
+Answer Requester::exchange(std::uint64_t sequence, const Request& request, const MemoryPieces& ours,
+                           Delivery delivery) {
   const bool reading = request.opcode == IBV_WR_RDMA_READ;
-  if (reading && journey == Journey::kAnswerLost) return {Verdict::kSilence};
+  if (reading && delivery == Delivery::kAnswerLost) return {Verdict::kNoAnswer};
   const std::uint64_t end = request.offset + request.bytes;
   if (!reading && has_taken(sequence, end)) [[unlikely]] {
     // A repetition: acknowledged, and good for nothing else.
-    const bool heard = journey == Journey::kArrives && path_.listens_to(request.connection);
-    return {heard ? Verdict::kPlaced : Verdict::kSilence};
+    const bool heard = delivery == Delivery::kArrives && route_.is_bound_to(request.connection);
+    return {heard ? Verdict::kPlaced : Verdict::kNoAnswer};
   }
   const Answer answer =
-      ours.hides && brings_data_back(request.opcode)
-          ? bring_back(request, ours)
-          : respond(qp_.runtime(), path_, qp_.attr().dest_qp_num, request, ours.pieces);
-  if (journey == Journey::kArrives || answer.verdict == Verdict::kLocalFault) [[likely]]
+      ours.defers_writes && is_read_or_atomic(request.opcode)
+          ? read_with_deferral(request, ours)
+          : respond(qp_.runtime(), route_, qp_.attr().dest_qp_num, request, ours.pieces);
+  if (delivery == Delivery::kArrives || answer.verdict == Verdict::kLocalFault) [[likely]]
     return answer;
   if (answer.verdict == Verdict::kPlaced) taken_ = Taken{sequence, end};
-  return {Verdict::kSilence};
+  return {Verdict::kNoAnswer};
 }
 
 bool Requester::gather(const SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset,
-                       std::uint64_t bytes, Reach& ours) {
+                       std::uint64_t bytes, MemoryPieces& ours) {
   const SgeRecord* sges = queue_.sges(sequence);
   Window window(offset, bytes, ours.pieces);
   if (wqe.inlined) {
     window.add(sges[0].addr, sges[0].length);
     return true;
   }
-  const std::uint32_t access = brings_data_back(wqe.opcode) ? IBV_ACCESS_LOCAL_WRITE : 0;
+  const std::uint32_t access = is_read_or_atomic(wqe.opcode) ? IBV_ACCESS_LOCAL_WRITE : 0;
   const Runtime& runtime = qp_.runtime();
   for (std::uint32_t i = 0; i < wqe.sge_count; ++i) {
     if (sges[i].length == 0) continue;
@@ -191,35 +191,35 @@ bool Requester::gather(const SendWqe& wqe, std::uint64_t sequence, std::uint64_t
     if (!sge.allowed) return false;
     ours.add(window, sge, sges[i].length);
   }
-  if (brings_data_back(wqe.opcode)) return true;
-  return ours.each_hidden([&](MrRecord& region, const iovec& piece) {
-    return reveal_own(qp_.runtime(), region, reinterpret_cast<std::uint64_t>(piece.iov_base),
-                      piece.iov_len);
+  if (is_read_or_atomic(wqe.opcode)) return true;
+  return ours.for_each_deferring([&](MrRecord& region, const iovec& piece) {
+    return apply_own_deferred(qp_.runtime(), region,
+                              reinterpret_cast<std::uint64_t>(piece.iov_base), piece.iov_len);
   });
 }
 
 // The answer goes into memory of ours that hides what is written.
-Answer Requester::bring_back(const Request& request, const Reach& ours) {
+Answer Requester::read_with_deferral(const Request& request, const MemoryPieces& ours) {
   Runtime& runtime = qp_.runtime();
-  const Answer answer = respond(runtime, path_, qp_.attr().dest_qp_num, request, ours.landing());
+  const Answer answer = respond(runtime, route_, qp_.attr().dest_qp_num, request, ours.staged());
   if (answer.verdict != Verdict::kPlaced) return answer;
-  const bool noted = ours.each_hidden([&](MrRecord& region, const iovec& piece) {
-    return note_hidden_own(runtime, region, reinterpret_cast<std::uint64_t>(piece.iov_base),
-                           piece.iov_len);
+  const bool noted = ours.for_each_deferring([&](MrRecord& region, const iovec& piece) {
+    return record_own_deferred(runtime, region, reinterpret_cast<std::uint64_t>(piece.iov_base),
+                               piece.iov_len);
   });
   return noted ? answer : Answer{Verdict::kLocalFault};
 }
 
-bool Requester::settle(const Answer& answer, std::uint64_t bytes) {
-  if (answer.verdict != Verdict::kSilence) answered_ = true;
+bool Requester::handle_answer(const Answer& answer, std::uint64_t bytes) {
+  if (answer.verdict != Verdict::kNoAnswer) answered_ = true;
   switch (answer.verdict) {
     case Verdict::kPlaced:
-      silences_ = 0;
-      rnrs_ = 0;
+      unanswered_ = 0;
+      rnr_count_ = 0;
       offset_ += bytes;
       if (offset_ == queue_.at(next()).length) complete(IBV_WC_SUCCESS);
       return true;
-    case Verdict::kSilence: return wait_for_answer();
+    case Verdict::kNoAnswer: return wait_for_answer();
     case Verdict::kNotReady: return wait_until_ready(answer.wait_ns);
     case Verdict::kRefused: fail(answer.status); return false;
     case Verdict::kLocalFault: fail(IBV_WC_LOC_PROT_ERR); return false;
@@ -230,22 +230,22 @@ bool Requester::settle(const Answer& answer, std::uint64_t bytes) {
 bool Requester::wait_for_answer() {
   const std::int64_t timeout = ack_timeout_ns(qp_.attr().timeout);
   if (timeout == 0) {
-    stuck_ = true;
+    waits_forever_ = true;
     return false;
   }
-  ++silences_;
+  ++unanswered_;
   waiting_until_ = beeline::now_ns() + qp_.scaled(timeout);
   return false;
 }
 
 bool Requester::wait_until_ready(std::int64_t wait_ns) {
-  silences_ = 0;  // somebody is there
+  unanswered_ = 0;  // somebody is there
   const std::uint32_t limit = qp_.attr().rnr_retry;
-  if (limit != kEndlessRnr && rnrs_ == limit) {
+  if (limit != kEndlessRnr && rnr_count_ == limit) {
     fail(IBV_WC_RNR_RETRY_EXC_ERR);
     return false;
   }
-  ++rnrs_;
+  ++rnr_count_;
   waiting_until_ = beeline::now_ns() + qp_.scaled(wait_ns);
   return false;
 }
@@ -270,31 +270,31 @@ void Requester::complete(ibv_wc_status status) {
 }
 
 void Requester::fail(ibv_wc_status status) {
-  abandon_flights();
+  drop_in_flight();
   complete(status);
   qp_.enter_error_locked();
 }
 
 void Requester::flush() {
-  abandon_flights();
-  while (!idle()) complete(IBV_WC_WR_FLUSH_ERR);
+  drop_in_flight();
+  while (!is_idle()) complete(IBV_WC_WR_FLUSH_ERR);
 }
 
 void Requester::restart() {
-  path_.forget();
-  abandon_flights();
+  route_.forget();
+  drop_in_flight();
   next_.store(0, std::memory_order_seq_cst);
   offset_ = 0;
   waiting_until_ = 0;
-  stuck_ = false;
+  waits_forever_ = false;
   answered_ = false;
-  silences_ = 0;
-  rnrs_ = 0;
+  unanswered_ = 0;
+  rnr_count_ = 0;
   wire_free_at_ = 0;
-  still_since_ = 0;
+  paused_since_ = 0;
   taken_.reset();
-  const std::uint64_t life = qp_.record().state.load() >> 8;
-  chance_ = Chance(scramble(qp_.runtime().header().seed ^ qp_.qp_num()) ^ life);
+  const std::uint64_t resets = qp_.record().state.load() >> 8;
+  random_ = Random(splitmix64(qp_.runtime().header().seed ^ qp_.qp_num()) ^ resets);
 }
 
 }  // namespace softnic

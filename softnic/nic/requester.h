@@ -21,9 +21,9 @@
 #include <optional>
 #include <string>
 
-#include "softnic/nic/chance.h"
-#include "softnic/nic/path.h"
 #include "softnic/nic/payload.h"
+#include "softnic/nic/peer_route.h"
+#include "softnic/nic/random.h"
 #include "softnic/nic/responder.h"
 #include "softnic/nic/send_queue.h"
 
@@ -44,14 +44,14 @@ class Requester {
   std::optional<std::int64_t> run(Budget budget);
 
   // The time of posting matters now: the wire is shaped.
-  bool paced() const noexcept { return paced_.load(std::memory_order_relaxed); }
+  bool is_paced() const noexcept { return is_paced_.load(std::memory_order_relaxed); }
 
   // The queue pair goes to SQD: what has been started is finished, the rest waits for RTS.
   void drain() noexcept;
-  bool drained() const noexcept { return next() >= drain_end_; }
+  bool is_drained() const noexcept { return next() >= drain_end_; }
 
   // The address of the peer changed.
-  void forget_path() noexcept { path_.forget(); }
+  void forget_route() noexcept { route_.forget(); }
 
   // Ends every unfinished request with a flush error.
   void flush();
@@ -59,16 +59,16 @@ class Requester {
   void restart();
 
   std::uint64_t next() const noexcept { return next_.load(std::memory_order_seq_cst); }
-  bool idle() const noexcept { return next() == queue_.posted(); }
+  bool is_idle() const noexcept { return next() == queue_.posted(); }
   // There is something to do, and the state allows it.
   bool can_run() const noexcept;
 
  private:
-  struct Flight {
+  struct InFlightPiece {
     std::uint64_t sequence;
     std::uint64_t offset;
     std::uint64_t bytes;
-    std::int64_t lands_at;
+    std::int64_t arrives_at;
     std::int64_t acked_at;
   };
 
@@ -77,39 +77,40 @@ class Requester {
     std::uint64_t sequence;
     std::uint64_t end;  // offset in that message
   };
-  enum class Journey { kArrives, kLostOnTheWay, kAnswerLost };
+  enum class Delivery { kArrives, kLost, kAnswerLost };
 
   std::optional<std::int64_t> run_direct(Budget& budget);
   std::optional<std::int64_t> run_shaped(std::int64_t now, Budget& budget);
-  void launch(std::int64_t now);
-  void launch_piece(std::int64_t now);
-  void relaunch_if_changed();
-  bool land_next(std::int64_t now, Budget& budget);
+  void send_pieces(std::int64_t now);
+  void send_piece(std::int64_t now);
+  void resend_if_changed();
+  bool deliver_next(std::int64_t now, Budget& budget);
   bool take_acknowledgement(std::int64_t now);
   std::int64_t next_shaped_event(std::int64_t now) const;
-  void abandon_flights();
+  void drop_in_flight();
 
   std::uint64_t end_of_work() const noexcept;
-  bool unplugged() const noexcept;
-  void look_at_path();
-  bool shaped() const noexcept { return (path_.trouble() & kTroubleShaped) != 0; }
-  std::optional<std::int64_t> hold_still();
+  bool is_device_removed() const noexcept;
+  void check_route();
+  bool is_shaped() const noexcept { return (route_.faults() & kFaultShaped) != 0; }
+  std::optional<std::int64_t> check_pause();
   std::optional<std::int64_t> wait_more(std::int64_t now) const noexcept;
 
-  Answer carry(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset, std::uint64_t bytes);
+  Answer transfer_piece(SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset,
+                        std::uint64_t bytes);
   bool gather(const SendWqe& wqe, std::uint64_t sequence, std::uint64_t offset, std::uint64_t bytes,
-              Reach& ours);
-  Answer meet_trouble(std::uint32_t trouble, SendWqe& wqe, Journey& journey);
-  Answer bring_back(const Request& request, const Reach& ours);
-  Answer exchange(std::uint64_t sequence, const Request& request, const Reach& ours,
-                  Journey journey);
+              MemoryPieces& ours);
+  Answer apply_port_faults(std::uint32_t faults, SendWqe& wqe, Delivery& delivery);
+  Answer read_with_deferral(const Request& request, const MemoryPieces& ours);
+  Answer exchange(std::uint64_t sequence, const Request& request, const MemoryPieces& ours,
+                  Delivery delivery);
   Answer apply_armed_faults(SendWqe& wqe);
-  void note_strike(const SendWqe& wqe, const std::string& fault);
-  Journey draw_journey();
+  void log_armed_fault(const SendWqe& wqe, const std::string& fault);
+  Delivery draw_delivery();
   bool has_taken(std::uint64_t sequence, std::uint64_t end) const noexcept;
 
   // What an answer means for the oldest unfinished request. True: go on.
-  bool settle(const Answer& answer, std::uint64_t bytes);
+  bool handle_answer(const Answer& answer, std::uint64_t bytes);
   bool wait_for_answer();
   bool wait_until_ready(std::int64_t wait_ns);
   void complete(ibv_wc_status status);
@@ -117,27 +118,28 @@ class Requester {
 
   Qp& qp_;
   SendQueue& queue_;
-  Path path_;
-  std::atomic<std::uint64_t> next_{0};  // the oldest unfinished request
-  std::uint64_t offset_ = 0;            // of it, what the peer has acknowledged
-  std::int64_t waiting_until_ = 0;      // 0: not waiting
-  std::atomic<bool> stuck_{false};      // unanswered, and told to wait for ever
-  bool answered_ = false;               // the peer has spoken on this connection
-  std::uint32_t silences_ = 0;          // in a row
-  std::uint32_t rnrs_ = 0;
-  std::int64_t still_since_ = 0;  // 0: things move
-  std::optional<Taken> taken_;    // by the peer, whose answer got lost
-  Chance chance_;                 // this connection's share of what the fabric does at random
+  PeerRoute route_;
+  std::atomic<std::uint64_t> next_{0};      // the oldest unfinished request
+  std::uint64_t offset_ = 0;                // of it, what the peer has acknowledged
+  std::int64_t waiting_until_ = 0;          // 0: not waiting
+  std::atomic<bool> waits_forever_{false};  // unanswered, and told to wait for ever
+  bool answered_ = false;                   // the peer has spoken on this connection
+  std::uint32_t unanswered_ = 0;            // in a row
+  std::uint32_t rnr_count_ = 0;
+  std::int64_t paused_since_ = 0;  // 0: things move
+  std::optional<Taken> taken_;     // by the peer, whose answer got lost
+  Random random_;                  // this connection's share of what the fabric does at random
 
-  std::atomic<bool> paced_{false};
-  std::deque<Flight> flights_;  // oldest first; the first landed_ of them await acknowledgement
-  std::size_t landed_ = 0;
+  std::atomic<bool> is_paced_{false};
+  std::deque<InFlightPiece>
+      in_flight_;  // oldest first; the first landed_ of them await acknowledgement
+  std::size_t arrived_ = 0;
   std::atomic<std::uint64_t> drain_end_{0};  // in SQD: one past the last request to finish
-  std::uint64_t launch_sequence_ = 0;
-  std::uint64_t launch_offset_ = 0;
+  std::uint64_t send_sequence_ = 0;
+  std::uint64_t send_offset_ = 0;
   std::int64_t wire_free_at_ = 0;
-  std::int64_t launch_jitter_ = 0;       // of the message that is being launched
-  std::uint32_t launch_generation_ = 0;  // of the fabric, when flights were last launched
+  std::int64_t send_jitter_ = 0;       // of the message that is being launched
+  std::uint32_t send_generation_ = 0;  // of the fabric, when flights were last launched
 };
 
 }  // namespace softnic

@@ -11,7 +11,7 @@
 #include "softnic/nic/mr.h"
 #include "softnic/nic/payload.h"
 #include "softnic/nic/send_queue.h"
-#include "softnic/nic/taking.h"
+#include "softnic/nic/taken_receive.h"
 #include "softnic/nic/timers.h"
 
 namespace softnic {
@@ -29,13 +29,13 @@ bool has_imm(ibv_wr_opcode opcode) {
 // One request against one target queue pair.
 class Responder {
  public:
-  Responder(Runtime& runtime, const Path& path, std::uint32_t target_qpn, const Request& request,
-            const Pieces& ours) noexcept
+  Responder(Runtime& runtime, const PeerRoute& route, std::uint32_t target_qpn,
+            const Request& request, const Pieces& ours) noexcept
       : runtime_(runtime),
-        peer_(path.peer()),
+        peer_(route.peer()),
         arena_(peer_.arena()),
-        qp_(path.qp()),
-        life_(path.life()),
+        qp_(route.qp()),
+        resets_(route.resets()),
         qp_index_(qpn_index(target_qpn)),
         qpn_(target_qpn),
         request_(request),
@@ -43,8 +43,8 @@ class Responder {
         receive_(runtime, {arena_, peer_.slot()}, qp_, target_qpn) {}
 
   Answer answer() {
-    if (!hear()) return {Verdict::kSilence};
-    if (!packets_fit()) {
+    if (!accept_connection()) return {Verdict::kNoAnswer};
+    if (!has_matching_packets()) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
     if (is_send(request_.opcode)) return take_send();
@@ -55,50 +55,50 @@ class Responder {
  private:
   bool is_last() const noexcept { return request_.offset + request_.bytes == request_.length; }
   // A message of several packets fills all but the last, by the measure of both ends.
-  bool packets_fit() const noexcept {
+  bool has_matching_packets() const noexcept {
     return request_.path_mtu == qp_.path_mtu ||
            request_.length <= std::min(request_.path_mtu, qp_.path_mtu);
   }
-  bool consumes_receive() const noexcept {
+  bool is_consuming_receive() const noexcept {
     return is_send(request_.opcode) || (request_.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && is_last());
   }
   // The first message of a connection must have the sequence number that the target expects; from
   // then on only that connection is heard. A target made anew does not take up an old one, whose
   // numbers have moved on.
-  bool hear() {
-    std::uint64_t speaker = qp_.bound_to.load();
-    if (speaker == request_.connection) return true;
-    if (speaker != 0 || !request_.first || request_.sq_psn != qp_.rq_psn) return false;
-    if (!qp_.bound_to.compare_exchange(speaker, request_.connection)) return false;
-    if (state_of(qp_.state.load()) == IBV_QPS_RTR) tell_owner(IBV_EVENT_COMM_EST);
+  bool accept_connection() {
+    std::uint64_t bound = qp_.bound_to.load();
+    if (bound == request_.connection) return true;
+    if (bound != 0 || !request_.first || request_.sq_psn != qp_.rq_psn) return false;
+    if (!qp_.bound_to.compare_exchange(bound, request_.connection)) return false;
+    if (state_of(qp_.state.load()) == IBV_QPS_RTR) notify_owner(IBV_EVENT_COMM_EST);
     return true;
   }
 
-  void tell_owner(ibv_event_type type) {
+  void notify_owner(ibv_event_type type) {
     send_event(runtime_.fabric(), EventPipe{qp_.device, peer_.slot(), qp_.event_number},
                EventRecord{type, qp_index_, qp_.serial});
   }
 
   // `breaking` comes first: if we die on the way, the owner still finds out how far we came.
-  void break_target() {
+  void move_target_to_error() {
     qp_.breaking.store(1);
-    arena_.header().attention.fetch_add(1);
+    arena_.header().break_count.fetch_add(1);
     // Only the life we speak to: the owner may be ending it, and must find the next one untouched.
     std::uint64_t word = qp_.state.load();
-    while (word >> 8 == life_ && receives(state_of(word)) &&
-           !qp_.state.compare_exchange(word, state_word(life_, IBV_QPS_ERR))) {
+    while (word >> 8 == resets_ && can_receive(state_of(word)) &&
+           !qp_.state.compare_exchange(word, state_word(resets_, IBV_QPS_ERR))) {
     }
   }
 
   Answer refuse(ibv_wc_status status, ibv_event_type event) {
-    break_target();
-    tell_owner(event);
+    move_target_to_error();
+    notify_owner(event);
     return {Verdict::kRefused, status};
   }
 
   // No byte was moved that the kernel would have refused for a dead process, so ask.
   Answer not_ready() {
-    if (!peer_.is_alive()) return {Verdict::kSilence};
+    if (!peer_.is_alive()) return {Verdict::kNoAnswer};
     return {Verdict::kNotReady, IBV_WC_SUCCESS, rnr_wait_ns(qp_.min_rnr_timer.load())};
   }
 
@@ -122,13 +122,13 @@ class Responder {
     if ((qp_.access.load() & IBV_ACCESS_REMOTE_WRITE) == 0) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
-    Reach theirs;
+    MemoryPieces theirs;
     if (!find_remote(IBV_ACCESS_REMOTE_WRITE, theirs)) {
       return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     }
-    if (consumes_receive() && receive_.find() == nullptr) return not_ready();
+    if (is_consuming_receive() && receive_.find() == nullptr) return not_ready();
     const Answer placed = place(theirs);
-    if (placed.verdict == Verdict::kPlaced && consumes_receive()) {
+    if (placed.verdict == Verdict::kPlaced && is_consuming_receive()) {
       complete_receive(IBV_WC_SUCCESS);
     }
     return placed;
@@ -138,7 +138,7 @@ class Responder {
     if ((qp_.access.load() & IBV_ACCESS_REMOTE_READ) == 0 || qp_.max_dest_rd_atomic == 0) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
-    Reach theirs;
+    MemoryPieces theirs;
     if (!find_remote(IBV_ACCESS_REMOTE_READ, theirs)) {
       return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     }
@@ -150,7 +150,7 @@ class Responder {
     if (!allowed || qp_.max_dest_rd_atomic == 0 || request_.remote_addr % request_.length != 0) {
       return refuse(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
     }
-    Reach theirs;
+    MemoryPieces theirs;
     if (!find_remote(IBV_ACCESS_REMOTE_ATOMIC, theirs)) {
       return refuse(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
     }
@@ -162,32 +162,32 @@ class Responder {
     if (receive == nullptr) return not_ready();
     const SgeRecord* sges = Arena::sges(*receive);
     std::uint64_t room = 0;
-    Reach theirs;
+    MemoryPieces theirs;
     Window window(request_.offset, request_.bytes, theirs.pieces);
     for (std::uint32_t i = 0; i < receive->sge_count; ++i) {
       const Translation sge = translate(arena_, peer_.slot(), sges[i].lkey, receive_.pd(),
                                         sges[i].addr, sges[i].length, IBV_ACCESS_LOCAL_WRITE);
       // Only what the message reaches is looked at.
       if (!sge.allowed && room < request_.length && sges[i].length != 0) {
-        return spoil_receive(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
+        return fail_receive(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
       }
       theirs.add(window, sge, sges[i].length);
       room += sges[i].length;
     }
-    if (room < request_.length) return spoil_receive(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
+    if (room < request_.length) return fail_receive(IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
     const Answer placed = place(theirs);
     if (placed.verdict == Verdict::kPlaced && is_last()) complete_receive(IBV_WC_SUCCESS);
     return placed;
   }
 
-  Answer spoil_receive(ibv_wc_status here, ibv_wc_status reported) {
+  Answer fail_receive(ibv_wc_status here, ibv_wc_status reported) {
     complete_receive(here);
-    break_target();
+    move_target_to_error();
     return {Verdict::kRefused, reported};
   }
 
   // A message of no bytes touches no memory, so its key is not looked at.
-  bool find_remote(std::uint32_t access, Reach& theirs) const noexcept {
+  bool find_remote(std::uint32_t access, MemoryPieces& theirs) const noexcept {
     if (request_.length == 0) return true;
     const Translation range = translate(arena_, peer_.slot(), request_.rkey, qp_.pd,
                                         request_.remote_addr, request_.length, access);
@@ -197,7 +197,7 @@ class Responder {
     return true;
   }
 
-  Peer::Copied move(const Reach& theirs) {
+  Peer::Copied move(const MemoryPieces& theirs) {
     Payload payload(runtime_, peer_);
     const bool corrupt = request_.corrupt && is_last();
     if (is_atomic(request_.opcode)) {
@@ -209,19 +209,19 @@ class Responder {
                : payload.write(ours_, theirs, request_.bytes, corrupt);
   }
 
-  Answer place(const Reach& theirs) {
-    if (request_.bytes == 0) return {peer_.is_alive() ? Verdict::kPlaced : Verdict::kSilence};
+  Answer place(const MemoryPieces& theirs) {
+    if (request_.bytes == 0) return {peer_.is_alive() ? Verdict::kPlaced : Verdict::kNoAnswer};
     switch (move(theirs)) {
       case Peer::Copied::kDone: return {Verdict::kPlaced};
-      case Peer::Copied::kGone: return {Verdict::kSilence};
+      case Peer::Copied::kGone: return {Verdict::kNoAnswer};
       case Peer::Copied::kFault: break;
     }
     // A registered page was unmapped. A NIC would go on using the page it had pinned; we cannot.
-    if (!own_memory_is_there()) return {Verdict::kLocalFault};
+    if (!is_own_memory_mapped()) return {Verdict::kLocalFault};
     return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_ACCESS_ERR);
   }
 
-  bool own_memory_is_there() const {
+  bool is_own_memory_mapped() const {
     std::vector<std::byte> scratch(request_.bytes);
     const iovec to = {scratch.data(), scratch.size()};
     return ::process_vm_readv(::getpid(), &to, 1, ours_.piece.data(), ours_.count, 0) ==
@@ -232,7 +232,7 @@ class Responder {
   Peer& peer_;
   const Arena& arena_;
   QpRecord& qp_;
-  const std::uint64_t life_;
+  const std::uint64_t resets_;
   const std::uint32_t qp_index_;
   const std::uint32_t qpn_;
   const Request& request_;
@@ -242,9 +242,9 @@ class Responder {
 
 }  // namespace
 
-Answer respond(Runtime& runtime, const Path& path, std::uint32_t target_qpn, const Request& request,
-               const Pieces& ours) {
-  return Responder(runtime, path, target_qpn, request, ours).answer();
+Answer respond(Runtime& runtime, const PeerRoute& route, std::uint32_t target_qpn,
+               const Request& request, const Pieces& ours) {
+  return Responder(runtime, route, target_qpn, request, ours).answer();
 }
 
 }  // namespace softnic

@@ -5,7 +5,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "softnic/nic/path.h"
+#include "softnic/nic/peer_route.h"
 #include "softnic/nic/pieces.h"
 
 namespace softnic {
@@ -31,18 +31,18 @@ struct Request {
 struct Answer {
   enum class Verdict {
     kPlaced,
-    kSilence,     // nobody answered
+    kNoAnswer,    // nobody answered
     kNotReady,    // RNR: wait `wait_ns` and come again
     kRefused,     // the request failed over there; `status` says what we report
     kLocalFault,  // our own memory could not be read or written
   };
-  Verdict verdict = Verdict::kSilence;
+  Verdict verdict = Verdict::kNoAnswer;
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::int64_t wait_ns = 0;
 };
 
 // The caller is inside (fence.h) and `path` holds.
-Answer respond(Runtime& runtime, const Path& path, std::uint32_t target_qpn, const Request& request,
-               const Pieces& ours);
+Answer respond(Runtime& runtime, const PeerRoute& route, std::uint32_t target_qpn,
+               const Request& request, const Pieces& ours);
 
 }  // namespace softnic

@@ -41,7 +41,7 @@ const char* env_or(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
-beeline::Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string& name) {
+beeline::Outcome<UniqueFd> make_arena_file(const PrivateDir& dir, const std::string& name) {
   const FileLimitIsAnError guard;
   UniqueFd file = dir.open_file(name, O_CREAT | O_TRUNC);
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(kArenaBytes)) != 0 ||
@@ -55,7 +55,7 @@ beeline::Outcome<UniqueFd> make_arena_file(const OwnDir& dir, const std::string&
 
 beeline::Outcome<std::shared_ptr<Runtime>> Runtime::get() {
   static std::once_flag registered;
-  std::call_once(registered, [] { pthread_atfork(before_fork, after_fork, forget_in_child); });
+  std::call_once(registered, [] { pthread_atfork(before_fork, after_fork, after_fork_in_child); });
   const std::lock_guard guard(current().mutex);
   if (auto runtime = current().runtime.lock()) return runtime;
   auto runtime = BL_TRY(join(env_or("SOFTNIC_FABRIC", "default"), env_or("SOFTNIC_HOST", nullptr)));
@@ -65,8 +65,8 @@ beeline::Outcome<std::shared_ptr<Runtime>> Runtime::get() {
 
 // A forked child has no engine thread and no seat. It leaves its parent's objects alone, and lets
 // go of the parent's lock, or the parent would look alive as long as the child is.
-void Runtime::forget_in_child() {
-  if (auto runtime = current().runtime.lock()) runtime->let_go_in_child();
+void Runtime::after_fork_in_child() {
+  if (auto runtime = current().runtime.lock()) runtime->detach_in_child();
   current().runtime.reset();
   current().mutex.unlock();
 }
@@ -75,7 +75,7 @@ void Runtime::before_fork() { current().mutex.lock(); }
 void Runtime::after_fork() { current().mutex.unlock(); }
 
 // Zeros take the arena's place: the child's copies of our objects find QPs in RESET and do no harm.
-void Runtime::let_go_in_child() noexcept {
+void Runtime::detach_in_child() noexcept {
   seat_lock_.reset();
   engine_.abandon();
   (void)::mmap(mapping_.base(), mapping_.length(), PROT_READ | PROT_WRITE,
@@ -159,21 +159,21 @@ Runtime::~Runtime() {
   header().slots[slot_].epoch.store(0);
   remove_slot_files(fabric_.files(), slot_);
   seat_lock_.reset();
-  sweep(fabric_.name());
+  clean_up_fabric(fabric_.name());
 }
 
 std::string Runtime::sysfs_root() const {
   return fabric_.sysfs_root(fabric_.header().hosts[host_].name);
 }
 
-bool Runtime::back_bytes(const std::byte* start, std::uint64_t bytes) noexcept {
+bool Runtime::allocate_pages(const std::byte* start, std::uint64_t bytes) noexcept {
   const FileLimitIsAnError guard;
   return ::fallocate(arena_file_.get(), 0, start - mapping_.base(), static_cast<off_t>(bytes)) == 0;
 }
 
 std::optional<std::uint64_t> Runtime::take_ring(std::uint64_t bytes) {
   const auto offset = rings_.take(bytes);
-  if (offset && !back_bytes(mapping_.base() + kRingsOffset + *offset, bytes)) {
+  if (offset && !allocate_pages(mapping_.base() + kRingsOffset + *offset, bytes)) {
     rings_.give_back(*offset, bytes);
     return std::nullopt;
   }
@@ -183,17 +183,17 @@ std::optional<std::uint64_t> Runtime::take_ring(std::uint64_t bytes) {
 std::shared_ptr<Peer> Runtime::peer(std::uint32_t slot) {
   const std::lock_guard guard(peers_mutex_);
   std::shared_ptr<Peer>& cached = peers_[slot];
-  if (!cached || !cached->seated()) cached = Peer::open(fabric_, slot);
+  if (!cached || !cached->has_seat()) cached = Peer::open(fabric_, slot);
   return cached;
 }
 
-void Runtime::attend() {
-  const std::uint32_t now = arena_.header().attention.load();
-  if (attended_.load(std::memory_order_relaxed) == now) [[likely]]
+void Runtime::flush_broken_qps() {
+  const std::uint32_t now = arena_.header().break_count.load();
+  if (seen_break_count_.load(std::memory_order_relaxed) == now) [[likely]]
     return;
-  bool settled = true;
-  qp_roster_.for_each([&](Qp& qp) { settled = qp.settle_breakage() && settled; });
-  if (settled) attended_.store(now, std::memory_order_relaxed);
+  bool all_finished = true;
+  qp_list_.for_each([&](Qp& qp) { all_finished = qp.finish_error_transition() && all_finished; });
+  if (all_finished) seen_break_count_.store(now, std::memory_order_relaxed);
 }
 
 }  // namespace softnic

@@ -17,8 +17,8 @@
 #include "softnic/nic/allocators.h"
 #include "softnic/nic/engine.h"
 #include "softnic/nic/gpu_mirrors.h"
+#include "softnic/nic/object_list.h"
 #include "softnic/nic/peer.h"
-#include "softnic/nic/roster.h"
 
 namespace softnic {
 
@@ -45,7 +45,7 @@ class Runtime {
   std::uint32_t slot() const noexcept { return slot_; }
   std::uint32_t seat() const noexcept { return seat_word(slot_, epoch_); }
   void take(RobustLock& lock) noexcept {
-    lock.lock(seat(), [this](std::uint32_t holder) { return fabric_.seat_alive(holder); });
+    lock.lock(seat(), [this](std::uint32_t holder) { return fabric_.is_seat_alive(holder); });
   }
   Engine& engine() noexcept { return engine_; }
   GpuMirrors& mirrors() noexcept { return mirrors_; }
@@ -58,8 +58,8 @@ class Runtime {
   // A place in the arena, with its pages: shared memory that has run out is an answer here, where
   // the first touch would be the end of the process.
   template <class Record>
-  bool back(const Record& record) noexcept {
-    return back_bytes(reinterpret_cast<const std::byte*>(&record), sizeof record);
+  bool allocate_pages_of(const Record& record) noexcept {
+    return allocate_pages(reinterpret_cast<const std::byte*>(&record), sizeof record);
   }
   std::optional<std::uint64_t> take_ring(std::uint64_t bytes);
   void give_back_ring(std::uint64_t offset, std::uint64_t bytes) {
@@ -80,12 +80,12 @@ class Runtime {
   }
 
   // For fences and flushes, and to find what an event is about.
-  Roster<Qp>& qps() noexcept { return qp_roster_; }
-  Roster<Cq>& cqs() noexcept { return cq_roster_; }
-  Roster<Srq>& srqs() noexcept { return srq_roster_; }
+  ObjectList<Qp>& qps() noexcept { return qp_list_; }
+  ObjectList<Cq>& cqs() noexcept { return cq_list_; }
+  ObjectList<Srq>& srqs() noexcept { return srq_list_; }
 
   // Flushes QPs that a peer has moved to ERR since we last looked. Cheap when there is none.
-  void attend();
+  void flush_broken_qps();
 
   // False in a forked child, which may look at what it inherited but has no part in the fabric.
   bool is_ours() const noexcept;
@@ -106,9 +106,9 @@ class Runtime {
   Runtime(Fabric fabric, std::uint32_t host, Seat&& seat);
   static void before_fork();
   static void after_fork();
-  static void forget_in_child();
-  void let_go_in_child() noexcept;
-  bool back_bytes(const std::byte* start, std::uint64_t bytes) noexcept;
+  static void after_fork_in_child();
+  void detach_in_child() noexcept;
+  bool allocate_pages(const std::byte* start, std::uint64_t bytes) noexcept;
 
   const pid_t pid_;
   Fabric fabric_;
@@ -132,10 +132,10 @@ class Runtime {
   std::array<std::shared_ptr<Peer>, kMaxSlots> peers_;
 
   std::array<std::atomic<Qp*>, kMaxQps> qps_{};
-  std::atomic<std::uint32_t> attended_{0};
-  Roster<Qp> qp_roster_;
-  Roster<Cq> cq_roster_;
-  Roster<Srq> srq_roster_;
+  std::atomic<std::uint32_t> seen_break_count_{0};
+  ObjectList<Qp> qp_list_;
+  ObjectList<Cq> cq_list_;
+  ObjectList<Srq> srq_list_;
 
   // Last: their threads end before anything else goes.
   GpuMirrors mirrors_{*this};

@@ -33,7 +33,7 @@ int SendQueue::check(const ibv_send_wr& wr) const noexcept {
   if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
   if (is_atomic(wr.opcode) && total_length(wr) != kAtomicBytes) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
-    if (brings_data_back(wr.opcode) || total_length(wr) > max_inline_) return EINVAL;
+    if (is_read_or_atomic(wr.opcode) || total_length(wr) > max_inline_) return EINVAL;
   }
   return 0;
 }

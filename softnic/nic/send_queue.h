@@ -20,7 +20,7 @@ namespace softnic {
 constexpr bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
-constexpr bool brings_data_back(ibv_wr_opcode opcode) {
+constexpr bool is_read_or_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_READ || is_atomic(opcode);
 }
 

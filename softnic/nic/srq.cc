@@ -32,8 +32,8 @@ Srq* Srq::create(Pd& pd, const ibv_srq_init_attr& init) {
   Runtime& runtime = *pd.owner.runtime;
   const std::uint32_t stride = slot_stride(attr);
   const auto index = runtime.srq_indices().take();
-  const bool backed = index && runtime.back(runtime.arena().srq(*index));
-  const auto ring = backed ? runtime.take_ring(srq_bytes(attr.max_wr, stride)) : std::nullopt;
+  const bool has_pages = index && runtime.allocate_pages_of(runtime.arena().srq(*index));
+  const auto ring = has_pages ? runtime.take_ring(srq_bytes(attr.max_wr, stride)) : std::nullopt;
   if (!ring) {
     if (index) runtime.srq_indices().give_back(*index);
     errno = ENOMEM;
@@ -125,7 +125,7 @@ ibv_srq_attr Srq::query() const {
   const std::uint32_t limit = record_.limit.load();
   return {.max_wr = record_.depth,
           .max_sge = max_sge_,
-          .srq_limit = (limit & kLimitBeingTold) != 0 ? 0 : limit};
+          .srq_limit = (limit & kLimitNotifying) != 0 ? 0 : limit};
 }
 
 void Srq::give_back(std::uint32_t slot) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fabric gets when its file does not say: addresses made from positions, so that they are
-// unique over the fabric and the same on every run, in the order a real mlx5 host shows them.
+// Default addresses. They are derived from positions in the fabric file, so they are unique in the
+// fabric and the same in every run, and GIDs have the order that mlx5 devices use.
 #include "softnic/spec/fabric_spec.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,8 @@ struct Place {
 
 std::uint8_t low_byte(std::uint32_t value) { return static_cast<std::uint8_t>(value & 0xff); }
 
-// As mlx5 makes a GUID of its MAC: 02:50:HH | 03:00 | DD:DD:00, locally administered.
+// A GUID as mlx5 derives it from a MAC address: 02:50:HH | 03:00 | DD:DD:00, where the MAC address
+// is locally administered, HH is the host and DD:DD the device.
 std::uint64_t guid_of(const Place& place) {
   return 0x0250'0003'0000'0000 | std::uint64_t{place.host} << 40 | std::uint64_t{place.device} << 8;
 }
@@ -33,7 +34,8 @@ RawGid link_local(std::uint64_t interface_id) {
   return raw;
 }
 
-// The modified EUI-64 of the port's MAC, as the kernel's addrconf makes it.
+// The link-local address with the modified EUI-64 of the port's MAC, as the kernel's addrconf does
+// it.
 RawGid mac_link_local(std::uint64_t guid, std::uint32_t port_number) {
   const auto mac = port_mac(guid, port_number);
   RawGid raw = link_local(0);
@@ -43,7 +45,7 @@ RawGid mac_link_local(std::uint64_t guid, std::uint32_t port_number) {
   return raw;
 }
 
-// 10.RAIL.HOST.x in 10.RAIL.0.0/16: the same device of every host shares a subnet.
+// 10.DEVICE.HOST.x in 10.DEVICE.0.0/16: devices at the same position in their hosts share a subnet.
 RawGid ipv4_mapped(const Place& place) {
   const std::uint32_t wrapped = place.device >> 8;  // a host may have more than 256 devices
   return {0,
@@ -79,7 +81,7 @@ void add_gids(const DeviceSpec& device, const Place& place, PortSpec& port) {
   std::erase_if(port.gids, [&](const GidSpec& gid) { return gid.index >= port.gid_table_len; });
 }
 
-// Hands out LIDs from 1 up, past those that the file gives.
+// Assigns LIDs from 1 upward and skips those that the file gives.
 class LidSource {
  public:
   explicit LidSource(const FabricSpec& spec) {
@@ -98,7 +100,7 @@ class LidSource {
   std::uint16_t last_ = 0;
 };
 
-// eth0, eth1, ... on one host, past those that the file gives.
+// Assigns eth0, eth1, ... on one host and skips names that the file gives.
 class NetdevSource {
  public:
   explicit NetdevSource(const HostSpec& host) {
@@ -118,7 +120,8 @@ class NetdevSource {
   std::uint32_t next_ = 0;
 };
 
-// A root complex of its own for every function without a place, on buses that no path mentions.
+// Puts every function without a PCI path below a root complex of its own, on buses that no path of
+// the file mentions.
 class PciSource {
  public:
   explicit PciSource(const HostSpec& host) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GIDs as people write them: "fe80::1", "::ffff:10.0.0.1"; and their kinds: "roce_v2", "ib".
+// Parses GIDs ("fe80::1", "::ffff:10.0.0.1") and their types ("roce_v2", "ib").
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace softnic {
 
-// All zero, which stands for an empty entry, is read too.
+// Accepts the all-zero GID, which stands for an empty table entry.
 beeline::Outcome<std::array<std::uint8_t, 16>> parse_gid(const std::string& text);
 
-// "ib", "roce_v1", "roce_v2"; without the underscore too.
+// Accepts "ib", "roce_v1" and "roce_v2", also without the underscore.
 beeline::Outcome<GidKind> parse_gid_kind(const std::string& text);
 
 const char* gid_kind_name(GidKind kind);

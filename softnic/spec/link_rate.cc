@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link rates that real ports report. 800 Gb/s is 8X NDR, not 4X XDR: XDR does not fit the eight
-// bits of ibv_port_attr::active_speed. 1 Gb/s Ethernet reports 1X SDR, as mlx5 does.
+// The link rates that real ports report. 800 Gb/s is given as 8X NDR and not as 4X XDR, because XDR
+// does not fit the eight bits of ibv_port_attr::active_speed. 1 Gb/s Ethernet is given as 1X SDR,
+// as mlx5 does.
 #include "softnic/spec/link_rate.h"
 
 namespace softnic {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a port of so many Gb/s reports itself: lanes and speed per lane, as ibv_port_attr and as
-// ports/N/rate say it. One table, so that the verbs and sysfs never disagree.
+// The width and speed that a port of a given Gb/s reports, in ibv_port_attr and in the sysfs file
+// ports/N/rate. Both read this table, so they agree.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct LinkRate {
 
 std::span<const LinkRate> link_rates();
 
-// The row for `gbps`, or nullptr: no port runs at that.
+// The row for `gbps`, or nullptr if no port has this speed.
 const LinkRate* find_link_rate(std::uint32_t gbps);
 
 }  // namespace softnic

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small text rules that the fabric file and the command line share.
 #include "softnic/spec/names.h"
 
 #include <fmt/format.h>
@@ -18,7 +17,7 @@ struct Range {
   std::string after;
   std::uint32_t first = 0;
   std::uint32_t last = 0;
-  std::size_t width = 0;  // "08" keeps its zero
+  std::size_t width = 0;  // minimum number of digits: "08" keeps its leading zero
 };
 
 std::optional<std::uint32_t> parse_bound(const std::string& text) {
@@ -84,11 +83,11 @@ beeline::Outcome<std::vector<std::string>> expand_range(const std::string& patte
   return names;
 }
 
-std::string nearest(const std::string& name, std::span<const std::string> known) {
+std::string nearest_name(const std::string& name, std::span<const std::string> known) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : known) {
-    // Half a word is not many edits away in the writer's mind.
+    // A name that is cut short is a likely mistake, however many letters are missing.
     const bool is_start = name.size() >= 3 && candidate.starts_with(name);
     const std::size_t distance = is_start ? 1 : edit_distance(name, candidate);
     if (distance < best_distance && distance < candidate.size()) {
@@ -99,7 +98,7 @@ std::string nearest(const std::string& name, std::span<const std::string> known)
   return best;
 }
 
-std::string listing(std::span<const std::string> names) {
+std::string list_text(std::span<const std::string> names) {
   constexpr std::size_t kMost = 24;
   if (names.size() < 2) return names.empty() ? "none" : names.front();
   if (names.size() > kMost)

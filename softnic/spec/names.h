@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names in fabric files and commands: which are allowed, ranges such as "h[0-31]", and the nearest
-// known name for a mistyped one.
+// Checks names in fabric files and commands, expands ranges such as "h[0-31]", and suggests known
+// names for mistyped ones.
 #pragma once
 
 #include <span>
@@ -19,10 +19,10 @@ bool is_plain_name(const std::string& name, std::size_t max_len);
 beeline::Outcome<std::vector<std::string>> expand_range(const std::string& pattern,
                                                         std::size_t most);
 
-// The known name with the fewest edits from `name`; empty if none is near enough to be meant.
-std::string nearest(const std::string& name, std::span<const std::string> known);
+// The known name that needs the fewest edits; empty if every known name differs too much.
+std::string nearest_name(const std::string& name, std::span<const std::string> known);
 
-// "a, b and c"; beyond two dozen the rest is only counted.
-std::string listing(std::span<const std::string> names);
+// "a, b and c". After 24 names it ends with "and N more".
+std::string list_text(std::span<const std::string> names);
 
 }  // namespace softnic

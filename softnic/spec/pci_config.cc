@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets are those of the PCI Local Bus specification 3.0, chapter 6, and PCI Express Base 7.5.3.
+// The offsets are from the PCI Local Bus specification 3.0, chapter 6, and PCI Express Base 7.5.3.
 #include "softnic/spec/pci_config.h"
 
 namespace softnic {

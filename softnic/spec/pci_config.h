@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 256 bytes of a PCI configuration space, as far as hwloc and lspci look: identity, class, the
-// buses of a bridge, and the PCI Express capability with its link.
+// Builds the 256 bytes of a PCI configuration space with the fields that hwloc and lspci read:
+// identity, class, the buses of a bridge, and the PCI Express capability with its link.
 #pragma once
 
 #include <array>

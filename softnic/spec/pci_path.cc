@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing of PCI places. Strict on form, since readers of sysfs find parents by cutting at '/'.
 #include "softnic/spec/pci_path.h"
 
 #include <fmt/format.h>
@@ -20,7 +19,7 @@ std::optional<std::uint32_t> parse_hex(std::string_view digits) {
   return value;
 }
 
-// "0000:40" of a root or an address.
+// Parses "0000:40", the domain and bus of a root or an address.
 std::optional<PciAddress> parse_bus(std::string_view text) {
   if (text.size() != 7 || text[4] != ':') return std::nullopt;
   const std::optional<std::uint32_t> domain = parse_hex(text.substr(0, 4));
@@ -56,7 +55,7 @@ std::optional<PciAddress> parse_pci_address(const std::string& text) {
   return address;
 }
 
-std::string PciPath::upto(std::size_t count) const {
+std::string PciPath::path_to(std::size_t count) const {
   std::string path = root;
   for (std::size_t i = 0; i < count; ++i) path.append("/").append(steps[i]);
   return path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A function's place in the PCI tree as its sysfs path says it, taken apart.
+// Parses the position of a PCI function: the path of its directory below /sys/devices.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,11 @@ struct PciPath {
 
   const std::string& function() const { return steps.back(); }
   // "pci0000:40/0000:40:01.1": the root and the first `count` steps.
-  std::string upto(std::size_t count) const;
+  std::string path_to(std::size_t count) const;
 };
 
-// Checks each element and that the first step is on the root's own bus; the error says which not.
+// Checks each element, and that the first step is on the bus of the root. The error names the
+// element that is wrong.
 beeline::Outcome<PciPath> parse_pci_path(const std::string& text);
 
 }  // namespace softnic

@@ -7,7 +7,7 @@
 
 namespace softnic {
 
-// Reads a whole file. The error says why that failed; a folder is an error, not an empty file.
+// Reads a whole file. The error is the text of an errno. Reading a directory is an error.
 beeline::Outcome<std::string> read_text(const std::string& path);
 
 }  // namespace softnic

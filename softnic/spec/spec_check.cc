@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function per rule; find_fault() asks them in turn. What the fabric file's reader has checked
-// already (types, ranges of single values) is not checked again.
+// One function for each rule; find_fault() calls them in turn. The types and ranges of single
+// values were checked when the file was read (spec_toml.cc).
 #include "softnic/spec/spec_check.h"
 
 #include <fmt/format.h>
@@ -16,10 +16,10 @@ namespace {
 
 using Fault = std::optional<SpecFault>;
 
-// Remembers who owns what, to name the other one when a thing comes twice.
+// Remembers which port or device uses a name or address, so that an error can name both users.
 class Owners {
  public:
-  // The earlier owner, or empty if `thing` is new.
+  // Returns the earlier owner; empty if `thing` is new.
   std::string claim(const std::string& thing, const std::string& owner) {
     const auto [entry, is_new] = owners_.emplace(thing, owner);
     return is_new ? "" : entry->second;
@@ -90,7 +90,7 @@ Fault check_lids(const FabricSpec& spec) {
   return {};
 }
 
-// One GID may stand twice on its own port, as RoCE v1 and v2, but never on two ports.
+// A port may have the same GID twice, as RoCE v1 and v2. Two ports never have the same GID.
 Fault check_gids(const FabricSpec& spec) {
   Owners ports;
   Owners entries;
@@ -115,7 +115,7 @@ Fault check_gids(const FabricSpec& spec) {
   return {};
 }
 
-// Checks one function's path against the tree that the paths before it make.
+// Checks the path of each function against the tree that the earlier paths form.
 class PciTree {
  public:
   Fault add(const std::string& place, const std::string& text) {
@@ -124,7 +124,7 @@ class PciTree {
     const std::size_t depth = path->steps.size();
     for (std::size_t i = 0; i < depth; ++i) {
       const std::string& step = path->steps[i];
-      const std::string above = path->upto(i);
+      const std::string above = path->path_to(i);
       if (const std::string other = parents_.claim(step, above); !other.empty() && other != above)
         return SpecFault{place, fmt::format("{} hangs below {} here but below {} elsewhere", step,
                                             above, other)};

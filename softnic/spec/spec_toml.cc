@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric file's grammar: which table has which keys, and what each value becomes. Values are
-// checked as they are read; rules between values are in spec_check.h.
+// The grammar of the fabric file: the keys of each table, and how each value is read and checked.
+// Rules between several values are in spec_check.h.
 #include "softnic/spec/spec_toml.h"
 
 #include <fmt/format.h>
@@ -26,16 +26,16 @@ const std::vector<std::string> kDeviceKeys{"name", "link_layer", "pci", "numa", 
 const std::vector<std::string> kGpuKeys{"name", "pci", "numa", "bar1_mib"};
 const std::vector<std::string> kGidKeys{"index", "gid", "type"};
 
-constexpr std::uint32_t kMaxNumaNodes = 64;       // one word of a node mask
-constexpr std::uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: above are multicast LIDs
-constexpr std::size_t kMaxNetdevLen = 15;         // IFNAMSIZ less the zero
+constexpr std::uint32_t kMaxNumaNodes = 64;       // the bits of one word of a node mask
+constexpr std::uint16_t kMaxUnicastLid = 0xbfff;  // IBA 4.1.3: higher LIDs are multicast
+constexpr std::size_t kMaxNetdevLen = 15;         // IFNAMSIZ without the terminating zero
 
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-// Reads a mandatory or optional choice among words.
+// Reads a string that must be one of `words`.
 template <class Value>
 std::optional<Value> read_word(const Section& section, const char* key,
                                const std::vector<std::pair<std::string, Value>>& words) {
@@ -46,7 +46,7 @@ std::optional<Value> read_word(const Section& section, const char* key,
     if (word == *text) return value;
     known.push_back('"' + word + '"');
   }
-  section.complain(key, fmt::format("\"{}\" is not one of {}", *text, listing(known)));
+  section.add_error(key, fmt::format("\"{}\" is not one of {}", *text, list_text(known)));
   return std::nullopt;
 }
 
@@ -54,10 +54,10 @@ void read_gid_value(const Section& section, GidSpec& gid) {
   const std::optional<std::string> text = section.text("gid");
   if (!text) return;
   const auto raw = parse_gid(*text);
-  if (!raw) return section.complain("gid", raw.error().text);
+  if (!raw) return section.add_error("gid", raw.error().text);
   gid.raw = *raw;
   if (gid.raw == GidSpec{}.raw)
-    section.complain("gid", "all zero stands for an empty entry; leave the entry out instead");
+    section.add_error("gid", "all zero stands for an empty entry; leave the entry out instead");
 }
 
 GidKind read_gid_kind(const Section& section, LinkLayer link_layer) {
@@ -69,9 +69,10 @@ GidKind read_gid_kind(const Section& section, LinkLayer link_layer) {
 }
 
 GidSpec read_gid(const Section& section, LinkLayer link_layer, std::uint32_t table_len) {
-  section.only(kGidKeys);
+  section.reject_unknown_keys(kGidKeys);
   for (const char* key : {"index", "gid"})
-    if (!section.has(key)) section.complain(key, "missing: a gids entry is {index, gid, type}");
+    if (!section.has_key(key))
+      section.add_error(key, "missing: a gids entry is {index, gid, type}");
   GidSpec gid;
   gid.index = static_cast<std::uint32_t>(section.integer("index", 0, table_len - 1).value_or(0));
   read_gid_value(section, gid);
@@ -79,13 +80,13 @@ GidSpec read_gid(const Section& section, LinkLayer link_layer, std::uint32_t tab
   return gid;
 }
 
-// A rate, a time: a string with a unit.
+// Reads a string with a unit: a rate or a time.
 template <class Parse>
 void read_quantity(const Section& section, const char* key, Parse parse, std::uint64_t& out) {
   const std::optional<std::string> text = section.text(key);
   if (!text) return;
   const auto parsed = parse(*text);
-  if (!parsed) return section.complain(key, parsed.error().text);
+  if (!parsed) return section.add_error(key, parsed.error().text);
   out = *parsed;
 }
 
@@ -95,13 +96,14 @@ void read_speeds(const Section& section, PortSpec& port) {
     if (find_link_rate(port.gbps) == nullptr) {
       std::vector<std::string> known;
       for (const LinkRate& rate : link_rates()) known.push_back(std::to_string(rate.gbps));
-      section.complain("gbps", fmt::format("no port runs at {}; choose {}", *gbps, listing(known)));
+      section.add_error("gbps",
+                        fmt::format("no port runs at {}; choose {}", *gbps, list_text(known)));
     }
   }
   if (const auto mtu = section.integer("mtu", 256, 4096)) {
     port.mtu = static_cast<std::uint32_t>(*mtu);
     if ((port.mtu & (port.mtu - 1)) != 0)
-      section.complain("mtu", fmt::format("{} is not 256, 512, 1024, 2048 or 4096", *mtu));
+      section.add_error("mtu", fmt::format("{} is not 256, 512, 1024, 2048 or 4096", *mtu));
   }
   read_quantity(section, "rate", parse_rate, port.rate_bytes_s);
   read_quantity(section, "latency", parse_duration_ns, port.latency_ns);
@@ -109,16 +111,16 @@ void read_speeds(const Section& section, PortSpec& port) {
 
 void read_addresses(const Section& section, LinkLayer link_layer, PortSpec& port) {
   const bool ethernet = link_layer == LinkLayer::kEthernet;
-  if (ethernet && section.has("lid"))
-    section.complain("lid", "a RoCE port has none; this is for link_layer = \"infiniband\"");
-  if (!ethernet && section.has("netdev"))
-    section.complain("netdev", "an InfiniBand port has none; this is for link_layer = \"roce\"");
+  if (ethernet && section.has_key("lid"))
+    section.add_error("lid", "a RoCE port has none; this is for link_layer = \"infiniband\"");
+  if (!ethernet && section.has_key("netdev"))
+    section.add_error("netdev", "an InfiniBand port has none; this is for link_layer = \"roce\"");
   port.lid = static_cast<std::uint16_t>(section.integer("lid", 1, kMaxUnicastLid).value_or(0));
   port.netdev = section.text("netdev").value_or("");
-  if (section.has("netdev") && !is_plain_name(port.netdev, kMaxNetdevLen))
-    section.complain("netdev", fmt::format("\"{}\" is not an interface name: up to {} letters, "
-                                           "digits, '-', '_', '.'",
-                                           port.netdev, kMaxNetdevLen));
+  if (section.has_key("netdev") && !is_plain_name(port.netdev, kMaxNetdevLen))
+    section.add_error("netdev", fmt::format("\"{}\" is not an interface name: up to {} letters, "
+                                            "digits, '-', '_', '.'",
+                                            port.netdev, kMaxNetdevLen));
   port.gid_table_len =
       static_cast<std::uint32_t>(section.integer("gid_table_len", 1, kMaxGids).value_or(kMaxGids));
   for (const Section& gid : section.tables("gids", "a gids entry"))
@@ -132,23 +134,23 @@ PortSpec read_port(const Section& section, LinkLayer link_layer) {
   port.up = section.boolean("up").value_or(true);
   port.network = section.text("network").value_or("");
   if (port.network.size() >= kNameLen)
-    section.complain("network", fmt::format("longer than {} characters", kNameLen - 1));
+    section.add_error("network", fmt::format("longer than {} characters", kNameLen - 1));
   return port;
 }
 
 std::vector<PortSpec> read_ports(const Section& section, LinkLayer link_layer) {
-  if (!section.has("ports")) return {read_port(section, link_layer)};
+  if (!section.has_key("ports")) return {read_port(section, link_layer)};
   for (const std::string& key : kPortKeys)
-    if (section.has(key.c_str()))
-      section.complain(key.c_str(),
-                       "belongs into each of the ports, since the device has \"ports\"");
+    if (section.has_key(key.c_str()))
+      section.add_error(key.c_str(),
+                        "belongs into each of the ports, since the device has \"ports\"");
   std::vector<PortSpec> ports;
   for (const Section& port : section.tables("ports", "a ports entry")) {
-    port.only(kPortKeys);
+    port.reject_unknown_keys(kPortKeys);
     ports.push_back(read_port(port, link_layer));
   }
   if (ports.empty() || ports.size() > kMaxPorts)
-    section.complain("ports", fmt::format("{} ports; a device has 1 or 2", ports.size()));
+    section.add_error("ports", fmt::format("{} ports; a device has 1 or 2", ports.size()));
   return ports;
 }
 
@@ -177,7 +179,7 @@ GpuSpec read_gpu(const Section& section, const std::string& name) {
 }
 
 HazardSpec read_hazards(const Section& section) {
-  section.only(kHazardKeys);
+  section.reject_unknown_keys(kHazardKeys);
   HazardSpec hazards;
   hazards.scatter = section.boolean("scatter").value_or(false);
   hazards.hide = section.boolean("hide").value_or(false);
@@ -185,7 +187,7 @@ HazardSpec read_hazards(const Section& section) {
   return hazards;
 }
 
-// Names that would collide with the fabric's own files (fabric/fabric.h) beside the host's tree.
+// A host's tree lies beside the files of the fabric (fabric/fabric.h), so these names are not free.
 bool is_reserved(const std::string& host) {
   return host == "fabric" || host == "fabric.new" || host == "holders" || host == "log" ||
          host == "seats" || host.starts_with("arena.") || host.starts_with("ev.");
@@ -193,12 +195,11 @@ bool is_reserved(const std::string& host) {
 
 class FileReader {
  public:
-  explicit FileReader(const std::string& file_name)
-      : file_name_(file_name), complaint_(file_name) {}
+  explicit FileReader(const std::string& file_name) : file_name_(file_name), error_(file_name) {}
 
   beeline::Outcome<FabricSpec> read(const std::string& text) {
-    const Section file = BL_TRY(Section::parse(text, file_name_, complaint_));
-    file.only(kFileKeys);
+    const Section file = BL_TRY(Section::parse(text, file_name_, error_));
+    file.reject_unknown_keys(kFileKeys);
     spec_.clock_scale = file.number("clock_scale", 0.0001, 1000).value_or(1.0);
     const std::int64_t seed =
         file.integer("seed", 0, INT64_MAX).value_or(static_cast<std::int64_t>(spec_.seed));
@@ -206,23 +207,23 @@ class FileReader {
     if (const std::optional<Section> hazards = file.table("hazards", "[hazards]"))
       spec_.hazards = read_hazards(*hazards);
     for (const Section& host : file.tables("host", "[[host]]")) read_hosts(host);
-    if (complaint_.empty()) check_whole();
-    if (!complaint_.empty()) return beeline::fail(complaint_.text());
+    if (error_.empty()) check_whole();
+    if (!error_.empty()) return beeline::fail(error_.text());
     return std::move(spec_);
   }
 
  private:
   void read_hosts(const Section& section) {
-    section.only(kHostKeys);
+    section.reject_unknown_keys(kHostKeys);
     const std::vector<std::string> names = section.names(kMaxHosts, kNameLen - 1);
-    for (std::size_t i = 0; i < names.size() && complaint_.empty(); ++i)
-      read_host(section.for_turn({i, names.size()}), names[i]);
+    for (std::size_t i = 0; i < names.size() && error_.empty(); ++i)
+      read_host(section.for_expansion({i, names.size()}), names[i]);
   }
 
   void read_host(const Section& section, const std::string& name) {
     if (is_reserved(name))
-      section.complain("name",
-                       fmt::format("\"{}\" is the name of a file that every fabric has", name));
+      section.add_error("name",
+                        fmt::format("\"{}\" is the name of a file that every fabric has", name));
     HostSpec& host = spec_.hosts.emplace_back();
     host.name = name;
     host.numa_nodes =
@@ -234,20 +235,20 @@ class FileReader {
   }
 
   void read_devices(const Section& section, HostSpec& host) {
-    section.only(joined(kDeviceKeys, kPortKeys));
+    section.reject_unknown_keys(joined(kDeviceKeys, kPortKeys));
     const std::vector<std::string> names = section.names(kMaxDevices, kNameLen - 1);
-    for (std::size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
-      const Section one = section.for_turn({i, names.size()});
+    for (std::size_t i = 0; i < names.size() && error_.empty(); ++i) {
+      const Section one = section.for_expansion({i, names.size()});
       host.devices.push_back(read_device(one, names[i]));
       remember_lines(one, host, host.devices.back());
     }
   }
 
   void read_gpus(const Section& section, HostSpec& host) {
-    section.only(kGpuKeys);
+    section.reject_unknown_keys(kGpuKeys);
     const std::vector<std::string> names = section.names(kMaxDevices, kNameLen - 1);
-    for (std::size_t i = 0; i < names.size() && complaint_.empty(); ++i) {
-      host.gpus.push_back(read_gpu(section.for_turn({i, names.size()}), names[i]));
+    for (std::size_t i = 0; i < names.size() && error_.empty(); ++i) {
+      host.gpus.push_back(read_gpu(section.for_expansion({i, names.size()}), names[i]));
       lines_[host.name + "/" + names[i]] = section.line();
     }
   }
@@ -259,7 +260,7 @@ class FileReader {
       lines_[port_place(host, device, p)] = ports[p].line();
   }
 
-  // A port without a line of its own stands in its device's table.
+  // A port without a table of its own is defined by the table of its device.
   std::uint32_t line_of(std::string place) const {
     for (;;) {
       const auto entry = lines_.find(place);
@@ -273,13 +274,13 @@ class FileReader {
   void check_whole() {
     complete(spec_);
     if (const std::optional<SpecFault> fault = find_fault(spec_))
-      complaint_.at(line_of(fault->place), fault->reason);
+      error_.at(line_of(fault->place), fault->reason);
   }
 
   const std::string file_name_;
-  Complaint complaint_;
+  FirstError error_;
   FabricSpec spec_;
-  LineBook lines_;
+  LineNumbers lines_;
 };
 
 }  // namespace

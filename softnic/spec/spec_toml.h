@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a fabric file. The error names file, line and reason.
+// Reads a fabric file. An error names the file, the line and the reason.
 #pragma once
 
 #include <string>

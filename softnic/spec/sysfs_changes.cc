@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a host's tree true while the fabric runs: states, addresses and partitions of ports. Best
-// effort: what cannot be shown must not keep a port from changing.
+// Updates a host's sysfs tree while the fabric runs: states, GIDs and P_Keys of ports. A file that
+// cannot be written is skipped, so that the port changes all the same.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ std::string port_dir(const std::string& root, const std::string& device,
   return fmt::format("{}/ports/{}", device_dir(root, device), port_number);
 }
 
-// The interface that carries a port: the one below the device's function with its dev_port.
+// The network interface of a port: the one below the PCI function whose dev_port is this port.
 std::string netdev_dir(const std::string& device, std::uint32_t port_number) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(device + "/device/net", ignored))

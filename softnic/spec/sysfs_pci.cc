@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PCI part of the tree. Bridges exist because functions hang below them: the first step under a
-// root is a root port, deeper ones are the ports of a switch.
+// The PCI part of the tree. Bridges are derived from the paths of the functions: the first step
+// below a root is a root port, deeper steps are ports of switches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,10 +26,11 @@ using Bridges = std::map<std::string, Node>;  // by dir, so parents come before 
 
 std::uint8_t bus_of(const std::string& address) { return parse_pci_address(address)->bus; }
 
-// A bridge's link is as fast as its fastest child's; its secondary bus is the one below it.
+// Adds a bridge, or updates it: its link is as fast as the fastest link below it, and its secondary
+// bus is the bus directly below it.
 void note_bridge(Bridges& bridges, const PciFunction& function, std::size_t depth) {
   const std::string& address = function.path.steps[depth];
-  const std::string dir = "devices/" + function.path.upto(depth + 1);
+  const std::string dir = "devices/" + function.path.path_to(depth + 1);
   const auto [entry, is_new] = bridges.try_emplace(dir);
   Node& node = entry->second;
   const std::uint8_t below = bus_of(function.path.steps[depth + 1]);
@@ -68,7 +69,7 @@ void write_node(SysfsWriter& out, const HostSpec& host, const Node& node) {
   out.link("bus/pci/devices/" + node.address, node.dir);
 }
 
-// DIR/pci_bus/DDDD:BB stands for the bus below a root or a bridge.
+// DIR/pci_bus/DDDD:BB describes the bus below a root or a bridge.
 void write_bus(SysfsWriter& out, const HostSpec& host, const std::string& dir,
                const std::string& bus, int numa) {
   const std::string bus_dir = fmt::format("{}/pci_bus/{}", dir, bus);
@@ -83,8 +84,8 @@ void write_driver(SysfsWriter& out, const PciFunction& function, const std::stri
   out.link(driver + "/" + function.path.function(), dir);
 }
 
-// The file `resource`: first and last address and flags of each BAR. What a GPU has besides BAR1 is
-// as small as it is here on all of them.
+// Writes the file `resource`: first address, last address and flags of each BAR. Real GPUs have
+// BARs of about these sizes beside BAR1.
 void write_bars(SysfsWriter& out, const std::string& dir, std::uint64_t bar1, std::size_t index) {
   struct Bar {
     std::uint64_t start, size, flags;
@@ -110,7 +111,7 @@ void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunc
     roots.emplace(function.path.root, function.numa);
     for (std::size_t i = 0; i + 1 < function.path.steps.size(); ++i)
       note_bridge(bridges, function, i);
-    const std::string dir = "devices/" + function.path.upto(function.path.steps.size());
+    const std::string dir = "devices/" + function.path.path_to(function.path.steps.size());
     write_node(out, host,
                {dir,
                 function.path.function(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel's RDMA core shows of a device and its ports (drivers/infiniband/core/sysfs.c),
-// and of the Ethernet interface behind a RoCE port.
+// The files that the kernel's RDMA core shows for a device and its ports
+// (drivers/infiniband/core/sysfs.c), and those of the Ethernet interface of a RoCE port.
 #include <fmt/format.h>
 
 #include "softnic/spec/link_rate.h"
@@ -32,7 +32,7 @@ constexpr const char* kCounters[] = {"VL15_dropped",
                                      "unicast_rcv_packets",
                                      "unicast_xmit_packets"};
 
-// The mlx5 names, which are what people and tools look for.
+// The names that mlx5 uses, because people and tools look for these.
 constexpr const char* kHwCounters[] = {"duplicate_request",
                                        "implied_nak_seq_err",
                                        "local_ack_timeout_err",
@@ -104,7 +104,7 @@ void write_uverbs(SysfsWriter& out, const DeviceSpec& device, std::uint32_t inde
   out.link(fmt::format("class/infiniband_verbs/uverbs{}", index), dir);
 }
 
-// An MTU that leaves room for the RoCE headers, as an administrator would set it.
+// An MTU with room for the RoCE headers, as administrators configure it.
 std::uint32_t netdev_mtu(std::uint32_t ib_mtu) {
   switch (ib_mtu) {
     case 4096: return 9000;
@@ -116,8 +116,8 @@ std::uint32_t netdev_mtu(std::uint32_t ib_mtu) {
 
 }  // namespace
 
-// The kernel refuses to read type and ndev of an empty entry (EINVAL); an empty file is as near to
-// that as a plain file can be.
+// For an empty entry the kernel answers reads of type and ndev with EINVAL. A plain file cannot do
+// that, so these files are empty.
 GidTexts gid_texts(const GidSpec* gid, const std::string& netdev) {
   if (gid == nullptr) return {gid_text(GidSpec{}.raw) + "\n", "", ""};
   return {gid_text(gid->raw) + "\n", std::string(gid_type_text(gid->kind)) + "\n",

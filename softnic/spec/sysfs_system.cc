@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NUMA nodes and CPUs of a host that does not exist: four cores and 16 GiB to a node, each node a
-// package of its own. Enough for readers to place devices; nobody can be bound to them.
+// Invented NUMA nodes and CPUs: each node is a package with four cores and 16 GiB. They let readers
+// place devices; no thread can be bound to them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ std::string span_list(CpuSpan span) {
   return fmt::format("{}-{}", span.first, span.first + span.count - 1);
 }
 
-// The kernel's %*pb: 32-bit groups of hex, the highest as wide as the CPUs in it need.
+// The kernel's %*pb format: groups of 32 bits in hex; the highest group has only the digits it
+// needs.
 std::string span_map(const HostSpec& host, CpuSpan span) {
   const std::uint32_t total = cpu_count(host);
   const std::uint32_t groups = (total + 31) / 32;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts a host's tree together.
 #include "softnic/spec/sysfs_tree.h"
 
 #include <fmt/format.h>
@@ -31,7 +30,7 @@ PciFunction nic_function(const DeviceSpec& device, PciPath path) {
           "softnic"};
 }
 
-// A GPU as people know it: NVIDIA, 3D controller.
+// NVIDIA, 3D controller.
 PciFunction gpu_function(const GpuSpec& gpu, PciPath path) {
   return {std::move(path), 0x10de, 0x2330, 0x030200, gpu.numa, 5, "nvidia", gpu.bar1};
 }
@@ -46,7 +45,7 @@ beeline::Outcome<std::vector<PciFunction>> pci_functions(const HostSpec& host) {
 }
 
 void write_devices(SysfsWriter& out, const HostSpec& host) {
-  std::uint32_t ifindex = 2;  // 1 is the loopback's
+  std::uint32_t ifindex = 2;  // 1 is the loopback interface
   for (std::uint32_t d = 0; d < host.devices.size(); ++d) {
     const DeviceSpec& device = host.devices[d];
     const std::string pci_dir = "devices/" + device.pci;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// File system calls for the sysfs tree, in a form that lets its authors write plain lists.
 #include "softnic/spec/sysfs_writer.h"
 
 #include <fcntl.h>
@@ -29,13 +28,13 @@ bool write_file(const std::string& path, std::string_view content) {
   return true;
 }
 
-// From the directory of `path` to `target`: one ".." for each directory that they do not share.
+// The relative path from the directory of `path` to `target`.
 std::string relative(std::string_view path, std::string_view target) {
   const std::size_t shortest = std::min(path.size(), target.size());
   std::size_t shared = 0;
   for (std::size_t i = 0; i < shortest && path[i] == target[i]; ++i)
     if (path[i] == '/') shared = i + 1;
-  // A target that is itself a directory above the link shares all of its own name.
+  // If the target is a directory above the link, the shared part ends before the target's own name.
   if (path.starts_with(target) && path.size() > target.size() && path[target.size()] == '/')
     shared = target.rfind('/') == std::string_view::npos ? 0 : target.rfind('/') + 1;
   std::string up;
@@ -66,7 +65,7 @@ void SysfsWriter::file(const std::string& path, std::string_view content) {
   const std::string name = full(path);
   make_dirs(name.substr(0, name.rfind('/')));
   const auto same = written_.find(content);
-  // A file system may bound the links of one file (EMLINK): then another copy begins.
+  // A file system may limit the links of one file (EMLINK); then a new copy is written.
   if (same != written_.end() && ::link(same->second.c_str(), name.c_str()) == 0) return;
   if (!write_file(name, content)) return failed("write", name);
   written_[std::string(content)] = name;

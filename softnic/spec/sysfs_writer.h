@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts files, directories and links below one root. A real sysfs costs no memory; in /dev/shm every
-// file costs a page. So files of equal content are hard links to one, which also makes big fabrics
-// quick to write; whoever changes a file later must replace it (replace_file), never write into it.
+// Creates files, directories and links below one root. In /dev/shm every file takes a page, so
+// files with equal content are hard links to one file; this also makes large fabrics quick to
+// write. A file must therefore be changed by replace_file() and never be written in place.
 #pragma once
 
 #include <map>
@@ -16,14 +16,15 @@ class SysfsWriter {
  public:
   explicit SysfsWriter(std::string root) : root_(std::move(root)) {}
 
-  // Paths are relative to the root; missing directories are made on the way.
+  // Paths are relative to the root. Missing parent directories are created.
   void dir(const std::string& path);
   void file(const std::string& path, std::string_view content);  // content as it is
   void line(const std::string& path, std::string_view text);     // with a newline
-  // A link at `path` to the root-relative `target`, written relative as sysfs does.
+  // A symbolic link at `path` to `target`, which is relative to the root. The link's text is
+  // relative to its own directory, as in sysfs.
   void link(const std::string& path, const std::string& target);
 
-  // The first thing that failed. After it nothing more is written.
+  // The first error. Nothing is written after it.
   beeline::Outcome<void> result() const;
 
  private:
@@ -37,7 +38,7 @@ class SysfsWriter {
   std::string error_;
 };
 
-// Replaces the file's content at once: a reader sees the old or the new, never half. False: errno.
+// Replaces the file by a rename, so a reader sees either the old or the new content. False: errno.
 bool replace_file(const std::string& path, std::string_view content);
 
 }  // namespace softnic

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of a fabric file while it is read. Getters check type and range, and unknown keys are
-// told with the nearest known one. The first complaint wins and everything after it is void, so
-// that reading code is a plain list of keys and asks once, at the end.
+// Typed access to a table of a fabric file. Getters check types and ranges; unknown keys are
+// reported with the most similar known key. Only the first error is kept and later ones are
+// ignored, so the code that reads a file needs to check for an error only once, at the end.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 
 namespace softnic {
 
-// The first thing wrong with a file, as "FILE:LINE: reason".
-class Complaint {
+// The first error in a file, as "FILE:LINE: reason".
+class FirstError {
  public:
-  explicit Complaint(std::string file_name) : file_name_(std::move(file_name)) {}
+  explicit FirstError(std::string file_name) : file_name_(std::move(file_name)) {}
   void at(std::uint32_t line, const std::string& reason);
   bool empty() const { return text_.empty(); }
   const std::string& text() const { return text_; }
@@ -29,49 +29,53 @@ class Complaint {
 
 class Section {
  public:
-  // Which of several alike this reading is for: a table whose name is a range is read once per
-  // name, and a value that is an array, or a string with a range, gives each its own.
-  struct Turn {
+  // A table whose name is a range is read once for each name of the range. This is the position of
+  // the current name: it selects the element where a value is an array or a string with a range.
+  struct Expansion {
     std::size_t index = 0;
     std::size_t count = 1;
   };
 
-  // The table that is the whole of a file with this text. What is no TOML is told at once.
+  // The root table of a file with this text. Fails if the text is not TOML; later errors go into
+  // `error`.
   static beeline::Outcome<Section> parse(const std::string& text, const std::string& file_name,
-                                         Complaint& complaint);
+                                         FirstError& error);
 
   std::uint32_t line() const;
-  Turn turn() const { return turn_; }
-  bool has(const char* key) const;
+  Expansion expansion() const { return expansion_; }
+  bool has_key(const char* key) const;
   std::uint32_t line_of(const char* key) const;
-  void complain(const char* key, const std::string& reason) const;
+  void add_error(const char* key, const std::string& reason) const;
 
-  // Complains about keys that are not in `known`.
-  void only(const std::vector<std::string>& known) const;
+  // Adds an error for the first key that is not in `known`.
+  void reject_unknown_keys(const std::vector<std::string>& known) const;
 
-  // The value of `key` for this turn; empty if absent, or after a complaint.
+  // The value of `key` for the current name; empty if it is absent or wrong.
   std::optional<std::string> text(const char* key) const;
   std::optional<std::int64_t> integer(const char* key, std::int64_t low, std::int64_t high) const;
   std::optional<double> number(const char* key, double low, double high) const;
   std::optional<bool> boolean(const char* key) const;
-  // `what` names the kind of table in complaints: "[[host.device]]".
+  // `what` names the kind of table in error messages: "[[host.device]]".
   std::optional<Section> table(const char* key, const std::string& what) const;
   std::vector<Section> tables(const char* key, const std::string& what) const;
 
-  // The names that a mandatory `name` stands for, and the same table once for each of them.
+  // The names that the mandatory key `name` expands to, and this table for one of them.
   std::vector<std::string> names(std::size_t most, std::size_t max_len) const;
-  Section for_turn(Turn turn) const { return Section(table_, what_, turn, complaint_); }
+  Section for_expansion(Expansion expansion) const {
+    return Section(table_, what_, expansion, error_);
+  }
 
  private:
-  // A table of toml++, which takes the compiler long: only toml_section.cc includes it.
+  // Holds a table of toml++. Only toml_section.cc includes toml++, because it compiles slowly.
   struct Table;
 
-  Section(std::shared_ptr<const Table> table, std::string what, Turn turn, Complaint& complaint);
+  Section(std::shared_ptr<const Table> table, std::string what, Expansion expansion,
+          FirstError& error);
 
   std::shared_ptr<const Table> table_;
   std::string what_;
-  Turn turn_;
-  Complaint& complaint_;
+  Expansion expansion_;
+  FirstError& error_;
 };
 
 }  // namespace softnic

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and prints a number with a unit. The bounds keep later arithmetic in 64 bits far from the
-// edge: a rate divides nanoseconds, a latency is added to a clock.
+// The limits keep later arithmetic far from an overflow of 64 bits: nanoseconds are divided by a
+// rate, and a latency is added to a clock.
 #include "softnic/spec/units.h"
 
 #include <fmt/format.h>
@@ -27,9 +27,9 @@ constexpr Unit kShareUnits[] = {{"%", 10'000}, {"ppm", 1}};
 constexpr double kMaxRate = 1e13;      // bytes/s, 80 Tb/s
 constexpr double kMaxDuration = 1e11;  // ns, 100 s
 constexpr double kMaxLongDuration = 86'400e9;
-constexpr double kMaxShare = 1e6;  // ppm, all
+constexpr double kMaxShare = 1e6;  // ppm, 100%
 
-// A decimal number and one of the units, nothing else; empty if it is not that.
+// Parses a decimal number followed by one of the units.
 std::optional<double> parse_quantity(const std::string& text, std::span<const Unit> units) {
   double number = 0;
   const char* const end = text.data() + text.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One table of names. Statuses that no RC queue pair reports (datagrams, memory windows) stand in
-// it too: a test may want to see what a program makes of them.
+// The table includes statuses that no RC queue pair reports (datagrams, memory windows), so that a
+// test can see how a program handles them.
 #include "softnic/spec/wc_status.h"
 
 #include <fmt/format.h>
@@ -58,10 +58,10 @@ beeline::Outcome<std::uint32_t> parse_wc_status(const std::string& text) {
     if (name == entry.name) return static_cast<std::uint32_t>(entry.status);
     known.emplace_back(entry.name);
   }
-  const std::string meant = nearest(name, known);
+  const std::string meant = nearest_name(name, known);
   return beeline::fail(fmt::format(
       "\"{}\" is not an error status; {}", text,
-      meant.empty() ? "choose " + listing(known) : fmt::format("did you mean {}?", meant)));
+      meant.empty() ? "choose " + list_text(known) : fmt::format("did you mean {}?", meant)));
 }
 
 std::string wc_status_name(std::uint32_t status) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error statuses of completions by name, as `softnic ctl` takes and `softnic ls` prints them:
-// "retry_exc_err" for IBV_WC_RETRY_EXC_ERR.
+// The names of completion error statuses in `softnic ctl` and `softnic ls`: "retry_exc_err" for
+// IBV_WC_RETRY_EXC_ERR.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace softnic {
 
-// Any case, with or without the IBV_WC_ in front. Success is not an error status.
+// Ignores case and an IBV_WC_ prefix. Success is not an error status.
 beeline::Outcome<std::uint32_t> parse_wc_status(const std::string& text);
 
 std::string wc_status_name(std::uint32_t status);

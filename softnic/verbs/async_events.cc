@@ -13,23 +13,23 @@
 namespace softnic {
 namespace {
 
-bool concerns_qp(ibv_event_type type) {
+bool is_qp_event(ibv_event_type type) {
   return type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
          type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_COMM_EST ||
          type == IBV_EVENT_SQ_DRAINED || type == IBV_EVENT_PATH_MIG ||
          type == IBV_EVENT_PATH_MIG_ERR || type == IBV_EVENT_QP_LAST_WQE_REACHED;
 }
 
-bool concerns_srq(ibv_event_type type) {
+bool is_srq_event(ibv_event_type type) {
   return type == IBV_EVENT_SRQ_LIMIT_REACHED || type == IBV_EVENT_SRQ_ERR;
 }
 
 // Finds the object by its serial and counts the event, so that it cannot go away unacknowledged.
 // Null: it is gone.
 template <class T>
-T* claim_object(Roster<T>& roster, const EventRecord& record, pthread_mutex_t& (*mutex_of)(T&)) {
+T* claim_object(ObjectList<T>& list, const EventRecord& record, pthread_mutex_t& (*mutex_of)(T&)) {
   T* found = nullptr;
-  roster.for_each([&](T& object) {
+  list.for_each([&](T& object) {
     if (object.serial() != record.serial) return;
     found = &object;
     pthread_mutex_t& mutex = mutex_of(object);
@@ -64,21 +64,21 @@ bool claim_srq(Runtime& runtime, const EventRecord& record, ibv_async_event& eve
 // Of ports and the device, a context hears what happens in its own life and the removal that ends
 // it: not what happens once the device is back. Who was to tell of that removal may have died; then
 // a later one tells.
-bool in_lifetime(Context& context, const EventRecord& record) {
-  if (record.serial == context.birth) return true;
-  return record.serial > context.birth && record.type == IBV_EVENT_DEVICE_FATAL &&
-         !context.end_told.exchange(true);
+bool is_in_lifetime(Context& context, const EventRecord& record) {
+  if (record.serial == context.removals_at_open) return true;
+  return record.serial > context.removals_at_open && record.type == IBV_EVENT_DEVICE_FATAL &&
+         !context.removal_reported.exchange(true);
 }
 
 // False: what the event was about is gone, and the event with it.
 bool claim(Context& context, const EventRecord& record, ibv_async_event& event) {
   Runtime& runtime = *context.runtime;
   event.event_type = static_cast<ibv_event_type>(record.type);
-  if (concerns_qp(event.event_type)) return claim_qp(runtime, record, event);
-  if (concerns_srq(event.event_type)) return claim_srq(runtime, record, event);
+  if (is_qp_event(event.event_type)) return claim_qp(runtime, record, event);
+  if (is_srq_event(event.event_type)) return claim_srq(runtime, record, event);
   if (event.event_type == IBV_EVENT_CQ_ERR) return claim_cq(runtime, record, event);
   event.element.port_num = static_cast<int>(record.element);
-  return in_lifetime(context, record);
+  return is_in_lifetime(context, record);
 }
 
 }  // namespace
@@ -95,16 +95,16 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
     EventRecord record;
     const ssize_t got = ::read(context->async_fd, &record, sizeof record);
     if (got != sizeof record) return -1;
-    opened.runtime->attend();
+    opened.runtime->flush_broken_qps();
     if (softnic::claim(opened, record, *event)) return 0;
   }
 }
 
 void ibv_ack_async_event(ibv_async_event* event) {
-  if (softnic::concerns_qp(event->event_type)) {
+  if (softnic::is_qp_event(event->event_type)) {
     ibv_qp* qp = event->element.qp;
     softnic::acknowledge(qp->mutex, qp->cond, qp->events_completed);
-  } else if (softnic::concerns_srq(event->event_type)) {
+  } else if (softnic::is_srq_event(event->event_type)) {
     ibv_srq* srq = event->element.srq;
     softnic::acknowledge(srq->mutex, srq->cond, srq->events_completed);
   } else if (event->event_type == IBV_EVENT_CQ_ERR) {

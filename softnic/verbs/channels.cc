@@ -4,7 +4,7 @@
 
 #include "softnic/nic/comp_channel.h"
 #include "softnic/nic/cq.h"
-#include "softnic/verbs/standing.h"
+#include "softnic/verbs/call_checks.h"
 
 using softnic::CompChannel;
 using softnic::Context;

@@ -57,8 +57,11 @@ void install_operations(Context& context) {
 }  // namespace
 
 Device::Device(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_index,
-               std::uint32_t the_birth)
-    : ibv_device{}, runtime(std::move(the_runtime)), index(the_index), birth(the_birth) {
+               std::uint32_t the_removals)
+    : ibv_device{},
+      runtime(std::move(the_runtime)),
+      index(the_index),
+      removals_at_open(the_removals) {
   const DeviceRecord& facts = runtime->header().devices[index];
   const std::string root = runtime->sysfs_root();
   const std::string uverbs = "uverbs" + std::to_string(facts.index_on_host);
@@ -93,14 +96,15 @@ ibv_device** ibv_get_device_list(int* count) {
   int listed = 0;
   for (std::uint32_t i = host.first_device; i < host.first_device + host.device_count; ++i) {
     const std::uint32_t removals = (*runtime)->header().devices[i].removals.load();
-    if (!softnic::means_removed(removals)) list[listed++] = new Device(*runtime, i, removals);
+    if (!softnic::is_removed_count(removals)) list[listed++] = new Device(*runtime, i, removals);
   }
   if (count != nullptr) *count = listed;
   return list;
 }
 
 void ibv_free_device_list(ibv_device** list) {
-  for (ibv_device** device = list; *device != nullptr; ++device) Device::of(*device).let_go();
+  for (ibv_device** device = list; *device != nullptr; ++device)
+    Device::of(*device).drop_reference();
   delete[] list;
 }
 
@@ -118,15 +122,16 @@ ibv_context* ibv_open_device(ibv_device* device) {
   beeline::UniqueFd events = softnic::make_event_pipe(opened.runtime->fabric(), pipe);
   if (!events) return nullptr;
   // Asked when the pipe is there: a removal from here on is told to it.
-  if (opened.record().removals.load() != opened.birth) {
+  if (opened.record().removals.load() != opened.removals_at_open) {
     softnic::remove_event_pipe(opened.runtime->fabric(), pipe);
     errno = ENODEV;
     return nullptr;
   }
-  auto* context = new Context(opened.runtime, opened.index, opened.birth, pipe, std::move(events));
+  auto* context =
+      new Context(opened.runtime, opened.index, opened.removals_at_open, pipe, std::move(events));
   softnic::install_operations(*context);
   context->context.device = device;
-  opened.keep();
+  opened.add_reference();
   return &context->context;
 }
 
@@ -143,7 +148,7 @@ int ibv_close_device(ibv_context* context) {
   }
   Device& device = Device::of(context->device);
   delete &closed;
-  device.let_go();
+  device.drop_reference();
   return 0;
 }
 

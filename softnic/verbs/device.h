@@ -15,26 +15,26 @@ namespace softnic {
 
 struct Device : ibv_device {
   // `the_birth` as for Context: an entry of a list made before a removal opens nothing after it.
-  Device(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_index, std::uint32_t the_birth);
+  Device(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_index, std::uint32_t the_removals);
 
   static Device& of(ibv_device* device) noexcept { return *static_cast<Device*>(device); }
   DeviceRecord& record() const noexcept { return runtime->header().devices[index]; }
 
   // Lists and open contexts both keep a device; the last of them deletes it.
-  void keep() noexcept { keepers_.fetch_add(1); }
-  void let_go() noexcept {
-    if (keepers_.fetch_sub(1) == 1) delete this;
+  void add_reference() noexcept { references_.fetch_add(1); }
+  void drop_reference() noexcept {
+    if (references_.fetch_sub(1) == 1) delete this;
   }
 
   // Provider libraries (libmlx5) look for their own data behind an ibv_device, to see whether it is
   // theirs. They find zeros.
-  const std::array<std::byte, 512> nothing_of_yours{};
+  const std::array<std::byte, 512> provider_padding{};
   const std::shared_ptr<Runtime> runtime;
   const std::uint32_t index;  // into FabricHeader::devices
-  const std::uint32_t birth;
+  const std::uint32_t removals_at_open;
 
  private:
-  std::atomic<int> keepers_{1};
+  std::atomic<int> references_{1};
 };
 
 }  // namespace softnic

@@ -7,8 +7,8 @@
 #include "softnic/nic/limits.h"
 #include "softnic/nic/mr.h"
 #include "softnic/nic/qp.h"
+#include "softnic/verbs/call_checks.h"
 #include "softnic/verbs/extended_queries.h"
-#include "softnic/verbs/standing.h"
 
 // verbs.h turns these into macros.
 #undef ibv_reg_mr

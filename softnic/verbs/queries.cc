@@ -62,7 +62,7 @@ ibv_device_attr device_attributes(const Context& context) {
 }
 
 ibv_port_attr port_attributes(const PortRecord& port) {
-  const bool up = (port.trouble.load() & kTroubleDown) == 0;
+  const bool up = (port.faults.load() & kFaultDown) == 0;
   const bool infiniband = port.link_layer == LinkLayer::kInfiniBand;
   ibv_port_attr attr = {};
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -87,7 +87,7 @@ ibv_port_attr port_attributes(const PortRecord& port) {
 // 0, EINVAL, EIO on a dead context, or ENODATA for an empty place of the table.
 int read_gid(Context& context, std::uint32_t port_number, std::uint32_t index,
              ibv_gid_entry& entry) {
-  if (context.dead()) return EIO;
+  if (context.is_dead()) return EIO;
   if (!context.has_port(port_number)) return EINVAL;
   const PortRecord& port = context.port(port_number);
   if (index >= port.gid_table_len) return EINVAL;
@@ -108,7 +108,7 @@ int read_gid(Context& context, std::uint32_t port_number, std::uint32_t index,
 int query_port(ibv_context* context, std::uint8_t port_number, ibv_port_attr* attr,
                std::size_t attr_size) {
   Context& opened = Context::of(context);
-  if (opened.dead()) return EIO;
+  if (opened.is_dead()) return EIO;
   if (!opened.has_port(port_number)) return EINVAL;
   const ibv_port_attr facts = port_attributes(opened.port(port_number));
   std::memcpy(static_cast<void*>(attr), &facts, std::min(attr_size, sizeof facts));
@@ -117,7 +117,7 @@ int query_port(ibv_context* context, std::uint8_t port_number, ibv_port_attr* at
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
                     ibv_device_attr_ex* attr, std::size_t attr_size) {
-  if (Context::of(context).dead()) return EIO;
+  if (Context::of(context).is_dead()) return EIO;
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   if (attr_size < sizeof attr->orig_attr) return EINVAL;
   std::memset(static_cast<void*>(attr), 0, attr_size);
@@ -132,7 +132,7 @@ using softnic::Context;
 extern "C" {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
-  if (Context::of(context).dead()) return EIO;
+  if (Context::of(context).is_dead()) return EIO;
   *attr = softnic::device_attributes(Context::of(context));
   return 0;
 }
@@ -178,7 +178,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
                              std::uint32_t flags, std::size_t entry_size) {
   if (flags != 0 || entry_size < sizeof *entries) return -EOPNOTSUPP;
   Context& opened = Context::of(context);
-  if (opened.dead()) return -EIO;
+  if (opened.is_dead()) return -EIO;
   std::size_t count = 0;
   for (std::uint32_t port = 1; opened.has_port(port); ++port) {
     for (std::uint32_t index = 0; index < opened.port(port).gid_table_len; ++index) {
@@ -193,8 +193,8 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
 
 int ibv_query_pkey(ibv_context* context, std::uint8_t port_number, int index, __be16* pkey) {
   const Context& opened = Context::of(context);
-  if (opened.dead() || !opened.has_port(port_number) || index != 0) {
-    errno = opened.dead() ? EIO : EINVAL;
+  if (opened.is_dead() || !opened.has_port(port_number) || index != 0) {
+    errno = opened.is_dead() ? EIO : EINVAL;
     return -1;
   }
   *pkey = htobe16(static_cast<std::uint16_t>(opened.port(port_number).pkey.load()));

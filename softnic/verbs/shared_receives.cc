@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "softnic/nic/srq.h"
-#include "softnic/verbs/standing.h"
+#include "softnic/verbs/call_checks.h"
 
 using softnic::Context;
 using softnic::is_dead;
@@ -23,7 +23,7 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attr, int mask) {
 }
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attr) {
-  if (Context::of(srq->context).dead()) return EIO;
+  if (Context::of(srq->context).is_dead()) return EIO;
   *attr = Srq::of(srq).query();
   return 0;
 }

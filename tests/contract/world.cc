@@ -211,7 +211,7 @@ void enter_host(const std::string& host) {
 
 void disturb(const std::string& target, const std::string& command) {
   const softnic::Fabric& fabric = World::get().fabric();
-  const auto order = softnic::read_order(fabric, target, command);
+  const auto order = softnic::read_targeted_command(fabric, target, command);
   if (!order) throw MustError(order.error().text);
   softnic::apply(fabric, *order);
 }

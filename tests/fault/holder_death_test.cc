@@ -96,7 +96,7 @@ TEST_CASE("holder_death: when all were killed, the next of that name starts afre
     const softnic::FabricSpec spec = scenario_fabric();
     const auto holder = softnic::Holder::hold(orphans.fabric.name(), &spec);
     REQUIRE(holder);
-    CHECK(softnic::take_census(holder->fabric()).slots.empty());
+    CHECK(softnic::find_participants(holder->fabric()).slots.empty());
   }
   CHECK_FALSE(fabric_exists(orphans.fabric.name()));
 }

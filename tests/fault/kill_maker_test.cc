@@ -67,7 +67,7 @@ class Watched {
     const softnic::PortRecord& port = device.ports[0];
     const std::string port_dir =
         fabric_.fabric().sysfs_root("h0") + "/class/infiniband/softnic1/ports/1/";
-    return {"trouble " + std::to_string(port.trouble.load()),
+    return {"trouble " + std::to_string(port.faults.load()),
             "rate " + std::to_string(port.rate_bytes_s.load()),
             "latency " + std::to_string(port.latency_ns.load()),
             "error " + std::to_string(port.error_status.load()) + "@" +
@@ -75,7 +75,7 @@ class Watched {
             "corrupt @" + std::to_string(port.corrupt_countdown.load()),
             "loss " + std::to_string(port.loss_ppm.load()),
             "jitter " + std::to_string(port.jitter_ns.load()),
-            "black hole " + std::to_string(port.trouble.load() & softnic::kTroubleHole),
+            "black hole " + std::to_string(port.faults.load() & softnic::kFaultBlackHole),
             std::string("paused: ") + (port.paused_until_ns.load() != 0 ? "yes" : "no"),
             "gid 1: " + std::to_string(port.gids[1].state.load()) + " " +
                 std::to_string(port.gids[1].low.load()),

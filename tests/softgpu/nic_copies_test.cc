@@ -125,7 +125,7 @@ TEST_CASE("copies: what arrives comes to the GPU though nobody polls", "[copies]
 TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
   if (!kProcessesWork) return;
   constexpr std::size_t kStride = 16;
-  constexpr std::size_t kPieces = softnic::kMaxHidden + 512;
+  constexpr std::size_t kPieces = softnic::kMaxDeferred + 512;
   static_assert(kPieces * kStride <= kSize);
   between_processes(
       any_way(),
@@ -146,7 +146,7 @@ TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
         });
         const std::string pollers_complaint = complaint_of([&] {
           for (std::size_t i = 0; i < kPieces; ++i) {
-            if (i == softnic::kMaxHidden) BL_MUST_OK(::kill(owner, SIGCONT));
+            if (i == softnic::kMaxDeferred) BL_MUST_OK(::kill(owner, SIGCONT));
             must_complete(side.end.send_cq.get(), i);
           }
         });

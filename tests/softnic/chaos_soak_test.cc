@@ -228,8 +228,8 @@ struct Soak {
   std::int64_t until;
 };
 
-softnic::ChaosWish wish_for(const Soak& soak) {
-  softnic::ChaosWish wish;
+softnic::ChaosRequest wish_for(const Soak& soak) {
+  softnic::ChaosRequest wish;
   wish.seed = soak.seed;
   wish.duration_ns = static_cast<std::uint64_t>(soak.until - soak.start) * 9 / 10;
   wish.every_ns = 40 * beeline::kNsPerMs;
@@ -304,7 +304,7 @@ TEST_CASE("soak: sixteen processes survive random faults", "[softnic][soak]") {
   std::vector<PeerBody> bodies(kWorkers, [&](Peer& peer) { work(peer, soak.until); });
   bodies.emplace_back([&](Peer& peer) { disturb(peer, soak); });
   run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(seconds + 120));
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
   // Nothing is left of the workers: no arena, no pipe.
   for (const auto& entry : std::filesystem::directory_iterator(fabric.fabric().dir())) {
     const std::string name = entry.path().filename();

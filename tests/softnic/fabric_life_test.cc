@@ -89,7 +89,7 @@ TEST_CASE("fabric_life: a fabric is there while it is held, and gone after", "[s
     const softnic::Holder holder = hold(name);
     CHECK(exists(dir));
     CHECK(is_listed(name));
-    CHECK(!softnic::sweep(name));  // it lives
+    CHECK(!softnic::clean_up_fabric(name));  // it lives
     CHECK(exists(dir));
   }
   CHECK(!exists(dir));
@@ -134,7 +134,7 @@ TEST_CASE("fabric_life: a device list takes part too", "[softnic][fabric]") {
   const std::string dir = dir_of(fabric.name());
   ibv_device** list = ibv_get_device_list(nullptr);
   REQUIRE(list != nullptr);
-  CHECK(softnic::take_census(fabric.fabric()).slots.size() == 1);
+  CHECK(softnic::find_participants(fabric.fabric()).slots.size() == 1);
   fabric.let_go();
   CHECK(exists(dir));
   ibv_free_device_list(list);
@@ -143,14 +143,14 @@ TEST_CASE("fabric_life: a device list takes part too", "[softnic][fabric]") {
 
 TEST_CASE("fabric_life: the census counts holders and processes", "[softnic][fabric]") {
   const TestFabric fabric;
-  CHECK(softnic::take_census(fabric.fabric()).holders == 1);
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).holders == 1);
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
   {
     const ContextPtr one = open_device("softnic0");
     const ContextPtr two = open_device("softnic1");
-    CHECK(softnic::take_census(fabric.fabric()).slots.size() == 1);  // one process, one seat
+    CHECK(softnic::find_participants(fabric.fabric()).slots.size() == 1);  // one process, one seat
   }
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
 }
 
 TEST_CASE("fabric_life: a process of another may end the fabric", "[softnic][fabric]") {
@@ -193,7 +193,7 @@ TEST_CASE("fabric_life: what a killed process leaves is cleared by the next", "[
                                      peer.receive<bool>(0);
                                      peer.kill(0);
                                    }});
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
   CHECK(with_one_process() == usual);
   CHECK(entries(dir) == before);
 }
@@ -212,7 +212,7 @@ TEST_CASE("fabric_life: killed processes do not use seats up", "[softnic][fabric
                                        peer.kill(0);  // anywhere in its stream of writes
                                      }});
     const ContextPtr next = open_device("softnic0");
-    CHECK(softnic::take_census(fabric.fabric()).slots.size() == 1);
+    CHECK(softnic::find_participants(fabric.fabric()).slots.size() == 1);
   }
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("fabric_life: a forked child does not keep its dead parent's seat", "[
                                      peer.receive<bool>(0);
                                      peer.kill(0);
                                    }});
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
   close(lifeline[0]);
   close(lifeline[1]);
   int status = -1;
@@ -259,7 +259,7 @@ TEST_CASE("fabric_life: a forked child can take part beside its parent", "[softn
               BL_MUST_OK(post(own.qp, nothing_work(1)));
               must_complete(own.send_cq.get(), 1);
             }});
-  CHECK(softnic::take_census(fabric.fabric()).slots.size() == 1);
+  CHECK(softnic::find_participants(fabric.fabric()).slots.size() == 1);
   connect(self.end.qp, address_of(self.end.qp));
   REQUIRE(post(self.end.qp, nothing_work(2)) == 0);
   must_complete(self.end.send_cq.get(), 2);
@@ -281,7 +281,7 @@ TEST_CASE("fabric_life: a killed holder alone leaves a fabric that the next clea
                                    }});
   CHECK(is_listed(name));
   if (by_sweep) {
-    CHECK(softnic::sweep(name));
+    CHECK(softnic::clean_up_fabric(name));
   } else {
     softnic::FabricSpec spec = softnic::default_fabric();
     spec.hosts.resize(1);
@@ -356,7 +356,7 @@ void must_refuse(const std::string& name, const std::string& why) {
     REQUIRE_FALSE(fabric);
     CHECK(fabric.error().text.find(why) != std::string::npos);
     CHECK_FALSE(is_listed(name));
-    softnic::sweep(name);
+    softnic::clean_up_fabric(name);
   }
 }
 
@@ -439,7 +439,7 @@ TEST_CASE("fabric_life: what takes the name of a fabric that ended is not writte
   std::filesystem::create_directories(port);
   std::ofstream(port + "/state") << "precious";
   std::filesystem::create_symlink(victim.path(), impostor.path() + "/log");
-  const auto order = softnic::read_order(*fabric, "h0/softnic0", "down");
+  const auto order = softnic::read_targeted_command(*fabric, "h0/softnic0", "down");
   REQUIRE(order);
   softnic::apply(*fabric, *order);
   CHECK(std::filesystem::file_size(victim.path()) == 8);
@@ -524,7 +524,8 @@ TEST_CASE("fabric_life: whoever has no descriptors left does not take a living f
   close(static_cast<int>(first_free));
   for (rlim_t left = 0; left < 12; ++left) {  // some numbers above the first may be in use
     INFO(left << " descriptors");
-    limited(RLIMIT_NOFILE, first_free + left, [&] { return !softnic::sweep(fabric.name()); });
+    limited(RLIMIT_NOFILE, first_free + left,
+            [&] { return !softnic::clean_up_fabric(fabric.name()); });
     CHECK(softnic::Fabric::open(fabric.name()));
   }
 }

@@ -88,7 +88,7 @@ TEST_CASE("fabric_scale: 64 processes with 8 devices each exchange data all arou
     take_part(peer);
   });
   run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(280));
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
 }
 
 TEST_CASE("fabric_scale: 10,000 queue pairs each carry a message",
@@ -119,7 +119,7 @@ TEST_CASE("fabric_scale: 10,000 queue pairs each carry a message",
     BL_MUST(in.has(static_cast<std::uint32_t>(1 - peer.rank())));
   };
   run_peers(PeerMode::kProcesses, {body, body}, std::chrono::seconds(280));
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
 }
 
 TEST_CASE("fabric_scale: 8 threads with 8 devices each exchange data all around",
@@ -143,5 +143,5 @@ TEST_CASE("fabric_scale: processes come and go a hundred times", "[softnic][fabr
                 BL_MUST(into.has(static_cast<std::uint32_t>(peer.rank())));
               }));
   }
-  CHECK(softnic::take_census(fabric.fabric()).slots.empty());
+  CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
 }

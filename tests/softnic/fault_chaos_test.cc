@@ -15,7 +15,7 @@ using namespace beeline::test;
 
 namespace {
 
-using softnic::ChaosWish;
+using softnic::ChaosRequest;
 using softnic::PlannedCommand;
 using Plan = std::vector<PlannedCommand>;
 
@@ -33,8 +33,9 @@ std::vector<softnic::Disturbance> kinds(const std::string& text) {
   return *std::move(parsed);
 }
 
-ChaosWish wish(std::uint64_t seed, const std::string& of_kinds = "") {
-  ChaosWish made{.seed = seed, .duration_ns = 20 * kSecond, .ports = {}, .kinds = kinds(of_kinds)};
+ChaosRequest wish(std::uint64_t seed, const std::string& of_kinds = "") {
+  ChaosRequest made{
+      .seed = seed, .duration_ns = 20 * kSecond, .ports = {}, .kinds = kinds(of_kinds)};
   for (const char* device : {"h0/softnic0", "h0/softnic1", "h1/softnic0", "h1/softnic1"})
     made.ports.push_back({std::string(device) + ":1", device, true});
   return made;
@@ -112,7 +113,7 @@ TEST_CASE("fault_chaos: a kind that there is not is told with those that there a
 
 TEST_CASE("fault_chaos: a device with a spared port is never disturbed as a whole",
           "[softnic][fault]") {
-  ChaosWish half = wish(5, "down,remove,refuse-err");
+  ChaosRequest half = wish(5, "down,remove,refuse-err");
   half.ports = {{"h0/dual:2", "h0/dual", false}};
   for (const PlannedCommand& next : softnic::plan_chaos(half)) {
     CHECK(next.target == "h0/dual:2");
@@ -123,7 +124,7 @@ TEST_CASE("fault_chaos: a device with a spared port is never disturbed as a whol
 
 TEST_CASE("fault_chaos: the ports of a device that goes as a whole have their peace",
           "[softnic][fault]") {
-  ChaosWish dual = wish(5, "down,remove");
+  ChaosRequest dual = wish(5, "down,remove");
   dual.ports = {{"h0/dual:1", "h0/dual", true}, {"h0/dual:2", "h0/dual", true}};
   std::set<std::string> down;
   bool away = false;
@@ -145,7 +146,7 @@ TEST_CASE("fault_chaos: the ports of a device that goes as a whole have their pe
 }
 
 TEST_CASE("fault_chaos: a plan with nothing to do is empty", "[softnic][fault]") {
-  ChaosWish nothing = wish(1);
+  ChaosRequest nothing = wish(1);
   nothing.duration_ns = 0;
   CHECK(softnic::plan_chaos(nothing).empty());
   nothing = wish(1);
@@ -166,7 +167,7 @@ TEST_CASE("fault_chaos: a plan is a script, and playing it leaves the fabric cle
           plan.size());
     for (std::uint32_t device = 0; device < 4; ++device) {
       const softnic::DeviceRecord& record = fabric.fabric().header().devices[device];
-      CHECK(record.ports[0].trouble.load() == 0);
+      CHECK(record.ports[0].faults.load() == 0);
       CHECK(record.refuses_to_break.load() == 0);
     }
   }

@@ -27,7 +27,7 @@ using softnic::test::complaint;
 using softnic::test::must_parse;
 
 std::string refusal(const TestFabric& fabric, const std::string& target, const std::string& text) {
-  const auto order = softnic::read_order(fabric.fabric(), target, text);
+  const auto order = softnic::read_targeted_command(fabric.fabric(), target, text);
   return order ? "(accepted)" : order.error().text;
 }
 
@@ -150,25 +150,25 @@ TEST_CASE("fault_command: loss and jitter stand in the record until they are 0",
   PortRecord& port = port_of(fabric);
   fabric.command("h0/softnic0", "loss=2.5%");
   CHECK(port.loss_ppm.load() == 25'000);
-  CHECK(port.trouble.load() == softnic::kTroubleLossy);
+  CHECK(port.faults.load() == softnic::kFaultLossy);
   fabric.command("h0/softnic0", "jitter=50us");
   CHECK(port.jitter_ns.load() == 50'000);
-  CHECK(port.trouble.load() == (softnic::kTroubleLossy | softnic::kTroubleShaped));
+  CHECK(port.faults.load() == (softnic::kFaultLossy | softnic::kFaultShaped));
   fabric.command("h0/softnic0", "latency=1us");
   fabric.command("h0/softnic0", "jitter=0");
-  CHECK(port.trouble.load() == (softnic::kTroubleLossy | softnic::kTroubleShaped));
+  CHECK(port.faults.load() == (softnic::kFaultLossy | softnic::kFaultShaped));
   fabric.command("h0/softnic0", "latency=0");
   fabric.command("h0/softnic0", "loss=0");
-  CHECK(port.trouble.load() == 0);
+  CHECK(port.faults.load() == 0);
 }
 
 TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fault]") {
   const TestFabric fabric;
   PortRecord& port = port_of(fabric);
   fabric.command("h0/softnic0", "blackhole");
-  CHECK(port.trouble.load() == softnic::kTroubleHole);
+  CHECK(port.faults.load() == softnic::kFaultBlackHole);
   fabric.command("h0/softnic0", "pause");
-  CHECK(port.trouble.load() == (softnic::kTroubleHole | softnic::kTroubleStill));
+  CHECK(port.faults.load() == (softnic::kFaultBlackHole | softnic::kFaultPaused));
   CHECK(port.paused_until_ns.load() == softnic::kForEver);
   const auto before = static_cast<std::uint64_t>(beeline::now_ns());
   fabric.command("h0/softnic0", "pause=5s");
@@ -177,7 +177,7 @@ TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fa
   CHECK(port.paused_until_ns.load() <= after + 5'000'000'000);
   fabric.command("h0/softnic0", "resume");
   CHECK(port.paused_until_ns.load() == 0);
-  CHECK(port.trouble.load() == 0);
+  CHECK(port.faults.load() == 0);
 }
 
 TEST_CASE("fault_command: a GID is set, moved and taken away, in sysfs too", "[softnic][fault]") {
@@ -233,7 +233,7 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   CHECK(device_of(fabric).refuses_to_break.load() == 1);
 
   fabric.command("h0/softnic0", "reset");
-  CHECK(port.trouble.load() == softnic::kTroubleGone);
+  CHECK(port.faults.load() == softnic::kFaultRemoved);
   CHECK(port.jitter_ns.load() == 0);
   CHECK(port.loss_ppm.load() == 0);
   CHECK(port.paused_until_ns.load() == 0);
@@ -242,7 +242,7 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   CHECK(softnic::is_removed(device_of(fabric)));
 
   fabric.command("h0/softnic0", "return");
-  CHECK(port.trouble.load() == 0);
+  CHECK(port.faults.load() == 0);
   CHECK(sysfs(fabric, kPortDir + "pkeys/0") == "0xffff");
   CHECK(sysfs(fabric, kPortDir + "state") == "4: ACTIVE");
   CHECK(sysfs(fabric, kPortDir + "gids/1") == "fe80:0000:0000:0000:0000:0000:0000:0007");
@@ -254,7 +254,7 @@ TEST_CASE("fault_command: a removed device has left sysfs, and returns as it was
   const std::vector<std::string> before = tree_of(fabric);
   fabric.command("h0/softnic0", "remove");
   CHECK(device_of(fabric).removals.load() == 1);
-  CHECK(port_of(fabric).trouble.load() == softnic::kTroubleGone);
+  CHECK(port_of(fabric).faults.load() == softnic::kFaultRemoved);
   for (const std::string& path : tree_of(fabric)) {
     CHECK(path.find("softnic0") == std::string::npos);
     CHECK(path.find("uverbs0") == std::string::npos);
@@ -265,7 +265,7 @@ TEST_CASE("fault_command: a removed device has left sysfs, and returns as it was
 
   fabric.command("h0/softnic0", "return");
   CHECK(device_of(fabric).removals.load() == 2);
-  CHECK(port_of(fabric).trouble.load() == 0);
+  CHECK(port_of(fabric).faults.load() == 0);
   CHECK(tree_of(fabric) == before);
   CHECK(sysfs(fabric, "class/net/eth0/operstate") == "up");
 }
@@ -289,12 +289,12 @@ TEST_CASE("fault_command: removal and return count once, however often they are 
   fabric.command("h1/softnic0", "remove");
   fabric.command("h1/softnic0", "remove");
   CHECK(fabric.fabric().header().devices[2].removals.load() == 1);
-  CHECK(port_of(fabric, "h1/softnic0:1").trouble.load() == softnic::kTroubleGone);
-  CHECK(port_of(fabric, "h1/softnic0:2").trouble.load() == softnic::kTroubleGone);
+  CHECK(port_of(fabric, "h1/softnic0:1").faults.load() == softnic::kFaultRemoved);
+  CHECK(port_of(fabric, "h1/softnic0:2").faults.load() == softnic::kFaultRemoved);
   fabric.command("h1/softnic0", "return");
   fabric.command("h1/softnic0", "return");
   CHECK(fabric.fabric().header().devices[2].removals.load() == 2);
-  CHECK(port_of(fabric, "h1/softnic0:2").trouble.load() == 0);
+  CHECK(port_of(fabric, "h1/softnic0:2").faults.load() == 0);
 }
 
 // A death after any of the stores or renames of a removal leaves a prefix of its work; here some
@@ -309,12 +309,12 @@ TEST_CASE("fault_command: a removal that was cut short is completed by saying it
   SECTION("after the count") { device_of(fabric).removals.store(1); }
   SECTION("in the middle of the tree") {
     device_of(fabric).removals.store(1);
-    port_of(fabric).trouble.fetch_or(softnic::kTroubleGone);
+    port_of(fabric).faults.fetch_or(softnic::kFaultRemoved);
     fs::create_directories(root / "removed/class/net");
     fs::rename(root / "class/net/eth0", root / "removed/class/net/eth0");
   }
   fabric.command("h0/softnic0", "remove");
-  CHECK(port_of(fabric).trouble.load() == softnic::kTroubleGone);
+  CHECK(port_of(fabric).faults.load() == softnic::kFaultRemoved);
   CHECK(sysfs(fabric, kPortDir + "state") == "(no such file)");
   CHECK(!fs::is_symlink(root / "class/net/eth0"));
   CHECK(next_event(context.get()).event_type == IBV_EVENT_DEVICE_FATAL);
@@ -323,6 +323,6 @@ TEST_CASE("fault_command: a removal that was cut short is completed by saying it
   // A return that died after its count.
   device_of(fabric).removals.store(2);
   fabric.command("h0/softnic0", "return");
-  CHECK(port_of(fabric).trouble.load() == 0);
+  CHECK(port_of(fabric).faults.load() == 0);
   CHECK(tree_of(fabric) == before);
 }

@@ -81,7 +81,7 @@ TEST_CASE("fault_log: a new fabric of the same name begins a new log", "[softnic
 
 TEST_CASE("fault_log: a note is one line, whatever is in it", "[softnic][fault]") {
   const TestFabric fabric;
-  softnic::note(fabric.fabric(), {1, 0}, "struck:\nerror" + std::string(1000, '!'));
+  softnic::log_port(fabric.fabric(), {1, 0}, "struck:\nerror" + std::string(1000, '!'));
   const std::vector<std::string> lines = told_by(fabric);
   REQUIRE(lines.size() == 2);
   CHECK_THAT(lines[1], Catch::StartsWith("h0/softnic1:1  struck: error!!!"));
@@ -98,7 +98,7 @@ TEST_CASE("fault_log: lines of many writers stay whole", "[softnic][fault]") {
     writers.emplace_back([&, writer] {
       const std::string words(static_cast<std::size_t>(20 + 40 * writer),
                               static_cast<char>('a' + writer));
-      for (int i = 0; i < kLines; ++i) softnic::note_fabric(fabric.fabric(), words);
+      for (int i = 0; i < kLines; ++i) softnic::log_fabric(fabric.fabric(), words);
     });
   for (std::thread& writer : writers) writer.join();
   const std::vector<std::string> lines = told_by(fabric);
@@ -112,13 +112,13 @@ TEST_CASE("fault_log: a full log ends with one line that says so", "[softnic][fa
   const std::string path = softnic::log_path(fabric.fabric());
   // Sparse, and a little short of the limit.
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 1000);
-  for (int i = 0; i < 100; ++i) softnic::note_fabric(fabric.fabric(), "a line of some length");
+  for (int i = 0; i < 100; ++i) softnic::log_fabric(fabric.fabric(), "a line of some length");
   const std::uintmax_t full = log_bytes(fabric);
   CHECK(full == static_cast<std::uintmax_t>(softnic::kMaxLogBytes));
   const std::vector<std::string> lines = told_by(fabric);
   CHECK_THAT(lines.back(), Catch::StartsWith("-  the log is full: nothing more is noted"));
   CHECK_THAT(lines[lines.size() - 2], Catch::EndsWith("a line of some length"));
-  softnic::note_fabric(fabric.fabric(), "x");
+  softnic::log_fabric(fabric.fabric(), "x");
   CHECK(log_bytes(fabric) == full);
 }
 
@@ -128,6 +128,6 @@ TEST_CASE("fault_log: who stands still with the log's lock stops nobody", "[soft
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 10);
   const beeline::UniqueFd holder(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   REQUIRE(::flock(holder.get(), LOCK_EX) == 0);
-  softnic::note_fabric(fabric.fabric(), "lost");
+  softnic::log_fabric(fabric.fabric(), "lost");
   CHECK(log_bytes(fabric) == static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 10);
 }

@@ -10,11 +10,11 @@ using namespace beeline::test;
 
 namespace {
 
-using softnic::TimedOrder;
+using softnic::TimedCommand;
 
 constexpr std::uint64_t kMs = 1'000'000;
 
-std::vector<TimedOrder> must_read(const TestFabric& fabric, const std::string& text) {
+std::vector<TimedCommand> must_read(const TestFabric& fabric, const std::string& text) {
   auto script = softnic::read_script(fabric.fabric(), text, "f");
   if (!script) FAIL(script.error().text);
   return *std::move(script);
@@ -26,18 +26,19 @@ std::string complaint(const TestFabric& fabric, const std::string& text) {
 }
 
 // "MILLISECONDS PORT COMMAND" of each order.
-std::vector<std::string> lines_of(const TestFabric& fabric, const std::vector<TimedOrder>& script) {
+std::vector<std::string> lines_of(const TestFabric& fabric,
+                                  const std::vector<TimedCommand>& script) {
   std::vector<std::string> lines;
   lines.reserve(script.size());
-  for (const TimedOrder& timed : script)
+  for (const TimedCommand& timed : script)
     lines.push_back(std::to_string(timed.at_ns / kMs) + " " +
-                    softnic::port_name(fabric.fabric(), timed.order.where) + " " +
-                    softnic::command_text(timed.order.command));
+                    softnic::port_name(fabric.fabric(), timed.command.where) + " " +
+                    softnic::command_text(timed.command.command));
   return lines;
 }
 
-std::uint32_t trouble(const TestFabric& fabric, std::uint32_t device) {
-  return fabric.fabric().header().devices[device].ports[0].trouble.load();
+std::uint32_t faults(const TestFabric& fabric, std::uint32_t device) {
+  return fabric.fabric().header().devices[device].ports[0].faults.load();
 }
 
 }  // namespace
@@ -96,14 +97,14 @@ TEST_CASE("fault_script: each command is given at its time and not before", "[so
                                 "@30ms h0/softnic0 blackhole\n");
   std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // what softnic0 was like just before
   const std::size_t given = softnic::play(fabric.fabric(), script, [&](std::uint64_t at_ns) {
-    seen.emplace_back(at_ns / kMs, trouble(fabric, 0));
+    seen.emplace_back(at_ns / kMs, faults(fabric, 0));
     return true;
   });
   CHECK(given == 4);
   CHECK(seen == std::vector<std::pair<std::uint64_t, std::uint32_t>>{
-                    {10, 0}, {20, softnic::kTroubleDown}, {20, 0}, {30, 0}});
-  CHECK(trouble(fabric, 0) == softnic::kTroubleHole);
-  CHECK(trouble(fabric, 1) == softnic::kTroubleLossy);
+                    {10, 0}, {20, softnic::kFaultDown}, {20, 0}, {30, 0}});
+  CHECK(faults(fabric, 0) == softnic::kFaultBlackHole);
+  CHECK(faults(fabric, 1) == softnic::kFaultLossy);
 }
 
 TEST_CASE("fault_script: a script that is stopped gives nothing more", "[softnic][fault]") {
@@ -111,6 +112,6 @@ TEST_CASE("fault_script: a script that is stopped gives nothing more", "[softnic
   const auto script = must_read(fabric, "h0/softnic0 down\n+1ms h0/softnic1 down\n");
   CHECK(softnic::play(fabric.fabric(), script, [](std::uint64_t at_ns) { return at_ns == 0; }) ==
         1);
-  CHECK(trouble(fabric, 0) == softnic::kTroubleDown);
-  CHECK(trouble(fabric, 1) == 0);
+  CHECK(faults(fabric, 0) == softnic::kFaultDown);
+  CHECK(faults(fabric, 1) == 0);
 }

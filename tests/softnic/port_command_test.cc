@@ -184,7 +184,7 @@ TEST_CASE("port_command: down and up reach the record, sysfs and every open devi
   const std::uint32_t generation = own.fabric().header().generation.load();
 
   own.apply(ref, "down");
-  CHECK(own.port(ref).trouble.load() == softnic::kTroubleDown);
+  CHECK(own.port(ref).faults.load() == softnic::kFaultDown);
   CHECK(own.fabric().header().generation.load() == generation + 1);
   CHECK(own.sysfs("class/infiniband/dual/ports/2/state") == "1: DOWN");
   CHECK(own.sysfs("class/infiniband/dual/ports/1/state") == "4: ACTIVE");
@@ -194,7 +194,7 @@ TEST_CASE("port_command: down and up reach the record, sysfs and every open devi
   CHECK(ear.next(2) == -1);
 
   own.apply(ref, "up");
-  CHECK(own.port(ref).trouble.load() == 0);
+  CHECK(own.port(ref).faults.load() == 0);
   CHECK(own.sysfs("class/infiniband/dual/ports/2/state") == "4: ACTIVE");
   CHECK(ear.next(2) == IBV_EVENT_PORT_ACTIVE);
 
@@ -207,13 +207,13 @@ TEST_CASE("port_command: rate and latency shape the port until both are gone", "
   const PortRef ref = own.find("h1/nic0");
   own.apply(ref, "rate=200M");
   CHECK(own.port(ref).rate_bytes_s.load() == 200'000'000);
-  CHECK(own.port(ref).trouble.load() == softnic::kTroubleShaped);
+  CHECK(own.port(ref).faults.load() == softnic::kFaultShaped);
   own.apply(ref, "latency=5us");
   own.apply(ref, "rate=max");
   CHECK(own.port(ref).latency_ns.load() == 5'000);
-  CHECK(own.port(ref).trouble.load() == softnic::kTroubleShaped);
+  CHECK(own.port(ref).faults.load() == softnic::kFaultShaped);
   own.apply(ref, "latency=0");
-  CHECK(own.port(ref).trouble.load() == 0);
+  CHECK(own.port(ref).faults.load() == 0);
 }
 
 TEST_CASE("port_command: armed faults stand in the record", "[unit]") {
@@ -221,7 +221,7 @@ TEST_CASE("port_command: armed faults stand in the record", "[unit]") {
   const PortRef ref = own.find("dual");
   own.apply(ref, "error=rem_access_err@4");
   own.apply(ref, "corrupt@9");
-  CHECK(own.port(ref).trouble.load() == (softnic::kTroubleError | softnic::kTroubleCorrupt));
+  CHECK(own.port(ref).faults.load() == (softnic::kFaultError | softnic::kFaultCorrupt));
   CHECK(own.port(ref).error_countdown.load() == 4);
   CHECK(own.port(ref).error_status.load() == IBV_WC_REM_ACCESS_ERR);
   CHECK(own.port(ref).corrupt_countdown.load() == 9);
@@ -236,7 +236,7 @@ TEST_CASE("port_command: reset goes back to the fabric file, up and without faul
   own.apply(ref, "reset");
   CHECK(own.port(ref).rate_bytes_s.load() == 100'000'000);
   CHECK(own.port(ref).latency_ns.load() == 5'000);
-  CHECK(own.port(ref).trouble.load() == softnic::kTroubleShaped);
+  CHECK(own.port(ref).faults.load() == softnic::kFaultShaped);
   CHECK(own.port(ref).error_countdown.load() == 0);
   CHECK(own.port(ref).corrupt_countdown.load() == 0);
   CHECK(own.sysfs("class/infiniband/nic0/ports/1/state") == "4: ACTIVE");

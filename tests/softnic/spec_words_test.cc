@@ -88,19 +88,19 @@ TEST_CASE("spec_words: a malformed range is refused", "[unit]") {
 
 TEST_CASE("spec_words: a near miss finds the word that was meant", "[unit]") {
   const Words known{"gbps", "mtu", "rate", "latency", "network"};
-  CHECK(softnic::nearest("gpbs", known) == "gbps");
-  CHECK(softnic::nearest("latnecy", known) == "latency");
-  CHECK(softnic::nearest("net", known) == "network");
-  CHECK(softnic::nearest("colour", known).empty());
-  CHECK(softnic::nearest("", known).empty());
+  CHECK(softnic::nearest_name("gpbs", known) == "gbps");
+  CHECK(softnic::nearest_name("latnecy", known) == "latency");
+  CHECK(softnic::nearest_name("net", known) == "network");
+  CHECK(softnic::nearest_name("colour", known).empty());
+  CHECK(softnic::nearest_name("", known).empty());
 }
 
 TEST_CASE("spec_words: a listing reads as a sentence and stays short", "[unit]") {
-  CHECK(softnic::listing({}) == "none");
-  CHECK(softnic::listing(Words{"a"}) == "a");
-  CHECK(softnic::listing(Words{"a", "b"}) == "a and b");
-  CHECK(softnic::listing(Words{"a", "b", "c"}) == "a, b and c");
-  CHECK_THAT(softnic::listing(Words(100, "x")), Catch::EndsWith("x and 76 more"));
+  CHECK(softnic::list_text({}) == "none");
+  CHECK(softnic::list_text(Words{"a"}) == "a");
+  CHECK(softnic::list_text(Words{"a", "b"}) == "a and b");
+  CHECK(softnic::list_text(Words{"a", "b", "c"}) == "a, b and c");
+  CHECK_THAT(softnic::list_text(Words(100, "x")), Catch::EndsWith("x and 76 more"));
 }
 
 TEST_CASE("spec_words: every error status of verbs has a name that is read back", "[unit]") {

@@ -48,7 +48,7 @@ TestFabric::~TestFabric() {
 }
 
 void TestFabric::command(const std::string& target, const std::string& text) const {
-  const auto order = softnic::read_order(fabric(), target, text);
+  const auto order = softnic::read_targeted_command(fabric(), target, text);
   if (!order) throw MustError(order.error().text);
   softnic::apply(fabric(), *order);
 }

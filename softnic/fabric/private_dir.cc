@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "softnic/fabric/own_dir.h"
+#include "softnic/fabric/private_dir.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,8 +38,8 @@ std::vector<std::string> names_in(int dir, const std::string& path) {
   return names;
 }
 
-// Uses one descriptor at a time, however deep the tree is, because few may be left. Only the owner
-// of the directory could put a link into the middle of a path.
+// Uses one descriptor at a time, because few may be left. Intermediate directories are resolved by
+// path; only the owner of the directory could replace one of them by a link.
 void remove_all_in(int dir, const std::string& path) {
   for (const std::string& name : names_in(dir, path)) {
     std::string inner = path;
@@ -52,7 +52,7 @@ void remove_all_in(int dir, const std::string& path) {
 
 }  // namespace
 
-beeline::Outcome<OwnDir> OwnDir::open(const std::string& path) {
+beeline::Outcome<PrivateDir> PrivateDir::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kOpenDir));
   if (!fd) return fail("cannot open " + path + ": " + std::strerror(errno));
   struct stat facts = {};
@@ -66,29 +66,29 @@ beeline::Outcome<OwnDir> OwnDir::open(const std::string& path) {
   if ((facts.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return fail(path + " is open to other users: remove it, or choose another --name");
   }
-  return OwnDir(std::move(fd), path);
+  return PrivateDir(std::move(fd), path);
 }
 
-UniqueFd OwnDir::open_file(const std::string& name, int flags) const noexcept {
+UniqueFd PrivateDir::open_file(const std::string& name, int flags) const noexcept {
   const int all = flags | O_RDWR | O_NOFOLLOW | O_CLOEXEC;
   return UniqueFd(::openat(fd_.get(), name.c_str(), all, 0600));
 }
 
-void OwnDir::remove_file(const std::string& name) const noexcept {
+void PrivateDir::remove_file(const std::string& name) const noexcept {
   ::unlinkat(fd_.get(), name.c_str(), 0);
 }
 
-bool OwnDir::has_name() const noexcept {
+bool PrivateDir::has_name() const noexcept {
   struct stat held = {};
   struct stat named = {};
   return ::fstat(fd_.get(), &held) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
          held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
-void OwnDir::for_each(const std::function<void(const std::string& name)>& visit) const {
+void PrivateDir::for_each(const std::function<void(const std::string& name)>& visit) const {
   for (const std::string& name : names_in(fd_.get(), ".")) visit(name);
 }
 
-void OwnDir::empty() const { remove_all_in(fd_.get(), "."); }
+void PrivateDir::empty() const { remove_all_in(fd_.get(), "."); }
 
 }  // namespace softnic

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "softnic/nic/taking.h"
+#include "softnic/nic/taken_receive.h"
 
 #include "softnic/fabric/events.h"
 
@@ -34,22 +34,22 @@ bool TakenReceive::take_shared(SrqRecord& srq) {
     qp_.shared_receive.store(number + 1);
   }
   // Also when there is none to take: whoever took the last may have died before it told.
-  tell_limit(srq, found ? posted - at - 1 : 0);
+  notify_limit(srq, found ? posted - at - 1 : 0);
   srq.take_lock.unlock();
   return found;
 }
 
 // Under the lock, so that a limit found half told is one whose teller died.
-void TakenReceive::tell_limit(SrqRecord& srq, std::uint64_t left) {
+void TakenReceive::notify_limit(SrqRecord& srq, std::uint64_t left) {
   std::uint32_t limit = srq.limit.load();
   do {
-    if (left >= (limit & ~kLimitBeingTold)) return;
-  } while (!srq.limit.compare_exchange(limit, limit | kLimitBeingTold));
-  const bool told =
+    if (left >= (limit & ~kLimitNotifying)) return;
+  } while (!srq.limit.compare_exchange(limit, limit | kLimitNotifying));
+  const bool sent =
       send_event(runtime_.fabric(), EventPipe{srq.device, where_.slot, srq.event_number},
                  EventRecord{IBV_EVENT_SRQ_LIMIT_REACHED, 0, srq.serial});
-  if (!told) return;  // the next one tells
-  limit |= kLimitBeingTold;
+  if (!sent) return;  // the next one tells
+  limit |= kLimitNotifying;
   (void)srq.limit.compare_exchange(limit, 0);  // unless the owner has armed it anew
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "softnic/nic/hidden.h"
+#include "softnic/nic/deferred_writes.h"
 
 #include <sched.h>
 
@@ -15,12 +15,12 @@ constexpr std::uint64_t kStepBytes = 256 << 10;
 // The owner of a mirror comes every millisecond.
 constexpr std::int64_t kMaxWaitForOwnerNs = beeline::kNsPerSec;
 
-void move_range(Peer& owner, const MrRecord& region, HiddenRange range) {
+void apply_range(Peer& owner, const MrRecord& region, DeferredRange range) {
   std::vector<std::byte> bytes(std::min(range.length, kStepBytes));
   while (range.length != 0) {
     const std::uint64_t step = std::min(range.length, kStepBytes);
     const iovec ours = {bytes.data(), step};
-    const iovec from = {reinterpret_cast<void*>(region.shadow + range.offset), step};
+    const iovec from = {reinterpret_cast<void*>(region.staging + range.offset), step};
     const iovec to = {reinterpret_cast<void*>(region.base + range.offset), step};
     if (owner.read(&ours, 1, &from, 1, step) != Peer::Copied::kDone) return;
     if (owner.write(&ours, 1, &to, 1, step) != Peer::Copied::kDone) return;
@@ -31,20 +31,20 @@ void move_range(Peer& owner, const MrRecord& region, HiddenRange range) {
 
 // The list is emptied last: whoever takes the lock from a dead holder moves the ranges once more.
 // Bytes do move under this lock; it is used so only with the hazard on.
-void reveal_locked(Peer& owner, MrRecord& region) {
-  const std::uint32_t count = region.hidden_count.load();
+void apply_deferred_locked(Peer& owner, MrRecord& region) {
+  const std::uint32_t count = region.deferred_count.load();
   for (std::uint32_t i = 0; i < count; ++i) {
-    move_range(owner, region, owner.arena().hidden(region, i));
+    apply_range(owner, region, owner.arena().deferred(region, i));
   }
-  region.hidden_count.store(0);
+  region.deferred_count.store(0);
 }
 
 // Writes that follow one another are one.
 bool extend_last_locked(const Arena& arena, MrRecord& region, std::uint64_t offset,
                         std::uint64_t length) {
-  const std::uint32_t count = region.hidden_count.load();
+  const std::uint32_t count = region.deferred_count.load();
   if (count == 0) return false;
-  HiddenRange& last = arena.hidden(region, count - 1);
+  DeferredRange& last = arena.deferred(region, count - 1);
   if (last.offset + last.length != offset) return false;
   last.length += length;
   return true;
@@ -53,16 +53,16 @@ bool extend_last_locked(const Arena& arena, MrRecord& region, std::uint64_t offs
 bool is_ours(const Runtime& runtime, const Peer& owner) { return owner.slot() == runtime.slot(); }
 
 // Takes the lock, with a free place in the list. False, and no lock: nobody makes one free.
-bool take_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
+bool lock_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
   const std::int64_t end = beeline::now_ns() + kMaxWaitForOwnerNs;
   do {
-    runtime.take(region.hidden_lock);
-    const bool full = region.hidden_count.load() == kMaxHidden;
-    if (full && region.mirror == 0) reveal_locked(owner, region);
+    runtime.take(region.deferred_lock);
+    const bool full = region.deferred_count.load() == kMaxDeferred;
+    if (full && region.mirror == 0) apply_deferred_locked(owner, region);
     if (!full || region.mirror == 0) return true;
-    region.hidden_lock.unlock();
+    region.deferred_lock.unlock();
     if (is_ours(runtime, owner)) {
-      (void)runtime.mirrors().bring_up(region.mirror);
+      (void)runtime.mirrors().copy_to_gpu(region.mirror);
     } else {
       ::sched_yield();
     }
@@ -72,41 +72,42 @@ bool take_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
 
 }  // namespace
 
-bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
-                 std::uint64_t length) {
+bool record_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+                     std::uint64_t length) {
   const std::uint64_t offset = address - region.base;
-  if (!take_with_room(runtime, owner, region)) return false;
+  if (!lock_with_room(runtime, owner, region)) return false;
   if (!extend_last_locked(owner.arena(), region, offset, length)) {
-    const std::uint32_t count = region.hidden_count.load();
-    owner.arena().hidden(region, count) = {offset, length};
-    region.hidden_count.store(count + 1);
+    const std::uint32_t count = region.deferred_count.load();
+    owner.arena().deferred(region, count) = {offset, length};
+    region.deferred_count.store(count + 1);
   }
-  region.hidden_lock.unlock();
+  region.deferred_lock.unlock();
   return true;
 }
 
-bool note_hidden_own(Runtime& runtime, MrRecord& region, std::uint64_t address,
-                     std::uint64_t length) {
+bool record_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t address,
+                         std::uint64_t length) {
   const auto self = runtime.peer(runtime.slot());
-  return self && note_hidden(runtime, *self, region, address, length);
+  return self && record_deferred(runtime, *self, region, address, length);
 }
 
-bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
-            std::uint64_t length) {
+bool apply_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+                    std::uint64_t length) {
   if (region.mirror != 0) {
     return is_ours(runtime, owner) &&
-           runtime.mirrors().fetch(region.mirror, address - region.base, length);
+           runtime.mirrors().copy_from_gpu(region.mirror, address - region.base, length);
   }
-  if (region.hidden_count.load() == 0) return true;
-  runtime.take(region.hidden_lock);
-  reveal_locked(owner, region);
-  region.hidden_lock.unlock();
+  if (region.deferred_count.load() == 0) return true;
+  runtime.take(region.deferred_lock);
+  apply_deferred_locked(owner, region);
+  region.deferred_lock.unlock();
   return true;
 }
 
-bool reveal_own(Runtime& runtime, MrRecord& region, std::uint64_t address, std::uint64_t length) {
+bool apply_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t address,
+                        std::uint64_t length) {
   const auto self = runtime.peer(runtime.slot());
-  return self && reveal(runtime, *self, region, address, length);
+  return self && apply_deferred(runtime, *self, region, address, length);
 }
 
 }  // namespace softnic

@@ -15,23 +15,24 @@
 namespace softnic {
 
 // Where bytes for `address` of the region go instead.
-inline std::uint64_t beside(const MrRecord& region, std::uint64_t address) noexcept {
-  return region.shadow + (address - region.base);
+inline std::uint64_t staging_address(const MrRecord& region, std::uint64_t address) noexcept {
+  return region.staging + (address - region.base);
 }
 
 // Lists the bytes that were written beside [address, address + length). False: there is no room,
 // since the owner of a mirror has not come for what is listed, and they have to be written again.
-bool note_hidden(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
-                 std::uint64_t length);
-// The same for a region of this process.
-bool note_hidden_own(Runtime& runtime, MrRecord& region, std::uint64_t address,
+bool record_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
                      std::uint64_t length);
+// The same for a region of this process.
+bool record_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t address,
+                         std::uint64_t length);
 
 // Puts all that was written beside the region in its place. Afterwards the bytes from `address` on
 // may be read. False: they cannot be; they are in a mirror of another process, or not to be had.
-bool reveal(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
-            std::uint64_t length);
+bool apply_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
+                    std::uint64_t length);
 // The same for a region of this process.
-bool reveal_own(Runtime& runtime, MrRecord& region, std::uint64_t address, std::uint64_t length);
+bool apply_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t address,
+                        std::uint64_t length);
 
 }  // namespace softnic

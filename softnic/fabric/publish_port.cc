@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files show what the port is, not what one call made of it: another process may have changed it
-// back meanwhile, and whoever writes last looks again.
-#include "softnic/fabric/port_news.h"
+// The files always get the current state of the port, because another process may have changed it
+// again: after writing, the state is read once more.
+#include "softnic/fabric/publish_port.h"
 
 #include <infiniband/verbs.h>
 
@@ -15,9 +15,10 @@
 namespace softnic {
 namespace {
 
-bool is_up(const PortRecord& port) { return (port.trouble.load() & kTroubleDown) == 0; }
+bool is_up(const PortRecord& port) { return (port.faults.load() & kFaultDown) == 0; }
 
-// Calls `show(root, device name, port number, fact)` until the fact has not moved meanwhile.
+// Calls `show(root, device name, port number, value)` until the value did not change during the
+// call.
 template <class Read, class Show>
 void show_until_true(const Fabric& fabric, PortRef where, Read read, Show show) {
   const FabricHeader& header = fabric.header();
@@ -80,24 +81,24 @@ void show_port(const Fabric& fabric, PortRef where) {
     show_gid_entry(fabric, where, index);
 }
 
-void tell_state(const Fabric& fabric, PortRef where) {
+void report_state(const Fabric& fabric, PortRef where) {
   PortRecord& port = port_at(fabric, where);
-  for (bool up = is_up(port); (port.told_down.load() == 0) != up; up = is_up(port)) {
-    tell(fabric, where, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-    port.told_down.store(up ? 0 : 1);
+  for (bool up = is_up(port); (port.reported_down.load() == 0) != up; up = is_up(port)) {
+    report_event(fabric, where, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+    port.reported_down.store(up ? 0 : 1);
   }
 }
 
-void tell_pkey(const Fabric& fabric, PortRef where) {
+void report_pkey(const Fabric& fabric, PortRef where) {
   PortRecord& port = port_at(fabric, where);
-  for (std::uint32_t pkey = port.pkey.load(); port.told_pkey.load() != pkey;
+  for (std::uint32_t pkey = port.pkey.load(); port.reported_pkey.load() != pkey;
        pkey = port.pkey.load()) {
-    tell(fabric, where, IBV_EVENT_PKEY_CHANGE);
-    port.told_pkey.store(pkey);
+    report_event(fabric, where, IBV_EVENT_PKEY_CHANGE);
+    port.reported_pkey.store(pkey);
   }
 }
 
-void tell(const Fabric& fabric, PortRef where, std::uint32_t event_type) {
+void report_event(const Fabric& fabric, PortRef where, std::uint32_t event_type) {
   send_port_event(fabric, where.device, is_device_event(event_type) ? 0 : where.port + 1,
                   event_type, fabric.header().devices[where.device].removals.load());
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "softnic/nic/path.h"
+#include "softnic/nic/peer_route.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
 
 #include "common/base/clock.h"
-#include "softnic/nic/chance.h"
+#include "softnic/nic/random.h"
 
 namespace softnic {
 namespace {
@@ -33,7 +33,7 @@ bool has_gid(const PortRecord& port, const Address& to, std::uint32_t state_want
 
 // Packets carry the sender's partition key; the receiver takes those of its partition. Limited
 // members (top bit clear) talk to full members only.
-bool share_partition(std::uint32_t one, std::uint32_t other) {
+bool is_same_partition(std::uint32_t one, std::uint32_t other) {
   constexpr std::uint32_t kFullMember = 0x8000;
   constexpr std::uint32_t kPartition = 0x7fff;
   return (one & kPartition) == (other & kPartition) && ((one | other) & kFullMember) != 0;
@@ -42,17 +42,17 @@ bool share_partition(std::uint32_t one, std::uint32_t other) {
 // A port that stands still is looked at this often.
 constexpr std::int64_t kLookAgainNs = 5 * beeline::kNsPerMs;
 
-std::optional<std::int64_t> port_still_until(const PortRecord& port, std::int64_t now) {
+std::optional<std::int64_t> port_paused_until(const PortRecord& port, std::int64_t now) {
   const auto end = static_cast<std::int64_t>(port.paused_until_ns.load());
   if (now >= end) return std::nullopt;
   return std::min(end, now + kLookAgainNs);
 }
 
-bool delivers(const PortRecord& from, const PortRecord& to, const Address& address,
-              std::uint32_t gid_state) {
+bool can_deliver(const PortRecord& from, const PortRecord& to, const Address& address,
+                 std::uint32_t gid_state) {
   if (from.link_layer != to.link_layer) return false;
   if (std::string_view(from.network) != to.network) return false;
-  if (!share_partition(from.pkey.load(), to.pkey.load())) return false;
+  if (!is_same_partition(from.pkey.load(), to.pkey.load())) return false;
   if (address.global) return has_gid(to, address, gid_state);
   // Without a GRH a packet stays in its subnet.
   return to.link_layer == LinkLayer::kInfiniBand && address.lid == to.lid &&
@@ -74,46 +74,46 @@ Address answer_address(const QpRecord& qp) {
 
 }  // namespace
 
-bool Path::current(const FabricHeader& header) const noexcept {
-  return peer_ && peer_->seated() && generation_ == header.generation.load() &&
-         qp_->state.load() >> 8 == life_;
+bool PeerRoute::is_current(const FabricHeader& header) const noexcept {
+  return peer_ && peer_->has_seat() && generation_ == header.generation.load() &&
+         qp_->state.load() >> 8 == resets_;
 }
 
-bool Path::holds(std::uint32_t own_qpn) const noexcept {
-  if (!peer_->seated()) return false;
+bool PeerRoute::is_connected_to(std::uint32_t own_qpn) const noexcept {
+  if (!peer_->has_seat()) return false;
   const std::uint64_t word = qp_->state.load(std::memory_order_seq_cst);
-  return word >> 8 == life_ && receives(state_of(word)) && qp_->dest_qpn.load() == own_qpn;
+  return word >> 8 == resets_ && can_receive(state_of(word)) && qp_->dest_qpn.load() == own_qpn;
 }
 
-std::optional<std::int64_t> Path::still_until(std::int64_t now) const noexcept {
+std::optional<std::int64_t> PeerRoute::paused_until(std::int64_t now) const noexcept {
   if (local_ != nullptr) {
-    if (const auto until = port_still_until(*local_, now)) return until;
+    if (const auto until = port_paused_until(*local_, now)) return until;
   }
-  return remote_ == nullptr ? std::nullopt : port_still_until(*remote_, now);
+  return remote_ == nullptr ? std::nullopt : port_paused_until(*remote_, now);
 }
 
-std::uint32_t Path::loss_ppm() const noexcept {
+std::uint32_t PeerRoute::loss_ppm() const noexcept {
   const auto arriving = [](const PortRecord& port) {
-    return Chance::kCertain - std::min(port.loss_ppm.load(), Chance::kCertain);
+    return Random::kCertain - std::min(port.loss_ppm.load(), Random::kCertain);
   };
   const std::uint64_t both =
-      std::uint64_t{arriving(*local_)} * arriving(*remote_) / Chance::kCertain;
-  return Chance::kCertain - static_cast<std::uint32_t>(both);
+      std::uint64_t{arriving(*local_)} * arriving(*remote_) / Random::kCertain;
+  return Random::kCertain - static_cast<std::uint32_t>(both);
 }
 
-bool Path::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,
-                   std::uint32_t own_qpn) {
+bool PeerRoute::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,
+                        std::uint32_t own_qpn) {
   FabricHeader& header = runtime.header();
-  if (current(header)) [[likely]]
+  if (is_current(header)) [[likely]]
     return true;
-  lose_peer();
+  forget_peer();
   local_ = &header.devices[own_device].ports[attr.ah_attr.port_num - 1];
   const std::uint32_t generation = header.generation.load();
   auto peer = runtime.peer(qpn_slot(attr.dest_qp_num));
   if (!peer) return false;
   QpRecord& qp = peer->arena().qp(qpn_index(attr.dest_qp_num));
   const std::uint64_t word = qp.state.load();
-  if (!receives(state_of(word)) || qp.dest_qpn.load() != own_qpn) return false;
+  if (!can_receive(state_of(word)) || qp.dest_qpn.load() != own_qpn) return false;
   PortRecord& local = *local_;
   DeviceRecord& remote_device = header.devices[qp.device % kMaxDevices];
   PortRecord& remote = remote_device.ports[qp.port % kMaxPorts];
@@ -125,14 +125,14 @@ bool Path::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_
     if (gid_state == 0) return false;  // our own address is gone
   }
   // Answers travel as the questions do, by the same version of RoCE.
-  const bool there = delivers(local, remote, address_of(attr.ah_attr), gid_state);
-  const bool back = delivers(remote, local, answer_address(qp), gid_state);
+  const bool there = can_deliver(local, remote, address_of(attr.ah_attr), gid_state);
+  const bool back = can_deliver(remote, local, answer_address(qp), gid_state);
   // What we read of the QP belongs together only if its state did not move meanwhile.
   if (!there || !back || qp.state.load() != word) return false;
   peer_ = std::move(peer);
   qp_ = &qp;
   remote_ = &remote;
-  life_ = word >> 8;
+  resets_ = word >> 8;
   generation_ = generation;
   return true;
 }

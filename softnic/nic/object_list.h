@@ -8,7 +8,7 @@
 namespace softnic {
 
 template <class T>
-class Roster {
+class ObjectList {
  public:
   void add(T& object) {
     const std::lock_guard guard(mutex_);

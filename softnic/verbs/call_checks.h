@@ -13,7 +13,7 @@ inline bool is_inherited(ibv_context* context) { return !Context::of(context).ru
 
 // The device was removed: nothing new can be made in it. Sets errno.
 inline bool is_dead(ibv_context* context) {
-  if (!Context::of(context).dead()) return false;
+  if (!Context::of(context).is_dead()) return false;
   errno = EIO;
   return true;
 }
@@ -21,7 +21,7 @@ inline bool is_dead(ibv_context* context) {
 // The errno with which a change to something that exists is refused; 0 if it is not.
 inline int refusal_to_change(ibv_context* context) {
   if (is_inherited(context)) return EINVAL;
-  return Context::of(context).dead() ? EIO : 0;
+  return Context::of(context).is_dead() ? EIO : 0;
 }
 
 }  // namespace softnic

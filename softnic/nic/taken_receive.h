@@ -13,7 +13,7 @@ namespace softnic {
 
 class TakenReceive {
  public:
-  TakenReceive(Runtime& runtime, const ArenaOf& where, QpRecord& qp, std::uint32_t qpn) noexcept
+  TakenReceive(Runtime& runtime, const ArenaRef& where, QpRecord& qp, std::uint32_t qpn) noexcept
       : runtime_(runtime), where_(where), qp_(qp), qpn_(qpn) {}
 
   // The receive for the message that is arriving; all pieces of a message get the same one. Null:
@@ -29,10 +29,10 @@ class TakenReceive {
  private:
   ReceiveRecord* find_shared();
   bool take_shared(SrqRecord& srq);
-  void tell_limit(SrqRecord& srq, std::uint64_t left);
+  void notify_limit(SrqRecord& srq, std::uint64_t left);
 
   Runtime& runtime_;
-  const ArenaOf where_;
+  const ArenaRef where_;
   QpRecord& qp_;
   const std::uint32_t qpn_;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings command and target together, and refuses what the target cannot do. What is refused here
-// depends on the fabric file only, never on earlier commands, so that a whole script can be checked
-// before any of it is done.
+// Checks a command against its target. The checks depend only on the fabric file and never on
+// earlier commands, so that a whole script can be checked before any of it is executed.
 #include <fmt/format.h>
 
 #include "softnic/fabric/port_command.h"
@@ -27,15 +26,16 @@ beeline::Outcome<void> check_gid(const Fabric& fabric, PortRef where, const Port
 
 }  // namespace
 
-beeline::Outcome<Order> read_order(const Fabric& fabric, const std::string& target,
-                                   const std::string& text) {
+beeline::Outcome<TargetedCommand> read_targeted_command(const Fabric& fabric,
+                                                        const std::string& target,
+                                                        const std::string& text) {
   const PortCommand command = BL_TRY(parse_port_command(text));
   const PortRef where = BL_TRY(find_port(fabric, target));
   if (is_for_device(command.kind) && target.find(':') != std::string::npos)
     return fail(fmt::format("\"{}\" is for the whole device: leave out {} behind {}", text,
                             target.substr(target.find(':')), target.substr(0, target.find(':'))));
   if (command.kind == PortCommand::Kind::kGid) BL_TRY(check_gid(fabric, where, command));
-  return Order{where, command};
+  return TargetedCommand{where, command};
 }
 
 }  // namespace softnic

@@ -7,18 +7,18 @@
 namespace softnic {
 
 // One step of splitmix64: close numbers in, unrelated numbers out.
-constexpr std::uint64_t scramble(std::uint64_t value) noexcept {
+constexpr std::uint64_t splitmix64(std::uint64_t value) noexcept {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
   value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
   return value ^ (value >> 31);
 }
 
-class Chance {
+class Random {
  public:
   static constexpr std::uint32_t kCertain = 1'000'000;
 
-  explicit Chance(std::uint64_t seed = 0) noexcept : state_(scramble(seed)) {}
+  explicit Random(std::uint64_t seed = 0) noexcept : state_(splitmix64(seed)) {}
 
   // From 0 to `limit`, both included.
   std::uint64_t up_to(std::uint64_t limit) noexcept {
@@ -27,7 +27,7 @@ class Chance {
   bool happens(std::uint32_t ppm) noexcept { return next() % kCertain < ppm; }
 
  private:
-  std::uint64_t next() noexcept { return state_ = scramble(state_); }
+  std::uint64_t next() noexcept { return state_ = splitmix64(state_); }
 
   std::uint64_t state_;
 };

@@ -15,56 +15,56 @@
 namespace softnic {
 
 // A queue pair in this state takes messages.
-constexpr bool receives(std::uint32_t state) {
+constexpr bool can_receive(std::uint32_t state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
-class Path {
+class PeerRoute {
  public:
   // Looks the way up again if anything changed. False: nobody answers there.
   bool refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,
                std::uint32_t own_qpn);
   void forget() noexcept {
-    lose_peer();
+    forget_peer();
     local_ = nullptr;
     remote_ = nullptr;
   }
 
   // Still the same peer QP, in a state to receive? Called from inside (fence.h).
-  bool holds(std::uint32_t own_qpn) const noexcept;
+  bool is_connected_to(std::uint32_t own_qpn) const noexcept;
   // The peer takes its messages from this connection.
-  bool listens_to(std::uint64_t connection) const noexcept {
+  bool is_bound_to(std::uint64_t connection) const noexcept {
     return qp_->bound_to.load() == connection;
   }
 
   // The count of the peer QP's lives that this way leads to.
-  std::uint64_t life() const noexcept { return life_; }
-  bool known() const noexcept { return peer_ != nullptr; }
+  std::uint64_t resets() const noexcept { return resets_; }
+  bool has_peer() const noexcept { return peer_ != nullptr; }
   Peer& peer() const noexcept { return *peer_; }
   QpRecord& qp() const noexcept { return *qp_; }
   PortRecord& local() const noexcept { return *local_; }
   PortRecord& remote() const noexcept { return *remote_; }
 
   // The last that is known of the ports, even if nobody answers there any more.
-  std::uint32_t trouble() const noexcept {
+  std::uint32_t faults() const noexcept {
     const std::uint32_t ours =
-        local_ == nullptr ? 0 : local_->trouble.load(std::memory_order_relaxed);
-    return remote_ == nullptr ? ours : ours | remote_->trouble.load(std::memory_order_relaxed);
+        local_ == nullptr ? 0 : local_->faults.load(std::memory_order_relaxed);
+    return remote_ == nullptr ? ours : ours | remote_->faults.load(std::memory_order_relaxed);
   }
   // The time to look again if one of the ports is paused.
-  std::optional<std::int64_t> still_until(std::int64_t now) const noexcept;
+  std::optional<std::int64_t> paused_until(std::int64_t now) const noexcept;
   // How many of a million pieces get lost between the two ports.
   std::uint32_t loss_ppm() const noexcept;
 
  private:
-  bool current(const FabricHeader& header) const noexcept;
-  void lose_peer() noexcept { peer_.reset(); }
+  bool is_current(const FabricHeader& header) const noexcept;
+  void forget_peer() noexcept { peer_.reset(); }
 
   std::shared_ptr<Peer> peer_;
   QpRecord* qp_ = nullptr;
   PortRecord* local_ = nullptr;
   PortRecord* remote_ = nullptr;
-  std::uint64_t life_ = 0;  // of the peer QP, as in its state word
+  std::uint64_t resets_ = 0;  // of the peer QP, as in its state word
   std::uint32_t generation_ = 0;
 };
 
