@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What was begun and is not wanted any more: a communicator that was aborted in any state of the
-// handshake, on either side, and those who forget their connects without a word.
+// Connections that are abandoned: a communicator is aborted in each state of the handshake, on
+// either side, or a program stops calling connect or accept.
 #include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
@@ -16,16 +16,16 @@ constexpr const char* kGivenUp = "it says: its end of the connection was given u
 ControlOptions forgetting_options(std::chrono::milliseconds timeout) {
   ControlOptions options = control_options();
   options.forgotten_timeout = timeout;
-  options.connect_timeout = std::chrono::hours(1);  // which would end it as well
+  options.connect_timeout = std::chrono::hours(1);  // so that it does not end the attempt
   return options;
 }
 
-// TwoPlanes processes on one host, as far as the planes can tell.
+// Two processes on one host, as far as the planes can tell.
 struct AbortRig {
   explicit AbortRig(const ControlOptions& options = control_options())
       : a(*table, options), b(*table, options) {}
 
-  // Nothing is left of all that was made.
+  // Waits until no queue pair and no control thread is left.
   static void must_leave_nothing() {
     wait_for([] { return CountedVerbs::objects() == 0; }, "the end of all queue pairs");
     wait_for([] { return threads_named("beeline-ctl") == 0; }, "the control threads' end");
@@ -39,7 +39,7 @@ struct AbortRig {
   Party b;
 };
 
-// A connect of B's, for the owner, to somebody who is played by the test.
+// A connect of process b to a listener that the test plays.
 struct AbortedConnect : AbortRig {
   using AbortRig::AbortRig;
 
@@ -184,7 +184,7 @@ TEST_CASE("abort: a connect to a listener that was reclaimed fails and says why"
   AbortRig rig;
   Ticket ticket;
   rig.a.listen(ticket, "softnic0", {.owner = kAborted});
-  Ticket kept;  // so that there is somebody at the door
+  Ticket kept;  // so that the process still listens
   Listener* const listener = rig.a.listen(kept);
   rig.a.plane().reclaim(kAborted);
   CHECK(rig.b.wait_connect_error(ticket).code == Errc::kPeerClosed);
@@ -203,7 +203,7 @@ TEST_CASE("abort: connections of other owners continue", "[component][connect]")
     BL_MUST(must(rig.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
     rig.a.plane().reclaim(kAborted);
     rig.b.plane().reclaim(kAborted);
-    rig.b.plane().reclaim(kNobody);  // nobody says so
+    rig.b.plane().reclaim(kNobody);  // must do nothing
     const ConnectionPtr sender = rig.b.wait_connect(ticket);
     const ConnectionPtr receiver = rig.a.wait_accept(listener);
     prove_write(*receiver, *sender);
@@ -220,7 +220,7 @@ TEST_CASE("abort: the next communicator of the process works", "[component][conn
       rig.a.listen(ticket, "softnic0", {.owner = owner});
       BL_MUST(must(rig.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
     }
-    // Each time somewhere else in the handshake.
+    // Each round aborts in another state of the handshake.
     const timespec moment{.tv_sec = 0, .tv_nsec = static_cast<long>(owner) * 400'000};
     nanosleep(&moment, nullptr);
     rig.a.plane().reclaim(owner);

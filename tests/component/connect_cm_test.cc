@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue pairs that are set up through the connection manager: a fake librdmacm over softnic.
+// Queue pairs that are connected by librdmacm, here by a fake one over softnic.
 #include "tests/component/connect_rig.h"
 #include "tests/component/fake_rdmacm.h"
 
@@ -9,7 +9,6 @@ using namespace beeline::test;
 
 namespace {
 
-// Who waits for how long is no part of these tests.
 ControlOptions cm_options(bool wished, verbs::CmLibrary* library) {
   ControlOptions options = control_options();
   options.qp.cm_wished = wished;
@@ -29,7 +28,7 @@ struct Ends {
   ConnectionPtr receiver;
 };
 
-// TwoPlanes processes, of which one listens on softnic0 and the other connects from softnic1.
+// Two processes, of which one listens on softnic0 and the other connects from softnic1.
 struct CmRig {
   explicit CmRig(bool listener_wishes = true, bool connector_wishes = true)
       : a(make_control_plane(cm_options(listener_wishes, &library), *table)),
@@ -59,7 +58,7 @@ struct CmRig {
     return ends;
   }
 
-  // Until the connect fails.
+  // Calls connect until it fails.
   void fail_to_join() {
     Ticket ticket;
     Listener* const listener = must(a->listen(here, ticket.handle()));
@@ -93,7 +92,7 @@ TEST_CASE("cm: queue pairs that librdmacm has set up work, and their queues are 
     CHECK_FALSE(has_completions(*ends.receiver));
     prove_write(*ends.receiver, *ends.sender);
   }
-  CHECK(rig.fake.disconnects() == 2);  // both have taken leave
+  CHECK(rig.fake.disconnects() == 2);  // one for each end
 }
 
 TEST_CASE("cm: all connections of a device use one listener, which ends with its thread",
@@ -158,7 +157,7 @@ TEST_CASE("cm: a device whose interface has no address says so", "[component][co
   INFO(log.all_text());
   CHECK(log.has("softnic1 on nonesuch0 has no IP address"));
   CHECK(log.has("ip addr add ADDRESS/PREFIX dev nonesuch0"));
-  CHECK(rig.fake.ids() == 0);  // the peer was not bothered
+  CHECK(rig.fake.ids() == 0);  // the peer was not asked
 }
 
 TEST_CASE("cm: an unexpected request is rejected, and does no harm", "[component][connect]") {
@@ -185,7 +184,7 @@ TEST_CASE("cm: a failure to listen is reported at both ends", "[component][conne
   rig.fake.refuse_listen(1000, ENODEV);
   const LogCapture log;
   rig.fail_to_join();
-  wait_for([&] { return log.count("librdmacm cannot listen on 127.0.0.1") == 2; }, "planes lines");
+  wait_for([&] { return log.count("librdmacm cannot listen on 127.0.0.1") == 2; }, "two lines");
 }
 
 TEST_CASE("cm: each step that fails is named, with both ends", "[component][connect]") {
@@ -211,7 +210,7 @@ TEST_CASE("cm: each step that fails is named, with both ends", "[component][conn
   INFO(log.all_text());
   CHECK(log.has(one.text));
   CHECK(log.has("softnic1 on lo) and 127.0.0.1:"));
-  // Nothing is left that could hinder the next.
+  // The next connection still works.
   const Ends ends = rig.join();
   prove_write(*ends.receiver, *ends.sender);
 }
@@ -233,7 +232,7 @@ TEST_CASE("cm: the deadline ends a call, and the log says which step it waited f
   ControlOptions hasty = cm_options(true, &rig.library);
   hasty.connect_timeout = std::chrono::milliseconds(200);
   rig.b = make_control_plane(hasty, *rig.table);
-  // Of no interest to anybody: as good as silence.
+  // An event that everybody ignores, so that no answer arrives.
   rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
   const LogCapture log;
   rig.fail_to_join();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A connecting plane against a peer that the test plays.
+// Connecting to a peer that the test plays.
 #include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
@@ -128,7 +128,7 @@ TEST_CASE("fake peer: an orderly end lets the peer finish sending", "[component]
   made->link->send_goodbye(0);
   made.reset();
   peer.receive_message<wire::Goodbye>();
-  peer.must_be_dropped();  // it says no more, and still listens: a reset could eat its goodbye
+  peer.must_be_dropped();  // only its sending side is closed: a reset could discard the goodbye
   for (int i = 0; i < 3; ++i) peer.send(wire::encode(wire::Goodbye{.comm = connect.comm}));
 }
 
@@ -196,14 +196,14 @@ TEST_CASE("fake peer: of two dials that cross, that of the smaller process id is
   BL_MUST(must(rig.b.connect(fake.ticket())) == nullptr);
   RawPeer dialer = fake.answer();
   dialer.receive_message<wire::Hello>();
-  // It has introduced itself, and gets no answer but our own dial.
+  // The plane's HELLO gets no answer; instead the other process dials, too.
   wire::Hello hello = hello_for(handle_of(to_guest));
   hello.process = fake.process();
   RawPeer own_dial(handle_of(to_guest));
   own_dial.send(wire::encode(hello));
   if (is_smaller) {
     own_dial.receive_message<wire::HelloAck>();
-    own_dial.receive_message<wire::Connect>();  // what waited for the dial goes this way
+    own_dial.receive_message<wire::Connect>();  // the CONNECT that waited for the plane's own dial
     dialer.must_be_dropped();
   } else {
     CHECK(own_dial.receive_message<wire::Refuse>().code == wire::RefuseCode::kDuplicate);
@@ -234,7 +234,7 @@ TEST_CASE("fake peer: the attempt number in a handle is checked before it is use
   ConnectorRig rig;
   rig.start();
   const std::uint64_t first = wire::attempt_in(rig.fake.ticket().handle());
-  // A call that finds the control thread at work does nothing, and the next one tries again.
+  // A call that finds the control thread busy does nothing, and the next one tries again.
   const auto must_begin_anew = [&](Ticket& ticket, std::uint64_t remembered) {
     wire::remember_attempt(ticket.handle(), remembered);
     wait_for(
@@ -244,10 +244,10 @@ TEST_CASE("fake peer: the attempt number in a handle is checked before it is use
         },
         "an attempt of its own");
   };
-  // The same memory, but a handle of another listener: NCCL has used it again.
+  // NCCL has reused the memory for a handle of another listener.
   FakeListener other;
   must_begin_anew(other.ticket(), first);
-  // The right handle, but the memory of another process: it was forked, or started anew.
+  // The right handle, but an attempt of another process, since this one was forked or restarted.
   Ticket third = rig.fake.ticket();
   must_begin_anew(third, first ^ (std::uint64_t{1} << 63));
   const auto low_half = [](std::uint64_t attempt) { return static_cast<std::uint32_t>(attempt); };

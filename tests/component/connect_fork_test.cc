@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// fork() in the middle of a handshake: the child has copies of everything, and no threads. It must
-// not disturb its parent, and may begin anew.
+// fork() in the middle of a handshake: the child has copies of all memory and descriptors, and no
+// threads. It must not disturb its parent, and may begin connections of its own.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr OwnerId kOwner = 7;
 
-// The child's work; it must end by itself, and in good order.
+// Runs the body in a forked child, which must exit by itself with status 0.
 void in_child(const std::function<void()>& body) {
   const pid_t child = fork();
   BL_MUST(child >= 0);
@@ -36,12 +36,12 @@ void in_child(const std::function<void()>& body) {
   BL_MUST(status == 0);
 }
 
-// All that a child may do to what it has inherited.
+// Everything that a child may do with the objects that it has inherited.
 void meddle(Party& party, Listener* listener, Ticket& ticket) {
   BL_MUST(!party.accept(listener));
   party.plane().close(listener);
   party.plane().reclaim(kOwner);
-  // Its parent's attempt is not its own: this one begins.
+  // The attempt in the handle is its parent's, so this begins a new one.
   BL_MUST(must(party.connect(ticket, "softnic1", {.owner = kOwner})) == nullptr);
 }
 
@@ -86,13 +86,13 @@ TEST_CASE("fork: a child does not take a connection that its parent has not acce
             }});
 }
 
-// AddressSanitizer of g++ 12 does not release its allocator's locks in a child, as glibc does with
-// its own, so a child that was forked while another thread allocates may wait for ever.
+// In a forked child, glibc releases its allocator's locks, but AddressSanitizer of g++ 12 does not
+// release its own. A child that was forked while another thread allocates may then wait for ever.
 #ifndef __SANITIZE_ADDRESS__
 
 namespace {
 
-// Opens listeners and closes them, so that locks are held now and then.
+// Opens and closes listeners in another thread, so that locks may be held at any fork.
 class Busy {
  public:
   explicit Busy(Party& party) : thread_([this, &party] { work(party); }) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// listen, connect, accept between planes control planes, and of one with itself.
+// listen, connect and accept between two control planes, and within one.
 #include "plugin/wire/handle.h"
 #include "tests/component/connect_rig.h"
 
@@ -9,7 +9,7 @@ using namespace beeline::test;
 
 namespace {
 
-// TwoPlanes processes on one host, as far as the planes can tell.
+// Two processes on one host, as far as the planes can tell.
 struct TwoPlanes {
   TestFabric fabric;
   std::unique_ptr<DeviceTable> table = scan(fabric);
@@ -167,7 +167,7 @@ TEST_CASE("connect: a handle of a closed listener does not fail the dial for oth
   Listener* const first = planes.a.listen(closed);
   Listener* const second = planes.a.listen(good);
   planes.a.plane().close(first);
-  // Both wait for the same dial, which shows the dead one first.
+  // Both wait for the same dial, which presents the handle of the closed listener first.
   BL_MUST(must(planes.b.connect(closed)) == nullptr);
   BL_MUST(must(planes.b.connect(good)) == nullptr);
   const ConnectionPtr sender = planes.b.wait_connect(good);
@@ -232,7 +232,7 @@ TEST_CASE("connect: an error names the kinds of two ports that cannot be connect
   CHECK(b.wait_connect_error(ticket).code == Errc::kUnsupported);
   CHECK(log.count("an InfiniBand port cannot talk to a RoCE port") == 2);
   CHECK(log.has("softnic1 port 1"));
-  CHECK(must(a.accept(listener)) == nullptr);  // not its rig's error
+  CHECK(must(a.accept(listener)) == nullptr);  // it is no error of accept
   a.plane().close(listener);
 }
 
@@ -262,7 +262,7 @@ TEST_CASE("connect: a queue pair that the device cannot create fails both ends",
   Ticket ticket;
   Listener* const listener = a.listen(ticket);
   b.wait_connect_error(ticket);
-  // A failure of this host's own is accept's error, once.
+  // A failure of the accepting host is an error of accept, once.
   wait_for([&] { return !a.accept(listener); }, "an accept that fails");
   CHECK(must(a.accept(listener)) == nullptr);
   CHECK(log.has("connect from"));
@@ -300,7 +300,7 @@ int traffic_class_of(const Connection& end) {
   return attr.ah_attr.grh.traffic_class;
 }
 
-// Of both ends of a connection between planes communicators with such wishes.
+// The traffic class of both ends of a connection between communicators with these settings.
 int traffic_class_between(const CommSettings& listening, const CommSettings& connecting,
                           int set_by_hand = -1) {
   ControlOptions options = control_options();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who was invited and means ill: on a channel that is open, it says what no Beeline says.
+// A peer with a valid token that breaks the protocol on an open channel.
 #include <vector>
 
 #include "tests/component/connect_listener_rig.h"
@@ -25,7 +25,7 @@ wire::Bytes head(std::uint32_t length, std::uint16_t type, std::uint16_t zero) {
   return writer.take();
 }
 
-// A client with an end of a comm that the rig has made for it.
+// A client for which the rig has created an end of a comm.
 struct InvitedPeer {
   InvitedPeer(ListenerRig& rig, const wire::Connect& connect) : client(handle_of(rig.ticket)) {
     client.introduce(hello_for(handle_of(rig.ticket)));
@@ -34,7 +34,7 @@ struct InvitedPeer {
   }
 
   RawPeer client;
-  std::uint32_t comm = 0;  // the rig's number
+  std::uint32_t comm = 0;  // the rig's number of it
 };
 
 void send_all_about(RawPeer& client, std::uint32_t comm) {
@@ -153,13 +153,13 @@ TEST_CASE("hostile: the numbers of another channel's comms mean nothing", "[comp
   InvitedPeer victim(rig, connect);
   RawPeer client(handle_of(rig.ticket));
   client.introduce(hello_for(handle_of(rig.ticket)));
-  // While the victim's end is being made,
+  // While the victim's connection is being established.
   send_all_about(client, victim.comm);
   client.sync();
   CHECK(must(rig.a.accept(rig.listener)) == nullptr);
   victim.client.send(wire::encode(wire::Ready{.comm = victim.comm}));
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
-  // and when it is.
+  // And afterwards.
   send_all_about(client, victim.comm);
   client.sync();
   CHECK(made->link->state() == Link::State::kOpen);
@@ -195,7 +195,7 @@ TEST_CASE("hostile: messages that are echoed back do no harm", "[component][conn
   const auto reject = mirror.receive_message<wire::Reject>();
   CHECK(reject.comm == accept.our_comm);
   mirror.send(wire::encode(reject));
-  mirror.sync();  // and no more: nobody answers a REJECT
+  mirror.sync();  // no other message arrives, since a REJECT is not answered
   CHECK(must(rig.a.accept(rig.listener)) == nullptr);
   rig.must_accept_real_peer();
 }
@@ -206,7 +206,7 @@ TEST_CASE("hostile: a peer that sends and never reads is dropped before its queu
   const wire::Handle handle = handle_of(rig.ticket);
   RawPeer client(handle);
   client.introduce(hello_for(handle));
-  // Each is answered with 43 bytes; what the kernel keeps of them differs.
+  // Each is answered with 43 bytes, of which the kernel buffers a varying number.
   wire::Bytes thousand;
   for (std::uint32_t comm = 0; comm < 1000; ++comm) {
     wire::Accept accept{.comm = 1'000'000 + comm, .our_comm = comm};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who was dialed and means ill: the connecting plane against a listener that the test plays.
+// A connecting plane whose peer breaks the protocol. The test plays the listener.
 #include "tests/component/connect_listener_rig.h"
 #include "tests/support/wire_samples.h"
 
@@ -13,7 +13,7 @@ struct DialingRig {
   explicit DialingRig(ControlOptions options = control_options()) : b(*table, std::move(options)) {}
 
   void start(FakeListener& fake) { BL_MUST(must(b.connect(fake.ticket())) == nullptr); }
-  // A peer that behaves can still be reached.
+  // A real peer can still be reached.
   void must_reach_real_peer() {
     Party a(*table);
     CommPair comm = join(a, b);

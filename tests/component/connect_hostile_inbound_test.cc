@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who means ill at the door: cut introductions, floods, descriptors used up. What it costs is
-// bounded, the log stays readable, and the peer that is waited for comes in.
+// Attacks on the listening socket: truncated HELLOs, floods, exhausted descriptors. Memory and log
+// lines stay bounded, and the real peer still connects.
 #include <sys/resource.h>
 
 #include <vector>
@@ -13,7 +13,7 @@ using namespace beeline::test;
 
 namespace {
 
-// As BL_WARN_LIMITED speaks: the first few, then at powers of planes.
+// BL_WARN_LIMITED logs the first few, and then at powers of two.
 constexpr std::size_t kLinesOfThousands = 5 + 12;
 
 ControlOptions impatient_options(int ms) {
@@ -22,7 +22,7 @@ ControlOptions impatient_options(int ms) {
   return options;
 }
 
-// Nobody goes because its time is up.
+// So that no connection is dropped for its deadline.
 ControlOptions patient_options() {
   ControlOptions options = control_options();
   options.half_open_timeout = 10 * kPatience;
@@ -34,7 +34,7 @@ class FewDescriptors {
   explicit FewDescriptors(std::size_t spare) {
     BL_MUST(getrlimit(RLIMIT_NOFILE, &before_) == 0);
     rlimit few = before_;
-    few.rlim_cur = open_descriptors() + spare;  // the numbers are given out from below
+    few.rlim_cur = open_descriptors() + spare;  // the kernel uses the lowest free number
     BL_MUST(setrlimit(RLIMIT_NOFILE, &few) == 0);
   }
   FewDescriptors(const FewDescriptors&) = delete;
@@ -86,7 +86,7 @@ TEST_CASE("hostile: a peer that sends byte by byte does not extend its deadline"
   const wire::Handle handle = handle_of(rig.ticket);
   const wire::Bytes hello = wire::encode(hello_for(handle));
   RawPeer client(handle);
-  // It would take four times the deadline.
+  // The whole HELLO would take four times the deadline.
   const timespec pause{.tv_sec = 0, .tv_nsec = 1'200'000'000 / static_cast<long>(hello.size())};
   std::size_t said = 0;
   while (said < hello.size() && !client.is_dropped() && client.try_send({hello[said]})) {
@@ -112,7 +112,7 @@ TEST_CASE("hostile: a flood of half-open connections costs little, and lets the 
     if (i % 2 == 0) (void)crowd.back().try_send({std::byte{0}});
   }
   rig.must_accept_real_peer();
-  // Ours are still open; of those of the rig, no more than a few hundred.
+  // This side of all connections is still open, but only a few hundred of the rig's side.
   wait_for([&] { return open_descriptors() < before + kCrowd + 300; }, "the oldest to go");
   CHECK(rig.log.count("is dropped") >= 5);
   CHECK(rig.log.count("is dropped") <= kLinesOfThousands);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Only those invited: what clients say is dropped, and the peer that is waited for still comes.
+// Inbound connections of peers that do not speak the protocol or have no valid token: each is
+// dropped or refused, and the real peer still connects.
 #include "tests/component/connect_listener_rig.h"
 
 using namespace beeline;
@@ -140,7 +141,7 @@ TEST_CASE("inbound: a peer that does not read delays no other, and misses no mes
   RawPeer client(handle);
   client.send(wire::encode(hello_for(handle)));
   client.receive_message<wire::HelloAck>();
-  // Each is answered: more than the kernel keeps for one who does not read.
+  // Each message is answered: more answers than the kernel buffers for a peer that does not read.
   constexpr std::uint32_t kMessages = 150'000;
   for (std::uint32_t comm = 0; comm < kMessages; ++comm) {
     wire::Accept accept{.comm = 1'000'000 + comm, .our_comm = comm};
@@ -167,7 +168,7 @@ TEST_CASE("inbound: messages about unknown comms do no harm", "[component][conne
     wire::Accept accept{.comm = comm, .our_comm = comm};
     accept.paths.emplace_back();
     client.send(wire::encode(accept));
-    CHECK(client.receive_message<wire::Reject>().comm == comm);  // the ACCEPT of nothing
+    CHECK(client.receive_message<wire::Reject>().comm == comm);  // answers the ACCEPT
   }
   rig.must_accept_real_peer();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An invited peer that asks for too many connections, channels or descriptors is refused. Each
-// refusal names its limit, and the next peer still comes in.
+// A peer with a valid token that asks for too many connections, channels or descriptors is refused.
+// Each refusal names its limit, and the next peer can still connect.
 #include <fcntl.h>
 #include <sys/resource.h>
 
@@ -16,7 +16,8 @@ namespace {
 
 constexpr rlim_t kFew = 256;
 
-// A descriptor that few others leave room for.
+// A copy of the descriptor with a number beyond the limit of FewDescriptors256, so that it does not
+// count.
 UniqueFd beyond_few(const UniqueFd& fd) {
   UniqueFd high(fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(kFew)));
   BL_MUST(high);
@@ -41,7 +42,7 @@ class FewDescriptors256 {
 struct Answers {
   std::size_t accepted = 0;
   std::size_t rejected = 0;
-  std::string text;  // of the last that was rejected
+  std::string text;  // of the last rejection
 };
 
 void count_answer(RawPeer& client, Answers& answers) {
@@ -109,7 +110,7 @@ TEST_CASE("limits: a listener keeps few connections that nobody accepts", "[comp
   }
   client.send(wire::encode(connect));
   CHECK(client.receive_message<wire::Reject>().text.starts_with("8 connections that nobody"));
-  // There is room again for each that is taken.
+  // Each connection that is accepted makes room for another.
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
   client.send(wire::encode(connect));
   client.receive_message<wire::Accept>();
@@ -188,6 +189,6 @@ TEST_CASE("limits: where the program has used up the descriptors, idle channels 
     clients.emplace_back(std::move(sockets[i])).introduce(hello_for(handle, i));
   }
   CHECK(rig.log.has("this process has no descriptors left"));
-  of_others.resize(of_others.size() - 12);  // for the peer, and the devices' own
+  of_others.resize(of_others.size() - 12);  // room for the real peer and its device
   rig.must_accept_real_peer();
 }

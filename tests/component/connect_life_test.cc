@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How comms end: with goodbyes, without, and with the death of a process.
+// The end of comms: with and without a goodbye, and by the death of a process.
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -24,7 +24,7 @@ void close_both(CommPair& comm) {
   comm.receiver.reset();
 }
 
-// What a own needs, each its own: processes and threads share only the fabric.
+// A control plane with its own device table. Processes share only the fabric.
 struct OwnPlane {
   explicit OwnPlane(const TestFabric& fabric, ControlOptions options = control_options())
       : table(scan(fabric)), party(*table, std::move(options)) {}
@@ -53,7 +53,7 @@ void must_become_dead(const Connection& made) {
   BL_MUST(made.link->cause().find("its process ended without goodbye") == 0);
 }
 
-// The processors that a thread may use; of none, the rig's.
+// The processors that a thread may use. Thread 0 is the caller.
 std::vector<int> cpus_of(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -130,7 +130,7 @@ TEST_CASE("life: comms that are opened and closed at once do not disturb each ot
   const LogCapture log;
   Party a(*table);
   Party b(*table);
-  // Each round may meet a thread, or a channel, that is just about to leave.
+  // Each round may find a control thread or a channel that is just about to end.
   for (int round = 0; round < 40; ++round) {
     CommPair comm = round % 2 == 0 ? join(a, b) : join(b, a);
     close_both(comm);
@@ -238,7 +238,7 @@ TEST_CASE("life: a forked child cannot send on its parent's channels", "[compone
               CommPair comm = join(a, b);
               const pid_t child = fork();
               if (child == 0) {
-                // The numbers of the channels serve others here.
+                // The child uses the channels' descriptor numbers for other sockets.
                 int ends[16][2];
                 for (auto& pair : ends) BL_MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
                 comm.sender->link->send_goodbye(5);  // not its own
@@ -252,7 +252,7 @@ TEST_CASE("life: a forked child cannot send on its parent's channels", "[compone
               }
               int status = 0;
               BL_MUST(waitpid(child, &status, 0) == child && status == 0);
-              // A message that took the same way later.
+              // A later message over the same channel still arrives.
               const CommPair later = join(a, b);
               BL_MUST(comm.receiver->link->state() == Link::State::kOpen);
               close_both(comm);
@@ -270,7 +270,7 @@ TEST_CASE("life: a stopped process is not dead", "[component][connect][slow]") {
                const ConnectionPtr receiver = listen_for(peer, own, 1);
                const auto victim = peer.receive<pid_t>(1);
                BL_MUST(::kill(victim, SIGSTOP) == 0);
-               // Much longer than a silent host would be suffered.
+               // Much longer than the timeout for a silent host.
                const auto until = Clock::now() + std::chrono::seconds(6);
                while (Clock::now() < until) {
                  BL_MUST(receiver->link->state() == Link::State::kOpen);
@@ -373,9 +373,9 @@ TEST_CASE(
   wait_for([&] { return comm.receiver->link->state() == Link::State::kDead; }, "the end of a link");
   CHECK(comm.receiver->link->cause().ends_with("the control thread of its process has failed"));
   CHECK(a.wait_connect_error(silent.ticket(), "softnic0").code == Errc::kInternal);
-  BL_MUST(must(a.accept(listener)) != nullptr);  // it had come before
+  BL_MUST(must(a.accept(listener)) != nullptr);  // established before the failure
   CHECK(!a.accept(listener));
-  CHECK(must(a.accept(listener)) == nullptr);  // said once
+  CHECK(must(a.accept(listener)) == nullptr);  // the error is reported once
   a.plane().close(listener);
   wait_for([&] { return comm.sender->link->state() == Link::State::kDead; }, "the news");
   CHECK(b.wait_connect_error(nowhere).code != Errc::kOk);

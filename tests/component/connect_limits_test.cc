@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that has no file descriptors left: the error names the limit and how to raise it, and
-// nothing is broken once there are some again.
+// A process without free file descriptors or threads: the error names the limit and how to raise
+// it, and connections work again once there is room.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@ using namespace beeline::test;
 
 namespace {
 
-// Leaves this process as many descriptors as it says, for as long as it lives.
+// As long as it lives, this process has only `left` free descriptors.
 class DescriptorLimit {
  public:
   explicit DescriptorLimit(rlim_t left) {
@@ -47,7 +47,7 @@ class DescriptorLimit {
   std::vector<UniqueFd> held_;
 };
 
-// Threads would need more room for their stacks than there is in the world.
+// As long as it lives, no thread can be created, since its stack would be too large.
 class NoThreads {
  public:
   NoThreads() {
@@ -77,8 +77,7 @@ TEST_CASE("limits: without descriptors listen fails, and the log says which limi
   Party a(*table);
   Party b(*table);
   Ticket ticket;
-  const rlim_t left =
-      GENERATE(rlim_t{0}, rlim_t{1}, rlim_t{2});  // each time it is another that is missing
+  const rlim_t left = GENERATE(rlim_t{0}, rlim_t{1}, rlim_t{2});  // each time another open fails
   {
     const DescriptorLimit few(left);
     const auto listener = a.plane().listen(find_device(*table, "softnic0"), ticket.handle());
@@ -100,7 +99,7 @@ TEST_CASE("limits: without descriptors connect fails, and the log says which lim
   Party b(*table);
   Ticket unused;
   Ticket ticket;
-  Listener* const own = b.listen(unused);  // it has its thread
+  Listener* const own = b.listen(unused);  // starts b's control thread
   Listener* const listener = a.listen(ticket);
   {
     const DescriptorLimit few(0);

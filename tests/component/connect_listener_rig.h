@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A listening plane that clients come to, and the peer that is waited for.
+// A control plane with a listener, for tests in which raw sockets connect to it before, or while, a
+// real peer does.
 #pragma once
 
 #include <memory>
@@ -11,15 +12,15 @@
 
 namespace beeline::test {
 
-// The kernel takes a peer that has not read for peer_timeout for dead, and a busy machine may take
-// longer to write what is to go unread.
+// The kernel drops a peer that has not read for peer_timeout. On a busy machine, writing the data
+// that is to stay unread may take longer than the usual timeout.
 inline ControlOptions long_peer_timeout() {
   ControlOptions options = control_options();
   options.peer_timeout = 20 * kPatience;
   return options;
 }
 
-// A listener, and the peer that is to come.
+// Process a listens; process b is the real peer.
 struct ListenerRig {
   explicit ListenerRig(ControlOptions options = control_options()) : a(*table, std::move(options)) {
     listener = a.listen(ticket);
@@ -43,7 +44,7 @@ struct ListenerRig {
     sender->link->send_goodbye(0);
   }
 
-  // A CONNECT as a peer of this fabric says it, from a queue pair that is not there any more.
+  // A valid CONNECT to this listener, from a queue pair that no longer exists.
   wire::Connect connect_of_real_peer() {
     FakeListener fake;
     Party c(*table);

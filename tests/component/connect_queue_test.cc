@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices whose commands take milliseconds, as real ones' do, and more connects at once than the
-// control thread can make in the time that one of them may take.
+// The control thread's queue: device commands take milliseconds, as on real hardware, and there are
+// more connects at once than the thread can finish within the timeout of one.
 #include <sched.h>
 
 #include <vector>
@@ -14,7 +14,7 @@ using namespace beeline::test;
 namespace {
 
 constexpr std::size_t kConnects = 60;
-constexpr std::chrono::milliseconds kCommand(25);  // the sum is longer than the time limit
+constexpr std::chrono::milliseconds kCommand(25);  // all together take longer than kLimit
 constexpr std::chrono::milliseconds kLimit(1000);
 
 ibv_qp* create_slowly(ibv_pd* pd, ibv_qp_init_attr* init) {
@@ -62,7 +62,7 @@ struct Waiting {
 
 }  // namespace
 
-// Either end's queue: one waits in its own, the other for who works on it.
+// The queue of either end: a connect waits in its own control thread's queue, or for the peer's.
 TEST_CASE("queue: time in a control thread's queue is not time without an answer",
           "[component][connect]") {
   const TestFabric fabric;
@@ -98,8 +98,8 @@ TEST_CASE("queue: time in a control thread's queue is not time without an answer
   for (Waiting& one : all) a.plane().close(one.listener);
 }
 
-// A thread that polls without giving way does so for the whole of its slice, and each connection
-// has several steps that wait for the control threads.
+// A thread that polls without yielding keeps the processor for its whole time slice, and each
+// connection has several steps that wait for the control threads.
 TEST_CASE("queue: on the processor of the control thread a poll gives way to it",
           "[component][connect]") {
   const TestFabric fabric;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Plain blocking sockets with a deadline.
 #include "tests/component/connect_raw_peer.h"
 
 #include <netinet/in.h>
@@ -34,7 +32,7 @@ wire::Handle handle_of(Ticket& ticket) { return must(wire::decode_handle(ticket.
 
 wire::Hello hello_for(const wire::Handle& handle, std::uint32_t process) {
   wire::Hello hello{.host = "elsewhere", .pid = 99, .listener = handle.listener};
-  hello.process.fill(0xff);  // greater than any other, and so always the one that gives way
+  hello.process.fill(0xff);  // greater than any other, so that its dial is the one that is dropped
   for (std::size_t i = 0; i < 4; ++i) {
     hello.process[8 + i] = static_cast<std::uint8_t>(process >> (8 * i));
   }
@@ -48,7 +46,7 @@ wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size) {
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // that of the listing
+  return static_cast<std::size_t>(std::distance(begin(all), end(all))) - 1;  // one lists the folder
 }
 
 UniqueFd idle_socket() {
@@ -136,7 +134,7 @@ FakeListener::FakeListener(std::uint8_t first_byte)
   handle_.listener = 1;
   static std::uint8_t last_number = 0;
   handle_.process.fill(first_byte);
-  handle_.process[15] = ++last_number;  // each its own
+  handle_.process[15] = ++last_number;  // another process each time
   handle_.token.fill(last_number);
   handle_.address.port = ntohs(address.sin_port);
   handle_.address.bytes = {127, 0, 0, 1};

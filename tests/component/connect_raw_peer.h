@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Somebody who speaks to a control plane through a plain socket, by the protocol or not.
+// The other end of a control channel, played by the test through a plain socket, so that it can
+// also break the protocol.
 #pragma once
 
 #include <optional>
@@ -14,31 +15,32 @@ namespace beeline::test {
 
 wire::Handle handle_of(Ticket& ticket);
 
-// The HELLO of a dialer that has the token. Each number stands for another process.
+// A valid HELLO for this handle. Each number stands for another process.
 wire::Hello hello_for(const wire::Handle& handle, std::uint32_t process = 0);
 
-// The beginning of a message that is cut off after `size` bytes.
+// The first `size` bytes of a message.
 wire::Bytes first_bytes(const wire::Bytes& bytes, std::size_t size);
 
-// Files, sockets and all else that this process has open.
+// The number of descriptors that this process has open.
 std::size_t open_descriptors();
 
 class RawPeer {
  public:
-  // Dials where the handle says.
+  // Connects to the handle's address.
   explicit RawPeer(const wire::Handle& handle);
   // Takes over a connection.
   explicit RawPeer(UniqueFd fd) : fd_(std::move(fd)) {}
 
   void send(const wire::Bytes& bytes);
   void send(const std::string& text);
-  // False: the other end has hung up.
+  // False: the other end has closed the connection.
   bool try_send(const wire::Bytes& bytes);
-  // Introduces itself, and is welcome.
+  // Sends a HELLO and waits for the HELLO_ACK.
   void introduce(const wire::Hello& hello);
-  // When it returns, all that was said before has been heard; nothing else may be on its way.
+  // Waits until the other end has read everything that was sent before. No other message may be on
+  // its way here.
   void sync();
-  // Waits for the next frame. Throws when the connection ends instead.
+  // Waits for the next frame. Throws if the connection ends instead.
   wire::Frame receive_frame();
   template <class Message>
   Message receive_message() {
@@ -48,37 +50,37 @@ class RawPeer {
     BL_MUST(message.has_value());
     return *message;
   }
-  // Waits for the end of the connection; throws when something is said before.
+  // Waits for the end of the connection. Throws if data arrives before.
   void must_be_dropped();
-  // The same, whatever is said before.
+  // The same, ignoring data that arrives before.
   void must_be_dropped_in_the_end();
   bool is_dropped();
-  // Ends it at once, as the kernel of a killed process does when input is left over.
+  // Resets the connection, as the kernel does when a process is killed with unread input.
   void reset();
 
  private:
-  // False at the end.
+  // False at the end of the connection.
   bool receive_some();
 
   UniqueFd fd_;
   wire::FrameSplitter input_;
 };
 
-// A client's socket that has not dialed yet.
+// A socket that is not connected yet.
 UniqueFd idle_socket();
 void dial(const UniqueFd& socket, const wire::Handle& handle);
 
-// A process that listens, and is played by the test.
+// A listening process that is played by the test.
 class FakeListener {
  public:
-  // Its process id's first byte: 0xff is greater than any other, 0 smaller.
+  // The first byte of its process identity: 0xff makes it greater than any other, 0 smaller.
   explicit FakeListener(std::uint8_t first_byte = 0xff);
 
   const wire::ProcessId& process() const { return handle_.process; }
   Ticket& ticket() { return ticket_; }
   // Waits for the next dialer.
   RawPeer answer();
-  // Takes its HELLO, too, and welcomes it.
+  // Also receives its HELLO and sends the HELLO_ACK.
   RawPeer welcome();
 
  private:
@@ -87,7 +89,7 @@ class FakeListener {
   Ticket ticket_;
 };
 
-// An ACCEPT that fits a CONNECT of a RoCE device, from a queue pair that is nowhere.
+// An ACCEPT that fits the CONNECT of a RoCE device, from a queue pair that does not exist.
 wire::Accept accept_for(const wire::Connect& connect);
 
 }  // namespace beeline::test

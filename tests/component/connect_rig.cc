@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Parties, and what /proc says of them.
 #include "tests/component/connect_rig.h"
 
 #include <dirent.h>
@@ -41,7 +39,7 @@ Listener* Party::listen(Ticket& ticket, const std::string& device, const CommSet
   return must(plane_->listen(find_device(*table_, device), ticket.handle(), settings));
 }
 
-// A call that finds the control thread busy has begun nothing, and is made again.
+// A call that finds the control thread busy has not begun an attempt, so it is repeated.
 Result<ConnectionPtr> Party::connect(Ticket& ticket, const std::string& device,
                                      const CommSettings& settings) {
   const Device& chosen = find_device(*table_, device);

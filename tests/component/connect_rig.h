@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control planes on a softnic fabric. TwoPlanes planes of one process are planes processes to each
-// other: each has a process id, a control thread and channels of its own.
+// Control planes on a softnic fabric. Two planes in one process behave like two processes: each has
+// an identity, a control thread and channels of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@
 
 namespace beeline::test {
 
-// What NCCL carries from the listening side to the connecting one.
+// The memory of a handle, which NCCL copies from the listening side to the connecting one.
 struct Ticket {
   std::array<std::byte, kHandleBytes> bytes{};
 
@@ -27,10 +27,10 @@ struct Ticket {
 
 using ConnectionPtr = std::unique_ptr<Connection>;
 
-// Loopback, small queues, deadlines that a loaded machine can keep.
+// Loopback, small queues, and deadlines that a loaded machine can meet.
 ControlOptions control_options();
 
-// One process, or what stands for one.
+// One process, as far as the others can tell: a control plane.
 class Party {
  public:
   explicit Party(const DeviceTable& table, ControlOptions options = control_options(),
@@ -46,10 +46,10 @@ class Party {
                                 const CommSettings& settings = {});
   Result<ConnectionPtr> accept(Listener* listener) { return plane_->accept(*listener); }
 
-  // Until it is there. Throw when it fails, or takes too long.
+  // Call until there is a connection. They throw if that fails or takes too long.
   ConnectionPtr wait_connect(Ticket& ticket, const std::string& device = "softnic1");
   ConnectionPtr wait_accept(Listener* listener);
-  // Until it fails.
+  // Calls until it fails.
   Error wait_connect_error(Ticket& ticket, const std::string& device = "softnic1");
 
  private:
@@ -61,25 +61,25 @@ struct CommPair {
   ConnectionPtr sender;
   ConnectionPtr receiver;
 };
-// Polls both sides in turn, as one thread of NCCL's does.
+// Calls connect and accept in turn, as one thread of NCCL does.
 CommPair join(Party& listening, Party& connecting);
 
-// Polls now and then until it holds; throws when it does not. Leaves the CPU to others.
+// Polls the condition, sleeping in between, until it is true. Throws if that takes too long.
 template <class Condition>
 void wait_for(Condition condition, const char* what) {
   const Clock::time_point deadline = Clock::now() + kPatience;
   while (!condition()) {
-    if (Clock::now() > deadline) throw MustError(std::string("waited in vain for ") + what);
+    if (Clock::now() > deadline) throw MustError(std::string("waited too long for ") + what);
     const timespec moment{.tv_sec = 0, .tv_nsec = 200'000};
     nanosleep(&moment, nullptr);
   }
 }
 
-// A message of the receiver lands in the sender's window: both queue pairs work.
+// Writes from the receiver into the sender's window, which shows that both queue pairs work.
 void prove_write(Connection& receiver, Connection& sender);
 
-// softnic's verbs, counting the queue pairs and completion queues that there are. Tables made over
-// it come and go within its life.
+// softnic's verbs with a count of the existing queue pairs and completion queues. It must outlive
+// the device tables that scan() returns.
 class CountedVerbs {
  public:
   CountedVerbs();
@@ -93,13 +93,13 @@ class CountedVerbs {
   verbs::Api api_;
 };
 
-// Threads of this process with this name.
+// The threads of this process that have this name.
 std::vector<pid_t> thread_ids_named(const std::string& name);
 std::size_t threads_named(const std::string& name);
 // Established TCP connections of this process, and sockets that listen.
 std::size_t tcp_connections();
 std::size_t listening_sockets();
-// Until no control thread is left, and nothing that one has had open.
+// Waits until no control thread is left, and none of its sockets.
 void wait_for_quiet();
 
 }  // namespace beeline::test

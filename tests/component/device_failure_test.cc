@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scan where a library or a device does not do as it is asked: what is left out, and the words.
+// The device scan when a library call or a device fails: which devices it leaves out, and what it
+// logs.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 using Why = UnusedPort::Why;
 
-// softnic's devices, as if they were of this kind.
+// softnic's devices with another transport type.
 template <ibv_transport_type kTransport>
 ibv_device** list_of_transport(int* count) {
   ibv_device** const list = softnic_api().get_device_list(count);
@@ -53,7 +54,7 @@ TEST_CASE("scan: a device of an unknown transport is not used", "[component][dev
   REQUIRE(table->unused().size() == 2);
   CHECK(table->unused()[0].why == Why::kUnsupportedTransport);
   CHECK(log.count("is neither InfiniBand, RoCE nor iWARP and not used") == 2);
-  CHECK(log.count(LogLevel::kWarn) == 0);  // nobody can do anything about it
+  CHECK(log.count(LogLevel::kWarn) == 0);  // the user cannot do anything about it
 }
 
 TEST_CASE("scan: a device that cannot be queried is left out, and the others stay",
@@ -115,7 +116,7 @@ TEST_CASE("scan: a failure of ibv_fork_init is logged, and the scan continues",
 
 constexpr rlim_t kLowBytes = rlim_t{64} << 10;
 
-// A soft limit on locked memory, against which the plugin's registrations count.
+// Lowers the soft limit on locked memory, which applies to registrations.
 class LowLimit {
  public:
   LowLimit() {
@@ -128,7 +129,7 @@ class LowLimit {
   LowLimit& operator=(const LowLimit&) = delete;
   ~LowLimit() { ::setrlimit(RLIMIT_MEMLOCK, &before_); }
 
-  rlim_t most() const { return before_.rlim_max; }
+  rlim_t hard_limit() const { return before_.rlim_max; }
 
  private:
   rlimit before_ = {};
@@ -137,8 +138,8 @@ class LowLimit {
 TEST_CASE("scan: the limit on locked memory is raised as far as the process may",
           "[component][device]") {
   const LowLimit limit;
-  if (limit.most() <= kLowBytes) {
-    WARN("the hard limit is as low: not tested");
+  if (limit.hard_limit() <= kLowBytes) {
+    WARN("not tested, since the hard limit is as low");
     return;
   }
   const LogCapture log;
@@ -146,7 +147,7 @@ TEST_CASE("scan: the limit on locked memory is raised as far as the process may"
   const auto table = scan(fabric);
   rlimit now = {};
   BL_MUST(::getrlimit(RLIMIT_MEMLOCK, &now) == 0);
-  CHECK(now.rlim_cur == limit.most());
+  CHECK(now.rlim_cur == limit.hard_limit());
   CHECK(log.count("raised the locked-memory limit of this process from 64 KiB to ") == 1);
 }
 

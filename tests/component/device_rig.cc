@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Scans and connections on softnic.
 #include "tests/component/device_rig.h"
 
 #include <cstring>

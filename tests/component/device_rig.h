@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin's own verbs and device floors on a softnic fabric: libibverbs loaded as the plugin
-// does, devices scanned, pairs of queue pairs connected with the plugin's steps.
+// plugin/verbs and plugin/device on a softnic fabric: loads libibverbs as the plugin does, scans
+// devices, and connects queue pairs with the plugin's functions.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ const verbs::Api& softnic_api();
 // A fabric file of tests/fabrics.
 softnic::FabricSpec fabric_file(const std::string& name);
 
-// The filter, and the sysfs tree of the host that the process is on.
+// Options with this device filter and the sysfs tree of the host.
 DeviceOptions device_options(const TestFabric& fabric, const std::string& host = "h0",
                              const std::string& filter = "");
 
@@ -53,7 +53,7 @@ struct End {
   std::uint32_t psn = verbs::random_psn();
 };
 
-// Both ways, from RESET to RTS, with GIDs chosen for the pair.
+// Moves both queue pairs from RESET to RTS, with GIDs chosen for the pair.
 void connect(End& a, End& b);
 
 // Writes `length` bytes from the start of `from`'s page to the start of `to`'s.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scan on softnic: which devices are found, what is known of them, what is left out and said.
+// The device scan on softnic: which devices it finds and leaves out, what it knows of them, and
+// what it logs.
 #include <poll.h>
 
 #include <algorithm>
@@ -193,7 +194,7 @@ TEST_CASE("scan: a part of the filter that makes no sense is a warning", "[compo
   CHECK(log.has("cannot read \"softnic1:x\""));
 }
 
-// Lists the same devices as iWARP.
+// softnic's devices with the transport type of iWARP.
 ibv_device** list_as_iwarp(int* count) {
   ibv_device** const list = softnic_api().get_device_list(count);
   for (int i = 0; list != nullptr && i < *count; ++i) {
@@ -235,7 +236,7 @@ TEST_CASE("scan: adaptive routing and relaxed ordering follow the options", "[co
   CHECK(scan(fabric)->devices()[0].caps.relaxed_ordering);
 }
 
-// Gives a port a link width that nobody knows.
+// Reports an unknown link width.
 int query_odd_port(ibv_context* context, uint8_t port, ibv_port_attr* attr, size_t) {
   const int rc = softnic_api().query_port_compat(context, port,
                                                  reinterpret_cast<_compat_ibv_port_attr*>(attr));
@@ -302,7 +303,7 @@ TEST_CASE("device: its protection domain is created once, also when several thre
   CHECK(std::ranges::count(seen, seen[0]) == 8);
 }
 
-// The next event of the device, which must come.
+// Waits for the next event of the device.
 verbs::AsyncEvent wait_event(const Device& device) {
   pollfd waiting{device.context->raw()->async_fd, POLLIN, 0};
   const auto patience = std::chrono::milliseconds(kPatience);
@@ -324,7 +325,7 @@ TEST_CASE("device: port events come without blocking, and a new reading shows th
   CHECK(down.kind == verbs::EventKind::kPortError);
   CHECK(down.port == 1);
   CHECK_FALSE(must(table->read_port(device)).is_active());
-  CHECK(device.facts.is_active());  // what the scan saw stays
+  CHECK(device.facts.is_active());  // the facts of the scan do not change
 
   fabric.command("h0/softnic0", "up");
   CHECK(wait_event(device).kind == verbs::EventKind::kPortActive);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The functions of the fake librdmacm.
 #include "tests/component/fake_rdmacm.h"
 
 #include <netinet/in.h>
@@ -101,10 +99,10 @@ FakeRdmacm::FakeRdmacm(const Device& listening, const Device& connecting)
 
 FakeRdmacm::~FakeRdmacm() {
   only = nullptr;
-  for (Id* const id : ids_) delete id;  // requests that nobody has read
+  for (Id* const id : ids_) delete id;  // of requests that were never read
 }
 
-// --- What shall go wrong, and what has happened ---
+// --- Faults to inject, and counters ---
 
 void FakeRdmacm::fail_next(rdma_cm_event_type good, rdma_cm_event_type bad, int status) {
   const std::lock_guard lock(mutex_);
@@ -211,7 +209,7 @@ int FakeRdmacm::destroy_id(Id& id) {
   const std::lock_guard lock(mutex_);
   leave(id);
   if (listener_ == &id) listener_ = nullptr;
-  // Events that nobody has read go with their id.
+  // Unread events are deleted with their id.
   auto& events = of(id.raw.channel).events;
   std::erase_if(events, [&](rdma_cm_event* event) {
     if (event->id != &id.raw) return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A librdmacm within the process: ids, listeners and events, between softnic devices of which it is
-// told which one the kernel would take. One at a time, since its functions find it through a
-// global. Queue pairs are moved by their owners, as on InfiniBand and RoCE.
+// A fake librdmacm within the process, with ids, listeners and events, between two given softnic
+// devices. There can be only one at a time, since its functions find it through a global. The
+// plugin moves the queue pairs itself, as it does on InfiniBand and RoCE.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ namespace beeline::test {
 
 class FakeRdmacm {
  public:
-  // The devices behind listeners and behind what connects.
+  // The devices of listeners and of connecting ids, which a kernel would choose by address.
   FakeRdmacm(const Device& listening, const Device& connecting);
   FakeRdmacm(const FakeRdmacm&) = delete;
   FakeRdmacm& operator=(const FakeRdmacm&) = delete;
@@ -27,15 +27,15 @@ class FakeRdmacm {
 
   const verbs::CmApi& api() const noexcept { return api_; }
 
-  // --- what shall go wrong ---
-  // The step that this event would end fails with `status`, once.
+  // --- Faults to inject ---
+  // Once, the step that `good` would end fails with `bad` and `status` instead.
   void fail_next(rdma_cm_event_type good, rdma_cm_event_type bad, int status);
   void refuse_listen(int times, int sys_errno);
   void take_device(const Device& connecting);
-  // Somebody connects to the last listener.
+  // An unknown peer connects to the last listener.
   void knock(const std::vector<std::uint8_t>& private_data);
 
-  // --- what has happened ---
+  // --- Counters ---
   std::size_t ids() const;
   std::size_t rejects() const;
   std::size_t disconnects() const;
@@ -43,7 +43,7 @@ class FakeRdmacm {
 
  private:
   struct Channel {
-    rdma_event_channel raw{};  // first: it is what others see
+    rdma_event_channel raw{};  // first, since callers have a pointer to it
     std::deque<rdma_cm_event*> events;
   };
   struct Id {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registering GPU memory with several rails: a driver that stands in for CUDA's, and verbs that
-// fail where they are told to. Each case has a process of its own, as the driver wants it.
+// Registering GPU memory with several rails, with softgpu's CUDA driver and fake verbs that can
+// fail. Each case runs in a process of its own, since the driver is loaded once per process.
 #include <dlfcn.h>
 #include <fcntl.h>
 
@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t kRails = 4;
 constexpr std::size_t kBytes = 3 << 20;
 
-// Four NICs of which we see every registration, and the GPU's memory.
-struct Bed {
-  explicit Bed(Cuda& softgpu, const gdr::Options& wishes = {}) : cuda(softgpu) {
+// Four NICs whose registrations are recorded, and GPU memory.
+struct GdrRig {
+  explicit GdrRig(Cuda& softgpu, const gdr::Options& wishes = {}) : cuda(softgpu) {
     cuda.start();
     memory = cuda.allocate(kBytes);
     gdr::Options options = wishes;
@@ -45,7 +45,7 @@ struct Bed {
     return {
         .data = reinterpret_cast<void*>(memory + offset), .size = size, .kind = MemoryKind::kCuda};
   }
-  // Registers with every NIC for a look, and moves nothing where `proof` is off.
+  // Tests the GPUs with every NIC as init does. Without `proof`, it only registers memory.
   void look() {
     gpus->look(
         devices,
@@ -85,19 +85,19 @@ TEST_CASE("gdr: a rail that refuses both ways leaves nothing of the others", "[c
   CAPTURE(rail);
   in_process(
       [&](Cuda& cuda) {
-        Bed bed(cuda);
+        GdrRig rig(cuda);
         LogCapture log;
         std::size_t made = 0;
-        bed.fake.on_register = [&](const FakeVerbs::Registration&) {
+        rig.fake.on_register = [&](const FakeVerbs::Registration&) {
           if (made == rail) return ENOMEM;
           ++made;
           return 0;
         };
-        const auto refused = bed.enter(bed.gpu_buffer());
+        const auto refused = rig.enter(rig.gpu_buffer());
         BL_MUST(!refused);
         BL_MUST(refused.error().code == Errc::kNoMemory);
-        BL_MUST(bed.fake.live_mrs() == 0);
-        BL_MUST(bed.open_handles() == 0);
+        BL_MUST(rig.fake.live_mrs() == 0);
+        BL_MUST(rig.open_handles() == 0);
         BL_MUST(log.count(LogLevel::kWarn) == 1);
         BL_MUST(log.has("nic" + std::to_string(rail)));
         BL_MUST(log.has("dma-buf: ibv_reg_dmabuf_mr: Cannot allocate memory"));
@@ -109,40 +109,40 @@ TEST_CASE("gdr: a rail that refuses both ways leaves nothing of the others", "[c
 TEST_CASE("gdr: all rails are registered, and the handle deregisters them", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
-        auto handle = bed.enter(bed.gpu_buffer());
+        GdrRig rig(cuda);
+        auto handle = rig.enter(rig.gpu_buffer());
         BL_MUST(handle);
-        BL_MUST(bed.fake.live_mrs() == kRails);
+        BL_MUST(rig.fake.live_mrs() == kRails);
         BL_MUST((*handle)->registrations.size() == kRails);
-        BL_MUST(bed.open_handles() == 0);  // the regions hold the memory, no descriptor has to
+        BL_MUST(rig.open_handles() == 0);  // the regions keep the memory, without a descriptor
         BL_MUST(((*handle)->short_send_flags & IBV_SEND_INLINE) == 0);
         handle->reset();
-        BL_MUST(bed.fake.live_mrs() == 0);
+        BL_MUST(rig.fake.live_mrs() == 0);
       },
       {{"SOFTGPU", "gpus=1"}});
 }
 
-// Its owner forgot to deregister it.
+// The owner of the freed memory forgot to deregister it.
 TEST_CASE("gdr: memory at the address of freed memory has keys of its own", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
-        auto old = bed.enter(bed.gpu_buffer());
+        GdrRig rig(cuda);
+        auto old = rig.enter(rig.gpu_buffer());
         BL_MUST(old);
-        auto again = bed.enter(bed.gpu_buffer());
+        auto again = rig.enter(rig.gpu_buffer());
         BL_MUST(again);
         BL_MUST((*again)->rkeys[0] == (*old)->rkeys[0]);
-        // A sanitizer may take the freed addresses for itself; the next ones then stay free.
+        // A sanitizer may reuse the freed addresses; then it is tried again.
         std::uint64_t freed = 0;
-        for (int tries = 0; bed.memory != freed; ++tries) {
+        for (int tries = 0; rig.memory != freed; ++tries) {
           BL_MUST(tries < 16);
-          if (tries > 0) old = bed.enter(bed.gpu_buffer());
+          if (tries > 0) old = rig.enter(rig.gpu_buffer());
           BL_MUST(old);
-          freed = bed.memory;
+          freed = rig.memory;
           CU_MUST(cuda, kSuccess, cuda.cuMemFree_v2(freed));
-          bed.memory = cuda.allocate(kBytes);
+          rig.memory = cuda.allocate(kBytes);
         }
-        auto other = bed.enter(bed.gpu_buffer());
+        auto other = rig.enter(rig.gpu_buffer());
         BL_MUST(other);
         BL_MUST((*other)->rkeys[0] != (*old)->rkeys[0]);
       },
@@ -152,18 +152,18 @@ TEST_CASE("gdr: memory at the address of freed memory has keys of its own", "[co
 TEST_CASE("gdr: a dma-buf that the NIC refuses is followed by the pointer", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
-        bed.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? EOPNOTSUPP : 0; };
-        const int fd = cuda.handle(bed.memory, kBytes);
-        Buffer buffer = bed.gpu_buffer();
+        GdrRig rig(cuda);
+        rig.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? EOPNOTSUPP : 0; };
+        const int fd = cuda.handle(rig.memory, kBytes);
+        Buffer buffer = rig.gpu_buffer();
         buffer.kind = MemoryKind::kDmabuf;
         buffer.dmabuf_fd = fd;
-        const auto handle = bed.enter(buffer);
+        const auto handle = rig.enter(buffer);
         BL_MUST(handle);
-        BL_MUST(bed.dmabufs_tried() == kRails);
-        BL_MUST(bed.fake.registrations().back().fd == -1);
-        BL_MUST(bed.fake.registrations().back().start == bed.memory);
-        BL_MUST(fcntl(fd, F_GETFD) != -1);  // NCCL's to close
+        BL_MUST(rig.dmabufs_tried() == kRails);
+        BL_MUST(rig.fake.registrations().back().fd == -1);
+        BL_MUST(rig.fake.registrations().back().start == rig.memory);
+        BL_MUST(fcntl(fd, F_GETFD) != -1);  // NCCL closes it
       },
       {{"SOFTGPU", "gpus=1"}});
 }
@@ -171,14 +171,14 @@ TEST_CASE("gdr: a dma-buf that the NIC refuses is followed by the pointer", "[co
 TEST_CASE("gdr: a pointer that the NIC refuses is followed by a dma-buf", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
-        bed.fake.on_register = [](const auto& asked) { return asked.fd < 0 ? EFAULT : 0; };
-        // In the middle of a page, which the dma-buf has whole.
-        const auto handle = bed.enter(bed.gpu_buffer(5000, 1000));
+        GdrRig rig(cuda);
+        rig.fake.on_register = [](const auto& asked) { return asked.fd < 0 ? EFAULT : 0; };
+        // The range begins in the middle of a page; a dma-buf has whole pages.
+        const auto handle = rig.enter(rig.gpu_buffer(5000, 1000));
         BL_MUST(handle);
-        const auto last = bed.fake.registrations().back();
+        const auto last = rig.fake.registrations().back();
         BL_MUST(last.fd >= 0);
-        BL_MUST(last.start == bed.memory + 4096);
+        BL_MUST(last.start == rig.memory + 4096);
         BL_MUST(last.length == 4096);
         BL_MUST(last.offset == 0);
       },
@@ -188,9 +188,9 @@ TEST_CASE("gdr: a pointer that the NIC refuses is followed by a dma-buf", "[comp
 TEST_CASE("gdr: registrations allow a flush to read them", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
-        BL_MUST(bed.enter(bed.gpu_buffer()));
-        for (const auto& made : bed.fake.registrations()) {
+        GdrRig rig(cuda);
+        BL_MUST(rig.enter(rig.gpu_buffer()));
+        for (const auto& made : rig.fake.registrations()) {
           BL_MUST((made.access & IBV_ACCESS_REMOTE_READ) != 0);
         }
       },
@@ -200,12 +200,12 @@ TEST_CASE("gdr: registrations allow a flush to read them", "[component][gdr]") {
 TEST_CASE("gdr: dma-bufs that are turned off are not tried", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda, {.dmabuf = false});
-        Buffer buffer = bed.gpu_buffer();
+        GdrRig rig(cuda, {.dmabuf = false});
+        Buffer buffer = rig.gpu_buffer();
         buffer.kind = MemoryKind::kDmabuf;
-        buffer.dmabuf_fd = cuda.handle(bed.memory, kBytes);
-        BL_MUST(bed.enter(buffer));
-        BL_MUST(bed.dmabufs_tried() == 0);
+        buffer.dmabuf_fd = cuda.handle(rig.memory, kBytes);
+        BL_MUST(rig.enter(buffer));
+        BL_MUST(rig.dmabufs_tried() == 0);
       },
       {{"SOFTGPU", "gpus=1"}});
 }
@@ -214,13 +214,13 @@ TEST_CASE("gdr: host memory is registered as host memory where there is a GPU",
           "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
+        GdrRig rig(cuda);
         std::array<std::byte, 64> bytes{};
-        const auto handle = bed.enter({.data = bytes.data(), .size = bytes.size()});
+        const auto handle = rig.enter({.data = bytes.data(), .size = bytes.size()});
         BL_MUST(handle);
         BL_MUST(((*handle)->short_send_flags & IBV_SEND_INLINE) != 0);
         BL_MUST(!(*handle)->flush.any);
-        BL_MUST((bed.fake.registrations().back().access & IBV_ACCESS_REMOTE_READ) == 0);
+        BL_MUST((rig.fake.registrations().back().access & IBV_ACCESS_REMOTE_READ) == 0);
       },
       {{"SOFTGPU", "gpus=1"}});
 }
@@ -268,10 +268,10 @@ TEST_CASE("gdr: whether NCCL, test or the host has to flush", "[component][gdr]"
   CAPTURE(row.settings, row.wishes.always_flush, row.wishes.never_flush);
   in_process(
       [&](Cuda& cuda) {
-        Bed bed(cuda, row.wishes);
-        const gpu::Gpu* const owner = bed.gpus->owner_of(bed.gpu_buffer().data);
+        GdrRig rig(cuda, row.wishes);
+        const gpu::Gpu* const owner = rig.gpus->owner_of(rig.gpu_buffer().data);
         BL_MUST(owner != nullptr);
-        const gdr::FlushNeed need = bed.gpus->flush_need(owner);
+        const gdr::FlushNeed need = rig.gpus->flush_need(owner);
         BL_MUST(need.any == row.any);
         BL_MUST(need.in_test == row.in_test);
         BL_MUST(!need.any || need.by_host == row.by_host);
@@ -279,21 +279,21 @@ TEST_CASE("gdr: whether NCCL, test or the host has to flush", "[component][gdr]"
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
 }
 
-// Where both ways are open, data was seen to move by the dma-buf.
+// If both ways work, the proof has used the dma-buf.
 TEST_CASE("gdr: a pointer is registered in the way that the proof has tested", "[component][gdr]") {
   const bool dmabuf = GENERATE(true, false);
   CAPTURE(dmabuf);
   in_process(
       [&](Cuda& cuda) {
-        Bed bed(cuda, {.proof = false});
-        bed.fake.on_register = [&](const auto& asked) {
+        GdrRig rig(cuda, {.proof = false});
+        rig.fake.on_register = [&](const auto& asked) {
           return asked.fd >= 0 && !dmabuf ? EOPNOTSUPP : 0;
         };
-        bed.look();
-        const std::size_t before = bed.fake.registrations().size();
-        BL_MUST(bed.enter(bed.gpu_buffer()));
-        const auto made = bed.fake.registrations();
-        BL_MUST(made.size() == before + kRails);  // the first attempt is the one
+        rig.look();
+        const std::size_t before = rig.fake.registrations().size();
+        BL_MUST(rig.enter(rig.gpu_buffer()));
+        const auto made = rig.fake.registrations();
+        BL_MUST(made.size() == before + kRails);  // the first attempt succeeds
         BL_MUST((made.back().fd >= 0) == dmabuf);
       },
       {{"SOFTGPU", "gpus=1"}});
@@ -316,12 +316,12 @@ TEST_CASE("gdr: an iWARP port has no loopback, so something else has to flush",
   CAPTURE(row.settings, row.wishes.always_flush, row.wishes.never_flush);
   in_process(
       [&](Cuda& cuda) {
-        Bed bed(cuda, row.wishes);
+        GdrRig rig(cuda, row.wishes);
         LogCapture log;
-        for (Device& device : bed.devices) device.transport = Transport::kIwarp;
-        bed.look();
-        for (const Device& device : bed.devices) {
-          BL_MUST(bed.gpus->offer(device).dmabuf == row.is_offered);
+        for (Device& device : rig.devices) device.transport = Transport::kIwarp;
+        rig.look();
+        for (const Device& device : rig.devices) {
+          BL_MUST(rig.gpus->offer(device).dmabuf == row.is_offered);
         }
         BL_MUST(log.count("an iWARP port has no way to itself") == 1);
         BL_MUST(!log.has("ACS"));
@@ -333,17 +333,17 @@ TEST_CASE("gdr: the kernel's private errno for unsupported operations has a text
           "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
+        GdrRig rig(cuda);
         LogCapture log;
-        bed.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? 524 : EFAULT; };
-        bed.look();
+        rig.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? 524 : EFAULT; };
+        rig.look();
         BL_MUST(log.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == 1);
         BL_MUST(log.count("update the NIC's driver") == 1);
       },
       {{"SOFTGPU", "gpus=1"}});
 }
 
-// Two GPUs, each with the ways that it takes.
+// Two GPUs, with different ways that work.
 TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[component][gdr]") {
   struct Row {
     std::array<bool, 2> dmabuf;
@@ -354,7 +354,7 @@ TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[comp
   };
   const Row row = GENERATE(values<Row>({
       {{true, true}, {true, true}, true, true, false},
-      {{true, false}, {false, true}, false, true, false},  // regMr finds the way of each
+      {{true, false}, {false, true}, false, true, false},  // regMr uses a different way for each
       {{true, true}, {true, false}, true, true, false},
       {{true, false}, {false, false}, false, false, true},
       {{false, true}, {false, false}, false, false, true},
@@ -363,43 +363,43 @@ TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[comp
   CAPTURE(row.dmabuf, row.pointer);
   in_process(
       [&](Cuda& cuda) {
-        Bed bed(cuda, {.proof = false});
+        GdrRig rig(cuda, {.proof = false});
         cuda.start(1);
         LogCapture log;
         int asked = 0;
-        bed.fake.on_register = [&](const FakeVerbs::Registration& made) {
+        rig.fake.on_register = [&](const FakeVerbs::Registration& made) {
           const std::size_t gpu = asked++ < int{2 * kRails} ? 0 : 1;  // two attempts with each NIC
           return (made.fd >= 0 ? row.dmabuf : row.pointer)[gpu] ? 0 : EFAULT;
         };
-        bed.look();
+        rig.look();
         BL_MUST(asked == int{4 * kRails});
-        for (const Device& device : bed.devices) {
-          BL_MUST(bed.gpus->offer(device).dmabuf == row.offers_dmabuf);
-          BL_MUST(bed.gpus->offer(device).pointer == row.offers_pointer);
+        for (const Device& device : rig.devices) {
+          BL_MUST(rig.gpus->offer(device).dmabuf == row.offers_dmabuf);
+          BL_MUST(rig.gpus->offer(device).pointer == row.offers_pointer);
         }
         BL_MUST(log.count("off for every GPU") == (row.is_divided ? kRails : 0));
       },
       {{"SOFTGPU", "gpus=2"}});
 }
 
-// The thread that receives may have another GPU's context, or none.
+// The receiving thread may have another GPU's context, or none.
 TEST_CASE("gdr: the driver flushes the GPU whose memory it is", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
-        Bed bed(cuda);
+        GdrRig rig(cuda);
         const std::uint64_t owner =
-            bed.gpus->flush_need(bed.gpus->owner_of(bed.gpu_buffer().data)).owner;
+            rig.gpus->flush_need(rig.gpus->owner_of(rig.gpu_buffer().data)).owner;
         BL_MUST(owner == 1);
         const auto pushes = [&] { return cuda.softgpu_calls("cuCtxPushCurrent"); };
         const std::uint64_t before = pushes();
-        BL_MUST(bed.gpus->flush_by_host(owner));
+        BL_MUST(rig.gpus->flush_by_host(owner));
         BL_MUST(pushes() == before);
         bool flushed = false;
-        std::thread([&] { flushed = bed.gpus->flush_by_host(owner); }).join();
+        std::thread([&] { flushed = rig.gpus->flush_by_host(owner); }).join();
         BL_MUST(flushed);
         Context* const other = cuda.start(1);
         const std::uint64_t before_other = pushes();
-        BL_MUST(bed.gpus->flush_by_host(owner));
+        BL_MUST(rig.gpus->flush_by_host(owner));
         BL_MUST(pushes() == before_other + 1);
         Context* current = nullptr;
         CU_MUST(cuda, kSuccess, cuda.cuCtxGetCurrent(&current));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registration cache with several threads: who waits for whom. Registrations are held up at a
-// gate, so that what must overlap does.
+// The registration cache with several threads. A gate holds registrations up, so that they overlap.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -30,7 +29,7 @@ MrRef take(MrCache& cache, const MrRequest& request) {
   return *std::move(ref);
 }
 
-// Whoever passes stops until it is opened.
+// Threads that pass() wait until it is opened.
 class Gate {
  public:
   void pass() {
@@ -77,7 +76,7 @@ TEST_CASE("mr cache: a slow registration delays only requests for its range",
         if (ref.mr()->length == 8 * kPage) ++same;
       });
     }
-    // Elsewhere, everything goes on, new and known.
+    // Other ranges are not held up, whether they are registered already or not.
     const MrRef other = take(cache, pages(100, 1));
     CHECK(take(cache, pages(100, 1)).mr() == other.mr());
     CHECK(cache.stats().regions == 1);
@@ -128,7 +127,7 @@ TEST_CASE("mr cache: a slow deregistration delays no other request", "[component
   {
     std::jthread giver([&] { going.reset(); });
     gate.await_somebody();
-    // What is going away serves nobody any more.
+    // A registration that is being dropped is not a hit any more.
     const MrRef anew = take(cache, pages(0, 8));
     const MrRef other = take(cache, pages(50, 1));
     CHECK(fake.registrations().size() == 3);
@@ -141,7 +140,7 @@ TEST_CASE("mr cache: a slow deregistration delays no other request", "[component
 TEST_CASE("mr cache: many threads on few ranges leave nothing behind", "[component][memory]") {
   FakeVerbs fake;
   fake.on_register = [](const FakeVerbs::Registration& asked) {
-    // Some fail, so that waiters and makers meet every ending.
+    // Some fail, so that waiting threads see both outcomes.
     return asked.length == 3 * kPage && asked.start % (2 * kPage) == 0 ? ENOMEM : 0;
   };
   MrCache cache(fake.api, nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A test's hand between a comm and its completion queue.
+// Replaces ibv_poll_cq of a comm, so that a test can change or delay its completions.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace beeline::test {
 
-// One at a time. Both ends of the rig share one device context, and so the hook.
+// There can be only one at a time. It affects both ends of the rig, which share a device context.
 class PollHook {
  public:
   using Hook = std::function<int(ibv_cq*, int, ibv_wc*)>;

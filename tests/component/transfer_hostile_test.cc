@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peer that breaks the rules of the data path: whatever it writes into the ring or sends to the
-// receive queue ends its comm with one line, and touches no memory that was not granted.
+// A peer that breaks the protocol of the data path. Whatever it writes into the ring or sends to
+// the receive queue ends its comm with one log line, and never reaches memory that was not granted.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t kRoom = 256;
 
-// A comm on which a message of either kind has gone through.
-struct Scene {
-  Scene() {
+// A comm that has transferred one message.
+struct AttackedComm {
+  AttackedComm() {
     Storage warm = rig.storage(kRoom, 1);
     Request* const receive = rig.receive(into, kRoom, 0);
     rig.finish(rig.send(warm, 8, 0));
@@ -65,7 +65,7 @@ void send_bytes(TransferRig& rig, const void* bytes, std::size_t size) {
   post(rig, work);
 }
 
-// Of the one receive that is under way: position 1, 256 bytes.
+// A valid notice for the one receive in flight: position 1, 256 bytes.
 wire::Notice good_notice() {
   return {
       .line = 1, .size = 10, .first = 0, .chunks = 1, .all_chunks = 1, .epoch = 0, .reserved = 0};
@@ -82,15 +82,15 @@ Errc wait_for_failure(Request& request) {
   throw MustError("the comm never failed");
 }
 
-void must_break(Scene& scene, Request& receive) {
+void must_break(AttackedComm& comm, Request& receive) {
   CHECK(wait_for_failure(receive) == Errc::kProtocol);
-  CHECK(scene.log.count(LogLevel::kWarn) == 1);
-  CHECK(scene.log.has("faraway:softnic9:1 sent"));
-  CHECK(scene.is_untouched());
-  // For good, and silently.
-  CHECK_FALSE(irecv(scene.rig.receiver(), {}));
-  CHECK(scene.log.count(LogLevel::kWarn) == 1);
-  CHECK_FALSE(scene.rig.receiver_link().failure.empty());
+  CHECK(comm.log.count(LogLevel::kWarn) == 1);
+  CHECK(comm.log.has("faraway:softnic9:1 sent"));
+  CHECK(comm.is_untouched());
+  // Later calls fail, too, without another log line.
+  CHECK_FALSE(irecv(comm.rig.receiver(), {}));
+  CHECK(comm.log.count(LogLevel::kWarn) == 1);
+  CHECK_FALSE(comm.rig.receiver_link().failure.empty());
 }
 
 // --- A hostile receiver ---
@@ -114,12 +114,13 @@ void put_line(TransferRig& rig, const wire::LineFacts& facts) {
       wire::order_of(facts.number, facts.index, facts.count, 0), wire::Rails::kFew);
 }
 
-// The first line of an irecv with two buffers, with another tag. Returns the second, not yet put.
-wire::LineFacts put_first_of_two(Scene& scene) {
-  wire::LineFacts line = good_line(scene.into, scene.into.data());
+// Puts the first line of an irecv with two buffers, with another tag. Returns the second, which is
+// not put yet.
+wire::LineFacts put_first_of_two(AttackedComm& comm) {
+  wire::LineFacts line = good_line(comm.into, comm.into.data());
   line.count = 2;
   line.tag = 5;
-  put_line(scene.rig, line);
+  put_line(comm.rig, line);
   ++line.number;
   line.index = 1;
   line.tag = 0;
@@ -130,18 +131,18 @@ wire::LineFacts put_first_of_two(Scene& scene) {
 
 TEST_CASE("hostile: an immediate that matches no receive breaks the comm",
           "[component][transfer]") {
-  Scene scene;
-  Request* const receive = scene.rig.receive(scene.into, kRoom, 0);
-  SECTION("a line that was never granted") { send_immediate(scene.rig, 2); }
-  SECTION("the line before, which is done") { send_immediate(scene.rig, 0); }
-  SECTION("the same place, a round later") { send_immediate(scene.rig, 1 + wire::kMaxLines); }
-  SECTION("the highest line") { send_immediate(scene.rig, 0xffff); }
-  must_break(scene, *receive);
+  AttackedComm comm;
+  Request* const receive = comm.rig.receive(comm.into, kRoom, 0);
+  SECTION("a line that was never granted") { send_immediate(comm.rig, 2); }
+  SECTION("the line before, which is done") { send_immediate(comm.rig, 0); }
+  SECTION("the same place, a round later") { send_immediate(comm.rig, 1 + wire::kMaxLines); }
+  SECTION("the highest line") { send_immediate(comm.rig, 0xffff); }
+  must_break(comm, *receive);
 }
 
 TEST_CASE("hostile: an invalid notice breaks the comm", "[component][transfer]") {
-  Scene scene;
-  Request* const receive = scene.rig.receive(scene.into, kRoom, 0);
+  AttackedComm comm;
+  Request* const receive = comm.rig.receive(comm.into, kRoom, 0);
   wire::Notice notice = good_notice();
   std::size_t size = sizeof notice;
   SECTION("a line that was never granted") { notice.line = 2; }
@@ -154,122 +155,122 @@ TEST_CASE("hostile: an invalid notice breaks the comm", "[component][transfer]")
   SECTION("fewer chunks than there are") { notice.all_chunks = 2; }
   SECTION("half a notice") { size = 8; }
   SECTION("nothing at all") { size = 0; }
-  send_bytes(scene.rig, &notice, size);
-  must_break(scene, *receive);
+  send_bytes(comm.rig, &notice, size);
+  must_break(comm, *receive);
 }
 
 TEST_CASE("hostile: a message that is announced twice counts once", "[component][transfer]") {
-  Scene scene;
-  Request* const first = scene.rig.receive(scene.into, 64, 0);
-  Request* const second = scene.rig.receive(scene.into, 64, 0, 64);
+  AttackedComm comm;
+  Request* const first = comm.rig.receive(comm.into, 64, 0);
+  Request* const second = comm.rig.receive(comm.into, 64, 0, 64);
   const wire::Notice notice = good_notice();
-  send_bytes(scene.rig, &notice, sizeof notice);
-  CHECK(scene.rig.finish(first) == 10);
-  SECTION("by a notice again") { send_bytes(scene.rig, &notice, sizeof notice); }
-  SECTION("by an immediate") { send_immediate(scene.rig, notice.line); }
-  must_break(scene, *second);
+  send_bytes(comm.rig, &notice, sizeof notice);
+  CHECK(comm.rig.finish(first) == 10);
+  SECTION("by a notice again") { send_bytes(comm.rig, &notice, sizeof notice); }
+  SECTION("by an immediate") { send_immediate(comm.rig, notice.line); }
+  must_break(comm, *second);
 }
 
 TEST_CASE("hostile: a credit line that belongs to no receive breaks the comm",
           "[component][transfer]") {
-  Scene scene;
-  wire::LineFacts line = good_line(scene.into, scene.into.data());
+  AttackedComm comm;
+  wire::LineFacts line = good_line(comm.into, comm.into.data());
   SECTION("not the first of its irecv") { line.index = 1; }
   SECTION("an index beyond all") { line.index = 255; }
   SECTION("of none") { line.count = 0; }
   SECTION("of more than there may be") { line.count = wire::kMaxReceives + 1; }
   SECTION("of as many as fit") { line.count = 255; }
-  put_line(scene.rig, line);
-  Storage from = scene.rig.storage(64, 7);
-  Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
-  if (sent) sent = isend(scene.rig.sender(), from, 64, 0);  // what was read is judged by now
+  put_line(comm.rig, line);
+  Storage from = comm.rig.storage(64, 7);
+  Result<Request*> sent = isend(comm.rig.sender(), from, 64, 0);
+  if (sent) sent = isend(comm.rig.sender(), from, 64, 0);  // checks what the first call has read
   REQUIRE_FALSE(sent);
   CHECK(sent.error().code == Errc::kProtocol);
-  CHECK(scene.log.count(LogLevel::kWarn) == 1);
-  CHECK(scene.log.has("a credit line that belongs to no receive"));
-  CHECK(scene.is_untouched());
-  CHECK_FALSE(scene.rig.sender_link().failure.empty());
+  CHECK(comm.log.count(LogLevel::kWarn) == 1);
+  CHECK(comm.log.has("a credit line that belongs to no receive"));
+  CHECK(comm.is_untouched());
+  CHECK_FALSE(comm.rig.sender_link().failure.empty());
 }
 
 TEST_CASE("hostile: lines of one irecv that disagree break the comm", "[component][transfer]") {
-  Scene scene;
-  wire::LineFacts line = put_first_of_two(scene);
+  AttackedComm comm;
+  wire::LineFacts line = put_first_of_two(comm);
   SECTION("in their number") { line.count = 3; }
   SECTION("in their order") { line.index = 0; }
-  put_line(scene.rig, line);
-  Storage from = scene.rig.storage(64, 7);
-  Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
-  if (sent) sent = isend(scene.rig.sender(), from, 64, 0);
+  put_line(comm.rig, line);
+  Storage from = comm.rig.storage(64, 7);
+  Result<Request*> sent = isend(comm.rig.sender(), from, 64, 0);
+  if (sent) sent = isend(comm.rig.sender(), from, 64, 0);
   REQUIRE_FALSE(sent);
   CHECK(sent.error().code == Errc::kProtocol);
-  CHECK(scene.log.count(LogLevel::kWarn) == 1);
+  CHECK(comm.log.count(LogLevel::kWarn) == 1);
 }
 
 TEST_CASE("hostile: a line with a wrong check sum is ignored", "[component][transfer]") {
-  Scene scene;
-  put_line(scene.rig, good_line(scene.into, scene.into.data()));
-  scene.rig.ring()[1].sum ^= 1;
-  Storage from = scene.rig.storage(64, 7);
-  const Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
+  AttackedComm comm;
+  put_line(comm.rig, good_line(comm.into, comm.into.data()));
+  comm.rig.ring()[1].sum ^= 1;
+  Storage from = comm.rig.storage(64, 7);
+  const Result<Request*> sent = isend(comm.rig.sender(), from, 64, 0);
   REQUIRE(sent);
   CHECK(*sent == nullptr);
-  CHECK(scene.log.count(LogLevel::kWarn) == 0);
+  CHECK(comm.log.count(LogLevel::kWarn) == 0);
 }
 
 TEST_CASE("hostile: a line whose check sum stays wrong breaks the comm", "[component][transfer]") {
-  Scene scene;
+  AttackedComm comm;
   const bool is_group = GENERATE(false, true);
   CAPTURE(is_group);
   const wire::LineFacts line =
-      is_group ? put_first_of_two(scene) : good_line(scene.into, scene.into.data());
-  put_line(scene.rig, line);
-  scene.rig.ring()[line.number - 1].sum ^= 1;
-  Storage from = scene.rig.storage(64, 7);
+      is_group ? put_first_of_two(comm) : good_line(comm.into, comm.into.data());
+  put_line(comm.rig, line);
+  comm.rig.ring()[line.number - 1].sum ^= 1;
+  Storage from = comm.rig.storage(64, 7);
   const auto deadline = Clock::now() + kPatience;
-  Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
+  Result<Request*> sent = isend(comm.rig.sender(), from, 64, 0);
   while (sent && Clock::now() < deadline) {
     REQUIRE(*sent == nullptr);
-    sent = isend(scene.rig.sender(), from, 64, 0);
+    sent = isend(comm.rig.sender(), from, 64, 0);
   }
   REQUIRE_FALSE(sent);
   CHECK(sent.error().code == Errc::kProtocol);
-  CHECK(scene.log.count(LogLevel::kWarn) == 1);
-  CHECK(scene.log.has("a credit line whose check sum is wrong"));
+  CHECK(comm.log.count(LogLevel::kWarn) == 1);
+  CHECK(comm.log.has("a credit line whose check sum is wrong"));
 }
 
 TEST_CASE("hostile: a line that arrives in pieces is used when it is complete",
           "[component][transfer]") {
-  Scene scene;
-  put_line(scene.rig, good_line(scene.into, scene.into.data()));
-  scene.rig.ring()[1].sum ^= 1;
-  Storage from = scene.rig.storage(64, 7);
-  Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
+  AttackedComm comm;
+  put_line(comm.rig, good_line(comm.into, comm.into.data()));
+  comm.rig.ring()[1].sum ^= 1;
+  Storage from = comm.rig.storage(64, 7);
+  Result<Request*> sent = isend(comm.rig.sender(), from, 64, 0);
   REQUIRE((sent && *sent == nullptr));
-  scene.rig.ring()[1].sum ^= 1;
-  sent = isend(scene.rig.sender(), from, 64, 0);
+  comm.rig.ring()[1].sum ^= 1;
+  sent = isend(comm.rig.sender(), from, 64, 0);
   REQUIRE((sent && *sent != nullptr));
-  CHECK(scene.log.count(LogLevel::kWarn) == 0);
+  CHECK(comm.log.count(LogLevel::kWarn) == 0);
 }
 
 TEST_CASE("hostile: a line gives no access beyond what its device grants",
           "[component][transfer]") {
-  Scene scene;
-  wire::LineFacts line = good_line(scene.into, scene.into.data());
+  AttackedComm comm;
+  wire::LineFacts line = good_line(comm.into, comm.into.data());
   SECTION("a key of nothing") { line.rkey ^= 0x5a5a00; }
-  // Whole pages are registered.
+  // Registrations cover whole pages.
   SECTION("memory beyond what is registered") { line.address += std::size_t{1} << 20; }
   SECTION("address zero") { line.address = 0; }
   SECTION("a capacity beyond all memory") {
     line.capacity = UINT32_MAX;
     line.address = UINT64_MAX - 10;
   }
-  put_line(scene.rig, line);
-  Storage from = scene.rig.storage(64, 7);
-  const Result<Request*> sent = isend(scene.rig.sender(), from, 64, 0);
+  put_line(comm.rig, line);
+  Storage from = comm.rig.storage(64, 7);
+  const Result<Request*> sent = isend(comm.rig.sender(), from, 64, 0);
   REQUIRE((sent && *sent != nullptr));
   CHECK(wait_for_failure(**sent) != Errc::kOk);
-  CHECK(scene.log.count(LogLevel::kWarn) == 1);
-  CHECK(scene.is_untouched());
+  CHECK(comm.log.count(LogLevel::kWarn) == 1);
+  CHECK(comm.is_untouched());
 }
 
 TEST_CASE("hostile: after any announcement the receiver completes or fails cleanly",
@@ -278,16 +279,16 @@ TEST_CASE("hostile: after any announcement the receiver completes or fails clean
   INFO("seed " << seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 20; ++round) {
-    Scene scene;
-    Request* const receive = scene.rig.receive(scene.into, kRoom, 0);
+    AttackedComm comm;
+    Request* const receive = comm.rig.receive(comm.into, kRoom, 0);
     for (int i = 0; i < 8; ++i) {
       wire::Notice notice = good_notice();
       const std::size_t at = random() % sizeof notice;
       reinterpret_cast<unsigned char*>(&notice)[at] = static_cast<unsigned char>(random());
       if (random() % 3 == 0) {
-        send_immediate(scene.rig, static_cast<std::uint32_t>(random()));
+        send_immediate(comm.rig, static_cast<std::uint32_t>(random()));
       } else {
-        send_bytes(scene.rig, &notice, random() % (sizeof notice + 1));
+        send_bytes(comm.rig, &notice, random() % (sizeof notice + 1));
       }
     }
     const auto deadline = Clock::now() + kPatience;
@@ -295,8 +296,8 @@ TEST_CASE("hostile: after any announcement the receiver completes or fails clean
     Result<bool> done = false;
     while (done && !*done && Clock::now() < deadline) done = test_once(*receive, &size);
     CHECK((!done || (*done && size >= 0 && size <= static_cast<int>(kRoom))));
-    CHECK(scene.log.count(LogLevel::kWarn) <= 1);
-    CHECK(scene.is_untouched());
+    CHECK(comm.log.count(LogLevel::kWarn) <= 1);
+    CHECK(comm.is_untouched());
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Credit lines: the words that the hot path writes and reads are the struct's, and whoever takes
-// the lines of a receive in whatever order finds them.
+// Credit lines: the words that the hot path writes and reads match the struct, and sends find the
+// lines of a receive in any order.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -123,7 +123,7 @@ TEST_CASE("line: a group's lines are taken in any order", "[component][transfer]
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// The place of a group's first line is used again as soon as its message has come, which must not
+// The slot of a group's first line is reused as soon as its message has arrived, which must not
 // hide the rest of the group.
 TEST_CASE("line: a group stays open while the ring wraps around", "[component][transfer]") {
   TransferRig rig;
@@ -138,7 +138,7 @@ TEST_CASE("line: a group stays open while the ring wraps around", "[component][t
   REQUIRE(*open != nullptr);
   rig.finish(rig.send(from, 1, 0));
   CHECK_FALSE(*test_once(**open, nullptr));
-  // As many more as fit, which nobody waits for; the last lies where the group's first line was.
+  // As many more as fit, which nobody waits for. The last uses the slot of the group's first line.
   std::size_t more = 0;
   for (;; ++more) {
     const auto single = irecv(rig.receiver(), {&one, 1}, Need::kNothing);
@@ -151,7 +151,8 @@ TEST_CASE("line: a group stays open while the ring wraps around", "[component][t
   CHECK(rig.finish_all(*open, 2) == std::vector<int>{1, 1});
 }
 
-// The rest of one batch of receives, every line in flight, and one more batch.
+// The receive queue holds the rest of one batch, one receive for every line in flight, and one more
+// batch.
 TEST_CASE("line: there is room for the receives that are posted in advance",
           "[component][transfer]") {
   TransferRig rig;
@@ -163,7 +164,7 @@ TEST_CASE("line: there is room for the receives that are posted in advance",
   for (std::size_t i = 0; i < wire::kMaxLines + kSent; ++i) {
     if (i >= wire::kMaxLines) rig.finish(rig.send(from, 1, 0));
     Result<Request*> receive = irecv(rig.receiver(), {&one, 1}, Need::kNothing);
-    // The first one may only have fetched what has come.
+    // The first call may only have polled completions.
     for (int tries = 0; receive && *receive == nullptr && tries < 1000; ++tries) {
       receive = irecv(rig.receiver(), {&one, 1}, Need::kNothing);
     }
@@ -204,7 +205,7 @@ TEST_CASE("line: an irecv with an invalid buffer grants nothing", "[component][t
   CHECK(rig.finish_all(*receive, 3) == std::vector<int>{1, 1, 1});
 }
 
-// The sender expects another like the last one.
+// The sender predicts that the next irecv has the size of the last one.
 TEST_CASE("line: irecvs of different sizes follow each other", "[component][transfer]") {
   TransferRig rig;
   Storage from = rig.storage(8, 0x5a);
@@ -263,11 +264,11 @@ TEST_CASE("line: a send that the device refuses returns no request", "[component
   CHECK(code == Errc::kSystem);
   CHECK(made == nullptr);
   CHECK(log.count(LogLevel::kWarn) == 1);
-  const Result<Request*> next = isend(rig.sender(), from, 64, 0);  // for good
+  const Result<Request*> next = isend(rig.sender(), from, 64, 0);  // the comm has failed for good
   CHECK_FALSE(next);
   CHECK(into.data()[0] == 0xee);
   rig.close_sender();
-  CHECK(rig.sender_link().said == 0);  // of what was sent
+  CHECK(rig.sender_link().said == 0);  // no message was sent
 }
 
 TEST_CASE("line: a receive that nobody waits for is done at once, and its data arrives",
@@ -277,7 +278,7 @@ TEST_CASE("line: a receive that nobody waits for is done at once, and its data a
   Storage into = rig.storage(64, 0);
   const ReceiveBuffer buffer = {
       .data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()};
-  // More often than there are requests and lines: both come back.
+  // More often than there are requests and lines, so that both must be reused.
   for (std::size_t round = 0; round < 3 * wire::kMaxLines; ++round) {
     std::memset(into.data(), 0, 64);
     const auto receive = irecv(rig.receiver(), {&buffer, 1}, Need::kNothing);
@@ -287,7 +288,7 @@ TEST_CASE("line: a receive that nobody waits for is done at once, and its data a
     rig.finish(rig.send(from, 64, 0));
     CHECK(into.data()[63] == 0x5a);
   }
-  // One that somebody waits for, behind them.
+  // After them, one that is waited for.
   Request* const waited = rig.receive(into, 64, 0);
   CHECK_FALSE(*test_once(*waited, nullptr));
   rig.finish(rig.send(from, 32, 0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Defects that were found by reading, each with the smallest case that shows it.
+// Regression tests for defects that were found by code review.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,8 +13,8 @@
 #include "tests/support/log_capture.h"
 
 namespace beeline::test {
-// Keys of two rails come from counters that run side by side, so both halves of a word often change
-// by the same bits.
+// The keys of two rails come from parallel counters, so both halves of a word often change by the
+// same bits.
 TEST_CASE("transfer regress: a stale word is noticed whatever the new one holds",
           "[unit][transfer]") {
   wire::CreditLine old_line = {.address = 0x7f00'0000'1000,
@@ -47,7 +47,8 @@ TEST_CASE("transfer regress: what arrived before the peer died is received",
   Storage into = rig.storage(64);
   Request* const receive = rig.receive(into, 64, 0);
   bool happened = false;
-  // The data lands, and the news of the death, between our look at the queue and that at the link.
+  // The data and the news of the death arrive after the completion queue was polled and before the
+  // link is checked.
   const PollHook hook(rig.receiver(), [&](ibv_cq* cq, int room, ibv_wc* wc) {
     const int found = PollHook::real(cq, room, wc);
     if (!std::exchange(happened, true)) {
@@ -63,7 +64,7 @@ TEST_CASE("transfer regress: what arrived before the peer died is received",
   CHECK(size == 64);
 }
 
-// Never to go, and never to say why, is a hang.
+// If it is neither sent nor refused, the caller hangs.
 TEST_CASE(
     "transfer regress: a message of more chunks than the send queue holds is not put off for ever",
     "[component][transfer]") {
@@ -97,8 +98,8 @@ TEST_CASE("transfer regress: a failing local queue is not blamed on the peer",
   CHECK(log.count(" sent ") == 0);
 }
 
-// One of two overlapping registrations goes, and with it the pages that only it covered; what is
-// mapped there next is other memory.
+// One of two overlapping registrations is dropped, and the pages that only it covered are unmapped.
+// Pages that are mapped there later are other memory.
 TEST_CASE("transfer regress: pages of a dropped registration are not served by another one",
           "[component][transfer]") {
   const TestFabric fabric;

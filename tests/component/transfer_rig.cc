@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Two ends over one device, in loopback.
 #include "tests/component/transfer_rig.h"
 
 #include <algorithm>
@@ -146,7 +144,7 @@ Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t
     Request* const request = must(isend(*sender_, from, size, tag, at));
     if (request != nullptr) return request;
   }
-  throw MustError("no credit came");
+  throw MustError("no credit arrived");
 }
 
 Request* TransferRig::receive(Storage& into, std::size_t capacity, int tag, std::size_t at) {

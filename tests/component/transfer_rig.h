@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sending and a receiving comm of one process, joined over softnic without any handshake: tests
-// of plugin/transfer say themselves when the peer says goodbye or dies.
+// A sending and a receiving comm in one process, connected over softnic without a handshake. The
+// test decides when the peer says goodbye or dies.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class FakeLink final : public Link {
   void send_goodbye(std::uint32_t settled) noexcept override { said = settled; }
   void send_failure(const std::string& why) noexcept override { failure = why; }
 
-  // What the control thread would do.
+  // These do what the control thread would do.
   void peer_says_goodbye(std::uint32_t settled) {
     peer_settled_ = settled;
     state_.store(State::kGoodbye, std::memory_order_release);
@@ -48,10 +48,10 @@ struct TransferOptions {
   std::size_t routed_above = 8192;
   std::uint32_t largest_write = 0;  // 0: what the device can
   std::int64_t stall_ns = 0;        // 0: wait for ever
-  int pkey_index = -1;              // of the way to itself
+  int pkey_index = -1;              // of the loopback queue pair
 };
 
-// Registered memory with the bytes around it.
+// Registered memory.
 class Storage {
  public:
   Storage(MrCache& cache, std::size_t size, unsigned char fill);
@@ -66,7 +66,7 @@ class Storage {
   MemoryHandle handle_;
 };
 
-// One call each, as NCCL makes them. Null, or false: not now.
+// One call each. Null or false means "call again".
 Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
                        std::size_t at = 0);
 Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers,
@@ -81,7 +81,7 @@ class TransferRig {
   RecvComm& receiver() { return *receiver_; }
   FakeLink& sender_link() { return *sender_link_; }
   FakeLink& receiver_link() { return *receiver_link_; }
-  // Where the sender looks for credit lines.
+  // The sender's ring of credit lines.
   wire::CreditLine* ring() { return ring_; }
   void close_sender() {
     sender_->close();
@@ -95,10 +95,10 @@ class TransferRig {
 
   Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(*cache_, size, fill); }
 
-  // Until it is taken. Throws when that takes too long, or fails.
+  // Calls isend until there is a request. Throws if that takes too long, or fails.
   Request* send(Storage& from, std::size_t size, int tag, std::size_t at = 0);
   Request* receive(Storage& into, std::size_t capacity, int tag, std::size_t at = 0);
-  // Until it is done; the size it reports.
+  // Tests the request until it is done, and returns its size.
   int finish(Request* request);
   std::vector<int> finish_all(Request* request, std::size_t count);
 
@@ -108,7 +108,7 @@ class TransferRig {
   TestFabric fabric_;
   verbs::Api api_;
   std::unique_ptr<DeviceTable> table_;
-  Device device_;  // its capabilities as the test wants them
+  Device device_;  // a copy, whose capabilities the test may change
   std::unique_ptr<MrCache> cache_;
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A path that neither works nor fails: nothing completes, and no error comes.
+// A path that neither works nor fails: no completion arrives, and no error.
 #include <chrono>
 #include <utility>
 
@@ -19,7 +19,7 @@ constexpr std::int64_t kLimit = 40 * kNsPerMs;
 int nothing(ibv_cq*, int, ibv_wc*) { return 0; }
 
 // Tests the request until it fails.
-Error fail_of(Request& request) {
+Error wait_for_error(Request& request) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < deadline) {
     const auto done = test_once(request, nullptr);
@@ -37,7 +37,7 @@ TEST_CASE("stall: a send that never completes fails, and the log says why",
   Request* const send = rig.send(from, 64, 0);
   const LogCapture log;
   const PollHook hook(rig.sender(), nothing);
-  CHECK(fail_of(*send).code == Errc::kTimeout);
+  CHECK(wait_for_error(*send).code == Errc::kTimeout);
   CHECK(log.count("sender on ") == 1);
   CHECK(log.count("to peer faraway (pid 4711)") == 1);
   CHECK(log.count("nothing has completed for 0.0 s") == 1);
@@ -50,11 +50,11 @@ TEST_CASE("stall: a receiver whose grants vanish fails, too", "[component][trans
   Request* const receive = rig.receive(into, 64, 0);
   const LogCapture log;
   const PollHook hook(rig.receiver(), nothing);
-  CHECK(fail_of(*receive).code == Errc::kTimeout);
+  CHECK(wait_for_error(*receive).code == Errc::kTimeout);
   CHECK(log.count("receiver on ") == 1);
 }
 
-// The cause is taken from the peer, or else from the failed completion.
+// The cause comes from the peer, or else from the failed completion.
 TEST_CASE("stall: after a device error the log does not say that nothing has completed",
           "[component][transfer]") {
   TransferRig rig({.stall_ns = kLimit});
@@ -73,12 +73,12 @@ TEST_CASE("stall: after a device error the log does not say that nothing has com
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(5 * kLimit);
   while (std::chrono::steady_clock::now() < end) REQUIRE(test_once(*send, nullptr));
   rig.sender_link().peer_dies("its process ended without goodbye");
-  CHECK(fail_of(*send).code == Errc::kPeerClosed);
+  CHECK(wait_for_error(*send).code == Errc::kPeerClosed);
   CHECK(log.count("before, a send from ") == 1);
   CHECK(log.count("nothing has completed") == 0);
 }
 
-// The peer has nothing to say, and may have good reasons. The path answers when it is asked.
+// The peer sends nothing, for which it may have good reasons, and the path answers probes.
 TEST_CASE("stall: a receiver that waits on a working path keeps waiting", "[component][transfer]") {
   TransferRig rig({.stall_ns = kLimit});
   Storage from = rig.storage(64, 0x5a);
@@ -98,7 +98,7 @@ TEST_CASE("stall: a receiver that waits on a working path keeps waiting", "[comp
       REQUIRE_FALSE(*done);
     }
   }
-  CHECK(polled > 0);  // answers, since nothing else was signalled
+  CHECK(polled > 0);  // completions of probes, since nothing else was signaled
   rig.finish(rig.send(from, 64, 0));
   CHECK(rig.finish(receive) == 64);
 }
@@ -106,7 +106,7 @@ TEST_CASE("stall: a receiver that waits on a working path keeps waiting", "[comp
 TEST_CASE("stall: time during which nobody polled does not count", "[unit][transfer]") {
   StallWatch watch(kLimit);
   CHECK(watch.judge(1000) == StallWatch::Verdict::kCalm);
-  // Stopped for an hour.
+  // The process was stopped for an hour.
   CHECK(watch.judge(3600 * kNsPerSec) == StallWatch::Verdict::kCalm);
   CHECK(watch.judge(3600 * kNsPerSec + kLimit / 5) == StallWatch::Verdict::kCalm);
   CHECK(watch.judge(3600 * kNsPerSec + 2 * kLimit / 5) == StallWatch::Verdict::kQuiet);

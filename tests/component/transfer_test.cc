@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The protocol between two ends: what is granted, what arrives, and what a goodbye, a death or a
-// broken path do to requests under way.
+// The data path between two ends: credits, messages and notices, and how a goodbye, a dead peer or
+// a broken path ends requests in flight.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -93,7 +93,7 @@ TEST_CASE("transfer: tags choose the place within a receive, equal tags in order
   const auto receive = irecv(rig.receiver(), buffers);
   REQUIRE(receive);
   REQUIRE(*receive != nullptr);
-  // The second 7 is given out only when the first one is.
+  // The second buffer with tag 7 is used only after the first.
   const std::array<std::pair<int, int>, 4> order = {{{8, 3}, {7, 0}, {7, 2}, {9, 1}}};
   std::vector<Request*> sends;
   sends.reserve(order.size());
@@ -101,7 +101,7 @@ TEST_CASE("transfer: tags choose the place within a receive, equal tags in order
     sends.push_back(rig.send(from, 10U + static_cast<unsigned>(place), tag,
                              static_cast<std::size_t>(place) * 100));
   }
-  // A tag that no place is left for waits for the next receive.
+  // A tag for which no buffer is left waits for the next receive.
   const auto early = isend(rig.sender(), from, 1, 7);
   REQUIRE(early);
   CHECK(*early == nullptr);
@@ -256,7 +256,7 @@ TEST_CASE("transfer: a credit line that is partly stale is not used", "[unit][tr
   REQUIRE(wire::read_line(old_line, 0, wire::Rails::kFew, out));
   REQUIRE(wire::read_line(new_line, wire::kMaxLines, wire::Rails::kFew, out));
   CHECK(out.address == 0x2000);
-  // Every mixture of old and new words but the whole.
+  // Every mixture of old and new words except the complete new line.
   for (unsigned mixture = 0; mixture < 255; ++mixture) {
     wire::CreditLine mixed = old_line;
     for (std::size_t word = 0; word < 8; ++word) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs floor on softnic: loading, queue pairs from RESET to ERROR, and memory that the peer
-// writes.
+// plugin/verbs and plugin/memory on softnic: loading the library, the states of queue pairs, and
+// memory that the peer writes.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -45,8 +45,8 @@ TEST_CASE("load: a library without verbs is no libibverbs", "[component][verbs]"
   CHECK(told.find("libm.so.6: has no ibv_get_device_list") != std::string::npos);
 }
 
-struct Wired {
-  explicit Wired(const TestFabric& fabric)
+struct ConnectedPair {
+  explicit ConnectedPair(const TestFabric& fabric)
       : table(scan(fabric)),
         a(find_device(*table, "softnic0")),
         b(find_device(*table, "softnic1")) {}
@@ -60,57 +60,57 @@ ibv_qp_state state_of(const End& end) { return must(verbs::query_state(end.qp));
 
 TEST_CASE("steps: from RESET to RTS, and data arrives", "[component][verbs]") {
   const TestFabric fabric;
-  Wired wired(fabric);
-  CHECK(state_of(wired.a) == IBV_QPS_RESET);
-  connect(wired.a, wired.b);
-  CHECK(state_of(wired.a) == IBV_QPS_RTS);
-  std::memcpy(wired.a.memory.data(), "over the wire", 14);
-  post_write(wired.a, wired.b, 14);
-  CHECK(wait_completion(wired.a).status == IBV_WC_SUCCESS);
-  CHECK(std::strcmp(wired.b.memory.at<char>(), "over the wire") == 0);
+  ConnectedPair pair(fabric);
+  CHECK(state_of(pair.a) == IBV_QPS_RESET);
+  connect(pair.a, pair.b);
+  CHECK(state_of(pair.a) == IBV_QPS_RTS);
+  std::memcpy(pair.a.memory.data(), "over the wire", 14);
+  post_write(pair.a, pair.b, 14);
+  CHECK(wait_completion(pair.a).status == IBV_WC_SUCCESS);
+  CHECK(std::strcmp(pair.b.memory.at<char>(), "over the wire") == 0);
 }
 
 TEST_CASE("steps: InfiniBand connects by LID", "[component][verbs]") {
   const TestFabric fabric(fabric_file("ib-2x2.toml"));
-  Wired wired(fabric);
-  connect(wired.a, wired.b);
-  *wired.a.memory.at<char>() = 'x';
-  post_write(wired.a, wired.b, 1);
-  CHECK(wait_completion(wired.a).status == IBV_WC_SUCCESS);
-  CHECK(*wired.b.memory.at<char>() == 'x');
+  ConnectedPair pair(fabric);
+  connect(pair.a, pair.b);
+  *pair.a.memory.at<char>() = 'x';
+  post_write(pair.a, pair.b, 1);
+  CHECK(wait_completion(pair.a).status == IBV_WC_SUCCESS);
+  CHECK(*pair.b.memory.at<char>() == 'x');
 }
 
 TEST_CASE("steps: a transition that the device refuses is an error", "[component][verbs]") {
   const TestFabric fabric;
-  Wired wired(fabric);
-  const Status early = verbs::to_rts(wired.a.qp, {});
+  ConnectedPair pair(fabric);
+  const Status early = verbs::to_rts(pair.a.qp, {});
   REQUIRE_FALSE(early);
   CHECK(early.error().code == Errc::kInvalid);
   CHECK(std::strcmp(early.error().what, "move the queue pair to RTS") == 0);
-  CHECK_FALSE(verbs::to_init(wired.a.qp, {.port = 9}));
+  CHECK_FALSE(verbs::to_init(pair.a.qp, {.port = 9}));
 }
 
 TEST_CASE("steps: in ERROR no data is written, and work requests are flushed",
           "[component][verbs]") {
   const TestFabric fabric;
-  Wired wired(fabric);
-  connect(wired.a, wired.b);
-  must(verbs::to_error(wired.a.qp));
-  CHECK(state_of(wired.a) == IBV_QPS_ERR);
-  *wired.a.memory.at<char>() = 'x';
-  post_write(wired.a, wired.b, 1);
-  CHECK(wait_completion(wired.a).status == IBV_WC_WR_FLUSH_ERR);
-  CHECK(*wired.b.memory.at<char>() == '\0');
-  must(verbs::to_reset(wired.a.qp));
-  CHECK(state_of(wired.a) == IBV_QPS_RESET);
+  ConnectedPair pair(fabric);
+  connect(pair.a, pair.b);
+  must(verbs::to_error(pair.a.qp));
+  CHECK(state_of(pair.a) == IBV_QPS_ERR);
+  *pair.a.memory.at<char>() = 'x';
+  post_write(pair.a, pair.b, 1);
+  CHECK(wait_completion(pair.a).status == IBV_WC_WR_FLUSH_ERR);
+  CHECK(*pair.b.memory.at<char>() == '\0');
+  must(verbs::to_reset(pair.a.qp));
+  CHECK(state_of(pair.a) == IBV_QPS_RESET);
 }
 
 TEST_CASE("steps: ECE is queried and set, or unsupported", "[component][verbs]") {
   const TestFabric fabric;
-  Wired wired(fabric);
-  const auto ece = verbs::query_ece(wired.a.qp);
+  ConnectedPair pair(fabric);
+  const auto ece = verbs::query_ece(pair.a.qp);
   if (ece) {
-    CHECK(verbs::set_ece(wired.a.qp, *ece));
+    CHECK(verbs::set_ece(pair.a.qp, *ece));
   } else {
     CHECK(ece.error().code == Errc::kUnsupported);
   }
