@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handing out places in our own arena. Private to the process; the arena itself keeps no free
-// lists, so a death in the middle leaves nothing to repair.
+// Allocators for record indices and ring space in this process's own arena. Their state is private
+// to the process and not in the arena, so a process that dies leaves nothing to repair.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace softnic {
 
-// Indices 1..count-1 in rotation: a freed one is reused as late as possible, as NICs do with QPNs.
+// Allocates indices 1..count-1 in rotation, so that a freed index is reused as late as possible, as
+// NICs do with QPNs.
 class IndexAllocator {
  public:
   IndexAllocator(std::uint32_t count, std::uint32_t start)
@@ -39,7 +40,7 @@ class IndexAllocator {
   std::uint32_t cursor_;
 };
 
-// First fit over the arena's ring space, neighbours merged when they come back.
+// First-fit allocator for the arena's ring space. Adjacent free ranges are merged.
 class RingAllocator {
  public:
   explicit RingAllocator(std::uint64_t bytes) { free_.emplace(0, bytes); }

@@ -37,7 +37,7 @@ int CompChannel::next_event(ibv_cq** cq, void** cq_context) {
   for (;;) {
     EventRecord record;
     if (::read(fd, &record, sizeof record) != sizeof record) return -1;
-    bool found = false;  // a queue may be gone, and its event still be here
+    bool found = false;  // the queue may have been destroyed since the event was written
     owner.runtime->cqs().for_each([&](Cq& candidate) {
       if (candidate.serial() != record.serial) return;
       found = true;
@@ -49,7 +49,7 @@ int CompChannel::next_event(ibv_cq** cq, void** cq_context) {
   }
 }
 
-// Each event once; those of other queues go back in, behind.
+// Reads each waiting event once and writes those of other queues back.
 void CompChannel::forget(std::uint64_t serial) {
   const PrivateDir& files = owner.runtime->fabric().files();
   const beeline::UniqueFd own = files.open_file(event_pipe_name(pipe), O_NONBLOCK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A completion channel: a descriptor that becomes readable when an armed completion queue gets a
-// completion. Whoever pushes the completion writes the event, from whatever process.
+// completion. The process that adds the completion writes the event.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,11 +10,11 @@
 
 namespace softnic {
 
-// Channels are pipes of no device, so that port events pass them by.
+// Channels are event pipes with a device index that no device has, so they get no port events.
 inline constexpr std::uint32_t kChannelDevice = kMaxDevices;
 
 struct CompChannel : ibv_comp_channel {
-  // Null with errno set.
+  // Returns null and sets errno on failure.
   static CompChannel* create(Context& the_owner);
   ~CompChannel();
   CompChannel(const CompChannel&) = delete;
@@ -23,10 +23,10 @@ struct CompChannel : ibv_comp_channel {
     return *static_cast<CompChannel*>(channel);
   }
 
-  // The next event: 0 with the queue it is about, or -1 with errno set.
+  // Waits for an event. Returns 0 and the queue of the event, or -1 with errno set.
   int next_event(ibv_cq** cq, void** cq_context);
-  // Takes out what nobody has read of a queue that is going away: a program that was told by
-  // poll(2) that there is an event must not hang in reading it.
+  // Removes unread events of a queue that is being destroyed. Otherwise poll(2) would report an
+  // event to the program, and the program would hang when it reads it.
   void forget(std::uint64_t serial);
 
   Context& owner;

@@ -17,7 +17,7 @@ void mark_overrun(Runtime& runtime, const ArenaRef& where, CqRecord& cq) {
              EventRecord{IBV_EVENT_CQ_ERR, 0, cq.serial});
 }
 
-// With the hazard on, completions appear at multiples of an interval, all at once.
+// With the hazard `bunch`, completions become visible together, at multiples of an interval.
 std::uint64_t time_of_appearance(const FabricHeader& header) {
   const std::uint64_t bunch = header.hazards.bunch_ns.load(std::memory_order_relaxed);
   if (bunch == 0) [[likely]]
@@ -40,8 +40,8 @@ void notify_channel(const Fabric& fabric, const ArenaRef& where, CqRecord& cq) {
   finish_notifying(fabric, where, cq, armed_next(word, kNotifying));
 }
 
-// Whoever armed the queue anew meanwhile finds it armed. An event that cannot be sent now, for want
-// of a descriptor or of room in the pipe, is left to the owner, as if we had died.
+// If the owner has armed the queue again in the meantime, it stays armed. If the event cannot be
+// sent (no descriptor, or the pipe is full), the owner's watch job sends it later (Cq::run_job).
 void finish_notifying(const Fabric& fabric, const ArenaRef& where, CqRecord& cq,
                       std::uint32_t word) {
   cq.visible_before.store(cq.tail.load());
@@ -67,8 +67,8 @@ void push_completion(Runtime& runtime, const ArenaRef& where, std::uint32_t cq_i
   cq.push_lock.unlock();
   if (full) return mark_overrun(runtime, where, cq);
   if (cq.channel == 0) return;
-  // The owner arms and then looks for entries; we add one and then look whether it is armed. Both
-  // do it by a read-modify-write, which on x86 is a full fence.
+  // The owner arms and then looks for entries; this function adds an entry and then looks whether
+  // the queue is armed. Both use a read-modify-write, which on x86 is a full fence.
   if (has_to_notify(armed_state(cq.armed.fetch_or(0)), entry))
     notify_channel(runtime.fabric(), where, cq);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The producing end of a completion queue: our own requester for sends, a peer's for receives.
+// Adds completions to a completion queue: the process's own requester adds those of sends, a peer's
+// requester those of receives.
 #pragma once
 
 #include "softnic/fabric/arena.h"
@@ -8,23 +9,24 @@
 
 namespace softnic {
 
-// The arena in which a completion queue lives, and whose it is.
+// The arena of a completion queue, and the slot of its process.
 struct ArenaRef {
   const Arena& arena;
   std::uint32_t slot;
 };
 
-// Appends the entry. If the queue is full the entry is lost, the queue is marked overrun and its
-// owner told; the queue is dead then, as on a real device.
+// Appends the entry. If the queue is full, the entry is lost and the queue is marked as overrun,
+// which makes it unusable, as on a real device; its owner gets an event.
 void push_completion(Runtime& runtime, const ArenaRef& where, std::uint32_t cq_index,
                      const CqeRecord& entry);
 
-// Whether a queue that is armed so is to tell its channel of the entry.
+// Whether the entry causes an event on a queue that is armed in this way.
 bool has_to_notify(std::uint32_t armed, const CqeRecord& entry) noexcept;
 
-// Disarms the queue and tells its channel. Twice for one completion is allowed, as with hardware.
+// Disarms the queue and writes an event to its channel. Two events for one completion are allowed,
+// as with hardware.
 void notify_channel(const Fabric& fabric, const ArenaRef& where, CqRecord& cq);
-// What is left to do for one who died between disarming and telling.
+// Completes notify_channel() for a process that died after it disarmed the queue.
 void finish_notifying(const Fabric& fabric, const ArenaRef& where, CqRecord& cq,
                       std::uint32_t word);
 

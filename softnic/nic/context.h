@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An open device, and the protection domains made in it.
+// An open device, and its protection domains.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,10 +13,10 @@
 
 namespace softnic {
 
-// Programs hold a pointer to verbs_context::context and find the rest by its offset, as the inline
-// functions of verbs.h do.
+// Programs have a pointer to verbs_context::context; the inline functions of verbs.h find the rest
+// by its offset.
 struct Context : verbs_context {
-  // `the_birth` is the device's count of removals when it was found to be there.
+  // `the_removals` is DeviceRecord::removals at the time when the device was found to be present.
   Context(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_device,
           std::uint32_t the_removals, EventPipe the_pipe, beeline::UniqueFd the_events) noexcept;
   ~Context();
@@ -34,8 +34,8 @@ struct Context : verbs_context {
     return number >= 1 && number <= record().port_count;
   }
 
-  // The device was removed since this was opened. It stays so when the device comes back: what is
-  // asked of it answers EIO, and only destroying and closing still work.
+  // Whether the device was removed after this context was opened. It stays true when the device
+  // comes back: all calls fail with EIO, except those that destroy and close.
   bool is_dead() const noexcept { return record().removals.load() != removals_at_open; }
 
   const std::shared_ptr<Runtime> runtime;
@@ -44,7 +44,7 @@ struct Context : verbs_context {
   const EventPipe pipe;
   const beeline::UniqueFd events;
   std::atomic<std::uint32_t> objects{0};      // protection domains and CQs
-  std::atomic<bool> removal_reported{false};  // the event of the removal was handed out
+  std::atomic<bool> removal_reported{false};  // the program has got the event of the removal
 };
 
 struct Pd : ibv_pd {

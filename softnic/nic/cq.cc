@@ -24,8 +24,8 @@ std::uint64_t ring_bytes(std::uint32_t entries) {
   return std::uint64_t{entries} * sizeof(CqeRecord);
 }
 
-// A failure says no more than this, on softnic as on hardware: the other fields are left as they
-// were, so that a program that trusts them is found out.
+// A failed completion has only these fields, as on hardware. The others keep their old values, so
+// that a program that wrongly uses them fails.
 void fill(ibv_wc& wc, const CqeRecord& entry) {
   wc.wr_id = entry.wr_id;
   wc.status = static_cast<ibv_wc_status>(entry.status);
@@ -36,7 +36,7 @@ void fill(ibv_wc& wc, const CqeRecord& entry) {
   wc.byte_len = entry.byte_len;
   wc.imm_data = entry.imm_data;
   wc.wc_flags = entry.wc_flags;
-  // The rest speaks of datagrams.
+  // The remaining fields are for datagrams.
   wc.src_qp = 0;
   wc.pkey_index = 0;
   wc.slid = 0;
@@ -103,7 +103,7 @@ Cq::Cq(Context& owner, std::uint32_t index, int entries, void* user,
 
 Cq::~Cq() {
   owner_.runtime->engine().cancel(*this);
-  owner_.runtime->cqs().remove(*this);  // no event names it from here on
+  owner_.runtime->cqs().remove(*this);  // no event is returned for it from here on
   wait_for_acks(mutex, cond, async_events_completed, async_reported);
   wait_for_acks(mutex, cond, comp_events_completed, channel_events_);
   if (channel != nullptr) {
@@ -137,7 +137,7 @@ int Cq::take(int count, ibv_wc* wc) {
   return taken;
 }
 
-// What a completion speaks of is where it belongs before anybody hears of it.
+// Copies data for GPUs to its place before the completion is returned.
 void Cq::copy_arrived_to_gpus() { owner_.runtime->mirrors().copy_arrived(); }
 
 void Cq::lock_for_polling() {
@@ -149,13 +149,13 @@ void Cq::lock_for_polling() {
   }
 }
 
-// Nothing there: what could the NIC do meanwhile?
+// The queue is empty, so this thread does pending work of the NIC.
 void Cq::make_progress() {
   owner_.runtime->flush_broken_qps();
   owner_.runtime->engine().run_due_job();
 }
 
-// Whoever overran the queue may have died before it said so to anybody.
+// The process that overran the queue may have died before it reported that.
 int Cq::move_users_to_error() {
   owner_.runtime->flush_broken_qps();
   owner_.runtime->qps().for_each([&](Qp& qp) {
@@ -223,13 +223,13 @@ void Cq::end_poll() {
 }
 
 void Cq::arm(bool solicited_only) {
-  if (record_.channel == 0) return;  // nobody to tell
+  if (record_.channel == 0) return;
   {
-    const std::lock_guard guard(poll_lock_);  // nothing moves up meanwhile
+    const std::lock_guard guard(poll_lock_);  // keeps remove_entries() out
     tail_when_armed_ = record_.tail.load();
     record_.visible_before.store(tail_when_armed_);
   }
-  // A narrower wish does not take back a wider one.
+  // A request for solicited completions does not replace an earlier one for any completion.
   const std::uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
   std::uint32_t before = record_.armed.load();
   while (!(solicited_only && armed_state(before) == kArmedForAny) &&
@@ -240,7 +240,7 @@ void Cq::arm(bool solicited_only) {
   }
 }
 
-// Is there an unpolled completion that the channel should have been told of?
+// Whether there is an unpolled completion for which no event was sent.
 bool Cq::has_unnotified_completion() {
   const std::uint32_t armed = armed_state(record_.armed.load());
   const std::lock_guard guard(poll_lock_);
@@ -252,13 +252,14 @@ bool Cq::has_unnotified_completion() {
   return false;
 }
 
-// A program that sleeps on its channel does not poll, so what polling sees to has to happen here:
-// breakage that a peer caused, and a completion whose pusher died on the way to the channel.
+// A program that sleeps on its channel does not poll, so this job does what polling does: it
+// flushes QPs that a peer has moved to ERR, and sends the event of a process that died before it
+// sent it.
 std::optional<std::int64_t> Cq::run_job() {
   owner_.runtime->flush_broken_qps();
   const ArenaRef here{owner_.runtime->arena(), owner_.runtime->slot()};
-  // A program may take an event without a completion for one with it, so nobody is hurried who is
-  // only slow: the same arming, or the same telling, has to stand for a while.
+  // An event without a completion could confuse a program, so a process that is only slow is left
+  // alone: the word must have been the same for several runs.
   const std::uint32_t word = record_.armed.load();
   looks_ = word == seen_ ? looks_ + 1 : 0;
   seen_ = word;
@@ -272,7 +273,7 @@ std::optional<std::int64_t> Cq::run_job() {
   }
   if (armed_state(record_.armed.load()) != kNotArmed) return beeline::now_ns() + kWatchNs;
   is_watched_.store(false);
-  // Armed between the look and the store, by someone who saw it watched.
+  // A thread may have armed the queue between the load and the store, when it was still watched.
   const bool again = armed_state(record_.armed.load()) != kNotArmed && !is_watched_.exchange(true);
   return again ? std::optional(beeline::now_ns() + kWatchNs) : std::nullopt;
 }
@@ -283,7 +284,7 @@ void Cq::count_channel_event() noexcept {
   pthread_mutex_unlock(&mutex);
 }
 
-// The entries move into a new ring while both ends stay out.
+// Moves the entries into a new ring. Both locks are held meanwhile.
 int Cq::resize(int capacity) {
   if (capacity < 1 || capacity > kMaxCqe) return EINVAL;
   Runtime& runtime = *owner_.runtime;
@@ -297,7 +298,7 @@ int Cq::resize(int capacity) {
   if (tail - head > static_cast<std::uint64_t>(capacity)) {
     record_.push_lock.unlock();
     runtime.give_back_ring(*offset, ring_bytes(entries));
-    return EINVAL;  // what is waiting to be polled has no room
+    return EINVAL;  // the unpolled entries do not fit
   }
   CqRecord grown_view;
   grown_view.ring_offset = *offset;
@@ -319,22 +320,22 @@ int Cq::resize(int capacity) {
 void Cq::remove_entries(std::uint32_t qp_index) {
   Runtime& runtime = *owner_.runtime;
   const std::lock_guard guard(poll_lock_);
-  // Pushers stay out while the entries behind move up. Their last store is the tail's, so the lock
-  // of a dead one guards a whole ring.
+  // The lock keeps producers out while later entries move up. A producer stores the tail last, so
+  // the ring is consistent if the lock was taken from a dead one.
   runtime.take(record_.push_lock);
   const std::uint64_t tail = record_.tail.load();
   std::uint64_t to = record_.head.load(std::memory_order_relaxed);
-  std::uint64_t old_news = 0;  // of what goes
+  std::uint64_t removed_before_arming = 0;
   for (std::uint64_t from = to; from != tail; ++from) {
     const CqeRecord entry = runtime.arena().cqe(record_, from);
     if (entry.qp_index != qp_index) {
       runtime.arena().cqe(record_, to++) = entry;
       continue;
     }
-    if (from < tail_when_armed_) ++old_news;
+    if (from < tail_when_armed_) ++removed_before_arming;
   }
   record_.tail.store(to);
-  tail_when_armed_ -= old_news;
+  tail_when_armed_ -= removed_before_arming;
   record_.push_lock.unlock();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The consuming end of a completion queue.
+// A completion queue as its owner polls it.
 //
-// Threads: any number may poll. poll_lock_ also guards which QPs the entries' indices mean: a QP is
-// unlisted only after its entries were removed under it.
+// Threads: any number may poll. Entries name their QP by an index; poll_lock_ keeps that index
+// valid, because the entries of a QP are removed under it before the QP is removed from the list.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,7 +22,7 @@ namespace softnic {
 
 class Cq final : public ibv_cq_ex, public Engine::Job {
  public:
-  // Null with errno set.
+  // Returns null and sets errno on failure.
   static Cq* create(Context& owner, int capacity, void* user, CompChannel* channel);
   ~Cq();
   Cq(const Cq&) = delete;
@@ -34,24 +34,25 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   ibv_cq* plain() noexcept { return reinterpret_cast<ibv_cq*>(static_cast<ibv_cq_ex*>(this)); }
 
   int poll(int count, ibv_wc* wc);
-  // 0 or an errno. Between a start that answered 0 and end_poll() nobody else takes completions.
+  // 0 or an errno. From a start_poll() that returned 0 until end_poll(), no other thread can poll.
   int start_poll();
   int next_poll();
   void end_poll();
   const ibv_wc& current() const noexcept { return current_; }
 
-  // The channel is told of the next completion, or of the next that is solicited or a failure.
+  // Requests an event for the next completion, or for the next one that is solicited or a failure.
   void arm(bool solicited_only);
-  // Sees to it that an armed queue is told even if whoever pushed died before it told.
+  // Watches an armed queue: sends the event if the process that added a completion died before it
+  // did.
   std::optional<std::int64_t> run_job() override;
   void count_channel_event() noexcept;
   int resize(int capacity);
 
-  // Takes out the unpolled entries of a QP that is going away, or back to RESET.
+  // Removes the unpolled entries of a QP that is being destroyed or moved to RESET.
   void remove_entries(std::uint32_t qp_index);
-  // One past the highest unpolled entry of that QP and kind; 0 if there is none.
+  // One past the highest sequence number among unpolled entries of this QP and kind; 0 if none.
   std::uint64_t unpolled_up_to(std::uint32_t qp_index, CqeKind kind);
-  // The slots of the shared receive queue that unpolled entries of that QP are about.
+  // The slots of the shared receive queue in unpolled entries of this QP.
   std::vector<std::uint32_t> unpolled_shared(std::uint32_t qp_index);
 
   std::uint32_t index() const noexcept { return index_; }
@@ -60,7 +61,7 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   Context& owner() const noexcept { return owner_; }
 
   std::atomic<std::uint32_t> users{0};  // QPs attached
-  std::uint32_t async_reported = 0;     // events handed out; guarded by ibv_cq_ex::mutex
+  std::uint32_t async_reported = 0;     // events returned; guarded by ibv_cq_ex::mutex
 
  private:
   Cq(Context& owner, std::uint32_t index, int entries, void* user, CompChannel* channel) noexcept;
@@ -78,13 +79,14 @@ class Cq final : public ibv_cq_ex, public Engine::Job {
   const std::uint32_t index_;
   CqRecord& record_;
   SpinLock poll_lock_;
-  // Somebody is between start_poll and end_poll. No lock is held so long: a queue pair that breaks
-  // meanwhile has to look at its entries here.
+  // A thread is between start_poll and end_poll. It holds no lock in between, because a QP that
+  // moves to ERR must be able to look at its entries.
   bool iterating_ = false;
   ibv_wc current_{};                  // of start_poll and next_poll
-  std::uint32_t channel_events_ = 0;  // handed out; guarded by ibv_cq_ex::mutex
+  std::uint32_t channel_events_ = 0;  // returned; guarded by ibv_cq_ex::mutex
   std::atomic<bool> is_watched_{false};
-  std::uint32_t seen_ = 0;  // run_job: the word of the last look, and how often it has stood since
+  // For run_job: the last value of CqRecord::armed, and for how many runs it has not changed.
+  std::uint32_t seen_ = 0;
   std::uint32_t looks_ = 0;
   std::uint64_t tail_when_armed_ = 0;  // guarded by poll_lock_
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extended way to poll: one completion at a time, its fields read by functions.
+// The extended polling interface (ibv_cq_ex): one completion at a time, with functions that read
+// its fields.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -8,7 +9,7 @@
 
 namespace softnic {
 
-// The fields that we can tell; asking for another is refused when the queue is made.
+// The supported fields. ibv_create_cq_ex fails if others are requested.
 inline constexpr std::uint64_t kReadableFields = IBV_WC_STANDARD_FLAGS;
 
 void install_poll_functions(ibv_cq_ex& cq);

@@ -12,7 +12,7 @@ namespace softnic {
 namespace {
 
 constexpr std::uint64_t kStepBytes = 256 << 10;
-// The owner of a mirror comes every millisecond.
+// The owner of a mirror empties the list every millisecond, so this is ample.
 constexpr std::int64_t kMaxWaitForOwnerNs = beeline::kNsPerSec;
 
 void apply_range(Peer& owner, const MrRecord& region, DeferredRange range) {
@@ -29,8 +29,8 @@ void apply_range(Peer& owner, const MrRecord& region, DeferredRange range) {
   }
 }
 
-// The list is emptied last: whoever takes the lock from a dead holder moves the ranges once more.
-// Bytes do move under this lock; it is used so only with the hazard on.
+// The list is emptied last, so if the holder of the lock dies, the next one moves the ranges again.
+// Bytes are copied under this lock; that happens only with the hazard `hide`.
 void apply_deferred_locked(Peer& owner, MrRecord& region) {
   const std::uint32_t count = region.deferred_count.load();
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -39,7 +39,7 @@ void apply_deferred_locked(Peer& owner, MrRecord& region) {
   region.deferred_count.store(0);
 }
 
-// Writes that follow one another are one.
+// A write that continues the last range extends it.
 bool extend_last_locked(const Arena& arena, MrRecord& region, std::uint64_t offset,
                         std::uint64_t length) {
   const std::uint32_t count = region.deferred_count.load();
@@ -52,7 +52,7 @@ bool extend_last_locked(const Arena& arena, MrRecord& region, std::uint64_t offs
 
 bool is_ours(const Runtime& runtime, const Peer& owner) { return owner.slot() == runtime.slot(); }
 
-// Takes the lock, with a free place in the list. False, and no lock: nobody makes one free.
+// Takes the lock when the list has room. Returns false, without the lock, if it stays full.
 bool lock_with_room(Runtime& runtime, Peer& owner, MrRecord& region) {
   const std::int64_t end = beeline::now_ns() + kMaxWaitForOwnerNs;
   do {

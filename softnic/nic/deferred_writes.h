@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes that do not show at once: data for a GPU's memory lands beside it, is listed, and is put
-// in its place later. There are two reasons for it.
+// Deferred writes: data for GPU memory is written to staging memory and listed, and is moved to its
+// place later. There are two uses.
 //
-// The hazard of the same name (HazardRecord): data moves when a device reads the region, as a READ
-// through the NIC pushes writes ahead of it on their way to the GPU. A program that skips the flush
-// finds old bytes, every time.
+// The hazard `hide` (HazardRecord): the data is moved when a device reads the region, because a
+// READ through the NIC pushes earlier writes to the GPU. A program that skips this flush always
+// finds old bytes.
 //
-// A mirror (nic/gpu_mirror.h): only the owner can move the data, and does by itself.
+// A mirror (nic/gpu_mirror.h): only the owner can move the data to its GPU.
 #pragma once
 
 #include "softnic/nic/completion_ring.h"
@@ -14,21 +14,23 @@
 
 namespace softnic {
 
-// Where bytes for `address` of the region go instead.
+// The place in the staging memory for bytes of `address`.
 inline std::uint64_t staging_address(const MrRecord& region, std::uint64_t address) noexcept {
   return region.staging + (address - region.base);
 }
 
-// Lists the bytes that were written beside [address, address + length). False: there is no room,
-// since the owner of a mirror has not come for what is listed, and they have to be written again.
+// Lists bytes that were written to the staging memory of [address, address + length). Returns false
+// if the list is full because the owner of a mirror has not copied; the write must then be
+// repeated.
 bool record_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
                      std::uint64_t length);
 // The same for a region of this process.
 bool record_own_deferred(Runtime& runtime, MrRecord& region, std::uint64_t address,
                          std::uint64_t length);
 
-// Puts all that was written beside the region in its place. Afterwards the bytes from `address` on
-// may be read. False: they cannot be; they are in a mirror of another process, or not to be had.
+// Moves all deferred writes of the region to their place, so that bytes from `address` on can be
+// read. Returns false if that is not possible: the mirror belongs to another process, or a copy
+// failed.
 bool apply_deferred(Runtime& runtime, Peer& owner, MrRecord& region, std::uint64_t address,
                     std::uint64_t length);
 // The same for a region of this process.

@@ -13,9 +13,9 @@
 namespace softnic {
 namespace {
 
-// How long a due job waits for a polling thread before the engine's thread takes it: longer when
-// one has been helping lately. A wake-up costs some microseconds of a core that the poller may
-// need.
+// How long a due job is left to polling threads before the engine's thread runs it. The time is
+// longer if a thread has polled recently, because a wake-up takes some microseconds of a core that
+// this thread may need.
 constexpr std::int64_t kGraceNs = 60 * beeline::kNsPerUs;
 constexpr std::int64_t kGraceWithPollerNs = 500 * beeline::kNsPerUs;
 constexpr std::int64_t kLatelyNs = beeline::kNsPerMs;
@@ -64,7 +64,7 @@ void Engine::schedule(Job& job, std::int64_t due_ns) {
 
 void Engine::cancel(Job& job) {
   std::unique_lock lock(mutex_);
-  // A run that is under way may schedule the job again: erase after it has ended.
+  // A running job may schedule itself again, so it is erased after it has ended.
   finished_.wait(lock, [&] { return job.running_ == 0; });
   erase_locked(job);
 }
@@ -96,7 +96,7 @@ void Engine::run_due_job() noexcept {
 
 void Engine::thread_main() {
   pthread_setname_np(pthread_self(), "softnic-engine");
-  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; shaping is only as even as our waits
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; shaped rates are only as even as these waits
   std::unique_lock lock(mutex_);
   while (!ending_) {
     const std::int64_t now = beeline::now_ns();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the NIC that works by itself: queue pairs that have something to do later, or more to
-// do than a caller should wait for. A thread polling an empty CQ lends a hand, which on a small
-// machine is the quickest way; the engine's own thread sees to it that nothing depends on that.
+// Runs the NIC's deferred work: requests of queue pairs that wait for a time, or that would take a
+// caller too long. A thread that polls an empty CQ also runs jobs, which is fastest on a machine
+// with few cores; the engine's own thread runs them if no thread polls.
 //
 // Lifecycle: the thread starts with the first scheduled QP and ends with the engine.
 // Threads: all functions may be called from any thread.
@@ -21,7 +21,7 @@ namespace softnic {
 
 class Engine {
  public:
-  // Something that is run when it is due, and says when to run it again.
+  // Work that is run at a given time. run_job() returns when to run it again.
   class Job {
    public:
     virtual std::optional<std::int64_t> run_job() = 0;
@@ -39,12 +39,11 @@ class Engine {
   ~Engine();
 
   void schedule(Job& job, std::int64_t due_ns);
-  // Afterwards the job neither runs nor will run, unless scheduled again.
+  // When it returns, the job is not running and not scheduled.
   void cancel(Job& job);
-  // In a forked child, where neither the thread nor the locks are what they were: never works
-  // again.
+  // Disables the engine in a forked child, which has no engine thread and unusable locks.
   void abandon() noexcept { first_due_.store(kNever); }
-  // Runs one job that is due, if there is one: for threads with nothing better to do.
+  // Runs one job that is due, if there is one. For threads that poll.
   void run_due_job() noexcept;
 
  private:
@@ -57,7 +56,7 @@ class Engine {
   void thread_main();
 
   std::mutex mutex_;
-  std::condition_variable wake_;      // the thread: an earlier job, or the end
+  std::condition_variable wake_;      // the thread: there is an earlier job, or the engine ends
   std::condition_variable finished_;  // cancel(): a job has stopped running
   std::set<std::pair<std::int64_t, Job*>> queue_;
   std::atomic<std::int64_t> first_due_{kNever};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An object that asynchronous events were reported for is not destroyed before the program has
-// acknowledged them all: the rule of ibv_destroy_qp and ibv_destroy_cq.
+// Waits until the program has acknowledged all events of an object. ibv_destroy_qp, ibv_destroy_cq
+// and ibv_destroy_srq must not return earlier.
 #pragma once
 
 #include <pthread.h>

@@ -10,7 +10,8 @@
 
 namespace softnic {
 
-// Read-write, so that the pipe never looks closed while nobody writes.
+// The pipe is opened read-write, so that a read does not return end-of-file while there is no
+// writer.
 beeline::UniqueFd make_event_pipe(const Fabric& fabric, EventPipe& pipe) {
   const PrivateDir& files = fabric.files();
   for (;; ++pipe.number) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading end of a pipe that any process of the fabric may write events into (fabric/events.h).
+// Creates and removes the named pipes from which this process reads events (fabric/events.h).
 #pragma once
 
 #include "common/base/fd.h"
@@ -7,8 +7,8 @@
 
 namespace softnic {
 
-// Makes the pipe, at the first number from pipe.number on that is free. Empty, with errno set, if
-// that fails.
+// Creates the pipe with the first free number from pipe.number on, and stores the number. Returns
+// an empty descriptor and sets errno on failure.
 beeline::UniqueFd make_event_pipe(const Fabric& fabric, EventPipe& pipe);
 void remove_event_pipe(const Fabric& fabric, const EventPipe& pipe) noexcept;
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kSpinsBeforeYield = 256;
 constexpr std::uint32_t kYieldsBeforeAsking = 256;
 
-// `is_gone` asks whether the requester's process is dead; it is called now and then.
+// `is_gone` asks whether the requester's process is dead. It is called after long waits only.
 template <class IsGone>
 void wait_until_not_busy(const Shared<std::uint32_t>& busy, IsGone&& is_gone) {
   const std::uint32_t seen = busy.load(std::memory_order_seq_cst);
@@ -29,7 +29,7 @@ void wait_until_not_busy(const Shared<std::uint32_t>& busy, IsGone&& is_gone) {
 }  // namespace
 
 void wait_for_requester(Runtime& runtime, std::uint32_t qpn) {
-  // Not being able to look (no more descriptors, say) is no reason to believe that nobody is there.
+  // The peer may be alive although it cannot be opened, for example if no descriptor is left.
   auto peer = runtime.peer(qpn_slot(qpn));
   while (!peer && runtime.fabric().is_slot_alive(qpn_slot(qpn))) {
     ::sched_yield();

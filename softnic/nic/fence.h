@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting until nobody is inside our memory or queues any more.
+// Waits until no requester accesses this process's memory or queues.
 //
-// A requester makes its `busy` word odd, then looks at the target's state and keys; a target
-// changes state or key, then looks at `busy`. Each change is a read-modify-write, which on x86 is a
-// full fence, so either the requester sees the change and stays out, or the target sees the
-// requester and waits for it to leave.
+// A requester makes its `busy` word odd and then reads the target's state and keys. A target
+// changes a state or key and then reads `busy`. Each change is a read-modify-write, which on x86 is
+// a full fence. So either the requester sees the change and makes no access, or the target sees
+// that the requester is busy and waits for it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace softnic {
 
-// Marks a requester as inside for as long as it lives.
+// Makes the `busy` word of a requester odd for the lifetime of this object.
 class BusyGuard {
  public:
   explicit BusyGuard(QpRecord& own) noexcept : busy_(own.busy) {
@@ -30,11 +30,11 @@ class BusyGuard {
   std::uint32_t entered_ = 0;
 };
 
-// Until the requester of queue pair `qpn`, wherever it runs, is not where it was. A dead one is
-// not.
+// Returns when the requester of queue pair `qpn`, in whatever process, has ended the access that it
+// is making now, or has died.
 void wait_for_requester(Runtime& runtime, std::uint32_t qpn);
 
-// Until no requester of ours, and none connected to a QP of ours, is where it was.
+// The same for all requesters of this process and all that are connected to one of its QPs.
 void wait_for_all_requesters(Runtime& runtime);
 
 }  // namespace softnic

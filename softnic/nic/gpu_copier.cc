@@ -9,8 +9,8 @@ namespace {
 using beeline::gpu::ContextScope;
 using beeline::gpu::Stream;
 
-// The program's kernels may wait for the very bytes that are copied, and everything in the default
-// stream waits for them.
+// A kernel of the program may wait for the bytes that are copied, and work in the default stream
+// waits for that kernel.
 constexpr unsigned kNoOrderWithDefaultStream = 1;
 // The driver uses its highest priority if this is higher.
 constexpr int kHighestPriority = std::numeric_limits<int>::min();

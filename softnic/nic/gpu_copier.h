@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0 The copies between host and one GPU, for all mirrors of that
-// GPU: one stream for each direction, made at first use. A GPU has few hardware queues, and streams
-// share them. With a stream for each mirror, a copy would sooner or later be queued behind a kernel
-// that waits for the copied bytes. Their own priority keeps these streams out of the queues of
-// streams with other priorities.
+// SPDX-License-Identifier: Apache-2.0
+// Copies between the host and one GPU, for all mirrors of that GPU: one stream for each direction,
+// created at first use. A GPU has few hardware queues, which streams share. With a stream for each
+// mirror, a copy would sooner or later be queued behind a kernel that waits for the copied bytes. A
+// priority of their own keeps these streams out of the queues of streams with other priorities.
 //
 // Threads: only one thread may call its functions at a time (GpuMirrors ensures that).
 #pragma once
@@ -19,7 +19,7 @@ namespace softnic {
 
 class GpuCopier {
  public:
-  // The driver's table outlives it.
+  // `cuda` must outlive this object.
   GpuCopier(const beeline::gpu::Cuda& cuda, beeline::gpu::Ordinal gpu) noexcept
       : cuda_(cuda), gpu_(gpu) {}
   ~GpuCopier();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A region of GPU memory that no processor can map, as that of a real GPU: the NIC works on host
-// memory, and the CUDA driver copies. Two mappings as long as the region, of which pages exist
-// where something was copied: what arrives is put into the inbox, what leaves is taken from the
-// outbox. One for both would lose data: to fetch old bytes of the GPU would undo what has just
-// arrived.
+// A region of GPU memory that the processor cannot map, such as that of a real GPU. softnic works
+// on host memory, and the CUDA driver copies. There are two mappings as long as the region: peers
+// write into the inbox and data to be sent is read from the outbox. With one mapping for both,
+// copying old bytes from the GPU would overwrite bytes that have just arrived.
 //
-// Threads: none may be in two of its functions at a time (GpuMirrors sees to it).
+// Threads: only one thread may call its functions at a time (GpuMirrors ensures that).
 #pragma once
 
 #include <cstddef>
@@ -23,17 +22,17 @@ namespace softnic {
 
 class GpuMirror {
  public:
-  // Creates a mirror of [address, address + length), which is memory of the copier's GPU. Empty:
-  // there is no address space left.
+  // Creates a mirror of [address, address + length), which is memory of the copier's GPU. Returns
+  // null if no address space is left.
   static std::unique_ptr<GpuMirror> make(std::shared_ptr<GpuCopier> copier, std::uint64_t address,
                                          std::size_t length);
 
   std::uint64_t inbox() const noexcept { return reinterpret_cast<std::uint64_t>(inbox_.base()); }
   std::uint64_t outbox() const noexcept { return reinterpret_cast<std::uint64_t>(outbox_.base()); }
 
-  // From the inbox to the GPU; done when it returns.
+  // Copies from the inbox to the GPU and waits for the copies.
   beeline::Outcome<void> copy_to_gpu(std::span<const DeferredRange> ranges);
-  // From the GPU to the outbox; done when it returns.
+  // Copies from the GPU to the outbox and waits for the copy.
   beeline::Outcome<void> copy_from_gpu(std::uint64_t offset, std::uint64_t length);
 
  private:

@@ -21,10 +21,10 @@ using beeline::fail;
 using beeline::Result;
 namespace gpu = beeline::gpu;
 
-// How long data may lie in an inbox when nobody polls.
+// The longest time that data stays in an inbox if no thread polls.
 constexpr std::chrono::milliseconds kPeriod(1);
 
-// The GPU that has all of it, or -1.
+// The GPU that owns the whole range, or -1.
 gpu::Ordinal owner_of(const gpu::Cuda& cuda, std::uint64_t address, std::size_t length) {
   const auto at = [&](std::uint64_t place) {
     return gpu::owner_of(cuda, reinterpret_cast<const void*>(place));
@@ -44,7 +44,7 @@ GpuMirrors::~GpuMirrors() {
   if (thread_.joinable()) thread_.join();
 }
 
-// Null: the program has not loaded a driver. softnic does not load one.
+// Null if the program has not loaded a driver; softnic does not load one itself.
 const gpu::Cuda* GpuMirrors::driver_locked() {
   if (cuda_) return &*cuda_;
   if (loaded_cuda_driver() == nullptr) return nullptr;
@@ -125,7 +125,7 @@ bool GpuMirrors::copy_from_gpu(std::uint32_t mirror, std::uint64_t offset, std::
          check_copy(found->second.mirror->copy_from_gpu(offset, length));
 }
 
-// Peers are kept out while the list is taken, not while bytes are copied.
+// Holds the lock only while it takes the list and not while it copies.
 bool GpuMirrors::copy_to_gpu_locked(const Entry& entry) {
   MrRecord& region = entry.region;
   if (region.deferred_count.load() == 0) return true;
@@ -139,7 +139,7 @@ bool GpuMirrors::copy_to_gpu_locked(const Entry& entry) {
   return check_copy(entry.mirror->copy_to_gpu(ranges));
 }
 
-// Data that does not reach its GPU is lost, and nobody would know why.
+// Prints why a copy failed, because its data is lost and no completion reports that.
 bool GpuMirrors::check_copy(const beeline::Outcome<void>& done) {
   if (done) return true;
   report_once(

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's regions of GPU memory that have a mirror. Peers put data into the inboxes and list
-// it (nic/hidden.h); only this process can take it to its GPU. That happens before a completion is
-// handed out, before a device reads the region, and now and then by a thread, for a program that
-// looks at GPU memory only.
+// The mirrors of this process's GPU memory. Peers put data into the inboxes and list it
+// (nic/deferred_writes.h); only this process can copy it to its GPU. It does so before it returns a
+// completion, before a device reads the region, and every millisecond in a thread, for a GPU kernel
+// that waits for data while no thread polls.
 //
-// Lifecycle: the thread starts with the first mirror and ends with the process's seat.
+// Lifecycle: the thread starts with the first mirror and ends with the Runtime.
 // Threads: all functions may be called from any thread.
 #pragma once
 
@@ -31,24 +31,24 @@ class GpuMirrors {
   explicit GpuMirrors(Runtime& runtime) noexcept : runtime_(runtime) {}
   ~GpuMirrors();
 
-  // Whether the CUDA driver that the program has loaded says that the first or the last byte is GPU
-  // memory.
+  // Whether the first or the last byte is GPU memory, according to the CUDA driver that the program
+  // has loaded.
   bool is_on_gpu(std::uint64_t address, std::size_t length);
-  // A mirror of memory that a CUDA driver, which the program has loaded, calls a GPU's. The error
-  // is an errno; EFAULT: it is none.
+  // Creates a mirror of GPU memory. The error is an errno; EFAULT means that the CUDA driver does
+  // not know it as GPU memory, or that the program has loaded no driver.
   beeline::Result<std::unique_ptr<GpuMirror>, int> make(std::uint64_t address, std::size_t length);
-  // Its number, never 0.
+  // Returns the number of the mirror, which is never 0.
   std::uint32_t add(MrRecord& region, std::unique_ptr<GpuMirror> mirror);
-  // What has arrived goes to the GPU first.
+  // Copies data that has arrived to the GPU first.
   void remove(std::uint32_t mirror);
 
-  // What has arrived goes to the GPUs; done when they return.
+  // These two copy data that has arrived to the GPUs and wait for the copies.
   void copy_arrived() {
     if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]]
       copy_every_arrived();
   }
   bool copy_to_gpu(std::uint32_t mirror);
-  // The GPU's bytes, with all that has arrived, are in the outbox when it returns true.
+  // Copies the GPU's bytes, including all data that has arrived, to the outbox.
   bool copy_from_gpu(std::uint32_t mirror, std::uint64_t offset, std::uint64_t length);
 
  private:
@@ -77,7 +77,7 @@ class GpuMirrors {
   std::atomic<std::size_t> count_{0};
   std::condition_variable ending_;
   bool is_ending_ = false;
-  std::set<std::string> reported_;  // each is said once
+  std::set<std::string> reported_;  // each message is printed once
   std::thread thread_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What our devices promise in ibv_device_attr and enforce when objects are made.
+// The limits of softnic devices, which ibv_device_attr reports and which creation of objects
+// enforces.
 #pragma once
 
 #include <cstdint>

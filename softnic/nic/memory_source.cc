@@ -20,7 +20,7 @@ using beeline::fail;
 using beeline::Result;
 using beeline::UniqueFd;
 
-// Of the stand-in for the CUDA driver, if that is what the program has loaded.
+// Finds a function of softgpu, if that is the CUDA driver that the program has loaded.
 template <class Function>
 Function* find_in_softgpu(const char* name) {
   void* const library = loaded_cuda_driver();
@@ -31,7 +31,7 @@ int size_of(int fd, std::uint64_t& size) {
   struct stat facts = {};
   if (::fstat(fd, &facts) != 0) return errno;
   if (!S_ISREG(facts.st_mode)) {
-    // A device's dma-buf tells its size by seeking.
+    // The size of a device's dma-buf is found by seeking.
     const off_t end = ::lseek(fd, 0, SEEK_END);
     if (end < 0) return EINVAL;
     size = static_cast<std::uint64_t>(end);
@@ -41,7 +41,7 @@ int size_of(int fd, std::uint64_t& size) {
   return 0;
 }
 
-// A processor may reach a mapped window of a device where the kernel does not, for another process.
+// A device's memory may be mapped and yet not be copied by the kernel for another process.
 bool can_be_copied(const std::byte* start) {
   std::byte byte{};
   const iovec to = {&byte, 1};
@@ -72,7 +72,7 @@ Result<FileWindow, int> FileWindow::map(int fd, std::uint64_t offset, std::size_
 
 void* loaded_cuda_driver() {
   void* const library = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  if (library != nullptr) ::dlclose(library);  // counted; who loaded it keeps it
+  if (library != nullptr) ::dlclose(library);  // the program holds its own reference
   return library;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes of a memory region are when it is not the program's own pages: a dma-buf, or
-// memory of a GPU. A software NIC moves bytes with the processor, so it maps what it is given. What
-// a real GPU's driver hands out cannot be mapped, or not so that processes could copy to and fro;
-// nic/gpu_mirror.h is for that.
+// Maps the memory of a region that is not host memory of the program: a dma-buf, or memory of a
+// GPU. softnic moves bytes with the processor, so it needs a mapping. Memory of a real GPU cannot
+// be mapped, or not so that the kernel copies it between processes; nic/gpu_mirror.h is for that.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +12,11 @@
 
 namespace softnic {
 
-// Bytes of a file that can be mapped, from any offset on.
+// A mapping of a part of a file, from any offset on.
 class FileWindow {
  public:
   FileWindow() noexcept = default;
-  // The error is an errno. ENOSYS: it is there, and cannot be mapped in a way that helps.
+  // The error is an errno. ENOSYS: the file has these bytes but they cannot be mapped and copied.
   static beeline::Result<FileWindow, int> map(int fd, std::uint64_t offset, std::size_t length,
                                               bool writes);
 
@@ -30,17 +29,18 @@ class FileWindow {
   std::size_t skipped_ = 0;  // mappings begin at a page
 };
 
-// The library of the CUDA driver that the program has loaded, or null. Looked for each time: a
-// program may load it after it has used us for long.
+// The CUDA driver library that the program has loaded, or null. It is looked up in each call,
+// because a program may load it late.
 void* loaded_cuda_driver();
 
-// [offset, offset + length) of a dma-buf: one of softgpu's, or any file that can be mapped. ENOSYS:
-// out of a processor's reach, as a real GPU's.
+// Maps [offset, offset + length) of a dma-buf: one of softgpu, or any file that can be mapped.
+// ENOSYS: the processor cannot access it, as that of a real GPU.
 beeline::Result<FileWindow, int> map_dmabuf(int fd, std::uint64_t offset, std::size_t length,
                                             bool writes);
 
-// A pointer into the memory of a GPU, as a peer memory driver would resolve it. EFAULT: it is none.
-// ENOSYS: only a CUDA driver could say, if there is one.
+// Maps GPU memory by its pointer, as a peer-memory driver resolves it. EFAULT: the pointer is not
+// GPU memory. ENOSYS: softgpu is not loaded or does not allow the mapping; a mirror may be
+// possible.
 beeline::Result<FileWindow, int> map_gpu_memory(const void* address, std::size_t length,
                                                 bool writes);
 

@@ -22,16 +22,16 @@ using beeline::Result;
 constexpr unsigned int kRemoteWriters = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr unsigned int kRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-// Hints that a device may ignore: relaxed ordering and its neighbours.
+// Optional access flags such as relaxed ordering, which a device may ignore.
 constexpr unsigned int kHints = IBV_ACCESS_OPTIONAL_RANGE;
 
-// A call about no bytes tells whether the kernel (5.14 or later) knows the advice.
+// A call for no bytes shows whether the kernel knows this advice (Linux 5.14 or later).
 bool can_populate_pages() {
   static const bool can = ::madvise(nullptr, 0, MADV_POPULATE_READ) == 0;
   return can;
 }
 
-// Faults the pages in as a NIC's pinning does, and fails where that would.
+// Faults the pages in, and fails where pinning by a NIC's driver would fail.
 int pin(void* addr, std::size_t length, unsigned int access) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(addr) & ~(page - 1);
@@ -67,7 +67,7 @@ int check_request(std::uint64_t start, std::size_t length, unsigned int access) 
 
 bool is_writable(unsigned int access) { return (access & IBV_ACCESS_LOCAL_WRITE) != 0; }
 
-// Without it what is written shows at once; that is allowed.
+// If there is no memory for it, writes are not deferred, which the hazard permits.
 void start_deferring(Runtime& runtime, Mr& mr, MrRecord& record) {
   const auto ring = runtime.take_ring(kMaxDeferred * sizeof(DeferredRange));
   if (!ring) return;
@@ -96,7 +96,7 @@ void stop_deferring(Runtime& runtime, MrRecord& record) {
   runtime.give_back_ring(record.deferred_offset, kMaxDeferred * sizeof(DeferredRange));
 }
 
-// Of GPU memory that is out of our reach.
+// Sets up the record of a region of GPU memory that cannot be mapped.
 bool mirror_memory(Runtime& runtime, MrRecord& record, std::unique_ptr<GpuMirror> mirror) {
   const auto ring = runtime.take_ring(kMaxDeferred * sizeof(DeferredRange));
   if (!ring) return false;
@@ -109,7 +109,7 @@ bool mirror_memory(Runtime& runtime, MrRecord& record, std::unique_ptr<GpuMirror
   return true;
 }
 
-// The bytes of a region: in the program's own memory at `base`, in `window`, or behind `mirror`.
+// The memory of a region: at `base` in the program's host memory, in `window`, or behind `mirror`.
 struct Bytes {
   void* base = nullptr;
   FileWindow window;
@@ -145,7 +145,7 @@ Mr* publish(Pd& pd, Bytes bytes, std::size_t length, std::uint64_t iova, unsigne
   return mr;
 }
 
-// Mapped, or where that cannot be, by a mirror of what the CUDA driver has at `address`. An errno.
+// Uses the mapping, or else a mirror of the GPU memory at `address`. Returns an errno.
 int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t address,
                      std::size_t length, Bytes& bytes) {
   if (mapped) {
@@ -159,7 +159,7 @@ int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t addre
   return 0;
 }
 
-// The one thing that a NIC can do here and we cannot.
+// A NIC can register such a dma-buf and softnic cannot, so it explains that once.
 void explain_no_mirror(int fd) {
   static std::once_flag told;
   std::call_once(told, [fd] {
@@ -192,18 +192,16 @@ Mr* register_memory(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   Bytes bytes;
   bytes.base = addr;
   if (!is_host_memory(*pd.owner.runtime, addr, length, access)) {
-    // It may be GPU memory.
     errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, is_writable(access)),
                              reinterpret_cast<std::uint64_t>(addr), length, bytes);
-    // Without a driver for peer memory the kernel sees an address and nothing behind it.
+    // Without a peer-memory driver, the kernel sees an address that is not mapped.
     if (errno == EOPNOTSUPP) errno = EFAULT;
     if (errno != 0) return nullptr;
   }
   return publish(pd, std::move(bytes), length, iova, access);
 }
 
-// As the kernel has it, the address in work requests begins at the same place of a page as the
-// bytes do.
+// As in the kernel, `iova` and `offset` must have the same offset within a page.
 Mr* register_dmabuf(Pd& pd, int fd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                     unsigned int access) {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory regions: registering our own, and checking work requests against anybody's.
+// Memory regions: registers those of this process, and checks work requests against those of any
+// process.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,25 +22,25 @@ struct Mr : ibv_mr {
 
   Pd& owner;
   const std::uint32_t index;
-  FileWindow window;  // of memory that is not the program's own pages
-  Mapping staging;    // of a region that hides what is written (HazardRecord)
+  FileWindow window;  // of memory that is not host memory of the program
+  Mapping staging;    // of a region with deferred writes, without a mirror
 };
 
-// Null with errno set, as verbs wants it.
+// Both return null and set errno on failure, as in verbs.
 Mr* register_memory(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
                     unsigned int access);
 Mr* register_dmabuf(Pd& pd, int fd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                     unsigned int access);
 
-// When it returns, nobody touches the region any more.
+// When it returns, no requester accesses the region any more.
 void deregister_memory(Mr* mr);
 
-// Where a work request's range lies in the region's process, or nothing if the key is not valid for
-// the PD, the range or the access wanted.
+// The address of a work request's range in the process of the region. It is not allowed if the key
+// is not valid for the protection domain, the range or the access.
 struct Translation {
   bool allowed = false;
   std::uint64_t address = 0;
-  MrRecord* deferring = nullptr;  // the region, if it hides what is written
+  MrRecord* deferring = nullptr;  // the region, if its writes are deferred
 };
 Translation translate(const Arena& arena, std::uint32_t slot, std::uint32_t key, std::uint32_t pd,
                       std::uint64_t address, std::uint64_t length,

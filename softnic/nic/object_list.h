@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects of one kind that exist. Who looks at them keeps them from being destroyed meanwhile.
+// The existing objects of one type. While for_each() runs, none of them can be removed.
 #pragma once
 
 #include <mutex>

@@ -15,7 +15,7 @@ namespace {
 
 using Copied = Peer::Copied;
 
-constexpr std::uint64_t kLineBytes = 64;  // arrives as a whole even when the rest does not
+constexpr std::uint64_t kLineBytes = 64;  // a cache line is always written as a whole
 constexpr std::uint64_t kMaxParts = 8;
 constexpr std::int64_t kScatterPauseNs = 50 * beeline::kNsPerUs;
 
@@ -28,14 +28,14 @@ Pieces cut(const Pieces& all, std::uint64_t offset, std::uint64_t length) {
   return part;
 }
 
-// Into our own memory as a device would: not seen by the sanitizers.
+// Writes to the program's memory by a system call, as a device would: sanitizers do not see it.
 bool deliver(const Pieces& ours, const std::uint64_t& value) {
   const iovec from = {const_cast<std::uint64_t*>(&value), sizeof value};
   return ::process_vm_writev(::getpid(), &from, 1, ours.piece.data(), ours.count, 0) ==
          static_cast<ssize_t>(sizeof value);
 }
 
-// The program may look while we flip.
+// Atomic, because the program may read the byte at the same time.
 void flip_here(const iovec& piece) {
   auto* byte = static_cast<std::uint8_t*>(piece.iov_base) + piece.iov_len / 2;
   std::atomic_ref(*byte).fetch_xor(1);
@@ -66,7 +66,7 @@ bool Payload::record_all_deferred(const MemoryPieces& theirs) {
   });
 }
 
-// The end of the message lands first, the rest from the end to the beginning, with time between.
+// Writes the message in parts, from the end to the beginning, with pauses between them.
 Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, std::uint64_t bytes) {
   const std::uint64_t lines = (bytes + kLineBytes - 1) / kLineBytes;
   const std::uint64_t part = (lines + kMaxParts - 1) / kMaxParts * kLineBytes;
@@ -106,8 +106,8 @@ Copied Payload::read(const Pieces& ours, const MemoryPieces& theirs, std::uint64
   return copied;
 }
 
-// One operation at a time in the peer's memory, whoever asks. The store of the new value is what
-// makes it happen: a holder that dies before has done nothing.
+// The lock serializes all atomic operations on the peer's memory. The operation takes effect with
+// the write of the new value, so a holder that dies earlier has changed nothing.
 Copied Payload::operate(const Pieces& ours, const MemoryPieces& theirs, const Atomic& operation) {
   RobustLock& lock = peer_.arena().header().atomic_lock;
   std::uint64_t before = 0;
@@ -125,7 +125,7 @@ Copied Payload::operate(const Pieces& ours, const MemoryPieces& theirs, const At
   return deliver(ours, before) ? Copied::kDone : Copied::kFault;
 }
 
-// In the middle of the first piece.
+// Flips a bit in the middle of the first piece.
 void Payload::flip_there(const iovec& piece) {
   auto* byte = static_cast<std::byte*>(piece.iov_base) + piece.iov_len / 2;
   std::byte value{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving the bytes of a message between our memory and a peer's, with the hazards that the fabric
-// was told to have.
+// Copies the bytes of a message between the memory of this process and of a peer, with the hazards
+// of the fabric.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@
 
 namespace softnic {
 
-// Pieces of memory, and the regions among them that hide what is written.
+// Pieces of memory, and the region of each piece whose writes are deferred.
 struct MemoryPieces {
   Pieces pieces;
   std::array<MrRecord*, kMaxSge> deferring{};
   bool defers_writes = false;
 
-  // Takes of a translated range what falls into the window.
+  // Adds the part of a translated range that is in the window.
   void add(Window& window, const Translation& range, std::uint64_t length) noexcept {
     const std::size_t before = pieces.count;
     window.add(range.address, length);
@@ -28,7 +28,7 @@ struct MemoryPieces {
     defers_writes = true;
   }
 
-  // visit(region, piece) for each that is in such a region, as long as it returns true.
+  // Calls visit(region, piece) for each such piece, as long as it returns true.
   template <class Visit>
   bool for_each_deferring(Visit&& visit) const {
     if (!defers_writes) [[likely]]
@@ -39,7 +39,7 @@ struct MemoryPieces {
     return true;
   }
 
-  // Where bytes for these pieces go.
+  // The addresses to write to: staging memory where writes are deferred.
   Pieces staged() const noexcept {
     Pieces there = pieces;
     for (std::size_t i = 0; defers_writes && i < there.count; ++i) {
@@ -55,16 +55,16 @@ class Payload {
  public:
   Payload(Runtime& runtime, Peer& peer) noexcept : runtime_(runtime), peer_(peer) {}
 
-  // `corrupt`: one bit arrives wrong.
+  // `corrupt` flips one bit.
   Peer::Copied write(const Pieces& ours, const MemoryPieces& theirs, std::uint64_t bytes,
                      bool corrupt);
   Peer::Copied read(const Pieces& ours, const MemoryPieces& theirs, std::uint64_t bytes,
                     bool corrupt);
 
-  // An atomic operation on eight bytes. The value that was there goes to `ours`.
+  // An atomic operation on eight bytes. The old value goes to `ours`.
   struct Atomic {
-    bool compares;              // else adds
-    std::uint64_t compare_add;  // what must be there, or what is added
+    bool compares;              // false: adds
+    std::uint64_t compare_add;  // the expected value, or the value to add
     std::uint64_t swap;
   };
   Peer::Copied operate(const Pieces& ours, const MemoryPieces& theirs, const Atomic& operation);

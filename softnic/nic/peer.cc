@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ways into another process. A file on its memory is the quicker one for a few bytes, and it
-// stays bound to that very process; process_vm_writev wins from a few KiB on, but goes by a number
-// that could one day be somebody else's.
+// There are two ways to copy. A file of the process's memory (/proc/PID/mem) is faster for a few
+// bytes, and always refers to the same process. process_vm_writev is faster from a few KiB on, but
+// takes a PID, which may be reused.
 //
-// The system calls are made bare: they stand for a device's access to memory, and the sanitizers,
-// which watch the library's functions, would take it for a thread's.
+// The calls are made by syscall(2). They stand for accesses of a device; sanitizers intercept the
+// library's functions and would treat them as accesses of the thread.
 #include "softnic/nic/peer.h"
 
 #include <fcntl.h>
@@ -22,8 +22,8 @@
 namespace softnic {
 namespace {
 
-constexpr std::size_t kSmallCopy = 3072;  // where the two ways cost the same (measured)
-// A process number cannot come round again in so short a time.
+constexpr std::size_t kSmallCopy = 3072;  // both ways take the same time here (measured)
+// A PID is not reused within this time.
 constexpr std::int64_t kTrustPidNs = 20 * beeline::kNsPerMs;
 
 Peer::Copied verdict(long moved, std::size_t bytes) {
@@ -32,7 +32,7 @@ Peer::Copied verdict(long moved, std::size_t bytes) {
   return Peer::Copied::kFault;
 }
 
-// Otherwise it would look like a peer that does not answer.
+// Without this message, it would look like a peer that does not respond.
 void explain_no_access(pid_t pid) {
   static std::once_flag told;
   std::call_once(told, [pid] {
@@ -56,7 +56,7 @@ std::shared_ptr<Peer> Peer::open(const Fabric& fabric, std::uint32_t slot) {
   if (!file) return nullptr;
   struct stat facts = {};
   if (::fstat(file.get(), &facts) != 0 || facts.st_size != static_cast<off_t>(kArenaBytes)) {
-    return nullptr;  // just being made
+    return nullptr;  // it is being created
   }
   Mapping mapping = Mapping::of_file(file.get(), kArenaBytes);
   if (!mapping) return nullptr;
@@ -67,7 +67,7 @@ std::shared_ptr<Peer> Peer::open(const Fabric& fabric, std::uint32_t slot) {
     explain_no_access(pid);
   }
   auto peer = std::make_shared<Peer>(fabric, slot, epoch, std::move(mapping), std::move(memory));
-  // The slot may have changed hands while we opened one thing after the other.
+  // Another process may have taken the slot while the files were opened.
   if (peer->arena().header().epoch != epoch || !peer->is_alive()) return nullptr;
   return peer;
 }

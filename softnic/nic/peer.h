@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another process of the fabric (or this one) as we reach it: its arena, mapped, and its memory.
+// Access to a process of the fabric (including this one): its mapped arena, and its memory.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace softnic {
 
 class Peer {
  public:
-  // Null if that slot is empty or its process is going away.
+  // Returns null if the slot is empty or its process is about to leave.
   static std::shared_ptr<Peer> open(const Fabric& fabric, std::uint32_t slot);
 
   Peer(const Fabric& fabric, std::uint32_t slot, std::uint64_t epoch, Mapping arena,
@@ -27,13 +27,14 @@ class Peer {
   std::uint32_t slot() const noexcept { return slot_; }
   std::uint64_t epoch() const noexcept { return epoch_; }
 
-  // The process has not left in good order. One that was killed is noticed by is_alive() or by the
-  // kernel refusing a copy.
+  // Whether the process has not left the fabric. That a process was killed is found by is_alive(),
+  // or when the kernel refuses a copy.
   bool has_seat() const noexcept { return fabric_.header().slots[slot_].epoch.load() == epoch_; }
   bool is_alive() const { return has_seat() && fabric_.is_slot_alive(slot_); }
 
   enum class Copied { kDone, kFault, kGone };
-  // Moves `bytes` between our pieces and its pieces, which both add up to that.
+  // Copies `bytes` between pieces of this process and pieces of the peer. Both lists have that
+  // size.
   Copied write(const iovec* ours, std::size_t our_count, const iovec* theirs,
                std::size_t their_count, std::size_t bytes);
   Copied read(const iovec* ours, std::size_t our_count, const iovec* theirs,
@@ -48,7 +49,7 @@ class Peer {
   pid_t pid_;
   Mapping mapping_;
   Arena arena_;
-  beeline::UniqueFd memory_;  // /proc/PID/mem; none if we may not
+  beeline::UniqueFd memory_;  // /proc/PID/mem; empty without permission
   std::atomic<std::int64_t> checked_at_ns_{0};
 };
 

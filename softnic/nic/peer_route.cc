@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kAnyKind = 0;
 
-// An address as packets carry it.
+// The destination address of a packet.
 struct Address {
   std::uint64_t gid_high = 0;
   std::uint64_t gid_low = 0;
@@ -31,15 +31,15 @@ bool has_gid(const PortRecord& port, const Address& to, std::uint32_t state_want
   return false;
 }
 
-// Packets carry the sender's partition key; the receiver takes those of its partition. Limited
-// members (top bit clear) talk to full members only.
+// Packets carry the sender's P_Key, and a receiver accepts those of its own partition. Limited
+// members (top bit clear) reach full members only.
 bool is_same_partition(std::uint32_t one, std::uint32_t other) {
   constexpr std::uint32_t kFullMember = 0x8000;
   constexpr std::uint32_t kPartition = 0x7fff;
   return (one & kPartition) == (other & kPartition) && ((one | other) & kFullMember) != 0;
 }
 
-// A port that stands still is looked at this often.
+// How often a paused port is checked.
 constexpr std::int64_t kLookAgainNs = 5 * beeline::kNsPerMs;
 
 std::optional<std::int64_t> port_paused_until(const PortRecord& port, std::int64_t now) {
@@ -54,7 +54,7 @@ bool can_deliver(const PortRecord& from, const PortRecord& to, const Address& ad
   if (std::string_view(from.network) != to.network) return false;
   if (!is_same_partition(from.pkey.load(), to.pkey.load())) return false;
   if (address.global) return has_gid(to, address, gid_state);
-  // Without a GRH a packet stays in its subnet.
+  // A packet without a GRH cannot leave its subnet.
   return to.link_layer == LinkLayer::kInfiniBand && address.lid == to.lid &&
          from.gids[0].high.load() == to.gids[0].high.load();
 }
@@ -117,17 +117,17 @@ bool PeerRoute::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t
   PortRecord& local = *local_;
   DeviceRecord& remote_device = header.devices[qp.device % kMaxDevices];
   PortRecord& remote = remote_device.ports[qp.port % kMaxPorts];
-  // A device that was taken out has forgotten its queue pairs, even if it is back.
+  // A device that was removed has lost its queue pairs, even if it is back.
   if (remote_device.removals.load() != qp.removals.load()) return false;
   std::uint32_t gid_state = kAnyKind;
   if (attr.ah_attr.is_global != 0) {
     gid_state = local.gids[attr.ah_attr.grh.sgid_index % kMaxGids].state.load();
-    if (gid_state == 0) return false;  // our own address is gone
+    if (gid_state == 0) return false;  // the own address was removed from the table
   }
-  // Answers travel as the questions do, by the same version of RoCE.
+  // Responses use the same RoCE version as requests.
   const bool there = can_deliver(local, remote, address_of(attr.ah_attr), gid_state);
   const bool back = can_deliver(remote, local, answer_address(qp), gid_state);
-  // What we read of the QP belongs together only if its state did not move meanwhile.
+  // The fields of the QP belong together only if its state word has not changed.
   if (!there || !back || qp.state.load() != word) return false;
   peer_ = std::move(peer);
   qp_ = &qp;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way from a queue pair to the one it is connected to: the peer's process, its QP record, both
-// ports, and whether the fabric carries packets between them. Looked up once and reused as long as
-// nothing changed on the way.
+// The cached route from a queue pair to the one that it is connected to: the peer's process, its QP
+// record, and both ports. It exists only if the fabric delivers packets in both directions.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,14 +13,14 @@
 
 namespace softnic {
 
-// A queue pair in this state takes messages.
+// A queue pair in this state receives messages.
 constexpr bool can_receive(std::uint32_t state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
 class PeerRoute {
  public:
-  // Looks the way up again if anything changed. False: nobody answers there.
+  // Looks the route up again if anything has changed. Returns false if there is none.
   bool refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t own_device,
                std::uint32_t own_qpn);
   void forget() noexcept {
@@ -30,14 +29,15 @@ class PeerRoute {
     remote_ = nullptr;
   }
 
-  // Still the same peer QP, in a state to receive? Called from inside (fence.h).
+  // Whether the peer QP is still the same, can receive, and is connected to this one. The caller
+  // holds a BusyGuard (fence.h).
   bool is_connected_to(std::uint32_t own_qpn) const noexcept;
-  // The peer takes its messages from this connection.
+  // Whether the peer accepts messages of this connection.
   bool is_bound_to(std::uint64_t connection) const noexcept {
     return qp_->bound_to.load() == connection;
   }
 
-  // The count of the peer QP's lives that this way leads to.
+  // How often the peer QP has been reset; the route is for this connection of it only.
   std::uint64_t resets() const noexcept { return resets_; }
   bool has_peer() const noexcept { return peer_ != nullptr; }
   Peer& peer() const noexcept { return *peer_; }
@@ -45,15 +45,15 @@ class PeerRoute {
   PortRecord& local() const noexcept { return *local_; }
   PortRecord& remote() const noexcept { return *remote_; }
 
-  // The last that is known of the ports, even if nobody answers there any more.
+  // The PortFault bits of both ports, as far as they were found.
   std::uint32_t faults() const noexcept {
     const std::uint32_t ours =
         local_ == nullptr ? 0 : local_->faults.load(std::memory_order_relaxed);
     return remote_ == nullptr ? ours : ours | remote_->faults.load(std::memory_order_relaxed);
   }
-  // The time to look again if one of the ports is paused.
+  // When to check again, if one of the ports is paused.
   std::optional<std::int64_t> paused_until(std::int64_t now) const noexcept;
-  // How many of a million pieces get lost between the two ports.
+  // How many of a million pieces are lost between the two ports.
   std::uint32_t loss_ppm() const noexcept;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A window of a scattered message, as pieces of memory.
+// Pieces of memory (iovec), and the selection of a part of a scattered message.
 #pragma once
 
 #include <sys/uio.h>
@@ -17,7 +17,7 @@ struct Pieces {
   std::size_t count = 0;
 };
 
-// Collects what of consecutive pieces falls into [offset, offset + length) of their sum.
+// Of a sequence of memory ranges, collects the part [offset, offset + length).
 class Window {
  public:
   Window(std::uint64_t offset, std::uint64_t length, Pieces& pieces) noexcept

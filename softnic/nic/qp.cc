@@ -13,9 +13,9 @@
 namespace softnic {
 namespace {
 
-// What a post may do before it returns: a few microseconds' worth. The rest is the engine's.
+// The work of a post before it returns, a few microseconds. The engine does the rest.
 constexpr Requester::Budget kPostBudget = {64 << 10, 256};
-// What the engine does for one QP before it looks at the next.
+// The work of the engine for one QP before it goes on to the next.
 constexpr Requester::Budget kTurnBudget = {256 << 10, 64};
 
 constexpr std::uint64_t kSendOps = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
@@ -132,7 +132,8 @@ Qp::~Qp() {
     const std::lock_guard guard(run_mutex_);
     reset_locked();
   }
-  // Listed until here: whoever deregisters memory meanwhile has to see whom to wait for.
+  // Removed from the list only now, because a concurrent deregistration must find this QP to wait
+  // for its requester.
   runtime().qps().remove(*this);
   wait_for_acks(qp_base.mutex, qp_base.cond, qp_base.events_completed, async_reported);
   runtime().list_qp(index_, nullptr);
@@ -185,8 +186,8 @@ int Qp::post_whole_batch(const ibv_send_wr* first, std::size_t count) {
   return 0;
 }
 
-// Runs the requester, or leaves it to the engine if somebody holds the QP: the holder may have
-// looked for work before ours was there.
+// Runs the requester. If another thread holds the QP, schedules it instead, because that thread may
+// have looked for work before the new request was posted.
 void Qp::kick() {
   std::optional<std::int64_t> again;
   do {
@@ -263,7 +264,7 @@ bool Qp::finish_error_transition() {
   if (state() != IBV_QPS_ERR) {
     if (breaking && runtime().fabric().is_slot_alive(qpn_slot(record_.dest_qpn.load())))
       return false;
-    record_.breaking.store(0);  // it died before it got that far
+    record_.breaking.store(0);  // the peer died before it made the move
     return true;
   }
   record_.breaking.store(0);
@@ -279,7 +280,7 @@ void Qp::enter_error_locked() {
 }
 
 void Qp::flush_locked() {
-  if (owner_.is_dead()) return;  // the device is gone, and with it who would tell
+  if (owner_.is_dead()) return;  // a removed device adds no completions
   requester_.flush();
   const std::lock_guard guard(receive_lock_);
   if (receives_fenced_ && qp_base.srq != nullptr) return;
@@ -291,10 +292,10 @@ void Qp::flush_locked() {
   }
 }
 
-// Waits for what a peer's requester was doing here when the QP broke. Which receives it has
-// completed is then read off the completions themselves: it may have died between completing one
-// and counting it. The ring is looked at before the count, since a poll moves an entry from the one
-// to the other.
+// Waits for the access that a peer's requester was making when the QP moved to ERR. Then finds
+// which receives it completed: from the completions, because it may have died between adding a
+// completion and counting the receive. The unpolled entries are read before the count of polled
+// ones, because a poll moves an entry from the former to the latter.
 void Qp::note_completed_receives() {
   const std::uint32_t dest = record_.dest_qpn.load();
   if (dest != 0) wait_for_requester(runtime(), dest);
@@ -324,8 +325,8 @@ void Qp::flush_receives() {
   }
 }
 
-// Of a shared queue only what this queue pair had taken ends with it. Then the owner is told that
-// nothing more comes. A poll gives a slot back, so what is unpolled is looked at first.
+// Of a shared receive queue, flushes only the receives that this queue pair has taken, and sends
+// the event "last WQE reached". A poll frees a slot, so unpolled entries are read first.
 void Qp::flush_shared_receives() {
   Srq& srq = *shared_queue();
   const std::vector<std::uint32_t> completed = Cq::of(qp_base.recv_cq).unpolled_shared(index_);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reliable-connection queue pair, as its owner sees it. What peers need of it is in its QpRecord.
+// A reliable-connection queue pair in the process that owns it. The part that peers read and write
+// is its QpRecord.
 //
-// Lifecycle: create() -> modify() through the states -> delete, which fences both directions first.
-// Threads: posts take post_lock_/receive_lock_ for the ring; whoever moves data or changes the
-// state holds run_mutex_. Functions named *_locked expect it held.
+// Lifecycle: create() -> modify() through the states -> delete, which first waits for requesters in
+// both directions.
+// Threads: posting takes post_lock_ or receive_lock_. A thread that moves data or changes the state
+// holds run_mutex_; functions named *_locked expect it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,7 +29,7 @@ namespace softnic {
 
 class Qp final : public ibv_qp_ex, public Engine::Job {
  public:
-  // Null with errno set.
+  // Returns null and sets errno on failure.
   static Qp* create(Pd& pd, ibv_qp_init_attr_ex& wanted);
   ~Qp();
   Qp(const Qp&) = delete;
@@ -36,19 +38,19 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   static Qp& of(ibv_qp* qp) noexcept { return *static_cast<Qp*>(reinterpret_cast<ibv_qp_ex*>(qp)); }
   static Qp& of(ibv_qp_ex* qp) noexcept { return *static_cast<Qp*>(qp); }
 
-  // These answer like the verbs of their names: 0 or an errno.
+  // Return 0 or an errno, as the verbs of the same names.
   int modify(const ibv_qp_attr& attr, int mask);
   int query(ibv_qp_attr& attr, ibv_qp_init_attr& init);
-  // To ERR, whatever the device refuses: it is being closed.
+  // Moves to ERR even if the device refuses that, because the device is being closed.
   void shut_down();
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
-  int post_whole_batch(const ibv_send_wr* first, std::size_t count);  // all of it or nothing
+  int post_whole_batch(const ibv_send_wr* first, std::size_t count);  // all requests or none
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
-  // A completion was polled: its place in the queue is free. The caller holds the CQ's poll lock.
+  // Frees the queue entry of a completion that was polled. The caller holds the CQ's poll lock.
   void retire(CqeKind kind, std::uint64_t sequence) noexcept;
-  // If a peer or an overrun CQ broke this QP: finishes what that means on our side. False: a peer
-  // is still at it.
+  // If a peer or an overrun CQ moves this QP to ERR, completes the move and flushes. Returns false
+  // if a peer has announced the move and not made it yet.
   bool finish_error_transition();
 
   std::optional<std::int64_t> run_job() override;
@@ -74,7 +76,7 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
 
   std::uint64_t serial() const noexcept { return record_.serial; }
   WrBuilder& builder() noexcept { return builder_; }
-  std::uint32_t async_reported = 0;  // events handed out; guarded by qp_base.mutex
+  std::uint32_t async_reported = 0;  // events returned; guarded by qp_base.mutex
 
  private:
   Qp(Pd& pd, std::uint32_t index, const ibv_qp_init_attr& init) noexcept;
@@ -112,7 +114,7 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
 
   SpinLock receive_lock_;
   std::atomic<std::uint64_t> receives_retired_{0};
-  std::uint64_t receives_ended_ = 0;  // in ERR: one past the last that has its completion
+  std::uint64_t receives_ended_ = 0;  // in ERR: one past the last receive that has a completion
   bool receives_fenced_ = false;      // in ERR: no peer completes receives any more
 
   WrBuilder builder_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving a queue pair through its states.
+// Qp's state changes and attributes: modify, query and reset.
 #include <sched.h>
 #include <sys/random.h>
 
@@ -23,18 +23,18 @@ constexpr int kAccessRights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 
 std::uint32_t mtu_bytes(ibv_mtu mtu) { return 128u << mtu; }
 
-// Never the same for two connections, so that a peer cannot take one for the other.
+// A number that no other connection has, so that a peer can tell connections apart.
 std::uint64_t new_connection() {
   std::uint64_t bits = 0;
   if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits) {
-    // Too early in the boot for the kernel's pool. No two calls meet at one moment of the clock.
+    // The kernel's random pool is not ready this early after boot. No two calls get the same time.
     bits = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())
            << 1;
   }
   return bits | 1;
 }
 
-// A device that is gone answers no command, and one that refuses to break its queue pairs says so.
+// A removed device executes no command; a device with the fault refuse-err refuses moves to ERR.
 int check_device(const Context& context, const ibv_qp_attr& attr, int mask) {
   if (context.is_dead()) return EIO;
   const bool breaks = (mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR;
@@ -108,7 +108,7 @@ int Qp::modify(const ibv_qp_attr& attr, int mask) {
     report_drained_locked();
   }
   if (to == IBV_QPS_RTS && !requester_.is_idle()) {
-    runtime().engine().schedule(*this, 0);  // what was posted while draining
+    runtime().engine().schedule(*this, 0);  // requests that were posted while draining
   }
   return 0;
 }
@@ -119,8 +119,9 @@ void Qp::shut_down() {
   flush_locked();
 }
 
-// A peer that is there must be within our reach before it may act on our memory: a fence has to
-// look at it. A peer that is just coming or going is neither; that does not last. An errno.
+// Opens the peer before it may access this process's memory, because a fence must be able to read
+// its state. Retries while the peer is joining or leaving. Returns an errno if no descriptor or
+// memory is left, and 0 also if there is no such process.
 int Qp::check_peer_reachable(std::uint32_t qpn) const {
   const std::uint32_t slot = qpn_slot(qpn);
   for (;; ::sched_yield()) {
@@ -131,7 +132,7 @@ int Qp::check_peer_reachable(std::uint32_t qpn) const {
   }
 }
 
-// Copies what the mask names; the rest keeps its value for query().
+// Copies the attributes of the mask; the others keep their values for query().
 void Qp::take_attributes(const ibv_qp_attr& attr, int mask) {
   const auto take = [mask](int bit, auto& ours, auto theirs) {
     if ((mask & bit) != 0) ours = theirs;
@@ -157,7 +158,7 @@ void Qp::publish_attributes() {
   record_.access.store(attr_.qp_access_flags);
   record_.min_rnr_timer.store(attr_.min_rnr_timer);
   const ibv_qp_state now = state();
-  if (now != IBV_QPS_RESET && now != IBV_QPS_INIT) return;  // the rest is fixed while connected
+  if (now != IBV_QPS_RESET && now != IBV_QPS_INIT) return;  // the rest cannot change once connected
   kill_point_here();
   record_.removals.store(owner_.removals_at_open);
   record_.port = attr_.port_num == 0 ? 0 : attr_.port_num - 1u;
@@ -175,7 +176,7 @@ void Qp::set_state_locked(ibv_qp_state to) {
   if (to == IBV_QPS_ERR) return enter_error_locked();
   std::uint64_t word = record_.state.load();
   if (state_of(word) == IBV_QPS_RTR && to == IBV_QPS_RTS) connection_ = new_connection();
-  // A peer may have broken the QP meanwhile; then it stays broken.
+  // If a peer has moved the QP to ERR in the meantime, it stays there.
   while (state_of(word) != IBV_QPS_ERR &&
          !record_.state.compare_exchange(word,
                                          state_word(word >> 8, static_cast<std::uint32_t>(to)))) {
@@ -189,7 +190,7 @@ void Qp::report_drained_locked() {
              EventRecord{IBV_EVENT_SQ_DRAINED, index_, record_.serial});
 }
 
-// Nothing of the former life remains: nobody inside, no completions, empty queues.
+// Waits for the peer's requester, removes unpolled completions and empties the queues.
 void Qp::reset_locked() {
   const std::uint64_t resets = (record_.state.load() >> 8) + 1;
   record_.state.exchange(state_word(resets, IBV_QPS_RESET));

@@ -38,7 +38,7 @@ constexpr Move kMoves[] = {
 
 int check_transition(ibv_qp_state from, ibv_qp_state to, int mask) noexcept {
   const int given = mask & ~IBV_QP_STATE;
-  // Possible from anywhere (a QP in RESET cannot fail), and with nothing but the state.
+  // These two are possible from every state (ERR not from RESET), and without other attributes.
   if (to == IBV_QPS_RESET) return given == 0 ? 0 : EINVAL;
   if (to == IBV_QPS_ERR) return given == 0 && from != IBV_QPS_RESET ? 0 : EINVAL;
   for (const Move& move : kMoves) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transition table of reliable-connection queue pairs: which moves exist, what each needs and
-// what it may carry besides (InfiniBand specification, 10.3.1, and the verbs manual).
+// The state transitions of reliable-connection queue pairs, with the required and optional
+// attributes of each (InfiniBand specification, 10.3.1, and the manual of ibv_modify_qp).
 #pragma once
 
 #include <infiniband/verbs.h>
 
 namespace softnic {
 
-// 0, or EINVAL if there is no such move or the mask lacks or exceeds what it takes.
+// Returns 0, or EINVAL if there is no such transition or the mask is wrong for it.
 int check_transition(ibv_qp_state from, ibv_qp_state to, int mask) noexcept;
 
 }  // namespace softnic

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chance that can be repeated: the same seed gives the same throws of the dice.
+// Reproducible random numbers: the same seed gives the same sequence.
 #pragma once
 
 #include <cstdint>
 
 namespace softnic {
 
-// One step of splitmix64: close numbers in, unrelated numbers out.
+// One step of splitmix64. Similar inputs give unrelated outputs.
 constexpr std::uint64_t splitmix64(std::uint64_t value) noexcept {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

@@ -15,12 +15,12 @@ namespace {
 
 using Verdict = Answer::Verdict;
 
-// How much is moved between two looks at states and keys.
+// States, keys and faults are checked again after this many bytes.
 constexpr std::uint64_t kPieceBytes = 256 << 10;
 constexpr std::uint32_t kEndlessRnr = 7;
-// While waiting for an answer: whether the ports stand still, which stops the clock.
+// How often a requester that waits for an answer checks whether a port is paused.
 constexpr std::int64_t kCheckPauseNs = 20 * beeline::kNsPerMs;
-// What mlx5 reports as vendor error for the two; people search for these numbers.
+// The vendor errors of mlx5 for the two, because people search for these numbers.
 constexpr std::uint32_t kVendorRetryExceeded = 0x81;
 constexpr std::uint32_t kVendorRnrExceeded = 0x82;
 
@@ -45,7 +45,7 @@ bool Requester::can_run() const noexcept {
   return !waits_forever_ && next() < end_of_work();
 }
 
-// One past the last request that the state allows to be worked on.
+// One past the last request that may be worked on in this state.
 std::uint64_t Requester::end_of_work() const noexcept {
   const ibv_qp_state state = qp_.state();
   if (state == IBV_QPS_RTS) return queue_.posted();
@@ -100,7 +100,7 @@ std::optional<std::int64_t> Requester::wait_more(std::int64_t now) const noexcep
   return std::min(waiting_until_, now + kCheckPauseNs);
 }
 
-// Carries pieces until something stands in the way; run() sorts out what.
+// Executes pieces until one is not acknowledged; run() then decides how to go on.
 std::optional<std::int64_t> Requester::run_direct(Budget& budget) {
   while (can_run()) {
     if (const auto again = check_pause()) return again;
@@ -120,7 +120,7 @@ Answer Requester::transfer_piece(SendWqe& wqe, std::uint64_t sequence, std::uint
   if (is_read_or_atomic(wqe.opcode) && qp_.attr().max_rd_atomic == 0) {
     return {Verdict::kRefused, IBV_WC_LOC_QP_OP_ERR};
   }
-  // Our own mistakes are reported even if nobody listens.
+  // Local errors are reported even if the peer does not respond.
   const BusyGuard busy(qp_.record());
   MemoryPieces ours;
   if (!gather(wqe, sequence, offset, bytes, ours)) return {Verdict::kLocalFault};
@@ -153,14 +153,14 @@ Answer Requester::transfer_piece(SendWqe& wqe, std::uint64_t sequence, std::uint
   return exchange(sequence, request, ours, delivery);
 }
 
-// The far end's part, and what we hear of it.
+// Executes the request at the peer, and applies losses to it and to its answer.
 Answer Requester::exchange(std::uint64_t sequence, const Request& request, const MemoryPieces& ours,
                            Delivery delivery) {
   const bool reading = request.opcode == IBV_WR_RDMA_READ;
   if (reading && delivery == Delivery::kAnswerLost) return {Verdict::kNoAnswer};
   const std::uint64_t end = request.offset + request.bytes;
   if (!reading && has_taken(sequence, end)) [[unlikely]] {
-    // A repetition: acknowledged, and good for nothing else.
+    // The peer has executed this piece before, so it is only acknowledged.
     const bool heard = delivery == Delivery::kArrives && route_.is_bound_to(request.connection);
     return {heard ? Verdict::kPlaced : Verdict::kNoAnswer};
   }
@@ -198,7 +198,7 @@ bool Requester::gather(const SendWqe& wqe, std::uint64_t sequence, std::uint64_t
   });
 }
 
-// The answer goes into memory of ours that hides what is written.
+// The answer goes into a region of this process whose writes are deferred.
 Answer Requester::read_with_deferral(const Request& request, const MemoryPieces& ours) {
   Runtime& runtime = qp_.runtime();
   const Answer answer = respond(runtime, route_, qp_.attr().dest_qp_num, request, ours.staged());
@@ -239,7 +239,7 @@ bool Requester::wait_for_answer() {
 }
 
 bool Requester::wait_until_ready(std::int64_t wait_ns) {
-  unanswered_ = 0;  // somebody is there
+  unanswered_ = 0;  // RNR NAK is an answer
   const std::uint32_t limit = qp_.attr().rnr_retry;
   if (limit != kEndlessRnr && rnr_count_ == limit) {
     fail(IBV_WC_RNR_RETRY_EXC_ERR);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of a queue pair: takes posted work requests in order, carries them to the peer's
-// queue pair, repeats what got no answer, and completes.
+// The requester of a queue pair: executes posted send requests in order at the peer's queue pair,
+// retries those that are not acknowledged, and completes them.
 //
-// A port that stands still stops the work and the clock: run() only asks to be called again. An
-// answer that gets lost on a lossy port is heard of when the repetition is acknowledged; what the
-// peer has taken is remembered here and not done twice.
+// While a port is paused, no data moves and timeouts are extended; run() returns when to check
+// again. If a port loses an acknowledgement, the piece is sent again later; the requester remembers
+// that the peer has it and does not execute it twice.
 //
-// Two gaits. Undisturbed ports: each message is placed and completed at once, in the thread that
-// posted it. Shaped ports: pieces are launched when the wire has room, land when they would arrive,
-// and are acknowledged one latency later.
+// There are two modes. If neither port is shaped, a piece is executed and acknowledged at once. If
+// a port has a rate or latency, pieces are in flight: they are sent when the wire has room,
+// delivered at the time of their arrival, and acknowledged one latency later.
 //
-// Threads: all under the queue pair's run mutex.
+// Threads: the caller holds the queue pair's run_mutex_.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -35,32 +35,32 @@ class Requester {
  public:
   Requester(Qp& qp, SendQueue& queue) noexcept : qp_(qp), queue_(queue) {}
 
-  // How much one call may do before others get their turn.
+  // The most that one call may do.
   struct Budget {
     std::uint64_t bytes;
     std::uint32_t messages;
   };
-  // Works until nothing is left to do now. Returns when to come again, if there is a reason to.
+  // Works until nothing is left to do now. Returns when to call it again, if that is needed.
   std::optional<std::int64_t> run(Budget budget);
 
-  // The time of posting matters now: the wire is shaped.
+  // Whether a port is shaped, so that the time of posting is needed.
   bool is_paced() const noexcept { return is_paced_.load(std::memory_order_relaxed); }
 
-  // The queue pair goes to SQD: what has been started is finished, the rest waits for RTS.
+  // The queue pair moves to SQD: requests that have started are finished, the others wait for RTS.
   void drain() noexcept;
   bool is_drained() const noexcept { return next() >= drain_end_; }
 
-  // The address of the peer changed.
+  // The address of the peer has changed.
   void forget_route() noexcept { route_.forget(); }
 
   // Ends every unfinished request with a flush error.
   void flush();
-  // A new connection: nothing is outstanding and the peer is not known yet.
+  // The queue pair was reset: discards all state of the last connection.
   void restart();
 
   std::uint64_t next() const noexcept { return next_.load(std::memory_order_seq_cst); }
   bool is_idle() const noexcept { return next() == queue_.posted(); }
-  // There is something to do, and the state allows it.
+  // Whether there is a request to work on in this state.
   bool can_run() const noexcept;
 
  private:
@@ -72,7 +72,7 @@ class Requester {
     std::int64_t acked_at;
   };
 
-  // The peer has all of its queue up to here, and the sender does not know.
+  // The peer has executed all up to here, but its acknowledgement was lost.
   struct Taken {
     std::uint64_t sequence;
     std::uint64_t end;  // offset in that message
@@ -109,7 +109,7 @@ class Requester {
   Delivery draw_delivery();
   bool has_taken(std::uint64_t sequence, std::uint64_t end) const noexcept;
 
-  // What an answer means for the oldest unfinished request. True: go on.
+  // Applies an answer to the oldest unfinished request. Returns true if the next piece can follow.
   bool handle_answer(const Answer& answer, std::uint64_t bytes);
   bool wait_for_answer();
   bool wait_until_ready(std::int64_t wait_ns);
@@ -120,26 +120,26 @@ class Requester {
   SendQueue& queue_;
   PeerRoute route_;
   std::atomic<std::uint64_t> next_{0};      // the oldest unfinished request
-  std::uint64_t offset_ = 0;                // of it, what the peer has acknowledged
+  std::uint64_t offset_ = 0;                // bytes of it that the peer has acknowledged
   std::int64_t waiting_until_ = 0;          // 0: not waiting
-  std::atomic<bool> waits_forever_{false};  // unanswered, and told to wait for ever
-  bool answered_ = false;                   // the peer has spoken on this connection
-  std::uint32_t unanswered_ = 0;            // in a row
+  std::atomic<bool> waits_forever_{false};  // not acknowledged, and the timeout is infinite
+  bool answered_ = false;                   // the peer has answered on this connection
+  std::uint32_t unanswered_ = 0;            // attempts in a row without an answer
   std::uint32_t rnr_count_ = 0;
-  std::int64_t paused_since_ = 0;  // 0: things move
-  std::optional<Taken> taken_;     // by the peer, whose answer got lost
-  Random random_;                  // this connection's share of what the fabric does at random
+  std::int64_t paused_since_ = 0;  // 0: not paused
+  std::optional<Taken> taken_;
+  Random random_;  // decides losses and jitter of this connection
 
   std::atomic<bool> is_paced_{false};
-  std::deque<InFlightPiece>
-      in_flight_;  // oldest first; the first landed_ of them await acknowledgement
+  // Oldest first. The first arrived_ of them wait for their acknowledgement.
+  std::deque<InFlightPiece> in_flight_;
   std::size_t arrived_ = 0;
   std::atomic<std::uint64_t> drain_end_{0};  // in SQD: one past the last request to finish
   std::uint64_t send_sequence_ = 0;
   std::uint64_t send_offset_ = 0;
   std::int64_t wire_free_at_ = 0;
-  std::int64_t send_jitter_ = 0;       // of the message that is being launched
-  std::uint32_t send_generation_ = 0;  // of the fabric, when flights were last launched
+  std::int64_t send_jitter_ = 0;       // of the message that is being sent
+  std::uint32_t send_generation_ = 0;  // of the fabric, when pieces were last sent
 };
 
 }  // namespace softnic

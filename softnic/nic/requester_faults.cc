@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What faults of ports and devices mean for the requester.
+// Requester's handling of port and device faults.
 #include "common/base/clock.h"
 #include "softnic/fabric/fabric_log.h"
 #include "softnic/nic/qp.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Verdict = Answer::Verdict;
 
-// True if this request is the one an armed countdown was waiting for.
+// Decrements an armed countdown. Returns true if it reached 0.
 bool count_down(Shared<std::uint64_t>& countdown) {
   std::uint64_t left = countdown.load();
   while (left != 0) {
@@ -22,15 +22,14 @@ bool count_down(Shared<std::uint64_t>& countdown) {
 
 }  // namespace
 
-// The device was taken out of the machine, and whoever had it open sees no more of it.
+// Whether the device was removed after the queue pair was set up.
 bool Requester::is_device_removed() const noexcept {
   const DeviceRecord& device = qp_.runtime().header().devices[qp_.device()];
   return device.removals.load(std::memory_order_relaxed) !=
          qp_.record().removals.load(std::memory_order_relaxed);
 }
 
-// A port that is paused stops the clock of the waiting, too. Returns when to look again, or
-// nothing if things move.
+// Returns when to check again if a port is paused. A pause also extends a timeout that is running.
 std::optional<std::int64_t> Requester::check_pause() {
   if ((route_.faults() & kFaultPaused) == 0 && paused_since_ == 0) [[likely]]
     return std::nullopt;
@@ -45,7 +44,8 @@ std::optional<std::int64_t> Requester::check_pause() {
   return std::nullopt;
 }
 
-// What stands in a piece's way. kPlaced: nothing does, and `journey` says how it will go.
+// Applies the faults of the ports to a piece. kPlaced: the piece is sent, and `delivery` says
+// whether it and its answer arrive.
 Answer Requester::apply_port_faults(std::uint32_t faults, SendWqe& wqe, Delivery& delivery) {
   if ((faults & (kFaultError | kFaultCorrupt)) != 0 && !wqe.counted) {
     const Answer fault = apply_armed_faults(wqe);
@@ -56,7 +56,7 @@ Answer Requester::apply_port_faults(std::uint32_t faults, SendWqe& wqe, Delivery
   return {delivery == Delivery::kLost ? Verdict::kNoAnswer : Verdict::kPlaced};
 }
 
-// What a lossy port does to the next piece, and to its answer.
+// Decides at random whether the next piece and its answer are lost.
 Requester::Delivery Requester::draw_delivery() {
   if (random_.happens(route_.loss_ppm())) return Delivery::kLost;
   return random_.happens(route_.loss_ppm()) ? Delivery::kAnswerLost : Delivery::kArrives;

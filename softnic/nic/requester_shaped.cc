@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requester's gait on shaped ports: pieces of messages that fly.
+// Requester's mode for shaped ports, with pieces in flight.
 #include <algorithm>
 #include <limits>
 
@@ -15,23 +15,23 @@ using Verdict = Answer::Verdict;
 
 constexpr std::uint64_t kMinShapedPiece = 4096;
 constexpr std::uint64_t kMaxShapedPiece = 64 << 10;
-// How far ahead of the wire pieces are launched.
+// Pieces are handed to the wire this long before it is free.
 constexpr std::int64_t kSendAheadNs = 300 * beeline::kNsPerUs;
 constexpr std::size_t kMaxInFlight = 256;
 constexpr std::int64_t kMaxShapedSleepNs = 20 * beeline::kNsPerMs;
 
 std::uint64_t shaped_piece_bytes(const PortRecord& port) {
   const std::uint64_t rate = port.rate_bytes_s.load();
-  // About a millisecond's worth, so that a slow wire is shared evenly.
+  // About one millisecond of the wire's time, so that a slow wire is shared evenly.
   return rate == 0 ? kMaxShapedPiece : std::clamp(rate / 1000, kMinShapedPiece, kMaxShapedPiece);
 }
 
 }  // namespace
 
-// flights_ holds [landed, waiting for their acknowledgement | on their way], oldest first: who
-// could land before an older one waits for it, so that nobody overtakes on one connection. An
-// acknowledgement finishes the first; a landing moves the border; a launch appends. Whatever is not
-// an answer empties it, and run() decides what then.
+// in_flight_ holds pieces that have arrived and wait for their acknowledgement, then pieces on
+// their way, oldest first. A piece that could arrive before an older one waits for it, because
+// messages of a connection arrive in order. If a piece is not placed, in_flight_ is emptied and
+// run() decides how to go on.
 std::optional<std::int64_t> Requester::run_shaped(std::int64_t now, Budget& budget) {
   send_pieces(now);
   while (take_acknowledgement(now) || deliver_next(now, budget)) {
@@ -42,7 +42,7 @@ std::optional<std::int64_t> Requester::run_shaped(std::int64_t now, Budget& budg
   if (waiting_until_ != 0 || !can_run()) return std::nullopt;
   const std::int64_t event =
       in_flight_.empty() ? wire_free_at_ - kSendAheadNs / 2 : next_shaped_event(now);
-  // Looks up now and then: the shape may have changed.
+  // The rate or latency may change, so the wait is limited.
   return std::min(event, now + kMaxShapedSleepNs);
 }
 
@@ -80,7 +80,7 @@ void Requester::send_piece(std::int64_t now) {
   if (send_offset_ == 0) {
     send_jitter_ = jitter == 0 ? 0 : static_cast<std::int64_t>(random_.up_to(jitter));
   }
-  // A READ's data comes with the answer; there is nothing to acknowledge after that.
+  // The data of a READ comes with the response, which also acknowledges it.
   const std::int64_t arrives_at = wire_free_at_ + (reading ? 2 * latency : latency) + send_jitter_;
   in_flight_.push_back({send_sequence_, send_offset_, bytes, arrives_at,
                         reading ? arrives_at : arrives_at + latency});
@@ -91,7 +91,7 @@ void Requester::send_piece(std::int64_t now) {
   }
 }
 
-// After a command to a port, what has not landed yet flies by the new rules.
+// After a command to a port, pieces that have not arrived are sent again by the new settings.
 void Requester::resend_if_changed() {
   const std::uint32_t generation = qp_.runtime().header().generation.load();
   if (generation == send_generation_) return;
@@ -105,7 +105,7 @@ void Requester::resend_if_changed() {
 
 bool Requester::deliver_next(std::int64_t now, Budget& budget) {
   if (arrived_ == in_flight_.size() || in_flight_[arrived_].arrives_at > now) return false;
-  if (check_pause()) return false;  // in the air; run() comes again
+  if (check_pause()) return false;  // run() is called again later
   if (budget.messages == 0) return false;
   --budget.messages;
   const InFlightPiece piece = in_flight_[arrived_];
@@ -115,7 +115,7 @@ bool Requester::deliver_next(std::int64_t now, Budget& budget) {
     ++arrived_;
     return true;
   }
-  // What was placed before is acknowledged by this answer; what follows has to fly again.
+  // This answer acknowledges the pieces before it; the pieces after it have to be sent again.
   while (arrived_ != 0) (void)take_acknowledgement(in_flight_.front().acked_at);
   drop_in_flight();
   handle_answer(answer, 0);

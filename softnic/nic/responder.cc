@@ -26,7 +26,7 @@ bool has_imm(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-// One request against one target queue pair.
+// Executes one request at one target queue pair.
 class Responder {
  public:
   Responder(Runtime& runtime, const PeerRoute& route, std::uint32_t target_qpn,
@@ -54,7 +54,7 @@ class Responder {
 
  private:
   bool is_last() const noexcept { return request_.offset + request_.bytes == request_.length; }
-  // A message of several packets fills all but the last, by the measure of both ends.
+  // If the path MTUs of the two ends differ, only messages of one packet are understood.
   bool has_matching_packets() const noexcept {
     return request_.path_mtu == qp_.path_mtu ||
            request_.length <= std::min(request_.path_mtu, qp_.path_mtu);
@@ -62,9 +62,9 @@ class Responder {
   bool is_consuming_receive() const noexcept {
     return is_send(request_.opcode) || (request_.opcode == IBV_WR_RDMA_WRITE_WITH_IMM && is_last());
   }
-  // The first message of a connection must have the sequence number that the target expects; from
-  // then on only that connection is heard. A target made anew does not take up an old one, whose
-  // numbers have moved on.
+  // The first message of a connection must have the sequence number that the target expects. From
+  // then on the target accepts only that connection. After a reset it does not accept an old
+  // connection, whose sequence numbers have advanced.
   bool accept_connection() {
     std::uint64_t bound = qp_.bound_to.load();
     if (bound == request_.connection) return true;
@@ -79,11 +79,11 @@ class Responder {
                EventRecord{type, qp_index_, qp_.serial});
   }
 
-  // `breaking` comes first: if we die on the way, the owner still finds out how far we came.
+  // `breaking` is set first, so that the owner can complete the move if this process dies.
   void move_target_to_error() {
     qp_.breaking.store(1);
     arena_.header().break_count.fetch_add(1);
-    // Only the life we speak to: the owner may be ending it, and must find the next one untouched.
+    // Only this connection of the QP: if the owner has reset it, the new one must not be affected.
     std::uint64_t word = qp_.state.load();
     while (word >> 8 == resets_ && can_receive(state_of(word)) &&
            !qp_.state.compare_exchange(word, state_word(resets_, IBV_QPS_ERR))) {
@@ -96,13 +96,13 @@ class Responder {
     return {Verdict::kRefused, status};
   }
 
-  // No byte was moved that the kernel would have refused for a dead process, so ask.
+  // No copy was made, which would have shown that the process is dead, so this checks it.
   Answer not_ready() {
     if (!peer_.is_alive()) return {Verdict::kNoAnswer};
     return {Verdict::kNotReady, IBV_WC_SUCCESS, rnr_wait_ns(qp_.min_rnr_timer.load())};
   }
 
-  // The receive that the message took ends, well or badly.
+  // Completes the receive of the message with success or an error.
   void complete_receive(ibv_wc_status status) {
     CqeRecord entry = {};
     entry.qp_index = qp_index_;
@@ -167,7 +167,7 @@ class Responder {
     for (std::uint32_t i = 0; i < receive->sge_count; ++i) {
       const Translation sge = translate(arena_, peer_.slot(), sges[i].lkey, receive_.pd(),
                                         sges[i].addr, sges[i].length, IBV_ACCESS_LOCAL_WRITE);
-      // Only what the message reaches is looked at.
+      // Only entries that the message reaches are checked.
       if (!sge.allowed && room < request_.length && sges[i].length != 0) {
         return fail_receive(IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
       }
@@ -186,7 +186,7 @@ class Responder {
     return {Verdict::kRefused, reported};
   }
 
-  // A message of no bytes touches no memory, so its key is not looked at.
+  // A message without bytes accesses no memory, so its key is not checked.
   bool find_remote(std::uint32_t access, MemoryPieces& theirs) const noexcept {
     if (request_.length == 0) return true;
     const Translation range = translate(arena_, peer_.slot(), request_.rkey, qp_.pd,
@@ -216,7 +216,7 @@ class Responder {
       case Peer::Copied::kGone: return {Verdict::kNoAnswer};
       case Peer::Copied::kFault: break;
     }
-    // A registered page was unmapped. A NIC would go on using the page it had pinned; we cannot.
+    // A registered page was unmapped. A NIC would go on using the pinned page; softnic cannot.
     if (!is_own_memory_mapped()) return {Verdict::kLocalFault};
     return refuse(IBV_WC_REM_OP_ERR, IBV_EVENT_QP_ACCESS_ERR);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the far end's NIC does with a piece of a message. It runs in the requester's thread and
-// works on the target's arena and memory, so the target's own threads have no part in it.
+// The work of the remote NIC for a piece of a message. It runs in the requester's thread, on the
+// target's arena and memory; the target's own threads are not involved.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,26 +22,26 @@ struct Request {
   std::uint64_t swap;
   std::uint32_t path_mtu;
   std::uint32_t sq_psn;
-  std::uint64_t connection;  // who speaks: differs for every connection of every QP
-  bool first;                // nothing of this connection was answered yet
-  bool corrupt;              // flip a bit of the payload on its way
-  bool solicited;            // the sender asks that the receiver be woken
+  std::uint64_t connection;  // differs for every connection of every QP
+  bool first;                // no request of this connection was answered yet
+  bool corrupt;              // flip a bit of the payload
+  bool solicited;            // IBV_SEND_SOLICITED
 };
 
 struct Answer {
   enum class Verdict {
     kPlaced,
-    kNoAnswer,    // nobody answered
-    kNotReady,    // RNR: wait `wait_ns` and come again
-    kRefused,     // the request failed over there; `status` says what we report
-    kLocalFault,  // our own memory could not be read or written
+    kNoAnswer,
+    kNotReady,    // RNR NAK: retry after `wait_ns`
+    kRefused,     // the peer refused it; `status` is for the completion
+    kLocalFault,  // the local memory could not be read or written
   };
   Verdict verdict = Verdict::kNoAnswer;
   ibv_wc_status status = IBV_WC_SUCCESS;
   std::int64_t wait_ns = 0;
 };
 
-// The caller is inside (fence.h) and `path` holds.
+// The caller holds a BusyGuard (fence.h), and `route.is_connected_to()` is true.
 Answer respond(Runtime& runtime, const PeerRoute& route, std::uint32_t target_qpn,
                const Request& request, const Pieces& ours);
 

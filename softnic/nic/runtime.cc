@@ -28,7 +28,7 @@ struct Current {
   std::weak_ptr<Runtime> runtime;
 };
 
-// Never destroyed: programs call verbs from their own static destructors.
+// Never destroyed, because programs call verbs from static destructors.
 Current& current() {
   static auto* instance = new Current;
   return *instance;
@@ -63,8 +63,9 @@ beeline::Outcome<std::shared_ptr<Runtime>> Runtime::get() {
   return runtime;
 }
 
-// A forked child has no engine thread and no seat. It leaves its parent's objects alone, and lets
-// go of the parent's lock, or the parent would look alive as long as the child is.
+// A forked child has no engine thread and no seat. It does not touch its parent's objects. It
+// closes its copy of the parent's lock; otherwise the parent would look alive as long as the child
+// lives.
 void Runtime::after_fork_in_child() {
   if (auto runtime = current().runtime.lock()) runtime->detach_in_child();
   current().runtime.reset();
@@ -74,7 +75,8 @@ void Runtime::after_fork_in_child() {
 void Runtime::before_fork() { current().mutex.lock(); }
 void Runtime::after_fork() { current().mutex.unlock(); }
 
-// Zeros take the arena's place: the child's copies of our objects find QPs in RESET and do no harm.
+// Replaces the arena by zero pages, so that the child's copies of objects see QPs in RESET and
+// change nothing of the parent.
 void Runtime::detach_in_child() noexcept {
   seat_lock_.reset();
   engine_.abandon();
@@ -87,8 +89,7 @@ bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 beeline::Outcome<std::shared_ptr<Runtime>> Runtime::join(const char* fabric_name,
                                                          const char* host_name) {
   const std::string dir = BL_TRY(state_dir(fabric_name));
-  // Held until we sit: nobody removes the fabric, or makes it anew, between our looking and our
-  // sitting.
+  // Held until the seat is taken, so that the fabric is not removed or created anew in between.
   errno = 0;
   const auto lock = DirLock::take(dir, DirLock::Missing::kFail);
   Fabric fabric = BL_TRY(Fabric::open(fabric_name));
@@ -127,12 +128,11 @@ beeline::Outcome<Runtime::Seat> Runtime::take_seat(const Fabric& fabric, std::ui
   Mapping arena = Mapping::of_file(file.get(), kArenaBytes);
   if (!arena) return fail(because("cannot map " + fabric.dir() + "/" + name));
   Arena(arena.base()).header().epoch = epoch;
-  // Where Yama guards processes from their siblings: peers must be able to place data in our
-  // memory.
+  // For kernels with Yama: allows the other processes of the fabric to access this one's memory.
   (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
   record.pid.store(static_cast<std::uint32_t>(::getpid()));
   record.host.store(host);
-  record.epoch.store(epoch);  // last: from here on peers may come
+  record.epoch.store(epoch);  // last: from here on peers may open this process
   return Seat{slot, epoch, std::move(seats), std::move(file), std::move(arena)};
 }
 
@@ -147,7 +147,8 @@ Runtime::Runtime(Fabric fabric, std::uint32_t host, Seat&& seat)
       mapping_(std::move(seat.arena)),
       arena_(mapping_.base()),
       clock_scale_(fabric_.header().clock_scale),
-      // The next process in this slot starts elsewhere, so that numbers do not come back at once.
+      // The next process in this slot starts with other indices, so QPNs and keys are not reused
+      // soon.
       qp_indices_(kMaxQps, static_cast<std::uint32_t>(seat.epoch * 977)),
       cq_indices_(kMaxCqs, 0),
       mr_indices_(kMaxMrs, static_cast<std::uint32_t>(seat.epoch * 613)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process's seat in the fabric, and all that hangs on it. There is one at a time per process:
-// the device list and every open context share it; the last of them to go leaves the fabric.
+// This process as a member of a fabric: its seat (fabric/layout.h), its arena, and the objects in
+// it. A process has at most one. The device list and every open context share it; when the last of
+// them is released, the process leaves the fabric.
 #pragma once
 
 #include <array>
@@ -28,9 +29,8 @@ class Srq;
 
 class Runtime {
  public:
-  // The process's runtime, joined to the fabric that SOFTNIC_FABRIC and SOFTNIC_HOST name if there
-  // is none yet. If that fails, errno has the same reason as the sentence; ENOENT: there is no
-  // fabric.
+  // Returns the runtime of the process. The first call joins the fabric that SOFTNIC_FABRIC and
+  // SOFTNIC_HOST name. If that fails, errno is set as well; ENOENT: there is no such fabric.
   static beeline::Outcome<std::shared_ptr<Runtime>> get();
 
   ~Runtime();
@@ -55,8 +55,8 @@ class Runtime {
   IndexAllocator& mr_indices() noexcept { return mr_indices_; }
   IndexAllocator& srq_indices() noexcept { return srq_indices_; }
 
-  // A place in the arena, with its pages: shared memory that has run out is an answer here, where
-  // the first touch would be the end of the process.
+  // Allocates the pages of a record. Returns false if /dev/shm is full; without this call, the
+  // first access would then end the process by SIGBUS.
   template <class Record>
   bool allocate_pages_of(const Record& record) noexcept {
     return allocate_pages(reinterpret_cast<const std::byte*>(&record), sizeof record);
@@ -68,10 +68,11 @@ class Runtime {
 
   std::uint64_t next_serial() noexcept { return serials_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Cached; null if nobody sits there. A peer whose place was taken by another is looked up anew.
+  // The process in a slot, or null if the slot is empty. Cached as long as the slot has the same
+  // owner.
   std::shared_ptr<Peer> peer(std::uint32_t slot);
 
-  // A QP is listed while it exists; readers hold the poll lock of one of its CQs, or are the owner.
+  // The QP with an index, while it exists. Readers hold the poll lock of one of its CQs, or own it.
   void list_qp(std::uint32_t index, Qp* qp) noexcept {
     qps_[index].store(qp, std::memory_order_release);
   }
@@ -79,15 +80,15 @@ class Runtime {
     return qps_[index].load(std::memory_order_acquire);
   }
 
-  // For fences and flushes, and to find what an event is about.
+  // For fences and flushes, and to find the object of an event.
   ObjectList<Qp>& qps() noexcept { return qp_list_; }
   ObjectList<Cq>& cqs() noexcept { return cq_list_; }
   ObjectList<Srq>& srqs() noexcept { return srq_list_; }
 
-  // Flushes QPs that a peer has moved to ERR since we last looked. Cheap when there is none.
+  // Flushes QPs that a peer has moved to ERR since the last call. Cheap if there are none.
   void flush_broken_qps();
 
-  // False in a forked child, which may look at what it inherited but has no part in the fabric.
+  // False in a forked child, which can read the objects that it inherited but is not in the fabric.
   bool is_ours() const noexcept;
   double clock_scale() const noexcept { return clock_scale_; }
 
@@ -126,7 +127,7 @@ class Runtime {
   IndexAllocator mr_indices_;
   IndexAllocator srq_indices_;
   RingAllocator rings_{kRingBytes};
-  std::atomic<std::uint64_t> serials_;  // of nobody who sat here before
+  std::atomic<std::uint64_t> serials_;  // differ from those of earlier owners of the slot
 
   std::mutex peers_mutex_;
   std::array<std::shared_ptr<Peer>, kMaxSlots> peers_;
@@ -137,7 +138,7 @@ class Runtime {
   ObjectList<Cq> cq_list_;
   ObjectList<Srq> srq_list_;
 
-  // Last: their threads end before anything else goes.
+  // These are last, so that their threads end before other members are destroyed.
   GpuMirrors mirrors_{*this};
   Engine engine_;
 };

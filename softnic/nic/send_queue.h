@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring of posted send work requests. Private to the process: only its own requester reads it.
+// The ring of posted send work requests. It is private to the process, because only its own
+// requester reads it.
 //
-// A place is taken by a post and given back when a completion of that or a later request is polled,
-// as drivers do it: a program that never asks for a completion runs out of places here too.
+// A post takes an entry, which is free again when a completion of that or a later request is
+// polled, as in drivers. So a program that never requests a completion fills the queue here as
+// well.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,10 +18,10 @@
 
 namespace softnic {
 
-// READs and atomics: the answer carries data into our memory.
 constexpr bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 }
+// The response carries data into local memory.
 constexpr bool is_read_or_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_RDMA_READ || is_atomic(opcode);
 }
@@ -30,7 +32,7 @@ struct SendWqe {
   std::uint64_t length = 0;
   std::uint64_t compare_add = 0;  // of atomics
   std::uint64_t swap = 0;
-  std::int64_t posted_at = 0;  // 0: not noted
+  std::int64_t posted_at = 0;  // 0: not recorded
   ibv_wr_opcode opcode = IBV_WR_SEND;
   std::uint32_t rkey = 0;
   std::uint32_t imm_data = 0;
@@ -38,7 +40,7 @@ struct SendWqe {
   bool signaled = false;
   bool inlined = false;
   bool solicited = false;
-  bool counted = false;  // by the port's armed faults
+  bool counted = false;  // the port's armed faults have counted it
   bool corrupt = false;
 };
 
@@ -52,14 +54,14 @@ class SendQueue {
         sges_(std::size_t{std::max(depth, 1u)} * max_sge),
         inline_bytes_(std::size_t{std::max(depth, 1u)} * max_inline) {}
 
-  // 0, or the errno with which ibv_post_send refuses such a request.
+  // Returns 0, or the errno with which ibv_post_send refuses the request.
   int check(const ibv_send_wr& wr) const noexcept;
-  // Places left. Callers of this and of append() take turns.
+  // The number of free entries. Calls of this and of append() must be serialized.
   std::uint64_t room() const noexcept {
     return depth_ -
            (posted_.load(std::memory_order_relaxed) - retired_.load(std::memory_order_acquire));
   }
-  // The request has passed check() and there is room.
+  // The request has passed check(), and room() is not 0.
   void append(const ibv_send_wr& wr, bool signal_all, std::int64_t posted_at) noexcept;
 
   SendWqe& at(std::uint64_t sequence) noexcept { return wqes_[place(sequence)]; }
@@ -68,7 +70,7 @@ class SendQueue {
   void retire(std::uint64_t sequence) noexcept {
     retired_.store(sequence + 1, std::memory_order_release);
   }
-  // Back to empty. The caller makes sure that nobody posts or runs.
+  // Empties the queue. The caller makes sure that no thread posts or runs the requester.
   void clear() noexcept {
     posted_.store(0);
     retired_.store(0);

@@ -42,7 +42,7 @@ Srq* Srq::create(Pd& pd, const ibv_srq_init_attr& init) {
   SrqRecord& record = runtime.arena().srq(*index);
   record.posted.store(0);
   record.taken.store(0);
-  record.limit.store(0);  // armed by a modify alone
+  record.limit.store(0);  // only ibv_modify_srq arms it
   record.pd = pd.number;
   record.depth = attr.max_wr;
   record.stride = stride;
@@ -82,9 +82,9 @@ Srq::~Srq() {
   runtime().srq_indices().give_back(index_);
 }
 
-// The slot is whole before it counts as posted, and in the FIFO before anybody looks for it there.
+// Fills the slot before it marks it as posted, and puts it into the FIFO before it counts it there.
 int Srq::append(const ibv_recv_wr& wr) {
-  if (record_.depth == 0) return EINVAL;  // a forked child, which has no queue here
+  if (record_.depth == 0) return EINVAL;  // in a forked child, where the arena is zero
   if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
   if (free_.empty()) return ENOMEM;
   const std::uint32_t number = free_.back();
@@ -114,7 +114,7 @@ int Srq::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
 }
 
 int Srq::modify(const ibv_srq_attr& attr, int mask) {
-  if ((mask & ~IBV_SRQ_LIMIT) != 0) return EOPNOTSUPP;  // the size stays what it is
+  if ((mask & ~IBV_SRQ_LIMIT) != 0) return EOPNOTSUPP;  // the size cannot be changed
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
   if (attr.srq_limit > record_.depth) return EINVAL;
   record_.limit.store(attr.srq_limit);
@@ -135,8 +135,8 @@ void Srq::give_back(std::uint32_t slot) {
   free_.push_back(slot);
 }
 
-// Whoever took the slot may have died before it moved on. Posted again, the slot would be found at
-// its old place, and the FIFO would have more places in use than it has.
+// If the process that took the slot died before it advanced `taken`, the slot is still in the FIFO.
+// Posting it again would put it there twice, and the FIFO could overflow.
 void Srq::drop_if_stale(std::uint32_t slot) {
   const std::uint64_t posted = record_.posted.load(std::memory_order_relaxed);
   const auto is_stale = [&](std::uint64_t taken) {

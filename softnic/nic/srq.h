@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared receive queue: receives that any of its queue pairs may take, one for each message.
+// A shared receive queue: its queue pairs take one receive for each message.
 //
-// A slot is free (ours to fill), posted, or held by the queue pair whose message it receives. It is
-// free again when the completion has been polled.
-// Threads: any number may post; a peer takes with taking.h.
+// A slot is free, posted, or held by the queue pair whose message it receives. It becomes free
+// again when the completion is polled. Threads: any number may post. Peers take receives by
+// taken_receive.h.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,21 +20,21 @@ namespace softnic {
 
 class Srq final : public ibv_srq {
  public:
-  // Null with errno set.
+  // Returns null and sets errno on failure.
   static Srq* create(Pd& pd, const ibv_srq_init_attr& init);
   ~Srq();
   Srq(const Srq&) = delete;
   Srq& operator=(const Srq&) = delete;
   static Srq& of(ibv_srq* srq) noexcept { return *static_cast<Srq*>(srq); }
 
-  // These answer like the verbs of their names: 0 or an errno.
+  // Return 0 or an errno, as the verbs of the same names.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
   int modify(const ibv_srq_attr& attr, int mask);
   ibv_srq_attr query() const;
 
   void give_back(std::uint32_t slot);
-  // The slots that a queue pair holds: of the message that is arriving, and of those completed but
-  // not polled. Nobody may be taking for it any more.
+  // The slots that a queue pair holds: of the message that is arriving, and of completions that
+  // were not polled. No peer may be taking receives for it.
   std::vector<std::uint32_t> held_by(std::uint32_t qpn) const;
   std::uint64_t wr_id(std::uint32_t slot) const;
 
@@ -43,7 +43,7 @@ class Srq final : public ibv_srq {
   Pd& owner() const noexcept { return pd_; }
 
   std::atomic<std::uint32_t> users{0};  // QPs attached
-  std::uint32_t async_reported = 0;     // events handed out; guarded by ibv_srq::mutex
+  std::uint32_t async_reported = 0;     // events returned; guarded by ibv_srq::mutex
 
  private:
   Srq(Pd& domain, std::uint32_t index, const ibv_srq_init_attr& init) noexcept;

@@ -21,7 +21,7 @@ bool TakenReceive::take_shared(SrqRecord& srq) {
   runtime_.take(srq.take_lock);
   std::uint64_t at = srq.taken.load(std::memory_order_relaxed);
   const std::uint64_t posted = srq.posted.load();
-  // Somebody may have died between taking the slot and moving on.
+  // Skips slots of processes that died between taking the slot and advancing `taken`.
   while (at != posted &&
          where_.arena.slot(srq, where_.arena.fifo(srq, at).load()).holder.load() != kSlotPosted) {
     srq.taken.store(++at);
@@ -33,13 +33,14 @@ bool TakenReceive::take_shared(SrqRecord& srq) {
     srq.taken.store(at + 1);
     qp_.shared_receive.store(number + 1);
   }
-  // Also when there is none to take: whoever took the last may have died before it told.
+  // Also if the queue is empty: the process that took the last receive may have died before it did
+  // it.
   notify_limit(srq, found ? posted - at - 1 : 0);
   srq.take_lock.unlock();
   return found;
 }
 
-// Under the lock, so that a limit found half told is one whose teller died.
+// Called under the lock, so kLimitNotifying is found only if the process that set it has died.
 void TakenReceive::notify_limit(SrqRecord& srq, std::uint64_t left) {
   std::uint32_t limit = srq.limit.load();
   do {
@@ -48,9 +49,9 @@ void TakenReceive::notify_limit(SrqRecord& srq, std::uint64_t left) {
   const bool sent =
       send_event(runtime_.fabric(), EventPipe{srq.device, where_.slot, srq.event_number},
                  EventRecord{IBV_EVENT_SRQ_LIMIT_REACHED, 0, srq.serial});
-  if (!sent) return;  // the next one tells
+  if (!sent) return;  // the next message tries again
   limit |= kLimitNotifying;
-  (void)srq.limit.compare_exchange(limit, 0);  // unless the owner has armed it anew
+  (void)srq.limit.compare_exchange(limit, 0);  // unless the owner has armed it again
 }
 
 void TakenReceive::complete(CqeRecord entry) {

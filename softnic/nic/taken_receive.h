@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a message that arrives gets its receive: from the queue pair's own queue, or from the shared
-// one it is attached to. Done by the requester of the peer, in the target's arena.
+// Takes a receive for an arriving message, from the queue pair's own receive queue or from its
+// shared one. The requester of the peer does this, in the target's arena.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,14 +16,14 @@ class TakenReceive {
   TakenReceive(Runtime& runtime, const ArenaRef& where, QpRecord& qp, std::uint32_t qpn) noexcept
       : runtime_(runtime), where_(where), qp_(qp), qpn_(qpn) {}
 
-  // The receive for the message that is arriving; all pieces of a message get the same one. Null:
-  // none is posted.
+  // The receive for the arriving message, the same for all its pieces. Null if none is posted.
   ReceiveRecord* find();
 
-  // The protection domain that its memory has to be of.
+  // The protection domain to which its memory must belong.
   std::uint32_t pd() const noexcept { return qp_.srq != 0 ? where_.arena.srq(qp_.srq).pd : qp_.pd; }
 
-  // Ends it: fills in what the completion says of the receive and pushes it. find() came first.
+  // Adds the receive's fields to the completion and pushes it. find() has returned the receive
+  // before.
   void complete(CqeRecord entry);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time on a shaped wire. Every port has two, one out and one in, shared by all who use it: each
-// reserves its bytes behind those already handed over, and learns when the last of them is through.
+// Timing of shaped ports. Every port has a simulated wire in each direction, which all processes
+// share: each reserves time for its bytes after the bytes that were reserved before.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,12 @@
 
 namespace softnic {
 
-// How late a sender may come back to its work and still get the full rate: on a busy machine our
-// threads wait for the scheduler, which a NIC does not.
+// A sender that comes back to its work later than it wanted still gets the full rate, up to this
+// delay: on a busy machine its thread waits for the scheduler, which a NIC does not.
 inline constexpr std::int64_t kWirePatienceNs = 20 * beeline::kNsPerMs;
 
-// `ready_at`: since when the bytes could have been sent.
+// Reserves `bytes` and returns when the last of them has passed. `ready_at` is when they could have
+// been sent.
 inline std::int64_t reserve_wire(Shared<std::uint64_t>& free_at, std::uint64_t bytes,
                                  std::uint64_t rate, std::int64_t ready_at) {
   if (rate == 0) return ready_at;

@@ -74,7 +74,7 @@ void wr_start(ibv_qp_ex* qp) { builder(qp).start(); }
 void wr_abort(ibv_qp_ex* qp) { builder(qp).start(); }
 int wr_complete(ibv_qp_ex* qp) { return builder(qp).post(Qp::of(qp)); }
 
-// Requests we do not carry make the whole batch fail when it completes, as the manual wants it.
+// Unsupported requests make the whole batch fail in ibv_wr_complete, as the manual requires.
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw*, std::uint32_t, const ibv_mw_bind_info*) {
   builder(qp).reject(EOPNOTSUPP);
 }

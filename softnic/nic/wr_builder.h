@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The staging of ibv_wr_start .. ibv_wr_complete: collects requests and posts them as one chain.
+// Collects the requests between ibv_wr_start and ibv_wr_complete, and posts them as one chain.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,13 +15,13 @@ class Qp;
 class WrBuilder {
  public:
   void start() noexcept;
-  // Begins a request; the setters below fill in the newest one.
+  // Adds a request. The setters below fill in the last one.
   ibv_send_wr& add(ibv_wr_opcode opcode, std::uint64_t wr_id, unsigned int flags);
   void set_pieces(const ibv_sge* pieces, std::size_t count);
   void set_inline(const ibv_data_buf* buffers, std::size_t count);
   void reject(int error) noexcept { error_ = error; }
 
-  // Posts what was collected: all of it, or nothing and an errno.
+  // Posts all requests and returns 0, or none and returns an errno.
   int post(Qp& qp);
 
  private:
@@ -30,7 +30,7 @@ class WrBuilder {
     std::vector<ibv_sge> pieces;
     std::vector<std::byte> inline_bytes;
   };
-  std::deque<Staged> staged_;  // grows to the largest batch and is used again
+  std::deque<Staged> staged_;  // reused; as long as the largest batch so far
   std::size_t count_ = 0;
   int error_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and acknowledging asynchronous events.
+// ibv_get_async_event and ibv_ack_async_event.
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,8 +24,8 @@ bool is_srq_event(ibv_event_type type) {
   return type == IBV_EVENT_SRQ_LIMIT_REACHED || type == IBV_EVENT_SRQ_ERR;
 }
 
-// Finds the object by its serial and counts the event, so that it cannot go away unacknowledged.
-// Null: it is gone.
+// Finds the object by its serial number and counts the event, so that the object cannot be
+// destroyed before the event is acknowledged. Returns null if it was destroyed.
 template <class T>
 T* claim_object(ObjectList<T>& list, const EventRecord& record, pthread_mutex_t& (*mutex_of)(T&)) {
   T* found = nullptr;
@@ -61,16 +61,16 @@ bool claim_srq(Runtime& runtime, const EventRecord& record, ibv_async_event& eve
   return srq != nullptr;
 }
 
-// Of ports and the device, a context hears what happens in its own life and the removal that ends
-// it: not what happens once the device is back. Who was to tell of that removal may have died; then
-// a later one tells.
+// A context gets events of its ports and device up to the removal of the device, but not after the
+// device is back. If the process that should have sent the removal event died, the event of a later
+// removal takes its place.
 bool is_in_lifetime(Context& context, const EventRecord& record) {
   if (record.serial == context.removals_at_open) return true;
   return record.serial > context.removals_at_open && record.type == IBV_EVENT_DEVICE_FATAL &&
          !context.removal_reported.exchange(true);
 }
 
-// False: what the event was about is gone, and the event with it.
+// Fills in the event. Returns false if its object no longer exists; the event is then dropped.
 bool claim(Context& context, const EventRecord& record, ibv_async_event& event) {
   Runtime& runtime = *context.runtime;
   event.event_type = static_cast<ibv_event_type>(record.type);

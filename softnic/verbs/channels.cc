@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion channels: made, waited on, acknowledged.
+// The verbs for completion channels.
 #include <cerrno>
 
 #include "softnic/nic/comp_channel.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device list, and opening and closing devices.
+// The verbs for the device list, and for opening and closing devices.
 #include "softnic/verbs/device.h"
 
 #include <endian.h>
@@ -85,7 +85,7 @@ ibv_device** ibv_get_device_list(int* count) {
   if (count != nullptr) *count = 0;
   const auto runtime = Runtime::get();
   if (!runtime) {
-    // Without a fabric softnic behaves like a kernel without RDMA.
+    // Without a fabric, the errno is that of a kernel without RDMA.
     const int error = errno == ENOENT || errno == 0 ? ENOSYS : errno;
     std::fprintf(stderr, "softnic: %s\n", runtime.error().text.c_str());
     errno = error;
@@ -121,7 +121,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   softnic::EventPipe pipe{opened.index, opened.runtime->slot(), 0};
   beeline::UniqueFd events = softnic::make_event_pipe(opened.runtime->fabric(), pipe);
   if (!events) return nullptr;
-  // Asked when the pipe is there: a removal from here on is told to it.
+  // Checked after the pipe was created: a removal from here on sends an event to it.
   if (opened.record().removals.load() != opened.removals_at_open) {
     softnic::remove_event_pipe(opened.runtime->fabric(), pipe);
     errno = ENODEV;
@@ -138,8 +138,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
 int ibv_close_device(ibv_context* context) {
   Context& closed = Context::of(context);
   if (!closed.runtime->is_ours()) return 0;
-  // Objects left in it become useless, as with the kernel's; their memory stays until the process
-  // ends.
+  // Objects that still exist become unusable, as with the kernel. Their memory is not freed.
   if (closed.objects.load() != 0) {
     closed.runtime->qps().for_each([&](softnic::Qp& qp) {
       if (qp.qp_base.context == context) qp.shut_down();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that programs reach through the extended operations of a context.
+// Functions for the operations table of verbs_context.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making, changing and destroying protection domains, memory regions, CQs and QPs.
+// The verbs for protection domains, memory regions, completion queues and queue pairs.
 #include <cerrno>
 
 #include "softnic/nic/cq.h"
@@ -10,7 +10,7 @@
 #include "softnic/verbs/call_checks.h"
 #include "softnic/verbs/extended_queries.h"
 
-// verbs.h turns these into macros.
+// verbs.h defines macros of these names.
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -158,7 +158,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   return 0;
 }
 
-// ECE: our devices have no options to agree on.
+// ECE: softnic devices have no options to negotiate.
 int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
   *ece = {};
   return 0;
@@ -166,7 +166,7 @@ int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
 
 int ibv_set_ece(ibv_qp*, ibv_ece* ece) { return ece->options == 0 ? 0 : EOPNOTSUPP; }
 
-// Our copies place bytes in ascending order, but promise nothing.
+// Bytes are copied in ascending order, but softnic does not guarantee that.
 int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, std::uint32_t) { return 0; }
 
 int ibv_fork_init() { return 0; }

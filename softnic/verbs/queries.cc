@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device and its ports are.
+// The verbs that query a device and its ports.
 #include <endian.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 #include "softnic/spec/sysfs_tree.h"
 #include "softnic/verbs/extended_queries.h"
 
-// verbs.h wraps it in a macro; programs built before that call the function.
+// verbs.h defines a macro of this name; older programs call the function.
 #undef ibv_query_port
 
 namespace softnic {
@@ -84,7 +84,7 @@ ibv_port_attr port_attributes(const PortRecord& port) {
   return attr;
 }
 
-// 0, EINVAL, EIO on a dead context, or ENODATA for an empty place of the table.
+// Returns 0, EINVAL, EIO on a dead context, or ENODATA for an empty table entry.
 int read_gid(Context& context, std::uint32_t port_number, std::uint32_t index,
              ibv_gid_entry& entry) {
   if (context.is_dead()) return EIO;
@@ -138,7 +138,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
 }
 
 int ibv_query_port(ibv_context* context, std::uint8_t port_number, _compat_ibv_port_attr* attr) {
-  // Callers of the function have the structure without its last member.
+  // Callers of this function have an older structure, without the last member.
   return softnic::query_port(context, port_number, reinterpret_cast<ibv_port_attr*>(attr),
                              offsetof(ibv_port_attr, port_cap_flags2));
 }
@@ -152,7 +152,7 @@ int ibv_query_gid(ibv_context* context, std::uint8_t port_number, int index, ibv
     errno = error;
     return -1;
   }
-  *gid = entry.gid;  // zeros for an empty place
+  *gid = entry.gid;  // zeros for an empty entry
   return 0;
 }
 
@@ -164,7 +164,7 @@ int ibv_query_gid_type(ibv_context* context, std::uint8_t port_number, unsigned 
     errno = error;
     return -1;
   }
-  *type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 1 : 0;  // this call knows no third
+  *type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? 1 : 0;  // this call has only two values
   return 0;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared receive queues: made, changed and destroyed. Posting is an operation of the context.
+// The verbs for shared receive queues. Posting is in the operations table of the context.
 #include <cerrno>
 
 #include "softnic/nic/srq.h"

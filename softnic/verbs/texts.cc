@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of things, the rate tables, and reading sysfs: the calls that need no device. The words are
-// the ones libibverbs prints, since people search for them.
+// The calls that need no device: names of enumerators, rate conversions, and reading sysfs. The
+// texts are those of libibverbs, because people search for them.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 struct Rate {
   ibv_rate code;
-  int multiple;  // of 2.5 Gb/s; 0 where it is none
+  int multiple;  // of 2.5 Gb/s; 0 if it is not a multiple
   int mbps;
 };
 
@@ -150,7 +150,8 @@ int ibv_read_sysfs_file(const char* dir, const char* file, char* buffer, std::si
   const beeline::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const ssize_t length = fd && size != 0 ? ::read(fd.get(), buffer, size) : -1;
   if (length <= 0) return -1;
-  // The trailing newline goes; a full buffer keeps no room for a terminator otherwise.
+  // The trailing newline is removed. If there is none and the buffer is full, there is no
+  // terminator.
   if (buffer[length - 1] == '\n') {
     buffer[length - 1] = '\0';
     return static_cast<int>(length - 1);

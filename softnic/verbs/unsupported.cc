@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that programs may link against and that softnic does not serve. Each says so; none is left
-// to the real library, which would take our objects for its own.
+// Calls that softnic does not support. They are defined here and return EOPNOTSUPP, because the
+// real library would take softnic's objects for its own.
 #include <infiniband/verbs.h>
 
 #include <cerrno>
