@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NICs a GPU should use, why, and which ones next if they fail. Depends on the machine alone,
-// so every process of a host, and every host of a kind, comes to the same answer.
+// Assigns NICs to each GPU, and orders the other NICs as standby. The result depends on the machine
+// alone, so all processes of a host, and all hosts of the same kind, compute the same one.
 //
-// The rules, in their order:
-// 1. A GPU gets NICs that NCCL holds for best (nccl_choice.h): with the highest bandwidth from GPU
-// to
-//    wire, and the nearest of those. See docs/decisions/0017-assignment-as-nccl.md.
-// 2. GPUs with the same choice get equally many, as many as there are for each. A NIC that is over
-//    stays over: a rank with more rails than its peers could not use them.
-// 3. Where GPUs are more than NICs, each NIC serves equally many, within one.
-// 4. An adapter's second port is taken after the other adapters' first ones.
-// 5. What was taken is dealt as NCCL does, where NCCL shares it out evenly too. Elsewhere in the
-// order
-//    of addresses: the first GPU gets the first NICs, and an adapter's ports stay together where a
-//    GPU gets several.
+// The rules, in this order:
+// 1. A GPU gets only NICs that NCCL considers best (nccl_choice.h): those with the highest
+// bandwidth
+//    from GPU to wire, and the nearest of these. See docs/decisions/0017-assignment-as-nccl.md.
+// 2. GPUs with the same choice get the same number of NICs. NICs that are left over stay unused: a
+//    rank with more rails than its peers could not use them.
+// 3. If there are more GPUs than NICs, the numbers of GPUs that the NICs serve differ by one at
+// most.
+// 4. The second port of an adapter is used after the first ports of the other adapters.
+// 5. The NICs are distributed as NCCL does, if NCCL also gives each GPU equally many. Otherwise the
+//    order of addresses decides: the first GPU gets the first NICs, and a GPU that gets several
+//    keeps the ports of an adapter together.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct GpuAssignment {
   std::vector<NodeIndex> nics = {};     // in the order of addresses; empty if there is no NIC
   Distance distance = Distance::kSys;   // of the farthest of them
   std::vector<NodeIndex> standby = {};  // all other NICs, the best first
-  std::string reason = {};              // for people
+  std::string reason = {};              // a sentence
 };
 
 struct SpareNic {

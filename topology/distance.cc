@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Distances by common places.
 #include "topology/distance.h"
 
 #include <algorithm>
@@ -11,7 +9,7 @@ namespace {
 
 bool same(NodeIndex a, NodeIndex b) noexcept { return a == b && a != kNoNode; }
 
-// What devices below this bridge have as their nearest switch.
+// The nearest switch of devices below this bridge.
 NodeIndex switch_at(const Graph& graph, NodeIndex index) noexcept {
   const Node& node = graph[index];
   const bool is_of_switch = node.port == BridgePort::kDownstream &&
@@ -57,34 +55,35 @@ bool hides_its_tree(const Graph& graph) {
   return std::ranges::none_of(graph.gpus(), below) && std::ranges::none_of(graph.nics(), below);
 }
 
-Places::Places(const Graph& graph) {
-  places_.reserve(graph.size());
+Distances::Distances(const Graph& graph) {
+  locations_.reserve(graph.size());
   for (NodeIndex i = 0; i < graph.size(); ++i) {
     const NodeIndex parent = graph[i].parent;
-    places_.push_back(place_of(graph, i, parent == kNoNode ? Place() : places_[parent]));
+    locations_.push_back(locate(graph, i, parent == kNoNode ? Location() : locations_[parent]));
   }
-  settle_memory(graph);
+  infer_memory(graph);
 }
 
-Places::Place Places::place_of(const Graph& graph, NodeIndex index, const Place& parent) {
-  Place place = parent;
+Distances::Location Distances::locate(const Graph& graph, NodeIndex index, const Location& parent) {
+  Location location = parent;
   switch (graph[index].kind) {
     case NodeKind::kMachine: break;
-    case NodeKind::kPackage: place.package = index; break;
-    case NodeKind::kNumaNode: place.memory = index; break;
-    case NodeKind::kHostBridge: place.host_bridge = index; break;
+    case NodeKind::kPackage: location.package = index; break;
+    case NodeKind::kNumaNode: location.memory = index; break;
+    case NodeKind::kHostBridge: location.host_bridge = index; break;
     case NodeKind::kBridge:
-      if (place.root_port == kNoNode) place.root_port = index;
-      place.nearest_switch = switch_at(graph, index);
+      if (location.root_port == kNoNode) location.root_port = index;
+      location.nearest_switch = switch_at(graph, index);
       break;
     case NodeKind::kDevice: break;
   }
-  return place;
+  return location;
 }
 
-// A NUMA node may be known by number alone. One that is not known may be any of those that are;
-// where none is, a package counts as one, and a machine whose packages are not known either.
-void Places::settle_memory(const Graph& graph) {
+// A NUMA node may be known by its number only. If no NUMA node is in the graph, each package counts
+// as one, or the whole machine if no package is known. Otherwise a missing NUMA node stays unknown,
+// since it may be any of them.
+void Distances::infer_memory(const Graph& graph) {
   std::map<int, NodeIndex> by_number;
   for (NodeIndex i = 0; i < graph.size(); ++i) {
     if (graph[i].kind == NodeKind::kNumaNode) by_number[graph[i].number] = i;
@@ -93,32 +92,32 @@ void Places::settle_memory(const Graph& graph) {
   const bool has_packages = std::ranges::any_of(
       graph.nodes(), [](const Node& node) { return node.kind == NodeKind::kPackage; });
   for (NodeIndex i = 0; i < graph.size(); ++i) {
-    Place& place = places_[i];
+    Location& location = locations_[i];
     const auto known = by_number.find(graph[i].numa);
-    if (place.memory == kNoNode && known != by_number.end()) place.memory = known->second;
-    if (place.memory != kNoNode) {
-      // The NUMA node's package goes before the one in the tree: else two things near to the same
-      // memory could be near to different packages.
-      place.package = places_[place.memory].package;
+    if (location.memory == kNoNode && known != by_number.end()) location.memory = known->second;
+    if (location.memory != kNoNode) {
+      // The package of the NUMA node takes precedence over the one in the tree. Otherwise two
+      // devices near the same memory could be near different packages.
+      location.package = locations_[location.memory].package;
     } else if (by_number.empty()) {
-      place.memory = has_packages ? place.package : kMachine;
+      location.memory = has_packages ? location.package : kMachine;
     }
   }
 }
 
-Distance Places::between(NodeIndex a, NodeIndex b) const noexcept {
+Distance Distances::between(NodeIndex a, NodeIndex b) const noexcept {
   if (a == b) return Distance::kLoc;
-  const Place& x = places_[a];
-  const Place& y = places_[b];
+  const Location& x = locations_[a];
+  const Location& y = locations_[b];
   if (same(x.nearest_switch, y.nearest_switch)) return Distance::kPix;
   if (same(x.root_port, y.root_port)) return Distance::kPxb;
   if (same(x.host_bridge, y.host_bridge)) return Distance::kPhb;
   return same(x.memory, y.memory) ? Distance::kNode : Distance::kSys;
 }
 
-int Places::rank(NodeIndex a, NodeIndex b) const noexcept {
+int Distances::rank(NodeIndex a, NodeIndex b) const noexcept {
   const Distance distance = between(a, b);
-  const bool same_package = same(places_[a].package, places_[b].package);
+  const bool same_package = same(locations_[a].package, locations_[b].package);
   return static_cast<int>(distance) + (distance == Distance::kSys && !same_package ? 1 : 0);
 }
 

@@ -12,7 +12,7 @@
 #include "topology/distance.h"
 #include "topology/link_state.h"
 #include "topology/nccl_choice.h"
-#include "topology/nccl_ways.h"
+#include "topology/nccl_paths.h"
 
 namespace beeline::topology {
 namespace {
@@ -53,7 +53,7 @@ void find_far_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
                    std::vector<Finding>& found) {
   for (const NcclChoice& choice : choices) {
     if (choice.nics.empty() || choice.gpu_direct) continue;
-    const std::string path = to_string(choice.path);
+    const std::string path = to_string(choice.path_type);
     found.push_back({.kind = FindingKind::kFarNic,
                      .severity = Severity::kNote,
                      .device = choice.gpu,
@@ -70,25 +70,26 @@ void find_far_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
 // reported once, with all of its GPUs.
 void find_slow_near_nics(const std::vector<NcclChoice>& choices, const Graph& graph,
                          const std::vector<NodeIndex>& nics, std::vector<Finding>& found) {
-  const NcclWays ways(graph);
+  const NcclPaths paths(graph);
   const std::vector<NcclNet> nets = nccl_nets(graph, nics);
-  std::map<NodeIndex, std::tuple<std::vector<NodeIndex>, NcclWay, const NcclChoice*>> passed_over;
+  std::map<NodeIndex, std::tuple<std::vector<NodeIndex>, NcclPath, const NcclChoice*>> passed_over;
   for (const NcclChoice& choice : choices) {
     for (const NcclNet& net : nets) {
-      const NcclWay way = ways.between(choice.gpu, net);
-      if (choice.nics.empty() || way.path >= choice.path || way.path >= NcclPath::kPhb) continue;
+      const NcclPath path = paths.between(choice.gpu, net);
+      if (choice.nics.empty() || path.type >= choice.path_type || path.type >= NcclPathType::kPhb)
+        continue;
       if (std::ranges::find(choice.equals, net.nic) != choice.equals.end()) continue;
       auto& [gpus, nearest, instead] = passed_over[net.nic];
-      if (gpus.empty()) std::tie(nearest, instead) = std::pair(way, &choice);
+      if (gpus.empty()) std::tie(nearest, instead) = std::pair(path, &choice);
       if (gpus.empty() || gpus.back() != choice.gpu) gpus.push_back(choice.gpu);
     }
   }
   for (auto& [nic, about] : passed_over) {
-    auto& [gpus, way, instead] = about;
+    auto& [gpus, path, instead] = about;
     std::string cause =
-        "near " + list_of(graph, gpus) + " (" + to_string(way.path) + "), but NCCL uses " +
-        list_of(graph, instead->nics) + " (" + to_string(instead->path) + ") with " +
-        gigabytes(instead->gigabytes_per_second) + " instead of " + gigabytes(way.bandwidth);
+        "near " + list_of(graph, gpus) + " (" + to_string(path.type) + "), but NCCL uses " +
+        list_of(graph, instead->nics) + " (" + to_string(instead->path_type) + ") with " +
+        gigabytes(instead->gigabytes_per_second) + " instead of " + gigabytes(path.bandwidth);
     found.push_back({.kind = FindingKind::kSlowNearNic,
                      .severity = Severity::kNote,
                      .device = nic,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that is wrong with a machine, in one list: each entry names a device, the cause and
-// what to do. The text, the JSON, the exit status of a check and the plugin's warnings are all made
-// of it.
+// All problems of a machine, in one list: each finding names a device, the cause and the fix. The
+// text, the JSON, the exit status of --check and the warnings of the plugin are made from it.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,9 @@ namespace beeline::topology {
 
 enum class FindingKind : std::uint8_t {
   kSlowLink,     // a PCIe link is slower than both ends could be, or than the devices below it need
-  kFarNic,       // NCCL's NICs for this GPU are behind a processor: no GPUDirect by default
-  kSlowNearNic,  // the nearest NIC is not used, since others farther away are faster
-  kHiddenTree,   // no GPU and no NIC is below a bridge, as in virtual machines
+  kFarNic,       // NCCL's NICs for this GPU are too far away for GPUDirect by default
+  kSlowNearNic,  // the nearest NIC is not used, because others farther away are faster
+  kHiddenTree,   // no GPU and no NIC is below a bridge, as in many virtual machines
   kPortDown,
   kOddSpeed,  // the speed of a port is higher than that of any real port
 };
@@ -33,10 +32,11 @@ const char* to_string(Severity severity) noexcept;  // "warning"
 struct Finding {
   FindingKind kind = FindingKind::kSlowLink;
   Severity severity = Severity::kWarning;
-  NodeIndex device = kNoNode;          // kNoNode: the machine
-  std::vector<NodeIndex> others = {};  // other nodes it concerns: the GPU's NICs, a card's ports
-  std::string cause = {};              // the part of a sentence after the device's name and a colon
-  std::string fix = {};                // what to do
+  NodeIndex device = kNoNode;  // kNoNode: the whole machine
+  std::vector<NodeIndex> others =
+      {};                  // other nodes that it concerns: the GPU's NICs, a card's ports
+  std::string cause = {};  // continues a line that begins with the device's name and a colon
+  std::string fix = {};    // what to do
 };
 
 struct FindingOptions {

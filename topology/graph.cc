@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Making a graph, and finding nodes in it.
 #include "topology/graph.h"
 
 #include <algorithm>
 #include <tuple>
 
 #include "common/base/natural_order.h"
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 
 namespace beeline::topology {
 namespace {
 
-// Addresses first, since they are a place; devices without one by name.
+// Devices with an address come first, sorted by it; the others are sorted by name.
 bool device_less(const Node& a, const Node& b) noexcept {
   const auto place = [](const Node& node) {
     return std::pair(!node.pci.has_value(), node.pci.value_or(PciAddress{}));
@@ -45,7 +43,7 @@ BridgePort port_below(const Node& parent) noexcept {
 
 }  // namespace
 
-void settle_ports(std::vector<Node>& nodes) {
+void infer_ports(std::vector<Node>& nodes) {
   for (Node& node : nodes) {
     if (node.kind == NodeKind::kBridge && node.port == BridgePort::kUnknown) {
       node.port = port_below(nodes[node.parent]);
@@ -63,10 +61,10 @@ Outcome<Graph> Graph::make(GraphParts parts) {
   graph.remarks_ = std::move(parts.remarks);
   graph.nccl_version_ = parts.nccl_version;
   graph.nodes_ = in_order(std::move(parts.nodes));
-  settle_numa(graph.nodes_, graph.remarks_);
+  infer_numa(graph.nodes_, graph.remarks_);
   graph.nodes_ = in_order(std::move(graph.nodes_));
   inherit_cpus(graph.nodes_);
-  settle_ports(graph.nodes_);
+  infer_ports(graph.nodes_);
   graph.gpus_ = devices_in_role(graph.nodes_, DeviceRole::kGpu);
   graph.nics_ = devices_in_role(graph.nodes_, DeviceRole::kRdmaNic);
   return graph;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is near to what in a machine: a tree of nodes that refer to each other by index, and what
-// could not be seen. A reader makes nodes in any order; make() checks them and puts them into an
-// order that depends on the machine alone, so that nothing above depends on how it was enumerated.
+// The graph of a machine: a tree of nodes that refer to each other by index, and remarks on what a
+// reader could not see. A reader adds nodes in any order; make() checks them and sorts them by
+// their properties, so that nothing depends on the order in which they were found.
 #pragma once
 
 #include <span>
@@ -14,41 +14,42 @@
 
 namespace beeline::topology {
 
-// What a reader hands over.
+// The result of a reader.
 struct GraphParts {
   std::vector<Node> nodes = {};
-  std::string source = {};                // "this machine", "dgx.xml (NCCL)"
-  std::vector<std::string> remarks = {};  // what could not be seen, and what that makes uncertain
-  int nccl_version = 0;  // of NCCL's XML: 1, or 2 for RCCL; 0: it was something else
+  std::string source = {};  // "this machine", "dgx.xml (NCCL)"
+  std::vector<std::string> remarks =
+      {};                // what could not be seen, and what is uncertain because of that
+  int nccl_version = 0;  // the version of NCCL's XML: 1, or 2 for RCCL; 0: another source
 };
 
 // Lifecycle: a value, never changed. Threads: any.
 class Graph {
  public:
-  // The error is a text for people that names the node: no machine or two, a parent that is not
-  // there or not above (a cycle is one), an address, NUMA node or RDMA device twice, a virtual
-  // function of nothing, numbers no machine has.
+  // Fails if the nodes cannot form a machine: no machine or two, a missing parent or a cycle of
+  // parents, a PCI address, NUMA node or RDMA device that appears twice, a virtual function without
+  // a physical one, impossible numbers. The error names the node.
   //
-  // Changes what was handed over:
-  // - order: parents before children, children by kind, number, address, name; so are the lists in
-  // nodes;
-  // - `numa`: everything below a NUMA node or a host bridge gets its NUMA node. A host bridge that
-  // does
-  //   not know takes the word of its first device that does. Contradictions become a remark;
-  // - a host bridge that stands beside its NUMA node (below the same package or the machine) moves
-  //   below it; a NUMA node that is only spoken of is made, below the machine;
-  // - `cpus` of I/O that does not say: from the next thing above that does, the machine excepted;
-  // - `port` of bridges, where unknown;
-  // - control characters in texts: '?'.
+  // make() changes the nodes as follows:
+  // - order: parents before children; children by kind, number, address and name; the lists within
+  //   nodes are sorted, too;
+  // - `numa`: all nodes below a NUMA node or a host bridge get its NUMA node. A host bridge without
+  //   one takes that of its first device that has one. Contradictions become a remark;
+  // - a host bridge that is a sibling of its NUMA node (below the same package or the machine)
+  // moves
+  //   below it; a NUMA node that is only referred to is created below the machine;
+  // - `cpus` of an I/O node without them: those of the nearest node above, the machine excepted;
+  // - `port` of bridges, if unknown;
+  // - control characters in texts become '?'.
   static Outcome<Graph> make(GraphParts parts);
 
   std::span<const Node> nodes() const noexcept { return nodes_; }
   const Node& operator[](NodeIndex index) const noexcept { return nodes_[index]; }
   std::size_t size() const noexcept { return nodes_.size(); }
 
-  // By PCI address, then name: the same at every start and on every machine of a kind.
+  // By PCI address, then by name: the same order at every start and on all machines of a kind.
   std::span<const NodeIndex> gpus() const noexcept { return gpus_; }
-  // Every device that can carry RDMA, virtual functions and members of bonds included.
+  // All devices that can carry RDMA, virtual functions and members of bonds included.
   std::span<const NodeIndex> nics() const noexcept { return nics_; }
 
   const std::string& source() const noexcept { return source_; }
@@ -66,7 +67,7 @@ class Graph {
   int nccl_version_ = 0;
 };
 
-// By OS name of that kind, or by address; kNoNode when there is none.
+// The node with that OS device, or with that address; kNoNode if there is none.
 NodeIndex find_os_device(const Graph& graph, OsKind kind, std::string_view name) noexcept;
 NodeIndex find_pci(const Graph& graph, const PciAddress& address) noexcept;
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Refuses what cannot be a machine. The nodes may come from a file that anyone wrote.
+// Refuses nodes that cannot form a machine. They may come from a file that anyone wrote.
 #include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 #include "topology/pcie_link.h"
 
 namespace beeline::topology {
 namespace {
 
 constexpr std::uint32_t kMaxMegaTransfers = 1'000'000;
-// GPUs and ports of RDMA NICs together: tables are as large as the product of the two.
+// GPUs and ports of RDMA NICs together. Tables grow with the product of the two.
 constexpr std::size_t kMaxDevices = 4096;
 
 using Checked = Outcome<void>;
@@ -33,7 +33,8 @@ Checked check_parent(const std::vector<Node>& nodes, const Node& node) {
   return wrong(node, "cannot be below " + label(parent));
 }
 
-// Kinds go down from parent to child, so only bridges can be in a circle.
+// The kind of a child is greater than its parent's, except for bridges, so only bridges can be in a
+// cycle.
 Checked check_depth(const std::vector<Node>& nodes, const Node& node) {
   int bridges = 0;
   for (const Node* at = &node; at->kind == NodeKind::kBridge; at = &nodes[at->parent]) {
@@ -91,8 +92,9 @@ Checked check_devices(const std::vector<Node>& nodes) {
               std::to_string(kMaxDevices) + " are supported");
 }
 
-// What exists once. A host bridge has the address of a place, in which a device may be.
-class Once {
+// Checks for duplicates. A device may have the same address as a host bridge, which has no address
+// of its own.
+class UniquenessCheck {
  public:
   Checked check(const Node& node) {
     const bool is_host_bridge = node.kind == NodeKind::kHostBridge;
@@ -120,14 +122,14 @@ class Once {
 }  // namespace
 
 Outcome<void> check_nodes(const std::vector<Node>& nodes) {
-  Once once;
+  UniquenessCheck unique;
   std::size_t machines = 0;
   for (const Node& node : nodes) {
     machines += node.kind == NodeKind::kMachine ? 1 : 0;
     BL_TRY(check_parent(nodes, node));
     BL_TRY(check_numbers(node));
     BL_TRY(check_kind(nodes, node));
-    BL_TRY(once.check(node));
+    BL_TRY(unique.check(node));
   }
   for (const Node& node : nodes) BL_TRY(check_depth(nodes, node));
   BL_TRY(check_devices(nodes));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NUMA node things belong to, from what the tree and the things themselves say.
+// Derives the NUMA node of each node from the tree and from what the devices report.
 #include <algorithm>
 #include <map>
 
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 
 namespace beeline::topology {
 namespace {
 
 bool is_io(const Node& node) noexcept { return node.kind >= NodeKind::kHostBridge; }
 
-// For each node of I/O the topmost one above it, mostly a host bridge; all below it share a NUMA
+// The topmost I/O node above each I/O node, usually a host bridge. All nodes below it share a NUMA
 // node.
 std::vector<NodeIndex> tops_of(const std::vector<Node>& nodes) {
   std::vector<NodeIndex> tops(nodes.size(), kNoNode);
@@ -21,20 +21,20 @@ std::vector<NodeIndex> tops_of(const std::vector<Node>& nodes) {
   return tops;
 }
 
-// A NUMA node above, or what the topmost says of itself.
-int told_above(const std::vector<Node>& nodes, NodeIndex top) {
+// The number of the NUMA node above, or the one that the topmost node reports.
+int numa_above(const std::vector<Node>& nodes, NodeIndex top) {
   const Node& parent = nodes[nodes[top].parent];
   return parent.kind == NodeKind::kNumaNode ? parent.number : nodes[top].numa;
 }
 
-// The only NUMA node of a machine is everybody's.
+// The number of the NUMA node if the machine has only one; otherwise -1.
 int only_numa(const std::vector<Node>& nodes) {
   const auto is_numa = [](const Node& node) { return node.kind == NodeKind::kNumaNode; };
   const auto found = std::ranges::find_if(nodes, is_numa);
   return std::ranges::count_if(nodes, is_numa) == 1 ? found->number : -1;
 }
 
-// Host bridges go below their NUMA nodes, where these are beside them; a missing one is made.
+// Moves host bridges below their NUMA nodes if these are siblings; creates missing NUMA nodes.
 void move_below_numa(std::vector<Node>& nodes, const std::vector<NodeIndex>& tops) {
   std::map<int, NodeIndex> numas;
   for (NodeIndex i = 0; i < nodes.size(); ++i) {
@@ -50,7 +50,7 @@ void move_below_numa(std::vector<Node>& nodes, const std::vector<NodeIndex>& top
       nodes.push_back({.kind = NodeKind::kNumaNode, .parent = parent, .number = number});
       nodes.back().numa = number;
     }
-    // A package that is not the NUMA node's own is a contradiction that the tree keeps.
+    // If the NUMA node is below another package, the tree is left as it is.
     if (nodes[parent].kind == NodeKind::kMachine || nodes[numa->second].parent == parent) {
       nodes[top].parent = numa->second;
     }
@@ -59,12 +59,12 @@ void move_below_numa(std::vector<Node>& nodes, const std::vector<NodeIndex>& top
 
 }  // namespace
 
-void settle_numa(std::vector<Node>& nodes, std::vector<std::string>& remarks) {
+void infer_numa(std::vector<Node>& nodes, std::vector<std::string>& remarks) {
   const std::vector<NodeIndex> tops = tops_of(nodes);
-  std::vector<int> settled(nodes.size(), -1);  // by topmost
+  std::vector<int> numa_of(nodes.size(), -1);  // by topmost
   for (NodeIndex i = 0; i < nodes.size(); ++i) {
-    if (tops[i] == i) settled[i] = told_above(nodes, i);
-    if (tops[i] != kNoNode && settled[tops[i]] < 0) settled[tops[i]] = nodes[i].numa;
+    if (tops[i] == i) numa_of[i] = numa_above(nodes, i);
+    if (tops[i] != kNoNode && numa_of[tops[i]] < 0) numa_of[tops[i]] = nodes[i].numa;
   }
   const int otherwise = only_numa(nodes);
   std::vector<bool> remarked(nodes.size(), false);
@@ -72,7 +72,7 @@ void settle_numa(std::vector<Node>& nodes, std::vector<std::string>& remarks) {
     Node& node = nodes[i];
     if (node.kind == NodeKind::kNumaNode) node.numa = node.number;
     if (tops[i] == kNoNode) continue;
-    int& numa = settled[tops[i]];
+    int& numa = numa_of[tops[i]];
     if (numa < 0) numa = otherwise;
     if (node.numa >= 0 && node.numa != numa && !remarked[tops[i]]) {
       remarked[tops[i]] = true;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of nodes, by what they are and not by who was found first.
+// Sorts nodes by their properties, so that the order does not depend on the reader.
 #include <algorithm>
 #include <string_view>
 #include <tuple>
 
 #include "common/base/natural_order.h"
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 
 namespace beeline::topology {
 namespace {
@@ -21,7 +21,7 @@ Children children_of(const std::vector<Node>& nodes) {
   return children;
 }
 
-// All nodes, every child after its parent.
+// All nodes, with every child after its parent.
 std::vector<NodeIndex> downwards(const std::vector<Node>& nodes, const Children& children) {
   std::vector<NodeIndex> order;
   order.reserve(nodes.size());
@@ -34,44 +34,43 @@ std::vector<NodeIndex> downwards(const std::vector<Node>& nodes, const Children&
   return order;
 }
 
-// What a node is known by, where it has no address: the first one below it, and the first name.
-struct NodeMark {
-  bool has_no_pci = true;  // these stand last
+// The sort key of a node: its address, or the first address below it, and its first name.
+struct SortKey {
+  bool has_no_pci = true;  // these are sorted last
   PciAddress pci = {};
   std::string_view name = {};
 };
 
-NodeMark mark_of(const Node& node) {
-  NodeMark mark;
-  mark.has_no_pci = !node.pci.has_value();
-  if (node.pci) mark.pci = *node.pci;
-  mark.name = node.name;
+SortKey key_of(const Node& node) {
+  SortKey key;
+  key.has_no_pci = !node.pci.has_value();
+  if (node.pci) key.pci = *node.pci;
+  key.name = node.name;
   for (const OsDevice& device : node.os_devices) {
-    if (mark.name.empty() || device.kind == OsKind::kRdma) mark.name = device.name;
+    if (key.name.empty() || device.kind == OsKind::kRdma) key.name = device.name;
   }
-  return mark;
+  return key;
 }
 
-bool is_blank(const NodeMark& mark) noexcept { return mark.has_no_pci && mark.name.empty(); }
+bool is_blank(const SortKey& key) noexcept { return key.has_no_pci && key.name.empty(); }
 
-bool mark_less(const NodeMark& a, const NodeMark& b) noexcept {
-  const auto place = [](const NodeMark& mark) { return std::tie(mark.has_no_pci, mark.pci); };
+bool key_less(const SortKey& a, const SortKey& b) noexcept {
+  const auto place = [](const SortKey& key) { return std::tie(key.has_no_pci, key.pci); };
   if (place(a) != place(b)) return place(a) < place(b);
   return natural_less(a.name, b.name);
 }
 
-std::vector<NodeMark> marks_of(const std::vector<Node>& nodes,
-                               const std::vector<NodeIndex>& order) {
-  std::vector<NodeMark> marks(nodes.size());
-  std::ranges::transform(nodes, marks.begin(), mark_of);
+std::vector<SortKey> keys_of(const std::vector<Node>& nodes, const std::vector<NodeIndex>& order) {
+  std::vector<SortKey> keys(nodes.size());
+  std::ranges::transform(nodes, keys.begin(), key_of);
   for (auto at = order.rbegin(); at != order.rend(); ++at) {  // upwards
     const Node& node = nodes[*at];
     if (node.parent == kNoNode || nodes[node.parent].pci) continue;
-    NodeMark& above = marks[node.parent];
-    if (is_blank(marks[*at])) continue;
-    if (is_blank(above) || mark_less(marks[*at], above)) above = marks[*at];
+    SortKey& above = keys[node.parent];
+    if (is_blank(keys[*at])) continue;
+    if (is_blank(above) || key_less(keys[*at], above)) above = keys[*at];
   }
-  return marks;
+  return keys;
 }
 
 void sort_lists(Node& node) {
@@ -90,11 +89,11 @@ void sort_lists(Node& node) {
 
 std::vector<Node> in_order(std::vector<Node> nodes) {
   Children children = children_of(nodes);
-  const std::vector<NodeMark> marks = marks_of(nodes, downwards(nodes, children));
+  const std::vector<SortKey> keys = keys_of(nodes, downwards(nodes, children));
   for (std::vector<NodeIndex>& siblings : children) {
     std::ranges::sort(siblings, [&](NodeIndex a, NodeIndex b) {
       const auto rank = [&](NodeIndex i) { return std::pair(nodes[i].kind, nodes[i].number); };
-      return rank(a) != rank(b) ? rank(a) < rank(b) : mark_less(marks[a], marks[b]);
+      return rank(a) != rank(b) ? rank(a) < rank(b) : key_less(keys[a], keys[b]);
     });
   }
   const std::vector<NodeIndex> order = downwards(nodes, children);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts that do no harm where they are printed.
+// Replaces control characters in texts that end up on a terminal.
 #include <algorithm>
 
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 
 namespace beeline::topology {
 

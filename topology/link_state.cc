@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "topology/link_state.h"
 
 #include <algorithm>
@@ -132,7 +131,7 @@ LinkState link_above(const Graph& graph, NodeIndex index) {
   return link;
 }
 
-// Siblings are adjacent in a graph.
+// Siblings are adjacent in the graph.
 std::vector<NodeIndex> slot_of(const Graph& graph, NodeIndex index) {
   const Node& node = graph[index];
   if (node.kind != NodeKind::kDevice || !node.pci) return {index};
@@ -169,10 +168,10 @@ std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeInde
   for (NodeIndex i = 0; i < graph.size(); ++i) {
     if (!used[i] || !has_link_above(graph[i])) continue;
     const LinkState link = link_above(graph, i);
-    const bool is_told = std::ranges::any_of(slot_of(graph, i), [&](NodeIndex other) {
+    const bool is_listed = std::ranges::any_of(slot_of(graph, i), [&](NodeIndex other) {
       return other < i && used[other] && link_above(graph, other).verdict == link.verdict;
     });
-    if (!is_told || !is_slow(link.verdict)) links.push_back(link);
+    if (!is_listed || !is_slow(link.verdict)) links.push_back(link);
   }
   return links;
 }

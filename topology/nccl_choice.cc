@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules are NCCL's (ncclTopoComputePaths, ncclTopoGetLocalNet, ncclTopoGetLocalGpu of 2.30),
-// with GPUDirect taken to be possible everywhere.
+// The rules are those of NCCL 2.30 (ncclTopoComputePaths, ncclTopoGetLocalNet,
+// ncclTopoGetLocalGpu), under the assumption that GPUDirect is possible everywhere.
 #include "topology/nccl_choice.h"
 
 #include <algorithm>
 #include <map>
 
 #include "topology/nccl_link.h"
-#include "topology/nccl_ways.h"
+#include "topology/nccl_paths.h"
 
 namespace beeline::topology {
 namespace {
@@ -19,25 +19,25 @@ constexpr std::size_t kMostForPxn = 640;
 
 using List = std::vector<std::size_t>;  // places in the list of GPUs or of nets
 
-bool is_better(const NcclWay& a, const NcclWay& b) noexcept {
-  return a.bandwidth != b.bandwidth ? a.bandwidth > b.bandwidth : a.path < b.path;
+bool is_better(const NcclPath& a, const NcclPath& b) noexcept {
+  return a.bandwidth != b.bandwidth ? a.bandwidth > b.bandwidth : a.type < b.type;
 }
-bool is_equal(const NcclWay& a, const NcclWay& b) noexcept {
-  return a.bandwidth == b.bandwidth && a.path == b.path;
+bool is_equal(const NcclPath& a, const NcclPath& b) noexcept {
+  return a.bandwidth == b.bandwidth && a.type == b.type;
 }
 
 // All entries that are as good as the best.
-template <class WayTo>
-List best_of(std::size_t count, const WayTo& way_to) {
+template <class PathTo>
+List best_of(std::size_t count, const PathTo& path_to) {
   List best;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!best.empty() && is_better(way_to(i), way_to(best.front()))) best.clear();
-    if (best.empty() || is_equal(way_to(i), way_to(best.front()))) best.push_back(i);
+    if (!best.empty() && is_better(path_to(i), path_to(best.front()))) best.clear();
+    if (best.empty() || is_equal(path_to(i), path_to(best.front()))) best.push_back(i);
   }
   return best;
 }
 
-// Neighbouring GPUs take NICs that are far apart in the list: the bits of the index are reversed if
+// Neighboring GPUs take NICs that are far apart in the list: the bits of the index are reversed if
 // the count is a power of two.
 std::size_t mirrored(std::size_t value, std::size_t count) noexcept {
   if ((count & (count - 1)) != 0) return value;
@@ -53,11 +53,11 @@ std::size_t mirrored(std::size_t value, std::size_t count) noexcept {
 class Chooser {
  public:
   Chooser(const Graph& graph, std::span<const NodeIndex> nics)
-      : graph_(graph), nets_(nccl_nets(graph, nics)), ways_(graph), local_gpus_(nets_.size()) {
+      : graph_(graph), nets_(nccl_nets(graph, nics)), paths_(graph), local_gpus_(nets_.size()) {
     for (const NodeIndex gpu : graph.gpus()) {
-      std::vector<NcclWay>& row = table_.emplace_back();
+      std::vector<NcclPath>& row = table_.emplace_back();
       row.reserve(nets_.size());
-      for (const NcclNet& net : nets_) row.push_back(ways_.between(gpu, net));
+      for (const NcclNet& net : nets_) row.push_back(paths_.between(gpu, net));
     }
     if (nets_.empty()) return;
     for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) local_nets_.push_back(best_nets(gpu));
@@ -75,11 +75,11 @@ class Chooser {
       const List used = used_nets(gpu);
       choice.nics = nics_of(used);
       choice.equals = nics_of(local_nets_[gpu]);
-      const NcclWay& way = table_[gpu][used.front()];
-      choice.path = way.path;
-      choice.gigabytes_per_second = way.bandwidth;
-      choice.gpu_direct = way.path <= NcclPath::kPxn;
-      if (way.path == NcclPath::kPxn) choice.through = through_.at({gpu, used.front()});
+      const NcclPath& path = table_[gpu][used.front()];
+      choice.path_type = path.type;
+      choice.gigabytes_per_second = path.bandwidth;
+      choice.gpu_direct = path.type <= NcclPathType::kPxn;
+      if (path.type == NcclPathType::kPxn) choice.through = through_.at({gpu, used.front()});
     }
     return choices;
   }
@@ -98,7 +98,7 @@ class Chooser {
     return number < 0 ? gpu : static_cast<std::size_t>(number);
   }
 
-  // By channel, until they come again.
+  // The NICs that the channels of this GPU use, until they repeat.
   List used_nets(std::size_t gpu) const {
     const List& nets = local_nets_[gpu];
     const std::size_t sharers = local_gpus_[nets.front()].size();
@@ -122,10 +122,10 @@ class Chooser {
   // and the processor.
   void mark_c2c() {
     for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) {
-      if (!ways_.has_c2c(graph_.gpus()[gpu])) continue;
+      if (!paths_.has_c2c(graph_.gpus()[gpu])) continue;
       for (const std::size_t net : local_nets_[gpu]) {
-        NcclWay& way = table_[gpu][net];
-        if (way.path == NcclPath::kPhb) way.path = NcclPath::kP2c;
+        NcclPath& path = table_[gpu][net];
+        if (path.type == NcclPathType::kPhb) path.type = NcclPathType::kP2c;
       }
       local_nets_[gpu] = best_nets(gpu);
     }
@@ -137,14 +137,15 @@ class Chooser {
     if (nvlinks.empty()) return;
     for (std::size_t net = 0; net < nets_.size(); ++net) {
       const std::size_t near = gpu_of(net);
-      if (near == table_.size() || table_[near][net].path > NcclPath::kP2c) continue;
+      if (near == table_.size() || table_[near][net].type > NcclPathType::kP2c) continue;
       for (std::size_t gpu = 0; gpu < table_.size(); ++gpu) {
         const float nvlink = nvlinks[near][gpu];
-        NcclWay& way = table_[gpu][net];
+        NcclPath& path = table_[gpu][net];
         const bool is_gain =
-            table_[near][net].bandwidth > way.bandwidth || way.path > NcclPath::kPxn;
+            table_[near][net].bandwidth > path.bandwidth || path.type > NcclPathType::kPxn;
         if (gpu == near || nvlink <= 0 || !is_gain) continue;
-        way = {.bandwidth = std::min(nvlink, table_[near][net].bandwidth), .path = NcclPath::kPxn};
+        path = {.bandwidth = std::min(nvlink, table_[near][net].bandwidth),
+                .type = NcclPathType::kPxn};
         through_[{gpu, net}] = graph_.gpus()[near];
         local_nets_[gpu] = best_nets(gpu);
       }
@@ -197,23 +198,23 @@ class Chooser {
 
   const Graph& graph_;
   std::vector<NcclNet> nets_;
-  NcclWays ways_;
-  std::vector<std::vector<NcclWay>> table_;  // by GPU and net
-  std::vector<List> local_nets_;             // by GPU: the best nets
-  std::vector<List> local_gpus_;             // by net: the best GPUs, without others in between
+  NcclPaths paths_;
+  std::vector<std::vector<NcclPath>> table_;  // by GPU and net
+  std::vector<List> local_nets_;              // by GPU: the best nets
+  std::vector<List> local_gpus_;              // by net: the nearest GPUs, without PXN
   std::map<std::pair<std::size_t, std::size_t>, NodeIndex> through_;  // by GPU and net
 };
 
 }  // namespace
 
-const char* to_string(NcclPath path) noexcept {
+const char* to_string(NcclPathType path) noexcept {
   switch (path) {
-    case NcclPath::kPix: return "PIX";
-    case NcclPath::kPxb: return "PXB";
-    case NcclPath::kP2c: return "P2C";
-    case NcclPath::kPxn: return "PXN";
-    case NcclPath::kPhb: return "PHB";
-    case NcclPath::kSys: return "SYS";
+    case NcclPathType::kPix: return "PIX";
+    case NcclPathType::kPxb: return "PXB";
+    case NcclPathType::kP2c: return "P2C";
+    case NcclPathType::kPxn: return "PXN";
+    case NcclPathType::kPhb: return "PHB";
+    case NcclPathType::kSys: return "SYS";
   }
   return "?";
 }

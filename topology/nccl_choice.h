@@ -21,7 +21,7 @@ namespace beeline::topology {
 inline constexpr const char* kNcclOfTheRules = "NCCL 2.30";
 
 // NCCL's own words, nearest first.
-enum class NcclPath : std::uint8_t {
+enum class NcclPathType : std::uint8_t {
   kPix,  // below the same PCIe switch
   kPxb,  // through several switches
   kP2c,  // over C2C to the processor, and from there to the NIC
@@ -29,13 +29,13 @@ enum class NcclPath : std::uint8_t {
   kPhb,  // through the processor of one NUMA node
   kSys,  // through the processors of two
 };
-const char* to_string(NcclPath path) noexcept;  // "PIX"
+const char* to_string(NcclPathType path) noexcept;  // "PIX"
 
 struct NcclChoice {
   NodeIndex gpu = kNoNode;
   std::vector<NodeIndex> nics = {};    // those it uses, by channel; empty: there is no NIC
   std::vector<NodeIndex> equals = {};  // all NICs that are equally good for NCCL, in its order
-  NcclPath path = NcclPath::kSys;
+  NcclPathType path_type = NcclPathType::kSys;
   NodeIndex through = kNoNode;      // kPxn: the GPU whose NICs these are; of the first NIC
   double gigabytes_per_second = 0;  // from GPU to wire, by NCCL's numbers
   bool gpu_direct = false;          // near enough for GPUDirect by NCCL's default

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers are NCCL's (src/graph/topo.h and topo.cc of 2.30).
+// The numbers are from NCCL 2.30 (src/graph/topo.h and topo.cc).
 #include "topology/nccl_link.h"
 
 #include "topology/link_state.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NCCL's bandwidths of links and processors. NCCL knows a few kinds, and has a round number for
-// each.
+// NCCL's bandwidths for links and processors. NCCL distinguishes a few kinds, and has a round
+// number for each.
 #pragma once
 
 #include "topology/graph.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Words for nodes.
 #include "topology/node.h"
 
 namespace beeline::topology {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thing in a machine: a package, a bridge, a GPU, a NIC. Plain data without a pointer, so that
-// a reader fills in what its source knows and leaves the rest at "unknown".
+// A node of the graph: a package, a bridge, a GPU, a NIC. It is plain data without pointers. A
+// reader sets what its source contains, and leaves the rest at "unknown".
 #pragma once
 
 #include <cstddef>
@@ -19,29 +19,29 @@ namespace beeline::topology {
 using NodeIndex = std::size_t;
 inline constexpr NodeIndex kNoNode = std::numeric_limits<NodeIndex>::max();
 
-// The largest number of a package or a NUMA node that any machine has, and then some.
+// Far above the largest number of a package or a NUMA node in any machine.
 inline constexpr int kMaxNumber = 1 << 20;
 
-// A PCI domain has 256 buses, and each bridge makes one.
+// A PCI domain has 256 buses, and each bridge creates one.
 inline constexpr int kMaxBridgesInARow = 256;
 
-// A parent stands above its children in this order; only a bridge may stand below one of its kind.
+// A parent comes before its children in this order; only a bridge may be below a node of its kind.
 enum class NodeKind : std::uint8_t {
   kMachine,     // the root; exactly one
   kPackage,     // a processor's socket
-  kNumaNode,    // memory, and the processors near to it
+  kNumaNode,    // memory, and the processors near it
   kHostBridge,  // a PCI root bus ("pci0000:17"): where PCI meets the processor
   kBridge,      // a root port, a port of a PCIe switch, or any other PCI-to-PCI bridge
   kDevice,  // a PCI function, or a device without PCI (a soft RDMA device on a virtual interface)
 };
 
-// What a bridge is. Sources rarely say; Graph::make works out what is kUnknown from the place,
-// since ports alternate: root port, upstream port, downstream port, upstream port of the next
+// The kind of a bridge. Sources rarely contain it. Graph::make derives it from the position in the
+// tree, since ports alternate: root port, upstream port, downstream port, upstream port of the next
 // switch, ...
 enum class BridgePort : std::uint8_t {
   kUnknown,
   kRoot,        // the processor's end of a link
-  kUpstream,    // a switch's end towards the processor; stands for the switch
+  kUpstream,    // a switch's end towards the processor; represents the switch
   kDownstream,  // a switch's end towards a device or another switch
   kSwitch,      // all ports of a switch in one node, as NCCL's XML draws them
 };
@@ -52,7 +52,7 @@ enum class DeviceRole : std::uint8_t {
   kRdmaNic,  // can carry RDMA; a plain Ethernet NIC is kOther
 };
 
-// What the operating system calls a device.
+// The kind of a name that the operating system has for a device.
 enum class OsKind : std::uint8_t {
   kRdma,       // mlx5_0
   kInterface,  // eth0, ib0
@@ -127,8 +127,8 @@ struct Node {
   NodeIndex parent = kNoNode;  // kNoNode for the machine only
   std::string name = {};  // for people: "AMD EPYC 9654", "NVIDIA H100 80GB HBM3", a host's name
   int number = -1;        // of a package or a NUMA node, the operating system's; -1: none
-  int numa = -1;          // nearest NUMA node; -1: unknown. See Graph::make.
-  std::string cpus = {};  // processors near to it, "0-31,64-95"; empty: unknown
+  int numa = -1;          // nearest NUMA node; -1: unknown
+  std::string cpus = {};  // processors near it, "0-31,64-95"; empty: unknown
 
   // PCI. A host bridge has the address of device 0 on its root bus.
   std::optional<PciAddress> pci = {};
@@ -140,8 +140,8 @@ struct Node {
   BridgePort port = BridgePort::kUnknown;
 
   // Of a device, an upstream port or a kSwitch: the link above it. Of a root port or a downstream
-  // port: the link below it. So each link may be told by both of its ends, and `link_max` is what
-  // that end alone could do.
+  // port: the link below it. So both ends of a link may describe it; `link_max` is the maximum of
+  // that end alone.
   PcieLink link_now = {};
   PcieLink link_max = {};
 
@@ -150,7 +150,7 @@ struct Node {
   NodeIndex physical_function =
       kNoNode;  // of a virtual function (SR-IOV): the function it belongs to
   std::vector<OsDevice> os_devices = {};
-  std::vector<NicPort> nic_ports = {};  // of an RDMA NIC; empty: unknown, taken for one
+  std::vector<NicPort> nic_ports = {};  // of an RDMA NIC; empty: unknown, treated as one port
   std::string bond = {};                // the bonding interface it is a member of; "": none
   std::string uuid = {};                // of a GPU; "": unknown
   GpuFacts gpu = {};
@@ -167,7 +167,7 @@ const char* to_string(LinkLayer layer) noexcept;  // "InfiniBand"
 // The first name of that kind; "" when there is none.
 const std::string& os_name(const Node& node, OsKind kind) noexcept;
 
-// How to call a node in a line for people: "mlx5_0", "GPU 0000:3b:00.0", "NUMA node 1", "bridge
+// The name of a node in messages: "mlx5_0", "GPU 0000:3b:00.0", "NUMA node 1", "bridge
 // 0000:17:01.0", "machine". Unique within a graph where names and addresses are.
 std::string label(const Node& node);
 

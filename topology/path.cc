@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Walking the tree.
 #include "topology/path.h"
 
 #include <algorithm>
@@ -9,32 +7,32 @@ namespace beeline::topology {
 namespace {
 
 // From a node up to the machine.
-std::vector<NodeIndex> way_up(const Graph& graph, NodeIndex from) {
-  std::vector<NodeIndex> way;
-  for (NodeIndex at = from; at != kNoNode; at = graph[at].parent) way.push_back(at);
-  return way;
+std::vector<NodeIndex> path_up(const Graph& graph, NodeIndex from) {
+  std::vector<NodeIndex> path;
+  for (NodeIndex at = from; at != kNoNode; at = graph[at].parent) path.push_back(at);
+  return path;
 }
 
 }  // namespace
 
 Path path_between(const Graph& graph, NodeIndex from, NodeIndex to) {
-  std::vector<NodeIndex> up = way_up(graph, from);
-  std::vector<NodeIndex> down = way_up(graph, to);
-  NodeIndex meeting = kNoNode;
+  std::vector<NodeIndex> up = path_up(graph, from);
+  std::vector<NodeIndex> down = path_up(graph, to);
+  NodeIndex common = kNoNode;
   while (!up.empty() && !down.empty() && up.back() == down.back()) {
-    meeting = up.back();
+    common = up.back();
     up.pop_back();
     down.pop_back();
   }
   Path path;
   path.nodes = up;
   path.top = path.nodes.size();
-  path.nodes.push_back(meeting);
+  path.nodes.push_back(common);
   path.nodes.insert(path.nodes.end(), down.rbegin(), down.rend());
 
   for (const NodeIndex node : path.nodes) {
-    // What is above the meeting point is not on the way.
-    if (node == meeting || !has_link_above(graph[node])) continue;
+    // The link above the common node is not part of the path.
+    if (node == common || !has_link_above(graph[node])) continue;
     const LinkState& link = path.links.emplace_back(link_above(graph, node));
     const double rate = link.gigabytes_per_second();
     if (rate <= 0) {

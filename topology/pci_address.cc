@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Parsing and printing PCI addresses.
 #include "topology/pci_address.h"
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a device sits on the PCI bus: four numbers, read from and written as text.
+// The PCI address of a device: four numbers, parsed from text and printed as text.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@ struct PciAddress {
   auto operator<=>(const PciAddress&) const = default;
 };
 
-// "0000:3b:00.0", and "3b:00.0" in domain 0, in capitals or not. Nothing else.
+// Accepts "0000:3b:00.0", and "3b:00.0" for domain 0, in upper or lower case.
 std::optional<PciAddress> parse_pci_address(std::string_view text);
 
 // "0000:3b:00.0", as the kernel writes it.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What the generations of PCIe carry.
 #include "topology/pcie_link.h"
 
 #include <array>
@@ -12,7 +10,7 @@ struct Generation {
   std::uint32_t mega_transfers;
   double payload_share;  // of the bits on the wire
 };
-// By number, from 1. PCIe 3.0 to 7.0 double the rate each time.
+// By generation, from 1. Since PCIe 3.0 each generation doubles the rate.
 constexpr std::array kGenerations = {
     Generation{2'500, 8.0 / 10},      // 8b/10b
     Generation{5'000, 8.0 / 10},      //
@@ -45,7 +43,7 @@ int generation(const PcieLink& link) noexcept {
 
 double gigabytes_per_second(const PcieLink& link) noexcept {
   if (!link.is_known()) return 0;
-  // A rate between those of the list has the line code of the one below.
+  // A rate that is not in the list has the encoding of the next lower one.
   double share = kGenerations.front().payload_share;
   for (const Generation& known : kGenerations) {
     if (known.mega_transfers <= link.mega_transfers) share = known.payload_share;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A PCIe link: its generation, its lanes, and what they carry.
+// A PCIe link: its rate, its lanes, and the bandwidth that results.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ struct PcieLink {
 // unknown.
 double gigabytes_per_second(const PcieLink& link) noexcept;
 
-// The link that carries so much, with the most lanes of up to 16: what carries as much with other
-// lanes cannot be told from it. Unknown when there is none.
+// The link with this bandwidth. Several combinations of rate and lanes have the same bandwidth; the
+// one with the most lanes, up to 16, is returned. Unknown if there is none.
 PcieLink link_that_carries(double gigabytes_per_second) noexcept;
 
-// 1 to 7; 0 when the rate is none of those that PCIe has.
+// 1 to 7; 0 if PCIe does not have this rate.
 int generation(const PcieLink& link) noexcept;
 
-// "Gen4 x16"; "Gen? x16", "Gen4 x?" and "unknown" where something is missing.
+// "Gen4 x16"; "Gen? x16", "Gen4 x?" and "unknown" if something is missing.
 std::string to_string(const PcieLink& link);
 
 }  // namespace beeline::topology

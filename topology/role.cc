@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Roles by PCI class.
 #include "topology/role.h"
 
 namespace beeline::topology {
@@ -9,7 +7,7 @@ namespace {
 constexpr std::uint16_t kNvidia = 0x10de;
 constexpr std::uint16_t kAmd = 0x1002;
 
-// The Rage and Radeon of before 2007 are in servers for the console. They cannot compute.
+// Servers have such chips (Rage, and Radeon before 2007) for the console. They cannot compute.
 bool is_console_of_ati(const Node& node) noexcept {
   return node.vendor == kAmd && node.device >= 0x3000 && node.device < 0x6000;
 }

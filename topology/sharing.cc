@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPUs with the same choice form a team. Teams with the smallest choice go first, since the others
-// can give way. Every team takes one NIC for each of its GPUs, the least used first; then those
-// with free NICs left over take more.
+// GPUs with the same choice form a team. Teams with the smallest choice are first, since others
+// have more alternatives. Every team takes one NIC for each of its GPUs, the least used first. Then
+// teams that have unused NICs left take more.
 #include "topology/sharing.h"
 
 #include <algorithm>
@@ -34,9 +34,9 @@ std::vector<Team> teams_of(const Claims& claims) {
   return teams;
 }
 
-class Dealer {
+class NicSharer {
  public:
-  explicit Dealer(const Claims& claims)
+  explicit NicSharer(const Claims& claims)
       : claims_(claims),
         uses_(claims.adapters.size()),
         adapter_uses_(claims.adapters.size()),
@@ -50,15 +50,14 @@ class Dealer {
     for (std::size_t i = 0; i < team.gpus.size(); ++i) take(team, least_used(team));
   }
 
-  void take_what_is_free(Team& team) {
+  void take_free_nics(Team& team) {
     std::size_t rounds = free_of(team) / team.gpus.size();
     if (claims_.max_per_gpu != 0) rounds = std::min(rounds, claims_.max_per_gpu - 1);
     for (; rounds > 0; --rounds) take_one_each(team);
   }
 
  private:
-  // What fewer others could have goes before what they need; another adapter before its second
-  // port.
+  // Of equally used NICs, the one that the fewest GPUs may have, and then one on an unused adapter.
   std::size_t least_used(const Team& team) const {
     return *std::ranges::min_element(team.nics, {}, [this](std::size_t nic) {
       return std::tuple(uses_[nic], claimants_[nic], adapter_uses_[claims_.adapters[nic]]);
@@ -86,13 +85,14 @@ class Dealer {
 
 std::vector<std::vector<std::size_t>> share_out(const Claims& claims) {
   std::vector<Team> teams = teams_of(claims);
-  Dealer dealer(claims);
-  for (Team& team : teams) dealer.take_one_each(team);
-  for (Team& team : teams) dealer.take_what_is_free(team);
+  NicSharer sharer(claims);
+  for (Team& team : teams) sharer.take_one_each(team);
+  for (Team& team : teams) sharer.take_free_nics(team);
 
   std::vector<std::vector<std::size_t>> shares(claims.choices.size());
   for (Team& team : teams) {
-    // In order, so that neighbours are given to neighbours and an adapter's ports stay together.
+    // Sorted, so that neighboring GPUs get neighboring NICs and the ports of an adapter stay
+    // together.
     std::ranges::sort(team.taken);
     const auto each = static_cast<std::ptrdiff_t>(team.taken.size() / team.gpus.size());
     auto next = team.taken.begin();

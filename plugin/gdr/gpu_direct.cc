@@ -22,7 +22,7 @@ std::optional<topology::Distance> distance_of(const topology::Graph* machine, co
   const auto nic = find_os_device(*machine, topology::OsKind::kRdma, device.ibdev);
   const auto node = find_pci(*machine, *address);
   if (nic == topology::kNoNode || node == topology::kNoNode) return std::nullopt;
-  return topology::Places(*machine).between(node, nic);
+  return topology::Distances(*machine).between(node, nic);
 }
 
 }  // namespace

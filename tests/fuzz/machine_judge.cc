@@ -14,10 +14,10 @@
 #include "topology/distance.h"
 #include "topology/findings.h"
 #include "topology/nccl_choice.h"
-#include "topology/nccl_ways.h"
-#include "topology/nic_unit.h"
+#include "topology/nccl_paths.h"
+#include "topology/nic_group.h"
 #include "topology/read/nccl_xml.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 #include "topology/read/xml.h"
 #include "topology/render/assignment_text.h"
 #include "topology/render/json.h"
@@ -38,19 +38,19 @@ std::vector<NodeIndex> devices_of(const Graph& graph) {
   return devices;
 }
 
-void hold_distances(const Graph& graph, const Places& places) {
+void hold_distances(const Graph& graph, const Distances& distances) {
   const std::vector<NodeIndex> devices = devices_of(graph);
   for (const NodeIndex a : devices) {
     for (const NodeIndex b : devices) {
-      hold((places.between(a, b) == Distance::kLoc) == (a == b), "a device is where it is");
-      hold(places.rank(a, b) == places.rank(b, a), "a way back is as long");
+      hold((distances.between(a, b) == Distance::kLoc) == (a == b), "a device is where it is");
+      hold(distances.rank(a, b) == distances.rank(b, a), "a way back is as long");
     }
   }
 }
 
 std::vector<NodeIndex> leads_of(const Graph& graph) {
   std::vector<NodeIndex> leads;
-  for (const NicUnit& unit : nic_units(graph, nics_not_down(graph))) leads.push_back(unit.lead);
+  for (const NicGroup& group : nic_groups(graph, nics_not_down(graph))) leads.push_back(group.lead);
   return leads;
 }
 
@@ -114,15 +114,15 @@ void hold_same_to_nccl(const Graph& a, const Graph& b) {
   const std::vector<NodeIndex> x = devices_of(a);
   const std::vector<NodeIndex> y = devices_of(b);
   hold(a.gpus().size() == b.gpus().size() && x.size() == y.size(), "as many devices");
-  const Places places_a(a);
-  const Places places_b(b);
+  const Distances distances_a(a);
+  const Distances distances_b(b);
   for (std::size_t i = 0; i < x.size(); ++i) {
     hold_same_device(a[x[i]], b[y[i]]);
     for (std::size_t j = 0; j < x.size(); ++j) {
       // All without a NUMA node are at one <cpu>, whichever host bridge they had.
       if (a[x[i]].numa < 0 && a[x[j]].numa < 0) continue;
-      const std::string word = nccl_word(places_a.between(x[i], x[j]));
-      hold(word == nccl_word(places_b.between(y[i], y[j])), "as near as before");
+      const std::string word = nccl_word(distances_a.between(x[i], x[j]));
+      hold(word == nccl_word(distances_b.between(y[i], y[j])), "as near as before");
     }
   }
 }
@@ -130,8 +130,8 @@ void hold_same_to_nccl(const Graph& a, const Graph& b) {
 }  // namespace
 
 void hold_sound(const Graph& graph) {
-  const Places places(graph);
-  hold_distances(graph, places);
+  const Distances distances(graph);
+  hold_distances(graph, distances);
   const Assignment assignment = assign(graph);
   hold(assignment.gpus.size() == graph.gpus().size(), "every GPU is assigned");
   const std::vector<NodeIndex> leads = leads_of(graph);

@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/topology_targets.h"
 #include "topology/pci_address.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 #include "topology/read/xml.h"
 
 namespace beeline::fuzz {

@@ -27,7 +27,7 @@ std::string labels_of(const Graph& graph, const std::vector<NodeIndex>& nodes) {
 }
 
 Lines distances_of(const Graph& graph) {
-  const Places places(graph);
+  const Distances places(graph);
   Lines lines;
   for (const NodeIndex gpu : graph.gpus()) {
     std::string& line = lines.emplace_back();

@@ -14,14 +14,14 @@ std::string only_distance(const std::string& text) {
   const Graph graph = make_machine(text);
   REQUIRE(graph.gpus().size() == 1);
   REQUIRE(graph.nics().size() == 1);
-  return to_string(Places(graph).between(graph.gpus()[0], graph.nics()[0]));
+  return to_string(Distances(graph).between(graph.gpus()[0], graph.nics()[0]));
 }
 
 }  // namespace
 
 TEST_CASE("distance: a device to itself") {
   const Graph graph = make_machine("host 0000:10\n  gpu 10:01.0\n");
-  CHECK(Places(graph).between(graph.gpus()[0], graph.gpus()[0]) == Distance::kLoc);
+  CHECK(Distances(graph).between(graph.gpus()[0], graph.gpus()[0]) == Distance::kLoc);
 }
 
 TEST_CASE("distance: two ports of a switch are one switch") {
@@ -83,7 +83,7 @@ TEST_CASE("distance: another NUMA node of the package is nearer than another pac
       "package 0\n numa 0\n  host 0000:10\n   gpu 10:01.0\n"
       " numa 1\n  host 0000:20\n   nic 20:01.0 mlx5_0\n"
       "package 1\n numa 2\n  host 0000:30\n   nic 30:01.0 mlx5_1\n");
-  const Places places(graph);
+  const Distances places(graph);
   const NodeIndex gpu = graph.gpus()[0];
   CHECK(places.between(gpu, graph.nics()[0]) == Distance::kSys);
   CHECK(places.between(gpu, graph.nics()[1]) == Distance::kSys);
@@ -95,7 +95,7 @@ TEST_CASE("distance: where package and NUMA node disagree, the NUMA node's packa
       "package 0\n numa 0\n  host 0000:20\n   nic 20:01.0 mlx5_0\n"
       " host 0000:10 numa=1\n  gpu 10:01.0\n"
       "package 1\n numa 1\n numa 2\n  host 0000:30\n   nic 30:01.0 mlx5_1\n");
-  const Places places(graph);
+  const Distances places(graph);
   const NodeIndex gpu = graph.gpus()[0];
   CHECK(places.rank(gpu, graph.nics()[1]) < places.rank(gpu, graph.nics()[0]));
 }

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/topology/machine_text.h"
 #include "tests/topology/machines.h"
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 #include "topology/role.h"
 
 using namespace beeline;

@@ -18,7 +18,7 @@ namespace {
 std::string line_of(const Graph& graph, const NcclChoice& choice) {
   char rate[32];
   std::snprintf(rate, sizeof(rate), " %g ", choice.gigabytes_per_second);
-  std::string line = to_string(choice.path) + (rate + labels_of(graph, choice.nics));
+  std::string line = to_string(choice.path_type) + (rate + labels_of(graph, choice.nics));
   if (choice.equals.size() > choice.nics.size()) {
     line += " (of " + labels_of(graph, choice.equals) + ")";
   }
@@ -68,7 +68,7 @@ TEST_CASE("nccl choice: equals are shared by the numbers of the GPUs") {
       "  nic 11:00.0 a speed=100000\n  nic 12:00.0 b speed=100000\n"
       "  nic 13:00.0 c speed=100000\n  nic 14:00.0 d speed=100000\n";
   const std::string root = "numa 0\n host 0000:00\n";
-  // Bits in reverse: neighbours take NICs that lie apart.
+  // Bits in reverse: neighbors take NICs that lie apart.
   CHECK(chosen(root + "  gpu 01:00.0\n  gpu 02:00.0\n  gpu 03:00.0\n  gpu 04:00.0\n" + nics) ==
         Lines{"PHB 12 a (of a b c d)", "PHB 12 c (of a b c d)", "PHB 12 b (of a b c d)",
               "PHB 12 d (of a b c d)"});

@@ -104,21 +104,21 @@ bool has_kind(const Graph& graph, NodeKind kind) {
 }
 
 // The ways from one node to all others, by going everywhere. Of the graph it takes who is below
-// whom and of what kind: nothing here looks at Places, at path_between or at what a port was taken
-// for.
+// whom and of what kind: nothing here looks at Distances, at path_between or at what a port was
+// taken for.
 class Walks {
  public:
   Walks(const Graph& graph, NodeIndex from) : graph_(graph), came_from_(graph.size(), kNoNode) {
-    std::vector<std::vector<NodeIndex>> neighbours(graph.size());
+    std::vector<std::vector<NodeIndex>> neighbors(graph.size());
     for (NodeIndex i = 0; i < graph.size(); ++i) {
       if (graph[i].parent == kNoNode) continue;
-      neighbours[i].push_back(graph[i].parent);
-      neighbours[graph[i].parent].push_back(i);
+      neighbors[i].push_back(graph[i].parent);
+      neighbors[graph[i].parent].push_back(i);
     }
     std::vector<NodeIndex> reached = {from};
     came_from_[from] = from;
     for (std::size_t at = 0; at < reached.size(); ++at) {
-      for (const NodeIndex next : neighbours[reached[at]]) {
+      for (const NodeIndex next : neighbors[reached[at]]) {
         if (came_from_[next] != kNoNode) continue;
         came_from_[next] = reached[at];
         reached.push_back(next);
@@ -126,7 +126,7 @@ class Walks {
     }
   }
 
-  // How far, in the numbers of Places::rank. What is highest on the way says where the two meet.
+  // How far, in the numbers of Distances::rank. What is highest on the way says where the two meet.
   int rank(NodeIndex to) const {
     NodeKind highest = graph_[to].kind;
     int switches = 0;
@@ -149,10 +149,11 @@ class Walks {
   }
 
   // How far in NCCL's words, which know no host bridges.
-  NcclPath path(NodeIndex to) const {
+  NcclPathType path(NodeIndex to) const {
     const int far = rank(to);
-    if (far <= 2) return far == 1 ? NcclPath::kPix : NcclPath::kPxb;
-    return far <= 4 || !has_kind(graph_, NodeKind::kNumaNode) ? NcclPath::kPhb : NcclPath::kSys;
+    if (far <= 2) return far == 1 ? NcclPathType::kPix : NcclPathType::kPxb;
+    return far <= 4 || !has_kind(graph_, NodeKind::kNumaNode) ? NcclPathType::kPhb
+                                                              : NcclPathType::kSys;
   }
 
   // What NCCL reckons that the way carries: three quarters of a lane's bits, and up to 10 GB/s
@@ -160,7 +161,7 @@ class Walks {
   float bandwidth(NodeIndex to) const {
     const Node& nic = graph_[to];
     double least = nic.nic_ports.empty() ? 1.25 : nic.nic_ports[0].speed_mbps / 8'000.0;
-    if (path(to) == NcclPath::kSys) least = std::min(least, 10.0);
+    if (path(to) == NcclPathType::kSys) least = std::min(least, 10.0);
     std::set<NodeIndex> way = {to};
     for (NodeIndex at = to; came_from_[at] != at; at = came_from_[at]) way.insert(came_from_[at]);
     for (const NodeIndex at : way) {
@@ -188,7 +189,7 @@ class Walks {
 // The fastest of all NICs, and of these the nearest.
 std::vector<NodeIndex> walked_best(const Graph& graph, NodeIndex gpu) {
   const Walks walks(graph, gpu);
-  std::map<std::pair<float, NcclPath>, std::vector<NodeIndex>> by_way;
+  std::map<std::pair<float, NcclPathType>, std::vector<NodeIndex>> by_way;
   for (const NodeIndex nic : graph.nics()) {
     by_way[{-walks.bandwidth(nic), walks.path(nic)}].push_back(nic);
   }
@@ -219,7 +220,7 @@ bool contains(const std::vector<NodeIndex>& list, NodeIndex value) {
 TEST_CASE("property: distances are those of a walk") {
   for (unsigned seed = 0; seed < kMachines; ++seed) {
     const Graph graph = graph_of(RandomMachine(seed).parts());
-    const Places places(graph);
+    const Distances places(graph);
     std::vector<NodeIndex> devices(graph.gpus().begin(), graph.gpus().end());
     devices.insert(devices.end(), graph.nics().begin(), graph.nics().end());
     bool all_right = true;
@@ -281,7 +282,7 @@ TEST_CASE("property: what NCCL chooses is the fastest, then the nearest, by a wa
       CHECK(equals == walked);
       const Walks walks(graph, choice.gpu);
       slow_and_near += std::ranges::any_of(
-          graph.nics(), [&](NodeIndex nic) { return walks.path(nic) < choice.path; });
+          graph.nics(), [&](NodeIndex nic) { return walks.path(nic) < choice.path_type; });
     }
     for (const GpuAssignment& given : assign(graph).gpus) {
       const std::vector<NodeIndex> walked = walked_best(graph, given.gpu);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See command_line.h.
 #include "tools/cli/command_line.h"
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command line of `beeline`. CLI11 parses it, which takes the compiler 20 seconds for each file
-// that includes it: only command_line.cc does.
+// The command line of `beeline`, parsed by CLI11. Only command_line.cc includes CLI11, because a
+// source that does takes 20 seconds to compile.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ class Option;
 
 namespace beeline::tools {
 
-// What one subcommand understands. A variable gets its value when the command line is parsed, and
-// keeps the one it has where the line says nothing. A name is "--long", "--long,--other", or for a
-// positional argument "name". A value word stands in the help where it would say TEXT or INT.
+// The options of one subcommand. A variable is set when the command line is parsed, and keeps its
+// value if the option is not given. A name is "--long", "--long,--other", or "name" for a
+// positional argument. The help shows `value_word` in place of CLI11's TEXT or INT.
 class Subcommand {
  public:
   explicit Subcommand(CLI::App& app) : app_(app) {}

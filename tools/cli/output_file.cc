@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See output_file.h.
 #include "tools/cli/output_file.h"
 
 #include <fcntl.h>

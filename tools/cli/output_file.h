@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a command writes where its user said.
+// Writes the output of a command to the file that the user named.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace beeline::tools {
 
 inline constexpr std::string_view kStdout = "-";
 
-// All of the text or nothing: a regular file is written beside its place and then moved there, so
-// that a failure leaves what was there before. Links are followed, a file's mode stays. What is no
-// regular file (a pipe, /dev/null) is written straight. "-" is stdout.
+// Writes all of the text or nothing: a regular file is replaced by a temporary file beside it, so
+// that after a failure the old content is still there. Symbolic links are followed, and the mode of
+// the file is kept. Other files (a pipe, /dev/null) are written directly. "-" is stdout.
 Outcome<void> write_output(const std::string& path, std::string_view text);
 
 }  // namespace beeline::tools

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See check.h.
 #include "tools/topo/check.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See command.h.
 #include "tools/topo/command.h"
 
 #include <fmt/format.h>

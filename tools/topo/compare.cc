@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See compare.h.
 #include "tools/topo/compare.h"
 
 #include <fmt/format.h>

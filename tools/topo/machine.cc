@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See machine.h.
 #include "tools/topo/machine.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which machine is meant, and reading it.
+// Reads the machine that the options name.
 #pragma once
 
 #include "tools/cli/exit_status.h"

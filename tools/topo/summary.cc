@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See summary.h. A section without content is not there.
+// A section without content is omitted.
 #include "tools/topo/summary.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine as text for a person. The first screen answers which NIC is for which GPU, and whether
-// anything is wrong.
+// A machine as text. The first screen says which NIC serves which GPU, and whether anything is
+// wrong.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ std::string summary(const topology::Graph& graph, const topology::Assignment& as
 // The data that the summary leaves out: every device, all distances, and standby NICs.
 std::string details(const topology::Graph& graph, const topology::Assignment& assignment);
 
-// Source, name and counts, without a line's end.
+// Source, name and counts, without a line break.
 std::string headline(const topology::Graph& graph);
 
 // Makes lines safe for a terminal, because names in them may contain any bytes.

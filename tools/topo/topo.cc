@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See topo.h. What is asked for goes to stdout, what is said about files to stderr.
+// The requested data goes to stdout, messages about files go to stderr.
 #include "tools/topo/topo.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `beeline topo`: reads a machine and tells, draws and writes what it is.
+// `beeline topo`: reads a machine, and shows, draws or writes it.
 #pragma once
 
 #include "tools/topo/options.h"

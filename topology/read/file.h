@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a machine from a file, NCCL's or hwloc's XML: the root tells which.
+// Reads a machine from a file: NCCL's or hwloc's XML, by its root element.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace beeline::topology {
 
-// The error names file, cause and what to do, and the line where there is one.
+// The error names the file, the cause and the fix, and the line if there is one.
 Outcome<GraphParts> read_topology_file(const std::string& path);
 
 }  // namespace beeline::topology

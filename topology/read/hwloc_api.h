@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hwloc, found with dlopen: a host without it is read otherwise. Types come from the header that is
-// there when this is built; include this file only where it is.
+// The functions of hwloc, loaded with dlopen, since a host may not have hwloc. The types come from
+// its header at build time; include this file only if BL_HAVE_HWLOC is defined.
 #pragma once
 
 #include <hwloc.h>
@@ -11,7 +11,7 @@
 
 #include "common/base/problem.h"
 
-// All of them are there in every hwloc 2.
+// Every hwloc 2 has all of these.
 #define BL_HWLOC_FUNCTIONS(X)                                         \
   X(get_api_version, hwloc_get_api_version)                           \
   X(topology_init, hwloc_topology_init)                               \
@@ -30,7 +30,7 @@
 
 namespace beeline::topology {
 
-// Lifecycle: filled once and never unloaded, since hwloc keeps plugins of its own loaded.
+// Lifecycle: loaded once and never unloaded, because hwloc keeps its plugins loaded.
 // Threads: read-only after loading.
 struct HwlocApi {
 // A member cannot be declared in parentheses.
@@ -40,7 +40,6 @@ struct HwlocApi {
 #undef BL_HWLOC_MEMBER
 };
 
-// The error is one line for people.
 Outcome<HwlocApi> load_hwloc();
 
 struct HwlocDestroyer {
@@ -49,7 +48,8 @@ struct HwlocDestroyer {
 };
 using HwlocTopology = std::unique_ptr<hwloc_topology, HwlocDestroyer>;
 
-// Initialised and not loaded: with I/O objects, and without what would start a GPU's driver.
+// A topology that is initialized but not loaded: with I/O objects, and without the components that
+// would start a GPU driver.
 Outcome<HwlocTopology> new_hwloc_topology(const HwlocApi& api);
 
 }  // namespace beeline::topology

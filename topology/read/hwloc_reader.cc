@@ -15,7 +15,7 @@
 
 #include "topology/read/hwloc_api.h"
 #include "topology/read/sysfs_files.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 #include "topology/role.h"
 
 namespace beeline::topology {

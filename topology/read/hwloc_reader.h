@@ -2,7 +2,7 @@
 //
 // Reads a machine through hwloc: this one, or one from hwloc's XML (`lstopo --of xml`).
 //
-// Neither sets or reads a variable of the environment; hwloc itself reads its own.
+// The functions do not use environment variables; hwloc itself reads its own.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace beeline::topology {
 
-// The error is one line for people: hwloc is not there, or of another version.
+// Fails if hwloc is not installed or has another version.
 Outcome<GraphParts> read_hwloc();
 
-// Such a file knows neither speeds of network ports nor generations of links. `xml` is well-formed:
-// who takes files from strangers checks them before (read_topology_file).
+// Such a file contains neither speeds of network ports nor generations of links. `xml` must be
+// well-formed; read_topology_file() checks that.
 Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& file);
 
 }  // namespace beeline::topology

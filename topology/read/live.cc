@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// hwloc or sysfs.
 #include "topology/read/live.h"
 
 #include "topology/read/hwloc_reader.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the machine that this process is on, by whatever is there.
+// Reads the machine on which this process runs.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace beeline::topology {
 
-// Through hwloc, and without it by sysfs alone, with a remark. A root other than /sys is a machine
-// that hwloc cannot be shown without changing the environment: by sysfs.
+// Uses hwloc if it is installed; otherwise sysfs alone, and a remark says so. A root other than
+// /sys is read without hwloc, which could be directed there only through the environment.
 GraphParts read_live(const std::string& sysfs_root);
 
 }  // namespace beeline::topology

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 
 namespace beeline::topology {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the facts about a GPU in NCCL's and RCCL's files, other than its place: its number, its
-// kind, and its links other than PCIe.
+// Reads the facts about a GPU in NCCL's and RCCL's files: its number, its model, and its links
+// other than PCIe.
 #pragma once
 
 #include <functional>

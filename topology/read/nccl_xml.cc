@@ -10,7 +10,7 @@
 
 #include "topology/read/nccl_gpu.h"
 #include "topology/read/remarks.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 #include "topology/role.h"
 
 namespace beeline::topology {

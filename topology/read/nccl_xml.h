@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a machine from the XML that NCCL writes (NCCL_TOPO_DUMP_FILE) and that clouds ship for it
-// (NCCL_TOPO_FILE).
+// Reads a machine from the XML that NCCL writes (NCCL_TOPO_DUMP_FILE) and that clouds provide for
+// it (NCCL_TOPO_FILE).
 //
-// Such a file knows NUMA nodes (<cpu>), switches (<pci> with something below), GPUs and NICs, and
-// no packages, host bridges or ports. Its links are those that NCCL reckons with: of GPUs the
-// present one, of the rest what both ends can; here all are Node::link_now.
+// Such a file contains NUMA nodes (<cpu>), switches (<pci> with children), GPUs and NICs, but no
+// packages, host bridges or bridge ports. Its links are those with which NCCL computes: the current
+// link of GPUs, and the maximum of both ends for other devices. Here all are Node::link_now.
 //
-// Files are written by hand too. What is missing or cannot be read is unknown, with a remark where
-// it matters; what NCCL does not know either is left out. An error is what no machine can be.
+// People write such files by hand, too. Data that is missing or cannot be parsed is unknown, with a
+// remark if it matters; elements that NCCL does not know are ignored. Only an impossible machine is
+// an error.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ namespace beeline::topology {
 // `file` is for messages.
 Outcome<GraphParts> read_nccl_xml(std::string_view text, const std::string& file);
 
-// The same from a document that is parsed already.
+// The same from a parsed document.
 Outcome<GraphParts> read_nccl_system(const XmlElement& root, const std::string& file);
 
 }  // namespace beeline::topology

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Counting what goes unsaid.
 #include "topology/read/remarks.h"
 
 #include <algorithm>
@@ -13,17 +11,17 @@ constexpr std::size_t kMostRemarks = 20;
 }  // namespace
 
 void Remarks::add(std::string text) {
-  if (std::ranges::find(said_, text) != said_.end()) return;
-  if (said_.size() < kMostRemarks) {
-    said_.push_back(std::move(text));
+  if (std::ranges::find(kept_, text) != kept_.end()) return;
+  if (kept_.size() < kMostRemarks) {
+    kept_.push_back(std::move(text));
   } else {
-    ++unsaid_;
+    ++dropped_;
   }
 }
 
 std::vector<std::string> Remarks::take() {
-  if (unsaid_ > 0) said_.push_back("and " + std::to_string(unsaid_) + " more of the kind");
-  return std::move(said_);
+  if (dropped_ > 0) kept_.push_back("and " + std::to_string(dropped_) + " more");
+  return std::move(kept_);
 }
 
 }  // namespace beeline::topology

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reader has to say of a description: each thing once, and not more than anyone reads.
+// Collects the remarks of a reader: each once, and no more than a person would read.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace beeline::topology {
 class Remarks {
  public:
   void add(std::string text);
-  // The last one says how many were too many.
+  // If there were too many, the last remark says how many were dropped.
   std::vector<std::string> take();
 
  private:
-  std::vector<std::string> said_;
-  std::size_t unsaid_ = 0;
+  std::vector<std::string> kept_;
+  std::size_t dropped_ = 0;
 };
 
 }  // namespace beeline::topology

@@ -9,7 +9,7 @@
 #include "topology/read/remarks.h"
 #include "topology/read/sysfs_devices.h"
 #include "topology/read/sysfs_files.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 
 namespace beeline::topology {
 namespace {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a machine from sysfs alone. Needs no library, and takes a copy of a part of the tree as
-// well: remarks say what could not be seen.
-//
-// Of PCI functions those remain that move data (networks, GPUs, storage, accelerators), and what is
-// above them.
+// Reads a machine from sysfs alone. It needs no library, and also accepts a partial copy of the
+// tree; remarks say what could not be seen. Of the PCI functions it keeps those that move data
+// (networks, GPUs, storage, accelerators), and the bridges above them.
 #pragma once
 
 #include <string>
@@ -13,7 +11,7 @@
 
 namespace beeline::topology {
 
-// `root` is where /sys would be.
+// `root` takes the place of /sys.
 GraphParts read_sysfs(const std::string& root);
 
 }  // namespace beeline::topology

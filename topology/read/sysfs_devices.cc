@@ -8,7 +8,7 @@
 #include <map>
 
 #include "topology/read/sysfs_files.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 #include "topology/role.h"
 
 namespace beeline::topology {

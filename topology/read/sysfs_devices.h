@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sysfs knows of PCI functions that are in the graph already: identity, links, names, network
-// ports, roles. For every reader of the live machine.
+// Adds to nodes of PCI functions what sysfs knows about them: IDs, links, names, network ports,
+// roles. All readers of the live machine use it.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace beeline::topology {
 
-// Fills in what is unknown, and settles the roles of all devices. RDMA devices without PCI are
-// added. Remarks say what of the machine cannot be seen.
+// Sets unknown fields and the roles of all devices, and adds RDMA devices that are not PCI
+// functions. Remarks say which parts of the machine cannot be seen.
 void add_sysfs_devices(std::vector<Node>& nodes, const std::string& root, Remarks& remarks);
 
 }  // namespace beeline::topology

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Plain system calls: no stream, no locale.
 #include "topology/read/sysfs_files.h"
 
 #include <dirent.h>

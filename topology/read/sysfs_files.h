@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small files, links and folders of sysfs. What is absent is empty: no kernel has all of them.
+// Reads small files, links and folders of sysfs. A missing one reads as empty, since no kernel has
+// all of them.
 #pragma once
 
 #include <optional>
@@ -13,22 +14,23 @@ namespace beeline::topology {
 
 // The first line, without its end.
 std::string first_line(const std::string& path);
-// What a link says, not what it leads to.
+// The text of a symbolic link, not resolved.
 std::string link_target(const std::string& path);
-// The names in a folder, in an order that does not change; hidden ones left out.
+// The sorted names in a folder, without hidden ones.
 std::vector<std::string> names_in(const std::string& path);
 bool is_there(const std::string& path);
 
-// Where a link of sysfs leads: ".../pci0000:17/0000:17:01.0/0000:1b:00.0/net/eth0".
+// The PCI functions in the target of a symbolic link of sysfs:
+// ".../pci0000:17/0000:17:01.0/0000:1b:00.0/net/eth0".
 struct PciChain {
   std::optional<PciAddress> root_bus = {};  // device 0 on it
   std::vector<PciAddress> functions = {};   // from the root bus downwards
 };
-// Of the last root bus on the way: a controller of its own may be below a function (VMD).
+// Begins at the last root bus in the target, since a function may contain a root bus (VMD).
 PciChain pci_chain_of(const std::string& target);
 
-// The function that an entry of a class belongs to: by its own link or by the one named `device`
-// within. Nothing for what has no PCI.
+// The PCI function of an entry in /sys/class, by its own link or by the link `device` in it. Empty
+// if it is not a PCI device.
 std::optional<PciAddress> function_of(const std::string& path);
 
 }  // namespace beeline::topology

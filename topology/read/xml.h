@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small XML document as a tree, from a file that anyone may have written: no entities, and limits
-// that no machine's description comes near.
+// Parses a small XML document into a tree. Anyone may have written the file, so entities are
+// refused, and limits apply that no description of a machine comes near.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@ struct XmlElement {
   std::vector<XmlElement> children = {};
   std::size_t line = 0;
 
-  // Null: there is no such attribute.
+  // Null if there is no such attribute.
   const std::string* find(std::string_view attribute) const noexcept;
 };
 
-// hwloc begins its files with the name of a DTD, which nobody reads.
+// hwloc's files begin with the name of a DTD, which is not needed.
 enum class Doctype { kRefused, kNameOnly };
 
 struct XmlLimits {
@@ -35,7 +35,7 @@ struct XmlLimits {
   Doctype doctype = Doctype::kRefused;
 };
 
-// Returns the root. The error names file, line, cause and what to do: "dgx.xml:12: ...".
+// Returns the root. The error names file, line, cause and fix: "dgx.xml:12: ...".
 Outcome<XmlElement> parse_xml(std::string_view text, const std::string& file,
                               const XmlLimits& limits = {});
 

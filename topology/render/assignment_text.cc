@@ -92,7 +92,7 @@ std::string choice_text(const DisplayNames& names, const NcclChoice& choice) {
   for (const NodeIndex nic : choice.nics) {
     if (std::ranges::find(nics, nic) == nics.end()) nics.push_back(nic);
   }
-  std::string text = folded(names_of(names, nics)) + " " + to_string(choice.path);
+  std::string text = folded(names_of(names, nics)) + " " + to_string(choice.path_type);
   if (choice.through != kNoNode) text += " through " + names[choice.through];
   return text;
 }
@@ -143,7 +143,7 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
   std::string text;
   if (!assignment.gpus.empty()) {
     std::vector<Cells> rows{{"GPU", "address", "NIC", "ports", "distance", "slowest link"}};
-    Sayings reasons;
+    GroupedLines reasons;
     for (const std::size_t gpu : names.gpu_order()) {
       const GpuAssignment& given = assignment.gpus[gpu];
       rows.push_back(row_of(graph, names, given));
@@ -153,7 +153,7 @@ std::string assignment_text(const Graph& graph, const Assignment& assignment) {
     nccl.add_to(rows);
     text = aligned(rows) + reasons.text() + nccl.line();
   }
-  Sayings spares;
+  GroupedLines spares;
   for (const SpareNic& spare : assignment.spares) spares.add(spare.reason, names[spare.nic]);
   return text + spares.text(" serves no GPU", " serve no GPU");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NIC for which GPU, as lines.
+// The assignment of NICs to GPUs as a table.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace beeline::topology {
 
-// A line for each GPU: its address, its NICs, how far they are, the slowest link on the way. Then
-// the reasons, once for all GPUs with the same reason, NCCL's own choice, and the NICs that no GPU
-// uses.
+// A line for each GPU: its address, its NICs, their distance, and the slowest link between them.
+// Then the reasons, once for all GPUs with the same reason, NCCL's own choice, and the NICs that no
+// GPU uses.
 std::string assignment_text(const Graph& graph, const Assignment& assignment);
 
 // The standby NICs of each GPU, the best first.

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Facts by name, and pairs of facts.
 #include "topology/render/difference.h"
 
 #include <fmt/format.h>
@@ -87,7 +85,7 @@ struct Side {
   explicit Side(const Graph& machine)
       : graph(machine),
         names(machine),
-        places(machine),
+        distances(machine),
         assignment(assign(machine)),
         things(things_of(machine)) {
     for (const NodeIndex thing : things) by_key.emplace(key_of(machine[thing]), thing);
@@ -95,7 +93,7 @@ struct Side {
 
   const Graph& graph;
   DisplayNames names;
-  Places places;
+  Distances distances;
   Assignment assignment;
   std::vector<NodeIndex> things;
   std::map<std::string, NodeIndex> by_key = {};
@@ -108,14 +106,14 @@ class Comparison {
   Difference run() {
     for (const NodeIndex thing : a_.things) {
       const NodeIndex same = find(b_, a_.graph[thing]);
-      same == kNoNode ? sayings_.add("only in A", a_.names[thing]) : compare_things(thing, same);
+      same == kNoNode ? lines_.add("only in A", a_.names[thing]) : compare_things(thing, same);
     }
     for (const NodeIndex thing : b_.things) {
-      if (find(a_, b_.graph[thing]) == kNoNode) sayings_.add("only in B", label(b_.graph[thing]));
+      if (find(a_, b_.graph[thing]) == kNoNode) lines_.add("only in B", label(b_.graph[thing]));
     }
     compare_distances();
     compare_assignments();
-    return {.text = sayings_.text(), .not_compared = not_compared_};
+    return {.text = lines_.text(), .not_compared = not_compared_};
   }
 
  private:
@@ -128,7 +126,7 @@ class Comparison {
   void say(const std::string& name, const char* what, const std::string& a, const std::string& b) {
     if (a.empty() != b.empty()) ++not_compared_;
     if (a == b || a.empty() || b.empty()) return;
-    sayings_.add(fmt::format("{} {} in A, {} in B", what, a, b), name);
+    lines_.add(fmt::format("{} {} in A, {} in B", what, a, b), name);
   }
 
   void compare_things(NodeIndex a, NodeIndex b) {
@@ -146,7 +144,8 @@ class Comparison {
         const NodeIndex nic_b = in_b(nic);
         if (gpu_b == kNoNode || nic_b == kNoNode) continue;
         say(a_.names[gpu], ("distance to " + a_.names[nic]).c_str(),
-            to_string(a_.places.between(gpu, nic)), to_string(b_.places.between(gpu_b, nic_b)));
+            to_string(a_.distances.between(gpu, nic)),
+            to_string(b_.distances.between(gpu_b, nic_b)));
       }
     }
   }
@@ -165,7 +164,7 @@ class Comparison {
 
   Side a_;
   Side b_;
-  Sayings sayings_;
+  GroupedLines lines_;
   std::size_t not_compared_ = 0;
 };
 

@@ -11,8 +11,8 @@
 namespace beeline::topology {
 
 struct Difference {
-  // A line for each thing that differs, what holds for many devices once: "mlx5_3: link Gen5 x16 in
-  // A, Gen4 x8 in B". Empty: the same.
+  // A line for each difference, once for all devices that have it: "mlx5_3: link Gen5 x16 in A,
+  // Gen4 x8 in B". Empty: the machines are the same.
   std::string text = {};
   // The number of facts that only one of the two machines has, as with files of different kinds.
   // They are not reported as differences.

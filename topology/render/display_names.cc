@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Numbering.
 #include "topology/render/display_names.h"
 
 #include <algorithm>

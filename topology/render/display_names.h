@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Short names for the heads of tables and the boxes of pictures.
+// Short names of devices for tables and pictures.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace beeline::topology {
 
-// By node: "GPU0" by the number that CUDA or HIP has for it, or in the order of Graph::gpus(), an
-// RDMA NIC's own name ("NIC3" where it has none), and for anything else its label.
+// By node: "GPU0" with the number of CUDA or HIP, or else by the order of Graph::gpus(); the name
+// of an RDMA NIC ("NIC3" if it has none); for other nodes the label.
 class DisplayNames {
  public:
   explicit DisplayNames(const Graph& graph);
 
   const std::string& operator[](NodeIndex node) const noexcept { return names_[node]; }
   std::string list(const std::vector<NodeIndex>& nodes) const;  // "mlx5_0, mlx5_1"
-  // Places in Graph::gpus(), in the order of the numbers in their names.
+  // Indices into Graph::gpus(), in the order of the numbers in their names.
   const std::vector<std::size_t>& gpu_order() const noexcept { return gpu_order_; }
 
  private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Counting.
 #include "topology/render/gpu_links.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The links of GPUs other than PCIe (NVLink, xGMI, C2C), as text.
+// Describes the links of a GPU other than PCIe (NVLink, xGMI, C2C).
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace beeline::topology {
 
-// Of one GPU to all of its neighbours: "18 NVLinks to switches", "7 xGMI links to 7 GPUs", "C2C to
-// the processor". Empty where there is none.
+// From one GPU to all others: "18 NVLinks to switches", "7 xGMI links to 7 GPUs", "C2C to
+// the processor". Empty if there is none.
 std::string gpu_links_text(const Node& gpu);
 
-// Between two GPUs, in nvidia-smi's words: "NV18", directly or by switches; "XGMI"; empty where
-// only PCIe joins them.
+// Between two GPUs, in the terms of nvidia-smi: "NV18", directly or through switches; "XGMI"; empty
+// if only PCIe connects them.
 std::string gpu_link_word(const Node& a, const Node& b);
 
 }  // namespace beeline::topology

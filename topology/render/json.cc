@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Facts only.
 #include "topology/render/json.h"
 
 #include <nlohmann/json.hpp>
@@ -112,7 +110,7 @@ Json json_of(const Node& node, NodeIndex id) {
 Json json_of(const NcclChoice& choice) {
   Json json = {{"nics", choice.nics}};
   if (choice.nics.empty()) return json;
-  json["path"] = to_string(choice.path);
+  json["path"] = to_string(choice.path_type);
   if (choice.through != kNoNode) json["through"] = choice.through;
   json["gpu_direct"] = choice.gpu_direct;
   return json;
@@ -127,27 +125,27 @@ Json json_of(const Finding& finding) {
   return json;
 }
 
-// Names come from files and firmware: bytes that are no UTF-8 are replaced instead of refused.
+// Names come from files and firmware. Invalid UTF-8 is replaced, not refused.
 std::string text_of(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
-// An object whose members are written one after the other, a line each. What grows with GPUs times
-// NICs is written as text: as a tree it would take a minute and gigabytes for the largest machines.
+// Writes an object member by member, one line each. The lists that grow with GPUs times NICs are
+// written as text, because a Json tree would take a minute and gigabytes for the largest machines.
 class ObjectText {
  public:
   ObjectText(std::string& text, std::size_t indent) : text_(text), indent_(indent + 2, ' ') {
     text_ += '{';
   }
 
-  // Returns where the member's value goes.
+  // Returns the text to which the member's value is appended.
   std::string& add(const char* key) {
     text_ += is_first_ ? "\n" : ",\n";
     is_first_ = false;
     return text_ += indent_ + '"' + key + "\": ";
   }
 
-  // Lines are moved in; within a string of JSON there is no line's end.
+  // Indents the lines. A JSON string contains no line break.
   void add(const char* key, const Json& value) {
     add(key);
     for (const char c : text_of(value)) {
@@ -164,7 +162,7 @@ class ObjectText {
   bool is_first_ = true;
 };
 
-// In one line.
+// Writes a list in one line.
 template <class List, class Write>
 void add_list(std::string& text, const List& list, const Write& write) {
   const char* before = "[";
@@ -176,8 +174,8 @@ void add_list(std::string& text, const List& list, const Write& write) {
   text += list.empty() ? "[]" : "]";
 }
 
-void add_gpu(std::string& text, const Graph& graph, const DisplayNames& names, const Places& places,
-             const GpuAssignment& given, const NcclChoice& choice) {
+void add_gpu(std::string& text, const Graph& graph, const DisplayNames& names,
+             const Distances& distances, const GpuAssignment& given, const NcclChoice& choice) {
   ObjectText gpu(text, 4);
   gpu.add("name", names[given.gpu]);
   gpu.add("node", given.gpu);
@@ -192,7 +190,7 @@ void add_gpu(std::string& text, const Graph& graph, const DisplayNames& names, c
   gpu.add("reason", given.reason);
   add_list(gpu.add("distances"), graph.nics(), [&](std::string& list, NodeIndex nic) {
     list += "{\"node\": " + std::to_string(nic) + ", \"distance\": \"";
-    list += to_string(places.between(given.gpu, nic));
+    list += to_string(distances.between(given.gpu, nic));
     list += "\"}";
   });
   gpu.add("nccl", json_of(choice));
@@ -201,11 +199,11 @@ void add_gpu(std::string& text, const Graph& graph, const DisplayNames& names, c
 
 void add_gpus(std::string& text, const Graph& graph, const Assignment& assignment) {
   const DisplayNames names(graph);
-  const Places places(graph);
+  const Distances distances(graph);
   const std::vector<NcclChoice> choices = nccl_choices(graph);
   for (std::size_t i = 0; i < choices.size(); ++i) {
     text += i == 0 ? "[\n    " : ",\n    ";
-    add_gpu(text, graph, names, places, assignment.gpus[i], choices[i]);
+    add_gpu(text, graph, names, distances, assignment.gpus[i], choices[i]);
   }
   text += choices.empty() ? "[]" : "\n  ]";
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine and its assignment for programs.
+// A machine and its assignment as JSON.
 #pragma once
 
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace beeline::topology {
 
-// One object, indented: source, nodes, gpus (each with its distance to every NIC, its NICs, why,
-// what stands by, and what NCCL takes), spare NICs, slow links, findings, remarks. What is unknown
-// is left out, so a key that is there holds a fact. Nodes are named by "id", their place in
-// "nodes".
+// One indented object: source, nodes, gpus (each with its NICs and the reason, its standby NICs,
+// its distance from every NIC, and NCCL's choice), spare NICs, slow links, findings, remarks.
+// Unknown values are omitted. Nodes are referred to by "id", their index in "nodes".
 std::string to_json(const Graph& graph, const Assignment& assignment);
 
 }  // namespace beeline::topology

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Cells.
 #include "topology/render/matrix.h"
 
 #include <fmt/format.h>
@@ -36,12 +34,12 @@ std::string matrix_text(const Graph& graph) {
   const std::vector<NodeIndex> devices = shown_devices(graph, names);
   if (devices.empty()) return kNothing;
 
-  const Places places(graph);
+  const Distances distances(graph);
   std::string gpu_links;  // that occur
   const auto word_of = [&](NodeIndex a, NodeIndex b) -> std::string {
     if (a == b) return "X";
     std::string link = gpu_link_word(graph[a], graph[b]);
-    if (link.empty()) return to_string(places.between(a, b));
+    if (link.empty()) return to_string(distances.between(a, b));
     gpu_links = link;
     return link;
   };
@@ -65,7 +63,7 @@ std::string matrix_text(const Graph& graph) {
 std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment) {
   if (graph.gpus().empty() && graph.nics().empty()) return kNothing;
   const DisplayNames names(graph);
-  const Places places(graph);
+  const Distances distances(graph);
   std::vector<Cells> rows(1);
   rows[0].emplace_back();
   for (const std::size_t gpu : names.gpu_order()) rows[0].push_back(names[graph.gpus()[gpu]]);
@@ -75,7 +73,8 @@ std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment
     for (const std::size_t gpu : names.gpu_order()) {
       const GpuAssignment& given = assignment.gpus[gpu];
       const bool is_used = std::ranges::find(given.nics, nic) != given.nics.end();
-      row.push_back(std::string(to_string(places.between(given.gpu, nic))) + (is_used ? "*" : ""));
+      row.push_back(std::string(to_string(distances.between(given.gpu, nic))) +
+                    (is_used ? "*" : ""));
     }
   }
   return aligned(rows) + "\n  *     the GPU uses this NIC" + legend(false);

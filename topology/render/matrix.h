@@ -9,11 +9,10 @@
 
 namespace beeline::topology {
 
-// All GPUs and RDMA NICs, and the legend of the words in it. A machine without GPU and NIC gives
-// one line that says so.
+// All GPUs and RDMA NICs, and a legend. One line if there is no GPU and no NIC.
 std::string matrix_text(const Graph& graph);
 
-// Only how far each NIC is from each GPU, a line for each NIC; a star marks those in use.
+// Only the distance of each NIC from each GPU, a line for each NIC; a star marks NICs in use.
 std::string gpu_nic_matrix_text(const Graph& graph, const Assignment& assignment);
 
 }  // namespace beeline::topology

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A name that counts ends in digits.
 #include "topology/render/name_list.h"
 
 #include <charconv>
@@ -41,16 +39,16 @@ std::string folded(const std::vector<std::string>& names) {
   return text;
 }
 
-void Sayings::add(const std::string& saying, const std::string& name) {
-  const auto [place, is_new] = places_.try_emplace(saying, groups_.size());
-  if (is_new) groups_.push_back({saying, {}});
-  groups_[place->second].second.push_back(name);
+void GroupedLines::add(const std::string& line, const std::string& name) {
+  const auto [group, is_new] = group_of_.try_emplace(line, groups_.size());
+  if (is_new) groups_.push_back({line, {}});
+  groups_[group->second].second.push_back(name);
 }
 
-std::string Sayings::text(const char* one, const char* many) const {
+std::string GroupedLines::text(const char* one, const char* many) const {
   std::string text;
-  for (const auto& [saying, names] : groups_) {
-    text += folded(names) + (names.size() == 1 ? one : many) + ": " + saying + "\n";
+  for (const auto& [line, names] : groups_) {
+    text += folded(names) + (names.size() == 1 ? one : many) + ": " + line + "\n";
   }
   return text;
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Lines.
 #include "topology/render/report.h"
 
 #include <fmt/format.h>
@@ -59,15 +57,15 @@ std::string ports_text(const Node& node) {
 
 std::string models_text(const Graph& graph) {
   const DisplayNames names(graph);
-  Sayings sayings;
+  GroupedLines lines;
   for (const std::size_t place : names.gpu_order()) {
     const NodeIndex gpu = graph.gpus()[place];
-    std::string saying = graph[gpu].name;
+    std::string line = graph[gpu].name;
     const std::string links = gpu_links_text(graph[gpu]);
-    if (!links.empty()) saying += (saying.empty() ? "" : "; ") + links;
-    if (!saying.empty()) sayings.add(saying, names[gpu]);
+    if (!links.empty()) line += (line.empty() ? "" : "; ") + links;
+    if (!line.empty()) lines.add(line, names[gpu]);
   }
-  return sayings.text();
+  return lines.text();
 }
 
 std::string devices_text(const Graph& graph) {
@@ -82,13 +80,12 @@ std::string devices_text(const Graph& graph) {
 
 std::string findings_text(const Graph& graph, Severity severity) {
   const DisplayNames names(graph);
-  Sayings sayings;
+  GroupedLines lines;
   for (const Finding& finding : findings(graph)) {
     if (finding.severity != severity || finding.kind == FindingKind::kFarNic) continue;
-    sayings.add(describe(finding),
-                finding.device == kNoNode ? "the machine" : names[finding.device]);
+    lines.add(describe(finding), finding.device == kNoNode ? "the machine" : names[finding.device]);
   }
-  return sayings.text();
+  return lines.text();
 }
 
 }  // namespace beeline::topology

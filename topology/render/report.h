@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines about a machine for people: its devices, and what is wrong with it.
+// Text about a machine: its devices, and its findings.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace beeline::topology {
 // mlx5_0  0000:1b:00.0  400 Gb/s
 std::string devices_text(const Graph& graph);
 
-// "GPU0 to GPU7: NVIDIA H100; 18 NVLinks to switches": the same GPUs in one line.
+// "GPU0 to GPU7: NVIDIA H100; 18 NVLinks to switches": one line for equal GPUs.
 std::string models_text(const Graph& graph);
 
-// "400 Gb/s InfiniBand", "100 Gb/s Ethernet + 100 Gb/s Ethernet (down)"; empty where nothing is
-// known.
+// "400 Gb/s InfiniBand", "100 Gb/s Ethernet + 100 Gb/s Ethernet (down)"; empty if nothing
+// is known.
 std::string ports_text(const Node& node);
 
 // A line for each finding of that severity, one line for several devices with the same finding;

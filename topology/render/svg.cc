@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// From places to SVG.
 #include "topology/render/svg.h"
 
 #include <fmt/format.h>
@@ -33,9 +31,9 @@ text { font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 11px; fill: #
 .far { fill: #b45309 }
 </style>
 )";
-// Of GPUs. None is a red one: that is for what is wrong.
-constexpr std::array<const char*, 8> kColours = {"#1769aa", "#b45309", "#0f7b6c", "#7c3aed",
-                                                 "#c026d3", "#4d7c0f", "#0e7490", "#334155"};
+// Colors of GPUs. None is red, since red means a problem.
+constexpr std::array<const char*, 8> kColors = {"#1769aa", "#b45309", "#0f7b6c", "#7c3aed",
+                                                "#c026d3", "#4d7c0f", "#0e7490", "#334155"};
 constexpr std::size_t kTitleCharacters = 70;
 constexpr std::size_t kName = 13;   // characters that fit into a device's box: in bold,
 constexpr std::size_t kLabel = 17;  // and below it
@@ -99,11 +97,11 @@ class SvgPicture {
     add("<text x=\"24\" y=\"32\" class=\"title\">{}{}</text>", escaped(words), alarm);
   }
 
-  // What hangs on a slow link stands out as well.
+  // The box below a slow link is highlighted, too.
   void box_of(NodeIndex node, const Box& at, const char* fill, const char* stroke,
               const char* more = "") {
     if (!slow_.contains(node)) return box(at, fill, stroke, more);
-    box(at, "#fde8e8", kSlowColour, fmt::format("stroke-width=\"3\" {}", more).c_str());
+    box(at, "#fde8e8", kSlowColor, fmt::format("stroke-width=\"3\" {}", more).c_str());
   }
 
   void draw_rows() {
@@ -168,7 +166,7 @@ class SvgPicture {
     return spares_.contains(nic) ? "spare" : "";
   }
 
-  // What is known of a link stands beside it; what is wrong with it stands out.
+  // Writes the known rate and width beside a link; a slow link is highlighted.
   void draw_link(const DrawnLink& link) {
     const LinkState& state = link.state;
     const bool slow = is_slow(state.verdict);
@@ -181,16 +179,16 @@ class SvgPicture {
     if (unknown) marks_.insert(Mark::kUnknownLink);
     add("<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
         "stroke-width=\"{4:.1f}\" {5}/>",
-        link.from.x, link.from.y, link.to_y, slow ? kSlowColour : kLinkColour, slow ? 4.0 : 1.5,
+        link.from.x, link.from.y, link.to_y, slow ? kSlowColor : kLinkColor, slow ? 4.0 : 1.5,
         dashes);
     if (state.now == PcieLink()) return;
     const double y = link.to_y - 26;
     text(link.from.x + 5, y, slow ? "slow" : "", to_string(state.now));
-    if (slow) text(link.from.x + 5, y + 13, "slow", what_it_should_be(state));
+    if (slow) text(link.from.x + 5, y + 13, "slow", expected_text(state));
     if (idle) text(link.from.x + 5, y + 13, "", "saving power");
   }
 
-  std::string what_it_should_be(const LinkState& link) const {
+  std::string expected_text(const LinkState& link) const {
     switch (link.verdict) {
       case LinkVerdict::kDegraded: return "of " + to_string(link.possible);
       case LinkVerdict::kNarrowSlot: return fmt::format("of x{}", link.device_max.lanes);
@@ -208,15 +206,15 @@ class SvgPicture {
     for (const Point& point : trace.points)
       points += fmt::format("{:.1f},{:.1f} ", point.x, point.y);
     points.pop_back();
-    const char* colour = kColours[trace.gpu % kColours.size()];
+    const char* color = kColors[trace.gpu % kColors.size()];
     add("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.5\" "
         "stroke-linejoin=\"round\"/>",
-        points, colour);
+        points, color);
     add("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>", trace.points.back().x,
-        trace.points.back().y, colour);
+        trace.points.back().y, color);
   }
 
-  // Below the rows: how to read the picture, what is slow, what could not be seen.
+  // Below the rows: the legend, slow links, and remarks.
   void draw_notes() {
     std::vector<std::pair<const char*, std::string>> notes;
     if (picture_.rows.empty()) notes.emplace_back("", "no GPU and no RDMA NIC");

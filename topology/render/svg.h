@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine as a picture: NUMA nodes, host bridges, switches, GPUs and NICs, each link with its
-// width, each GPU joined to its NICs, and what is slower than it should be in red.
+// A machine as a picture: NUMA nodes, host bridges, switches, GPUs and NICs, the width of each
+// link, a line from each GPU to its NICs, and slow links in red.
 #pragma once
 
 #include <string>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Filling one band after another.
 #include "topology/render/svg_bands.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows that are too wide for a screen are cut into bands, one below another.
+// Splits rows that are too wide for a screen into bands, one below another.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A row is laid out from its widths upwards and its depth downwards; devices stand side by side at
-// the bottom, so that what joins them has the room below for itself.
+// Each row is laid out with its devices side by side at the bottom, so that the lines between GPUs
+// and NICs have the space below them.
 #include "topology/render/svg_layout.h"
 
 #include <algorithm>

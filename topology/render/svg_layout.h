@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where everything in the picture goes. Units are pixels.
+// The position of each element of the picture, in pixels.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct Box {
   double right() const noexcept { return x + width; }
 };
 
-// From a bar straight down to what hangs on it.
+// A vertical line from a bar to a box below it.
 struct DrawnLink {
   LinkState state = {};
   Point from = {};
@@ -37,7 +37,7 @@ struct DrawnLink {
 
 // From a GPU to a NIC that it uses.
 struct Trace {
-  std::size_t gpu = 0;  // its place in Graph::gpus(), which is its colour
+  std::size_t gpu = 0;  // its place in Graph::gpus(), which determines its color
   std::vector<Point> points = {};
 };
 
@@ -51,7 +51,7 @@ struct Row {
 
 struct Picture {
   std::vector<Row> rows = {};
-  // Of bars and devices. A bar that is wider than a row is there once for each of its parts.
+  // Boxes of bars and devices. A bar that is wider than a row has a box for each of its parts.
   std::multimap<NodeIndex, Box> boxes = {};
   std::vector<DrawnLink> links = {};
   std::vector<Trace> traces = {};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Samples and words.
 #include "topology/render/svg_legend.h"
 
 #include <fmt/format.h>
@@ -14,7 +12,7 @@ namespace {
 
 constexpr double kSample = 30;  // width
 
-const char* words_of(Mark mark) {
+const char* text_of(Mark mark) {
   switch (mark) {
     case Mark::kUse: return "a GPU and the NICs that it uses";
     case Mark::kSpare: return "serves no GPU";
@@ -26,11 +24,11 @@ const char* words_of(Mark mark) {
   return "";
 }
 
-std::string line(double x, double y, const char* colour, double width, const char* more = "") {
+std::string line(double x, double y, const char* color, double width, const char* more = "") {
   return fmt::format(
       "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
       "stroke-width=\"{:.1f}\" {}/>\n",
-      x, y - 4, x + kSample - 8, y - 4, colour, width, more);
+      x, y - 4, x + kSample - 8, y - 4, color, width, more);
 }
 
 std::string sample_of(Mark mark, double x, double y) {
@@ -44,9 +42,9 @@ std::string sample_of(Mark mark, double x, double y) {
           "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"11\" rx=\"3\" "
           "fill=\"#dbeafe\" stroke=\"#1d4ed8\" stroke-dasharray=\"4 3\"/>\n",
           x, y - 10, kSample - 8);
-    case Mark::kSlowLink: return line(x, y, kSlowColour, 4);
-    case Mark::kIdleLink: return line(x, y, kLinkColour, 1.5, "stroke-dasharray=\"5 3\"");
-    case Mark::kUnknownLink: return line(x, y, kLinkColour, 1.5, "stroke-dasharray=\"1 3\"");
+    case Mark::kSlowLink: return line(x, y, kSlowColor, 4);
+    case Mark::kIdleLink: return line(x, y, kLinkColor, 1.5, "stroke-dasharray=\"5 3\"");
+    case Mark::kUnknownLink: return line(x, y, kLinkColor, 1.5, "stroke-dasharray=\"1 3\"");
     case Mark::kFar:
       return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"far\">SYS</text>\n", x, y);
   }
@@ -60,15 +58,15 @@ Legend legend_of(const std::set<Mark>& marks, double y, double width) {
   double x = kMargin;
   double line_y = y + kTextLine;
   for (const Mark mark : marks) {
-    const std::string_view words = words_of(mark);
-    const double room = kSample + kCharacter * static_cast<double>(words.size()) + 2 * kGap;
+    const std::string_view text = text_of(mark);
+    const double room = kSample + kCharacter * static_cast<double>(text.size()) + 2 * kGap;
     if (x > kMargin && x + room > width) {
       x = kMargin;
       line_y += kTextLine;
     }
     legend.svg += sample_of(mark, x, line_y);
     legend.svg +=
-        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + kSample, line_y, words);
+        fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + kSample, line_y, text);
     x += room;
   }
   if (!marks.empty()) legend.height = line_y - y + kGap / 2;

@@ -9,16 +9,16 @@
 
 namespace beeline::topology {
 
-inline constexpr const char* kSlowColour = "#c81e1e";
-inline constexpr const char* kLinkColour = "#627d98";
+inline constexpr const char* kSlowColor = "#c81e1e";
+inline constexpr const char* kLinkColor = "#627d98";
 
 enum class Mark : std::uint8_t {
   kUse,          // a line from a GPU to a NIC
   kSpare,        // a NIC's box
-  kSlowLink,     // a link, its words, and the box below it
+  kSlowLink,     // a link, its text, and the box below it
   kIdleLink,     //
-  kUnknownLink,  // it has a rate, and nobody says how fast it could be
-  kFar,          // a GPU's words
+  kUnknownLink,  // its current rate is known, but not its maximum
+  kFar,          // the text of a GPU
 };
 
 struct Legend {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Choosing boxes.
 #include "topology/render/svg_rows.h"
 
 namespace beeline::topology {

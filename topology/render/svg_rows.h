@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a machine is drawn: a row for each NUMA node, and in it a tree without the ports that
-// have no box of their own.
+// Selects what is drawn of a machine: a row for each NUMA node, and in it a tree without the bridge
+// ports that have no box.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,12 @@ namespace beeline::topology {
 
 struct DrawnTree {
   std::vector<std::vector<NodeIndex>> children = {};  // by node, of the nodes that are drawn
-  std::vector<NodeIndex> rows = {};  // what I/O hangs on: NUMA nodes; packages and the machine too
+  std::vector<NodeIndex> rows =
+      {};  // NUMA nodes with I/O below them; also packages and the machine
 };
 
-// Host bridges, switches, GPUs and RDMA NICs; no bridge without one of these below it, and no
-// virtual function beside its physical one.
+// Host bridges, switches, GPUs and RDMA NICs. Bridges without a GPU or NIC below them, and virtual
+// functions of a drawn physical function, are omitted.
 DrawnTree drawn_tree(const Graph& graph);
 
 }  // namespace beeline::topology

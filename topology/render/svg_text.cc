@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Counting in characters.
 #include "topology/render/svg_text.h"
 
 #include "topology/render/utf8.h"

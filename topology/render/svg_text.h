@@ -9,13 +9,13 @@
 
 namespace beeline::topology {
 
-// As the content of an element: names come from files and firmware, and may be any bytes.
+// Escaped as the content of an element. The text may contain any bytes.
 std::string escaped(std::string_view text);
 
 // At most this many characters; the last two are dots if the text was cut. The result is printable.
 std::string shortened(std::string_view text, std::size_t most);
 
-// Cut at spaces into lines of so many characters; a word that is longer is cut within.
+// Broken at spaces into lines of at most so many characters; longer words are broken, too.
 std::vector<std::string> wrapped(std::string_view text, std::size_t most);
 
 }  // namespace beeline::topology

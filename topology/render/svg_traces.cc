@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Routing.
 #include "topology/render/svg_traces.h"
 
 #include <algorithm>

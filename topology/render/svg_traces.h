@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lines from GPUs to their NICs. Each GPU has a lane below every row it touches and, where its NICs
-// are in another row, a shaft to the right of all rows. No two are in one lane where they would
-// touch.
+// The lines from GPUs to their NICs in the picture. Each GPU has a horizontal lane below every row
+// in which it has an end of a line. If its NICs are in another row, it also has a vertical shaft to
+// the right of all rows. Lines that would touch are in different lanes.
 #pragma once
 
 #include <map>

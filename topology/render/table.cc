@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Padding.
 #include "topology/render/table.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Columns as wide as what is in them.
+// Aligns the columns of a table.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoding as RFC 3629 says: no overlong forms, no surrogates, nothing above U+10FFFF.
+// Decodes UTF-8 as RFC 3629 requires: no overlong forms, no surrogates, nothing above U+10FFFF.
 #include "topology/render/utf8.h"
 
 #include <algorithm>

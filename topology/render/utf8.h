@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names come from files and firmware. They are shown as UTF-8 that a terminal and an XML parser
-// accept, and are counted and cut in characters.
+// Makes names printable. They come from files and firmware, and may contain any bytes; terminals
+// and XML parsers need valid UTF-8. Also counts and cuts text in characters.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Counting, and words for the counts.
 #include "topology/render/verdict.h"
 
 #include <fmt/format.h>
@@ -41,13 +39,13 @@ std::string gpu_direct(const Graph& graph) {
   if (hides_its_tree(graph)) return "it is unknown which NIC is near which GPU";
   const DisplayNames names(graph);
   std::vector<std::string> far;
-  NcclPath farthest = NcclPath::kPhb;
+  NcclPathType farthest = NcclPathType::kPhb;
   const std::vector<NcclChoice> choices = nccl_choices(graph);
   for (const std::size_t gpu : names.gpu_order()) {
     const NcclChoice& choice = choices[gpu];
     if (choice.nics.empty() || choice.gpu_direct) continue;
     far.push_back(names[choice.gpu]);
-    farthest = std::max(farthest, choice.path);
+    farthest = std::max(farthest, choice.path_type);
   }
   if (far.empty()) return "GPUDirect is possible without NCCL_NET_GDR_LEVEL";
   const bool is_all = far.size() == graph.gpus().size();

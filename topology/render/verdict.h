@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answer in a sentence.
+// The summary of a machine in one sentence.
 #pragma once
 
 #include <string>
@@ -10,11 +10,10 @@
 namespace beeline::topology {
 
 // "8 of 8 GPUs have a NIC of their own; GPUDirect is possible without NCCL_NET_GDR_LEVEL; no link
-// is slow". Without a dot and a line's end.
+// is slow". Without a period or a line break.
 std::string verdict_text(const Graph& graph, const Assignment& assignment);
 
-// Of links_in_use(). A link without a verdict cannot be judged, because its possible speed is
-// unknown.
+// Counts links_in_use(). A link whose possible speed is unknown cannot be judged.
 struct LinkCount {
   std::size_t all = 0;
   std::size_t slow = 0;

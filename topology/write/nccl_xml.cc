@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// One element a line, two spaces a step.
 #include "topology/write/nccl_xml.h"
 
 #include <algorithm>
@@ -11,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "topology/graph_steps.h"
+#include "topology/graph_build.h"
 #include "topology/nccl_link.h"
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 
 namespace beeline::topology {
 namespace {

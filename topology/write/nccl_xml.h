@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a machine as the XML that NCCL takes (NCCL_TOPO_FILE), drawn as NCCL itself would draw it:
-// processors by NUMA node, one <pci> for each switch and none for the ports around it, GPUs and
-// NICs. What else there is has no part in what NCCL decides, and NCCL takes few elements: left out.
-//
-// Distances stay what they are in NCCL's words. A port that several devices share without a switch
-// is drawn as one, since it is where they meet.
+// Writes a machine as the XML that NCCL reads (NCCL_TOPO_FILE), as NCCL itself would describe it:
+// processors by NUMA node, one <pci> for each switch and none for its ports, GPUs and NICs. Other
+// devices do not affect NCCL's decisions and are omitted, since NCCL accepts a limited number of
+// elements.
 #pragma once
 
 #include <string>

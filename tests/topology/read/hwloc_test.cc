@@ -88,8 +88,8 @@ TEST_CASE("hwloc: a fabric's host is placed as sysfs places it") {
       read_topology_file(exported(folder, "HWLOC_FSROOT=" + host + " HWLOC_COMPONENTS=-pci,-x86")));
   REQUIRE(by_hwloc.gpus().size() == 8);
   REQUIRE(by_hwloc.nics().size() == 8);
-  const Places one(by_sysfs);
-  const Places other(by_hwloc);
+  const Distances one(by_sysfs);
+  const Distances other(by_hwloc);
   for (std::size_t i = 0; i < 8; ++i) {
     const NodeIndex gpu = by_hwloc.gpus()[i];
     CHECK(by_hwloc[gpu].pci == by_sysfs[by_sysfs.gpus()[i]].pci);

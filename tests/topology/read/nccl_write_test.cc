@@ -32,8 +32,8 @@ void check_same_to_nccl(const Graph& a, const Graph& b) {
   const std::vector<NodeIndex> y = devices_of(b);
   REQUIRE(a.gpus().size() == b.gpus().size());
   REQUIRE(x.size() == y.size());
-  const Places places_a(a);
-  const Places places_b(b);
+  const Distances places_a(a);
+  const Distances places_b(b);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const Node& one = a[x[i]];
     const Node& other = b[y[i]];

@@ -78,7 +78,7 @@ TEST_CASE("nccl xml: a machine becomes its graph") {
   CHECK(at(graph, "90:00.0").numa == 1);
   CHECK(at(graph, "90:00.0").cpus == "16-23");
 
-  const Places places(graph);
+  const Distances places(graph);
   CHECK(places.between(graph.gpus()[0], graph.nics()[0]) == Distance::kPix);
   CHECK(places.between(graph.gpus()[1], graph.nics()[0]) == Distance::kSys);
 }
@@ -242,7 +242,7 @@ TEST_CASE("nccl xml: a host bridge drawn by hand is one") {
                   "<pci busid=\"0000:3b:00.0\" class=\"0x030200\" vendor=\"0x10de\"/>"
                   "<pci busid=\"0000:3c:00.0\" class=\"0x020700\"/></pci>"));
   REQUIRE(graph.nics().size() == 1);
-  CHECK(Places(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPhb);
+  CHECK(Distances(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPhb);
 }
 
 TEST_CASE("nccl xml: a function drawn below a device is its neighbour") {
@@ -251,7 +251,7 @@ TEST_CASE("nccl xml: a function drawn below a device is its neighbour") {
                   "<pci busid=\"0000:1a:00.0\" class=\"0x030200\">"
                   "<pci busid=\"0000:1b:00.0\" class=\"0x020700\"/></pci></pci>"));
   REQUIRE(graph.nics().size() == 1);
-  CHECK(Places(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPix);
+  CHECK(Distances(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPix);
 }
 
 TEST_CASE("nccl xml: what no machine can be is refused with its line and what to do") {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 
 namespace beeline::topology {
 namespace {

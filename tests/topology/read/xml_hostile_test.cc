@@ -166,7 +166,7 @@ TEST_CASE("hostile xml: remarks are not endless") {
   const auto parts = read_nccl_xml(text, "x.xml");
   REQUIRE(parts);
   CHECK(parts->remarks.size() == 21);
-  CHECK(parts->remarks.back() == "and 199980 more of the kind");
+  CHECK(parts->remarks.back() == "and 199980 more");
 }
 
 TEST_CASE("hostile xml: a file that is not there is named, with the cause") {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The paths from GPUs to the wire as NCCL computes them: the bandwidth of each, and the links on
-// it.
+// The paths from GPUs to network ports as NCCL computes them: the type of each, and its bandwidth.
 #pragma once
 
 #include <cstddef>
@@ -27,33 +26,32 @@ std::vector<NcclNet> nccl_nets(const Graph& graph, std::span<const NodeIndex> ni
 // All NICs that are not known to be down.
 std::vector<NodeIndex> nics_not_down(const Graph& graph);
 
-struct NcclWay {
+struct NcclPath {
   float bandwidth = 0;
-  NcclPath path = NcclPath::kSys;
+  NcclPathType type = NcclPathType::kSys;
 };
 
 // Lifecycle: a value; refers to the graph. Threads: any, it does not change.
-class NcclWays {
+class NcclPaths {
  public:
-  explicit NcclWays(const Graph& graph);
+  explicit NcclPaths(const Graph& graph);
 
   // The path without GPUs in between.
-  NcclWay between(NodeIndex gpu, const NcclNet& net) const;
+  NcclPath between(NodeIndex gpu, const NcclNet& net) const;
 
   // Whether the path from the GPU to its processor uses C2C.
   bool has_c2c(NodeIndex gpu) const noexcept { return c2c_[gpu] > 0; }
 
  private:
-  struct Place {
+  struct Location {
     NodeIndex nearest_switch = kNoNode;
     NodeIndex top_bridge = kNoNode;
     std::size_t depth = 0;
   };
-  NcclPath path_between(NodeIndex gpu, NodeIndex nic) const noexcept;
-  float processors_between(NodeIndex nic) const noexcept;
+  NcclPathType path_between(NodeIndex gpu, NodeIndex nic) const noexcept;
 
   const Graph& graph_;
-  std::vector<Place> places_;
+  std::vector<Location> locations_;
   std::vector<float> above_;      // by node: what the link above it carries
   std::vector<float> c2c_;        // by node: what C2C carries; 0: there is none
   std::vector<float> inter_cpu_;  // by node

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Climbing from both ends to where they meet.
-#include "topology/nccl_ways.h"
+#include "topology/nccl_paths.h"
 
 #include <algorithm>
 #include <limits>
@@ -90,17 +88,17 @@ std::vector<NcclNet> nccl_nets(const Graph& graph, std::span<const NodeIndex> ni
   return nets;
 }
 
-NcclWays::NcclWays(const Graph& graph)
+NcclPaths::NcclPaths(const Graph& graph)
     : graph_(graph),
-      places_(graph.size()),
+      locations_(graph.size()),
       above_(graph.size(), kNoLimit),
       c2c_(graph.size(), 0),
       inter_cpu_(graph.size(), nccl_bandwidth(CpuFacts())) {
   for (NodeIndex i = 1; i < graph.size(); ++i) {  // parents first
     const Node& node = graph[i];
-    Place& place = places_[i];
-    place = places_[node.parent];
-    ++place.depth;
+    Location& location = locations_[i];
+    location = locations_[node.parent];
+    ++location.depth;
     inter_cpu_[i] = inter_cpu_[node.parent];
     if (node.cpu != CpuFacts()) inter_cpu_[i] = nccl_bandwidth(node.cpu);
     if (node.kind < NodeKind::kBridge) continue;
@@ -111,41 +109,42 @@ NcclWays::NcclWays(const Graph& graph)
       if (link.kind == GpuLinkKind::kC2c) c2c_[i] = nccl_bandwidth(link, node.gpu.sm);
     }
     if (node.kind != NodeKind::kBridge) continue;
-    if (place.top_bridge == kNoNode) place.top_bridge = i;
-    const NodeIndex upper = place.nearest_switch;
+    if (location.top_bridge == kNoNode) location.top_bridge = i;
+    const NodeIndex upper = location.nearest_switch;
     if (upper != kNoNode && is_same_switch_to_nccl(graph[upper], node)) {
       above_[i] = kNoLimit;  // for NCCL they are one switch
     } else if (!is_downstream_of_switch(graph, i)) {
-      place.nearest_switch = i;
+      location.nearest_switch = i;
     }
   }
 }
 
-NcclPath NcclWays::path_between(NodeIndex gpu, NodeIndex nic) const noexcept {
+NcclPathType NcclPaths::path_between(NodeIndex gpu, NodeIndex nic) const noexcept {
   const auto same = [](NodeIndex a, NodeIndex b) { return a == b && a != kNoNode; };
-  const Place& x = places_[gpu];
-  const Place& y = places_[nic];
-  if (same(x.nearest_switch, y.nearest_switch)) return NcclPath::kPix;
-  if (same(x.top_bridge, y.top_bridge)) return NcclPath::kPxb;
-  return graph_[gpu].numa == graph_[nic].numa ? NcclPath::kPhb : NcclPath::kSys;
+  const Location& x = locations_[gpu];
+  const Location& y = locations_[nic];
+  if (same(x.nearest_switch, y.nearest_switch)) return NcclPathType::kPix;
+  if (same(x.top_bridge, y.top_bridge)) return NcclPathType::kPxb;
+  return graph_[gpu].numa == graph_[nic].numa ? NcclPathType::kPhb : NcclPathType::kSys;
 }
 
-NcclWay NcclWays::between(NodeIndex gpu, const NcclNet& net) const {
-  NcclWay way{.bandwidth = net.bandwidth, .path = path_between(gpu, net.nic)};
+NcclPath NcclPaths::between(NodeIndex gpu, const NcclNet& net) const {
+  NcclPath path{.bandwidth = net.bandwidth, .type = path_between(gpu, net.nic)};
   float of_gpu = kNoLimit;
   for (NodeIndex a = gpu, b = net.nic; a != b;) {
-    if (places_[a].depth >= places_[b].depth) {
+    if (locations_[a].depth >= locations_[b].depth) {
       of_gpu = std::min(of_gpu, above_[a]);
       a = graph_[a].parent;
     } else {
-      way.bandwidth = std::min(way.bandwidth, above_[b]);
+      path.bandwidth = std::min(path.bandwidth, above_[b]);
       b = graph_[b].parent;
     }
   }
-  if (way.path >= NcclPath::kPhb) of_gpu = std::max(of_gpu, c2c_[gpu]);
-  if (way.path == NcclPath::kSys) way.bandwidth = std::min(way.bandwidth, inter_cpu_[net.nic]);
-  way.bandwidth = std::min(way.bandwidth, of_gpu);
-  return way;
+  if (path.type >= NcclPathType::kPhb) of_gpu = std::max(of_gpu, c2c_[gpu]);
+  if (path.type == NcclPathType::kSys)
+    path.bandwidth = std::min(path.bandwidth, inter_cpu_[net.nic]);
+  path.bandwidth = std::min(path.bandwidth, of_gpu);
+  return path;
 }
 
 }  // namespace beeline::topology

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Which NICs are one.
-#include "topology/nic_unit.h"
+#include "topology/nic_group.h"
 
 #include <map>
 #include <set>
@@ -27,37 +25,37 @@ Card card_of(const PciAddress& address) noexcept {
 
 }  // namespace
 
-std::vector<NicUnit> nic_units(const Graph& graph, std::span<const NodeIndex> nics) {
+std::vector<NicGroup> nic_groups(const Graph& graph, std::span<const NodeIndex> nics) {
   const std::set<NodeIndex> wanted(nics.begin(), nics.end());
   std::map<std::string, std::size_t> by_bond;
   std::map<NodeIndex, std::size_t> by_physical;
-  std::vector<NicUnit> units;
+  std::vector<NicGroup> groups;
   for (const NodeIndex nic : graph.nics()) {
     if (!wanted.contains(nic)) continue;
     const std::string& bond = bond_of(graph, nic);
     const NodeIndex physical = physical_of(graph, nic);
-    const std::size_t next = units.size();
+    const std::size_t next = groups.size();
     const std::size_t at = bond.empty() ? by_physical.try_emplace(physical, next).first->second
                                         : by_bond.try_emplace(bond, next).first->second;
-    if (at == next) units.push_back({.lead = nic});
-    units[at].members.push_back(nic);
+    if (at == next) groups.push_back({.lead = nic});
+    groups[at].members.push_back(nic);
   }
 
   std::map<Card, NodeIndex> cards;
-  for (NicUnit& unit : units) {
-    const NodeIndex physical = physical_of(graph, unit.lead);
-    unit.adapter = unit.lead;
+  for (NicGroup& group : groups) {
+    const NodeIndex physical = physical_of(graph, group.lead);
+    group.adapter = group.lead;
     if (const auto& pci = graph[physical].pci) {
-      unit.adapter = cards.try_emplace(card_of(*pci), unit.lead).first->second;
+      group.adapter = cards.try_emplace(card_of(*pci), group.lead).first->second;
     }
   }
-  return units;
+  return groups;
 }
 
-std::string describe(const Graph& graph, const NicUnit& unit) {
+std::string describe(const Graph& graph, const NicGroup& group) {
   std::string others;
-  for (const NodeIndex member : unit.members) {
-    if (member == unit.lead) continue;
+  for (const NodeIndex member : group.members) {
+    if (member == group.lead) continue;
     others += (others.empty() ? "has the same ports or bond as " : ", ") + label(graph[member]);
   }
   return others;

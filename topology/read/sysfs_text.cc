@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Numbers from words, without locale.
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 
 #include <array>
 #include <charconv>
@@ -15,7 +13,7 @@ namespace beeline::topology {
 namespace {
 
 constexpr std::size_t kMaxCpus = std::size_t{1} << 16;
-// Of a list of them; else the same processors named again and again would take hours.
+// Of a list. Without a limit, a list that repeats the same processors could take hours.
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 14;
 constexpr double kMaxGigaTransfers = 1'000;
 constexpr double kMaxGigabits = 1'000'000;
@@ -40,7 +38,7 @@ std::optional<Number> parse_all(std::string_view text, int base) noexcept {
   return number;
 }
 
-// The number before a unit, and more than nothing.
+// A positive number followed by a unit.
 std::optional<double> parse_giga(std::string_view text, std::string_view unit) noexcept {
   text = trimmed(text);
   double giga = 0;
@@ -65,7 +63,7 @@ std::optional<Span> parse_span(std::string_view text) noexcept {
   return Span{*first, *last};
 }
 
-// By commas; false as soon as `take` is.
+// Splits at commas; returns false as soon as `take` does.
 template <class Take>
 bool each_part(std::string_view text, const Take& take) {
   for (;;) {
@@ -114,7 +112,7 @@ std::optional<std::uint32_t> parse_port_rate(std::string_view text) noexcept {
 std::string link_rate_text(std::uint32_t mega_transfers) {
   if (mega_transfers == 0) return {};
   std::array<char, 32> text{};
-  // Integers only: a locale's decimal comma would be no number to NCCL.
+  // Only integers are formatted, because NCCL could not parse a locale's decimal comma.
   const std::uint32_t thousandths = mega_transfers % 1'000;
   if (thousandths % 100 == 0) {
     std::snprintf(text.data(), text.size(), "%u.%u", mega_transfers / 1'000, thousandths / 100);
@@ -135,7 +133,7 @@ std::optional<std::uint32_t> parse_link_width(std::string_view text) noexcept {
 std::optional<std::string> list_of_mask(std::string_view mask) {
   std::vector<std::uint32_t> groups;  // the highest first
   const bool is_mask = each_part(without_0x(trimmed(mask)), [&groups](std::string_view group) {
-    // One group alone may be longer: other programs write masks without commas.
+    // A group may be longer than 32 bits, because other programs write masks without commas.
     while (group.size() > 8) {
       const std::size_t head = group.size() % 8 == 0 ? 8 : group.size() % 8;
       const auto bits = parse_all<std::uint32_t>(group.substr(0, head), 16);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/read/words.h"
+#include "topology/read/sysfs_text.h"
 
 #include "tests/support/catch.h"
 
