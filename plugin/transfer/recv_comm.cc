@@ -14,7 +14,7 @@ constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
 
 }  // namespace
 
-EndpointPlan RecvComm::plan() noexcept {
+CommPlan RecvComm::plan() noexcept {
   return {
       .memory_bytes = kFlushPlace + sizeof(std::uint64_t),
       .window_bytes = 0,

@@ -65,7 +65,7 @@ class FlushTargets {
 
 class RecvComm final : public Comm {
  public:
-  static EndpointPlan plan() noexcept;
+  static CommPlan plan() noexcept;
 
   RecvComm(std::unique_ptr<Connection> connection, const CommOptions& options,
            StatsSlot stats) noexcept;

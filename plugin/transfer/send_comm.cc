@@ -31,7 +31,7 @@ std::int64_t most_whole(Notify notify, std::uint32_t chunk_bytes,
 
 }  // namespace
 
-EndpointPlan SendComm::plan() noexcept {
+CommPlan SendComm::plan() noexcept {
   return {
       .memory_bytes = kNoticesAt + wire::kMaxLines * sizeof(wire::Notice),
       .window_bytes = wire::kCreditRingBytes,

@@ -21,7 +21,7 @@ namespace beeline {
 
 class SendComm final : public Comm {
  public:
-  static EndpointPlan plan() noexcept;
+  static CommPlan plan() noexcept;
 
   SendComm(std::unique_ptr<Connection> connection, const CommOptions& options,
            StatsSlot stats) noexcept;

@@ -112,14 +112,14 @@ CmOffer decode_cm_offer(Reader& reader) {
   return cm;
 }
 
-void encode(const CmInvitation& cm, Writer& writer) {
+void encode(const CmDestination& cm, Writer& writer) {
   encode_host(cm.address, writer);
   writer.number(cm.address.port);
   writer.array(cm.cookie);
 }
 
-CmInvitation decode_cm_invitation(Reader& reader) {
-  CmInvitation cm;
+CmDestination decode_cm_destination(Reader& reader) {
+  CmDestination cm;
   cm.address = decode_host(reader);
   cm.address.port = reader.within<std::uint16_t>(1, UINT16_MAX);
   cm.cookie = reader.array<16>();
@@ -189,7 +189,7 @@ PathAnswer decode_answer(Reader& reader) {
   answer.is_global = reader.flag();
   answer.flow_label = reader.within<std::uint32_t>(0, kMaxFlowLabel);
   answer.notify = reader.choice(Notify::kNotice);
-  if (reader.flag()) answer.cm = decode_cm_invitation(reader);
+  if (reader.flag()) answer.cm = decode_cm_destination(reader);
   return answer;
 }
 

@@ -81,11 +81,11 @@ struct CmOffer {
 };
 
 // Where the accepting side waits for the connection manager's request, and what it must bring.
-struct CmInvitation {
+struct CmDestination {
   SocketAddress address;
   Token cookie{};
 
-  bool operator==(const CmInvitation&) const = default;
+  bool operator==(const CmDestination&) const = default;
 };
 
 struct PathOffer {
@@ -115,7 +115,7 @@ struct PathAnswer {
   bool is_global = true;
   std::uint32_t flow_label = 0;  // 20 bits
   Notify notify = Notify::kImmediate;
-  std::optional<CmInvitation> cm;  // none: the ends move their queue pairs themselves
+  std::optional<CmDestination> cm;  // none: the ends move their queue pairs themselves
 
   bool operator==(const PathAnswer&) const = default;
 };

@@ -188,7 +188,7 @@ TEST_CASE("abort: a connect to a listener that was reclaimed fails and says why"
   Listener* const listener = rig.a.listen(kept);
   rig.a.plane().reclaim(kAborted);
   CHECK(rig.b.wait_connect_error(ticket).code == Errc::kPeerClosed);
-  CHECK(rig.log.has("no such listener: it is closed"));
+  CHECK(rig.log.has("no such listener on "));
   rig.a.plane().close(listener);
 }
 

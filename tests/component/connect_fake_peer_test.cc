@@ -67,7 +67,7 @@ TEST_CASE("fake peer: an answer that does not fit fails the connect", "[componen
   const Error error = rig.b.wait_connect_error(rig.fake.ticket());
   CHECK(error.code == Errc::kProtocol);
   CHECK(peer.receive_message<wire::Reject>().comm == accept.our_comm);
-  CHECK(rig.log.has("the answer does not fit what was offered"));
+  CHECK(rig.log.has(" does not fit what "));
 }
 
 TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
@@ -91,8 +91,7 @@ TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
   }
   const Error error = b.wait_connect_error(fake.ticket());
   CHECK(error.code == Errc::kTimeout);
-  CHECK(log.has(welcome ? "the peer did not answer within 300 ms"
-                        : "no control channel within 300 ms"));
+  CHECK(log.has(welcome ? " did not answer within 300 ms" : "no control channel to "));
   // A late ACCEPT is turned down.
   if (welcome) {
     peer->send(wire::encode(accept_for(peer->receive_message<wire::Connect>())));

@@ -72,8 +72,8 @@ TEST_CASE("limits: of thousands of connections that one channel begins, few are 
   }
   CHECK(answers.accepted == 32);
   CHECK(answers.rejected == 3000 - 32);
-  CHECK(answers.text.starts_with("32 of its connections wait at this listener"));
-  CHECK(rig.log.has("32 of its connections wait at this listener"));
+  CHECK(answers.text.starts_with("32 connections of one process on "));
+  CHECK(rig.log.has("32 connections of one process on "));
   CHECK(rig.log.count("accept on") <= 20 + 12);
   rig.must_accept_real_peer();
 }
@@ -90,8 +90,8 @@ TEST_CASE("limits: of many connections at one listener, the oldest is dropped",
     clients.back().receive_message<wire::Accept>();
   }
   const auto reject = clients.front().receive_message<wire::Reject>();
-  CHECK(reject.text.starts_with("this listener keeps no more than 64 waiting"));
-  CHECK(rig.log.count("this listener keeps no more than 64 waiting") == 16);
+  CHECK(reject.text.find("keeps no more than 64 waiting") != std::string::npos);
+  CHECK(rig.log.count("keeps no more than 64 waiting") == 16);
   rig.must_accept_real_peer();
 }
 
@@ -109,7 +109,8 @@ TEST_CASE("limits: a listener keeps few connections that nobody accepts", "[comp
     client.send(wire::encode(wire::Ready{.comm = ours}));
   }
   client.send(wire::encode(connect));
-  CHECK(client.receive_message<wire::Reject>().text.starts_with("8 connections that nobody"));
+  CHECK(client.receive_message<wire::Reject>().text.starts_with(
+      "8 connections wait for accept() on "));
   // Each connection that is accepted makes room for another.
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
   client.send(wire::encode(connect));

@@ -83,7 +83,7 @@ inline wire::PathAnswer sample_answer() {
   answer.is_global = false;
   answer.flow_label = 0xabcde;
   answer.notify = wire::Notify::kNoticeAfterRouted;
-  answer.cm = wire::CmInvitation{.address = {.kind = wire::AddressKind::kIpv6,
+  answer.cm = wire::CmDestination{.address = {.kind = wire::AddressKind::kIpv6,
                                              .port = 40312,
                                              .bytes = counting<16>(30),
                                              .scope = 3},

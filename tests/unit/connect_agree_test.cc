@@ -47,11 +47,11 @@ struct Lids {
 Lids lids_of(const IbPort& accepting, const IbPort& connecting) {
   wire::PathOffer offer = make_offer(connecting.side());
   offer.qp.lid = connecting.facts.lid;
-  Result<Agreement, std::string> agreed = agree(accepting.side(), offer, "h1");
-  if (!agreed) FAIL(agreed.error());
+  Outcome<Agreement> agreed = agree(accepting.side(), offer, "h1");
+  if (!agreed) FAIL(agreed.error().text);
   agreed->answer.qp.lid = accepting.facts.lid;
   const auto route = route_of(connecting.side(), agreed->answer);
-  if (!route) FAIL(route.error());
+  if (!route) FAIL(route.error().text);
   return {agreed->route.path.dlid, route->path.dlid};
 }
 

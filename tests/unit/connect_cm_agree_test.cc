@@ -57,8 +57,8 @@ TEST_CASE("connect cm: iWARP and RoCE are never paired", "[unit][connect]") {
     REQUIRE(used(*ours, *theirs));
     const auto agreed = agree_with_cm(ours->side(), offer_of(*theirs), "h1");
     REQUIRE_FALSE(agreed);
-    CHECK(agreed.error().find("cannot talk to") != std::string::npos);
-    CHECK(agreed.error().find("h1 peer0 port 1") != std::string::npos);
+    CHECK(agreed.error().text.find("cannot talk to") != std::string::npos);
+    CHECK(agreed.error().text.find("h1 peer0 port 1") != std::string::npos);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <string>
 
-#include "plugin/connect/cm/cm_words.h"
+#include "plugin/connect/cm/cm_text.h"
 #include "plugin/connect/path/wire_conversion.h"
 #include "plugin/connect/socket/fd_limit.h"
 #include "tests/support/catch.h"
@@ -74,7 +74,7 @@ TEST_CASE("words: each event of the connection manager has its own text", "[unit
   CHECK_FALSE(has(told(RDMA_CM_EVENT_DEVICE_REMOVAL), "ip route"));
   CHECK(has(told(RDMA_CM_EVENT_ADDR_CHANGE), "address changed"));
   CHECK(has(told(RDMA_CM_EVENT_ADDR_CHANGE), "ip route"));
-  CHECK(has(told(RDMA_CM_EVENT_MULTICAST_ERROR), "something unexpected happened"));
+  CHECK(has(told(RDMA_CM_EVENT_MULTICAST_ERROR), "an unexpected event arrived"));
 }
 
 TEST_CASE("words: GID settings survive the conversion to the wire and back", "[unit][connect]") {

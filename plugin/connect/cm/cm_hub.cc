@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The channel, its events and the listeners.
 #include "plugin/connect/cm/cm_hub.h"
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 
 #include "common/base/host.h"
 #include "common/base/log.h"
-#include "plugin/connect/cm/cm_words.h"
+#include "plugin/connect/cm/cm_text.h"
 #include "plugin/connect/socket/address.h"
 #include "plugin/connect/socket/fork_guard.h"
 
@@ -17,12 +15,13 @@ namespace beeline {
 namespace {
 
 constexpr int kBacklog = 1024;
-// The connection manager chooses a port without asking TCP, which iWARP devices share it with.
+// The connection manager chooses a port without asking TCP, which uses the same ports on iWARP
+// devices.
 constexpr int kListenAttempts = 16;
-// Then others have their turn; what is left is told again.
+// The poller reports the rest again, after other descriptors have had their turn.
 constexpr int kEventsAtOnce = 64;
 
-// Whoever drops it last closes the descriptor.
+// The last owner closes the descriptor.
 std::shared_ptr<verbs::CmChannel> share(std::unique_ptr<verbs::CmChannel> channel) {
   guard_from_fork(channel->fd());
   return {channel.release(), [](verbs::CmChannel* last) {
@@ -39,52 +38,45 @@ void CmHub::stop_reading() noexcept {
   if (key_ != 0) poller_->remove(channel_->fd(), std::exchange(key_, 0));
 }
 
-Result<void, std::string> CmHub::open() {
+Outcome<void> CmHub::open() {
   if (channel_ != nullptr) return {};
-  if (library_ == nullptr) return fail(std::string("there is no librdmacm here"));
-  const auto library = library_->get();
-  if (!library) return fail(library.error().text);
-  const verbs::CmApi* const api = *library;
+  if (library_ == nullptr) return fail("librdmacm is not available on " + host_name());
+  const verbs::CmApi* const api = BL_TRY(library_->get());
   auto channel = verbs::CmChannel::create(*api);
   if (!channel) return fail(no_channel_text(channel.error()));
   const auto shared = share(std::move(*channel));
   const auto key = poller_->add(shared->fd(), EPOLLIN, [this](std::uint32_t) { read_events(); });
-  if (!key) return fail(describe(key.error()));
+  if (!key) return fail(key.error());
   channel_ = shared;
   key_ = *key;
   return {};
 }
 
-Result<std::vector<NetdevAddress>, std::string> CmHub::addresses(const Device& device) {
+Outcome<std::vector<NetdevAddress>> CmHub::addresses(const Device& device) {
   BL_TRY(open());
   if (device.netdev.empty()) return fail(no_netdev_text(device));
-  auto found = addresses_of(device.netdev);
-  if (!found) return fail(describe(found.error()));
-  if (found->empty()) return fail(no_address_text(device));
-  return *std::move(found);
+  std::vector<NetdevAddress> found = BL_TRY(addresses_of(device.netdev));
+  if (found.empty()) return fail(no_address_text(device));
+  return found;
 }
 
-Result<verbs::CmId, std::string> CmHub::make_id() {
+Outcome<verbs::CmId> CmHub::make_id() {
   BL_TRY(open());
-  auto id = channel_->make_id();
-  if (!id) return fail(describe(id.error()));
-  return *std::move(id);
+  return BL_TRY(channel_->make_id());
 }
 
-Result<wire::SocketAddress, std::string> CmHub::listen(const Device& device,
-                                                       const wire::SocketAddress& address) {
-  wire::SocketAddress place = address;
+Outcome<wire::SocketAddress> CmHub::listen(const Device& device,
+                                           const wire::SocketAddress& address) {
+  wire::SocketAddress bound = address;
   const std::string name = ip_text(address);
   const auto known = listeners_.find(name);
   if (known != listeners_.end()) {
-    place.port = known->second.port();
-    if (const auto right = check_device(known->second, device, address); !right) {
-      return fail(right.error());
-    }
-    return place;
+    bound.port = known->second.port();
+    BL_TRY(check_device(known->second, device, address));
+    return bound;
   }
-  place.port = 0;
-  const KernelAddress kernel = to_kernel(place);
+  bound.port = 0;
+  const KernelAddress kernel = to_kernel(bound);
   for (int attempt = 1;; ++attempt) {
     verbs::CmId id = BL_TRY(make_id());
     const Status listening = id.listen(kernel.get(), kBacklog);
@@ -93,11 +85,11 @@ Result<wire::SocketAddress, std::string> CmHub::listen(const Device& device,
       return fail(listen_failure_text(listening.error(), device, address));
     }
     BL_TRY(check_device(id, device, address));
-    place.port = id.port();
-    BL_INFO(kLogNet, "%s: connections of queue pairs come in on %s %s", label(device).c_str(),
-            device.netdev.c_str(), text(place).c_str());
+    bound.port = id.port();
+    BL_INFO(kLogNet, "%s: librdmacm listens on %s %s", label(device).c_str(), device.netdev.c_str(),
+            text(bound).c_str());
     listeners_.emplace(name, std::move(id));
-    return place;
+    return bound;
   }
 }
 
@@ -114,7 +106,8 @@ void CmHub::read_events() {
   for (int i = 0; i < kEventsAtOnce; ++i) {
     auto event = channel->next_event();
     if (!event) {
-      BL_WARN("no more events come from librdmacm: %s", describe(event.error()).c_str());
+      BL_WARN("librdmacm reports no more events, so connections through it will time out: %s",
+              describe(event.error()).c_str());
       return stop_reading();
     }
     if (!*event) return;
@@ -126,11 +119,11 @@ void CmHub::dispatch(verbs::CmEvent& event) {
   if (event.request) return on_request(event);
   const auto found = watched_.find(event.id);
   if (found == watched_.end()) return;
-  const std::shared_ptr<EventHandler> handler = found->second;  // it may forget itself
+  const std::shared_ptr<EventHandler> handler = found->second;  // the handler may call forget()
   (*handler)(event);
 }
 
-// Devices may hand over more bytes than were sent.
+// Some devices pad the private data, so there may be more bytes than were sent.
 void CmHub::on_request(verbs::CmEvent& event) {
   wire::Token cookie{};
   const bool is_long_enough = event.private_bytes >= cookie.size();
@@ -139,7 +132,7 @@ void CmHub::on_request(verbs::CmEvent& event) {
   }
   const auto found = expected_.find(cookie);
   if (!is_long_enough || found == expected_.end()) {
-    BL_WARN_LIMITED(5, "a queue pair's connection that nobody waits for is turned down");
+    BL_WARN_LIMITED(5, "a connection request of librdmacm is rejected: its cookie is unknown");
     return event.request.reject();
   }
   const RequestHandler handler = std::move(found->second);

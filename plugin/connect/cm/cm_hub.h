@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel's connection manager, as the control thread uses it: one channel for all events, who
-// waits for which, and one listener for each address that peers were invited to.
+// The control thread's access to the kernel's connection manager: one event channel, which hands
+// each event to the setup it belongs to (cm_setup.h), and one listening id for each local address.
 //
-// A peer's request names itself by a cookie that it got over the control channel. One that nobody
-// waits for is turned down.
-// Threads: the control thread. Ids outlive the hub: their connections' owners have them.
+// A connection request carries a cookie that the peer got over the control channel. A request with
+// an unknown cookie is rejected.
+// Threads: the control thread. Ids of connected paths belong to their comms and outlive the hub.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "plugin/connect/socket/netdev_address.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/device/device.h"
@@ -26,7 +27,7 @@ class CmHub {
   using EventHandler = std::function<void(const verbs::CmEvent&)>;
   using RequestHandler = std::function<void(verbs::CmId)>;
 
-  // `library` may be null: then there is none.
+  // `library`: null if this process has none.
   CmHub(verbs::CmLibrary* library, Poller& poller) : library_(library), poller_(&poller) {}
   CmHub(const CmHub&) = delete;
   CmHub& operator=(const CmHub&) = delete;
@@ -34,23 +35,22 @@ class CmHub {
 
   Poller& poller() const noexcept { return *poller_; }
 
-  // Whether this device's queue pairs can be set up here: the addresses to do it with. All errors
-  // are texts for people.
-  Result<std::vector<NetdevAddress>, std::string> addresses(const Device& device);
+  // The addresses by which the device's queue pairs can be set up; an error if they cannot.
+  Outcome<std::vector<NetdevAddress>> addresses(const Device& device);
 
-  Result<verbs::CmId, std::string> make_id();
-  // Where peers reach the device: one of its own addresses, with a port.
-  Result<wire::SocketAddress, std::string> listen(const Device& device,
-                                                  const wire::SocketAddress& address);
+  Outcome<verbs::CmId> make_id();
+  // Listens on one of the device's addresses and returns it with the port.
+  Outcome<wire::SocketAddress> listen(const Device& device, const wire::SocketAddress& address);
 
-  // Events of an id that nobody watches are of no interest.
+  // Events of an id that is not watched are dropped.
   void watch(const verbs::CmId& id, EventHandler handler);
   void forget(const void* id) noexcept { watched_.erase(id); }
+  // Hands over the id of the request that carries this cookie.
   void expect(const wire::Token& cookie, RequestHandler handler);
   void forget(const wire::Token& cookie) noexcept { expected_.erase(cookie); }
 
  private:
-  Result<void, std::string> open();
+  Outcome<void> open();
   void read_events();
   void dispatch(verbs::CmEvent& event);
   void on_request(verbs::CmEvent& event);
@@ -58,7 +58,7 @@ class CmHub {
 
   verbs::CmLibrary* library_;
   Poller* poller_;
-  std::shared_ptr<verbs::CmChannel> channel_;  // null until it is needed
+  std::shared_ptr<verbs::CmChannel> channel_;  // null until the first use
   Poller::Key key_ = 0;
   std::map<std::string, verbs::CmId> listeners_;  // by address
   std::map<const void*, std::shared_ptr<EventHandler>> watched_;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// ibv_modify_qp with what the connection manager says, and a message of one byte.
 #include "plugin/connect/cm/cm_steps.h"
 
 #include "plugin/verbs/check.h"
@@ -8,12 +6,6 @@
 
 namespace beeline {
 namespace {
-
-constexpr unsigned kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-
-ibv_sge first_byte(const ControlBlock& memory) {
-  return {.addr = memory.address(), .length = 1, .lkey = memory.lkey(0)};
-}
 
 Status modify(const verbs::Qp& qp, verbs::CmId::Step step, const char* what) {
   return verbs::from_errno(qp.api().modify_qp(qp.get(), &step.attr, step.mask), what);
@@ -23,7 +15,7 @@ Status modify(const verbs::Qp& qp, verbs::CmId::Step step, const char* what) {
 
 Status cm_to_init(const verbs::Qp& qp, verbs::CmId& id) {
   verbs::CmId::Step step = BL_TRY(id.step_to(IBV_QPS_INIT));
-  step.attr.qp_access_flags = kAccess;
+  step.attr.qp_access_flags = kQpAccess;
   step.mask |= IBV_QP_ACCESS_FLAGS;
   return modify(qp, step, "move the queue pair to INIT");
 }
@@ -39,20 +31,18 @@ Status cm_to_rts(const verbs::Qp& qp, verbs::CmId& id, const QpOptions& options)
   return modify(qp, rts, "move the queue pair to RTS");
 }
 
-Status post_greeting_receive(const verbs::Qp& qp, const ControlBlock& memory) {
-  ibv_sge place = first_byte(memory);
+Status post_first_receive(const verbs::Qp& qp, ibv_sge scratch) {
   ibv_recv_wr receive = {};
-  receive.sg_list = &place;
+  receive.sg_list = &scratch;
   receive.num_sge = 1;
   ibv_recv_wr* refused = nullptr;
   return verbs::from_errno(ibv_post_recv(qp.get(), &receive, &refused),
                            "post the receive of the first message");
 }
 
-Status post_greeting(const verbs::Qp& qp, const ControlBlock& memory) {
-  ibv_sge place = first_byte(memory);
+Status post_first_send(const verbs::Qp& qp, ibv_sge scratch) {
   ibv_send_wr send = {};
-  send.sg_list = &place;
+  send.sg_list = &scratch;
   send.num_sge = 1;
   send.opcode = IBV_WR_SEND;
   send.send_flags = IBV_SEND_SIGNALED;
@@ -60,13 +50,14 @@ Status post_greeting(const verbs::Qp& qp, const ControlBlock& memory) {
   return verbs::from_errno(ibv_post_send(qp.get(), &send, &refused), "send the first message");
 }
 
-Result<bool, std::string> has_greeted(ibv_cq* cq) {
+Outcome<bool> is_first_message_done(ibv_cq* cq) {
   ibv_wc completion = {};
   const int found = ibv_poll_cq(cq, 1, &completion);
-  if (found < 0) return fail(std::string("the completion queue cannot be read"));
+  if (found < 0) return fail(Errc::kSystem, "poll the completion queue for the first message");
   if (found == 0) return false;
   if (completion.status == IBV_WC_SUCCESS) return true;
-  return fail(std::string("the first message failed: ") + verbs::wc_status_text(completion.status));
+  return fail(std::string("the first message over the new connection failed: ") +
+              verbs::wc_status_text(completion.status));
 }
 
 }  // namespace beeline

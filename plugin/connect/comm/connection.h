@@ -94,11 +94,11 @@ struct Connection {
   ControlBlock memory;               // this end's; its start is the peer's window
   PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
   std::vector<PathResources> paths;  // by rail
-  CommMemory comm;                   // EndpointPlan::comm_bytes
+  CommMemory comm;                   // CommPlan::comm_bytes
 };
 
-// What one end of a comm needs; the floor above knows how much.
-struct EndpointPlan {
+// The sizes of what one end of a comm needs. The transfer floor knows them.
+struct CommPlan {
   std::size_t memory_bytes = 0;  // of the ControlBlock
   std::size_t window_bytes = 0;  // of it, from its start, open to the peer's writes; may be 0
   std::uint32_t send_depth = 0;  // work requests

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/host.h"
 #include "common/base/log.h"
 
 namespace beeline {
@@ -169,7 +170,7 @@ void ControlLoop::on_not_invited(std::uint32_t comm, const std::string& text) {
 
 void ControlLoop::on_unreachable(const wire::ProcessId& process, const Error& error,
                                  const std::string& text) {
-  connector_.on_no_way(process, error, text);
+  connector_.on_dial_failed(process, error, text);
 }
 
 bool ControlLoop::free_descriptor() {
@@ -215,7 +216,7 @@ std::optional<wire::Refuse> ControlLoop::check_hello(const wire::Hello& hello) {
 std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello) {
   if (!setup_.mailbox->find_listener(hello.listener, hello.token)) {
     return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
-                        .text = "no such listener: it is closed"};
+                        .text = "no such listener on " + host_name() + ": it is closed"};
   }
   if (hello.process == setup_.self.id && !dialer_.has_introduced(hello.process)) {
     return wire::Refuse{.code = wire::RefuseCode::kNotInvited,

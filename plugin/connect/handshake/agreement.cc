@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Offers, answers and the routes that follow from them.
 #include "plugin/connect/handshake/agreement.h"
 
 #include <algorithm>
@@ -37,8 +35,8 @@ std::uint8_t reads_of(const Device& device) {
   return static_cast<std::uint8_t>(std::clamp(device.caps.max_rd_atomic, 0, kMaxReads));
 }
 
-Result<void, std::string> check_transports(const PortSide& ours, const wire::PathOffer& offer,
-                                           const std::string& peer) {
+Outcome<void> check_transports(const PortSide& ours, const wire::PathOffer& offer,
+                               const std::string& peer) {
   const Transport theirs = offer.transport;
   const std::string both = " (" + peer + ", " + port_name(ours) + ")";
   if (theirs != ours.device.transport) {
@@ -53,19 +51,17 @@ GidPolicy gid_policy_of(const PortSide& ours) {
   return is_ib ? ours.options.ib_gid : ours.options.gid;
 }
 
-Result<GidPair, std::string> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
-                                        const std::string& peer) {
+Outcome<GidPair> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
+                            const std::string& peer) {
   const std::vector<GidEntry> table = to_device(offer.gids);
   const std::string name = port_name(ours);
   const GidSide local{.table = ours.facts.gids, .policy = gid_policy_of(ours), .who = name};
   const GidSide remote{.table = table, .policy = gid_policy(offer.wishes), .who = peer};
-  const bool is_ib = ours.device.transport == Transport::kInfiniBand;
-  const auto gids = is_ib ? choose_ib_gids(local, remote) : choose_gids(local, remote);
-  if (!gids) return fail(gids.error().text);
-  return *gids;
+  if (ours.device.transport == Transport::kInfiniBand) return BL_TRY(choose_ib_gids(local, remote));
+  return BL_TRY(choose_gids(local, remote));
 }
 
-Result<Gid, std::string> find_gid(const std::vector<GidEntry>& table, std::uint16_t index) {
+Outcome<Gid> find_gid(const std::vector<GidEntry>& table, std::uint16_t index) {
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const GidEntry& entry) { return entry.index == index; });
   if (found != table.end()) return found->gid;
@@ -75,7 +71,7 @@ Result<Gid, std::string> find_gid(const std::vector<GidEntry>& table, std::uint1
 int agreed(int theirs, int ours, const char* what, const std::string& peer) {
   const AgreedValue agreed = agree_value(theirs, ours);
   if (agreed.acceptor_overruled) {
-    BL_INFO(kLogNet, "%s %d is wished here and %d by %s, which sends: %d is used", what, ours,
+    BL_INFO(kLogNet, "%s %d is set on this host and %d on %s, which sends: %d is used", what, ours,
             theirs, peer.c_str(), agreed.value);
   }
   return agreed.value;
@@ -88,28 +84,39 @@ OwnAddress own_address(const PortFacts& facts, const Route& route) {
   if (route.pkey_index < facts.pkeys.size()) {
     own.pkey = {.index = route.pkey_index, .pkey = facts.pkeys[route.pkey_index]};
   }
-  const Result<Gid, std::string> gid = find_gid(facts.gids, route.path.sgid_index);
+  const Outcome<Gid> gid = find_gid(facts.gids, route.path.sgid_index);
   if (route.path.is_global && gid) own.gid = {.index = route.path.sgid_index, .gid = *gid};
   return own;
 }
 
-// A packet for another InfiniBand subnet goes to a router, for which the FLID in the peer's GID
-// stands, where there is one.
+// A packet for another InfiniBand subnet goes to a router. If the peer's GID contains an FLID, that
+// is the LID to send it to.
 std::uint16_t dlid_of(const PortSide& ours, std::uint16_t lid, const Gid& gid,
                       bool is_global) noexcept {
   const bool is_routed = is_global && ours.device.transport == Transport::kInfiniBand;
   return is_routed && flid_of(gid) != 0 ? flid_of(gid) : lid;
 }
 
-// RoCE v2 derives the UDP source port from it, and switches spread by that.
+// RoCE v2 derives the UDP source port from the flow label, and switches spread flows by that port.
 std::uint32_t choose_flow_label(const PortSide& ours) {
   return ours.device.transport == Transport::kRoce ? verbs::random_psn() & 0xf'ffff : 0;
 }
 
 Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
   if (!offer.immediate || !ours.device.caps.immediate) return Notify::kNotice;
-  // It is the sender's packets that may overtake each other.
+  // With adaptive routing at the sender its packets may overtake each other.
   return offer.adaptive_routing ? Notify::kNoticeAfterRouted : Notify::kImmediate;
+}
+
+// The part of a route that does not depend on who sets up the queue pair.
+Route peer_route(const PortSide& ours, const wire::QpFacts& peer, Notify notify) {
+  Route route;
+  route.peer_qpn = peer.qpn;
+  route.peer_psn = peer.psn;
+  route.peer_device = peer.device + ":" + std::to_string(peer.port);
+  route.reads = std::min(reads_of(ours.device), peer.max_rd_atomic);
+  route.notify = notify;
+  return route;
 }
 
 wire::CmWish cm_wish_of(const PortSide& ours) {
@@ -118,6 +125,12 @@ wire::CmWish cm_wish_of(const PortSide& ours) {
 }
 
 }  // namespace
+
+Outcome<void> check_path_count(std::size_t ours, std::size_t theirs) {
+  if (ours == theirs) return {};
+  return fail("this end makes " + std::to_string(ours) + " path(s), and the other end " +
+              std::to_string(theirs));
+}
 
 bool needs_cm(const PortSide& ours) noexcept {
   return ours.device.transport == Transport::kIwarp || ours.options.cm_wished;
@@ -140,15 +153,15 @@ wire::PathOffer make_offer(const PortSide& ours) {
   return offer;
 }
 
-wire::QpFacts qp_facts(const PortSide& ours, const Endpoint& endpoint) {
+wire::QpFacts qp_facts(const PortSide& ours, const PathSetup& path) {
   wire::QpFacts qp;
   qp.device = ours.device.ibdev;
   qp.port = ours.device.port;
   qp.lid = ours.facts.lid;
-  qp.qpn = endpoint.qpn();
-  qp.psn = endpoint.psn();
+  qp.qpn = path.qpn();
+  qp.psn = path.psn();
   qp.max_rd_atomic = reads_of(ours.device);
-  if (const auto ece = endpoint.ece()) qp.ece = to_wire(*ece);
+  if (const auto ece = path.ece()) qp.ece = to_wire(*ece);
   return qp;
 }
 
@@ -156,14 +169,13 @@ bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::str
   if (ours.device.transport == Transport::kIwarp) return true;
   const bool wished = ours.options.cm_wished || offer.cm.wish == wire::CmWish::kWished;
   if (!wished || offer.cm.wish != wire::CmWish::kUnable) return wished;
-  BL_INFO(kLogNet, "librdmacm is wished on %s, and not used: %s has no network interface for it",
+  BL_INFO(kLogNet, "librdmacm is set for %s but not used: %s has no network interface for it",
           port_name(ours).c_str(), port_name(peer_host, offer.qp.device, offer.qp.port).c_str());
   return false;
 }
 
-// Addresses, path and partition are the connection manager's.
-Result<Agreement, std::string> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
-                                             const std::string& peer_host) {
+Outcome<Agreement> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
+                                 const std::string& peer_host) {
   const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
   BL_TRY(check_transports(ours, offer, peer));
   Agreement agreement;
@@ -171,20 +183,19 @@ Result<Agreement, std::string> agree_with_cm(const PortSide& ours, const wire::P
   agreement.answer.traffic_class = static_cast<std::uint8_t>(
       agreed(offer.wishes.traffic_class, ours.options.traffic_class, "traffic class", peer));
   agreement.answer.notify = choose_notify(ours, offer);
-  agreement.route.reads = std::min(reads_of(ours.device), offer.qp.max_rd_atomic);
+  agreement.route = peer_route(ours, offer.qp, agreement.answer.notify);
   return agreement;
 }
 
-Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer& offer,
-                                     const std::string& peer_host) {
+Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
+                         const std::string& peer_host) {
   const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
   BL_TRY(check_transports(ours, offer, peer));
   const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
-  const auto pkeys = agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
-                                {.table = offer.pkeys, .fixed_index = offer.wishes.pkey_index});
-  if (!pkeys) return fail(pkeys.error().text);
-  const auto mtu = agree_mtu(ours.facts.active_mtu, offer.mtu);
-  if (!mtu) return fail(describe(mtu.error()));
+  const PkeyPair pkeys =
+      BL_TRY(agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
+                        {.table = offer.pkeys, .fixed_index = offer.wishes.pkey_index}));
+  const ibv_mtu mtu = BL_TRY(agree_mtu(ours.facts.active_mtu, offer.mtu));
   const auto sl = static_cast<std::uint8_t>(
       agreed(offer.wishes.service_level, ours.options.service_level, "service level", peer));
   const auto tc = static_cast<std::uint8_t>(
@@ -194,8 +205,8 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
   wire::PathAnswer& answer = agreement.answer;
   answer.gid = BL_TRY(find_gid(ours.facts.gids, gids.local_index));
   answer.gid_index = static_cast<std::uint8_t>(gids.remote_index);
-  answer.pkey_index = pkeys->remote_index;
-  answer.mtu = static_cast<std::uint8_t>(*mtu);
+  answer.pkey_index = pkeys.remote_index;
+  answer.mtu = static_cast<std::uint8_t>(mtu);
   answer.service_level = sl;
   answer.traffic_class = tc;
   answer.is_global = gids.grh;
@@ -203,8 +214,9 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
   answer.notify = choose_notify(ours, offer);
 
   Route& route = agreement.route;
+  route = peer_route(ours, offer.qp, answer.notify);
   const Gid peer_gid = BL_TRY(find_gid(to_device(offer.gids), gids.remote_index));
-  route.pkey_index = pkeys->local_index;
+  route.pkey_index = pkeys.local_index;
   route.path = {.port = ours.device.port,
                 .dlid = dlid_of(ours, offer.qp.lid, peer_gid, gids.grh),
                 .sl = sl,
@@ -214,31 +226,26 @@ Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer
                 .traffic_class = tc,
                 .flow_label = choose_flow_label(ours)};
   route.own = own_address(ours.facts, route);
-  route.mtu = *mtu;
-  route.peer_qpn = offer.qp.qpn;
-  route.peer_psn = offer.qp.psn;
-  route.reads = std::min(reads_of(ours.device), offer.qp.max_rd_atomic);
+  route.mtu = mtu;
   if (offer.qp.ece) route.ece = to_ibv(*offer.qp.ece);
   return agreement;
 }
 
-Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
+Outcome<Route> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
   if (answer.cm) {
-    if (ours.device.netdev.empty()) return fail(std::string("librdmacm, which was not offered"));
-    Route route;
-    route.reads = std::min(reads_of(ours.device), answer.qp.max_rd_atomic);
-    return route;
+    if (ours.device.netdev.empty()) return fail("it asks for librdmacm, which was not offered");
+    return peer_route(ours, answer.qp, answer.notify);
   }
   if (ours.device.transport == Transport::kIwarp) {
-    return fail(std::string("no librdmacm, without which an iWARP port cannot be connected"));
+    return fail("it is without librdmacm, and an iWARP port cannot be connected otherwise");
   }
   if (answer.is_global) BL_TRY(find_gid(ours.facts.gids, answer.gid_index));
   if (answer.pkey_index >= ours.facts.pkeys.size()) {
     return fail("partition key " + std::to_string(answer.pkey_index) +
                 " is not in the port's table");
   }
-  if (answer.mtu > ours.facts.active_mtu) return fail(std::string("a larger MTU than was offered"));
-  Route route;
+  if (answer.mtu > ours.facts.active_mtu) return fail("its MTU is larger than what was offered");
+  Route route = peer_route(ours, answer.qp, answer.notify);
   route.pkey_index = answer.pkey_index;
   route.path = {.port = ours.device.port,
                 .dlid = dlid_of(ours, answer.qp.lid, answer.gid, answer.is_global),
@@ -250,9 +257,6 @@ Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer
                 .flow_label = answer.flow_label};
   route.own = own_address(ours.facts, route);
   route.mtu = static_cast<ibv_mtu>(answer.mtu);
-  route.peer_qpn = answer.qp.qpn;
-  route.peer_psn = answer.qp.psn;
-  route.reads = std::min(reads_of(ours.device), answer.qp.max_rd_atomic);
   if (answer.qp.ece) route.ece = to_ibv(*answer.qp.ece);
   return route;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the two ends of a path agree on. The connecting side offers what its port has, the accepting
-// side chooses for both. No verbs calls: facts in, routes out.
+// The agreement of two ends on one path. The connecting end offers everything that its port has,
+// and the accepting end chooses for both. There are no verbs calls here: facts in, routes out.
 #pragma once
 
 #include <string>
 
-#include "plugin/connect/path/endpoint.h"
+#include "common/base/problem.h"
+#include "plugin/connect/path/path_setup.h"
 #include "plugin/connect/path/qp_options.h"
 #include "plugin/device/device.h"
 #include "plugin/wire/message_path.h"
@@ -20,30 +21,33 @@ struct PortSide {
   const QpOptions& options;
 };
 
-// Whether this end can or will only be set up by the connection manager.
+// How many paths both ends make. The one place that says that the numbers must be equal.
+Outcome<void> check_path_count(std::size_t ours, std::size_t theirs);
+
+// Whether this end requires the connection manager: iWARP, or by its user's setting.
 bool needs_cm(const PortSide& ours) noexcept;
 
-// All but what belongs to the queue pair, and this end's addresses for the connection manager.
+// Without the facts of the queue pair and the addresses for the connection manager.
 wire::PathOffer make_offer(const PortSide& ours);
 
-// The accepting side: whether the connection manager sets up the queue pairs. `peer_host` as below.
+// The accepting end: whether the connection manager sets up the queue pairs.
 bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host);
 
 struct Agreement {
-  wire::PathAnswer answer;  // all but what belongs to our queue pair
-  Route route;              // ours
+  wire::PathAnswer answer;  // without the facts of this end's queue pair
+  Route route;              // of this end
 };
-// The accepting side. The error is a text for people.
-Result<Agreement, std::string> agree(const PortSide& ours, const wire::PathOffer& offer,
-                                     const std::string& peer_host);
-// The same where the connection manager does the rest.
-Result<Agreement, std::string> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
-                                             const std::string& peer_host);
+// The accepting end.
+Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
+                         const std::string& peer_host);
+// The same for queue pairs that the connection manager sets up: it chooses addresses and
+// partitions.
+Outcome<Agreement> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,
+                                 const std::string& peer_host);
 
-// The connecting side. The error is a text for people: an answer that does not fit what was
-// offered.
-Result<Route, std::string> route_of(const PortSide& ours, const wire::PathAnswer& answer);
+// The connecting end. An error means that the answer does not fit the offer.
+Outcome<Route> route_of(const PortSide& ours, const wire::PathAnswer& answer);
 
-wire::QpFacts qp_facts(const PortSide& ours, const Endpoint& endpoint);
+wire::QpFacts qp_facts(const PortSide& ours, const PathSetup& path);
 
 }  // namespace beeline

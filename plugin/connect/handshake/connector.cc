@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The states of a connect.
 #include "plugin/connect/handshake/connector.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
-#include "plugin/connect/path/wire_conversion.h"
 #include "plugin/device/memlock.h"
 
 namespace beeline {
 namespace {
 
-// A channel may end under a CONNECT, since the peer closes what it does not need. Not many times.
-constexpr int kMostLostChannels = 5;
-// For the peer to answer a CONNECT that nobody waits for any more, and to be told so. Its process
-// may be stopped, which must not keep our thread.
-constexpr std::int64_t kAnswerNs = 2 * kNsPerSec;
-
-std::string duration_text(std::chrono::milliseconds time) {
-  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
-  return std::to_string(time.count() / 1000) + " s";
-}
-
-std::string peer_text(const wire::Handle& handle) { return handle.host + " " + handle.device; }
+// The peer may close a channel that it does not need while a CONNECT is on its way. More often than
+// this it is something else.
+constexpr int kMaxLostChannels = 5;
+// So long an abandoned connect waits for the peer's answer, in order to reject it. The peer's
+// process may be stopped, and the control thread must not stay alive for that.
+constexpr std::int64_t kAbandonedNs = 2 * kNsPerSec;
 
 Error error_of(wire::RejectCode code) {
   switch (code) {
@@ -48,195 +37,184 @@ Error error_of(wire::RejectCode code) {
 
 void Connector::start(AttemptOrder order) {
   const std::uint32_t comm = order.comm;
-  const Patience patience(*context_.poller, context_.options->connect_timeout);
-  watch_patience(comm, patience.left_ns(*context_.poller, 0));
-  const QpOptions qp = options_for(order.settings, context_.options->qp);
-  attempts_.emplace(comm, Attempt{.order = std::move(order), .qp = qp, .patience = patience});
+  PendingConnect pending;
+  pending.devices = rail_devices(*order.device);
+  pending.qp = options_for(order.settings, context_.options->qp);
+  pending.peer = order.handle.host + " " + order.handle.device;
+  pending.order = std::move(order);
+  add(comm, std::move(pending));
   need_channel(comm);
 }
 
 void Connector::abandon(std::uint32_t comm) {
-  const auto found = attempts_.find(comm);
-  if (found == attempts_.end()) return;  // it has ended by itself
-  const Attempt attempt = std::move(found->second);
-  attempts_.erase(found);
-  BL_INFO(kLogNet, "connect from %s to %s is given up", label(*attempt.order.device).c_str(),
-          peer_text(attempt.order.handle).c_str());
-  const wire::ProcessId& process = attempt.order.handle.process;
-  Channel* const channel = context_.channels->find(attempt.channel);
-  switch (attempt.state) {
-    case State::kNeedChannel:
+  const auto found = comms_.find(comm);
+  if (found == comms_.end()) return;  // it has failed, or has been delivered
+  const PendingConnect pending = std::move(found->second);
+  comms_.erase(found);
+  BL_INFO(kLogNet, "connect from %s to %s is abandoned: its caller has given up",
+          pending.own_name().c_str(), pending.peer.c_str());
+  const wire::ProcessId& process = pending.order.handle.process;
+  Channel* const channel = channel_of(pending);
+  switch (pending.state) {
+    case ConnectState::kNeedChannel:
       if (!invitation(process)) dialer_->cancel(process);
       return;
-    case State::kAwaitAccept:
-      // What to call it the peer has not said yet.
-      abandoned_.emplace(comm, attempt.channel);
-      context_.poller->at(now_ns() + kAnswerNs, [this, comm] { abandoned_.erase(comm); });
+    case ConnectState::kAwaitAccept:
+      // A REJECT needs the peer's number of the comm, which comes with its answer.
+      abandoned_.emplace(comm, pending.channel);
+      context_.poller->at(now_ns() + kAbandonedNs, [this, comm] { abandoned_.erase(comm); });
       return;
-    case State::kConnecting:
-      if (channel != nullptr) refuse_accept(*channel, attempt.accept.our_comm);
+    case ConnectState::kConnecting:
+      if (channel != nullptr) reject_accept(*channel, pending.accept.our_comm);
       return;
   }
 }
 
-void Connector::refuse_accept(Channel& channel, std::uint32_t their_comm) {
-  channel.send(wire::Reject{.comm = their_comm,
+void Connector::reject_accept(Channel& channel, std::uint32_t peer_comm) {
+  channel.send(wire::Reject{.comm = peer_comm,
                             .code = wire::RejectCode::kAbandoned,
-                            .text = "nobody waits for it any more"});
+                            .text = host_name() + " has given up this connect"});
 }
 
 void Connector::need_channel(std::uint32_t comm) {
-  Attempt& attempt = attempts_.at(comm);
-  attempt.state = State::kNeedChannel;
-  const wire::ProcessId& process = attempt.order.handle.process;
+  PendingConnect& pending = comms_.at(comm);
+  pending.state = ConnectState::kNeedChannel;
+  pending.channel = 0;
+  const wire::ProcessId& process = pending.order.handle.process;
   Channel* const channel = context_.channels->find_process(process);
   if (channel == nullptr) return dialer_->dial(process);
-  offer(attempt, *channel);
+  send_connect(comm, pending, *channel);
 }
 
-void Connector::offer(Attempt& attempt, Channel& channel) {
-  Result<wire::Connect> message = make_offer_message(attempt);
+void Connector::send_connect(std::uint32_t comm, PendingConnect& pending, Channel& channel) {
+  const ControlOptions& options = *context_.options;
+  const Status made = pending.end ? Status() : make_end(pending, options.sender, *context_.ports);
+  if (!made) {
+    return fail_comm(
+        comm, made.error(),
+        "this end could not be made: " + describe(made.error()) + memlock_advice(made.error()));
+  }
+  const Outcome<wire::Connect> message = make_connect(pending);
   if (!message) {
-    return fail_attempt(attempt.order.comm, message.error(),
-                        "this end could not be made: " + describe(message.error()) +
-                            memlock_advice(message.error()));
+    const Problem& problem = message.error();
+    return fail_comm(comm, fail(problem.code, "connect", problem.sys_errno).error,
+                     "this end could not be made: " + problem.text);
   }
-  if (const auto able = offer_cm(attempt, message->paths[0]); !able) {
-    return fail_attempt(attempt.order.comm, fail(Errc::kUnsupported, "connect").error,
-                        able.error());
-  }
-  attempt.channel = channel.id();
-  attempt.state = State::kAwaitAccept;
+  pending.channel = channel.id();
+  pending.state = ConnectState::kAwaitAccept;
   channel.send(*message);
 }
 
-Result<wire::Connect> Connector::make_offer_message(Attempt& attempt) {
-  const ControlOptions& options = *context_.options;
-  const Device& device = *attempt.order.device;
-  const PortSide ours{device, *BL_TRY(context_.ports->facts(device)), attempt.qp};
-  if (!attempt.endpoint) {
-    attempt.endpoint = BL_TRY(Endpoint::create(device, options.sender, attempt.qp));
+Outcome<wire::Connect> Connector::make_connect(PendingConnect& pending) {
+  wire::Connect message{.listener = pending.order.handle.listener,
+                        .token = pending.order.handle.token,
+                        .comm = pending.order.comm,
+                        .window = pending.end->window()};
+  for (const PathSetup& path : pending.end->paths()) {
+    message.paths.push_back(BL_TRY(make_path_offer(pending, path)));
   }
-  wire::Connect message{.listener = attempt.order.handle.listener,
-                        .token = attempt.order.handle.token,
-                        .comm = attempt.order.comm,
-                        .window = attempt.endpoint->window()};
-  wire::PathOffer& path = message.paths.emplace_back(make_offer(ours));
-  path.qp = qp_facts(ours, *attempt.endpoint);
   return message;
 }
 
-// An end that needs the connection manager says so only when it has it.
-Result<void, std::string> Connector::offer_cm(const Attempt& attempt, wire::PathOffer& path) {
-  const Device& device = *attempt.order.device;
-  if (!needs_cm({device, device.facts, attempt.qp})) return {};
-  for (const NetdevAddress& own : BL_TRY(context_.cm->addresses(device))) {
-    if (path.cm.addresses.size() < wire::kMaxCmAddresses) path.cm.addresses.push_back(own.address);
+Outcome<wire::PathOffer> Connector::make_path_offer(const PendingConnect& pending,
+                                                    const PathSetup& path) {
+  const Device& device = path.device();
+  const PortSide ours{device, *BL_TRY(context_.ports->facts(device)), pending.qp};
+  wire::PathOffer offer = make_offer(ours);
+  offer.qp = qp_facts(ours, path);
+  if (!needs_cm(ours)) return offer;
+  const auto found = context_.cm->addresses(device);
+  if (!found) return fail(Problem(Errc::kUnsupported, found.error().text));
+  for (const NetdevAddress& own : *found) {
+    if (offer.cm.addresses.size() < wire::kMaxCmAddresses) {
+      offer.cm.addresses.push_back(own.address);
+    }
   }
-  return {};
-}
-
-Connector::Attempt* Connector::find(const Channel& channel, std::uint32_t comm) {
-  const auto found = attempts_.find(comm);
-  if (found == attempts_.end() || found->second.state == State::kNeedChannel) return nullptr;
-  return found->second.channel == channel.id() ? &found->second : nullptr;
+  return offer;
 }
 
 Status Connector::on_accept(Channel& channel, wire::Accept accept) {
-  Attempt* const attempt = find(channel, accept.comm);
-  if (attempt == nullptr) {
-    refuse_accept(channel, accept.our_comm);
-    forget_abandoned(channel, accept.comm);
+  const std::uint32_t comm = accept.comm;
+  PendingConnect* const pending = find(channel, comm);
+  if (pending == nullptr) {
+    reject_accept(channel, accept.our_comm);
+    forget_abandoned(channel, comm);
     return {};
   }
-  if (attempt->state != State::kAwaitAccept) return fail(Errc::kProtocol, "take an ACCEPT again");
-  attempt->accept = std::move(accept);
-  const Result<void, std::string> taken = take_accept(*attempt);
-  if (!taken) {
-    fail_attempt(attempt->order.comm, fail(Errc::kProtocol, "take the peer's ACCEPT").error,
-                 "the answer does not fit what was offered: " + taken.error());
+  if (pending->state != ConnectState::kAwaitAccept) {
+    return fail(Errc::kProtocol, "take an ACCEPT again");
+  }
+  pending->accept = std::move(accept);
+  if (const Outcome<void> taken = take_accept(*pending); !taken) {
+    fail_comm(comm, fail(Errc::kProtocol, "take the peer's ACCEPT").error,
+              "the answer of " + pending->peer + " does not fit what " + pending->own_name() +
+                  " offered: " + taken.error().text);
     return {};
   }
-  attempt->state = State::kConnecting;
-  if (attempt->accept.paths[0].cm) {
-    dial_cm(attempt->order.comm, *attempt);
-  } else {
-    connect(attempt->order.comm);
-  }
+  pending->state = ConnectState::kConnecting;
+  connect_with_cm(comm);
+  connect_paths(comm);
   return {};
 }
 
-void Connector::dial_cm(std::uint32_t comm, Attempt& attempt) {
-  const wire::PathAnswer& answer = attempt.accept.paths[0];
-  const auto done = [this, comm](const Result<void, std::string>& outcome) {
-    if (!outcome) {
-      return fail_attempt(comm, fail(Errc::kSystem, "connect").error, outcome.error());
-    }
-    Attempt& connected = attempts_.at(comm);  // it has the dial, and so is there
-    // Cannot be missing: an attempt in this state ends with its channel.
-    Channel* const channel = context_.channels->find(connected.channel);
-    if (channel != nullptr) deliver(connected, *channel);
-  };
-  attempt.dial = std::make_shared<CmDial>(
-      *context_.cm, *attempt.endpoint, context_.options->qp,
-      CmDial::Target{.invitation = *answer.cm,
-                     .peer = attempt.order.handle.host + " " + answer.qp.device,
-                     .reads = attempt.route.reads,
-                     .traffic_class = answer.traffic_class},
-      done);
-  const std::shared_ptr<CmDial> dial = attempt.dial;  // it may fail at once
-  dial->start();
-}
-
-Result<void, std::string> Connector::take_accept(Attempt& attempt) {
-  const wire::Accept& accept = attempt.accept;
-  if (accept.paths.size() != 1) return fail(std::string("another number of paths than offered"));
+Outcome<void> Connector::take_accept(PendingConnect& pending) {
+  const wire::Accept& accept = pending.accept;
+  BL_TRY(check_path_count(pending.end->paths().size(), accept.paths.size()));
   if (accept.window.length < context_.options->receiver.window_bytes) {
-    return fail(std::string("a window that is too small"));
+    return fail("its window is too small");
   }
-  const Device& device = *attempt.order.device;
-  const Result<const PortFacts*> facts = context_.ports->facts(device);
-  if (!facts) return fail(describe(facts.error()));
-  attempt.route = BL_TRY(route_of({device, **facts, attempt.qp}, accept.paths[0]));
+  for (std::size_t rail = 0; rail < accept.paths.size(); ++rail) {
+    PathSetup& path = pending.end->paths()[rail];
+    const Device& device = path.device();
+    const PortFacts* const facts = BL_TRY(context_.ports->facts(device));
+    path.set_route(BL_TRY(route_of({device, *facts, pending.qp}, accept.paths[rail])));
+  }
   return {};
 }
 
-void Connector::connect(std::uint32_t comm) {
-  const auto found = attempts_.find(comm);
-  if (found == attempts_.end()) return;  // the other end was silent for too long
-  Attempt& attempt = found->second;
-  // Cannot be missing: an attempt in this state ends with its channel.
-  Channel* const channel = context_.channels->find(attempt.channel);
-  if (channel == nullptr) return;
-  const Status connected = attempt.endpoint->connect(attempt.route, attempt.qp);
-  if (connected) return deliver(attempt, *channel);
-  if (connected.error().code == Errc::kTimeout) {
-    context_.poller->at(now_ns() + Endpoint::kResolveAgainNs, [this, comm] { connect(comm); });
-    return;
+void Connector::connect_with_cm(std::uint32_t comm) {
+  for (std::size_t rail = 0; comms_.contains(comm) && rail < comms_.at(comm).cm.size(); ++rail) {
+    PendingConnect& pending = comms_.at(comm);
+    const wire::PathAnswer& answer = pending.accept.paths[rail];
+    if (!answer.cm) continue;
+    PathSetup& path = pending.end->paths()[rail];
+    const auto setup = std::make_shared<CmActiveSetup>(
+        *context_.cm, path, context_.options->qp,
+        CmActiveSetup::Target{.destination = *answer.cm,
+                              .peer = pending.order.handle.host + " " + answer.qp.device,
+                              .reads = path.route().reads,
+                              .traffic_class = answer.traffic_class},
+        on_cm_done(comm));
+    pending.cm[rail] = setup;
+    setup->start();  // may fail at once, and the comm with it
   }
-  fail_attempt(comm, connected.error(), describe(connected.error()));
 }
 
-void Connector::deliver(Attempt& attempt, Channel& channel) {
-  const wire::PathAnswer& path = attempt.accept.paths[0];
-  channel.send(wire::Ready{.comm = attempt.accept.our_comm});
-  auto made = std::make_unique<Connection>(
-      std::move(*attempt.endpoint)
-          .finish(Role::kSend, attempt.accept.window, path.notify, path.qp));
-  made->link = channel.make_link(attempt.order.comm, attempt.accept.our_comm, made->paths[0],
-                                 context_.mailbox);
-  BL_INFO(kLogNet, "connected %s to %s, qp %u to %u", label(*attempt.order.device).c_str(),
-          made->link->peer().text().c_str(), made->paths[0].queues.qp->qp_num, path.qp.qpn);
-  const std::uint32_t comm = attempt.order.comm;
-  attempts_.erase(comm);
-  // Whom nobody wants any more tells the peer when it is destroyed.
+void Connector::advance(std::uint32_t comm) {
+  const PendingConnect& pending = comms_.at(comm);
+  Channel* const channel = channel_of(pending);
+  if (channel != nullptr && pending.end->is_connected()) deliver(comm, *channel);
+}
+
+void Connector::deliver(std::uint32_t comm, Channel& channel) {
+  const PendingConnect& pending = comms_.at(comm);
+  channel.send(wire::Ready{.comm = pending.accept.our_comm});
+  MadeConnection made =
+      make_linked(comm, pending.accept.our_comm, channel, Role::kSend, pending.accept.window);
+  for (const PathResources& path : made->paths) {
+    BL_INFO(kLogNet, "connected %s to %s, qp %u to %u", label(*path.device).c_str(),
+            made->link->peer().text().c_str(), path.queues.qp->qp_num, path.peer_qpn);
+  }
+  comms_.erase(comm);
+  // If the comm was abandoned in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_connected(comm, std::move(made));
 }
 
 bool Connector::on_reject(const Channel& channel, const wire::Reject& reject) {
-  const Attempt* const attempt = find(channel, reject.comm);
-  if (attempt == nullptr) return forget_abandoned(channel, reject.comm);
-  fail_attempt(reject.comm, error_of(reject.code), "the peer turned it down: " + reject.text);
+  const PendingConnect* const pending = find(channel, reject.comm);
+  if (pending == nullptr) return forget_abandoned(channel, reject.comm);
+  fail_comm(reject.comm, error_of(reject.code),
+            pending->order.handle.host + " rejected it: " + reject.text);
   return true;
 }
 
@@ -248,106 +226,80 @@ bool Connector::forget_abandoned(const Channel& channel, std::uint32_t comm) {
 }
 
 bool Connector::uses(const Channel& channel) const noexcept {
-  const auto on_it = [&](const auto& entry) { return entry.second == channel.id(); };
-  return std::ranges::any_of(abandoned_, on_it) ||
-         std::ranges::any_of(attempts_, [&](const auto& entry) {
-           return entry.second.state != State::kNeedChannel && entry.second.channel == channel.id();
+  return HandshakeEnd::uses(channel) || std::ranges::any_of(abandoned_, [&](const auto& entry) {
+           return entry.second == channel.id();
          });
 }
 
-void Connector::on_channel(const Channel& channel) {
-  std::vector<std::uint32_t> waiting;
-  for (const auto& [comm, attempt] : attempts_) {
-    if (attempt.state == State::kNeedChannel && attempt.order.handle.process == channel.peer().id) {
-      waiting.push_back(comm);
-    }
+std::vector<std::uint32_t> Connector::waiting_for(const wire::ProcessId& process) const {
+  std::vector<std::uint32_t> comms;
+  for (const auto& [comm, pending] : comms_) {
+    const bool is_waiting = pending.state == ConnectState::kNeedChannel;
+    if (is_waiting && pending.order.handle.process == process) comms.push_back(comm);
   }
-  for (const std::uint32_t comm : waiting) need_channel(comm);
+  return comms;
+}
+
+void Connector::on_channel(const Channel& channel) {
+  for (const std::uint32_t comm : waiting_for(channel.peer().id)) need_channel(comm);
 }
 
 void Connector::on_channel_end(const Channel& channel, const std::string& cause) {
   std::erase_if(abandoned_, [&](const auto& entry) { return entry.second == channel.id(); });
-  std::vector<std::uint32_t> on_it;
-  for (const auto& [comm, attempt] : attempts_) {
-    if (attempt.state != State::kNeedChannel && attempt.channel == channel.id()) {
-      on_it.push_back(comm);
-    }
-  }
-  for (const std::uint32_t comm : on_it) {
-    Attempt& attempt = attempts_.at(comm);
-    if (attempt.state == State::kAwaitAccept && ++attempt.lost_channels <= kMostLostChannels) {
+  for (const std::uint32_t comm : comms_on(channel)) {
+    PendingConnect& pending = comms_.at(comm);
+    if (pending.state == ConnectState::kAwaitAccept &&
+        ++pending.lost_channels <= kMaxLostChannels) {
       need_channel(comm);
     } else {
-      fail_attempt(comm, fail(Errc::kPeerClosed, "connect").error, cause);
+      fail_comm(comm, fail(Errc::kPeerClosed, "connect").error, cause);
     }
   }
 }
 
 std::optional<Invitation> Connector::invitation(const wire::ProcessId& process) const {
-  for (const auto& [comm, attempt] : attempts_) {
-    if (attempt.state == State::kNeedChannel && attempt.order.handle.process == process) {
-      return Invitation{.comm = comm, .handle = attempt.order.handle};
-    }
-  }
-  return std::nullopt;
+  const std::vector<std::uint32_t> comms = waiting_for(process);
+  if (comms.empty()) return std::nullopt;
+  return Invitation{.comm = comms.front(), .handle = comms_.at(comms.front()).order.handle};
 }
 
 void Connector::on_not_invited(std::uint32_t comm, const std::string& text) {
-  if (!attempts_.contains(comm)) return;
-  fail_attempt(comm, error_of(wire::RejectCode::kNotInvited), "the peer turned it down: " + text);
+  const auto found = comms_.find(comm);
+  if (found == comms_.end()) return;
+  fail_comm(comm, error_of(wire::RejectCode::kNotInvited),
+            found->second.order.handle.host + " rejected it: " + text);
 }
 
-void Connector::on_no_way(const wire::ProcessId& process, const Error& error,
-                          const std::string& text) {
-  std::vector<std::uint32_t> waiting;
-  for (const auto& [comm, attempt] : attempts_) {
-    if (attempt.state == State::kNeedChannel && attempt.order.handle.process == process) {
-      waiting.push_back(comm);
-    }
+void Connector::on_dial_failed(const wire::ProcessId& process, const Error& error,
+                               const std::string& text) {
+  for (const std::uint32_t comm : waiting_for(process)) fail_comm(comm, error, text);
+}
+
+void Connector::on_timeout(std::uint32_t comm) {
+  const PendingConnect& pending = comms_.at(comm);
+  const std::string limit = timeout_limit_text(*context_.options);
+  std::string text;
+  switch (pending.state) {
+    case ConnectState::kNeedChannel:
+      text = "no control channel to " + pending.order.handle.host + " " + limit + " (" +
+             dialer_->trouble(pending.order.handle.process) + ")";
+      break;
+    case ConnectState::kAwaitAccept: text = pending.peer + " did not answer " + limit; break;
+    case ConnectState::kConnecting: text = connecting_timeout_text(pending, limit); break;
   }
-  for (const std::uint32_t comm : waiting) fail_attempt(comm, error, text);
+  fail_comm(comm, fail(Errc::kTimeout, "connect").error, text);
 }
 
-void Connector::watch_patience(std::uint32_t comm, std::int64_t left_ns) {
-  context_.poller->at(now_ns() + left_ns, [this, comm] { on_silence(comm); });
-}
-
-void Connector::on_silence(std::uint32_t comm) {
-  const auto found = attempts_.find(comm);
-  if (found == attempts_.end()) return;
-  const Channel* const channel = context_.channels->find(found->second.channel);
-  const std::int64_t left = found->second.patience.left_ns(
-      *context_.poller, channel == nullptr ? 0 : channel->progress_ns());
-  if (left > 0) return watch_patience(comm, left);
-  const std::string limit = " within " + duration_text(context_.options->connect_timeout);
-  const Error error = fail(Errc::kTimeout, "connect").error;
-  switch (found->second.state) {
-    case State::kNeedChannel:
-      return fail_attempt(comm, error,
-                          "no control channel" + limit + " (" +
-                              dialer_->trouble(found->second.order.handle.process) + ")");
-    case State::kAwaitAccept: return fail_attempt(comm, error, "the peer did not answer" + limit);
-    case State::kConnecting:
-      if (found->second.dial != nullptr) {
-        return fail_attempt(comm, error, found->second.dial->overdue_text(limit.substr(1)));
-      }
-      return fail_attempt(
-          comm, error,
-          "the address of " + peer_text(found->second.order.handle) + " was not resolved" + limit);
-  }
-}
-
-void Connector::fail_attempt(std::uint32_t comm, const Error& error, const std::string& text) {
-  const auto found = attempts_.find(comm);
-  const Attempt attempt = std::move(found->second);
-  attempts_.erase(found);
-  BL_WARN("connect from %s %s to %s failed: %s", host_name().c_str(),
-          label(*attempt.order.device).c_str(), peer_text(attempt.order.handle).c_str(),
+void Connector::fail_comm(std::uint32_t comm, const Error& error, const std::string& text) {
+  const auto found = comms_.find(comm);
+  const PendingConnect pending = std::move(found->second);
+  comms_.erase(found);
+  BL_WARN("connect from %s to %s failed: %s", pending.own_name().c_str(), pending.peer.c_str(),
           text.c_str());
-  Channel* const channel = context_.channels->find(attempt.channel);
-  if (channel != nullptr && !attempt.accept.paths.empty()) {
+  const Channel* const channel = channel_of(pending);
+  if (channel != nullptr && !pending.accept.paths.empty()) {
     channel->send(wire::Reject{
-        .comm = attempt.accept.our_comm, .code = wire::RejectCode::kFailed, .text = text});
+        .comm = pending.accept.our_comm, .code = wire::RejectCode::kFailed, .text = text});
   }
   context_.mailbox->fail_connect(comm, error);
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connecting side of the handshake:
+// The connecting end of the handshake:
 //
 //   kNeedChannel --channel--> kAwaitAccept --ACCEPT--> kConnecting --RTS, READY--> delivered
 //        ^                         |
-//        +---- channel ended ------+    (the peer had closed it before it saw our CONNECT)
+//        +---- channel ended ------+    (the peer had closed it before it saw the CONNECT)
 //
-// kConnecting is a walk through the states of our own queue pair, or a call (cm_call.h) where the
-// connection manager does it. Every state ends when the other end has been
-// silent for too long (patience.h).
+// In kConnecting the queue pairs move to RTS, by the plugin itself or by the connection manager
+// (cm_setup.h). Each state ends when the peer has been silent for too long (handshake_timeout.h).
 // Threads: the control thread.
 #pragma once
 
@@ -16,76 +15,63 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "plugin/connect/channel/dialer.h"
-#include "plugin/connect/cm/cm_call.h"
-#include "plugin/connect/handshake/agreement.h"
-#include "plugin/connect/handshake/control_context.h"
-#include "plugin/connect/handshake/patience.h"
+#include "plugin/connect/handshake/handshake_end.h"
 
 namespace beeline {
 
-class Connector {
+enum class ConnectState : std::uint8_t { kNeedChannel, kAwaitAccept, kConnecting };
+
+struct PendingConnect : PendingComm {
+  AttemptOrder order;
+  ConnectState state = ConnectState::kNeedChannel;
+  int lost_channels = 0;
+  wire::Accept accept;
+};
+
+class Connector final : public HandshakeEnd<PendingConnect> {
  public:
   Connector(ControlContext context, Dialer& dialer)
-      : context_(std::move(context)), dialer_(&dialer) {}
+      : HandshakeEnd(std::move(context)), dialer_(&dialer) {}
 
   void start(AttemptOrder order);
-  // Nobody waits for it any more. Who may have begun to make the other end hears of it.
+  // The caller of connect() has given up. The peer is told if it may have begun to make its end.
   void abandon(std::uint32_t comm);
-  bool is_empty() const noexcept { return attempts_.empty() && abandoned_.empty(); }
+  bool is_empty() const noexcept { return comms_.empty() && abandoned_.empty(); }
   bool uses(const Channel& channel) const noexcept;
 
-  // --- what the dialer wants to know, and tells ---
+  // --- for the dialer ---
+  // Nothing: no connect waits for a channel to this process any more.
   std::optional<Invitation> invitation(const wire::ProcessId& process) const;
   void on_not_invited(std::uint32_t comm, const std::string& text);
-  void on_no_way(const wire::ProcessId& process, const Error& error, const std::string& text);
+  void on_dial_failed(const wire::ProcessId& process, const Error& error, const std::string& text);
 
-  // --- what happens to channels ---
+  // --- events of channels ---
   void on_channel(const Channel& channel);
   void on_channel_end(const Channel& channel, const std::string& cause);
   Status on_accept(Channel& channel, wire::Accept accept);
-  // False: it is about something else.
+  // False: the message is not about a comm of this object.
   bool on_reject(const Channel& channel, const wire::Reject& reject);
 
  private:
-  enum class State : std::uint8_t { kNeedChannel, kAwaitAccept, kConnecting };
-  struct Attempt {
-    AttemptOrder order;
-    QpOptions qp = {};
-    Patience patience = {};
-    State state = State::kNeedChannel;
-    std::uint64_t channel = 0;  // its id, once there is one
-    int lost_channels = 0;
-    std::optional<Endpoint> endpoint = {};
-    wire::Accept accept = {};
-    Route route = {};
-    std::shared_ptr<CmDial> dial = {};  // before it the endpoint that it connects
-  };
-  using Attempts = std::map<std::uint32_t, Attempt>;
-
-  // One for each state.
   void need_channel(std::uint32_t comm);
-  void offer(Attempt& attempt, Channel& channel);
-  void connect(std::uint32_t comm);
-  void dial_cm(std::uint32_t comm, Attempt& attempt);
-
-  Result<wire::Connect> make_offer_message(Attempt& attempt);
-  Result<void, std::string> offer_cm(const Attempt& attempt, wire::PathOffer& path);
-  Result<void, std::string> take_accept(Attempt& attempt);
-  void deliver(Attempt& attempt, Channel& channel);
-  Attempt* find(const Channel& channel, std::uint32_t comm);
-  static void refuse_accept(Channel& channel, std::uint32_t their_comm);
+  void send_connect(std::uint32_t comm, PendingConnect& pending, Channel& channel);
+  Outcome<wire::Connect> make_connect(PendingConnect& pending);
+  Outcome<wire::PathOffer> make_path_offer(const PendingConnect& pending, const PathSetup& path);
+  Outcome<void> take_accept(PendingConnect& pending);
+  void connect_with_cm(std::uint32_t comm);
+  void advance(std::uint32_t comm) override;
+  void deliver(std::uint32_t comm, Channel& channel);
+  std::vector<std::uint32_t> waiting_for(const wire::ProcessId& process) const;
+  static void reject_accept(Channel& channel, std::uint32_t peer_comm);
   bool forget_abandoned(const Channel& channel, std::uint32_t comm);
-  void watch_patience(std::uint32_t comm, std::int64_t left_ns);
-  void on_silence(std::uint32_t comm);
-  // The attempt is gone afterwards.
-  void fail_attempt(std::uint32_t comm, const Error& error, const std::string& text);
+  void on_timeout(std::uint32_t comm) override;
+  void fail_comm(std::uint32_t comm, const Error& error, const std::string& text) override;
 
-  ControlContext context_;
   Dialer* dialer_;
-  Attempts attempts_;  // by our number of the comm
-  // Whose CONNECT is out: by their number, the channel on which the answer will come.
+  // Comms that were abandoned in kAwaitAccept: by number, the channel on which the answer is due.
   std::map<std::uint32_t, std::uint64_t> abandoned_;
 };
 

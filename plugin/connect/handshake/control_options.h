@@ -24,8 +24,8 @@ struct ControlOptions {
   // After which a connect of kNobody that nobody asks for is given up. 0: twice connect_timeout, a
   // minute at least.
   std::chrono::milliseconds forgotten_timeout{};
-  EndpointPlan sender;
-  EndpointPlan receiver;
+  CommPlan sender;
+  CommPlan receiver;
   QpOptions qp;
   PeerLimits limits = {};
   verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none

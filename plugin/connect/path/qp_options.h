@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How queue pairs are set up: what the person who runs the job may turn. -1 is "no wish".
+// Settings of queue pairs. Where -1 is allowed, it means that the user has set nothing.
 #pragma once
+
+#include <infiniband/verbs.h>
 
 #include <cstdint>
 
@@ -20,12 +22,15 @@ struct QpOptions {
   int pkey_index = -1;
   GidPolicy gid;             // RoCE
   GidPolicy ib_gid;          // InfiniBand
-  bool cm_wished = false;    // set up through librdmacm, also where there is another way
-  bool ece = true;           // enhanced connection establishment, where both devices have it
-  int thread_domains = 128;  // at most so many on a device, whose connections it need not lock
+  bool cm_wished = false;    // librdmacm sets up the queue pair even if it is not needed for that
+  bool ece = true;           // enhanced connection establishment, if both devices have it
+  int thread_domains = 128;  // at most so many on one device
 };
 
-// What the person who runs the job has set goes before what a communicator wishes.
+// The peer writes credits or data, and nothing else.
+inline constexpr unsigned kQpAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+// A setting of the user takes precedence over the communicator's.
 inline QpOptions options_for(const CommSettings& settings, QpOptions options) {
   const bool possible = settings.traffic_class >= 0 && settings.traffic_class <= UINT8_MAX;
   if (options.traffic_class < 0 && possible) options.traffic_class = settings.traffic_class;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long one end of a handshake waits for the other. What counts is silence: time that this
-// process's own control thread was at work does not count, since the answer may lie in its queue;
-// and a peer that answers others of the same channel is at work on its own queue.
+// The timeout of one end of a handshake. It counts silence only. Time in which this process's
+// control thread was busy does not count, because the answer may be in its queue. A message about
+// any handshake on the same channel starts the count again, because it shows that the peer is
+// working through its own queue.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +15,19 @@
 
 namespace beeline {
 
-class Patience {
+class HandshakeTimeout {
  public:
-  // Every wait ends, also when there is always something else to do.
+  // After so many times the limit the handshake ends in any case, however busy both ends are.
   static constexpr int kMostTimes = 10;
 
-  Patience() = default;
-  Patience(const Poller& poller, std::chrono::milliseconds limit) noexcept
+  HandshakeTimeout() = default;
+  HandshakeTimeout(const Poller& poller, std::chrono::milliseconds limit) noexcept
       : limit_ns_(limit.count() * kNsPerMs),
         began_ns_(now_ns()),
         waited_before_ns_(poller.waited_ns()) {}
 
-  // What is left, at `heard`, the waited_ns() at which the peer was last heard of: 0 or less is the
-  // end.
+  // The time that is left; 0 or less if the timeout has expired. `heard` is the poller's
+  // waited_ns() when the peer's last message arrived.
   std::int64_t left_ns(const Poller& poller, std::int64_t heard) const noexcept {
     const std::int64_t silent = poller.waited_ns() - std::max(waited_before_ns_, heard);
     return std::min(limit_ns_ - silent, began_ns_ + kMostTimes * limit_ns_ - now_ns());

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// One function for each thing that may go wrong.
-#include "plugin/connect/cm/cm_words.h"
+#include "plugin/connect/cm/cm_text.h"
 
 #include <cerrno>
 #include <cstring>
@@ -12,11 +10,6 @@
 namespace beeline {
 namespace {
 
-std::string own_name(const Device& device) {
-  return host_name() + " " + device.ibdev + (device.netdev.empty() ? "" : " on " + device.netdev);
-}
-
-// Of an address that is not known only the name.
 std::string end_text(const wire::SocketAddress& address, const std::string& name) {
   if (address == wire::SocketAddress{}) return name;
   return (address.port == 0 ? ip_text(address) : text(address)) + " (" + name + ")";
@@ -33,20 +26,20 @@ struct Meaning {
 };
 
 Meaning meaning_of(rdma_cm_event_type type) {
-  // Not a switch: the library may know more types than we do.
+  // Not a switch: the installed librdmacm may have types that its header here does not.
   if (type == RDMA_CM_EVENT_ADDR_ERROR) return {"the address was not resolved", true};
   if (type == RDMA_CM_EVENT_ROUTE_ERROR) return {"the route was not resolved", true};
-  if (type == RDMA_CM_EVENT_UNREACHABLE) return {"the peer did not answer", true};
+  if (type == RDMA_CM_EVENT_UNREACHABLE) return {"the other end did not answer", true};
   if (type == RDMA_CM_EVENT_CONNECT_ERROR) return {"the connection failed", true};
   if (type == RDMA_CM_EVENT_REJECTED) {
-    return {"the peer turned it down (the log of its host may say why)", false};
+    return {"the other end rejected the connection (the log of its host may say why)", false};
   }
   if (type == RDMA_CM_EVENT_DISCONNECTED) {
-    return {"the peer ended the connection (the log of its host may say why)", false};
+    return {"the other end closed the connection (the log of its host may say why)", false};
   }
   if (type == RDMA_CM_EVENT_DEVICE_REMOVAL) return {"the device was removed", false};
   if (type == RDMA_CM_EVENT_ADDR_CHANGE) return {"the interface's address changed", true};
-  return {"something unexpected happened", false};
+  return {"an unexpected event arrived", false};
 }
 
 }  // namespace
@@ -55,24 +48,29 @@ std::string CmEnds::text() const {
   return end_text(ours, own_name(*device)) + " and " + end_text(theirs, peer);
 }
 
+std::string own_name(const Device& device) {
+  return host_name() + " " + device.ibdev + (device.netdev.empty() ? "" : " on " + device.netdev);
+}
+
 std::string no_channel_text(const Error& error) {
   if (error.sys_errno != ENOENT && error.sys_errno != ENODEV && error.sys_errno != ENXIO) {
     return "librdmacm cannot be used on " + host_name() + ": " + describe(error);
   }
   return "librdmacm cannot be used on " + host_name() +
-         ": there is no /dev/infiniband/rdma_cm (modprobe rdma_ucm; in a container, make the "
-         "device visible)";
+         ": there is no /dev/infiniband/rdma_cm (run modprobe rdma_ucm; in a container, make "
+         "that device visible)";
 }
 
 std::string no_netdev_text(const Device& device) {
   return own_name(device) +
-         " has no network interface in this network namespace, by whose address librdmacm would "
-         "find it";
+         " has no network interface in this network namespace; librdmacm finds a device by the "
+         "address of its interface";
 }
 
 std::string no_address_text(const Device& device) {
   return own_name(device) +
-         " has no IP address, by which librdmacm would find it: ip addr add ADDRESS/PREFIX dev " +
+         " has no IP address, and librdmacm finds a device by that: add one with ip addr add "
+         "ADDRESS/PREFIX dev " +
          device.netdev;
 }
 
@@ -84,8 +82,8 @@ std::string listen_failure_text(const Error& error, const Device& device,
   return text;
 }
 
-Result<void, std::string> check_device(const verbs::CmId& id, const Device& device,
-                                       const wire::SocketAddress& address) {
+Outcome<void> check_device(const verbs::CmId& id, const Device& device,
+                           const wire::SocketAddress& address) {
   const std::string chosen = id.device();
   if (chosen == device.ibdev) return {};
   if (chosen.empty()) {
@@ -112,10 +110,11 @@ std::string step_failure_text(const Error& error, const CmEnds& ends) {
   return text;
 }
 
-std::string event_failure_text(const verbs::CmEvent& event, const char* doing, const CmEnds& ends) {
+std::string event_failure_text(const verbs::CmEvent& event, const std::string& doing,
+                               const CmEnds& ends) {
   const Meaning meaning = meaning_of(event.type);
-  std::string text = "librdmacm, between " + ends.text() + ", " + doing + ": " + meaning.what +
-                     " (" + status_text(event) + ")";
+  std::string text = "librdmacm, between " + ends.text() + ", failed while " + doing + ": " +
+                     meaning.what + " (" + status_text(event) + ")";
   if (meaning.is_about_route) text += "; " + route_advice(ends);
   return text;
 }

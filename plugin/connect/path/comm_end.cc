@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/connect/path/comm_end.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "plugin/connect/path/qp_options.h"
+
+namespace beeline {
+namespace {
+
+// Written once, so that the pages exist before NCCL's thread uses them.
+Result<CommMemory> make_comm_memory(std::size_t bytes) {
+  if (bytes == 0) return CommMemory{};
+  void* const memory = ::operator new (bytes, std::align_val_t{kCommAlignment}, std::nothrow);
+  if (memory == nullptr) return fail(Errc::kNoMemory, "allocate a comm");
+  std::memset(memory, 0, bytes);
+  return CommMemory(static_cast<std::byte*>(memory));
+}
+
+}  // namespace
+
+Result<CommEnd> CommEnd::create(const CommPlan& plan) {
+  CommEnd made(plan);
+  if (plan.memory_bytes > 0) made.memory_ = BL_TRY(ControlBlock::create(plan.memory_bytes));
+  made.comm_ = BL_TRY(make_comm_memory(plan.comm_bytes));
+  return made;
+}
+
+Status CommEnd::add_path(const Device& device, const QpOptions& options) {
+  ibv_sge scratch = {};
+  if (memory_.size() > 0) {
+    const unsigned access = plan_.window_bytes > 0 ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE};
+    BL_TRY(memory_.attach(device.api(), BL_TRY(device.context->pd()), access));
+    scratch = {.addr = memory_.address(), .length = 1, .lkey = memory_.lkey(paths_.size())};
+  }
+  paths_.push_back(BL_TRY(PathSetup::create(device, plan_, options, scratch)));
+  return {};
+}
+
+bool CommEnd::is_connected() const noexcept {
+  return std::ranges::all_of(paths_, [](const PathSetup& path) { return path.is_connected(); });
+}
+
+wire::Window CommEnd::window() const noexcept {
+  wire::Window window;
+  const std::size_t bytes = std::min(plan_.window_bytes, memory_.size());
+  if (bytes == 0) return window;
+  window.address = memory_.address();
+  window.length = bytes;
+  for (std::size_t rail = 0; rail < memory_.rails(); ++rail) {
+    window.rkeys[rail] = memory_.rkey(rail);
+  }
+  return window;
+}
+
+Connection CommEnd::finish(Role role, const wire::Window& peer_window) && {
+  Connection connection;
+  connection.role = role;
+  connection.memory = std::move(memory_);
+  connection.comm = std::move(comm_);
+  connection.window = {
+      .address = peer_window.address, .length = peer_window.length, .rkeys = peer_window.rkeys};
+  connection.paths.reserve(paths_.size());
+  for (PathSetup& path : paths_) connection.paths.push_back(std::move(path).finish());
+  return connection;
+}
+
+}  // namespace beeline

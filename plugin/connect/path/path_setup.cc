@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/connect/path/path_setup.h"
+
+#include <utility>
+
+#include "plugin/verbs/create.h"
+
+namespace beeline {
+namespace {
+
+// Each work request may complete, and all of them at once when the queue pair is flushed. A device
+// that cannot hold so many refuses. A smaller queue would overflow later.
+int cq_entries(const CommPlan& plan) {
+  return static_cast<int>(plan.send_depth + plan.receive_depth + plan.flush_depth);
+}
+
+Result<verbs::Cq> make_cq(const Device& device, const CommPlan& plan, const ThreadDomain& domain) {
+  if (domain) {
+    Result<verbs::Cq> made = verbs::create_cq_in(device.api(), domain.pd(), cq_entries(plan));
+    if (made) return made;
+  }
+  return verbs::create_cq(device.api(), device.context->raw(), cq_entries(plan));
+}
+
+Result<Queues> make_queues(const Device& device, const CommPlan& plan, const ThreadDomain& domain) {
+  Queues queues;
+  queues.cq = BL_TRY(make_cq(device, plan, domain));
+  ibv_cq* const cq = queues.cq.get();
+  ibv_pd* const pd = domain ? domain.pd() : BL_TRY(device.context->pd());
+  verbs::MadeQp made = BL_TRY(verbs::create_qp(device.api(), pd,
+                                               {.send_cq = cq,
+                                                .recv_cq = cq,
+                                                .send_depth = plan.send_depth,
+                                                .recv_depth = plan.receive_depth,
+                                                .max_inline = plan.inline_bytes}));
+  queues.qp = std::move(made.qp);
+  queues.max_inline = made.granted.max_inline_data;
+  return queues;
+}
+
+// Without the device's locks if the device allows that, else with them.
+Result<PathResources> make_path(const Device& device, const CommPlan& plan,
+                                const QpOptions& options) {
+  PathResources path;
+  path.device = &device;
+  ibv_pd* const pd = BL_TRY(device.context->pd());
+  path.domain = ThreadDomain::make(*device.context, pd, options.thread_domains);
+  if (path.domain) {
+    Result<Queues> queues = make_queues(device, plan, path.domain);
+    if (queues) {
+      path.queues = *std::move(queues);
+      return path;
+    }
+    path.domain = {};
+  }
+  path.queues = BL_TRY(make_queues(device, plan, {}));
+  return path;
+}
+
+}  // namespace
+
+Result<PathSetup> PathSetup::create(const Device& device, const CommPlan& plan,
+                                    const QpOptions& options, const ibv_sge& scratch) {
+  PathSetup made;
+  made.path_ = BL_TRY(make_path(device, plan, options));
+  made.scratch_ = scratch;
+  made.psn_ = verbs::random_psn();
+  made.wants_ece_ = options.ece;
+  return made;
+}
+
+std::optional<ibv_ece> PathSetup::ece() const {
+  if (!wants_ece_) return std::nullopt;
+  const Result<ibv_ece> ece = verbs::query_ece(path_.queues.qp);
+  // Vendor 0: the device has no such options.
+  if (!ece || ece->vendor_id == 0) return std::nullopt;
+  return *ece;
+}
+
+void PathSetup::set_route(Route route) {
+  route_ = std::move(route);
+  if (route_.ece && !ece()) route_.ece.reset();
+}
+
+Status PathSetup::connect(const QpOptions& options) {
+  const verbs::Qp& qp = path_.queues.qp;
+  // Possible in RESET only, and only once: a connect that failed has left that state. If the device
+  // refuses, the queue pair works without.
+  if (route_.ece && !ece_is_set_) ece_is_set_ = verbs::set_ece(qp, *route_.ece).has_value();
+  BL_TRY(verbs::to_init(
+      qp, {.port = device().port, .pkey_index = route_.pkey_index, .access = kQpAccess}));
+  BL_TRY(verbs::to_rtr(qp, {.mtu = route_.mtu,
+                            .dest_qpn = route_.peer_qpn,
+                            .rq_psn = route_.peer_psn,
+                            .path = route_.path,
+                            .max_dest_rd_atomic = route_.reads,
+                            .min_rnr_timer = options.min_rnr_timer}));
+  BL_TRY(verbs::to_rts(qp, {.sq_psn = psn_,
+                            .timeout = options.timeout,
+                            .retry_cnt = options.retry_count,
+                            .rnr_retry = options.rnr_retry,
+                            .max_rd_atomic = route_.reads}));
+  is_connected_ = true;
+  return {};
+}
+
+void PathSetup::adopt(verbs::CmId id) noexcept {
+  path_.queues.cm = std::move(id);
+  is_connected_ = true;
+}
+
+PathResources PathSetup::finish() && {
+  path_.own = route_.own;
+  path_.notify = route_.notify;
+  path_.peer_qpn = route_.peer_qpn;
+  path_.peer_device = std::move(route_.peer_device);
+  return std::move(path_);
+}
+
+}  // namespace beeline
