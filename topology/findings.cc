@@ -138,14 +138,6 @@ const char* to_string(FindingKind kind) noexcept {
   return "?";
 }
 
-const char* to_string(Severity severity) noexcept {
-  switch (severity) {
-    case Severity::kNote: return "note";
-    case Severity::kWarning: return "warning";
-  }
-  return "?";
-}
-
 std::vector<Finding> findings(const Graph& graph, const FindingOptions& options) {
   const std::vector<NodeIndex> nics =
       options.nics.value_or(std::vector<NodeIndex>(graph.nics().begin(), graph.nics().end()));

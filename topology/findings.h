@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/finding.h"
 #include "topology/graph.h"
 
 namespace beeline::topology {
@@ -23,12 +24,9 @@ enum class FindingKind : std::uint8_t {
 };
 const char* to_string(FindingKind kind) noexcept;  // "slow link"
 
-enum class Severity : std::uint8_t {
-  kNote,     // worth knowing; may be intended
-  kWarning,  // data moves more slowly than this machine allows
-};
-const char* to_string(Severity severity) noexcept;  // "warning"
+using beeline::Severity;
 
+// About nodes of a graph. Those that the plugin reports become a beeline::Finding, which has names.
 struct Finding {
   FindingKind kind = FindingKind::kSlowLink;
   Severity severity = Severity::kWarning;

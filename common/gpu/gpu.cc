@@ -57,6 +57,10 @@ Outcome<Gpu> read_gpu(const Cuda& cuda, Ordinal ordinal) {
   return gpu;
 }
 
+std::string label(const Gpu& gpu) {
+  return "GPU " + std::to_string(gpu.ordinal) + " (" + gpu.pci + ")";
+}
+
 std::vector<Ordinal> gpus_in_use(const Cuda& cuda) {
   std::vector<Ordinal> used;
   Context* current = nullptr;

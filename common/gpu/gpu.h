@@ -30,6 +30,9 @@ struct Gpu {
   bool nccl_flushes() const noexcept { return compute_major < 9; }
 };
 
+// "GPU 0 (0000:1b:00.0)": how messages name it.
+std::string label(const Gpu& gpu);
+
 Outcome<Gpu> read_gpu(const Cuda& cuda, Ordinal ordinal);
 
 // The GPUs that this process has begun to use, the calling thread's own first. To ask leaves those

@@ -7,13 +7,10 @@
 #include <array>
 #include <optional>
 
-#include "common/base/log.h"
 #include "plugin/config/nearest.h"
 
 namespace beeline {
 namespace {
-
-constexpr unsigned long kLogFlags = kLogInit | kLogEnv;
 
 struct Setting {
   std::string variable;
@@ -39,36 +36,36 @@ std::optional<Setting> find_setting(const Environ& environ, std::string_view nam
   return std::nullopt;
 }
 
+using Findings = std::vector<Finding>;
+
 template <class Rule>
-void warn_refused(const Setting& setting, Refusal refusal, const Rule& rule,
-                  const std::string& kept) {
-  const std::string allowed = rule.allowed();
-  switch (refusal) {
-    case Refusal::kOutOfRange:
-      BL_WARN("%s=%s is out of range (%s); using %s", setting.variable.c_str(),
-              setting.text.c_str(), allowed.c_str(), kept.c_str());
-      return;
-    case Refusal::kUnreadable:
-      BL_WARN("%s=%s is not understood (%s); using %s", setting.variable.c_str(),
-              setting.text.c_str(), allowed.c_str(), kept.c_str());
-      return;
-  }
+Finding refused(const Setting& setting, Refusal refusal, const Rule& rule,
+                const std::string& kept) {
+  const bool is_read = refusal == Refusal::kOutOfRange;
+  return {.id = is_read ? "setting-out-of-range" : "setting-not-understood",
+          .severity = Severity::kWarning,
+          .subject = setting.variable,
+          .fact = setting.variable + "=" + setting.text +
+                  (is_read ? " is out of range (" : " is not understood (") + rule.allowed() +
+                  "); using " + kept};
 }
 
 // One row of the table. `value` holds the default.
 template <class Rule>
 void load_param(const Environ& environ, const Rule& rule, std::string_view name,
-                std::string_view honours, typename Rule::Value* value) {
+                std::string_view honours, typename Rule::Value* value, Findings& findings) {
   const std::optional<Setting> setting = find_setting(environ, name, honours);
   if (!setting) return;
   Parsed<typename Rule::Value> parsed = rule.parse(setting->text);
   if (!parsed) {
-    warn_refused(*setting, parsed.error(), rule, rule.print(*value));
+    findings.push_back(refused(*setting, parsed.error(), rule, rule.print(*value)));
     return;
   }
   *value = *std::move(parsed);
-  BL_INFO(kLogFlags, "%s=%s (from %s)", std::string(name).c_str(), rule.print(*value).c_str(),
-          setting->variable.c_str());
+  findings.push_back(
+      {.id = "setting",
+       .subject = std::string(name),
+       .fact = std::string(name) + "=" + rule.print(*value) + " (from " + setting->variable + ")"});
 }
 
 // What NCCL's own transport reads and this plugin has no use for.
@@ -80,15 +77,17 @@ constexpr std::array<std::string_view, 11> kWithoutEffect = {
     "NCCL_IB_RETURN_ASYNC_EVENTS",  "NCCL_IB_SPLIT_DATA_ON_QPS",
     "NCCL_IB_WARN_RAIL_LOCAL"};
 
-void say_what_has_no_effect(const Environ& environ) {
+void find_without_effect(const Environ& environ, Findings& findings) {
   std::string names;
   for (const std::string_view name : kWithoutEffect) {
     if (environ.get(name)) names += (names.empty() ? "" : ", ") + std::string(name);
   }
-  if (!names.empty()) BL_INFO(kLogFlags, "set, and without effect here: %s", names.c_str());
+  if (names.empty()) return;
+  findings.push_back(
+      {.id = "settings-without-effect", .fact = "set, and without effect here: " + names});
 }
 
-void warn_unknown(const Environ& environ) {
+void find_unknown(const Environ& environ, Findings& findings) {
   std::vector<std::string_view> known;
 #define BL_PARAM(field, name, rule, default_value, since, honours, help) known.push_back(name);
 #include "plugin/config/params.def"
@@ -99,28 +98,28 @@ void warn_unknown(const Environ& environ) {
     name.remove_prefix(kParamPrefix.size());
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string meant(nearest(name, known));
-    if (meant.empty()) {
-      BL_WARN("%s is no parameter of this version", variable.name.c_str());
-    } else {
-      BL_WARN("%s is no parameter of this version; did you mean BEELINE_%s?", variable.name.c_str(),
-              meant.c_str());
-    }
+    findings.push_back({.id = "setting-unknown",
+                        .severity = Severity::kWarning,
+                        .subject = variable.name,
+                        .fact = variable.name + " is no parameter of this version" +
+                                (meant.empty() ? "" : "; did you mean BEELINE_" + meant + "?")});
   }
 }
 
 }  // namespace
 
-Config load_config(const Environ& environ) {
-  Config config;
+LoadedConfig load_config(const Environ& environ) {
+  LoadedConfig loaded;
+  Config& config = loaded.config;
 #define BL_PARAM(field, name, rule, default_value, since, honours, help) \
-  load_param(environ, rule, name, honours, &config.field);
+  load_param(environ, rule, name, honours, &config.field, loaded.findings);
 #include "plugin/config/params.def"
 #undef BL_PARAM
   config.gid_index_is_for_roce =
       config.gid_index >= 0 && !environ.get(std::string(kParamPrefix) + "GID_INDEX");
-  warn_unknown(environ);
-  say_what_has_no_effect(environ);
-  return config;
+  find_unknown(environ, loaded.findings);
+  find_without_effect(environ, loaded.findings);
+  return loaded;
 }
 
 std::vector<ParamText> param_texts() {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/finding.h"
 #include "plugin/config/choices.h"
 #include "plugin/config/environ.h"
 #include "plugin/config/rule.h"
@@ -25,10 +26,15 @@ struct Config {
   bool gid_index_is_for_roce = false;
 };
 
-// Reads the environment. Never fails: a value that makes no sense is warned about and its default
-// used, an unknown BEELINE_ name is warned about, and each value that was set is logged with where
-// it came from.
-Config load_config(const Environ& environ);
+// A note for each value that was set, and a warning for each that was refused and for each unknown
+// BEELINE_ name. The ids are setting, settings-without-effect, setting-out-of-range,
+// setting-not-understood and setting-unknown; the subject is the parameter or the variable.
+struct LoadedConfig {
+  Config config;
+  std::vector<Finding> findings;
+};
+// Reads the environment. Never fails: a value that is refused leaves the default.
+LoadedConfig load_config(const Environ& environ);
 
 // A row of the table, as text.
 struct ParamText {

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/base/log.h"
 #include "plugin/device/memlock.h"
 #include "plugin/device/netdev.h"
 #include "plugin/device/pci_path.h"
@@ -23,6 +22,24 @@ namespace beeline {
 namespace {
 
 constexpr int kMostPorts = 255;
+constexpr std::string_view kFiltered = "device-filtered";
+constexpr std::string_view kFilterNotUnderstood = "device-filter-not-understood";
+
+// `subject` is a device or a port of one.
+Finding failed(const std::string& subject, const Error& error) {
+  return {.id = "device-failed",
+          .severity = Severity::kWarning,
+          .subject = subject,
+          .fact = subject + " is not used: " + describe(error)};
+}
+
+// Only a note: nobody can do anything about it.
+Finding unsupported(const std::string& subject, const char* how) {
+  return {.id = "device-unsupported",
+          .severity = Severity::kNote,
+          .subject = subject,
+          .fact = subject + " " + how};
+}
 
 bool may_admit(const HcaFilter& filter, const std::string& ibdev) {
   for (int port = 1; port <= kMostPorts; ++port) {
@@ -57,16 +74,23 @@ std::string device_name(const std::string& ibdev, int port) {
 
 }  // namespace
 
-std::string inactive_text(const Device& device) {
+Finding inactive_port(const Device& device) {
   const bool is_infiniband = device.link_layer == LinkLayer::kInfiniBand;
-  std::string text = device.ibdev + " port " + std::to_string(device.port) + " is " +
-                     verbs::port_state_text(device.facts.state) + " and not used; ";
+  Finding finding = {.id = "port-not-active",
+                     .severity = Severity::kWarning,
+                     .subject = label(device),
+                     .fact = label(device) + " is " + verbs::port_state_text(device.facts.state) +
+                             " and not used"};
   if (is_infiniband && device.facts.state != IBV_PORT_DOWN) {
-    return text + "no subnet manager has made it active: check that one runs (sminfo)";
+    finding.why = "no subnet manager has made it active";
+    finding.fix = "check that a subnet manager runs (sminfo)";
+  } else if (is_infiniband) {
+    finding.fix = "check the cable and the switch (ibstat)";
+  } else {
+    finding.fix = "check the cable and its network interface (ip link set " +
+                  (device.netdev.empty() ? "<interface>" : device.netdev) + " up)";
   }
-  if (is_infiniband) return text + "check the cable and the switch (ibstat)";
-  return text + "check the cable and its network interface (ip link set " +
-         (device.netdev.empty() ? "<interface>" : device.netdev) + " up)";
+  return finding;
 }
 
 DeviceScan::DeviceScan(const verbs::Api& api, const DeviceOptions& options)
@@ -78,46 +102,50 @@ DeviceScan::DeviceScan(const verbs::Api& api, const DeviceOptions& options)
 }
 
 Result<std::unique_ptr<DeviceTable>> DeviceScan::run() {
-  for (const std::string& complaint : filter_.complaints) BL_WARN("%s", complaint.c_str());
-  // Before the first registration, or a fork takes pages away from the NIC on kernels before 5.12.
-  if (const int rc = api_.fork_init != nullptr ? api_.fork_init() : ENOSYS; rc != 0) {
-    BL_INFO(kLogInit | kLogNet, "ibv_fork_init is refused (%s): safe on Linux 5.12 and later",
-            std::strerror(rc > 0 ? rc : errno));
+  for (const std::string& complaint : filter_.complaints) {
+    find({.id = kFilterNotUnderstood, .severity = Severity::kWarning, .fact = complaint});
   }
-  raise_memlock_limit();
+  make_fork_safe();
+  if (auto raised = raise_memlock_limit()) find(*std::move(raised));
 
   const verbs::DeviceList list = BL_TRY(verbs::DeviceList::get(api_));
   for (ibv_device* const device : list.devices()) visit(device);
   finish();
-  report();
+  explain_no_device();
   return std::move(table_);
+}
+
+// Must precede the first registration: otherwise, on kernels before 5.12, a fork takes registered
+// pages away from the NIC.
+void DeviceScan::make_fork_safe() {
+  const int rc = api_.fork_init != nullptr ? api_.fork_init() : ENOSYS;
+  if (rc == 0) return;
+  find({.id = "fork-init-failed",
+        .severity = Severity::kNote,
+        .fact = std::string("ibv_fork_init is refused (") + std::strerror(rc > 0 ? rc : errno) +
+                "): safe on Linux 5.12 and later"});
 }
 
 void DeviceScan::visit(ibv_device* device) {
   const std::string ibdev = api_.get_device_name(device);
-  using Why = UnusedPort::Why;
   if (!may_admit(filter_, ibdev)) {
-    return leave_out(ibdev, 0, Why::kFiltered, ibdev + " is not in the device filter");
+    return leave_out_by_filter(ibdev);
   }
   const bool is_iwarp = device->transport_type == IBV_TRANSPORT_IWARP;
   if (device->transport_type != IBV_TRANSPORT_IB && !is_iwarp) {
-    return leave_out(ibdev, 0, Why::kUnsupportedTransport,
-                     ibdev + " is neither InfiniBand, RoCE nor iWARP and not used");
+    return find(unsupported(ibdev, "is neither InfiniBand, RoCE nor iWARP and not used"));
   }
   auto context = verbs::open_device(api_, device);
   if (!context) {
-    return leave_out(ibdev, 0, Why::kFailed,
-                     ibdev + " is not used: " + describe(context.error()) +
-                         (context.error().code == Errc::kDenied
-                              ? "; /dev/infiniband/uverbs* must be readable and writable"
-                              : ""));
+    Finding finding = failed(ibdev, context.error());
+    if (context.error().code == Errc::kDenied) {
+      finding.fix = "make /dev/infiniband/uverbs* readable and writable for this user";
+    }
+    return find(std::move(finding));
   }
   const auto attr = verbs::query_device(api_, context->get());
   const Status quiet = verbs::make_events_nonblocking(context->get());
-  if (!attr || !quiet) {
-    return leave_out(ibdev, 0, Why::kFailed,
-                     ibdev + " is not used: " + describe(attr ? quiet.error() : attr.error()));
-  }
+  if (!attr || !quiet) return find(failed(ibdev, attr ? quiet.error() : attr.error()));
   auto& owned = table_->contexts_.emplace_back(
       std::make_unique<DeviceContext>(std::move(*context), ibdev, 0));
   visit_ports(*owned, *attr, is_iwarp ? Transport::kIwarp : Transport::kInfiniBand);
@@ -132,18 +160,12 @@ void DeviceScan::visit_ports(DeviceContext& context, const ibv_device_attr& attr
 
 void DeviceScan::visit_port(DeviceContext& context, const ibv_device_attr& attr,
                             Transport ib_or_iwarp, std::uint8_t port) {
-  using Why = UnusedPort::Why;
   const std::string& ibdev = context.ibdev();
   const std::string place = ibdev + " port " + std::to_string(port);
   const HcaVerdict verdict = judge(filter_, ibdev, port);
-  if (!verdict.admitted) {
-    return leave_out(ibdev, port, Why::kFiltered, place + " is not in the device filter");
-  }
+  if (!verdict.admitted) return leave_out_by_filter(ibdev + ":" + std::to_string(port));
   auto reading = read_port_facts(api_, {context.raw(), ibdev, port}, options_.sysfs_root);
-  if (!reading) {
-    return leave_out(ibdev, port, Why::kFailed,
-                     place + " is not used: " + describe(reading.error()));
-  }
+  if (!reading) return find(failed(place, reading.error()));
   Device device;
   device.port = port;
   device.rail = verdict.rail;
@@ -151,12 +173,10 @@ void DeviceScan::visit_port(DeviceContext& context, const ibv_device_attr& attr,
   device.context = &context;
   fill(device, attr, *std::move(reading), ib_or_iwarp);
   if (device.transport == Transport::kIwarp && !options_.allow_iwarp) {
-    return leave_out(ibdev, port, Why::kUnsupportedTransport,
-                     place + " is iWARP, which needs librdmacm (package librdmacm1): not used");
+    return find(
+        unsupported(place, "is iWARP, which needs librdmacm (package librdmacm1): not used"));
   }
-  if (!device.facts.is_active()) {
-    return leave_out(ibdev, port, Why::kNotActive, inactive_text(device));
-  }
+  if (!device.facts.is_active()) return find(inactive_port(device));
   table_->devices_.push_back(std::move(device));
 }
 
@@ -187,9 +207,11 @@ void DeviceScan::fill(Device& device, const ibv_device_attr& attr, PortReading r
   device.facts = std::move(reading.facts);
 }
 
-void DeviceScan::leave_out(const std::string& ibdev, std::uint8_t port, UnusedPort::Why why,
-                           std::string text) {
-  table_->unused_.push_back({.ibdev = ibdev, .port = port, .why = why, .text = std::move(text)});
+void DeviceScan::leave_out_by_filter(const std::string& subject) {
+  find({.id = kFiltered,
+        .severity = Severity::kOk,
+        .subject = subject,
+        .fact = subject + " is not in the device filter"});
 }
 
 void DeviceScan::finish() {
@@ -206,34 +228,32 @@ void DeviceScan::finish() {
   }
 }
 
-void DeviceScan::report() const {
+// If ports were left out for other reasons than the filter, the findings about them say enough.
+void DeviceScan::explain_no_device() {
+  if (!table_->devices_.empty()) return;
   std::string filtered;
-  for (const UnusedPort& port : table_->unused_) {
-    switch (port.why) {
-      case UnusedPort::Why::kFiltered:
-        filtered += (filtered.empty() ? "" : ", ") + port.ibdev +
-                    (port.port == 0 ? "" : ":" + std::to_string(port.port));
-        break;
-      case UnusedPort::Why::kNotActive:
-      case UnusedPort::Why::kFailed: BL_WARN("%s", port.text.c_str()); break;
-      case UnusedPort::Why::kUnsupportedTransport:
-        BL_INFO(kLogInit | kLogNet, "%s", port.text.c_str());
-        break;
-    }
+  for (const Finding& finding : table_->findings_) {
+    if (finding.subject.empty()) continue;
+    if (finding.id != kFiltered) return;
+    filtered += (filtered.empty() ? "" : ", ") + finding.subject;
   }
-  // Of a filter that left something for the lines above, those say enough.
-  const bool all_filtered = std::ranges::all_of(table_->unused_, [](const UnusedPort& port) {
-    return port.why == UnusedPort::Why::kFiltered;
-  });
-  if (!table_->devices_.empty() || !all_filtered) return;
-  if (table_->unused_.empty()) {
-    BL_INFO(kLogInit | kLogNet, "there is no RDMA device on this host");
+  if (filtered.empty()) {
+    find({.id = "no-rdma-device",
+          .severity = Severity::kNote,
+          .fact = "there is no RDMA device on this host"});
   } else {
-    BL_WARN(
-        "the device filter \"%s\" (NCCL_IB_HCA or BEELINE_HCA) leaves none of this host's RDMA "
-        "devices: %s",
-        options_.hca_filter.c_str(), filtered.c_str());
+    find({.id = "device-filter-leaves-none",
+          .severity = Severity::kWarning,
+          .fact = "the device filter \"" + options_.hca_filter +
+                  "\" (NCCL_IB_HCA or BEELINE_HCA) leaves none of this host's RDMA devices: " +
+                  filtered});
   }
+}
+
+bool DeviceTable::has_warned_of_no_device() const noexcept {
+  return std::ranges::any_of(findings_, [](const Finding& finding) {
+    return finding.severity == Severity::kWarning && finding.id != kFilterNotUnderstood;
+  });
 }
 
 Result<std::unique_ptr<DeviceTable>> DeviceTable::scan(const verbs::Api& api,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scan that fills a DeviceTable: what it found, and the words for what it left out.
+// The scan that fills a DeviceTable with devices and findings. It writes nothing to the log.
 #pragma once
 
 #include <string>
@@ -25,10 +25,11 @@ class DeviceScan {
                   std::uint8_t port);
   void fill(Device& device, const ibv_device_attr& attr, PortReading reading,
             Transport ib_or_iwarp) const;
-  void leave_out(const std::string& ibdev, std::uint8_t port, UnusedPort::Why why,
-                 std::string text);
+  void find(Finding finding) { table_->findings_.push_back(std::move(finding)); }
+  void leave_out_by_filter(const std::string& subject);
+  void make_fork_safe();
   void finish();
-  void report() const;
+  void explain_no_device();
 
   const verbs::Api& api_;
   const DeviceOptions& options_;
@@ -36,8 +37,8 @@ class DeviceScan {
   std::unique_ptr<DeviceTable> table_;
 };
 
-// The words for a port that cannot carry traffic now, and what a person can do.
-std::string inactive_text(const Device& device);
+// A port that cannot carry traffic now, and what a person can do about it.
+Finding inactive_port(const Device& device);
 
 // Steps of finish(), each for itself. Order by PCI address, port, name; numbers in names compare as
 // numbers.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/finding.h"
 #include "plugin/device/device.h"
 
 namespace beeline {
@@ -27,26 +28,12 @@ struct DeviceOptions {
   bool pci_order = true;              // false: the order of libibverbs
 };
 
-// A port that is there and not used, and why.
-struct UnusedPort {
-  enum class Why : std::uint8_t {
-    kFiltered,
-    kNotActive,
-    kUnsupportedTransport,
-    kFailed,  // it could not be opened or queried
-  };
-  std::string ibdev;
-  std::uint8_t port = 0;  // 0: the whole device
-  Why why = Why::kFiltered;
-  std::string text;  // for people: what, and what to do
-};
-
 class DeviceTable {
  public:
-  // Opens every device, after one ibv_fork_init whose refusal is only noted, and raises the soft
-  // limit of locked memory to the hard one. Logs what a person should know; a device that fails is
-  // left out. An error only when libibverbs cannot list devices at all. No device is a success.
-  // `api` must outlive the table.
+  // Calls ibv_fork_init, raises the soft limit on locked memory to the hard one, and opens every
+  // device. A device that fails is left out, and a table without devices is a success: findings()
+  // has the reasons. The only error is that libibverbs cannot list devices. `api` must outlive the
+  // table.
   static Result<std::unique_ptr<DeviceTable>> scan(const verbs::Api& api,
                                                    const DeviceOptions& options);
   DeviceTable(const DeviceTable&) = delete;
@@ -54,7 +41,12 @@ class DeviceTable {
 
   // By PCI address, then port, then name.
   std::span<const Device> devices() const noexcept { return devices_; }
-  std::span<const UnusedPort> unused() const noexcept { return unused_; }
+  // Why devices and ports were left out, and what else the scan found. Their ids:
+  // device-filter-not-understood, device-filter-leaves-none, device-filtered, device-failed,
+  // device-unsupported, port-not-active, no-rdma-device, fork-init-failed, memlock-raised.
+  std::span<const Finding> findings() const noexcept { return findings_; }
+  // Whether one of these warnings is the reason why the table has no device.
+  bool has_warned_of_no_device() const noexcept;
   // Those that have a device in the table. DeviceContext::index() is the place in here.
   std::span<const std::unique_ptr<DeviceContext>> contexts() const noexcept { return contexts_; }
   const verbs::Api& api() const noexcept { return *api_; }
@@ -70,7 +62,7 @@ class DeviceTable {
   std::string sysfs_root_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<Device> devices_;
-  std::vector<UnusedPort> unused_;
+  std::vector<Finding> findings_;
 };
 
 }  // namespace beeline

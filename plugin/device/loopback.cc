@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/base/log.h"
 #include "plugin/device/agree.h"
 #include "plugin/verbs/qp_steps.h"
 
@@ -16,45 +15,37 @@ namespace {
 constexpr unsigned kAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-Result<std::uint16_t> own_gid(const Device& device, const GidPolicy& policy) {
+Outcome<std::uint16_t> own_gid(const Device& device, const GidPolicy& policy) {
   const std::string name = label(device);
   const GidSide side{.table = device.facts.gids, .policy = policy, .who = name};
   const auto pair = device.transport == Transport::kInfiniBand ? choose_ib_gids(side, side)
                                                                : choose_gids(side, side);
-  if (pair) return pair->local_index;
-  BL_INFO(kLogNet, "%s: no address to reach itself by: %s", name.c_str(),
-          pair.error().text.c_str());
-  return fail(Errc::kNotFound, "choose an address for the way to itself");
+  if (!pair) return fail(Problem(Errc::kNotFound, pair.error().text));
+  return pair->local_index;
 }
 
-Result<verbs::PathParams> own_path(const Device& device, const GidPolicy& policy) {
+Outcome<verbs::PathParams> own_path(const Device& device, const GidPolicy& policy) {
   verbs::PathParams path = {.port = device.port, .dlid = device.facts.lid};
   if (device.transport == Transport::kInfiniBand) return path;
   const std::uint16_t index = BL_TRY(own_gid(device, policy));
   const auto& table = device.facts.gids;
   const auto entry = std::ranges::find(table, index, &GidEntry::index);
-  if (entry == table.end()) return fail(Errc::kNotFound, "find the port's own address");
+  if (entry == table.end())
+    return fail(Problem(Errc::kNotFound, "the port's own GID is not in its table"));
   path.is_global = true;
   path.sgid_index = static_cast<std::uint8_t>(index);
   std::memcpy(&path.dgid, entry->gid.data(), sizeof path.dgid);
   return path;
 }
 
-Result<std::uint16_t> own_pkey(const Device& device, int wished_index) {
-  const auto index = choose_own_pkey({device.facts.pkeys, wished_index});
-  if (index) return *index;
-  BL_INFO(kLogNet, "%s: no way to itself: %s", label(device).c_str(), index.error().text.c_str());
-  return fail(Errc::kNotFound, "choose a partition for the way to itself");
-}
-
 }  // namespace
 
-Result<Loopback> Loopback::make(const Device& device, const LoopbackPlan& plan) {
+Outcome<Loopback> Loopback::make(const Device& device, const LoopbackPlan& plan) {
   if (device.transport == Transport::kIwarp) {
     return fail(Errc::kUnsupported, "reach an iWARP port from itself");
   }
   const verbs::PathParams path = BL_TRY(own_path(device, plan.gid));
-  const std::uint16_t pkey_index = BL_TRY(own_pkey(device, plan.pkey_index));
+  const std::uint16_t pkey_index = BL_TRY(choose_own_pkey({device.facts.pkeys, plan.pkey_index}));
   verbs::MadeQp made = BL_TRY(verbs::create_qp(
       device.api(), plan.pd,
       {.send_cq = plan.cq, .recv_cq = plan.cq, .send_depth = plan.depth, .recv_depth = 1}));

@@ -28,7 +28,7 @@ struct LoopbackPlan {
 class Loopback {
  public:
   // kUnsupported on iWARP, whose queue pairs are connected by TCP.
-  static Result<Loopback> make(const Device& device, const LoopbackPlan& plan);
+  static Outcome<Loopback> make(const Device& device, const LoopbackPlan& plan);
 
   struct Transfer {
     ibv_wr_opcode opcode = IBV_WR_RDMA_READ;

@@ -10,8 +10,6 @@
 #include <cstring>
 #include <memory>
 
-#include "common/base/log.h"
-
 namespace beeline {
 namespace {
 
@@ -48,14 +46,18 @@ MemlockFacts read_memlock() noexcept {
   return facts;
 }
 
-void raise_memlock_limit() noexcept {
+std::optional<Finding> raise_memlock_limit() {
   rlimit limit = {};
-  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == limit.rlim_max) {
+    return std::nullopt;
+  }
   const std::uint64_t before = limit_of(limit.rlim_cur);
   limit.rlim_cur = limit.rlim_max;
-  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
-  BL_INFO(kLogInit | kLogNet, "raised the locked-memory limit of this process from %s to %s",
-          bytes_text(before).c_str(), bytes_text(limit_of(limit.rlim_max)).c_str());
+  if (::setrlimit(RLIMIT_MEMLOCK, &limit) != 0) return std::nullopt;
+  return Finding{.id = "memlock-raised",
+                 .severity = Severity::kNote,
+                 .fact = "raised the locked-memory limit of this process from " +
+                         bytes_text(before) + " to " + bytes_text(limit_of(limit.rlim_max))};
 }
 
 std::string explain_enomem(std::string_view doing, const Error& error) {

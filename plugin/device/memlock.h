@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/base/finding.h"
 #include "common/base/result.h"
 
 namespace beeline {
@@ -23,8 +25,8 @@ struct MemlockFacts {
 };
 MemlockFacts read_memlock() noexcept;
 
-// Soft limit to the hard limit; says so in an INFO line when it changed. Never fails.
-void raise_memlock_limit() noexcept;
+// Raises the soft limit to the hard limit. Returns a note if that changed it.
+std::optional<Finding> raise_memlock_limit();
 
 // "registering 64 MiB with mlx5_0 failed: Cannot allocate memory; the locked-memory limit is 64 KiB
 // ...". `doing` is the first part: "registering 64 MiB with mlx5_0". Other errors are described

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
 
 namespace beeline::gdr {
 namespace {
@@ -36,30 +35,34 @@ void GpuDirect::load_driver() {
   auto cuda = gpu::load_cuda(options_.cuda_lib);
   if (!cuda) {
     const auto& why = cuda.error();
-    if (why.absent) {
-      BL_INFO(kLogInit | kLogNet, "%s: host memory only", why.why.c_str());
-    } else {
-      BL_WARN("GPU memory is not used: %s", why.why.c_str());
-    }
-    return;
+    if (!why.absent) return find_broken(why.why);
+    return find({.id = "no-gpu", .fact = why.why + ": host memory only"});
   }
   for (int i = 0; i < cuda->gpus; ++i) {
     gpu::Ordinal ordinal = i;
     (void)cuda->device_get(&ordinal, i);
     auto gpu = gpu::read_gpu(*cuda, ordinal);
-    if (!gpu) {
-      BL_WARN("GPU memory is not used: %s", gpu.error().text.c_str());
-      return;
-    }
+    if (!gpu) return find_broken(gpu.error().text);
     gpus_.push_back(*std::move(gpu));
   }
   looked_at_.resize(gpus_.size());
   cuda_ = *std::move(cuda);
 }
 
-void GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
-                     const topology::Graph* machine) {
-  if (!cuda_) return;
+void GpuDirect::find_broken(const std::string& why) {
+  find({.id = "cuda-broken",
+        .severity = Severity::kWarning,
+        .fact = "GPU memory is not used: " + why});
+}
+
+std::vector<Finding> GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
+                                     const topology::Graph* machine) {
+  if (cuda_) try_gpus(devices, cache_of, machine);
+  return std::exchange(findings_, {});
+}
+
+void GpuDirect::try_gpus(std::span<const Device> devices, const CacheOf& cache_of,
+                         const topology::Graph* machine) {
   const std::vector<gpu::Ordinal> used = gpu::gpus_in_use(*cuda_);
   if (used.empty()) return look_without_gpu(devices);
   has_looked_ = true;
@@ -79,17 +82,20 @@ void GpuDirect::look_without_gpu(std::span<const Device> devices) {
     answers.push_back({&device, ask(device, gpus_.front())});
     assume(state_of(device), answers.back().ways);
   }
-  BL_INFO(kLogInit | kLogNet, "%s", without_gpu_text(answers, level_for(gpus_.front())).c_str());
+  find(finding_without_gpu(answers, level_for(gpus_.front())));
 }
 
 // Which says nothing of what the NICs do with another GPU: the rank beside this one may have filled
 // it. A GPU that was tried decides.
 void GpuDirect::leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices,
                               const std::string& why) {
-  BL_WARN(
-      "GPUDirect GPU %d (%s): cannot be tried with any NIC: %s; what NCCL is offered goes by "
-      "the other GPUs in use, or by what the drivers answer",
-      gpu.ordinal, gpu.pci.c_str(), why.c_str());
+  const std::string name = label(gpu);
+  find({.id = "gpudirect-gpu-not-tried",
+        .severity = Severity::kWarning,
+        .subject = name,
+        .fact = "GPUDirect " + name + ": cannot be tried with any NIC: " + why,
+        .why = "what NCCL is offered goes by the other GPUs in use, or by what the drivers "
+               "answer"});
   for (const Device& device : devices) {
     State& state = state_of(device);
     if (!state.is_tried) assume(state, ask(device, gpu));
@@ -145,13 +151,7 @@ Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory
 
 void GpuDirect::settle(const gpu::Gpu& gpu, std::span<const Tried> all) {
   const GpuReport report = {.gpu = gpu, .cuda = *cuda_, .level = level_for(gpu), .tried = all};
-  for (const Line& line : lines_of(report, options_.sysfs_root)) {
-    if (line.is_warning) {
-      BL_WARN("%s", line.text.c_str());
-    } else {
-      BL_INFO(kLogInit | kLogNet, "%s", line.text.c_str());
-    }
-  }
+  for (Finding& finding : findings_of(report, options_.sysfs_root)) find(std::move(finding));
   for (const Tried& tried : all) settle_device(*tried.device, tried.proof);
 }
 
@@ -162,11 +162,12 @@ void GpuDirect::settle_device(const Device& device, const Proof& proof) {
   const bool was_offered = state.pointer;
   take(state, works ? proof.ways : Ways{});
   if (!is_first && was_offered != works && !std::exchange(state.is_divided, true)) {
-    BL_WARN(
-        "GPUDirect %s: off for every GPU, since NCCL asks of all at once and it does not work "
-        "with each that is in use: let this process use only GPUs that it works with "
-        "(CUDA_VISIBLE_DEVICES)",
-        device.ibdev.c_str());
+    find({.id = "gpudirect-not-with-all",
+          .severity = Severity::kWarning,
+          .subject = device.ibdev,
+          .fact = "GPUDirect " + device.ibdev + ": off for every GPU",
+          .why = "it does not work with every GPU in use, and NCCL asks about all of them at once",
+          .fix = "let this process use only GPUs that it works with (CUDA_VISIBLE_DEVICES)"});
   }
 }
 

@@ -57,13 +57,14 @@ class GpuDirect {
  public:
   using CacheOf = std::function<Result<MrCache*>(const Device&)>;
 
-  // Loads the driver, and says so when it is broken.
+  // Loads the driver. The first look() returns what was wrong with it.
   GpuDirect(const Options& options, std::size_t devices);
 
-  // Tries the GPUs that came into use since the last look, with every device; logs a line for each
-  // GPU. `machine` may be null.
-  void look(std::span<const Device> devices, const CacheOf& cache_of,
-            const topology::Graph* machine);
+  // Tries each GPU that came into use since the last look with every device. Returns what is new,
+  // as in report.h; other ids are no-gpu, cuda-broken, gpudirect-gpu-not-tried and
+  // gpudirect-not-with-all. `machine` may be null.
+  std::vector<Finding> look(std::span<const Device> devices, const CacheOf& cache_of,
+                            const topology::Graph* machine);
 
   bool has_driver() const noexcept { return cuda_.has_value(); }
   Offer offer(const Device& device) const noexcept;
@@ -91,13 +92,17 @@ class GpuDirect {
     return states_[static_cast<std::size_t>(device.index)];
   }
   void load_driver();
+  void find(Finding finding) { findings_.push_back(std::move(finding)); }
+  void find_broken(const std::string& why);
   void look_without_gpu(std::span<const Device> devices);
+  void try_gpus(std::span<const Device> devices, const CacheOf& cache_of,
+                const topology::Graph* machine);
   void try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices, const CacheOf& cache_of,
                const topology::Graph* machine);
   void leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices, const std::string& why);
   Proof try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
                  const CacheOf& cache_of, bool transfer);
-  // Logs the results for the GPU, and stores them.
+  // Makes findings of the results for the GPU, and stores the results.
   void settle(const gpu::Gpu& gpu, std::span<const Tried> all);
   void settle_device(const Device& device, const Proof& proof);
   Ways ask(const Device& device, const gpu::Gpu& gpu) const;
@@ -113,6 +118,7 @@ class GpuDirect {
   std::vector<gpu::Gpu> gpus_;   // by ordinal
   std::vector<bool> looked_at_;  // by ordinal
   bool has_looked_ = false;
+  std::vector<Finding> findings_;  // since look() last returned
   std::unique_ptr<State[]> states_;
 };
 

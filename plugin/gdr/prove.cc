@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "plugin/gdr/remedy.h"
+#include "plugin/gdr/fix.h"
 #include "plugin/memory/control_block.h"
 #include "plugin/verbs/text.h"
 
@@ -65,8 +65,8 @@ class Trial {
   std::optional<Loopback> way_;
 };
 
-std::string text_of(const char* doing, const Error& error) {
-  return std::string(doing) + ": " + describe(error);
+std::string text_of(const char* doing, const Problem& problem) {
+  return std::string(doing) + ": " + problem.text;
 }
 
 Outcome<Trial> Trial::prepare(const Device& device, gpu::Memory& memory, const MrRef& region,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "plugin/gdr/remedy.h"
+#include "plugin/gdr/fix.h"
 
 namespace beeline::gdr {
 namespace {
@@ -12,28 +12,46 @@ namespace {
 using topology::Distance;
 
 constexpr const char* kOffByLevel = "off, as NCCL_NET_GDR_LEVEL=LOC asks";
+constexpr std::string_view kNotWished = "gpudirect-not-wished";
 
 // Groups of devices with the same text, in the order in which the texts were added.
 class Groups {
  public:
-  void add(const Device& device, const std::string& said) {
-    const auto found = std::ranges::find(groups_, said, &Group::said);
-    Group& group = found != groups_.end() ? *found : groups_.emplace_back(Group{"", said});
-    group.names += (group.names.empty() ? "" : ", ") + device.ibdev;
+  struct Group {
+    std::string said;
+    std::string fix;
+    std::vector<std::string> nics = {};
+
+    std::string names() const {
+      std::string text;
+      for (const std::string& nic : nics) text += (text.empty() ? "" : ", ") + nic;
+      return text;
+    }
+  };
+
+  void add(const Device& device, const std::string& said, const std::string& fix = {}) {
+    const auto found = std::ranges::find_if(
+        groups_, [&](const Group& group) { return group.said == said && group.fix == fix; });
+    Group& group = found != groups_.end() ? *found : groups_.emplace_back(Group{said, fix});
+    group.nics.push_back(device.ibdev);
   }
 
-  struct Group {
-    std::string names;
-    std::string said;
-  };
   const std::vector<Group>& all() const noexcept { return groups_; }
   bool empty() const noexcept { return groups_.empty(); }
+
+  std::vector<std::string> nics() const {
+    std::vector<std::string> names;
+    for (const Group& group : groups_) {
+      names.insert(names.end(), group.nics.begin(), group.nics.end());
+    }
+    return names;
+  }
 
   // "mlx5_0, mlx5_1 (PIX, dma-buf), mlx5_2 (PXB, dma-buf)"
   std::string in_brackets() const {
     std::string text;
     for (const Group& group : groups_) {
-      text += (text.empty() ? "" : ", ") + group.names + " (" + group.said + ")";
+      text += (text.empty() ? "" : ", ") + group.names() + " (" + group.said + ")";
     }
     return text;
   }
@@ -50,8 +68,12 @@ struct Sorted {
   std::vector<const Tried*> far;
 };
 
-std::string who(const gpu::Gpu& gpu) {
-  return "GPUDirect GPU " + std::to_string(gpu.ordinal) + " (" + gpu.pci + "): ";
+// `fact` continues "GPUDirect GPU 0 (0000:1b:00.0): ".
+Finding about(const gpu::Gpu& gpu, std::string_view id, Severity severity,
+              const std::string& fact) {
+  const std::string name = label(gpu);
+  return {
+      .id = id, .severity = severity, .subject = name, .fact = "GPUDirect " + name + ": " + fact};
 }
 
 // "writes ordered for the owner" is CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER.
@@ -70,16 +92,12 @@ std::string on_text(const Tried& tried) {
   return text;
 }
 
-std::string off_text(const Tried& tried, const GpuReport& report, const std::string& sysfs_root) {
-  const std::string advice = remedy(tried.proof, report.cuda, report.gpu, sysfs_root);
-  return tried.proof.failure + (advice.empty() ? "" : ". To fix it: " + advice);
-}
-
-Sorted sorted(const GpuReport& report, const std::string& sysfs_root) {
+Sorted sort(const GpuReport& report, const std::string& sysfs_root) {
   Sorted sorted;
   for (const Tried& tried : report.tried) {
     if (!tried.proof.failure.empty()) {
-      sorted.off.add(*tried.device, off_text(tried, report, sysfs_root));
+      sorted.off.add(*tried.device, tried.proof.failure,
+                     fix_for(tried.proof, report.cuda, report.gpu, sysfs_root));
     } else if (tried.distance && *tried.distance > report.level) {
       sorted.far.push_back(&tried);
     } else {
@@ -92,19 +110,24 @@ Sorted sorted(const GpuReport& report, const std::string& sysfs_root) {
 }
 
 // All NICs that work are farther away than NCCL's limit.
-std::string too_far_text(const std::vector<const Tried*>& far, Distance level) {
+Finding too_far(const std::vector<const Tried*>& far, const GpuReport& report) {
   const Tried& nearest =
       **std::ranges::min_element(far, {}, [](const Tried* tried) { return *tried->distance; });
-  Groups names;
+  Groups nics;
   for (const Tried* const tried : far) {
-    if (tried->distance == nearest.distance) names.add(*tried->device, "");
+    if (tried->distance == nearest.distance) nics.add(*tried->device, "");
   }
-  return "off: the nearest NICs that reach it (" + names.all().front().names + ") are " +
-         to_string(*nearest.distance) + " apart from it, " + meaning(*nearest.distance) +
-         ", and NCCL goes up to " + nccl_word(level) +
-         ": it takes the data through host memory. NCCL_NET_GDR_LEVEL=" +
-         nccl_word(*nearest.distance) + " turns GPUDirect on, by " +
-         to_string(nearest.proof.ways.best()) + "; measure first whether that is faster";
+  const Groups::Group& nearest_nics = nics.all().front();
+  Finding finding =
+      about(report.gpu, "gpudirect-too-far", Severity::kNote,
+            "off: the nearest NICs that reach it (" + nearest_nics.names() + ") are " +
+                to_string(*nearest.distance) + " apart from it, " + meaning(*nearest.distance) +
+                ", and NCCL goes up to " + nccl_word(report.level) +
+                ": it takes the data through host memory. NCCL_NET_GDR_LEVEL=" +
+                nccl_word(*nearest.distance) + " turns GPUDirect on, by " +
+                to_string(nearest.proof.ways.best()) + "; measure first whether that is faster");
+  finding.others = nearest_nics.nics;
+  return finding;
 }
 
 std::string far_count_text(std::size_t count) {
@@ -115,28 +138,37 @@ std::string far_count_text(std::size_t count) {
 
 }  // namespace
 
-std::vector<Line> lines_of(const GpuReport& report, const std::string& sysfs_root) {
-  if (report.level == Distance::kLoc) return {{false, who(report.gpu) + kOffByLevel}};
-  const Sorted found = sorted(report, sysfs_root);
-  std::vector<Line> lines;
-  if (!found.on.empty()) {
-    lines.push_back({false, who(report.gpu) + "on with " + found.on.in_brackets() +
-                                far_count_text(found.far.size()) + "; writes ordered " +
-                                ordering_text(report.gpu)});
-  } else if (!found.far.empty()) {
-    lines.push_back({false, who(report.gpu) + too_far_text(found.far, report.level)});
+std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root) {
+  if (report.level == Distance::kLoc) {
+    return {about(report.gpu, kNotWished, Severity::kNote, kOffByLevel)};
   }
-  for (const auto& [names, why] : found.no_dmabuf.all()) {
-    lines.front().text.append("; dma-buf fails with ").append(names).append(": ").append(why);
+  const Sorted sorted = sort(report, sysfs_root);
+  std::vector<Finding> findings;
+  if (!sorted.on.empty()) {
+    findings.push_back(about(report.gpu, "gpudirect-on", Severity::kNote,
+                             "on with " + sorted.on.in_brackets() +
+                                 far_count_text(sorted.far.size()) + "; writes ordered " +
+                                 ordering_text(report.gpu)));
+    findings.back().others = sorted.on.nics();
+  } else if (!sorted.far.empty()) {
+    findings.push_back(too_far(sorted.far, report));
   }
-  for (const auto& [names, why] : found.off.all()) {
-    lines.push_back({true, who(report.gpu).append("off with ").append(names).append(": ") + why});
+  for (const Groups::Group& group : sorted.no_dmabuf.all()) {
+    findings.front().fact += "; dma-buf fails with " + group.names() + ": " + group.said;
   }
-  return lines;
+  for (const Groups::Group& group : sorted.off.all()) {
+    findings.push_back(about(report.gpu, "gpudirect-off", Severity::kWarning,
+                             "off with " + group.names() + ": " + group.said));
+    findings.back().others = group.nics;
+    findings.back().fix = group.fix;
+  }
+  return findings;
 }
 
-std::string without_gpu_text(std::span<const Answered> answers, Distance level) {
-  if (level == Distance::kLoc) return std::string("GPUDirect: ") + kOffByLevel;
+Finding finding_without_gpu(std::span<const Answered> answers, Distance level) {
+  if (level == Distance::kLoc) {
+    return {.id = kNotWished, .fact = std::string("GPUDirect: ") + kOffByLevel};
+  }
   Groups good;
   Groups bad;
   for (const auto& [device, ways] : answers) {
@@ -147,10 +179,11 @@ std::string without_gpu_text(std::span<const Answered> answers, Distance level) 
               "dma-buf: " + ways.dmabuf.why_not + "; peer memory: " + ways.peermem.why_not);
     }
   }
-  std::string text = "GPUDirect: this process uses no GPU yet, so nothing was tried";
-  if (!good.empty()) text += "; the drivers offer it with " + good.in_brackets();
-  if (!bad.empty()) text += "; it will be off with " + bad.in_brackets();
-  return text;
+  Finding finding = {.id = "gpudirect-not-tried"};
+  finding.fact = "GPUDirect: this process uses no GPU yet, so nothing was tried";
+  if (!good.empty()) finding.fact += "; the drivers offer it with " + good.in_brackets();
+  if (!bad.empty()) finding.fact += "; it will be off with " + bad.in_brackets();
+  return finding;
 }
 
 }  // namespace beeline::gdr

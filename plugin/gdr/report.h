@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the log lines about GPUDirect between a GPU and the NICs of this host: one line for each
-// GPU, and warnings for faults.
+// Turns the tests of a GPU with the NICs of this host into findings: one note for each GPU, and a
+// warning for each reason why NICs do not reach it.
 #pragma once
 
 #include <optional>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/finding.h"
 #include "plugin/gdr/prove.h"
 #include "topology/distance.h"
 
@@ -28,14 +29,11 @@ struct GpuReport {
   std::span<const Tried> tried;
 };
 
-struct Line {
-  bool is_warning;
-  std::string text;
-};
-
 // "GPUDirect GPU 0 (0000:1b:00.0): on with mlx5_0, mlx5_1 (PIX, dma-buf); 6 farther NICs not used
-// (normal)", and a warning for each reason for which NICs do not reach the GPU.
-std::vector<Line> lines_of(const GpuReport& report, const std::string& sysfs_root);
+// (normal)", and a warning for each reason for which NICs do not reach the GPU. The ids are
+// gpudirect-on, gpudirect-off, gpudirect-too-far and gpudirect-not-wished; the subject is the GPU,
+// and the others are the NICs.
+std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root);
 
 // The answers of a device and the driver while no GPU is in use.
 struct Answered {
@@ -43,8 +41,8 @@ struct Answered {
   Ways ways;
 };
 
-// "GPUDirect: this process uses no GPU yet; by what the drivers say it will work with mlx5_0
-// (dma-buf)"
-std::string without_gpu_text(std::span<const Answered> answers, topology::Distance level);
+// "GPUDirect: this process uses no GPU yet, so nothing was tried; the drivers offer it with mlx5_0
+// (dma-buf)". The id is gpudirect-not-tried, or gpudirect-not-wished.
+Finding finding_without_gpu(std::span<const Answered> answers, topology::Distance level);
 
 }  // namespace beeline::gdr

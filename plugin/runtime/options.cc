@@ -4,7 +4,6 @@
 #include "plugin/runtime/options.h"
 
 #include "common/base/clock.h"
-#include "common/base/log.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 
@@ -64,12 +63,8 @@ GidPolicy roce_gid_policy(const Config& config) {
                       .roce_version = static_cast<int>(config.roce_version),
                       .family = gid_family(config.addr_family),
                       .range = std::nullopt};
-  auto range = parse_gid_range(config.addr_range);
-  if (range) {
-    policy.range = *range;
-  } else {
-    BL_WARN("ADDR_RANGE is not used: %s", range.error().text.c_str());
-  }
+  // check_settings() warns of a range that is not understood.
+  if (const auto range = parse_gid_range(config.addr_range)) policy.range = *range;
   return policy;
 }
 

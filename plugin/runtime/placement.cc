@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Topology's answers in words that say what to do.
 #include "plugin/runtime/placement.h"
 
 #include <algorithm>
 
-#include "common/base/log.h"
 #include "topology/distance.h"
 #include "topology/findings.h"
 #include "topology/read/live.h"
@@ -15,15 +12,16 @@ namespace beeline {
 using topology::Graph;
 using topology::NodeIndex;
 
-std::optional<Graph> read_machine(const std::string& sysfs_root) {
+std::optional<Graph> read_machine(const std::string& sysfs_root, std::vector<Finding>& findings) {
   auto graph = Graph::make(topology::read_live(sysfs_root));
   if (!graph) {
-    BL_INFO(kLogInit | kLogGraph, "this machine's topology is not understood: %s",
-            graph.error().text.c_str());
+    findings.push_back(
+        {.id = "topology-not-understood",
+         .fact = "this machine's topology is not understood: " + graph.error().text});
     return std::nullopt;
   }
   for (const std::string& remark : graph->remarks()) {
-    BL_INFO(kLogInit | kLogGraph, "topology: %s", remark.c_str());
+    findings.push_back({.id = "topology-remark", .fact = "topology: " + remark});
   }
   return *std::move(graph);
 }
@@ -48,21 +46,26 @@ std::string cpus_near(const Graph& graph, const std::vector<NodeIndex>& nics) {
   return all;
 }
 
-std::vector<std::string> slow_links(const Graph& graph, const std::vector<NodeIndex>& nics) {
-  std::vector<std::string> lines;
-  for (const topology::Finding& finding : topology::findings(graph, {.nics = nics})) {
-    if (finding.kind != topology::FindingKind::kSlowLink) continue;
-    lines.push_back("the PCIe link of " + label(graph[finding.device]) +
-                    " is slow: " + describe(finding));
+std::vector<Finding> slow_links(const Graph& graph, const std::vector<NodeIndex>& nics) {
+  std::vector<Finding> found;
+  for (const topology::Finding& link : topology::findings(graph, {.nics = nics})) {
+    if (link.kind != topology::FindingKind::kSlowLink) continue;
+    const std::string name = label(graph[link.device]);
+    found.push_back({.id = "slow-link",
+                     .severity = link.severity,
+                     .subject = name,
+                     .fact = "the PCIe link of " + name + " is slow: " + link.cause,
+                     .fix = link.fix});
   }
-  return lines;
+  return found;
 }
 
-std::optional<std::string> hidden_tree_advice(const Graph& graph,
-                                              const std::vector<NodeIndex>& nics) {
+std::optional<Finding> hidden_tree(const Graph& graph, const std::vector<NodeIndex>& nics) {
   if (graph.gpus().empty() || nics.empty() || !hides_its_tree(graph)) return std::nullopt;
-  return "this machine hides its PCI tree, as virtual machines do, so NCCL cannot tell which NIC "
-         "is near which GPU: give it the provider's description (NCCL_TOPO_FILE)";
+  return Finding{.id = "hidden-tree",
+                 .fact = "this machine hides its PCI tree, as virtual machines do",
+                 .why = "NCCL cannot tell which NIC is near which GPU",
+                 .fix = "give NCCL the provider's description (NCCL_TOPO_FILE)"};
 }
 
 }  // namespace beeline

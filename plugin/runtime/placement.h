@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the place of the NICs in this machine means: where the control thread belongs, and which
-// link is slow.
+// The NICs in the topology of this machine: which processors are near them, and which PCIe links
+// are slow.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "common/base/finding.h"
 #include "plugin/device/device.h"
 #include "topology/graph.h"
 
 namespace beeline {
 
-// The machine, from where `sysfs_root` says. What it could not see is logged; nothing when it makes
-// no sense of it at all.
-std::optional<topology::Graph> read_machine(const std::string& sysfs_root);
+// The topology of this machine, read from `sysfs_root`; nothing if it makes no sense. Adds findings
+// topology-remark and topology-not-understood.
+std::optional<topology::Graph> read_machine(const std::string& sysfs_root,
+                                            std::vector<Finding>& findings);
 
 // The devices' nodes, each once; those without one are left out.
 std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
@@ -25,13 +27,13 @@ std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
 // The processors near any of them, "0-31,64-95"; empty: not known.
 std::string cpus_near(const topology::Graph& graph, const std::vector<topology::NodeIndex>& nics);
 
-// Returns one line for each link that is slower than it should be, among the links of these NICs,
-// of GPUs, and of the switches above them.
-std::vector<std::string> slow_links(const topology::Graph& graph,
-                                    const std::vector<topology::NodeIndex>& nics);
+// One finding "slow-link" for each link that is slower than it should be, among the links of these
+// NICs, of GPUs, and of the switches above them.
+std::vector<Finding> slow_links(const topology::Graph& graph,
+                                const std::vector<topology::NodeIndex>& nics);
 
-// Returns a line if the machine has GPUs and NICs and hides the distances between them.
-std::optional<std::string> hidden_tree_advice(const topology::Graph& graph,
-                                              const std::vector<topology::NodeIndex>& nics);
+// A finding "hidden-tree" if the machine has GPUs and NICs and hides the distances between them.
+std::optional<Finding> hidden_tree(const topology::Graph& graph,
+                                   const std::vector<topology::NodeIndex>& nics);
 
 }  // namespace beeline

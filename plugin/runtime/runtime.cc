@@ -9,9 +9,10 @@
 #include <cerrno>
 #include <exception>
 
-#include "plugin/runtime/folders.h"
+#include "plugin/runtime/finding_log.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
+#include "plugin/runtime/settings.h"
 #include "plugin/runtime/version.h"
 #include "plugin/verbs/create.h"
 #include "plugin/verbs/text.h"
@@ -19,16 +20,7 @@
 namespace beeline {
 namespace {
 
-// A port that is down or cannot be opened has a warning of its own, and so has a filter that leaves
-// nothing.
-bool scan_has_said_why(const DeviceTable& table) {
-  using Why = UnusedPort::Why;
-  const auto is = [](Why why) { return [why](const UnusedPort& port) { return port.why == why; }; };
-  const auto& unused = table.unused();
-  return std::ranges::any_of(unused, is(Why::kNotActive)) ||
-         std::ranges::any_of(unused, is(Why::kFailed)) ||
-         (!unused.empty() && std::ranges::all_of(unused, is(Why::kFiltered)));
-}
+constexpr unsigned long kGraph = kLogInit | kLogGraph;
 
 std::string why_no_list(const Error& error) {
   if (error.sys_errno != ENOSYS) return describe(error);
@@ -40,6 +32,10 @@ std::string joined(const std::vector<std::string>& notes) {
   std::string all;
   for (const std::string& note : notes) all += "; " + note;
   return all;
+}
+
+Finding warning(std::string_view id, std::string fact) {
+  return {.id = id, .severity = Severity::kWarning, .fact = std::move(fact)};
 }
 
 // By exit(), and by the end of main(); not where a signal or _exit() ends the process.
@@ -61,7 +57,7 @@ void Runtime::init(LogSink sink) {
   try {
     look_at_host();
   } catch (const std::exception& error) {
-    BL_WARN("no device: %s", error.what());
+    log_finding(warning("no-device", std::string("no device: ") + error.what()));
     control_.reset();
     stats_.reset();
     table_.reset();
@@ -78,14 +74,16 @@ bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 void Runtime::look_at_host() {
   BL_INFO(kLogInit | kLogNet, "Beeline %s (%s)", kVersion, kRevision);
   const Environ environ = Environ::of_process();
-  config_ = load_config(environ);
+  LoadedConfig loaded = load_config(environ);
+  log_findings(loaded.findings, kLogInit | kLogEnv);
+  config_ = std::move(loaded.config);
   nccl_has_own_view_ = environ.get("NCCL_TOPO_FILE").has_value();
   nccl_keeps_plugin_ = environ.get("NCCL_NET_PLUGIN_REF_COUNT") == "1";
   if (config_.ib_disable) {
-    BL_WARN("no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set");
-    return;
+    return log_finding(
+        warning("turned-off", "no device is used: NCCL_IB_DISABLE or BEELINE_IB_DISABLE is set"));
   }
-  for (const std::string& text : folder_complaints(config_)) BL_WARN("%s", text.c_str());
+  log_findings(check_settings(config_));
   if (!find_devices()) return;
   start_services();
   log_devices();
@@ -98,7 +96,7 @@ void Runtime::look_at_host() {
 bool Runtime::find_devices() {
   auto loaded = verbs::load(config_.ibverbs_lib);
   if (!loaded) {
-    BL_WARN("no device: %s", loaded.error().text.c_str());
+    log_finding(warning("libibverbs-missing", "no device: " + loaded.error().text));
     return false;
   }
   verbs_ = std::move(*loaded);
@@ -107,20 +105,25 @@ bool Runtime::find_devices() {
   options.allow_iwarp = can_use_iwarp();
   auto table = DeviceTable::scan(verbs_->api, options);
   if (!table) {
-    BL_WARN("no device: %s%s", why_no_list(table.error()).c_str(), joined(verbs_->notes).c_str());
+    log_finding(warning("devices-not-listed",
+                        "no device: " + why_no_list(table.error()) + joined(verbs_->notes)));
     return false;
   }
   table_ = std::move(*table);
+  log_findings(table_->findings());
   if (table_->devices().empty()) {
-    if (!scan_has_said_why(*table_)) {
-      BL_WARN(
-          "no device: %s lists none that can be used; is the adapter's driver loaded (ls "
-          "/sys/class/infiniband), and is /dev/infiniband visible in this container?%s",
-          verbs_->api.library.c_str(), joined(verbs_->notes).c_str());
+    if (!table_->has_warned_of_no_device()) {
+      log_finding(warning("no-device", "no device: " + verbs_->api.library +
+                                           " lists none that can be used; is the adapter's driver "
+                                           "loaded (ls /sys/class/infiniband), and is "
+                                           "/dev/infiniband visible in this container?" +
+                                           joined(verbs_->notes)));
     }
     return false;
   }
-  for (const std::string& note : verbs_->notes) BL_WARN("%s", note.c_str());
+  for (const std::string& note : verbs_->notes) {
+    log_finding(warning("libibverbs-not-as-asked", note));
+  }
   return true;
 }
 
@@ -133,7 +136,10 @@ bool Runtime::can_use_iwarp() {
     return false;
   }
   const auto library = cm_library_->get();
-  if (!library) BL_WARN("iWARP devices are not used: %s", library.error().text.c_str());
+  if (!library) {
+    log_finding(
+        warning("librdmacm-missing", "iWARP devices are not used: " + library.error().text));
+  }
   return library.has_value();
 }
 
@@ -143,23 +149,24 @@ std::string Runtime::look_at_placement() const noexcept {
   try {
     if (!machine_) return {};
     const auto nics = nodes_of(*machine_, table_->devices());
-    for (const std::string& line : slow_links(*machine_, nics)) BL_WARN("%s", line.c_str());
+    log_findings(slow_links(*machine_, nics), kGraph);
     if (!nccl_has_own_view_) {
-      const auto advice = hidden_tree_advice(*machine_, nics);
-      if (advice) BL_INFO(kLogInit | kLogGraph, "%s", advice->c_str());
+      if (const auto hidden = hidden_tree(*machine_, nics)) log_finding(*hidden, kGraph);
     }
     return config_.affinity ? cpus_near(*machine_, nics) : std::string();
   } catch (const std::exception& error) {
-    BL_INFO(kLogInit | kLogGraph, "this machine's topology is not used: %s", error.what());
+    BL_INFO(kGraph, "this machine's topology is not used: %s", error.what());
     return {};
   }
 }
 
 void Runtime::look_at_machine() noexcept {
   try {
-    machine_ = read_machine(config_.sysfs_root);
+    std::vector<Finding> findings;
+    machine_ = read_machine(config_.sysfs_root, findings);
+    log_findings(findings, kGraph);
   } catch (const std::exception& error) {
-    BL_INFO(kLogInit | kLogGraph, "this machine's topology is not used: %s", error.what());
+    BL_INFO(kGraph, "this machine's topology is not used: %s", error.what());
   }
 }
 
@@ -175,9 +182,9 @@ void Runtime::look_at_gpus() noexcept {
   if (gpus_ == nullptr || !is_ours()) return;
   try {
     const auto cache_of = [this](const Device& device) { return cache_locked(device); };
-    gpus_->look(table_->devices(), cache_of, machine_as_nccl_sees_it());
+    log_findings(gpus_->look(table_->devices(), cache_of, machine_as_nccl_sees_it()));
   } catch (const std::exception& error) {
-    BL_WARN("GPU memory is not used: %s", error.what());
+    log_finding(warning("gpus-not-tried", std::string("GPU memory is not used: ") + error.what()));
   }
 }
 
@@ -209,12 +216,12 @@ void Runtime::log_unused_gid_index() const {
   const bool has_ib = std::ranges::any_of(table_->devices(), [](const Device& device) {
     return device.transport == Transport::kInfiniBand;
   });
-  if (has_ib && config_.gid_index_is_for_roce) {
-    BL_INFO(kLogInit | kLogNet,
-            "NCCL_IB_GID_INDEX=%d is not used on InfiniBand, as NCCL does not use it there; "
-            "BEELINE_GID_INDEX would be",
-            static_cast<int>(config_.gid_index));
-  }
+  if (!has_ib || !config_.gid_index_is_for_roce) return;
+  const std::string setting = "NCCL_IB_GID_INDEX=" + std::to_string(config_.gid_index);
+  log_finding({.id = "gid-index-not-for-infiniband",
+               .subject = "NCCL_IB_GID_INDEX",
+               .fact = setting + " is not used on InfiniBand, as NCCL does not use it there; "
+                                 "BEELINE_GID_INDEX would be"});
 }
 
 std::span<const Device> Runtime::devices() const noexcept {

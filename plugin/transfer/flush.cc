@@ -24,8 +24,8 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
                                              .pkey_index = pkey_index_});
     if (!way && !need.by_host) {
       BL_WARN("%s: what is received into GPU memory cannot be flushed: %s",
-              name_for_people().c_str(), describe(way.error()).c_str());
-      return fail(way.error());
+              name_for_people().c_str(), way.error().text.c_str());
+      return fail(way.error().code, "connect the port to itself", way.error().sys_errno);
     }
     if (way) path.queues.loopback = *std::move(way);
     flusher_ = std::make_unique<Flusher>(path.queues.loopback ? &*path.queues.loopback : nullptr,

@@ -9,12 +9,10 @@
 #include <string>
 
 #include "tests/component/device_rig.h"
-#include "tests/support/log_capture.h"
+#include "tests/support/found.h"
 
 namespace beeline::test {
 namespace {
-
-using Why = UnusedPort::Why;
 
 // softnic's devices with another transport type.
 template <ibv_transport_type kTransport>
@@ -33,47 +31,45 @@ std::unique_ptr<DeviceTable> scan_with(const verbs::Api& api, const TestFabric& 
   return must(DeviceTable::scan(api, device_options(fabric)));
 }
 
-void must_be_left_out(const DeviceTable& table, int port, Why why, const std::string& text) {
+// softnic0 is left out by one warning, and softnic1 stays.
+void must_be_left_out(const DeviceTable& table, const std::string& subject,
+                      const std::string& text) {
   REQUIRE(table.devices().size() == 1);
   CHECK(table.devices()[0].ibdev == "softnic1");
   CHECK(table.contexts().size() == 1);
-  REQUIRE(table.unused().size() == 1);
-  CHECK(table.unused()[0].ibdev == "softnic0");
-  CHECK(table.unused()[0].port == port);
-  CHECK(table.unused()[0].why == why);
-  CHECK(table.unused()[0].text == text);
+  const Found found(table.findings());
+  INFO(found.all_text());
+  CHECK(found.count(Severity::kWarning) == 1);
+  CHECK(found.has("device-failed", Severity::kWarning, subject));
+  CHECK(found.has(text));
 }
 
 TEST_CASE("scan: a device of an unknown transport is not used", "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   verbs::Api api = softnic_api();
   api.get_device_list = list_of_transport<IBV_TRANSPORT_USNIC_UDP>;
   const auto table = scan_with(api, fabric);
   CHECK(table->devices().empty());
-  REQUIRE(table->unused().size() == 2);
-  CHECK(table->unused()[0].why == Why::kUnsupportedTransport);
-  CHECK(log.count("is neither InfiniBand, RoCE nor iWARP and not used") == 2);
-  CHECK(log.count(LogLevel::kWarn) == 0);  // the user cannot do anything about it
+  const Found found(table->findings());
+  CHECK(found.has("device-unsupported", Severity::kNote, "softnic0"));
+  CHECK(found.count("is neither InfiniBand, RoCE nor iWARP and not used") == 2);
+  CHECK(found.count(Severity::kWarning) == 0);  // the user cannot do anything about it
+  CHECK_FALSE(table->has_warned_of_no_device());
 }
 
 TEST_CASE("scan: a device that cannot be queried is left out, and the others stay",
           "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   verbs::Api api = softnic_api();
   api.query_device = [](ibv_context* context, ibv_device_attr* attr) {
     return is_first(context) ? EIO : softnic_api().query_device(context, attr);
   };
-  const std::string said = "softnic0 is not used: query the device: Input/output error";
-  must_be_left_out(*scan_with(api, fabric), 0, Why::kFailed, said);
-  CHECK(log.count(said) == 1);
-  CHECK(log.count(LogLevel::kWarn) == 1);
+  must_be_left_out(*scan_with(api, fabric), "softnic0",
+                   "softnic0 is not used: query the device: Input/output error");
 }
 
 TEST_CASE("scan: a port that cannot be queried is left out, and the others stay",
           "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   verbs::Api api = softnic_api();
   api.open_device = [](ibv_device* device) {
@@ -85,9 +81,8 @@ TEST_CASE("scan: a port that cannot be queried is left out, and the others stay"
     }
     return context;
   };
-  const std::string said = "softnic0 port 1 is not used: query the port: Input/output error";
-  must_be_left_out(*scan_with(api, fabric), 1, Why::kFailed, said);
-  CHECK(log.count(said) == 1);
+  must_be_left_out(*scan_with(api, fabric), "softnic0 port 1",
+                   "softnic0 port 1 is not used: query the port: Input/output error");
 }
 
 TEST_CASE("scan: a device list that cannot be read is an error", "[component][device]") {
@@ -103,15 +98,17 @@ TEST_CASE("scan: a device list that cannot be read is an error", "[component][de
   CHECK(table.error().sys_errno == ENOSYS);
 }
 
-TEST_CASE("scan: a failure of ibv_fork_init is logged, and the scan continues",
+TEST_CASE("scan: a failure of ibv_fork_init is a note, and the scan continues",
           "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   verbs::Api api = softnic_api();
   api.fork_init = [] { return EINVAL; };
-  CHECK(scan_with(api, fabric)->devices().size() == 2);
-  CHECK(log.count("ibv_fork_init is refused (Invalid argument)") == 1);
-  CHECK(log.count(LogLevel::kWarn) == 0);
+  const auto table = scan_with(api, fabric);
+  CHECK(table->devices().size() == 2);
+  const Found found(table->findings());
+  CHECK(found.has("fork-init-failed", Severity::kNote, ""));
+  CHECK(found.count("ibv_fork_init is refused (Invalid argument)") == 1);
+  CHECK(found.count(Severity::kWarning) == 0);
 }
 
 constexpr rlim_t kLowBytes = rlim_t{64} << 10;
@@ -142,13 +139,14 @@ TEST_CASE("scan: the limit on locked memory is raised as far as the process may"
     WARN("not tested, since the hard limit is as low");
     return;
   }
-  const LogCapture log;
   const TestFabric fabric;
   const auto table = scan(fabric);
   rlimit now = {};
   BL_MUST(::getrlimit(RLIMIT_MEMLOCK, &now) == 0);
   CHECK(now.rlim_cur == limit.hard_limit());
-  CHECK(log.count("raised the locked-memory limit of this process from 64 KiB to ") == 1);
+  const Found found(table->findings());
+  CHECK(found.has("memlock-raised", Severity::kNote, ""));
+  CHECK(found.count("raised the locked-memory limit of this process from 64 KiB to ") == 1);
 }
 
 }  // namespace

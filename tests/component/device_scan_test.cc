@@ -15,7 +15,7 @@
 #include "plugin/verbs/async_event.h"
 #include "plugin/verbs/query.h"
 #include "tests/component/device_rig.h"
-#include "tests/support/log_capture.h"
+#include "tests/support/found.h"
 #include "tests/support/must.h"
 
 namespace beeline::test {
@@ -110,24 +110,24 @@ TEST_CASE("scan: two ports of one device share its context", "[component][device
 }
 
 TEST_CASE("scan: a port that is down is not used, and is named once", "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric(fabric_file("asymmetric.toml"));
   const auto table = scan(fabric, "h1");
-  INFO(log.all_text());
-  CHECK(log.count("dual0 port 2 is DOWN and not used") == 1);
-  CHECK(log.count(LogLevel::kWarn) == 1);
-  REQUIRE(table->unused().size() == 1);
-  CHECK(table->unused()[0].why == UnusedPort::Why::kNotActive);
-  CHECK(table->unused()[0].port == 2);
+  const Found found(table->findings());
+  INFO(found.all_text());
+  CHECK(found.count("dual0 port 2 is DOWN and not used") == 1);
+  CHECK(found.count(Severity::kWarning) == 1);
+  CHECK(found.has("port-not-active", Severity::kWarning, "dual0 port 2"));
 }
 
 TEST_CASE("scan: a port that the filter does not name may be down", "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric(fabric_file("asymmetric.toml"));
   const auto table = scan(fabric, "h1", "dual0:1");
-  INFO(log.all_text());
+  const Found found(table->findings());
+  INFO(found.all_text());
   CHECK(names_of(*table) == Names{"beeline_dual0"});
-  CHECK(log.count(LogLevel::kWarn) == 0);
+  CHECK(found.count(Severity::kWarning) == 0);
+  CHECK(found.has("device-filtered", Severity::kOk, "dual0:2"));
+  CHECK(found.has("device-filtered", Severity::kOk, "ib0"));
 }
 
 TEST_CASE("scan: InfiniBand and sparse GID tables are seen as they are", "[component][device]") {
@@ -174,24 +174,28 @@ TEST_CASE("scan: the filter's rail and plane are the device's", "[component][dev
 }
 
 TEST_CASE("scan: a filter that admits no device lists the devices", "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   const auto table = scan(fabric, "h0", "mlx5_0");
   CHECK(table->devices().empty());
-  INFO(log.all_text());
-  CHECK(log.count(LogLevel::kWarn) == 1);
+  const Found found(table->findings());
+  INFO(found.all_text());
+  CHECK(found.count(Severity::kWarning) == 1);
+  CHECK(found.has("device-filter-leaves-none", Severity::kWarning, ""));
+  CHECK(table->has_warned_of_no_device());
   CHECK(
-      log.has("the device filter \"mlx5_0\" (NCCL_IB_HCA or BEELINE_HCA) leaves none of this "
-              "host's RDMA devices: softnic0, "
-              "softnic1"));
+      found.has("the device filter \"mlx5_0\" (NCCL_IB_HCA or BEELINE_HCA) leaves none of this "
+                "host's RDMA devices: softnic0, "
+                "softnic1"));
 }
 
 TEST_CASE("scan: a part of the filter that makes no sense is a warning", "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   const auto table = scan(fabric, "h0", "softnic0,softnic1:x");
   CHECK(names_of(*table) == Names{"beeline_softnic0"});
-  CHECK(log.has("cannot read \"softnic1:x\""));
+  const Found found(table->findings());
+  CHECK(found.has("device-filter-not-understood", Severity::kWarning, ""));
+  CHECK(found.has("cannot read \"softnic1:x\""));
+  CHECK_FALSE(table->has_warned_of_no_device());
 }
 
 // softnic's devices with the transport type of iWARP.
@@ -204,7 +208,6 @@ ibv_device** list_as_iwarp(int* count) {
 }
 
 TEST_CASE("scan: iWARP waits for an option", "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   TestFabric::choose_host("h0");
   verbs::Api api = softnic_api();
@@ -213,9 +216,9 @@ TEST_CASE("scan: iWARP waits for an option", "[component][device]") {
   {
     const auto table = must(DeviceTable::scan(api, options));
     CHECK(table->devices().empty());
-    REQUIRE(table->unused().size() == 2);
-    CHECK(table->unused()[0].why == UnusedPort::Why::kUnsupportedTransport);
-    CHECK(log.count("is iWARP, which needs librdmacm") == 2);
+    const Found found(table->findings());
+    CHECK(found.has("device-unsupported", Severity::kNote, "softnic0 port 1"));
+    CHECK(found.count("is iWARP, which needs librdmacm") == 2);
   }
   options.allow_iwarp = true;
   const auto table = must(DeviceTable::scan(api, options));
@@ -274,7 +277,6 @@ TEST_CASE("scan: the effective speed takes precedence over the link's", "[compon
 
 TEST_CASE("scan: a device that cannot be opened is left out, and the others stay",
           "[component][device]") {
-  const LogCapture log;
   const TestFabric fabric;
   TestFabric::choose_host("h0");
   verbs::Api api = softnic_api();
@@ -285,7 +287,11 @@ TEST_CASE("scan: a device that cannot be opened is left out, and the others stay
   };
   const auto table = must(DeviceTable::scan(api, device_options(fabric)));
   CHECK(names_of(*table) == Names{"beeline_softnic1"});
-  CHECK(log.has("softnic0 is not used: open the RDMA device: Permission denied"));
+  const Found found(table->findings());
+  CHECK(found.has("device-failed", Severity::kWarning, "softnic0"));
+  CHECK(
+      found.has("softnic0 is not used: open the RDMA device: Permission denied (denied). "
+                "To fix it: make /dev/infiniband/uverbs*"));
 }
 
 TEST_CASE("device: its protection domain is created once, also when several threads ask",

@@ -13,6 +13,7 @@
 #include "plugin/transfer/registration.h"
 #include "tests/softgpu/process.h"
 #include "tests/support/catch.h"
+#include "tests/support/found.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/verbs_fake.h"
 
@@ -46,13 +47,13 @@ struct GdrRig {
         .data = reinterpret_cast<void*>(memory + offset), .size = size, .kind = MemoryKind::kCuda};
   }
   // Tests the GPUs with every NIC as init does. Without `proof`, it only registers memory.
-  void look() {
-    gpus->look(
+  Found look() {
+    return Found(gpus->look(
         devices,
         [this](const Device& device) {
           return Result<MrCache*>(caches[static_cast<std::size_t>(device.index)].get());
         },
-        nullptr);
+        nullptr));
   }
   Result<std::unique_ptr<MemoryHandle>> enter(const Buffer& buffer) {
     return register_buffer(rails, buffer, gpus.get());
@@ -289,7 +290,7 @@ TEST_CASE("gdr: a pointer is registered in the way that the proof has tested", "
         rig.fake.on_register = [&](const auto& asked) {
           return asked.fd >= 0 && !dmabuf ? EOPNOTSUPP : 0;
         };
-        rig.look();
+        (void)rig.look();
         const std::size_t before = rig.fake.registrations().size();
         BL_MUST(rig.enter(rig.gpu_buffer()));
         const auto made = rig.fake.registrations();
@@ -317,14 +318,13 @@ TEST_CASE("gdr: an iWARP port has no loopback, so something else has to flush",
   in_process(
       [&](Cuda& cuda) {
         GdrRig rig(cuda, row.wishes);
-        LogCapture log;
         for (Device& device : rig.devices) device.transport = Transport::kIwarp;
-        rig.look();
+        const Found found = rig.look();
         for (const Device& device : rig.devices) {
           BL_MUST(rig.gpus->offer(device).dmabuf == row.is_offered);
         }
-        BL_MUST(log.count("an iWARP port has no way to itself") == 1);
-        BL_MUST(!log.has("ACS"));
+        BL_MUST(found.count("an iWARP port has no way to itself") == 1);
+        BL_MUST(!found.has("ACS"));
       },
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
 }
@@ -334,11 +334,10 @@ TEST_CASE("gdr: the kernel's private errno for unsupported operations has a text
   in_process(
       [](Cuda& cuda) {
         GdrRig rig(cuda);
-        LogCapture log;
         rig.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? 524 : EFAULT; };
-        rig.look();
-        BL_MUST(log.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == 1);
-        BL_MUST(log.count("update the NIC's driver") == 1);
+        const Found found = rig.look();
+        BL_MUST(found.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == 1);
+        BL_MUST(found.count("update the NIC's driver") == 1);
       },
       {{"SOFTGPU", "gpus=1"}});
 }
@@ -365,19 +364,18 @@ TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[comp
       [&](Cuda& cuda) {
         GdrRig rig(cuda, {.proof = false});
         cuda.start(1);
-        LogCapture log;
         int asked = 0;
         rig.fake.on_register = [&](const FakeVerbs::Registration& made) {
           const std::size_t gpu = asked++ < int{2 * kRails} ? 0 : 1;  // two attempts with each NIC
           return (made.fd >= 0 ? row.dmabuf : row.pointer)[gpu] ? 0 : EFAULT;
         };
-        rig.look();
+        const Found found = rig.look();
         BL_MUST(asked == int{4 * kRails});
         for (const Device& device : rig.devices) {
           BL_MUST(rig.gpus->offer(device).dmabuf == row.offers_dmabuf);
           BL_MUST(rig.gpus->offer(device).pointer == row.offers_pointer);
         }
-        BL_MUST(log.count("off for every GPU") == (row.is_divided ? kRails : 0));
+        BL_MUST(found.count("off for every GPU") == (row.is_divided ? kRails : 0));
       },
       {{"SOFTGPU", "gpus=2"}});
 }

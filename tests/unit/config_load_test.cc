@@ -10,20 +10,22 @@
 #include "plugin/config/nearest.h"
 #include "plugin/config/params_markdown.h"
 #include "tests/support/catch.h"
-#include "tests/support/log_capture.h"
+#include "tests/support/found.h"
 
 namespace beeline {
 namespace {
 
-using test::LogCapture;
+using test::Found;
 
-Config load(const std::vector<std::string_view>& assignments) {
-  return load_config(Environ(assignments));
+Config load(const std::vector<std::string_view>& assignments, Found* found = nullptr) {
+  const LoadedConfig loaded = load_config(Environ(assignments));
+  if (found != nullptr) found->add(loaded.findings);
+  return loaded.config;
 }
 
 TEST_CASE("config: an empty environment gives the defaults and says nothing", "[unit][config]") {
-  const LogCapture log;
-  const Config config = load({});
+  Found found;
+  const Config config = load({}, &found);
   CHECK(config.gid_index == -1);
   CHECK(config.timeout == 20);
   CHECK(config.retry_cnt == 7);
@@ -34,7 +36,7 @@ TEST_CASE("config: an empty environment gives the defaults and says nothing", "[
   CHECK(config.relaxed_ordering == Tristate::kAuto);
   CHECK(config.peer_timeout_ns == 20 * kNsPerSec);
   CHECK(config.sysfs_root == "/sys");
-  CHECK(log.all_text().empty());
+  CHECK(found.all_text().empty());
 }
 
 TEST_CASE("config: a BEELINE_ variable wins over NCCL's, and NCCL's over the default",
@@ -45,48 +47,53 @@ TEST_CASE("config: a BEELINE_ variable wins over NCCL's, and NCCL's over the def
 }
 
 TEST_CASE("config: a variable set to nothing counts as not set", "[unit][config]") {
-  const LogCapture log;
-  CHECK(load({"BEELINE_GID_INDEX=", "NCCL_IB_GID_INDEX=3"}).gid_index == 3);
-  CHECK(load({"NCCL_IB_GID_INDEX="}).gid_index == -1);
-  CHECK(log.count(LogLevel::kWarn) == 0);
+  Found found;
+  CHECK(load({"BEELINE_GID_INDEX=", "NCCL_IB_GID_INDEX=3"}, &found).gid_index == 3);
+  CHECK(load({"NCCL_IB_GID_INDEX="}, &found).gid_index == -1);
+  CHECK(found.count(Severity::kWarning) == 0);
 }
 
-TEST_CASE("config: each value that was set is logged with its variable", "[unit][config]") {
-  const LogCapture log;
-  load({"NCCL_IB_GID_INDEX=3", "BEELINE_PEER_TIMEOUT=1500ms", "NCCL_IB_HCA= =mlx5_0 "});
-  REQUIRE(log.lines().size() == 3);
-  CHECK(log.has("GID_INDEX=3 (from NCCL_IB_GID_INDEX)"));
-  CHECK(log.has("PEER_TIMEOUT=1500ms (from BEELINE_PEER_TIMEOUT)"));
-  CHECK(log.has("HCA==mlx5_0 (from NCCL_IB_HCA)"));
-  CHECK(log.count(LogLevel::kInfo) == 3);
-  CHECK(log.lines().front().flags == (kLogInit | kLogEnv));
+TEST_CASE("config: each value that was set is a note that names its variable", "[unit][config]") {
+  Found found;
+  load({"NCCL_IB_GID_INDEX=3", "BEELINE_PEER_TIMEOUT=1500ms", "NCCL_IB_HCA= =mlx5_0 "}, &found);
+  REQUIRE(found.size() == 3);
+  CHECK(found.has("GID_INDEX=3 (from NCCL_IB_GID_INDEX)"));
+  CHECK(found.has("PEER_TIMEOUT=1500ms (from BEELINE_PEER_TIMEOUT)"));
+  CHECK(found.has("HCA==mlx5_0 (from NCCL_IB_HCA)"));
+  CHECK(found.count(Severity::kNote) == 3);
+  CHECK(found.has("setting", Severity::kNote, "GID_INDEX"));
 }
 
 TEST_CASE("config: variables that only NCCL's own transport reads are named in one line",
           "[unit][config]") {
-  const LogCapture log;
+  Found found;
   load({"NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_MERGE_VFS=", "NCCL_IB_FIFO_TC=106",
-        "NCCL_DEBUG=INFO"});
-  REQUIRE(log.lines().size() == 1);
-  CHECK(log.has("set, and without effect here: NCCL_IB_FIFO_TC, NCCL_IB_QPS_PER_CONNECTION"));
+        "NCCL_DEBUG=INFO"},
+       &found);
+  REQUIRE(found.size() == 1);
+  CHECK(found.has("settings-without-effect", Severity::kNote, ""));
+  CHECK(found.has("set, and without effect here: NCCL_IB_FIFO_TC, NCCL_IB_QPS_PER_CONNECTION"));
 }
 
 TEST_CASE("config: a value out of range is warned about, and the default used", "[unit][config]") {
-  const LogCapture log;
-  CHECK(load({"BEELINE_TIMEOUT=99"}).timeout == 20);
-  CHECK(load({"NCCL_IB_RETRY_CNT=15"}).retry_cnt == 7);
-  REQUIRE(log.count(LogLevel::kWarn) == 2);
-  CHECK(log.has(": BEELINE_TIMEOUT=99 is out of range (1 to 31); using 20"));
-  CHECK(log.has(": NCCL_IB_RETRY_CNT=15 is out of range (0 to 7); using 7"));
+  Found found;
+  CHECK(load({"BEELINE_TIMEOUT=99"}, &found).timeout == 20);
+  CHECK(load({"NCCL_IB_RETRY_CNT=15"}, &found).retry_cnt == 7);
+  REQUIRE(found.count(Severity::kWarning) == 2);
+  CHECK(found.has("setting-out-of-range", Severity::kWarning, "BEELINE_TIMEOUT"));
+  CHECK(found.has("BEELINE_TIMEOUT=99 is out of range (1 to 31); using 20"));
+  CHECK(found.has("NCCL_IB_RETRY_CNT=15 is out of range (0 to 7); using 7"));
 }
 
 TEST_CASE("config: a value that cannot be read is warned about, and the default used",
           "[unit][config]") {
-  const LogCapture log;
-  CHECK(load({"BEELINE_PEER_TIMEOUT=20"}).peer_timeout_ns == 20 * kNsPerSec);
-  CHECK(load({"NCCL_SOCKET_FAMILY=INET"}).socket_family == IpFamily::kAny);
-  CHECK(log.has("BEELINE_PEER_TIMEOUT=20 is not understood (1s to 3600s); using 20s"));
-  CHECK(log.has("NCCL_SOCKET_FAMILY=INET is not understood (any, AF_INET or AF_INET6); using any"));
+  Found found;
+  CHECK(load({"BEELINE_PEER_TIMEOUT=20"}, &found).peer_timeout_ns == 20 * kNsPerSec);
+  CHECK(load({"NCCL_SOCKET_FAMILY=INET"}, &found).socket_family == IpFamily::kAny);
+  CHECK(found.has("setting-not-understood", Severity::kWarning, "BEELINE_PEER_TIMEOUT"));
+  CHECK(found.has("BEELINE_PEER_TIMEOUT=20 is not understood (1s to 3600s); using 20s"));
+  CHECK(
+      found.has("NCCL_SOCKET_FAMILY=INET is not understood (any, AF_INET or AF_INET6); using any"));
 }
 
 TEST_CASE("config: an invalid BEELINE_ value does not fall back to NCCL's", "[unit][config]") {
@@ -94,14 +101,16 @@ TEST_CASE("config: an invalid BEELINE_ value does not fall back to NCCL's", "[un
 }
 
 TEST_CASE("config: an unknown name is warned about with the nearest", "[unit][config]") {
-  const LogCapture log;
+  Found found;
   load({"BEELINE_TIMOUT=22", "BEELINE_IB_GID_INDEX=3", "BEELINE_WOMBAT=1", "BEELINE_=1",
-        "NCCL_IB_WOMBAT=1", "BEELINES=1"});
-  CHECK(log.count(LogLevel::kWarn) == 4);
-  CHECK(log.has("BEELINE_TIMOUT is no parameter of this version; did you mean BEELINE_TIMEOUT?"));
-  CHECK(log.has("did you mean BEELINE_GID_INDEX?"));
-  CHECK(log.has("BEELINE_WOMBAT is no parameter of this version"));
-  CHECK(log.count("did you mean") == 2);
+        "NCCL_IB_WOMBAT=1", "BEELINES=1"},
+       &found);
+  CHECK(found.count(Severity::kWarning) == 4);
+  CHECK(found.has("BEELINE_TIMOUT is no parameter of this version; did you mean BEELINE_TIMEOUT?"));
+  CHECK(found.has("setting-unknown", Severity::kWarning, "BEELINE_TIMOUT"));
+  CHECK(found.has("did you mean BEELINE_GID_INDEX?"));
+  CHECK(found.has("BEELINE_WOMBAT is no parameter of this version"));
+  CHECK(found.count("did you mean") == 2);
 }
 
 TEST_CASE("config: of two variables with one name the first counts", "[unit][config]") {
@@ -109,9 +118,9 @@ TEST_CASE("config: of two variables with one name the first counts", "[unit][con
 }
 
 TEST_CASE("config: a line without an equals sign is no variable", "[unit][config]") {
-  const LogCapture log;
-  load({"BEELINE_WOMBAT", ""});
-  CHECK(log.all_text().empty());
+  Found found;
+  load({"BEELINE_WOMBAT", ""}, &found);
+  CHECK(found.all_text().empty());
 }
 
 TEST_CASE("config: the process's own environment is read", "[unit][config]") {
@@ -126,11 +135,11 @@ TEST_CASE("config: every parameter can be set, and its default written out is ac
   for (const ParamText& row : param_texts()) {
     if (row.default_value.empty()) continue;
     const std::string assignment = "BEELINE_" + std::string(row.name) + "=" + row.default_value;
-    const LogCapture log;
-    load({assignment});
-    INFO(assignment << "\n" << log.all_text());
-    CHECK(log.lines().size() == 1);
-    CHECK(log.has("(from BEELINE_" + std::string(row.name) + ")"));
+    Found found;
+    load({assignment}, &found);
+    INFO(assignment << "\n" << found.all_text());
+    CHECK(found.size() == 1);
+    CHECK(found.has("(from BEELINE_" + std::string(row.name) + ")"));
   }
 }
 

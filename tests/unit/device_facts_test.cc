@@ -162,13 +162,17 @@ TEST_CASE("inactive port: the text fits its link layer", "[unit][device]") {
   device.port = 2;
   device.netdev = "eth7";
   device.facts.state = IBV_PORT_DOWN;
-  CHECK(inactive_text(device) ==
-        "mlx5_1 port 2 is DOWN and not used; check the cable and its network interface (ip link "
-        "set eth7 up)");
+  const Finding down = inactive_port(device);
+  CHECK(down.id == "port-not-active");
+  CHECK(down.severity == Severity::kWarning);
+  CHECK(down.subject == "mlx5_1 port 2");
+  CHECK(describe(down) ==
+        "mlx5_1 port 2 is DOWN and not used. To fix it: check the cable and its network interface "
+        "(ip link set eth7 up)");
   device.link_layer = LinkLayer::kInfiniBand;
-  CHECK(inactive_text(device).find("ibstat") != std::string::npos);
+  CHECK(inactive_port(device).fix.find("ibstat") != std::string::npos);
   device.facts.state = IBV_PORT_INIT;
-  CHECK(inactive_text(device).find("subnet manager") != std::string::npos);
+  CHECK(inactive_port(device).why.find("subnet manager") != std::string::npos);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people are told of a GPU and the NICs of its host.
+// The findings about a GPU and the NICs of its host, and their texts.
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -45,12 +45,12 @@ struct Scene {
     proof().ways.dmabuf = {.works = false, .why_not = why_no_dmabuf, .sys_errno = ENOMEM};
     proof().ways.peermem.works = true;
   }
-  std::vector<Line> lines() const {
-    return lines_of({.gpu = gpu, .cuda = cuda, .level = level, .tried = tried}, sysfs);
+  std::vector<Finding> findings() const {
+    return findings_of({.gpu = gpu, .cuda = cuda, .level = level, .tried = tried}, sysfs);
   }
   std::string text() const {
-    const std::vector<Line> all = lines();
-    return all.size() == 1 ? all.front().text : std::to_string(all.size()) + " lines";
+    const std::vector<Finding> all = findings();
+    return all.size() == 1 ? describe(all.front()) : std::to_string(all.size()) + " findings";
   }
   bool says(const char* part) const { return text().find(part) != std::string::npos; }
 
@@ -70,7 +70,11 @@ TEST_CASE("gdr words: one line for a GPU, whatever the number of NICs", "[unit][
   CHECK(scene.text() ==
         "GPUDirect GPU 2 (0000:1b:00.0): on with mlx5_0, mlx5_1 (PIX, dma-buf); 6 farther NICs not "
         "used (normal); writes ordered for none");
-  CHECK_FALSE(scene.lines().front().is_warning);
+  const Finding finding = scene.findings().front();
+  CHECK(finding.id == "gpudirect-on");
+  CHECK(finding.severity == Severity::kNote);
+  CHECK(finding.subject == "GPU 2 (0000:1b:00.0)");
+  CHECK(finding.others == std::vector<std::string>{"mlx5_0", "mlx5_1"});
   scene.tried[2].distance = topology::Distance::kPxb;
   for (std::size_t i = 3; i < 7; ++i) scene.tried[i].distance = topology::Distance::kPix;
   CHECK(
@@ -108,7 +112,9 @@ TEST_CASE("gdr words: all NICs are beyond NCCL's distance limit", "[unit][gdr]")
   Scene scene(3);
   scene.tried[0].distance = topology::Distance::kSys;
   scene.tried[1].distance = scene.tried[2].distance = topology::Distance::kNode;
-  CHECK_FALSE(scene.lines().front().is_warning);
+  CHECK(scene.findings().front().id == "gpudirect-too-far");
+  CHECK(scene.findings().front().severity == Severity::kNote);
+  CHECK(scene.findings().front().others == std::vector<std::string>{"mlx5_1", "mlx5_2"});
   CHECK(
       scene.says("GPU 2 (0000:1b:00.0): off: the nearest NICs that reach it (mlx5_1, mlx5_2) are "
                  "NODE apart"));
@@ -119,12 +125,15 @@ TEST_CASE("gdr words: all NICs are beyond NCCL's distance limit", "[unit][gdr]")
 TEST_CASE("gdr words: NICs that do not work have one warning for each reason", "[unit][gdr]") {
   Scene scene(4);
   scene.tried[1].proof.failure = scene.tried[3].proof.failure = "an iWARP port cannot flush";
-  const std::vector<Line> lines = scene.lines();
-  REQUIRE(lines.size() == 2);
-  CHECK_FALSE(lines[0].is_warning);
-  CHECK(lines[0].text.find("on with mlx5_0, mlx5_2 (PIX, dma-buf); writes") != std::string::npos);
-  CHECK(lines[1].is_warning);
-  CHECK(lines[1].text ==
+  const std::vector<Finding> findings = scene.findings();
+  REQUIRE(findings.size() == 2);
+  CHECK(findings[0].severity == Severity::kNote);
+  CHECK(findings[0].fact.find("on with mlx5_0, mlx5_2 (PIX, dma-buf); writes") !=
+        std::string::npos);
+  CHECK(findings[1].id == "gpudirect-off");
+  CHECK(findings[1].severity == Severity::kWarning);
+  CHECK(findings[1].others == std::vector<std::string>{"mlx5_1", "mlx5_3"});
+  CHECK(describe(findings[1]) ==
         "GPUDirect GPU 2 (0000:1b:00.0): off with mlx5_1, mlx5_3: an iWARP port cannot flush");
 }
 
@@ -134,7 +143,7 @@ TEST_CASE("gdr words: what the user has turned off is not said to be on", "[unit
   scene.tried.front().distance.reset();
   CHECK(scene.text() == "GPUDirect GPU 2 (0000:1b:00.0): off, as NCCL_NET_GDR_LEVEL=LOC asks");
   const std::vector<Answered> answers = {{scene.devices.data(), scene.proof().ways}};
-  CHECK(without_gpu_text(answers, topology::Distance::kLoc) ==
+  CHECK(describe(finding_without_gpu(answers, topology::Distance::kLoc)) ==
         "GPUDirect: off, as NCCL_NET_GDR_LEVEL=LOC asks");
 }
 
@@ -145,7 +154,7 @@ TEST_CASE("gdr words: while no GPU is in use, one line says what the drivers off
   std::vector<Answered> answers;
   for (const Tried& one : scene.tried) answers.push_back({one.device, one.proof.ways});
   answers[0].ways.dmabuf.works = answers[1].ways.dmabuf.works = true;
-  CHECK(without_gpu_text(answers, topology::Distance::kPxb) ==
+  CHECK(describe(finding_without_gpu(answers, topology::Distance::kPxb)) ==
         "GPUDirect: this process uses no GPU yet, so nothing was tried; the drivers offer it with "
         "mlx5_0, mlx5_1 (dma-buf); it will be off with mlx5_2 (dma-buf: a; peer memory: b)");
 }

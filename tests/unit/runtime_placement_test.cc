@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people are told of NICs in the wrong place.
+// The NICs' places in the topology of the machine, and the findings about them.
 #include "plugin/runtime/placement.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/found.h"
 #include "tests/topology/machine_text.h"
 #include "tests/topology/machines.h"
 #include "topology/distance.h"
@@ -24,13 +25,9 @@ std::vector<NodeIndex> all_nics(const Graph& graph) {
   return {graph.nics().begin(), graph.nics().end()};
 }
 
-std::optional<std::string> advice_of(const std::string& machine) {
+std::optional<beeline::Finding> hidden_tree_of(const std::string& machine) {
   const Graph graph = make_machine(machine);
-  return hidden_tree_advice(graph, all_nics(graph));
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+  return hidden_tree(graph, all_nics(graph));
 }
 
 }  // namespace
@@ -74,13 +71,17 @@ TEST_CASE("placement: a PCI tree counts as hidden if no device is behind a bridg
 
 TEST_CASE("placement: a machine that hides its tree needs a description, and others do not",
           "[unit][runtime]") {
-  const auto advice = advice_of(machines::flat_virtual_machine());
-  REQUIRE(advice);
-  CHECK(has(*advice, "NCCL_TOPO_FILE"));
-  CHECK_FALSE(advice_of(machines::one_nic_each()));
-  CHECK_FALSE(advice_of(machines::far_socket()));
-  CHECK_FALSE(hidden_tree_advice(make_machine(machines::flat_virtual_machine()), {}));
-  CHECK_FALSE(advice_of("host 0000:00\n nic 01:00.0 mlx5_0\n"));
+  const auto hidden = hidden_tree_of(machines::flat_virtual_machine());
+  REQUIRE(hidden);
+  CHECK(hidden->id == "hidden-tree");
+  CHECK(hidden->severity == Severity::kNote);
+  CHECK(describe(*hidden) ==
+        "this machine hides its PCI tree, as virtual machines do; NCCL cannot tell which NIC is "
+        "near which GPU. To fix it: give NCCL the provider's description (NCCL_TOPO_FILE)");
+  CHECK_FALSE(hidden_tree_of(machines::one_nic_each()));
+  CHECK_FALSE(hidden_tree_of(machines::far_socket()));
+  CHECK_FALSE(hidden_tree(make_machine(machines::flat_virtual_machine()), {}));
+  CHECK_FALSE(hidden_tree_of("host 0000:00\n nic 01:00.0 mlx5_0\n"));
 }
 
 TEST_CASE("placement: a slow link of a NIC in use is named", "[unit][runtime]") {
@@ -88,9 +89,10 @@ TEST_CASE("placement: a slow link of a NIC in use is named", "[unit][runtime]") 
       "host 0000:00\n"
       " root 00:01.0 max=32x16\n  nic 01:00.0 mlx5_0 now=16x8 max=32x16\n"
       " root 00:02.0 max=32x16\n  nic 02:00.0 mlx5_1 now=32x16 max=32x16\n");
-  const std::vector<std::string> lines = slow_links(graph, all_nics(graph));
-  REQUIRE(lines.size() == 1);
-  CHECK(has(lines[0], "the PCIe link of mlx5_0 is slow: Gen4 x8, could be Gen5 x16"));
+  const test::Found found(slow_links(graph, all_nics(graph)));
+  CHECK(found.size() == 1);
+  CHECK(found.has("slow-link", Severity::kWarning, "mlx5_0"));
+  CHECK(found.has("the PCIe link of mlx5_0 is slow: Gen4 x8, could be Gen5 x16. To fix it: "));
   CHECK(slow_links(graph, {graph.nics()[1]}).empty());
 }
 
@@ -102,8 +104,8 @@ TEST_CASE("placement: a slow link of a GPU, or of a switch on the way, is named"
       "  up 01:00.0 now=16x16 max=32x16\n"
       "   down 02:00.0 max=32x16\n    gpu 03:00.0 now=32x8 max=32x16\n"
       "   down 02:01.0 max=32x16\n    nic 04:00.0 mlx5_0 now=32x16 max=32x16\n");
-  const std::vector<std::string> lines = slow_links(graph, all_nics(graph));
-  REQUIRE(lines.size() == 2);
-  CHECK(has(lines[0], "the PCIe link of bridge 0000:01:00.0 is slow: Gen4 x16, could be Gen5"));
-  CHECK(has(lines[1], "the PCIe link of GPU 0000:03:00.0 is slow: Gen5 x8, could be Gen5 x16"));
+  const test::Found found(slow_links(graph, all_nics(graph)));
+  CHECK(found.size() == 2);
+  CHECK(found.has("the PCIe link of bridge 0000:01:00.0 is slow: Gen4 x16, could be Gen5"));
+  CHECK(found.has("the PCIe link of GPU 0000:03:00.0 is slow: Gen5 x8, could be Gen5 x16"));
 }

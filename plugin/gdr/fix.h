@@ -13,7 +13,7 @@ namespace beeline::gdr {
 bool peer_memory_is_loaded(const std::string& sysfs_root);
 
 // One sentence that ends in a command or in what to install; empty where nothing helps.
-std::string remedy(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
-                   const std::string& sysfs_root);
+std::string fix_for(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
+                    const std::string& sysfs_root);
 
 }  // namespace beeline::gdr

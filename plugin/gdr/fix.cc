@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the way an attempt failed to what is missing.
-#include "plugin/gdr/remedy.h"
+#include "plugin/gdr/fix.h"
 
 #include <unistd.h>
 
@@ -52,8 +52,8 @@ bool peer_memory_is_loaded(const std::string& sysfs_root) {
          exists(sysfs_root + "/kernel/mm/memory_peers/nv_mem_nc");
 }
 
-std::string remedy(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
-                   const std::string& sysfs_root) {
+std::string fix_for(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
+                    const std::string& sysfs_root) {
   if (!gpu.gdr) return {};
   if (proof.is_blocked) {
     return "PCI access control (ACS) or the IOMMU stands between them: boot with iommu=pt, and "

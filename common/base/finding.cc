@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/finding.h"
+
+namespace beeline {
+
+const char* to_string(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::kOk: return "ok";
+    case Severity::kNote: return "note";
+    case Severity::kWarning: return "warning";
+  }
+  return "?";
+}
+
+std::string describe(const Finding& finding) {
+  std::string text = finding.fact;
+  if (!finding.why.empty()) text += "; " + finding.why;
+  if (!finding.fix.empty()) text += ". To fix it: " + finding.fix;
+  return text;
+}
+
+}  // namespace beeline

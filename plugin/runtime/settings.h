@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Checks of settings that need more than the table of parameters: folders and address ranges.
+#pragma once
+
+#include <vector>
+
+#include "common/base/finding.h"
+#include "plugin/config/config.h"
+
+namespace beeline {
+
+// A warning for each setting that cannot be used: folder-unusable, address-range-not-understood.
+// The default folders are not checked, because a container may have no /dev/shm.
+std::vector<Finding> check_settings(const Config& config);
+
+}  // namespace beeline

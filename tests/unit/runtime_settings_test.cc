@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Settings that cannot be used give a warning; defaults do not.
+#include "plugin/runtime/settings.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/found.h"
+
+namespace beeline {
+namespace {
+
+TEST_CASE("settings: the defaults give no warning", "[unit][runtime]") {
+  CHECK(check_settings(Config{}).empty());
+}
+
+TEST_CASE("settings: a folder that cannot be used is named with its variable", "[unit][runtime]") {
+  Config config;
+  config.stats_dir = "/nope/of/course";
+  config.sysfs_root = "/proc/self/exe";  // a file
+  const test::Found found(check_settings(config));
+  INFO(found.all_text());
+  CHECK(found.size() == 2);
+  CHECK(found.has("folder-unusable", Severity::kWarning, "BEELINE_STATS_DIR"));
+  CHECK(found.has("folder-unusable", Severity::kWarning, "BEELINE_SYSFS_ROOT"));
+  CHECK(found.has("BEELINE_STATS_DIR=/nope/of/course cannot be used: No such file or directory; "));
+  CHECK(found.has("BEELINE_SYSFS_ROOT=/proc/self/exe cannot be used: Not a directory; "));
+  config.stats = false;
+  CHECK(check_settings(config).size() == 1);
+}
+
+TEST_CASE("settings: an address range that is not understood is a warning", "[unit][runtime]") {
+  Config config;
+  config.addr_range = "10.1.0.0/99";
+  const test::Found found(check_settings(config));
+  CHECK(found.has("address-range-not-understood", Severity::kWarning, "ADDR_RANGE"));
+  CHECK(found.has("ADDR_RANGE is not used: \"10.1.0.0/99\": the prefix length must be 0 to 32"));
+}
+
+TEST_CASE("settings: a folder that can be used gives no warning", "[unit][runtime]") {
+  Config config;
+  config.stats_dir = "/tmp";
+  config.sysfs_root = "/proc";
+  CHECK(check_settings(config).empty());
+}
+
+}  // namespace
+}  // namespace beeline
