@@ -17,7 +17,7 @@ constexpr int kMostTrafficClass = 255;
 constexpr unsigned kWishBits = 9;
 constexpr std::uintptr_t kWishMask = (1U << kWishBits) - 1;
 
-std::atomic<OwnerId> last_owner{kNobody};
+std::atomic<OwnerId> last_owner{kNoOwner};
 
 }  // namespace
 

@@ -194,7 +194,7 @@ TEST_CASE("abort: a connect to a listener that was reclaimed fails and says why"
 
 TEST_CASE("abort: connections of other owners continue", "[component][connect]") {
   AbortRig rig;
-  for (const OwnerId owner : {kOther, kNobody}) {
+  for (const OwnerId owner : {kOther, kNoOwner}) {
     Ticket gone;
     Ticket ticket;
     rig.a.listen(gone, "softnic0", {.owner = kAborted});
@@ -203,7 +203,7 @@ TEST_CASE("abort: connections of other owners continue", "[component][connect]")
     BL_MUST(must(rig.b.connect(ticket, "softnic1", {.owner = owner})) == nullptr);
     rig.a.plane().reclaim(kAborted);
     rig.b.plane().reclaim(kAborted);
-    rig.b.plane().reclaim(kNobody);  // must do nothing
+    rig.b.plane().reclaim(kNoOwner);  // must do nothing
     const ConnectionPtr sender = rig.b.wait_connect(ticket);
     const ConnectionPtr receiver = rig.a.wait_accept(listener);
     prove_write(*receiver, *sender);
@@ -234,7 +234,7 @@ TEST_CASE("abort: the next communicator of the process works", "[component][conn
 TEST_CASE("abort: a connect that is not called again is given up after a while",
           "[component][connect]") {
   AbortedConnect rig(forgetting_options(std::chrono::milliseconds(200)));
-  rig.begin(kNobody);
+  rig.begin(kNoOwner);
   RawPeer peer = rig.fake.welcome();
   peer.receive_message<wire::Connect>();
   AbortRig::must_leave_nothing();
@@ -244,7 +244,7 @@ TEST_CASE("abort: a connect that is called again, or has an owner, is not given 
           "[component][connect]") {
   AbortedConnect rig(forgetting_options(std::chrono::seconds(1)));
   const bool asked = GENERATE(true, false);
-  rig.begin(asked ? kNobody : kOther);
+  rig.begin(asked ? kNoOwner : kOther);
   RawPeer peer = rig.fake.welcome();
   const auto connect = peer.receive_message<wire::Connect>();
   const auto until = Clock::now() + std::chrono::seconds(2);

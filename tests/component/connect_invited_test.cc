@@ -155,6 +155,25 @@ TEST_CASE("limits: channels in use stay, and a peer that is refused is told why"
   rig.must_accept_real_peer();
 }
 
+TEST_CASE("limits: a peer whose first message may be on the way keeps its channel",
+          "[component][connect]") {
+  ControlOptions options = control_options();
+  options.limits.channels = 2;
+  ListenerRig rig(options);
+  const wire::Connect connect = rig.connect_of_real_peer();
+  const wire::Handle handle = handle_of(rig.ticket);
+  RawPeer fresh(handle);
+  fresh.introduce(hello_for(handle, 0));
+  RawPeer idle(handle);
+  idle.introduce(hello_for(handle, 1));
+  idle.sync();  // it has sent a message, and uses its channel for nothing
+  RawPeer third(handle);
+  third.introduce(hello_for(handle, 2));
+  idle.must_be_dropped();
+  fresh.send(wire::encode(connect));
+  fresh.receive_message<wire::Accept>();
+}
+
 TEST_CASE("limits: channels leave a quarter of the descriptors, and the next peer connects",
           "[component][connect]") {
   ListenerRig rig;

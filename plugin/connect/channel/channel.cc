@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The links of a channel.
 #include "plugin/connect/channel/channel.h"
 
 namespace beeline {
@@ -14,7 +12,7 @@ std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t t
       CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, &device, outbox_,
       std::move(mailbox));
   links_[ours] = link;
-  if (device.is_gone()) link->lose_device();  // while the ends were talking
+  if (device.is_gone()) link->lose_device();  // it went away during the handshake
   return link;
 }
 

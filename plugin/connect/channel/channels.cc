@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Reading channels, and the end of channels.
 #include "plugin/connect/channel/channels.h"
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -18,12 +18,19 @@ namespace beeline {
 namespace {
 
 constexpr std::size_t kReadBytes = 65536;
-// A turn of a channel ends after this time, and the other channels have theirs. A message for which
-// a queue pair is made may take milliseconds.
-constexpr int kReadsInARow = 16;
+// A channel's turn ends after this time, so that the other channels get theirs. One message may
+// take milliseconds, if a queue pair is created for it.
+constexpr int kReadsPerTurn = 16;
 constexpr std::int64_t kTurnNs = 2 * kNsPerMs;
-// For the peer to agree to an orderly end.
-constexpr std::int64_t kFarewellNs = 2 * kNsPerSec;
+// How long the peer may take to close its end of a channel that this process closes.
+constexpr std::int64_t kCloseTimeoutNs = 2 * kNsPerSec;
+
+std::size_t most_channels(const PeerLimits& limits) noexcept {
+  if (limits.channels != 0) return limits.channels;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return SIZE_MAX;
+  return limit.rlim_cur / 4 * 3;  // divided first: "unlimited" times 3 would overflow
+}
 
 }  // namespace
 
@@ -33,7 +40,7 @@ Channels::~Channels() {
 
 Channel* Channels::add(Introduced introduced) {
   const int fd = introduced.fd.get();
-  const Status watched = make_watched(fd, peer_timeout_);
+  const Status watched = make_watched(fd, timeouts_.peer);
   if (!watched) {
     BL_WARN("control channel to %s: %s", introduced.peer.text().c_str(),
             describe(watched.error()).c_str());
@@ -65,7 +72,7 @@ bool Channels::drop_oldest(const std::string& why, Eligible&& eligible) {
     return eligible(*entry.second) && is_unused(*entry.second);
   });
   if (found == channels_.end()) return false;
-  if (const std::uint64_t number = full_.due(); number != 0) {
+  if (const std::uint64_t number = dropped_.due(); number != 0) {
     BL_WARN(
         "the control channel with %s, which carries no connection, is dropped (number %llu): %s",
         found->second->peer().text().c_str(), static_cast<unsigned long long>(number), why.c_str());
@@ -75,11 +82,14 @@ bool Channels::drop_oldest(const std::string& why, Eligible&& eligible) {
 }
 
 bool Channels::drop_unused(const std::string& why) {
-  return drop_oldest(why, [](const Channel&) { return true; });
+  const auto is_not_fresh = [&](const Channel& channel) {
+    return !channel.is_fresh(timeouts_.first_message);
+  };
+  return drop_oldest(why, is_not_fresh) || drop_oldest(why, [](const Channel&) { return true; });
 }
 
-// A peer with many channels keeps the newest, because the connections of older ones may be dead
-// unnoticed.
+// A peer with too many channels keeps the newest ones, because the older ones may be dead without
+// this process knowing it.
 std::optional<std::string> Channels::make_room(const wire::ProcessId& process) {
   const auto is_its = [&](const Channel& channel) { return channel.peer().id == process; };
   const auto its_own = static_cast<std::size_t>(
@@ -129,45 +139,47 @@ void Channels::on_event(std::uint64_t id, std::uint32_t events) {
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
   if (backlog_.contains(id)) return;  // earlier messages are handled first
-  const Result<void, std::string> received = receive(*channel);
-  if (!received) end(id, received.error());
+  const Outcome<void> received = receive(*channel);
+  if (!received) end(id, received.error().text);
 }
 
 void Channels::read(std::uint64_t id) {
   Channel* const channel = find(id);
   if (channel == nullptr) return;
-  const Result<void, std::string> handled = handle_frames(*channel);
-  if (!handled) end(id, handled.error());
+  const Outcome<void> handled = handle_frames(*channel);
+  if (!handled) end(id, handled.error().text);
 }
 
-void Channels::go_on() {
+void Channels::run_backlog() {
   const std::set<std::uint64_t> turns = std::exchange(backlog_, {});
   for (const std::uint64_t id : turns) read(id);
 }
 
-Result<void, std::string> Channels::receive(Channel& channel) {
-  std::array<std::byte, kReadBytes> room;
-  for (int i = 0; i < kReadsInARow; ++i) {
-    const Result<std::size_t> got = channel.outbox().receive(room);
-    if (channel.outbox().has_overflowed()) return break_with(channel, "it does not read");
-    if (!got) return fail(cause_of(got.error()));
+Outcome<void> Channels::receive(Channel& channel) {
+  std::array<std::byte, kReadBytes> buffer;
+  for (int i = 0; i < kReadsPerTurn; ++i) {
+    const Result<std::size_t> got = channel.outbox().receive(buffer);
+    if (channel.outbox().has_overflowed()) return report_violation(channel, "it does not read");
+    if (!got) return fail(Problem(cause_of(got.error())));
     if (*got == 0) return {};
-    channel.input().append(wire::ByteView(room).first(*got));
+    channel.input().append(wire::ByteView(buffer).first(*got));
     BL_TRY(handle_frames(channel));
     if (backlog_.contains(channel.id())) return {};
   }
   return {};
 }
 
-Result<void, std::string> Channels::handle_frames(Channel& channel) {
+Outcome<void> Channels::handle_frames(Channel& channel) {
   const std::int64_t end_of_turn = now_ns() + kTurnNs;
   for (;;) {
     Result<std::optional<wire::Frame>> frame = channel.input().next();
-    if (!frame) return break_with(channel, "it broke the protocol: " + describe(frame.error()));
+    if (!frame)
+      return report_violation(channel, "it broke the protocol: " + describe(frame.error()));
     if (!*frame) return {};
-    if (channel.is_closing()) continue;  // whoever said it will hear that we have gone
+    if (channel.is_closing()) continue;  // the peer will see that the channel has ended
     const Status handled = events_->on_message(channel, **frame);
-    if (!handled) return break_with(channel, "it broke the protocol: " + describe(handled.error()));
+    if (!handled)
+      return report_violation(channel, "it broke the protocol: " + describe(handled.error()));
     if (now_ns() > end_of_turn) {
       backlog_.insert(channel.id());
       return {};
@@ -175,13 +187,12 @@ Result<void, std::string> Channels::handle_frames(Channel& channel) {
   }
 }
 
-// What no Beeline does, whether or not a comm is lost by it.
-Failure<std::string> Channels::break_with(const Channel& channel, std::string cause) {
-  if (const std::uint64_t number = broken_.due(); number != 0) {
+Failure<Problem> Channels::report_violation(const Channel& channel, std::string cause) {
+  if (const std::uint64_t number = violations_.due(); number != 0) {
     BL_WARN("the control channel with %s is dropped (number %llu): %s",
             channel.peer().text().c_str(), static_cast<unsigned long long>(number), cause.c_str());
   }
-  return fail(std::move(cause));
+  return fail(Problem(std::move(cause)));
 }
 
 std::string Channels::cause_of(const Error& error) const {
@@ -190,7 +201,7 @@ std::string Channels::cause_of(const Error& error) const {
     case ECONNRESET:
     case EPIPE: return "its process ended without goodbye (connection reset)";
     case ETIMEDOUT:
-      return "its host has been silent for " + std::to_string(peer_timeout_.count() / 1000) +
+      return "its host has been silent for " + std::to_string(timeouts_.peer.count() / 1000) +
              " s: it is down, or the network to it is interrupted";
     case EHOSTUNREACH:
     case ENETUNREACH:
@@ -207,8 +218,8 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
   channel->outbox().close();
   const std::size_t carried = channel->kill_links(cause);
   if (carried > 0) {
-    // Not a warning: many programs end without closing anything. A comm that is used after this, or
-    // has requests under way, warns with its own device and peer.
+    // Not a warning, because many programs end without closing their comms. A comm that is used
+    // after this, or has outstanding requests, logs a warning with its own device and peer.
     BL_INFO(kLogNet, "%s has lost %s: %s; %zu %s ended with it", host_name().c_str(),
             channel->peer().text().c_str(), cause.c_str(), carried,
             carried == 1 ? "connection" : "connections");
@@ -218,13 +229,13 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
   events_->on_channel_end(*channel, cause);
 }
 
-void Channels::give_up() noexcept {
+void Channels::abort_all() noexcept {
   for (const auto& [id, channel] : channels_) {
     try {
       channel->kill_links("the cause is at " + host_name() +
                           ": the control thread of its process has failed");
     } catch (const std::exception&) {
-      // No memory even for the words: this one stays open, and its peer will end it.
+      // Out of memory for the message: these links stay open until their peers end them.
     }
     channel->outbox().close();
   }
@@ -234,8 +245,8 @@ void Channels::close_all() {
   for (const auto& [id, channel] : channels_) {
     if (channel->is_closing()) continue;
     channel->start_closing();
-    poller_->at(now_ns() + kFarewellNs, [this, id = id] {
-      if (find(id) != nullptr) end(id, "it did not answer our goodbye");
+    poller_->at(now_ns() + kCloseTimeoutNs, [this, id = id] {
+      if (find(id) != nullptr) end(id, "it did not close its end in time");
     });
   }
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The states of a dial.
 #include "plugin/connect/channel/dialer.h"
 
 #include <algorithm>
@@ -14,12 +12,12 @@
 namespace beeline {
 namespace {
 
-// The listener exists, since we have its handle. What refuses us is a host that is being flooded,
-// or a process that is gone: the first passes soon, the second never.
+// The listener existed, since this process has its handle. So a refused connection means that its
+// host is flooded, which passes soon, or that its process has ended, which does not.
 constexpr std::int64_t kRedialForNs = 3 * kNsPerSec;
 constexpr std::int64_t kFirstPauseNs = 20 * kNsPerMs;
 constexpr std::int64_t kLongestPauseNs = 500 * kNsPerMs;
-// When the other end's dial goes first: how long until it should have come.
+// The wait for the peer's own dial, which has precedence.
 constexpr std::int64_t kDuplicatePauseNs = 300 * kNsPerMs;
 
 }  // namespace
@@ -38,12 +36,12 @@ bool Dialer::has_introduced(const wire::ProcessId& process) const {
   return found != dials_.end() && found->second.state == State::kIntroduced;
 }
 
-std::string Dialer::trouble(const wire::ProcessId& process) const {
+std::string Dialer::last_error(const wire::ProcessId& process) const {
   const auto found = dials_.find(process);
   if (found == dials_.end()) return {};
   const Dial& dial = found->second;
   const std::string where = text(dial.invitation.handle.address);
-  return where + ": " + (dial.trouble.empty() ? "no answer" : dial.trouble);
+  return where + ": " + (dial.last_error.empty() ? "no answer" : dial.last_error);
 }
 
 void Dialer::cancel(const wire::ProcessId& process) {
@@ -59,8 +57,8 @@ void Dialer::hang_up(Dial& dial) noexcept {
   dial.fd.reset();
 }
 
-void Dialer::later(const Dials::iterator& dial, std::int64_t ns,
-                   void (Dialer::*call)(Dials::iterator)) {
+void Dialer::schedule(const Dials::iterator& dial, std::int64_t ns,
+                      void (Dialer::*call)(Dials::iterator)) {
   poller_->at(now_ns() + ns, [this, process = dial->first, number = dial->second.number, call] {
     const auto found = dials_.find(process);
     if (found != dials_.end() && found->second.number == number) (this->*call)(found);
@@ -75,12 +73,12 @@ void Dialer::try_dial(Dials::iterator it) {
   dial.input = {};
   dial.number = ++last_number_;
   Result<UniqueFd> fd = start_dial(dial.invitation.handle.address);
-  if (!fd) return failed(it, fd.error());
+  if (!fd) return on_failure(it, fd.error());
   const auto key = poller_->add(fd->get(), EPOLLOUT,
                                 [this, process = it->first, number = dial.number](std::uint32_t) {
                                   on_event(process, number);
                                 });
-  if (!key) return failed(it, key.error());
+  if (!key) return on_failure(it, key.error());
   dial.fd = std::move(*fd);
   dial.key = *key;
   dial.state = State::kConnecting;
@@ -99,50 +97,50 @@ void Dialer::on_event(const wire::ProcessId& process, std::uint64_t number) {
 void Dialer::on_connected(Dials::iterator it) {
   Dial& dial = it->second;
   const Status outcome = dial_outcome(dial.fd.get());
-  if (!outcome) return failed(it, outcome.error());
+  if (!outcome) return on_failure(it, outcome.error());
   const wire::Hello hello{.process = self_->id,
                           .host = self_->host,
                           .pid = self_->pid,
                           .listener = dial.invitation.handle.listener,
                           .token = dial.invitation.handle.token};
-  // A fresh socket takes so few bytes whole.
+  // The send buffer of a new socket has room for all of it.
   const Result<std::size_t> sent = send_some(dial.fd.get(), wire::encode(hello));
-  if (!sent) return failed(it, sent.error());
+  if (!sent) return on_failure(it, sent.error());
   dial.state = State::kIntroduced;
   poller_->want(dial.fd.get(), dial.key, EPOLLIN);
-  later(it, answer_timeout_.count() * kNsPerMs, &Dialer::on_silence);
+  schedule(it, answer_timeout_.count() * kNsPerMs, &Dialer::on_timeout);
 }
 
-void Dialer::on_silence(Dials::iterator it) {
+void Dialer::on_timeout(Dials::iterator it) {
   if (it->second.state != State::kIntroduced) return;
-  failed(it, fail(Errc::kTimeout, "wait for an answer to HELLO").error);
+  on_failure(it, fail(Errc::kTimeout, "wait for an answer to HELLO").error);
 }
 
 Result<std::optional<wire::Frame>> Dialer::read_answer(Dial& dial) {
-  std::array<std::byte, 4096> room;
-  const std::size_t got = BL_TRY(receive_some(dial.fd.get(), room));
-  dial.input.append(wire::ByteView(room).first(got));
+  std::array<std::byte, 4096> buffer;
+  const std::size_t got = BL_TRY(receive_some(dial.fd.get(), buffer));
+  dial.input.append(wire::ByteView(buffer).first(got));
   return dial.input.next();
 }
 
 void Dialer::on_answer(Dials::iterator it) {
   const Result<std::optional<wire::Frame>> frame = read_answer(it->second);
-  if (!frame) return failed(it, frame.error());
+  if (!frame) return on_failure(it, frame.error());
   if (!*frame) return;
   if ((*frame)->type == wire::MessageType::kHelloAck) {
     const auto ack = wire::decode<wire::HelloAck>((*frame)->body);
-    return ack ? welcome(it, *ack) : give_up(it, ack.error(), describe(ack.error()));
+    return ack ? on_hello_ack(it, *ack) : give_up(it, ack.error(), describe(ack.error()));
   }
   if ((*frame)->type == wire::MessageType::kRefuse) {
     const auto refusal = wire::decode<wire::Refuse>((*frame)->body);
-    return refusal ? refused(it, *refusal)
+    return refusal ? on_refuse(it, *refusal)
                    : give_up(it, refusal.error(), describe(refusal.error()));
   }
   const Error error = fail(Errc::kProtocol, "wait for an answer to HELLO").error;
   give_up(it, error, "it answered HELLO with " + std::string(to_string((*frame)->type)));
 }
 
-void Dialer::welcome(Dials::iterator it, const wire::HelloAck& ack) {
+void Dialer::on_hello_ack(Dials::iterator it, const wire::HelloAck& ack) {
   Dial& dial = it->second;
   if (ack.process != it->first) {
     const Error error = fail(Errc::kProtocol, "compare who answered").error;
@@ -160,7 +158,7 @@ void Dialer::welcome(Dials::iterator it, const wire::HelloAck& ack) {
   events_->on_introduced(std::move(introduced));
 }
 
-void Dialer::refused(Dials::iterator it, const wire::Refuse& refusal) {
+void Dialer::on_refuse(Dials::iterator it, const wire::Refuse& refusal) {
   switch (refusal.code) {
     case wire::RefuseCode::kVersion:
       return give_up(it, fail(Errc::kUnsupported, "agree on a version").error,
@@ -168,35 +166,36 @@ void Dialer::refused(Dials::iterator it, const wire::Refuse& refusal) {
     case wire::RefuseCode::kNotInvited: {
       const std::uint32_t comm = it->second.invitation.comm;
       hang_up(it->second);
-      pause(it, 0);  // whoever else waits has another invitation
+      pause(it, 0);  // another connect may wait, with an invitation of its own
       return events_->on_not_invited(comm, refusal.text);
     }
     case wire::RefuseCode::kDuplicate:
       hang_up(it->second);
-      it->second.trouble = "it says: " + refusal.text;
+      it->second.last_error = "it says: " + refusal.text;
       return pause(it, kDuplicatePauseNs);
   }
 }
 
-void Dialer::failed(Dials::iterator it, const Error& error) {
+void Dialer::on_failure(Dials::iterator it, const Error& error) {
   Dial& dial = it->second;
   hang_up(dial);
-  dial.trouble = describe(error) + fd_advice(error);
+  dial.last_error = describe(error) + fd_advice(error);
   const std::int64_t now = now_ns();
   if (dial.first_failure_ns == 0) dial.first_failure_ns = now;
-  // Who is silent may be stopped, and go on later: the attempts' own deadlines decide.
+  // A peer that does not answer may be stopped, and continue later. The connects' own timeouts
+  // limit the wait for it.
   const bool may_pass = error.code == Errc::kTimeout || now - dial.first_failure_ns < kRedialForNs;
-  if (error.code == Errc::kProtocol || !may_pass) return give_up(it, error, dial.trouble);
+  if (error.code == Errc::kProtocol || !may_pass) return give_up(it, error, dial.last_error);
   dial.pause_ns = std::clamp(2 * dial.pause_ns, kFirstPauseNs, kLongestPauseNs);
   pause(it, dial.pause_ns);
 }
 
 void Dialer::pause(Dials::iterator it, std::int64_t ns) {
   it->second.state = State::kPaused;
-  later(it, ns, &Dialer::try_dial);
+  schedule(it, ns, &Dialer::try_dial);
 }
 
-// By value: they may lie in the dial that ends here.
+// The arguments are copies, because the originals may be members of the dial, which ends here.
 void Dialer::give_up(Dials::iterator it, Error error, std::string text) {
   const wire::ProcessId process = it->first;
   const std::string where = beeline::text(it->second.invitation.handle.address);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dialing other processes: one dial for each, however many connects wait for it. A dial goes on as
-// long as somebody wants it; every try asks for an invitation to show.
+// Opens TCP connections to other processes and introduces this one. There is one dial for each
+// process, however many connects wait for its channel. A dial is retried for as long as a connect
+// waits; each try shows the invitation of one of them.
 // Threads: the control thread.
 #pragma once
 
@@ -25,50 +26,51 @@ class Dialer {
   Dialer& operator=(const Dialer&) = delete;
   ~Dialer();
 
-  // Does nothing while a dial to that process is under way.
+  // Does nothing if a dial to this process is in progress.
   void dial(const wire::ProcessId& process);
-  // Our introduction is out: the peer may take it at any moment.
+  // HELLO has been sent, so that the peer may accept it at any moment.
   bool has_introduced(const wire::ProcessId& process) const;
-  // What stands in the way, for people: "10.0.0.2:4711: no answer".
-  std::string trouble(const wire::ProcessId& process) const;
+  // The address and its last error, for log lines: "10.0.0.2:4711: no answer".
+  std::string last_error(const wire::ProcessId& process) const;
   void cancel(const wire::ProcessId& process);
 
  private:
   enum class State : std::uint8_t {
-    kConnecting,  // until the socket is connected
-    kIntroduced,  // HELLO is sent; the answer decides
+    kConnecting,  // the socket is not connected yet
+    kIntroduced,  // HELLO has been sent, and its answer is awaited
     kPaused,      // between two tries
   };
   struct Dial {
     State state = State::kPaused;
-    std::uint64_t number = 0;  // of the try; a timer of an earlier one means nothing
+    std::uint64_t number = 0;  // of the current try; timers of earlier tries are ignored
     UniqueFd fd;
     Poller::Key key = 0;
     Invitation invitation;
     wire::FrameSplitter input;
-    std::string trouble;  // of the last try
+    std::string last_error;
     std::int64_t first_failure_ns = 0;
     std::int64_t pause_ns = 0;
   };
   using Dials = std::map<wire::ProcessId, Dial>;
 
-  // One for each state, told that it is time to go on.
   void try_dial(Dials::iterator dial);
+  void on_event(const wire::ProcessId& process, std::uint64_t number);
+  // The next event or timer of each state.
   void on_connected(Dials::iterator dial);
   void on_answer(Dials::iterator dial);
+  void on_timeout(Dials::iterator dial);
 
-  void on_event(const wire::ProcessId& process, std::uint64_t number);
   Result<std::optional<wire::Frame>> read_answer(Dial& dial);
-  void welcome(Dials::iterator dial, const wire::HelloAck& ack);
-  void refused(Dials::iterator dial, const wire::Refuse& refusal);
-  // Tries again in a while, unless it has failed for too long.
-  void failed(Dials::iterator dial, const Error& error);
+  void on_hello_ack(Dials::iterator dial, const wire::HelloAck& ack);
+  void on_refuse(Dials::iterator dial, const wire::Refuse& refusal);
+  // Tries again after a pause, unless the dial has failed for too long.
+  void on_failure(Dials::iterator dial, const Error& error);
   void give_up(Dials::iterator dial, Error error, std::string text);
   void pause(Dials::iterator dial, std::int64_t ns);
   void hang_up(Dial& dial) noexcept;
-  // Calls it unless the dial has gone on by then.
-  void later(const Dials::iterator& dial, std::int64_t ns, void (Dialer::*call)(Dials::iterator));
-  void on_silence(Dials::iterator dial);
+  // Calls it after this time, unless the dial has ended or begun another try by then.
+  void schedule(const Dials::iterator& dial, std::int64_t ns,
+                void (Dialer::*call)(Dials::iterator));
 
   Poller* poller_;
   const ProcessName* self_;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Random numbers come from the kernel: a token that could be guessed would be no invitation.
 #include "plugin/connect/channel/identity.h"
 
 #include <sys/random.h>
@@ -13,7 +11,7 @@ namespace {
 
 Result<std::array<std::uint8_t, 16>> random_bytes() {
   std::array<std::uint8_t, 16> bytes{};
-  // Up to 256 bytes come whole, once the kernel has any.
+  // The kernel never returns a part of a request for up to 256 bytes.
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return fail_errno("get random bytes");
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who this process is to others. The number is random, so that two processes of one job never share
-// it, whatever hosts, containers or restarts are involved.
+// The identity by which other processes know this one, and the tokens of its listeners. Both are
+// random numbers: no two processes of a job have the same identity, whatever hosts, containers or
+// restarts are involved, and a token cannot be guessed.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct ProcessName {
   std::string text() const;  // "h1 (pid 4711)"
 };
 
-// Of this process, with a fresh number.
+// The name of this process, with a fresh id.
 Result<ProcessName> make_process_name();
 
 Result<wire::Token> make_token();

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The door, and who stands in it.
 #include "plugin/connect/channel/inbound_handshakes.h"
 
 #include <sys/resource.h>
@@ -18,20 +16,20 @@
 namespace beeline {
 namespace {
 
-// At once; then the oldest goes.
+// Limits on the number of handshakes. For one more, the oldest is dropped.
 constexpr std::size_t kMostInbound = 256;
 constexpr std::size_t kFewestInbound = 4;
-constexpr std::size_t kAcceptsInARow = 32;  // then those who have come are listened to
+constexpr std::size_t kAcceptsPerTurn = 32;  // then messages are read
 constexpr std::int64_t kAcceptPauseNs = 100 * kNsPerMs;
 
-// Strangers get an eighth of the descriptors: they belong to the program whose guest we are.
+// Unknown peers get an eighth of the descriptors, which are the application's.
 std::size_t most_inbound() noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostInbound;
   return std::clamp<std::size_t>(limit.rlim_cur / 8, kFewestInbound, kMostInbound);
 }
 
-bool is_for_want_of_descriptors(const Error& error) noexcept {
+bool is_out_of_descriptors(const Error& error) noexcept {
   return error.sys_errno == EMFILE || error.sys_errno == ENFILE;
 }
 
@@ -47,35 +45,36 @@ InboundHandshakes::~InboundHandshakes() {
 
 Status InboundHandshakes::listen_on(UniqueFd listening) {
   listening_ = std::move(listening);
-  most_ = most_inbound();
+  limit_ = most_inbound();
   guard_from_fork(listening_.get());
   listening_key_ =
       BL_TRY(poller_->add(listening_.get(), EPOLLIN, [this](std::uint32_t) { accept_waiting(); }));
   return {};
 }
 
-// No more than there is room for, so that who has come, and said who he is, has been heard before
-// he would have to go.
+// Accepts no more than the limit leaves room for, so that a peer whose HELLO has already arrived is
+// read before it could be dropped for a newer one.
 void InboundHandshakes::accept_waiting() {
-  const std::size_t room = most_ - std::min(most_, handshakes_.size());
-  const std::size_t turns = std::clamp<std::size_t>(room, 1, kAcceptsInARow);
+  const std::size_t room = limit_ - std::min(limit_, handshakes_.size());
+  const std::size_t turns = std::clamp<std::size_t>(room, 1, kAcceptsPerTurn);
   for (std::size_t i = 0; i < turns; ++i) {
     Result<std::optional<UniqueFd>> accepted = accept_one(listening_.get());
     if (!accepted) return on_accept_failure(accepted.error());
     if (!*accepted) return;
-    admit(std::move(**accepted));
+    add(std::move(**accepted));
   }
 }
 
-// The caller stays in the queue meanwhile. Where descriptors are short, strangers go first, and
-// fewer are let in until all of them have gone. Where they are few, a channel that carries nothing
-// goes first: else the last descriptor would be free, and whoever takes it be dropped for it.
+// The connection that was not accepted stays in the kernel's queue. If descriptors have run out,
+// half of the handshakes are dropped, and the limit is lowered until none is left. If there are
+// only a few handshakes, an unused channel is closed instead: otherwise the one descriptor that
+// becomes free would go to the next peer, which would then be dropped for the one after it.
 void InboundHandshakes::on_accept_failure(const Error& error) {
-  const bool is_want = is_for_want_of_descriptors(error);
-  if (is_want && handshakes_.size() <= kFewestInbound && events_->free_descriptor()) return;
-  if (is_want && !handshakes_.empty()) {
+  const bool is_out = is_out_of_descriptors(error);
+  if (is_out && handshakes_.size() <= kFewestInbound && events_->free_descriptor()) return;
+  if (is_out && !handshakes_.empty()) {
     const std::size_t left = handshakes_.size() / 2;
-    most_ = std::max(left, kFewestInbound);
+    limit_ = std::max(left, kFewestInbound);
     while (handshakes_.size() > left) drop(handshakes_.begin()->first, describe(error));
     return;
   }
@@ -85,8 +84,8 @@ void InboundHandshakes::on_accept_failure(const Error& error) {
               [this] { poller_->want(listening_.get(), listening_key_, EPOLLIN); });
 }
 
-void InboundHandshakes::admit(UniqueFd fd) {
-  if (handshakes_.size() >= most_) drop(handshakes_.begin()->first, "too many others wait");
+void InboundHandshakes::add(UniqueFd fd) {
+  if (handshakes_.size() >= limit_) drop(handshakes_.begin()->first, "too many others wait");
   const std::uint64_t id = ++last_id_;
   const auto key = poller_->add(fd.get(), EPOLLIN, [this, id](std::uint32_t) { on_event(id); });
   if (!key) {
@@ -96,31 +95,30 @@ void InboundHandshakes::admit(UniqueFd fd) {
   }
   handshakes_.emplace(id, InboundHandshake{.fd = std::move(fd),
                                            .key = *key,
-                                           .deadline_ns = now_ns() + patience_.count() * kNsPerMs,
+                                           .deadline_ns = now_ns() + timeout_.count() * kNsPerMs,
                                            .input = {}});
-  watch_clock();
+  schedule_timeout();
 }
 
-// One timer for all: they have the same patience, and the oldest is first.
-void InboundHandshakes::watch_clock() {
-  if (clock_is_watched_ || handshakes_.empty()) return;
-  clock_is_watched_ = true;
+// One timer serves all, because they have the same timeout, and the oldest is first.
+void InboundHandshakes::schedule_timeout() {
+  if (is_timer_set_ || handshakes_.empty()) return;
+  is_timer_set_ = true;
   poller_->at(handshakes_.begin()->second.deadline_ns, [this] {
-    clock_is_watched_ = false;
+    is_timer_set_ = false;
     const std::int64_t now = now_ns();
     while (!handshakes_.empty() && handshakes_.begin()->second.deadline_ns <= now) {
       drop(handshakes_.begin()->first, "it did not introduce itself in time");
     }
-    watch_clock();
+    schedule_timeout();
   });
 }
 
 void InboundHandshakes::on_event(std::uint64_t id) {
   const auto found = handshakes_.find(id);
   if (found == handshakes_.end()) return;
-  const Result<std::optional<wire::Hello>, std::string> hello = read_hello(found->second);
-  if (!hello && !found->second.has_spoken) {
-    // Two processes that dialed each other, one of which has thought better of it; or a port scan.
+  const Outcome<std::optional<wire::Hello>> hello = read_hello(found->second);
+  if (!hello && !found->second.has_received) {
     if (const std::uint64_t number = silent_.due(); number != 0) {
       BL_INFO(
           kLogNet,
@@ -128,38 +126,37 @@ void InboundHandshakes::on_event(std::uint64_t id) {
           "normal after a port scan, or when two processes connect to each other",
           remote_text(found->second.fd.get()).c_str(), static_cast<unsigned long long>(number));
     }
-    return forget(id);
+    return close(id);
   }
-  if (!hello) return drop(id, hello.error());
-  if (*hello) introduce(id, **hello);
+  if (!hello) return drop(id, hello.error().text);
+  if (*hello) on_hello(id, **hello);
 }
 
-Result<std::optional<wire::Hello>, std::string> InboundHandshakes::read_hello(
-    InboundHandshake& handshake) {
-  std::array<std::byte, wire::kFrameHeadBytes + wire::kMaxHelloBytes> room;
-  const Result<std::size_t> got = receive_some(handshake.fd.get(), room);
-  if (!got) return fail("it went away again: " + describe(got.error()));
-  handshake.has_spoken = handshake.has_spoken || *got > 0;
-  handshake.input.append(wire::ByteView(room).first(*got));
+Outcome<std::optional<wire::Hello>> InboundHandshakes::read_hello(InboundHandshake& handshake) {
+  std::array<std::byte, wire::kFrameHeadBytes + wire::kMaxHelloBytes> buffer;
+  const Result<std::size_t> got = receive_some(handshake.fd.get(), buffer);
+  if (!got) return fail(Problem("the connection ended before HELLO: " + describe(got.error())));
+  handshake.has_received = handshake.has_received || *got > 0;
+  handshake.input.append(wire::ByteView(buffer).first(*got));
   const Result<std::optional<wire::Frame>> frame = handshake.input.next(wire::kMaxHelloBytes);
-  if (!frame) return fail(describe(frame.error()));
+  if (!frame) return fail(Problem(frame.error()));
   if (!*frame) return std::optional<wire::Hello>{};
   if ((*frame)->type != wire::MessageType::kHello) {
-    return fail("it began with " + std::string(to_string((*frame)->type)));
+    return fail(Problem("its first message is " + std::string(to_string((*frame)->type))));
   }
   const Result<wire::VersionRange> versions = wire::hello_versions((*frame)->body);
-  if (!versions) return fail(describe(versions.error()));
+  if (!versions) return fail(Problem(versions.error()));
   if (!wire::common_version(*versions, wire::kOurVersions)) {
     const wire::Bytes answer = wire::encode(wire::Refuse{.code = wire::RefuseCode::kVersion});
     static_cast<void>(send_some(handshake.fd.get(), answer));
-    return fail(wire::version_mismatch(*versions, wire::kOurVersions));
+    return fail(Problem(wire::version_mismatch(*versions, wire::kOurVersions)));
   }
   Result<wire::Hello> hello = wire::decode<wire::Hello>((*frame)->body);
-  if (!hello) return fail(describe(hello.error()));
+  if (!hello) return fail(Problem(hello.error()));
   return std::optional(std::move(*hello));
 }
 
-void InboundHandshakes::introduce(std::uint64_t id, const wire::Hello& hello) {
+void InboundHandshakes::on_hello(std::uint64_t id, const wire::Hello& hello) {
   InboundHandshake& handshake = handshakes_.at(id);
   const int fd = handshake.fd.get();
   if (const std::optional<wire::Refuse> refusal = events_->check_hello(hello)) {
@@ -169,13 +166,13 @@ void InboundHandshakes::introduce(std::uint64_t id, const wire::Hello& hello) {
               hello.host.c_str(), hello.pid, static_cast<unsigned long long>(number),
               refusal->text.c_str());
     }
-    return forget(id);
+    return close(id);
   }
   const wire::HelloAck ack{.version = *wire::common_version(hello.versions, wire::kOurVersions),
                            .process = self_->id,
                            .host = self_->host,
                            .pid = self_->pid};
-  // A fresh socket takes so few bytes whole.
+  // The send buffer of a new socket has room for all of it.
   static_cast<void>(send_some(fd, wire::encode(ack)));
   Introduced introduced{.fd = {},
                         .peer = {.id = hello.process, .host = hello.host, .pid = hello.pid},
@@ -193,18 +190,18 @@ void InboundHandshakes::drop(std::uint64_t id, const std::string& why) {
             remote_text(handshakes_.at(id).fd.get()).c_str(),
             static_cast<unsigned long long>(number), why.c_str());
   }
-  forget(id);
+  close(id);
 }
 
-void InboundHandshakes::forget(std::uint64_t id) {
+void InboundHandshakes::close(std::uint64_t id) {
   const auto found = handshakes_.find(id);
   poller_->remove(found->second.fd.get(), found->second.key);
   erase(found);
 }
 
-void InboundHandshakes::erase(std::map<std::uint64_t, InboundHandshake>::iterator handshake) {
+void InboundHandshakes::erase(Handshakes::iterator handshake) {
   handshakes_.erase(handshake);
-  if (handshakes_.empty()) most_ = most_inbound();
+  if (handshakes_.empty()) limit_ = most_inbound();
 }
 
 }  // namespace beeline

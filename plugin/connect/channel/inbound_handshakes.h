@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has dialed us and not introduced himself yet. Only who brings a HELLO with an invitation that
-// is still good becomes a channel; anybody else is dropped, and costs no more than a few bytes, a
-// descriptor while there are some to spare, and a line in the log now and then.
+// The TCP connections that have come in and not introduced themselves yet. A peer becomes a channel
+// when it sends a HELLO with the token of an open listener. Anybody else is dropped, and costs no
+// more than a few bytes, a descriptor while some are free, and now and then a line in the log.
 // Threads: the control thread.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "common/base/log.h"
+#include "common/base/problem.h"
 #include "plugin/connect/channel/channel_events.h"
 #include "plugin/connect/socket/poller.h"
 
@@ -20,9 +21,9 @@ namespace beeline {
 
 class InboundHandshakes {
  public:
-  InboundHandshakes(Poller& poller, const ProcessName& self, std::chrono::milliseconds patience,
+  InboundHandshakes(Poller& poller, const ProcessName& self, std::chrono::milliseconds timeout,
                     ChannelEvents& events)
-      : poller_(&poller), self_(&self), patience_(patience), events_(&events) {}
+      : poller_(&poller), self_(&self), timeout_(timeout), events_(&events) {}
   InboundHandshakes(const InboundHandshakes&) = delete;
   InboundHandshakes& operator=(const InboundHandshakes&) = delete;
   ~InboundHandshakes();
@@ -30,7 +31,7 @@ class InboundHandshakes {
   Status listen_on(UniqueFd listening);
 
  private:
-  // Anybody can dial: the log must not be theirs.
+  // Log lines are limited, because any host that reaches the port can cause them.
   static constexpr std::uint64_t kLoggedAtFirst = 5;
 
   struct InboundHandshake {
@@ -38,24 +39,26 @@ class InboundHandshakes {
     Poller::Key key = 0;
     std::int64_t deadline_ns = 0;
     wire::FrameSplitter input;
-    bool has_spoken = false;
+    bool has_received = false;
   };
+  using Handshakes = std::map<std::uint64_t, InboundHandshake>;
 
   void accept_waiting();
   void on_accept_failure(const Error& error);
-  void admit(UniqueFd fd);
-  void watch_clock();
+  void add(UniqueFd fd);
+  void schedule_timeout();
   void on_event(std::uint64_t id);
-  // Nothing: not all of it has come. An error, in words, is the end of the handshake.
-  Result<std::optional<wire::Hello>, std::string> read_hello(InboundHandshake& handshake);
-  void introduce(std::uint64_t id, const wire::Hello& hello);
+  // Empty until the whole message has arrived. An error ends the handshake.
+  Outcome<std::optional<wire::Hello>> read_hello(InboundHandshake& handshake);
+  void on_hello(std::uint64_t id, const wire::Hello& hello);
+  // Logs the reason.
   void drop(std::uint64_t id, const std::string& why);
-  void forget(std::uint64_t id);
-  void erase(std::map<std::uint64_t, InboundHandshake>::iterator handshake);
+  void close(std::uint64_t id);
+  void erase(Handshakes::iterator handshake);
 
   Poller* poller_;
   const ProcessName* self_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   ChannelEvents* events_;
   UniqueFd listening_;
   Poller::Key listening_key_ = 0;
@@ -63,9 +66,9 @@ class InboundHandshakes {
   LogLimit refused_{kLoggedAtFirst};
   LogLimit silent_{kLoggedAtFirst};
   std::uint64_t last_id_ = 0;
-  std::map<std::uint64_t, InboundHandshake> handshakes_;  // by age
-  std::size_t most_ = 0;                                  // of them
-  bool clock_is_watched_ = false;
+  Handshakes handshakes_;  // oldest first
+  std::size_t limit_ = 0;  // of their number
+  bool is_timer_set_ = false;
 };
 
 }  // namespace beeline

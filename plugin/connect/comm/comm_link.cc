@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The ways in which a comm's link ends.
 #include "plugin/connect/comm/comm_link.h"
 
 #include <unistd.h>
@@ -27,33 +25,33 @@ CommLink::CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* devi
 bool CommLink::is_ours() const noexcept { return ::getpid() == pid_; }
 
 template <class Make>
-void CommLink::tell(Make&& make_message) noexcept {
+void CommLink::send(Make&& make_message) noexcept {
   try {
     outbox_->send(wire::encode(make_message()));
   } catch (const std::exception&) {
-    // No memory: the peer hears of our end when the process ends.
+    // Out of memory: the peer will notice when this process ends.
   }
 }
 
 CommLink::~CommLink() {
   if (!is_ours()) return;
-  tell_of_end(wire::RejectCode::kAbandoned, "its end of the connection was given up");
+  send_end(wire::RejectCode::kAbandoned, "its end of the connection was given up");
   mailbox_->link_gone(numbers_);
 }
 
 void CommLink::send_goodbye(std::uint32_t settled) noexcept {
   if (!is_ours() || goodbye_sent_.exchange(true)) return;
-  tell([&] { return wire::Goodbye{.comm = numbers_.theirs, .settled = settled}; });
+  send([&] { return wire::Goodbye{.comm = numbers_.theirs, .settled = settled}; });
 }
 
 void CommLink::send_failure(const std::string& why) noexcept {
-  if (is_ours()) tell_of_end(wire::RejectCode::kFailed, why);
+  if (is_ours()) send_end(wire::RejectCode::kFailed, why);
 }
 
-// The peer's link ends by it, so that nothing that follows changes anything.
-void CommLink::tell_of_end(wire::RejectCode code, std::string_view why) noexcept {
+// The message ends the peer's link, so the peer ignores any later one.
+void CommLink::send_end(wire::RejectCode code, std::string_view why) noexcept {
   if (goodbye_sent_ || state() != State::kOpen) return;
-  tell([&] {
+  send([&] {
     return wire::Reject{.comm = numbers_.theirs, .code = code, .text = std::string(why)};
   });
 }
@@ -68,7 +66,7 @@ void CommLink::lose_device() {
   if (state() != State::kOpen || goodbye_sent_) return;
   cause_ = "the cause is at " + host_name() + ":" + device_->ibdev() +
            ": the device was removed from its host, or has failed for good";
-  tell_of_end(wire::RejectCode::kFailed, cause_);
+  send_end(wire::RejectCode::kFailed, cause_);
   state_.store(State::kDeviceGone, std::memory_order_release);
 }
 

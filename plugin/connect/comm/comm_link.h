@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The link of a comm as the control plane sees it: the comm's end number on its channel, and the
-// ways in which it ends.
+// The link of a real comm: sends the end of the comm over its control channel, and is told by the
+// control thread when the other end is over.
 #pragma once
 
 #include <atomic>
@@ -19,18 +19,18 @@ namespace beeline {
 class ControlMailbox;
 class DeviceContext;
 
-// Where a comm is known: our number of it, the peer's, and the channel that carries both.
+// The numbers by which both ends know a comm, and the channel on which the numbers are used.
 struct CommNumbers {
   std::uint64_t channel = 0;
   std::uint32_t ours = 0;
   std::uint32_t theirs = 0;
 };
 
-// Lifecycle: owned by the Connection; the control thread only borrows it. Its destructor tells the
-// control thread, and also the peer when nobody said goodbye.
+// Lifecycle: the Connection owns it, and the control thread borrows it. Its destructor tells the
+//   control thread, and also the peer unless the comm has said goodbye.
 class CommLink final : public Link {
  public:
-  // `device`: ours, to compare with only.
+  // `device` is the local one. It is compared with others, and used when it is lost.
   CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
            std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox);
   CommLink(const CommLink&) = delete;
@@ -40,19 +40,20 @@ class CommLink final : public Link {
   void send_goodbye(std::uint32_t settled) noexcept override;
   void send_failure(const std::string& why) noexcept override;
 
-  // --- the control thread ---
+  // --- For the control thread ---
   bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
-  // Our device is gone. The peer is told: it would wait for ever for what we had promised.
+  // The local device is gone. Tells the peer, which would otherwise wait for ever for data that
+  // this end has promised.
   void lose_device();
   void on_goodbye(std::uint32_t settled) noexcept;
-  // False: it had ended before, or we closed it ourselves, so that nobody has to be told.
+  // Returns false if the link had ended before, or this end has closed it.
   bool die(const std::string& cause);
 
  private:
   template <class Make>
-  void tell(Make&& make_message) noexcept;
-  void tell_of_end(wire::RejectCode code, std::string_view why) noexcept;
-  // A forked child has copies of its parent's comms. It must not speak in its parent's name.
+  void send(Make&& make_message) noexcept;
+  void send_end(wire::RejectCode code, std::string_view why) noexcept;
+  // False in a forked child, which has copies of its parent's comms and must not send for them.
   bool is_ours() const noexcept;
 
   const CommNumbers numbers_;

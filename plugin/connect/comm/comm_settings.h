@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one communicator of NCCL wants of the connections it makes.
+// The settings that an NCCL communicator has for its connections.
 #pragma once
 
 #include <cstdint>
 
 namespace beeline {
 
-// Who began it. Nobody says when the work of kNobody ends.
+// The communicator that listens or connects. Older versions of NCCL's interface do not say which
+// one calls, and so never announce the end of kNoOwner.
 using OwnerId = std::uint64_t;
-inline constexpr OwnerId kNobody = 0;
+inline constexpr OwnerId kNoOwner = 0;
 
 struct CommSettings {
-  OwnerId owner = kNobody;
-  int traffic_class = -1;  // of its queue pairs; -1: no wish
+  OwnerId owner = kNoOwner;
+  int traffic_class = -1;  // of the queue pairs; -1: the default
 };
 
 }  // namespace beeline

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the handshake hands to a comm: connected queue pairs, memory for the protocol's own use, and
-// the link to the peer. Whoever holds a Connection owns all of it; where the peer has been told
-// goodbye, the control thread clears it away, since that takes milliseconds on real devices.
+// The result of a handshake, on which a comm is built: connected queue pairs, memory for the
+// protocol's own use, and the link to the peer. A Connection owns all of it. Destroying one takes
+// milliseconds on real devices, so the control thread does that, too.
 #pragma once
 
 #include <array>
@@ -76,7 +76,7 @@ struct PeerWindow {
 
 // Memory for the object that the transfer layer makes of a connection. The control thread allocates
 // it, and after the close destroys the object and frees the memory. NCCL's threads do neither: they
-// might sleep in malloc, or in free while the control thread is in its own (tests/scale).
+// would sleep in malloc or free now and then, as tests/scale shows.
 inline constexpr std::size_t kCommAlignment = 64;
 struct DestroyComm {
   void (*destroy)(std::byte*) noexcept = nullptr;  // null while no object is in the memory

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Orders and results under one mutex.
 #include "plugin/connect/comm/control_mailbox.h"
 
 #include <sched.h>
@@ -22,7 +20,7 @@ void take_all(std::deque<Result<MadeConnection>>& arrived, std::vector<MadeConne
   arrived.clear();
 }
 
-// Of a connection that nobody takes: a peer that has gone does not wait for it either.
+// Whether the peer of a connection that nobody has accepted still waits for it.
 bool is_awaited(const Result<MadeConnection>& arrived) {
   return arrived && *arrived != nullptr && (*arrived)->link->state() == Link::State::kOpen;
 }
@@ -45,7 +43,7 @@ Result<std::shared_ptr<ControlMailbox>> ControlMailbox::create() {
   if (!wakeup_fd) return fail_errno("make an event descriptor");
   std::uint32_t nonce = 0;
   if (getrandom(&nonce, sizeof nonce, 0) != sizeof nonce) return fail_errno("get random bytes");
-  // Not zero: an empty handle remembers 0.
+  // Not 0, which is in the memory of a fresh handle.
   return std::make_shared<ControlMailbox>(std::move(wakeup_fd), nonce | 1U);
 }
 
@@ -84,7 +82,7 @@ void ControlMailbox::close_listener(Listener* listener) {
 }
 
 void ControlMailbox::reclaim(OwnerId owner) {
-  if (owner == kNobody) return;  // it may have begun what others still wait for
+  if (owner == kNoOwner) return;  // other communicators may still wait for what it has begun
   Unclaimed unclaimed;
   {
     const auto lock = lock_without_sleeping(mutex_);
@@ -121,7 +119,7 @@ ControlMailbox::Attempts::iterator ControlMailbox::abandon_locked(Attempts::iter
 
 ControlMailbox::Unclaimed ControlMailbox::hand_over_locked(Unclaimed unclaimed) {
   if (!served_) {
-    orders_.closed.clear();  // nobody minds
+    orders_.closed.clear();  // no thread needs them
     orders_.abandoned.clear();
     return unclaimed;
   }
@@ -129,19 +127,19 @@ ControlMailbox::Unclaimed ControlMailbox::hand_over_locked(Unclaimed unclaimed) 
   return {};
 }
 
-Result<ControlMailbox::Inquiry> ControlMailbox::inquire(std::uint64_t remembered,
-                                                        const wire::Token& token) {
-  if (remembered >> 32 != nonce_) return Inquiry{};
+Result<ControlMailbox::AttemptState> ControlMailbox::poll_attempt(std::uint64_t remembered,
+                                                                  const wire::Token& token) {
+  if (remembered >> 32 != nonce_) return AttemptState{};
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return Inquiry{.is_known = true, .made = nullptr};
+  if (!lock) return AttemptState{.is_known = true, .made = nullptr};
   const auto found = attempts_.find(static_cast<std::uint32_t>(remembered));
-  if (found == attempts_.end() || found->second.order.handle.token != token) return Inquiry{};
+  if (found == attempts_.end() || found->second.order.handle.token != token) return AttemptState{};
   found->second.idle_rounds = 0;
-  if (!found->second.outcome) return Inquiry{.is_known = true, .made = nullptr};
+  if (!found->second.outcome) return AttemptState{.is_known = true, .made = nullptr};
   Result<MadeConnection> outcome = std::move(*found->second.outcome);
   attempts_.erase(found);
   if (!outcome) return fail(outcome.error());
-  return Inquiry{.is_known = true, .made = std::move(*outcome)};
+  return AttemptState{.is_known = true, .made = std::move(*outcome)};
 }
 
 std::optional<std::uint64_t> ControlMailbox::add_attempt(AttemptOrder order) {
@@ -159,7 +157,7 @@ std::optional<std::uint64_t> ControlMailbox::add_attempt(AttemptOrder order) {
 }
 
 // If a rank is bound to one processor, so is its control thread, and a thread that polls would keep
-// it from running until its time slice is over. In other cases no system call is made.
+// it from running until the time slice ends. In all other cases this makes no system call.
 void ControlMailbox::yield_to_control_thread() const noexcept {
   const int cpu = cpu_.load(std::memory_order_relaxed);
   if (cpu < 0 || cpu == ::sched_getcpu()) ::sched_yield();
@@ -188,11 +186,11 @@ void ControlMailbox::stop() noexcept {
 void ControlMailbox::link_gone(const CommNumbers& numbers) noexcept {
   {
     const auto lock = lock_without_sleeping(mutex_);
-    if (!served_) return;  // nobody minds channels any more
+    if (!served_) return;  // the channels are gone, too
     try {
       orders_.gone.push_back(numbers);
     } catch (const std::exception&) {
-      return;  // no memory: the channel counts a comm too many, and stays open longer
+      return;  // out of memory: the channel counts one comm too many, and stays open longer
     }
   }
   wake();
@@ -200,7 +198,7 @@ void ControlMailbox::link_gone(const CommNumbers& numbers) noexcept {
 
 void ControlMailbox::take_orders(Orders& taken) {
   eventfd_t wakeups = 0;
-  // Whoever leaves an order rings afterwards.
+  // A thread that leaves an order wakes the control thread afterwards.
   if (eventfd_read(wakeup_fd_.get(), &wakeups) != 0) return;
   const std::lock_guard lock(mutex_);
   std::swap(taken, orders_);
@@ -213,7 +211,7 @@ void ControlMailbox::take_back(CommMemory memory) noexcept {
     try {
       orders_.comms.push_back(std::move(memory));
     } catch (const std::exception&) {
-      return;  // no memory: the caller destroys it
+      return;  // out of memory: the caller destroys the comm
     }
   }
   wake();
@@ -278,13 +276,13 @@ void ControlMailbox::expire() {
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     Attempt& attempt = it->second;
     const bool over =
-        attempt.order.settings.owner == kNobody && ++attempt.idle_rounds > kIdleRounds;
+        attempt.order.settings.owner == kNoOwner && ++attempt.idle_rounds > kIdleRounds;
     it = over ? abandon_locked(it, unclaimed) : std::next(it);
   }
   for (const auto& [number, listener] : listeners_) {
-    if (listener->settings_.owner != kNobody || listener->arrived_.empty()) continue;
+    if (listener->settings_.owner != kNoOwner || listener->arrived_.empty()) continue;
     const bool awaited = is_awaited(listener->arrived_.front());
-    if (++listener->idle_rounds_ <= (awaited ? kPatientRounds : kIdleRounds)) continue;
+    if (++listener->idle_rounds_ <= (awaited ? kAwaitedIdleRounds : kIdleRounds)) continue;
     take_all(listener->arrived_, unclaimed);
     listener->idle_rounds_ = 0;
   }
@@ -311,7 +309,7 @@ void ControlMailbox::fail_all(Error error) noexcept {
   for (auto& [comm, attempt] : attempts_) {
     if (!attempt.outcome) attempt.outcome = Result<MadeConnection>(fail(error));
   }
-  // Their handles name a door that is closed.
+  // Their handles name a listening socket that is closed.
   for (auto& [number, listener] : listeners_) listener->arrived_.emplace_back(fail(error));
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The counter between NCCL's threads and the control thread. Listeners and results lie here, and
-// orders go over it; all else belongs to the control thread alone.
+// The mailbox through which NCCL's threads and the control thread work together. NCCL's threads
+// leave orders in it and pick up results; all other state belongs to the control thread alone.
 //
-// Threads: one mutex, held for moments only: no verbs call, and no system call that could wait.
-// NCCL's threads do not sleep over it: what can be asked again answers "not yet" instead.
+// Threads: one mutex, which is held for moments only: no verbs call and no system call that could
+//   wait is made under it. NCCL's threads do not sleep for it. A call that NCCL repeats anyway
+//   returns "not yet" if another thread has the mutex.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ namespace beeline {
 
 using MadeConnection = std::unique_ptr<Connection>;
 
-// Where accept() finds what has come.
+// A listener, with the connections that have been made for it and wait for accept().
 class Listener {
  public:
   Listener(std::uint32_t number, const wire::Token& token, const Device& device,
@@ -42,12 +43,12 @@ class Listener {
   const wire::Token token_;
   const Device* const device_;
   const CommSettings settings_;
-  // Of the mailbox's mutex.
+  // Under the mailbox's mutex.
   std::deque<Result<MadeConnection>> arrived_;
-  int idle_rounds_ = 0;  // since somebody asked, while there was something to take
+  int idle_rounds_ = 0;  // without a call of accept(), while there is a connection to take
 };
 
-// A connect that has begun.
+// A connect that NCCL has begun.
 struct AttemptOrder {
   std::uint32_t comm = 0;
   wire::Handle handle;
@@ -55,17 +56,17 @@ struct AttemptOrder {
   CommSettings settings = {};
 };
 
-// What the control thread has to do. The mailbox and the control thread have one each, and exchange
-// them, so that their memory is used again. A thread that frees what another got may have to wait
-// for that one's allocator, and one that gets more for the kernel; NCCL's must not.
+// The work that NCCL's threads leave for the control thread. The mailbox has one such object and
+// the control thread another. They are swapped, so that their vectors keep their memory, and NCCL's
+// threads rarely allocate.
 struct Orders {
-  UniqueFd listening;                     // a socket that listens
-  std::vector<std::uint32_t> begun;       // attempts, by comm
-  std::vector<std::uint32_t> abandoned;   // attempts, by comm
-  std::vector<std::uint32_t> closed;      // listeners, by number
-  std::vector<CommNumbers> gone;          // links
-  std::vector<MadeConnection> unclaimed;  // to be destroyed, which takes a while
-  std::vector<CommMemory> comms;          // closed; to be destroyed, which takes a while
+  UniqueFd listening;                     // a new listening socket
+  std::vector<std::uint32_t> begun;       // attempts to start, by comm
+  std::vector<std::uint32_t> abandoned;   // attempts to end, by comm
+  std::vector<std::uint32_t> closed;      // closed listeners, by number
+  std::vector<CommNumbers> gone;          // destroyed links
+  std::vector<MadeConnection> unclaimed;  // connections to destroy
+  std::vector<CommMemory> comms;          // closed comms to destroy
   bool stop = false;
 
   void clear() noexcept;
@@ -81,82 +82,84 @@ class ControlMailbox {
   explicit ControlMailbox(UniqueFd wakeup_fd, std::uint32_t nonce)
       : wakeup_fd_(std::move(wakeup_fd)), nonce_(nonce) {}
 
-  // --- NCCL's threads ---
+  // --- For NCCL's threads ---
   Listener* add_listener(const wire::Token& token, const Device& device,
                          const CommSettings& settings);
-  // Null: nothing yet.
+  // Null if none has arrived yet.
   Result<MadeConnection> take_accepted(Listener& listener);
   void close_listener(Listener* listener);
 
-  // The attempt that the handle's memory remembers, if it is one of ours and for this token. One
-  // that failed is forgotten with this answer.
-  struct Inquiry {
+  // Looks for the attempt whose number connect() has left in the handle's memory. The number may be
+  // that of another process, or garbage. A failed attempt is removed when its error is returned.
+  struct AttemptState {
     bool is_known = false;
-    MadeConnection made;  // null: nothing yet
+    MadeConnection made;  // null if it is not ready yet
   };
-  Result<Inquiry> inquire(std::uint64_t remembered, const wire::Token& token);
-  // Returns what to remember. Nothing: not now.
+  Result<AttemptState> poll_attempt(std::uint64_t remembered, const wire::Token& token);
+  // Returns the number to leave in the handle's memory. Empty if another thread has the mutex: the
+  // caller tries again with the next call.
   std::optional<std::uint64_t> add_attempt(AttemptOrder order);
 
-  // Called by a thread that polls and got "not yet". It may be running on the processor that the
-  // control thread needs.
+  // For a thread that polls and has got "not yet": it may occupy the processor that the control
+  // thread needs.
   void yield_to_control_thread() const noexcept;
 
   void listen_on(UniqueFd listening);
-  // Gives up its listeners, its attempts, and what was made for them and is not taken.
+  // Ends the owner's listeners and attempts, and the connections that nobody has taken from them.
   void reclaim(OwnerId owner);
   void stop() noexcept;
 
-  // --- any thread ---
+  // --- For any thread ---
   void link_gone(const CommNumbers& numbers) noexcept;
   // The control thread destroys the comm. If that thread has ended, the caller does.
   void take_back(CommMemory memory) noexcept;
 
-  // --- the control thread ---
+  // --- For the control thread ---
   int wakeup_fd() const noexcept { return wakeup_fd_.get(); }
-  // The processor that it runs on.
+  // Notes the processor that it runs on.
   void note_cpu() noexcept;
-  // Into what has been cleared.
+  // `taken` must be empty.
   void take_orders(Orders& taken);
-  // True: there is nothing to do, and from now on nobody will do it.
+  // Returns true if there is nothing to do. From then on the mailbox is not served any more.
   bool leave() noexcept;
   bool has_listeners() const noexcept { return listener_count_ > 0; }
   std::uint32_t next_comm() noexcept { return ++last_comm_; }
-  // Nothing: it was reclaimed in the meantime.
+  // Empty if it was reclaimed in the meantime.
   std::optional<AttemptOrder> find_order(std::uint32_t comm);
   struct Invited {
     const Device* device = nullptr;
     CommSettings settings;
-    std::size_t unaccepted = 0;  // which arrived earlier
+    std::size_t unaccepted = 0;  // connections that wait for accept()
   };
-  // Nothing: not invited.
+  // Empty if there is no listener with this number and token.
   std::optional<Invited> find_listener(std::uint32_t number, const wire::Token& token);
-  // What comes back is not wanted any more.
+  // These return the connection if nobody waits for it any more.
   [[nodiscard]] MadeConnection deliver_accepted(std::uint32_t listener, MadeConnection made);
   [[nodiscard]] MadeConnection deliver_connected(std::uint32_t comm, MadeConnection made);
   void fail_accept(std::uint32_t listener, Error error);
   void fail_connect(std::uint32_t comm, Error error);
-  // Called at intervals: gives up what belongs to kNobody and was not asked for in kIdleRounds of
-  // them. Rounds and not a clock: a process that was stopped has not forgotten anything. Who waits
-  // at the other end of a connection that nobody accepts may wait for long.
+  // The control thread calls this at intervals. It ends attempts and arrived connections of
+  // kNoOwner that NCCL has not asked for during kIdleRounds calls. A connection whose peer still
+  // waits is kept for kAwaitedIdleRounds calls. Calls are counted, and not time, because a process
+  // that was stopped has not forgotten anything.
   static constexpr int kIdleRounds = 4;
-  static constexpr int kPatientRounds = 40;
+  static constexpr int kAwaitedIdleRounds = 40;
   void expire();
 
-  // --- the control plane, which owns the thread ---
-  // From start_serving() to leave().
+  // --- For the control plane, which owns the thread ---
+  // True from start_serving() to leave().
   bool is_served() noexcept;
   void start_serving() noexcept;
-  // The thread cannot be started, or has failed: whoever waits for it gets the error.
+  // The thread cannot be started, or has failed. All callers that wait for it get the error.
   void fail_all(Error error) noexcept;
-  // Once the thread has ended for good. What lies here owns connections, whose links own the
-  // mailbox.
+  // Called once the thread has ended for good. Breaks the cycle of owners: the mailbox owns
+  // connections, and their links own the mailbox.
   void clear() noexcept;
 
  private:
   struct Attempt {
     AttemptOrder order;
-    int idle_rounds = 0;  // since somebody asked
+    int idle_rounds = 0;  // without a call of connect()
     std::optional<Result<MadeConnection>> outcome;
   };
   using Unclaimed = std::vector<MadeConnection>;
@@ -164,20 +167,20 @@ class ControlMailbox {
   using Listeners = std::unordered_map<std::uint32_t, std::unique_ptr<Listener>>;
 
   void wake() const noexcept;
-  // The caller holds the mutex for these.
+  // The caller of these has locked the mutex.
   Listeners::iterator close_locked(Listeners::iterator listener, Unclaimed& unclaimed);
   Attempts::iterator abandon_locked(Attempts::iterator attempt, Unclaimed& unclaimed);
-  // What comes back is for the caller to destroy, without the mutex.
+  // Returns the connections that the caller has to destroy, after unlocking the mutex.
   Unclaimed hand_over_locked(Unclaimed unclaimed);
 
   const UniqueFd wakeup_fd_;
-  const std::uint32_t nonce_;  // tells attempts in a handle from those of another process
+  const std::uint32_t nonce_;  // distinguishes this process's attempts from those of others
   std::mutex mutex_;
   bool served_ = false;
   std::uint32_t last_listener_ = 0;
   std::atomic<std::uint32_t> last_comm_{0};
   std::atomic<std::size_t> listener_count_{0};
-  // The processor of the control thread when it last looked; below 0: unknown.
+  // The processor of the control thread when it last noted it. Below 0 if unknown.
   std::atomic<int> cpu_{-1};
   Listeners listeners_;
   Attempts attempts_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a comm and the control thread know about each other once the handshake is over: the peer's
-// name, whether it said goodbye or died, and whether our own device is still there. The comm's
-// threads look at it; they never wait for it.
+// The link between the two ends of a comm once the handshake is over: the peer's name, and whether
+// the peer has said goodbye, has died, or the local device is gone. The control thread sets this
+// state; the comm's threads read it and never wait for it.
 #pragma once
 
 #include <atomic>
@@ -11,49 +11,54 @@
 
 namespace beeline {
 
-// Who is at the other end, for people.
+// The other end, for log lines.
 struct PeerName {
   std::string host;
   std::int64_t pid = 0;
-  std::string device;  // ibdev, with ":port"
+  std::string device;  // the ibdev's name and ":port"
 
-  std::string text() const;   // "h1 (pid 4711) softnic0:1"
-  std::string place() const;  // "h1:softnic0:1"
+  // "h1 (pid 4711) softnic0:1"
+  std::string text() const {
+    return host + " (pid " + std::to_string(pid) + ")" + (device.empty() ? "" : " " + device);
+  }
+  // "h1:softnic0:1"
+  std::string place() const { return device.empty() ? host : host + ":" + device; }
 };
 
 class Link {
  public:
   enum class State : std::uint32_t {
-    kOpen,        // nothing to tell
-    kGoodbye,     // the peer closed its comm; peer_settled() says how far it had come
+    kOpen,
+    kGoodbye,     // the peer has closed its comm; peer_settled() is the position it had reached
     kDead,        // the peer's process, host or control channel is gone; cause() says how
-    kDeviceGone,  // ours, with everything on it; cause() says how
+    kDeviceGone,  // the local device is gone; cause() says how
   };
 
   virtual ~Link() = default;
 
-  // Acquire: what belongs to the state can be read once the state was seen. Leaves kOpen once, and
-  // never changes again.
+  // Once a caller has seen a state, it may read what the state stands for. The state leaves kOpen
+  // once and never changes again.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   const std::atomic<State>& state_word() const noexcept { return state_; }
 
-  // With kGoodbye: the position of the first line that the peer had not finished when it closed. A
-  // receiver's: all sends below it have arrived, or nobody waits for them. A sender's: all its
-  // sends below it have completed.
+  // With kGoodbye: the position of the first line that the peer had not finished when it closed. If
+  // the peer received, all sends below it have arrived, or nobody waits for them. If it sent, all
+  // its sends below it have completed.
   std::uint32_t peer_settled() const noexcept { return peer_settled_; }
 
-  // With kDead and kDeviceGone: lower-case words, such as "its process ended without goodbye
+  // With kDead and kDeviceGone: a clause in lower case, such as "its process ended without goodbye
   // (connection reset)".
   const std::string& cause() const noexcept { return cause_; }
 
   const PeerName& peer() const noexcept { return peer_; }
 
-  // Tells the peer that this end closes, before its QPs go. Any thread, once; does not wait. When
-  // it returns, the message is with the kernel, or queued behind earlier ones.
+  // Tells the peer that this end closes, before its queue pairs go. Any thread may call it, once.
+  // It does not wait: when it returns, the message is with the kernel, or queued behind earlier
+  // ones.
   virtual void send_goodbye(std::uint32_t settled) noexcept = 0;
 
-  // Tells the peer that this end has failed, which it may have no other way to notice. The words
-  // are for its log, on another host, so they name hosts. Any thread may call it; it does not wait.
+  // Tells the peer that this end has failed, which it may have no other way to notice. The text
+  // goes to the log of another host, so it names hosts. Any thread may call it. It does not wait.
   virtual void send_failure(const std::string& why) noexcept = 0;
 
  protected:

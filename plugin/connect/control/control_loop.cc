@@ -31,7 +31,10 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       poller_(std::move(poller)),
       ports_(*setup_.devices, *poller_, *this),
       cm_(setup_.options->cm_library, *poller_),
-      channels_(*poller_, setup_.options->peer_timeout, setup_.options->limits, *this),
+      channels_(*poller_,
+                {.first_message = setup_.options->half_open_timeout,
+                 .peer = setup_.options->peer_timeout},
+                setup_.options->limits, *this),
       handshakes_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
@@ -55,7 +58,7 @@ void ControlLoop::run() {
     setup_.mailbox->note_cpu();
     const bool has_more = !to_begin_.empty() || channels_.has_backlog();
     poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
-    channels_.go_on();
+    channels_.run_backlog();
     begin_connects();
   }
 }
@@ -83,7 +86,7 @@ void ControlLoop::schedule_expiry() {
 }
 
 void ControlLoop::give_up() noexcept {
-  channels_.give_up();
+  channels_.abort_all();
   setup_.mailbox->fail_all(fail(Errc::kInternal, "run the control thread").error);
 }
 

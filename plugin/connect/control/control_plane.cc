@@ -208,8 +208,8 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
     return fail(decoded.error());
   }
   Incarnation& life = *BL_TRY(live());
-  ControlMailbox::Inquiry known =
-      BL_TRY(life.mailbox->inquire(wire::attempt_in(handle), decoded->token));
+  ControlMailbox::AttemptState known =
+      BL_TRY(life.mailbox->poll_attempt(wire::attempt_in(handle), decoded->token));
   if (known.is_known) {
     if (known.made == nullptr) life.mailbox->yield_to_control_thread();
     return std::move(known.made);

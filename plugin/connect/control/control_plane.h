@@ -40,7 +40,7 @@ class ControlPlane {
   // Has the control thread destroy a comm that was made in Connection::comm.
   virtual void take_back(CommMemory memory) noexcept = 0;
   // What the owner began and never finished or closed: after an abort NCCL forgets it. Its
-  // listeners are gone afterwards, and the peers hear of it. Not for kNobody, whose connects end
+  // listeners are gone afterwards, and the peers hear of it. Not for kNoOwner, whose connects end
   // when nobody has asked for them for long.
   virtual void reclaim(OwnerId owner) noexcept = 0;
 };

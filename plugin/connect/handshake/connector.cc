@@ -282,7 +282,7 @@ void Connector::on_timeout(std::uint32_t comm) {
   switch (pending.state) {
     case ConnectState::kNeedChannel:
       text = "no control channel to " + pending.order.handle.host + " " + limit + " (" +
-             dialer_->trouble(pending.order.handle.process) + ")";
+             dialer_->last_error(pending.order.handle.process) + ")";
       break;
     case ConnectState::kAwaitAccept: text = pending.peer + " did not answer " + limit; break;
     case ConnectState::kConnecting: text = connecting_timeout_text(pending, limit); break;

@@ -21,7 +21,7 @@ struct ControlOptions {
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds half_open_timeout{};
   std::chrono::milliseconds peer_timeout{};  // TCP_USER_TIMEOUT
-  // After which a connect of kNobody that nobody asks for is given up. 0: twice connect_timeout, a
+  // After which a connect of kNoOwner that nobody asks for is given up. 0: twice connect_timeout, a
   // minute at least.
   std::chrono::milliseconds forgotten_timeout{};
   CommPlan sender;
