@@ -8,15 +8,15 @@
 #include "plugin/runtime/version.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
+#include "tools/nccl/table.h"
 #include "tools/perf/command.h"
-#include "tools/perf/net_table.h"
 #include "tools/topo/command.h"
 
 namespace {
 
 // The first line is the same as in the log of the plugin.
 std::string version_text() {
-  using beeline::perf::kNewestAbi, beeline::perf::kOldestAbi;
+  using beeline::nccl::kNewestAbi, beeline::nccl::kOldestAbi;
   return std::string("Beeline ") + beeline::kVersion + " (" + beeline::kRevision + ")\n" +
          "NCCL network plugin interface v" + std::to_string(kOldestAbi) + " to v" +
          std::to_string(kNewestAbi);

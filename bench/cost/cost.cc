@@ -60,7 +60,7 @@ void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, s
 
 void run(const std::string& plugin, const std::string& verbs, int abi,
          const std::vector<std::size_t>& sizes) {
-  perf::Net net = load(plugin, verbs, abi);
+  nccl::Net net = load(plugin, verbs, abi);
   const NullverbsReport& report = report_of(verbs);
   const CommPair pair = connect(net);
   for (const std::size_t bytes : sizes) {

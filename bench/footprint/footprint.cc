@@ -51,7 +51,7 @@ std::size_t count_descriptors() {
 // A comm is one end; each pair has two.
 class Crowd {
  public:
-  Crowd(perf::Net& net, const NullverbsReport& report)
+  Crowd(nccl::Net& net, const NullverbsReport& report)
       : net_(net),
         nullverbs_{.name = "nullverbs",
                    .begin = reinterpret_cast<std::uintptr_t>(report.memory),
@@ -79,7 +79,7 @@ class Crowd {
  private:
   Traffic* traffic(std::size_t i) { return reinterpret_cast<Traffic*>(places_.data()) + i; }
 
-  perf::Net& net_;
+  nccl::Net& net_;
   const NamedRange nullverbs_;
   const Buffers buffers_{64};
   std::vector<std::byte> places_;  // made beforehand: what this program needs is not to count
@@ -137,7 +137,7 @@ double print(const Reading& few, const Reading& many) {
 double run(const std::string& plugin, const std::string& verbs, int abi) {
   const rlimit limit = {kDescriptors, kDescriptors};
   BL_MUST_OK(::setrlimit(RLIMIT_NOFILE, &limit));
-  perf::Net net = load(plugin, verbs, abi);
+  nccl::Net net = load(plugin, verbs, abi);
   Crowd crowd(net, report_of(verbs));
   const Reading few = crowd.grow_to(kFewComms);
   const Reading many = crowd.grow_to(kManyComms);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One face for all versions of the plugin's function table, so that a test is written once. Loads
-// the plugin as NCCL does. Arguments that a version has no place for are dropped, as NCCL's own
-// adapters do; what a call returns is passed on as it is.
+// The plugin as a test calls it, with one set of functions for all versions of its table. An
+// argument that a version does not have is dropped, as in NCCL's own adapters. The result of a call
+// is returned unchanged.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "include/nccl/net_common.h"
+#include "tools/nccl/loader.h"
 
 namespace beeline::test {
 
@@ -62,56 +64,57 @@ bool is_exported(Abi abi);
 
 class Net {
  public:
-  // Throws MustError when the file cannot be loaded or has no table of this version.
+  // Loads the plugin that BL_TEST_PLUGIN names. Throws MustError when the file cannot be loaded or
+  // has no table of this version.
   static std::unique_ptr<Net> load(Abi abi);
-  virtual ~Net() = default;
 
-  virtual Abi abi() const = 0;
-  virtual const char* name() const = 0;
-  virtual Slots slots() const = 0;
+  Abi abi() const { return static_cast<Abi>(net_.abi); }
+  const char* name() const { return net_.calls.name; }
+  Slots slots() const;
 
   // *context is written from v11 on. `config` may be null, and is for versions from v11 on.
-  virtual ncclResult_t init(void** context, ncclNetCommConfig_v10_t* config,
-                            ncclDebugLogger_t logger) = 0;
-  // v10: what every connect takes along from now on.
-  virtual void set_connect_config(ncclNetCommConfig_v10_t* config) = 0;
-  virtual ncclResult_t finalize(void* context) = 0;  // before v11: nothing, and success
-  virtual ncclResult_t set_net_attr(void* context, ncclNetAttr_t* attributes) = 0;  // the same
-  virtual ncclResult_t devices(int* count) = 0;
-  // The structure's bytes are all `fill` before the call.
-  virtual ncclResult_t properties(int dev, uint8_t fill, Properties* out) = 0;
+  ncclResult_t init(void** context, ncclNetCommConfig_v10_t* config, ncclDebugLogger_t logger);
+  // v10: the configuration that every connect passes from now on.
+  void set_connect_config(ncclNetCommConfig_v10_t* config) { connect_config_ = config; }
+  ncclResult_t finalize(void* context);  // before v11: nothing, and success
+  ncclResult_t set_net_attr(void* context, ncclNetAttr_t* attributes);  // the same
+  ncclResult_t devices(int* count) { return net_.calls.devices(count); }
+  // All bytes of the plugin's structure are `fill` before the call.
+  ncclResult_t properties(int dev, uint8_t fill, Properties* out);
 
-  virtual ncclResult_t listen(void* context, int dev, void* handle, void** listen_comm) = 0;
-  virtual ncclResult_t connect(void* context, int dev, void* handle, void** send_comm,
-                               ncclNetDeviceHandle_t** device) = 0;
-  virtual ncclResult_t accept(void* listen_comm, void** recv_comm,
-                              ncclNetDeviceHandle_t** device) = 0;
-  // A negative int may stand where a version takes ints: as the size_t that it becomes.
-  virtual ncclResult_t reg_mr(void* comm, void* data, size_t size, int type, void** mhandle) = 0;
-  virtual ncclResult_t reg_mr_dma_buf(void* comm, void* data, size_t size, int type,
-                                      uint64_t offset, int fd, void** mhandle) = 0;
-  virtual ncclResult_t dereg_mr(void* comm, void* mhandle) = 0;
-  virtual ncclResult_t isend(void* comm, void* data, size_t size, int tag, void* mhandle,
-                             void** request) = 0;
-  virtual ncclResult_t irecv(void* comm, int n, void** data, const size_t* sizes, int* tags,
-                             void** mhandles, void** request) = 0;
-  virtual ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
-                              void** request) = 0;
-  virtual ncclResult_t test(void* request, int* done, int* sizes) = 0;
-  virtual ncclResult_t close_send(void* comm) = 0;
-  virtual ncclResult_t close_recv(void* comm) = 0;
-  virtual ncclResult_t close_listen(void* comm) = 0;
+  ncclResult_t listen(void* context, int dev, void* handle, void** listen_comm);
+  ncclResult_t connect(void* context, int dev, void* handle, void** send_comm,
+                       ncclNetDeviceHandle_t** device);
+  ncclResult_t accept(void* listen_comm, void** recv_comm, ncclNetDeviceHandle_t** device);
+  // Where a version takes ints, the size that a negative int becomes is allowed, too.
+  ncclResult_t reg_mr(void* comm, void* data, size_t size, int type, void** mhandle);
+  ncclResult_t reg_mr_dma_buf(void* comm, void* data, size_t size, int type, uint64_t offset,
+                              int fd, void** mhandle);
+  ncclResult_t dereg_mr(void* comm, void* mhandle);
+  ncclResult_t isend(void* comm, void* data, size_t size, int tag, void* mhandle, void** request);
+  ncclResult_t irecv(void* comm, int n, void** data, const size_t* sizes, int* tags,
+                     void** mhandles, void** request);
+  ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles, void** request);
+  ncclResult_t test(void* request, int* done, int* sizes);
+  ncclResult_t close_send(void* comm);
+  ncclResult_t close_recv(void* comm);
+  ncclResult_t close_listen(void* comm);
+
+ private:
+  explicit Net(nccl::Net net) : net_(std::move(net)) {}
+
+  nccl::Net net_;
+  ncclNetCommConfig_v10_t* connect_config_ = nullptr;
 };
-
-std::string to_string(ncclResult_t result);
 
 }  // namespace beeline::test
 
 // The call must succeed; the sentence says what it returned.
-#define BL_MUST_SUCCEED(expr)                                                            \
-  do {                                                                                   \
-    if (const ncclResult_t bl_result = (expr); bl_result != ncclSuccess) {               \
-      ::beeline::test::must_failed(#expr, __FILE__, __LINE__,                            \
-                                   "returned " + ::beeline::test::to_string(bl_result)); \
-    }                                                                                    \
+#define BL_MUST_SUCCEED(expr)                                                \
+  do {                                                                       \
+    if (const ncclResult_t bl_result = (expr); bl_result != ncclSuccess) {   \
+      ::beeline::test::must_failed(                                          \
+          #expr, __FILE__, __LINE__,                                         \
+          std::string("returned ") + ::beeline::nccl::to_string(bl_result)); \
+    }                                                                        \
   } while (false)

@@ -122,12 +122,12 @@ refused() {
   local run=(plain rate --iters 3 --memory)
   SOFTGPU=gpus=0 expect 'no GPU' 2 'no GPU memory: the CUDA driver sees no GPU here; run where' \
     "${run[@]}" dmabuf
-  SOFTGPU=dmabuf=no expect 'no dma-bufs' 2 'makes no dma-bufs .* or choose --memory peermem' \
+  SOFTGPU=dmabuf=no expect 'no dma-bufs' 2 'cannot export its memory as dma-bufs.* or choose --memory peermem' \
     "${run[@]}" dmabuf
   SOFTGPU=dmabuf=no expect 'no dma-bufs, and none needed' 0 "$all_right" "${run[@]}" peermem
   SOFTGPU=gdr=no expect 'no GPUDirect' 2 'has no GPUDirect RDMA' "${run[@]}" peermem
   SOFTGPU=peermem=no,dmabuf=no expect 'a plugin that takes neither' 2 \
-    'device beeline_softnic0 takes host memory only, and not peermem: .*modprobe nvidia-peermem' \
+    'device beeline_softnic0 supports only host memory, not peermem: .*modprobe nvidia-peermem' \
     "${run[@]}" peermem
 }
 

@@ -65,7 +65,7 @@ void must_be(std::uint64_t found, std::uint64_t expected, const char* what) {
   if (found != expected) throw MustError(fmt::format("{}: {} expected", what, expected));
 }
 
-void move_messages(perf::Net& net, const bench::CommPair& pair) {
+void move_messages(nccl::Net& net, const bench::CommPair& pair) {
   const bench::Buffers buffers(64);
   bench::Traffic traffic(net, pair, buffers);
   for (const Pattern pattern : {Pattern::kOneAtATime, Pattern::kWindow, Pattern::kGroups}) {
@@ -74,7 +74,7 @@ void move_messages(perf::Net& net, const bench::CommPair& pair) {
 }
 
 // Each with a thread of its own, which is not the one that connects and closes.
-void move_messages_of_all(perf::Net& net, const std::array<bench::CommPair, kPairs>& pairs) {
+void move_messages_of_all(nccl::Net& net, const std::array<bench::CommPair, kPairs>& pairs) {
   std::array<std::future<void>, kPairs> threads;
   for (std::size_t i = 0; i < kPairs; ++i) {
     threads[i] = std::async(std::launch::async, [&, i] { move_messages(net, pairs[i]); });
@@ -90,7 +90,7 @@ void wait_for_end(const NullverbsReport& report) {
   must_be(now(report.live_objects), kOfTheDevice, "objects left");
 }
 
-void check(perf::Net& net, const NullverbsReport& report, const Case& expected) {
+void check(nccl::Net& net, const NullverbsReport& report, const Case& expected) {
   // One by one: the control thread still counts what it clears away.
   const auto counted = [&report] {
     return std::array{now(report.thread_domains), now(report.parent_domains),
@@ -115,7 +115,7 @@ void check(perf::Net& net, const NullverbsReport& report, const Case& expected) 
 void run(const std::string& plugin, const std::string& verbs, const Case& expected) {
   if (expected.refused != nullptr) ::setenv("NULLVERBS_REFUSES", expected.refused, 1);
   if (expected.most != nullptr) ::setenv("BEELINE_THREAD_DOMAINS", expected.most, 1);
-  perf::Net net = bench::load(plugin, verbs, 12);
+  nccl::Net net = bench::load(plugin, verbs, 12);
   const NullverbsReport& report = bench::report_of(verbs);
   for (const char* const round : {"At first", "Again, with what was given back"}) {
     fmt::print("{}:\n", round);

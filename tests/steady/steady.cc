@@ -61,7 +61,7 @@ void prove_counters(const Asked& connecting) {
 
 class Steady {
  public:
-  Steady(perf::Net& net, const bench::CommPair& pair) : net_(net), pair_(pair) {}
+  Steady(nccl::Net& net, const bench::CommPair& pair) : net_(net), pair_(pair) {}
 
   void check(Pattern pattern, std::size_t bytes) {
     const bench::Buffers buffers(bytes);
@@ -77,13 +77,13 @@ class Steady {
   int unsteady() const noexcept { return unsteady_; }
 
  private:
-  perf::Net& net_;
+  nccl::Net& net_;
   const bench::CommPair pair_;
   int unsteady_ = 0;
 };
 
 int run(const std::string& plugin, const std::string& verbs, int abi) {
-  perf::Net net = bench::load(plugin, verbs, abi);
+  nccl::Net net = bench::load(plugin, verbs, abi);
   bench::CommPair pair;
   const Asked connecting = watched("connecting", [&] { pair = bench::connect(net); });
   fmt::print("Through v{}, of the thread that calls:\n", abi);

@@ -212,7 +212,7 @@ TEST_CASE("memory: a device has to take its kind", "[tools][memory]") {
   CHECK(peermem.check_support(net, pointers));
   CHECK(dmabuf.check_support(net, pointers)
             .error()
-            .text.find("device nic0 takes host+cuda memory only, and not dmabuf") == 0);
+            .text.find("device nic0 supports only host+cuda memory, not dmabuf") == 0);
   CHECK(peermem.check_support(net, device_with(NCCL_PTR_HOST)).error().text.find("modprobe") !=
         std::string::npos);
   CHECK(dmabuf.check_support(net, all).error().text.find("Some has no regMrDmaBuf") !=

@@ -24,7 +24,8 @@ TEST_CASE("options: a size that makes no sense is refused by name", "[tools][opt
     REQUIRE_FALSE(sizes);
     CHECK(sizes.error().text.find(bad) != std::string::npos);
   }
-  CHECK(parse_sizes("64..8").error().text == "the range 64..8 runs backwards");
+  CHECK(parse_sizes("64..8").error().text ==
+        "the range 64..8 is reversed: write the smaller number first");
 }
 
 TEST_CASE("options: devices are groups of ranks' entries", "[tools][options]") {

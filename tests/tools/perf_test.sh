@@ -48,7 +48,7 @@ command_line() {
   expect 'a variable for nobody' 2 '--env 7:A=B: there is no rank 7; ranks are 0 to 1' \
     perf rate --env 7:A=B
   expect 'a variable for less than nobody' 2 'the first rank is 0' perf rate --env -1:A=B
-  expect 'a variable of no rank' 2 '--env x:A=B: "x" is no rank' perf rate --env x:A=B
+  expect 'a variable of no rank' 2 '--env x:A=B: "x" is not a rank' perf rate --env x:A=B
   # Each complaint names the option, its value and what may stand there.
   local option value
   while read -r option value wanted; do
@@ -204,7 +204,7 @@ faults() {
     perf soak --sizes 4K --iters 2 --seed 5 --env 1:FAKE_FAULT=corrupt@30
   expect 'data that never came' 1 'as if it had never been written' \
     perf stream --sizes 4K --iters 2 --env FAKE_FAULT=unwritten@3
-  expect 'a byte beside the buffer' 1 '1 bytes beside the buffer were written' \
+  expect 'a byte outside the buffer' 1 '1 bytes outside the buffer were written' \
     perf rate --sizes 64 --depth 1 --iters 2 --env FAKE_FAULT=overrun@1
   expect 'a wrong size' 1 '4095 bytes arrived where 4096 were sent' \
     perf stream --sizes 4K --iters 2 --env FAKE_FAULT=size@2
@@ -218,7 +218,7 @@ faults() {
     perf rate --env 0:FAKE_INIT=fail
   expect 'a death' 1 'rank 0 died of signal 9 (Killed)' \
     perf rate --iters 50 --env 0:FAKE_FAULT=die@30
-  expect 'a hang, and who waits' 1 'receive from rank 0 on comm 0, device beeline_fake0: 8 in flight' \
+  expect 'a hang, and who waits' 1 'receive from rank 0 on comm 0, device beeline_fake0: 8 requests in flight' \
     perf rate --iters 50 --timeout 1 --env 0:FAKE_FAULT=stall@30
   expect 'a call that does not return' 1 'the plugin does not return from isend' \
     perf rate --iters 50 --timeout 1 --env 0:FAKE_FAULT=block@30
@@ -268,7 +268,7 @@ strangers() {
     status=1
   wait "$rank_0" || status=1
   kill "$strangers"
-  grep -q 'it is no rank of this run' "$scratch/0" || status=1
+  grep -q 'it is not a rank of this run' "$scratch/0" || status=1
   ((status == 0)) && [[ $line == 'turned away' ]] && echo ok && return
   cat "$scratch/0" "$scratch/1"
   return 1

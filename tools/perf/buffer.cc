@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See buffer.h.
 #include "tools/perf/buffer.h"
 
 #include <cstring>
 
 namespace beeline::perf {
 
-// Drivers put small allocations anywhere within a page; NCCL's buffers begin where one begins.
+// Drivers place small allocations anywhere in a page; buffers of NCCL begin at a page.
 NetResult<Buffer> Buffer::make(const RankMemory& memory, size_t size) {
   Buffer buffer(memory, size);
   if (memory.gpu() == nullptr) return buffer;

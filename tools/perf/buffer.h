@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that messages leave from and arrive in, be it the host's or a GPU's: an address for the
-// plugin, and a stage in the host's memory, where bytes are written before they are stored and
-// looked at after they were fetched. Host memory is its own stage, and nothing is copied.
+// A buffer for messages, in host or GPU memory. The plugin gets its address. This program reads and
+// writes it through a staging copy in host memory: store() copies from the stage, fetch() to it.
+// For host memory, the stage is the buffer itself, and nothing is copied.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace beeline::perf {
 
 class Buffer {
  public:
-  // Full of poison, guards on both sides. `memory` outlives it.
+  // Filled with poison, with guard bytes on both sides. `memory` must outlive it.
   static NetResult<Buffer> make(const RankMemory& memory, size_t size);
   Buffer(Buffer&& other) noexcept
       : memory_(other.memory_),
@@ -30,17 +30,17 @@ class Buffer {
 
   BufferKind kind() const noexcept { return memory_->kind(); }
   size_t size() const noexcept { return stage_.size(); }
-  // For the plugin. Of a GPU it must not be touched here.
+  // The address for the plugin. A GPU's address must not be dereferenced here.
   std::uint8_t* address(size_t at = 0) const noexcept {
     return is_staged() ? on_gpu(stage_.data() + at) : stage_.data() + at;
   }
 
   std::uint8_t* stage(size_t at = 0) const noexcept { return stage_.data() + at; }
-  // What stands in the stage becomes what the plugin sees.
+  // Copies from the stage to the buffer.
   NetResult<void> store(Piece piece) const noexcept {
     return is_staged() ? copy_in(stage(piece.at), piece.size) : NetResult<void>{};
   }
-  // What the plugin left comes into the stage, which is returned.
+  // Copies from the buffer to the stage, and returns the stage.
   NetResult<std::uint8_t*> fetch(Piece piece) const noexcept {
     if (is_staged()) BL_TRY(copy_out(stage(piece.at), piece.size));
     return stage(piece.at);
@@ -48,7 +48,7 @@ class Buffer {
 
   NetResult<void> poison(Piece piece) const noexcept;
   NetResult<void> poison() const noexcept { return poison({0, size()}); }
-  // How many bytes of the guards are not what they were.
+  // The number of guard bytes that have been overwritten.
   NetResult<size_t> broken_guards() const noexcept;
 
   // A reference for code that registers the memory. The memory exists as long as there is a
@@ -56,7 +56,7 @@ class Buffer {
   // failed, and would otherwise report a fault.
   std::shared_ptr<void> lease() const noexcept { return lease_; }
 
-  // A dma-buf of its first `bytes`, in whole pages of the host, as NCCL asks for one.
+  // A dma-buf of the first `bytes`, rounded up to whole host pages, as NCCL requests it.
   Outcome<UniqueFd> export_pages(size_t bytes) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notices that a thread does not come back from the plugin. No call of the interface may block, so
-// one that does is a finding of its own.
+// Detects a thread that is stuck in a call to the plugin. No call of NCCL's interface may block, so
+// this is an error of its own.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace beeline::perf {
 
 class CallWatch {
  public:
-  // Around a call, on the one thread that this watch belongs to.
+  // The scope of one call, on the thread that this watch belongs to.
   class Inside {
    public:
     Inside(CallWatch& watch, const char* call) noexcept : watch_(watch) {
@@ -26,7 +26,7 @@ class CallWatch {
     CallWatch& watch_;
   };
 
-  // The call that has been going on since this was last asked, or null. For one asking thread.
+  // The call that has not returned since the previous stuck_in(), or null. Only one thread may ask.
   const char* stuck_in() noexcept {
     const std::uint64_t now = steps_.load(std::memory_order_relaxed);
     const bool stuck = now % 2 == 1 && now == seen_;
@@ -35,7 +35,7 @@ class CallWatch {
   }
 
  private:
-  // Odd while inside. Only one thread writes, so no read-modify-write is needed.
+  // The count is odd during a call. Only one thread writes it, so no read-modify-write is needed.
   void step() noexcept {
     steps_.store(steps_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -45,7 +45,7 @@ class CallWatch {
   std::uint64_t seen_ = 0;
 };
 
-// The two threads that call.
+// One for each of the two threads that call the plugin.
 struct CallWatches {
   CallWatch progress;
   CallWatch service;

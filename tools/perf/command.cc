@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See command.h. The parser keeps words; what they mean is found out in one place, so that all
-// complaints look alike.
+// CLI11 stores most options as text. They are interpreted in one place, so that all error messages
+// have the same form.
 #include "tools/perf/command.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace beeline::perf {
 namespace {
 
-// As on the command line.
+// The options as they are on the command line.
 struct Words {
   std::string sizes;
   std::string abi;
@@ -70,7 +70,8 @@ void add_work(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Work");
   perf.add("pattern", options.pattern, "What to run, see below");
   perf.add("--sizes", words.sizes, "Bytes: 0,7,4K,8..64M; a range doubles (per pattern)");
-  perf.add("--seconds", options.seconds, "Time per size; soak: in all (0.4; connect: five times)");
+  perf.add("--seconds", options.seconds,
+           "Seconds per size, or of the whole soak (0.4; connect: five times)");
   perf.add("--iters", options.iterations,
            "Exactly this number of iterations (connect: times; soak: epochs)");
   perf.add("--depth", options.depth, "Requests in flight per comm (8)");
@@ -82,14 +83,14 @@ void add_work(tools::Subcommand& perf, Options& options, Words& words) {
 
 void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Plugin, devices, memory");
-  perf.add("--plugin", options.plugin, "Plugin: a file, or X for libnccl-net-X.so (ours)");
-  perf.add("--abi", words.abi, "Version of its table, v6 to v12 (the newest it has)");
-  perf.add("--dev", words.devices, "Devices: a1,b1/a2,b2: comm group / rank, both in turn");
+  perf.add("--plugin", options.plugin, "A file, or X for libnccl-net-X.so (Beeline's)");
+  perf.add("--abi", words.abi, "Version of the plugin's table, v6 to v12 (its newest)");
+  perf.add("--dev", words.devices, "Devices a1,b1/a2,b2: a group per comm, in it one per rank");
   perf.add("--memory", words.memory,
-           "host, or a GPU's: peermem (pointers), dmabuf, mixed (every other rank) (host)");
+           "Where buffers are: host, or on a GPU as peermem, dmabuf or mixed (host)");
   perf.add("--flush", words.flush,
-           "Flush received data: auto (as NCCL for such memory), always, never (auto)");
-  perf.add_each("--env", words.variables, "[RANK:]NAME=VALUE, before the plugin is loaded");
+           "Flush received data: auto (where NCCL would), always, never (auto)");
+  perf.add_each("--env", words.variables, "[RANK:]NAME=VALUE, set before the plugin is loaded");
   perf.add_flag("--list,--dry", options.list, "Show the plugin's devices, run nothing");
 }
 
@@ -99,17 +100,18 @@ void add_ranks(tools::Subcommand& perf, Options& options, Words& words) {
   perf.add("--hosts", words.hosts, "softnic hosts of the ranks, in turn: h0,h1");
   perf.add("--rank", words.rank, "Run only this rank; the others are started elsewhere");
   perf.add("--rendezvous", options.rendezvous,
-           "Where rank 0 is: a file for its address and a token, or HOST:PORT");
-  perf.add_flag("--pin", options.pin, "Keep each rank on a processor of its own");
+           "How to find rank 0: a file for its address and a token, or HOST:PORT");
+  perf.add_flag("--pin", options.pin, "Pin each rank to a processor");
 }
 
 void add_output(tools::Subcommand& perf, Options& options, Words& words) {
   perf.begin_group("Output and time limits");
-  perf.add("--json", options.json, "Everything, into this file; - is stdout");
+  perf.add("--json", options.json, "Write all results into this file; - is stdout");
   perf.add("--log", words.log, "The plugin's log: NONE, WARN, INFO, TRACE (NCCL_DEBUG, or WARN)");
-  perf.add("--timeout", options.timeout_seconds, "Seconds without progress (120)");
+  perf.add("--timeout", options.timeout_seconds,
+           "Give up after this many seconds without progress (120)");
   perf.add("--hold", options.hold_seconds,
-           "Seconds for which all ranks go on after a failure, to see their errors (0)");
+           "Let all ranks go on for this long after a failure, to see their errors (0)");
 }
 
 std::string list_patterns() {
@@ -131,7 +133,7 @@ void add_command(tools::CommandLine& line) {
     return run(*options);
   };
   tools::Subcommand perf =
-      line.add("perf", "Drive a network plugin as NCCL would, without NCCL", start);
+      line.add("perf", "Call a network plugin as NCCL would, without NCCL", start);
   add_work(perf, *options, *words);
   add_plugin(perf, *options, *words);
   add_ranks(perf, *options, *words);

@@ -7,7 +7,7 @@
 
 namespace beeline::perf {
 
-// Adds the subcommand to the line, which runs it with what was parsed.
+// Adds the subcommand to the command line, which runs it with the parsed options.
 void add_command(tools::CommandLine& line);
 
 }  // namespace beeline::perf

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See comms.h.
 #include "tools/perf/comms.h"
 
 #include <fmt/format.h>
@@ -18,12 +16,12 @@ constexpr std::uint64_t kRoundsPerNote = 4096;
 
 using Handle = std::array<char, NCCL_NET_HANDLE_MAXSIZE>;
 
-// One comm on its way up, seen from this rank.
+// A comm that is being set up, from the view of this rank.
 struct Pending {
   CommPlan plan;
   int device = 0;
   bool sending = false;
-  // The same memory at every connect, and aligned, as NCCL has it: plugins keep structures there.
+  // As in NCCL, the same aligned memory at every call of connect: plugins keep structures in it.
   alignas(std::max_align_t) Handle handle{};
   void* listener = nullptr;
   void* comm = nullptr;
@@ -34,7 +32,7 @@ Failure<Problem> failed(const char* call, const Pending& pending, ncclResult_t r
   return fail(
       Problem(fmt::format("{} on device {}, {} rank {}, comm {}: the plugin returned {} ({})", call,
                           pending.device, pending.sending ? "to" : "from", peer, pending.plan.index,
-                          to_string(result), static_cast<int>(result))));
+                          nccl::to_string(result), static_cast<int>(result))));
 }
 
 class Setup {
@@ -73,15 +71,16 @@ class Setup {
           net_.calls.listen(net_.ctx, pending.device, pending.handle.data(), &pending.listener);
       if (result != ncclSuccess) return failed("listen", pending, result);
       if (pending.listener == nullptr) {
-        return fail(
-            fmt::format("listen on device {} succeeded without a listener", pending.device));
+        return fail(fmt::format("listen on device {} succeeded but returned no listening comm",
+                                pending.device));
       }
     }
     comms_.listen_ns = now_ns() - start;
     return true;
   }
 
-  // Every plan has one receiver, so the handles of a rank are those of its plans, in their order.
+  // Every plan has one receiver, so a rank has one handle for each plan in which it receives, in
+  // the same order.
   Outcome<bool> ship_handles(const std::vector<CommPlan>& plans) {
     std::string mine;
     for (const Pending& pending : pending_) {

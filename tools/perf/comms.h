@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Setting up comms as NCCL does: listen, ship the 128 bytes, then poll connect and accept until
-// each has its comm; close the listener as soon as its accept is through.
+// Sets up comms as NCCL does: listen, send the handle of 128 bytes to the other rank, then call
+// connect and accept until each returns a comm. Each listener is closed as soon as its accept has
+// succeeded.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace beeline::perf {
 
-// A comm is one way. `index` chooses the device at both ends.
+// A comm carries data in one direction. `index` determines the device at both ends.
 struct CommPlan {
   int from = 0;
   int to = 0;
@@ -31,7 +32,7 @@ struct RecvComm {
   std::unique_ptr<RecvEnd> end;
 };
 
-// The ends that this rank has, in the order of the plans.
+// The ends of this rank, in the order of the plans.
 struct Comms {
   std::vector<SendComm> sends;
   std::vector<RecvComm> recvs;
@@ -39,19 +40,21 @@ struct Comms {
   std::int64_t connect_ns = 0;  // from the first connect or accept to the last
 };
 
-// How many requests each end holds. A group of receives is one, each of its parts a send.
+// The most requests of each end at a time. A grouped receive is one request; each of its parts is
+// one send.
 struct CommDepth {
   size_t sends = 0;
   size_t recvs = 0;
 };
 
-// All ranks call it with the same plans.
+// All ranks must call it with the same plans.
 Outcome<Comms> open_comms(Rank& rank, const std::vector<CommPlan>& plans, CommDepth depth);
 
-// Closes this rank's ends, without asking the others.
+// Closes this rank's ends, without waiting for other ranks.
 Outcome<bool> close_comms(Rank& rank, Comms comms);
 
-// The usual plans: pairs 0-1, 2-3 and so on, `comms` for each, one way or both; and a ring.
+// The plans of most patterns: pairs of ranks 0-1, 2-3 and so on with `comms` for each pair, in one
+// direction or both; and a ring.
 enum class Ways { kOne, kBoth };
 std::vector<CommPlan> plan_pairs(int ranks, int comms, Ways ways);
 std::vector<CommPlan> plan_ring(int ranks, int comms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See content.h. The bytes are made eight at a time.
+// The bytes are computed eight at a time.
 #include "tools/perf/content.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ constexpr size_t kWord = sizeof(std::uint64_t);
 
 }  // namespace
 
-// The finalizer of splitmix64: every bit of the value reaches every bit of the result.
+// The finalizer of splitmix64: every bit of the value affects every bit of the result.
 ContentId mix(std::uint64_t value) noexcept {
   value += 0x9E3779B97F4A7C15U;
   value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9U;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What messages hold. Every byte follows from who sent the message, which one it is, and where in
-// it the byte stands: a stale, shifted or foreign byte does not match.
+// The contents of messages. Every byte is a function of the sender, of the message's number and of
+// the byte's offset, so that a stale, shifted or foreign byte does not match.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See coordinator.h.
 #include "tools/perf/coordinator.h"
 
 #include <fmt/format.h>
@@ -20,13 +18,13 @@ namespace beeline::perf {
 namespace {
 
 constexpr int kTickMs = 200;
-// After the first bad news, how long others may still say theirs: the rank that died is the cause,
-// and the error that its peer saw only the effect.
+// How long other ranks may report their failures after the first one: if a rank died, that is the
+// cause, and the error of its peer is only the effect.
 constexpr std::int64_t kGraceNs = 400 * kNsPerMs;
 constexpr std::int64_t kQuietNs = 3 * kNsPerSec;
 constexpr std::int64_t kExitNs = 20 * kNsPerSec;
 
-// waitpid with a deadline; 0 when it is still running.
+// waitpid with a deadline. Returns 0 if the process is still running.
 pid_t wait_until(pid_t pid, std::int64_t deadline, int* status) {
   for (;;) {
     const pid_t ended = ::waitpid(pid, status, WNOHANG);
@@ -53,7 +51,7 @@ Coordinator::Coordinator(const Options& options, const Pattern& pattern,
 Coordinator::~Coordinator() { end_ranks(); }
 
 int Coordinator::run() {
-  // Who dialled in may have sent more than its hello, which has been read along with it.
+  // A rank that connected may have sent more than its hello, and that has been read already.
   for (size_t r = 0; r < seats_.size(); ++r) take_frames(r);
   while (!over()) {
     poll_lines();
@@ -121,12 +119,12 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
     case FrameKind::kDone: seat.done = true; return;
     case FrameKind::kHello:
     case FrameKind::kGathered:
-    case FrameKind::kWelcome: break;  // not for us
+    case FrameKind::kWelcome: break;  // ranks do not send these
   }
   refuse(rank);
 }
 
-// A rank that failed is a failure of the run, whatever status it names.
+// The run fails if a rank reports a failure, even with status 0.
 void Coordinator::take_failure(size_t rank, const std::string& body) {
   seats_[rank].done = true;
   if (troubles_.empty()) trouble_ns_ = now_ns();
@@ -203,7 +201,7 @@ void Coordinator::try_gather() {
 void Coordinator::on_hang_up(size_t rank) {
   Seat& seat = seats_[rank];
   seat.done = true;
-  std::string how = "went away";
+  std::string how = "closed its connection";
   int status = 0;
   if (seat.member.pid > 0 &&
       wait_until(seat.member.pid, now_ns() + 2 * kNsPerSec, &status) == seat.member.pid) {
@@ -220,12 +218,12 @@ std::int64_t Coordinator::grace_ns() const {
   return std::max(kGraceNs, held);
 }
 
-// "while ..." for a message.
+// The end of a sentence about a rank.
 std::string Coordinator::doing(size_t rank) const {
   const Seat& seat = seats_[rank];
   if (seat.part) return fmt::format("waiting for the other ranks at \"{}\"", seat.at);
-  if (!seat.status) return "last seen at: its start";
-  return fmt::format("last seen at: {}{}", seat.status->phase, seat.status->waiting);
+  if (!seat.status) return "last phase: starting";
+  return fmt::format("last phase: {}{}", seat.status->phase, seat.status->waiting);
 }
 
 void Coordinator::check_hang() {
@@ -239,7 +237,7 @@ void Coordinator::check_hang() {
   trouble_ns_ = 0;
 }
 
-// All work is done; what is left is the end of the processes, where plugins may still stumble.
+// All work is done, and the processes have only to exit. A plugin may still crash or hang there.
 void Coordinator::wait_for_exits() {
   const std::int64_t deadline = now_ns() + kExitNs;
   for (size_t r = 0; r < seats_.size(); ++r) {
@@ -248,13 +246,13 @@ void Coordinator::wait_for_exits() {
     int status = 0;
     if (wait_until(pid, deadline, &status) != pid) {
       troubles_.push_back(
-          {fmt::format("rank {} is done but does not end", r), tools::kFailed, true});
+          {fmt::format("rank {} is done, but its process does not exit", r), tools::kFailed, true});
       continue;
     }
     pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
     troubles_.push_back(
-        {fmt::format("rank {} was done and then {}", r, death_of(status)), tools::kFailed, true});
+        {fmt::format("rank {} was done, and then {}", r, death_of(status)), tools::kFailed, true});
   }
 }
 
@@ -268,13 +266,13 @@ void Coordinator::end_ranks() {
   }
 }
 
-// Deaths first: they are causes.
+// Deaths come first, because they are causes.
 int Coordinator::tell_trouble() {
   std::stable_sort(troubles_.begin(), troubles_.end(),
                    [](const Trouble& a, const Trouble& b) { return a.death && !b.death; });
   std::vector<std::string> told;
   for (const Trouble& trouble : troubles_) {
-    // Every rank finds the same mistake in the command line; once is enough.
+    // Every rank reports the same mistake in the command line. It is printed once.
     const std::string words =
         trouble.text.substr(std::min(trouble.text.find(": "), trouble.text.size()));
     if (!trouble.death && std::find(told.begin(), told.end(), words) != told.end()) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process that the ranks report to. It joins what they gather, prints what they measured, and
-// is the one who notices that a rank failed, died or hangs. It never loads the plugin itself.
+// The process to which the ranks report. It combines what they gather, prints the results, and
+// detects a rank that failed, died or hangs. It does not load the plugin.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@
 
 namespace beeline::perf {
 
-// A rank as it was started, or as it dialled in.
+// A rank that was started by this process, or one that connected.
 struct Member {
   Line line;
   pid_t pid = 0;  // 0: not a child of ours
@@ -26,12 +26,13 @@ struct Member {
 class Coordinator {
  public:
   Coordinator(const Options& options, const Pattern& pattern, std::vector<Member> members);
-  // Ends ranks that are still there.
+  // Kills the ranks that are still running.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // Until all ranks are done or one is not well. Returns the exit status of the command.
+  // Returns when all ranks are done, or when one has failed. The result is the exit status of the
+  // command.
   int run();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a stretch of work cost: time on the clock, and CPU time of the calling thread and of the
-// whole process, which has the plugin's own threads in it.
+// Elapsed time, and CPU time of the calling thread and of the whole process, which includes the
+// plugin's own threads.
 #pragma once
 
 #include <sys/resource.h>
@@ -60,7 +60,7 @@ class CostMeter {
   rusage process_{};
 };
 
-// For a rank's row.
+// Converted for a rank's row.
 struct CpuPerMessage {
   double thread_user_us = 0;
   double thread_system_us = 0;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See devices.h.
 #include "tools/perf/devices.h"
 
 #include <fmt/format.h>
@@ -36,8 +34,8 @@ Outcome<std::vector<Device>> list_devices(const Net& net) {
   const ncclResult_t counted = net.calls.devices(&count);
   if (counted != ncclSuccess) return fail(std::string(NetFailure{"devices", counted}));
   if (count <= 0) {
-    return fail(fmt::format("the plugin {} found no devices: its log says why, see --log INFO",
-                            net.calls.name));
+    return fail(fmt::format(
+        "the plugin {} found no devices; --log INFO shows the reasons in its log", net.calls.name));
   }
   std::vector<Device> devices(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {

@@ -1,34 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See end.h and net_failure.h.
 #include "tools/perf/end.h"
 
 #include <fmt/format.h>
 
 namespace beeline::perf {
 
-const char* to_string(ncclResult_t result) {
-  switch (result) {
-    case ncclSuccess: return "ncclSuccess";
-    case ncclUnhandledCudaError: return "ncclUnhandledCudaError";
-    case ncclSystemError: return "ncclSystemError";
-    case ncclInternalError: return "ncclInternalError";
-    case ncclInvalidArgument: return "ncclInvalidArgument";
-    case ncclInvalidUsage: return "ncclInvalidUsage";
-    case ncclRemoteError: return "ncclRemoteError";
-    case ncclInProgress: return "ncclInProgress";
-    case ncclTimeout: return "ncclTimeout";
-  }
-  return "an unknown result";
-}
-
 NetFailure::operator std::string() const {
-  const std::string where = end == nullptr
-                                ? ""
-                                : fmt::format(", {}, after {} done and {} in flight", end->label(),
-                                              end->completed(), end->posted() - end->completed());
+  const std::string where =
+      end == nullptr ? ""
+                     : fmt::format(", {}, with {} requests done and {} in flight", end->label(),
+                                   end->completed(), end->posted() - end->completed());
   if (complaint != nullptr) return fmt::format("{}{}: {}", call, where, complaint);
-  return fmt::format("{}{}: the plugin returned {} ({})", call, where, to_string(result),
+  return fmt::format("{}{}: the plugin returned {} ({})", call, where, nccl::to_string(result),
                      static_cast<int>(result));
 }
 
@@ -56,8 +39,8 @@ NetResult<void*> End::register_pointer(void* data, size_t size, int type) {
   return mr;
 }
 
-// The descriptor is gone when the plugin has returned, as it is in NCCL: a plugin that wants it
-// later has to have made a copy.
+// As in NCCL, the descriptor is closed when the plugin has returned. A plugin that needs it longer
+// has to duplicate it.
 Outcome<void*> End::register_dmabuf(const Buffer& buffer, size_t size) {
   const UniqueFd pages = BL_TRY(buffer.export_pages(size));
   void* mr = nullptr;

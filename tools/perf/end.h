@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One side of one comm: what both kinds have in common. The data calls are the progress thread's,
-// the memory calls the service thread's; the main thread reads the counters to say who waits for
-// what.
+// The common part of SendEnd and RecvEnd, the two ends of a comm. Only the progress thread sends,
+// receives and tests, and only the service thread registers memory. The main thread reads the
+// counters, to report which end waits.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "tools/perf/buffer.h"
-#include "tools/perf/net_table.h"
+#include "tools/perf/net.h"
 
 namespace beeline::perf {
 
@@ -27,15 +27,15 @@ class End {
   const std::string& label() const noexcept { return label_; }
   std::uint64_t posted() const noexcept { return posted_.load(std::memory_order_relaxed); }
   std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_relaxed); }
-  // How often the plugin asked to be called again.
+  // The number of calls to which the plugin answered "call again".
   std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
-  // The first `size` bytes of the buffer.
+  // Registers the first `size` bytes of the buffer.
   Outcome<void*> register_memory(const Buffer& buffer, size_t size);
   NetResult<bool> deregister(void* mr);
 
  protected:
-  // One thread writes a counter, so no read-modify-write is needed.
+  // Only one thread writes a counter, so no read-modify-write is needed.
   static void add_one(std::atomic<std::uint64_t>& counter) noexcept {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -57,7 +57,8 @@ class End {
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint64_t> completed_{0};
   std::atomic<std::uint64_t> refused_{0};
-  std::multimap<void*, std::shared_ptr<void>> leases_;  // by registration; the service thread's
+  std::multimap<void*, std::shared_ptr<void>>
+      leases_;  // by registration; only the service thread uses it
 };
 
 }  // namespace beeline::perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a kGathered frame: each part after its length.
+// The body of a kGathered frame: the parts of all ranks, each preceded by its length.
 #pragma once
 
 #include <algorithm>

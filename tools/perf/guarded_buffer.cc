@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See guarded_buffer.h.
 #include "tools/perf/guarded_buffer.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Page-aligned memory between two guards, in which a byte written beside the buffer shows.
+// Page-aligned memory between two guards, which reveal bytes that were written outside the buffer.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ class GuardedBuffer {
   std::uint8_t* data() const noexcept;
   size_t size() const noexcept { return size_; }
   void poison() const noexcept;
-  // With the guards.
+  // Including the guards.
   std::uint8_t* whole() const noexcept { return memory_.get(); }
   size_t whole_size() const noexcept { return total_; }
-  // Stays allocated until the process ends, whatever becomes of this object.
+  // The memory then stays allocated until the process ends, even if this object is destroyed.
   void keep();
-  // How many bytes of the guards are not what they were.
+  // The number of guard bytes that have been overwritten.
   size_t broken_guards() const noexcept;
 
  private:
@@ -36,7 +36,8 @@ class GuardedBuffer {
 
 size_t host_page() noexcept;
 
-// What a buffer holds before a receive. A byte that still has this value was likely never written.
+// The value of each byte of a buffer before a receive. A byte that still has it was probably never
+// written.
 inline constexpr std::uint8_t kPoison = 0xDB;
 
 }  // namespace beeline::perf

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See json.h.
 #include "tools/perf/json.h"
 
 #include <nlohmann/json.hpp>
@@ -10,7 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-// The plugin chooses the names of devices; bytes that are no valid text must not make this fail.
+// The plugin chooses the names of devices. Bytes that are not valid UTF-8 must not make this fail.
 std::string text_of(const json& all, int indent = -1) {
   return all.dump(indent, ' ', false, json::error_handler_t::replace);
 }
@@ -22,7 +20,7 @@ json json_of_terms(const Options& options) {
       {"slice", options.slice},       {"iterations", options.iterations}, {"check", options.check}};
 }
 
-// Null for memory of the host.
+// Null for host memory.
 json json_of(const std::optional<GpuFacts>& gpu) {
   if (!gpu) return nullptr;
   return {
@@ -131,7 +129,7 @@ Row row_of_json(const json& all) {
   return row;
 }
 
-// Exceptions of nlohmann-json are caught here only. The text may come from an unknown process.
+// Exceptions of nlohmann-json are caught only here. The text may come from an unknown process.
 template <class Message>
 std::optional<Message> decode(Message (*read)(const json&), const std::string& body) {
   // Deeply nested lists would exhaust the stack of recursive code.

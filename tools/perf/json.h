@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON of what crosses the line between a rank and the coordinator (line.h), and of a run's
-// results. nlohmann-json takes the compiler long: only json.cc includes it.
+// JSON of the messages between a rank and the coordinator (line.h), and of a run's results. Only
+// json.cc includes nlohmann-json, because compiling that header is slow.
 //
-// decode_...() return none when the text is not what our encode() makes.
+// The decode functions return none if the text was not made by encode().
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@
 
 namespace beeline::perf {
 
-// What must be equal on all ranks, or they would wait for different things. Equal terms are equal
-// texts.
+// The options that must be equal on all ranks; otherwise the ranks would wait for different things.
+// If they are equal, the texts are.
 std::string terms_of(const Options& options);
 
 std::string encode_hello(const Options& options, const std::string& token);

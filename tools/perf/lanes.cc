@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See lanes.h.
 #include "tools/perf/lanes.h"
 
 #include <fmt/format.h>
@@ -81,8 +79,8 @@ Outcome<Cost> Lanes::stream(std::uint64_t messages) {
   return cost;
 }
 
-// One post and one test per end and round, as NCCL's progress functions do; who has nothing to do
-// lets others run.
+// Each round posts and tests once per end, as NCCL's progress functions do. If there was nothing to
+// do, the thread yields the processor.
 Outcome<bool> Lanes::turn(std::uint64_t messages) {
   std::vector<std::uint64_t> goals;
   for (const auto& lane : recvs_) goals.push_back(lane.end->completed() + messages);
@@ -140,7 +138,7 @@ NetResult<size_t> check_piece(Rank& rank, const std::string& where, const Buffer
 NetResult<size_t> check_guards(Rank& rank, const std::string& where, const Buffer& buffer) {
   const size_t broken = BL_TRY(buffer.broken_guards());
   if (broken > 0) {
-    rank.report_wrong(fmt::format("{}: {} bytes beside the buffer were written", where, broken));
+    rank.report_wrong(fmt::format("{}: {} bytes outside the buffer were written", where, broken));
   }
   return broken;
 }

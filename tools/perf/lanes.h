@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The comms of a rank with buffers for messages of one size, and the loop that moves them: what the
-// point-to-point patterns share.
+// The comms of a rank with buffers for messages of one size, and the loop that moves the messages.
+// All point-to-point patterns use it.
 #pragma once
 
 #include <vector>
@@ -24,13 +24,13 @@ class Lanes {
   static Outcome<Lanes> open(Rank& rank, const Comms& comms, size_t size);
   Outcome<bool> close();
 
-  // Before a round: what is going to be sent, and poison where it will arrive. Rounds differ in
-  // every byte.
+  // Before a round: writes the messages into the send buffers, and poison into the receive buffers.
+  // Every byte differs from that of the previous round.
   Outcome<bool> prepare(std::uint64_t round);
-  // After it: how many bytes are wrong, when each comm has carried `messages`.
+  // After a round in which each comm carried `messages`: the number of wrong bytes.
   Outcome<size_t> check(std::uint64_t round, std::uint64_t messages);
 
-  // On the progress thread: `messages` over each comm, in as full a window as there is.
+  // Moves `messages` over each comm, with a full window. Runs on the progress thread.
   Outcome<Cost> stream(std::uint64_t messages);
 
   std::vector<Lane<SendEnd>>& sends() noexcept { return sends_; }
@@ -47,10 +47,10 @@ class Lanes {
 
 // Writes a piece of a buffer.
 NetResult<void> fill_piece(const Buffer& buffer, Piece piece, std::uint64_t id);
-// Compares one and reports what is wrong with it.
+// Compares a piece with the expected bytes, and reports the differences.
 NetResult<size_t> check_piece(Rank& rank, const std::string& where, const Buffer& buffer,
                               Piece piece, std::uint64_t id);
-// The same for the guards around one.
+// The same for the guards around a buffer.
 NetResult<size_t> check_guards(Rank& rank, const std::string& where, const Buffer& buffer);
 
 }  // namespace beeline::perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A frame: length of the rest, kind, body.
+// A frame consists of the length of the rest, the kind and the body.
 #include "tools/perf/line.h"
 
 #include <poll.h>
@@ -62,7 +62,7 @@ std::optional<Frame> Line::next() {
 }
 
 std::optional<Frame> Line::receive(std::int64_t deadline_ns) {
-  constexpr std::int64_t kLongestNs = 3600 * kNsPerSec;  // for the sake of poll's int
+  constexpr std::int64_t kLongestNs = 3600 * kNsPerSec;  // so that it fits into the int of poll()
   for (;;) {
     if (std::optional<Frame> frame = next()) return frame;
     const std::int64_t left = deadline_ns - now_ns();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line between a rank and the coordinator: frames over a stream socket, be it a socket pair or
-// TCP. What travels here is small and rare; the plugin carries the rest.
+// The connection between a rank and the coordinator: frames over a stream socket, either a socket
+// pair or TCP. Frames are small and rare; the data that is measured goes over the plugin.
 #pragma once
 
 #include <cstddef>
@@ -42,22 +42,22 @@ class Line {
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   int fd() const noexcept { return fd_.get(); }
   void close() { fd_.reset(); }
-  // From now on the other end may send frames of any length that a run has.
+  // From now on, the other end may send the longest frame that a run can have.
   void trust() noexcept { longest_ = kTrusted; }
 
-  // Waits until all is sent; false when the other end is gone.
+  // Waits until the frame is sent. False if the other end has closed the connection.
   bool send(FrameKind kind, const std::string& body);
-  // Waits for a whole frame. None if the other end has closed the connection, or the time is over.
+  // Waits for a whole frame. None if the other end has closed the connection, or after a timeout.
   std::optional<Frame> receive(std::int64_t deadline_ns = kNever);
   // Reads the available bytes without waiting. False if the other end has closed the connection, or
-  // announces a frame that is too long and is therefore no rank.
+  // announces a frame that is too long, which no rank does.
   bool read_some();
-  // The next whole frame among what was taken in.
+  // The next whole frame of the bytes that were read.
   std::optional<Frame> next();
 
  private:
   static constexpr std::int64_t kNever = INT64_MAX;
-  // Handles of a thousand ranks with many comms each.
+  // The handles of a thousand ranks with many comms each fit.
   static constexpr size_t kTrusted = size_t{1} << 30;
 
   bool announces_too_much() const;

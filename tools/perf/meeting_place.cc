@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See meeting_place.h.
 #include "tools/perf/meeting_place.h"
 
 #include <arpa/inet.h>
@@ -31,7 +29,7 @@
 namespace beeline::perf {
 namespace {
 
-// For one address of several that a name may have.
+// Tries one of the addresses of a host name.
 constexpr std::int64_t kConnectNs = 5 * kNsPerSec;
 
 struct FreeAddresses {
@@ -60,8 +58,8 @@ Outcome<Addresses> resolve(const std::string& where) {
   return Addresses(list);
 }
 
-// The address that is given to other machines: that of NCCL_SOCKET_IFNAME if it is set, else that
-// of the first interface other than the loopback, else that of the loopback.
+// The address for other machines: that of NCCL_SOCKET_IFNAME if it is set, otherwise that of the
+// first interface other than the loopback interface, or else that of the loopback interface.
 std::string own_address() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return "127.0.0.1";
@@ -92,7 +90,7 @@ Outcome<std::string> make_token() {
   return token;
 }
 
-// Returns errno. Readers see the whole file or none, and only its owner can read it.
+// Returns errno. Readers see either the whole file or no file, and only its owner can read it.
 int leave_note(const std::string& file, const std::string& note) {
   const std::string fresh = fmt::format("{}.new-{}", file, ::getpid());
   ::unlink(fresh.c_str());  // left by a dead process with the same process ID
@@ -107,7 +105,7 @@ int leave_note(const std::string& file, const std::string& note) {
   return wrong;
 }
 
-// A later run may have replaced the note by its own.
+// A later run may have replaced the file.
 bool holds_token(const std::string& file, const std::string& token) {
   std::ifstream in(file);
   std::string where;
@@ -123,8 +121,8 @@ Outcome<UniqueFd> listen_at(const std::string& rendezvous, const std::string& wh
   if (::bind(listener.get(), addresses->ai_addr, addresses->ai_addrlen) != 0 ||
       ::listen(listener.get(), SOMAXCONN) != 0) {
     return fail(
-        fmt::format("cannot listen at {} for --rendezvous {}: {}; rank 0 must run where "
-                    "that address is",
+        fmt::format("cannot listen at {} for --rendezvous {}: {}; rank 0 must run on "
+                    "the machine that has this address",
                     where, rendezvous, std::strerror(errno)));
   }
   return listener;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where ranks on several machines meet, as --rendezvous names it: HOST:PORT, or a file in which
-// rank 0 leaves its address and a token. Only its owner can read the file, so a client that knows
-// the token is one of the ranks. At HOST:PORT there is no token.
+// The argument of --rendezvous, by which ranks on several machines find rank 0: HOST:PORT, or a
+// file into which rank 0 writes its address and a token. Only its owner can read the file, so a
+// client that knows the token is one of the ranks. At HOST:PORT there is no token.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace beeline::perf {
 
-// Whether it can be one.
+// Checks the argument of --rendezvous.
 Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
-// Rank 0's side. It listens at one address as long as this object exists, and then removes the
-// file, unless a later run has written its own there.
+// Rank 0's side. It listens at one address as long as this object exists. The destructor removes
+// the file, unless a later run has replaced it.
 class Door {
  public:
   static Outcome<Door> open(const std::string& rendezvous);
@@ -26,7 +26,7 @@ class Door {
   ~Door();
 
   int fd() const noexcept { return listener_.get(); }
-  // Empty: there is none.
+  // Empty if there is none.
   const std::string& token() const noexcept { return token_; }
 
  private:
@@ -37,7 +37,7 @@ class Door {
   std::string file_;  // that is there
 };
 
-// Any other rank's side.
+// The side of all other ranks.
 struct Doorstep {
   UniqueFd line;
   std::string token;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank tells the coordinator about itself. json.h makes the bodies of frames from it.
+// What a rank reports to the coordinator about itself. json.h converts it to the bodies of frames.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace beeline::perf {
 
-// The first frame of a rank that dialled in.
+// The first frame of a rank that has connected.
 struct Hello {
   std::size_t rank = 0;
   std::string terms = {};  // its json.h:terms_of
@@ -31,7 +31,7 @@ struct MemoryFacts {
   bool flush = false;                // whether something of what arrives is flushed
 };
 
-// The rank, and its plugin after init.
+// Facts about the rank, and about its plugin after init.
 struct RankFacts {
   std::string plugin = {};  // the name that it gives itself
   int abi = 0;

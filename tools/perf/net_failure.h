@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A call to the plugin, or to the CUDA driver, that did not do what it must. Small, so that the
-// measured loops can pass it up; it turns into a sentence on its way to the user.
+// The failure of a call to the plugin or to the CUDA driver. It is small, so that measured loops
+// can return it, and is converted to a sentence outside them.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class End;
 struct NetFailure {
   const char* call = "";
   ncclResult_t result = ncclSuccess;
-  const char* complaint = nullptr;  // in words, where the result does not say enough
+  const char* complaint = nullptr;  // a description, where the result alone is not enough
   const End* end = nullptr;
 
   operator std::string() const;  // NOLINT(google-explicit-constructor): fail() converts errors
@@ -24,7 +24,5 @@ struct NetFailure {
 
 template <class T>
 using NetResult = Result<T, NetFailure>;
-
-const char* to_string(ncclResult_t result);
 
 }  // namespace beeline::perf

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of the command line.
+// Parses the values of options.
 #include "tools/perf/options.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "tools/perf/net_table.h"
+#include "tools/nccl/table.h"
 
 namespace beeline::perf {
 namespace {
@@ -28,7 +28,7 @@ Outcome<int> parse_int(const std::string& text, const std::string& what) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return fail(fmt::format("\"{}\" is no {}: a number is expected", text, what));
+    return fail(fmt::format("\"{}\" is not a {}: write a number", text, what));
   }
   return value;
 }
@@ -36,7 +36,8 @@ Outcome<int> parse_int(const std::string& text, const std::string& what) {
 Outcome<bool> add_range(const std::string& item, size_t dots, std::vector<size_t>* sizes) {
   const size_t low = BL_TRY(parse_size(item.substr(0, dots)));
   const size_t high = BL_TRY(parse_size(item.substr(dots + 2)));
-  if (low > high) return fail(fmt::format("the range {} runs backwards", item));
+  if (low > high)
+    return fail(fmt::format("the range {} is reversed: write the smaller number first", item));
   for (size_t size = low; size <= high; size = size == 0 ? 1 : 2 * size) sizes->push_back(size);
   return true;
 }
@@ -80,7 +81,7 @@ Outcome<size_t> parse_size(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   const int shift = rest == end ? 0 : rest + 1 == end ? shift_of(*rest) : -1;
   if (error != std::errc() || shift < 0) {
-    return fail(fmt::format("\"{}\" is no size: write 4096, 4K, 1M or 1G", text));
+    return fail(fmt::format("\"{}\" is not a size: write 4096, 4K, 1M or 1G", text));
   }
   const size_t limit = NCCL_MAX_NET_SIZE;
   if (value > (limit >> shift)) return fail(fmt::format("the size {} is above 1G", text));
@@ -135,8 +136,9 @@ Outcome<RankVariable> parse_variable(const std::string& text) {
 
 Outcome<int> parse_abi(const std::string& text) {
   const int abi = BL_TRY(parse_int(text.starts_with('v') ? text.substr(1) : text, "version"));
-  if (abi < kOldestAbi || abi > kNewestAbi) {
-    return fail(fmt::format("no version {}: there are v{} to v{}", text, kOldestAbi, kNewestAbi));
+  if (abi < nccl::kOldestAbi || abi > nccl::kNewestAbi) {
+    return fail(fmt::format("unknown version {}: there are v{} to v{}", text, nccl::kOldestAbi,
+                            nccl::kNewestAbi));
   }
   return abi;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run is to do. The same on every rank: the ranks derive from it, each for itself, what to
-// expect from the others.
+// The options of a run. They are the same on every rank, and each rank derives from them what the
+// other ranks do.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace beeline::perf {
 
-// One --env: a variable for one rank, or for all.
+// One --env: a variable of the environment for one rank, or for all.
 struct RankVariable {
   static constexpr int kAllRanks = -1;
   int rank = kAllRanks;
@@ -23,19 +23,19 @@ struct RankVariable {
   std::string value;
 };
 
-// --dev a1,b1/a2,b2: group c of the list is comm c's, its entry r is rank r's; both wrap around.
+// --dev a1,b1/a2,b2: the c-th group is for comm c, and its r-th entry for rank r. Both wrap around.
 using DeviceSpec = std::vector<std::vector<std::string>>;
 
-// Where the buffers are, and how a plugin is told of them. kMixed: dma-bufs on even ranks, pointers
-// on odd ones.
+// Where the buffers are, and how they are registered. kMixed: as dma-bufs on even ranks, as
+// pointers on odd ones.
 enum class MemoryChoice { kHost, kPeermem, kDmabuf, kMixed };
 const char* to_string(MemoryChoice choice);
 
-// Whether what has arrived is flushed. kAuto: where NCCL would.
+// Whether received data is flushed. kAuto: where NCCL would flush.
 enum class FlushChoice { kAuto, kAlways, kNever };
 const char* to_string(FlushChoice choice);
 
-// This process starts all ranks.
+// The value of --rank if this process starts all ranks.
 inline constexpr int kEveryRank = -1;
 
 struct Options {
@@ -68,7 +68,7 @@ struct Options {
 
 double seconds_of(const Options& options);
 
-// "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges that double.
+// "0,7,4K,1M..64M": numbers with K, M or G (powers of 1024), and ranges of powers of two.
 Outcome<std::vector<size_t>> parse_sizes(const std::string& text);
 Outcome<size_t> parse_size(const std::string& text);
 Outcome<DeviceSpec> parse_devices(const std::string& text);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See options_check.h.
 #include "tools/perf/options_check.h"
 
 #include <fmt/format.h>
@@ -46,7 +44,7 @@ Outcome<bool> check_meeting(const Options& options) {
   if (is_one) BL_TRY(expect("--rank", options.rank, 0, options.ranks - 1));
   if (is_one == options.rendezvous.empty()) {
     return fail(
-        "--rank and --rendezvous go together: which rank this is, and where all of them meet");
+        "--rank and --rendezvous go together: the number of this rank, and how it finds rank 0");
   }
   return is_one ? check_rendezvous(options.rendezvous) : true;
 }

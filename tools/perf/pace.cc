@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See pace.h.
 #include "tools/perf/pace.h"
 
 #include <algorithm>

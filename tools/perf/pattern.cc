@@ -11,12 +11,12 @@ namespace {
 constexpr Column kTime{"time_us", "time", "(us)", Merge::kMean};
 constexpr Column kOwnAlgbw{"algbw", "algbw", "(GB/s)", Merge::kMean};
 constexpr Column kOwnBusbw{"busbw", "busbw", "(GB/s)", Merge::kMean};
-// What all pairs move together.
+// The sum over all pairs.
 constexpr Column kAllAlgbw{"algbw", "algbw", "(GB/s)", Merge::kSum};
 constexpr Column kAllBusbw{"busbw", "busbw", "(GB/s)", Merge::kSum};
 
-// Descriptions of the compared data. The messages of a window have the same bytes in every round of
-// its portion, and each round overwrites the buffers of the one before.
+// Describes which data is compared. The messages of a window have the same bytes in every round of
+// a portion, and each round overwrites the buffers of the round before.
 constexpr const char* kWindows = "every byte of the first window, and of the last of each portion";
 constexpr const char* kGroups =
     "every byte of the first groups, and of the last of each portion; the size of every message";
@@ -38,7 +38,7 @@ const std::vector<Pattern>& table() {
        kWindows,
        run_latency},
       {"stream",
-       "one way, as many in flight as --depth allows",
+       "one direction, --depth messages in flight on each comm",
        "4K..4M",
        "uint8",
        1,
@@ -48,7 +48,7 @@ const std::vector<Pattern>& table() {
        kWindows,
        run_stream},
       {"rate",
-       "small messages one way: how many in a second",
+       "small messages in one direction, counted per second",
        "8",
        "uint8",
        1,
@@ -58,7 +58,7 @@ const std::vector<Pattern>& table() {
        kWindows,
        run_rate},
       {"bidir",
-       "both ways at once",
+       "both directions at once",
        "4K..4M",
        "uint8",
        1,
@@ -68,7 +68,7 @@ const std::vector<Pattern>& table() {
        kWindows,
        run_bidir},
       {"multirecv",
-       "groups of receives with tags, answered in another order",
+       "grouped receives with tags; the sends come in another order",
        "0,8,4K,64K",
        "uint8",
        1,
@@ -81,7 +81,7 @@ const std::vector<Pattern>& table() {
        kGroups,
        run_multirecv},
       {"connect",
-       "setting up --comms comms, one message on each, closing them; times are per comm",
+       "sets up --comms comms, sends a message on each and closes them; times are per comm",
        "8",
        "uint8",
        1,
@@ -94,7 +94,7 @@ const std::vector<Pattern>& table() {
        kMessages,
        run_connect},
       {"allreduce",
-       "ring all-reduce of floats over all ranks, bytes that are left over summed as bytes",
+       "ring all-reduce of floats over all ranks",
        "8..16M",
        "float",
        sizeof(float),
@@ -104,7 +104,7 @@ const std::vector<Pattern>& table() {
        kReductions,
        run_allreduce},
       {"soak",
-       "everything at random: comms, sizes, groups, tags, pauses, registrations, reconnects",
+       "random comms, sizes, groups, tags, pauses, registrations and reconnects",
        "0..256K",
        "uint8",
        1,

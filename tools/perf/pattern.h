@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The patterns that can be run, and how the lines of their tables are made from what the ranks say.
+// The patterns that can be run, and how the rows of all ranks become the lines of their tables.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace beeline::perf {
 
-// How the numbers of several ranks become one. Ranks without a number do not count.
+// How the numbers of several ranks are combined. Ranks without a number are ignored.
 enum class Merge { kMean, kLeast, kGreatest, kSum };
 
 struct Column {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See perf.h. Ranks are forked before there is a thread, and before anything of the plugin is
-// loaded.
+// Ranks are forked before this process has other threads, and before the plugin is loaded.
 #include "tools/perf/perf.h"
 
 #include <fmt/format.h>
@@ -24,7 +23,7 @@
 namespace beeline::perf {
 namespace {
 
-// `others` are lines of the coordinator, which a rank must not hold.
+// `others` are connections of the coordinator, which a rank must close.
 Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int rank,
                            std::vector<Member>& others) {
   std::array<int, 2> ends{};
@@ -34,7 +33,7 @@ Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int r
   }
   Member member{Line(UniqueFd(ends[0]))};
   Line theirs{UniqueFd(ends[1])};
-  std::fflush(nullptr);  // a child must not print what we have buffered
+  std::fflush(nullptr);  // otherwise the child would print the buffered output again
   member.pid = ::fork();
   if (member.pid < 0) {
     return fail(
@@ -43,7 +42,7 @@ Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int r
                     rank, std::strerror(errno)));
   }
   if (member.pid == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives a coordinator that died
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank dies with its coordinator
     member.line.close();
     for (Member& other : others) other.line.close();
     std::exit(run_rank(options, pattern, Team(std::move(theirs), rank, options.ranks)));

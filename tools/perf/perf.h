@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `beeline perf`: drives any NCCL network plugin as NCCL would, without NCCL.
+// `beeline perf` calls any NCCL network plugin as NCCL would, without NCCL.
 #pragma once
 
 #include "tools/perf/options.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See pin.h.
 #include "tools/perf/pin.h"
 
 #include <fmt/format.h>
@@ -32,8 +30,8 @@ Outcome<bool> pin_rank(int rank) {
     CPU_SET(allowed[static_cast<size_t>(rank) % allowed.size()], &set);
     if (::sched_setaffinity(0, sizeof set, &set) == 0) return true;
   }
-  return fail(fmt::format("--pin: the processor of rank {} cannot be chosen: {}", rank,
-                          std::strerror(errno)));
+  return fail(
+      fmt::format("--pin: cannot pin rank {} to a processor: {}", rank, std::strerror(errno)));
 }
 
 }  // namespace beeline::perf

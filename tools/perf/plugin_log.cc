@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See plugin_log.h. NCCL's logger carries no context, so ours cannot either: hence the globals.
+// A logger of NCCL's interface has no context argument, so this one has to use globals.
 #include "tools/perf/plugin_log.h"
 
 #include <strings.h>
@@ -52,7 +52,7 @@ void plugin_log(ncclDebugLogLevel level, unsigned long /*flags*/, const char* /*
   va_start(arguments, format);
   std::vsnprintf(text.data(), text.size(), format, arguments);
   va_end(arguments);
-  // One call, so that lines of several threads and ranks do not mix.
+  // A single write, so that the lines of several threads and ranks do not mix.
   std::fprintf(stderr, "rank %d: NET %s %s\n", own_rank.load(), word(level), text.data());
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The logger that a plugin gets from us: "rank 1: NET WARN ..." on stderr.
+// The logger for the plugin. It prints "rank 1: NET WARN ..." on stderr.
 #pragma once
 
 #include "include/nccl/net_common.h"
 
 namespace beeline::perf {
 
-// The level of NCCL_DEBUG, parsed as NCCL does; but warnings are shown in any case.
+// The level of NCCL_DEBUG, parsed as NCCL does, but at least WARN.
 ncclDebugLogLevel level_of_environment();
 
-// Lines up to `level` are shown. To be called before the plugin's init.
+// Only lines up to `level` are shown. Must be called before the plugin's init.
 void set_plugin_log(int rank, ncclDebugLogLevel level);
 
 void plugin_log(ncclDebugLogLevel level, unsigned long flags, const char* file, int line,

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rank.h.
 #include "tools/perf/rank.h"
 
 #include <fmt/format.h>
@@ -36,7 +34,7 @@ Outcome<bool> Rank::on_both(Job service, Job progress) {
   return moved ? std::move(served) : std::move(moved);
 }
 
-// A plugin finds the rank's GPU current in the threads that call it, as NCCL's have it.
+// As in NCCL, the rank's GPU is current in the threads that call the plugin.
 Job Rank::on_gpu(Job job) const {
   const RankGpu* const gpu = memory_.gpu();
   if (gpu == nullptr) return job;
@@ -83,8 +81,9 @@ std::string Rank::waiting_for() {
   for (const End* end : watched_) {
     const std::uint64_t in_flight = end->posted() - end->completed();
     if (in_flight == 0 && end->refused() == 0) continue;
-    text += fmt::format("\n    {}: {} in flight after {} done, asked to come back {} times",
-                        end->label(), in_flight, end->completed(), end->refused());
+    text += fmt::format(
+        "\n    {}: {} requests in flight, {} done; the plugin answered \"call again\" {} times",
+        end->label(), in_flight, end->completed(), end->refused());
   }
   return text;
 }
@@ -94,7 +93,7 @@ void Rank::report_row(const Row& row) { team_.tell(FrameKind::kRow, encode(row))
 void Rank::report_wrong(const std::string& detail) {
   if (++wrong_shown_ > kWrongShown) return;
   std::fprintf(stderr, "rank %d: wrong data: %s%s\n", id(), detail.c_str(),
-               wrong_shown_ == kWrongShown ? " (more of this is not shown)" : "");
+               wrong_shown_ == kWrongShown ? " (further ones are not shown)" : "");
 }
 
 }  // namespace beeline::perf

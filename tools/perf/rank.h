@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pattern works with on one rank: the plugin, the others, and the two threads that NCCL has.
+// The environment of a pattern on one rank: the plugin, the connection to the other ranks, and the
+// two threads that NCCL has.
 //
-// Threads: the main thread runs the pattern and talks to the coordinator. It calls the plugin only
-// as NCCL's application threads do (init, devices, getProperties, finalize); the service thread
-// sets up and registers; the progress thread moves data. The rank's GPU is current in all three.
+// Threads: the main thread runs the pattern and communicates with the coordinator. It makes only
+// the calls that NCCL makes in application threads (init, devices, getProperties, finalize). The
+// service thread connects and registers; the progress thread moves data. The rank's GPU is current
+// in all three.
 #pragma once
 
 #include <mutex>
@@ -37,25 +39,25 @@ class Rank {
   const Net& net() const noexcept { return net_; }
   const std::vector<Device>& devices() const noexcept { return devices_; }
 
-  // Run a job on the thread whose work it is, while this one keeps the coordinator informed.
+  // Run a job on the service or progress thread, while this thread reports to the coordinator.
   Outcome<bool> on_service(Job job);
   Outcome<bool> on_progress(Job job);
-  // Both at once.
+  // Runs two jobs at once.
   Outcome<bool> on_both(Job service, Job progress);
 
-  // Words for the user about what is going on: "4096 bytes, measuring".
+  // Describes the current work to the user: "4096 bytes, measuring".
   void set_phase(std::string phase);
   const std::string& phase() const noexcept { return phase_; }
 
-  // The same from a job, about what it waits for; empty when it goes on.
+  // For a job: describes what it waits for. Empty if it does not wait.
   void note(std::string text);
 
-  // Ends that are watched show in what is told about a rank that hangs.
+  // If the rank hangs, the report contains the state of these ends.
   void watch(const End& end) { watched_.push_back(&end); }
   void unwatch_all() { watched_.clear(); }
 
   void report_row(const Row& row);
-  // Details of wrong data, for people; only the first few are shown.
+  // Reports wrong data to the user. Only the first few reports are shown.
   void report_wrong(const std::string& detail);
 
  private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rank_gpu.h.
 #include "tools/perf/rank_gpu.h"
 
 #include <fmt/format.h>
@@ -62,7 +60,7 @@ NetResult<void> RankGpu::finish_copy() const noexcept {
   return succeeded("cuStreamSynchronize", cuda_.stream_synchronize(copies_));
 }
 
-// The driver's names of errors are its own constants, so that they may be kept.
+// The driver's names of errors are constants, so the pointers stay valid.
 NetResult<void> RankGpu::succeeded(const char* call, gpu::CuResult result) const noexcept {
   if (result == gpu::CuResult::kSuccess) return {};
   const char* name = nullptr;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU of a rank: what NCCL's application would have chosen with cudaSetDevice. Its memory is
-// out of the processor's reach, so that bytes come and go by copies.
+// The GPU of a rank, which an application of NCCL would choose with cudaSetDevice. The processor
+// does not access its memory directly; the driver copies.
 //
-// Threads: all calls from any thread that is in the GPU's context: the one that opened it, and
-// those within enter().
+// Threads: every thread that is in the GPU's context may call: the one that opened the GPU, and
+// those that called enter().
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace beeline::perf {
 
 class RankGpu {
  public:
-  // GPU number `rank` of those that this process sees, in turn. Its context stays current in the
-  // calling thread, which has to be the one that closes it.
+  // Opens GPU `rank` modulo the number of visible GPUs. Its context stays current in the calling
+  // thread, and the same thread has to destroy this object.
   static Outcome<std::unique_ptr<RankGpu>> open(int rank);
   ~RankGpu();
   RankGpu(const RankGpu&) = delete;
@@ -31,10 +31,10 @@ class RankGpu {
 
   NetResult<gpu::DevicePtr> allocate(size_t bytes) const noexcept;
   void free(gpu::DevicePtr memory) const noexcept { (void)cuda_.memory_free(memory); }
-  // Done when they return.
+  // The copy is complete when they return.
   NetResult<void> copy_in(gpu::DevicePtr to, const void* from, size_t bytes) const noexcept;
   NetResult<void> copy_out(void* to, gpu::DevicePtr from, size_t bytes) const noexcept;
-  // A dma-buf of whole pages of the host.
+  // A dma-buf of whole host pages.
   Outcome<UniqueFd> export_pages(const void* start, size_t bytes) const {
     return BL_TRY(
         gpu::export_dmabuf(cuda_, about_, reinterpret_cast<std::uintptr_t>(start), bytes));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rank_memory.h.
 #include "tools/perf/rank_memory.h"
 
 #include <fmt/format.h>
@@ -10,7 +8,7 @@
 namespace beeline::perf {
 namespace {
 
-// Both ways to a plugin's MR in one run: half of the ranks each.
+// kMixed tests both ways of registration in one run, each on half of the ranks.
 BufferKind kind_of(MemoryChoice choice, int rank) {
   switch (choice) {
     case MemoryChoice::kHost: return BufferKind::kHost;
@@ -23,16 +21,17 @@ BufferKind kind_of(MemoryChoice choice, int rank) {
 
 Outcome<bool> check_gpu(const gpu::Gpu& gpu, BufferKind kind) {
   if (!gpu.gdr) {
-    return fail(
-        fmt::format("GPU {} ({}) has no GPUDirect RDMA, NICs cannot reach its memory: "
-                    "choose --memory host",
-                    gpu.ordinal, gpu.name));
+    return fail(fmt::format(
+        "GPU {} ({}) does not support GPUDirect RDMA, so NICs cannot access its memory: "
+        "choose --memory host",
+        gpu.ordinal, gpu.name));
   }
   if (kind == BufferKind::kDmabuf && !gpu.dmabuf) {
-    return fail(fmt::format(
-        "GPU {} ({}): the driver makes no dma-bufs of its memory. That needs CUDA 11.7, Linux 5.12 "
-        "and the open kernel modules of NVIDIA's driver; or choose --memory peermem",
-        gpu.ordinal, gpu.name));
+    return fail(
+        fmt::format("GPU {} ({}): the driver cannot export its memory as dma-bufs. This needs CUDA "
+                    "11.7, Linux 5.12 "
+                    "and the open kernel modules of NVIDIA's driver; or choose --memory peermem",
+                    gpu.ordinal, gpu.name));
   }
   return true;
 }
@@ -52,14 +51,14 @@ const char* what_it_takes(BufferKind kind) {
     case BufferKind::kPeermem:
       return "load the peer-memory module (modprobe nvidia-peermem), or choose --memory dmabuf";
     case BufferKind::kDmabuf:
-      return "that needs a NIC whose driver imports dma-bufs, Linux 5.12 and rdma-core 34; or "
+      return "this needs a NIC whose driver imports dma-bufs, Linux 5.12 and rdma-core 34; or "
              "choose "
              "--memory peermem";
   }
   return "";
 }
 
-// NCCL's own variables are numbers.
+// Variables of NCCL have numbers as values.
 bool force_flush() {
   const char* const text = std::getenv("NCCL_NET_FORCE_FLUSH");
   return text != nullptr && std::strtoll(text, nullptr, 0) != 0;
@@ -87,15 +86,15 @@ Outcome<RankMemory> RankMemory::open(MemoryChoice choice, int rank) {
 Outcome<bool> RankMemory::check_support(const Net& net, const Device& device) const {
   if ((device.props.ptrSupport & pointer_bit(kind_)) == 0) {
     return fail(fmt::format(
-        "device {} takes {} memory only, and not {}: {}. --log INFO may show the plugin's reason",
+        "device {} supports only {} memory, not {}: {}. --log INFO may show the plugin's reason",
         device.name, pointer_kinds(device.props.ptrSupport), to_string(kind_),
         what_it_takes(kind_)));
   }
   if (kind_ == BufferKind::kDmabuf && net.calls.regMrDmaBuf == nullptr) {
-    return fail(
-        fmt::format("device {} says that it takes dma-bufs, and {} has no regMrDmaBuf: a "
-                    "fault of the plugin; choose --memory peermem",
-                    device.name, net.calls.name));
+    return fail(fmt::format(
+        "device {} claims to support dma-bufs, but {} has no regMrDmaBuf. This is an error of the "
+        "plugin; choose --memory peermem",
+        device.name, net.calls.name));
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In which memory a rank has its buffers, how a plugin is told of them, and what NCCL asks of it
-// for their sake.
+// The kind of memory that a rank uses for its buffers, how that is registered, and whether received
+// data has to be flushed.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace beeline::perf {
 
-// How a buffer is registered: with regMr as host memory, with regMr as a GPU's pointer, with
+// How a buffer is registered: with regMr as host memory, with regMr as GPU memory, or with
 // regMrDmaBuf.
 enum class BufferKind { kHost, kPeermem, kDmabuf };
 const char* to_string(BufferKind kind);
 
 class RankMemory {
  public:
-  // Opens the rank's GPU where it needs one.
+  // Opens the rank's GPU if this kind of memory needs one.
   static Outcome<RankMemory> open(MemoryChoice choice, int rank);
 
   BufferKind kind() const noexcept { return kind_; }
   const RankGpu* gpu() const noexcept { return gpu_.get(); }
 
-  // An error when the plugin's device does not take such memory.
+  // Fails if the plugin's device does not support this kind of memory.
   Outcome<bool> check_support(const Net& net, const Device& device) const;
-  // Whether what arrived through the device is flushed before it is looked at.
+  // Whether data that was received through the device is flushed before it is read.
   bool flushes(FlushChoice choice, const Device& device) const;
 
  private:

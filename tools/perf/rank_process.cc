@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rank_process.h.
 #include "tools/perf/rank_process.h"
 
 #include <fmt/format.h>
@@ -14,14 +12,13 @@
 #include <system_error>
 
 #include "tools/perf/json.h"
-#include "tools/perf/loader.h"
 #include "tools/perf/pin.h"
 #include "tools/perf/plugin_log.h"
 
 namespace beeline::perf {
 namespace {
 
-// A host of softnic is chosen by name, and has a sysfs tree beside those of the other hosts.
+// The variables that select a softnic host. Each host has its own sysfs tree.
 void choose_host(const std::string& host) {
   ::setenv("SOFTNIC_HOST", host.c_str(), 1);
   const char* const root = std::getenv("BEELINE_SYSFS_ROOT");
@@ -41,21 +38,21 @@ void set_environment(const Options& options, int rank) {
   }
 }
 
-// Plugin calls of the main thread may hang, too: say beforehand where we are.
+// A plugin call of the main thread may hang, so the phase is reported before it.
 void tell_phase(Team& team, const char* phase) {
   team.tell(FrameKind::kStatus, encode(Status{.phase = phase}));
 }
 
 Outcome<bool> init_plugin(Net& net) {
-  ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
+  static ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
   constexpr std::uint64_t kCommId = 0xBEE;
   const ncclResult_t result = net.calls.init(&net.ctx, kCommId, &config, plugin_log, nullptr);
   if (result != ncclSuccess) return fail(std::string(NetFailure{"init", result}));
   return true;
 }
 
-// A wrong --dev, or memory that the plugin does not take, must not wait for the comm that would use
-// it. Whether something of what arrives is flushed.
+// Checks --dev and --memory for all comms at the start, rather than when a comm uses them. Returns
+// whether any received data will be flushed.
 Outcome<bool> check_devices(const Options& options, const RankMemory& memory, const Net& net,
                             const std::vector<Device>& devices, int rank) {
   bool flushes = false;
@@ -112,17 +109,18 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   const Outcome<RankMemory> memory = RankMemory::open(options.memory, team.rank());
   if (!memory) return fail(Ended{memory.error().text, tools::kUsage});
   tell_phase(team, "loading the plugin");
-  Outcome<Net> net = load_plugin(options.plugin, options.abi);
-  if (!net) return fail(Ended{net.error().text, tools::kUsage});
+  Outcome<nccl::Net> loaded = nccl::load_plugin(options.plugin, options.abi);
+  if (!loaded) return fail(Ended{loaded.error().text, tools::kUsage});
+  Net net{*std::move(loaded)};
   tell_phase(team, "in the plugin's init");
-  const Outcome<bool> started = init_plugin(*net);
+  const Outcome<bool> started = init_plugin(net);
   if (!started) return fail(Ended{started.error().text, tools::kFailed});
   tell_phase(team, "in the plugin's devices");
-  Outcome<std::vector<Device>> devices = list_devices(*net);
+  Outcome<std::vector<Device>> devices = list_devices(net);
   if (!devices) return fail(Ended{devices.error().text, tools::kUsage});
-  RankFacts facts = describe_rank(*net, *devices);
+  RankFacts facts = describe_rank(net, *devices);
   if (!options.list) {
-    const Outcome<bool> flushes = check_devices(options, *memory, *net, *devices, team.rank());
+    const Outcome<bool> flushes = check_devices(options, *memory, net, *devices, team.rank());
     if (!flushes) return fail(Ended{flushes.error().text, tools::kUsage});
     facts.memory = describe_memory(*memory, *flushes);
   }
@@ -130,13 +128,14 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   if (!options.list) {
     std::optional<Rank> rank;
     try {
-      rank.emplace(options, team, *memory, *net, std::move(*devices));
+      rank.emplace(options, team, *memory, net, std::move(*devices));
     } catch (const std::system_error& error) {
-      return fail(
-          Ended{fmt::format("cannot start its two threads: {}; raise the limit on processes "
-                            "(ulimit -u)",
-                            error.what()),
-                tools::kFailed});
+      return fail(Ended{
+          fmt::format(
+              "cannot start the service and progress threads: {}; raise the limit on processes "
+              "(ulimit -u)",
+              error.what()),
+          tools::kFailed});
     }
     const Outcome<bool> ran = pattern.run(*rank);
     if (!ran) {
@@ -144,7 +143,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
     }
   }
   tell_phase(team, "in the plugin's finalize");
-  const ncclResult_t result = net->calls.finalize(net->ctx);
+  const ncclResult_t result = net.calls.finalize(net.ctx);
   if (result != ncclSuccess) {
     return fail(Ended{NetFailure{"finalize", result}, tools::kFailed});
   }
@@ -170,10 +169,10 @@ int run_rank(const Options& options, const Pattern& pattern, Team team) {
     return 0;
   }
   const Ended& ended = outcome.error();
-  // Far from the coordinator, who watches this process's own output wants to know as well.
+  // A rank that was started by hand also prints the reason itself.
   if (options.rank > 0) tools::print_error(fmt::format("rank {}: {}", options.rank, ended.why));
   team.tell(FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
-  // Our end would be news to the others. They are to find out by themselves.
+  // With --hold, the other ranks are to see this rank's failure through the plugin.
   if (options.hold_seconds > 0) team.wait_for_end();
   return ended.code;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The life of one rank's process: environment, plugin, pattern, end.
+// One rank's process: sets up its environment, loads the plugin, runs the pattern and reports the
+// end.
 #pragma once
 
 #include "tools/perf/options.h"
@@ -9,7 +10,7 @@
 
 namespace beeline::perf {
 
-// Returns the process's exit status. Nothing of the plugin has been touched before.
+// Returns the exit status of the process. The plugin must not have been loaded before.
 int run_rank(const Options& options, const Pattern& pattern, Team team);
 
 }  // namespace beeline::perf

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See reception.h. A client that connects sends its rank and its options.
+// A client that connects sends its rank and its options.
 #include "tools/perf/reception.h"
 
 #include <fmt/format.h>
@@ -120,7 +120,7 @@ Outcome<bool> Reception::hear(Guests::iterator guest) {
   return true;
 }
 
-// It has the token, if there is one, so any fault is a mistake of the user.
+// The client has the token, if there is one, so any error here is a mistake of the user.
 Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
   const size_t rank = hello.rank;
   if (rank == 0 || rank >= members_.size() || members_[rank].line) {
@@ -139,7 +139,8 @@ Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
 
 void Reception::turn_away(Guests::iterator guest) {
   if (turned_away_++ < kMostNotes) {
-    fmt::print(stderr, "beeline: a connection from {} was refused: it is no rank of this run{}\n",
+    fmt::print(stderr,
+               "beeline: a connection from {} was refused: it is not a rank of this run{}\n",
                guest->from, turned_away_ == kMostNotes ? " (further ones are not shown)" : "");
   }
   guests_.erase(guest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connections to rank 0 until each rank has connected. Any other client is refused, or stays
-// connected without effect, whatever it sends, and rank 0 does not wait for it.
+// The connections to rank 0 until every rank has connected. Any other client is refused, or stays
+// connected without effect; rank 0 never waits for it.
 #pragma once
 
 #include <list>
@@ -17,7 +17,8 @@ class Reception {
  public:
   Reception(const Options& options, Door door);
 
-  // Waits for all other ranks, --timeout in all. Members 1 to N-1, by rank; member 0 is left empty.
+  // Waits for all other ranks, for at most --timeout. The result is indexed by rank; entry 0 is
+  // empty.
   Outcome<std::vector<Member>> gather();
 
  private:

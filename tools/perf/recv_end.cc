@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See recv_end.h.
 #include "tools/perf/recv_end.h"
 
 #include <algorithm>
@@ -46,16 +44,18 @@ ncclResult_t RecvEnd::test(const Slot& slot, int* done) {
   return net_.calls.test(slot.request, done, slot.flushing ? nullptr : sizes_.data());
 }
 
-// What came is looked at, and flushed if need be. False: the flush is under way.
+// Checks the sizes, and starts a flush if one is needed. False while the flush is in progress.
 NetResult<bool> RecvEnd::received(Slot& slot) {
   const auto n = static_cast<size_t>(slot.group.n);
   for (size_t i = 0; i < n; ++i) {
     if (sizes_[i] < 0 || static_cast<size_t>(sizes_[i]) > slot.group.sizes[i]) {
-      return broke_contract("test of a receive", "it reports more bytes than the buffer holds");
+      return broke_contract("test of a receive",
+                            "the plugin reported more bytes than the buffer holds");
     }
   }
   if (sizes_[n] != 0) {
-    return broke_contract("test of a receive", "it writes more sizes than the group has parts");
+    return broke_contract("test of a receive",
+                          "the plugin wrote more sizes than the group has parts");
   }
   if (after_ == AfterRecv::kNothing) return true;
   if (std::accumulate(sizes_.begin(), sizes_.begin() + slot.group.n, 0L) == 0) return true;
@@ -65,7 +65,7 @@ NetResult<bool> RecvEnd::received(Slot& slot) {
   const ncclResult_t result = net_.calls.iflush(comm_, arguments_.n, arguments_.data.data(),
                                                 sizes_.data(), arguments_.mrs.data(), &request);
   if (result != ncclSuccess) return failed("iflush", result);
-  slot.flushing = request != nullptr;  // none: there was nothing to wait for
+  slot.flushing = request != nullptr;  // null: nothing had to be flushed
   slot.request = request;
   return !slot.flushing;
 }

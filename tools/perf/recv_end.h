@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The receiving side of a comm: groups of up to kMaxParts buffers, each group one request. When
-// asked to, it flushes what arrived before it counts a group as done.
+// The receiving end of a comm. It receives groups of up to kMaxParts buffers, with one request for
+// each group. With AfterRecv::kFlush, a group is done when its data has been flushed.
 #pragma once
 
 #include <array>
@@ -40,9 +40,9 @@ class RecvEnd : public End {
   bool full() const noexcept { return posted() - completed() == slots_.size(); }
   bool idle() const noexcept { return posted() == completed(); }
 
-  // False: the plugin cannot now, or this end is full; call again.
+  // False if the plugin answered "call again", or if this end has no free slot.
   NetResult<bool> post(const RecvGroup& group);
-  // True: the oldest group is done; sizes() tells what arrived, until the next poll.
+  // True if the oldest group is done. sizes() is then valid until the next poll.
   NetResult<bool> poll();
   const int* sizes() const noexcept { return sizes_.data(); }
 
@@ -58,7 +58,7 @@ class RecvEnd : public End {
 
   std::vector<Slot> slots_;
   RecvGroup arguments_;  // overwritten by the next post: a plugin must have taken its copy
-  // NCCL hands out 64 zeros and adds them all up.
+  // NCCL passes 64 zeros and adds up all of them.
   std::array<int, 64> sizes_{};
   const AfterRecv after_;
 };

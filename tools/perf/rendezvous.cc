@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rendezvous.h.
 #include "tools/perf/rendezvous.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How ranks on several machines find rank 0 (meeting_place.h) and become one run.
+// Connects ranks that were started separately to rank 0, which meeting_place.h finds.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace beeline::perf {
 
-// Rank 0's side: waits for all others. Members 1 to N-1, by rank; member 0 is left empty.
+// Rank 0's side: waits for all other ranks. The result is indexed by rank; entry 0 is empty.
 Outcome<std::vector<Member>> gather_members(const Options& options);
 
-// Any other rank's side: returns once all ranks have met.
+// The side of all other ranks: returns when all ranks have connected.
 Outcome<Line> join_coordinator(const Options& options);
 
 }  // namespace beeline::perf

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See report.h.
 #include "tools/perf/report.h"
 
 #include <fmt/format.h>
@@ -34,7 +32,7 @@ std::optional<double> merge(const std::vector<Row>& shares, const Column& column
   return std::nullopt;
 }
 
-// Four digits that matter, in at most eight characters, without an exponent.
+// Four significant digits, in at most eight characters, without an exponent.
 std::string number(const std::optional<double>& value) {
   if (!value) return "-";
   const double x = *value;
@@ -49,7 +47,7 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-// Of a rank whose buffers are the host's, and not flushed: nothing.
+// Empty for a rank with buffers in host memory that are not flushed.
 std::string memory_of(const RankFacts& rank) {
   if (!rank.memory) return "";
   const bool flushes = rank.memory->flush;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the user gets to read: a table in the shape that nccl-tests made known, and JSON with all
-// there is.
+// The output of a run: a table in the format of nccl-tests, and JSON with all details.
 #pragma once
 
 #include <cstdio>
@@ -18,11 +17,12 @@ class Report {
  public:
   Report(const Options& options, const Pattern& pattern);
 
-  // What each rank told about itself, by rank; prints the head of the table.
+  // Prints the head of the table. `ranks` is indexed by rank.
   void begin(std::vector<RankFacts> ranks);
-  // The shares of all ranks in one line, by rank.
+  // Prints one line from the rows of all ranks, which are indexed by rank.
   void add_row(std::vector<Row> shares);
-  // The last line and the JSON file. The exit status of the run, as far as data decides it.
+  // Prints the last lines and writes the JSON file. Returns the exit status as far as it depends on
+  // the data.
   int end();
 
   std::uint64_t wrong() const noexcept { return results_.wrong; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run found out: what the table and the JSON are made from.
+// The results of a run, from which the table and the JSON are made.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace beeline::perf {
 
-// A line of the table: the rows of all ranks in one.
+// A line of the table, combined from the rows of all ranks.
 struct MergedRow {
   std::uint64_t size = 0;
   std::uint64_t count = 0;                    // of elements

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See row.h.
 #include "tools/perf/row.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one rank contributes to a line of the table: named numbers.
+// The results of one rank for a line of the table: numbers with names.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace beeline::perf {
 
 class Row {
  public:
-  // A count stays a whole number in JSON.
+  // A count is an integer in JSON.
   using Number = std::variant<std::uint64_t, double>;
   struct Entry {
     std::string key;  // a column's (pattern.h), or one that only the JSON has
@@ -24,16 +24,16 @@ class Row {
 
   explicit Row(std::uint64_t size) : size_(size) {}
 
-  // Of a message, or of what is reduced; in bytes.
+  // The size of a message, or of the data of an all-reduce, in bytes.
   std::uint64_t size() const noexcept { return size_; }
-  // Elements that are not what they should be.
+  // The number of wrong elements.
   std::uint64_t wrong() const noexcept { return wrong_; }
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   const std::optional<CpuPerMessage>& cpu() const noexcept { return cpu_; }
 
   void set_wrong(std::uint64_t wrong) noexcept { wrong_ = wrong; }
   void set_cpu(const CpuPerMessage& cpu) noexcept { cpu_ = cpu; }
-  // Each key once.
+  // Each key occurs once.
   void set(std::string key, Number number);
 
   std::optional<double> find(const std::string& key) const;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See samples.h.
 #include "tools/perf/samples.h"
 
 #include <algorithm>
@@ -14,7 +12,7 @@ void Samples::make_room(std::uint64_t count) {
   kept_.reserve(in_all());
 }
 
-// Of those kept, the one at place i is the sample i * stride_ of the run.
+// kept_[i] is sample i * stride_ of the run.
 void Samples::keep_every_second() {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < kept_.size(); i += 2) kept_[kept++] = kept_[i];

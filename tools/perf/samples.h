@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times of a run in bounded memory. A run of an hour has more of them than memory should hold, so
-// beyond a limit only every second, every fourth and so on is kept: the rest is spread evenly over
-// the whole run. The least and the greatest are exact.
+// The measured times of a run, in bounded memory. Beyond a limit only every second sample is kept,
+// then only every fourth, and so on, so that the kept ones are spread evenly over the whole run.
+// The least and the greatest are exact.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class Samples {
 
   explicit Samples(std::uint64_t most = kMost) : most_(most) {}
 
-  // Makes room for `count` samples more, so that add() neither allocates nor moves. It takes long.
+  // Reserves memory for `count` more samples, so that add() does not allocate. This takes long.
   void make_room(std::uint64_t count);
   void add(std::int64_t sample) {
     if (seen_ == 0 || sample < least_) least_ = sample;
@@ -26,7 +26,7 @@ class Samples {
 
   const std::vector<std::int64_t>& kept() const noexcept { return kept_; }
   std::vector<std::int64_t> sorted() const;
-  // Of all samples. 0 while there is none.
+  // Over all samples. 0 if there are none.
   std::int64_t least() const noexcept { return least_; }
   std::int64_t greatest() const noexcept { return greatest_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sending side of a comm. Requests complete in the order they were posted, and only the oldest
-// is ever tested: that is how NCCL does it.
+// The sending end of a comm. Requests complete in the order in which they were posted, and only the
+// oldest is tested, as in NCCL.
 #pragma once
 
 #include <vector>
@@ -18,10 +18,10 @@ class SendEnd : public End {
   bool full() const noexcept { return posted() - completed() == requests_.size(); }
   bool idle() const noexcept { return posted() == completed(); }
 
-  // False: the plugin cannot now, or this end is full; call again.
+  // False if the plugin answered "call again", or if this end has no free slot.
   NetResult<bool> post(void* data, size_t size, int tag, void* mr) {
     if (full()) return false;
-    // As in NCCL, the slot still holds the request it had before.
+    // As in NCCL, the variable still contains the slot's previous request.
     void** const request = &requests_[posted() % requests_.size()];
     const CallWatch::Inside inside(data_calls_, "isend");
     const ncclResult_t result = net_.calls.isend(comm_, data, size, tag, mr, nullptr, request);
@@ -30,7 +30,7 @@ class SendEnd : public End {
     return *request != nullptr;
   }
 
-  // True: the oldest send is done, and its buffer is free.
+  // True if the oldest send is done. Its buffer can be reused.
   NetResult<bool> poll() {
     if (idle()) return false;
     int done = 0;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See slot_pool.h.
 #include "tools/perf/slot_pool.h"
 
 #include <algorithm>

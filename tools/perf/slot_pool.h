@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The buffers of one end: equal slots in one registration, as NCCL's steps are.
+// The buffers of one end: slots of equal size in one registration, like the steps of NCCL's
+// buffers.
 #pragma once
 
 #include <memory>
@@ -12,14 +13,14 @@ namespace beeline::perf {
 
 class SlotPool {
  public:
-  // Registers on the service thread.
+  // Registers the memory. Runs on the service thread.
   static Outcome<SlotPool> make(Rank& rank, End& end, size_t size, size_t slots);
   Outcome<bool> release(Rank& rank);
 
   size_t size() const noexcept { return size_; }
   size_t slots() const noexcept { return slots_; }
   void* mr() const noexcept { return mr_; }
-  // Where a message stands in memory(); and for the plugin.
+  // The offset of a message in memory(), and its address for the plugin.
   Piece piece(std::uint64_t message) const noexcept { return {message % slots_ * stride_, size_}; }
   std::uint8_t* at(std::uint64_t message) const noexcept {
     return memory_.address(piece(message).at);
@@ -38,8 +39,8 @@ class SlotPool {
   void* mr_ = nullptr;
 };
 
-// How many slots of `size` an end gets: `depth`, or less where that would be a lot of memory. Slots
-// hold the same bytes in every round, so messages in flight may share one.
+// The number of slots of `size` for an end: `depth`, or less if that would need too much memory.
+// Then messages in flight share a slot, which is possible because they contain the same bytes.
 size_t slots_for(size_t size, size_t depth, size_t ends);
 
 }  // namespace beeline::perf

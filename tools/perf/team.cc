@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See team.h.
 #include "tools/perf/team.h"
 
 #include <algorithm>
@@ -14,7 +12,8 @@ Outcome<std::vector<std::string>> Team::gather(const std::string& what, const st
   const bool sent = line_.send(FrameKind::kGather, what + '\0' + part);
   const std::optional<Frame> answer = sent ? line_.receive() : std::nullopt;
   if (!answer || answer->kind != FrameKind::kGathered) {
-    return fail("the coordinator went away; rank 0, or the process which started it, has ended");
+    return fail(
+        "the coordinator closed the connection; rank 0, or the process that started it, has ended");
   }
   std::vector<std::string> parts = split_parts(answer->body);
   if (parts.size() != static_cast<size_t>(ranks_)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's end of the line. All ranks make the same calls in the same order.
+// A rank's connection to the coordinator, for collective calls. All ranks make the same calls in
+// the same order.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@ class Team {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
 
-  // Everybody's part, by rank. `what` is shown to the user when somebody does not come.
+  // Returns the parts of all ranks, by rank. `what` is shown to the user if a rank does not take
+  // part.
   Outcome<std::vector<std::string>> gather(const std::string& what, const std::string& part);
   Outcome<bool> meet(const std::string& what);
   Outcome<double> greatest(const std::string& what, double mine);
@@ -26,10 +28,10 @@ class Team {
   // Returns rank 0's number; those of the other ranks are ignored.
   Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
 
-  // Without an answer. A coordinator that is gone shows at the next gather.
+  // Sends without waiting for an answer. If the coordinator is gone, the next gather() fails.
   void tell(FrameKind kind, const std::string& body) { line_.send(kind, body); }
 
-  // Returns when the coordinator is gone.
+  // Returns when the coordinator has closed the connection.
   void wait_for_end() {
     while (line_.receive()) continue;
   }

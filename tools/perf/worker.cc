@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See worker.h.
 #include "tools/perf/worker.h"
 
 #include <pthread.h>
@@ -13,7 +11,7 @@ namespace beeline::perf {
 
 namespace {
 
-// It may run out of memory.
+// A job can throw if memory runs out.
 Outcome<bool> run_job(const Job& job) {
   try {
     return job();

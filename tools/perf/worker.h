@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that does one job after the other for the main thread, as NCCL's service and progress
-// threads do.
+// A thread that runs jobs for the main thread, one after the other, in the role of NCCL's service
+// or progress thread.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   void start(Job job);
-  // The outcome of the job once it has ended, within `milliseconds`.
+  // The result of the job, or none if it has not ended within `milliseconds`.
   std::optional<Outcome<bool>> wait(int milliseconds);
 
  private:

@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "tests/support/must.h"
-#include "tools/perf/loader.h"
 
 namespace beeline::bench {
 namespace {
@@ -43,13 +42,13 @@ void name_what_is_not_default() {
 
 }  // namespace
 
-perf::Net load(const std::string& plugin, const std::string& verbs, int abi) {
+nccl::Net load(const std::string& plugin, const std::string& verbs, int abi) {
   name_what_is_not_default();
   ::setenv("BEELINE_IBVERBS_LIB", verbs.c_str(), 1);
   ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  auto loaded = perf::load_plugin(plugin, abi);
+  auto loaded = nccl::load_plugin(plugin, abi);
   if (!loaded) throw test::MustError(loaded.error().text);
-  perf::Net net = *std::move(loaded);
+  nccl::Net net = *std::move(loaded);
   static ncclNetCommConfig_v12_t config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
   BL_BENCH_CALL(net.calls.init(&net.ctx, 1, &config, print_warning, nullptr));
   int devices = 0;
@@ -70,7 +69,7 @@ const NullverbsReport& report_of(const std::string& verbs) {
   return *report();
 }
 
-CommPair connect(perf::Net& net) {
+CommPair connect(nccl::Net& net) {
   // Plugins keep structures in it.
   alignas(std::max_align_t) std::array<char, NCCL_NET_HANDLE_MAXSIZE> handle{};
   ncclNetDeviceHandle_v12_t* on_device = nullptr;
@@ -90,7 +89,7 @@ CommPair connect(perf::Net& net) {
   return pair;
 }
 
-void close(perf::Net& net, const CommPair& pair) {
+void close(nccl::Net& net, const CommPair& pair) {
   BL_BENCH_CALL(net.calls.closeSend(pair.send));
   BL_BENCH_CALL(net.calls.closeRecv(pair.recv));
 }

@@ -7,13 +7,13 @@
 #include <string>
 
 #include "tests/support/nullverbs/report.h"
-#include "tools/perf/net_table.h"
+#include "tools/nccl/loader.h"
 
 namespace beeline::bench {
 
 // Loads the plugin and makes it find `verbs`; all its parameters keep their defaults. Warnings of
 // the plugin go to stderr.
-perf::Net load(const std::string& plugin, const std::string& verbs, int abi);
+nccl::Net load(const std::string& plugin, const std::string& verbs, int abi);
 
 // The report of the library that load() named.
 const NullverbsReport& report_of(const std::string& verbs);
@@ -22,8 +22,8 @@ struct CommPair {
   void* send = nullptr;
   void* recv = nullptr;
 };
-CommPair connect(perf::Net& net);
-void close(perf::Net& net, const CommPair& pair);
+CommPair connect(nccl::Net& net);
+void close(nccl::Net& net, const CommPair& pair);
 
 }  // namespace beeline::bench
 

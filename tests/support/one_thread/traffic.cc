@@ -41,7 +41,7 @@ Buffers::Buffers(std::size_t bytes)
   std::memset(memory_.get(), 0, all_bytes());
 }
 
-Traffic::Traffic(perf::Net& net, const CommPair& comms, const Buffers& buffers)
+Traffic::Traffic(nccl::Net& net, const CommPair& comms, const Buffers& buffers)
     : net_(net), comms_(comms), buffers_(buffers) {
   BL_BENCH_CALL(net_.calls.regMr(comms_.send, buffers_.sent(0), buffers_.all_bytes(), NCCL_PTR_HOST,
                                  &send_memory_));

@@ -57,7 +57,7 @@ class Traffic {
     std::uint64_t receives = 0;
   };
 
-  Traffic(perf::Net& net, const CommPair& comms, const Buffers& buffers);
+  Traffic(nccl::Net& net, const CommPair& comms, const Buffers& buffers);
   ~Traffic();
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
@@ -97,7 +97,7 @@ class Traffic {
   void stamp(std::size_t slot);
   void compare(std::size_t slot) const;
 
-  perf::Net& net_;
+  nccl::Net& net_;
   const CommPair comms_;
   const Buffers& buffers_;
   void* send_memory_ = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ring all-reduce, sum of floats, over all ranks and --comms channels, out of place. Every channel
-// has its share of the data and a ring of comms to itself, as in NCCL.
+// The pattern allreduce: a ring all-reduce over all ranks that adds floats, out of place. As in
+// NCCL, each of the --comms channels has a share of the data and its own ring of comms.
 #include <fmt/format.h>
 
 #include "tools/perf/pace.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long comms take to set up, to carry a first message, and to close.
+// The pattern connect: the time that it takes to set up comms, to send a first message, and to
+// close them.
 #include <fmt/format.h>
 
 #include "tools/perf/lanes.h"
@@ -36,7 +37,7 @@ Outcome<Row> connect_once(Rank& rank, size_t size, std::uint64_t round) {
   return row;
 }
 
-// Whether there is another time after `done`: --iters or --seconds says so, or else it is five.
+// Whether to measure again after `done` times: --iters or --seconds decides; otherwise five times.
 Outcome<bool> goes_on(Rank& rank, std::int64_t start, std::uint64_t done) {
   const Options& options = rank.options();
   if (options.iterations > 0) return done < options.iterations;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See group_script.h.
 #include "tools/perf/patterns/group_script.h"
 
 #include <algorithm>
@@ -10,14 +8,14 @@
 namespace beeline::perf {
 namespace {
 
-// Which part a send with this tag fills: the first of that tag which is still free.
+// The part that a send with this tag fills: the first free part with that tag.
 size_t claim(const Group& group, std::array<bool, kMaxParts>& taken, int tag) {
   for (size_t i = 0; i < group.n; ++i) {
     if (taken[i] || group.parts[i].tag != tag) continue;
     taken[i] = true;
     return i;
   }
-  return 0;  // not reached: every tag stands in the group
+  return 0;  // not reached: the group has every tag that is sent
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes over a comm in groups: how many parts, their tags and sizes, and the order of the
-// sends. Both ends make the same script from the same seed, each for itself.
+// The grouped receives of a comm: the number of parts, their tags and sizes, and the order of the
+// sends. Both ends generate the same script from the same seed.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace beeline::perf {
 
-// Repeatable; good enough for tests.
+// A reproducible random number generator, which is good enough for tests.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(mix(seed)) {}
@@ -39,14 +39,15 @@ struct Group {
   std::array<size_t, kMaxParts> order{};
 };
 
-// Chooses tags, some of them equal, and an order of the sends that respects them. The sizes are the
-// caller's.
+// Chooses tags, some of them equal, and an order of the sends that is valid for them. The caller
+// sets the sizes.
 Group make_group(Random& random, size_t parts);
 
-// `size` for every part but a byte less for each part before it, so that none is taken for another.
+// Each part is one byte smaller than the part before it, beginning with `size`, so that no part is
+// mistaken for another.
 std::vector<Group> fixed_script(std::uint64_t seed, size_t groups, size_t most_parts, size_t size);
 
-// Sizes from `sizes` or below them; receives that are as large as their send, or larger.
+// Random sizes of sends up to those in `sizes`. Each receive is as large as its send, or larger.
 std::vector<Group> random_script(std::uint64_t seed, size_t groups, size_t most_parts,
                                  const std::vector<size_t>& sizes);
 

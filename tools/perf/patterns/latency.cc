@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ping-pong: the even rank of a pair sends, the odd one answers. Comms take turns. Receives are
-// posted
-// --depth ahead, as NCCL's are, so that posting the next one keeps no message waiting.
+// The pattern latency: the even rank of a pair sends and the odd rank answers, over the comms in
+// turn. As in NCCL, receives are posted in advance (--depth), so that no message waits for one.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -32,10 +31,10 @@ class PingPong {
     if (side == Side::kPing) half_trips_ns.make_room(rounds);
   }
 
-  // On the progress thread.
+  // Runs on the progress thread.
   Outcome<bool> run() {
     for (std::uint64_t round = 0; round < ahead_; ++round) BL_TRY(post_receive(round));
-    // From answer to answer: all that a round takes counts.
+    // The time is measured from answer to answer, so that it includes everything in a round.
     std::int64_t last = now_ns();
     for (std::uint64_t round = 0; round < rounds_; ++round) {
       if (side_ == Side::kPing) {
@@ -66,7 +65,7 @@ class PingPong {
 
   std::uint64_t turn_of(std::uint64_t round) const { return round / lanes_.recvs().size(); }
 
-  // Beyond the last round: nothing to do.
+  // Does nothing after the last round.
   Outcome<bool> post_receive(std::uint64_t round) {
     if (round >= rounds_) return true;
     auto& [plan, end, pool] = recv_lane(round);
@@ -85,7 +84,7 @@ class PingPong {
     return true;
   }
 
-  // A plugin may move a send only while it is tested, so both are.
+  // Both requests are tested, because a plugin may need test() to make progress with a send.
   Outcome<bool> await_receive(std::uint64_t round) {
     RecvEnd& end = *recv_lane(round).end;
     while (!BL_TRY(end.poll())) {

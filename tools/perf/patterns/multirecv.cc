@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grouped receives: NCCL lets several senders share a comm, and receives for all of them at once.
-// Tags say whose part is whose; the sends come in another order than the parts stand.
+// The pattern multirecv: grouped receives. NCCL lets several senders share a comm and receives for
+// all of them in one call. Tags match sends to the parts of a group, and the sends come in another
+// order than the parts.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -18,7 +19,7 @@ constexpr size_t kScriptGroups = 64;
 
 struct Moved {
   Cost cost = {};
-  std::uint64_t parts = 0;  // that this rank received
+  std::uint64_t parts = 0;  // received by this rank
   std::uint64_t bytes = 0;
 
   Moved& operator+=(const Moved& more) noexcept {

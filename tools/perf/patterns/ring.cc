@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See ring.h.
 #include "tools/perf/patterns/ring.h"
 
 #include <fmt/format.h>
@@ -20,17 +18,17 @@ constexpr size_t kCacheLine = 64;
 constexpr size_t kMemory = size_t{4} << 20;
 constexpr size_t kMostSlots = 1024;
 
-// Neighbouring slots do not share a cache line.
+// Neighboring slots must not share a cache line.
 size_t stride_of(size_t bytes) {
   return std::max((bytes + kCacheLine - 1) / kCacheLine * kCacheLine, kCacheLine);
 }
 
-// Without a comparison nothing tells one all-reduce from another, and one slot is enough.
+// Without a comparison, all all-reduces can use the same slot.
 size_t slots_of(const Options& options, size_t stride) {
   return options.check ? std::clamp<size_t>(kMemory / stride, 1, kMostSlots) : 1;
 }
 
-// A slice holds whole floats.
+// A slice consists of whole floats.
 size_t slice_of(const Options& options) { return std::max(options.slice / 4 * 4, size_t{4}); }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's part in all-reduces of one size: its memory, its channels, and the comparison of the
-// results.
+// All-reduces of one size on one rank: the memory, the channels, and the comparison of the results.
 //
 // All-reduces run in batches, without a pause between two of them. Each all-reduce has its own slot
 // in the memory, with numbers that no other all-reduce has. After a batch, every element of every
@@ -29,15 +28,15 @@ class Ring {
     Cost cost = {};    // of `times` all-reduces
     size_t wrong = 0;  // elements of all that were run
   };
-  // All ranks call it together, with the same number.
+  // All ranks must call it with the same number.
   Outcome<Reduced> reduce(std::uint64_t times);
 
-  // Sends and receives of this rank for one all-reduce.
+  // The number of sends and receives of this rank in one all-reduce.
   std::uint64_t messages() const noexcept;
 
  private:
   // The ranks leave their comparisons at different times. With more than one slot, a batch begins
-  // with an all-reduce that synchronises them and is not timed.
+  // with an all-reduce that synchronizes them and is not timed.
   std::uint64_t lead_in() const noexcept { return slots_ > 1 ? 1 : 0; }
   std::uint64_t batch_size(std::uint64_t times) const noexcept;
   Outcome<Reduced> run_batch(std::uint64_t times);

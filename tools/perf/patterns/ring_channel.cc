@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See ring_channel.h.
 #include "tools/perf/patterns/ring_channel.h"
 
 #include "tools/perf/patterns/summands.h"
 
 namespace beeline::perf {
 
-// In step t a rank sends chunk (rank - t) and receives chunk (rank - t - 1), modulo the ranks.
+// In step t, a rank sends chunk (rank - t) and receives chunk (rank - t - 1), modulo the number of
+// ranks.
 Piece RingChannel::sent_piece(std::uint64_t k) const noexcept {
   const std::uint64_t step = k / layout_.slices();
   return placed(
@@ -20,7 +19,7 @@ Piece RingChannel::received_piece(std::uint64_t k) const noexcept {
                               k % layout_.slices()));
 }
 
-// A result may land only where its partial sum has been sent from, N-1 steps before.
+// A result overwrites the partial sum that was sent N-1 steps earlier, so that send must be done.
 bool RingChannel::may_receive(std::uint64_t k) const noexcept {
   if (adds_up(k)) return true;
   return sent_ > k - (ranks_ - 1) * layout_.slices();
@@ -58,13 +57,14 @@ NetResult<bool> RingChannel::try_arrive() {
   const Piece piece = received_piece(k);
   if (static_cast<size_t>(parts_.recv->sizes()[0]) != piece.size) {
     return fail(NetFailure{"test of a receive", ncclSuccess,
-                           "another number of bytes arrived than was sent", parts_.recv});
+                           "the number of received bytes differs from the number of sent bytes",
+                           parts_.recv});
   }
   if (adds_up(k)) BL_TRY(add_up(k));
   return true;
 }
 
-// What a kernel would do on a GPU is done on the stages.
+// A kernel of NCCL would add on the GPU; this program adds in the staging copies.
 NetResult<void> RingChannel::add_up(std::uint64_t k) {
   const Piece piece = received_piece(k);
   const std::uint8_t* const arrived = BL_TRY(parts_.scratch.buffer->fetch(scratch_piece(k)));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One channel of a ring all-reduce on one rank: 2(N-1) steps of slices, first adding up (received
-// slices go to scratch memory and are added on), then passing results on (received in place).
+// One channel of a ring all-reduce on one rank, in 2(N-1) steps. In the first half
+// (reduce-scatter), received slices go to scratch memory and are added. In the second half
+// (all-gather), they are received in place.
 //
-// Slices are numbered through all steps. Slice k is sent once slice k - slices() has arrived and
-// been worked in: that is the same piece of data, one step earlier.
+// Slices are numbered across all steps. Slice k is sent when slice k - slices() has been received
+// and processed: that is the same piece of data in the previous step.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace beeline::perf {
 
-// A buffer and its registrations: what is sent and what is received goes over different comms.
+// A buffer and its two registrations, because sends and receives use different comms.
 struct RingMemory {
   const Buffer* buffer = nullptr;
   void* send_mr = nullptr;
@@ -36,19 +37,19 @@ class RingChannel {
   RingChannel(const RingLayout& layout, size_t rank, size_t ranks, const Parts& parts)
       : layout_(layout), rank_(rank), ranks_(ranks), parts_(parts) {}
 
-  // `at` is the offset of this all-reduce's data in source and result.
+  // `at` is the offset of this all-reduce's data in the source and in the result.
   void begin(size_t at) noexcept {
     at_ = at;
     posted_recvs_ = arrived_ = posted_sends_ = sent_ = 0;
   }
   bool done() const noexcept { return arrived_ == slices_in_all() && sent_ == slices_in_all(); }
-  // One try at each thing there is to do; true when one worked.
+  // Tries each possible operation once. True if one of them succeeded.
   NetResult<bool> step();
 
  private:
   std::uint64_t slices_in_all() const noexcept { return 2 * (ranks_ - 1) * layout_.slices(); }
   bool adds_up(std::uint64_t k) const noexcept { return k / layout_.slices() + 1 < ranks_; }
-  // The offset in source and result.
+  // The offset in the source and in the result.
   Piece sent_piece(std::uint64_t k) const noexcept;
   Piece received_piece(std::uint64_t k) const noexcept;
   Piece placed(Piece piece) const noexcept { return {at_ + piece.at, piece.size}; }

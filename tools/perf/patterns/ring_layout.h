@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an all-reduce cuts its data: among channels (comms), ranks (chunks) and slices. The unit is a
-// float; up to three bytes that are left over belong to the very last chunk and are summed as
-// bytes.
+// How the data of an all-reduce is divided among channels (comms), ranks (chunks) and slices. The
+// unit is a float. Up to three remaining bytes belong to the last chunk and are added as bytes.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@ class RingLayout {
     for (size_t c = 0; c < channels; ++c) {
       for (size_t k = 0; k < ranks; ++k) longest = std::max(longest, chunk(c, k).size);
     }
-    // Empty data still takes one message per step, as it does in NCCL.
+    // Empty data still needs one message per step, as in NCCL.
     slices_ = std::max<size_t>(1, (longest + slice - 1) / slice);
   }
 
@@ -36,7 +35,7 @@ class RingLayout {
     return {from, to - from};
   }
 
-  // The last slices of a short chunk are empty: every chunk has the same number of them.
+  // All chunks have the same number of slices, so the last slices of a short chunk are empty.
   Piece slice(size_t channel, size_t index, size_t number) const noexcept {
     const Piece whole = chunk(channel, index);
     const size_t from = std::min(number * slice_, whole.size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pattern sends each size more than once. What is sent differs from round to round, so that bytes
-// of an earlier round are never taken for those of a later one.
+// The rounds of a pattern, which sends each size several times. The contents differ from round to
+// round, so that bytes of an earlier round are never mistaken for those of a later one.
 #pragma once
 
 #include <cstdint>

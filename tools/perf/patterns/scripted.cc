@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See scripted.h.
 #include "tools/perf/patterns/scripted.h"
 
 #include <fmt/format.h>
@@ -108,7 +106,7 @@ NetResult<void> ScriptedReceiver::take(std::uint64_t g) {
   return {};
 }
 
-// The bytes that came, and that none came behind them.
+// Compares the received bytes, and checks that no byte behind them was written.
 NetResult<size_t> ScriptedReceiver::check(std::uint64_t g) {
   const Group& now = group(g);
   size_t wrong = 0;
@@ -130,7 +128,7 @@ NetResult<size_t> ScriptedReceiver::check_behind(const std::string& where, Piece
   const auto written =
       std::count_if(data, data + behind.size, [](std::uint8_t byte) { return byte != kPoison; });
   if (written > 0) {
-    rank_->report_wrong(fmt::format("{}: {} bytes written behind it", where, written));
+    rank_->report_wrong(fmt::format("{}: {} bytes behind it were written", where, written));
   }
   return static_cast<size_t>(written);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two ends of a comm that follow a script. They repeat it until as many groups as wanted are
-// through. With Care::kEveryMessage each message has bytes of its own, and each is compared.
+// The two ends of a comm that follow a script (group_script.h). They repeat it until the given
+// number of groups has been transferred. With Care::kEveryMessage, each message has its own
+// contents and is compared.
 #pragma once
 
 #include <string>
@@ -15,17 +16,17 @@ namespace beeline::perf {
 
 enum class Care { kEveryMessage, kLastMessages };
 
-// How many parts a group may have on every rank: the least of what the devices offer.
+// The most parts of a group: the minimum over the devices of all ranks.
 Outcome<size_t> agree_on_parts(Rank& rank);
 
-// What both ends know.
+// The common part of both ends.
 struct ScriptedComm {
   CommPlan plan;
   std::vector<Group> script;
   size_t most_parts = 1;
 };
 
-// Groups take turns in the slots of a pool; each has most_parts of them.
+// Groups use the slots of a pool in turn. Each group has most_parts slots.
 class ScriptedEnd {
  public:
   ScriptedEnd(ScriptedComm comm, SlotPool pool) : comm_(std::move(comm)), pool_(std::move(pool)) {}
@@ -69,7 +70,7 @@ class ScriptedSender : public ScriptedEnd {
 
   NetResult<void> begin(std::uint64_t round, std::uint64_t groups, Care care);
   bool done() const noexcept { return next_ == groups_ && end_->idle(); }
-  // One post and one test; true when one of them did something.
+  // Posts and tests once. True if one of them succeeded.
   NetResult<bool> step();
   SendEnd& end() noexcept { return *end_; }
 
@@ -90,7 +91,7 @@ class ScriptedReceiver : public ScriptedEnd {
   NetResult<void> begin(std::uint64_t round, std::uint64_t groups, Care care);
   bool done() const noexcept { return arrived_ == groups_; }
   NetResult<bool> step();
-  // What the last groups left in memory.
+  // Compares the data of the last groups, which is still in memory.
   NetResult<size_t> check_last();
   RecvEnd& end() noexcept { return *end_; }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything at random, every message compared: comms between random ranks, sizes, groups and their
-// order, depths, pauses in which nobody polls, registrations while data moves, and ends that are
-// closed as soon as their own traffic is through. Epochs follow each other until the time is up.
+// Random traffic in which every message is compared: comms between random ranks with random sizes,
+// groups, orders of sends and depths, pauses in polling, registrations while data moves, and ends
+// that are closed as soon as their own traffic is done. Epochs follow each other until the time is
+// up.
 //
-// What the two ends of a comm must agree on comes from the common seed; what is one rank's own
-// affair (pauses, registrations) from that seed and its number.
+// Choices on which both ends of a comm must agree come from the common seed. Choices of one rank
+// (pauses, registrations) come from that seed and the rank's number.
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ class Epoch {
     Row row = BL_TRY(describe());
     for (auto& sender : senders_) BL_TRY(sender.pool().release(rank_));
     for (auto& receiver : receivers_) BL_TRY(receiver.pool().release(rank_));
-    BL_TRY(close_comms(rank_, std::move(comms)));  // the peer may still be at work
+    BL_TRY(close_comms(rank_, std::move(comms)));  // the peer may still be using its end
     row.set("comms", static_cast<double>(own_ends) / 2);
     row.set("time_us", static_cast<double>(now_ns() - start) / 1e3);
     return row;
@@ -113,7 +114,7 @@ class Epoch {
     return outcome;
   }
 
-  // The progress thread, with pauses in which it polls nothing: NCCL sleeps when it has no work.
+  // Runs on the progress thread, with pauses in polling, because NCCL sleeps when it has no work.
   Outcome<bool> move() {
     bool ready = false;
     while (!ready) {
@@ -133,8 +134,9 @@ class Epoch {
     return true;
   }
 
-  // The service thread meanwhile: buffers of users come and go on comms that are busy. Some are new
-  // memory, some a part of what is registered already.
+  // Runs on the service thread at the same time: registers and deregisters buffers on busy comms,
+  // as NCCL does for users. Some are new memory, others are part of memory that is already
+  // registered.
   Outcome<bool> register_meanwhile() {
     Random random(content_id(common_.seed, number_, rank_.id(), 3));
     const size_t ends = senders_.size() + receivers_.size();
@@ -191,7 +193,7 @@ class Epoch {
   std::uint64_t registrations_ = 0;
 };
 
-// Rank 0's seed counts: each process may have made up one of its own.
+// Every process may have chosen a seed of its own. Rank 0's seed is used.
 Outcome<Common> agree(Rank& rank) {
   const std::string mine = fmt::to_string(rank.options().seed);
   const auto seeds = BL_TRY(rank.team().gather("agreement on a seed", mine));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stream, rate and bidir: a full window of messages over each comm. They differ in their plans and
-// in what the table shows.
+// The patterns stream, rate and bidir: a full window of messages over each comm. They differ in
+// their plans and in the columns of the table.
 #include <fmt/format.h>
 
 #include "tools/perf/lanes.h"
@@ -19,7 +19,7 @@ Row row_of(size_t size, size_t sends, size_t recvs, std::uint64_t messages, cons
   row.set_wrong(wrong);
   row.set("messages", messages * (sends + recvs));
   row.set_cpu(cpu_per_message(cost, messages * (sends + recvs)));
-  if (recvs > 0) {  // the receiving side knows when the data is there
+  if (recvs > 0) {  // only the receiving side knows when the data has arrived
     const auto arrived = static_cast<double>(messages * recvs);
     const double bytes_per_ns = static_cast<double>(size) * arrived / ns;
     row.set("time_us", ns / 1e3 / static_cast<double>(messages));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See summands.h.
 #include "tools/perf/patterns/summands.h"
 
 #include <bit>
@@ -11,7 +9,7 @@ namespace {
 
 constexpr size_t kFloat = sizeof(float);
 
-// Whole numbers up to here are exact in a float.
+// Integers up to this one are exact in a float.
 constexpr std::uint64_t kExact = std::uint64_t{1} << 24;
 
 // The numbers that the ranks add up in one round. They are computed for each element of every
@@ -33,7 +31,7 @@ class Summands {
   }
 
  private:
-  // In the upper half of what a rank may add: a small number would have idle bits.
+  // In the upper half of the range, because a small number would have unused bits.
   unsigned scaled(std::uint64_t chance, std::uint64_t rank) const noexcept {
     constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
     const std::uint64_t own = (chance * (kOdd * (2 * rank + 1))) >> 32;
@@ -87,7 +85,7 @@ Mismatch compare_sums(const std::uint8_t* data, size_t bytes, int ranks, std::ui
   for (size_t i = 0; i < floats; ++i) {
     const unsigned sum = summands.sum(i);
     const auto wanted = std::bit_cast<std::uint32_t>(static_cast<float>(sum));
-    // Compared bit by bit: a value that is not a number must not slip through.
+    // Compared bit by bit, so that NaN counts as wrong.
     std::uint32_t found = 0;
     std::memcpy(&found, data + i * kFloat, kFloat);
     if (found != wanted) note(i * kFloat, data[i * kFloat], sum);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See loader.h. A plugin is never unloaded: the process ends soon after.
-#include "tools/perf/loader.h"
+#include "tools/nccl/loader.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -10,7 +8,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace beeline::perf {
+namespace beeline::nccl {
 namespace {
 
 constexpr const char* kOurs = "libnccl-net-beeline.so";
@@ -71,7 +69,7 @@ Outcome<Net> load_plugin(const std::string& plugin, int abi) {
   const Library library = BL_TRY(open_library(plugin.empty() ? default_plugin() : plugin));
   const std::vector<int> versions = exported_versions(library.handle);
   if (versions.empty()) {
-    return fail(fmt::format("{} is no network plugin: it exports none of {} to {}", library.file,
+    return fail(fmt::format("{} is not a network plugin: it exports none of {} to {}", library.file,
                             table_symbol(kOldestAbi), table_symbol(kNewestAbi)));
   }
   const int chosen = abi == 0 ? versions.front() : abi;
@@ -83,8 +81,9 @@ Outcome<Net> load_plugin(const std::string& plugin, int abi) {
   Net net;
   net.calls = adapt_table(chosen, table);
   net.abi = chosen;
+  net.table = table;
   net.file = library.file;
   return net;
 }
 
-}  // namespace beeline::perf
+}  // namespace beeline::nccl

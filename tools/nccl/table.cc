@@ -1,46 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See net_table.h. Each function says by `if constexpr` since when a parameter exists.
-#include "tools/perf/net_table.h"
+// Each function shows by `if constexpr` since which version a parameter exists.
+#include "tools/nccl/table.h"
 
 #include <fmt/format.h>
 
 #include <array>
-#include <climits>
 #include <type_traits>
 
-namespace beeline::perf {
+namespace beeline::nccl {
 namespace {
 
 template <int V>
-struct Abi;
-
-#define BL_PERF_ABI(version)                        \
-  template <>                                       \
-  struct Abi<version> {                             \
-    using Table = ncclNet_v##version##_t;           \
-    using Props = ncclNetProperties_v##version##_t; \
-  }
-BL_PERF_ABI(6);
-BL_PERF_ABI(7);
-BL_PERF_ABI(8);
-BL_PERF_ABI(9);
-BL_PERF_ABI(10);
-BL_PERF_ABI(11);
-BL_PERF_ABI(12);
-#undef BL_PERF_ABI
-
-ncclNetCommConfig_v10_t no_config{NCCL_NET_TRAFFIC_CLASS_UNDEF};
-
-template <int V>
 class Adapter {
-  using Table = typename Abi<V>::Table;
-  using Props = typename Abi<V>::Props;
+  using Table = typename Version<V>::Table;
+  using Props = typename Version<V>::Properties;
   using DeviceHandle = ncclNetDeviceHandle_v12_t;
 
  public:
   static ncclNet_v12_t adapt(const Table* table) {
-    native_ = table;
+    if (native_ != table) native_ = table;  // other threads may be reading it
     ncclNet_v12_t calls{};
     calls.name = table->name;
     calls.init = init;
@@ -72,6 +51,7 @@ class Adapter {
     if constexpr (V >= 11) {
       return native_->init(ctx, comm_id, config, log, profiler);
     } else if constexpr (V == 10) {
+      *ctx = config;
       return native_->init(log, profiler);
     } else {
       return native_->init(log);
@@ -133,7 +113,8 @@ class Adapter {
     if constexpr (V >= 11) {
       return native_->connect(ctx, dev, handle, send_comm, send_dev);
     } else if constexpr (V == 10) {
-      return native_->connect(dev, &no_config, handle, send_comm, send_dev);
+      return native_->connect(dev, static_cast<ncclNetCommConfig_v10_t*>(ctx), handle, send_comm,
+                              send_dev);
     } else if constexpr (V >= 7) {
       return native_->connect(dev, handle, send_comm, send_dev);
     } else {
@@ -153,7 +134,7 @@ class Adapter {
     if constexpr (V >= 8) {
       return native_->regMr(comm, data, size, type, mhandle);
     } else {
-      if (size > INT_MAX) return ncclInvalidArgument;
+      if (!fits_int(size)) return ncclInvalidArgument;
       return native_->regMr(comm, data, static_cast<int>(size), type, mhandle);
     }
   }
@@ -165,7 +146,7 @@ class Adapter {
     } else if constexpr (V == 9) {
       return native_->isend(comm, data, size, tag, mhandle, request);
     } else {
-      if (size > INT_MAX) return ncclInvalidArgument;
+      if (!fits_int(size)) return ncclInvalidArgument;
       return native_->isend(comm, data, static_cast<int>(size), tag, mhandle, request);
     }
   }
@@ -180,7 +161,7 @@ class Adapter {
       std::array<int, 64> narrow;  // NOLINT(cppcoreguidelines-pro-type-member-init): n are written
       if (n < 0 || static_cast<size_t>(n) > narrow.size()) return ncclInvalidArgument;
       for (int i = 0; i < n; ++i) {
-        if (sizes[i] > INT_MAX) return ncclInvalidArgument;
+        if (!fits_int(sizes[i])) return ncclInvalidArgument;
         narrow[static_cast<size_t>(i)] = static_cast<int>(sizes[i]);
       }
       return native_->irecv(comm, n, data, narrow.data(), tags, mhandles, request);
@@ -191,32 +172,41 @@ class Adapter {
     if constexpr (V >= 11) {
       return native_->finalize(ctx);
     } else {
-      return ncclSuccess;  // such a plugin is never told
+      return ncclSuccess;  // the plugin has no such function
     }
   }
 
   inline static const Table* native_ = nullptr;
 };
 
-template <int V>
-ncclNet_v12_t adapted(const void* table) {
-  return Adapter<V>::adapt(static_cast<const typename Abi<V>::Table*>(table));
-}
-
 }  // namespace
 
 std::string table_symbol(int abi) { return fmt::format("ncclNetPlugin_v{}", abi); }
 
 ncclNet_v12_t adapt_table(int abi, const void* table) {
-  switch (abi) {
-    case 6: return adapted<6>(table);
-    case 7: return adapted<7>(table);
-    case 8: return adapted<8>(table);
-    case 9: return adapted<9>(table);
-    case 10: return adapted<10>(table);
-    case 11: return adapted<11>(table);
-    default: return *static_cast<const ncclNet_v12_t*>(table);
-  }
+  return with_version(abi, [table](auto number) {
+    using Table = typename Version<number>::Table;
+    if constexpr (number == kNewestAbi) {
+      return *static_cast<const Table*>(table);
+    } else {
+      return Adapter<number>::adapt(static_cast<const Table*>(table));
+    }
+  });
 }
 
-}  // namespace beeline::perf
+const char* to_string(ncclResult_t result) noexcept {
+  switch (result) {
+    case ncclSuccess: return "ncclSuccess";
+    case ncclUnhandledCudaError: return "ncclUnhandledCudaError";
+    case ncclSystemError: return "ncclSystemError";
+    case ncclInternalError: return "ncclInternalError";
+    case ncclInvalidArgument: return "ncclInvalidArgument";
+    case ncclInvalidUsage: return "ncclInvalidUsage";
+    case ncclRemoteError: return "ncclRemoteError";
+    case ncclInProgress: return "ncclInProgress";
+    case ncclTimeout: return "ncclTimeout";
+  }
+  return "an unknown result";
+}
+
+}  // namespace beeline::nccl
