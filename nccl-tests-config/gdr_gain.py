@@ -59,7 +59,7 @@ def bandwidth_verdict(direct, staged, common):
         return False, f"bandwidth: not measured; run sizes of {LARGE >> 20} MiB and more (-e 256M)"
     ratio = mean_ratio(pairs)
     return ratio > 1 + BANDWIDTH_GAIN, (
-        f"bandwidth from {LARGE >> 20} MiB on: {percent(ratio)} (wanted: more than "
+        f"bandwidth from {LARGE >> 20} MiB on: {percent(ratio)} (expected: more than "
         f"+{100 * BANDWIDTH_GAIN:.0f} %)")
 
 
@@ -69,7 +69,7 @@ def latency_verdict(direct, staged, common):
         return False, f"latency: not measured; run sizes up to {SMALL >> 10} KiB (-b 8)"
     ratio = mean_ratio(pairs)
     return ratio < 1 - LATENCY_GAIN, (
-        f"latency up to {SMALL >> 10} KiB: {percent(ratio)} (wanted: less than "
+        f"latency up to {SMALL >> 10} KiB: {percent(ratio)} (expected: less than "
         f"-{100 * LATENCY_GAIN:.0f} %)")
 
 
@@ -95,7 +95,7 @@ def common_rows(direct, staged):
 
 
 def verdict(direct, staged):
-    """Says whether GPUDirect pays, and why; 0 when it does."""
+    """Prints whether GPUDirect brings the expected gain, and why. Returns 0 if it does."""
     common = common_rows(direct, staged)
     left_out = len(direct.rows.keys() ^ staged.rows.keys())
     if left_out:
@@ -109,7 +109,7 @@ def verdict(direct, staged):
     for _, words in verdicts:
         print(words)
     holds = not broken and all(good for good, _ in verdicts)
-    print("GPUDirect pays as it should" if holds else "GPUDirect does not pay as it should")
+    print("the gain from GPUDirect is as expected" if holds else "the gain from GPUDirect is smaller than expected")
     return 0 if holds else 1
 
 

@@ -146,7 +146,7 @@ class Assigner {
 
   // Fast NICs come first, as in NCCL, and near ones among these; then NICs on another adapter than
   // the one that may have failed, and NICs with fewer GPUs. Equal NICs follow the GPU's own NIC in
-  // the order of the list, and GPUs that share a NIC start at different distances. Otherwise all
+  // the order of the list, and GPUs that share a NIC start at different positions. Otherwise all
   // would choose the same standby NIC.
   std::vector<std::size_t> standby(NodeIndex gpu, const Choice& choice, std::size_t sharer) const {
     using Key = std::tuple<float, int, bool, std::size_t, std::size_t, std::size_t>;

@@ -89,7 +89,7 @@ def plot(python, file):
 
 
 def gdr_verdict(folders):
-    """Whether GPUDirect pays; its own sentences say why."""
+    """Whether GPUDirect brings the expected gain. gdr_gain.py prints the reason."""
     print()
     direct, staged = (Run(str(folders.out / f"{stem}.txt")) for stem in ("beeline", "no-gpudirect"))
     return gdr_gain.verdict(direct, staged) == 0
