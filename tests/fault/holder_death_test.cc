@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `softnic run` is killed while its command lives: the command inherits the fabric.
+// `softnic run` is killed while its command runs: the command keeps the fabric alive.
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -18,15 +18,15 @@ using namespace beeline::test;
 
 namespace {
 
-// A command under a `softnic run` of its own, waiting for its cue.
-class Heir {
+// A worker that was started by a `softnic run` of its own, and waits for a cue.
+class OrphanWorker {
  public:
-  Heir(const std::string& fabric, int role, UniqueFd pair) {
+  OrphanWorker(const std::string& fabric, int role, UniqueFd pair) {
     auto [ours, its] = make_line();
     cue_.emplace(ours.release());
     parent_.emplace(
         Command{{BL_SOFTNIC, "run", "--name", fabric, "--host", "h" + std::to_string(role), "--",
-                 BL_KILL_WORKER, std::to_string(role), "heir"},
+                 BL_KILL_WORKER, std::to_string(role), "orphan"},
                 {},
                 {{its.get(), 3}, {pair.get(), 4}}});
     its.reset();
@@ -43,7 +43,7 @@ class Heir {
   void kill() const {
     BL_MUST(::syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0) == 0);
   }
-  // It is nobody's child that we know, so there is no status to ask for.
+  // It is not a child of this process, so it has no status to wait for.
   void wait_for_end() const {
     pollfd ended{process_.get(), POLLIN, 0};
     BL_MUST(::poll(&ended, 1, 30'000) == 1);
@@ -55,7 +55,7 @@ class Heir {
   UniqueFd process_;
 };
 
-// Two heirs whose parents are dead, on a fabric that nobody holds.
+// Two workers whose parents are dead, on a fabric that no holder keeps.
 struct Orphans {
   Orphans() {
     fabric.let_go();
@@ -65,13 +65,13 @@ struct Orphans {
 
   TestFabric fabric{scenario_fabric()};
   std::pair<UniqueFd, UniqueFd> line = make_line();
-  Heir first{fabric.name(), 0, std::move(line.first)};
-  Heir second{fabric.name(), 1, std::move(line.second)};
+  OrphanWorker first{fabric.name(), 0, std::move(line.first)};
+  OrphanWorker second{fabric.name(), 1, std::move(line.second)};
 };
 
 }  // namespace
 
-TEST_CASE("holder_death: orphans work on, and the last to leave removes the fabric",
+TEST_CASE("holder_death: orphans keep working, and the last to exit removes the fabric",
           "[fault][softnic]") {
   Orphans orphans;
   REQUIRE(fabric_exists(orphans.fabric.name()));
@@ -84,7 +84,7 @@ TEST_CASE("holder_death: orphans work on, and the last to leave removes the fabr
   CHECK_FALSE(fabric_exists(orphans.fabric.name()));
 }
 
-TEST_CASE("holder_death: when all were killed, the next of that name starts afresh",
+TEST_CASE("holder_death: after all were killed, a fabric of that name can be created again",
           "[fault][softnic]") {
   Orphans orphans;
   orphans.first.kill();

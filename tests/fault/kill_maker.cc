@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `softnic run` and `softnic ctl` do to shared memory, with kill points. Usage:
-//   kill_maker FABRIC               makes the fabric, holds it, lets go
-//   kill_maker FABRIC PORT COMMAND  gives a port of it a command
+// Does to shared memory what `softnic run` and `softnic ctl` do, with kill points. Usage:
+//   kill_maker FABRIC               creates the fabric, holds it and releases it
+//   kill_maker FABRIC PORT COMMAND  gives one of its ports a command
 #include <cstdio>
 
 #include "softnic/fabric/fabric.h"

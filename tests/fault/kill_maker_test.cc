@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stores that make a fabric and that command its ports: whoever comes after one that was killed
-// there finds nothing that stands in the way.
+// A process is killed at each store that creates a fabric or gives a port a command. The next
+// process must be able to do the same.
 #include <fstream>
 #include <iterator>
 
@@ -18,10 +18,10 @@ constexpr const char* kPort = "h0/softnic1";
 
 struct Change {
   const char* command;
-  std::vector<const char*> before = {};  // how the port comes to be what the command finds
+  std::vector<const char*> before = {};  // commands that prepare the port
 };
 
-// Runs kill_maker. True: it died as ordered.
+// Runs kill_maker. Returns whether it died at the site.
 bool ran_into_death(const std::vector<std::string>& arguments, const KillOrder& order,
                     KillResult& result) {
   Command command{{BL_KILL_MAKER}, order.environment()};
@@ -50,7 +50,7 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The fabric of one run, with a program that watches the port.
+// The fabric of one run, with a program that has the device open.
 class Watched {
  public:
   explicit Watched(const Change& change) : fabric_(scenario_fabric()) {
@@ -61,8 +61,8 @@ class Watched {
 
   const TestFabric& fabric() const noexcept { return fabric_; }
 
-  // The port as programs see it.
-  std::vector<std::string> looks() const {
+  // Everything that programs can see of the port.
+  std::vector<std::string> state() const {
     const softnic::DeviceRecord& device = fabric_.fabric().header().devices[1];
     const softnic::PortRecord& port = device.ports[0];
     const std::string port_dir =
@@ -93,19 +93,19 @@ class Watched {
   ContextPtr context_;
 };
 
-// The command is given, dies or not, and is given again: then it has all of its effect.
+// Gives the command, which may die, and then gives it again. The second must have its full effect.
 KillResult command_a_port(const Change& change, const KillOrder& order) {
   KillResult result;
   std::vector<std::string> expected;
   {
     const Watched undisturbed(change);
     undisturbed.fabric().command(kPort, change.command);
-    expected = undisturbed.looks();
+    expected = undisturbed.state();
   }
   const Watched disturbed(change);
   result.died = ran_into_death({disturbed.fabric().name(), kPort, change.command}, order, result);
   disturbed.fabric().command(kPort, change.command);
-  const std::vector<std::string> found = disturbed.looks();
+  const std::vector<std::string> found = disturbed.state();
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i] == expected[i]) continue;
     result.complaints.push_back(found[i] + " instead of " + expected[i]);

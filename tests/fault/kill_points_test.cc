@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each store to shared memory that two working processes come to, on either side: a process that is
-// killed right there leaves nobody stuck and nothing behind. A new store is tested as soon as the
-// scenario comes to it.
+// A process is killed at each store to shared memory that the scenario visits, on either side. No
+// other process may hang, and no file may be left. A new store is tested as soon as the scenario
+// visits it.
 #include "tests/fault/kill_run.h"
 #include "tests/support/catch.h"
 
@@ -10,7 +10,7 @@ using namespace beeline::test;
 
 namespace {
 
-// A list shorter than this has been made by a broken scenario.
+// A shorter list means that the scenario is broken.
 constexpr size_t kPlausibleSites = 30;
 
 }  // namespace

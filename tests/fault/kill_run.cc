@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Runs the workers and looks at what they leave behind.
 #include "tests/fault/kill_run.h"
 
 #include <filesystem>
 
 #include "softnic/fabric/fabric.h"
 #include "softnic/fabric/port_command.h"
-#include "tests/fault/ghost.h"
 #include "tests/fault/scenario_fabric.h"
+#include "tests/fault/stale_slot.h"
 #include "tests/support/launch.h"
 #include "tests/support/must.h"
 #include "tests/support/verbs_fixture.h"
@@ -28,7 +26,7 @@ std::vector<std::string> files_of_processes(const softnic::Fabric& fabric) {
 class Run {
  public:
   Run(int side, const KillOrder& order) : side_(side), order_(order), fabric_(scenario_fabric()) {
-    leave_a_ghost(fabric_.fabric());
+    leave_stale_slot(fabric_.fabric());
     for (const char* port : {"h0/softnic2", "h1/softnic2"}) {
       fabric_.command(port, "corrupt@1");
       fabric_.command(port, "error=rem_op_err@2");
@@ -53,7 +51,7 @@ class Run {
       const Ending ending = child->wait();
       if (!ending.is_good()) complain(who, ending);
       if (result_.died || ending.said.empty()) continue;
-      complain(who, ending);  // it missed a peer that did not die
+      complain(who, ending);  // it reported a lost peer, although none has died
     }
     look_for_leftovers();
     return result_;
@@ -64,7 +62,7 @@ class Run {
                  const std::vector<std::pair<int, int>>& descriptors) const {
     Command command{{BL_KILL_WORKER, std::to_string(role), part}, {}, descriptors};
     if (part == "victim") command.environment = order_.environment();
-    command.environment.emplace_back("LD_LIBRARY_PATH=");  // the worker knows its own library
+    command.environment.emplace_back("LD_LIBRARY_PATH=");  // the worker is linked with its library
     command.environment.push_back("SOFTNIC_HOST=h" + std::to_string(role));
     return command;
   }
@@ -74,7 +72,7 @@ class Run {
                                  std::to_string(ending.status) + ": " + ending.said);
   }
 
-  // The others have left in good order, which clears away the dead.
+  // The other processes have exited normally, which removes the files of dead ones.
   void look_for_leftovers() {
     for (const std::string& name : files_of_processes(fabric_.fabric())) {
       result_.complaints.push_back("left behind: " + name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run of the scenario: a fabric of its own, a victim, a survivor, and a newcomer who comes when
-// the victim is gone.
+// One run of the scenario on a fabric of its own: a victim, a survivor, and a newcomer that starts
+// when the victim has ended.
 #pragma once
 
 #include "tests/fault/kill_sites.h"

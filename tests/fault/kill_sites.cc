@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// From a list of sites to a run for each.
 #include "tests/fault/kill_sites.h"
 
 #include <unistd.h>
@@ -13,10 +11,10 @@
 namespace beeline::test {
 namespace {
 
-// Later visits find queues half full and locks contended. A site that is not visited so often is
-// left at the first that it lacks.
+// At later visits, queues are half full and locks are contended. If a site has fewer visits, the
+// first number that it does not reach ends its runs.
 constexpr unsigned kLaterVisits[] = {2, 5, 20};
-// Some sites depend on who comes first. In as many runs, each has to be met at least once.
+// Some sites depend on the order of the processes. Each must be visited in one of this many runs.
 constexpr int kAttempts = 5;
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -38,7 +36,7 @@ std::vector<std::string> visited_sites(const std::string& who, const KillRun& ru
   return sites;
 }
 
-// Did it come there?
+// Returns whether the process died at the site.
 bool kill_at(const std::string& who, const std::string& site, unsigned visit, const KillRun& run) {
   const KillResult result = run({.site = site + ":" + std::to_string(visit)});
   INFO(who << " killed at " << site << ", visit " << visit << "\n" << joined(result.complaints));

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One of the processes of a kill run. Usage: kill_worker ROLE PART, with ROLE 0 or 1 and PART
-//   victim    plays everything with the survivor, then leaves; is meant to die on the way
-//   survivor  plays everything with the victim for as long as that lives, then transfers with the
-//             newcomer, as if nothing had been
-//   newcomer  transfers with the survivor
-//   heir      says its process number, and on its cue transfers with another heir
-// File descriptor 3 leads to the other of victim and survivor, or to who gives the cue; 4 to the
-// other of survivor and newcomer, or of two heirs. Exit status 0: all was as it should be; else
-// stderr says what was not.
+//   victim    runs all steps with the survivor, then exits; it is usually killed before
+//   survivor  runs all steps with the victim as long as that lives, then transfers with the
+//   newcomer newcomer  transfers with the survivor orphan    sends its process id, waits for a cue,
+//   and transfers with another orphan
+// File descriptor 3 connects victim and survivor, or an orphan with the test. File descriptor 4
+// connects survivor and newcomer, or two orphans. The exit status is 0 if all was right; otherwise
+// stderr has the reason.
 #include <unistd.h>
 
 #include <cstdio>
@@ -24,46 +23,46 @@ namespace {
 
 constexpr int kPairFd = 3;
 constexpr int kNewcomerFd = 4;
-constexpr unsigned kStuckSeconds = 45;  // more than kPatience, which tells more
+constexpr unsigned kStuckSeconds = 45;  // more than kPatience, whose errors say more
 
 void be_victim(int role) {
   Link pair(kPairFd);
-  World world;
-  play_everything(world, pair, role);
+  DeviceEnds ends;
+  play_everything(ends, pair, role);
   step("leaving");
 }
 
 void be_survivor(int role) {
   Link pair(kPairFd);
   Link newcomer(kNewcomerFd);
-  World world;
+  DeviceEnds ends;
   try {
-    play_everything(world, pair, role);
+    play_everything(ends, pair, role);
   } catch (const PeerGone& gone) {
     std::fprintf(stderr, "broken off: %s\n", gone.what());
   }
   step("after the peer");
   pair.wait_for_cut();
-  for (Station* station : world.all()) station->settle();
+  for (DeviceEnd* end : ends.all()) end->settle();
   step("with the newcomer");
-  play_transfers(world, newcomer, role);
+  play_transfers(ends, newcomer, role);
   step("leaving");
 }
 
 void be_newcomer(int role) {
   Link newcomer(kNewcomerFd);
-  World world;
-  play_transfers(world, newcomer, role);
+  DeviceEnds ends;
+  play_transfers(ends, newcomer, role);
 }
 
-void be_heir(int role) {
+void be_orphan(int role) {
   Link cue(kPairFd);
   {
-    World world;
+    DeviceEnds ends;
     cue.send(::getpid());
     (void)cue.receive<char>();
     Link other(kNewcomerFd);
-    play_transfers(world, other, role);
+    play_transfers(ends, other, role);
   }
   cue.send('d');
 }
@@ -75,8 +74,8 @@ bool run_part(int role, std::string_view part) {
     be_survivor(role);
   } else if (part == "newcomer") {
     be_newcomer(role);
-  } else if (part == "heir") {
-    be_heir(role);
+  } else if (part == "orphan") {
+    be_orphan(role);
   } else {
     std::fprintf(stderr, "kill_worker: no such part\n");
     return false;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Exactly-once bookkeeping of completions.
 #include "tests/fault/ledger.h"
 
 #include <array>
@@ -45,7 +43,7 @@ ibv_wc Ledger::wait_for(uint64_t number, ibv_wc_status wanted, GiveUp&& give_up)
       [&] {
         const bool last_look = give_up();
         collect();
-        if (last_look && !done_.contains(number)) throw PeerGone("nothing will come any more");
+        if (last_look && !done_.contains(number)) throw PeerGone("no completion will arrive");
         return done_.contains(number);
       },
       "a completion");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps the books on one completion queue: every request that must complete is entered when it is
-// posted and struck out by its completion. What completes twice, or was never posted, fails.
+// Checks that every request of one completion queue completes exactly once: a request is recorded
+// when it is posted, and its completion removes it. An unknown completion is an error.
 #pragma once
 
 #include <map>
@@ -16,17 +16,18 @@ class Ledger {
  public:
   explicit Ledger(ibv_cq* cq) noexcept : cq_(cq) {}
 
-  // Post, and enter under a number that is returned.
+  // Post the request and record it. Return its number.
   uint64_t post_work(ibv_qp* qp, SendWork work);
   uint64_t post_work(ibv_qp* qp, RecvWork work);
 
-  // A send of ours ends by itself, whatever has become of the peer. Any other status than the one
-  // wanted means that the peer is gone.
+  // Waits for a send, which completes even if the peer has died. Another status than `wanted` means
+  // that the peer is gone.
   ibv_wc sent(uint64_t number, ibv_wc_status wanted = IBV_WC_SUCCESS);
-  // A receive ends when the peer sends, which it does not do any more once the line is cut.
+  // Waits for a receive, or until the link to the peer is closed.
   ibv_wc received(uint64_t number, const Link& link, ibv_wc_status wanted = IBV_WC_SUCCESS);
 
-  // Everything that was posted completes, with whatever status, and nothing besides.
+  // Waits until every posted request has completed, with any status, and checks that no other
+  // completion arrives.
   void settle_all();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packets over a socket pair; each message is one packet.
+// Each message is one packet on a SOCK_SEQPACKET socket pair.
 #include "tests/fault/link.h"
 
 #include <poll.h>
@@ -29,10 +29,10 @@ void Link::send_bytes(const void* from, size_t size) {
 void Link::receive_bytes(void* to, size_t size) {
   pollfd waiting{fd_.get(), POLLIN, 0};
   if (::poll(&waiting, 1, milliseconds_of_patience()) != 1) {
-    throw MustError("waited in vain for a word of the peer");
+    throw MustError("the peer sent nothing in time");
   }
   const ssize_t got = ::recv(fd_.get(), to, size, 0);
-  if (got <= 0) throw PeerGone("the line was cut");
+  if (got <= 0) throw PeerGone("the peer closed the socket");
   BL_MUST(got == static_cast<ssize_t>(size));
 }
 
@@ -46,7 +46,7 @@ void Link::wait_for_cut() {
   for (;;) {
     pollfd waiting{fd_.get(), POLLIN, 0};
     if (::poll(&waiting, 1, milliseconds_of_patience()) != 1) {
-      throw MustError("the peer neither ends nor says anything");
+      throw MustError("the peer neither ends nor sends anything");
     }
     if (::recv(fd_.get(), rest.data(), rest.size(), 0) <= 0) return;
   }

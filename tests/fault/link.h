@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line between two workers beside the network under test. A peer that dies is the end of the
-// line, never a hang.
+// A socket between two workers, beside the network under test. If the peer dies, waiting on it ends
+// with an exception.
 #pragma once
 
 #include <cstring>
@@ -13,7 +13,7 @@
 
 namespace beeline::test {
 
-// The other worker is dead, or left: what was to be done with it is off.
+// The other worker has died or exited.
 class PeerGone : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -40,12 +40,12 @@ class Link {
     send(mine);
     return receive<T>();
   }
-  // Returns when the peer has come here too.
+  // Returns when the peer has called it, too.
   void meet() { (void)exchange('m'); }
 
-  // The peer will never write again.
+  // Whether the peer has closed its end.
   bool is_cut() const;
-  // Returns when the peer has ended, in whatever way.
+  // Returns when the peer has closed its end, which it does at the latest when it dies.
   void wait_for_cut();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When payload may land: before its completion, and not after a deregistration. Messages of a
-// single piece, between two processes, so that nobody who looks has a hand in the copying.
+// Payload is written before its completion, and never after a deregistration. Messages have a
+// single piece and go between two processes, so that the observer takes no part in the copying.
 #include "tests/support/peer_group.h"
 #include "tests/support/verbs_fixture.h"
 
@@ -10,7 +10,7 @@ using namespace beeline::test;
 namespace {
 
 constexpr size_t kPiece = 250'000;
-constexpr size_t kLast = kPiece - 1;  // the last byte of a copy is the last to come
+constexpr size_t kLast = kPiece - 1;  // the last byte of a copy is written last
 constexpr uint8_t kMark = 0x5A;
 
 struct Party {
@@ -77,7 +77,7 @@ void deregister_under_fire(Peer& peer, int rounds) {
     wait_until([&] { return target.peek(0) != kMark; }, "the first write");
     target.deregister();
     target.data()[kLast] = kMark;
-    peer.meet();  // the writer is through
+    peer.meet();  // the writer has finished
     BL_MUST(target.peek(kLast) == kMark);
     party.reconnect();
   }
@@ -93,7 +93,7 @@ TEST_CASE("placement: a receive completes when the data is there, not before", "
                                    [&](Peer& peer) { receive_in_rounds(peer, kRounds); }});
 }
 
-TEST_CASE("placement: after deregistration nothing is placed any more", "[fault][softnic]") {
+TEST_CASE("placement: after deregistration no data is written any more", "[fault][softnic]") {
   constexpr int kRounds = 100;
   const TestFabric fabric;
   run_peers(PeerMode::kProcesses, {[&](Peer& peer) { write_until_refused(peer, kRounds); },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RobustLock: exclusive among the living, and not held by the dead.
+// RobustLock: excludes living processes, and is taken over from dead ones.
 #include "softnic/fabric/robust_lock.h"
 
 #include <atomic>

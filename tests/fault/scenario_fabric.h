@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fabric on which processes are killed.
+// The fabric of the kill tests.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace beeline::test {
 
-// Hosts h0 and h1, each with an undisturbed device, a shaped one, and a third to do mischief with;
-// timers a hundred times as quick.
+// Hosts h0 and h1, each with a plain device, one with a limited rate, and one for injected faults.
+// Timers run a hundred times as fast.
 inline softnic::FabricSpec scenario_fabric() {
   softnic::FabricSpec spec;
   spec.clock_scale = 0.01;

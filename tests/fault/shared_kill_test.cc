@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process that takes from a shared receive queue, wakes a sleeper, operates on its memory and
-// writes what does not show yet is killed at every store of it. The other side is told of all that
-// came, gets every receive back, and finds nothing locked.
+// A sender is killed at every store to shared memory while it uses the peer's shared receive queue,
+// wakes the peer, does atomic operations and writes hidden data. The peer must be notified of all
+// messages that arrived, get every receive back, and find no lock held.
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,7 +29,7 @@ constexpr unsigned kStuckSeconds = 60;
 constexpr size_t kPlausibleSites = 20;
 constexpr Wire kWire{.access = kAtomicAccess, .timeout = 19, .retry_cnt = 2, .min_rnr_timer = 1};
 
-// Who is gone hears nothing, and that is no failure here.
+// A peer that has died is no failure here.
 template <class T>
 void say(int line, const T& value) {
   (void)!::send(line, &value, sizeof value, MSG_NOSIGNAL);
@@ -82,7 +82,7 @@ class Survivor {
     qp_ = make_end(srq_.get());
     while (post_one()) {
     }
-    BL_MUST_OK(arm_limit(srq_.get(), kDepth));  // the first that is taken is below it
+    BL_MUST_OK(arm_limit(srq_.get(), kDepth));  // the first receive that is used goes below it
   }
 
   void meet(int line) {
@@ -107,7 +107,8 @@ class Survivor {
     }
   }
 
-  // It is armed, so what came since was told of, even by one who is dead.
+  // The queue is armed, so there must be an event for any message since, even if its sender is
+  // dead.
   void must_have_been_told() {
     pollfd waiting{channel_->fd, POLLIN, 0};
     if (::poll(&waiting, 1, kToldInMs) == 1) {
@@ -120,7 +121,7 @@ class Survivor {
 
   void must_be_whole() {
     BL_MUST_OK(modify_state(qp_.get(), IBV_QPS_ERR));
-    bool low = false;  // whether it was told that receives run low
+    bool low = false;  // whether there was an event that receives run low
     for (bool last = false; !last;) {
       const ibv_event_type type = next_event(nic_.context.get()).event_type;
       last = type == IBV_EVENT_QP_LAST_WQE_REACHED;
@@ -223,7 +224,7 @@ pid_t start(void (*body)(int), UniqueFd line, UniqueFd& other, const KillOrder& 
   _exit(handles_left.load() == 0 ? 0 : 1);
 }
 
-// A body that loses its peer while they still shake hands has nothing to prove.
+// If the peer dies before the first message, there is nothing to check.
 void be_patient_survivor(int line) {
   char byte = 0;
   if (::recv(line, &byte, 1, MSG_PEEK) == 1) be_survivor(line);
@@ -252,7 +253,7 @@ KillResult run_once(const KillOrder& order) {
   const int victims = ending_of(victim);
   result.died = WIFSIGNALED(victims) && WTERMSIG(victims) == SIGKILL;
   if (!result.died && victims != 0) result.complaints.emplace_back("the victim failed by itself");
-  if (ending_of(survivor) != 0) result.complaints.emplace_back("the survivor did not get over it");
+  if (ending_of(survivor) != 0) result.complaints.emplace_back("the survivor failed");
   return result;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a worker is, for whoever has to find out why it stopped there.
+// Records the current step of a worker, and reports it if the worker hangs.
 #pragma once
 
 namespace beeline::test {
 
-// `name` must live for ever: a literal.
+// `name` must be a string literal.
 void step(const char* name) noexcept;
 
-// After this many seconds in one process, it says its step on stderr and aborts.
+// If the process still runs after this many seconds, prints its step to stderr and aborts.
 void abort_if_stuck(unsigned seconds) noexcept;
 
 }  // namespace beeline::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel's books on the calling thread.
+// Reads the kernel's counters of the calling thread.
 #include "tests/scale/call_meter.h"
 
 #include <sys/resource.h>

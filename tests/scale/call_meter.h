@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What calls cost the thread that makes them: whether it slept in one, and the most CPU time that
-// one has taken. By the kernel's books, so that a busy machine does not count.
+// Measures what calls cost the thread that makes them: whether it slept in a call, and the longest
+// CPU time of one. It uses the kernel's counters, so that a busy machine does not matter.
 #pragma once
 
 #include <array>

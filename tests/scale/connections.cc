@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many connections between two processes, set up all at once: how long it takes, what it costs the
-// threads that NCCL lends, and how many descriptors it needs. Fails when one of those threads
-// sleeps in a call, or spends more than a millisecond of CPU time in one; or, with a limit on
-// descriptors, only if that is not kept, so that this may run beside other tests.
+// Establishes many connections between two processes at once, and measures the time, the cost for
+// the threads of NCCL that call the plugin, and the descriptors. Fails if one of those threads
+// sleeps in a call, or spends more than a millisecond of CPU time in one. With a limit on
+// descriptors it fails only if that is exceeded, so that it may run beside other tests.
 //
-// Usage: connections [COUNT [DESCRIPTORS]]     1000 connections; no other limit than the shell's
+// Usage: connections [COUNT [DESCRIPTORS]]     default: 1000 connections and the shell's limit
 #include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -28,31 +28,32 @@ namespace {
 constexpr Abi kAbi = Abi::kV8;
 constexpr std::int64_t kMostNs = kNsPerMs;
 constexpr std::size_t kMessage = 64;
-// The interrupts of others are on our threads' bill, and who holds a lock of the kernel's may have
-// lost its processor to them. They do not spoil every try; a plugin that waits or computes does.
+// Interrupts count as time of the thread that they interrupt, and the holder of a kernel lock may
+// have been preempted. That does not affect every attempt, but a plugin that waits or computes too
+// long does.
 constexpr int kTries = 10;
 constexpr int kHeap = 64 << 20;
-constexpr int kPiece = kHeap / 8;  // the library maps what is much larger by itself
+constexpr int kPiece = kHeap / 8;  // glibc maps much larger blocks separately
 
 struct Task {
   std::size_t count = 1000;
-  std::size_t descriptors = 0;  // the limit; 0: as it is
+  std::size_t descriptors = 0;  // the limit; 0: unchanged
 };
 
-// What the message of this connection begins with.
+// The first word of this connection's message.
 std::uint8_t mark(std::size_t connection) {
   return static_cast<std::uint8_t>(1 + connection % 251);
 }
 
-// To grow the heap takes the kernel's lock on all of the process's memory, and to touch new pages
-// may take it: what an allocation waits for then is none of the plugin's doing.
+// Growing the heap takes the kernel's lock on the memory of the process, and touching new pages may
+// take it. The heap is grown beforehand, so that the plugin's allocations do not wait for it.
 void grow_heap_beforehand() {
   BL_MUST(mallopt(M_MMAP_THRESHOLD, 2 * kPiece) == 1);
   BL_MUST(mallopt(M_TRIM_THRESHOLD, 2 * kHeap) == 1);
   const std::vector<std::string> touched(kHeap / kPiece, std::string(kPiece, 'x'));
 }
 
-// The calls of one process, counted.
+// Counts the calls of one process.
 struct End {
   explicit End(const Task& task) : memory(task.count * kMessage) {
     grow_heap_beforehand();
@@ -77,7 +78,7 @@ struct End {
   std::vector<std::uint8_t> memory;
 };
 
-// Shared by all processes: whether one has made a call that slept or took too long.
+// Shared by all processes: whether a call slept or took too long.
 std::atomic<bool>& was_costly() {
   static auto* const shared = static_cast<std::atomic<bool>*>(
       mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -95,7 +96,7 @@ void End::judge(const char* who) const {
   }
 }
 
-// Calls `poll` on each in turn until all have a comm. Other threads get to run in between.
+// Calls `poll` on each in turn until all have a comm. Yields in between, so that other threads run.
 template <class Poll>
 void poll_all(std::vector<void*>& comms, Poll&& poll) {
   std::size_t missing = comms.size();
@@ -155,7 +156,8 @@ void listen_and_accept(Peer& peer, const Task& task) {
   handles.reserve(comms.size());
   for (void* const comm : comms) handles.push_back(end.reg(comm));
 
-  // Each carries a message, all at the same time: in turn, each would have to wait for a processor.
+  // All connections carry a message at the same time. One after another, each would have to wait
+  // for a processor.
   std::vector<Request> requests;
   for (std::size_t i = 0; i < task.count; ++i) {
     Comm comm(end.net(), CommKind::kRecv, comms[i]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device is told that one thread at a time uses a connection: the plugin as shipped, over
-// nullverbs. It asks where there is a way to say so, does without where there is none, gives all of
-// it back, and keeps the promise.
+// Checks the hints by which the plugin tells a device that one thread at a time uses a connection.
+// The shipped plugin, over nullverbs, must use them where they are supported, work without them
+// elsewhere, free all their objects, and never use a connection in two threads at a time.
 //
 //   hints PLUGIN NULLVERBS CASE
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ using bench::Pattern;
 constexpr std::size_t kPairs = 3;
 constexpr std::uint64_t kEnds = 2 * kPairs;
 
-// What kEnds ends ask for and keep.
+// The objects that kEnds ends create and keep.
 struct Case {
   const char* name;
   const char* refused;  // NULLVERBS_REFUSES
@@ -73,7 +73,7 @@ void move_messages(nccl::Net& net, const bench::CommPair& pair) {
   }
 }
 
-// Each with a thread of its own, which is not the one that connects and closes.
+// Each end moves data in a thread of its own, which is not the one that connects and closes.
 void move_messages_of_all(nccl::Net& net, const std::array<bench::CommPair, kPairs>& pairs) {
   std::array<std::future<void>, kPairs> threads;
   for (std::size_t i = 0; i < kPairs; ++i) {
@@ -82,7 +82,7 @@ void move_messages_of_all(nccl::Net& net, const std::array<bench::CommPair, kPai
   for (std::future<void>& thread : threads) thread.get();
 }
 
-// The control thread clears away what is closed.
+// The control thread destroys closed comms.
 void wait_for_end(const NullverbsReport& report) {
   constexpr std::uint64_t kOfTheDevice = 1;  // its protection domain stays
   const auto deadline = Clock::now() + kPatience;
@@ -91,7 +91,7 @@ void wait_for_end(const NullverbsReport& report) {
 }
 
 void check(nccl::Net& net, const NullverbsReport& report, const Case& expected) {
-  // One by one: the control thread still counts what it clears away.
+  // One after another, since the control thread still destroys objects.
   const auto counted = [&report] {
     return std::array{now(report.thread_domains), now(report.parent_domains),
                       now(report.queues_in_parent_domains), now(report.single_threaded_cqs)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nullverbs costs little and checks what a device checks: what is measured over it would work over
-// one.
+// nullverbs executes work requests and checks what a device checks, so that programs that are
+// measured over it would work over a device.
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -103,7 +103,7 @@ TEST_CASE("nullverbs: unsignalled work is silent and keeps its place until a lat
   for (int i = 0; i < 15; ++i) REQUIRE(post(pair.a.qp.get(), unsignaled(work)) == 0);
   CHECK(is_empty(pair.a.cq.get()));
   REQUIRE(post(pair.a.qp.get(), work) == 0);
-  CHECK(post(pair.a.qp.get(), work) == ENOMEM);  // completed, but nobody has looked
+  CHECK(post(pair.a.qp.get(), work) == ENOMEM);  // completed, but not polled
   must_complete(pair.a.cq.get(), 7);
   for (int i = 0; i < 16; ++i) REQUIRE(post(pair.a.qp.get(), unsignaled(work)) == 0);
 }
@@ -157,7 +157,7 @@ TEST_CASE("nullverbs: too much inline is refused at once", "[nullverbs]") {
   work.flags |= IBV_SEND_INLINE;
   CHECK(post(pair.a.qp.get(), work) == EINVAL);
   work.local[0].length = 64;
-  work.local[0].lkey = 0;  // nobody looks at it
+  work.local[0].lkey = 0;  // not used for inline data
   CHECK(pair.status_of(work) == IBV_WC_SUCCESS);
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("nullverbs: an error flushes the receives", "[nullverbs]") {
   CHECK(flushed.wr_id == 5);
 }
 
-// What one thread at a time uses, in a thread domain of its own.
+// An end that one thread at a time uses, in a thread domain of its own.
 struct LoneEnd {
   LoneEnd() {
     BL_MUST(td != nullptr);
@@ -218,7 +218,7 @@ TEST_CASE("nullverbs: hints for a single thread are taken and counted", "[nullve
   const NullverbsReport before = report;
   {
     LoneEnd end;
-    // Memory of the domain behind it serves.
+    // Memory of the domain from which the parent domain was created can be used.
     End other;
     connect_both(end.qp.get(), other.qp.get(), {.sgid_index = 0});
     REQUIRE(post(end.qp.get(), write_work(end.memory.all(), other.memory.all(), 3)) == 0);
@@ -253,7 +253,7 @@ TEST_CASE("nullverbs: a CQ takes a parent domain, and no other", "[nullverbs]") 
   CHECK(errno == EINVAL);
 }
 
-// Two threads poll until they meet inside.
+// Two threads poll until they do so at the same time.
 TEST_CASE("nullverbs: a second thread inside is noticed, where one was promised", "[nullverbs]") {
   const NullverbsReport& report = *nullverbs_report();
   const std::uint64_t before = report.intrusions;

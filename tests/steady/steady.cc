@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No call of the thread that moves data allocates, locks or enters the kernel once connections are
-// up: the plugin as shipped, with its default settings, over nullverbs. This program counts heap
-// calls and locks itself; for system calls it says where each phase begins and ends, so that
-// syscalls_test.py finds them in strace's output.
+// Checks that, once connections are established, no call of the thread that moves data allocates
+// memory, takes a lock or enters the kernel. It runs the shipped plugin with default settings over
+// nullverbs. It counts heap calls and locks itself. For system calls it marks where each phase
+// begins and ends, which syscalls_test.py finds in strace's output.
 //
 //   steady PLUGIN NULLVERBS ABI
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace {
 
 using bench::Pattern;
 
-// In the trace, a call with a text of ours. No such file exists.
+// Marks a place in the trace by a system call with this text as a path. No such file exists.
 void mark(const std::string& text) { (void)::access(("steady " + text).c_str(), F_OK); }
 
 Asked watched(const std::string& phase, const std::function<void()>& work) {
@@ -43,7 +43,7 @@ void print(const std::string& phase, const Asked& count) {
              count.maps, count.locks, count.direct);
 }
 
-// The counters count, here and in the plugin: else nothing below would mean anything.
+// Checks that the counters count, both here and in the plugin.
 void prove_counters(const Asked& connecting) {
   std::mutex lock;
   const Asked own = watched("control", [&] {
@@ -67,7 +67,7 @@ class Steady {
     const bench::Buffers buffers(bytes);
     bench::Traffic traffic(net_, pair_, buffers);
     const std::size_t count = bytes > 64'000 ? 64 : 2048;
-    traffic.run(pattern, count);  // the first ones may prepare
+    traffic.run(pattern, count);  // the first messages may allocate
     const std::string phase = fmt::format("{}, {} bytes", bench::name_of(pattern), bytes);
     const Asked count_of_phase = watched(phase, [&] { traffic.run(pattern, count); });
     print(phase, count_of_phase);

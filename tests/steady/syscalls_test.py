@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which system calls the thread that moves data makes between the marks of `steady`, by strace.
+"""Counts, by strace, the system calls of the thread that moves data between the marks of `steady`.
 
   syscalls_test.py PROGRAM ARGUMENT...
 
-One deliberate call in the phase "control" shows that the count counts."""
+A deliberate call in the phase "control" checks the counting."""
 
 import collections
 import re

@@ -16,10 +16,10 @@
 namespace beeline::test {
 namespace {
 
-// In the program itself: reading it allocates nothing.
+// In the program, not in a library, so that reading it allocates nothing.
 thread_local constinit Asked of_this_thread;
 
-// The C library's function. No static initialiser, which would take a lock.
+// The C library's function. A static initializer would take a lock, so there is none.
 template <class Function>
 Function* next(std::atomic<Function*>& known, const char* name, const char* version) noexcept {
   Function* found = known.load(std::memory_order_relaxed);
@@ -51,7 +51,7 @@ using beeline::test::of_this_thread;
 
 extern "C" {
 
-// What glibc has for those that replace its heap.
+// glibc's functions for programs that replace its heap.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -124,7 +124,7 @@ FORWARD(locks, int, pthread_rwlock_trywrlock, nullptr, (pthread_rwlock_t * lock)
 FORWARD(locks, int, pthread_rwlock_unlock, nullptr, (pthread_rwlock_t * lock), (lock), noexcept)
 FORWARD(locks, int, pthread_spin_lock, nullptr, (pthread_spinlock_t * lock), (lock), noexcept)
 FORWARD(locks, int, pthread_spin_trylock, nullptr, (pthread_spinlock_t * lock), (lock), noexcept)
-// Two versions of each: programs of today have the newer.
+// Each has two versions. Current programs use the newer one.
 FORWARD(locks, int, pthread_cond_wait, "GLIBC_2.3.2",
         (pthread_cond_t * cond, pthread_mutex_t* lock), (cond, lock))
 FORWARD(locks, int, pthread_cond_timedwait, "GLIBC_2.3.2",

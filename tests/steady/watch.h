@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts what the calling thread asks of the C library that may wait or allocate. The program that
-// links this defines the functions itself, before the C library does, so that every library in the
-// process calls ours.
+// Counts the calling thread's calls of C library functions that may wait or allocate. A program
+// that links this replaces these functions for all libraries of the process.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +9,15 @@
 namespace beeline::test {
 
 struct Asked {
-  std::uint64_t heap = 0;    // malloc and its kin, free too
-  std::uint64_t maps = 0;    // mmap and its kin
-  std::uint64_t locks = 0;   // mutexes, condition variables and their kin; releasing them too
+  std::uint64_t heap = 0;    // malloc, free and similar functions
+  std::uint64_t maps = 0;    // mmap and similar functions
+  std::uint64_t locks = 0;   // mutexes, condition variables and similar, also releasing them
   std::uint64_t direct = 0;  // syscall(), which is how futexes are called
 
   std::uint64_t all() const noexcept { return heap + maps + locks + direct; }
 };
 
-// Of this thread, since it began.
+// The counts of this thread since it started.
 Asked asked() noexcept;
 Asked operator-(const Asked& now, const Asked& then) noexcept;
 

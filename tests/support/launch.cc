@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// fork, exec, and a process descriptor to wait on.
 #include "tests/support/launch.h"
 
 #include <fcntl.h>
@@ -21,7 +19,7 @@
 namespace beeline::test {
 namespace {
 
-// More than a worker's own patience, so that it gets to say what it waited for.
+// Longer than a worker's own deadlines, so that the worker can report what it waited for.
 constexpr int kDeadlineMs = 60'000;
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
@@ -32,7 +30,7 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return list;
 }
 
-// What is inherited, but for the names that are given anew.
+// The environment of this process, with these variables added or replaced.
 std::vector<std::string> merged_environment(const std::vector<std::string>& ours) {
   std::vector<std::string> all = ours;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -46,8 +44,8 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& ours
   return all;
 }
 
-// Between fork and exec: only what is safe there. Numbers may overlap, so they are moved out of
-// the way first.
+// Runs between fork and exec, so it calls only async-signal-safe functions. The old and new numbers
+// may overlap, so all descriptors are first moved to high numbers.
 void install_descriptors(const std::vector<std::pair<int, int>>& wanted) {
   constexpr int kOutOfTheWay = 100;
   for (const auto& [ours, theirs] : wanted) ::dup3(ours, kOutOfTheWay + theirs, O_CLOEXEC);

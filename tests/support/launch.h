@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starting other programs of this test, and waiting for their end with a deadline.
+// Starts other programs, and waits for their end with a deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -15,21 +15,21 @@ namespace beeline::test {
 
 struct Command {
   std::vector<std::string> words;                     // words[0]: the program's path
-  std::vector<std::string> environment = {};          // "NAME=value", on top of our own
-  std::vector<std::pair<int, int>> descriptors = {};  // {ours, the number it has there}
+  std::vector<std::string> environment = {};          // "NAME=value", in addition to the caller's
+  std::vector<std::pair<int, int>> descriptors = {};  // {number here, number in the child}
 };
 
 // How a process ended. `status` is waitpid's.
 struct Ending {
   int status = 0;
-  bool stuck = false;  // the deadline passed, and we ended it
+  bool stuck = false;  // it was killed at the deadline
   std::string said;    // on stderr
 
-  bool was_killed() const noexcept;  // by a SIGKILL that was not ours
+  bool was_killed() const noexcept;  // by a SIGKILL of somebody else
   bool is_good() const noexcept;     // exit status 0
 };
 
-// A child process; ended at the latest when this object is.
+// A child process. The destructor kills it if it still runs.
 class Child {
  public:
   explicit Child(const Command& command);

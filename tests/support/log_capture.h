@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for NCCL's logger as long as it lives, and keeps what was logged, from any thread.
+// Replaces NCCL's logger as long as it lives, and keeps all log lines, from any thread.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class LogCapture {
   }
   bool has(const std::string& part) const { return count(part) != 0; }
 
-  // All of it, one line each: INFO(all_text()) shows it beside a failed check.
+  // All lines. INFO(all_text()) shows them beside a failed check.
   std::string all_text() const {
     const std::lock_guard lock(mutex());
     std::string all;
@@ -66,7 +66,7 @@ class LogCapture {
   }
 
  private:
-  // One lock for all: a sink is a plain function, and finds its capture through a global.
+  // One lock for all captures: a sink is a plain function, and finds its capture through a global.
   static std::mutex& mutex() {
     static std::mutex one;
     return one;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An assertion that works in any thread and in a forked process, where Catch2's macros do not: it
-// throws, and whoever runs the body (Catch2, or a PeerGroup) reports the sentence.
+// An assertion for any thread and for forked processes, where Catch2's macros do not work. It
+// throws, and the caller of the body (Catch2 or a PeerGroup) reports the text.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ namespace beeline::test {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a test waits for what must come. It bounds a hang, not a speed: two slow cores that also
-// run other tests must stay well inside it.
+// How long a test waits for something that must happen. It limits a hang, not a speed: two slow
+// processors that also run other tests must stay well below it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr std::chrono::seconds kPatience{90};
 #else
@@ -36,7 +36,7 @@ class MustError : public std::runtime_error {
 
 #define BL_MUST(expr) \
   ((expr) ? static_cast<void>(0) : ::beeline::test::must_failed(#expr, __FILE__, __LINE__))
-// For calls that return an errno value: the sentence says which.
+// For calls that return an errno value, which becomes part of the text.
 #define BL_MUST_OK(expr)                                                 \
   do {                                                                   \
     if (const int bl_rc = (expr); bl_rc != 0) {                          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of whole pages, straight from the kernel.
+// Memory of whole pages, from mmap.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Meson makes a precompiled header for a source that uses it.
+// Meson only builds a precompiled header for a target that has a source.
 namespace {
 [[maybe_unused]] constexpr int kNothing = 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most tests include, compiled once for all of them. A test still includes what it uses.
+// The precompiled header of all tests: headers that most of them include. Each test still includes
+// the headers that it uses.
 #include <infiniband/verbs.h>
 
 #include <algorithm>

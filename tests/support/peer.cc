@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A peer's side of the line to its hub.
 #include "tests/support/peer_frame.h"
 #include "tests/support/peer_group.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What peers and their hub say to each other. Lines are SOCK_SEQPACKET sockets, so a frame is
-// either there or not.
+// The messages between peers and their hub. Their sockets are SOCK_SEQPACKET, so a frame arrives
+// completely or not at all.
 #pragma once
 
 #include <sys/socket.h>
@@ -36,8 +36,8 @@ inline bool send_frame(int line, const Head& head, const std::string& body) {
          static_cast<ssize_t>(bytes.size());
 }
 
-// False at the end of the line. Whoever ended with frames unread resets the line, and the kernel
-// tells that before it hands out what they had sent: their last words.
+// False at the end of the connection. A process that ends with unread frames resets the socket. The
+// kernel reports that reset before it returns the frames that the process has sent.
 inline bool receive_frame(int line, Frame* frame) {
   std::string bytes(kMaxFrame, '\0');
   ssize_t got = 0;

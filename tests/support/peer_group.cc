@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hub of a group of peers. A peer's end shows as the end of its line.
+// The hub of a group of peers. It notices the end of a peer by the end of its socket.
 #include "tests/support/peer_group.h"
 
 #include <poll.h>
@@ -17,7 +17,8 @@
 
 #include "tests/support/peer_frame.h"
 
-// In a coverage build only. Every library of it writes its own counters when the process exits.
+// Exists only in a coverage build, where it writes the counters that a process otherwise writes at
+// exit.
 extern "C" void __gcov_exit() __attribute__((weak));  // NOLINT(bugprone-reserved-identifier)
 
 namespace beeline::test {
@@ -37,7 +38,7 @@ bool run_body(const PeerBody& body, Peer& peer) {
 }
 
 [[noreturn]] void run_child(const PeerBody& body, UniqueFd line, size_t rank, size_t count) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody outlives a test program that crashed
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // no child outlives a test program that crashed
   Peer peer(std::move(line), rank, count);
   const bool good = run_body(body, peer);
   if (__gcov_exit != nullptr) std::exit(good ? 0 : 1);
@@ -189,8 +190,8 @@ void Hub::finish_meeting() {
   }
 }
 
-// After a failure a process may be anywhere, so it is killed; a thread cannot be, but it sees its
-// line end, and every other wait of a test has a deadline of its own.
+// After a failure, processes are killed. Threads cannot be killed, but their sockets end, and every
+// other wait of a test has a deadline.
 void Hub::end_all() {
   const bool failed = !failure_.empty();
   for (Member& member : members_) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the same bodies as threads of this process or as forked processes, and lets them talk to
-// each other beside the network that is being tested. The caller is the hub: it passes messages on,
-// and when the deadline comes or a body fails it ends the others and throws the reason.
+// Runs bodies as threads of this process or as forked processes, which can exchange messages beside
+// the network under test. The caller is the hub: it forwards the messages, and when the deadline
+// passes or a body fails, it ends the others and throws the reason.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ namespace beeline::test {
 
 enum class PeerMode { kThreads, kProcesses };
 
-// Thread sanitizer cannot look across processes and dislikes fork: there, only threads.
+// Thread sanitizer supports neither fork nor several processes, so there are only threads with it.
 #ifdef __SANITIZE_THREAD__
 inline constexpr bool kProcessesWork = false;
 #else
@@ -32,7 +32,7 @@ inline constexpr bool kProcessesWork = true;
 #endif
 std::vector<PeerMode> peer_modes();
 
-// What a body gets: its number, and a line to the others. One thread's.
+// Given to each body: its number, and a connection to the others. Threads: one.
 class Peer {
  public:
   Peer(UniqueFd line, size_t rank, size_t count);
@@ -55,7 +55,7 @@ class Peer {
     std::memcpy(&value, bytes.data(), sizeof(value));
     return value;
   }
-  // In a pair: gives mine, takes the other's.
+  // In a pair: sends `mine` and returns the other's.
   template <class T>
   T exchange(const T& mine) {
     BL_MUST(count_ == 2);
@@ -65,7 +65,7 @@ class Peer {
 
   // Returns when every body that has not ended has called it too.
   void meet();
-  // Ends another process by SIGKILL, wherever it is; returns when it is gone. Processes only.
+  // Kills another process by SIGKILL, and returns when it is gone. Only with processes.
   void kill(size_t victim);
 
   // The hub reads these; bodies do not call them.

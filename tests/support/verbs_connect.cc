@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QP transitions for RoCE and InfiniBand ports.
+// Supports RoCE and InfiniBand ports.
 #include "tests/support/verbs_connect.h"
 
 #include "tests/support/must.h"
@@ -9,7 +9,7 @@
 namespace beeline::test {
 namespace {
 
-// Differs from QP to QP, so that a mix-up of two connections shows as silence.
+// Differs from QP to QP, so that packets of another connection are not accepted.
 uint32_t psn_of(uint32_t qp_num) { return (qp_num * 0x9E3779B1u) >> 8; }
 
 void modify(ibv_qp* qp, ibv_qp_attr attr, ibv_qp_state state, int mask) {

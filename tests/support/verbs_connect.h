@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The steps of a reliable connection, each with every attribute it needs, from one struct of
-// settings whose defaults suit a healthy fabric.
+// The state transitions of an RC queue pair, with all their attributes, from one struct of settings
+// whose defaults suit a healthy fabric.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace beeline::test {
 
-// What a QP's peer has to know; may be sent to another process as it is.
+// What the peer of a QP has to know. It may be sent to another process as bytes.
 struct QpAddress {
   uint32_t qp_num = 0;
   uint32_t psn = 0;
@@ -23,14 +23,14 @@ struct QpAddress {
 struct Wire {
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   ibv_mtu mtu = IBV_MTU_4096;
-  uint8_t sgid_index = 3;  // RoCE v2, IPv4, by the habit of the trade
-  uint8_t timeout = 17;    // 4.096 us * 2^17 = 0.54 s a try
+  uint8_t sgid_index = 3;  // usually RoCE v2 with IPv4
+  uint8_t timeout = 17;    // 4.096 us * 2^17 = 0.54 s for each attempt
   uint8_t retry_cnt = 7;
   uint8_t rnr_retry = 7;       // endless
   uint8_t min_rnr_timer = 12;  // 0.64 ms
   uint8_t max_rd_atomic = 1;
   uint8_t max_dest_rd_atomic = 1;
-  std::optional<uint32_t> sq_psn = {};  // else one that belongs to the QP number
+  std::optional<uint32_t> sq_psn = {};  // default: one that is derived from the QP number
 };
 
 inline constexpr int kInitMask =
@@ -49,7 +49,7 @@ int modify_state(ibv_qp* qp, ibv_qp_state state);  // with IBV_QP_STATE alone
 void to_init(ibv_qp* qp, const Wire& wire = {});
 void to_rtr(ibv_qp* qp, const QpAddress& peer, const Wire& wire = {});
 void to_rts(ibv_qp* qp, const Wire& wire = {});
-// From RESET or ERR all the way to RTS.
+// Moves it from RESET or ERR to RTS.
 void connect(ibv_qp* qp, const QpAddress& peer, const Wire& wire = {});
 void connect_both(ibv_qp* a, ibv_qp* b, const Wire& wire = {});
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Making, posting to and waiting on what a plain queue pair does not have.
 #include "tests/support/verbs_extras.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libibverbs that only keeps books: what was asked for, what was freed, and which call shall
-// fail. One at a time, since its functions find it through a global.
+// A fake libibverbs that records registrations and other calls, and can fail them. There can be
+// only one at a time, since its functions find it through a global.
 #pragma once
 
 #include <atomic>
@@ -87,7 +87,7 @@ class FakeVerbs {
   int live_mrs() const noexcept { return live_mrs_.load(); }
 
   std::uint32_t inline_limit = 64;
-  int qp_error = EINVAL;  // what a wish above the limit gets
+  int qp_error = EINVAL;  // the errno for an inline size above the limit
   std::vector<std::uint32_t> inline_wishes;
   int qps_freed = 0;
   int free_error = 0;
@@ -96,7 +96,7 @@ class FakeVerbs {
   int modified_mask = 0;
   int modify_error = 0;
 
-  // What a refusal leaves in errno.
+  // If set, the call fails with this errno.
   std::optional<int> td_error;
   std::optional<int> parent_domain_error;
   ibv_td td = {};

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Fabrics with unique names, and verbs objects on them.
 #include "tests/support/verbs_fixture.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ground most verbs tests stand on: a fabric of their own, open devices on it, and pairs of
-// connected queue pairs. Only TestFabric knows softnic; the rest is plain verbs.
+// Fixtures of verbs tests: a fabric of their own, open devices on it, and pairs of connected queue
+// pairs. Only TestFabric depends on softnic; the rest is plain verbs.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace beeline::test {
 
-// A fabric nobody else has, found by every verbs call made while it lives.
-// Threads: made and ended by the test's main thread, since it sets environment variables.
+// A fabric with a unique name. As long as it lives, every verbs call of this process uses it.
+// Threads: created and destroyed by the test's main thread, since it sets environment variables.
 class TestFabric {
  public:
   TestFabric();                             // hosts h0 and h1 with softnic0 and softnic1 each
@@ -27,11 +27,11 @@ class TestFabric {
 
   const std::string& name() const noexcept { return name_; }
   const softnic::Fabric& fabric() const noexcept { return holder_->fabric(); }
-  // As `softnic ctl` would: command("h0/softnic0", "down"), command("h0/softnic1:2", "loss=1%"),
-  // and command("h0/softnic0", "remove") for the device as a whole. softnic/fabric/port_command.h
-  // lists what there is.
+  // Does what `softnic ctl` does: command("h0/softnic0", "down"), command("h0/softnic1:2",
+  // "loss=1%"), or command("h0/softnic0", "remove") for the whole device.
+  // softnic/fabric/port_command.h lists the commands.
   void command(const std::string& target, const std::string& text) const;
-  // Stops holding; the fabric lives as long as a process takes part.
+  // Releases the fabric, which then exists as long as a process uses it.
   void let_go() { holder_.reset(); }
 
   static std::string fresh_name();
@@ -54,7 +54,7 @@ class DeviceList {
     if (devices_ != nullptr) ibv_free_device_list(devices_);
   }
 
-  int count() const noexcept { return count_; }  // what the call said, right or wrong
+  int count() const noexcept { return count_; }  // as ibv_get_device_list returned it
   ibv_device** get() const noexcept { return devices_; }
   ibv_device* operator[](int i) const noexcept { return devices_[i]; }
 
@@ -63,7 +63,7 @@ class DeviceList {
   ibv_device** devices_;
 };
 
-// By name, from the device list. Throws when there is none.
+// Opens the device of this name. Throws if there is none.
 ContextPtr open_device(const std::string& name);
 
 struct QpShape {
@@ -87,7 +87,7 @@ struct Nic {
 
 CqPtr make_cq(ibv_context* context, int cqe);
 ibv_qp_init_attr init_attr(const Nic& nic, const QpShape& shape = {});
-// In RESET. Writes the real capacities to *cap.
+// Creates a queue pair in RESET. Writes the granted capacities to *cap.
 QpPtr make_qp(const Nic& nic, const QpShape& shape = {}, ibv_qp_cap* cap = nullptr);
 
 // A NIC with one queue pair.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owning pointers for verbs objects, and how Catch2 prints verbs enums. Declare handles in creation
-// order: they are freed in reverse, which is the order libibverbs demands.
+// Owning pointers for verbs objects, and Catch2's text for verbs enums. Declare handles in the
+// order of creation, since libibverbs requires that they are freed in reverse.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,8 +15,8 @@
 
 namespace beeline::test {
 
-// Objects that could not be freed. A destructor cannot fail a test, so it counts here and the
-// TestFabric's end checks that the count is zero.
+// The number of objects that could not be freed. A destructor cannot fail a test, so it counts
+// here, and TestFabric's destructor checks that the count is zero.
 inline std::atomic<int> handles_left{0};
 
 template <auto Free>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Patterns and guarded buffers.
 #include "tests/support/verbs_memory.h"
 
 #include <algorithm>

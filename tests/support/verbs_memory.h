@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registered memory with known content: patterns that differ at every offset, and guard bytes on
-// both sides that no operation may touch.
+// Registered memory with known content: patterns that differ at every offset, between guard bytes
+// that no operation may change.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ namespace beeline::test {
 inline constexpr int kAllAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-// Bytes that depend on the seed and on the place, so that shifted or swapped data shows.
+// Writes bytes that depend on the seed and on the offset, so that shifted or swapped data differs.
 void fill_pattern(std::span<uint8_t> bytes, uint32_t seed);
-// The first place where bytes are not the seed's pattern starting at its byte `from`; size() if
-// none.
+// The first offset at which the bytes differ from the seed's pattern from its byte `from` on, or
+// size().
 size_t first_difference(std::span<const uint8_t> bytes, uint32_t seed, size_t from = 0);
 inline bool has_pattern(std::span<const uint8_t> bytes, uint32_t seed, size_t from = 0) {
   return first_difference(bytes, seed, from) == bytes.size();
 }
 
-// A piece of registered memory as work requests name it; may be sent to another process as it is.
+// A range of registered memory, with its keys. It may be sent to another process as bytes.
 struct Region {
   uint64_t addr = 0;
   uint32_t length = 0;
@@ -33,13 +33,13 @@ struct Region {
   uint32_t rkey = 0;
 
   ibv_sge sge() const { return {addr, length, lkey}; }
-  // May lie outside of what is registered: that is the point of some tests.
+  // The result may lie outside of the registration, which some tests need.
   Region moved(int64_t by, uint32_t new_length) const {
     return {addr + static_cast<uint64_t>(by), new_length, lkey, rkey};
   }
 };
 
-// Zeroed memory, registered to the byte, with guard bytes before and behind.
+// Zeroed memory that is registered exactly, between guard bytes.
 class Buffer {
  public:
   Buffer(ibv_pd* pd, size_t size, int access = kAllAccess);
@@ -59,7 +59,7 @@ class Buffer {
   bool is_zero(size_t offset, size_t length) const;
   bool guards_intact() const;
 
-  // One byte as another processor may be writing it right now.
+  // Reads one byte that a device may be writing at the same time.
   uint8_t peek(size_t offset);
 
  private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Work requests from short descriptions, and waiting for what comes of them.
 #include "tests/support/verbs_work.h"
 
 #include <poll.h>
@@ -53,7 +51,7 @@ int post_all(ibv_qp* qp, const std::vector<Work>& list, size_t* accepted) {
   for (size_t i = 1; i < wrs.size(); ++i) wrs[i - 1].next = &wrs[i];
   Wr* bad = nullptr;
   const int rc = call_post(qp, wrs.data(), &bad);
-  // Only a failure sets bad_wr, and then to one of ours.
+  // bad_wr is set only on failure, to one of these requests.
   if (rc != 0) BL_MUST(bad >= wrs.data() && bad < wrs.data() + wrs.size());
   if (accepted != nullptr) {
     *accepted = rc == 0 ? wrs.size() : static_cast<size_t>(bad - wrs.data());

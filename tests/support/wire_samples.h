@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One message of each type, with every field off its default.
+// One message of each type, in which no field has its default value.
 #pragma once
 
 #include <array>

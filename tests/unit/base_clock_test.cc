@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// now_ns(): forwards only, in nanoseconds.
+// now_ns(): monotonic, in nanoseconds.
 #include "common/base/clock.h"
 
 #include <time.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Log lines: what reaches the sink, and how often.
+// Log lines: their text and level as the sink gets them, and rate limits.
 #include "common/base/log.h"
 
 #include <cerrno>
@@ -110,7 +110,7 @@ TEST_CASE("log: each call site has a limit of its own", "[unit][base]") {
     BL_WARN_ONCE("there");
     BL_INFO_ONCE(kLogNet, "and %d", i);
   }
-  CHECK(log.count("here") == 2);  // "there" has it too
+  CHECK(log.count("here") == 2);  // "there" contains it, too
   CHECK(log.count("there") == 1);
   CHECK(log.count("and 0") == 1);
   CHECK(log.lines().size() == 3);

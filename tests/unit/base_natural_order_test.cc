@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of names.
+// natural_less(): the order of device names.
 #include "common/base/natural_order.h"
 
 #include "tests/support/catch.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Result, Status and BL_TRY: what they hold, what they move, what they cost.
+// Result, Status, Outcome and BL_TRY.
 #include "common/base/result.h"
 
 #include <memory>

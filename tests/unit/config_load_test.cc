@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loading: who wins, and what people are told.
+// Loading the configuration: which variable takes precedence, and what is logged.
 #include "plugin/config/config.h"
 
 #include <cstdio>

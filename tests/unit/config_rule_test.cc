@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules: which texts make which values.
+// The rules of parameters: which texts they accept, and as which values.
 #include "plugin/config/rule.h"
 
 #include <optional>
@@ -50,7 +50,7 @@ TEST_CASE("rule: a number too large for any type is out of range", "[unit][confi
   const Count count(0, 100);
   CHECK(refusal(count.parse("99999999999999999999999")) == Refusal::kOutOfRange);
   CHECK(refusal(count.parse("-99999999999999999999999")) == Refusal::kOutOfRange);
-  // 2 to the power of 32 would be 0 in an int.
+  // 2^32 would be 0 in an int.
   CHECK(refusal(count.parse("4294967296")) == Refusal::kOutOfRange);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("rule: a size takes K, M and G", "[unit][config]") {
   CHECK(value(bytes.parse("1024G")) == 1LL << 40);
   CHECK(refusal(bytes.parse("1025G")) == Refusal::kOutOfRange);
   CHECK(refusal(bytes.parse("9000000000000000000G")) == Refusal::kOutOfRange);
-  CHECK(refusal(bytes.parse("17179869184G")) == Refusal::kOutOfRange);  // 0, were 64 bits all
+  CHECK(refusal(bytes.parse("17179869184G")) == Refusal::kOutOfRange);  // would be 0 in 64 bits
   CHECK(refusal(bytes.parse("-1")) == Refusal::kOutOfRange);
   CHECK(refusal(bytes.parse("4KB")) == Refusal::kUnreadable);
   CHECK(refusal(bytes.parse("K")) == Refusal::kUnreadable);

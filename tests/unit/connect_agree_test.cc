@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The addresses to which two InfiniBand ports send each other's packets.
+// The LIDs to which two InfiniBand ports send each other's packets.
 #include <vector>
 
 #include "plugin/connect/handshake/agreement.h"
@@ -37,7 +37,7 @@ IbPort ib_port(std::uint16_t lid, std::vector<GidEntry> gids) {
   return port;
 }
 
-// Where the packets of each end go.
+// The LID to which each end sends.
 struct Lids {
   std::uint16_t of_acceptor;
   std::uint16_t of_connector;

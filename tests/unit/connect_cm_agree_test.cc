@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When two ends use the connection manager, and what they agree on then.
+// Whether two ends use the connection manager, and what they agree on if they do.
 #include "plugin/connect/handshake/agreement.h"
 #include "tests/support/catch.h"
 
@@ -46,7 +46,7 @@ TEST_CASE("connect cm: iWARP needs it, others use it if one end asks for it", "[
   CHECK_FALSE(used(port(Transport::kRoce), port(Transport::kRoce)));
   CHECK(used(port(Transport::kRoce, true), port(Transport::kRoce)));
   CHECK(used(port(Transport::kRoce), port(Transport::kRoce, true)));
-  // A port without an interface cannot.
+  // A port without a network interface cannot use it.
   CHECK_FALSE(used(port(Transport::kRoce, true), port(Transport::kRoce, false, "")));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which network interface the control channels use.
+// The choice of the network interface for control channels.
 #include "plugin/connect/socket/interface.h"
 
 #include "plugin/connect/socket/address.h"

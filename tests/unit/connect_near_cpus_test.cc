@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists of processors, and what of them a thread may use.
+// Binding a thread to those processors of a list that it may use.
 #include "plugin/connect/control/near_cpus.h"
 
 #include <thread>
@@ -35,7 +35,7 @@ std::vector<int> own_cpus() {
   return cpus;
 }
 
-// Where a thread of its own ends up.
+// The processors of a new thread after run_near().
 std::vector<int> cpus_after(const std::string& list) {
   std::vector<int> cpus;
   std::thread([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which address of an RDMA device's interface its connections use.
+// The choice of the IP address of an RDMA device's interface.
 #include <arpa/inet.h>
 
 #include "plugin/connect/socket/address.h"

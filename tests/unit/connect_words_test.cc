@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people are told when a connection cannot be made, and facts in the words of two floors.
+// Error texts about connections, and the conversion between the types of the plugin and of the
+// wire.
 #include <cerrno>
 #include <string>
 

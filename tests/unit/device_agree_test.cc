@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What two ends agree on.
+// The MTU, P_Key and other values that two ends agree on.
 #include "plugin/device/agree.h"
 
 #include <vector>

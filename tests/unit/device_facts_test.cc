@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small facts about devices: speed, place, order, and the words about locked memory.
+// Facts about devices: speed, PCI path, order, and advice on locked memory.
 #include <cerrno>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device filter: every form of its grammar, and what it does with nonsense.
+// The device filter: every form of its syntax, and invalid filters.
 #include "plugin/device/hca_filter.h"
 
 #include <string>

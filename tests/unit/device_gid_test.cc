@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GIDs, and which pair of them two ends use.
+// GIDs, and the choice of the pair that two ends use.
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ GidEntry ib(int index, const char* text) {
 
 using Table = std::vector<GidEntry>;
 
-// As a kernel fills it: link-local, then each address, every one as v1 and as v2.
+// A table as the kernel fills it: link-local, then each address, each as v1 and as v2.
 Table usual(const char* link_local, const char* address) {
   return {v1(0, link_local), v2(1, link_local), v1(2, address), v2(3, address)};
 }
@@ -117,7 +117,7 @@ TEST_CASE("gid choice: IPv4 first, unless IPv6 is wished", "[unit][device][gid]"
   CHECK(Ends{a, b}.chosen() == "2 5");
   const GidPolicy ipv6{.family = AddressFamily::kIpv6};
   CHECK(Ends{a, b, ipv6, ipv6}.chosen() == "1 4");
-  // A wish that cannot be had is no obstacle.
+  // A preference that cannot be met does not prevent a choice.
   CHECK(Ends{{v2(2, "10.0.0.1")}, b, ipv6, ipv6}.chosen() == "2 5");
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("gid choice: each side's fixed index is used", "[unit][device][gid]") 
   const Table b = usual("fe80::2", "10.0.1.2");
   CHECK(Ends{a, b, {.fixed_index = 1}}.chosen() == "1 1");
   CHECK(Ends{a, b, {}, {.fixed_index = 2}}.chosen() == "2 2");
-  // It stands above the side's other wishes.
+  // It takes precedence over the side's other settings.
   CHECK(Ends{a, b, {.fixed_index = 0, .roce_version = 2}}.chosen() == "0 0");
   const std::string refusal = Ends{a, b, {}, {.fixed_index = 7}}.chosen();
   CHECK(refusal.find("no GID index 7 on h1 mlx5_7") == 0);

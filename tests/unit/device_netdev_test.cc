@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which network interface and which PCI function belong to a device, on trees of sysfs that drivers
-// really make: a NIC's, rxe's, siw's.
+// The network interface and PCI function of a device, in sysfs trees like those of a NIC's driver,
+// of rxe and of siw.
 #include <stdlib.h>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known against a port when a connection over it has failed.
+// Reports on a port over which a connection has failed: its state, changes and events.
 #include "common/base/clock.h"
 #include "plugin/device/port_report.h"
 #include "tests/support/catch.h"
@@ -26,7 +26,7 @@ OwnAddress address() {
   own.lid = 5;
   return own;
 }
-PortNow as_it_was() {
+PortNow unchanged() {
   return {.state = IBV_PORT_ACTIVE, .lid = 5, .gid = gid_ending_in(1), .pkey = 0xffff};
 }
 
@@ -38,21 +38,21 @@ std::string trouble(const PortNow& port, const PortNews& news = {}) {
 }
 
 TEST_CASE("port report: an unchanged port has no trouble", "[unit][device]") {
-  CHECK(trouble(as_it_was()).empty());
-  CHECK(report(as_it_was()).remark.empty());
+  CHECK(trouble(unchanged()).empty());
+  CHECK(report(unchanged()).remark.empty());
   CHECK(trouble({}).empty());  // it could not be asked
 }
 
 TEST_CASE("port report: changes are named", "[unit][device]") {
-  PortNow port = as_it_was();
+  PortNow port = unchanged();
   port.state = IBV_PORT_DOWN;
   CHECK(trouble(port) == "its port is DOWN");
-  port = as_it_was();
+  port = unchanged();
   port.gid = Gid{};
   CHECK(trouble(port) == "its GID 3, fe80::1, is gone");
   port.gid = gid_ending_in(2);
   CHECK(trouble(port) == "its GID 3, fe80::1, has become fe80::2");
-  port = as_it_was();
+  port = unchanged();
   port.pkey = 0x8001;
   CHECK(trouble(port) == "its P_Key 0, 0xffff, has become 0x8001");
   port.pkey = 0;
@@ -61,7 +61,7 @@ TEST_CASE("port report: changes are named", "[unit][device]") {
 }
 
 TEST_CASE("port report: a port that comes up slowly is not up", "[unit][device]") {
-  PortNow port = as_it_was();
+  PortNow port = unchanged();
   port.state = IBV_PORT_ACTIVE_DEFER;
   CHECK(trouble(port).empty());
   port.state = IBV_PORT_ARMED;
@@ -73,29 +73,29 @@ TEST_CASE("port report: a port that was down counts if data has not moved since"
   PortNews news;
   news.hear(EventKind::kPortError, kCalmUntil - 20 * kNsPerSec);
   news.hear(EventKind::kPortActive, kCalmUntil - 10 * kNsPerSec);
-  CHECK(trouble(as_it_was(), news).empty());
+  CHECK(trouble(unchanged(), news).empty());
   news.hear(EventKind::kPortError, kCalmUntil - kNsPerSec);
   news.hear(EventKind::kPortActive, kCalmUntil + kNsPerSec);
-  CHECK(trouble(as_it_was(), news) == "its port was down until 9.0 s ago");
+  CHECK(trouble(unchanged(), news) == "its port was down until 9.0 s ago");
   news.hear(EventKind::kPortError, kNow - kNsPerSec);
-  CHECK(trouble(as_it_was(), news) == "its port reported an error 1.0 s ago");
+  CHECK(trouble(unchanged(), news) == "its port reported an error 1.0 s ago");
 }
 
 TEST_CASE("port report: another address that came or went is a remark", "[unit][device]") {
   PortNews news;
   news.hear(EventKind::kGidChange, kCalmUntil - kNsPerSec);
-  CHECK(report(as_it_was(), news).remark.empty());
+  CHECK(report(unchanged(), news).remark.empty());
   news.hear(EventKind::kGidChange, kNow - kNsPerSec);
-  CHECK(report(as_it_was(), news).trouble.empty());
-  CHECK(report(as_it_was(), news).remark == "the GID table changed 1.0 s ago");
+  CHECK(report(unchanged(), news).trouble.empty());
+  CHECK(report(unchanged(), news).remark == "the GID table changed 1.0 s ago");
   news.hear(EventKind::kPkeyChange, kNow - 2 * kNsPerSec);
-  CHECK(report(as_it_was(), news).remark ==
+  CHECK(report(unchanged(), news).remark ==
         "the GID table changed 1.0 s ago and the P_Key table changed 2.0 s ago");
 }
 
 TEST_CASE("port report: attributes that the plugin did not choose are not compared",
           "[unit][device]") {
-  PortNow port = as_it_was();
+  PortNow port = unchanged();
   port.gid = Gid{};
   port.pkey = 0;
   port.lid = 9;

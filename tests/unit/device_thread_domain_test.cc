@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thread domains: how many, what they are made of, and what a refusal leaves.
+// Thread domains: how many are created, their protection domain, and refusals of the device.
 #include "plugin/device/thread_domain.h"
 
 #include <cerrno>

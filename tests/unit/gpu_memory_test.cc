@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU memory, with a driver of a few functions that says what it was asked.
+// GPU memory, with a fake CUDA driver of a few functions that records its calls.
 #include "common/gpu/memory.h"
 
 #include <utility>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registration cache: what is a hit, what is not, and what is left behind.
+// The registration cache: hits, misses, and the registrations that are left.
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -21,7 +21,7 @@ MrRequest pages(std::size_t first, std::size_t count) {
   return {.address = reinterpret_cast<void*>(kBase + first * kPage), .length = count * kPage};
 }
 
-struct Bed {
+struct CacheRig {
   FakeVerbs fake;
   MrCache cache{fake.api, nullptr};
 
@@ -34,69 +34,69 @@ struct Bed {
 };
 
 TEST_CASE("mr cache: whole pages are registered", "[unit][memory]") {
-  Bed bed;
-  const MrRef ref = bed.take({.address = reinterpret_cast<void*>(kBase + 100), .length = 4000});
-  const auto made = bed.fake.registrations().at(0);
+  CacheRig rig;
+  const MrRef ref = rig.take({.address = reinterpret_cast<void*>(kBase + 100), .length = 4000});
+  const auto made = rig.fake.registrations().at(0);
   CHECK(made.start == kBase);
   CHECK(made.length == 2 * kPage);
   CHECK(ref.lkey() == ref.mr()->lkey);
 }
 
 TEST_CASE("mr cache: the same pages are a hit and take a reference", "[unit][memory]") {
-  Bed bed;
-  MrRef whole = bed.take(pages(0, 8));
-  MrRef same = bed.take({.address = reinterpret_cast<void*>(kBase + 7), .length = 8 * kPage - 9});
+  CacheRig rig;
+  MrRef whole = rig.take(pages(0, 8));
+  MrRef same = rig.take({.address = reinterpret_cast<void*>(kBase + 7), .length = 8 * kPage - 9});
   CHECK(same.mr() == whole.mr());
-  CHECK(bed.made() == 1);
-  CHECK(bed.cache.stats().hits == 1);
-  CHECK(bed.cache.stats().misses == 1);
+  CHECK(rig.made() == 1);
+  CHECK(rig.cache.stats().hits == 1);
+  CHECK(rig.cache.stats().misses == 1);
   whole.reset();
-  CHECK(bed.fake.live_mrs() == 1);
+  CHECK(rig.fake.live_mrs() == 1);
   same.reset();
-  CHECK(bed.fake.live_mrs() == 0);
-  CHECK(bed.cache.stats().regions == 0);
-  CHECK(bed.cache.stats().bytes == 0);
+  CHECK(rig.fake.live_mrs() == 0);
+  CHECK(rig.cache.stats().regions == 0);
+  CHECK(rig.cache.stats().bytes == 0);
 }
 
 // The owner of the larger one may give it up and unmap the rest, which must not stay reachable.
 TEST_CASE("mr cache: an overlapping range is registered again, whichever is larger",
           "[unit][memory]") {
-  Bed bed;
-  const MrRef middle = bed.take(pages(4, 4));
-  const MrRef before = bed.take(pages(3, 2));
-  const MrRef behind = bed.take(pages(7, 2));
-  MrRef around = bed.take(pages(3, 6));
-  const MrRef inside = bed.take(pages(5, 2));
-  const MrRef start = bed.take(pages(4, 3));
-  CHECK(bed.made() == 6);
-  CHECK(bed.cache.stats().bytes == (4 + 2 + 2 + 6 + 2 + 3) * kPage);
+  CacheRig rig;
+  const MrRef middle = rig.take(pages(4, 4));
+  const MrRef before = rig.take(pages(3, 2));
+  const MrRef behind = rig.take(pages(7, 2));
+  MrRef around = rig.take(pages(3, 6));
+  const MrRef inside = rig.take(pages(5, 2));
+  const MrRef start = rig.take(pages(4, 3));
+  CHECK(rig.made() == 6);
+  CHECK(rig.cache.stats().bytes == (4 + 2 + 2 + 6 + 2 + 3) * kPage);
   around.reset();
-  CHECK(bed.cache.stats().bytes == (4 + 2 + 2 + 2 + 3) * kPage);
+  CHECK(rig.cache.stats().bytes == (4 + 2 + 2 + 2 + 3) * kPage);
 }
 
 TEST_CASE("mr cache: after the first of three is dropped, the others are still found",
           "[unit][memory]") {
-  Bed bed;
-  MrRef a = bed.take(pages(0, 2));
-  const MrRef b = bed.take(pages(10, 2));
-  const MrRef c = bed.take(pages(20, 2));
+  CacheRig rig;
+  MrRef a = rig.take(pages(0, 2));
+  const MrRef b = rig.take(pages(10, 2));
+  const MrRef c = rig.take(pages(20, 2));
   a.reset();
-  CHECK(bed.take(pages(10, 2)).mr() == b.mr());
-  CHECK(bed.take(pages(20, 2)).mr() == c.mr());
-  CHECK(bed.made() == 3);
+  CHECK(rig.take(pages(10, 2)).mr() == b.mr());
+  CHECK(rig.take(pages(20, 2)).mr() == c.mr());
+  CHECK(rig.made() == 3);
 }
 
 TEST_CASE("mr cache: other rights, ordering or kind are another registration", "[unit][memory]") {
-  Bed bed;
-  const MrRef first = bed.take(pages(0, 4));
+  CacheRig rig;
+  const MrRef first = rig.take(pages(0, 4));
   MrRequest other = pages(0, 4);
   SECTION("fewer rights") { other.access = IBV_ACCESS_LOCAL_WRITE; }
   SECTION("more rights") { other.access |= IBV_ACCESS_REMOTE_READ; }
   SECTION("ordering") { other.ordering = verbs::Ordering::kRelaxed; }
   SECTION("kind") { other.kind = MemoryKind::kCuda; }
-  const MrRef second = bed.take(other);
+  const MrRef second = rig.take(other);
   CHECK(second.mr() != first.mr());
-  CHECK(bed.made() == 2);
+  CHECK(rig.made() == 2);
 }
 
 TEST_CASE("mr cache: relaxed ordering reaches the library, unless it is switched off",
@@ -113,52 +113,52 @@ TEST_CASE("mr cache: relaxed ordering reaches the library, unless it is switched
 }
 
 TEST_CASE("mr cache: an empty range and one that wraps around are refused", "[unit][memory]") {
-  Bed bed;
-  CHECK(bed.cache.acquire(pages(0, 0)).error().code == Errc::kInvalid);
-  CHECK(bed.cache.acquire({.address = reinterpret_cast<void*>(kBase), .length = SIZE_MAX})
+  CacheRig rig;
+  CHECK(rig.cache.acquire(pages(0, 0)).error().code == Errc::kInvalid);
+  CHECK(rig.cache.acquire({.address = reinterpret_cast<void*>(kBase), .length = SIZE_MAX})
             .error()
             .code == Errc::kInvalid);
-  CHECK(bed.cache.acquire({.address = reinterpret_cast<void*>(UINTPTR_MAX - 10), .length = 5})
+  CHECK(rig.cache.acquire({.address = reinterpret_cast<void*>(UINTPTR_MAX - 10), .length = 5})
             .error()
             .code == Errc::kInvalid);
-  CHECK(bed.made() == 0);
-  CHECK(bed.cache.stats().misses == 0);
+  CHECK(rig.made() == 0);
+  CHECK(rig.cache.stats().misses == 0);
 }
 
 TEST_CASE("mr cache: a failed registration leaves nothing", "[unit][memory]") {
-  Bed bed;
-  bed.fake.on_register = [](const FakeVerbs::Registration&) { return ENOMEM; };
-  const auto failed = bed.cache.acquire(pages(0, 4));
+  CacheRig rig;
+  rig.fake.on_register = [](const FakeVerbs::Registration&) { return ENOMEM; };
+  const auto failed = rig.cache.acquire(pages(0, 4));
   REQUIRE_FALSE(failed);
   CHECK(failed.error().code == Errc::kNoMemory);
   CHECK(failed.error().sys_errno == ENOMEM);
-  CHECK(bed.cache.stats().regions == 0);
-  CHECK(bed.cache.stats().failed == 1);
-  bed.fake.on_register = nullptr;
-  const MrRef ref = bed.take(pages(0, 4));
-  CHECK(bed.made() == 2);
+  CHECK(rig.cache.stats().regions == 0);
+  CHECK(rig.cache.stats().failed == 1);
+  rig.fake.on_register = nullptr;
+  const MrRef ref = rig.take(pages(0, 4));
+  CHECK(rig.made() == 2);
 }
 
 TEST_CASE("mr cache: a range that was dropped is registered again", "[unit][memory]") {
-  Bed bed;
-  bed.take(pages(0, 4)).reset();
-  const MrRef again = bed.take(pages(0, 4));
-  CHECK(bed.made() == 2);
-  CHECK(bed.fake.live_mrs() == 1);
+  CacheRig rig;
+  rig.take(pages(0, 4)).reset();
+  const MrRef again = rig.take(pages(0, 4));
+  CHECK(rig.made() == 2);
+  CHECK(rig.fake.live_mrs() == 1);
 }
 
 TEST_CASE("mr ref: can be moved, and drops its registration when it is assigned another",
           "[unit][memory]") {
-  Bed bed;
-  MrRef one = bed.take(pages(0, 1));
-  MrRef two = bed.take(pages(5, 1));
+  CacheRig rig;
+  MrRef one = rig.take(pages(0, 1));
+  MrRef two = rig.take(pages(5, 1));
   one = std::move(two);
   CHECK_FALSE(two);  // NOLINT(bugprone-use-after-move)
-  CHECK(bed.fake.live_mrs() == 1);
+  CHECK(rig.fake.live_mrs() == 1);
   const MrRef three(std::move(one));
   CHECK_FALSE(one);  // NOLINT(bugprone-use-after-move)
-  CHECK(bed.fake.live_mrs() == 1);
-  CHECK(bed.cache.stats().regions == 1);
+  CHECK(rig.fake.live_mrs() == 1);
+  CHECK(rig.cache.stats().regions == 1);
 }
 
 MrRequest dmabuf(std::uintptr_t address, std::size_t length, std::uint64_t offset) {
@@ -170,9 +170,9 @@ MrRequest dmabuf(std::uintptr_t address, std::size_t length, std::uint64_t offse
 }
 
 TEST_CASE("mr cache: a dma-buf's offset follows the rounding", "[unit][memory]") {
-  Bed bed;
-  const MrRef ref = bed.take(dmabuf(kBase + 100, 50, 2 * kPage + 100));
-  const auto made = bed.fake.registrations().at(0);
+  CacheRig rig;
+  const MrRef ref = rig.take(dmabuf(kBase + 100, 50, 2 * kPage + 100));
+  const auto made = rig.fake.registrations().at(0);
   CHECK(made.fd == 42);
   CHECK(made.start == kBase);
   CHECK(made.offset == 2 * kPage);
@@ -181,16 +181,16 @@ TEST_CASE("mr cache: a dma-buf's offset follows the rounding", "[unit][memory]")
 
 TEST_CASE("mr cache: a dma-buf that begins in mid-page is not registered from before its beginning",
           "[unit][memory]") {
-  Bed bed;
-  const MrRef ref = bed.take(dmabuf(kBase + 100, 50, 0));
-  const auto made = bed.fake.registrations().at(0);
+  CacheRig rig;
+  const MrRef ref = rig.take(dmabuf(kBase + 100, 50, 0));
+  const auto made = rig.fake.registrations().at(0);
   CHECK(made.start == kBase + 100);
   CHECK(made.offset == 0);
   CHECK(made.length == kPage - 100);
   // The same range again is a hit, whatever the descriptor's number is by now.
   MrRequest again = dmabuf(kBase + 100, 50, 0);
   again.dmabuf_fd = 7;
-  CHECK(bed.take(again).mr() == ref.mr());
+  CHECK(rig.take(again).mr() == ref.mr());
 }
 
 }  // namespace

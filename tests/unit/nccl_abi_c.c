@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin interface as a C compiler sees it. The headers assert their layouts themselves; what
- * this file adds is that they are C, and the sizes that C gives the types.
+ * The plugin interface as a C compiler sees it. The headers assert their layouts themselves. This file
+ * shows that they are valid C, and returns the sizes that the types have in C.
  */
 #include "include/nccl/net.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our declarations of NCCL's plugin interface: the sizes NCCL has, in C and in C++.
+// The declarations of NCCL's plugin interface in include/nccl have NCCL's sizes, in C and in C++.
 #include "include/nccl/net.h"
 
 #include <cstddef>

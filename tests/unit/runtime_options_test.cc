@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person sets reaches the floor that it is meant for.
+// The conversion of the configuration into the options of each folder of the plugin.
 #include "plugin/runtime/options.h"
 
 #include <string>

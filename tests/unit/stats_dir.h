@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A directory for statistics pages, removed with all that is in it.
+// A temporary directory for statistics pages, removed with its content.
 #pragma once
 
 #include <unistd.h>
@@ -31,7 +31,7 @@ class StatsDir {
   }
 
  private:
-  // In memory, as in real life: file systems on disks treat sparse files in other ways.
+  // In memory, as in production: file systems on disks treat sparse files differently.
   std::string path_ = "/dev/shm/beeline_stats_test_XXXXXX";
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout is C, too: this compiles, and answers in C what the test asks in C++.
+ * The layout of the statistics page is valid C, too. The test compares these results with C++.
  */
 #include "include/beeline/stats_page.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layout and its words, seen from C and from C++.
+// The layout of the statistics page and its texts, in C and in C++.
 #include <cstring>
 #include <set>
 #include <string>

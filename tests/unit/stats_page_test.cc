@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page of a living process: what a reader sees of it.
+// The statistics page of a running process, as a reader sees it.
 #include "plugin/stats/stats_page.h"
 #include "common/base/host.h"
 
@@ -118,7 +118,7 @@ TEST_CASE("stats: at the end of a process the file is removed, unless a connecti
   if (closes) other.close();
   page.remove_unless_failed();
   CHECK(dir.entries() == (fails ? 1 : 0));
-  good.add(Counter::kMessages);  // others still count
+  good.add(Counter::kMessages);  // other connections can still count
 }
 
 TEST_CASE("stats: a text that does not fit is cut", "[unit][stats]") {
@@ -335,9 +335,9 @@ TEST_CASE("stats: two threads may record the life of one connection", "[unit][st
         }) == BEELINE_STATS_LIFE_EVENTS / 2);
 }
 
-// Connections that come and go in one slot, until told to stop. Every event says its number twice,
-// and each connection its name in each of its texts: a mixture of old and new shows. Every other
-// connection lives long enough to be copied in peace.
+// Opens and closes connections in one slot, until told to stop. Every event has its number twice,
+// and each connection has its name in each of its texts, so that a mixture of old and new is
+// visible. Every second connection lives long enough to be copied without a change.
 void write_until(const std::atomic<bool>& stop, StatsPage& page) {
   for (std::uint32_t round = 0; !stop.load(std::memory_order_relaxed); ++round) {
     const std::string name(8, static_cast<char>('a' + round % 26));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reader: what it refuses to believe.
+// The reader of statistics pages: invalid and changing pages.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,15 +18,15 @@ namespace {
 
 using test::StatsDir;
 
-// A page with one slot in use, of which a field of the header can be spoilt.
-class Specimen {
+// A page with one slot in use. A test can overwrite any of its fields.
+class DamagedPage {
  public:
-  Specimen()
+  DamagedPage()
       : page_(StatsPage::open({.directory = dir_.path(), .slot_count = 4})),
         slot_(page_.acquire(SlotRole::kSend, "a")) {}
 
   template <class T>
-  void spoil(size_t offset, T value) const {
+  void overwrite(size_t offset, T value) const {
     const UniqueFd fd(::open(path().c_str(), O_WRONLY | O_CLOEXEC));
     BL_MUST(::pwrite(fd.get(), &value, sizeof(value), static_cast<off_t>(offset)) ==
             static_cast<ssize_t>(sizeof(value)));
@@ -44,58 +44,58 @@ class Specimen {
   StatsSlot slot_;
 };
 
-TEST_CASE("reader: a page of ours is read", "[unit][stats]") {
-  const Specimen specimen;
-  CHECK(specimen.refusal() == Errc::kOk);
+TEST_CASE("reader: a valid page is read", "[unit][stats]") {
+  const DamagedPage page;
+  CHECK(page.refusal() == Errc::kOk);
 }
 
 TEST_CASE("reader: another magic, version or size is refused", "[unit][stats]") {
-  const Specimen specimen;
+  const DamagedPage page;
   SECTION("magic") {
-    specimen.spoil(offsetof(beeline_stats_header, magic), std::uint64_t{0});
-    CHECK(specimen.refusal() == Errc::kInvalid);
+    page.overwrite(offsetof(beeline_stats_header, magic), std::uint64_t{0});
+    CHECK(page.refusal() == Errc::kInvalid);
   }
   SECTION("version") {
-    specimen.spoil(offsetof(beeline_stats_header, version), BEELINE_STATS_VERSION + 1);
-    CHECK(specimen.refusal() == Errc::kUnsupported);
+    page.overwrite(offsetof(beeline_stats_header, version), BEELINE_STATS_VERSION + 1);
+    CHECK(page.refusal() == Errc::kUnsupported);
   }
   SECTION("size") {
     const size_t size = GENERATE(
         offsetof(beeline_stats_header, header_bytes), offsetof(beeline_stats_header, slot_bytes),
         offsetof(beeline_stats_header, life_events), offsetof(beeline_stats_header, data_events),
         offsetof(beeline_stats_header, counter_count));
-    specimen.spoil(size, std::uint32_t{16 + 1});
-    CHECK(specimen.refusal() == Errc::kInvalid);
+    page.overwrite(size, std::uint32_t{16 + 1});
+    CHECK(page.refusal() == Errc::kInvalid);
   }
 }
 
 TEST_CASE("reader: slots beyond the end of the file are refused", "[unit][stats]") {
-  const Specimen specimen;
-  specimen.spoil(offsetof(beeline_stats_header, slot_count), std::uint32_t{5});
-  CHECK(specimen.refusal() == Errc::kInvalid);
+  const DamagedPage page;
+  page.overwrite(offsetof(beeline_stats_header, slot_count), std::uint32_t{5});
+  CHECK(page.refusal() == Errc::kInvalid);
 }
 
 TEST_CASE("reader: a number of used slots that is too large is limited", "[unit][stats]") {
-  const Specimen specimen;
-  const PageReader reader = *PageReader::open(specimen.path());
-  specimen.spoil(offsetof(beeline_stats_header, slots_used), ~std::uint32_t{0});
+  const DamagedPage page;
+  const PageReader reader = *PageReader::open(page.path());
+  page.overwrite(offsetof(beeline_stats_header, slots_used), ~std::uint32_t{0});
   CHECK(reader.slots_used() == 4);
   CHECK_FALSE(reader.slot(4));
 }
 
 TEST_CASE("reader: texts without a terminator are cut at the end of the field", "[unit][stats]") {
-  const Specimen specimen;
+  const DamagedPage page;
   for (size_t i = 0; i < 64; ++i) {
-    specimen.spoil(offsetof(beeline_stats_header, host) + i, 'x');
+    page.overwrite(offsetof(beeline_stats_header, host) + i, 'x');
   }
-  CHECK(PageReader::open(specimen.path())->host() == std::string(64, 'x'));
+  CHECK(PageReader::open(page.path())->host() == std::string(64, 'x'));
 }
 
 TEST_CASE("reader: a slot that is always changing is given up on", "[unit][stats]") {
-  const Specimen specimen;
-  const PageReader reader = *PageReader::open(specimen.path());
+  const DamagedPage page;
+  const PageReader reader = *PageReader::open(page.path());
   REQUIRE(reader.slot(0));
-  specimen.spoil(BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, generation),
+  page.overwrite(BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, generation),
                  std::uint32_t{7});
   CHECK_FALSE(reader.slot(0));
 }
@@ -109,7 +109,7 @@ TEST_CASE(
   page.acquire(SlotRole::kSend, "a").record(Event::kHello);
   const StatsSlot slot = page.acquire(SlotRole::kSend, "b");
   const UniqueFd fd(::open(page.path().c_str(), O_WRONLY | O_CLOEXEC));
-  const std::uint64_t one = 1;  // claimed, and not yet written
+  const std::uint64_t one = 1;  // claimed, but not yet written
   const off_t claimed = BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, life_claimed);
   REQUIRE(::pwrite(fd.get(), &one, sizeof(one), claimed) == sizeof(one));
   CHECK(PageReader::open(page.path())->slot(0).value().life.empty());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// No room for the page: its owner must never die of that.
-#ifndef __SANITIZE_THREAD__  // it dislikes fork
+// No room for the statistics page: this must never kill the process.
+#ifndef __SANITIZE_THREAD__  // it does not support fork
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -24,7 +24,8 @@ using test::StatsDir;
 
 constexpr int kCannotMount = 77;
 
-// Runs it in a process of its own; returns its exit status, or minus the signal that ended it.
+// Runs the body in a process of its own. Returns its exit status, or minus the signal that ended
+// it.
 int in_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   BL_MUST(child >= 0);
@@ -34,7 +35,7 @@ int in_child(const std::function<int()>& body) {
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Mounts a file system of so many pages of memory over the directory, for this process alone.
+// Mounts a tmpfs of this many pages over the directory, visible in this process only.
 bool mount_small(const StatsDir& dir, int pages) {
   const std::string size = "size=" + std::to_string(pages * ::sysconf(_SC_PAGESIZE));
   return (::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
@@ -59,10 +60,10 @@ TEST_CASE("stats: on a full file system connections are not shown, and work", "[
     return page.path().empty() ? 100 : shown;
   });
   if (rc == kCannotMount) {
-    WARN("not allowed to mount here: not tested");
+    WARN("not tested, since mounting is not allowed here");
     return;
   }
-  // One page holds the header. What is left of it holds no slot.
+  // The first page holds the header, and has no room for a slot.
   if (pages == 1) CHECK(rc == 0);
   if (pages == 4) {
     CHECK(rc > 0);
@@ -81,7 +82,7 @@ TEST_CASE("stats: a limit on the size of files is kept", "[unit][stats]") {
     return page.path().empty() ? 0 : 2;
   });
   CHECK(rc == 0);
-  CHECK(dir.entries() == 0);  // nothing half made stays behind
+  CHECK(dir.entries() == 0);  // no incomplete file is left
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pages of the dead: left readable, and swept away later; and nothing else swept with them.
+// Statistics pages of dead processes stay readable and are removed later. Other files stay.
 #include "plugin/stats/sweep.h"
 
 #include <fcntl.h>
@@ -26,7 +26,7 @@ namespace {
 
 using test::StatsDir;
 
-// A process with a page of its own, which writes to it without end until it is killed.
+// A process that writes to its own page until it is killed.
 class Writer {
  public:
   explicit Writer(const StatsDir& dir) {
@@ -81,10 +81,10 @@ mode_t mode_of(const std::string& path) {
   return file.st_mode & 07777;
 }
 
-// A process id that no process has: the largest there can be is 2^22.
+// A process id that no process can have: the largest is 2^22.
 constexpr PageOwner kNobody{(1 << 22) + 7, 4711};
 
-// The page of somebody long dead.
+// Writes the page of a process that died long ago.
 std::string leave_page(const StatsDir& dir, const std::string& name = page_file_name(kNobody)) {
   std::string path = dir.path(name);
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -98,7 +98,7 @@ void make_old(const std::string& path) {
   BL_MUST(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0) == 0);
 }
 
-#ifndef __SANITIZE_THREAD__  // it dislikes fork
+#ifndef __SANITIZE_THREAD__  // it does not support fork
 TEST_CASE("stats: the page of a process that was killed can be read", "[unit][stats]") {
   const StatsDir dir;
   Writer writer(dir);
@@ -112,7 +112,7 @@ TEST_CASE("stats: the page of a process that was killed can be read", "[unit][st
   CHECK(view.peer_host == "node7");
   REQUIRE(view.life.size() == 1);
   CHECK(view.life[0].event == Event::kConnectStarted);
-  // It was killed at any place: one event may have been half written.
+  // It may have been killed while it wrote an event, which is then incomplete.
   const std::uint64_t messages = view[Counter::kMessages];
   CHECK(messages >= 1000);
   REQUIRE(view.data.size() >= BEELINE_STATS_DATA_EVENTS - 1);
@@ -149,14 +149,14 @@ TEST_CASE("sweep: the page of a living process stays, that of a dead one is remo
   CHECK(mode_of(writer.path()) == 0400);
   CHECK(PageReader::open(writer.path()));
   sweep_dead_pages(dir.path(), 3600 * kNsPerSec);
-  CHECK(exists(writer.path()));  // long dead or not: an hour from when that was seen
+  CHECK(exists(writer.path()));  // the hour begins when a sweep has first found it dead
   sweep_dead_pages(dir.path(), 0);
   CHECK_FALSE(exists(writer.path()));
 }
 
 TEST_CASE("stats: a forked child that drops the page leaves it to its parent", "[unit][stats]") {
   const StatsDir dir;
-  // On the heap: the child ends its copy, and only that.
+  // On the heap, so that the child can destroy its copy of the page and nothing else.
   const std::unique_ptr<StatsPage> page(new StatsPage(StatsPage::open({.directory = dir.path()})));
   const pid_t child = ::fork();
   REQUIRE(child >= 0);

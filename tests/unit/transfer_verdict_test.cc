@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people are told of a connection that failed, on both hosts.
+// The log texts about a connection that failed, on both hosts.
 #include "plugin/transfer/verdict.h"
 
 #include <string>
@@ -23,7 +23,7 @@ Verdict roce(ibv_wc_status status) { return judge_request(kEnds, failed(status),
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
-bool accuses(const Verdict& verdict, const std::string& end) {
+bool blames(const Verdict& verdict, const std::string& end) {
   return has(verdict.text(), "the cause is at " + end);
 }
 
@@ -47,7 +47,8 @@ TEST_CASE("verdict: every failure that verbs define has a code, and names both e
   }
 }
 
-// It is printed on the other host, too, where "the peer" and "our" are somebody else.
+// The sentence is also printed on the other host, where "the peer" and "our" would mean other
+// hosts.
 TEST_CASE("verdict: no sentence depends on the host that prints it", "[unit][transfer]") {
   for (const ibv_wc_status status : failures()) {
     for (const Transport transport : {Transport::kRoce, Transport::kIwarp}) {
@@ -65,15 +66,15 @@ TEST_CASE("verdict: no sentence depends on the host that prints it", "[unit][tra
 TEST_CASE("verdict: no status alone blames the other end", "[unit][transfer]") {
   for (const ibv_wc_status status : failures()) {
     CAPTURE(status);
-    CHECK_FALSE(accuses(roce(status), kEnds.there));
+    CHECK_FALSE(blames(roce(status), kEnds.there));
   }
-  CHECK_FALSE(accuses(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.there));
-  CHECK_FALSE(accuses(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.here));
+  CHECK_FALSE(blames(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.there));
+  CHECK_FALSE(blames(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.here));
 }
 
 TEST_CASE("verdict: unanswered retries are blamed on neither end", "[unit][transfer]") {
   const Verdict told = roce(IBV_WC_RETRY_EXC_ERR);
-  CHECK_FALSE(accuses(told, kEnds.here));
+  CHECK_FALSE(blames(told, kEnds.here));
   CHECK(has(told.cause, "it cannot be told which end is at fault"));
 }
 
@@ -97,7 +98,7 @@ TEST_CASE("verdict: a fact that may be related comes last", "[unit][transfer]") 
   const PortReport report = {.trouble = {}, .remark = "the GID table changed 0.2 s ago"};
   const Verdict told = judge_request(kEnds, failed(IBV_WC_RETRY_EXC_ERR), report);
   CHECK(told.cause.ends_with("; at h0:nic0:1, the GID table changed 0.2 s ago"));
-  CHECK_FALSE(accuses(told, kEnds.here));
+  CHECK_FALSE(blames(told, kEnds.here));
 }
 
 TEST_CASE("verdict: the end of the peer explains an earlier failure", "[unit][transfer]") {
@@ -119,7 +120,7 @@ TEST_CASE("verdict: the code distinguishes failures of the network, the peer and
     CHECK(roce(status).code == Errc::kSystem);
   }
   for (const auto status : {IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_FATAL_ERR}) {
-    CHECK(accuses(roce(status), kEnds.here));
+    CHECK(blames(roce(status), kEnds.here));
   }
 }
 
@@ -129,7 +130,7 @@ TEST_CASE("verdict: on iWARP a lost TCP connection is the peer's or the wire's",
     const Verdict told = judge_request(kEnds, failed(status, Transport::kIwarp), kNothingKnown);
     CHECK(told.code == Errc::kPeerClosed);
     CHECK(has(told.cause, "TCP connection"));
-    CHECK_FALSE(accuses(told, kEnds.here));
+    CHECK_FALSE(blames(told, kEnds.here));
   }
   CHECK(roce(IBV_WC_LOC_QP_OP_ERR).code == Errc::kSystem);
   const FailedRequest protection = failed(IBV_WC_LOC_PROT_ERR, Transport::kIwarp);

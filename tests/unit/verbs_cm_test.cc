@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding librdmacm.
+// Loading librdmacm.
 #include "plugin/verbs/cm_api.h"
 #include "tests/support/catch.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands between us and libibverbs: its ways to fail, owners, queue pair creation, events.
+// The wrapper around libibverbs: error conventions, owners, creation of queue pairs, events.
 #include <cerrno>
 #include <cstring>
 #include <utility>

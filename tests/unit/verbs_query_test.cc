@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Questions to libraries of another age, and to devices that refuse them; words for what they say.
+// Queries of old and new libraries, refusals of devices, and texts for states and events.
 #include "plugin/verbs/query.h"
 
 #include <cerrno>
@@ -97,7 +97,7 @@ TEST_CASE("events: changes of the subnet have different kinds", "[unit][verbs]")
   CHECK(told(IBV_EVENT_DEVICE_FATAL).kind == EventKind::kDeviceFatal);
 }
 
-// What the log says of a state or an event, which no two of them may share.
+// The log texts of all states or events. No two may be equal.
 template <class Enum, class Words>
 std::set<std::string> words_of(int first, int last, Words words) {
   std::set<std::string> all;

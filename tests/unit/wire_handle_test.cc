@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handle that NCCL carries.
+// The handle that NCCL carries to the connecting process.
 #include <random>
 
 #include "tests/support/catch.h"
@@ -16,7 +16,7 @@ using HandleArray = std::array<std::byte, kHandleBytes>;
 
 HandleArray encoded(const Handle& handle) {
   HandleArray bytes;
-  bytes.fill(std::byte{0xee});  // what NCCL's memory held before
+  bytes.fill(std::byte{0xee});  // the old content of NCCL's memory
   encode(handle, bytes);
   return bytes;
 }

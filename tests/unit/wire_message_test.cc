@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages: what was encoded is decoded, and whatever else the bytes may be is an error.
+// Messages of the control channel: an encoded message is decoded again, and other bytes are an
+// error.
 #include <functional>
 #include <random>
 #include <string>
@@ -27,7 +28,7 @@ bool is_refused(const Message& message) {
   return !decode<Message>(body_of(message));
 }
 
-// A bad value must be noticed for itself: the sample is fine without it.
+// Checks that this value alone is refused: without it, the sample decodes.
 template <class Message>
 void check_refused(const char* what, const std::function<void(Message&)>& spoil) {
   INFO(what);
@@ -89,7 +90,7 @@ TEMPLATE_TEST_CASE("wire message: random bytes do not harm the decoder", "[unit]
     }
     if (random() % 4 == 0) bytes.resize(random() % (bytes.size() + 1));
     const auto decoded = decode<TestType>(bytes);
-    // What it takes for good it can say again.
+    // A message that is accepted can be encoded again.
     if (decoded) CHECK(body_of(*decoded).size() == bytes.size());
   }
 }
@@ -159,7 +160,7 @@ TEST_CASE("wire message: the versions in a HELLO of another version can be read"
   Hello message = sample<Hello>();
   message.versions = {.least = 2, .most = 3};
   Bytes body = body_of(message);
-  body.resize(20);  // nobody knows what else it holds
+  body.resize(20);  // the rest of another version's HELLO is unknown
   const auto versions = hello_versions(body);
   REQUIRE(versions);
   CHECK(*versions == VersionRange{.least = 2, .most = 3});

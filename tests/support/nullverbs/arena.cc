@@ -28,7 +28,7 @@ Arena::Arena() {
     std::perror("nullverbs: no memory");
     std::abort();
   }
-  // Huge pages would count as memory in use where nothing is.
+  // Huge pages would count unused memory as used.
   ::madvise(memory, kReserved, MADV_NOHUGEPAGE);
   base_ = static_cast<std::byte*>(memory);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All memory of nullverbs, in one range of addresses: who measures the footprint of a plugin can
-// tell the pages of this library from the plugin's.
+// All memory of nullverbs, in one range of addresses, so that a program that measures the memory of
+// the plugin can tell the pages of this library from the plugin's.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace nullverbs {
 
-// Held for a few instructions, by threads that have a processor. Not a pthread lock: those are
-// counted in the callers' threads.
+// A spin lock that is held for a few instructions. It is no pthread lock, since programs count
+// those in their threads.
 class SpinLock {
  public:
   void lock() noexcept {
@@ -29,7 +29,8 @@ class Arena {
 
   static Arena& instance();
 
-  // Zeroed, aligned to a cache line. Ends the process when all is used.
+  // Returns zeroed memory that is aligned to a cache line. Ends the process when there is none
+  // left.
   void* take(std::size_t bytes);
   void give_back(void* memory, std::size_t bytes) noexcept;
 

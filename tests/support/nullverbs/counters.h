@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one report. Counting costs a load and a store; two threads that count at once may lose one.
+// The one report of this library. Counting costs a load and a store, so two threads that count at
+// the same time may lose a count.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,7 @@ inline void count(std::uint64_t NullverbsReport::*counter, std::uint64_t by = 1)
   word.store(word.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-// What may not be lost, and happens rarely.
+// For rare events, of which none may be lost.
 inline void count_surely(std::uint64_t NullverbsReport::*counter, int by = 1) noexcept {
   std::atomic_ref(report.*counter)
       .fetch_add(static_cast<std::uint64_t>(by), std::memory_order_relaxed);

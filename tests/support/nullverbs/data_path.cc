@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A posted request is carried out before the call returns: the payload is copied to where it
-// belongs, and completions lie in the queues of both ends. What a device would check is checked; a
-// request that fails does so in the way a device fails it.
+// Executes a posted request before the call returns: the payload is copied, and the completions are
+// in the queues of both ends. It checks what a device would check, and a request fails as it would
+// on a device.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -22,7 +22,7 @@ std::uint32_t bytes_of(const ibv_send_wr& wr) noexcept {
   return bytes;
 }
 
-// Between the pieces of the request and one place.
+// Copies between the scatter-gather entries of the request and one address.
 template <class Copy>
 ibv_wc_status for_each_piece(const Qp& qp, const ibv_send_wr& wr, std::uint32_t access, Copy copy) {
   for (int i = 0; i < wr.num_sge; ++i) {
@@ -39,7 +39,7 @@ ibv_wc_status for_each_piece(const Qp& qp, const ibv_send_wr& wr, std::uint32_t 
 }
 
 ibv_wc_status write(const Qp& qp, const Qp& peer, const ibv_send_wr& wr, std::uint32_t bytes) {
-  if (bytes == 0) return IBV_WC_SUCCESS;  // opens nothing
+  if (bytes == 0) return IBV_WC_SUCCESS;  // needs no key
   const auto& remote = wr.wr.rdma;
   std::byte* to = (peer.access & IBV_ACCESS_REMOTE_WRITE) == 0
                       ? nullptr
@@ -79,7 +79,7 @@ ibv_wc_status send(const Qp& qp, const Qp& peer, const ibv_send_wr& wr, std::uin
   });
 }
 
-// With the peer's lock held. What uses up a receive tells the peer.
+// Called with the peer's lock held. A request that uses a receive gives the peer a completion.
 ibv_wc_status carry_to(const Qp& qp, Qp& peer, const ibv_send_wr& wr, std::uint32_t bytes) {
   const bool is_send = wr.opcode == IBV_WR_SEND || wr.opcode == IBV_WR_SEND_WITH_IMM;
   if (wr.opcode == IBV_WR_RDMA_READ) return read(qp, peer, wr, bytes);

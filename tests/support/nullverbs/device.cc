@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices and what they say of themselves. NULLVERBS_DEVICES says how many there are (1), and
+// The devices and their attributes. NULLVERBS_DEVICES sets their number (default 1), and
 // NULLVERBS_LINK=ib makes them InfiniBand instead of RoCE.
 #include <endian.h>
 #include <sys/eventfd.h>
@@ -177,7 +177,7 @@ int ibv_close_device(ibv_context* context) {
   return 0;
 }
 
-// Nothing ever happens: a caller that wants to wait waits.
+// There are no events: a caller that waits for one waits for ever.
 int ibv_get_async_event(ibv_context* context, ibv_async_event*) {
   std::uint64_t nothing = 0;
   if (::read(context->async_fd, &nothing, sizeof nothing) >= 0) errno = EAGAIN;
@@ -191,7 +191,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
 }
 
 int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* attr) {
-  // Callers of the function have the structure without its last member.
+  // Callers of the exported function have a structure without the last member.
   return nullverbs::query_port(context, port, reinterpret_cast<ibv_port_attr*>(attr),
                                offsetof(ibv_port_attr, port_cap_flags2));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a device holds: as much as anybody asks for, within what real ones do.
+// The limits of a device, which are those of real ones.
 #pragma once
 
 #include <cstdint>

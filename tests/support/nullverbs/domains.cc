@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Protection domains, thread domains, and the parent domains that join the two.
+// Protection domains, thread domains, and the parent domains that combine the two.
 #include <atomic>
 #include <cstdlib>
 #include <string_view>

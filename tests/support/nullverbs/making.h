@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What making an object and refusing to make one have in common.
+// Helpers to create objects, and to refuse to.
 #pragma once
 
 #include <cerrno>
@@ -19,9 +19,9 @@ T* refuse(int error) noexcept {
   return nullptr;
 }
 
-// Whether NULLVERBS_REFUSES names it, as a device without it would: thread domains ("td"), parent
-// domains ("pd"), CQs ("cq") and queue pairs ("qp") in those. Sets errno. No failure: whoever asks
-// reckons with it.
+// Whether NULLVERBS_REFUSES names this kind of object, so that the library acts like a device
+// without it: thread domains ("td"), parent domains ("pd"), and CQs ("cq") and queue pairs ("qp")
+// in those. Sets errno. It is not counted as a failure, since callers expect it.
 bool refuses(const char* what);
 
 template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making, changing and destroying memory regions, CQs and QPs.
+// Creates, changes and destroys memory regions, CQs and QPs.
 #include "tests/support/nullverbs/objects.h"
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ namespace {
 Cq* make_cq(ibv_context* context, std::uint32_t entries, void* user, bool is_extended) {
   if (entries == 0 || entries > kMaxCqe) return refuse<Cq>(EINVAL);
   const std::size_t bytes = is_extended ? sizeof(Cq) : offsetof(Cq, plain) + sizeof(ibv_cq);
-  // What a plain one has no room for is not written: the memory is zeroed as it is.
+  // Members that a plain ibv_cq does not have are not written. The memory is zeroed already.
   auto* const cq = static_cast<Cq*>(Arena::instance().take(bytes));
   count_surely(&NullverbsReport::live_objects);
   cq->is_extended = is_extended;
@@ -39,8 +39,8 @@ bool can_hold(const ibv_qp_cap& cap) noexcept {
          cap.max_send_sge <= kMaxSge && cap.max_recv_sge <= 1 && cap.max_inline_data <= kMaxInline;
 }
 
-// A device's library takes a queue pair's completions out of the queues when it goes. This one
-// leaves them there, but says that it would have been inside.
+// When a queue pair is destroyed, a device's library removes its completions from the queues. This
+// one leaves them there, but counts as a user of the queues.
 void clean_cqs(const Qp& qp) noexcept {
   const Visit sent(Cq::of(qp.base.send_cq).one_thread);
   if (qp.base.recv_cq != qp.base.send_cq) const Visit received(Cq::of(qp.base.recv_cq).one_thread);
@@ -67,7 +67,7 @@ void Qp::set_state(ibv_qp_state to) {
   }
 }
 
-// With the lock held.
+// Called with the lock held.
 void Qp::flush_receives() {
   while (!receives.empty()) {
     Cq::of(base.recv_cq)
@@ -235,13 +235,13 @@ int ibv_destroy_qp(ibv_qp* base) {
   Qp& qp = Qp::of(base);
   Tables::instance().remove_qp(base->qp_num);
   nullverbs::clean_cqs(qp);
-  qp.set_state(IBV_QPS_RESET);  // who found it before finds it deaf
+  qp.set_state(IBV_QPS_RESET);  // a thread that has found it already cannot use it
   qp.receives.free();
   --Domain::of(base->pd).users;
   return nullverbs::unmake(&qp);
 }
 
-// No vendor: there is nothing to agree on.
+// Vendor 0, so that there is nothing to agree on.
 int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
   *ece = {};
   return 0;

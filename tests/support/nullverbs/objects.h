@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs hold: the structures of verbs.h with ours behind or before them, small, since
-// thousands are made to measure what a plugin needs for each.
+// The objects behind the pointers of programs: the structures of verbs.h with private members. They
+// are small, since programs create thousands to measure the plugin's memory for each.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,7 +16,7 @@
 namespace nullverbs {
 
 struct Device : ibv_device {
-  // Provider libraries look behind an ibv_device for data of their own.
+  // Provider libraries keep their own data after an ibv_device.
   std::byte nothing_of_yours[512] = {};
   std::uint32_t index = 0;
 };
@@ -30,7 +30,7 @@ struct Context : verbs_context {
   const Device& device() const noexcept { return *static_cast<const Device*>(context.device); }
 };
 
-// What another object was made in or of cannot go before it.
+// Counts the objects that were created in or from this one, which cannot be destroyed before them.
 using Users = std::atomic<std::uint32_t>;
 
 struct ThreadDomain : ibv_td {
@@ -39,7 +39,7 @@ struct ThreadDomain : ibv_td {
   static ThreadDomain& of(ibv_td* td) noexcept { return *static_cast<ThreadDomain*>(td); }
 };
 
-// A protection domain, or a parent domain, which protects as the one it was made of.
+// A protection domain, or a parent domain, which has the keys of the one it was created from.
 struct Domain : ibv_pd {
   std::uint32_t number = 0;
   Users users = 0;
@@ -54,7 +54,7 @@ struct Completion {
   std::uint32_t qp_num;
   std::uint32_t byte_len;
   __be32 imm_data;
-  std::uint16_t frees;  // places in the send queue that it gives back
+  std::uint16_t frees;  // entries of the send queue that it frees
   std::uint8_t status;  // ibv_wc_status
   std::uint8_t opcode : 5;
   std::uint8_t is_receive : 1;
@@ -67,8 +67,8 @@ struct Cq {
   SpinLock lock;
   bool is_extended;
   Promise one_thread;
-  Domain* domain;                      // that it was made in; null: none
-  std::atomic<std::uint32_t> waiting;  // = ring.count(), for who only wants to know if any
+  Domain* domain;                      // in which it was created; may be null
+  std::atomic<std::uint32_t> waiting;  // = ring.count(), readable without the lock
   Ring<Completion> ring;
   union {
     ibv_cq plain;
@@ -89,20 +89,20 @@ struct Receive {
   ibv_sge place;
 };
 
-// States and receives change under the lock; who posts sends is one thread at a time.
+// State and receives are changed under the lock. One thread at a time posts sends.
 struct Qp {
   ibv_qp base;
   SpinLock lock;
   bool signals_all;
   Promise one_sender;
   Promise one_receiver;
-  std::uint8_t state_code;  // ibv_qp_state; base.state is for others to see
+  std::uint8_t state_code;  // ibv_qp_state; base.state is the copy that programs see
   std::uint32_t access;
   std::uint32_t domain;  // number
   std::uint32_t peer;    // its number
   ibv_qp_cap cap;
-  std::atomic<std::uint32_t> sends_open;  // places taken in the send queue
-  std::uint32_t silent;                   // of those, without a completion of their own so far
+  std::atomic<std::uint32_t> sends_open;  // used entries of the send queue
+  std::uint32_t silent;                   // of these, unsignaled ones since the last signaled one
   Ring<Receive> receives;
 
   static Qp& of(ibv_qp* qp) noexcept { return *reinterpret_cast<Qp*>(qp); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What programs reach through the operations of a context instead of an exported function.
+// Functions that programs call through the operations of a context, not by their exported name.
 #pragma once
 
 #include <infiniband/verbs.h>

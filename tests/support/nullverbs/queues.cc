@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion queues: filled by whoever carries out a request, emptied by their owners.
+// Completion queues: the thread that executes a request adds entries, and the owner polls them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +34,7 @@ void give_places_back(const Completion& completion) noexcept {
 
 }  // namespace
 
-// A device would lose a completion, and the program wait for it.
+// A device would lose a completion here, for which the program would wait for ever.
 void Cq::push(const Completion& completion) {
   const std::lock_guard guard(lock);
   if (ring.full()) {
@@ -66,7 +66,7 @@ int poll_cq(ibv_cq* base, int room, ibv_wc* out) {
   return found;
 }
 
-// There is no channel to notify.
+// There are no completion channels to notify.
 int req_notify_cq(ibv_cq*, int) { return 0; }
 
 }  // namespace nullverbs

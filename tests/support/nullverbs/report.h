@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What nullverbs tells of itself, for whoever measures over it: found with
-// dlsym("nullverbs_report") in the library that the plugin loaded.
+// Counters of nullverbs, for programs that measure the plugin over it. Use
+// dlsym("nullverbs_report") in the library that the plugin has loaded.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 extern "C" {
 
 struct NullverbsReport {
-  // Its memory, all of it: one range, of which only what is in use has pages.
+  // All of its memory: one range, in which only used parts have pages.
   const void* memory;
   std::size_t memory_bytes;
 
-  // Counted since the library was loaded.
+  // Since the library was loaded.
   std::uint64_t send_posts;  // calls
   std::uint64_t send_requests;
   std::uint64_t recv_posts;  // calls
@@ -29,9 +29,9 @@ struct NullverbsReport {
   std::uint64_t parent_domains;
   std::uint64_t queues_in_parent_domains;  // queue pairs, where there is a thread domain, too
   std::uint64_t single_threaded_cqs;       // in such a parent domain, or by their flag
-  std::uint64_t intrusions;  // of a second thread into such an object: mlx5 ends the process
+  std::uint64_t intrusions;  // uses of such an object by a second thread, which mlx5 aborts
 
-  // What is there now.
+  // Objects that exist now.
   std::uint64_t live_thread_domains;
   std::uint64_t live_objects;  // of all kinds: domains, memory regions, CQs, queue pairs
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue that is as large as it had to be so far, up to a limit.
+// A queue that grows as needed, up to a limit.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace nullverbs {
 
-// Threads: whoever holds the lock of its owner.
+// Threads: the one that holds its owner's lock.
 template <class T>
 class Ring {
  public:

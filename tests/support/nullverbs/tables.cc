@@ -8,7 +8,7 @@
 namespace nullverbs {
 namespace {
 
-// Round and round, so that a number is not used again soon.
+// Numbers are used in turn, so that none is reused soon.
 template <class IsFree>
 std::uint32_t find_place(std::uint32_t& next, std::uint32_t first, std::uint32_t count,
                          IsFree is_free) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a queue pair's number to the queue pair and from a key to its memory, each one array lookup.
+// Tables that map a queue pair's number to the queue pair, and a key to its memory, by one array
+// lookup each.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +12,24 @@
 
 namespace nullverbs {
 
-// What a key opens; lkey and rkey are the same.
+// The memory of a key. lkey and rkey are the same.
 struct Region {
-  std::uint64_t address;  // as work requests name it
+  std::uint64_t address;  // as in work requests
   std::uint64_t length;
-  std::uint64_t shift;  // what to add for the place in this process
-  std::uint32_t key;    // 0: nothing
+  std::uint64_t shift;  // added to it for the address in this process
+  std::uint32_t key;    // 0: the entry is free
   std::uint32_t domain : 16;
   std::uint32_t access : 16;  // IBV_ACCESS_*; the higher bits ask for no right
 };
 static_assert(sizeof(Region) == 32);
 
-// Threads: any. Lookups take no lock: what they find may go at any time, but its place stays.
+// Threads: any. Lookups take no lock. The object that they find may be destroyed at any time, but
+// its entry stays.
 class Tables {
  public:
   static Tables& instance();
 
-  // Ends the process when there is no place left.
+  // Ends the process when no entry is left.
   std::uint32_t add_qp(Qp& qp);
   void remove_qp(std::uint32_t number) noexcept { qps_[number % kQps] = nullptr; }
   Qp* qp(std::uint32_t number) const noexcept { return qps_[number % kQps]; }
@@ -35,7 +37,8 @@ class Tables {
   std::uint32_t add_region(Region region);
   void remove_region(std::uint32_t key) noexcept { regions_[place_of(key)].key = 0; }
 
-  // Where [address, address + length) lies in this process; null: the key does not open it.
+  // The address of [address, address + length) in this process, or null if the key does not cover
+  // it.
   std::byte* find(std::uint32_t key, std::uint64_t address, std::uint64_t length,
                   std::uint32_t domain, std::uint32_t access) const noexcept {
     const Region& region = regions_[place_of(key)];
@@ -50,7 +53,7 @@ class Tables {
  private:
   static constexpr std::uint32_t kQps = 1 << 17;
   static constexpr std::uint32_t kRegions = 1 << 18;
-  static constexpr std::uint32_t kAgeBits = 8;  // a key differs from the last one in its place
+  static constexpr std::uint32_t kAgeBits = 8;  // a key differs from the last one of its entry
 
   static std::uint32_t place_of(std::uint32_t key) noexcept { return (key >> kAgeBits) % kRegions; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers in words, as far as programs print them.
+// Texts for enumerators, as far as programs print them.
 #include <infiniband/verbs.h>
 
 #include <iterator>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The promise that one thread at a time uses an object, and whether it is kept. A device that
-// relies on it has no lock, and two threads spoil its queues.
+// Checks the promise that one thread at a time uses an object. A device that relies on it takes no
+// lock, so two threads would corrupt its queues.
 #pragma once
 
 #include <atomic>

@@ -30,7 +30,7 @@ void print_warning(ncclDebugLogLevel level, unsigned long, const char* file, int
   va_end(arguments);
 }
 
-// Its parameters are read from there.
+// nullverbs reads its parameters from the environment.
 void name_what_is_not_default() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text(*variable);
@@ -70,7 +70,7 @@ const NullverbsReport& report_of(const std::string& verbs) {
 }
 
 CommPair connect(nccl::Net& net) {
-  // Plugins keep structures in it.
+  // Plugins store structures in it.
   alignas(std::max_align_t) std::array<char, NCCL_NET_HANDLE_MAXSIZE> handle{};
   ncclNetDeviceHandle_v12_t* on_device = nullptr;
   void* listener = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin as shipped, over nullverbs, with both ends of every connection in this process: what
-// the programs that measure one thread begin with. A call that fails throws MustError.
+// Loads the shipped plugin over nullverbs, with both ends of every connection in this process. Used
+// by the programs that measure one thread. A call that fails throws MustError.
 #pragma once
 
 #include <string>

@@ -121,7 +121,7 @@ void Traffic::no_credit(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) BL_MUST(!try_send(0, &request));
 }
 
-// Nothing is compared: the buffers are used by several at once.
+// Payloads are not compared, since several messages share the buffers.
 void Traffic::fill(std::size_t groups) {
   std::vector<void*> receives;
   std::vector<void*> sends;
@@ -172,7 +172,7 @@ void* Traffic::receive_group() {
     tags[slot] = kTag + static_cast<int>(slot);
     memories[slot] = recv_memory_;
     messages_[slot].number = next_++;
-    messages_[slot].recv = this;  // not its own
+    messages_[slot].recv = this;  // a marker for "no request of its own"
   }
   for (;; ++vain_.receives) {
     void* request = nullptr;
@@ -191,7 +191,7 @@ bool Traffic::try_send(std::size_t slot, void** request) {
   return *request != nullptr;
 }
 
-// A receiver may tell of several receives at once, when it is called next.
+// A receiver may grant several receives at once, in its next call.
 void Traffic::send(std::size_t slot) {
   stamp(slot);
   while (!try_send(slot, &messages_[slot].send)) {
@@ -237,7 +237,7 @@ bool Traffic::test(void*& request, std::array<int, kInFlight>& sizes) {
   return true;
 }
 
-// Every word differs from what lay there before, so that a byte which did not arrive shows.
+// Every word differs from the old content, so that a missing byte is noticed.
 void Traffic::stamp(std::size_t slot) {
   const std::uint64_t first = messages_[slot].number * 0x9E37'79B9'7F4A'7C15;
   std::byte* const data = buffers_.sent(slot);

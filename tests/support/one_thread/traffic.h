@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages from one comm to another, moved by the one thread that has both, as NCCL's progress
-// thread calls: the oldest request is tested until it is done. Every payload is compared.
+// Moves messages from one comm to another in one thread that has both, with the calls of NCCL's
+// progress thread: the oldest request is tested until it is done. Every payload is compared.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class Pattern {
 };
 const char* name_of(Pattern pattern) noexcept;
 
-// Memory that both ends of all comms may use, so that it is no comm's.
+// Buffers that both ends of all comms share.
 class Buffers {
  public:
   static constexpr std::size_t kInFlight = 8;
@@ -50,7 +50,7 @@ class Traffic {
  public:
   static constexpr std::size_t kInFlight = Buffers::kInFlight;
 
-  // How often it called in vain.
+  // The number of calls that had to be repeated.
   struct Vain {
     std::uint64_t tests = 0;
     std::uint64_t sends = 0;
@@ -62,11 +62,12 @@ class Traffic {
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  // `count` messages, tests or sends; of messages a multiple of kInFlight. Nothing is under way
-  // afterwards.
+  // Runs `count` messages, tests or sends. For messages it must be a multiple of kInFlight. No
+  // request is in flight afterwards.
   void run(Pattern pattern, std::size_t count);
 
-  // For footprints: this many irecvs of kInFlight buffers under way at once, and all their sends.
+  // To measure memory: this many irecvs of kInFlight buffers are in flight at once, with all their
+  // sends.
   void fill(std::size_t groups);
 
   const Vain& vain() const noexcept { return vain_; }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Making, connecting and settling a station.
-#include "tests/fault/station.h"
+#include "tests/fault/device_end.h"
 
 #include <string_view>
 
@@ -42,7 +40,7 @@ QpPtr make_shared_cq_qp(ibv_pd* pd, ibv_cq* cq) {
   return QpPtr(must_exist(ibv_create_qp(pd, &attr)));
 }
 
-Station::Station(const std::string& device)
+DeviceEnd::DeviceEnd(const std::string& device)
     : context(opened(device)),
       pd(must_exist(ibv_alloc_pd(context.get()))),
       cq(make_cq_of(context.get(), 256)),
@@ -51,14 +49,14 @@ Station::Station(const std::string& device)
       qp(owned_qp.get()),
       ledger(cq.get()) {}
 
-void Station::connect_to(Link& link) {
-  const auto card = link.exchange(StationCard{address_of(qp, kQuickWire), memory.all()});
+void DeviceEnd::connect_to(Link& link) {
+  const auto card = link.exchange(DeviceEndCard{address_of(qp, kQuickWire), memory.all()});
   theirs = card.memory;
   connect(qp, card.address, kQuickWire);
   link.meet();
 }
 
-void Station::settle() {
+void DeviceEnd::settle() {
   const ibv_qp_state state = state_of(qp);
   if (state == IBV_QPS_RESET) return;  // the peer died before there was a connection
   if (state != IBV_QPS_ERR) BL_MUST_OK(modify_state(qp, IBV_QPS_ERR));
