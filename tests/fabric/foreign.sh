@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs programs that nobody here wrote, unmodified, over softnic: Debian's ibverbs-utils and
-# perftest, most of them on a RoCE fabric and some on InfiniBand.
+# Runs unmodified third-party programs over softnic: Debian's ibverbs-utils and perftest, most of them
+# on a RoCE fabric and some on InfiniBand.
 #
 #   foreign.sh SOFTNIC INFINIBAND_FABRIC [verbs-utils|write|send|read|latency|events|atomic|shared|ucx]...
 #
-# perftest measures the processor's clock again for every size, which takes most of the time here.
-# Ends with 77 if the programs are not installed.
+# perftest measures the processor's clock for every size, which takes most of the time. The exit status
+# is 77 if the programs are not installed.
 set -u -o pipefail
 exec </dev/null
 export LC_ALL=C
@@ -15,7 +15,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/foreign_lib.sh"
 
 # --- What the programs print ----------------------------------------------------------------------
 
-# wants PATTERN... : reads text that must hold them all; names the first that is missing.
+# wants PATTERN...: reads text that must contain all patterns, and names the first that is missing.
 wants() {
   local text pattern
   text=$(cat)
@@ -95,7 +95,7 @@ infiniband_info() {
 
 # --- The programs ---------------------------------------------------------------------------------
 
-# ibv_asyncwatch runs until it is ended, and has to hear of a port that goes down and comes back.
+# ibv_asyncwatch runs until it is killed, and must report a port that goes down and up again.
 watch_events() {
   local heard=0
   label="ibv_asyncwatch$where"
@@ -111,7 +111,8 @@ watch_events() {
   if ((heard)); then good "port error, port active"; else bad "it heard nothing"; fi
 }
 
-# until_output PATTERN : the running program has printed it. Fails if it ends without.
+# until_output PATTERN: waits until the running program has printed it. Fails if the program ends
+# before.
 until_output() {
   until grep -qE "$1" "$scratch/output"; do
     kill -0 "$server" 2>/dev/null || return 1
@@ -134,7 +135,7 @@ group_verbs_utils() {
   pair round_trip ibv_rc_pingpong -c -g 0 -s 65536 -n 500
 }
 
-# bandwidth_of PROGRAM OPTION... : the options are for InfiniBand. -F: whatever the clock does.
+# bandwidth_of PROGRAM OPTION...: the options are for InfiniBand. -F: ignore changes of the clock.
 bandwidth_of() {
   pair all_sizes "$1" -F -x 3 -n 100 -a
   pair one_size "$1" -F -x 3 -n 500 -q 8
@@ -146,7 +147,7 @@ group_write() { bandwidth_of ib_write_bw -s 1048576; }
 group_send() {
   bandwidth_of ib_send_bw -b
   use_roce
-  refused ib_send_bw -R -x 3 # librdmacm asks a kernel that knows nothing of softnic
+  refused ib_send_bw -R -x 3 # librdmacm uses the kernel, which does not know softnic's devices
 }
 group_read() { bandwidth_of ib_read_bw -q 8; }
 
@@ -185,7 +186,8 @@ group_shared() {
   pair round_trip ibv_srq_pingpong -c -q 8
 }
 
-# UCX looks for the devices' files before it asks libibverbs. A namespace of its own has them.
+# UCX checks for the devices' files before it calls libibverbs, so it runs in a mount namespace that
+# has them.
 group_ucx() {
   if ! command -v ucx_perftest >/dev/null || ! "${with_uverbs[@]}" true 2>/dev/null; then
     echo 'skipped: needs ucx_perftest (Debian has it in ucx-utils) and the right to mount'

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# How foreign.sh runs the programs of others: each pair of processes on a fabric of its own, which
-# must be gone when the two have ended, and on a TCP port that nobody else has. One line for each
-# program; all that it printed when it failed.
+# Functions of foreign.sh. Each pair of processes runs on a fabric of its own, which must be gone when
+# both have ended, and uses a free TCP port. The report has one line for each program, and its output
+# if it failed.
 
-patience=60    # seconds for one program: bounds a hang, not a speed
+patience=60    # seconds for one program: limits a hang, not a speed
 softnic=       # the softnic program; set by foreign.sh
-fabric_file='' # what new fabrics are made from; empty: as softnic makes them by itself
-where=''       # said behind the command, so that lines differ
-wrap=()        # what each program is started by; empty: nothing
+fabric_file='' # the description of new fabrics; empty: softnic's default
+where=''       # appended to the command in the report, so that lines differ
+wrap=()        # a command that starts each program; may be empty
 
 scratch=$(mktemp -d)
 server=0 # process id while one runs
@@ -18,7 +18,7 @@ trap 'end_server; rm -rf "$scratch"' EXIT
 # --- Results --------------------------------------------------------------------------------------
 
 ran=0 failed=0
-label='' # what runs now
+label='' # the program that runs now
 
 good() { # FIGURE
   ran=$((ran + 1))
@@ -53,12 +53,12 @@ new_fabric() {
 
 fabric_is_gone() { [[ ! -e /dev/shm/softnic-$(id -u)-$fabric ]]; }
 
-# Two pollers on one processor would take turns by the scheduler's clock, milliseconds a message:
-# each host gets its own, where there are two.
+# Two programs that poll on one processor would alternate by the scheduler's time slices, at milliseconds
+# for each message. So each host gets a processor of its own, if there are two.
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
   awk -F- '{ for (cpu = $1; cpu <= $NF; ++cpu) print cpu }')
 
-# on HOST COMMAND... : becomes that command. The first one on a fabric makes it.
+# on HOST COMMAND...: execs the command on this host. The first one on a fabric creates it.
 on() {
   local host=$1 run=("$softnic" run --name "$fabric" --host "$1")
   shift
@@ -73,7 +73,7 @@ is_listening() { # PORT
   grep -qsiE "^ *[0-9]+: [0-9A-F]+:$(printf %04X "$1") [0-9A-F]+:0000 0A " /proc/net/tcp{,6}
 }
 
-# Below the range from which the kernel takes ports for outgoing connections.
+# A port below the range that the kernel uses for outgoing connections.
 choose_port() {
   port=0
   while ((port == 0)) || is_listening "$port"; do
@@ -81,8 +81,8 @@ choose_port() {
   done
 }
 
-# start_server COMMAND... : returns when it listens on $port. Another process may have been quicker
-# to take that port: then again with another.
+# start_server COMMAND...: returns when it listens on $port. If another process has taken the port
+# meanwhile, it tries another one.
 start_server() {
   local tries=5
   while ((tries-- > 0)); do
@@ -106,8 +106,8 @@ end_server() {
 
 # --- Programs -------------------------------------------------------------------------------------
 
-# pair FIGURE COMMAND... : the command twice, as server on h0 and as client on h1. FIGURE is a
-# function that reads what the client printed and writes the figure to show, or fails.
+# pair FIGURE COMMAND...: runs the command twice, as server on h0 and as client on h1. FIGURE is a
+# function that reads the client's output and prints the figure to show, or fails.
 pair() {
   local figure=$1 rc_client=0 rc_server=0 text
   shift
@@ -132,7 +132,7 @@ pair() {
   fi
 }
 
-# alone CHECK COMMAND... : one program on h0. CHECK reads what it printed, as above.
+# alone CHECK COMMAND...: runs one program on h0. CHECK reads its output, as above.
 alone() {
   local check=$1 rc=0 text
   shift
@@ -148,7 +148,7 @@ alone() {
   fi
 }
 
-# refused COMMAND... : a server that must end by itself, with an error and a word about it.
+# refused COMMAND...: runs a server that must end by itself, with an error status and a message.
 refused() {
   local rc=0
   label="$*$where"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# perf.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE GROUP: the plugin under `beeline perf`, on a fabric of its
-# own. FABRIC_FILE may be empty: softnic's two hosts with RoCE. Groups:
+# perf.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE GROUP: runs the plugin under `beeline perf`, on a fabric of
+# its own. If FABRIC_FILE is empty, it is softnic's default, two hosts with RoCE. Groups:
 #   allreduce   every version of the interface, 2, 4 and 8 ranks, even and odd sizes
 #   large       the same up to 64 MiB
 #   patterns    all the others, two ranks on two hosts
-#   corrupt     a byte that the wire changes has to show as a wrong element
+#   corrupt     a byte that the network changes must be reported as a wrong element
 set -u -o pipefail
 
 softnic=$1 beeline=$2 plugin=$3 group=$5
@@ -15,7 +15,7 @@ fabric=(--name "$name")
 [[ -z $4 ]] || fabric+=(--fabric "$4")
 failed=0
 
-# perf WORDS OPTION... : one run; on failure all that it said.
+# perf WORDS OPTION...: one run; prints its output if it fails.
 perf() {
   local words=$1 log rc=0
   shift
@@ -59,7 +59,7 @@ patterns() {
   done
 }
 
-# The run starts, the port is told to spoil a message, and the next one comes out wrong.
+# The port is told to corrupt a message during a run, which must then report wrong elements.
 corrupt() {
   local which
   spoilt stream 5 --iters 20 || failed=1
@@ -79,9 +79,9 @@ spoilt() { # PATTERN WHICH_REQUEST OPTION...
     exec "$1" perf --plugin "$2" --hosts h0,h1 --sizes 4K "${@:4}"
   ' "$softnic" "$beeline" "$plugin" "$2" "$1" "${@:3}" 2>&1) || rc=$?
   if ((rc == 1)) && grep -q '^# Wrong elements : [1-9]' <<<"$log"; then
-    printf 'ok    %s: a spoilt message is seen\n' "$1"
+    printf 'ok    %s: a corrupted message is noticed\n' "$1"
   else
-    printf '%s: request %s was spoilt, which is not seen (exit status %d)\n%s\n' "$1" "$2" "$rc" "$log"
+    printf '%s: request %s was corrupted, and not noticed (exit status %d)\n%s\n' "$1" "$2" "$rc" "$log"
     return 1
   fi
 }

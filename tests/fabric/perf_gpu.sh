@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# perf_gpu.sh SOFTNIC BEELINE PLUGIN GROUP: the plugin under `beeline perf` with buffers in the memory of
-# softgpu's GPUs, which kill the process whose processor touches them. Groups:
+# perf_gpu.sh SOFTNIC BEELINE PLUGIN GROUP: runs the plugin under `beeline perf` with buffers in the
+# memory of softgpu's GPUs. A process that dereferences their addresses is killed. Groups:
 #   versions    every version of the interface; both kinds of registration
 #   patterns    all the others, one kind at each end
-#   hidden      a GPU that sees what arrived only after a flush: without one the data is wrong
-#   copies      memory that softnic cannot map, and copies with the driver's calls
-#   refused     what is missing is named before anything is sent
+#   hidden      a GPU that sees received data only after a flush: without one the data is wrong
+#   copies      memory that softnic cannot map and copies with calls of the driver
+#   refused     missing support is reported before anything is sent
 set -u -o pipefail
 
 softnic=$1 beeline=$2 plugin=$3 group=$4
@@ -25,14 +25,14 @@ name = "softnic0"
 [[host.gpu]]
 name = "gpu[0-1]"
 TOML
-# A flush takes its time there, so that one which nobody waits for shows.
+# Flushes are slow on this fabric, so that a missing wait for one is noticed.
 {
   printf '[hazards]\nhide = true\n'
   sed 's/^name = "softnic0"$/&\nlatency = "2ms"/' "$scratch/plain.toml"
 } >"$scratch/hide.toml"
 
-# expect WHAT STATUS LINE FABRIC OPTION... : one run, and a line that its output has to have (a regular
-# expression). On a failure, all that it said.
+# expect WHAT STATUS LINE FABRIC OPTION...: one run with this exit status, whose output must have a line
+# that matches LINE. If it fails, prints the output.
 expect() {
   local what=$1 wanted=$2 line=$3 fabric=$4 log rc=0
   shift 4
@@ -76,8 +76,8 @@ patterns() {
   done
 }
 
-# hidden_run WHAT STATUS LINE GPU OPTION... : GPU is compute=N. The NIC's writes are not in order, and
-# nothing but a READ through the NIC helps.
+# hidden_run WHAT STATUS LINE GPU OPTION...: GPU is compute=N. Writes of the NIC are not ordered, and only
+# a READ through the NIC makes them visible.
 hidden_run() {
   local what=$1 wanted=$2 line=$3 gpu=$4
   shift 4
@@ -91,7 +91,7 @@ hidden() {
     hidden_run "$memory, never flushed" 1 "$wrong" compute=8.0 --memory "$memory" --flush never
     hidden_run "$memory, always flushed" 0 "$all_right" compute=8.0 --memory "$memory" --flush always
   done
-  # NCCL asks by itself up to Ampere; after that where the plugin, or the user, says so.
+  # Up to Ampere NCCL flushes by itself; on later GPUs if the plugin or the user requests it.
   hidden_run 'Ampere, as NCCL does' 0 "$all_right" compute=8.0 --memory mixed
   for abi in v9 v12; do
     hidden_run "Hopper over $abi, the plugin asks for flushes" 0 "$all_right" compute=9.0 --abi "$abi" \
@@ -99,7 +99,7 @@ hidden() {
   done
   hidden_run 'Hopper over v8, the plugin flushes by itself' 0 "$all_right" compute=9.0 --abi v8 \
     --memory mixed
-  # CUDA says that nothing has to be flushed; here that is wrong.
+  # CUDA reports that no flush is needed, which is wrong on this fabric.
   expect 'nobody asks for flushes' 1 "$wrong" hide stream --iters 3 --sizes 64K --memory mixed
   expect 'the user does' 0 "$all_right" hide stream --iters 3 --sizes 64K --memory mixed \
     --env NCCL_NET_FORCE_FLUSH=1

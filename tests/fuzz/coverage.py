@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the decoders the fuzz targets reach.
+"""Measures how many lines of the decoders the fuzz targets reach.
 
 usage: coverage.py REPLAY GCOV OBJECTS LEAST PATH...
 
-Runs REPLAY, reads what gcc's --coverage left in the folder OBJECTS, prints the lines that were run
-of each file whose path begins so, and fails when a file has less than LEAST percent.
+Runs REPLAY and reads gcc's coverage data in the folder OBJECTS. Prints the share of lines that were
+run for each file whose path begins with a PATH, and fails if a file has less than LEAST percent.
 """
 
 import collections
@@ -20,7 +20,7 @@ def counts_in(objects):
 
 
 def path_within(file, paths):
-    """From the repository's root, or nothing where it is not wanted."""
+    """The file's path from the repository's root, or None if it is in none of these paths."""
     for path in paths:
         at = ("/" + file).find("/" + path)
         if at >= 0:
@@ -29,7 +29,7 @@ def path_within(file, paths):
 
 
 def lines_of(gcov, objects, paths):
-    """By file and line: whether any object ran it."""
+    """For each file and line, whether any object ran it."""
     files = collections.defaultdict(dict)
     for data in counts_in(objects):
         done = subprocess.run([gcov, "--json-format", "--stdout", data], cwd=objects,

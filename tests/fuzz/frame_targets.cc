@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stream of a control channel. However it is cut by the network, the same frames come out, and
-// little is kept of one that has not ended.
+// The byte stream of a control channel. However the network splits it, the frames must be the same,
+// and only a part of one frame may be buffered.
 //
-// The first byte of an input says how large the pieces are, the second which limit is in force; the
-// rest is the stream.
+// The first byte of an input sets the size of the pieces, the second the limit on frames. The rest
+// is the stream.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,7 +25,7 @@ struct Cut {
   std::size_t pending = 0;
 };
 
-// Takes all frames that are complete. False: the stream is broken.
+// Takes all complete frames. Returns false if the stream is invalid.
 bool drain(FrameSplitter& splitter, std::size_t most, std::vector<Frame>& frames) {
   for (;;) {
     auto frame = splitter.next(most);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nodes as a reader might hand them over that believes everything it reads: each is a fixed number
-// of bytes. Whatever Graph::make takes for a machine can be judged, assigned and drawn.
+// Arbitrary nodes for Graph::make, as from a reader that checks nothing. Each node is a fixed
+// number of bytes. If Graph::make accepts them, the graph can be judged, assigned and drawn.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +16,7 @@ namespace {
 using namespace beeline::topology;
 
 constexpr std::size_t kNodeBytes = 17;
-constexpr std::size_t kMostNodes = 96;  // the work grows with the square
+constexpr std::size_t kMostNodes = 96;  // the time grows with its square
 constexpr std::uint8_t kNone = 255;
 constexpr std::uint32_t kUnit = 1'000;  // of rates and speeds
 
@@ -87,7 +87,7 @@ bool take_graph(ByteView bytes) {
   return true;
 }
 
-// Names and addresses are shortened: one letter a device.
+// The bytes of a small graph. Each device has a name of one letter.
 void append(Bytes& bytes, const Node& node, std::uint8_t letter) {
   const auto index = [](NodeIndex node_index) {
     return node_index == kNoNode ? kNone : static_cast<std::uint8_t>(node_index);

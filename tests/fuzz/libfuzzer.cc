@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libFuzzer's side of the targets: which of them, and the corpus to begin with.
+// Runs one target under libFuzzer, after writing its seeds as the initial corpus.
 //
 //   fuzz_wire --target=connect --seeds=DIR [libFuzzer's options] DIR
 #include <cstdint>
@@ -24,7 +24,7 @@ void write_seeds(const std::string& folder) {
   }
 }
 
-// What follows the option's name, or nothing.
+// The value of the option, or nothing.
 std::string option(int argc, char** argv, const std::string& name) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -35,7 +35,7 @@ std::string option(int argc, char** argv, const std::string& name) {
 
 }  // namespace
 
-// libFuzzer leaves alone what begins with two dashes.
+// libFuzzer ignores options that begin with two dashes.
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   target = fuzz::find_target(option(*argc, *argv, "--target="));
   fuzz::hold(target != nullptr, "--target=NAME names a target");

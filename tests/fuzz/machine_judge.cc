@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Judging machines that nobody made.
 #include "tests/fuzz/machine_judge.h"
 
 #include <algorithm>
@@ -100,12 +98,12 @@ std::vector<std::string> rdma_names(const Node& node) {
   return names;
 }
 
-// All that NCCL goes by.
+// Compares two machines in the facts that NCCL uses.
 void hold_same_device(const Node& a, const Node& b) {
   hold(a.pci == b.pci && a.role == b.role, "the same device");
   hold(a.numa == b.numa, "on the same NUMA node");
   hold(rdma_names(a) == rdma_names(b), "of the same names");
-  // A port is written with a name.
+  // A NIC without a name is written without its port.
   hold(rdma_names(a).empty() || a.nic_ports == b.nic_ports, "with the same ports");
   hold(a.numa < 0 || mask_of_list(a.cpus) == mask_of_list(b.cpus), "near to the same processors");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small machines: a fuzzer's time goes by the size of its inputs.
+// The seeds are small machines, since a fuzzer's time depends on the size of its inputs.
 #include "tests/fuzz/machine_seeds.h"
 
 #include "tests/fuzz/topology_targets.h"
@@ -53,7 +53,7 @@ constexpr const char* kUnsaid =
     "<nic><net name=\"rxe0\"/><net name=\"rxe1\" port=\"1\" speed=\"10\"/></nic></cpu>"
     "<net name=\"siw0\"/><pci busid=\"03:00.0\" class=\"0x020000\"/></system>";
 
-// One change makes one address of two, or one name.
+// One change makes two addresses or two names equal.
 constexpr const char* kAlike =
     "<system version=\"1\"><pci busid=\"01:00.0\" class=\"02\"><net name=\"a\"/></pci>"
     "<pci busid=\"01:00.1\" class=\"02\"><net name=\"b\"/></pci></system>";

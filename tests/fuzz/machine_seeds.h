@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files to begin with.
+// Seeds for the readers of machine descriptions.
 #pragma once
 
 #include "tests/fuzz/targets.h"
 
 namespace beeline::fuzz {
 
-// Of our own writer, and one by hand with all that others write.
+// Files of this project's writer, and one by hand with everything that other writers use.
 std::vector<Bytes> machine_seeds();
 
 }  // namespace beeline::fuzz

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that describe a machine. Whatever is taken for one is a graph that keeps its promises, can
-// be judged, drawn and assigned, and is the same machine after it was written for NCCL.
+// Files that describe a machine. If a file is accepted, its graph must have all promised
+// properties, can be judged, drawn and assigned, and must be the same machine after it was written
+// for NCCL.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ bool take_nccl_xml(ByteView bytes) {
 
 // --- A file of any kind ---
 
-// The bytes as a file, without a file system.
+// A file in memory with these bytes.
 class BytesAsFile {
  public:
   BytesAsFile() : fd_(::memfd_create("machine", MFD_CLOEXEC)) {
@@ -90,8 +91,8 @@ std::span<const Target> machine_targets() { return kMachineTargets; }
 
 namespace beeline::topology {
 
-// hwloc is another project's code, and found at run time: the way ends here. It may rely on a
-// document that is one.
+// Replaces the function that calls hwloc, which is loaded at run time and is not fuzzed. hwloc may
+// assume a well-formed document.
 Outcome<GraphParts> read_hwloc_xml(const std::string& xml, const std::string& file) {
   XmlLimits limits;
   limits.doctype = Doctype::kNameOnly;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What others write into our memory: the handle, credit lines, and the bits of an immediate.
+// Data that peers write into the memory of this process: the handle, credit lines, and immediate
+// data.
 //
-// Handles and credit lines end in a sum that no fuzzer guesses. Where the first byte of an input is
-// odd, the sum is put right before the decoder sees it.
+// Handles and credit lines end in a check sum that a fuzzer cannot guess. If the first byte of an
+// input is odd, the sum is corrected before decoding.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -83,7 +84,7 @@ std::vector<Bytes> handle_seeds() {
   return seeds;
 }
 
-// --- A credit line: one byte, the position that is looked at, 64 bytes ---
+// --- A credit line: one byte, the position to read, 64 bytes ---
 
 constexpr std::size_t kLineAt = 5;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of the control channel. What decodes keeps the promises that its readers rely on,
-// fits into a frame, and is the same after another way through.
+// The messages of the control channel. A message that can be decoded has all properties on which
+// its readers rely, fits into a frame, and is the same after it was encoded and decoded again.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -131,7 +131,7 @@ bool take(ByteView bytes) {
   return true;
 }
 
-// The versions can be told of any HELLO that begins with them, whatever follows.
+// The versions of a HELLO can be read whatever follows them.
 bool take_hello(ByteView bytes) {
   const Result<VersionRange> versions = hello_versions(bytes);
   if (versions) hold_versions(*versions);
@@ -151,7 +151,7 @@ std::vector<Bytes> seeds() {
   return {body_of(test::sample<Message>())};
 }
 
-// Also with nothing that may be absent, and with as much as there may be.
+// Seeds: a sample, one without any optional part, and one of maximum size.
 template <>
 std::vector<Bytes> seeds<Connect>() {
   Connect least = test::sample<Connect>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The targets without libFuzzer: the seeds, then a fixed number of changed ones, always the same.
-// For compilers without libFuzzer, and to measure how much of the decoders the targets reach.
+// Runs the targets without libFuzzer: the seeds, and then a fixed number of changed seeds, which
+// are the same in every run. Used with compilers without libFuzzer, and to measure coverage.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -41,7 +41,7 @@ class Mutator {
       default: bytes[at] = any_byte(); return;
     }
   }
-  // What is there once is there twice, or in the place of something else.
+  // Copies a piece, either inserting it or overwriting other bytes.
   void repeat_part(fuzz::Bytes& bytes, std::size_t at) {
     const std::size_t from = below(bytes.size());
     const std::size_t size = std::min<std::size_t>(1 + below(64), bytes.size() - from);
@@ -58,12 +58,12 @@ class Mutator {
   std::mt19937 random_{1};
 };
 
-// Fails when a seed is not taken.
+// Fails if a seed is not accepted.
 bool replay(const fuzz::Target& target) {
   const std::vector<fuzz::Bytes> seeds = target.seeds();
   for (const fuzz::Bytes& seed : seeds) {
     if (target.take(seed)) continue;
-    std::printf("%-13s does not take one of its own seeds\n", target.name);
+    std::printf("%-13s does not accept one of its own seeds\n", target.name);
     return false;
   }
   Mutator mutator;
@@ -72,7 +72,7 @@ bool replay(const fuzz::Target& target) {
     const fuzz::Bytes& seed = seeds[mutator.below(seeds.size())];
     if (target.take(mutator.change(seed))) ++taken;
   }
-  std::printf("%-13s %zu seeds, %d changed ones, %d of them taken\n", target.name, seeds.size(),
+  std::printf("%-13s %zu seeds, %d changed ones, %d of them accepted\n", target.name, seeds.size(),
               kRounds, taken);
   return true;
 }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh FUZZER TARGET OPTION... : fuzzes one decoder, beginning with what our encoders write. What
-# breaks it stays beside the fuzzer.
+# run.sh FUZZER TARGET OPTION...: fuzzes one decoder, starting from its seeds. An input that breaks it
+# is kept in the folder of the fuzzer.
 set -eu
 
 fuzzer=$1 target=$2

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Targets by name.
 #include "tests/fuzz/targets.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is fuzzed: one target for each decoder. A target is a plain function of bytes, so that
-// libFuzzer can drive it, and so can a program that any compiler builds.
+// The fuzz targets, one for each decoder. A target is a plain function of bytes, so that libFuzzer
+// can call it, and so can a program that any compiler builds.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ using ByteView = std::span<const std::byte>;
 
 struct Target {
   const char* name;
-  // True: the decoder took it for good. Ends the process when it should not have, or when what it
-  // made of the bytes does not hold.
+  // Decodes the bytes and returns whether they were accepted. Aborts the process if they must not
+  // have been, or if the result does not have a promised property.
   bool (*take)(ByteView bytes);
-  // What our own encoders write. Each must be taken.
+  // Data of this project's encoders. Each must be accepted.
   std::vector<Bytes> (*seeds)();
 };
 
-// Of this program: the sources that it is made of define it once.
+// All targets of this program, which defines this function once.
 std::vector<Target> all_targets();
-// Null: there is none of that name.
+// Returns null if there is none of that name.
 const Target* find_target(std::string_view name);
 
-// Not an assertion: it holds in every build.
+// Like an assertion, but checked in every build.
 inline void hold(bool condition, const char* what) {
   if (condition) return;
   std::fprintf(stderr, "does not hold: %s\n", what);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the readers of files are made of: a tree of elements, and numbers in words.
+// Parsers that the readers of files use: XML documents, and numbers in texts.
 #include <algorithm>
 #include <array>
 
@@ -14,9 +14,9 @@ namespace {
 
 using namespace beeline::topology;
 
-// --- A document: one byte, which says what becomes of a DTD, and the text ---
+// --- A document: one byte, which chooses how a DTD is treated, and the text ---
 
-// Small ones, so that small inputs reach them.
+// The limits are small, so that small inputs reach them.
 constexpr XmlLimits kLimits = {.bytes = 2048, .elements = 40, .depth = 8};
 
 struct Extent {
@@ -24,7 +24,7 @@ struct Extent {
   std::size_t depth = 0;
 };
 
-// Lines never go back, neither from parent to child nor from one child to the next.
+// Line numbers never decrease, neither from parent to child nor from one child to the next.
 Extent extent_of(const XmlElement& element, std::size_t& line) {
   hold(!element.name.empty(), "an element has a name");
   hold(element.line >= line, "an element stands behind those before it");

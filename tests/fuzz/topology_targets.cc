@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The program of the readers below topology.
 #include "tests/fuzz/topology_targets.h"
 
 namespace beeline::fuzz {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One target for each thing that reads a description of a machine, and one for what they read.
+// Targets for the readers of machine descriptions, and one for the graph that they build.
 #pragma once
 
 #include <string>

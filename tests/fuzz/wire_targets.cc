@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The program of plugin/wire.
 #include "tests/fuzz/wire_targets.h"
 
 namespace beeline::fuzz {

@@ -9,6 +9,6 @@ namespace beeline::fuzz {
 
 std::span<const Target> message_targets();  // one for each message: "hello"
 std::span<const Target> frame_targets();    // "frames"
-std::span<const Target> memory_targets();   // what lies in memory: "handle", "credit", "immediate"
+std::span<const Target> memory_targets();   // data in memory: "handle", "credit", "immediate"
 
 }  // namespace beeline::fuzz
