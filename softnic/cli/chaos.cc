@@ -53,8 +53,8 @@ beeline::Outcome<ChaosRequest> read_request(const Fabric& fabric, const ChaosOpt
   request.every_ns = BL_TRY(parse_duration_ns(options.every));
   if (request.every_ns == 0 || request.duration_ns / request.every_ns > kMostDisturbances)
     return fail(
-        fmt::format("a disturbance every {} for {} is more than {} of them: less often, or "
-                    "for a shorter time",
+        fmt::format("a disturbance every {} for {} is more than {} of them: choose a longer "
+                    "--every or a shorter --for",
                     options.every, options.duration, kMostDisturbances));
   request.kinds = BL_TRY(parse_disturbances(options.kinds));
   for (const PortRef port : ports_but(fabric, spared)) {
@@ -63,7 +63,7 @@ beeline::Outcome<ChaosRequest> read_request(const Fabric& fabric, const ChaosOpt
     request.ports.push_back({port_name(fabric, port), device_name(fabric, port.device), whole});
   }
   if (request.ports.empty())
-    return fail(std::string("every port is spared: there is none to disturb"));
+    return fail(std::string("all ports are spared, so there is none to disturb"));
   return request;
 }
 

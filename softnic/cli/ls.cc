@@ -91,7 +91,7 @@ bool has_fabric(const std::string& name) {
 
 int show_or_remove(const std::string& name) {
   if (clean_up_fabric(name)) {
-    fmt::print("fabric {}: its processes are all gone; removed\n", name);
+    fmt::print("fabric {}: all its processes have ended; it was removed\n", name);
     return 0;
   }
   const beeline::Outcome<Fabric> fabric = Fabric::open(name);
@@ -106,12 +106,12 @@ int show_or_remove(const std::string& name) {
 int ls(const std::string& name) {
   const std::vector<std::string> fabrics = list_fabrics();
   if (fabrics.empty()) {
-    fmt::print("no fabric: `softnic run -- COMMAND` makes one\n");
+    fmt::print("no fabric: `softnic run -- COMMAND` creates one\n");
     return 0;
   }
   if (!name.empty()) {
     if (has_fabric(name)) return show_or_remove(name);
-    fmt::print("no fabric {}; there are {}\n", name, list_text(fabrics));
+    fmt::print("no fabric {}; the fabrics are {}\n", name, list_text(fabrics));
     return 0;
   }
   int worst = 0;

@@ -36,11 +36,11 @@ constexpr const char* kNameHelp = "The fabric (SOFTNIC_FABRIC, or default)";
 
 CLI::App* add_run(CLI::App& app, Line& line) {
   CLI::App* const run = app.add_subcommand("run", "Run a command on a host of a fabric");
-  run->add_option("--name", line.run.name, "Fabric to make or join (SOFTNIC_FABRIC, or default)");
+  run->add_option("--name", line.run.name, "Fabric to create or join (SOFTNIC_FABRIC, or default)");
   run->add_option("--fabric", line.run.fabric_file, "TOML file that describes a new fabric");
   run->add_option("--host", line.run.host, "Host to run on (SOFTNIC_HOST, or the first)");
   run->add_option("--log", line.run.log_file, "Write the fabric's log there when the command ends");
-  run->add_flag("--softgpu", line.run.softgpu, "With a stand-in for the CUDA driver");
+  run->add_flag("--softgpu", line.run.softgpu, "Also load softgpu, a CUDA driver without a GPU");
   run->footer("The command comes after --:  softnic run --host h1 -- ibv_devinfo -v");
   run->allow_extras();
   return run;
@@ -65,21 +65,22 @@ CLI::App* add_ctl(CLI::App& app, Line& line) {
 }
 
 CLI::App* add_log(CLI::App& app, Line& line) {
-  CLI::App* const log = app.add_subcommand("log", "Print what happened to a fabric");
+  CLI::App* const log = app.add_subcommand("log", "Print the log of a fabric");
   log->add_option("--name", line.run.name, kNameHelp);
-  log->add_flag("--follow", line.follow, "Go on until the fabric ends");
+  log->add_flag("--follow", line.follow, "Print new lines until the fabric ends");
   return log;
 }
 
 CLI::App* add_chaos(CLI::App& app, Line& line) {
   CLI::App* const chaos = app.add_subcommand("chaos", "Disturb a running fabric at random");
   chaos->add_option("--name", line.chaos.name, kNameHelp);
-  chaos->add_option("--seed", line.chaos.seed, "The same seed, the same disturbances");
+  chaos->add_option("--seed", line.chaos.seed, "The same seed gives the same disturbances");
   chaos->add_option("--for", line.chaos.duration, "How long, such as 10s")->required();
   chaos->add_option("--every", line.chaos.every, "Time between two disturbances, on average");
   chaos->add_option("--spare", line.chaos.spare, "A port to leave alone; may be repeated");
-  chaos->add_option("--kinds", line.chaos.kinds,
-                    "Of down,blackhole,pause,loss,jitter,error,event,remove,refuse-err,corrupt");
+  chaos->add_option(
+      "--kinds", line.chaos.kinds,
+      "Any of down,blackhole,pause,loss,jitter,error,event,remove,refuse-err,corrupt");
   chaos->add_flag("--plan", line.chaos.plan_only, "Print the script instead of playing it");
   return chaos;
 }
@@ -88,7 +89,7 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
 int unknown_word(const std::string& word) {
   const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos"};
   return softnic::cli::report_error(
-      "\"" + word + "\" is not a subcommand; there are " + softnic::list_text(known),
+      "\"" + word + "\" is not a subcommand; the subcommands are " + softnic::list_text(known),
       softnic::cli::kUsage);
 }
 

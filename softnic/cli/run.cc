@@ -76,7 +76,7 @@ beeline::Outcome<std::string> choose_host(const Fabric& fabric, const std::strin
   if (fabric.find_host(wanted)) return wanted;
   std::vector<std::string> names;
   for (std::uint32_t h = 0; h < header.host_count; ++h) names.emplace_back(header.hosts[h].name);
-  return fail(fmt::format("no host \"{}\"{} in fabric {}; there are {}", wanted,
+  return fail(fmt::format("no host \"{}\"{} in fabric {}; its hosts are {}", wanted,
                           option.empty() ? " (from SOFTNIC_HOST)" : "", fabric.name(),
                           list_text(names)));
 }

@@ -43,7 +43,7 @@ beeline::Outcome<std::uint64_t> parse_count(const std::string& text) {
 
 beeline::Outcome<std::uint64_t> parse_pause(const std::string& text) {
   const std::uint64_t ns = BL_TRY(parse_duration_ns(text));
-  if (ns == 0) return fail(std::string("a pause of 0 pauses nothing; to end one, say resume"));
+  if (ns == 0) return fail(std::string("a pause of 0 has no effect; use resume to end a pause"));
   return ns;
 }
 
@@ -91,7 +91,7 @@ beeline::Outcome<PortCommand> parse_gid_change(Kind kind, const std::string& val
   const auto [rest, error] = std::from_chars(value.data(), end, index);
   if (colon == std::string::npos || error != std::errc{} || rest != end)
     return fail(fmt::format(
-        "\"gid={}\" lacks INDEX: in front: write for example gid=3:fe80::1 or gid=3:none", value));
+        "\"gid={}\" lacks the index: write for example gid=3:fe80::1 or gid=3:none", value));
   PortCommand command{.kind = kind, .value = index};
   const std::string entry = value.substr(colon + 1);
   if (entry == "none") return command;
@@ -150,7 +150,7 @@ std::string unknown_command(const std::string& text) {
   if (known != words.end())
     return fmt::format("unknown command \"{}\"; did you mean {}?", text,
                        spellings[static_cast<std::size_t>(known - words.begin())]);
-  return fmt::format("unknown command \"{}\"; there are {}", text, list_text(spellings));
+  return fmt::format("unknown command \"{}\"; the commands are {}", text, list_text(spellings));
 }
 
 }  // namespace

@@ -45,9 +45,9 @@ beeline::Outcome<std::uint32_t> parse_event_name(const std::string& text) {
     known.emplace_back(entry.name);
   }
   const std::string meant = nearest_name(name, known);
-  return beeline::fail(fmt::format(
-      "\"{}\" is not an event of a port or device; {}", text,
-      meant.empty() ? "there are " + list_text(known) : fmt::format("did you mean {}?", meant)));
+  return beeline::fail(fmt::format("\"{}\" is not an event of a port or device; {}", text,
+                                   meant.empty() ? "the events are " + list_text(known)
+                                                 : fmt::format("did you mean {}?", meant)));
 }
 
 std::string event_name(std::uint32_t type) {

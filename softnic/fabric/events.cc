@@ -44,7 +44,7 @@ void send_port_event(const Fabric& fabric, std::uint32_t device, std::uint32_t p
     send_event(fabric, *pipe, event);
     ++listeners;
   });
-  const std::string words = "told " + event_name(type) + " to " + std::to_string(listeners) +
+  const std::string words = "sent " + event_name(type) + " to " + std::to_string(listeners) +
                             (listeners == 1 ? " open context" : " open contexts");
   if (port_number == 0) {
     log_device(fabric, device, words);

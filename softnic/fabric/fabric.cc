@@ -74,13 +74,13 @@ beeline::Outcome<void> make_fabric(const PrivateDir& dir, const FabricSpec& spec
   const UniqueFd file = dir.open_file("fabric.new", O_CREAT | O_TRUNC);
   // Allocates the pages now: if /dev/shm is full, this fails, where a later access gets a SIGBUS.
   if (!file || ::fallocate(file.get(), 0, 0, sizeof(FabricHeader)) != 0) {
-    return fail(because("cannot make " + draft));
+    return fail(because("cannot create " + draft));
   }
   const Mapping segment = Mapping::of_file(file.get(), sizeof(FabricHeader));
   if (!segment) return fail(because("cannot map " + draft));
   build_segment(spec, *reinterpret_cast<FabricHeader*>(segment.base()));
   if (!dir.open_file("seats", O_CREAT) || !dir.open_file("holders", O_CREAT)) {
-    return fail(because("cannot make the lock files in " + dir.path()));
+    return fail(because("cannot create the lock files in " + dir.path()));
   }
   kill_point_here();
   if (::renameat(dir.fd(), "fabric.new", dir.fd(), "fabric") != 0) {
@@ -128,7 +128,7 @@ std::vector<std::string> list_fabrics() {
 beeline::Outcome<DirLock> DirLock::take(const std::string& dir, Missing missing) {
   for (;;) {
     if (missing == Missing::kMake && ::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
-      return fail(because("cannot make " + dir));
+      return fail(because("cannot create " + dir));
     }
     auto opened = PrivateDir::open(dir);
     if (!opened) {
@@ -165,7 +165,8 @@ beeline::Outcome<Fabric> Fabric::open(const std::string& name) {
                         ? Mapping::of_file(file.get(), sizeof(FabricHeader))
                         : Mapping();
   if (!segment || !is_valid_segment(segment)) {
-    return fail("fabric '" + name + "' was made by another version of softnic: end its processes");
+    return fail("fabric '" + name +
+                "' was created by another version of softnic: end its processes");
   }
   UniqueFd seats = dir.open_file("seats", 0);
   if (!seats) return fail(because("cannot open " + path + "/seats"));
@@ -210,12 +211,12 @@ beeline::Outcome<Holder> Holder::hold(const std::string& name, const FabricSpec*
     }
   }
   Fabric fabric = BL_TRY(Fabric::open(name));
-  if (!alive) log_fabric(fabric, "the fabric was made");
+  if (!alive) log_fabric(fabric, "the fabric was created");
   UniqueFd holders = fabric.files().open_file("holders", 0);
   for (std::uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
     if (try_lock_byte(holders.get(), byte)) return Holder(std::move(fabric), std::move(holders));
   }
-  return fail(because("cannot take a holder's place in " + dir));
+  return fail(because("cannot lock a byte of the file holders in " + dir));
 }
 
 Holder::~Holder() {

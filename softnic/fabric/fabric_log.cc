@@ -43,7 +43,7 @@ void append(int fd, const std::string& line) { (void)!::write(fd, line.data(), l
 void append_last_line(const Fabric& fabric, int fd) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return;
   const std::int64_t room = kMaxLogBytes - size_of(fd);
-  std::string line = line_of(fabric, "-", "the log is full: nothing more is noted");
+  std::string line = line_of(fabric, "-", "the log is full: nothing more is logged");
   if (room > 0) {
     line.pop_back();
     line.resize(std::max(line.size(), static_cast<std::size_t>(room - 1)), ' ');

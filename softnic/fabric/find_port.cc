@@ -50,8 +50,8 @@ std::vector<std::string> device_names(const FabricHeader& header, const std::str
 beeline::Outcome<std::uint32_t> find_device(const Fabric& fabric, const PortText& wanted) {
   const FabricHeader& header = fabric.header();
   if (!wanted.host.empty() && !fabric.find_host(wanted.host))
-    return fail(fmt::format("no host \"{}\" in fabric {}; there are {}", wanted.host, fabric.name(),
-                            list_text(host_names(header))));
+    return fail(fmt::format("no host \"{}\" in fabric {}; its hosts are {}", wanted.host,
+                            fabric.name(), list_text(host_names(header))));
   std::vector<std::string> owners;
   std::uint32_t found = 0;
   for (std::uint32_t d = 0; d < header.device_count; ++d) {
@@ -63,11 +63,11 @@ beeline::Outcome<std::uint32_t> find_device(const Fabric& fabric, const PortText
   }
   if (owners.empty())
     return fail(fmt::format(
-        "no device \"{}\" on {}; there are {}", wanted.device,
+        "no device \"{}\" on {}; the devices are {}", wanted.device,
         wanted.host.empty() ? "any host of fabric " + fabric.name() : "host " + wanted.host,
         list_text(device_names(header, wanted.host))));
   if (owners.size() > 1)
-    return fail(fmt::format("{0} is on {1}: say which, for example {2}/{0}", wanted.device,
+    return fail(fmt::format("{0} is on {1}: name the host, for example {2}/{0}", wanted.device,
                             list_text(owners), owners.front()));
   return found;
 }

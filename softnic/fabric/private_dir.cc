@@ -50,14 +50,29 @@ void remove_all_in(int dir, const std::string& path) {
   }
 }
 
+// O_NOFOLLOW makes open() fail with ENOTDIR for a link to a directory.
+std::string why_not_opened(const std::string& path) {
+  const int cause = errno;
+  struct stat facts = {};
+  const bool is_found = ::lstat(path.c_str(), &facts) == 0;
+  errno = cause;  // callers look at it
+  if (is_found && S_ISLNK(facts.st_mode))
+    return path +
+           " is a symbolic link, which softnic does not follow: remove it, or choose "
+           "another --name";
+  if (is_found && !S_ISDIR(facts.st_mode))
+    return path + " is not a directory: remove it, or choose another --name";
+  return "cannot open " + path + ": " + std::strerror(cause);
+}
+
 }  // namespace
 
 beeline::Outcome<PrivateDir> PrivateDir::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kOpenDir));
-  if (!fd) return fail("cannot open " + path + ": " + std::strerror(errno));
+  if (!fd) return fail(why_not_opened(path));
   struct stat facts = {};
   if (::fstat(fd.get(), &facts) != 0) {
-    return fail("cannot look at " + path + ": " + std::strerror(errno));
+    return fail("cannot read the attributes of " + path + ": " + std::strerror(errno));
   }
   if (facts.st_uid != ::getuid()) {
     return fail(path + " belongs to another user (uid " + std::to_string(facts.st_uid) +

@@ -32,7 +32,7 @@ beeline::Outcome<TargetedCommand> read_targeted_command(const Fabric& fabric,
   const PortCommand command = BL_TRY(parse_port_command(text));
   const PortRef where = BL_TRY(find_port(fabric, target));
   if (is_for_device(command.kind) && target.find(':') != std::string::npos)
-    return fail(fmt::format("\"{}\" is for the whole device: leave out {} behind {}", text,
+    return fail(fmt::format("\"{}\" is for the whole device: leave out {} after {}", text,
                             target.substr(target.find(':')), target.substr(0, target.find(':'))));
   if (command.kind == PortCommand::Kind::kGid) BL_TRY(check_gid(fabric, where, command));
   return TargetedCommand{where, command};

@@ -130,8 +130,8 @@ beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string&
     const auto* const entry = std::find_if(std::begin(kKinds), std::end(kKinds),
                                            [&](const KindName& kind) { return kind.name == word; });
     if (entry == std::end(kKinds))
-      return beeline::fail(
-          fmt::format("\"{}\" is not a kind of chaos; there are {}", word, list_text(known)));
+      return beeline::fail(fmt::format("\"{}\" is not a kind of disturbance; the kinds are {}",
+                                       word, list_text(known)));
     kinds.push_back(entry->kind);
   }
   return kinds;

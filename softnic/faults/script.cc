@@ -34,7 +34,7 @@ class ScriptReader {
       words.erase(words.begin());
     }
     if (words.size() < 2) {
-      return add_error(number, "a line is [TIME] [HOST/]DEVICE[:PORT] COMMAND...");
+      return add_error(number, "expected [TIME] [HOST/]DEVICE[:PORT] COMMAND...");
     }
     for (std::size_t i = 1; i < words.size(); ++i) {
       const beeline::Outcome<TargetedCommand> command =

@@ -24,7 +24,7 @@ beeline::Outcome<Number> number(std::string_view key, std::string_view text, Num
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
-    return fail(std::string(key) + "=" + std::string(text) + ": not a number from " +
+    return fail(std::string(key) + "=" + std::string(text) + ": expected a number from " +
                 std::to_string(least) + " to " + std::to_string(most));
   return value;
 }
@@ -32,7 +32,7 @@ beeline::Outcome<Number> number(std::string_view key, std::string_view text, Num
 beeline::Outcome<bool> yes_or_no(std::string_view key, std::string_view text) {
   if (text == "yes") return true;
   if (text == "no") return false;
-  return fail(std::string(key) + "=" + std::string(text) + ": yes or no");
+  return fail(std::string(key) + "=" + std::string(text) + ": expected yes or no");
 }
 
 struct Word {
@@ -48,7 +48,7 @@ beeline::Outcome<int> one_of(std::string_view key, std::string_view text,
     if (word.word == text) return word.value;
     known += (known.empty() ? "" : ", ") + std::string(word.word);
   }
-  return fail(std::string(key) + "=" + std::string(text) + ": one of " + known);
+  return fail(std::string(key) + "=" + std::string(text) + ": expected one of " + known);
 }
 
 // "256M": the powers of 1024 that BARs come in.
@@ -61,13 +61,14 @@ beeline::Outcome<std::uint64_t> bytes(std::string_view key, std::string_view tex
     const auto count = number<std::uint64_t>(key, text.substr(0, text.size() - 1), 1, most);
     if (count) return *count << shift;
   }
-  return fail(std::string(key) + "=" + std::string(text) + ": a size such as 256M or 16G");
+  return fail(std::string(key) + "=" + std::string(text) + ": expected a size such as 256M or 16G");
 }
 
 // "9.0"
 beeline::Outcome<int> capability(std::string_view text) {
   const std::size_t dot = text.find('.');
-  if (dot == text.npos) return fail("compute=" + std::string(text) + ": two numbers, such as 9.0");
+  if (dot == text.npos)
+    return fail("compute=" + std::string(text) + ": expected two numbers such as 9.0");
   const int major = BL_TRY(number("compute", text.substr(0, dot), 1, 99));
   return major * 10 + BL_TRY(number("compute", text.substr(dot + 1), 0, 9));
 }
@@ -83,7 +84,7 @@ beeline::Outcome<void> read_failure(std::string_view text, Settings& settings) {
   const std::size_t at = text.find('@');
   const std::size_t colon = text.find(':');
   if (at == text.npos || colon == text.npos || colon < at)
-    return fail("fail=" + std::string(text) + ": CALL@N:CUresult, such as cuMemAlloc@1:2");
+    return fail("fail=" + std::string(text) + ": expected CALL@N:CUresult, such as cuMemAlloc@1:2");
   const std::string name = BL_TRY(call_name("fail", text.substr(0, at)));
   const std::uint64_t turn =
       BL_TRY(number<std::uint64_t>("fail", text.substr(at + 1, colon - at - 1), 1, UINT64_MAX));

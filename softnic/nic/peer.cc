@@ -37,7 +37,7 @@ void explain_no_access(pid_t pid) {
   static std::once_flag told;
   std::call_once(told, [pid] {
     std::fprintf(stderr,
-                 "softnic: may not reach the memory of process %d: the programs of a fabric must "
+                 "softnic: cannot access the memory of process %d: the programs of a fabric must "
                  "run as one user, "
                  "without a seccomp filter or ptrace restriction between them "
                  "(kernel.yama.ptrace_scope at most 1)\n",

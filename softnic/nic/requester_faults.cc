@@ -88,7 +88,7 @@ Answer Requester::apply_armed_faults(SendWqe& wqe) {
 void Requester::log_armed_fault(const SendWqe& wqe, const std::string& fault) {
   const PortRef where{qp_.device(), qp_.attr().ah_attr.port_num - 1u};
   log_port(qp_.runtime().fabric(), where,
-           fault + " strikes queue pair " + std::to_string(qp_.qp_num()) + ", wr_id " +
+           fault + " hits queue pair " + std::to_string(qp_.qp_num()) + ", wr_id " +
                std::to_string(wqe.wr_id));
 }
 

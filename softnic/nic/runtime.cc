@@ -46,7 +46,7 @@ beeline::Outcome<UniqueFd> make_arena_file(const PrivateDir& dir, const std::str
   UniqueFd file = dir.open_file(name, O_CREAT | O_TRUNC);
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(kArenaBytes)) != 0 ||
       ::fallocate(file.get(), 0, 0, sizeof(ArenaHeader)) != 0) {
-    return fail(because("cannot make " + dir.path() + "/" + name));
+    return fail(because("cannot create " + dir.path() + "/" + name));
   }
   return file;
 }

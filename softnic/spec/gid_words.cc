@@ -33,7 +33,7 @@ beeline::Outcome<GidKind> parse_gid_kind(const std::string& text) {
     if (text == name) return kind;
   }
   return beeline::fail(
-      fmt::format("\"{}\" is not a kind of GID: there are ib, roce_v1 and roce_v2", text));
+      fmt::format("\"{}\" is not a GID type; the types are ib, roce_v1 and roce_v2", text));
 }
 
 }  // namespace softnic

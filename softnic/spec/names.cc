@@ -76,7 +76,8 @@ beeline::Outcome<std::vector<std::string>> expand_range(const std::string& patte
         fmt::format("\"{}\" is not a range: write for example name[0-7], lowest first", pattern));
   const std::size_t count = range->last - range->first + 1;
   if (count > most)
-    return beeline::fail(fmt::format("\"{}\" is {} names; at most {} here", pattern, count, most));
+    return beeline::fail(
+        fmt::format("\"{}\" gives {} names; at most {} are allowed", pattern, count, most));
   std::vector<std::string> names;
   for (std::uint32_t number = range->first; number <= range->last; ++number)
     names.push_back(fmt::format("{}{:0{}}{}", range->before, number, range->width, range->after));

@@ -56,8 +56,9 @@ Fault check_names(const FabricSpec& spec) {
             fmt::format("host {} has two devices named \"{}\"", host.name, device.name)};
     for (const GpuSpec& gpu : host.gpus)
       if (!names.insert(gpu.name).second)
-        return SpecFault{host.name + "/" + gpu.name,
-                         fmt::format("host {} has two things named \"{}\"", host.name, gpu.name)};
+        return SpecFault{
+            host.name + "/" + gpu.name,
+            fmt::format("host {} has two devices or GPUs named \"{}\"", host.name, gpu.name)};
   }
   return {};
 }
@@ -70,7 +71,7 @@ Fault check_netdevs(const HostSpec& host) {
       const std::string place = port_place(host, device, p);
       if (netdev.empty()) continue;
       if (const std::string other = owners.claim(netdev, place); !other.empty())
-        return SpecFault{place, fmt::format("netdev \"{}\" is already that of {}", netdev, other)};
+        return SpecFault{place, fmt::format("netdev \"{}\" is already used by {}", netdev, other)};
     }
   return {};
 }
@@ -85,7 +86,7 @@ Fault check_lids(const FabricSpec& spec) {
         if (port.lid == 0) continue;
         const std::string other = owners.claim(fmt::format("{} {}", port.lid, port.network), place);
         if (!other.empty())
-          return SpecFault{place, fmt::format("lid {} is already that of {}", port.lid, other)};
+          return SpecFault{place, fmt::format("lid {} is already used by {}", port.lid, other)};
       }
   return {};
 }
@@ -106,11 +107,12 @@ Fault check_gids(const FabricSpec& spec) {
                 place, fmt::format("gid {} (index {}) is already on {}", raw, gid.index, other)};
           const std::string kind = fmt::format("{} {}", raw, static_cast<int>(gid.kind));
           if (!entries.claim(kind, place).empty())
-            return SpecFault{place,
-                             fmt::format("gid {} with the same type is twice on {}", raw, place)};
+            return SpecFault{
+                place, fmt::format("gid {} appears twice with the same type on {}", raw, place)};
           const std::string slot = fmt::format("{} #{}", place, gid.index);
           if (!entries.claim(slot, place).empty())
-            return SpecFault{place, fmt::format("gid index {} is twice on {}", gid.index, place)};
+            return SpecFault{place,
+                             fmt::format("gid index {} appears twice on {}", gid.index, place)};
         }
   return {};
 }
@@ -126,11 +128,11 @@ class PciTree {
       const std::string& step = path->steps[i];
       const std::string above = path->path_to(i);
       if (const std::string other = parents_.claim(step, above); !other.empty() && other != above)
-        return SpecFault{place, fmt::format("{} hangs below {} here but below {} elsewhere", step,
-                                            above, other)};
+        return SpecFault{
+            place, fmt::format("{} is below {} here but below {} elsewhere", step, above, other)};
       const std::string bus = step.substr(0, 7);
       if (const std::string other = buses_.claim(bus, above); !other.empty() && other != above)
-        return SpecFault{place, fmt::format("bus {} lies below {} here but below {} elsewhere", bus,
+        return SpecFault{place, fmt::format("bus {} is below {} here but below {} elsewhere", bus,
                                             above, other)};
       if (Fault fault = claim_role(place, step, i + 1 == depth)) return fault;
     }
@@ -142,7 +144,7 @@ class PciTree {
     const std::string role = is_function ? place : "a bridge";
     const std::string other = roles_.claim(step, role);
     if (other.empty() || (!is_function && other == role)) return {};
-    return SpecFault{place, fmt::format("PCI address {} is already that of {}", step, other)};
+    return SpecFault{place, fmt::format("PCI address {} is already used by {}", step, other)};
   }
 
   Owners parents_;

@@ -72,7 +72,7 @@ GidSpec read_gid(const Section& section, LinkLayer link_layer, std::uint32_t tab
   section.reject_unknown_keys(kGidKeys);
   for (const char* key : {"index", "gid"})
     if (!section.has_key(key))
-      section.add_error(key, "missing: a gids entry is {index, gid, type}");
+      section.add_error(key, "is missing: a gids entry is {index, gid, type}");
   GidSpec gid;
   gid.index = static_cast<std::uint32_t>(section.integer("index", 0, table_len - 1).value_or(0));
   read_gid_value(section, gid);
@@ -96,8 +96,8 @@ void read_speeds(const Section& section, PortSpec& port) {
     if (find_link_rate(port.gbps) == nullptr) {
       std::vector<std::string> known;
       for (const LinkRate& rate : link_rates()) known.push_back(std::to_string(rate.gbps));
-      section.add_error("gbps",
-                        fmt::format("no port runs at {}; choose {}", *gbps, list_text(known)));
+      section.add_error("gbps", fmt::format("{} is not a port speed; the speeds are {}", *gbps,
+                                            list_text(known)));
     }
   }
   if (const auto mtu = section.integer("mtu", 256, 4096)) {
@@ -112,9 +112,11 @@ void read_speeds(const Section& section, PortSpec& port) {
 void read_addresses(const Section& section, LinkLayer link_layer, PortSpec& port) {
   const bool ethernet = link_layer == LinkLayer::kEthernet;
   if (ethernet && section.has_key("lid"))
-    section.add_error("lid", "a RoCE port has none; this is for link_layer = \"infiniband\"");
+    section.add_error("lid", "a RoCE port has no LID; the key is for link_layer = \"infiniband\"");
   if (!ethernet && section.has_key("netdev"))
-    section.add_error("netdev", "an InfiniBand port has none; this is for link_layer = \"roce\"");
+    section.add_error(
+        "netdev",
+        "an InfiniBand port has no network interface; the key is for link_layer = \"roce\"");
   port.lid = static_cast<std::uint16_t>(section.integer("lid", 1, kMaxUnicastLid).value_or(0));
   port.netdev = section.text("netdev").value_or("");
   if (section.has_key("netdev") && !is_plain_name(port.netdev, kMaxNetdevLen))
@@ -143,7 +145,7 @@ std::vector<PortSpec> read_ports(const Section& section, LinkLayer link_layer) {
   for (const std::string& key : kPortKeys)
     if (section.has_key(key.c_str()))
       section.add_error(key.c_str(),
-                        "belongs into each of the ports, since the device has \"ports\"");
+                        "must be in each entry of \"ports\", because the device has \"ports\"");
   std::vector<PortSpec> ports;
   for (const Section& port : section.tables("ports", "a ports entry")) {
     port.reject_unknown_keys(kPortKeys);
@@ -222,8 +224,8 @@ class FileReader {
 
   void read_host(const Section& section, const std::string& name) {
     if (is_reserved(name))
-      section.add_error("name",
-                        fmt::format("\"{}\" is the name of a file that every fabric has", name));
+      section.add_error(
+          "name", fmt::format("\"{}\" is reserved: every fabric has a file of this name", name));
     HostSpec& host = spec_.hosts.emplace_back();
     host.name = name;
     host.numa_nodes =

@@ -53,7 +53,7 @@ void SysfsWriter::make_dirs(const std::string& path) {
   if (!dirs_.emplace(path, true).second) return;
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash != 0) make_dirs(path.substr(0, slash));
-  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) failed("make the directory", path);
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) failed("create the directory", path);
 }
 
 void SysfsWriter::dir(const std::string& path) {

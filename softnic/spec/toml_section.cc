@@ -47,9 +47,9 @@ const toml::node* find_node(const Section& section, const toml::table& table, co
   const toml::array& array = *found->as_array();
   const Section::Expansion expansion = section.expansion();
   if (array.size() != expansion.count) {
-    section.add_error(
-        key, fmt::format("{} values for {} name{}: an array gives one to each", array.size(),
-                         expansion.count, expansion.count == 1 ? "" : "s"));
+    section.add_error(key,
+                      fmt::format("{} values for {} name{}: an array needs one value for each name",
+                                  array.size(), expansion.count, expansion.count == 1 ? "" : "s"));
     return nullptr;
   }
   return array.get(expansion.index);
@@ -106,7 +106,7 @@ void Section::reject_unknown_keys(const std::vector<std::string>& known) const {
   const std::string meant = nearest_name(key, known);
   error_.at(first->source().begin.line,
             fmt::format("unknown key \"{}\" in {}; {}", key, what_,
-                        meant.empty() ? "known here: " + list_text(known)
+                        meant.empty() ? "the known keys are " + list_text(known)
                                       : fmt::format("did you mean \"{}\"?", meant)));
 }
 

@@ -76,24 +76,24 @@ TEST_CASE("settings: each mistake has its sentence, and changes nothing", "[sett
     says("colour=red", "there is no setting \"colour\"");
     says("dmabuf", "\"dmabuf\": key=value is missing its \"=\"");
     says("dmabuf=no,,gdr=no", "\"\": key=value is missing its \"=\"");
-    says("dmabuf=maybe", "dmabuf=maybe: yes or no");
-    says("queues=0", "queues=0: not a number from 1 to 128");
+    says("dmabuf=maybe", "dmabuf=maybe: expected yes or no");
+    says("queues=0", "queues=0: expected a number from 1 to 128");
     says("dmabuf=no,dmabuf=no", "\"dmabuf\" is set twice");
-    says("driver=new", "driver=new: not a number from 2000 to 99990");
-    says("driver=12040x", "driver=12040x: not a number from 2000 to 99990");
-    says("gpus=33", "gpus=33: not a number from 0 to 32");
-    says("bar1=256", "bar1=256: a size such as 256M or 16G");
-    says("memory=G", "memory=G: a size such as 256M or 16G");
-    says("compute=9", "compute=9: two numbers, such as 9.0");
-    says("flush=often", "flush=often: one of none, host, memops, both");
-    says("ordering=some", "ordering=some: one of none, owner, all");
+    says("driver=new", "driver=new: expected a number from 2000 to 99990");
+    says("driver=12040x", "driver=12040x: expected a number from 2000 to 99990");
+    says("gpus=33", "gpus=33: expected a number from 0 to 32");
+    says("bar1=256", "bar1=256: expected a size such as 256M or 16G");
+    says("memory=G", "memory=G: expected a size such as 256M or 16G");
+    says("compute=9", "compute=9: expected two numbers such as 9.0");
+    says("flush=often", "flush=often: expected one of none, host, memops, both");
+    says("ordering=some", "ordering=some: expected one of none, owner, all");
     says("missing=cuMemAlloc_v2",
          "missing: there is no call \"cuMemAlloc_v2\" here; names are cuda.h's, without _v2");
-    says("fail=cuMemAlloc", "fail=cuMemAlloc: CALL@N:CUresult, such as cuMemAlloc@1:2");
+    says("fail=cuMemAlloc", "fail=cuMemAlloc: expected CALL@N:CUresult, such as cuMemAlloc@1:2");
     says("fail=cuFoo@1:2",
          "fail: there is no call \"cuFoo\" here; names are cuda.h's, without _v2");
-    says("fail=cuMemAlloc@0:2", "fail=0: not a number from 1 to 18446744073709551615");
-    says("fail=cuMemAlloc@1:6666", "fail=6666: not a number from 1 to 999");
+    says("fail=cuMemAlloc@0:2", "fail=0: expected a number from 1 to 18446744073709551615");
+    says("fail=cuMemAlloc@1:6666", "fail=6666: expected a number from 1 to 999");
     says("fail=cuMemAlloc@1:77", "fail=cuMemAlloc@1:77: 77 is no CUresult");
     int version = 0;
     CU_MUST(cuda, kSuccess, cuda.cuDriverGetVersion(&version));

@@ -48,7 +48,7 @@ PYTHON
 on() { "$softnic" run --name "$name" "$@"; }
 
 check 'no subcommand' 2 'subcommand is required' "$softnic"
-check 'a wrong subcommand' 2 '"frob" is not a subcommand; there are run, ls, ctl, log and chaos' "$softnic" frob
+check 'a wrong subcommand' 2 '"frob" is not a subcommand; the subcommands are run, ls, ctl, log and chaos' "$softnic" frob
 check 'run without --' 2 'put -- before the command' on true
 check 'run without a command' 2 'no command' on
 check 'a status passes through' 7 '' on -- sh -c 'exit 7'
@@ -95,7 +95,7 @@ check 'ls shows the hazards' 0 'seed 7, hazards scatter hide bunch=50us' on --fa
 check 'a removed device is not in sysfs' 0 'gone' on -- \
   sh -c 'test -e $BEELINE_SYSFS_ROOT/class/infiniband/softnic0 && $softnic ctl h0/softnic0 remove &&
          ! test -e $BEELINE_SYSFS_ROOT/class/infiniband/softnic0 && echo gone'
-check 'the log tells commands and events' 0 'h0/softnic0:1  told port_err to 0 open contexts' on -- \
+check 'the log tells commands and events' 0 'h0/softnic0:1  sent port_err to 0 open contexts' on -- \
   sh -c '$softnic ctl h0/softnic0 down && $softnic log'
 check 'following the log ends with the fabric' 0 'h0/softnic0:1  loss=1%' on -- sh -c '
   mkfifo /tmp/$name.fifo
@@ -124,7 +124,7 @@ check 'chaos that is stopped leaves the fabric clean' 0 'stopped by SIGTERM; all
          until $softnic log | grep -q "remove"; do :; done
          kill -TERM $chaos; wait $chaos
          ! $softnic ls --name $name | grep -E "removed|down|loss|jitter|error|blackhole|paused|refuse"'
-check 'chaos of an unknown kind' 2 '"flood" is not a kind of chaos' on -- \
+check 'chaos of an unknown kind' 2 '"flood" is not a kind of disturbance' on -- \
   "$softnic" chaos --for 1s --kinds flood
 check 'chaos without end' 2 'is more than 1000000 of them' on -- \
   "$softnic" chaos --for 100s --every 1us

@@ -100,7 +100,7 @@ TEST_CASE("armed: the fabric's log says when a fault strikes, and whom", "[softn
   scene.command("error=rem_op_err@3");
   scene.command("corrupt@2");
   const std::string end_of_line =
-      " strikes queue pair " + std::to_string(scene.pair.a.qp->qp_num) + ", wr_id ";
+      " hits queue pair " + std::to_string(scene.pair.a.qp->qp_num) + ", wr_id ";
   CHECK(scene.write_block(0) == IBV_WC_SUCCESS);
   CHECK(scene.log().find("strikes") == std::string::npos);
   CHECK(scene.write_block(1) == IBV_WC_SUCCESS);

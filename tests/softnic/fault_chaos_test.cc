@@ -107,7 +107,8 @@ TEST_CASE("fault_chaos: a kind that there is not is told with those that there a
   const auto parsed = softnic::parse_disturbances("down,flood");
   REQUIRE(!parsed);
   CHECK(parsed.error().text ==
-        "\"flood\" is not a kind of chaos; there are down, blackhole, pause, loss, jitter, error, "
+        "\"flood\" is not a kind of disturbance; the kinds are down, blackhole, pause, loss, jitter, "
+        "error, "
         "event, remove, refuse-err and corrupt");
 }
 

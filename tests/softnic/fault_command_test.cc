@@ -115,7 +115,7 @@ TEST_CASE("fault_command: what cannot be read is told with what would be right",
   CHECK(complaint("loss=2") == "\"2\" is not a share: write for example 2.5% or 100ppm, or 0");
   CHECK(complaint("loss=101%") == "share 101% is out of range: 1ppm to 100%, or 0");
   CHECK(complaint("loss=0.1ppm") == "share 0.1ppm is out of range: 1ppm to 100%, or 0");
-  CHECK(complaint("pause=0") == "a pause of 0 pauses nothing; to end one, say resume");
+  CHECK(complaint("pause=0") == "a pause of 0 has no effect; use resume to end a pause");
   CHECK_THAT(complaint("pkey=0x8000"), Catch::StartsWith("\"0x8000\" is not a P_Key"));
   CHECK_THAT(complaint("pkey=0x10001"), Catch::StartsWith("\"0x10001\" is not a P_Key"));
   CHECK_THAT(complaint("pkey="), Catch::StartsWith("\"\" is not a P_Key"));
@@ -123,10 +123,10 @@ TEST_CASE("fault_command: what cannot be read is told with what would be right",
         "\"port_er\" is not an event of a port or device; did you mean port_err?");
   CHECK_THAT(complaint("event=qp_fatal"),
              Catch::StartsWith("\"qp_fatal\" is not an event of a port or device"));
-  CHECK_THAT(complaint("gid=fe80::1"), Catch::StartsWith("\"gid=fe80::1\" lacks INDEX:"));
+  CHECK_THAT(complaint("gid=fe80::1"), Catch::StartsWith("\"gid=fe80::1\" lacks the index:"));
   CHECK_THAT(complaint("gid=1:zz"), Catch::StartsWith("\"zz\" is not a GID"));
   CHECK(complaint("gid=1:::") == "all zero stands for an empty entry: write gid=1:none");
-  CHECK_THAT(complaint("gid=1:fe80::1/v3"), Catch::StartsWith("\"v3\" is not a kind of GID"));
+  CHECK_THAT(complaint("gid=1:fe80::1/v3"), Catch::StartsWith("\"v3\" is not a GID type"));
   CHECK(complaint("refuse-err=yes") == "\"yes\" is neither on nor off");
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("fault_command: what does not fit the target is refused", "[softnic][f
   const TestFabric fabric(with_infiniband());
   CHECK(refusal(fabric, "h0/softnic0", "remove") == "(accepted)");
   CHECK(refusal(fabric, "h0/softnic0:1", "remove") ==
-        "\"remove\" is for the whole device: leave out :1 behind h0/softnic0");
+        "\"remove\" is for the whole device: leave out :1 after h0/softnic0");
   CHECK(refusal(fabric, "h0/softnic0", "gid=16:none") ==
         "h0/softnic0:1 has no GID 16: its table has 16 entries, from 0");
   CHECK(refusal(fabric, "h0/softnic0", "gid=1:fe80::1/ib") ==

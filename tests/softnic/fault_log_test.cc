@@ -47,12 +47,12 @@ TEST_CASE("fault_log: commands and events stand in it, in order and with their t
   fabric.command("h0/softnic0", "remove");
   fabric.command("h0/softnic0", "return");
   CHECK(told_by(fabric) == std::vector<std::string>{
-                               "-  the fabric was made",
+                               "-  the fabric was created",
                                "h0/softnic0:1  down",
-                               "h0/softnic0:1  told port_err to 1 open context",
+                               "h0/softnic0:1  sent port_err to 1 open context",
                                "h0/softnic1:1  loss=2.5%",
                                "h0/softnic0  remove",
-                               "h0/softnic0  told device_fatal to 1 open context",
+                               "h0/softnic0  sent device_fatal to 1 open context",
                                "h0/softnic0  return",
                            });
   double last = 0;
@@ -116,7 +116,7 @@ TEST_CASE("fault_log: a full log ends with one line that says so", "[softnic][fa
   const std::uintmax_t full = log_bytes(fabric);
   CHECK(full == static_cast<std::uintmax_t>(softnic::kMaxLogBytes));
   const std::vector<std::string> lines = told_by(fabric);
-  CHECK_THAT(lines.back(), Catch::StartsWith("-  the log is full: nothing more is noted"));
+  CHECK_THAT(lines.back(), Catch::StartsWith("-  the log is full: nothing more is logged"));
   CHECK_THAT(lines[lines.size() - 2], Catch::EndsWith("a line of some length"));
   softnic::log_fabric(fabric.fabric(), "x");
   CHECK(log_bytes(fabric) == full);

@@ -80,12 +80,12 @@ TEST_CASE("fault_script: every bad line is told with its number", "[softnic][fau
                   "+1ms h0/softnic0 up\n"
                   "softnic0 up") ==
         "f:1: \"10\" is not a time: write for example 50us (ns, us, ms, s)\n"
-        "f:2: no device \"softnic9\" on host h0; there are softnic0 and softnic1\n"
+        "f:2: no device \"softnic9\" on host h0; the devices are softnic0 and softnic1\n"
         "f:4: @500ms is before the line above, which is at 1s\n"
         "f:5: unknown command \"dwon\"; did you mean down?\n"
-        "f:6: \"remove\" is for the whole device: leave out :1 behind h0/softnic0\n"
-        "f:7: a line is [TIME] [HOST/]DEVICE[:PORT] COMMAND...\n"
-        "f:9: softnic0 is on h0 and h1: say which, for example h0/softnic0");
+        "f:6: \"remove\" is for the whole device: leave out :1 after h0/softnic0\n"
+        "f:7: expected [TIME] [HOST/]DEVICE[:PORT] COMMAND...\n"
+        "f:9: softnic0 is on h0 and h1: name the host, for example h0/softnic0");
 }
 
 TEST_CASE("fault_script: each command is given at its time and not before", "[softnic][fault]") {

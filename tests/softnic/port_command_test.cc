@@ -140,7 +140,7 @@ TEST_CASE("port_command: a wrong word names the nearest, or all", "[unit]") {
   CHECK(complaint("rat=5M") == "unknown command \"rat=5M\"; did you mean rate=RATE?");
   CHECK(complaint("corrupt") == "unknown command \"corrupt\"; did you mean corrupt@N?");
   CHECK(complaint("explode") ==
-        "unknown command \"explode\"; there are down, up, rate=RATE, latency=TIME, jitter=TIME, "
+        "unknown command \"explode\"; the commands are down, up, rate=RATE, latency=TIME, jitter=TIME, "
         "loss=SHARE, blackhole, pause, pause=TIME, resume, error=STATUS@N, corrupt@N, "
         "gid=INDEX:ADDRESS, "
         "pkey=PKEY, event=NAME, reset, remove, return and refuse-err=on|off");
@@ -166,12 +166,12 @@ TEST_CASE("port_command: a port is found by device, host and number", "[unit]") 
 
 TEST_CASE("port_command: a port that is not found is told with what there is", "[unit]") {
   const OwnFabric own;
-  CHECK(own.search_error("nic0") == "nic0 is on h0 and h1: say which, for example h0/nic0");
+  CHECK(own.search_error("nic0") == "nic0 is on h0 and h1: name the host, for example h0/nic0");
   CHECK(own.search_error("nic7") ==
-        "no device \"nic7\" on any host of fabric " + own.name() + "; there are nic0 and dual");
-  CHECK(own.search_error("h1/dual") == "no device \"dual\" on host h1; there are nic0");
+        "no device \"nic7\" on any host of fabric " + own.name() + "; the devices are nic0 and dual");
+  CHECK(own.search_error("h1/dual") == "no device \"dual\" on host h1; the devices are nic0");
   CHECK(own.search_error("h9/nic0") ==
-        "no host \"h9\" in fabric " + own.name() + "; there are h0 and h1");
+        "no host \"h9\" in fabric " + own.name() + "; its hosts are h0 and h1");
   CHECK(own.search_error("h0/nic0:2") == "no port \"2\" on nic0; it has port 1 only");
   CHECK(own.search_error("dual:0") == "no port \"0\" on dual; it has ports 1 and 2");
 }

@@ -229,9 +229,9 @@ TEST_CASE("spec_toml: an unknown key names the line and the nearest key", "[unit
         "f.toml:5: unknown key \"gpbs\" in [[host.device]]; did you mean \"gbps\"?");
   CHECK(parse_error("clock_scal = 1\n[[host]]\nname='h'\n") ==
         "f.toml:1: unknown key \"clock_scal\" in the file; did you mean \"clock_scale\"?");
-  CHECK(
-      parse_error("[[host]]\nname='h'\ncolour=1\n") ==
-      "f.toml:3: unknown key \"colour\" in [[host]]; known here: name, numa_nodes, device and gpu");
+  CHECK(parse_error("[[host]]\nname='h'\ncolour=1\n") ==
+        "f.toml:3: unknown key \"colour\" in [[host]]; the known keys are name, numa_nodes, device "
+        "and gpu");
   CHECK(parse_error(with_device("ports = [{gbsp = 1}]\n")) ==
         "f.toml:5: unknown key \"gbsp\" in a ports entry; did you mean \"gbps\"?");
 }
@@ -243,7 +243,8 @@ TEST_CASE("spec_toml: broken TOML names the line", "[unit]") {
 TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "[unit]") {
   const auto [line, reason] = GENERATE(table<const char*, const char*>({
       {"gbps = 'fast'", "gbps: expected an integer, found a string"},
-      {"gbps = 123", "gbps: no port runs at 123; choose 1, 10, 25, 40, 50, 100, 200, 400 and 800"},
+      {"gbps = 123",
+       "gbps: 123 is not a port speed; the speeds are 1, 10, 25, 40, 50, 100, 200, 400 and 800"},
       {"gbps = 9000", "gbps: 9000 is out of range: 1 to 800"},
       {"mtu = 1500", "mtu: 1500 is not 256, 512, 1024, 2048 or 4096"},
       {"up = 1", "up: expected true or false, found an integer"},
@@ -256,13 +257,13 @@ TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "
       {"latency = '101s'", "latency: time 101s is out of range: at most 100s"},
       {"link_layer = 'token ring'",
        "link_layer: \"token ring\" is not one of \"roce\" and \"infiniband\""},
-      {"lid = 5", "lid: a RoCE port has none; this is for link_layer = \"infiniband\""},
+      {"lid = 5", "lid: a RoCE port has no LID; the key is for link_layer = \"infiniband\""},
       {"netdev = 'an_interface_name'",
        "netdev: \"an_interface_name\" is not an interface name: up "
        "to 15 letters, digits, '-', '_', '.'"},
       {"numa = 1", "numa 1 is out of range: host h0 has 1 NUMA node"},
-      {"numa = [0, 0]", "numa: 2 values for 1 name: an array gives one to each"},
-      {"network = 'rail[0-1]'", "network: \"rail[0-1]\" is 2 names; at most 1 here"},
+      {"numa = [0, 0]", "numa: 2 values for 1 name: an array needs one value for each name"},
+      {"network = 'rail[0-1]'", "network: \"rail[0-1]\" gives 2 names; at most 1 are allowed"},
       {"gid_table_len = 17", "gid_table_len: 17 is out of range: 1 to 16"},
       {"gids = [{index = 16, gid = 'fe80::1'}]", "index: 16 is out of range: 0 to 15"},
       {"gids = [{index = 0, gid = 'home'}]",
@@ -270,7 +271,7 @@ TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "
        "address, fe80::1 or ::ffff:10.0.0.1"},
       {"gids = [{index = 0, gid = '::'}]",
        "gid: all zero stands for an empty entry; leave the entry out instead"},
-      {"gids = [{gid = 'fe80::1'}]", "index: missing: a gids entry is {index, gid, type}"},
+      {"gids = [{gid = 'fe80::1'}]", "index: is missing: a gids entry is {index, gid, type}"},
       {"gids = [{index = 0, gid = 'fe80::1', type = 'ib'}]",
        "type: \"ib\" is not one of \"roce_v1\" and \"roce_v2\""},
       {"ports = [{}, {}, {}]", "ports: 3 ports; a device has 1 or 2"},
@@ -299,7 +300,7 @@ TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "
 
 TEST_CASE("spec_toml: ports and port keys do not mix", "[unit]") {
   CHECK(parse_error(with_device("gbps = 100\nports = [{}, {}]\n")) ==
-        "f.toml:5: gbps: belongs into each of the ports, since the device has \"ports\"");
+        "f.toml:5: gbps: must be in each entry of \"ports\", because the device has \"ports\"");
 }
 
 TEST_CASE("spec_toml: what comes twice is told with its line", "[unit]") {
@@ -308,25 +309,25 @@ TEST_CASE("spec_toml: what comes twice is told with its line", "[unit]") {
   CHECK(parse_error(with_device("[[host.device]]\nname = 's0'\n")) ==
         "f.toml:5: host h0 has two devices named \"s0\"");
   CHECK(parse_error(with_device("[[host.gpu]]\nname = 's0'\n")) ==
-        "f.toml:5: host h0 has two things named \"s0\"");
+        "f.toml:5: host h0 has two devices or GPUs named \"s0\"");
   const std::string other = "[[host.device]]\nname = 's1'\n";
   CHECK(parse_error(with_device("netdev = 'e'\n" + other + "netdev = 'e'\n")) ==
-        "f.toml:6: netdev \"e\" is already that of h0/s0:1");
+        "f.toml:6: netdev \"e\" is already used by h0/s0:1");
   const std::string gid = "gids = [{index = 0, gid = 'fe80::1'}]\n";
   CHECK(parse_error(with_device(gid + other + gid)) ==
         "f.toml:6: gid fe80:0000:0000:0000:0000:0000:0000:0001 (index 0) is already on h0/s0:1");
   const std::string pci = "pci = 'pci0000:40/0000:40:00.0'\n";
   CHECK(parse_error(with_device(pci + other + pci)) ==
-        "f.toml:6: PCI address 0000:40:00.0 is already that of h0/s0");
+        "f.toml:6: PCI address 0000:40:00.0 is already used by h0/s0");
 }
 
 TEST_CASE("spec_toml: a GID index or entry twice on one port is refused", "[unit]") {
   CHECK(parse_error(
             with_device("gids = [{index = 0, gid = 'fe80::1'}, {index = 0, gid = 'fe80::2'}]")) ==
-        "f.toml:3: gid index 0 is twice on h0/s0:1");
+        "f.toml:3: gid index 0 appears twice on h0/s0:1");
   CHECK(parse_error(
             with_device("gids = [{index = 0, gid = 'fe80::1'}, {index = 1, gid = 'fe80::1'}]")) ==
-        "f.toml:3: gid fe80:0000:0000:0000:0000:0000:0000:0001 with the same type is twice on "
+        "f.toml:3: gid fe80:0000:0000:0000:0000:0000:0000:0001 appears twice with the same type on "
         "h0/s0:1");
 }
 
@@ -334,7 +335,7 @@ TEST_CASE("spec_toml: a LID may come twice only on separate networks", "[unit]")
   const std::string first = "link_layer = 'infiniband'\nlid = 7\nnetwork = 'a'\n";
   const std::string head = "[[host.device]]\nname = 's1'\nlink_layer = 'infiniband'\nlid = 7\n";
   CHECK(parse_error(with_device(first + head + "network = 'a'\n")) ==
-        "f.toml:8: lid 7 is already that of h0/s0:1");
+        "f.toml:8: lid 7 is already used by h0/s0:1");
   CHECK(parse_error(with_device(first + head + "network = 'b'\n")) == "(accepted)");
 }
 
@@ -348,18 +349,18 @@ TEST_CASE("spec_toml: PCI places must make a tree", "[unit]") {
   CHECK(second("pci0000:40/0000:40:01.0/0000:41:01.0") == "(accepted)");
   CHECK(second("pci0000:40/0000:40:02.0/0000:42:00.0") == "(accepted)");
   CHECK(second("pci0000:40/0000:40:02.0/0000:41:01.0") ==
-        "f.toml:6: bus 0000:41 lies below pci0000:40/0000:40:02.0 here but below "
+        "f.toml:6: bus 0000:41 is below pci0000:40/0000:40:02.0 here but below "
         "pci0000:40/0000:40:01.0 elsewhere");
   CHECK(second("pci0000:40/0000:40:01.0") ==
-        "f.toml:6: PCI address 0000:40:01.0 is already that of a bridge");
+        "f.toml:6: PCI address 0000:40:01.0 is already used by a bridge");
   CHECK(second("pci0000:40/0000:40:01.0/0000:41:00.0/0000:42:00.0") ==
-        "f.toml:6: PCI address 0000:41:00.0 is already that of h0/s0");
+        "f.toml:6: PCI address 0000:41:00.0 is already used by h0/s0");
 }
 
 TEST_CASE("spec_toml: host names that are files of the fabric are refused", "[unit]") {
   for (const std::string name : {"fabric", "holders", "log", "seats", "arena.3", "ev.x"})
     CHECK(parse_error("[[host]]\nname = '" + name + "'\n") ==
-          "f.toml:2: name: \"" + name + "\" is the name of a file that every fabric has");
+          "f.toml:2: name: \"" + name + "\" is reserved: every fabric has a file of this name");
   CHECK(parse_error("[[host]]\nname = '..'\n") ==
         "f.toml:2: name: \"..\" is not a name: up to 63 letters, digits, '-', '_', '.'");
 }
@@ -368,7 +369,7 @@ TEST_CASE("spec_toml: an empty file and too many of a thing are refused", "[unit
   CHECK(parse_error("") == "f.toml: no host: a fabric needs at least one [[host]]");
   CHECK(parse_error("[[host]]\n") == "f.toml:1: [[host]] has no name");
   CHECK(parse_error("[[host]]\nname = 'h[0-128]'\n") ==
-        "f.toml:2: name: \"h[0-128]\" is 129 names; at most 128 here");
+        "f.toml:2: name: \"h[0-128]\" gives 129 names; at most 128 are allowed");
   CHECK(parse_error("[[host]]\nname = 'h[0-63]'\n\n[[host]]\nname = 'k[0-64]'\n") ==
         "f.toml:4: 129 hosts; at most 128");
   CHECK(parse_error("[[host]]\nname = 'h[0-127]'\n[[host.device]]\nname = 's[0-8]'\n") ==

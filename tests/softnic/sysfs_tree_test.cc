@@ -292,5 +292,5 @@ TEST_CASE("sysfs_tree: what cannot be written is named", "[unit]") {
       softnic::write_sysfs_tree(softnic::default_fabric().hosts[0], scratch.path() + "/h0");
   REQUIRE_FALSE(written.has_value());
   CHECK(written.error().text ==
-        "cannot make the directory " + scratch.path() + "/h0/class: Not a directory");
+        "cannot create the directory " + scratch.path() + "/h0/class: Not a directory");
 }
