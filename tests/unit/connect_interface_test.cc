@@ -34,7 +34,7 @@ const std::vector<Interface> kHost = {
 std::string chosen(std::string_view filter, std::string_view family = "",
                    const std::vector<Interface>& host = kHost) {
   const auto result = choose_interface(host, filter, family);
-  return result ? result->name + " " + ip_text(result->address) : "error: " + result.error();
+  return result ? result->name + " " + ip_text(result->address) : "error: " + result.error().text;
 }
 
 }  // namespace

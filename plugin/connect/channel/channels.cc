@@ -40,7 +40,7 @@ Channels::~Channels() {
 
 Channel* Channels::add(Introduced introduced) {
   const int fd = introduced.fd.get();
-  const Status watched = make_watched(fd, timeouts_.peer);
+  const Status watched = set_channel_options(fd, timeouts_.peer);
   if (!watched) {
     BL_WARN("control channel to %s: %s", introduced.peer.text().c_str(),
             describe(watched.error()).c_str());

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The parts of the control thread, and how they hear of each other.
 #include "plugin/connect/control/control_loop.h"
 
 #include <algorithm>
@@ -13,7 +11,7 @@
 namespace beeline {
 namespace {
 
-// Connects are begun for so long, before received messages are handled.
+// After this time of beginning connects, received messages get their turn.
 constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
 
 }  // namespace
@@ -21,7 +19,7 @@ constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
 Result<std::unique_ptr<ControlLoop>> ControlLoop::create(ControlSetup setup) {
   const int wakeup_fd = setup.mailbox->wakeup_fd();
   auto loop = std::make_unique<ControlLoop>(std::move(setup), BL_TRY(Poller::create()));
-  // The orders are looked at after every wait.
+  // No handler is needed: run() looks for orders after every wait.
   loop->wakeup_key_ = BL_TRY(loop->poller_->add(wakeup_fd, EPOLLIN, [](std::uint32_t) {}));
   return loop;
 }
@@ -94,7 +92,8 @@ bool ControlLoop::handle_orders() {
   setup_.mailbox->take_orders(orders_);
   if (orders_.listening) {
     const Status opened = handshakes_.listen_on(std::move(orders_.listening));
-    if (!opened) BL_WARN("nobody can connect: %s", describe(opened.error()).c_str());
+    if (!opened)
+      BL_WARN("no peer can connect to this process: %s", describe(opened.error()).c_str());
   }
   for (const CommNumbers& gone : orders_.gone) {
     Channel* const channel = channels_.find(gone.channel);
@@ -119,8 +118,8 @@ bool ControlLoop::finish_if_idle() {
   return channels_.is_empty() && setup_.mailbox->leave();
 }
 
-// Whether completions come from a device that is gone, and when, is the driver's choice: nobody
-// waits for them.
+// The comms of a device that is gone end at once. It depends on the driver whether and when their
+// completions come.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
@@ -152,7 +151,7 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kRefuse: break;
   }
-  return fail(Errc::kProtocol, "take an introduction on a channel that has one");
+  return fail(Errc::kProtocol, "take an introduction on a channel that has had one");
 }
 
 void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
@@ -209,13 +208,13 @@ std::optional<wire::Refuse> ControlLoop::check_hello(const wire::Hello& hello) {
   if (!limit) return std::nullopt;
   BL_WARN_LIMITED(5, "a control connection from %s (pid %u) is refused: %s", hello.host.c_str(),
                   hello.pid, limit->c_str());
-  // The peer tries again after this code.
+  // With this code the peer tries again.
   return wire::Refuse{.code = wire::RefuseCode::kDuplicate, .text = *std::move(limit)};
 }
 
-// Two processes may dial each other at the same time, and one channel is enough. The dial of the
-// smaller process goes first, once its HELLO is out; until then the other may come in, and the
-// smaller drops its own.
+// Two processes may dial each other at the same time, but need only one channel. The dial of the
+// process with the smaller id has precedence once its HELLO has been sent. Until then it accepts
+// the other's HELLO, and drops its own dial.
 std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello) {
   if (!setup_.mailbox->find_listener(hello.listener, hello.token)) {
     return wire::Refuse{.code = wire::RefuseCode::kNotInvited,

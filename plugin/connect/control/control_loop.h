@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control thread's work: it takes orders from the mailbox, holds the parts together, and ends
-// when there is nothing left to do. Lifecycle: made for one run of the thread, which may be one of
-// many.
+// The main loop of the control thread. It takes orders from the mailbox, connects the parts that do
+// the work, and ends when there is nothing left to do.
+// Lifecycle: one object for one run of the thread. A process may have many runs in sequence.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace beeline {
 
 struct ControlSetup {
   const ControlOptions* options = nullptr;
-  PortEvents* port_events = nullptr;  // null: nobody listens
+  PortEvents* port_events = nullptr;  // may be null
   const DeviceTable* devices = nullptr;
   ProcessName self;
   std::shared_ptr<ControlMailbox> mailbox;
@@ -33,22 +33,23 @@ class ControlLoop final : ChannelEvents, PortEvents {
   ~ControlLoop();
 
   void run();
-  // After run() has thrown: what depends on us is told that it has ended.
+  // Called after run() has thrown. Ends all channels, and fails all that waits for them.
   void give_up() noexcept;
 
  private:
-  // False: the thread has to stop.
+  // Returns false if the thread has to stop.
   bool handle_orders();
-  // Begins as many as one turn allows, because connects that have begun should end before more
-  // begin.
+  // Begins as many connects as one turn allows. Those that have begun should end before more begin.
   void begin_connects();
   bool has_work();
-  // At intervals, as long as the thread runs.
+  // Has the mailbox end forgotten connects, at intervals for as long as the thread runs.
   void schedule_expiry();
-  // True: the thread may end.
+  // Returns true if there was nothing left to do and the mailbox agrees that the thread ends.
   bool finish_if_idle();
 
+  // --- PortEvents ---
   void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) override;
+  // --- ChannelEvents ---
   std::optional<Invitation> find_invitation(const wire::ProcessId& process) override;
   void on_not_invited(std::uint32_t comm, const std::string& text) override;
   void on_unreachable(const wire::ProcessId& process, const Error& error,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// listen, connect, accept, close: what NCCL's threads do themselves is to lay down orders and to
-// pick up results.
+// The part that runs on NCCL's threads: it leaves orders in the mailbox and picks up results.
 #include "plugin/connect/control/control_plane.h"
 
 #include <unistd.h>
@@ -24,17 +23,17 @@
 namespace beeline {
 namespace {
 
-// The log tells what is wrong with a handle; the error only that something is.
+// NCCL sees only that the handle is bad, so the log says what is wrong with it.
 void explain_handle(wire::ConstHandleBytes handle, const Error& error) {
   const Result<wire::VersionRange> versions = wire::versions_of(handle);
   if (error.code == Errc::kUnsupported && versions) {
     BL_WARN("connect: %s", wire::version_mismatch(*versions, wire::kOurVersions).c_str());
   } else {
-    BL_WARN("connect: %s: NCCL_NET_PLUGIN must be the same on all hosts", describe(error).c_str());
+    BL_WARN("connect: %s; NCCL_NET_PLUGIN must be the same on all hosts", describe(error).c_str());
   }
 }
 
-// NCCL gets an error code without a reason, so the reason is logged.
+// NCCL gets an error code only, so the log says the reason.
 const Error& explain(const Error& error) {
   BL_WARN_LIMITED(3, "no connection can be made: %s%s", describe(error).c_str(),
                   fd_advice(error).c_str());
@@ -48,7 +47,6 @@ const Error& explain_no_listening(const Interface& interface, const Error& error
   return error;
 }
 
-// There is no control plane without its thread.
 const Error& explain_no_thread(const Error& error) {
   const bool at_limit = error.sys_errno == EAGAIN;
   const std::string advice =
@@ -58,18 +56,18 @@ const Error& explain_no_thread(const Error& error) {
   return error;
 }
 
-// All that belongs to one process; a forked child starts anew.
-struct Incarnation {
+// The state of one process. A forked child makes its own.
+struct ProcessState {
   int pid = 0;
   ProcessName self;
   std::shared_ptr<ControlMailbox> mailbox;
-  std::mutex mutex;  // of what follows; not the control thread's
+  std::mutex mutex;  // guards the members below. The control thread does not use it
   std::thread thread;
-  wire::SocketAddress listening_address;  // where we listen; port 0: nowhere
+  wire::SocketAddress listening_address;  // port 0: there is no listening socket yet
 };
 
-Result<std::unique_ptr<Incarnation>> make_incarnation() {
-  auto made = std::make_unique<Incarnation>();
+Result<std::unique_ptr<ProcessState>> make_process_state() {
+  auto made = std::make_unique<ProcessState>();
   made->pid = ::getpid();
   made->self = BL_TRY(make_process_name());
   made->mailbox = BL_TRY(ControlMailbox::create());
@@ -94,106 +92,107 @@ class ControlPlaneImpl final : public ControlPlane {
   void reclaim(OwnerId owner) noexcept override;
 
  private:
-  // Null: there is none yet, or it is the parent's.
-  Incarnation* ours() const noexcept;
-  Result<Incarnation*> live();
-  Status begin(Incarnation& life, AttemptOrder order, HandleBytes handle);
-  // The caller holds the incarnation's mutex for these.
-  Status serve_locked(Incarnation& life);
-  Status start_thread_locked(Incarnation& life);
+  // Null if there is none yet, or it is the parent's.
+  ProcessState* own_process() const noexcept;
+  Result<ProcessState*> get_process();
+  Status begin(ProcessState& process, AttemptOrder order, HandleBytes handle);
+  // The caller of these has locked the process state's mutex.
+  Status serve_locked(ProcessState& process);
+  Status start_thread_locked(ProcessState& process);
   // Logs the cause of a failure.
-  Result<wire::SocketAddress> listen_locked(Incarnation& life);
+  Result<wire::SocketAddress> listen_locked(ProcessState& process);
 
   const ControlOptions options_;
   PortEvents* const port_events_;
   const DeviceTable* const devices_;
-  std::atomic<Incarnation*> life_{nullptr};
+  std::atomic<ProcessState*> process_{nullptr};
 };
 
 ControlPlaneImpl::~ControlPlaneImpl() {
-  const std::unique_ptr<Incarnation> life(ours());  // the parent's thread is not here to be joined
-  if (life == nullptr) return;
-  life->mailbox->stop();
-  if (life->thread.joinable()) life->thread.join();
-  life->mailbox->clear();
+  const std::unique_ptr<ProcessState> process(own_process());  // a child has no thread to join
+  if (process == nullptr) return;
+  process->mailbox->stop();
+  if (process->thread.joinable()) process->thread.join();
+  process->mailbox->clear();
 }
 
-Incarnation* ControlPlaneImpl::ours() const noexcept {
-  Incarnation* const life = life_.load(std::memory_order_acquire);
-  return life != nullptr && life->pid == ::getpid() ? life : nullptr;
+ProcessState* ControlPlaneImpl::own_process() const noexcept {
+  ProcessState* const process = process_.load(std::memory_order_acquire);
+  return process != nullptr && process->pid == ::getpid() ? process : nullptr;
 }
 
-// What a fork copied is not ours: its thread runs in the parent, and its locks may be held for
-// ever. It is left as it is.
-Result<Incarnation*> ControlPlaneImpl::live() {
-  Incarnation* before = life_.load(std::memory_order_acquire);
+// A child does not use its parent's state: the thread runs in the parent, and the locks may be held
+// for ever. The copy is never freed.
+Result<ProcessState*> ControlPlaneImpl::get_process() {
+  ProcessState* before = process_.load(std::memory_order_acquire);
   if (before != nullptr && before->pid == ::getpid()) return before;
-  auto made = make_incarnation();
+  auto made = make_process_state();
   if (!made) return fail(explain(made.error()));
-  // Another thread may have been quicker.
-  return life_.compare_exchange_strong(before, made->get()) ? made->release() : before;
+  // Another thread may have made one in the meantime.
+  return process_.compare_exchange_strong(before, made->get()) ? made->release() : before;
 }
 
-Status ControlPlaneImpl::serve_locked(Incarnation& life) {
-  if (life.mailbox->is_served()) return {};
-  life.listening_address = {};
-  Status started = start_thread_locked(life);
-  if (!started) life.mailbox->fail_all(explain_no_thread(started.error()));
+Status ControlPlaneImpl::serve_locked(ProcessState& process) {
+  if (process.mailbox->is_served()) return {};
+  process.listening_address = {};
+  Status started = start_thread_locked(process);
+  if (!started) process.mailbox->fail_all(explain_no_thread(started.error()));
   return started;
 }
 
-Status ControlPlaneImpl::start_thread_locked(Incarnation& life) {
+Status ControlPlaneImpl::start_thread_locked(ProcessState& process) {
   auto loop = BL_TRY(ControlLoop::create({.options = &options_,
                                           .port_events = port_events_,
                                           .devices = devices_,
-                                          .self = life.self,
-                                          .mailbox = life.mailbox}));
-  life.mailbox->start_serving();
-  life.thread =
-      BL_TRY(start_control_thread(std::move(loop), std::move(life.thread), options_.near_cpus));
+                                          .self = process.self,
+                                          .mailbox = process.mailbox}));
+  process.mailbox->start_serving();
+  process.thread =
+      BL_TRY(start_control_thread(std::move(loop), std::move(process.thread), options_.near_cpus));
   return {};
 }
 
-Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(Incarnation& life) {
-  if (life.listening_address.port != 0) return life.listening_address;
+Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(ProcessState& process) {
+  if (process.listening_address.port != 0) return process.listening_address;
   const Result<std::vector<Interface>> interfaces = list_interfaces();
   if (!interfaces) return fail(explain(interfaces.error()));
-  const Result<Interface, std::string> chosen =
+  const Outcome<Interface> chosen =
       choose_interface(*interfaces, options_.interface, options_.family);
   if (!chosen) {
-    BL_WARN("%s", chosen.error().c_str());
+    BL_WARN("%s", chosen.error().text.c_str());
     return fail(Errc::kNotFound, "choose a network interface");
   }
   Result<UniqueFd> listening = open_listening_socket(chosen->address);
   if (!listening) return fail(explain_no_listening(*chosen, listening.error()));
   const Result<wire::SocketAddress> address = local_address(listening->get());
   if (!address) return fail(explain_no_listening(*chosen, address.error()));
-  life.listening_address = *address;
-  life.mailbox->listen_on(std::move(*listening));
+  process.listening_address = *address;
+  process.mailbox->listen_on(std::move(*listening));
   BL_INFO(kLogNet, "control channels come in on %s %s", chosen->name.c_str(),
-          text(life.listening_address).c_str());
-  return life.listening_address;
+          text(process.listening_address).c_str());
+  return process.listening_address;
 }
 
 Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes handle,
                                            const CommSettings& settings) {
-  Incarnation& life = *BL_TRY(live());
+  ProcessState& process = *BL_TRY(get_process());
   const Result<wire::Token> token = make_token();
   if (!token) return fail(explain(token.error()));
-  const auto lock = lock_without_sleeping(life.mutex);
-  // A listener at the mailbox keeps the control thread from leaving.
-  Listener* const listener = life.mailbox->add_listener(*token, device, settings);
-  const Status served = serve_locked(life);
-  const Result<wire::SocketAddress> address = served ? listen_locked(life) : fail(served.error());
+  const auto lock = lock_without_sleeping(process.mutex);
+  // While the mailbox has a listener, the control thread does not end.
+  Listener* const listener = process.mailbox->add_listener(*token, device, settings);
+  const Status served = serve_locked(process);
+  const Result<wire::SocketAddress> address =
+      served ? listen_locked(process) : fail(served.error());
   if (!address) {
-    life.mailbox->close_listener(listener);
+    process.mailbox->close_listener(listener);
     return fail(address.error());
   }
-  wire::encode({.process = life.self.id,
+  wire::encode({.process = process.self.id,
                 .listener = listener->number(),
                 .token = *token,
                 .address = *address,
-                .host = life.self.host,
+                .host = process.self.host,
                 .device = device.ibdev + ":" + std::to_string(device.port)},
                handle);
   return listener;
@@ -207,67 +206,69 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
     explain_handle(handle, decoded.error());
     return fail(decoded.error());
   }
-  Incarnation& life = *BL_TRY(live());
+  ProcessState& process = *BL_TRY(get_process());
   ControlMailbox::AttemptState known =
-      BL_TRY(life.mailbox->poll_attempt(wire::attempt_in(handle), decoded->token));
+      BL_TRY(process.mailbox->poll_attempt(wire::attempt_in(handle), decoded->token));
   if (known.is_known) {
-    if (known.made == nullptr) life.mailbox->yield_to_control_thread();
+    if (known.made == nullptr) process.mailbox->yield_to_control_thread();
     return std::move(known.made);
   }
   if (needs_scope(decoded->address)) {
-    const Result<std::uint32_t, std::string> scope = local_scope(options_.interface);
+    const Outcome<std::uint32_t> scope = local_scope(options_.interface);
     if (!scope) {
-      BL_WARN_LIMITED(3, "connect: the peer's address %s is good on one interface only: %s",
-                      text(decoded->address).c_str(), scope.error().c_str());
+      BL_WARN_LIMITED(
+          3,
+          "connect: the peer's address %s is link-local, and this host has no interface for it: %s",
+          text(decoded->address).c_str(), scope.error().text.c_str());
       return fail(Errc::kNotFound, "choose a network interface");
     }
     decoded->address.scope = *scope;
   }
-  BL_TRY(begin(life, {.handle = *decoded, .device = &device, .settings = settings}, handle));
+  BL_TRY(begin(process, {.handle = *decoded, .device = &device, .settings = settings}, handle));
   return std::unique_ptr<Connection>{};
 }
 
-// Who is in each other's way tries again with the next call.
-Status ControlPlaneImpl::begin(Incarnation& life, AttemptOrder order, HandleBytes handle) {
-  const std::unique_lock lock(life.mutex, std::try_to_lock);
+// If another thread has the lock, the next call of connect() tries again.
+Status ControlPlaneImpl::begin(ProcessState& process, AttemptOrder order, HandleBytes handle) {
+  const std::unique_lock lock(process.mutex, std::try_to_lock);
   if (!lock) return {};
-  // An order at the mailbox keeps the control thread from leaving.
-  const std::optional<std::uint64_t> remember = life.mailbox->add_attempt(std::move(order));
+  // While the mailbox has an order, the control thread does not end.
+  const std::optional<std::uint64_t> remember = process.mailbox->add_attempt(std::move(order));
   if (!remember) return {};
   wire::remember_attempt(handle, *remember);
-  return serve_locked(life);
+  return serve_locked(process);
 }
 
 Result<std::unique_ptr<Connection>> ControlPlaneImpl::accept(Listener& listener) {
-  Incarnation* const life = ours();
-  if (life == nullptr) return fail(Errc::kInvalid, "accept on a listener of the parent process");
-  Result<MadeConnection> made = life->mailbox->take_accepted(listener);
-  if (made && *made == nullptr) life->mailbox->yield_to_control_thread();
+  ProcessState* const process = own_process();
+  if (process == nullptr) return fail(Errc::kInvalid, "accept on a listener of the parent process");
+  Result<MadeConnection> made = process->mailbox->take_accepted(listener);
+  if (made && *made == nullptr) process->mailbox->yield_to_control_thread();
   return made;
 }
 
 void ControlPlaneImpl::close(Listener* listener) noexcept {
-  Incarnation* const life = ours();
-  if (listener == nullptr || life == nullptr) return;
+  ProcessState* const process = own_process();
+  if (listener == nullptr || process == nullptr) return;
   try {
-    life->mailbox->close_listener(listener);
+    process->mailbox->close_listener(listener);
   } catch (const std::exception&) {
-    // No memory for the order: what is left of it ends with the process.
+    // Out of memory for the order: the rest ends with the process.
   }
 }
 
 void ControlPlaneImpl::take_back(CommMemory memory) noexcept {
-  if (Incarnation* const life = ours(); life != nullptr)
-    life->mailbox->take_back(std::move(memory));
+  if (ProcessState* const process = own_process(); process != nullptr)
+    process->mailbox->take_back(std::move(memory));
 }
 
 void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
-  Incarnation* const life = ours();
-  if (life == nullptr) return;
+  ProcessState* const process = own_process();
+  if (process == nullptr) return;
   try {
-    life->mailbox->reclaim(owner);
+    process->mailbox->reclaim(owner);
   } catch (const std::exception&) {
-    // As above.
+    // Out of memory, as above.
   }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// listen, connect and accept as NCCL wants them: each call starts work or looks at its result, and
-// returns at once. The work itself, the control channels to other processes and the watch over them
-// run on one control thread, which lives only while there is something to do.
+// The interface for listen, connect and accept. As NCCL requires, each call starts work or looks at
+// its result, and returns at once. One control thread does the work, and runs the control channels
+// to other processes. It exists only while there is something to do.
 //
-// Threads: every function here may be called from any thread at any time, and none puts it to
-// sleep. A child of fork() begins anew, whatever its parent was doing.
+// Threads: any thread may call any function at any time, and no call sleeps. A child of fork()
+// starts
+//   with a control plane of its own, whatever its parent was doing.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace beeline {
 inline constexpr std::size_t kHandleBytes = 128;  // NCCL_NET_HANDLE_MAXSIZE
 using HandleBytes = std::span<std::byte, kHandleBytes>;
 
-class Listener;  // opaque; owned by the control plane, named by pointer
+class Listener;  // owned by the control plane
 
 class ControlPlane {
  public:
@@ -31,23 +32,25 @@ class ControlPlane {
 
   virtual Result<Listener*> listen(const Device& device, HandleBytes handle,
                                    const CommSettings& settings = {}) = 0;
-  // Null: not yet, call again with the same handle memory. After an error the attempt is over.
+  // Null if the connection is not ready: the caller calls again with the same handle memory. An
+  // error ends the attempt.
   virtual Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle,
                                                       const CommSettings& settings = {}) = 0;
   virtual Result<std::unique_ptr<Connection>> accept(Listener& listener) = 0;
-  // Null is allowed. What nobody accepted is given up, and its peers hear of it.
+  // The listener may be null. Connections that nobody has accepted are given up, and their peers
+  // are told.
   virtual void close(Listener* listener) noexcept = 0;
-  // Has the control thread destroy a comm that was made in Connection::comm.
+  // Has the control thread destroy a closed comm that was made in the memory of Connection::comm.
   virtual void take_back(CommMemory memory) noexcept = 0;
-  // What the owner began and never finished or closed: after an abort NCCL forgets it. Its
-  // listeners are gone afterwards, and the peers hear of it. Not for kNoOwner, whose connects end
-  // when nobody has asked for them for long.
+  // Ends all that the owner has begun and neither finished nor closed, which NCCL forgets after an
+  // abort. Its listeners are invalid afterwards, and the peers are told. Does nothing for kNoOwner,
+  // whose connects end when NCCL has not called for a long time.
   virtual void reclaim(OwnerId owner) noexcept = 0;
 };
 
-// `port_events`, which may be null, gets the events of the ports and devices in use.
-// `devices` must outlive the control plane, and the control plane all Connections made by it, or at
-// least send_goodbye() on them. Destroying it ends the control thread at once, without goodbyes.
+// `port_events`, which may be null, receives the events of the devices in use. `devices` must
+// outlive the control plane, and the control plane must outlive its Connections, or at least their
+// send_goodbye(). Its destructor ends the control thread at once, without goodbyes.
 std::unique_ptr<ControlPlane> make_control_plane(ControlOptions options, const DeviceTable& devices,
                                                  PortEvents* port_events = nullptr);
 

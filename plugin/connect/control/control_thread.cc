@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Starting the control thread.
 #include "plugin/connect/control/control_thread.h"
 
 #include <pthread.h>
@@ -15,8 +13,8 @@
 namespace beeline {
 namespace {
 
-// An exception that left a thread would end the program whose guest we are.
-void run_to_the_end(ControlLoop& loop) noexcept {
+// An exception that leaves a thread ends the application.
+void run_without_throwing(ControlLoop& loop) noexcept {
   try {
     loop.run();
   } catch (const std::exception& error) {
@@ -30,14 +28,15 @@ void run_to_the_end(ControlLoop& loop) noexcept {
 Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
                                          const std::string& near_cpus) {
   const BlockedSignals blocked;
-  // Shared: a thread object that is dropped while its thread runs would end the program.
+  // Shared, so that it survives a failure to start: the destructor of a joinable std::thread ends
+  // the program.
   const auto last = std::make_shared<std::thread>(std::move(before));
   try {
     std::thread thread([running = std::move(loop), last, near_cpus]() mutable {
       pthread_setname_np(pthread_self(), "beeline-ctl");
       run_near(near_cpus);
       if (last->joinable()) last->join();
-      run_to_the_end(*running);
+      run_without_throwing(*running);
       running.reset();
     });
     return thread;

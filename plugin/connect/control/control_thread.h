@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thread that a control loop runs on.
+// Starts the thread that runs a control loop.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,9 @@
 
 namespace beeline {
 
-// Named, on the processors of a list where it may be (near_cpus.h), and deaf to signals: those are
-// for the program whose guest we are. `before` is the one that has just left, if any: waiting for
-// the last of it is the new thread's business, not the caller's.
+// The thread has a name, blocks all signals, which are for the application's own threads, and runs
+// on the processors of the list as far as it may (near_cpus.h). `before` is the previous control
+// thread, if any: the new thread joins it, so that the caller does not wait.
 Result<std::thread> start_control_thread(std::unique_ptr<ControlLoop> loop, std::thread before,
                                          const std::string& near_cpus);
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Reading a list of processors and handing it to the scheduler.
 #include "plugin/connect/control/near_cpus.h"
 
 #include <cerrno>
@@ -24,7 +22,7 @@ bool take_number(std::string_view& text, int& number) noexcept {
   return true;
 }
 
-// "5" or "0-31", and the comma behind it.
+// Parses "5" or "0-31", and the comma behind it.
 std::optional<CpuRange> take_range(std::string_view& text) noexcept {
   CpuRange range;
   if (!take_number(text, range.first)) return std::nullopt;
@@ -56,12 +54,13 @@ std::optional<cpu_set_t> allowed_cpus(std::string_view list, const cpu_set_t& al
 
 void run_near(std::string_view list) noexcept {
   cpu_set_t allowed;
-  // Refused on a machine of more processors than the set holds.
+  // sched_getaffinity fails on a machine with more processors than the set holds.
   if (list.empty() || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   const auto near = allowed_cpus(list, allowed);
   if (!near || CPU_EQUAL(&*near, &allowed)) return;
   if (::sched_setaffinity(0, sizeof *near, &*near) != 0) {
-    BL_INFO(kLogInit, "the control thread runs anywhere: %s", std::strerror(errno));
+    BL_INFO(kLogInit, "the control thread is not bound to the processors near the NICs: %s",
+            std::strerror(errno));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the control thread runs: near to the NICs, and nowhere that the process may not.
+// Places the control thread on processors near the NICs, as far as the process may use them.
 #pragma once
 
 #include <sched.h>
@@ -10,12 +10,12 @@
 
 namespace beeline {
 
-// What of a list of processors ("0-31,64-95") is allowed. Nothing when that is none, or the list
-// makes no sense.
+// The processors of a list ("0-31,64-95") that are allowed. Empty if none is, or the list is
+// malformed.
 std::optional<cpu_set_t> allowed_cpus(std::string_view list, const cpu_set_t& allowed) noexcept;
 
-// The calling thread runs on these from now on, as far as it may. Where it may not at all, or the
-// kernel refuses, it stays as free as it was.
+// Restricts the calling thread to these processors, as far as they are allowed. If none is, or the
+// kernel refuses, nothing changes.
 void run_near(std::string_view list) noexcept;
 
 }  // namespace beeline

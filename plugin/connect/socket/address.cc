@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Translations of socket addresses.
 #include "plugin/connect/socket/address.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Socket addresses: as the wire has them, as the kernel wants them, and as people read them.
+// Converts socket addresses between the plugin's messages, the kernel and text.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ struct KernelAddress {
 };
 
 KernelAddress to_kernel(const wire::SocketAddress& address) noexcept;
-// Nothing: neither IPv4 nor IPv6.
+// Empty unless it is IPv4 or IPv6.
 std::optional<wire::SocketAddress> from_kernel(const sockaddr* address) noexcept;
 
 bool is_link_local(const wire::SocketAddress& address) noexcept;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The limit, and who can raise it.
 #include "plugin/connect/socket/fd_limit.h"
 
 #include <sys/resource.h>
@@ -11,7 +9,7 @@ namespace beeline {
 
 std::string fd_advice(const Error& error) {
   if (error.sys_errno == ENFILE) {
-    return "; this host has as many files open as it may (sysctl fs.file-max)";
+    return "; this host has as many files open as it may: raise the limit with sysctl fs.file-max";
   }
   rlimit limit{};
   if (error.sys_errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Running out of file descriptors. A pair of processes needs one for all its connections, but the
-// program whose guest we are may have used up its own.
+// Advice for when file descriptors run out. The plugin needs only one for each pair of processes,
+// but the application may have used up all others.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace beeline {
 
-// Behind "Too many open files": "; this process may have 1024 open (ulimit -n, up to 4096 ...)".
-// Empty when descriptors are not what is missing.
+// A clause to follow "Too many open files", which names the limit and how to raise it. Empty unless
+// the error is about descriptors.
 std::string fd_advice(const Error& error);
 
 }  // namespace beeline

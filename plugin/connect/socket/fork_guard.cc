@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// One bit for each descriptor. The child handler may only do what a signal handler may.
 #include "plugin/connect/socket/fork_guard.h"
 
 #include <pthread.h>
@@ -18,7 +16,8 @@ namespace {
 constexpr int kMostGuarded = 65536;
 constexpr int kBits = 64;
 
-// Atomics and no lock: a fork may happen while another thread is in here.
+// One bit for each descriptor. Atomic words and no mutex, because a fork may happen while another
+// thread is in here, and the handler in the child may call async-signal-safe functions only.
 constinit std::array<std::atomic<std::uint64_t>, kMostGuarded / kBits> guarded{};
 constinit std::atomic<bool> handler_installed{false};
 

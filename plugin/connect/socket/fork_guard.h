@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets that a forked child must not keep. A program may fork after it has connected (a data
-// loader's workers, say). As long as such a child holds copies of the channels, the kernel says
-// nothing to the peers when the parent dies, and dialers of a dead process wait in vain. So the
-// child closes its copies in fork() itself; a program that is executed never sees them anyway.
+// Closes sockets in forked children. An application may fork after it has connected, for example to
+// start the workers of a data loader. While such a child has copies of the channels, the kernel
+// does not tell the peers when the parent dies, and dials to the dead parent wait in vain. So the
+// child closes its copies inside fork(). Programs that are executed never get them.
 //
-// Process-wide, since fork handlers are.
+// The state is process-wide, as fork handlers are.
 #pragma once
 
 namespace beeline {
 
-// Any thread. A number beyond the first 65536 is not guarded.
+// Any thread may call these. Descriptors above 65535 are not guarded.
 void guard_from_fork(int fd) noexcept;
-// Before the descriptor is closed: its number may be another's right after.
+// Must be called before the descriptor is closed, because its number may be used again at once.
 void unguard_from_fork(int fd) noexcept;
 
 }  // namespace beeline

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Choosing the interface for control channels.
 #include "plugin/connect/socket/interface.h"
 
 #include <ifaddrs.h>
@@ -38,7 +36,7 @@ Filter parse(std::string_view text) {
   return filter;
 }
 
-bool admits(const Filter& filter, const Interface& interface) {
+bool is_admitted(const Filter& filter, const Interface& interface) {
   const bool named =
       std::any_of(filter.names.begin(), filter.names.end(), [&](std::string_view name) {
         return filter.exact ? interface.name == name : interface.name.starts_with(name);
@@ -52,7 +50,7 @@ bool is_of_family(const Interface& interface, std::string_view family) {
   return true;
 }
 
-// Smaller is better. With a filter the person has said which interface: loopback is as good as any.
+// Smaller is better. If a filter names the interfaces, loopback is as good as any other.
 int rank(const Interface& interface, bool filtered) {
   int rank = 0;
   if (!filtered && is_loopback(interface.address)) rank += 8;
@@ -62,8 +60,8 @@ int rank(const Interface& interface, bool filtered) {
   return rank;
 }
 
-std::string complaint(std::span<const Interface> interfaces, std::string_view filter,
-                      std::string_view family) {
+std::string no_interface_text(std::span<const Interface> interfaces, std::string_view filter,
+                              std::string_view family) {
   std::string text = "no network interface for the control channel";
   if (!filter.empty()) text.append(" matches NCCL_SOCKET_IFNAME=").append(filter);
   if (!family.empty()) text.append(", NCCL_SOCKET_FAMILY=").append(family);
@@ -91,19 +89,20 @@ Result<std::vector<Interface>> list_interfaces() {
   return interfaces;
 }
 
-Result<Interface, std::string> choose_interface(std::span<const Interface> interfaces,
-                                                std::string_view filter, std::string_view family) {
+Outcome<Interface> choose_interface(std::span<const Interface> interfaces, std::string_view filter,
+                                    std::string_view family) {
   const Filter parsed = parse(filter);
   const bool filtered = !parsed.names.empty();
   const Interface* best = nullptr;
   for (const Interface& interface : interfaces) {
-    if (filtered && !admits(parsed, interface)) continue;
+    if (filtered && !is_admitted(parsed, interface)) continue;
     if (!is_of_family(interface, family)) continue;
-    // An exclusion says what is not wanted; among the rest the usual order holds.
+    // A filter that excludes names says nothing about the order of the others.
     const bool by_name = filtered && !parsed.exclude;
     if (best == nullptr || rank(interface, by_name) < rank(*best, by_name)) best = &interface;
   }
-  if (best == nullptr) return fail(complaint(interfaces, filter, family));
+  if (best == nullptr)
+    return fail(Problem(Errc::kNotFound, no_interface_text(interfaces, filter, family)));
   return *best;
 }
 
@@ -111,9 +110,9 @@ bool needs_scope(const wire::SocketAddress& address) noexcept {
   return address.kind == wire::AddressKind::kIpv6 && is_link_local(address);
 }
 
-Result<std::uint32_t, std::string> local_scope(std::string_view filter) {
+Outcome<std::uint32_t> local_scope(std::string_view filter) {
   const Result<std::vector<Interface>> interfaces = list_interfaces();
-  if (!interfaces) return fail(describe(interfaces.error()));
+  if (!interfaces) return fail(Problem(interfaces.error()));
   const Interface chosen = BL_TRY(choose_interface(*interfaces, filter, "AF_INET6"));
   return if_nametoindex(chosen.name.c_str());
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of this host's addresses the control channels use: NCCL_SOCKET_IFNAME's grammar,
+// Chooses the network interface of the control channels by NCCL_SOCKET_IFNAME:
 //   [^][=]name,name,...
-// ^ means all but these, = means the whole name (else a name's beginning is enough). Without it:
-// any interface but loopback and docker's, and those only when there is nothing else.
+// ^ excludes the named interfaces. = compares whole names; otherwise a name matches all interfaces
+// that begin with it. Without a filter, loopback and docker interfaces are used only if there is no
+// other.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.h"
+#include "common/base/problem.h"
 #include "plugin/wire/handle.h"
 
 namespace beeline {
@@ -22,18 +23,19 @@ struct Interface {
   wire::SocketAddress address;  // without a port
 };
 
-// Of those that are up.
+// One entry for each address of the interfaces that are up.
 Result<std::vector<Interface>> list_interfaces();
 
-// `family` is NCCL_SOCKET_FAMILY: AF_INET, AF_INET6 or empty. Of equal candidates IPv4 goes before
-// IPv6, an address that is not link-local before one that is, then the system's order decides. The
-// error is a text for people, and lists what there is.
-Result<Interface, std::string> choose_interface(std::span<const Interface> interfaces,
-                                                std::string_view filter, std::string_view family);
+// `family` is NCCL_SOCKET_FAMILY: AF_INET, AF_INET6 or empty. Among equal candidates, link-local
+// addresses go last, IPv4 goes before IPv6, and then the system's order decides. The error lists
+// the interfaces of this host.
+Outcome<Interface> choose_interface(std::span<const Interface> interfaces, std::string_view filter,
+                                    std::string_view family);
 
-// A link-local IPv6 address of another host says nothing about the interface here that leads there.
+// True for link-local IPv6 addresses. One from another host does not say which local interface
+// leads there.
 bool needs_scope(const wire::SocketAddress& address) noexcept;
-// The number of the interface that control channels use.
-Result<std::uint32_t, std::string> local_scope(std::string_view filter);
+// The index of the interface that the control channels use.
+Outcome<std::uint32_t> local_scope(std::string_view filter);
 
 }  // namespace beeline

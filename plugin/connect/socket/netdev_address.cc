@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// getifaddrs for one interface, and the choice among what it says.
 #include "plugin/connect/socket/netdev_address.h"
 
 #include <ifaddrs.h>
@@ -27,16 +25,16 @@ int prefix_of(const sockaddr* mask) noexcept {
   return prefix;
 }
 
-// Larger is better; negative is impossible.
-int fitness(const NetdevAddress& ours, const wire::SocketAddress* theirs) noexcept {
-  int fitness = 0;
+// Larger is better. Negative if the two addresses cannot be used together.
+int rank_of(const NetdevAddress& ours, const wire::SocketAddress* theirs) noexcept {
+  int rank = 0;
   if (theirs != nullptr) {
     if (ours.address.kind != theirs->kind) return -1;
-    if (is_in_subnet(ours, *theirs)) fitness += 8;
+    if (is_in_subnet(ours, *theirs)) rank += 8;
   }
-  if (!is_link_local(ours.address)) fitness += 4;
-  if (ours.address.kind == wire::AddressKind::kIpv4) fitness += 2;
-  return fitness;
+  if (!is_link_local(ours.address)) rank += 4;
+  if (ours.address.kind == wire::AddressKind::kIpv4) rank += 2;
+  return rank;
 }
 
 }  // namespace
@@ -67,13 +65,13 @@ bool is_in_subnet(const NetdevAddress& ours, const wire::SocketAddress& other) n
 const NetdevAddress* choose_address(std::span<const NetdevAddress> ours,
                                     std::span<const wire::SocketAddress> theirs) noexcept {
   const NetdevAddress* best = nullptr;
-  int best_fitness = -1;
+  int best_rank = -1;
   for (const NetdevAddress& own : ours) {
-    int fit = theirs.empty() ? fitness(own, nullptr) : -1;
-    for (const wire::SocketAddress& other : theirs) fit = std::max(fit, fitness(own, &other));
-    if (fit <= best_fitness) continue;
+    int rank = theirs.empty() ? rank_of(own, nullptr) : -1;
+    for (const wire::SocketAddress& other : theirs) rank = std::max(rank, rank_of(own, &other));
+    if (rank <= best_rank) continue;
     best = &own;
-    best_fitness = fit;
+    best_rank = rank;
   }
   return best;
 }

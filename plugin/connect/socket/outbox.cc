@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sending without waiting. An error of the socket is not reported here: the reading half sees the
-// same end, with its cause.
+// Errors of send() are not reported here, because receive() sees the end of the connection, too,
+// and its cause.
 #include "plugin/connect/socket/outbox.h"
 
 #include <sys/socket.h>
@@ -17,8 +17,8 @@ namespace beeline {
 namespace {
 
 constexpr std::uint32_t kReading = EPOLLIN;
-// All that two processes with ten thousand comms have to say, and more. Who lets it come to that
-// has stopped listening, and makes us talk.
+// More than two processes with ten thousand comms send. A peer for which this much waits does not
+// read, and provokes answers.
 constexpr std::size_t kMostPending = std::size_t{8} << 20;
 
 }  // namespace
@@ -30,22 +30,22 @@ void Outbox::send(const wire::Bytes& frame) noexcept {
   try {
     pending_.insert(pending_.end(), frame.begin(), frame.end());
   } catch (const std::exception&) {
-    return;  // no memory: the peer will hear of our end when the process ends
+    return;  // out of memory: the peer will notice when this process ends
   }
-  // Else the control thread has been asked to go on with it already.
+  // Otherwise earlier messages wait, and the poller already waits for a writable socket.
   if (pending_.size() == frame.size()) send_pending_locked();
 }
 
-// The reading half sees the end, and the control thread does the rest.
+// After the shutdown, receive() reports the end, and the control thread closes the channel.
 void Outbox::overflow_locked() noexcept {
   has_overflowed_ = true;
   pending_ = {};
   ::shutdown(fd_.get(), SHUT_RDWR);
 }
 
-Result<std::size_t> Outbox::receive(std::span<std::byte> room) noexcept {
+Result<std::size_t> Outbox::receive(std::span<std::byte> buffer) noexcept {
   const std::lock_guard lock(mutex_);
-  return receive_some(fd_.get(), room);
+  return receive_some(fd_.get(), buffer);
 }
 
 bool Outbox::has_overflowed() noexcept {
@@ -86,7 +86,7 @@ void Outbox::close() noexcept {
   const std::lock_guard lock(mutex_);
   if (!fd_) return;
   poller_->remove(fd_.get(), key_);
-  // The end of the socket itself: a child that was forked just now may hold a copy.
+  // close() alone would not end the connection while a child that was just forked has a copy.
   ::shutdown(fd_.get(), SHUT_RDWR);
   unguard_from_fork(fd_.get());
   fd_.reset();

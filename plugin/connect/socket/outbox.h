@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sending half of a control channel. Any thread may put a message in: what the socket takes is
-// with the kernel when send() returns, the rest waits here for the control thread. Nobody blocks.
+// The socket of a control channel. Any thread may send: the kernel takes as much as fits into the
+// socket's buffer, and the control thread sends the rest later. No caller blocks.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace beeline {
 
-// Threads: send from any, and everything else from the control thread. After close() it takes
-// messages for nobody, so a comm may keep it as long as it likes.
+// Threads: any thread may call send(). All other functions are for the control thread.
+// Lifecycle: a comm may keep it after close(). Messages are then dropped.
 class Outbox {
  public:
   Outbox(UniqueFd fd, Poller& poller) : fd_(std::move(fd)), poller_(&poller) {}
@@ -26,16 +26,16 @@ class Outbox {
   void set_key(Poller::Key key) noexcept { key_ = key; }
 
   void send(const wire::Bytes& frame) noexcept;
-  // The other direction. Here, since the kernel puts one of two threads to sleep that are inside
-  // the same socket at the same time, and send() must not.
-  Result<std::size_t> receive(std::span<std::byte> room) noexcept;
-  // The peer has not read for so long that no more is kept for it: the connection has ended.
+  // Receives under the mutex of send(): if two threads use one socket at the same time, the kernel
+  // puts one of them to sleep, and callers of send() must not sleep.
+  Result<std::size_t> receive(std::span<std::byte> buffer) noexcept;
+  // The peer has not read for so long that too many messages wait for it. The connection has ended.
   bool has_overflowed() noexcept;
 
   // The socket is writable again.
   void flush() noexcept;
   bool is_empty() noexcept;
-  // Ends our direction, behind all that was sent.
+  // Ends the sending direction, behind all that has been sent.
   void shut_down() noexcept;
   void close() noexcept;
 
@@ -48,7 +48,7 @@ class Outbox {
   Poller* poller_;
   Poller::Key key_ = 0;
   wire::Bytes pending_;
-  bool blocked_ = false;  // the poller tells when the socket takes more
+  bool blocked_ = false;  // the poller waits until the socket is writable
   bool has_overflowed_ = false;
 };
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// epoll with handlers and timers.
 #include "plugin/connect/socket/poller.h"
 
 #include <algorithm>
@@ -32,7 +30,8 @@ void Poller::want(int fd, Key key, std::uint32_t events) noexcept {
   epoll_event event{};
   event.events = events;
   event.data.u64 = key;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);  // cannot fail for one that was added
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd,
+            &event);  // does not fail for a descriptor that was added
 }
 
 void Poller::remove(int fd, Key key) noexcept {
@@ -44,10 +43,10 @@ void Poller::at(std::int64_t when_ns, std::function<void()> call) {
   timers_.push({.when_ns = when_ns, .number = ++last_timer_, .call = std::move(call)});
 }
 
-int Poller::patience_ms() const noexcept {
+int Poller::timeout_ms() const noexcept {
   if (timers_.empty()) return -1;
   const std::int64_t left = timers_.top().when_ns - now_ns();
-  // Rounded up: a timer that is due in half a millisecond must not be waited for by spinning.
+  // Rounded up, so that the thread does not spin for the last fraction of a millisecond.
   return static_cast<int>(std::clamp<std::int64_t>((left + kNsPerMs - 1) / kNsPerMs, 0, 60'000));
 }
 
@@ -62,16 +61,16 @@ void Poller::run_timers() {
 
 void Poller::run_once(Idle idle) {
   std::array<epoll_event, 64> events;
-  const int patience = idle == Idle::kMayWait ? patience_ms() : 0;
+  const int timeout = idle == Idle::kMayWait ? timeout_ms() : 0;
   const std::int64_t start = now_ns();
   const int count =
-      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), patience);
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
   waited_ns_ += now_ns() - start;
   for (int i = 0; i < count; ++i) {
     const epoll_event event = events[static_cast<std::size_t>(i)];
     const auto found = handlers_.find(event.data.u64);
     if (found == handlers_.end()) continue;
-    const std::shared_ptr<Handler> handler = found->second;  // it may remove itself
+    const std::shared_ptr<Handler> handler = found->second;  // a copy, since it may remove itself
     (*handler)(event.events);
   }
   run_timers();

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for many descriptors, and for the next timer.
-//
-// Threads: one, the control thread; only want() may be called by any, as long as the descriptor is
-// open.
+// Waits for events of many descriptors and for timers, and calls their handlers.
+// Threads: the control thread. Any thread may call want() while the descriptor is open.
 #pragma once
 
 #include <sys/epoll.h>
@@ -22,24 +20,25 @@ namespace beeline {
 
 class Poller {
  public:
-  // Told by what epoll said. May add and remove whatever it likes, itself included.
+  // Gets the events of epoll. It may add and remove descriptors, its own included.
   using Handler = std::function<void(std::uint32_t events)>;
-  // Names one registration and is never used again: an event for one that has been removed, and
-  // whose descriptor's number already serves another, finds nobody.
+  // The number of one registration, never used again. An event of a removed registration therefore
+  // finds no handler, even if its descriptor's number is in use again.
   using Key = std::uint64_t;
 
   static Result<std::unique_ptr<Poller>> create();
 
   Result<Key> add(int fd, std::uint32_t events, Handler handler);
   void want(int fd, Key key, std::uint32_t events) noexcept;
-  // Before the descriptor is closed.
+  // Must be called before the descriptor is closed.
   void remove(int fd, Key key) noexcept;
 
-  // Runs once, at or after `when`. There is no way to cancel: let it find nothing to do.
+  // Makes this call once, at this time or later. A timer cannot be canceled: the call has to check
+  // whether there is still something to do.
   void at(std::int64_t when_ns, std::function<void()> call);
 
   enum class Idle : std::uint8_t { kMayWait, kMustNot };
-  // Waits until something happens, unless there is other work, and handles it.
+  // Handles the events and timers that are due. Waits for the first one if it may.
   void run_once(Idle idle = Idle::kMayWait);
 
   // The total time that this thread has waited for events.
@@ -48,7 +47,7 @@ class Poller {
  private:
   struct Timer {
     std::int64_t when_ns;
-    std::uint64_t number;  // of equal times the earlier made goes first
+    std::uint64_t number;  // at the same time, the timer that was set first goes first
     std::function<void()> call;
   };
   struct Later {
@@ -58,7 +57,7 @@ class Poller {
   };
 
   explicit Poller(UniqueFd epoll) noexcept : epoll_(std::move(epoll)) {}
-  int patience_ms() const noexcept;
+  int timeout_ms() const noexcept;
   void run_timers();
 
   UniqueFd epoll_;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// TCP sockets that never block.
 #include "plugin/connect/socket/socket.h"
 
 #include <netinet/in.h>
@@ -12,7 +10,7 @@
 namespace beeline {
 namespace {
 
-constexpr int kProbeSeconds = 2;  // of silence, and between the probes that follow
+constexpr int kProbeSeconds = 2;  // before the first keepalive probe, and between probes
 constexpr int kFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 Status set_option(int fd, int level, int option, int value, const char* what) {
@@ -51,10 +49,10 @@ std::string remote_text(int fd) {
   KernelAddress kernel;
   kernel.size = sizeof kernel.storage;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&kernel.storage), &kernel.size) != 0) {
-    return "somebody";
+    return "an unknown address";
   }
   const auto address = from_kernel(kernel.get());
-  return address ? text(*address) : "somebody";
+  return address ? text(*address) : "an unknown address";
 }
 
 Result<std::optional<UniqueFd>> accept_one(int listening) {
@@ -86,7 +84,7 @@ Status dial_outcome(int fd) {
   return {};
 }
 
-Status make_watched(int fd, std::chrono::milliseconds peer_timeout) {
+Status set_channel_options(int fd, std::chrono::milliseconds peer_timeout) {
   BL_TRY(set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1, "set TCP_NODELAY"));
   BL_TRY(set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "set SO_KEEPALIVE"));
   BL_TRY(set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kProbeSeconds, "set TCP_KEEPIDLE"));
@@ -95,8 +93,8 @@ Status make_watched(int fd, std::chrono::milliseconds peer_timeout) {
                     "set TCP_USER_TIMEOUT");
 }
 
-Result<std::size_t> receive_some(int fd, std::span<std::byte> room) {
-  const ssize_t got = ::recv(fd, room.data(), room.size(), MSG_DONTWAIT);
+Result<std::size_t> receive_some(int fd, std::span<std::byte> buffer) {
+  const ssize_t got = ::recv(fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (got > 0) return static_cast<std::size_t>(got);
   if (got == 0) return fail(Errc::kPeerClosed, "receive");
   if (errno == EAGAIN || errno == EINTR) return std::size_t{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TCP sockets that never block.
+// Functions for TCP sockets that never block.
 #pragma once
 
 #include <chrono>
@@ -17,23 +17,24 @@ namespace beeline {
 // On a port that the kernel chooses.
 Result<UniqueFd> open_listening_socket(const wire::SocketAddress& address);
 Result<wire::SocketAddress> local_address(int fd);
-// For log lines: "10.0.0.2:40312", or "somebody" when it is gone already.
+// For log lines: "10.0.0.2:40312", or "an unknown address" if the peer has already gone.
 std::string remote_text(int fd);
 
-// Nothing: nobody waits.
+// Empty if no connection waits.
 Result<std::optional<UniqueFd>> accept_one(int listening);
 
-// Writable means decided: ask dial_outcome.
+// The result is known when the socket becomes writable: see dial_outcome.
 Result<UniqueFd> start_dial(const wire::SocketAddress& address);
 Status dial_outcome(int fd);
 
-// What a control channel needs: no delay, and notice of a host that went silent. A process that is
-// merely stopped is not silent, since its kernel answers for it.
-Status make_watched(int fd, std::chrono::milliseconds peer_timeout);
+// Sets the options of a control channel: no delay, and an error when the peer's host does not
+// answer any more. The host of a stopped process still answers.
+Status set_channel_options(int fd, std::chrono::milliseconds peer_timeout);
 
-// How many bytes: 0 is nothing at the moment. kPeerClosed at the end.
-Result<std::size_t> receive_some(int fd, std::span<std::byte> room);
-// How many the kernel took: 0 is none at the moment.
+// Returns the number of bytes, 0 if there are none at the moment. The error at the end is
+// kPeerClosed.
+Result<std::size_t> receive_some(int fd, std::span<std::byte> buffer);
+// Returns how many bytes the kernel has taken, 0 if it takes none at the moment.
 Result<std::size_t> send_some(int fd, wire::ByteView bytes);
 
 }  // namespace beeline
