@@ -29,7 +29,6 @@ inline constexpr unsigned long kLogInit = 0x1;
 inline constexpr unsigned long kLogNet = 0x10;
 inline constexpr unsigned long kLogGraph = 0x20;
 inline constexpr unsigned long kLogEnv = 0x80;
-inline constexpr unsigned long kLogReg = 0x2000;
 inline constexpr unsigned long kLogAll = ~0UL;
 
 // Longer lines are cut, and end in "..." then.

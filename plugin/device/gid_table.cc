@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A GID is its value, its type and its network interface; who tells which depends on the age of the
-// library and the kernel.
-#include "plugin/device/gid_table.h"
-
+// Reads a port's GID table. A GID has a value, a type and a network interface; whether verbs or
+// sysfs provides each depends on the age of the library and of the kernel.
 #include <net/if.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "plugin/device/port_facts.h"
 #include "plugin/device/sysfs.h"
 #include "plugin/verbs/query.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Width times the data rate of a lane.
-#include "plugin/device/link_speed.h"
-
+// The speed of a link: its width times the data rate of a lane.
 #include <cmath>
 #include <cstdlib>
 #include <string>
+
+#include "plugin/device/port_facts.h"
 
 namespace beeline {
 namespace {

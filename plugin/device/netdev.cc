@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "plugin/device/pci_path.h"
-#include "plugin/device/rdma_netlink.h"
 #include "plugin/device/sysfs.h"
 
 namespace beeline {

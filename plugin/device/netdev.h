@@ -22,6 +22,10 @@ struct NetdevQuestion {
 // Empty: it has none that this process can see.
 std::string netdev_of(const NetdevQuestion& question);
 
+// A source of netdev_of(): what `rdma link` prints, from the kernel's RDMA netlink interface.
+// Empty: the port has no interface in this network namespace, or the kernel does not say.
+std::string netdev_by_netlink(const std::string& ibdev, std::uint8_t port);
+
 // The interface whose hardware address a GID begins with, as the one GID of an iWARP port does.
 std::string netdev_with_mac(const std::string& sysfs_root, const Gid& gid);
 

@@ -3,8 +3,6 @@
 // What a port is at this moment.
 #include "plugin/device/port_facts.h"
 
-#include "plugin/device/gid_table.h"
-#include "plugin/device/link_speed.h"
 #include "plugin/device/sysfs.h"
 #include "plugin/verbs/query.h"
 

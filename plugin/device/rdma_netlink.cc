@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two questions: the number of the device with this name, and the interface of its port.
-#include "plugin/device/rdma_netlink.h"
-
+// Asks the kernel by netlink twice: for the index of the device with this name, then for the
+// network interface of its port.
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "common/base/fd.h"
+#include "plugin/device/netdev.h"
 
 namespace beeline {
 namespace {

@@ -191,6 +191,7 @@ void Runtime::look_at_gpus() noexcept {
 void Runtime::start_services() {
   caches_.resize(table_->contexts().size());
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
+  if (stats_->finding()) log_finding(*stats_->finding());
   ControlOptions control = control_options(config_);
   look_at_machine();
   control.near_cpus = look_at_placement();

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Opening the page, or doing without.
 #include "plugin/stats/stats_page.h"
 
 #include <unistd.h>
 
 #include "common/base/host.h"
-#include "common/base/log.h"
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
 
@@ -43,23 +40,28 @@ PageMemory open_private(std::uint32_t slot_count) {
   return memory ? *std::move(memory) : PageMemory();
 }
 
-PageMemory open_memory(const StatsPage::Options& options, const PageOwner& owner) {
-  if (!options.shown) return open_private(options.slot_count);
+struct Opened {
+  PageMemory memory;
+  std::optional<Finding> finding = {};
+};
+
+Opened open_memory(const StatsPage::Options& options, const PageOwner& owner) {
+  if (!options.shown) return {open_private(options.slot_count)};
   const std::size_t dead = sweep_dead_pages(options.directory);
   const std::string path = options.directory + "/" + page_file_name(owner);
   Result<PageMemory> memory = PageMemory::create_file(path, options.slot_count);
-  if (memory) {
-    const std::string others =
-        dead == 0 ? ""
-                  : "; pages of processes that crashed or failed, in the same folder: " +
-                        std::to_string(dead);
-    BL_INFO(kLogInit | kLogNet, "statistics page %s%s", path.c_str(), others.c_str());
-    return *std::move(memory);
+  if (!memory) {
+    return {open_private(options.slot_count),
+            Finding{.id = "stats-page-failed",
+                    .fact = "no statistics page: " + path + ": " + describe(memory.error()),
+                    .why = "counting where only this process sees it"}};
   }
-  BL_INFO(kLogInit | kLogNet,
-          "no statistics page: %s: %s; counting where only this process sees it", path.c_str(),
-          describe(memory.error()).c_str());
-  return open_private(options.slot_count);
+  Finding finding = {.id = "stats-page", .fact = "statistics page " + path};
+  if (dead != 0) {
+    finding.fact +=
+        "; pages of processes that crashed or failed, in the same folder: " + std::to_string(dead);
+  }
+  return {*std::move(memory), std::move(finding)};
 }
 
 }  // namespace
@@ -67,9 +69,10 @@ PageMemory open_memory(const StatsPage::Options& options, const PageOwner& owner
 StatsPage StatsPage::open(const Options& options) {
   const pid_t pid = ::getpid();
   const PageOwner owner{pid, process_start_time(pid).value_or(0)};
-  PageMemory memory = open_memory(options, owner);
+  Opened opened = open_memory(options, owner);
+  PageMemory& memory = opened.memory;
   if (memory.header() != nullptr) fill_header(*memory.header(), memory.slot_count(), owner);
-  return StatsPage(std::move(memory));
+  return StatsPage(std::move(memory), std::move(opened.finding));
 }
 
 }  // namespace beeline

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/base/finding.h"
 #include "plugin/stats/page_memory.h"
 #include "plugin/stats/slot.h"
 #include "plugin/stats/slot_table.h"
@@ -25,7 +27,8 @@ class StatsPage {
     std::uint32_t slot_count = 1024;
   };
 
-  // Never fails: what cannot be shown is counted where nobody sees it, and the log says so.
+  // Never fails: if the file cannot be created, the counters are kept where only this process sees
+  // them. finding() says which, unless the options ask for that.
   static StatsPage open(const Options& options);
   StatsPage(const StatsPage&) = delete;
   StatsPage& operator=(const StatsPage&) = delete;
@@ -43,11 +46,16 @@ class StatsPage {
   // Empty when nobody else can read it.
   const std::string& path() const noexcept { return memory_.path(); }
 
+  // The id is stats-page, or stats-page-failed.
+  const std::optional<Finding>& finding() const noexcept { return finding_; }
+
  private:
-  explicit StatsPage(PageMemory memory) : memory_(std::move(memory)), slots_(memory_) {}
+  StatsPage(PageMemory memory, std::optional<Finding> finding)
+      : memory_(std::move(memory)), slots_(memory_), finding_(std::move(finding)) {}
 
   PageMemory memory_;
   SlotTable slots_;
+  std::optional<Finding> finding_;
 };
 
 }  // namespace beeline

@@ -29,7 +29,6 @@
   X(query_port_compat, ibv_query_port, "IBVERBS_1.1", kRequired)      \
   X(query_gid, ibv_query_gid, "IBVERBS_1.1", kRequired)               \
   X(query_pkey, ibv_query_pkey, "IBVERBS_1.1", kRequired)             \
-  X(query_qp, ibv_query_qp, "IBVERBS_1.1", kRequired)                 \
   X(alloc_pd, ibv_alloc_pd, "IBVERBS_1.1", kRequired)                 \
   X(dealloc_pd, ibv_dealloc_pd, "IBVERBS_1.1", kRequired)             \
   X(reg_mr, ibv_reg_mr, "IBVERBS_1.1", kRequired)                     \

@@ -58,22 +58,6 @@ AsyncEvent copy_of(const ibv_async_event& raw) noexcept {
 
 }  // namespace
 
-const char* to_string(EventKind kind) noexcept {
-  switch (kind) {
-    case EventKind::kPortActive: return "port active";
-    case EventKind::kPortError: return "port error";
-    case EventKind::kGidChange: return "GID change";
-    case EventKind::kPkeyChange: return "partition key change";
-    case EventKind::kLidChange: return "LID change";
-    case EventKind::kSmChange: return "subnet manager change";
-    case EventKind::kDeviceFatal: return "device fatal";
-    case EventKind::kCqError: return "completion queue error";
-    case EventKind::kQpFatal: return "queue pair error";
-    case EventKind::kOther: return "other";
-  }
-  return "unknown";
-}
-
 Status make_events_nonblocking(ibv_context* context) {
   const int flags = ::fcntl(context->async_fd, F_GETFL);
   if (flags < 0 || ::fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) != 0) {

@@ -25,7 +25,6 @@ enum class EventKind : std::uint8_t {
   kQpFatal,      // the QP is in ERROR
   kOther,        // says nothing about health: communication established, path migrated ...
 };
-const char* to_string(EventKind kind) noexcept;
 
 struct AsyncEvent {
   EventKind kind = EventKind::kOther;

@@ -88,20 +88,6 @@ Status to_error(const Qp& qp) {
   return modify(qp, attr, IBV_QP_STATE, "move the queue pair to ERROR");
 }
 
-Status to_reset(const Qp& qp) {
-  ibv_qp_attr attr = {};
-  attr.qp_state = IBV_QPS_RESET;
-  return modify(qp, attr, IBV_QP_STATE, "move the queue pair to RESET");
-}
-
-Result<ibv_qp_state> query_state(const Qp& qp) {
-  ibv_qp_attr attr = {};
-  ibv_qp_init_attr init = {};
-  BL_TRY(from_errno(qp.api().query_qp(qp.get(), &attr, IBV_QP_STATE, &init),
-                    "query the queue pair's state"));
-  return attr.qp_state;
-}
-
 Result<ibv_ece> query_ece(const Qp& qp) {
   if (qp.api().query_ece == nullptr) return fail(Errc::kUnsupported, "query ECE");
   ibv_ece ece = {};

@@ -57,12 +57,9 @@ struct RtsParams {
 Status to_init(const Qp& qp, const InitParams& params);
 Status to_rtr(const Qp& qp, const RtrParams& params);
 Status to_rts(const Qp& qp, const RtsParams& params);
-// From any state. Afterwards nothing of the peer lands through this QP, and what is posted is
-// flushed.
+// From any state. When it returns, the peer cannot write through this QP any more, and its work
+// requests are flushed.
 Status to_error(const Qp& qp);
-Status to_reset(const Qp& qp);
-
-Result<ibv_qp_state> query_state(const Qp& qp);
 
 // Enhanced connection establishment: what vendor features both ends' QPs shall use. query in RESET
 // or INIT, set before RTR. kUnsupported where library, driver or device has none: connect without.

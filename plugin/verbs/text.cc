@@ -74,20 +74,6 @@ const char* port_state_text(ibv_port_state state) noexcept {
   return "UNKNOWN";
 }
 
-const char* qp_state_text(ibv_qp_state state) noexcept {
-  switch (state) {
-    case IBV_QPS_RESET: return "RESET";
-    case IBV_QPS_INIT: return "INIT";
-    case IBV_QPS_RTR: return "RTR";
-    case IBV_QPS_RTS: return "RTS";
-    case IBV_QPS_SQD: return "SQD";
-    case IBV_QPS_SQE: return "SQE";
-    case IBV_QPS_ERR: return "ERR";
-    case IBV_QPS_UNKNOWN: return "UNKNOWN";
-  }
-  return "UNKNOWN";
-}
-
 int mtu_bytes(ibv_mtu mtu) noexcept {
   switch (mtu) {
     case IBV_MTU_256: return 256;

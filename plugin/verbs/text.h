@@ -11,7 +11,6 @@ namespace beeline::verbs {
 const char* wc_status_text(ibv_wc_status status) noexcept;   // "transport retry counter exceeded"
 const char* event_text(ibv_event_type type) noexcept;        // "port error"
 const char* port_state_text(ibv_port_state state) noexcept;  // "DOWN"
-const char* qp_state_text(ibv_qp_state state) noexcept;      // "RTS"
 int mtu_bytes(ibv_mtu mtu) noexcept;                         // 4096; 0 for what is no MTU
 
 }  // namespace beeline::verbs

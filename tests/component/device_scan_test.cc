@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugin/device/gid_table.h"
+#include "plugin/device/port_facts.h"
 #include "plugin/verbs/async_event.h"
 #include "plugin/verbs/query.h"
 #include "tests/component/device_rig.h"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "plugin/device/device_scan.h"
-#include "plugin/device/link_speed.h"
 #include "plugin/device/memlock.h"
 #include "plugin/device/pci_path.h"
+#include "plugin/device/port_facts.h"
 #include "tests/support/catch.h"
 
 namespace beeline {

@@ -13,17 +13,15 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/stats/page_reader.h"
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/sweep.h"
 #include "tests/support/catch.h"
-#include "tests/support/log_capture.h"
 #include "tests/unit/stats_dir.h"
+#include "tests/unit/stats_page_reader.h"
 
 namespace beeline {
 namespace {
 
-using test::LogCapture;
 using test::StatsDir;
 
 PageReader reader_of(const StatsPage& page) {
@@ -259,26 +257,25 @@ TEST_CASE("stats: an empty slot may be written to", "[unit][stats]") {
 
 TEST_CASE("stats: switched off, there is no file and all else works", "[unit][stats]") {
   const StatsDir dir;
-  const LogCapture log;
   StatsPage page = StatsPage::open({.directory = dir.path(), .shown = false});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
   slot.add(Counter::kMessages);
   CHECK(page.path().empty());
   CHECK(dir.entries() == 0);
-  CHECK(log.all_text().empty());
+  CHECK_FALSE(page.finding());
 }
 
-TEST_CASE("stats: a missing directory is logged once, and all else works", "[unit][stats]") {
-  const LogCapture log;
+TEST_CASE("stats: a missing directory is a note, and all else works", "[unit][stats]") {
   StatsPage page = StatsPage::open({.directory = "/nonexistent"});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
   slot.add(Counter::kMessages);
   slot.record(Event::kHello);
   CHECK(page.path().empty());
-  CHECK(log.lines().size() == 1);
-  CHECK(log.has("no statistics page: /nonexistent/beeline-"));
-  CHECK(log.has("No such file or directory"));
-  CHECK(log.count(LogLevel::kInfo) == 1);
+  REQUIRE(page.finding());
+  CHECK(page.finding()->id == "stats-page-failed");
+  CHECK(page.finding()->severity == Severity::kNote);
+  CHECK(page.finding()->fact.starts_with("no statistics page: /nonexistent/beeline-"));
+  CHECK(page.finding()->fact.find("No such file or directory") != std::string::npos);
 }
 
 TEST_CASE("stats: a second page of one process leaves the first alone", "[unit][stats]") {

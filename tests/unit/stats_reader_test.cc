@@ -8,10 +8,10 @@
 #include <cstddef>
 
 #include "common/base/fd.h"
-#include "plugin/stats/page_reader.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
 #include "tests/unit/stats_dir.h"
+#include "tests/unit/stats_page_reader.h"
 
 namespace beeline {
 namespace {

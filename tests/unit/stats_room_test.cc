@@ -12,10 +12,10 @@
 #include <csignal>
 #include <functional>
 
-#include "plugin/stats/page_reader.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
 #include "tests/unit/stats_dir.h"
+#include "tests/unit/stats_page_reader.h"
 
 namespace beeline {
 namespace {

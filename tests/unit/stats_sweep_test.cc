@@ -15,11 +15,11 @@
 #include <utility>
 
 #include "common/base/fd.h"
-#include "plugin/stats/page_reader.h"
 #include "plugin/stats/process_identity.h"
 #include "plugin/stats/stats_page.h"
 #include "tests/support/catch.h"
 #include "tests/unit/stats_dir.h"
+#include "tests/unit/stats_page_reader.h"
 
 namespace beeline {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reader's half of the rules in include/beeline/stats_page.h.
-#include "plugin/stats/page_reader.h"
+#include "tests/unit/stats_page_reader.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
