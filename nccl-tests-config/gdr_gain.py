@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What does GPUDirect bring? Compares two runs of nccl-tests, one with it and one without.
+"""Computes the gain from GPUDirect: compares two runs of nccl-tests, one with it and one without.
 
 Takes the two outputs as they are, NCCL's log lines among them. The field's rule of thumb: with
 GPUDirect the bus bandwidth of large messages is up by more than 30 %, and the latency of small ones
@@ -44,7 +44,7 @@ def print_table(direct, staged, common):
     for key in common:
         time, time_without = time_us(direct, key), time_us(staged, key)
         bandwidth, bandwidth_without = busbw(direct, key), busbw(staged, key)
-        # Below that, two decimals say nothing.
+        # Below that, two decimals are too few.
         means_something = min(bandwidth, bandwidth_without) >= 1
         gain = percent(bandwidth / bandwidth_without) if means_something else ""
         print(f"{key[1]:>12} {time:>10.1f} {time_without:>10.1f} {percent(time / time_without):>7} "
@@ -52,7 +52,7 @@ def print_table(direct, staged, common):
 
 
 def bandwidth_verdict(direct, staged, common):
-    """(does it hold, what to say of it)"""
+    """Returns (is as expected, text)."""
     pairs = [(busbw(direct, key), busbw(staged, key)) for key in common if key[1] >= LARGE]
     pairs = [pair for pair in pairs if min(pair) > 0]
     if not pairs:
@@ -74,10 +74,10 @@ def latency_verdict(direct, staged, common):
 
 
 def faults(direct, staged):
-    """What makes a comparison worthless, whatever the numbers are."""
+    """Faults that make the comparison invalid."""
     for run in (direct, staged):
         if run.wrong:
-            yield f"{run.path}: wrong data in {run.wrong} of its results; speed counts once that is right"
+            yield f"{run.path}: wrong data in {run.wrong} of its results, so its speed is meaningless"
     if direct.log.paths and not direct.log.direct_paths:
         yield (f"{direct.path}: NCCL's log shows {direct.log.paths} network paths, none with GDRDMA: "
                "GPUDirect was not used (NCCL_NET_GDR_LEVEL=SYS tries it everywhere)")
@@ -99,7 +99,7 @@ def verdict(direct, staged):
     common = common_rows(direct, staged)
     left_out = len(direct.rows.keys() ^ staged.rows.keys())
     if left_out:
-        print(f"left out: {left_out} results that only one run has")
+        print(f"not compared: {left_out} results that only one run has")
     if not (direct.is_verified and staged.is_verified):
         print("the data was not checked (-c 1 does)")
     broken = list(faults(direct, staged))

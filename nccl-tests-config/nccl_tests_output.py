@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what nccl-tests prints, NCCL's log lines among it. Used by gdr_gain.py and scripts/bench."""
+"""Parses the output of nccl-tests, including NCCL's log lines. Used by gdr_gain.py and scripts/bench."""
 
 import math
 import re
@@ -10,7 +10,7 @@ COLUMNS = 13
 ROW = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\S+\s+-?\d+\s")
 RANK = re.compile(r"#\s+Rank\s+(\d+) .* on\s+(\S+) device\s+(\d+) \[(\S+)\] (.+)")
 PATH = re.compile(r"\bvia NET/\S+?/\d+(/GDRDMA)?")
-# What the log says of NCCL itself. The newest NCCL writes its number at the end of the first line.
+# NCCL's version in the log. The newest NCCL writes it at the end of the first line.
 NCCL_VERSION = re.compile(r"\bNCCL version (\d[\w.+-]*)")
 NETWORK = re.compile(r"\bUsing network (\S+)")
 PLUGIN = re.compile(r"\bLoaded net plugin (\S+ \(v\d+\))")
@@ -19,7 +19,7 @@ WARNING = re.compile(r"\bNCCL WARN (.*)")
 
 
 class Unusable(Exception):
-    """A sentence for people: what, why, and what to do."""
+    """The text names the file, the cause and the fix."""
 
 
 class Measure(NamedTuple):
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Log:
-    """What NCCL and the plugin tell about themselves, line by line."""
+    """Facts in the log lines of NCCL and the plugin."""
 
     def __init__(self):
         self.nccl_version = None
@@ -65,8 +65,8 @@ class Log:
 class Run:
     def __init__(self, path):
         self.path = path
-        self.rows = {}  # Row by what was run and its size
-        self.ranks = []  # what nccl-tests says of each
+        self.rows = {}  # Row by kind and size
+        self.ranks = []  # as nccl-tests lists them
         self.log = Log()
         self.wrong = 0
         self.is_verified = True
@@ -80,7 +80,7 @@ class Run:
         if not self.rows:
             raise Unusable(f"{path}: no row of results in it; is it the output of all_reduce_perf?")
         if not self.is_finished:
-            raise Unusable(f"{path}: it breaks off before its last line (# Avg bus bandwidth); "
+            raise Unusable(f"{path}: it ends before its last line (# Avg bus bandwidth); "
                            "the run died, or the file was cut")
 
     def read(self, line, place):
@@ -99,7 +99,7 @@ class Run:
                            "line? Write each rank's output to a file of its own")
         size, kind = int(words[0]), tuple(words[2:5])
         if (kind, size) in self.rows:
-            raise Unusable(f"{place}: {size} bytes are there twice; give the output of one run")
+            raise Unusable(f"{place}: {size} bytes appear twice; give the output of one run")
         row = Row(size, int(words[1]), kind, measure(words[5:9], place), measure(words[9:13], place))
         self.rows[kind, size] = row
         for part in (row.out_of_place, row.in_place):
@@ -126,4 +126,4 @@ def number(word, place, zero=False):
         value = math.nan
     if math.isfinite(value) and (value > 0 or (zero and value == 0)):
         return value
-    raise Unusable(f"{place}: {word} is no number that a run can have")
+    raise Unusable(f"{place}: {word} is not a valid number")

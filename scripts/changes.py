@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files changed, and whose turn it is where each commit checks only a part.
+"""Lists changed files, and selects the part of a check that this commit runs.
 
   changes.py files                 the files that changed, the newest change first
-  changes.py turn                  the number of this commit, by which parts take turns
-  changes.py sources EVERY MOST    of the sources on standard input those that this commit reads: at
-                                   most so many that changed or include a header that did, the newest
-                                   change first, and of all one EVERYth
+  changes.py turn                  the number of this commit, which selects the part
+  changes.py sources EVERY MOST    of the sources on standard input those that this commit checks: at
+                                   most MOST that changed or include a changed header, the newest
+                                   change first, and one of EVERY others
 
-The turn is the number of commits behind HEAD, so that N parts have all had their turn after N
-commits. The Ns in use are prime numbers: whoever tests only every second or every tenth commit comes
-round to all parts, too. A shallow clone does not know the number and takes the commit's hash.
+The turn is the number of commits up to HEAD, so N parts have all been checked after N commits. The Ns in
+use are prime numbers, so all parts are also checked if only every second or every tenth commit is tested.
+A shallow clone does not know the number and uses the hash of the commit.
 """
 
 import os
@@ -18,12 +18,12 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# What counts as changed where HEAD is not ahead of the main branch: the files of so many commits.
+# On the main branch, the files of the newest commits count as changed.
 NEWEST_COMMITS = 16
 
 
 def git(*words):
-    """What git prints, or None where git knows nothing."""
+    """The output of git, or None if git fails."""
     done = subprocess.run(["git", *words], cwd=ROOT, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
@@ -36,12 +36,12 @@ def turn():
 
 
 def is_due(index, every):
-    """Whether part `index` of `every` parts has its turn at this commit."""
+    """Whether this commit checks part `index` of `every` parts."""
     return index % every == turn() % every
 
 
 def merge_base():
-    """The commit at which the main branch was left; HEAD where it was not."""
+    """The commit at which this branch left the main branch; HEAD on the main branch."""
     if "BEELINE_CHANGED_SINCE" in os.environ:
         return os.environ["BEELINE_CHANGED_SINCE"]
     head = git("rev-parse", "HEAD")
@@ -53,7 +53,7 @@ def merge_base():
 
 
 def changed_since(base):
-    """Relative to the root, the newest first, those that were deleted left out."""
+    """The changed files, relative to the root, the newest change first, without deleted files."""
     names = (git("diff", "--name-only", "HEAD") or "").splitlines()
     names += (git("ls-files", "--others", "--exclude-standard") or "").splitlines()
     names += (git("log", "--format=", "--name-only", f"{base}..HEAD") or "").splitlines()
@@ -61,18 +61,18 @@ def changed_since(base):
 
 
 def changed_on_branch():
-    """The files that this branch changed. On the main branch: none."""
+    """The files that this branch changed; none on the main branch."""
     return changed_since(merge_base())
 
 
 def changed_files():
-    """The files that this branch changed. On the main branch: the newest commits."""
+    """The files that this branch changed; on the main branch, those of the newest commits."""
     base = merge_base()
     return changed_since(f"HEAD~{NEWEST_COMMITS}" if base == "HEAD" else base)
 
 
 def touched_sources(sources):
-    """Those that changed, then the users of headers that did."""
+    """The changed sources, then the sources that include a changed header."""
     changed = changed_files()
     headers = {f'#include "{name}"' for name in changed if name.endswith(".h")}
 
@@ -97,7 +97,7 @@ def main():
         chosen, dropped = sources_to_read(sys.stdin.read().split(), every, most)
         print("\n".join(chosen))
         if dropped:
-            print(f"{dropped} more sources changed, or use a header that did; each has its turn "
+            print(f"{dropped} more sources changed or include a changed header; each is checked "
                   f"within {every} commits", file=sys.stderr)
     elif sys.argv[1:] == ["files"]:
         print("\n".join(changed_files()))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says in words what `beeline perf allreduce --json FILE` measured, and what to type next."""
+"""Prints a summary of the JSON of `beeline perf allreduce`, and the commands for a real job."""
 
 import json
 import sys
@@ -38,13 +38,13 @@ def main():
     print(f"Path: host memory, RDMA WRITE, RoCE v2, on softnic, the software NIC. "
           f"Best: {best['busbw']:.2f} GB/s at {size_text(best['size'])}.")
     print(f"CPU per message at {size_text(rows[0]['size'])}: {user:.1f} us in the process, "
-          f"{system:.1f} us in the kernel, which copies here where a NIC would.")
+          f"{system:.1f} us in the kernel, which copies the data here instead of a NIC.")
     print("""
 In a real job, on nodes with RDMA devices:
   export LD_LIBRARY_PATH=$PWD/build/plugin/abi:$LD_LIBRARY_PATH   # README.md says how to install it
   NCCL_NET_PLUGIN=beeline NCCL_NET=Beeline NCCL_NET_PLUGIN_REF_COUNT=1 NCCL_DEBUG=INFO torchrun ...
 NCCL_NET=Beeline makes it an error if the plugin cannot be used; without it NCCL falls back silently.
-GPU memory goes straight to and from the NIC (GPUDirect) where the log says "GPUDirect ...: on".""")
+GPU memory is transferred directly by the NIC (GPUDirect) if the log says "GPUDirect ...: on".""")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
 # shellcheck shell=bash disable=SC2034  # the scripts that source it use its lists
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the scripts share: words on the screen, Debian packages, build lanes, results of tests.
-# Sourcing it moves to the repository's root and gives up standard input, so that a script works
-# from any folder and never waits for a key.
+# Functions that the scripts share: output, Debian packages, build lanes, test results. Sourcing this file
+# changes to the root of the repository and closes standard input, so that a script works from any folder
+# and never waits for input.
 
 set -u -o pipefail
 exec </dev/null
 export LC_ALL=C.UTF-8
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
-# --- Words ----------------------------------------------------------------------------------------
+# --- Output ---------------------------------------------------------------------------------------
 
 bold='' red='' plain=''
 if [[ -t 1 && -z ${NO_COLOR-} ]]; then
@@ -19,32 +19,32 @@ fi
 
 section() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 
-# stop LINE... : the script cannot go on, for a reason outside the code being built.
+# stop LINE... : prints the lines and exits with 2, for a reason outside the code being built.
 stop() {
   printf '%s\n' "$@" >&2
   exit 2
 }
 
-# timed WORDS COMMAND... : runs it, then says how long it took and how it ended.
+# timed STEP COMMAND... : runs it, then prints its time and result.
 timed() {
-  local words=$1 start=$SECONDS rc=0
+  local step=$1 start=$SECONDS rc=0
   shift
   "$@" || rc=$?
-  note_time $((SECONDS - start)) "$words"
+  note_time $((SECONDS - start)) "$step"
   if ((rc == 0)); then
-    printf '%s: done in %d s\n' "$words" $((SECONDS - start))
+    printf '%s: done in %d s\n' "$step" $((SECONDS - start))
   else
-    printf '%s%s: FAILED after %d s%s\n' "$red" "$words" $((SECONDS - start)) "$plain"
+    printf '%s%s: FAILED after %d s%s\n' "$red" "$step" $((SECONDS - start)) "$plain"
   fi
   return "$rc"
 }
 
 # Appends the time of a step to the file from which `report` prints its table, if there is one.
-note_time() { # SECONDS WORDS
+note_time() { # SECONDS STEP
   [[ -z ${times_file-} ]] || printf '%s\n' "$*" >>"$times_file"
 }
 
-# --- Packages: all that a bare Debian 12 lacks ----------------------------------------------------
+# --- Packages that a bare Debian 12 lacks ----- ----------------------------------------------------
 
 demo_packages=(
   g++ meson ninja-build pkgconf python3
@@ -73,7 +73,7 @@ lint_packages=(cppcheck clang-tidy clang-format shellcheck)
 coverage_packages=(gcovr)
 lint_checks=(clang-format shellcheck cppcheck clang-tidy) # what scripts/lint can do
 
-# need_packages NAME... : installs what is missing. Nothing missing: needs no root and no network.
+# need_packages NAME... : installs missing packages. If none is missing, it needs no root and no network.
 need_packages() {
   local missing log
   missing=$(missing_packages "$@")
@@ -91,7 +91,7 @@ need_packages() {
   rm -f "$log"
 }
 
-# need_groups NAME... : the packages of these groups.
+# need_groups NAME... : installs the packages of these groups.
 need_groups() {
   local name packages=()
   for name in "$@"; do
@@ -110,20 +110,20 @@ missing_packages() {
   printf '%s' "${missing[*]}"
 }
 
-# apt_install LOG NAME... : a fresh machine has no package lists, and an old one may have lists too old
-# to install from. Python comes first where there is none: it draws the progress.
+# apt_install LOG NAME... : updates the package lists if there are none, or if they are too old. Installs
+# Python first if it is missing, because it shows the progress.
 apt_install() {
   local log=$1 install=(install --yes --no-install-recommends)
   shift
   if ! command -v python3 >/dev/null; then
-    echo 'installing: python3 first, which takes some seconds'
+    echo 'installing: python3 first, which takes a few seconds'
     { apt_get update && apt_get "${install[@]}" python3; } >"$log" 2>&1 || return
   elif ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null; then
-    echo 'installing: reading the lists of packages'
+    echo 'installing: reading the package lists'
     apt_get update >"$log" 2>&1 || return
   fi
   show_install "$log" "${install[@]}" "$@" && return
-  echo 'installing: again, with new lists of packages'
+  echo 'installing: again, with new package lists'
   apt_get update >"$log" 2>&1 && show_install "$log" "${install[@]}" "$@"
 }
 
@@ -140,7 +140,7 @@ apt_get() {
 
 # --- Lanes: one build folder for each way of compiling --------------------------------------------
 
-# The demo's products are what people go on to use, so they lie where a plain build has them.
+# Users continue with the programs of the demo, so they are in the folder of a plain build.
 lane_dir() {
   case $1 in
     plain | demo) echo build ;;
@@ -156,20 +156,20 @@ big_unity=(-Dunity=on -Dunity_size=40)
 lane_options() {
   local instrumented=(-Doptimization=0 -Ddebug=false -Dcpp_args=-g1 -Dbench=false "${big_unity[@]}")
   case $1 in
-    # All that the demo may have set otherwise in this folder. -g1: lines are enough.
+    # All options that the demo may have set differently in this folder. -g1: line numbers are enough.
     plain) echo -Dwerror=true -Ddebug=false -Dcpp_args=-g1 -Dtests=true -Dbench=true "${unity[@]}" ;;
     demo) echo -Ddebug=false -Dtests=false -Dbench=false "${unity[@]}" ;;
-    # No -Werror from here on: instrumented code draws false warnings out of gcc. Not optimised: that
-    # is most of the time that gcc needs for such code, and what is checked is the same.
+    # No -Werror from here on, because gcc gives false warnings for instrumented code. No optimization,
+    # because it takes most of gcc's time for such code and does not change the checks.
     asan) echo -Db_sanitize=address,undefined "${instrumented[@]}" ;;
     tsan) echo -Db_sanitize=thread "${instrumented[@]}" ;;
-    # Threads would lose each other's counts.
+    # Without atomic counters, threads would lose counts.
     coverage) echo -Db_coverage=true -Dbuildtype=debug -Dcpp_args=-fprofile-update=atomic ;;
     *) stop "no lane is called '$1'" ;;
   esac
 }
 
-# build_lane LANE [TARGET...] : configures where needed, then builds.
+# build_lane LANE [TARGET...] : configures if needed, then builds.
 build_lane() {
   configure_lane "$1" && build_targets "$@"
 }
@@ -187,7 +187,7 @@ configure_lane() {
   if [[ ! -f $dir/build.ninja ]]; then
     command="meson setup $options $dir"
   elif [[ $1 == demo ]]; then
-    return 0 # somebody's build of all that the demo needs
+    return 0 # an existing build has all that the demo needs
   elif [[ $(cat "$dir/lane-options" 2>/dev/null) != "$settings" ]]; then
     command="meson setup --reconfigure $options $dir"
   else
@@ -200,7 +200,7 @@ configure_lane() {
   echo "$settings" >"$dir/lane-options"
 }
 
-# in_lane LANE COMMAND... : runs it as that lane's programs want to be run.
+# in_lane LANE COMMAND... : runs it with the environment that the lane's programs need.
 in_lane() (
   case $1 in
     asan)
@@ -208,9 +208,9 @@ in_lane() (
       export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
       ;;
     tsan)
-      # The plugin's control thread ends by itself, and nobody is left at exit to join it.
+      # The plugin's control thread ends by itself, and is not joined at exit.
       export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:report_thread_leaks=0
-      # Where addresses are too random, TSan dies with "unexpected memory mapping".
+      # With too much address randomization, TSan dies with "unexpected memory mapping".
       if setarch -R true 2>/dev/null; then
         exec setarch -R "${@:2}"
       fi
@@ -222,8 +222,8 @@ in_lane() (
 # --- Results --------------------------------------------------------------------------------------
 
 passed=0 failed=0 skipped=0
-failures=() # what failed, and the command that runs it again
-skips=()    # what was skipped, and why
+failures=() # each failure, and the command that repeats it
+skips=()    # each skipped test, and why
 
 count_pass() { passed=$((passed + ${1-1})); }
 count_skip() { # NAME [HOW_MANY]
@@ -260,10 +260,10 @@ test_lane() {
     count_fail "$lane: build" "scripts/test --lane $lane"
     return
   fi
-  ((${#later[@]} == 0)) || printf 'left to other commits: %s\n' "${later[*]}"
+  ((${#later[@]} == 0)) || printf 'run by other commits: %s\n' "${later[*]}"
   [[ $lane == plain ]] || patience=4 # how much slower instrumented tests may be
   rm -f "$dir/meson-logs/testlog.json"
-  # One more than there are processors, for an emulated machine runs beside the others.
+  # One more than there are processors, because an emulated machine runs next to the others.
   timed "$lane: tests" in_lane "$lane" meson test -C "$dir" --no-rebuild --print-errorlogs \
     --num-processes $(($(nproc) + 1)) --timeout-multiplier "$patience" "${tests[@]}" || rc=$?
   count_tests "$lane" "$dir/meson-logs/testlog.json"
@@ -287,8 +287,8 @@ count_tests() { # LANE TESTLOG
   done <<<"$(python3 scripts/tally.py "$2")"
 }
 
-# report : says what was skipped and what failed, where the time went, closes with the one line to look
-# at, and returns the verdict.
+# report : prints skipped tests, failures, times, and the final line; returns 0 if tests ran and none
+# failed.
 report() {
   if ((${#skips[@]})); then
     section "Skipped"

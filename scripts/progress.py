@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how far apt-get or ninja has come, from what it prints.
+"""Shows the progress of apt-get or ninja, parsed from its output.
 
 Usage: COMMAND 2>&1 | progress.py (installing|building)
 
-On a terminal one line, written anew each second; elsewhere a line at once, then one each ten seconds,
-and after a minute and a half one each minute. What the command says of errors and warnings is passed on; all of what apt-get says is kept
-in the file that PROGRESS_LOG names.
+On a terminal it updates one line each second. Otherwise it prints a line at once, then one every ten
+seconds, and after a minute and a half one every minute. Errors and warnings of the command are passed on;
+the whole output of apt-get is written to the file that PROGRESS_LOG names.
 """
 
 import os
@@ -21,7 +21,7 @@ STEPS_OF_A_PACKAGE = 3
 SECONDS_BETWEEN_LINES = 10
 LATER_SECONDS_BETWEEN_LINES = 60
 LATER = 90
-# Sooner, the time that is left is a guess.
+# Before this, the remaining time cannot be estimated.
 LEAST_SHARE_TO_PREDICT = 0.1
 
 

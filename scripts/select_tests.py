@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tests of a configured build folder to run, and what has to be built for them.
+"""Selects the tests of a configured build folder that this commit runs, and the targets that they need.
 
 Usage: select_tests.py FOLDER LANE [--without SUITE]... [--rotate] [--needed] [NAME...]
 
 Prints lines:
-  test NAME             to be run
-  group NAME            of packages that these need, as scripts/lib.sh names them
-  target FILE           what ninja has to build for these; the plain lane is built whole, unless --needed
-  later NAME WHEN       not run by this commit. Only with --rotate
+  test NAME             a test to run
+  group NAME            a group of packages that the tests need, as named in scripts/lib.sh
+  target FILE           a target that ninja has to build; the plain lane builds all, unless --needed
+  later NAME WHEN       a test that this commit does not run; only with --rotate
 
-With names, only these tests, whatever their suites, and what these need. A name that is not known is
-an error.
+With names, it selects only these tests, whatever their suites. An unknown name is an error.
 """
 
 import argparse
@@ -23,9 +22,9 @@ import sys
 import changes
 
 SANITIZERS = ("asan", "tsan")
-# What takes turns: a suite, or else a test's name; in which lanes; how many commits it takes until all
-# have had their turn; and the folders whose changes have it run at once. Those with the same lanes and
-# number of commits have their turns one after another.
+# The checks that are spread over commits: a suite, or the name of a test; the lanes; the number of commits
+# after which all have run; and the folders whose changes make it run at once. Those with the same lanes and
+# number of commits run one after another.
 ROTATION = (
     ("fuzz-wire", ("plain",), 3, ("plugin/wire/", "plugin/memory/", "tests/fuzz/")),
     ("fuzz-topology", ("plain",), 3, ("topology/", "tests/fuzz/")),
@@ -41,7 +40,7 @@ ROTATION = (
 )
 
 
-# TSan has nothing to say of programs with one thread. `scripts/test --long` asks it all the same.
+# Programs with one thread, in which TSan cannot find anything. `scripts/test --long` runs them all the same.
 ONE_THREAD = {
     "config", "device", "gdr", "gpu_check", "memory", "nccl_abi", "runtime", "transfer", "verbs", "wire",
     "base_clock", "base_fd", "base_natural_order", "base_result", "perf_unit", "perf_memory",
@@ -50,12 +49,12 @@ ONE_THREAD = {
 }
 
 
-# Suites whose tests need packages that others do without.
+# Suites whose tests need additional packages.
 GROUPS = ("tools", "foreign", "mutation", "steady", "vm")
 
 
 def introspect(folder, what):
-    """What `meson introspect` would say: meson keeps its answers in files."""
+    """The output of `meson introspect`, which meson keeps in files."""
     return json.loads((pathlib.Path(folder) / "meson-info" / f"intro-{what}.json").read_text(encoding="utf-8"))
 
 
@@ -67,13 +66,13 @@ def chosen_by_name(tests, names):
     known = {test["name"] for test in tests}
     for name in names:
         if name not in known:
-            near = ", ".join(difflib.get_close_matches(name, known, 3)) or "meson test --list has all"
-            sys.exit(f"no test of this lane is called '{name}'; near: {near}")
+            near = ", ".join(difflib.get_close_matches(name, known, 3)) or "none; meson test --list shows all"
+            sys.exit(f"this lane has no test '{name}'; similar names: {near}")
     return [test for test in tests if test["name"] in names]
 
 
 def not_due(lane):
-    """By suite or test that takes turns in this lane, and whose turn it is not: how many commits."""
+    """The suites and tests of ROTATION that this commit omits in this lane, with the number of commits."""
     changed = changes.changed_on_branch()
     places = collections.Counter()
     found = {}
@@ -86,8 +85,8 @@ def not_due(lane):
     return found
 
 
-def left_to_others(tests, lane):
-    """Pairs of a test that this commit does not run, and a word on what does."""
+def omitted_tests(tests, lane):
+    """Pairs of a test that this commit omits, and the commits or the option that run it."""
     resting = not_due(lane)
     for test in tests:
         suites = suites_of(test)
@@ -114,12 +113,12 @@ def main():
         tests = [test for test in tests if not suites_of(test).intersection(wanted.without)]
     later = {}
     if wanted.rotate:
-        for test, when in left_to_others(tests, wanted.lane):
+        for test, when in omitted_tests(tests, wanted.lane):
             later[test["name"]] = when
             print("later", test["name"], when)
     chosen = [test for test in tests if test["name"] not in later]
-    # Meson runs them in the order in which it is told them. A test that wants to be alone waits for all
-    # before it, and all behind it wait for it.
+    # Meson runs the tests in this order. A test that is not parallel waits for all tests before it, and
+    # all tests after it wait for it.
     chosen.sort(key=lambda test: (not test["is_parallel"], -test["priority"]))
     for test in chosen:
         print("test", test["name"])
@@ -127,7 +126,7 @@ def main():
         print("group", group)
     needed = {target for test in chosen for target in test["depends"]}
     unneeded = {target for test in tests for target in test["depends"]} - needed
-    # The plain lane builds all but what only others need: it proves that everything compiles.
+    # The plain lane builds everything except targets of omitted tests, to prove that everything compiles.
     whole = wanted.lane == "plain" and not wanted.names and not wanted.needed
     folder = pathlib.Path(wanted.folder).resolve()
     for target in introspect(wanted.folder, "targets"):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what meson wrote into testlog.json: lines of `passed|failed|skipped COUNT NAME [: WHY]`, and
+"""Counts the results in meson's testlog.json. Prints lines `passed|failed|skipped COUNT NAME [: WHY]` and
 `seconds COUNT NAME`.
 
-A Catch2 program counts as the test cases it says it ran, and a program that ends with the line
-"N passed, N failed, N skipped" as that; any other test, and any program that died before it could say
-so, counts as one.
+The count of a Catch2 program is the number of test cases that it reports. The count of a program that
+ends with the line "N passed, N failed, N skipped" is that of the line. Any other test, and a program
+that died before its last line, counts as one.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of scripts/test went: a row for each lane, and the ten slowest steps.
+"""Prints the times of scripts/test: a row for each lane, and the ten slowest steps.
 
 Reads lines of "SECONDS LANE: STEP", where "test NAME" is a part of the step "tests".
 """

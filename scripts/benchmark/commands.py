@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of a run: the program that measures, and what starts it on all ranks."""
+"""The command line of a run: the measuring program, and the launcher that starts it on all ranks."""
 
 import os
 import shutil
@@ -10,8 +10,8 @@ from errors import Misuse
 from sizes import range_text
 
 WARM_UP = 5  # iterations that are not counted; nccl-tests' own default depends on its version
-# For mpirun itself, where all ranks are on softnic, which is this machine: Open MPI would look at
-# softnic's devices for itself, want more processors than there are, and refuse root.
+# Options of mpirun if all ranks run over softnic on this machine. Without them Open MPI would use softnic's
+# devices itself, require more processors than there are, and refuse to run as root.
 OPEN_MPI_ON_THIS_MACHINE = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo",
@@ -24,7 +24,7 @@ FIX = ("git clone https://github.com/NVIDIA/nccl-tests && make -C nccl-tests{mpi
 @dataclass
 class Command:
     words: list
-    environment: dict  # what it gets beyond our own
+    environment: dict  # in addition to this process's own
 
 
 def build(profile, run, options, folders):
@@ -45,7 +45,7 @@ def build(profile, run, options, folders):
 
 def beeline_perf(profile, run, options, folders):
     if options.launcher != "local" or options.hostfile:
-        raise Misuse(f"profile {profile.name} runs on this machine alone: --launcher local, no --hostfile")
+        raise Misuse(f"profile {profile.name} runs on this machine only: use --launcher local, without --hostfile")
     words = on_softnic(profile, folders) + [
         str(folders.build / "tools" / "beeline"), "perf", "allreduce",
         "--ranks", str(options.np or 2), "--comms", str(profile.comms),
@@ -69,7 +69,7 @@ def softnic(folders):
 
 
 def paths(profile, folders):
-    """Where the ranks find what was built here."""
+    """The library path with which the ranks find this build."""
     found = {}
     if (folders.build / "plugin" / "abi" / "libnccl-net-beeline.so").exists():
         old = os.environ.get("LD_LIBRARY_PATH")
@@ -115,7 +115,7 @@ def hostfile(options):
 
 
 def mpirun(profile, options, environment):
-    """OpenMPI's. Its ranks elsewhere get only the variables that are named."""
+    """OpenMPI's launcher. Ranks on other hosts get only the variables that are named."""
     need("mpirun", "OpenMPI", "srun or local")
     words = ["mpirun"]
     if options.np:
@@ -123,7 +123,7 @@ def mpirun(profile, options, environment):
     if hostfile(options):
         words += ["--hostfile", hostfile(options)]
     elif not options.np and not os.environ.get("SLURM_JOB_ID"):
-        raise Misuse(f"profile {profile.name}: on how many ranks, and where? --np N, --hostfile FILE")
+        raise Misuse(f"profile {profile.name}: set the ranks and their hosts with --np N or --hostfile FILE")
     words += options.launcher_args
     for name, value in environment.items():
         words += ["-x", f"{name}={value}"]
@@ -133,17 +133,17 @@ def mpirun(profile, options, environment):
 
 
 def srun(profile, options, environment):
-    """Its ranks inherit our environment."""
+    """Slurm's launcher. Its ranks inherit the environment."""
     need("srun", "Slurm", "mpirun or local")
     words = ["srun"]
     ranks = options.np
     if hostfile(options):
         environment["SLURM_HOSTFILE"] = hostfile(options)
         words += ["--distribution=arbitrary"]
-        # A name for each rank.
+        # The hostfile names the host of each rank.
         ranks = ranks or len(Path(options.hostfile).read_text(encoding="utf-8").replace(",", " ").split())
     elif not ranks and not os.environ.get("SLURM_JOB_ID"):
-        raise Misuse(f"profile {profile.name}: on how many ranks? --np N, or run it in an allocation "
+        raise Misuse(f"profile {profile.name}: set the ranks with --np N, or run it in an allocation "
                      "(salloc)")
     if ranks:
         words += ["--ntasks", str(ranks)]
@@ -151,15 +151,15 @@ def srun(profile, options, environment):
 
 
 def local(profile, options, environment):
-    """One process for all GPUs. NCCL would join those of one machine without any network."""
+    """One process for all GPUs. NCCL would connect the GPUs of one machine without a network."""
     if profile.wrapper:
         raise Misuse(f"profile {profile.name} needs a process for each rank: --launcher mpirun or srun")
     if options.launcher_args:
-        raise Misuse("--launcher local starts nothing that --launcher-args could be for; leave them out")
+        raise Misuse("--launcher local has no launcher for --launcher-args; omit them")
     if not options.np:
-        raise Misuse("--launcher local: on how many GPUs of this machine? --np N")
+        raise Misuse("--launcher local: set the number of GPUs of this machine with --np N")
     if options.hostfile:
-        raise Misuse("--launcher local uses this machine alone; leave --hostfile out, or choose mpirun "
+        raise Misuse("--launcher local uses this machine only; omit --hostfile, or choose mpirun "
                      "or srun")
     environment.update(NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1")
     return []

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ways in which a benchmark ends without a result. Both are sentences for people."""
+"""The two errors with which a benchmark ends without a result. Their texts are for users."""
 
 
 class Misuse(Exception):
-    """It cannot begin: an option, a profile, or something that is not installed. Exit status 2."""
+    """The benchmark cannot begin: a wrong option or profile, or a missing program. Exit status 2."""
 
 
 class RunFailed(Exception):
-    """What was started has failed, or did something else than was asked for. Exit status 1."""
+    """A run has failed, or did something else than requested. Exit status 1."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What machine this is, for whoever compares results later."""
+"""Describes this machine, so that results can be compared later."""
 
 import os
 import platform

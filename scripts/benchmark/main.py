@@ -23,7 +23,7 @@ from nccl_tests_output import Run, Unusable
 from plan import plan
 from sizes import range_text
 
-SCHEMA = 1  # of the JSON; one more when a field changes its meaning
+SCHEMA = 1  # of the JSON; increased when a field changes its meaning
 
 
 @dataclass
@@ -44,11 +44,11 @@ def out_folder(options, profile):
 
 def make_folder(folder):
     if (folder / "bench.json").exists():
-        raise Misuse(f"--out {folder}: it holds the result of an earlier run; name another folder")
+        raise Misuse(f"--out {folder}: it contains the result of an earlier run; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Misuse(f"--out {folder}: {error.strerror}; name a folder that you may write") from error
+        raise Misuse(f"--out {folder}: {error.strerror}; name a folder where you may write") from error
 
 
 def describe(profile, options):
@@ -67,7 +67,7 @@ def describe(profile, options):
 
 
 def write(result, folder):
-    """After each run, so that a second one which fails does not lose the first."""
+    """Called after each run, so that the result of the first is kept if the second fails."""
     file = folder / "bench.json"
     file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return file
@@ -81,7 +81,7 @@ def run_all(result, todo, profile, folders):
 
 
 def plot(python, file):
-    """The pictures that were drawn."""
+    """Draws the pictures and returns their files."""
     pictures = [str(file.with_suffix(f".{kind}")) for kind in ("svg", "png")]
     script = str(Path(__file__).with_name("plot.py"))
     return pictures if subprocess.run([python, "-B", script, str(file), *pictures],
@@ -96,7 +96,7 @@ def gdr_verdict(folders):
 
 
 def report(result, options, folders, python):
-    """What the user sees at the end. Whether all went well."""
+    """Prints the result. Returns whether all runs are valid."""
     table.show(result)
     faults = [fault for run in result["runs"] for fault in run["faults"]]
     for fault in faults:
@@ -106,7 +106,7 @@ def report(result, options, folders, python):
     pictures = plot(python, file) if python else []
     print("\n" + "\n".join([str(file), *pictures]))
     if not pictures and not options.no_plot:
-        print("no plot: this machine has no matplotlib; where it is: "
+        print("no plot: this machine has no matplotlib; draw it elsewhere with "
               f"scripts/benchmark/plot.py {file} bench.png")
     return pays and not faults
 
@@ -141,5 +141,5 @@ def main(words):
         print(reason, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; what was measured before is kept", file=sys.stderr)
+        print("interrupted; the results of completed runs are kept", file=sys.stderr)
         return 130

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one command and reads what it measured."""
+"""Runs one command and reads its results."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def measure(run, command, profile, folders):
         raise RunFailed(f"{run.name}: {command.words[0]} ended with status {status}, without a result: "
                         f"{reason}\nIts last lines:\n{tail(output)}") from reason
     if status != 0:
-        found["faults"].append(f"{run.name}: ended with status {status}; {output} tells more")
+        found["faults"].append(f"{run.name}: ended with status {status}; see {output}")
     return {"name": found.pop("name", run.name), "command": command.words,
             "environment": command.environment, "output": output.name, **found}
 
@@ -39,7 +39,7 @@ def execute(command, output):
                               errors="replace") as process:
             for line in process.stdout:
                 file.write(line)
-                file.flush()  # somebody may be looking
+                file.flush()  # so that a user can watch the file
                 if sys.stdout.isatty() and ROW.match(line):
                     print(line, end="", flush=True)
     except OSError as error:
@@ -50,11 +50,11 @@ def execute(command, output):
 def tail(output):
     lines = output.read_text(encoding="utf-8", errors="replace").splitlines()
     shown = lines[-LAST_LINES:] or ["(nothing)"]
-    return "\n".join(f"  {line}" for line in shown) + f"\nAll of it: {output}"
+    return "\n".join(f"  {line}" for line in shown) + f"\nThe whole output: {output}"
 
 
 def wrong_data(run, count):
-    return f"{run.name}: wrong data in {count} of its results; speed counts once that is right"
+    return f"{run.name}: wrong data in {count} of its results, so its speed is meaningless"
 
 
 def read_nccl_tests(output, run):
@@ -88,7 +88,7 @@ def read_perf(output, report_file, run):
             for row in report["rows"]]
     wrong = sum(row["wrong"] > 0 for row in rows)
     faults = [wrong_data(run, wrong)] if wrong else []
-    # One build of a plugin may be compared with another.
+    # Two builds of one plugin may be compared.
     is_same = run.plugin and report["plugin"] == "Beeline"
     return {"name": "Beeline, other build" if is_same else report["plugin"], "nccl": None, "network": None,
             "plugin": f"{report['plugin']} (v{report['abi']})", "beeline": log.beeline_version,

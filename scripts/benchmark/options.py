@@ -8,15 +8,15 @@ import profiles
 from errors import Misuse
 from sizes import parse_range
 
-DESCRIPTION = """Measures all-reduce as a profile says, and writes a table, JSON and a plot of bandwidth and
-latency against size."""
+DESCRIPTION = """Measures all-reduce with a profile, and writes a table, JSON and a plot of bandwidth and latency
+against size."""
 EXAMPLES = """examples:
   scripts/bench --profile softnic-host                     no GPU, no NIC
   scripts/bench --profile infiniband --hostfile hosts --baseline
   scripts/bench --profile roce-v2 --launcher srun --np 16 --gdr-gain --env NCCL_IB_TC=96
 exit status: 0 all went well; 1 a run failed, data was wrong, another network was used, or GPUDirect
-does not pay; 2 an option is wrong or something is not installed
-nccl-tests-config/README.md tells about profiles and results."""
+brings no gain; 2 an option is wrong or something is not installed
+nccl-tests-config/README.md describes profiles and results."""
 
 
 def variable(text):
@@ -46,19 +46,19 @@ def parser():
     add = parsed.add_argument
     add("--profile", metavar="NAME", help=f"{', '.join(profiles.names())}; or a file, ./mine.conf")
     add("--launcher", choices=("mpirun", "srun", "local"),
-        help="what starts the ranks; local: one process, all GPUs of this machine")
-    add("--hostfile", metavar="FILE", help="where they run; nccl-tests-config/hostfiles has examples")
-    add("--np", metavar="N", type=count, help="how many ranks, one for each GPU")
+        help="the launcher of the ranks; local: one process for all GPUs of this machine")
+    add("--hostfile", metavar="FILE", help="the hosts of the ranks; nccl-tests-config/hostfiles has examples")
+    add("--np", metavar="N", type=count, help="the number of ranks, one for each GPU")
     add("--launcher-args", metavar="WORDS", type=shlex.split, default=[],
-        help='more words for mpirun or srun, as one: --launcher-args="--mpi=pmix"')
+        help='additional arguments for mpirun or srun, as one argument: --launcher-args="--mpi=pmix"')
     add("--sizes", metavar="A..B", type=size_range, help="bytes, doubling: 8..8G")
     add("--env", metavar="NAME=VALUE", type=variable, action="append", default=[],
-        help="environment of every rank, wins over the profile; may be given again")
-    add("--out", metavar="DIR", help="where the files go (./bench-PROFILE-TIME)")
+        help="environment of every rank, overrides the profile; may be repeated")
+    add("--out", metavar="DIR", help="the folder for the files (./bench-PROFILE-TIME)")
     add("--baseline", action="store_true", help="a second run, over NCCL's own network")
     add("--plugin-baseline", metavar="PLUGIN", help="a second run, over another plugin: its file")
-    add("--gdr-gain", action="store_true", help="a second run, without GPUDirect, and what that says")
-    add("--build", metavar="DIR", help="use what was built there; builds nothing")
+    add("--gdr-gain", action="store_true", help="a second run without GPUDirect, and a comparison")
+    add("--build", metavar="DIR", help="use the build in this folder; build nothing")
     add("--no-plot", action="store_true", help="no plot, so that matplotlib is not needed")
     add("--dry-run", action="store_true", help="show the commands, run nothing")
     add("--list", action="store_true", help="show the profiles")
@@ -66,12 +66,12 @@ def parser():
 
 
 def parse(words):
-    """The options and the profile they name, with what the profile leaves to them filled in."""
+    """The options, with defaults from the profile, and the profile."""
     options = parser().parse_args(words)
     if options.list:
         return options, None
     if not options.profile:
-        raise Misuse(f"which profile? --profile NAME, of {', '.join(profiles.names())}")
+        raise Misuse(f"name a profile with --profile NAME, one of {', '.join(profiles.names())}")
     profile = profiles.load(options.profile)
     options.launcher = options.launcher or profile.launcher
     options.np = options.np or profile.ranks

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which runs a benchmark consists of, and the environment of each."""
+"""The runs of a benchmark, and the environment of each."""
 
 import os
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from errors import Misuse
 
 @dataclass
 class Run:
-    name: str  # for people
-    stem: str  # of its files
+    name: str  # as shown
+    stem: str  # of its file names
     environment: dict  # of every rank
-    plugin: Optional[str] = None  # for beeline-perf: None is ours
+    plugin: Optional[str] = None  # for beeline-perf; None: Beeline
 
 
 def plan(profile, options):
-    """Beeline first, then what it is compared with."""
+    """Beeline first, then the runs with which it is compared."""
     environment = {**profile.environment, **dict(options.env)}
     runs = [Run("Beeline", "beeline", environment)]
     if options.gdr_gain:
@@ -32,7 +32,7 @@ def plan(profile, options):
 
 def without_gpudirect(profile, environment):
     if profile.engine != "nccl-tests":
-        raise Misuse(f"profile {profile.name} uses no GPU, so GPUDirect brings nothing; leave --gdr-gain out")
+        raise Misuse(f"profile {profile.name} uses no GPU, so GPUDirect has no effect; omit --gdr-gain")
     return Run("without GPUDirect", "no-gpudirect", {**environment, "NCCL_NET_GDR_LEVEL": "LOC"})
 
 
@@ -42,20 +42,20 @@ def own_network(profile, environment):
                      "compare with another plugin: --plugin-baseline FILE")
     environment = {**environment, "NCCL_NET_PLUGIN": "none", "NCCL_NET": profile.baseline}
     if profile.fabric and profile.baseline == "IB":
-        # Left to choose, it reads the kinds of GIDs in the machine's /sys, where softnic's devices
-        # are not, and gives up. Entry 3 is softnic's RoCE v2 one with an IPv4 address.
+        # By default NCCL reads the types of GIDs in the machine's /sys, where softnic's devices do not
+        # exist, and gives up. Entry 3 of softnic is a RoCE v2 GID with an IPv4 address.
         environment.setdefault("NCCL_IB_GID_INDEX", "3")
     return Run(f"NCCL's {profile.baseline}", f"nccl-{profile.baseline.lower()}", environment)
 
 
 def other_plugin(environment, plugin):
-    """By its file, or by the X of libnccl-net-X.so."""
+    """Another plugin, named by its file or by the X of libnccl-net-X.so."""
     if "/" in plugin:
         plugin = os.path.abspath(plugin)
         if not os.path.exists(plugin):
             raise Misuse(f"--plugin-baseline {plugin}: no such file; name another plugin's library")
     environment = {**environment, "NCCL_NET_PLUGIN": plugin}
-    # It has a name of its own, which only it knows.
+    # Only the plugin knows its own name.
     environment.pop("NCCL_NET", None)
     name = Path(plugin).stem.removeprefix("libnccl-net-")
     return Run(name, "other-plugin", environment, plugin)

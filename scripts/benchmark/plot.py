@@ -12,15 +12,15 @@ import sys
 
 from sizes import size_text
 
-# Told apart by brightness, too: for print and for eyes that see fewer colours.
+# The colors also differ in brightness, for print and for color-blind readers.
 STYLES = [("#0b5fa5", "o", "-"), ("#d9772b", "s", "--"), ("#6b6b6b", "^", ":"), ("#3a8f5c", "D", "-.")]
 GREY = "#555555"
-MOST_TICKS = 11  # whose names fit side by side
+MOST_TICKS = 11  # whose labels fit side by side
 HEADER = 0.165  # share of the height for title and subtitle
 
 
 def size_ticks(sizes):
-    """Powers of two; of 8 where not all of them have room: 8 B, 64 B, 512 B, 4 KiB."""
+    """Powers of two, or powers of 8 if there are too many: 8 B, 64 B, 512 B, 4 KiB."""
     least, most = (math.floor(math.log2(size)) for size in (min(sizes), max(sizes)))
     step = next(step for step in (1, 3, 5, 10) if (most - least) // step < MOST_TICKS)
     return [2 ** power for power in range(least, most + 1, step)]
@@ -39,8 +39,8 @@ def points(run, key):
 
 
 def draw_lines(axes, result, key):
-    for run, (colour, marker, dashes) in zip(result["runs"], STYLES):
-        axes.plot(*points(run, key), color=colour, marker=marker, linestyle=dashes, markersize=4,
+    for run, (color, marker, dashes) in zip(result["runs"], STYLES):
+        axes.plot(*points(run, key), color=color, marker=marker, linestyle=dashes, markersize=4,
                   linewidth=1.8, label=run["name"])
 
 
@@ -69,13 +69,13 @@ def time_text(microseconds, _position=None):
 
 
 def time_steps(result):
-    """Within two decades a name at 1, 2 and 5, above that at 1."""
+    """Within two decades labels at 1, 2 and 5, otherwise at 1."""
     times = [value for run in result["runs"] for value in points(run, "time_us")[1]]
     return (1, 2, 5) if max(times) <= 100 * min(times) else (1,)
 
 
 def draw(result):
-    from matplotlib.figure import Figure  # absent where nobody plots
+    from matplotlib.figure import Figure  # may be missing if no plot is drawn
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     figure = Figure(figsize=(13, 5.4), layout="constrained")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has to be there before anything runs: programs of ours, and a Python that can plot."""
+"""Prepares a benchmark: builds the programs, and finds a Python that can plot."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ def in_lib(script):
 
 
 def build_folder(profile, named):
-    """The folder of what was built. One that is named is taken as it is; ours is brought up to date
-    where a profile runs programs from it."""
+    """The build folder. The one that --build names is used as it is; the default one is built if a profile
+    runs programs from it."""
     folder = Path(named).absolute() if named else ROOT / "build"
     wanted = [folder / "softnic" / "softnic"] if profile.engine == "beeline-perf" or profile.fabric else []
     if profile.engine == "beeline-perf":
@@ -27,7 +27,7 @@ def build_folder(profile, named):
     if wanted and not named:
         build = 'need_packages "${build_packages[@]}"; section Building; timed build build_lane plain demo'
         if in_lib(build) != 0:
-            raise Misuse("the build failed; what it says stands above")
+            raise Misuse("the build failed; see its output above")
     for file in wanted:
         if not file.exists():
             raise Misuse(f"{file} is not built: ninja -C {folder} demo")
@@ -35,7 +35,7 @@ def build_folder(profile, named):
 
 
 def plotting_python():
-    """A Python that has matplotlib, or None. Debian's is installed where there is none and may be."""
+    """A Python with matplotlib, or None. Installs Debian's package if possible."""
     for attempt in range(2):
         for python in (sys.executable, "/usr/bin/python3"):
             if can_plot(python):

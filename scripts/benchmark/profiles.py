@@ -82,7 +82,7 @@ def names():
 
 
 def load(name):
-    """A profile by its name, or by its file where the name has a slash or a dot."""
+    """A profile by its name, or by its file if the name contains a slash or a dot."""
     is_file = "/" in name or "." in name
     file = Path(name) if is_file else FOLDER / f"{name}.conf"
     try:
@@ -91,7 +91,7 @@ def load(name):
         if is_file:
             raise Misuse(f"{name}: {error.strerror}; name the file of a profile") from error
         raise Misuse(f'no profile "{name}"; there are {", ".join(names())}; a file of your own is '
-                     "named with its folder, ./mine.conf") from error
+                     "with its folder, ./mine.conf") from error
     profile = Profile(name=file.stem, file=os.path.abspath(file), title=file.stem)
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of messages: how people write them, and how they are shown."""
+"""Parses and formats sizes of messages."""
 
 import re
 
@@ -13,7 +13,7 @@ def parse_size(text):
 
 
 def parse_range(text):
-    """"8..8G" as (8, 8589934592). Raises ValueError with what to write."""
+    """"8..8G" as (8, 8589934592). Raises ValueError, whose text says what to write."""
     ends = [parse_size(end) for end in text.split("..")]
     if len(ends) == 2 and None not in ends and 0 < ends[0] <= ends[1]:
         return tuple(ends)

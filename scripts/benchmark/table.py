@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result as text."""
+"""Prints the result as text."""
 
 from sizes import size_text
 
-NAME = 20  # as wide as a run's name may be
+NAME = 20  # maximum width of a run's name
 
 
 def show(result):
@@ -47,12 +47,12 @@ def line(size, rows, width):
 def cells(rows, key, text, width):
     shown = "".join((text(row[key]) if row else "-").rjust(width) for row in rows)
     ours, other = (row[key] if row else 0 for row in rows) if len(rows) == 2 else (0, 0)
-    # Below that, three decimals say nothing.
+    # Below that, three decimals are too few.
     return shown + gain(rows, f"{100 * (ours / other - 1):+.0f} %" if min(ours, other) >= 0.1 else "")
 
 
 def gain(runs, text):
-    """Of two runs, what the first gains over the second."""
+    """The gain of the first of two runs over the second."""
     return text.rjust(9) if len(runs) == 2 else ""
 
 

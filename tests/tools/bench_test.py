@@ -58,17 +58,17 @@ class Bench(unittest.TestCase):
 
 class Misuse(Bench):
     def test_options(self):
-        self.refused("which profile? --profile NAME, of infiniband, ")
+        self.refused("name a profile with --profile NAME, one of infiniband, ")
         self.refused('no profile "frob"', "--profile", "frob")
         self.refused('"8" is no range of sizes', "--profile", "iwarp", "--sizes", "8")
         self.refused('"A" is not NAME=VALUE', "--profile", "iwarp", "--env", "A")
-        self.refused("on how many ranks, and where? --np N", "--profile", "infiniband")
+        self.refused("set the ranks and their hosts with --np N", "--profile", "infiniband")
         self.refused("--hostfile nowhere: no such file", "--profile", "infiniband", "--hostfile", "nowhere")
-        self.refused("on how many GPUs of this machine? --np N",
+        self.refused("set the number of GPUs of this machine with --np N",
                      "--profile", "infiniband", "--launcher", "local")
         self.refused("needs a process for each rank: --launcher mpirun or srun",
                      "--profile", "one-gpu-softnic", "--launcher", "local")
-        self.refused("leave them out", "--profile", "iwarp", "--launcher", "local", "--np", "2",
+        self.refused("omit them", "--profile", "iwarp", "--launcher", "local", "--np", "2",
                      "--launcher-args=-v")
         self.refused("runs on this machine alone", "--profile", "softnic-host", "--launcher", "srun")
 
@@ -204,7 +204,7 @@ class NcclTests(Bench):
         status, _, stderr = self.bench("--profile", "infiniband", "--np", "2", "--out", "results", FAKE_LINES="20")
         self.assertEqual(status, 1)
         self.assertIn("Beeline: mpirun ended with status 1, without a result", stderr)
-        self.assertIn("it breaks off before its last line", stderr)
+        self.assertIn("it ends before its last line", stderr)
         self.assertIn(f"All of it: {self.folder.resolve()}/results/beeline.txt", stderr)
 
     def test_a_dry_run_runs_nothing(self):

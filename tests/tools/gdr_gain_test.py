@@ -97,7 +97,7 @@ class GdrGain(unittest.TestCase):
                          (2, "/nowhere: No such file or directory; name the two outputs of nccl-tests\n"))
 
     def test_a_file_that_breaks_off(self):
-        self.refused("breaks off before its last line", WITH[:WITH.index("# Avg")])
+        self.refused("ends before its last line", WITH[:WITH.index("# Avg")])
         self.refused(r"with.txt:\d+: \d+ columns, not 13", WITH[:WITH.rindex("     0\n#")])
 
     def test_mangled_rows(self):
@@ -105,7 +105,7 @@ class GdrGain(unittest.TestCase):
         self.refused(rf"with.txt:{line}: 18 columns", WITH.replace("         512 ", "         128  32 float sum -1 512 "))
         self.refused("no number that a run can have", re.sub(r"-1 +14\.2", "-1 nan", WITH))
         self.refused("no number that a run can have", re.sub(r"-1 +14\.2", "-1 -14.2", WITH))
-        self.refused("8 bytes are there twice", WITH.replace("          32 ", "           8 "))
+        self.refused("8 bytes appear twice", WITH.replace("          32 ", "           8 "))
 
     def test_runs_that_have_nothing_in_common(self):
         self.refused("no size, type and operation in common", WITH.replace(" float ", "  half "))
@@ -113,7 +113,7 @@ class GdrGain(unittest.TestCase):
     def test_what_only_one_has_is_left_out(self):
         status, stdout, _ = self.compare(WITH, rows(WITHOUT, lambda size: size != 32))
         self.assertEqual(status, 0)
-        self.assertIn("left out: 1 results that only one run has", stdout)
+        self.assertIn("not compared: 1 results that only one run has", stdout)
 
 
 if __name__ == "__main__":
