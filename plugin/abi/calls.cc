@@ -9,6 +9,7 @@
 #include "plugin/abi/context.h"
 #include "plugin/abi/properties.h"
 #include "plugin/runtime/runtime.h"
+#include "plugin/transfer/test_request.h"
 
 namespace beeline::abi {
 namespace {
@@ -187,19 +188,20 @@ ncclResult_t dereg_mr(void* /*comm*/, void* mhandle) noexcept {
   return unless_null<MemoryHandle>(mhandle, [](auto* memory) { net::deregister_memory(memory); });
 }
 
-// NCCL asks a million times a second whether there is credit, or something done. What is rarer, or
-// calls the device, is apart, so that the answer needs no stack.
+// NCCL asks a million times a second whether there is credit, or whether a request is done. The
+// functions below are rarer or longer, and not inlined, so that the exported functions need no
+// stack frame for the short answers.
 namespace {
 
-[[gnu::noinline]] ncclResult_t post_taken(SendComm& comm) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_taken(); });
+[[gnu::noinline]] ncclResult_t post_prepared(SendComm& comm) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared(); });
 }
 
-[[gnu::noinline]] ncclResult_t isend_otherwise(SendComm& comm, int tag, void** request) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.isend_otherwise(tag, request); });
+[[gnu::noinline]] ncclResult_t isend_unusual(SendComm& comm, int tag, void** request) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.isend_unusual(tag, request); });
 }
 
-[[gnu::noinline]] ncclResult_t test_in_earnest(Request& request, int* done, int* sizes) noexcept {
+[[gnu::noinline]] ncclResult_t test_unfinished(Request& request, int* done, int* sizes) noexcept {
   return quick_edge([&]() BL_INLINED_LAMBDA { return request.comm->test(request, done, sizes); });
 }
 
@@ -215,10 +217,10 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
   if (static_cast<Comm*>(comm)->role() != Role::kSend) return ncclInvalidArgument;
   auto& end = *static_cast<SendComm*>(static_cast<Comm*>(comm));
   const auto& memory = *static_cast<const MemoryHandle*>(mhandle);
-  const SendComm::Begun begun = end.begin(data, size, tag, memory, request);
-  if (begun == SendComm::Begun::kTaken) return post_taken(end);
-  if (begun == SendComm::Begun::kInVain) return ncclSuccess;
-  return isend_otherwise(end, tag, request);
+  const SendComm::Begun begun = end.begin_isend(data, size, tag, memory, request);
+  if (begun == SendComm::Begun::kPrepared) return post_prepared(end);
+  if (begun == SendComm::Begun::kNoCredit) return ncclSuccess;
+  return isend_unusual(end, tag, request);
 }
 
 // NULL says "flushed": for host memory, and where CUDA says that the GPU sees it in order.
@@ -251,7 +253,7 @@ void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* 
 ncclResult_t test(void* request, int* done, int* sizes) noexcept {
   if (request == nullptr || done == nullptr) return ncclInvalidArgument;
   Request& asked = *static_cast<Request*>(request);
-  if (asked.missing != 0) return test_in_earnest(asked, done, sizes);
+  if (asked.missing != 0) return test_unfinished(asked, done, sizes);
   asked.comm->finish(asked, done, sizes);
   return ncclSuccess;
 }

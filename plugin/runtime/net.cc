@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "plugin/recovery/guarded.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/runtime.h"
 
@@ -24,12 +25,12 @@ StatsSlot slot_for(const Connection& connection, SlotRole role) {
 // In the memory that the control thread has allocated for it.
 template <class End>
 Comm* make_comm(std::unique_ptr<Connection> made, SlotRole role) {
-  static_assert(alignof(End) <= kCommAlignment);
+  static_assert(alignof(Guarded<End>) <= kCommAlignment);
   StatsSlot slot = slot_for(*made, role);
   CommOptions options = comm_options(Runtime::instance().config());
   options.gpus = Runtime::instance().gpus();
   std::byte* const place = made->comm.release();
-  return new (place) End(std::move(made), options, std::move(slot));
+  return new (place) Guarded<End>(std::move(made), options, std::move(slot));
 }
 
 template <class End>
@@ -39,10 +40,10 @@ void destroy(std::byte* memory) noexcept {
 
 template <class End>
 void close_end(Comm& comm) noexcept {
-  End& end = static_cast<End&>(comm);
+  auto& end = static_cast<Guarded<End>&>(comm);
   end.close();
   std::byte* const memory = reinterpret_cast<std::byte*>(&end);
-  Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<End>}));
+  Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<Guarded<End>>}));
 }
 
 Result<std::vector<Rail>> rails_of(const Comm& comm) {

@@ -4,6 +4,7 @@
 #include "plugin/runtime/options.h"
 
 #include "common/base/clock.h"
+#include "plugin/recovery/guarded.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 
@@ -112,8 +113,8 @@ ControlOptions control_options(const Config& config) {
                             .sender = SendComm::plan(),
                             .receiver = RecvComm::plan(),
                             .qp = qp_options(config)};
-  options.sender.comm_bytes = sizeof(SendComm);
-  options.receiver.comm_bytes = sizeof(RecvComm);
+  options.sender.comm_bytes = sizeof(Guarded<SendComm>);
+  options.receiver.comm_bytes = sizeof(Guarded<RecvComm>);
   if (config.use_inline == Tristate::kOff) {
     options.sender.inline_bytes = options.receiver.inline_bytes = 0;
   }

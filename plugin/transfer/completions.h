@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look at a completion queue takes many completions.
+// Polling a completion queue: up to kMostCompletions at a time.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,9 +12,9 @@ namespace beeline {
 inline constexpr int kMostCompletions = 16;
 using Completions = std::array<ibv_wc, kMostCompletions>;
 
-// How many were found; all places filled means that there may be more. Negative: the queue cannot
+// Returns how many were found; if kMostCompletions, there may be more. Negative: the queue cannot
 // be read.
-inline int look_at(ibv_cq* cq, Completions& completions) {
+inline int poll(ibv_cq* cq, Completions& completions) {
   return ibv_poll_cq(cq, kMostCompletions, completions.data());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a NIC has written to a GPU may still be on its way when its completion is here.
+// Flushes of GPU memory: data that a NIC has written to a GPU may still be on its way there when
+// its completion is polled.
 #include <algorithm>
 
 #include "common/base/log.h"
@@ -9,7 +10,7 @@
 
 namespace beeline {
 
-// Where the port has no way to itself, or the way is lost, the driver has to do it.
+// If the port cannot make a loopback queue pair, or loses it, the driver has to flush.
 Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
   if (!need.any) return {};
   flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
@@ -17,19 +18,20 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
   if (flusher_ == nullptr) {
     PathResources& path = connection_.paths.front();
     ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
-    auto way = Loopback::make(*path.device, {.pd = pd,
-                                             .cq = path.queues.cq.get(),
-                                             .depth = Flusher::kDepth,
-                                             .gid = gid_,
-                                             .pkey_index = pkey_index_});
-    if (!way && !need.by_host) {
-      BL_WARN("%s: what is received into GPU memory cannot be flushed: %s",
-              name_for_people().c_str(), way.error().text.c_str());
-      return fail(way.error().code, "connect the port to itself", way.error().sys_errno);
+    auto loopback = Loopback::make(*path.device, {.pd = pd,
+                                                  .cq = path.queues.cq.get(),
+                                                  .depth = Flusher::kDepth,
+                                                  .gid = gid_,
+                                                  .pkey_index = pkey_index_});
+    if (!loopback && !need.by_host) {
+      BL_WARN("%s: data received into GPU memory cannot be flushed: %s", name_for_log().c_str(),
+              loopback.error().text.c_str());
+      const Problem& problem = loopback.error();
+      return fail(problem.code, "connect the port to itself", problem.sys_errno);
     }
-    if (way) path.queues.loopback = *std::move(way);
+    if (loopback) path.queues.loopback = *std::move(loopback);
     flusher_ = std::make_unique<Flusher>(path.queues.loopback ? &*path.queues.loopback : nullptr,
-                                         connection_.memory.at<std::byte>(kFlushPlace),
+                                         connection_.memory.at<std::byte>(kFlushedAt),
                                          connection_.memory.lkey(0));
   }
   if (need.in_test) flushes_in_test_.store(true, std::memory_order_release);
@@ -38,16 +40,19 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
 
 Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
   if (targets.empty()) return Errc::kOk;
-  if (disturbed()) {
-    if (const Status status = examine(); !status) return status.error().code;
+  gate_.enter();
+  if (gate_.is_alarmed()) {
+    gate_.wait_until_returned();  // iflush has no way to answer "call again"
+    if (const Status status = events_.on_alarm(*this); !status) {
+      return leave_with(status.error().code);
+    }
   }
-  if (flusher_ == nullptr) return Errc::kInvalid;  // memory of another comm
-  if (flusher_->is_broken()) return flush_by_host("the NIC cannot read it back");
+  if (flusher_ == nullptr) return leave_with(Errc::kInvalid);  // memory of another comm
+  if (flusher_->is_broken()) return leave_with(flush_by_host("the NIC cannot read it back"));
   if (free_flushes_.empty()) set_flushes_apart();
   if (free_flushes_.empty()) {
-    return give_up(Errc::kInternal, "flush GPU memory", "too many requests are under way")
-        .error()
-        .code;
+    return leave_with(events_.on_fault(*this, Errc::kInternal, "flush GPU memory",
+                                       "too many requests are under way"));
   }
   Request& made = free_flushes_.take();
   made.count = 1;
@@ -60,7 +65,7 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
   return Errc::kOk;
 }
 
-// Of the requests that are free again.
+// Moves the free requests that belong to flushes to a list of their own.
 void RecvComm::set_flushes_apart() noexcept {
   FreeRequests rest;
   while (!free_requests_.empty()) {
@@ -77,7 +82,7 @@ void RecvComm::flush_before_done(void* request, std::span<const FlushTarget> tar
   ++receive.missing;
 }
 
-// One for each registration: a READ anywhere in it pushes what was written to all of it.
+// One READ for each registration: it flushes all data written to that registration.
 void RecvComm::plan_reads(Flusher::Plan& plan, std::uint16_t request,
                           std::span<const FlushTarget> targets) noexcept {
   plan.count = 0;
@@ -96,10 +101,10 @@ void RecvComm::start_reads(Request& request, const Flusher::Plan& plan) {
   const bool was_broken = flusher_->is_broken();
   request.missing = plan.count;
   for (std::uint8_t i = 0; i < plan.count; ++i) flusher_->add(plan.reads[i]);
-  if (was_broken || flusher_->is_broken()) leave_it_to_host("the NIC takes no READ of it");
+  if (was_broken || flusher_->is_broken()) flush_all_by_host("the NIC takes no READ of it");
 }
 
-// Requests that wait for nothing but this.
+// Starts the READs of receives whose data has arrived, and which wait for nothing else.
 void RecvComm::flush_arrived() {
   flusher_->each_planned([this](std::uint16_t slot) {
     if (requests_[slot].missing != 1) return false;
@@ -114,22 +119,22 @@ void RecvComm::on_flush(const ibv_wc& completion) {
   const bool is_read = completion.status == IBV_WC_SUCCESS;
   flusher_->on_completion(is_read);
   if (!was_broken && flusher_->is_broken()) {
-    leave_it_to_host(verbs::wc_status_text(completion.status));
+    flush_all_by_host(verbs::wc_status_text(completion.status));
   }
-  if (is_read || host_serves_) --requests_[Flusher::request_of(completion.wr_id)].missing;
+  if (is_read || host_flushes_) --requests_[Flusher::request_of(completion.wr_id)].missing;
 }
 
-// What had arrived by now is flushed with it, whichever READ it waited for.
-void RecvComm::leave_it_to_host(const char* why) {
-  host_serves_ = flush_by_host(why) == Errc::kOk;
-  if (!host_serves_) return;
+// The driver's flush covers all data that has arrived, so no READ is waited for any more.
+void RecvComm::flush_all_by_host(const char* why) {
+  host_flushes_ = flush_by_host(why) == Errc::kOk;
+  if (!host_flushes_) return;
   flusher_->drop_waiting([&](std::uint16_t request) { --requests_[request].missing; });
 }
 
 Errc RecvComm::flush_by_host(const char* why) {
   const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
   if (gpus_ != nullptr && gpus_->flush_by_host(owners)) return Errc::kOk;
-  return give_up(Errc::kSystem, "make received data visible to the GPU", why).error().code;
+  return events_.on_fault(*this, Errc::kSystem, "make received data visible to the GPU", why);
 }
 
 }  // namespace beeline

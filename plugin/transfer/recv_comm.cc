@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making and closing the receiving end, and what happens to it when the peer goes.
+// Construction and closing of the receiving end, and the state of its lines after a goodbye.
 #include "plugin/transfer/recv_comm.h"
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 namespace beeline {
 namespace {
 
-// Grants in flight are at most one write for each irecv, or two where the ring wraps, and a batch
-// of them is given back late (RecvComm::post_grant).
+// At most one write is under way for each irecv, or two where the ring wraps, and the places of
+// unsignaled ones come back late (RecvComm::post_grant).
 constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
 
 }  // namespace
 
 CommPlan RecvComm::plan() noexcept {
   return {
-      .memory_bytes = kFlushPlace + sizeof(std::uint64_t),
+      .memory_bytes = kNoticesAt + kReceiveDepth * sizeof(wire::Notice),
       .window_bytes = 0,
       .send_depth = kSendDepth,
       .receive_depth = kReceiveDepth,
@@ -26,36 +26,41 @@ CommPlan RecvComm::plan() noexcept {
 }
 
 RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& options,
-                   StatsSlot stats) noexcept
-    : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
+                   StatsSlot stats, PathEvents& events) noexcept
+    : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
-      notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
       requests_(*this, free_requests_),
       gpus_(options.gpus),
       gid_(options.gid),
       pkey_index_(options.pkey_index) {
   set_flushes_apart();
-  build_grant();
   build_receives();
+  wire::Notice* notices = connection_.memory.at<wire::Notice>(kNoticesAt);
+  for (DataPath& path : data_paths()) {
+    path.notices = notices;
+    notices += kReceiveDepth;
+    build_grant(path);
+  }
 }
 
 void RecvComm::close() noexcept {
+  gate_.close();
   collect();
   connection_.link->send_goodbye(settled());
   stats_.close();
 }
 
-// The sender closed. What it had completed lies in our memory, and its completion waits in our
-// queue or is about to; the rest will never come.
-Status RecvComm::settle(std::uint32_t settled) {
+void RecvComm::collect() {
+  for (DataPath& path : data_paths()) drain(*this, path);
+}
+
+// Data that the sender had completed is in this end's memory, and its completion is in the queue or
+// about to be; other data will never come.
+bool RecvComm::finish_below(std::uint32_t settled) {
   collect();
-  for (const Owner& owner : owners_) {
-    if (owner.waits && !wire::is_before(owner.position, settled)) {
-      return give_up(Errc::kPeerClosed, "receive",
-                     ends().there + " closed the connection while a receive was waiting");
-    }
-  }
-  return {};
+  return std::none_of(owners_.begin(), owners_.end(), [&](const Owner& owner) {
+    return owner.waits && !wire::is_before(owner.position, settled);
+  });
 }
 
 bool RecvComm::waits_below(std::uint32_t settled) const noexcept {
@@ -64,7 +69,7 @@ bool RecvComm::waits_below(std::uint32_t settled) const noexcept {
   });
 }
 
-// The first line whose message has not arrived, and that somebody waits for.
+// The first line whose message has not arrived although a receive waits for it.
 std::uint32_t RecvComm::settled() noexcept {
   std::uint32_t first = next_;
   for (const Owner& owner : owners_) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making and closing the sending end, and what happens to it when the peer goes.
+// Construction and closing of the sending end, and the state of its requests after a goodbye.
 #include "plugin/transfer/send_comm.h"
 
 #include <algorithm>
-
-#include "common/base/log.h"
 
 namespace beeline {
 namespace {
@@ -18,8 +16,8 @@ std::uint32_t largest_chunk(const Device& device) noexcept {
                                     wire::kCutBytes);
 }
 
-std::int64_t most_whole(Notify notify, std::uint32_t chunk_bytes,
-                        const CommOptions& options) noexcept {
+std::int64_t most_immediate(Notify notify, std::uint32_t chunk_bytes,
+                            const CommOptions& options) noexcept {
   switch (notify) {
     case Notify::kImmediate: return chunk_bytes;
     case Notify::kNoticeAfterRouted:
@@ -42,13 +40,13 @@ CommPlan SendComm::plan() noexcept {
 }
 
 SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& options,
-                   StatsSlot stats) noexcept
-    : Comm(std::move(connection), kSendDepth, options, std::move(stats)),
+                   StatsSlot stats, PathEvents& events) noexcept
+    : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
       chunk_bytes_(largest_chunk(*connection_.paths.front().device)),
-      most_whole_(most_whole(connection_.paths.front().notify, chunk_bytes_, options)),
-      most_at_once_(static_cast<std::uint64_t>(std::max<std::int64_t>(most_whole_, 0))),
+      most_immediate_(most_immediate(connection_.paths.front().notify, chunk_bytes_, options)),
+      most_quick_(static_cast<std::uint64_t>(std::max<std::int64_t>(most_immediate_, 0))),
       requests_(*this, free_requests_) {
   await_in_order(wire::order_of(1, 0, 1, 0));
   wr_.sg_list = &sge_;
@@ -57,34 +55,35 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
 }
 
 void SendComm::close() noexcept {
+  gate_.close();
   collect();
   connection_.link->send_goodbye(settled());
   stats_.close();
 }
 
-// What the receiver has finished needs no acknowledgement any more: it may have closed its queue
-// pair before the last one went out. The rest will never arrive.
-Status SendComm::settle(std::uint32_t settled) {
+void SendComm::collect() {
+  for (DataPath& path : data_paths()) drain(*this, path);
+}
+
+// A receiver that has finished may close its queue pair before its last acknowledgement is out.
+bool SendComm::finish_below(std::uint32_t settled) {
   collect();
-  bool lost = false;
+  bool all = true;
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (wire::is_before(request.line, settled)) {
       request.missing = 0;
     } else {
-      lost = true;
+      all = false;
     }
   }
-  if (!lost) return {};
-  return give_up(Errc::kPeerClosed, "send",
-                 ends().there + " closed the connection before all had arrived");
+  return all;
 }
 
-bool SendComm::waits_below(std::uint32_t) const noexcept { return false; }  // settle() ended them
+bool SendComm::waits_below(std::uint32_t) const noexcept { return false; }  // see finish_below()
 
-// The first line whose send has not completed.
+// The first line whose send has not completed. A line that is taken has a request until then.
 std::uint32_t SendComm::settled() noexcept {
-  // What is taken has a request while it is under way.
   std::uint32_t first = wire::number_of(awaited_order_) - 1;
   for (const Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;

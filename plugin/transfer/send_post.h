@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most sends do: take the credit line that is next and write the payload where it says. In a
-// header, to become part of the exported isend; and in two halves, so that all is written down
-// before the device is called, and neither half needs a stack to remember things on.
+// The usual isend: it takes the next credit line and writes the payload where the line says. In a
+// header, to become part of the exported isend.
+//
+// It is two functions because of the call to the device between them. As one function, GCC 12 saves
+// six registers on the stack before it looks for credit: by bench/cost that adds 21 instructions to
+// an isend without credit, which takes 33, and 22 to each message. For the same reason the second
+// half finds in memory what the first half knew: six registers for arguments are too many.
+// Messages and lines are counted only after the device has accepted the work request. Counting the
+// request there, too, would add 8 instructions to each message.
 #pragma once
 
 #include <arpa/inet.h>
@@ -11,61 +17,70 @@
 
 namespace beeline {
 
-BL_INLINED SendComm::Begun SendComm::begin(const void* data, std::size_t size, int tag,
-                                           const MemoryHandle& memory, void** made) noexcept {
+BL_INLINED SendComm::Begun SendComm::begin_isend(const void* data, std::size_t size, int tag,
+                                                 const MemoryHandle& memory, void** made) noexcept {
+  gate_.enter();
   const wire::CreditLine& line = *awaited_;
   wire::LineWords words;
-  words[6] = wire::order_in(line);
-  if (words[6] != awaited_order_ || disturbed()) [[unlikely]] {
-    if (wire::number_of(words[6] ^ awaited_order_) != 0 && !disturbed()) return no_credit();
-    prepare(data, size, memory);
-    return Begun::kOtherwise;
+  words[wire::kOrderWord] = wire::order_in(line);
+  if (words[wire::kOrderWord] != awaited_order_ || gate_.is_alarmed()) [[unlikely]] {
+    const bool has_come = wire::number_of(words[wire::kOrderWord] ^ awaited_order_) == 0;
+    if (has_come || gate_.is_alarmed()) {
+      prepare(next_path(), data, size, memory);
+      return Begun::kUnusual;
+    }
+    stats_.add(Counter::kNoCredit);
+    gate_.leave();
+    return Begun::kNoCredit;
   }
-  prepare(data, size, memory);
-  words[0] = wire::word_of(line, 0);
-  wr_.wr.rdma.remote_addr = words[0];  // no harm if nothing is posted, and keeps registers free
-  words[1] = wire::word_of(line, 1);
-  words[2] = wire::word_of(line, 2);
-  wr_.wr.rdma.rkey = static_cast<std::uint32_t>(words[2]);
-  // Half of a line is none.
-  if (wire::word_of(line, 7) != wire::sum_of(words, wire::Rails::kFew)) [[unlikely]]
-    return Begun::kOtherwise;
-  if (static_cast<std::int32_t>(words[1] >> 32) != tag) [[unlikely]]
-    return Begun::kOtherwise;
-  if (size > static_cast<std::uint32_t>(words[1]) || size - 1 >= most_at_once_) [[unlikely]]
-    return Begun::kOtherwise;
-  if (!has_room(1)) [[unlikely]]
-    return Begun::kOtherwise;
-  const auto bytes = static_cast<std::uint32_t>(size);
-  const std::uint32_t number = wire::number_of(words[6]);
-  stats_.add_message(bytes);
-  awaited_order_ = wire::order_after(words[6]);
-  awaited_ = &ring_[number % wire::kMaxLines];
-  Request& request = open_request(number - 1, bytes, 1);
-  fill_in(request);
+  DataPath& path = next_path();
+  prepare(path, data, size, memory);
+  // Written before the line is proved: that keeps registers free, and unless the work request is
+  // posted it does no harm.
+  words[wire::kAddressWord] = wire::word_of(line, wire::kAddressWord);
+  wr_.wr.rdma.remote_addr = wire::address_of(words);
+  words[wire::kSizeAndTagWord] = wire::word_of(line, wire::kSizeAndTagWord);
+  words[wire::kFirstKeysWord] = wire::word_of(line, wire::kFirstKeysWord);
+  wr_.wr.rdma.rkey = wire::rkey_of(words);
+  // A torn line counts as no credit.
+  if (wire::word_of(line, wire::kSumWord) != wire::sum_of(words, wire::Rails::kFew)) [[unlikely]]
+    return Begun::kUnusual;
+  if (wire::tag_of(words) != tag) [[unlikely]]
+    return Begun::kUnusual;
+  // A length of 0 is unusual, too.
+  if (size > wire::capacity_of(words) || size - 1 >= most_quick_) [[unlikely]]
+    return Begun::kUnusual;
+  if (!has_room(path, 1)) [[unlikely]]
+    return Begun::kUnusual;
+  const std::uint32_t position = wire::number_of(words[wire::kOrderWord]) - 1;
+  Request& request = open_request(position, static_cast<std::uint32_t>(size), 1);
+  name_line(path, request);
   *made = &request;
   made_ = made;
-  return Begun::kTaken;
+  return Begun::kPrepared;
 }
 
-BL_INLINED Errc SendComm::post_taken() {
-  PathState& path = first_path();
+BL_INLINED Errc SendComm::post_prepared() {
+  DataPath& path = next_path();
+  if (const int rc = ibv_post_send(path.qp, &wr_, &refused_); rc != 0) [[unlikely]]
+    return withdraw_prepared(path, rc);
   --path.send_free;
   watch_.moved();
-  if (const int rc = ibv_post_send(path.qp, &wr_, &refused_); rc != 0) [[unlikely]]
-    return take_back_taken(rc);
-  // The last send of each receive is an event.
-  if (wire::index_of(awaited_order_) == 0) note_last();
+  stats_.add_message(sge_.length);
+  const std::uint64_t order = awaited_order_;
+  awaited_ = &ring_[wire::number_of(order) % wire::kMaxLines];
+  awaited_order_ = wire::order_after(order);
+  // One event for each receive.
+  if (wire::index_of(awaited_order_) == 0) record_last();
   return Errc::kOk;
 }
 
-BL_INLINED void SendComm::prepare(const void* data, std::size_t size,
+BL_INLINED void SendComm::prepare(const DataPath& path, const void* data, std::size_t size,
                                   const MemoryHandle& memory) noexcept {
   sge_.addr = reinterpret_cast<std::uint64_t>(data);
   sge_.length = static_cast<std::uint32_t>(size);
-  sge_.lkey = memory.lkeys[0];
-  wr_.send_flags =
-      size > first_path().max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+  sge_.lkey = memory.lkeys[next_rail()];
+  wr_.send_flags = size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
 }
 
 BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t size,
@@ -79,11 +94,28 @@ BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t
   return request;
 }
 
-// One write carries all of it, and the news of its arrival.
-BL_INLINED void SendComm::fill_in(const Request& request) noexcept {
+// The immediate tells the receiver which line is complete.
+BL_INLINED void SendComm::name_line(const DataPath& path, const Request& request) noexcept {
   wr_.wr_id = request.slot;
   wr_.imm_data = htonl(
-      wire::pack({.line = static_cast<std::uint16_t>(request.line), .epoch = first_path().epoch}));
+      wire::pack({.line = static_cast<std::uint16_t>(request.line), .epoch = path.generation}));
+}
+
+BL_INLINED void SendComm::absorb_one(DataPath& path, const ibv_wc& completion) {
+  watch_.moved();
+  if (!complete(path, completion)) [[unlikely]]
+    return events_.on_failed_request(*this, path, completion, "send");
+  stats_.add(Counter::kCompletions);
+}
+
+// False: it has failed.
+BL_INLINED bool SendComm::complete(DataPath& path, const ibv_wc& completion) noexcept {
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
+    return false;
+  Request& request = requests_[completion.wr_id % wire::kMaxLines];
+  path.send_free += request.wrs;
+  request.missing = 0;
+  return true;
 }
 
 }  // namespace beeline

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notices that nothing moves although something should. A device gives up by itself after so many
-// retries and says so; soft ones may be told to retry for ever, and a broken one says nothing.
+// Detects that nothing moves although a request is outstanding. Most devices give up after a
+// number of retries and report it. Software devices may be told to retry for ever, and a broken
+// device reports nothing.
 //
-// It costs nothing while data moves: one store for what is posted or completes, one addition for a
-// test that finds nothing, and a look at the clock for one in kLooks of those.
+// Cost while data moves: one store when a work request is posted or completes, one addition for a
+// test that finds nothing, and a look at the clock for every kTestsPerLook of those.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +16,21 @@ class StallWatch {
  public:
   enum class Verdict : std::uint8_t {
     kCalm,     // something has moved, or the quiet is short
-    kQuiet,    // long enough to ask whether the path still works
+    kQuiet,    // long enough to probe the path
     kStalled,  // as long as the limit
   };
 
-  static constexpr std::uint32_t kLooks = 64;
+  static constexpr std::uint32_t kTestsPerLook = 64;
 
-  // 0: never stalled.
+  // With 0 it is never stalled.
   explicit StallWatch(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {}
 
   void moved() noexcept { moved_ = true; }
-  // By a test that finds nothing. True: time to judge.
-  bool looks_in_vain() noexcept { return (++looks_ % kLooks) == 0; }
-  bool is_due() const noexcept { return looks_ % kLooks == 0; }
+  // By a test that leaves its request unfinished. True: time to judge.
+  bool count_empty_test() noexcept { return (++empty_tests_ % kTestsPerLook) == 0; }
 
   Verdict judge(std::int64_t now_ns) noexcept {
-    // A process that was stopped, or had nothing to test, cannot tell what it did not see.
+    // A process that was stopped, or that tested nothing, starts to measure anew.
     const bool was_away = limit_ns_ != 0 && now_ns - judged_ns_ > limit_ns_ / 4;
     judged_ns_ = now_ns;
     if (moved_ || was_away) {
@@ -42,14 +42,14 @@ class StallWatch {
   }
 
   std::int64_t limit_ns() const noexcept { return limit_ns_; }
-  // The last time at which data is known to have moved, by the last check.
+  // Since when nothing has moved, as far as judge() knows.
   std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
 
  private:
   std::int64_t limit_ns_;
   std::int64_t quiet_since_ns_ = 0;
   std::int64_t judged_ns_ = 0;
-  std::uint32_t looks_ = 0;
+  std::uint32_t empty_tests_ = 0;
   bool moved_ = true;
 };
 

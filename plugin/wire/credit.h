@@ -112,17 +112,36 @@ struct LineFacts {
   std::uint8_t epoch;
 };
 
-// The struct's layout once more, as words: what the compiler makes of the struct itself goes
-// through memory twice. A test holds the two together.
+// The layout of CreditLine once more, by word: reading the struct itself compiles to code that goes
+// through memory twice. A test compares the two.
+inline constexpr std::size_t kAddressWord = 0;
+inline constexpr std::size_t kSizeAndTagWord = 1;
+inline constexpr std::size_t kFirstKeysWord = 2;
+inline constexpr std::size_t kOrderWord = 6;
+inline constexpr std::size_t kSumWord = 7;
+
+constexpr std::uint64_t address_of(const LineWords& words) noexcept { return words[kAddressWord]; }
+constexpr std::uint32_t capacity_of(const LineWords& words) noexcept {
+  return static_cast<std::uint32_t>(words[kSizeAndTagWord]);
+}
+constexpr std::int32_t tag_of(const LineWords& words) noexcept {
+  return static_cast<std::int32_t>(words[kSizeAndTagWord] >> 32);
+}
+// Of rail 0.
+constexpr std::uint32_t rkey_of(const LineWords& words) noexcept {
+  return static_cast<std::uint32_t>(words[kFirstKeysWord]);
+}
+
 inline LineFacts facts_of(const LineWords& words) noexcept {
-  return {.address = words[0],
-          .capacity = static_cast<std::uint32_t>(words[1]),
-          .tag = static_cast<std::int32_t>(words[1] >> 32),
-          .rkey = static_cast<std::uint32_t>(words[2]),
-          .number = number_of(words[6]),
-          .index = index_of(words[6]),
-          .count = count_of(words[6]),
-          .epoch = static_cast<std::uint8_t>(words[6] >> 24)};
+  const std::uint64_t order = words[kOrderWord];
+  return {.address = address_of(words),
+          .capacity = capacity_of(words),
+          .tag = tag_of(words),
+          .rkey = rkey_of(words),
+          .number = number_of(order),
+          .index = index_of(order),
+          .count = count_of(order),
+          .epoch = static_cast<std::uint8_t>(order >> 24)};
 }
 
 // What a receive says of one buffer.
@@ -165,7 +184,9 @@ inline std::uint64_t word_of(const CreditLine& in_ring, std::size_t i) noexcept 
   using Word [[gnu::may_alias]] = std::uint64_t;
   return reinterpret_cast<const volatile Word*>(&in_ring)[i];
 }
-inline std::uint64_t order_in(const CreditLine& in_ring) noexcept { return word_of(in_ring, 6); }
+inline std::uint64_t order_in(const CreditLine& in_ring) noexcept {
+  return word_of(in_ring, kOrderWord);
+}
 
 // Whether the line has begun to arrive.
 inline bool is_there(const CreditLine& in_ring, std::uint32_t position) noexcept {
@@ -176,8 +197,8 @@ inline bool is_there(const CreditLine& in_ring, std::uint32_t position) noexcept
 inline bool read_line(const CreditLine& in_ring, std::uint32_t position, Rails rails,
                       LineFacts& out) noexcept {
   LineWords words;
-  words[6] = order_in(in_ring);
-  if (number_of(words[6]) != position + 1) return false;
+  words[kOrderWord] = order_in(in_ring);
+  if (number_of(words[kOrderWord]) != position + 1) return false;
   words[0] = word_of(in_ring, 0);
   words[1] = word_of(in_ring, 1);
   words[2] = word_of(in_ring, 2);
@@ -186,7 +207,7 @@ inline bool read_line(const CreditLine& in_ring, std::uint32_t position, Rails r
     words[4] = word_of(in_ring, 4);
     words[5] = word_of(in_ring, 5);
   }
-  if (word_of(in_ring, 7) != sum_of(words, rails)) return false;
+  if (word_of(in_ring, kSumWord) != sum_of(words, rails)) return false;
   out = facts_of(words);
   return true;
 }

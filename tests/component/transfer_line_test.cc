@@ -255,11 +255,11 @@ TEST_CASE("line: a send that the device refuses returns no request", "[component
     return ENOMEM;
   };
   void* made = &made;
-  const SendComm::Begun begun = rig.sender().begin(from.data(), 64, 0, from.handle(), &made);
+  const SendComm::Begun begun = rig.sender().begin_isend(from.data(), 64, 0, from.handle(), &made);
   Errc code = Errc::kOk;
-  if (begun == SendComm::Begun::kTaken) code = rig.sender().post_taken();
+  if (begun == SendComm::Begun::kPrepared) code = rig.sender().post_prepared();
   context->ops.post_send = real;
-  REQUIRE(begun == SendComm::Begun::kTaken);
+  REQUIRE(begun == SendComm::Begun::kPrepared);
   CHECK(seen != nullptr);
   CHECK(code == Errc::kSystem);
   CHECK(made == nullptr);

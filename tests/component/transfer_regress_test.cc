@@ -47,8 +47,9 @@ TEST_CASE("transfer regress: what arrived before the peer died is received",
   Storage into = rig.storage(64);
   Request* const receive = rig.receive(into, 64, 0);
   bool happened = false;
-  // The data and the news of the death arrive after the completion queue was polled and before the
-  // link is checked.
+  // A test that is alarmed polls and then checks the link. The data and the news of the death arrive
+  // between the two.
+  rig.receiver().gate().raise_alarm();
   const PollHook hook(rig.receiver(), [&](ibv_cq* cq, int room, ibv_wc* wc) {
     const int found = PollHook::real(cq, room, wc);
     if (!std::exchange(happened, true)) {
@@ -92,6 +93,7 @@ TEST_CASE("transfer regress: a failing local queue is not blamed on the peer",
   Request* const receive = rig.receive(into, 64, 0);
   const LogCapture log;
   const PollHook hook(rig.receiver(), [](ibv_cq*, int, ibv_wc*) { return -1; });
+  CHECK(test_once(*receive, nullptr));  // sees it
   const auto done = test_once(*receive, nullptr);
   REQUIRE_FALSE(done);
   CHECK(done.error().code == Errc::kSystem);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "plugin/transfer/test_request.h"
 #include "plugin/verbs/qp_steps.h"
 
 namespace beeline::test {
@@ -79,10 +80,10 @@ Storage::Storage(MrCache& cache, std::size_t size, unsigned char fill) : bytes_(
 Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag, std::size_t at) {
   void* made = nullptr;
   Errc code = Errc::kOk;
-  switch (comm.begin(from.data() + at, size, tag, from.handle(), &made)) {
-    case SendComm::Begun::kInVain: break;
-    case SendComm::Begun::kTaken: code = comm.post_taken(); break;
-    case SendComm::Begun::kOtherwise: code = comm.isend_otherwise(tag, &made); break;
+  switch (comm.begin_isend(from.data() + at, size, tag, from.handle(), &made)) {
+    case SendComm::Begun::kNoCredit: break;
+    case SendComm::Begun::kPrepared: code = comm.post_prepared(); break;
+    case SendComm::Begun::kUnusual: code = comm.isend_unusual(tag, &made); break;
   }
   if (code != Errc::kOk) return fail(code, "isend");
   return static_cast<Request*>(made);
@@ -132,10 +133,10 @@ void TransferRig::connect(const TransferOptions& options) {
   const CommOptions comm = {.routed_above = options.routed_above,
                             .stall_ns = options.stall_ns,
                             .pkey_index = options.pkey_index};
-  sender_ =
-      std::make_unique<SendComm>(std::make_unique<Connection>(std::move(send)), comm, StatsSlot());
-  receiver_ = std::make_unique<RecvComm>(std::make_unique<Connection>(std::move(receive)), comm,
-                                         StatsSlot());
+  sender_ = std::make_unique<Guarded<SendComm>>(std::make_unique<Connection>(std::move(send)), comm,
+                                                StatsSlot());
+  receiver_ = std::make_unique<Guarded<RecvComm>>(std::make_unique<Connection>(std::move(receive)),
+                                                  comm, StatsSlot());
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

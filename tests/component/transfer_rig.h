@@ -12,6 +12,7 @@
 
 #include "plugin/device/device_table.h"
 #include "plugin/memory/mr_cache.h"
+#include "plugin/recovery/guarded.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 #include "tests/support/verbs_fixture.h"
@@ -113,8 +114,8 @@ class TransferRig {
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
   wire::CreditLine* ring_ = nullptr;
-  std::unique_ptr<SendComm> sender_;
-  std::unique_ptr<RecvComm> receiver_;
+  std::unique_ptr<Guarded<SendComm>> sender_;
+  std::unique_ptr<Guarded<RecvComm>> receiver_;
 };
 
 }  // namespace beeline::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The sentences for each completion status, and the text before them.
-#include "plugin/transfer/verdict.h"
+#include "plugin/recovery/verdict.h"
 
 #include <cstdio>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The log texts about a connection that failed, on both hosts.
-#include "plugin/transfer/verdict.h"
+#include "plugin/recovery/verdict.h"
 
 #include <string>
 #include <vector>
@@ -36,7 +36,7 @@ std::vector<ibv_wc_status> failures() {
 }
 
 TEST_CASE("verdict: every failure that verbs define has a code, and names both ends",
-          "[unit][transfer]") {
+          "[unit][recovery]") {
   for (const ibv_wc_status status : failures()) {
     const Verdict told = roce(status);
     CAPTURE(status, told.text());
@@ -49,7 +49,7 @@ TEST_CASE("verdict: every failure that verbs define has a code, and names both e
 
 // The sentence is also printed on the other host, where "the peer" and "our" would mean other
 // hosts.
-TEST_CASE("verdict: no sentence depends on the host that prints it", "[unit][transfer]") {
+TEST_CASE("verdict: no sentence depends on the host that prints it", "[unit][recovery]") {
   for (const ibv_wc_status status : failures()) {
     for (const Transport transport : {Transport::kRoce, Transport::kIwarp}) {
       for (const PortReport& report : {kNothingKnown, kDown}) {
@@ -63,7 +63,7 @@ TEST_CASE("verdict: no sentence depends on the host that prints it", "[unit][tra
   }
 }
 
-TEST_CASE("verdict: no status alone blames the other end", "[unit][transfer]") {
+TEST_CASE("verdict: no status alone blames the other end", "[unit][recovery]") {
   for (const ibv_wc_status status : failures()) {
     CAPTURE(status);
     CHECK_FALSE(blames(roce(status), kEnds.there));
@@ -72,13 +72,13 @@ TEST_CASE("verdict: no status alone blames the other end", "[unit][transfer]") {
   CHECK_FALSE(blames(judge_stall(kEnds, "nothing has completed", kNothingKnown), kEnds.here));
 }
 
-TEST_CASE("verdict: unanswered retries are blamed on neither end", "[unit][transfer]") {
+TEST_CASE("verdict: unanswered retries are blamed on neither end", "[unit][recovery]") {
   const Verdict told = roce(IBV_WC_RETRY_EXC_ERR);
   CHECK_FALSE(blames(told, kEnds.here));
   CHECK(has(told.cause, "it cannot be told which end is at fault"));
 }
 
-TEST_CASE("verdict: trouble of the local port comes first, whatever failed", "[unit][transfer]") {
+TEST_CASE("verdict: trouble of the local port comes first, whatever failed", "[unit][recovery]") {
   for (const ibv_wc_status status : failures()) {
     const Verdict told = judge_request(kEnds, failed(status), kDown);
     CAPTURE(told.text());
@@ -94,14 +94,14 @@ TEST_CASE("verdict: trouble of the local port comes first, whatever failed", "[u
         "the cause is at h0:nic0:1: its port is DOWN; h1:nic1:1: it says: cannot move data");
 }
 
-TEST_CASE("verdict: a fact that may be related comes last", "[unit][transfer]") {
+TEST_CASE("verdict: a fact that may be related comes last", "[unit][recovery]") {
   const PortReport report = {.trouble = {}, .remark = "the GID table changed 0.2 s ago"};
   const Verdict told = judge_request(kEnds, failed(IBV_WC_RETRY_EXC_ERR), report);
   CHECK(told.cause.ends_with("; at h0:nic0:1, the GID table changed 0.2 s ago"));
   CHECK_FALSE(blames(told, kEnds.here));
 }
 
-TEST_CASE("verdict: the end of the peer explains an earlier failure", "[unit][transfer]") {
+TEST_CASE("verdict: the end of the peer explains an earlier failure", "[unit][recovery]") {
   const Verdict told = judge_lost_peer(kEnds, "its process ended without goodbye",
                                        failed(IBV_WC_REM_OP_ERR), kNothingKnown);
   CHECK(told.code == Errc::kPeerClosed);
@@ -110,7 +110,7 @@ TEST_CASE("verdict: the end of the peer explains an earlier failure", "[unit][tr
 }
 
 TEST_CASE("verdict: the code distinguishes failures of the network, the peer and this end",
-          "[unit][transfer]") {
+          "[unit][recovery]") {
   CHECK(roce(IBV_WC_RETRY_EXC_ERR).code == Errc::kTimeout);
   CHECK(roce(IBV_WC_RNR_RETRY_EXC_ERR).code == Errc::kProtocol);
   for (const auto status : {IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_OP_ERR, IBV_WC_WR_FLUSH_ERR}) {
@@ -125,7 +125,7 @@ TEST_CASE("verdict: the code distinguishes failures of the network, the peer and
 }
 
 TEST_CASE("verdict: on iWARP a lost TCP connection is the peer's or the wire's",
-          "[unit][transfer]") {
+          "[unit][recovery]") {
   for (const auto status : {IBV_WC_WR_FLUSH_ERR, IBV_WC_LOC_QP_OP_ERR}) {
     const Verdict told = judge_request(kEnds, failed(status, Transport::kIwarp), kNothingKnown);
     CHECK(told.code == Errc::kPeerClosed);
@@ -137,7 +137,7 @@ TEST_CASE("verdict: on iWARP a lost TCP connection is the peer's or the wire's",
   CHECK(judge_request(kEnds, protection, kNothingKnown).code == Errc::kSystem);
 }
 
-TEST_CASE("verdict: an unknown status is an internal error", "[unit][transfer]") {
+TEST_CASE("verdict: an unknown status is an internal error", "[unit][recovery]") {
   CHECK(roce(static_cast<ibv_wc_status>(31)).code == Errc::kInternal);
 }
 

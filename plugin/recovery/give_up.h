@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The policy for failures: the first one that cannot be explained away ends the comm. Its cause is
+// decided here, logged once and sent to the peer, and every later call fails.
+//
+// A failed completion is only a suspicion at first: the control channel gets a grace period to
+// report that the peer's process died, or closed in good order.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plugin/recovery/verdict.h"
+#include "plugin/transfer/comm.h"
+
+namespace beeline {
+
+// One for each comm. Allocates nothing until something fails.
+class GiveUp final : public PathEvents {
+ public:
+  void on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
+                         const char* doing) override;
+  Errc on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) override;
+  void on_unreadable_queue(Comm& comm, const DataPath& path) override;
+  void on_protocol_error(Comm& comm, const char* what) override;
+  Errc on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) override;
+  Status on_alarm(Comm& comm) override;
+  Errc on_call_while_alarmed(Comm& comm, const char* call, bool* may) override;
+  Status on_quiet(Comm& comm, StallWatch::Verdict verdict) override;
+
+ private:
+  // The first failed completion.
+  struct Suspicion {
+    FailedRequest request;
+    std::size_t rail = 0;
+    std::int64_t worked_until_ns = 0;  // when data still moved
+  };
+
+  Status on_goodbye(Comm& comm);
+  // Logs once that `doing` is impossible and why, and tells the peer.
+  Status end(Comm& comm, std::size_t rail, const char* doing, const Verdict& why);
+
+  Status end_;  // not ok: the comm has ended
+  bool goodbye_seen_ = false;
+  bool refusal_logged_ = false;
+  std::int64_t grace_ends_ns_ = 0;  // of the suspicion, or of the wait for data after a goodbye
+  std::optional<Suspicion> suspicion_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A comm together with the object that handles its failures, as one object: NCCL's threads must not
+// allocate while they connect.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "plugin/recovery/give_up.h"
+
+namespace beeline {
+
+// A base class, to be made before the comm and destroyed after it.
+struct GiveUpHolder {
+  GiveUp events;
+};
+
+// `End` is SendComm or RecvComm.
+template <class End>
+class Guarded final : private GiveUpHolder, public End {
+ public:
+  Guarded(std::unique_ptr<Connection> connection, const CommOptions& options,
+          StatsSlot stats) noexcept
+      : End(std::move(connection), options, std::move(stats), events) {}
+};
+
+}  // namespace beeline

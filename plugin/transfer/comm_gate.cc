@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/transfer/comm_gate.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace beeline {
+namespace {
+
+long membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command, 0, 0); }
+
+// Registered once for the process: older kernels and some sandboxes refuse.
+bool can_fence_others() noexcept {
+  static const bool registered = membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+  return registered;
+}
+
+}  // namespace
+
+CommGate::CommGate(const Alarm& link_state) noexcept
+    : alarm_(can_fence_others() ? &link_state : &kAlways), fences_itself_(!can_fence_others()) {}
+
+// The data thread adds to busy_ and then reads the alarm; this writes the alarm and then reads
+// busy_. With a full barrier between the two steps of each, at least one sees the other.
+bool CommGate::try_take() noexcept {
+  if (shared::load(busy_, std::memory_order_acquire) != 0) return false;
+  const Alarm* before = alarm_.load(std::memory_order_acquire);
+  if (before == &kTaken) return false;
+  if (!alarm_.compare_exchange_strong(before, &kTaken, std::memory_order_seq_cst)) return false;
+#ifndef __SANITIZE_THREAD__
+  if (fences_itself_) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  } else if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+    return_to(before);
+    return false;
+  }
+#endif
+  if (shared::load(busy_, kOrder) != 0) {
+    return_to(before);
+    return false;
+  }
+  before_ = before;
+  return true;
+}
+
+void CommGate::give_back() noexcept { return_to(before_); }
+
+// An alarm that the data thread has raised meanwhile stays.
+void CommGate::return_to(const Alarm* before) noexcept {
+  const Alarm* expected = &kTaken;
+  alarm_.compare_exchange_strong(expected, before, std::memory_order_release,
+                                 std::memory_order_relaxed);
+}
+
+void CommGate::wait_until_returned() const noexcept {
+  while (is_taken()) ::sched_yield();
+}
+
+void CommGate::close() noexcept {
+  enter();
+  wait_until_returned();
+}
+
+}  // namespace beeline

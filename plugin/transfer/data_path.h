@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// State of one queue pair and its completion queue, as the thread that moves data counts it.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "plugin/wire/notice.h"
+
+namespace beeline {
+
+// The thread that may touch the queue pair, the completion queue and the counters of a path.
+enum class PathOwner : std::uint8_t {
+  kData,     // the thread that calls isend, irecv, iflush and test
+  kControl,  // the control thread: see comm_gate.h
+};
+
+// The completion queue tells which path a completion belongs to, and a path that is made anew gets
+// a new one. A wr_id therefore names neither the path nor its generation.
+struct DataPath {
+  ibv_qp* qp = nullptr;
+  ibv_cq* cq = nullptr;
+  std::uint32_t max_inline = 0;  // bytes
+  std::uint32_t lkey = 0;        // of the comm's control memory
+  std::uint32_t send_free = 0;   // work requests that the send queue still takes
+  std::uint8_t rail = 0;         // its index in Connection::paths, and in tables of keys
+  std::uint8_t generation = 0;   // counts how often the path was made anew
+  std::atomic<PathOwner> owner{PathOwner::kData};
+
+  // --- The receiver's ---
+  bool is_probing = false;           // a zero-byte write is under way, to test the path
+  std::uint32_t spare_receives = 0;  // posted, and not promised to a granted line
+  std::uint32_t next_receive = 0;    // place in the receive queue of the next one to post
+  std::uint32_t silent_grants = 0;   // posted since the last signaled one
+  wire::Notice* notices = nullptr;   // where notices arrive, by place in the receive queue
+  ibv_sge grant_sge{};               // of grant_wr
+  ibv_send_wr grant_wr{};            // for every grant: only the fields that change are written
+};
+
+}  // namespace beeline

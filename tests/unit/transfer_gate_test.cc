@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A data thread and a control thread at the gate of one comm.
+#include "plugin/transfer/comm_gate.h"
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "tests/support/catch.h"
+
+namespace beeline {
+namespace {
+
+constexpr int kCalls = 200'000;
+constexpr int kLeastTakeovers = 100;
+
+// Stands for the counters of a path. Plain words: ThreadSanitizer reports a thread that touches
+// them beside the other, and so does the count, mostly.
+struct Path {
+  std::uint64_t used = 0;
+  std::uint64_t used_too = 0;
+
+  void use() noexcept {
+    ++used;
+    ++used_too;
+  }
+};
+
+struct Scene {
+  std::atomic<Link::State> link{Link::State::kOpen};
+  CommGate gate{link};
+  Path path;
+  std::atomic<int> inside{0};
+  std::atomic<int> meetings{0};  // of both threads on the path
+
+  void use_path() noexcept {
+    if (inside.fetch_add(1, std::memory_order_relaxed) != 0) meetings.fetch_add(1);
+    path.use();
+    inside.fetch_sub(1, std::memory_order_relaxed);
+  }
+  // As isend does it. True: the call was made.
+  bool call() noexcept {
+    gate.enter();
+    if (gate.is_alarmed() && gate.is_taken()) {
+      gate.leave();
+      return false;
+    }
+    use_path();
+    gate.leave();
+    return true;
+  }
+};
+
+TEST_CASE("gate: the control thread gets into an idle comm, and no other", "[unit][transfer]") {
+  Scene scene;
+  SECTION("idle") {
+    REQUIRE(scene.gate.try_take());
+    CHECK(scene.gate.is_alarmed());
+    CHECK(scene.gate.is_taken());
+    CHECK_FALSE(scene.gate.try_take());
+    CHECK_FALSE(scene.call());
+    scene.gate.give_back();
+    CHECK_FALSE(scene.gate.is_taken());
+    CHECK(scene.call());
+  }
+  SECTION("a call is in progress, or its request is not finished") {
+    scene.gate.enter();
+    CHECK_FALSE(scene.gate.try_take());
+    CHECK_FALSE(scene.gate.is_taken());
+    scene.gate.leave();
+    CHECK(scene.gate.try_take());
+  }
+}
+
+TEST_CASE("gate: an alarm outlasts the control thread's stay", "[unit][transfer]") {
+  Scene scene;
+  SECTION("raised before it") {
+    scene.gate.raise_alarm();
+    REQUIRE(scene.gate.try_take());
+  }
+  SECTION("raised during it") {
+    REQUIRE(scene.gate.try_take());
+    scene.gate.raise_alarm();
+  }
+  SECTION("of the link") {
+    REQUIRE(scene.gate.try_take());
+    scene.link = Link::State::kGoodbye;
+  }
+  scene.gate.give_back();
+  CHECK(scene.gate.is_alarmed());
+  CHECK_FALSE(scene.gate.is_taken());
+}
+
+TEST_CASE("gate: a closed comm is not taken", "[unit][transfer]") {
+  Scene scene;
+  scene.gate.close();
+  CHECK_FALSE(scene.gate.try_take());
+}
+
+TEST_CASE("gate: the two threads never meet on the path", "[unit][transfer]") {
+  Scene scene;
+  std::atomic<bool> stop{false};
+  std::atomic<int> calls{0};
+  std::thread data([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+      if (scene.call()) calls.fetch_add(1, std::memory_order_relaxed);
+    }
+  });
+  int takeovers = 0;
+  while (takeovers < kLeastTakeovers || calls.load(std::memory_order_relaxed) < kCalls) {
+    if (!scene.gate.try_take()) continue;
+    scene.use_path();
+    ++takeovers;
+    scene.gate.give_back();
+  }
+  stop = true;
+  data.join();
+  CHECK(scene.meetings == 0);
+  CHECK(scene.path.used == scene.path.used_too);
+  CHECK(scene.path.used == static_cast<std::uint64_t>(calls + takeovers));
+}
+
+}  // namespace
+}  // namespace beeline
