@@ -47,8 +47,8 @@ TEST_CASE("transfer regress: what arrived before the peer died is received",
   Storage into = rig.storage(64);
   Request* const receive = rig.receive(into, 64, 0);
   bool happened = false;
-  // A test that is alarmed polls and then checks the link. The data and the news of the death arrive
-  // between the two.
+  // A test that is alarmed polls and then checks the link. The data and the news of the death
+  // arrive between the two.
   rig.receiver().gate().raise_alarm();
   const PollHook hook(rig.receiver(), [&](ibv_cq* cq, int room, ibv_wc* wc) {
     const int found = PollHook::real(cq, room, wc);
