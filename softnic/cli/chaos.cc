@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a plan (faults/chaos_plan.h) and cleans up.
+// Executes a plan (faults/chaos_plan.h) and resets the ports.
 #include "softnic/cli/chaos.h"
 
 #include <fcntl.h>

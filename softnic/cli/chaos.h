@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `softnic chaos`: random disturbances of a running fabric, by a seed.
+// `softnic chaos`: random faults in a running fabric, reproducible by a seed.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ struct ChaosOptions {
   std::uint64_t seed = 1;
   std::string duration;
   std::string every = "100ms";
-  std::string kinds;               // "down,loss"; empty: all that programs are expected to survive
+  std::string kinds;               // "down,loss"; empty: all but "corrupt"
   std::vector<std::string> spare;  // ports, as find_port takes them
   bool plan_only = false;          // print the plan as a script
 };
 
-// Leaves the fabric undisturbed at its end, and when SIGINT, SIGTERM or SIGHUP stops it.
+// Resets all ports when it ends or is stopped by SIGINT, SIGTERM or SIGHUP.
 int chaos(const ChaosOptions& options);
 
 }  // namespace softnic::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parent takes signals by waiting for them, with all of them blocked: no handlers, no races.
-// A signal from a terminal (SI_KERNEL) went to the command as well, since it shares our process
-// group; one that a process sent was meant for the command but reached only us.
+// The parent blocks signals and waits for them with sigwaitinfo, so there are no handlers and no
+// races. A signal of the terminal (SI_KERNEL) reaches the command as well, which is in the same
+// process group. A signal from a process reaches only the parent and is forwarded.
 #include "softnic/cli/child.h"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ int run_child(const std::vector<std::string>& command, const std::function<void(
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
   for (const int signal : kForwarded) sigaddset(&signals, signal);
-  ::signal(SIGCHLD, SIG_DFL);  // ignored by whoever started us, it would leave nothing to wait for
+  ::signal(SIGCHLD, SIG_DFL);  // if it is inherited as ignored, waitpid() finds no child
   ::sigprocmask(SIG_BLOCK, &signals, &before);
   const pid_t child = ::fork();
   if (child == 0) {

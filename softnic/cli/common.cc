@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See common.h.
 #include "softnic/cli/common.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// See ctl.h; what the commands do is in fabric/port_command.h.
 #include "softnic/cli/ctl.h"
 
 #include "softnic/cli/common.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `softnic ctl`: commands to a port or device of a running fabric, now or by a script.
+// `softnic ctl`: gives commands to a port or device of a running fabric, directly or from a script.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace softnic::cli {
 
-// `commands` are carried out in order, or none of them if one cannot be read.
+// Executes `commands` in order, or none of them if one is wrong.
 int ctl(const std::string& name, const std::string& target,
         const std::vector<std::string>& commands);
 
-// `file` may be "-" for standard input. Nothing is done if a line of it is wrong.
+// `file` may be "-" for standard input. Executes nothing if a line is wrong.
 int ctl_script(const std::string& name, const std::string& file);
 
 }  // namespace softnic::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a port, in the words of `softnic ctl`.
+// The faults of a port as text, in the form of the commands that cause them.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace softnic::cli {
 
-// "loss=2.5% paused removed"; "-" for a port without fault.
+// "loss=2.5% paused removed"; "-" if there are none.
 std::string faults_text(const DeviceRecord& device, const PortRecord& port);
 
-// "scatter hide bunch=50us"; empty for none.
+// "scatter hide bunch=50us"; empty if there are none.
 std::string hazards_text(const HazardRecord& hazards);
 
 }  // namespace softnic::cli

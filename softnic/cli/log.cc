@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the log to standard output. Following it is looking again now and then: the file is in
-// memory, and whoever appends to it does not know of us.
+// Following the log means reading it every 50 ms: the processes that append to it do not notify its
+// readers.
 #include "softnic/cli/log.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 namespace softnic::cli {
 namespace {
 
-// Prints the part of the log that was written since the last call. Returns an errno.
+// Prints the part of the log that was written after the last call. Returns an errno.
 int copy_new(int from, int to) {
   char text[1 << 14];
   for (ssize_t got; (got = ::read(from, text, sizeof text)) > 0;)
@@ -52,7 +52,7 @@ int log(const std::string& name, bool follow) {
   bool removed = false;
   int error = 0;
   do {
-    removed = is_unlinked(fd.get());  // asked first: what was written before is still read
+    removed = is_unlinked(fd.get());  // checked before the read, so that the last lines are printed
     error = copy_new(fd.get(), STDOUT_FILENO);
     const timespec pause{0, 50 * beeline::kNsPerMs};
     if (follow && !removed) ::nanosleep(&pause, nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `softnic log`: what happened to a fabric.
+// `softnic log`: prints the log of a fabric.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace softnic::cli {
 
-// Writes the whole log so far to an open file. Returns an errno.
+// Copies the log to an open file. Returns an errno.
 int copy_log(const Fabric& fabric, int to);
 
-// With `follow`, goes on until the fabric ends.
+// With `follow`, continues until the fabric ends.
 int log(const std::string& name, bool follow);
 
 }  // namespace softnic::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads fabrics without taking part in them. A fabric whose processes are all dead is removed.
+// Reads fabrics without joining them. Removes those whose processes are all dead.
 #include "softnic/cli/ls.h"
 
 #include <fmt/format.h>
@@ -96,7 +96,7 @@ int show_or_remove(const std::string& name) {
   }
   const beeline::Outcome<Fabric> fabric = Fabric::open(name);
   if (!fabric)
-    return has_fabric(name) ? report_error(fabric.error().text) : 0;  // it may end while we look
+    return has_fabric(name) ? report_error(fabric.error().text) : 0;  // it may have ended by now
   show(*fabric);
   return 0;
 }

@@ -85,7 +85,7 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
   return chaos;
 }
 
-// The parser would only say that a subcommand is missing.
+// Without this, the parser would only say that a subcommand is missing.
 int unknown_word(const std::string& word) {
   const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos"};
   return softnic::cli::report_error(
@@ -124,7 +124,7 @@ int dispatch(int argc, char** argv) {
   CLI::App* const chaos = add_chaos(app, line);
   add_ctl(app, line);
   app.require_subcommand(1);
-  // What comes after -- is the command's own and not for this parser.
+  // Arguments after -- belong to the command and not to this parser.
   char** const end = argv + argc;
   char** const split = std::find(argv, end, std::string("--"));
   if (split != end) line.run.command.assign(split + 1, end);
@@ -147,7 +147,7 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return dispatch(argc, argv);
-  } catch (const std::exception& error) {  // ours do not throw; memory may run out in libraries
+  } catch (const std::exception& error) {  // from libraries, such as std::bad_alloc
     std::fputs(error.what(), stderr);
     return softnic::cli::kFailed;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ways lead a program to our verbs: LD_PRELOAD for those that link libibverbs, and, for those
-// that dlopen it, a folder in LD_LIBRARY_PATH that holds only libibverbs.so. The stand-in for the
-// CUDA driver has such a folder, too.
+// A program that links libibverbs gets softnic's verbs by LD_PRELOAD. One that loads it by dlopen
+// gets them by LD_LIBRARY_PATH, from a folder that has only libibverbs.so. softgpu has such a
+// folder, too.
 #include "softnic/cli/run.h"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ std::string own_folder() {
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
 }
 
-// Says how to get a missing library. It can be built in a build folder only.
+// Tells how to build a missing library, which is possible only in a build folder.
 std::string how_to_build(const std::string& target) {
   const std::filesystem::path build = std::filesystem::path(own_folder()).parent_path();
   std::error_code error;
@@ -54,7 +54,7 @@ beeline::Outcome<std::string> find_library() {
   return absolute;
 }
 
-// Its folder; empty: none is wanted.
+// The folder of softgpu, or an empty string if it is not wanted.
 beeline::Outcome<std::string> find_softgpu(bool is_wanted) {
   if (!is_wanted) return std::string();
   const std::string folder = own_folder() + "/gpu/lib";
@@ -81,7 +81,7 @@ beeline::Outcome<std::string> choose_host(const Fabric& fabric, const std::strin
                           list_text(names)));
 }
 
-// Puts `entry` in front of a list in the environment, once.
+// Puts `entry` in front of a list in the environment, unless it is there already.
 void prepend(const char* variable, const std::string& entry) {
   const std::string old = env_or(variable, "");
   if (old == entry || old.starts_with(entry + ":")) return;
@@ -99,8 +99,8 @@ void set_environment(const Fabric& fabric, const std::string& host, const std::s
   prepend("LD_LIBRARY_PATH", std::filesystem::path(library).parent_path());
 }
 
-// The file for the log. It is opened before the command runs, so that a mistake is reported before
-// the run.
+// Opens the file for the log. This is done before the command runs, so that errors are reported
+// early.
 beeline::Outcome<beeline::UniqueFd> open_log_file(const std::string& path) {
   if (path.empty()) return beeline::UniqueFd();
   beeline::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

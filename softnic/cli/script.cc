@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `softnic ctl --script`; what a script is, is in faults/script.h.
+// `softnic ctl --script`. faults/script.h describes scripts.
 #include <fmt/format.h>
 
 #include "softnic/cli/common.h"

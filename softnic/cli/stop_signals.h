@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a time or a signal to stop, whichever comes first. The signals are blocked and waited
-// for, so that one takes effect between two commands and never in the middle of one.
+// Waits for a time or for a signal to stop, whichever comes first. The signals are blocked at all
+// other times, so they take effect between two commands and never within one.
 #pragma once
 
 #include <signal.h>
@@ -10,15 +10,17 @@
 
 namespace softnic::cli {
 
-// Threads: one, and made before others begin. SIGINT, SIGTERM and SIGHUP stay blocked afterwards.
+// Threads: used by one thread, and created before others start. SIGINT, SIGTERM and SIGHUP stay
+// blocked afterwards.
 class StopSignals {
  public:
   StopSignals();
 
-  // False once a signal has come; true when it is `at_ns` after our making.
+  // Waits until `at_ns` after the construction and returns true. Returns false once a signal has
+  // come.
   bool wait_until(std::uint64_t at_ns);
 
-  int signal() const { return signal_; }  // 0: none came
+  int signal() const { return signal_; }  // 0: none has come
   std::string signal_name() const;        // "SIGTERM"
   int exit_status() const { return signal_ == 0 ? 0 : 128 + signal_; }
   std::uint64_t elapsed_ns() const;

@@ -19,7 +19,7 @@ constexpr std::uint64_t kUs = 1'000;
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kShortest = 2 * kMs;
 constexpr std::uint64_t kLongest = 2'000 * kMs;
-constexpr std::uint64_t kMinGap = kMs;  // before the same port suffers again
+constexpr std::uint64_t kMinGap = kMs;  // between two disturbances of a port
 
 struct KindName {
   const char* name;
@@ -40,8 +40,8 @@ bool is_of_device(Disturbance kind) {
                      [&](const KindName& entry) { return entry.kind == kind && entry.of_device; });
 }
 
-// splitmix64: the same numbers with every compiler and library, which the standard's distributions
-// do not promise.
+// splitmix64. The distributions of the standard library may give other numbers with another
+// library.
 class RandomSource {
  public:
   explicit RandomSource(std::uint64_t seed) : state_(seed) {}
@@ -49,7 +49,7 @@ class RandomSource {
   std::uint64_t between(std::uint64_t low, std::uint64_t high) {
     return low + roll(high - low + 1);
   }
-  // Short ones as likely as long ones: each doubling has the same chance. Whole microseconds.
+  // Logarithmic distribution: each doubling of the value is equally likely. Whole microseconds.
   std::uint64_t spread(std::uint64_t low, std::uint64_t high) {
     const double share = static_cast<double>(roll(1 << 20)) / (1 << 20);
     const double value = static_cast<double>(low) *
@@ -98,7 +98,7 @@ CommandPair make_pair_of_commands(Disturbance kind, std::uint64_t length_ns, Ran
   return {};
 }
 
-// When each port and device is free again.
+// Until when each port and device has a disturbance.
 class BusyTimes {
  public:
   bool is_free(const ChaosPort& port, bool device_wide, std::uint64_t now) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `softnic chaos` is going to do: random disturbances of random ports, each with its end. A
-// function of its arguments alone, so that a run that found something can be had again.
+// The plan of `softnic chaos`: random disturbances of random ports, each of which ends again. It
+// depends only on its arguments, so that a run can be repeated.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,25 @@ enum class Disturbance {
   kLoss,
   kJitter,
   kError,
-  kEvent,      // a false alarm
-  kRemove,     // the whole device
-  kRefuseErr,  // the whole device
-  kCorrupt,    // only if asked for: no program can be blamed for wrong bytes it cannot see
+  kEvent,      // an event without a cause
+  kRemove,     // of the whole device
+  kRefuseErr,  // of the whole device
+  kCorrupt,    // only on request, because programs cannot detect wrong bytes
 };
 
-// "down,loss,remove". All but corruption if the text is empty.
+// Parses "down,loss,remove". An empty text means all kinds but kCorrupt.
 beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text);
 
 struct ChaosPort {
   std::string name;           // "h0/softnic0:1"
   std::string device;         // "h0/softnic0"
-  bool whole_device = false;  // no port of its device is spared
+  bool whole_device = false;  // its whole device may be disturbed, because no port of it is spared
 };
 
 struct ChaosRequest {
   std::uint64_t seed = 1;
   std::uint64_t duration_ns = 0;
-  std::uint64_t every_ns = 100'000'000;  // between the beginnings of two disturbances, on average
+  std::uint64_t every_ns = 100'000'000;  // average time between the starts of two disturbances
   std::vector<ChaosPort> ports;          // those that may be disturbed
   std::vector<Disturbance> kinds;
 };
@@ -49,11 +49,11 @@ struct PlannedCommand {
   bool operator==(const PlannedCommand&) const = default;
 };
 
-// In order of time. A port, or a device that is disturbed as a whole, suffers one thing at a time;
-// everything has ended by `duration_ns`.
+// Returns the commands in order of time. A port, or a device that is disturbed as a whole, has one
+// disturbance at a time. All have ended by `duration_ns`.
 std::vector<PlannedCommand> plan_chaos(const ChaosRequest& request);
 
-// The plan as a script.
+// Formats the plan as a script.
 std::string script_text(const std::vector<PlannedCommand>& plan);
 
 }  // namespace softnic

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver calls there are: the symbol, the name that cuda.h has for it, and the CUDA version in
-// which this form of it came. One list, so that a fault, cuGetProcAddress and the driver's version
-// speak of the same calls. Per-thread forms (_ptsz, _ptds) are aliases and not in it.
+// The list of driver calls: the exported symbol, its name in cuda.h, and the CUDA version that
+// introduced this form. Faults, cuGetProcAddress and the driver version all use this list.
+// Per-thread forms (_ptsz, _ptds) are aliases and not listed.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts.
+// The driver calls for contexts.
 #include "softnic/gpu/driver.h"
 
 namespace softnic::gpu {
@@ -36,7 +36,7 @@ CuResult create(Call call, Context** out, unsigned flags, Ordinal device) noexce
   });
 }
 
-// The context that a call names, or the current one.
+// The context that a call passes, or the current one.
 Context* named_or_current(const Driver& driver, Context* context) {
   if (context == nullptr) context = Contexts::current();
   return context != nullptr && driver.contexts.is_known(context) && context->is_alive ? context
@@ -96,7 +96,7 @@ CuResult cuCtxCreate_v2(Context** out, unsigned flags, Ordinal device) {
   return create(Call::k_cuCtxCreate_v2, out, flags, device);
 }
 
-// Limits on how many multiprocessors it uses mean nothing here.
+// Limits on the number of multiprocessors are ignored.
 CuResult cuCtxCreate_v3(Context** out, void*, int, unsigned flags, Ordinal device) {
   return create(Call::k_cuCtxCreate_v3, out, flags, device);
 }

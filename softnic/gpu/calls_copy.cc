@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Copies and fills. All are done when the call returns,
-// including those with a stream unless streams share queues. Wrong addresses are reported by the
-// call itself.
+// SPDX-License-Identifier: Apache-2.0
+// The driver calls for copies and fills. All are done when the call returns, including those with a
+// stream unless streams share queues. Wrong addresses are reported by the call itself.
 #include <cstring>
 #include <utility>
 
@@ -13,7 +13,7 @@ namespace {
 
 enum class Side : std::uint8_t { kHost, kDevice, kEither };
 
-// One end of a copy.
+// Source or destination of a copy.
 struct Place {
   std::uintptr_t address = 0;
   std::vector<Piece> pieces;  // empty: host memory

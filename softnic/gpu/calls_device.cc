@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver itself, and what it says of each GPU.
+// The driver calls for the driver itself and for the properties of GPUs.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -16,7 +16,7 @@ struct Constant {
   int value;
 };
 
-// As an H100 has them, where that is a matter of taste.
+// The values of an H100, where nothing else determines them.
 constexpr Constant kConstants[] = {
     {DeviceAttribute::kMaxThreadsPerBlock, 1024},
     {DeviceAttribute::kMaxBlockDimX, 1024},
@@ -63,7 +63,7 @@ constexpr Constant kConstants[] = {
     {DeviceAttribute::kHostAllocDmaBufSupported, 0},
 };
 
-// The CUDA version that an attribute came with, of those that a program may have to do without.
+// The CUDA version that introduced an attribute, for attributes that old drivers lack.
 int since(DeviceAttribute attribute) {
   const int number = static_cast<int>(attribute);
   if (number >= 139) return 12080;
@@ -108,14 +108,14 @@ CuResult read_attribute(const Driver& driver, Ordinal ordinal, DeviceAttribute a
   return answer(constant->value);
 }
 
-// A text into a program's buffer, cut to fit it.
+// Copies a text into a buffer of the program and truncates it if needed.
 CuResult give_text(const std::string& text, char* out, int length) {
   if (out == nullptr || length <= 0) return CuResult::kInvalidValue;
   std::snprintf(out, static_cast<std::size_t>(length), "%s", text.c_str());
   return CuResult::kSuccess;
 }
 
-// Runs body(driver, gpu) for a GPU that there is.
+// Runs body(driver, gpu) if the GPU exists.
 template <class Body>
 CuResult of_gpu(Call call, Ordinal ordinal, const void* out, Body&& body) noexcept {
   return enter(call, [&](Driver& driver) {
@@ -143,7 +143,7 @@ CuResult cuDriverGetVersion(int* version) {
   });
 }
 
-// Of use in every process, so without enter().
+// Works in every process, also in forked ones, and so does not use enter().
 CuResult cuGetErrorName(CuResult error, const char** name) {
   if (name == nullptr) return CuResult::kInvalidValue;
   *name = error_name(static_cast<int>(error));
@@ -215,7 +215,7 @@ CuResult cuDeviceGetByPCIBusId(Ordinal* device, const char* text) {
   });
 }
 
-// Copies between GPUs go through their pages and always work; access from kernels there is none of.
+// Copies between GPUs always work. There are no kernels, so there is no direct access.
 CuResult cuDeviceCanAccessPeer(int* can, Ordinal device, Ordinal peer) {
   return of_gpu(Call::k_cuDeviceCanAccessPeer, device, can, [&](Driver& driver, const Gpu&) {
     if (driver.gpu(peer) == nullptr) return CuResult::kInvalidDevice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: what the program gets and gives back. The virtual memory calls are in calls_vmm.cc.
+// The driver calls that allocate and free memory. The virtual memory calls are in calls_vmm.cc.
 #include "softnic/gpu/driver.h"
 
 namespace softnic::gpu {
@@ -7,7 +7,7 @@ extern "C" {
 
 CuResult cuMemGetInfo_v2(std::size_t* available, std::size_t* total) {
   return enter(Call::k_cuMemGetInfo_v2, [&](Driver& driver, Context& context) {
-    driver.handles.sweep();  // they may have been the last to need some memory
+    driver.handles.sweep();  // may free memory that only a closed handle still used
     const std::uint64_t used = used_on(context.gpu);
     const std::uint64_t all = driver.settings.memory;
     if (available != nullptr) *available = all > used ? all - used : 0;

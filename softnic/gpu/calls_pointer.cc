@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver knows of an address.
+// The driver calls for pointer attributes.
 #include <cstring>
 
 #include "softnic/gpu/driver.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Attribute = PointerAttribute;
 
-// What a program gets for an attribute that a pointer has not, from cuPointerGetAttributes.
+// The value that cuPointerGetAttributes returns for an attribute that a pointer does not have.
 constexpr int kNoDevice = -2;
 
 std::size_t size_of(Attribute attribute) {
@@ -37,7 +37,7 @@ std::size_t size_of(Attribute attribute) {
   return 0;
 }
 
-// The CUDA version that the attribute came with.
+// The CUDA version that introduced the attribute.
 int since(Attribute attribute) {
   const int number = static_cast<int>(attribute);
   if (number >= 18) return 12000;
@@ -46,7 +46,7 @@ int since(Attribute attribute) {
   return number >= 10 ? 10020 : 4000;
 }
 
-// What is known of one address.
+// The attributes of one address.
 class Pointer {
  public:
   Pointer(Driver& driver, DevicePtr address)
@@ -64,7 +64,7 @@ class Pointer {
     return !is_reservation() || mapped_->second.physical->prop.gpu_direct_rdma_capable != 0;
   }
 
-  // The value, in as many bytes as size_of says; nothing when the pointer has none.
+  // The value, of which size_of() bytes are used; empty if the pointer does not have the attribute.
   std::optional<std::uint64_t> value(Attribute attribute) const {
     switch (attribute) {
       case Attribute::kContext: return reinterpret_cast<std::uintptr_t>(range_->context);
@@ -110,7 +110,7 @@ class Pointer {
   const std::pair<const std::uintptr_t, Mapping>* mapped_ = nullptr;
 };
 
-// Little-endian, so that the first bytes are the narrower number.
+// Numbers are little-endian, so the first bytes are the value of a narrower type.
 void give(void* out, Attribute attribute, std::uint64_t value) {
   std::memcpy(out, &value, size_of(attribute));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuGetProcAddress: the form of a call that belongs to a CUDA version.
+// cuGetProcAddress: finds the form of a call that belongs to a CUDA version.
 #include <dlfcn.h>
 
 #include "softnic/gpu/driver.h"
@@ -7,7 +7,7 @@
 namespace softnic::gpu {
 namespace {
 
-// Ourselves, wherever we were loaded from and however privately.
+// A handle of this library, from wherever and with whatever flags it was loaded.
 void* own_library() {
   static void* const kLibrary = [] {
     Dl_info info{};
@@ -18,7 +18,7 @@ void* own_library() {
   return kLibrary;
 }
 
-// The newest form that `version` knows of. `*is_too_old`: there is only a newer one.
+// The newest form that exists in `version`. Sets `*is_too_old` if all forms are newer.
 const CallRow* find_row(const Driver& driver, std::string_view name, int version,
                         bool* is_too_old) {
   const CallRow* found = nullptr;
@@ -34,7 +34,8 @@ const CallRow* find_row(const Driver& driver, std::string_view name, int version
   return found;
 }
 
-// The forms for the per-thread default stream are aliases, so there is nothing to choose.
+// The flags select the per-thread default stream, whose forms are aliases here, so they are
+// ignored.
 void* find_function(const CallRow& row) { return ::dlsym(own_library(), row.symbol); }
 
 struct Answer {
@@ -67,7 +68,7 @@ CuResult cuGetProcAddress(const char* name, void** function, int version,
   });
 }
 
-// Here, that there is no such call is said by the status alone.
+// This form reports a call that does not exist only by its status.
 CuResult cuGetProcAddress_v2(const char* name, void** function, int version,
                              unsigned long long flags, int* status) {
   return enter<Stage::kAlways>(Call::k_cuGetProcAddress_v2, [&](Driver& driver) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program needs so that a NIC can reach device memory, and may rely on what the NIC wrote.
+// The driver calls for GPUDirect RDMA: handles of address ranges, and the flush of writes.
 #include <cstring>
 
 #include "softnic/gpu/driver.h"
@@ -13,12 +13,12 @@ CuResult check_flags(const Settings& settings, unsigned long long flags) {
   const bool is_pcie = (flags & kRangeFlagPcie) != 0;
   if ((flags & ~kRangeFlagPcie) != 0) return CuResult::kInvalidValue;
   if (is_pcie && settings.driver < kPcieFlagSince) return CuResult::kInvalidValue;
-  // Where the GPU has two ways to it, a NIC on PCIe needs the one through BAR1. Elsewhere there is
-  // nothing to choose.
+  // A coherent GPU has two paths to its memory, and a NIC on PCIe needs the one through BAR1. Other
+  // GPUs have only that path.
   return is_pcie == settings.coherent ? CuResult::kSuccess : CuResult::kNotSupported;
 }
 
-// A range of one allocation, in whole pages of the host.
+// A range within one allocation, of whole host pages.
 CuResult find_piece(Driver& driver, DevicePtr address, std::size_t size, Piece* out) {
   if (size == 0 || address % host_page() != 0 || size % host_page() != 0)
     return CuResult::kInvalidValue;

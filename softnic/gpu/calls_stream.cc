@@ -57,7 +57,7 @@ CuResult elapsed(Call call, float* milliseconds, const GpuEvent* start, GpuEvent
 }  // namespace
 
 bool is_stream(const Driver& driver, const Stream* stream) {
-  // 1 and 2 are names for the default stream, of the program and of the thread.
+  // 1 and 2 are the default streams of the program and of the thread.
   return reinterpret_cast<std::uintptr_t>(stream) <= 2 || driver.streams.contains(stream);
 }
 
@@ -107,15 +107,15 @@ CuResult cuStreamQuery(const Stream* stream) {
 CuResult cuStreamWaitEvent(const Stream* stream, GpuEvent* event, unsigned) {
   return of_event(Call::k_cuStreamWaitEvent, event, [&](Driver& driver, const GpuEvent& known) {
     if (!is_stream(driver, stream)) return CuResult::kInvalidHandle;
-    // Earlier work in the stream's own queue is done before in any case.
+    // Earlier work in the stream's own queue is done first in any case.
     if (!known.ticket.is_done() && known.ticket.queue != end_of(driver, stream).queue)
       in_turn(driver, stream, [ticket = known.ticket] { ticket.wait(); });
     return CuResult::kSuccess;
   });
 }
 
-// Without queues, and in the default stream, it runs before the call returns. It may not call the
-// driver.
+// Without queues, and in the default stream, the function runs before the call returns. It must not
+// call the driver.
 CuResult cuLaunchHostFunc(const Stream* stream, void (*function)(void*), void* argument) {
   bool at_once = false;
   const CuResult result = enter(Call::k_cuLaunchHostFunc, [&](Driver& driver, Context&) {

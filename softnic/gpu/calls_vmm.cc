@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual memory calls: physical memory, addresses, and the one mapped to the other.
+// The virtual memory calls of the driver: physical memory, address ranges, and mappings.
 #include "softnic/gpu/driver.h"
 
 namespace softnic::gpu {
@@ -9,7 +9,7 @@ CuResult check_prop(const Driver& driver, const MemAllocationProp* prop) {
   if (prop == nullptr || prop->type != kAllocationPinned) return CuResult::kInvalidValue;
   if (prop->location.type != kLocationDevice) return CuResult::kNotSupported;
   if (driver.gpu(prop->location.id) == nullptr) return CuResult::kInvalidDevice;
-  // Handing memory to another process is not there, and no attribute says that it is.
+  // Memory cannot be shared with other processes, and the attributes say so.
   if (prop->requested_handle_types != kHandleTypeNone) return CuResult::kNotSupported;
   const bool wants_rdma = prop->gpu_direct_rdma_capable != 0;
   return wants_rdma && !driver.settings.gdr ? CuResult::kInvalidValue : CuResult::kSuccess;

@@ -7,7 +7,7 @@
 namespace softnic::gpu {
 namespace {
 
-// Without a destructor: nothing is to run when a thread ends that this library did not start.
+// It has no destructor, so that no code of this library runs when a thread of the program ends.
 struct Stack {
   std::array<Context*, 64> contexts;
   std::size_t depth;

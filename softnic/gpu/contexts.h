@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts: one primary context for each GPU, those that the program made, and the stack of each
-// thread, whose top is the current one.
+// CUDA contexts: a primary context for each GPU, contexts that the program created, and the context
+// stack of each thread.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace softnic::gpu {
 struct Context {
   int gpu = 0;
   unsigned flags = 0;
-  unsigned retained = 0;  // of a primary context: how often
+  unsigned retained = 0;  // reference count of a primary context
   bool is_primary = false;
   bool is_alive = false;
 };
@@ -22,21 +22,22 @@ class Contexts {
  public:
   void set_up(std::size_t gpus);
 
-  // nullptr: no such GPU.
+  // Returns nullptr if there is no such GPU.
   Context* primary(Ordinal gpu);
   Context* make(int gpu, unsigned flags);
-  // Whether it was ever handed out. One that is gone keeps its place: no other gets its address.
+  // Whether the pointer was ever returned to the program. The address of a destroyed context is not
+  // reused.
   bool is_known(const Context* context) const;
 
   // The stack of this thread.
   static Context* current();
   static CuResult push(Context* context);
-  static Context* pop();  // nullptr: it was empty
-  // Puts it in place of the top; nullptr: takes the top away.
+  static Context* pop();  // nullptr if the stack is empty
+  // Replaces the top of the stack; nullptr removes it.
   static CuResult set_current(Context* context);
 
  private:
-  std::deque<Context> contexts_;  // the primary ones first; addresses stay
+  std::deque<Context> contexts_;  // primary contexts first; a deque keeps addresses stable
   std::size_t gpus_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of a copy is left to the kernel, which finds bad addresses without dying of them.
+// Host memory is accessed by system calls, which report bad addresses as errors.
 #include "softnic/gpu/copy.h"
 
 #include <sys/uio.h>
@@ -12,7 +12,8 @@
 namespace softnic::gpu {
 namespace {
 
-// Calls `move(bytes done so far)` until all is done; false when one call moves nothing.
+// Calls `move(bytes copied so far)` until all bytes are copied. Returns false if a call copies
+// nothing.
 template <class Move>
 bool all_of(std::size_t length, Move move) {
   for (std::size_t done = 0; done < length;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's edge as softgpu sees it: what a handle points to is its own.
+// The types of the CUDA driver interface, with softgpu's own types behind the handles.
 #pragma once
 
 #include "include/cuda/driver_abi.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of this process, and the way into it: every exported call goes through enter(), which
-// counts it, lets it fail when it was told to, and holds the one lock.
+// The driver's state in this process. Every exported call goes through enter(), which counts it,
+// makes it fail if a setting says so, and holds the driver's lock.
 #pragma once
 
 #include <sys/types.h>
@@ -27,9 +27,9 @@ struct Driver {
   std::mutex mutex;
   Settings settings;
   bool settings_are_bad = false;
-  std::map<std::string_view, std::uint64_t> counts;  // of calls, by cuda.h's name
+  std::map<std::string_view, std::uint64_t> counts;  // of calls, by their names in cuda.h
 
-  std::atomic<pid_t> owner{0};  // who called cuInit; 0: nobody yet
+  std::atomic<pid_t> owner{0};  // the process that called cuInit; 0: none yet
   std::vector<Gpu> gpus;
   Contexts contexts;
   Memory memory;
@@ -38,17 +38,17 @@ struct Driver {
   std::set<GpuEvent*> events;
   Queues queues;
 
-  // Lives until the process ends: threads may be inside when it does.
+  // Never destroyed, because threads may be in a call when the process ends.
   static Driver& get();
 
-  // Whether this process came out of a fork of the one that called cuInit. To be asked without the
-  // lock: in such a process nobody may be left to release it.
+  // Whether this process is a forked child of the one that called cuInit. Called without the lock,
+  // which a thread of the parent may have held at the fork.
   bool is_forked() const;
   CuResult start();
   const Gpu* gpu(Ordinal ordinal) const;
   std::uint64_t bar1_of(int gpu) const;
 
-  // What is to come instead of the call, if anything.
+  // Counts the call. Returns the error that it must return instead of being executed, or kSuccess.
   CuResult count_call(Call call);
   bool is_missing(const CallRow& row) const;
 
@@ -58,7 +58,7 @@ struct Driver {
 
 enum class Stage : std::uint8_t { kAlways, kInitialized };
 
-// Runs the body as `call`. A body that takes a context has the thread's current one.
+// Runs the body as `call`. A body that takes a context gets the current one of the thread.
 template <Stage stage = Stage::kInitialized, class Body>
 CuResult enter(Call call, Body&& body) noexcept {
   try {
@@ -76,13 +76,13 @@ CuResult enter(Call call, Body&& body) noexcept {
       if (!context->is_alive) return CuResult::kContextIsDestroyed;
       return body(driver, *context);
     }
-  } catch (...) {  // ours do not throw; memory may run out in containers
+  } catch (...) {  // containers may throw std::bad_alloc
     return CuResult::kOutOfMemory;
   }
 }
 
 }  // namespace softnic::gpu
 
-// A second name for an exported function. Neither name can stand in parentheses.
+// Defines a second name for an exported function. The names cannot be put in parentheses.
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define SOFTGPU_ALIAS(name, of) extern "C" decltype(of) name __attribute__((alias(#of)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names are those of CUDA 13.0; the words are ours.
+// The names are those of CUDA 13.0. The descriptions are softgpu's own.
 #include "softnic/gpu/errors.h"
 
 #include <algorithm>

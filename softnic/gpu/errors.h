@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the driver's errors.
+// Names and descriptions of the driver's error codes.
 #pragma once
 
 namespace softnic::gpu {
 
-// "CUDA_ERROR_INVALID_VALUE", and a few words on it. nullptr: no such error.
+// "CUDA_ERROR_INVALID_VALUE", and a short description. nullptr if there is no such error.
 const char* error_name(int value) noexcept;
 const char* error_text(int value) noexcept;
 

@@ -22,7 +22,7 @@ constexpr unsigned long kVgaController = 0x0300;
 constexpr unsigned long k3dController = 0x0302;
 constexpr std::size_t kBar1Line = 1;  // of the file `resource`
 
-// The number in a file such as `vendor`; `otherwise` when there is none.
+// Reads a number from a file such as `vendor`; returns `otherwise` if there is none.
 long read_number(const fs::path& file, long otherwise) {
   std::ifstream in(file);
   std::string word;
@@ -30,7 +30,7 @@ long read_number(const fs::path& file, long otherwise) {
   return std::strtol(word.c_str(), nullptr, 0);
 }
 
-// 0: the tree does not say.
+// The size of BAR1, or 0 if the tree does not give it.
 std::uint64_t read_bar1(const fs::path& function) {
   std::ifstream in(function / "resource");
   std::string line;
@@ -49,7 +49,7 @@ bool is_gpu(const fs::path& function) {
          (device_class == kVgaController || device_class == k3dController);
 }
 
-// The same GPU has the same one in every process of its host, and no other has.
+// A UUID that is the same in every process of the host and different for each GPU.
 Uuid uuid_of(const std::string& root, const PciAddress& pci) {
   Uuid uuid{};
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -79,7 +79,7 @@ std::vector<Gpu> gpus_of_tree(const std::string& root) {
   return gpus;
 }
 
-// More GPUs than the tree has stand on buses of their own, and nothing else is known of them.
+// If more GPUs are wanted than the tree has, adds GPUs on buses of their own.
 void invent(std::vector<Gpu>& gpus, std::size_t count) {
   PciAddress pci;
   while (gpus.size() < count) {
@@ -92,7 +92,7 @@ void invent(std::vector<Gpu>& gpus, std::size_t count) {
   }
 }
 
-// As the driver reads it: ordinals up to the first that makes no sense, or that comes again.
+// Parses CUDA_VISIBLE_DEVICES as the driver does: ordinals up to the first invalid or repeated one.
 std::vector<Gpu> choose(const std::vector<Gpu>& gpus, const char* visible) {
   std::vector<Gpu> chosen;
   std::istringstream words(visible);

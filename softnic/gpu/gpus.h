@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of the host: those of its PCI tree, in the order of their addresses.
+// The GPUs of the host, from its PCI tree, in the order of their addresses.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,18 @@ struct PciAddress {
 
 struct Gpu {
   PciAddress pci;
-  std::uint32_t pci_ids = 0x233010de;  // device, then vendor
-  int numa = -1;                       // of the host's node that is nearest
-  std::uint64_t bar1 = 0;              // 0: the tree does not say
+  std::uint32_t pci_ids = 0x233010de;  // device ID, then vendor ID
+  int numa = -1;                       // the nearest NUMA node of the host
+  std::uint64_t bar1 = 0;              // size of BAR1; 0: not in the tree
   Uuid uuid{};
 };
 
-// False: not an address. Takes "0000:01:00.0", and the shorter forms that the driver takes.
+// Parses "0000:01:00.0" and the shorter forms that the driver accepts. Returns false for other
+// texts.
 bool parse_pci_address(const std::string& text, PciAddress* out);
 
-// `root`: the tree as BEELINE_SYSFS_ROOT has it; empty: none, and one GPU is invented. `visible` as
-// in CUDA_VISIBLE_DEVICES: nullptr for all.
+// `root` is the sysfs tree of BEELINE_SYSFS_ROOT; if it is empty, there is one invented GPU.
+// `visible` is CUDA_VISIBLE_DEVICES; nullptr means all.
 std::vector<Gpu> find_gpus(const std::string& root, const Settings& settings, const char* visible);
 
 }  // namespace softnic::gpu

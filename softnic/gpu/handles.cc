@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file cannot show a part of another from its first byte on, so a handle is a file of its own
-// whose inode is remembered.
+// A file descriptor cannot represent a part of another file, so a handle is a separate file that is
+// recognized by its inode.
 #include "softnic/gpu/handles.h"
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ beeline::Result<int, int> Handles::make(Piece piece) {
   sweep();
   beeline::UniqueFd file(::memfd_create("softgpu-dmabuf", MFD_CLOEXEC));
   if (!file) return beeline::fail(int{errno});
-  // As large as the range, so that a program which asks for a dma-buf's size gets it.
+  // As large as the range, so that a program can ask for the size of the dma-buf.
   if (::ftruncate(file.get(), static_cast<off_t>(piece.length)) != 0)
     return beeline::fail(int{errno});
   const FileId id = BL_TRY(id_of(file.get()));

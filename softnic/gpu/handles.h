@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is lent to others: handles of address ranges (the program's "dma-bufs") and the pages that
-// NICs have pinned. Both last until the borrower lets go, and are noticed to be gone at the next
-// call that asks.
+// Handles of address ranges (the program's "dma-bufs"), and pages that NICs have pinned. Both exist
+// until their users close or unmap them; that they are gone is detected in the next call that asks.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +12,23 @@ namespace softnic::gpu {
 
 class Handles {
  public:
-  // A descriptor that stands for the piece; the errno of what failed.
+  // Creates a descriptor for the piece. The error is an errno.
   beeline::Result<int, int> make(Piece piece);
-  // nullptr: the descriptor is none of ours.
+  // Returns nullptr if the descriptor is not a handle.
   const Piece* find(int fd) const;
 
-  // A descriptor of the piece's file for a NIC, counted until it is gone and unmapped.
+  // Creates a descriptor of the piece's file for a NIC. It counts as pinned until it is closed and
+  // unmapped.
   beeline::Result<int, int> pin(const Piece& piece);
   std::uint64_t pinned_on(int gpu);
   std::uint64_t pinned();
   std::uint64_t open();
 
-  // Forgets those that nobody holds any more.
+  // Removes entries that have no user any more.
   void sweep();
 
  private:
-  // The file is empty: its identity is all that is asked of it.
+  // The file has no contents; only its identity is used.
   struct Handle {
     beeline::UniqueFd file;
     FileId id;

@@ -11,7 +11,7 @@ namespace {
 
 void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-// False: part of it is not mapped. (The kernel answers for pages, whether or not they are present.)
+// Whether all pages of the range are mapped; they need not be present in memory.
 bool is_mapped(std::uintptr_t start, std::size_t size) {
   const std::uintptr_t first = start / host_page() * host_page();
   const std::size_t length = round_up(start + size - first, host_page());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The address space that the CPU and the GPUs share: allocations, reservations with physical memory
-// mapped into them, and host memory that the driver knows of. Addresses of device memory are
-// reserved and nothing else: whoever reads or writes them dies.
+// The address space that CPU and GPUs share: allocations, reservations with physical memory mapped
+// into them, and host memory that the driver knows. Addresses of device memory are reserved without
+// access rights, so a CPU access ends in a SIGSEGV.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ inline constexpr std::size_t kGranularity = std::size_t{2} << 20;  // of the vir
 inline constexpr std::size_t kGpuPage = std::size_t{64} << 10;
 std::size_t host_page() noexcept;
 
-// What cuMemCreate made. Lives as long as somebody has its handle or has it mapped.
+// Physical memory of cuMemCreate. It exists as long as its handle or a mapping of it.
 struct Physical {
   std::shared_ptr<Pages> pages;
   MemAllocationProp prop{};
   AllocationHandle handle = 0;
-  unsigned references = 0;  // how often the program has to release the handle
+  unsigned references = 0;  // of the handle, by the program
 };
 
 struct Mapping {
@@ -38,14 +38,14 @@ enum class RangeKind : std::uint8_t { kAllocation, kReservation, kHost };
 struct Range {
   RangeKind kind = RangeKind::kAllocation;
   std::uintptr_t start = 0;
-  std::size_t size = 0;      // as asked for
+  std::size_t size = 0;      // as requested
   std::size_t reserved = 0;  // of address space
   std::uint64_t id = 0;
   Context* context = nullptr;
   int gpu = 0;
   bool sync_memops = false;
   unsigned host_flags = 0;
-  bool is_registered = false;                  // host memory that was there before
+  bool is_registered = false;                  // host memory that the program had allocated before
   std::shared_ptr<Pages> pages;                // of an allocation
   std::map<std::uintptr_t, Mapping> mappings;  // of a reservation, by address
 
@@ -65,16 +65,16 @@ class Memory {
                          int gpu);
   CuResult unregister_host(void* pointer);
 
-  // The range that the address lies in; nullptr when there is none.
+  // The range that contains the address, or nullptr.
   Range* find(std::uintptr_t address);
-  // The mapping of a reservation that the address lies in.
+  // The mapping of a reservation that contains the address, or nullptr.
   static const std::pair<const std::uintptr_t, Mapping>* mapping_at(const Range& range,
                                                                     std::uintptr_t address);
 
-  // The bytes behind device addresses, in order. Empty: not all of them are device memory. What is
-  // behind an allocation counts up to the next multiple of `unit`.
+  // The pieces of pages behind device addresses, in order. Empty if not all of them are device
+  // memory. An allocation extends to the next multiple of `unit`.
   std::vector<Piece> pieces(std::uintptr_t address, std::size_t length, std::size_t unit = 1);
-  // Of those, the bytes that the GPU may touch, too.
+  // The same, but empty if the GPU may not access all of them.
   std::vector<Piece> accessible_pieces(std::uintptr_t address, std::size_t length, int access);
 
   // Physical memory and where it is mapped (vmm.cc).
@@ -87,13 +87,13 @@ class Memory {
   CuResult unmap(DevicePtr address, std::size_t size);
   CuResult set_access(DevicePtr address, std::size_t size, int gpu, int access);
   std::shared_ptr<Physical> physical(AllocationHandle handle) const;
-  // The handle of what is mapped at the address, to be released once more.
+  // Returns the handle of the memory that is mapped at the address, and adds a reference.
   CuResult retain(std::uintptr_t address, AllocationHandle* out);
 
  private:
   Range& add(Range range);
   bool is_free(std::uintptr_t start, std::size_t size) const;
-  // The whole mappings that make up a range of addresses; empty when it is not whole mappings.
+  // The mappings that form a range of addresses; empty if the range contains only a part of one.
   std::vector<std::pair<const std::uintptr_t, Mapping>*> whole_mappings(DevicePtr address,
                                                                         std::size_t size);
 
@@ -103,7 +103,8 @@ class Memory {
   std::uint64_t next_id_ = 1;
 };
 
-// Address space that nobody can touch; 0: there is none. Aligned to a power of two.
+// Reserves address space without access rights, aligned to a power of two. Returns 0 if there is
+// none.
 std::uintptr_t reserve_addresses(std::size_t size, std::size_t alignment);
 
 }  // namespace softnic::gpu

@@ -15,7 +15,7 @@ namespace {
 
 using beeline::fail;
 
-// Locks may lie past a file's end; there they are in nobody's way.
+// Locks are placed after the end of the file, which is permitted.
 constexpr off_t kFirstUser = off_t{1} << 48;
 
 struct flock byte_of(std::uint64_t user, short kind) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of device memory: a file without a name, mapped where the program does not know of it.
-// Others map it too, and it lives as long as any of them does.
+// The storage of device memory: a file without a name, which softgpu maps at an address of its own.
+// NICs map it as well, and it exists as long as one of these mappings.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace softnic::gpu {
 
-// How a file tells who still has it: each user gets an open file of its own with a lock on a byte
-// that stands for nothing else. The kernel lets go of it with the last descriptor and mapping, in
-// whatever process that is.
+// Tracks the users of a file. Each user gets an open file description with a lock on a byte of its
+// own. The kernel releases the lock with the user's last descriptor and mapping, in whatever
+// process.
 class Users {
  public:
-  // The errno of what failed.
+  // Opens the file for a user. The error is an errno.
   static beeline::Result<int, int> open_for(int file, std::uint64_t user);
   static bool has(int file, std::uint64_t user) noexcept;
 };
@@ -33,7 +33,7 @@ inline constexpr int kMaxGpus = 32;
 
 class Pages {
  public:
-  // nullptr: out of memory or descriptors.
+  // Returns nullptr if there is no memory or descriptor left.
   static std::shared_ptr<Pages> make(std::size_t size, int gpu);
   Pages(beeline::UniqueFd file, std::byte* bytes, std::size_t size, int gpu) noexcept;
   Pages(const Pages&) = delete;
@@ -52,10 +52,10 @@ class Pages {
   int gpu_;
 };
 
-// Bytes of all pages there are on a GPU.
+// The total size of all pages of a GPU.
 std::uint64_t used_on(int gpu) noexcept;
 
-// A part of some pages.
+// A part of a Pages object.
 struct Piece {
   std::shared_ptr<Pages> pages;
   std::size_t offset = 0;

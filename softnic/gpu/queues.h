@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Hardware queues (SOFTGPU=queues=N). The work in a queue is
-// done in order, by a thread of the queue. Streams share queues, so that the work of one stream can
-// wait for that of another.
+// SPDX-License-Identifier: Apache-2.0
+// Hardware queues (SOFTGPU=queues=N). A thread of each queue does its work in order. Streams share
+// queues, so the work of one stream can wait for that of another.
 #pragma once
 
 #include <condition_variable>
@@ -14,11 +14,11 @@
 
 namespace softnic::gpu {
 
-// It lives until the process ends, because its thread may be at work.
+// Never destroyed, because its thread may be running.
 class Queue {
  public:
   Queue();
-  // Returns the number of that work.
+  // Appends work and returns its number.
   std::uint64_t add(std::function<void()> work);
   bool has_done(std::uint64_t number);
   void wait(std::uint64_t number);
@@ -33,7 +33,7 @@ class Queue {
   std::uint64_t done_ = 0;
 };
 
-// A place in a queue. Without a queue it is always reached.
+// A position in a queue. Without a queue, it counts as done.
 struct Ticket {
   Queue* queue = nullptr;
   std::uint64_t number = 0;
@@ -49,7 +49,7 @@ class Queues {
   // Returns a queue for a new stream: each of `count` queues in turn. Streams of another priority
   // have other queues.
   Queue* next(int count, int priority);
-  // The places behind the latest work of each queue.
+  // The positions after the last work of each queue.
   std::vector<Ticket> ends() const;
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every mistake has a sentence: a fault that is misspelt and then does not happen makes a test that
-// cannot fail.
+// Every mistake is reported, because a test with a misspelled fault would test nothing.
 #include "softnic/gpu/settings.h"
 
 #include <array>
@@ -51,7 +50,7 @@ beeline::Outcome<int> one_of(std::string_view key, std::string_view text,
   return fail(std::string(key) + "=" + std::string(text) + ": expected one of " + known);
 }
 
-// "256M": the powers of 1024 that BARs come in.
+// Parses "256M", with powers of 1024.
 beeline::Outcome<std::uint64_t> bytes(std::string_view key, std::string_view text) {
   constexpr std::string_view kUnits = "KMGT";
   const std::size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
@@ -64,7 +63,7 @@ beeline::Outcome<std::uint64_t> bytes(std::string_view key, std::string_view tex
   return fail(std::string(key) + "=" + std::string(text) + ": expected a size such as 256M or 16G");
 }
 
-// "9.0"
+// Parses "9.0".
 beeline::Outcome<int> capability(std::string_view text) {
   const std::size_t dot = text.find('.');
   if (dot == text.npos)
@@ -79,7 +78,7 @@ beeline::Outcome<std::string> call_name(std::string_view key, std::string_view n
               " here; names are cuda.h's, without _v2");
 }
 
-// "cuMemAlloc@3:2"
+// Parses "cuMemAlloc@3:2".
 beeline::Outcome<void> read_failure(std::string_view text, Settings& settings) {
   const std::size_t at = text.find('@');
   const std::size_t colon = text.find(':');

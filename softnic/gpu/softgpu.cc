@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NICs and tests ask for (softgpu.h).
+// The functions of softgpu.h, for NICs and tests.
 #include "softnic/gpu/softgpu.h"
 
 #include <cerrno>
@@ -10,7 +10,7 @@
 namespace softnic::gpu {
 namespace {
 
-// Runs body(driver) under the lock; `otherwise` where there is no driver to ask.
+// Runs body(driver) under the lock. Returns `otherwise` in a forked child.
 template <class Value, class Body>
 Value ask(Value otherwise, Body&& body) noexcept {
   try {
@@ -23,7 +23,7 @@ Value ask(Value otherwise, Body&& body) noexcept {
   }
 }
 
-// An errno; the descriptor and the place in it.
+// Pins a piece and returns its descriptor and the offset in it. The result is an errno.
 int pin(Driver& driver, const Piece& piece, int* pages_fd, std::uint64_t* offset) {
   const int gpu = piece.pages->gpu();
   if (driver.handles.pinned_on(gpu) + piece.length > driver.bar1_of(gpu)) return ENOMEM;
@@ -34,7 +34,7 @@ int pin(Driver& driver, const Piece& piece, int* pages_fd, std::uint64_t* offset
   return 0;
 }
 
-// Whether the peer-memory module would get these pages.
+// Whether a peer-memory module can get these pages.
 bool is_made_for_rdma(Driver& driver, std::uintptr_t address) {
   const Range* const range = driver.memory.find(address);
   if (range == nullptr) return false;
@@ -67,7 +67,7 @@ int softgpu_dmabuf(int fd, int* pages_fd, std::uint64_t* offset, std::uint64_t* 
   return ask(ENOENT, [&](Driver& driver) {
     const Piece* const found = driver.handles.find(fd);
     if (found == nullptr) return int{ENOENT};
-    const Piece piece = *found;  // to pin it is to forget handles that are gone
+    const Piece piece = *found;  // a copy, because pin() may remove handles
     if (!driver.settings.mappable) return int{ENOSYS};
     *length = piece.length;
     return pin(driver, piece, pages_fd, offset);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 Streams and events. The work of a stream is done at once, or
-// in order if streams share queues.
+// SPDX-License-Identifier: Apache-2.0
+// Streams and events. The work of a stream is done at once, or in order if streams share queues.
 #pragma once
 
 #include <chrono>
@@ -24,13 +24,13 @@ struct GpuEvent {
   Ticket ticket;
 };
 
-// The default streams, and those that the program made.
+// Whether it is a default stream or one that the program created.
 bool is_stream(const Driver& driver, const Stream* stream);
 
-// Returns the place behind all work of a known stream.
+// Returns the position after all work of a known stream.
 Ticket end_of(const Driver& driver, const Stream* stream);
 
-// Does the work after all earlier work of the stream. Without queues it is done now.
+// Does the work after all earlier work of the stream, or at once if there are no queues.
 void in_turn(const Driver& driver, const Stream* stream, std::function<void()> work);
 
 }  // namespace softnic::gpu

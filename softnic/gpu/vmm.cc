@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of Memory behind cuMemCreate, cuMemAddressReserve and cuMemMap.
+// Memory's functions for cuMemCreate, cuMemAddressReserve and cuMemMap.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ CuResult Memory::retain(std::uintptr_t address, AllocationHandle* out) {
   return CuResult::kSuccess;
 }
 
-// `wanted` is a wish, which the driver need not grant either.
+// `wanted` is ignored; the driver need not grant it either.
 CuResult Memory::reserve(std::size_t size, std::size_t alignment, DevicePtr wanted,
                          DevicePtr* out) {
   static_cast<void>(wanted);
@@ -82,7 +82,7 @@ CuResult Memory::map(DevicePtr address, std::size_t size, std::size_t offset,
                      AllocationHandle handle) {
   const std::shared_ptr<Physical> wanted = physical(handle);
   Range* const range = find(address);
-  // The driver, too, maps from the first byte on or not at all.
+  // As in the driver, only offset 0 is supported.
   if (!wanted || !is_whole(size) || offset != 0 || address % kGranularity != 0 ||
       size > wanted->pages->size())
     return CuResult::kInvalidValue;
@@ -122,7 +122,7 @@ CuResult Memory::unmap(DevicePtr address, std::size_t size) {
 CuResult Memory::set_access(DevicePtr address, std::size_t size, int gpu, int access) {
   const auto whole = whole_mappings(address, size);
   if (whole.empty()) return CuResult::kInvalidValue;
-  // Every GPU here reaches every other's memory, but only its own counts for copies.
+  // Every GPU can access the memory of the others, but copies use only the rights of the own GPU.
   for (auto* const mapped : whole)
     if (mapped->second.physical->pages->gpu() == gpu) mapped->second.access = access;
   return CuResult::kSuccess;
