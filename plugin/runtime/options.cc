@@ -80,7 +80,7 @@ QpOptions qp_options(const Config& config) {
   options.ib_gid = ib_gid_policy(config);
   options.ece = config.ece;
   options.thread_domains = static_cast<int>(config.thread_domains);
-  options.cm_wished = config.cm == CmChoice::kRdmacm;
+  options.cm_requested = config.cm == CmChoice::kRdmacm;
   return options;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The layout of the handle: magic, versions, listener, process, token, address, host, device; from
-// byte 104 on the room of the connecting side; a sum over all that comes before it.
+// byte 104 the attempt, which the connecting process writes; from byte 112 a sum over bytes 0 to
+// 103.
 #include "plugin/wire/handle.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kAttemptOffset = 104;
 constexpr std::size_t kSumOffset = 112;
 
-// FNV-1a. Against damage on the way, not against anyone's intent: that is the token's part.
+// FNV-1a. It detects damage, not forgery: the token is for that.
 std::uint32_t sum_of(ByteView bytes) noexcept {
   std::uint32_t sum = 0x811c'9dc5U;
   for (const std::byte byte : bytes) {
@@ -90,7 +91,7 @@ std::uint64_t attempt_in(ConstHandleBytes bytes) noexcept {
   return Reader(ByteView(bytes).subspan(kAttemptOffset)).number<std::uint64_t>();
 }
 
-void remember_attempt(HandleBytes bytes, std::uint64_t attempt) noexcept {
+void set_attempt(HandleBytes bytes, std::uint64_t attempt) noexcept {
   put_number(bytes, kAttemptOffset, attempt, sizeof attempt);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handle: 128 bytes that listen writes and that NCCL carries to the connecting side. Whoever
-// has one is invited: it names the process and the listener, and holds the listener's secret.
+// The handle: 128 bytes that listen() writes and that NCCL carries to the connecting process. It
+// names the listening process and the listener, and contains the listener's secret token. Any
+// process that has the handle may connect.
 //
-// Its last bytes belong to the connecting side. NCCL passes the same memory with every retry of a
-// connect, which is how a retry finds its attempt.
+// The last bytes belong to the connecting process, which writes the number of its attempt there.
+// NCCL passes the same memory with every retry of connect(), so that a retry finds its attempt.
 #pragma once
 
 #include <array>
@@ -22,18 +23,18 @@ inline constexpr std::size_t kHandleBytes = 128;
 using HandleBytes = std::span<std::byte, kHandleBytes>;
 using ConstHandleBytes = std::span<const std::byte, kHandleBytes>;
 
-// Random: a process, whatever host it is on; and a secret.
+// Both are random. A ProcessId is unique among all hosts; a Token is a secret.
 using ProcessId = std::array<std::uint8_t, 16>;
 using Token = std::array<std::uint8_t, 16>;
 
 enum class AddressKind : std::uint8_t { kIpv4, kIpv6 };
 
-// An address of a TCP socket, in network order as people read it.
+// An IP address in network byte order, with a port.
 struct SocketAddress {
   AddressKind kind = AddressKind::kIpv4;
   std::uint16_t port = 0;
   std::array<std::uint8_t, 16> bytes{};  // IPv4: the first four
-  std::uint32_t scope = 0;               // IPv6 link-local: the number of the interface, there
+  std::uint32_t scope = 0;               // IPv6 link-local: the index of the interface on that host
 
   bool operator==(const SocketAddress&) const = default;
 };
@@ -44,7 +45,7 @@ struct Handle {
   std::uint32_t listener = 0;
   Token token{};
   SocketAddress address;
-  std::string host;    // cut to what fits
+  std::string host;    // cut to kHandleTextBytes, as the next
   std::string device;  // "mlx5_0:1"
 
   bool operator==(const Handle&) const = default;
@@ -52,16 +53,16 @@ struct Handle {
 
 inline constexpr std::size_t kHandleTextBytes = 16;
 
-// Leaves no attempt in it.
+// The attempt is none.
 void encode(const Handle& handle, HandleBytes out);
-// kProtocol: not made by Beeline, or damaged on its way. kUnsupported: made by one whose versions
-// we do not speak; versions_of tells which.
+// kProtocol: these bytes are not a handle of Beeline, or they are damaged. kUnsupported: the two
+// sides have no version of the protocol in common; versions_of() tells the other side's.
 Result<Handle> decode_handle(ConstHandleBytes bytes);
-// Of a handle of any version.
+// Works for a handle of any version.
 Result<VersionRange> versions_of(ConstHandleBytes bytes);
 
-// What the connecting side remembers in the handle. 0 is none.
+// The attempt that the connecting process has written into the handle. 0: none.
 std::uint64_t attempt_in(ConstHandleBytes bytes) noexcept;
-void remember_attempt(HandleBytes bytes, std::uint64_t attempt) noexcept;
+void set_attempt(HandleBytes bytes, std::uint64_t attempt) noexcept;
 
 }  // namespace beeline::wire

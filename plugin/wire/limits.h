@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much of everything one comm may have in flight. Both ends are built with the same numbers: a
-// change here is a change of the protocol's version.
+// The limits of one comm. Both ends must have the same values, so a change here needs a new version
+// of the protocol.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 namespace beeline::wire {
 
 inline constexpr std::size_t kMaxRails = 8;
-inline constexpr std::size_t kMaxReceives = 8;  // buffers in one irecv: NCCL's maxRecvs
-inline constexpr std::size_t kMaxGroups = 32;   // irecv calls in flight: NCCL_NET_MAX_REQUESTS
+inline constexpr std::size_t kMaxReceives = 8;  // buffers in one irecv (NCCL's maxRecvs)
+inline constexpr std::size_t kMaxGroups = 32;   // irecv calls in flight (NCCL_NET_MAX_REQUESTS)
 inline constexpr std::size_t kMaxLines = kMaxGroups * kMaxReceives;
 
-// One isend or irecv buffer: NCCL's MAX_NET_SIZE.
+// The largest buffer of isend and irecv (NCCL's MAX_NET_SIZE).
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;
 
-// LL128 keeps a flag in every 128 bytes: a message is cut at multiples of this and nowhere else.
+// A message is only cut at multiples of this, because NCCL's LL128 protocol has a flag in every 128
+// bytes.
 inline constexpr std::size_t kCutBytes = 128;
 
 }  // namespace beeline::wire

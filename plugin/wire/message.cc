@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages as bytes. HELLO and REFUSE begin with the magic and the range of versions, in every
-// version of the protocol.
+// The bytes of each message. In every version of the protocol, HELLO and REFUSE begin with the
+// magic and the range of versions.
 #include "plugin/wire/message.h"
 
 namespace beeline::wire {
@@ -65,7 +65,7 @@ Bytes encode(const Hello& message) {
 Result<VersionRange> hello_versions(ByteView body) {
   Reader reader(body);
   const VersionRange versions = decode_versions(reader);
-  if (!reader.good()) return fail(Errc::kProtocol, "read a HELLO: this is none of ours");
+  if (!reader.good()) return fail(Errc::kProtocol, "read a HELLO: it is not from Beeline");
   return versions;
 }
 
@@ -73,7 +73,7 @@ template <>
 Result<Hello> decode<Hello>(ByteView body) {
   Hello message;
   if (!common_version(BL_TRY(hello_versions(body)), kOurVersions)) {
-    return fail(Errc::kUnsupported, "read a HELLO: of another version of Beeline");
+    return fail(Errc::kUnsupported, "read a HELLO: it is from another version of Beeline");
   }
   Reader reader(body);
   message.versions = decode_versions(reader);

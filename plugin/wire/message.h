@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What two processes say to each other on their control channel. Each message has an encoder, which
-// makes a whole frame, and a decoder, which takes a body and believes nothing: every length, count,
-// number and enumerator is checked, and what is left over is an error too.
+// The messages of the control channel. Each has an encoder, which makes a whole frame, and a
+// decoder for the body. A decoder trusts nothing: it checks every length, count, number and
+// enumerator, and bytes that are left over are an error too.
 //
-// Numbers of comms: each process numbers its own ends. A message names the end of its receiver.
+// Each process numbers its own ends of comms. `comm` in a message is the number that the receiver
+// of the message has given; the numbers in CONNECT and `our_comm` in ACCEPT are the sender's.
 #pragma once
 
 #include <array>
@@ -30,7 +31,7 @@ struct Hello {
   ProcessId process{};
   std::string host;
   std::uint32_t pid = 0;
-  std::uint32_t listener = 0;  // which invited the dialer
+  std::uint32_t listener = 0;  // of the handle that the dialing process has
   Token token{};
 
   bool operator==(const Hello&) const = default;
@@ -47,24 +48,24 @@ struct HelloAck {
 };
 
 enum class RefuseCode : std::uint8_t {
-  kVersion,     // none in common
-  kNotInvited,  // no such listener, or another token: it may have been closed since
-  kDuplicate,   // our own dial to you goes first, or you have enough channels; try again
+  kVersion,          // no version in common
+  kUnknownListener,  // no such listener, or another token; it may have been closed since
+  kDuplicate,        // the sender's own dial goes first, or there are enough channels: try again
 };
 
 struct Refuse {
   static constexpr MessageType kType = MessageType::kRefuse;
-  RefuseCode code = RefuseCode::kNotInvited;
+  RefuseCode code = RefuseCode::kUnknownListener;
   VersionRange versions = kOurVersions;
   std::string text = {};
 
   bool operator==(const Refuse&) const = default;
 };
 
-// Memory that the receiver of the message may write to, with one key for each path.
+// Memory that the receiver of the message may write to, with one rkey for each path.
 struct Window {
   std::uint64_t address = 0;
-  std::uint64_t length = 0;  // 0: there is none
+  std::uint64_t length = 0;  // 0: no such memory
   std::array<std::uint32_t, kMaxRails> rkeys{};
 
   bool operator==(const Window&) const = default;
@@ -74,7 +75,7 @@ struct Connect {
   static constexpr MessageType kType = MessageType::kConnect;
   std::uint32_t listener = 0;
   Token token{};
-  std::uint32_t comm = 0;  // the sender's end
+  std::uint32_t comm = 0;  // the sender's number
   Window window = {};
   std::vector<PathOffer> paths = {};
 
@@ -83,8 +84,8 @@ struct Connect {
 
 struct Accept {
   static constexpr MessageType kType = MessageType::kAccept;
-  std::uint32_t comm = 0;      // the receiver's end
-  std::uint32_t our_comm = 0;  // the sender's
+  std::uint32_t comm = 0;
+  std::uint32_t our_comm = 0;  // the sender's number
   Window window = {};
   std::vector<PathAnswer> paths = {};  // as many as were offered, in the same order
 
@@ -99,10 +100,10 @@ struct Ready {
 };
 
 enum class RejectCode : std::uint8_t {
-  kNotInvited,    // no such listener, or another token
-  kIncompatible,  // the two devices cannot talk to each other
-  kFailed,        // the sender could not make its end
-  kAbandoned,     // the sender gave up an end that was made, or about to be
+  kUnknownListener,  // no such listener, or another token
+  kIncompatible,     // the two devices cannot be connected
+  kFailed,           // the sender's end has failed, or could not be made
+  kAbandoned,        // the sender does not want the comm any more
 };
 
 struct Reject {
@@ -131,8 +132,8 @@ Bytes encode(const Ready& message);
 Bytes encode(const Reject& message);
 Bytes encode(const Goodbye& message);
 
-// decode<Hello>(body). kProtocol, and for a HELLO also kUnsupported: of versions that we do not
-// speak; hello_versions tells which.
+// decode<Hello>(body). The error is kProtocol. For a HELLO it may also be kUnsupported: no version
+// of the protocol in common; hello_versions() tells the peer's.
 template <class Message>
 Result<Message> decode(ByteView body);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Numbers and texts as bytes, little-endian, whatever machine writes or reads them.
+// Writes and reads numbers and texts as bytes, little-endian on every machine.
 //
-// A Reader trusts nothing. Its first failure sticks: what is read afterwards is zero or empty, so a
-// decoder reads straight through and asks once, at the end, whether all of it was there and right.
+// A Reader trusts nothing. After its first failure everything it returns is zero or empty, so that
+// a decoder reads all fields and checks once, at the end, whether all of them were valid.
 #pragma once
 
 #include <algorithm>
@@ -45,13 +45,13 @@ class Writer {
     for (const std::uint8_t byte : value) number(byte);
   }
   void count(std::size_t value) { number(static_cast<std::uint16_t>(value)); }
-  // Cut where it is longer: these are words for people.
+  // Cut if it is longer than `max`, because such texts are only for people.
   void text(std::string_view value, std::size_t max) {
     const std::string_view cut = value.substr(0, max);
     count(cut.size());
     for (const char c : cut) bytes_.push_back(static_cast<std::byte>(c));
   }
-  // In a field of fixed size, filled up with zeroes.
+  // A field of fixed size: cut, or padded with zeroes.
   void padded(std::string_view value, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
       bytes_.push_back(i < value.size() ? static_cast<std::byte>(value[i]) : std::byte{0});
@@ -90,7 +90,7 @@ class Reader {
     require(value >= least && value <= most);
     return good_ ? value : least;
   }
-  // Of an enumeration whose values are 0 to `last`.
+  // An enumerator; their values are 0 to `last`.
   template <class E>
   requires std::is_enum_v<E> E choice(E last)
   noexcept {
@@ -107,7 +107,7 @@ class Reader {
   std::size_t count(std::size_t most) noexcept {
     return within<std::uint16_t>(0, static_cast<std::uint16_t>(most));
   }
-  // It will stand in a log line: what cannot be printed becomes a question mark.
+  // Unprintable characters become question marks, because the text goes to the log.
   std::string text(std::size_t most) {
     const std::size_t size = count(most);
     if (!has(size)) return {};
@@ -125,7 +125,7 @@ class Reader {
 
   void require(bool condition) noexcept { good_ = good_ && condition; }
   bool good() const noexcept { return good_; }
-  // Everything was right, and nothing is left over.
+  // All fields were valid, and no bytes are left over.
   bool finished() const noexcept { return good_ && left_.empty(); }
 
  private:

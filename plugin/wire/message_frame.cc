@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Frames from a stream.
 #include "plugin/wire/message_frame.h"
 
 namespace beeline::wire {
@@ -30,7 +28,7 @@ Bytes make_frame(MessageType type, const Bytes& body) {
 }
 
 void FrameSplitter::append(ByteView bytes) {
-  // Before it grows: what is left over from the last frames is less than one frame.
+  // Erased here, where less than one frame is left to move.
   bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(used_));
   used_ = 0;
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
@@ -44,7 +42,7 @@ Result<std::optional<Frame>> FrameSplitter::next(std::size_t most) {
   const auto type = head.within(static_cast<std::uint16_t>(MessageType::kHello),
                                 static_cast<std::uint16_t>(MessageType::kGoodbye));
   head.require(head.number<std::uint16_t>() == 0);
-  if (!head.finished()) return fail(Errc::kProtocol, "read a message: this is none of ours");
+  if (!head.finished()) return fail(Errc::kProtocol, "read a message: it is not a frame of Beeline");
   if (size > most) return fail(Errc::kProtocol, "read a message: too long");
   if (there.size() < kFrameHeadBytes + size) return std::optional<Frame>{};
   const ByteView body = there.subspan(kFrameHeadBytes, size);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A control channel is a stream of frames: the length of the body (4 bytes), its type (2), zero
-// (2), then the body.
+// The frames of a control channel: the length of the body (4 bytes), the type of the message (2
+// bytes), zero (2 bytes), then the body.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 namespace beeline::wire {
 
 enum class MessageType : std::uint16_t {
-  kHello = 1,  // a dialer introduces itself
-  kHelloAck,   // and is welcome
-  kRefuse,     // or is not
-  kConnect,    // a comm is wanted
-  kAccept,     // and made
-  kReady,      // at both ends
-  kReject,     // or not made, or given up
-  kGoodbye,    // a comm is closed
+  kHello = 1,  // the dialing process introduces itself
+  kHelloAck,   // the other accepts the channel
+  kRefuse,     // the other refuses the channel
+  kConnect,    // offers a comm
+  kAccept,     // the accepting end is made
+  kReady,      // the connecting end is made, too
+  kReject,     // an end could not be made, was given up, or has failed
+  kGoodbye,    // a comm is closed in good order
 };
-// "CONNECT"; for people.
+// "CONNECT".
 const char* to_string(MessageType type) noexcept;
 
 inline constexpr std::size_t kFrameHeadBytes = 8;
 inline constexpr std::size_t kMaxBodyBytes = 65536;
-// Of who has not introduced itself: no more is kept for a stranger.
+// The limit for a process that has not introduced itself yet: any process can dial.
 inline constexpr std::size_t kMaxHelloBytes = 512;
 
 struct Frame {
@@ -35,17 +35,16 @@ struct Frame {
   Bytes body;
 };
 
-// Puts the head in front.
 Bytes make_frame(MessageType type, const Bytes& body);
 
-// Cuts a stream into frames.
+// Cuts the bytes of a stream into frames.
 class FrameSplitter {
  public:
   void append(ByteView bytes);
-  // Nothing: it is not all there yet. kProtocol: unknown type, or longer than `most`. A head that
-  // is wrong is noticed before its body has come.
+  // The next frame; empty if its bytes have not all arrived. kProtocol: unknown type, or a body
+  // longer than `most`. A wrong head is an error before the body has arrived.
   Result<std::optional<Frame>> next(std::size_t most = kMaxBodyBytes);
-  // Bytes of a frame that has not ended.
+  // Bytes of the frame that is not complete yet.
   std::size_t pending() const noexcept { return bytes_.size() - used_; }
 
  private:

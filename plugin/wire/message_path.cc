@@ -41,33 +41,33 @@ QpFacts decode_qp(Reader& reader) {
   return qp;
 }
 
-void encode(const Wishes& wishes, Writer& writer) {
-  writer.number(wishes.service_level);
-  writer.number(wishes.traffic_class);
-  writer.number(wishes.pkey_index);
-  writer.number(wishes.gid_index);
-  writer.number(wishes.roce_version);
-  writer.choice(wishes.family);
-  writer.flag(wishes.gid_range.has_value());
-  if (!wishes.gid_range) return;
-  writer.array(wishes.gid_range->base);
-  writer.number(wishes.gid_range->prefix);
+void encode(const PortSettings& settings, Writer& writer) {
+  writer.number(settings.service_level);
+  writer.number(settings.traffic_class);
+  writer.number(settings.pkey_index);
+  writer.number(settings.gid_index);
+  writer.number(settings.roce_version);
+  writer.choice(settings.family);
+  writer.flag(settings.gid_range.has_value());
+  if (!settings.gid_range) return;
+  writer.array(settings.gid_range->base);
+  writer.number(settings.gid_range->prefix);
 }
 
-Wishes decode_wishes(Reader& reader) {
-  Wishes wishes;
-  wishes.service_level = reader.within<std::int16_t>(-1, 15);
-  wishes.traffic_class = reader.within<std::int16_t>(-1, 255);
-  wishes.pkey_index = reader.within<std::int32_t>(-1, UINT16_MAX);
-  wishes.gid_index = reader.within<std::int32_t>(-1, UINT16_MAX);
-  wishes.roce_version = reader.within<std::uint8_t>(0, 2);
-  wishes.family = reader.choice(AddressFamily::kIpv6);
+PortSettings decode_settings(Reader& reader) {
+  PortSettings settings;
+  settings.service_level = reader.within<std::int16_t>(-1, 15);
+  settings.traffic_class = reader.within<std::int16_t>(-1, 255);
+  settings.pkey_index = reader.within<std::int32_t>(-1, UINT16_MAX);
+  settings.gid_index = reader.within<std::int32_t>(-1, UINT16_MAX);
+  settings.roce_version = reader.within<std::uint8_t>(0, 2);
+  settings.family = reader.choice(AddressFamily::kIpv6);
   if (reader.flag()) {
-    GidRange& range = wishes.gid_range.emplace();
+    GidRange& range = settings.gid_range.emplace();
     range.base = reader.array<16>();
     range.prefix = reader.within<std::uint8_t>(0, 128);
   }
-  return wishes;
+  return settings;
 }
 
 void encode(const GidEntry& entry, Writer& writer) {
@@ -99,14 +99,14 @@ SocketAddress decode_host(Reader& reader) {
 }
 
 void encode(const CmOffer& cm, Writer& writer) {
-  writer.choice(cm.wish);
+  writer.choice(cm.support);
   writer.count(cm.addresses.size());
   for (const SocketAddress& address : cm.addresses) encode_host(address, writer);
 }
 
 CmOffer decode_cm_offer(Reader& reader) {
   CmOffer cm;
-  cm.wish = reader.choice(CmWish::kWished);
+  cm.support = reader.choice(CmSupport::kRequested);
   cm.addresses.resize(reader.count(kMaxCmAddresses));
   for (SocketAddress& address : cm.addresses) address = decode_host(reader);
   return cm;
@@ -136,7 +136,7 @@ void encode(const PathOffer& offer, Writer& writer) {
   writer.number(offer.speed_mbps);
   writer.flag(offer.immediate);
   writer.flag(offer.adaptive_routing);
-  encode(offer.wishes, writer);
+  encode(offer.settings, writer);
   writer.count(offer.pkeys.size());
   for (const std::uint16_t pkey : offer.pkeys) writer.number(pkey);
   writer.count(offer.gids.size());
@@ -153,7 +153,7 @@ PathOffer decode_offer(Reader& reader) {
   offer.speed_mbps = reader.number<std::uint32_t>();
   offer.immediate = reader.flag();
   offer.adaptive_routing = reader.flag();
-  offer.wishes = decode_wishes(reader);
+  offer.settings = decode_settings(reader);
   offer.pkeys.resize(reader.count(kMaxPkeys));
   for (std::uint16_t& pkey : offer.pkeys) pkey = reader.number<std::uint16_t>();
   offer.gids.resize(reader.count(kMaxGids));

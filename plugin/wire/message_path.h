@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ends of a comm tell each other about one path: the connecting side offers all that its
-// port has, the accepting side chooses for both and answers with what was chosen.
+// The parts of CONNECT and ACCEPT that describe one path. The connecting end offers everything that
+// its port has. The accepting end chooses for both and answers with its choice.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace beeline::wire {
 
-inline constexpr std::size_t kMaxGids = 256;  // entries of a table that are told
+inline constexpr std::size_t kMaxGids = 256;  // so many entries of the table are sent
 inline constexpr std::size_t kMaxPkeys = 256;
 inline constexpr std::size_t kMaxCmAddresses = 8;
 
-// Whether an end lets the kernel's connection manager set up its queue pair.
-enum class CmWish : std::uint8_t { kUnable, kAble, kWished };
+// Whether the kernel's connection manager can, or must, set up the queue pair of an end.
+enum class CmSupport : std::uint8_t { kNone, kPossible, kRequested };
 
 struct GidEntry {
   std::uint16_t index = 0;
@@ -37,8 +37,8 @@ struct GidRange {
   bool operator==(const GidRange&) const = default;
 };
 
-// A port's wishes; -1 is none.
-struct Wishes {
+// What the user has set for the connecting end's queue pairs; -1: not set.
+struct PortSettings {
   std::int16_t service_level = -1;  // 0 to 15
   std::int16_t traffic_class = -1;  // 0 to 255
   std::int32_t pkey_index = -1;
@@ -47,7 +47,7 @@ struct Wishes {
   AddressFamily family = AddressFamily::kUnset;
   std::optional<GidRange> gid_range;
 
-  bool operator==(const Wishes&) const = default;
+  bool operator==(const PortSettings&) const = default;
 };
 
 // Enhanced connection establishment: the three words of ibv_ece.
@@ -72,15 +72,16 @@ struct QpFacts {
   bool operator==(const QpFacts&) const = default;
 };
 
-// What the connecting side has for the connection manager.
+// The connecting end's facts for the connection manager.
 struct CmOffer {
-  CmWish wish = CmWish::kUnable;
-  std::vector<SocketAddress> addresses = {};  // of its interface, without ports; may be empty
+  CmSupport support = CmSupport::kNone;
+  std::vector<SocketAddress> addresses = {};  // of its network interface, without ports
 
   bool operator==(const CmOffer&) const = default;
 };
 
-// Where the accepting side waits for the connection manager's request, and what it must bring.
+// Where the accepting end listens for the connection manager's request, and the cookie that the
+// request must carry.
 struct CmDestination {
   SocketAddress address;
   Token cookie{};
@@ -96,7 +97,7 @@ struct PathOffer {
   std::uint32_t speed_mbps = 0;
   bool immediate = true;
   bool adaptive_routing = false;
-  Wishes wishes;
+  PortSettings settings;
   std::vector<std::uint16_t> pkeys;  // by index
   std::vector<GidEntry> gids;
   CmOffer cm;
@@ -105,9 +106,9 @@ struct PathOffer {
 };
 
 struct PathAnswer {
-  QpFacts qp;                  // the accepting side's
-  Gid gid{};                   // and its address
-  std::uint8_t gid_index = 0;  // the connecting side's, like the next
+  QpFacts qp;                  // of the accepting end
+  Gid gid{};                   // of the accepting end
+  std::uint8_t gid_index = 0;  // in the connecting end's table, as the next
   std::uint16_t pkey_index = 0;
   std::uint8_t mtu = 3;
   std::uint8_t service_level = 0;
@@ -115,14 +116,14 @@ struct PathAnswer {
   bool is_global = true;
   std::uint32_t flow_label = 0;  // 20 bits
   Notify notify = Notify::kImmediate;
-  std::optional<CmDestination> cm;  // none: the ends move their queue pairs themselves
+  std::optional<CmDestination> cm;  // none: each end moves its queue pair itself
 
   bool operator==(const PathAnswer&) const = default;
 };
 
 void encode(const PathOffer& offer, Writer& writer);
 void encode(const PathAnswer& answer, Writer& writer);
-// The reader tells whether it was right.
+// The caller asks the reader whether all fields were valid.
 PathOffer decode_offer(Reader& reader);
 PathAnswer decode_answer(Reader& reader);
 

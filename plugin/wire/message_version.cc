@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The sentence for hosts with different versions of Beeline.
 #include "plugin/wire/message_version.h"
 
 namespace beeline::wire {
@@ -16,7 +14,7 @@ std::string range_text(VersionRange range) {
 
 std::string version_mismatch(VersionRange theirs, VersionRange ours) {
   return "the peer speaks " + range_text(theirs) + " of the protocol, this host " +
-         range_text(ours) + ": use the same Beeline on all hosts";
+         range_text(ours) + ": use the same version of Beeline on all hosts";
 }
 
 }  // namespace beeline::wire

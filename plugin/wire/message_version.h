@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which versions of the protocol this Beeline speaks, and what to say when a peer speaks others.
-// What carries this range (the handle, HELLO, REFUSE) begins the same way in every version, so that
-// two strangers can at least tell each other that they are strangers.
+// The versions of the protocol that this build of Beeline speaks. The handle, HELLO and REFUSE
+// carry this range and begin with the same bytes in every version, so that two builds that have no
+// version in common can say so.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,15 @@ struct VersionRange {
 };
 inline constexpr VersionRange kOurVersions{.least = 1, .most = 1};
 
-// The newest that both speak.
+// The newest version that both speak.
 constexpr std::optional<std::uint16_t> common_version(VersionRange a, VersionRange b) noexcept {
   const std::uint16_t newest = std::min(a.most, b.most);
   if (newest < std::max(a.least, b.least)) return std::nullopt;
   return newest;
 }
 
-// "the peer speaks versions 2-3 of the protocol, this host speaks 1: use the same Beeline on all
-// hosts".
+// "the peer speaks versions 2-3 of the protocol, this host version 1: use the same version of
+// Beeline on all hosts".
 std::string version_mismatch(VersionRange theirs, VersionRange ours);
 
 }  // namespace beeline::wire

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a path tells the receiver that its part of a message has arrived.
+// The message by which a path tells the receiver that its part of a message has arrived.
 //
-// A message that one WRITE carries whole needs no more than 32 bits, which travel as that write's
-// immediate; its size is the completion's byte count. All else (devices without immediates, data
-// that adaptive routing may spread, messages in chunks) sends a Notice behind the data.
+// For a message that is one RDMA WRITE, 32 bits are enough: they are the immediate of that WRITE,
+// and the size is the completion's byte count. Otherwise (the device has no immediates, adaptive
+// routing may reorder the data, or the message is cut into chunks) a SEND behind the data carries a
+// Notice.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace beeline::wire {
 
-// The immediate: the line's number, low bits, and the epoch of the path.
+// The 32 bits of the immediate.
 struct Immediate {
   std::uint16_t line;  // low 16 bits of the line's position
   std::uint8_t epoch;

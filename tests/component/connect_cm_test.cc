@@ -11,7 +11,7 @@ namespace {
 
 ControlOptions cm_options(bool wished, verbs::CmLibrary* library) {
   ControlOptions options = control_options();
-  options.qp.cm_wished = wished;
+  options.qp.cm_requested = wished;
   options.cm_library = library;
   return options;
 }

@@ -146,7 +146,7 @@ TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[componen
     RawPeer peer = rig.fake.answer();
     peer.receive_message<wire::Hello>();
     peer.send(
-        wire::encode(wire::Refuse{.code = wire::RefuseCode::kNotInvited, .text = "it is closed"}));
+        wire::encode(wire::Refuse{.code = wire::RefuseCode::kUnknownListener, .text = "it is closed"}));
     CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kPeerClosed);
     CHECK(rig.log.has("it is closed"));
   }
@@ -181,7 +181,7 @@ TEST_CASE("fake peer: a handle of another plugin or version is an error at once"
     handle.versions = {.least = 2, .most = 2};
     wire::encode(handle, rig.fake.ticket().handle());
     CHECK(rig.b.connect(rig.fake.ticket()).error().code == Errc::kUnsupported);
-    CHECK(rig.log.has("use the same Beeline on all hosts"));
+    CHECK(rig.log.has("use the same version of Beeline on all hosts"));
   }
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("fake peer: the attempt number in a handle is checked before it is use
   const std::uint64_t first = wire::attempt_in(rig.fake.ticket().handle());
   // A call that finds the control thread busy does nothing, and the next one tries again.
   const auto must_begin_anew = [&](Ticket& ticket, std::uint64_t remembered) {
-    wire::remember_attempt(ticket.handle(), remembered);
+    wire::set_attempt(ticket.handle(), remembered);
     wait_for(
         [&] {
           BL_MUST(must(rig.b.connect(ticket)) == nullptr);

@@ -145,7 +145,7 @@ TEST_CASE("hostile: thousands of peers without a valid token are refused in a fe
     RawPeer client(handle);
     client.send(bytes);
     if (i % 100 == 0) {
-      CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+      CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kUnknownListener);
     }
   }
   rig.must_accept_real_peer();
@@ -171,7 +171,7 @@ TEST_CASE("hostile: a peer that uses the identity of the process that it dials i
   hello.process = handle.process;
   RawPeer client(handle);
   client.send(wire::encode(hello));
-  CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+  CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kUnknownListener);
   client.must_be_dropped();
   // The process itself may connect to its own listener.
   CommPair comm = join(rig.a, rig.a);

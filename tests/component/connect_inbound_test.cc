@@ -46,7 +46,7 @@ TEST_CASE("inbound: a peer without a valid token is refused", "[component][conne
   SECTION("another listener") { hello.listener += 1; }
   RawPeer client(handle);
   client.send(wire::encode(hello));
-  CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kNotInvited);
+  CHECK(client.receive_message<wire::Refuse>().code == wire::RefuseCode::kUnknownListener);
   client.must_be_dropped();
   rig.must_accept_real_peer();
 }
@@ -130,7 +130,7 @@ TEST_CASE("inbound: on a channel, too, each comm needs a valid token", "[compone
   client.send(wire::encode(connect));
   const auto reject = client.receive_message<wire::Reject>();
   CHECK(reject.comm == 5);
-  CHECK(reject.code == wire::RejectCode::kNotInvited);
+  CHECK(reject.code == wire::RejectCode::kUnknownListener);
   rig.must_accept_real_peer();
 }
 

@@ -62,7 +62,7 @@ bool take_handle(ByteView bytes) {
   std::array<std::byte, kHandleBytes> again;
   encode(*first, HandleBytes(again));
   hold(attempt_in(ConstHandleBytes(again)) == 0, "an attempt is not carried on");
-  remember_attempt(HandleBytes(again), attempt);
+  set_attempt(HandleBytes(again), attempt);
   hold(attempt_in(ConstHandleBytes(again)) == attempt, "an attempt is remembered");
   const Result<Handle> second = decode_handle(ConstHandleBytes(again));
   hold(second && *second == *first, "the same after another way through");

@@ -45,18 +45,20 @@ void hold_path(const PathOffer& offer) {
   hold(offer.link_layer <= LinkLayer::kEthernet, "a known link layer");
   hold(offer.transport <= Transport::kIwarp, "a known transport");
   hold(offer.mtu >= 1 && offer.mtu <= 5, "an MTU that verbs know");
-  const Wishes& wishes = offer.wishes;
-  hold(wishes.service_level >= -1 && wishes.service_level <= 15, "a service level, or none");
-  hold(wishes.traffic_class >= -1 && wishes.traffic_class <= 255, "a traffic class, or none");
-  hold(wishes.pkey_index >= -1 && wishes.pkey_index <= UINT16_MAX, "a pkey's index, or none");
-  hold(wishes.gid_index >= -1 && wishes.gid_index <= UINT16_MAX, "a GID's index, or none");
-  hold(wishes.roce_version <= 2 && wishes.family <= AddressFamily::kIpv6, "a kind of GID, or any");
-  hold(!wishes.gid_range || wishes.gid_range->prefix <= 128, "a prefix is no longer than a GID");
+  const PortSettings& settings = offer.settings;
+  hold(settings.service_level >= -1 && settings.service_level <= 15, "a service level, or none");
+  hold(settings.traffic_class >= -1 && settings.traffic_class <= 255, "a traffic class, or none");
+  hold(settings.pkey_index >= -1 && settings.pkey_index <= UINT16_MAX, "a pkey's index, or none");
+  hold(settings.gid_index >= -1 && settings.gid_index <= UINT16_MAX, "a GID's index, or none");
+  hold(settings.roce_version <= 2 && settings.family <= AddressFamily::kIpv6,
+       "a kind of GID, or any");
+  hold(!settings.gid_range || settings.gid_range->prefix <= 128,
+       "a prefix is no longer than a GID");
   hold(offer.pkeys.size() <= kMaxPkeys && offer.gids.size() <= kMaxGids, "tables have an end");
   for (const GidEntry& entry : offer.gids) {
     hold(entry.type <= GidType::kRoceV2, "a known type of GID");
   }
-  hold(offer.cm.wish <= CmWish::kWished, "a known wish");
+  hold(offer.cm.support <= CmSupport::kRequested, "a known kind of support");
   hold(offer.cm.addresses.size() <= kMaxCmAddresses, "few addresses");
   for (const SocketAddress& address : offer.cm.addresses) hold_address(address);
 }

@@ -54,18 +54,18 @@ inline wire::PathOffer sample_offer() {
   offer.speed_mbps = 400'000;
   offer.immediate = false;
   offer.adaptive_routing = true;
-  offer.wishes = {.service_level = 3,
-                  .traffic_class = 106,
-                  .pkey_index = 1,
-                  .gid_index = 4,
-                  .roce_version = 2,
-                  .family = wire::AddressFamily::kIpv6,
-                  .gid_range = wire::GidRange{.base = counting<16>(9), .prefix = 64}};
+  offer.settings = {.service_level = 3,
+                    .traffic_class = 106,
+                    .pkey_index = 1,
+                    .gid_index = 4,
+                    .roce_version = 2,
+                    .family = wire::AddressFamily::kIpv6,
+                    .gid_range = wire::GidRange{.base = counting<16>(9), .prefix = 64}};
   offer.pkeys = {0xffff, 0x8001};
   offer.gids = {{.index = 1, .type = wire::GidType::kRoceV1, .gid = counting<16>(50)},
                 {.index = 3, .type = wire::GidType::kRoceV2, .gid = counting<16>(70)}};
   offer.cm = {
-      .wish = wire::CmWish::kWished,
+      .support = wire::CmSupport::kRequested,
       .addresses = {{.bytes = counting<16>(10)},
                     {.kind = wire::AddressKind::kIpv6, .bytes = counting<16>(40), .scope = 5}}};
   return offer;
@@ -84,10 +84,10 @@ inline wire::PathAnswer sample_answer() {
   answer.flow_label = 0xabcde;
   answer.notify = wire::Notify::kNoticeAfterRouted;
   answer.cm = wire::CmDestination{.address = {.kind = wire::AddressKind::kIpv6,
-                                             .port = 40312,
-                                             .bytes = counting<16>(30),
-                                             .scope = 3},
-                                 .cookie = counting<16>(60)};
+                                              .port = 40312,
+                                              .bytes = counting<16>(30),
+                                              .scope = 3},
+                                  .cookie = counting<16>(60)};
   return answer;
 }
 

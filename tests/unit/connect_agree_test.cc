@@ -71,7 +71,7 @@ TEST_CASE("connect agree: packets for another subnet go to the router that the F
 TEST_CASE("connect agree: a GID index for RoCE is not requested on InfiniBand", "[unit][connect]") {
   IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
   ours.options.gid.fixed_index = 3;
-  CHECK(make_offer(ours.side()).wishes.gid_index == -1);
+  CHECK(make_offer(ours.side()).settings.gid_index == -1);
   CHECK(lids_of(ours, ours) == Lids{kOurLid, kOurLid});
   ours.options.ib_gid.fixed_index = 3;
   CHECK_FALSE(agree(ours.side(), make_offer(ours.side()), "h1"));

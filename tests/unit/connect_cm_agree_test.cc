@@ -24,7 +24,7 @@ Port port(Transport transport, bool wished = false, const char* netdev = "eth0")
   port.device.caps.max_rd_atomic = 4;
   port.device.netdev = netdev;
   port.facts.active_mtu = IBV_MTU_1024;
-  port.options.cm_wished = wished;
+  port.options.cm_requested = wished;
   return port;
 }
 

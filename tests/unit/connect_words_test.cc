@@ -86,7 +86,7 @@ TEST_CASE("words: GID settings survive the conversion to the wire and back", "[u
                  .roce_version = 2,
                  .family = family,
                  .range = GidRange{.base = {0xfe, 0x80}, .prefix = 10}};
-  const GidPolicy arrived = gid_policy(wishes_of(options, options.gid));
+  const GidPolicy arrived = gid_policy(settings_of(options, options.gid));
   CHECK(arrived.fixed_index == 3);
   CHECK(arrived.roce_version == 2);
   CHECK(arrived.family == family);
@@ -94,7 +94,7 @@ TEST_CASE("words: GID settings survive the conversion to the wire and back", "[u
   CHECK(arrived.range->base == options.gid.range->base);
   CHECK(arrived.range->prefix == 10);
   options.gid.range.reset();
-  CHECK_FALSE(gid_policy(wishes_of(options, options.gid)).range);
+  CHECK_FALSE(gid_policy(settings_of(options, options.gid)).range);
 }
 
 TEST_CASE("words: vendor options survive the conversion to the wire and back", "[unit][connect]") {

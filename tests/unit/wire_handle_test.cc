@@ -43,7 +43,7 @@ TEST_CASE("wire handle: names are cut to what fits", "[unit][wire]") {
 TEST_CASE("wire handle: a new one has no attempt number", "[unit][wire]") {
   HandleArray bytes = encoded(sample_handle());
   CHECK(attempt_in(bytes) == 0);
-  remember_attempt(bytes, 0x1234'5678'9abc'def0);
+  set_attempt(bytes, 0x1234'5678'9abc'def0);
   CHECK(attempt_in(bytes) == 0x1234'5678'9abc'def0);
   const auto decoded = decode_handle(bytes);
   REQUIRE(decoded);

@@ -117,18 +117,18 @@ TEST_CASE("wire message: an offer's number out of its range is an error", "[unit
   check_offer("transport", [](PathOffer& p) { p.transport = beyond(Transport::kIwarp); });
   check_offer("mtu 0", [](PathOffer& p) { p.mtu = 0; });
   check_offer("mtu 6", [](PathOffer& p) { p.mtu = 6; });
-  check_offer("sl", [](PathOffer& p) { p.wishes.service_level = 16; });
-  check_offer("sl -2", [](PathOffer& p) { p.wishes.service_level = -2; });
-  check_offer("tc", [](PathOffer& p) { p.wishes.traffic_class = 256; });
-  check_offer("pkey", [](PathOffer& p) { p.wishes.pkey_index = 65536; });
-  check_offer("gid", [](PathOffer& p) { p.wishes.gid_index = -2; });
-  check_offer("roce", [](PathOffer& p) { p.wishes.roce_version = 3; });
-  check_offer("family", [](PathOffer& p) { p.wishes.family = beyond(AddressFamily::kIpv6); });
-  check_offer("prefix", [](PathOffer& p) { p.wishes.gid_range->prefix = 129; });
+  check_offer("sl", [](PathOffer& p) { p.settings.service_level = 16; });
+  check_offer("sl -2", [](PathOffer& p) { p.settings.service_level = -2; });
+  check_offer("tc", [](PathOffer& p) { p.settings.traffic_class = 256; });
+  check_offer("pkey", [](PathOffer& p) { p.settings.pkey_index = 65536; });
+  check_offer("gid", [](PathOffer& p) { p.settings.gid_index = -2; });
+  check_offer("roce", [](PathOffer& p) { p.settings.roce_version = 3; });
+  check_offer("family", [](PathOffer& p) { p.settings.family = beyond(AddressFamily::kIpv6); });
+  check_offer("prefix", [](PathOffer& p) { p.settings.gid_range->prefix = 129; });
   check_offer("gid type", [](PathOffer& p) { p.gids[0].type = beyond(GidType::kRoceV2); });
   check_offer("pkeys", [](PathOffer& p) { p.pkeys.resize(kMaxPkeys + 1); });
   check_offer("gids", [](PathOffer& p) { p.gids.resize(kMaxGids + 1); });
-  check_offer("cm wish", [](PathOffer& p) { p.cm.wish = beyond(CmWish::kWished); });
+  check_offer("cm support", [](PathOffer& p) { p.cm.support = beyond(CmSupport::kRequested); });
   check_offer("cm addresses", [](PathOffer& p) { p.cm.addresses.resize(kMaxCmAddresses + 1); });
   check_offer("cm address",
               [](PathOffer& p) { p.cm.addresses[0].kind = beyond(AddressKind::kIpv6); });
@@ -221,6 +221,6 @@ TEST_CASE("wire version: two ranges have the newest in common, or nothing", "[un
   CHECK_FALSE(common_version({1, 1}, {2, 3}));
   CHECK_FALSE(common_version({2, 3}, {1, 1}));
   CHECK(version_mismatch({2, 3}, {1, 1}) ==
-        "the peer speaks versions 2-3 of the protocol, this host version 1: use the same Beeline "
-        "on all hosts");
+        "the peer speaks versions 2-3 of the protocol, this host version 1: use the same version "
+        "of Beeline on all hosts");
 }

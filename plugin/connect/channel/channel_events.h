@@ -13,8 +13,8 @@
 
 namespace beeline {
 
-// The listener for which a dial asks to be let in.
-struct Invitation {
+// The listener by whose number and token a dial introduces itself.
+struct DialTarget {
   std::uint32_t comm = 0;  // the connect that waits for the channel
   wire::Handle handle;
 };
@@ -22,10 +22,10 @@ struct Invitation {
 class ChannelEvents {
  public:
   // --- Dials ---
-  // The invitation of a connect that waits for a channel to this process. Empty if none waits.
-  virtual std::optional<Invitation> find_invitation(const wire::ProcessId& process) = 0;
+  // A connect that waits for a channel to this process. Empty if none waits.
+  virtual std::optional<DialTarget> find_dial_target(const wire::ProcessId& process) = 0;
   // The peer refused: it has no listener with this number and token.
-  virtual void on_not_invited(std::uint32_t comm, const std::string& text) = 0;
+  virtual void on_unknown_listener(std::uint32_t comm, const std::string& text) = 0;
   virtual void on_unreachable(const wire::ProcessId& process, const Error& error,
                               const std::string& text) = 0;
 

@@ -40,7 +40,7 @@ std::string Dialer::last_error(const wire::ProcessId& process) const {
   const auto found = dials_.find(process);
   if (found == dials_.end()) return {};
   const Dial& dial = found->second;
-  const std::string where = text(dial.invitation.handle.address);
+  const std::string where = text(dial.target.handle.address);
   return where + ": " + (dial.last_error.empty() ? "no answer" : dial.last_error);
 }
 
@@ -67,12 +67,12 @@ void Dialer::schedule(const Dials::iterator& dial, std::int64_t ns,
 
 void Dialer::try_dial(Dials::iterator it) {
   Dial& dial = it->second;
-  std::optional<Invitation> invitation = events_->find_invitation(it->first);
-  if (!invitation) return cancel(wire::ProcessId(it->first));
-  dial.invitation = std::move(*invitation);
+  std::optional<DialTarget> target = events_->find_dial_target(it->first);
+  if (!target) return cancel(wire::ProcessId(it->first));
+  dial.target = std::move(*target);
   dial.input = {};
   dial.number = ++last_number_;
-  Result<UniqueFd> fd = start_dial(dial.invitation.handle.address);
+  Result<UniqueFd> fd = start_dial(dial.target.handle.address);
   if (!fd) return on_failure(it, fd.error());
   const auto key = poller_->add(fd->get(), EPOLLOUT,
                                 [this, process = it->first, number = dial.number](std::uint32_t) {
@@ -101,8 +101,8 @@ void Dialer::on_connected(Dials::iterator it) {
   const wire::Hello hello{.process = self_->id,
                           .host = self_->host,
                           .pid = self_->pid,
-                          .listener = dial.invitation.handle.listener,
-                          .token = dial.invitation.handle.token};
+                          .listener = dial.target.handle.listener,
+                          .token = dial.target.handle.token};
   // The send buffer of a new socket has room for all of it.
   const Result<std::size_t> sent = send_some(dial.fd.get(), wire::encode(hello));
   if (!sent) return on_failure(it, sent.error());
@@ -163,11 +163,11 @@ void Dialer::on_refuse(Dials::iterator it, const wire::Refuse& refusal) {
     case wire::RefuseCode::kVersion:
       return give_up(it, fail(Errc::kUnsupported, "agree on a version").error,
                      wire::version_mismatch(refusal.versions, wire::kOurVersions));
-    case wire::RefuseCode::kNotInvited: {
-      const std::uint32_t comm = it->second.invitation.comm;
+    case wire::RefuseCode::kUnknownListener: {
+      const std::uint32_t comm = it->second.target.comm;
       hang_up(it->second);
-      pause(it, 0);  // another connect may wait, with an invitation of its own
-      return events_->on_not_invited(comm, refusal.text);
+      pause(it, 0);  // another connect may wait, for a listener that exists
+      return events_->on_unknown_listener(comm, refusal.text);
     }
     case wire::RefuseCode::kDuplicate:
       hang_up(it->second);
@@ -198,7 +198,7 @@ void Dialer::pause(Dials::iterator it, std::int64_t ns) {
 // The arguments are copies, because the originals may be members of the dial, which ends here.
 void Dialer::give_up(Dials::iterator it, Error error, std::string text) {
   const wire::ProcessId process = it->first;
-  const std::string where = beeline::text(it->second.invitation.handle.address);
+  const std::string where = beeline::text(it->second.target.handle.address);
   cancel(process);
   events_->on_unreachable(process, error, std::move(text).insert(0, where + ": "));
 }

@@ -2,7 +2,7 @@
 //
 // Opens TCP connections to other processes and introduces this one. There is one dial for each
 // process, however many connects wait for its channel. A dial is retried for as long as a connect
-// waits; each try shows the invitation of one of them.
+// waits; each attempt names the listener of one of them.
 // Threads: the control thread.
 #pragma once
 
@@ -45,7 +45,7 @@ class Dialer {
     std::uint64_t number = 0;  // of the current try; timers of earlier tries are ignored
     UniqueFd fd;
     Poller::Key key = 0;
-    Invitation invitation;
+    DialTarget target;
     wire::FrameSplitter input;
     std::string last_error;
     std::int64_t first_failure_ns = 0;

@@ -232,14 +232,14 @@ std::optional<AttemptOrder> ControlMailbox::find_order(std::uint32_t comm) {
   return found->second.order;
 }
 
-std::optional<ControlMailbox::Invited> ControlMailbox::find_listener(std::uint32_t number,
-                                                                     const wire::Token& token) {
+std::optional<ControlMailbox::ListenerFacts> ControlMailbox::find_listener(
+    std::uint32_t number, const wire::Token& token) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(number);
   if (found == listeners_.end() || found->second->token_ != token) return std::nullopt;
-  return Invited{.device = found->second->device_,
-                 .settings = found->second->settings_,
-                 .unaccepted = found->second->arrived_.size()};
+  return ListenerFacts{.device = found->second->device_,
+                       .settings = found->second->settings_,
+                       .unaccepted = found->second->arrived_.size()};
 }
 
 MadeConnection ControlMailbox::deliver_accepted(std::uint32_t listener, MadeConnection made) {

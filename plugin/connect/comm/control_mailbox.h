@@ -126,13 +126,13 @@ class ControlMailbox {
   std::uint32_t next_comm() noexcept { return ++last_comm_; }
   // Empty if it was reclaimed in the meantime.
   std::optional<AttemptOrder> find_order(std::uint32_t comm);
-  struct Invited {
+  struct ListenerFacts {
     const Device* device = nullptr;
     CommSettings settings;
     std::size_t unaccepted = 0;  // connections that wait for accept()
   };
   // Empty if there is no listener with this number and token.
-  std::optional<Invited> find_listener(std::uint32_t number, const wire::Token& token);
+  std::optional<ListenerFacts> find_listener(std::uint32_t number, const wire::Token& token);
   // These return the connection if nobody waits for it any more.
   [[nodiscard]] MadeConnection deliver_accepted(std::uint32_t listener, MadeConnection made);
   [[nodiscard]] MadeConnection deliver_connected(std::uint32_t comm, MadeConnection made);

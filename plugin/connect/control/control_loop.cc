@@ -162,12 +162,12 @@ void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
 
 // --- Channels ---
 
-std::optional<Invitation> ControlLoop::find_invitation(const wire::ProcessId& process) {
-  return connector_.invitation(process);
+std::optional<DialTarget> ControlLoop::find_dial_target(const wire::ProcessId& process) {
+  return connector_.dial_target(process);
 }
 
-void ControlLoop::on_not_invited(std::uint32_t comm, const std::string& text) {
-  connector_.on_not_invited(comm, text);
+void ControlLoop::on_unknown_listener(std::uint32_t comm, const std::string& text) {
+  connector_.on_unknown_listener(comm, text);
 }
 
 void ControlLoop::on_unreachable(const wire::ProcessId& process, const Error& error,
@@ -217,11 +217,11 @@ std::optional<wire::Refuse> ControlLoop::check_hello(const wire::Hello& hello) {
 // the other's HELLO, and drops its own dial.
 std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello) {
   if (!setup_.mailbox->find_listener(hello.listener, hello.token)) {
-    return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
+    return wire::Refuse{.code = wire::RefuseCode::kUnknownListener,
                         .text = "no such listener on " + host_name() + ": it is closed"};
   }
   if (hello.process == setup_.self.id && !dialer_.has_introduced(hello.process)) {
-    return wire::Refuse{.code = wire::RefuseCode::kNotInvited,
+    return wire::Refuse{.code = wire::RefuseCode::kUnknownListener,
                         .text = "it takes the name of the process that it dials"};
   }
   if (!has_precedence_over(hello.process)) return std::nullopt;

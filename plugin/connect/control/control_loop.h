@@ -50,8 +50,8 @@ class ControlLoop final : ChannelEvents, PortEvents {
   // --- PortEvents ---
   void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) override;
   // --- ChannelEvents ---
-  std::optional<Invitation> find_invitation(const wire::ProcessId& process) override;
-  void on_not_invited(std::uint32_t comm, const std::string& text) override;
+  std::optional<DialTarget> find_dial_target(const wire::ProcessId& process) override;
+  void on_unknown_listener(std::uint32_t comm, const std::string& text) override;
   void on_unreachable(const wire::ProcessId& process, const Error& error,
                       const std::string& text) override;
   std::optional<wire::Refuse> check_hello(const wire::Hello& hello) override;

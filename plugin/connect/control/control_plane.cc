@@ -235,7 +235,7 @@ Status ControlPlaneImpl::begin(ProcessState& process, AttemptOrder order, Handle
   // While the mailbox has an order, the control thread does not end.
   const std::optional<std::uint64_t> remember = process.mailbox->add_attempt(std::move(order));
   if (!remember) return {};
-  wire::remember_attempt(handle, *remember);
+  wire::set_attempt(handle, *remember);
   return serve_locked(process);
 }
 

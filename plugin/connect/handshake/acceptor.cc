@@ -26,7 +26,7 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   const auto listener = context_.mailbox->find_listener(connect.listener, connect.token);
   if (!listener) {
     channel.send(wire::Reject{.comm = peer_comm,
-                              .code = wire::RejectCode::kNotInvited,
+                              .code = wire::RejectCode::kUnknownListener,
                               .text = "no such listener on " + host_name() + ": it is closed"});
     return;
   }

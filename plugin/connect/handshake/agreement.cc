@@ -56,7 +56,7 @@ Outcome<GidPair> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
   const std::vector<GidEntry> table = to_device(offer.gids);
   const std::string name = port_name(ours);
   const GidSide local{.table = ours.facts.gids, .policy = gid_policy_of(ours), .who = name};
-  const GidSide remote{.table = table, .policy = gid_policy(offer.wishes), .who = peer};
+  const GidSide remote{.table = table, .policy = gid_policy(offer.settings), .who = peer};
   if (ours.device.transport == Transport::kInfiniBand) return BL_TRY(choose_ib_gids(local, remote));
   return BL_TRY(choose_gids(local, remote));
 }
@@ -119,9 +119,9 @@ Route peer_route(const PortSide& ours, const wire::QpFacts& peer, Notify notify)
   return route;
 }
 
-wire::CmWish cm_wish_of(const PortSide& ours) {
-  if (ours.device.netdev.empty()) return wire::CmWish::kUnable;
-  return needs_cm(ours) ? wire::CmWish::kWished : wire::CmWish::kAble;
+wire::CmSupport cm_support_of(const PortSide& ours) {
+  if (ours.device.netdev.empty()) return wire::CmSupport::kNone;
+  return needs_cm(ours) ? wire::CmSupport::kRequested : wire::CmSupport::kPossible;
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ Outcome<void> check_path_count(std::size_t ours, std::size_t theirs) {
 }
 
 bool needs_cm(const PortSide& ours) noexcept {
-  return ours.device.transport == Transport::kIwarp || ours.options.cm_wished;
+  return ours.device.transport == Transport::kIwarp || ours.options.cm_requested;
 }
 
 wire::PathOffer make_offer(const PortSide& ours) {
@@ -144,12 +144,12 @@ wire::PathOffer make_offer(const PortSide& ours) {
   offer.speed_mbps = ours.facts.speed_mbps;
   offer.immediate = ours.device.caps.immediate;
   offer.adaptive_routing = ours.device.caps.adaptive_routing;
-  offer.wishes = wishes_of(ours.options, gid_policy_of(ours));
+  offer.settings = settings_of(ours.options, gid_policy_of(ours));
   offer.pkeys = ours.facts.pkeys;
   if (offer.pkeys.size() > wire::kMaxPkeys) offer.pkeys.resize(wire::kMaxPkeys);
   offer.gids = to_wire(ours.facts.gids);
   if (offer.gids.size() > wire::kMaxGids) offer.gids.resize(wire::kMaxGids);
-  offer.cm.wish = cm_wish_of(ours);
+  offer.cm.support = cm_support_of(ours);
   return offer;
 }
 
@@ -167,8 +167,9 @@ wire::QpFacts qp_facts(const PortSide& ours, const PathSetup& path) {
 
 bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host) {
   if (ours.device.transport == Transport::kIwarp) return true;
-  const bool wished = ours.options.cm_wished || offer.cm.wish == wire::CmWish::kWished;
-  if (!wished || offer.cm.wish != wire::CmWish::kUnable) return wished;
+  const bool is_requested =
+      ours.options.cm_requested || offer.cm.support == wire::CmSupport::kRequested;
+  if (!is_requested || offer.cm.support != wire::CmSupport::kNone) return is_requested;
   BL_INFO(kLogNet, "librdmacm is set for %s but not used: %s has no network interface for it",
           port_name(ours).c_str(), port_name(peer_host, offer.qp.device, offer.qp.port).c_str());
   return false;
@@ -181,7 +182,7 @@ Outcome<Agreement> agree_with_cm(const PortSide& ours, const wire::PathOffer& of
   Agreement agreement;
   agreement.answer.mtu = offer.mtu;
   agreement.answer.traffic_class = static_cast<std::uint8_t>(
-      agreed(offer.wishes.traffic_class, ours.options.traffic_class, "traffic class", peer));
+      agreed(offer.settings.traffic_class, ours.options.traffic_class, "traffic class", peer));
   agreement.answer.notify = choose_notify(ours, offer);
   agreement.route = peer_route(ours, offer.qp, agreement.answer.notify);
   return agreement;
@@ -194,12 +195,12 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
   const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
   const PkeyPair pkeys =
       BL_TRY(agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
-                        {.table = offer.pkeys, .fixed_index = offer.wishes.pkey_index}));
+                        {.table = offer.pkeys, .fixed_index = offer.settings.pkey_index}));
   const ibv_mtu mtu = BL_TRY(agree_mtu(ours.facts.active_mtu, offer.mtu));
   const auto sl = static_cast<std::uint8_t>(
-      agreed(offer.wishes.service_level, ours.options.service_level, "service level", peer));
+      agreed(offer.settings.service_level, ours.options.service_level, "service level", peer));
   const auto tc = static_cast<std::uint8_t>(
-      agreed(offer.wishes.traffic_class, ours.options.traffic_class, "traffic class", peer));
+      agreed(offer.settings.traffic_class, ours.options.traffic_class, "traffic class", peer));
 
   Agreement agreement;
   wire::PathAnswer& answer = agreement.answer;

@@ -21,7 +21,7 @@ constexpr std::int64_t kAbandonedNs = 2 * kNsPerSec;
 
 Error error_of(wire::RejectCode code) {
   switch (code) {
-    case wire::RejectCode::kNotInvited:
+    case wire::RejectCode::kUnknownListener:
       return fail(Errc::kPeerClosed, "connect: the listener is closed").error;
     case wire::RejectCode::kIncompatible:
       return fail(Errc::kUnsupported, "connect: the devices do not fit").error;
@@ -57,7 +57,7 @@ void Connector::abandon(std::uint32_t comm) {
   Channel* const channel = channel_of(pending);
   switch (pending.state) {
     case ConnectState::kNeedChannel:
-      if (!invitation(process)) dialer_->cancel(process);
+      if (!dial_target(process)) dialer_->cancel(process);
       return;
     case ConnectState::kAwaitAccept:
       // A REJECT needs the peer's number of the comm, which comes with its answer.
@@ -257,16 +257,16 @@ void Connector::on_channel_end(const Channel& channel, const std::string& cause)
   }
 }
 
-std::optional<Invitation> Connector::invitation(const wire::ProcessId& process) const {
+std::optional<DialTarget> Connector::dial_target(const wire::ProcessId& process) const {
   const std::vector<std::uint32_t> comms = waiting_for(process);
   if (comms.empty()) return std::nullopt;
-  return Invitation{.comm = comms.front(), .handle = comms_.at(comms.front()).order.handle};
+  return DialTarget{.comm = comms.front(), .handle = comms_.at(comms.front()).order.handle};
 }
 
-void Connector::on_not_invited(std::uint32_t comm, const std::string& text) {
+void Connector::on_unknown_listener(std::uint32_t comm, const std::string& text) {
   const auto found = comms_.find(comm);
   if (found == comms_.end()) return;
-  fail_comm(comm, error_of(wire::RejectCode::kNotInvited),
+  fail_comm(comm, error_of(wire::RejectCode::kUnknownListener),
             found->second.order.handle.host + " rejected it: " + text);
 }
 

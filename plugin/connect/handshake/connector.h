@@ -44,8 +44,8 @@ class Connector final : public HandshakeEnd<PendingConnect> {
 
   // --- for the dialer ---
   // Nothing: no connect waits for a channel to this process any more.
-  std::optional<Invitation> invitation(const wire::ProcessId& process) const;
-  void on_not_invited(std::uint32_t comm, const std::string& text);
+  std::optional<DialTarget> dial_target(const wire::ProcessId& process) const;
+  void on_unknown_listener(std::uint32_t comm, const std::string& text);
   void on_dial_failed(const wire::ProcessId& process, const Error& error, const std::string& text);
 
   // --- events of channels ---

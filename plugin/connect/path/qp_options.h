@@ -22,7 +22,7 @@ struct QpOptions {
   int pkey_index = -1;
   GidPolicy gid;             // RoCE
   GidPolicy ib_gid;          // InfiniBand
-  bool cm_wished = false;    // librdmacm sets up the queue pair even if it is not needed for that
+  bool cm_requested = false;    // librdmacm sets up the queue pair even if it is not needed for that
   bool ece = true;           // enhanced connection establishment, if both devices have it
   int thread_domains = 128;  // at most so many on one device
 };

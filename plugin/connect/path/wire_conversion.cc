@@ -23,28 +23,28 @@ std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table) {
   return result;
 }
 
-wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid) {
-  wire::Wishes wishes;
-  wishes.service_level = static_cast<std::int16_t>(options.service_level);
-  wishes.traffic_class = static_cast<std::int16_t>(options.traffic_class);
-  wishes.pkey_index = options.pkey_index;
-  wishes.gid_index = gid.fixed_index;
-  wishes.roce_version = static_cast<std::uint8_t>(gid.roce_version);
-  wishes.family = gid.family;
+wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid) {
+  wire::PortSettings settings;
+  settings.service_level = static_cast<std::int16_t>(options.service_level);
+  settings.traffic_class = static_cast<std::int16_t>(options.traffic_class);
+  settings.pkey_index = options.pkey_index;
+  settings.gid_index = gid.fixed_index;
+  settings.roce_version = static_cast<std::uint8_t>(gid.roce_version);
+  settings.family = gid.family;
   if (gid.range) {
-    wishes.gid_range = {.base = gid.range->base,
+    settings.gid_range = {.base = gid.range->base,
                         .prefix = static_cast<std::uint8_t>(gid.range->prefix)};
   }
-  return wishes;
+  return settings;
 }
 
-GidPolicy gid_policy(const wire::Wishes& wishes) {
-  GidPolicy policy{.fixed_index = wishes.gid_index,
-                   .roce_version = wishes.roce_version,
-                   .family = wishes.family,
+GidPolicy gid_policy(const wire::PortSettings& settings) {
+  GidPolicy policy{.fixed_index = settings.gid_index,
+                   .roce_version = settings.roce_version,
+                   .family = settings.family,
                    .range = {}};
-  if (wishes.gid_range) {
-    policy.range = GidRange{.base = wishes.gid_range->base, .prefix = wishes.gid_range->prefix};
+  if (settings.gid_range) {
+    policy.range = GidRange{.base = settings.gid_range->base, .prefix = settings.gid_range->prefix};
   }
   return policy;
 }

@@ -16,8 +16,8 @@ namespace beeline {
 
 std::vector<wire::GidEntry> to_wire(const std::vector<GidEntry>& table);
 std::vector<GidEntry> to_device(const std::vector<wire::GidEntry>& table);
-wire::Wishes wishes_of(const QpOptions& options, const GidPolicy& gid);
-GidPolicy gid_policy(const wire::Wishes& wishes);
+wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid);
+GidPolicy gid_policy(const wire::PortSettings& settings);
 
 wire::Ece to_wire(const ibv_ece& ece) noexcept;
 ibv_ece to_ibv(const wire::Ece& ece) noexcept;
