@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executes a plan (faults/chaos_plan.h) and resets the ports.
-#include "softnic/cli/chaos.h"
-
+// `softnic chaos`: executes a plan (faults/chaos_plan.h) and resets the ports.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 
 #include "softnic/cli/common.h"
 #include "softnic/cli/stop_signals.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/fabric/device_presence.h"
 #include "softnic/faults/chaos_plan.h"
 #include "softnic/faults/script.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "softnic/cli/ctl.h"
-
+// `softnic ctl` without a script.
 #include "softnic/cli/common.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/fabric/port_command.h"
 
 namespace softnic::cli {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Following the log means reading it every 50 ms: the processes that append to it do not notify its
-// readers.
-#include "softnic/cli/log.h"
-
+// `softnic log`. Following the log means reading it every 50 ms, because the processes that append
+// to it do not notify its readers.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/fd.h"
 #include "softnic/cli/common.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/fabric/fabric_log.h"
 
 namespace softnic::cli {

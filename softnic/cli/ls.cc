@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads fabrics without joining them. Removes those whose processes are all dead.
-#include "softnic/cli/ls.h"
-
+// `softnic ls`: reads fabrics without joining them. Removes those whose processes are all dead.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 
 #include "softnic/cli/common.h"
 #include "softnic/cli/faults_text.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/spec/names.h"
 #include "softnic/spec/units.h"

@@ -9,12 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "softnic/cli/chaos.h"
 #include "softnic/cli/common.h"
-#include "softnic/cli/ctl.h"
-#include "softnic/cli/log.h"
-#include "softnic/cli/ls.h"
-#include "softnic/cli/run.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/spec/names.h"
 
 namespace {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that links libibverbs gets softnic's verbs by LD_PRELOAD. One that loads it by dlopen
-// gets them by LD_LIBRARY_PATH, from a folder that has only libibverbs.so. softgpu has such a
-// folder, too.
-#include "softnic/cli/run.h"
-
+// `softnic run`. A program that links libibverbs gets softnic's verbs by LD_PRELOAD. One that loads
+// it by dlopen gets them by LD_LIBRARY_PATH, from a folder that has only libibverbs.so. softgpu has
+// such a folder, too.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,7 +15,7 @@
 #include "common/base/fd.h"
 #include "softnic/cli/child.h"
 #include "softnic/cli/common.h"
-#include "softnic/cli/log.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/fabric/fabric.h"
 #include "softnic/spec/names.h"
 #include "softnic/spec/spec_toml.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "softnic/cli/common.h"
-#include "softnic/cli/ctl.h"
 #include "softnic/cli/stop_signals.h"
+#include "softnic/cli/subcommands.h"
 #include "softnic/faults/script.h"
 #include "softnic/spec/read_text.h"
 

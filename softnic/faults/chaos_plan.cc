@@ -75,8 +75,8 @@ struct CommandPair {
 std::string random_error(RandomSource& random) {
   static constexpr const char* kStatuses[] = {"retry_exc_err",  "rnr_retry_exc_err", "rem_op_err",
                                               "rem_access_err", "loc_qp_op_err",     "general_err"};
-  const char* const status =
-      kStatuses[random.roll(std::size(kStatuses))];  // arguments have no order
+  // Drawn first, because function arguments are evaluated in any order.
+  const char* const status = kStatuses[random.roll(std::size(kStatuses))];
   return fmt::format("error={}@{}", status, random.between(1, 50));
 }
 

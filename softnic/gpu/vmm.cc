@@ -122,7 +122,8 @@ CuResult Memory::unmap(DevicePtr address, std::size_t size) {
 CuResult Memory::set_access(DevicePtr address, std::size_t size, int gpu, int access) {
   const auto whole = whole_mappings(address, size);
   if (whole.empty()) return CuResult::kInvalidValue;
-  // Every GPU can access the memory of the others, but copies use only the rights of the own GPU.
+  // Copies check only the rights of the GPU that owns the memory, so those of others are not
+  // stored.
   for (auto* const mapped : whole)
     if (mapped->second.physical->pages->gpu() == gpu) mapped->second.access = access;
   return CuResult::kSuccess;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs for the device list, and for opening and closing devices.
-#include "softnic/verbs/device.h"
-
 #include <endian.h>
+#include <infiniband/verbs.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "softnic/fabric/device_presence.h"
@@ -14,9 +17,36 @@
 #include "softnic/nic/cq.h"
 #include "softnic/nic/event_pipe.h"
 #include "softnic/nic/qp.h"
+#include "softnic/nic/runtime.h"
 #include "softnic/verbs/extended_queries.h"
 
 namespace softnic {
+
+// An entry of the list that ibv_get_device_list returns.
+struct Device : ibv_device {
+  // `the_removals` as for Context: an entry from before a removal cannot be opened afterwards.
+  Device(std::shared_ptr<Runtime> the_runtime, std::uint32_t the_index, std::uint32_t the_removals);
+
+  static Device& of(ibv_device* device) noexcept { return *static_cast<Device*>(device); }
+  DeviceRecord& record() const noexcept { return runtime->header().devices[index]; }
+
+  // Device lists and open contexts hold references. The last one deletes the object.
+  void add_reference() noexcept { references_.fetch_add(1); }
+  void drop_reference() noexcept {
+    if (references_.fetch_sub(1) == 1) delete this;
+  }
+
+  // Provider libraries (libmlx5) read their own fields behind an ibv_device to see whether the
+  // device is theirs. They find zeros.
+  const std::array<std::byte, 512> provider_padding{};
+  const std::shared_ptr<Runtime> runtime;
+  const std::uint32_t index;  // into FabricHeader::devices
+  const std::uint32_t removals_at_open;
+
+ private:
+  std::atomic<int> references_{1};
+};
+
 namespace {
 
 template <std::size_t kSize>
