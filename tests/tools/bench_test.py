@@ -70,12 +70,12 @@ class Misuse(Bench):
                      "--profile", "one-gpu-softnic", "--launcher", "local")
         self.refused("omit them", "--profile", "iwarp", "--launcher", "local", "--np", "2",
                      "--launcher-args=-v")
-        self.refused("runs on this machine alone", "--profile", "softnic-host", "--launcher", "srun")
+        self.refused("runs on this machine only", "--profile", "softnic-host", "--launcher", "srun")
 
     def test_comparisons_that_cannot_be(self):
         host = ("--profile", "softnic-host")
         self.refused("compare with another plugin: --plugin-baseline FILE", *host, "--baseline")
-        self.refused("uses no GPU, so GPUDirect brings nothing", *host, "--gdr-gain")
+        self.refused("uses no GPU, so GPUDirect has no effect", *host, "--gdr-gain")
         self.refused("/nowhere.so: no such file", *host, "--plugin-baseline", "/nowhere.so")
 
     def test_what_is_not_installed(self):
@@ -95,7 +95,7 @@ class Misuse(Bench):
         (self.folder / "results" / "bench.json").write_text("{}", encoding="utf-8")
         status, _, stderr = self.bench("--profile", "infiniband", "--np", "2", "--out", "results")
         self.assertEqual(status, 2)
-        self.assertIn("it holds the result of an earlier run; name another folder", stderr)
+        self.assertIn("it contains the result of an earlier run; name another folder", stderr)
 
     def test_what_is_not_built(self):
         self.refused("/nowhere/softnic/softnic is not built", "--profile", "softnic-host", "--build", "/nowhere")
@@ -205,7 +205,7 @@ class NcclTests(Bench):
         self.assertEqual(status, 1)
         self.assertIn("Beeline: mpirun ended with status 1, without a result", stderr)
         self.assertIn("it ends before its last line", stderr)
-        self.assertIn(f"All of it: {self.folder.resolve()}/results/beeline.txt", stderr)
+        self.assertIn(f"The whole output: {self.folder.resolve()}/results/beeline.txt", stderr)
 
     def test_a_dry_run_runs_nothing(self):
         status, stdout, _ = self.bench("--profile", "infiniband", "--np", "2", "--baseline", "--dry-run")

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Lines.
 #include "tests/topology/answers.h"
 
 namespace beeline::topology {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NICs each GPU of a machine gets.
+// Tests of which NICs each GPU of a machine gets.
 #include "topology/assignment.h"
 
 #include "tests/support/catch.h"
@@ -32,13 +32,13 @@ TEST_CASE("assignment: a NIC for each GPU") {
   CHECK(assign(graph).gpus[3].reason == "the nearest NIC (PIX)");
 }
 
-TEST_CASE("assignment: names do not matter where places do") {
+TEST_CASE("assignment: the names of NICs do not matter") {
   CHECK(nics_of(machines::one_nic_each_reversed()) ==
         Lines{"PIX mlx5_7", "PIX mlx5_6", "PIX mlx5_5", "PIX mlx5_4", "PIX mlx5_3", "PIX mlx5_2",
               "PIX mlx5_1", "PIX mlx5_0"});
 }
 
-TEST_CASE("assignment: ties are shared out in order") {
+TEST_CASE("assignment: equally good NICs are distributed in order") {
   const Graph graph = make_machine(machines::tied_in_pairs());
   CHECK(nics_of(graph) == Lines{"PIX mlx5_0", "PIX mlx5_1", "PIX mlx5_2", "PIX mlx5_3",
                                 "PIX mlx5_4", "PIX mlx5_5", "PIX mlx5_6", "PIX mlx5_7"});
@@ -70,7 +70,7 @@ TEST_CASE("assignment: groups of four") {
         "the 4 nearest NICs (PIX)");
 }
 
-TEST_CASE("assignment: a limit on a group leaves the rest standing by") {
+TEST_CASE("assignment: NICs beyond the limit stand by") {
   const Graph graph = make_machine(machines::four_nics_each());
   CHECK(nics_of(graph, {.max_nics_per_gpu = 2})[1] == "PIX rdmap4 rdmap5");
   const Assignment result = assign(graph, {.max_nics_per_gpu = 2});
@@ -112,7 +112,7 @@ TEST_CASE("assignment: second ports are taken last") {
               {.max_nics_per_gpu = 1}) == Lines{"NODE mlx5_0", "NODE mlx5_2"});
 }
 
-TEST_CASE("assignment: who can choose leaves the only NIC to who cannot") {
+TEST_CASE("assignment: a GPU with a choice leaves a NIC to the GPU that has only this one") {
   const Graph graph = make_machine(
       "host 0000:10\n root 10:01.0\n  up 11:00.0\n"
       "   down 12:00.0\n    up 20:00.0\n"
@@ -124,7 +124,7 @@ TEST_CASE("assignment: who can choose leaves the only NIC to who cannot") {
   CHECK(nics_of(graph) == Lines{"PIX mlx5_0", "PXB mlx5_1"});
 }
 
-TEST_CASE("assignment: what only some can have is left to them") {
+TEST_CASE("assignment: NICs that only some GPUs may have are left to them") {
   const Graph graph = make_machine(
       "host 0000:10\n root 10:01.0\n  up 11:00.0\n"
       "   down 12:00.0\n    gpu 13:00.0\n"
@@ -157,7 +157,7 @@ TEST_CASE("assignment: members of a bond are one NIC") {
   CHECK(spares_of(graph) == Lines{"mlx5_1: same ports or bond as mlx5_bond_0"});
 }
 
-TEST_CASE("assignment: a slow NIC is left out, however near it is") {
+TEST_CASE("assignment: a slow NIC is not used, however near it is") {
   const std::string text =
       "numa 0\n"
       " host 0000:00\n"
@@ -191,7 +191,7 @@ TEST_CASE("assignment: where the GPU's own link is the bottleneck, the nearest N
                 "  nic 04:00.0 mlx5_1 max=32x16 speed=400000\n") == Lines{"PIX mlx5_0"});
 }
 
-TEST_CASE("assignment: NICs several switches away are equal, as to NCCL") {
+TEST_CASE("assignment: NICs behind several switches are equal, as for NCCL") {
   const std::string text =
       "host 0000:00\n"
       " switch 01:00.0\n"
@@ -202,7 +202,7 @@ TEST_CASE("assignment: NICs several switches away are equal, as to NCCL") {
   CHECK(nics_of(text) == Lines{"PXB near top"});
 }
 
-TEST_CASE("assignment: a NIC whose ports are down is nobody's, unless it is asked for") {
+TEST_CASE("assignment: a NIC whose ports are down is not used, unless it is given") {
   const Graph graph = make_machine(
       "host 0000:00\n"
       " switch 01:00.0\n  gpu 02:00.0\n  nic 03:00.0 mlx5_0 speed=100000 state=down\n"
@@ -212,12 +212,12 @@ TEST_CASE("assignment: a NIC whose ports are down is nobody's, unless it is aske
   CHECK(nics_of(graph, {.nics = {{graph.nics()[0]}}}) == Lines{"PIX mlx5_0"});
 }
 
-TEST_CASE("assignment: GPUs are dealt NICs by their numbers, as NCCL does") {
+TEST_CASE("assignment: NICs are distributed by the numbers of the GPUs, as in NCCL") {
   CHECK(nics_of("host 0000:00\n gpu 01:00.0 dev=1\n gpu 02:00.0 dev=0\n"
                 " nic 03:00.0 mlx5_0\n nic 04:00.0 mlx5_1\n") == Lines{"PHB mlx5_1", "PHB mlx5_0"});
 }
 
-TEST_CASE("assignment: no GPU, no NIC, nothing") {
+TEST_CASE("assignment: machines without GPUs or without NICs") {
   CHECK(assign(make_machine("")).gpus.empty());
   const Graph no_nic = make_machine("host 0000:10\n  gpu 10:01.0\n  other 10:02.0 eth0\n");
   REQUIRE(assign(no_nic).gpus.size() == 1);
@@ -230,7 +230,7 @@ TEST_CASE("assignment: no GPU, no NIC, nothing") {
                          " nic 20:02.0 mlx5_1\n")) == Lines{"mlx5_1: every GPU has a nearer NIC"});
 }
 
-TEST_CASE("assignment: a NUMA node that is not known is said") {
+TEST_CASE("assignment: the reason says if the NUMA node is unknown") {
   const Graph graph = make_machine(
       "numa 0\nnuma 1\nhost 0000:10\n  gpu 10:01.0\nhost 0000:20\n  nic 20:01.0 mlx5_0\n");
   CHECK(assign(graph).gpus[0].reason == "the nearest NIC (SYS); the GPU's NUMA node is unknown");
@@ -264,7 +264,7 @@ TEST_CASE("standby: the other port of the same adapter comes after other adapter
   CHECK(labels_of(graph, result.gpus[0].standby) == "mlx5_2 mlx5_1");
 }
 
-TEST_CASE("reason: a NUMA node with NICs is not said to have none") {
+TEST_CASE("reason: it does not claim that a NUMA node with NICs has none") {
   const std::string machine =
       "numa 0\n host 0000:10\n  root 10:01.0\n   gpu 11:00.0 now=32x16\n"
       "  root 10:02.0\n   nic 12:00.0 mlx5_0 now=8x8 speed=25000\n"

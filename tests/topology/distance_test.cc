@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for distances, each where it begins and ends.
+// Tests of each distance, at its limits.
 #include "topology/distance.h"
 
 #include "tests/support/catch.h"
@@ -90,7 +90,7 @@ TEST_CASE("distance: another NUMA node of the package is nearer than another pac
   CHECK(places.rank(gpu, graph.nics()[0]) < places.rank(gpu, graph.nics()[1]));
 }
 
-TEST_CASE("distance: where package and NUMA node disagree, the NUMA node's package counts") {
+TEST_CASE("distance: if package and NUMA node disagree, the package of the NUMA node counts") {
   const Graph graph = make_machine(
       "package 0\n numa 0\n  host 0000:20\n   nic 20:01.0 mlx5_0\n"
       " host 0000:10 numa=1\n  gpu 10:01.0\n"
@@ -105,7 +105,7 @@ TEST_CASE("distance: a soft device without PCI") {
   CHECK(only_distance("numa 0\nnuma 1\n host 0000:10\n  gpu 10:01.0\nsoft rxe0\n") == "SYS");
 }
 
-TEST_CASE("distance: what NCCL calls them") {
+TEST_CASE("distance: NCCL's names") {
   CHECK(std::string(nccl_word(Distance::kNode)) == "PHB");
   CHECK(std::string(nccl_word(Distance::kPhb)) == "PHB");
   CHECK(std::string(nccl_word(Distance::kPxb)) == "PXB");

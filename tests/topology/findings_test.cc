@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is wrong with a machine, in one list.
+// Tests of the list of problems of a machine.
 #include "topology/findings.h"
 
 #include "tests/support/catch.h"
@@ -55,7 +55,7 @@ TEST_CASE("findings: a slow link of a NIC, a GPU and a switch, each once") {
   CHECK(found(graph, {.nics = std::vector<NodeIndex>()}).size() == 2);
 }
 
-TEST_CASE("findings: a NIC behind the processor, by what NCCL takes") {
+TEST_CASE("findings: NCCL takes a NIC behind the processor") {
   const Lines lines = found(
       "numa 0\n"
       " host 0000:00\n  root 00:01.0\n   gpu 01:00.0\n"
@@ -68,7 +68,7 @@ TEST_CASE("findings: a NIC behind the processor, by what NCCL takes") {
   CHECK(found(machines::far_socket()).size() == 4);
 }
 
-TEST_CASE("findings: a near NIC that is passed over for its speed is named once") {
+TEST_CASE("findings: a near NIC that NCCL does not take because it is slow is named once") {
   const Lines lines = found(
       "numa 0\n"
       " host 0000:00\n"
@@ -83,7 +83,7 @@ TEST_CASE("findings: a near NIC that is passed over for its speed is named once"
         "one has another purpose");
 }
 
-TEST_CASE("findings: a tree that is hidden is one thing, not one for each GPU") {
+TEST_CASE("findings: a hidden tree is one finding, not one for each GPU") {
   const Lines lines = found(machines::flat_virtual_machine());
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].starts_with("note, hidden tree, machine: "));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making a graph: what is refused, what is put in order, what is worked out.
+// Tests of Graph::make: what it refuses, how it sorts, and what it derives.
 #include "topology/graph.h"
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ TEST_CASE("graph: a parent exists and is above") {
         "machine: is the root, but has a parent");
 }
 
-TEST_CASE("graph: bridges in a circle are refused") {
+TEST_CASE("graph: a cycle of bridges is refused") {
   CHECK(error_of({machine(), below(2, NodeKind::kBridge, "01:00.0"),
                   below(1, NodeKind::kBridge, "02:00.0")}) ==
         "bridge 0000:01:00.0: is in a cycle of bridges");
@@ -71,7 +71,7 @@ TEST_CASE("graph: bridges in a circle are refused") {
         "bridge 0000:01:00.0: is in a cycle of bridges");
 }
 
-TEST_CASE("graph: what exists once is not there twice") {
+TEST_CASE("graph: duplicates are refused") {
   CHECK(error_of({machine(), below(0, NodeKind::kDevice, "01:00.0"),
                   below(0, NodeKind::kBridge, "01:00.0")}) == "bridge 0000:01:00.0: appears twice");
   CHECK(error_of({machine(),
@@ -114,7 +114,7 @@ TEST_CASE("graph: numbers that no machine has are refused") {
   CHECK_FALSE(error_of({machine(), device}).empty());
 }
 
-TEST_CASE("graph: texts cannot steer a terminal") {
+TEST_CASE("graph: texts contain no control characters") {
   Node nic = below(0, NodeKind::kDevice, "01:00.0");
   nic.name = "evil\x1b[2J";
   nic.os_devices = {{OsKind::kRdma, "mlx5\n0"}};
@@ -177,7 +177,7 @@ TEST_CASE("graph: devices are in order of address, then name") {
   CHECK(names == std::vector<std::string>{"mlx5_2", "mlx5_1", "mlx5_0", "rxe2", "rxe10"});
 }
 
-TEST_CASE("graph: what is below a NUMA node belongs to it, whatever it says itself") {
+TEST_CASE("graph: nodes below a NUMA node belong to it, whatever they report") {
   const Graph graph = make_machine(
       "numa 0\n"
       "numa 1\n"
@@ -193,7 +193,7 @@ TEST_CASE("graph: what is below a NUMA node belongs to it, whatever it says itse
         "is used");
 }
 
-TEST_CASE("graph: a host bridge moves below the NUMA node that its devices tell") {
+TEST_CASE("graph: a host bridge moves below the NUMA node of its devices") {
   const Graph graph = make_machine(
       "package 0 cpus=0-7\n"
       "  numa 0 cpus=0-3\n"
@@ -215,7 +215,7 @@ TEST_CASE("graph: a machine with one NUMA node has its devices there") {
   CHECK(at(make_machine("numa 0\nnuma 1\nhost 0000:10\n  gpu 10:01.0\n"), "10:01.0").numa == -1);
 }
 
-TEST_CASE("graph: bridges are told by their place") {
+TEST_CASE("graph: the kind of a bridge follows from its position") {
   const Graph graph = make_machine(
       "host 0000:10\n"
       "  bridge 10:01.0\n"
@@ -230,7 +230,7 @@ TEST_CASE("graph: bridges are told by their place") {
   CHECK(at(graph, "14:00.0").port == BridgePort::kDownstream);
 }
 
-TEST_CASE("node: what people call it") {
+TEST_CASE("node: labels") {
   const Graph graph = make_machine(
       "package 0\n"
       " numa 0\n"
@@ -246,7 +246,7 @@ TEST_CASE("node: what people call it") {
                                            "NIC 0000:13:00.0", "device 0000:14:00.0"});
 }
 
-TEST_CASE("role: by class, maker and RDMA device") {
+TEST_CASE("role: it follows from class, vendor and RDMA device") {
   Node node;
   const auto role = [&](std::uint32_t pci_class, std::uint16_t vendor, const char* rdma) {
     node.pci_class = pci_class;

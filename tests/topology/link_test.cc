@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses, links, and the judgement on a link and a path.
+// Tests of PCI addresses, links, and the state of a link and a path.
 #include "tests/support/catch.h"
 #include "tests/topology/machine_text.h"
 #include "topology/path.h"
@@ -15,7 +15,7 @@ LinkState link_of(const Graph& graph, const char* address) {
 
 }  // namespace
 
-TEST_CASE("pci_address: reads what the kernel writes, and nothing else") {
+TEST_CASE("pci_address: it parses what the kernel writes, and nothing else") {
   const auto address = parse_pci_address("10000:e1:1f.7");
   REQUIRE(address);
   CHECK(*address == PciAddress{.domain = 0x10000, .bus = 0xe1, .device = 0x1f, .function = 7});
@@ -30,7 +30,7 @@ TEST_CASE("pci_address: reads what the kernel writes, and nothing else") {
   }
 }
 
-TEST_CASE("pcie_link: what each generation carries in sixteen lanes") {
+TEST_CASE("pcie_link: the bandwidth of sixteen lanes of each generation") {
   const auto rate = [](std::uint32_t mega_transfers) {
     return gigabytes_per_second({mega_transfers, 16});
   };
@@ -45,7 +45,7 @@ TEST_CASE("pcie_link: what each generation carries in sixteen lanes") {
   CHECK(gigabytes_per_second({0, 16}) == 0);
 }
 
-TEST_CASE("pcie_link: the link that carries so much") {
+TEST_CASE("pcie_link: the link with a given bandwidth") {
   CHECK(link_that_carries(63.015) == PcieLink{32'000, 16});
   CHECK(link_that_carries(31.507692) == PcieLink{16'000, 16});
   CHECK(link_that_carries(7.876923) == PcieLink{8'000, 8});
@@ -54,7 +54,7 @@ TEST_CASE("pcie_link: the link that carries so much") {
   for (const double none : {0.0, -1.0, 5.5, 1e9}) CHECK(link_that_carries(none) == PcieLink{});
 }
 
-TEST_CASE("pcie_link: its words") {
+TEST_CASE("pcie_link: texts") {
   CHECK(to_string(PcieLink{32'000, 16}) == "Gen5 x16");
   CHECK(to_string(PcieLink{0, 8}) == "Gen? x8");
   CHECK(to_string(PcieLink{8'000, 0}) == "Gen3 x?");
@@ -119,7 +119,7 @@ TEST_CASE("link_state: a virtual function has the link of its physical one") {
   CHECK(link_of(graph, "11:00.1").now == PcieLink{32'000, 4});
 }
 
-TEST_CASE("path: the slowest link of the way, and not what is above it") {
+TEST_CASE("path: the slowest link of the path, without links above it") {
   const Graph graph = make_machine(
       "host 0000:10\n"
       "  root 10:01.0 max=32x16\n"
@@ -154,7 +154,7 @@ TEST_CASE("path: the slowest link of the way, and not what is above it") {
   CHECK(path_between(graph, gpu, gpu).nodes == std::vector<NodeIndex>{gpu});
 }
 
-TEST_CASE("path: no link known, no bottleneck") {
+TEST_CASE("path: without a known link there is no bottleneck") {
   const Graph graph = make_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 mlx5_0\n");
   const Path path = path_between(graph, graph.gpus()[0], graph.nics()[0]);
   CHECK_FALSE(path.bottleneck);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Reading a test's machine.
 #include "tests/topology/machine_text.h"
 
 #include <algorithm>

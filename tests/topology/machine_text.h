@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machines for tests, written down. One node a line; what stands farther in is below it:
+// Machines for tests, as text. Each line is a node, and indented lines are below it:
 //
 //   numa 0
 //     host 0000:17
@@ -14,9 +14,9 @@
 //
 // Words: package N, numa N, host DOMAIN:BUS, root/up/down/bridge/switch ADDRESS, gpu ADDRESS,
 // nic/vf ADDRESS RDMA-NAME, other ADDRESS [NAME], soft RDMA-NAME (no PCI). An address may lack its
-// domain. A link is GT/s x lanes. Lines that begin with # are left out.
+// domain. A link is GT/s x lanes. Lines that begin with # are ignored.
 //
-// Of a NIC: speed=MBPS makes a port, state=down says it of the port before it. Of a GPU: dev=N,
+// Of a NIC: speed=MBPS adds a port, state=down applies to the last port. Of a GPU: dev=N,
 // sm=N, nvlink=COUNT*ADDRESS or COUNT*switch, c2c=MBYTES. Of a NUMA node: cpu=VENDOR/FAMILY/MODEL.
 // Of anything on PCI: ids=VENDOR:DEVICE:SUBVENDOR:SUBDEVICE.
 #pragma once
@@ -28,11 +28,11 @@
 
 namespace beeline::topology {
 
-// A text that cannot be read is a bug of the test: it ends the program with a message.
+// An invalid text is a bug of the test: it ends the program with a message.
 GraphParts read_machine(std::string_view text);
 Graph make_machine(std::string_view text);
 
-// The same machine, enumerated otherwise.
+// The same machine, with its nodes in another order.
 GraphParts shuffled(const GraphParts& parts, unsigned seed);
 
 }  // namespace beeline::topology

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machines made of equal parts.
+// Machines that are built from equal parts.
 #include "tests/topology/machines.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ namespace {
 
 std::string nic_name(int index) { return fmt::format("mlx5_{}", index); }
 
-// A switch below a root port, in a host bridge of its own. Its buses count from `bus`.
+// A switch below a root port, in its own host bridge. Its buses count from `bus`.
 std::string switch_in(int bus) {
   return fmt::format(
       "  host 0000:{0:02x}\n"
@@ -27,7 +27,7 @@ std::string behind(int bus, int port, const std::string& word, const std::string
       bus + 2, port, word, bus + 3 + port, more);
 }
 
-// As many boards as there are, each a switch with GPUs and NICs.
+// Boards, each of which is a switch with GPUs and NICs.
 template <class NameOf>
 std::string boards(int count, int boards_a_numa, int gpus, int nics, const NameOf& name_of) {
   std::string text;

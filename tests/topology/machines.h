@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kinds of machines that people run, as texts for read_machine(). Their shapes come from published
-// descriptions; addresses and names are ours.
+// Common kinds of machines, as texts for read_machine(). Their shapes come from published
+// descriptions; addresses and names are invented.
 #pragma once
 
 #include <string>
 
 namespace beeline::topology::machines {
 
-// 8 GPUs and 8 NICs, one of each below a switch of its own; four switches a NUMA node.
+// 8 GPUs and 8 NICs, one of each below each switch; four switches a NUMA node.
 std::string one_nic_each();
 // The same, with the NICs' RDMA names counted down.
 std::string one_nic_each_reversed();
 // 8 GPUs and 8 NICs on 4 NUMA nodes: two of each below a switch.
 std::string tied_in_pairs();
-// 8 GPUs and 4 NICs: two GPUs and a NIC below two switches one behind another.
+// 8 GPUs and 4 NICs: two GPUs and a NIC below two switches in a row.
 std::string two_gpus_a_nic();
 // 8 GPUs on two NUMA nodes, one NIC on the first.
 std::string one_nic_for_all();
@@ -30,11 +30,11 @@ std::string far_socket();
 std::string dual_port();
 // 2 GPUs and 2 NICs on one root bus, the first NIC with two virtual functions.
 std::string virtual_functions();
-// 2 GPUs; an adapter of two ports in a bond, and a NIC by itself.
+// 2 GPUs; an adapter of two ports in a bond, and a single NIC.
 std::string bonded();
-// As a virtual machine shows it: 4 GPUs and 4 NICs on one root bus, no NUMA node.
+// A virtual machine: 4 GPUs and 4 NICs on one root bus, no NUMA node.
 std::string flat_virtual_machine();
-// Two NUMA nodes, and firmware that does not say which of them any device is near to. 2 GPUs and 2
+// Two NUMA nodes, whose firmware does not report the NUMA nodes of devices. 2 GPUs and 2
 // NICs; the first of each below a switch.
 std::string missing_numa();
 // 2 GPUs and 2 NICs, whose links have a rate and no lanes.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every kind of machine: the distances and the assignment that were expected when it was written.
+// Compares the distances and the assignment of each kind of machine with expected ones.
 #include "tests/topology/machines.h"
 
 #include "tests/support/catch.h"
@@ -133,7 +133,7 @@ TEST_CASE("machines: each kind has its distances and its assignment") {
   }
 }
 
-TEST_CASE("machines: nor does it matter in which order one is enumerated") {
+TEST_CASE("machines: the order of the nodes does not matter") {
   for (const Kind& kind : all_kinds()) {
     CAPTURE(kind.name);
     const GraphParts parts = read_machine(kind.text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL itself chooses. What is expected was worked out by hand from NCCL's rules.
+// Tests of the NICs that NCCL itself chooses. The expected results were derived by hand from NCCL's
+// rules.
 #include "topology/nccl_choice.h"
 
 #include <cstdio>
@@ -14,7 +15,7 @@ using namespace beeline::topology;
 
 namespace {
 
-// "PIX 12 mlx5_0", with what is as good in brackets where it is more.
+// "PIX 12 mlx5_0", followed in brackets by equally good NICs, if there are more.
 std::string line_of(const Graph& graph, const NcclChoice& choice) {
   char rate[32];
   std::snprintf(rate, sizeof(rate), " %g ", choice.gigabytes_per_second);
@@ -35,7 +36,7 @@ Lines chosen(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("nccl choice: bandwidth goes before distance") {
+TEST_CASE("nccl choice: bandwidth takes precedence over distance") {
   CHECK(chosen("numa 0\n"
                " host 0000:00\n"
                "  switch 01:00.0 max=32x16\n"
@@ -45,7 +46,7 @@ TEST_CASE("nccl choice: bandwidth goes before distance") {
                "  nic 05:00.0 mlx5_1 max=32x16 speed=400000\n") == Lines{"PHB 48 mlx5_0 mlx5_1"});
 }
 
-TEST_CASE("nccl choice: the slowest link of the way decides, and among equals the nearest") {
+TEST_CASE("nccl choice: the slowest link of the path decides, then the distance") {
   // The GPU's own link carries no more than the slow NIC.
   CHECK(chosen("numa 0\n"
                " host 0000:00\n"
@@ -55,7 +56,7 @@ TEST_CASE("nccl choice: the slowest link of the way decides, and among equals th
                "  nic 04:00.0 mlx5_1 max=32x16 speed=400000\n") == Lines{"PIX 6 mlx5_0"});
 }
 
-TEST_CASE("nccl choice: a link that is not known is Gen3 with 16 lanes") {
+TEST_CASE("nccl choice: an unknown link counts as Gen3 with 16 lanes") {
   CHECK(
       chosen("numa 0\n host 0000:00\n  switch 01:00.0\n   gpu 02:00.0\n   nic 03:00.0 mlx5_0\n") ==
       Lines{"PIX 1.25 mlx5_0"});
@@ -63,21 +64,21 @@ TEST_CASE("nccl choice: a link that is not known is Gen3 with 16 lanes") {
                "   nic 03:00.0 mlx5_0 speed=400000\n") == Lines{"PIX 12 mlx5_0"});
 }
 
-TEST_CASE("nccl choice: equals are shared by the numbers of the GPUs") {
+TEST_CASE("nccl choice: equal NICs are distributed by the numbers of the GPUs") {
   const std::string nics =
       "  nic 11:00.0 a speed=100000\n  nic 12:00.0 b speed=100000\n"
       "  nic 13:00.0 c speed=100000\n  nic 14:00.0 d speed=100000\n";
   const std::string root = "numa 0\n host 0000:00\n";
-  // Bits in reverse: neighbors take NICs that lie apart.
+  // The bits are reversed, so that neighbors take distant NICs.
   CHECK(chosen(root + "  gpu 01:00.0\n  gpu 02:00.0\n  gpu 03:00.0\n  gpu 04:00.0\n" + nics) ==
         Lines{"PHB 12 a (of a b c d)", "PHB 12 c (of a b c d)", "PHB 12 b (of a b c d)",
               "PHB 12 d (of a b c d)"});
-  // CUDA's order is not that of the bus.
+  // CUDA's order differs from that of the bus.
   CHECK(chosen(root + "  gpu 01:00.0 dev=1\n  gpu 02:00.0 dev=0\n" + nics) ==
         Lines{"PHB 12 c d (of a b c d)", "PHB 12 a b (of a b c d)"});
 }
 
-TEST_CASE("nccl choice: between processors it depends on their make") {
+TEST_CASE("nccl choice: the bandwidth between processors depends on their model") {
   const auto far_nic = [](const std::string& cpu) {
     return "numa 0 cpu=" + cpu +
            "\n"
@@ -132,7 +133,7 @@ TEST_CASE("nccl choice: over C2C and the processor") {
         Lines{"P2C 48 mlx5_0"});
 }
 
-TEST_CASE("nccl choice: a switch of two levels is one to NCCL, if it is Broadcom's") {
+TEST_CASE("nccl choice: a Broadcom switch with two levels counts as one") {
   const auto machine = [](const std::string& low) {
     return "numa 0\n host 0000:00\n"
            "  switch 01:00.0 ids=1000:c030:1000:0000\n"
@@ -146,7 +147,7 @@ TEST_CASE("nccl choice: a switch of two levels is one to NCCL, if it is Broadcom
   CHECK(chosen(machine("1000:c030:1d9b:1000")) == Lines{"PIX 12 low"});
 }
 
-TEST_CASE("nccl choice: several switches away is as good as one switch more") {
+TEST_CASE("nccl choice: the number of switches beyond one does not matter") {
   CHECK(chosen("numa 0\n host 0000:00\n"
                "  switch 01:00.0\n"
                "   switch 02:00.0\n"
@@ -155,7 +156,7 @@ TEST_CASE("nccl choice: several switches away is as good as one switch more") {
                "   nic 06:00.0 top speed=100000\n") == Lines{"PXB 12 near top"});
 }
 
-TEST_CASE("nccl choice: a port that is down is not there") {
+TEST_CASE("nccl choice: a port that is down is ignored") {
   const std::string machine =
       "numa 0\n host 0000:00\n"
       "  switch 01:00.0\n   gpu 02:00.0\n   nic 03:00.0 mlx5_0 speed=100000";

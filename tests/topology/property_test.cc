@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds for any machine, asked of many made at random. A failure prints its seed.
+// Checks properties that hold for any machine, with many random machines. A failure prints its
+// seed.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr unsigned kMachines = 150;
 
-// A tree as PCIe allows it: a port has functions behind it, or one switch.
+// A valid PCIe tree: below a port there are functions, or one switch.
 class RandomMachine {
  public:
   explicit RandomMachine(unsigned seed, bool with_links = false)
@@ -103,9 +104,8 @@ bool has_kind(const Graph& graph, NodeKind kind) {
   return std::ranges::any_of(graph.nodes(), [kind](const Node& node) { return node.kind == kind; });
 }
 
-// The ways from one node to all others, by going everywhere. Of the graph it takes who is below
-// whom and of what kind: nothing here looks at Distances, at path_between or at what a port was
-// taken for.
+// The paths from one node to all others, found by a complete search. It uses only parents and kinds
+// of nodes, but not Distances, path_between or the derived kinds of ports.
 class Walks {
  public:
   Walks(const Graph& graph, NodeIndex from) : graph_(graph), came_from_(graph.size(), kNoNode) {
@@ -126,7 +126,7 @@ class Walks {
     }
   }
 
-  // How far, in the numbers of Distances::rank. What is highest on the way says where the two meet.
+  // The distance as in Distances::rank, from the topmost node of the path.
   int rank(NodeIndex to) const {
     NodeKind highest = graph_[to].kind;
     int switches = 0;
@@ -148,7 +148,7 @@ class Walks {
     return -1;
   }
 
-  // How far in NCCL's words, which know no host bridges.
+  // The distance in NCCL's terms, which do not include host bridges.
   NcclPathType path(NodeIndex to) const {
     const int far = rank(to);
     if (far <= 2) return far == 1 ? NcclPathType::kPix : NcclPathType::kPxb;
@@ -156,8 +156,8 @@ class Walks {
                                                               : NcclPathType::kSys;
   }
 
-  // What NCCL reckons that the way carries: three quarters of a lane's bits, and up to 10 GB/s
-  // between processors that nobody knows.
+  // NCCL's bandwidth of the path: three quarters of the bits of each lane, and at most 10 GB/s
+  // between unknown processors.
   float bandwidth(NodeIndex to) const {
     const Node& nic = graph_[to];
     double least = nic.nic_ports.empty() ? 1.25 : nic.nic_ports[0].speed_mbps / 8'000.0;
@@ -175,7 +175,8 @@ class Walks {
   }
 
  private:
-  // Ports alternate: below a root port a switch's upper one, below that its lower ones.
+  // Ports alternate: below a root port the upstream port of a switch, below that its downstream
+  // ports.
   bool is_switch(NodeIndex node) const {
     int bridges = 0;
     for (; graph_[node].kind == NodeKind::kBridge; node = graph_[node].parent) ++bridges;
@@ -183,7 +184,7 @@ class Walks {
   }
 
   const Graph& graph_;
-  std::vector<NodeIndex> came_from_;  // towards where the ways begin, which is its own
+  std::vector<NodeIndex> came_from_;  // the neighbor towards the start; the start has itself
 };
 
 // The fastest of all NICs, and of these the nearest.
@@ -196,7 +197,7 @@ std::vector<NodeIndex> walked_best(const Graph& graph, NodeIndex gpu) {
   return by_way.empty() ? std::vector<NodeIndex>() : by_way.begin()->second;
 }
 
-// By names, which do not change with the enumeration.
+// By names, which do not depend on the order of the nodes.
 using Names = std::vector<std::vector<std::string>>;
 Names names_of(const Graph& graph) {
   Names names;
@@ -265,7 +266,7 @@ TEST_CASE("property: every GPU has the best NICs, and its share of them") {
     CHECK(static_cast<std::size_t>(std::ranges::count_if(
               uses, [](const auto& use) { return use.second == 0; })) == result.spares.size());
   }
-  CHECK(ties > kMachines);  // the machines are worth asking
+  CHECK(ties > kMachines);  // enough machines have ties
   CHECK(groups > kMachines / 4);
 }
 
@@ -305,7 +306,7 @@ TEST_CASE("property: standby NICs come in order of distance") {
   }
 }
 
-TEST_CASE("property: the enumeration never changes an answer") {
+TEST_CASE("property: the order of the nodes never changes a result") {
   for (unsigned seed = 0; seed < kMachines; ++seed) {
     const GraphParts parts = RandomMachine(seed).parts();
     const Graph expected = graph_of(parts);

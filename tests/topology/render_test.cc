@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts and JSON for people and programs.
+// Tests of the texts and the JSON.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -54,14 +54,14 @@ TEST_CASE("matrix: as nvidia-smi's readers know it") {
         "  SYS   through the interconnect between NUMA nodes\n");
 }
 
-TEST_CASE("matrix: what is not known, and nothing at all") {
+TEST_CASE("matrix: unknown values, and an empty machine") {
   CHECK(matrix_text(make_machine("host 0000:10\n  gpu 10:01.0\n"))
             .starts_with("      GPU0  NUMA  CPUs\n"
                          "GPU0  X     ?     ?\n"));
   CHECK(matrix_text(make_machine("")) == "no GPU and no RDMA NIC\n");
 }
 
-TEST_CASE("matrix: only how far each NIC is from each GPU, and which are in use") {
+TEST_CASE("matrix: only the distances of NICs from GPUs, and the NICs in use") {
   const Graph graph = make_machine(kSmall);
   CHECK(gpu_nic_matrix_text(graph, assign(graph))
             .starts_with("         GPU0  GPU1\n"
@@ -74,7 +74,7 @@ TEST_CASE("matrix: only how far each NIC is from each GPU, and which are in use"
   CHECK(gpu_nic_matrix_text(nothing, assign(nothing)) == "no GPU and no RDMA NIC\n");
 }
 
-TEST_CASE("report: who is who, what is slow") {
+TEST_CASE("report: devices and slow links") {
   const Graph graph = make_machine(kSmall);
   CHECK(devices_text(graph) ==
         "GPU0     0000:13:00.0  H100\n"
@@ -85,7 +85,7 @@ TEST_CASE("report: who is who, what is slow") {
         "mlx5_0: Gen4 x8, could be Gen5 x16: reseat the card, look at the riser and the BIOS\n");
 }
 
-TEST_CASE("report: GPUs have CUDA's numbers, where these are known") {
+TEST_CASE("report: GPUs have CUDA's numbers, if these are known") {
   const std::string text = "host 0000:00\n gpu 01:00.0 dev=1\n gpu 02:00.0 ";
   CHECK(devices_text(make_machine(text + "dev=0\n")) == "GPU0  0000:02:00.0\nGPU1  0000:01:00.0\n");
   for (const char* unknown : {"dev=1\n", "\n"}) {
@@ -93,7 +93,7 @@ TEST_CASE("report: GPUs have CUDA's numbers, where these are known") {
   }
 }
 
-TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
+TEST_CASE("assignment: a line for each GPU, and a shell command with its NICs") {
   const Graph graph = make_machine(kSmall);
   const Assignment assignment = assign(graph);
   CHECK(assignment_text(graph, assignment) ==
@@ -110,7 +110,7 @@ TEST_CASE("assignment: a line for each GPU, and its NICs to paste") {
   CHECK(nccl_ib_hca(no_gpu, assign(no_gpu)).empty());
 }
 
-TEST_CASE("assignment: what NCCL takes stands beside it where that is something else") {
+TEST_CASE("assignment: NCCL's choice has a column if it differs") {
   const Graph graph = make_machine(kSmall);
   const Assignment assignment = assign(graph, {.nics = std::vector{graph.nics()[1]}});
   const std::string text = assignment_text(graph, assignment);
@@ -121,7 +121,7 @@ TEST_CASE("assignment: what NCCL takes stands beside it where that is something 
   CHECK_FALSE(has("NCCL 2.30 itself makes the same choice"));
 }
 
-TEST_CASE("assignment: GPUs stand in the order of their numbers, which is not that of addresses") {
+TEST_CASE("assignment: GPUs are sorted by their numbers, not by their addresses") {
   const Graph graph = make_machine(
       "numa 0\n host 0000:00\n  gpu 01:00.0 dev=2\n  gpu 02:00.0 dev=0\n  gpu 03:00.0 dev=1\n"
       "  nic 04:00.0 mlx5_0 speed=400000\n");
@@ -132,7 +132,7 @@ TEST_CASE("assignment: GPUs stand in the order of their numbers, which is not th
   CHECK(matrix_text(graph).starts_with("        GPU0  GPU1  GPU2  mlx5_0"));
 }
 
-TEST_CASE("assignment: what holds for many is said once") {
+TEST_CASE("assignment: a reason of several GPUs is printed once") {
   const Graph graph = make_machine(machines::far_socket());
   const std::string text = assignment_text(graph, assign(graph));
   const std::string far = "no NIC is known to be on the GPU's NUMA node";
@@ -141,7 +141,7 @@ TEST_CASE("assignment: what holds for many is said once") {
   CHECK(text.find("GPU0 to GPU3: ") != std::string::npos);
 }
 
-TEST_CASE("assignment: an idle link is shown as it is when it is awake") {
+TEST_CASE("assignment: an idle link is shown with its rate under load") {
   const Graph graph = make_machine(
       "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=2.5x16 max=32x16\n"
       " root 10:02.0 max=32x16\n  nic 12:00.0 mlx5_0 now=32x16 max=32x16\n");
@@ -150,7 +150,7 @@ TEST_CASE("assignment: an idle link is shown as it is when it is awake") {
       std::string::npos);
 }
 
-TEST_CASE("assignment: no name that means something to a shell is offered to be pasted") {
+TEST_CASE("assignment: the shell command contains no special characters") {
   for (const char* name : {"a;reboot", "$(reboot)", "a'b", "a\nb", "`x`"}) {
     GraphParts parts = read_machine("host 0000:10\n  gpu 10:01.0\n  nic 10:02.0 mlx5_0\n");
     parts.nodes.back().os_devices.front().name = name;
@@ -160,7 +160,7 @@ TEST_CASE("assignment: no name that means something to a shell is offered to be 
   }
 }
 
-TEST_CASE("verdict: the answer in a sentence") {
+TEST_CASE("verdict: the summary in one sentence") {
   const auto verdict = [](const std::string& machine) {
     const Graph graph = make_machine(machine);
     return verdict_text(graph, assign(graph));
@@ -185,7 +185,7 @@ TEST_CASE("verdict: the answer in a sentence") {
         "is slow");
 }
 
-TEST_CASE("names: three or more that count up are folded") {
+TEST_CASE("names: three or more consecutive names are folded") {
   CHECK(folded({}).empty());
   CHECK(folded({"GPU0", "GPU1"}) == "GPU0, GPU1");
   CHECK(folded({"mlx5_8", "mlx5_9", "mlx5_10", "mlx5_12"}) == "mlx5_8 to mlx5_10, mlx5_12");
@@ -194,7 +194,7 @@ TEST_CASE("names: three or more that count up are folded") {
   CHECK(folded({"4294967295", "0", "1", "2"}) == "4294967295, 0 to 2");
 }
 
-TEST_CASE("utf8: only characters that a terminal and an XML parser take") {
+TEST_CASE("utf8: only characters that a terminal and an XML parser accept") {
   CHECK(printable("a\x01\x7f") == "a??");
   CHECK(printable("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80") ==
         "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
@@ -216,7 +216,7 @@ TEST_CASE("utf8: only characters that a terminal and an XML parser take") {
   CHECK(first_characters("ab", 5) == "ab");
 }
 
-TEST_CASE("report: models and links between GPUs, once for all that are the same") {
+TEST_CASE("report: models and links between GPUs, once for equal GPUs") {
   const std::string root = "numa 0\n host 0000:00\n";
   const Graph switched = make_machine(root +
                                       "  gpu 01:00.0 name=H100 nvlink=12*switch nvlink=6*switch\n"
@@ -241,7 +241,7 @@ TEST_CASE("report: ports that are down, and interfaces") {
         "mlx5_0  0000:10:01.0  400 Gb/s + 400 Gb/s (down)\n");
 }
 
-TEST_CASE("report: what is worth knowing is said once, and far NICs by the verdict") {
+TEST_CASE("report: a note is printed once, and far NICs only in the verdict") {
   const Graph graph = make_machine(
       "numa 0\n host 0000:10\n  root 10:01.0\n   gpu 11:00.0\n"
       "numa 1\n host 0000:80\n  root 80:01.0\n   nic 81:00.0 mlx5_0 speed=9000000\n"
@@ -261,7 +261,7 @@ TEST_CASE("report: only links that GPUs and NICs use are judged") {
             .empty());
 }
 
-TEST_CASE("json: says what is known and nothing else") {
+TEST_CASE("json: contains only known values") {
   const Graph graph = make_machine(kSmall);
   const auto json = nlohmann::json::parse(to_json(graph, assign(graph)));
   REQUIRE(json["gpus"].size() == 2);
@@ -298,7 +298,7 @@ TEST_CASE("json: links between GPUs, and ports that are down") {
   CHECK(json["nodes"][graph.nics()[0]]["ports"][0]["state"] == "down");
 }
 
-TEST_CASE("json: bytes that are no text are replaced") {
+TEST_CASE("json: invalid UTF-8 is replaced") {
   GraphParts parts = read_machine(kSmall);
   parts.nodes[0].name = "\xff\"<";
   const auto graph = Graph::make(std::move(parts));
@@ -306,7 +306,7 @@ TEST_CASE("json: bytes that are no text are replaced") {
   CHECK(nlohmann::json::accept(to_json(*graph, assign(*graph))));
 }
 
-TEST_CASE("difference: what differs between two machines, once for all that it holds for") {
+TEST_CASE("difference: each difference once, with all its devices") {
   const std::string a =
       "numa 0\n"
       " host 0000:10\n"

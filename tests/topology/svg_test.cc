@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The picture: nothing missing, nothing on top of something else, nothing that breaks the file.
+// Tests of the picture: it is complete, nothing overlaps, and the file is always valid.
 #include "topology/render/svg.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ struct Stretch {
   bool is_level() const { return std::abs(from.y - to.y) < 0.01; }
 };
 
-// Two stretches of different GPUs that run on top of each other, not across.
+// Two segments of different GPUs that overlap instead of crossing.
 bool collide(const Stretch& a, const Stretch& b) {
   if (a.gpu == b.gpu || a.is_level() != b.is_level()) return false;
   const auto along = [&a](const Point& p) { return a.is_level() ? p.x : p.y; };
@@ -84,7 +84,7 @@ std::vector<Stretch> stretches_of(const Picture& picture) {
 
 }  // namespace
 
-TEST_CASE("svg: boxes stand beside each other, within their row") {
+TEST_CASE("svg: boxes do not overlap, and are within their row") {
   for (const std::string& text : all_machines()) {
     const Graph graph = make_machine(text);
     const Picture picture = lay_out(graph, assign(graph));
@@ -101,7 +101,7 @@ TEST_CASE("svg: boxes stand beside each other, within their row") {
   }
 }
 
-TEST_CASE("svg: each GPU is joined to each of its NICs, and no two lines lie on each other") {
+TEST_CASE("svg: each GPU is connected to each of its NICs, and no lines overlap") {
   for (const std::string& text : all_machines()) {
     const Graph graph = make_machine(text);
     const Assignment assignment = assign(graph);
@@ -118,7 +118,7 @@ TEST_CASE("svg: each GPU is joined to each of its NICs, and no two lines lie on 
   }
 }
 
-TEST_CASE("svg: a slow link is red, in place and in words; a full one is not") {
+TEST_CASE("svg: a slow link and its text are red; a full one is not") {
   const std::string machine =
       "host 0000:10\n root 10:01.0 max=32x16\n  gpu 11:00.0 now=32x16 max=32x16\n"
       " root 10:02.0 max=32x16\n  nic 12:00.0 mlx5_0 max=32x16 now=";
@@ -147,7 +147,7 @@ TEST_CASE("svg: a row that is wider than a screen is cut into parts") {
   CHECK(count(svg_of(make_machine(machines::four_nics_each())), "(continued)") == 0);
 }
 
-TEST_CASE("svg: the legend explains what occurs, and nothing else") {
+TEST_CASE("svg: the legend contains only the symbols that occur") {
   const auto explained = [](const std::string& machine) {
     const std::string svg = svg_of(make_machine(machine));
     std::string marks;
@@ -167,7 +167,7 @@ TEST_CASE("svg: the legend explains what occurs, and nothing else") {
   CHECK(explained(machines::far_socket()) == "100001");
 }
 
-TEST_CASE("svg: a NIC on another NUMA node stands out") {
+TEST_CASE("svg: a NIC on another NUMA node is highlighted") {
   CHECK(count(svg_of(make_machine(machines::far_socket())), "class=\"small far\">mlx5_") == 4);
   CHECK(count(svg_of(make_machine(machines::one_root_port())), "small far") == 0);
 }
@@ -198,7 +198,7 @@ TEST_CASE("svg: a machine without devices says so") {
   CHECK(count(svg_of(make_machine("")), "no GPU and no RDMA NIC") == 1);
 }
 
-TEST_CASE("svg: virtual functions are not drawn beside their physical one") {
+TEST_CASE("svg: virtual functions are not drawn next to their physical one") {
   const Graph graph = make_machine(
       "host 0000:10\n  gpu 10:01.0\n"
       "  root 10:02.0\n    nic 11:00.0 mlx5_0\n    vf 11:00.1 mlx5_1 pf=11:00.0\n");
@@ -207,7 +207,7 @@ TEST_CASE("svg: virtual functions are not drawn beside their physical one") {
   CHECK_FALSE(picture.boxes.contains(graph.nics()[1]));
 }
 
-TEST_CASE("svg: nor are those of a GPU, whose lines would begin nowhere") {
+TEST_CASE("svg: virtual functions of a GPU are not drawn") {
   const Graph graph = make_machine(
       "host 0000:10\n root 10:01.0\n  gpu 11:00.0\n  gpu 11:00.1 pf=11:00.0\n"
       " root 10:02.0\n  nic 12:00.0 mlx5_0\n");

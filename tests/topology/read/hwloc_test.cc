@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// hwloc's reading of this machine, and of a fabric's host, against what is exported and what sysfs
-// says. Whatever machine runs the test: it is compared with itself.
+// Compares hwloc's reading of this machine, and of a host of a fabric, with hwloc's own export and
+// with sysfs. It works on any machine, because the machine is compared with itself.
 #include "topology/read/hwloc_reader.h"
 
 #include <algorithm>
@@ -104,7 +104,7 @@ TEST_CASE("hwloc: a fabric's host is placed as sysfs places it") {
   }
 }
 
-TEST_CASE("hwloc: a file cut off, or with entities, does not reach hwloc") {
+TEST_CASE("hwloc: a truncated file, or one with entities, is not passed to hwloc") {
   if (!has_hwloc()) return;
   const ScratchFolder folder;
   const std::string whole = good(read_whole_file(exported(folder, ""), std::size_t{1} << 24));
@@ -121,7 +121,7 @@ TEST_CASE("hwloc: a file cut off, or with entities, does not reach hwloc") {
              Contains("hwloc cannot read it"));
 }
 
-TEST_CASE("topology file: what hwloc 3 wrote is told how to be written for hwloc 2") {
+TEST_CASE("topology file: the error for a file of hwloc 3 says how to write it for hwloc 2") {
   if (!has_hwloc()) return;
   const ScratchFolder folder;
   folder.write("new.xml", "<topology version=\"3.0\"><object type=\"Machine\"/></topology>");
@@ -131,7 +131,7 @@ TEST_CASE("topology file: what hwloc 3 wrote is told how to be written for hwloc
   CHECK_THAT(error_of(read_topology_file(folder.path() + "/odd.xml")), !Contains("written by"));
 }
 
-TEST_CASE("topology file: what is neither is named, with what makes one") {
+TEST_CASE("topology file: the error for another format says how to make a valid file") {
   const ScratchFolder folder;
   folder.write("x.xml", "\n<html/>");
   CHECK_THAT(error_of(read_topology_file(folder.path() + "/x.xml")),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is written for NCCL is read back as the same machine.
+// Tests that a machine that was written for NCCL is the same when it is read again.
 #include "topology/write/nccl_xml.h"
 
 #include <map>
@@ -87,7 +87,7 @@ TEST_CASE("nccl write: every kind of machine is read back the same") {
   }
 }
 
-TEST_CASE("nccl write: so is any other") {
+TEST_CASE("nccl write: random machines are read back the same") {
   std::size_t devices = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
@@ -98,7 +98,7 @@ TEST_CASE("nccl write: so is any other") {
   CHECK(devices > 1000);
 }
 
-TEST_CASE("nccl write: switches are drawn, ports are not") {
+TEST_CASE("nccl write: switches are written, their ports are not") {
   const Graph graph = make_machine(
       "numa 0 cpus=0-3,32\n"
       "  host 0000:17\n"
@@ -133,7 +133,7 @@ TEST_CASE("nccl write: switches are drawn, ports are not") {
         "</system>\n");
 }
 
-TEST_CASE("nccl write: what a file of NCCL's says is written again") {
+TEST_CASE("nccl write: the data of a file of NCCL is written again") {
   const std::string file =
       "<system version=\"2\">\n"
       "  <cpu numaid=\"0\" affinity=\"000000ff\" arch=\"x86_64\" vendor=\"AuthenticAMD\" "
@@ -157,7 +157,7 @@ TEST_CASE("nccl write: what a file of NCCL's says is written again") {
   CHECK_THAT(write_nccl_xml(graph, 1), Contains("<system version=\"1\">"));
 }
 
-TEST_CASE("nccl write: a word that is too long is cut between two characters") {
+TEST_CASE("nccl write: a text that is too long is cut between two characters") {
   const std::string accents = "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9";
   const std::string odd = "x" + accents + accents + accents + accents;
   const Graph graph = made(read_nccl_xml(
@@ -169,7 +169,7 @@ TEST_CASE("nccl write: a word that is too long is cut between two characters") {
   check_round_trip(graph);
 }
 
-TEST_CASE("nccl write: AMD's GPUs are for RCCL, which wants another version") {
+TEST_CASE("nccl write: for AMD GPUs the version is that of RCCL") {
   const std::string gpu = "host 0000:00\n gpu 01:00.0 ids=1002:74a1:0:0\n";
   CHECK(nccl_xml_version(make_machine(gpu)) == 2);
   CHECK(nccl_xml_version(make_machine(gpu + " gpu 02:00.0 ids=10de:2330:0:0\n")) == 1);
@@ -189,14 +189,14 @@ TEST_CASE("nccl write: both functions of a card are written") {
   check_round_trip(graph);
 }
 
-TEST_CASE("nccl write: a device without PCI keeps its place") {
+TEST_CASE("nccl write: a device without PCI keeps its position") {
   const Graph graph =
       make_machine("numa 0\n  soft rxe_0\nnuma 1\n  host 0000:80\n    gpu 80:01.0\n");
   CHECK_THAT(write_nccl_xml(graph), Contains("<nic>\n      <net name=\"rxe_0\"/>"));
   check_round_trip(graph);
 }
 
-TEST_CASE("nccl write: what is not drawn does not change the order of what is") {
+TEST_CASE("nccl write: nodes that are omitted do not change the order of the others") {
   // Written, the devices of the host bridge stand beside the switch, and the first switch without
   // an address has lost its disk.
   check_round_trip(made(
@@ -212,7 +212,7 @@ TEST_CASE("nccl write: what is not drawn does not change the order of what is") 
                     "x.xml")));
 }
 
-TEST_CASE("nccl write: so is a NIC without an address, whatever its ports and names") {
+TEST_CASE("nccl write: a NIC without an address is written, whatever its ports and names") {
   const Graph graph =
       made(read_nccl_xml("<system version=\"1\"><cpu numaid=\"0\"><pci class=\"0x02\"><nic>"
                          "<net name=\"a\" port=\"1\" speed=\"100\"/>"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NCCL's XML: files as programs and people write them. All texts are ours.
+// Tests with files for NCCL, as programs and people write them. All texts are invented.
 #include "topology/read/nccl_xml.h"
 
 #include "tests/topology/read/reading.h"
@@ -83,7 +83,7 @@ TEST_CASE("nccl xml: a machine becomes its graph") {
   CHECK(places.between(graph.gpus()[1], graph.nics()[0]) == Distance::kSys);
 }
 
-TEST_CASE("nccl xml: links that say nothing are unknown") {
+TEST_CASE("nccl xml: links without data are unknown") {
   const std::string rate =
       GENERATE("", "Unknown", "Unknown speed", "100000 MT/s", "-8 GT/s", "nan GT/s");
   const std::string width = GENERATE("", "0", "255", "-1", "x");
@@ -99,7 +99,7 @@ TEST_CASE("nccl xml: a network device without a name is a NIC, and a remark") {
   CHECK_THAT(graph.remarks()[0], Contains("treated as RDMA NICs: 1"));
 }
 
-TEST_CASE("nccl xml: an interface of the socket transport is no RDMA NIC") {
+TEST_CASE("nccl xml: an interface of the socket transport is not an RDMA NIC") {
   const Graph graph =
       read(around("<pci busid=\"0000:01:00.0\" class=\"0x020000\"><nic><net name=\"eth0\" "
                   "port=\"0\"/></nic></pci>"));
@@ -118,7 +118,7 @@ TEST_CASE("nccl xml: two ports of one name are one NIC") {
   CHECK(nic.nic_ports == std::vector<NicPort>{{1, 40'000}, {2, 56'000}});
 }
 
-TEST_CASE("nccl xml: the functions that NCCL drew as one are devices of their own") {
+TEST_CASE("nccl xml: functions that NCCL merged are separate devices") {
   const Graph graph =
       read(around("<pci busid=\"0000:01:00.0\" class=\"0x020000\" vendor=\"0x15b3\" "
                   "link_speed=\"16.0 GT/s PCIe\" link_width=\"8\"><nic>"
@@ -137,7 +137,7 @@ TEST_CASE("nccl xml: the functions that NCCL drew as one are devices of their ow
   CHECK(link_above(graph, graph.nics()[1]).verdict == LinkVerdict::kBelowPorts);
 }
 
-TEST_CASE("nccl xml: a function's address is not taken from another one") {
+TEST_CASE("nccl xml: a merged function does not get the address of another one") {
   const std::string nic = "<nic><net name=\"a\"/><net name=\"b\"/></nic>";
   const Graph graph = read(
       around("<pci busid=\"0000:01:00.0\" class=\"0x020000\">" + nic +
@@ -153,7 +153,7 @@ TEST_CASE("nccl xml: a function's address is not taken from another one") {
   CHECK(graph[last].numa == 0);
 }
 
-TEST_CASE("nccl xml: what joins GPUs without PCIe, their numbers and their kinds are kept") {
+TEST_CASE("nccl xml: links between GPUs, their numbers and their models are kept") {
   const Graph graph = read(
       around("<pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu dev=\"3\" sm=\"90\" rank=\"1\">"
              "<nvlink target=\"0000:1B:00.0\" count=\"4\" tclass=\"0x030200\"/>"
@@ -188,7 +188,7 @@ TEST_CASE("nccl xml: devices without a class are counted") {
           Contains(" and 1 more; run beeline topo on the machine itself"));
 }
 
-TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands alone without") {
+TEST_CASE("nccl xml: a merged device is ignored if its members are listed, and kept otherwise") {
   const std::string merged = "<nic><net name=\"a+b\" port=\"1\" speed=\"800000\"/></nic>";
   const std::string members =
       "<pci busid=\"0000:01:00.0\" class=\"0x0207\"><nic><net name=\"a\" port=\"1\"/></nic></pci>"
@@ -204,7 +204,7 @@ TEST_CASE("nccl xml: what NCCL merged is left out beside its members, and stands
   CHECK(alone[alone.nics()[0]].numa == 0);
 }
 
-TEST_CASE("nccl xml: a dump of several hosts is read as its first one") {
+TEST_CASE("nccl xml: of a dump of several hosts the first one is read") {
   const std::string two =
       "<system version=\"1\">"
       "<cpu host_hash=\"0xa\" numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\"/></cpu>"
@@ -216,7 +216,7 @@ TEST_CASE("nccl xml: a dump of several hosts is read as its first one") {
   CHECK_THAT(graph.remarks()[0], Contains("several hosts"));
 }
 
-TEST_CASE("nccl xml: what is unknown is left out, what is missing is unknown") {
+TEST_CASE("nccl xml: unknown elements are ignored, and missing data is unknown") {
   const Graph graph = read(
       "<system version=\"3\"><grace/>"
       "<cpu><pci><pci class=\"0x030200\" busid=\"0000:01:00.0\"><dimm/></pci></pci><fpga/></cpu>"
@@ -236,7 +236,7 @@ TEST_CASE("nccl xml: what is unknown is left out, what is missing is unknown") {
   CHECK(has("without busid"));
 }
 
-TEST_CASE("nccl xml: a host bridge drawn by hand is one") {
+TEST_CASE("nccl xml: a host bridge written by hand is recognized") {
   const Graph graph =
       read(around("<pci busid=\"0000:00:00.0\" class=\"0x060000\">"
                   "<pci busid=\"0000:3b:00.0\" class=\"0x030200\" vendor=\"0x10de\"/>"
@@ -245,7 +245,7 @@ TEST_CASE("nccl xml: a host bridge drawn by hand is one") {
   CHECK(Distances(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPhb);
 }
 
-TEST_CASE("nccl xml: a function drawn below a device is its neighbour") {
+TEST_CASE("nccl xml: a function below a device becomes its sibling") {
   const Graph graph =
       read(around("<pci busid=\"0000:17:00.0\" class=\"0x060400\">"
                   "<pci busid=\"0000:1a:00.0\" class=\"0x030200\">"
@@ -254,7 +254,7 @@ TEST_CASE("nccl xml: a function drawn below a device is its neighbour") {
   CHECK(Distances(graph).between(graph.gpus()[0], graph.nics()[0]) == Distance::kPix);
 }
 
-TEST_CASE("nccl xml: what no machine can be is refused with its line and what to do") {
+TEST_CASE("nccl xml: the error for an impossible machine names the line and the fix") {
   const auto error = [](const std::string& text) { return error_of(read_nccl_xml(text, "x.xml")); };
   CHECK(error("<graphs/>") ==
         "x.xml:1: the root is <graphs>, not <system>; set NCCL_TOPO_DUMP_FILE to let NCCL write a "
@@ -270,7 +270,7 @@ TEST_CASE("nccl xml: what no machine can be is refused with its line and what to
              Contains("x.xml:18: network device mlx5_0 appears twice"));
 }
 
-TEST_CASE("nccl xml: a device that cannot be told from others is left out, with a remark") {
+TEST_CASE("nccl xml: a device without address and name is ignored, with a remark") {
   const Graph graph =
       read(around("<pci class=\"0x030200\"/><pci class=\"0x020700\"/>"
                   "<pci class=\"0x020700\"><nic><net name=\"mlx5_0\" port=\"1\"/></nic></pci>"));
@@ -281,7 +281,7 @@ TEST_CASE("nccl xml: a device that cannot be told from others is left out, with 
   CHECK_THAT(graph.remarks()[1], Contains("a device without busid and name is ignored"));
 }
 
-TEST_CASE("nccl xml: numbers that are none are unknown, with a remark") {
+TEST_CASE("nccl xml: invalid numbers are unknown, with a remark") {
   const Graph graph =
       read(around("<pci busid=\"0000:01:00.0\" class=\"0x020700\" vendor=\"Mellanox\"><nic>"
                   "<net name=\"mlx5_0\" port=\"1\" speed=\"fast\"/></nic></pci>"));

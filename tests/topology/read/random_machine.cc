@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The same seed makes the same machine.
 #include "tests/topology/read/random_machine.h"
 
 #include <random>

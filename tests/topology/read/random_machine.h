@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machines made at random, with all that a description may tell of them.
+// Random machines with everything that a description may contain. The same seed gives the same
+// machine.
 #pragma once
 
 #include "topology/graph.h"

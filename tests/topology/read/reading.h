@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the readers' tests do again and again.
+// Helpers for the tests of the readers.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace beeline::topology {
 
-// From a Result of a test that goes on only if it holds.
+// Returns the value, or ends the test with the error.
 template <class T, class E>
 T good(Result<T, E> result) {
   if (!result) FAIL(Problem(result.error()).text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A folder of a test's own, gone with it.
+// A temporary folder of a test, removed by its destructor.
 #pragma once
 
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
@@ -25,13 +25,13 @@ class ScratchFolder {
 
   const std::string& path() const noexcept { return path_; }
 
-  // With its folders. A path is relative.
+  // Creates the file and its folders. The path is relative.
   void write(const std::string& path, const std::string& text) const {
     const std::filesystem::path whole = std::filesystem::path(path_) / path;
     std::filesystem::create_directories(whole.parent_path());
     std::ofstream(whole, std::ios::binary) << text;
   }
-  // A link, relative as those of sysfs are.
+  // Creates a relative symbolic link, as in sysfs.
   void link(const std::string& path, const std::string& target) const {
     const std::filesystem::path whole = std::filesystem::path(path_) / path;
     std::filesystem::create_directories(whole.parent_path());

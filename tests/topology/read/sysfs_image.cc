@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One folder for each function, links from the classes into it.
+// Writes one folder for each function, and links from the classes to it.
 #include "tests/topology/read/sysfs_image.h"
 
 #include <fmt/format.h>

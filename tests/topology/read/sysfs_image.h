@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine of a test as the kernel would show it.
+// Writes a machine as a sysfs tree, as the kernel would show it.
 #pragma once
 
 #include "tests/topology/read/scratch_folder.h"
@@ -8,11 +8,11 @@
 
 namespace beeline::topology {
 
-// Gives each device a class (and GPUs a vendor) that says its role, where it has none: what a
-// description leaves open and a kernel does not.
+// Gives each device without a class one that matches its role, and GPUs a vendor. A description may
+// omit these, but a kernel never does.
 void add_classes(GraphParts& parts);
 
-// Below `folder`. The machine has host bridges, and classes.
+// Writes the tree below `folder`. The machine must have host bridges and classes.
 void write_sysfs_image(const Graph& graph, const ScratchFolder& folder);
 
 }  // namespace beeline::topology

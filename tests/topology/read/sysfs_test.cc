@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sysfs trees made of machines, whole and in part.
+// Tests with complete and partial sysfs trees, made from machines.
 #include "topology/read/sysfs.h"
 
 #include <algorithm>
@@ -84,7 +84,7 @@ std::map<std::string, std::string> first_nics(const Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("sysfs: a server is read as what it is") {
+TEST_CASE("sysfs: a server") {
   const ScratchFolder folder;
   const Graph graph = server_graph();
   write_sysfs_image(graph, folder);
@@ -94,7 +94,7 @@ TEST_CASE("sysfs: a server is read as what it is") {
   CHECK(got.source() == folder.path());
 }
 
-TEST_CASE("sysfs: every kind of machine is assigned alike, read or written down") {
+TEST_CASE("sysfs: every kind of machine has the same assignment as its description") {
   for (const std::string& text :
        {machines::one_nic_each(), machines::tied_in_pairs(), machines::two_gpus_a_nic(),
         machines::one_nic_for_all(), machines::one_root_port(), machines::far_socket(),
@@ -108,7 +108,7 @@ TEST_CASE("sysfs: every kind of machine is assigned alike, read or written down"
   }
 }
 
-TEST_CASE("sysfs: functions of the chipset are left out, and so are bridges to nothing") {
+TEST_CASE("sysfs: functions of the chipset and bridges without devices are omitted") {
   const ScratchFolder folder;
   write_sysfs_image(server_graph(), folder);
   const std::string chipset = "devices/pci0000:17/0000:17:1f.0";
@@ -120,7 +120,7 @@ TEST_CASE("sysfs: functions of the chipset are left out, and so are bridges to n
   check_equal(server_graph(), read(folder));
 }
 
-TEST_CASE("sysfs: a function of no class stays, one whose class cannot be read goes") {
+TEST_CASE("sysfs: a function of class 0 is kept, one whose class cannot be read is omitted") {
   const ScratchFolder folder;
   folder.write("devices/pci0000:17/0000:17:02.0/class", "0x000200\n");
   folder.link("bus/pci/devices/0000:17:02.0", "devices/pci0000:17/0000:17:02.0");
@@ -131,7 +131,7 @@ TEST_CASE("sysfs: a function of no class stays, one whose class cannot be read g
   CHECK(find_pci(graph, *parse_pci_address("0000:17:03.0")) == kNoNode);
 }
 
-TEST_CASE("sysfs: a class that hwloc cut short is whole again, and stays where there is no file") {
+TEST_CASE("sysfs: completes hwloc's short class, and keeps it if there is no file") {
   const ScratchFolder folder;
   folder.write("bus/pci/devices/0000:17:02.0/class", "0x010802\n");
   std::vector<Node> nodes{
@@ -144,7 +144,7 @@ TEST_CASE("sysfs: a class that hwloc cut short is whole again, and stays where t
   CHECK(nodes[2].pci_class == 0x020000);
 }
 
-TEST_CASE("sysfs: an InfiniBand controller of old is a NIC, and its ports have a state") {
+TEST_CASE("sysfs: an old InfiniBand controller is a NIC, and its ports have a state") {
   const ScratchFolder folder;
   folder.write("devices/pci0000:17/0000:17:02.0/class", "0x0c0600\n");
   folder.link("bus/pci/devices/0000:17:02.0", "devices/pci0000:17/0000:17:02.0");
@@ -165,7 +165,7 @@ TEST_CASE("sysfs: an InfiniBand controller of old is a NIC, and its ports have a
                              {4, 10'000, PortState::kActive}});
 }
 
-TEST_CASE("sysfs: a soft device is where its interface is, or by itself") {
+TEST_CASE("sysfs: a soft device is placed where its interface is, or by itself") {
   const ScratchFolder folder;
   const std::string card = "devices/pci0000:00/0000:00:03.0";
   folder.write(card + "/class", "0x020000\n");
@@ -184,7 +184,7 @@ TEST_CASE("sysfs: a soft device is where its interface is, or by itself") {
   CHECK(!graph[graph.nics()[1]].pci);
 }
 
-TEST_CASE("sysfs: soft iWARP is where the interface with its address is") {
+TEST_CASE("sysfs: a soft iWARP device is placed where the interface with its address is") {
   const ScratchFolder folder;
   const auto add_card = [&folder](const std::string& address, const std::string& name,
                                   const std::string& mac) {
@@ -217,7 +217,7 @@ TEST_CASE("sysfs: soft iWARP is where the interface with its address is") {
   CHECK(label(graph[graph.nics()[1]]) == "siw_2");
 }
 
-TEST_CASE("sysfs: what cannot be seen is said") {
+TEST_CASE("sysfs: remarks say what cannot be seen") {
   const ScratchFolder folder;
   write_sysfs_image(server_graph(), folder);
   SECTION("no RDMA") {
@@ -270,7 +270,7 @@ TEST_CASE("sysfs: what cannot be seen is said") {
   }
 }
 
-TEST_CASE("sysfs: with any of its files and folders missing or senseless it is a machine") {
+TEST_CASE("sysfs: with any file or folder missing or invalid, the result is a machine") {
   const ScratchFolder whole;
   write_sysfs_image(server_graph(), whole);
   for (unsigned seed = 0; seed < 12; ++seed) {
@@ -298,7 +298,7 @@ TEST_CASE("sysfs: with any of its files and folders missing or senseless it is a
   }
 }
 
-TEST_CASE("sysfs: links that lead in a circle end") {
+TEST_CASE("sysfs: cycles of symbolic links end") {
   const ScratchFolder folder;
   for (const char* name : {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"}) {
     folder.write(std::string("devices/") + name + "/class", "0x030200\n");

@@ -5,7 +5,7 @@
 
 using namespace beeline::topology;
 
-TEST_CASE("words: classes of two, four and six digits are one thing") {
+TEST_CASE("sysfs text: classes of two, four and six digits") {
   CHECK(parse_pci_class("0x030200") == 0x030200);
   CHECK(parse_pci_class("0302") == 0x030200);
   CHECK(parse_pci_class("0x03") == 0x030000);
@@ -16,7 +16,7 @@ TEST_CASE("words: classes of two, four and six digits are one thing") {
   }
 }
 
-TEST_CASE("words: rates as all kernels write them") {
+TEST_CASE("sysfs text: rates as all kernels write them") {
   CHECK(parse_link_rate("2.5 GT/s") == 2'500);
   CHECK(parse_link_rate("8 GT/s") == 8'000);
   CHECK(parse_link_rate("16.0 GT/s PCIe") == 16'000);
@@ -34,7 +34,7 @@ TEST_CASE("words: rates as all kernels write them") {
   CHECK(link_rate_text(0).empty());
 }
 
-TEST_CASE("words: masks and lists of processors") {
+TEST_CASE("sysfs text: masks and lists of processors") {
   CHECK(list_of_mask("0000ffff,00000000,0000ffff") == "0-15,64-79");
   CHECK(list_of_mask("ff") == "0-7");
   CHECK(list_of_mask("0x1ffffffff") == "0-32");

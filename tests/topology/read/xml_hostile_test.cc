@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files that are no machine: cut off, endless, or out to do harm.
+// Tests with files that are not machines: truncated, endless, or malicious.
 #include <sys/stat.h>
 
 #include "tests/topology/read/reading.h"
@@ -72,7 +72,7 @@ TEST_CASE("hostile xml: entities are refused before they grow") {
   CHECK_THAT(error(undefined), Contains("undefined entity"));
 }
 
-TEST_CASE("hostile xml: a doctype by name alone is allowed where it is asked for") {
+TEST_CASE("hostile xml: a doctype without a DTD is allowed on request") {
   XmlLimits limits;
   limits.doctype = Doctype::kNameOnly;
   CHECK(parse_xml("<!DOCTYPE a SYSTEM \"a.dtd\"><a/>", "x.xml", limits));
@@ -86,7 +86,7 @@ TEST_CASE("hostile xml: a million elements are too many") {
                               Contains("is it the right file?"));
 }
 
-TEST_CASE("hostile xml: a depth that no bus has is too much") {
+TEST_CASE("hostile xml: a depth beyond that of a bus is refused") {
   const std::string pci = "<pci class=\"0x060400\">";
   CHECK_THAT(error("<system version=\"1\">" + repeated(pci, 100'000)),
              Contains("elements more than 400 deep"));
@@ -99,7 +99,7 @@ TEST_CASE("hostile xml: a depth that no bus has is too much") {
   CHECK(made(read_nccl_xml(nested(256), "x.xml")).size() == 257);
 }
 
-TEST_CASE("hostile xml: what is within itself is refused") {
+TEST_CASE("hostile xml: a device within itself is refused") {
   CHECK(error("<system version=\"1\"><cpu numaid=\"0\">\n"
               "<pci busid=\"0000:01:00.0\" class=\"0x0604\">\n"
               "<pci busid=\"0000:02:00.0\" class=\"0x0604\">\n"
@@ -108,7 +108,7 @@ TEST_CASE("hostile xml: what is within itself is refused") {
         "device its own address");
 }
 
-TEST_CASE("hostile xml: numbers that no machine has are unknown, or refused with their line") {
+TEST_CASE("hostile xml: impossible numbers are unknown, or refused with their line") {
   const auto with = [](const std::string& what, const std::string& by) {
     std::string text = kSmall;
     text.replace(text.find(what), what.size(), by);
@@ -152,7 +152,7 @@ TEST_CASE("hostile xml: a file larger than any description is not parsed") {
   CHECK_THAT(error(std::string((std::size_t{32} << 20) + 1, ' ')), Contains("larger than 32 MiB"));
 }
 
-TEST_CASE("hostile xml: many names on one device end soon") {
+TEST_CASE("hostile xml: the names of one device are limited") {
   std::string nets;
   for (int i = 0; i < 150'000; ++i) nets += "<net name=\"n" + std::to_string(i) + "\" port=\"0\"/>";
   CHECK_THAT(error("<system version=\"1\"><cpu numaid=\"0\"><pci class=\"0x02\"><nic>" + nets +
@@ -160,7 +160,7 @@ TEST_CASE("hostile xml: many names on one device end soon") {
              Contains("more network ports than a device has"));
 }
 
-TEST_CASE("hostile xml: remarks are not endless") {
+TEST_CASE("hostile xml: remarks are limited") {
   const std::string text =
       "<system version=\"1\">" + repeated("<cpu numaid=\"x\"/>\n", 100'000) + "</system>";
   const auto parts = read_nccl_xml(text, "x.xml");
@@ -169,7 +169,7 @@ TEST_CASE("hostile xml: remarks are not endless") {
   CHECK(parts->remarks.back() == "and 199980 more");
 }
 
-TEST_CASE("hostile xml: a file that is not there is named, with the cause") {
+TEST_CASE("hostile xml: the error for a missing file names it and the cause") {
   CHECK(error_of(read_whole_file("/nonexistent/x.xml", 1)) ==
         "/nonexistent/x.xml: cannot be opened: No such file or directory");
   CHECK_THAT(error_of(read_whole_file("/", 1)), Contains("cannot be read: Is a directory"));
@@ -177,7 +177,7 @@ TEST_CASE("hostile xml: a file that is not there is named, with the cause") {
              Contains("larger than 1 MiB"));
 }
 
-TEST_CASE("hostile xml: a pipe that nobody writes into is not waited for without end") {
+TEST_CASE("hostile xml: the wait for a pipe without a writer is limited") {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
