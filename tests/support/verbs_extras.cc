@@ -101,7 +101,7 @@ ibv_cq* next_cq_event(ibv_comp_channel* channel) {
   pollfd waiting{channel->fd, POLLIN, 0};
   const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
   if (::poll(&waiting, 1, static_cast<int>(patience)) != 1) {
-    throw MustError("waited in vain for a completion event");
+    throw MustError("waited too long for a completion event");
   }
   ibv_cq* cq = nullptr;
   void* cq_context = nullptr;

@@ -146,7 +146,7 @@ ibv_async_event next_event(ibv_context* context) {
   pollfd waiting{context->async_fd, POLLIN, 0};
   const auto patience = std::chrono::duration_cast<std::chrono::milliseconds>(kPatience).count();
   if (::poll(&waiting, 1, static_cast<int>(patience)) != 1) {
-    throw MustError("waited in vain for an asynchronous event");
+    throw MustError("waited too long for an asynchronous event");
   }
   ibv_async_event event{};
   BL_MUST(ibv_get_async_event(context, &event) == 0);

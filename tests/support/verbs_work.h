@@ -54,7 +54,7 @@ void wait_until(Predicate&& done, const char* what) {
   const auto deadline = Clock::now() + kPatience;
   for (unsigned turn = 1; !done(); ++turn) {
     if (turn % kTurnsBetweenYields != 0) continue;
-    if (Clock::now() > deadline) throw MustError(std::string("waited in vain for ") + what);
+    if (Clock::now() > deadline) throw MustError(std::string("waited too long for ") + what);
     std::this_thread::yield();
   }
 }

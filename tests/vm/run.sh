@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh [OPTION...] -- COMMAND...: a test of meson's in `scripts/vm`, whose options these are.
-# Skipped (77) where no machine can be had: no QEMU, no kernel in the cache and none to download. Where
-# only the module of siw cannot be had, the machine starts without it, and the suites that need it skip.
+# run.sh [OPTION...] -- COMMAND...: runs a test of meson in `scripts/vm` with these options. It is
+# skipped (77) if there is no machine: no QEMU, or no kernel in the cache and none to download. If only
+# the module of siw is missing, the machine starts without it, and suites that need it are skipped.
 set -u -o pipefail
 vm=$(dirname "${BASH_SOURCE[0]}")/../../scripts/vm
 
@@ -20,7 +20,7 @@ while (($#)) && [[ $1 != -- ]]; do
   shift
 done
 
-# have OPTION... : they are prepared. Says what was done for it, or why it cannot be.
+# have OPTION...: prepares the machine for these options. Prints what it did, or why that failed.
 have() {
   local status=0 said
   said=$("$vm" "${kernel[@]}" "$@" --prepare 2>&1) || status=$?

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# two_hosts.sh BEELINE PLUGIN: two emulated machines, one rank on each, and between them one wire
-# for each of two rails. Without kernel or QEMU: 77.
+# two_hosts.sh BEELINE PLUGIN: runs one rank on each of two emulated machines, which are connected by one
+# wire for each of two rails. The exit status is 77 without a kernel or QEMU.
 set -u -o pipefail
 here=$(dirname "${BASH_SOURCE[0]}")
 vm=$here/../../scripts/vm
@@ -15,7 +15,7 @@ scratch=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null; rm -rf "$scratch"' EXIT
 
-# host NUMBER BEELINE PLUGIN : one processor each, or they starve one another.
+# host NUMBER BEELINE PLUGIN: starts a machine. Each has a processor of its own, so that neither starves.
 host() {
   local mine=$1 peer=$((1 - $1)) wires=() rail
   for rail in 1 2; do
@@ -35,5 +35,5 @@ done
 printf -- '--- host 1\n'
 cat "$scratch/said.1"
 printf -- '--- host 0\n'
-cat "$scratch/said.0" # it ends with the count
+cat "$scratch/said.0" # ends with the counts
 exit $failed

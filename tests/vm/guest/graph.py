@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `beeline topo --json` says, in lines that can be compared with others.
+"""Prints the output of `beeline topo --json` as lines that can be compared.
 
   graph.py tree FILE          each PCI function of a NUMA node, what it is, and what it is below
   graph.py distances FILE     each GPU and NIC, and how near they are

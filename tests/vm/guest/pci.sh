@@ -1,13 +1,14 @@
 # shellcheck shell=bash disable=SC2034  # for those who source it
 # SPDX-License-Identifier: Apache-2.0
 #
-# The PCI tree as the kernel shows it: the path of a device below /sys/devices is its place. Read
-# once, since a process is slow to start here.
+# The PCI tree of the kernel: a device's path below /sys/devices is its place in the tree. It is read
+# once, since processes are slow to start here.
 
-# Of PCI devices, in the order of their addresses.
+# The PCI devices, in the order of their addresses.
 addresses=()
-# By address. A root bus is called as its folder is, a switch by the address of its upstream port:
-# /sys/devices/ROOT_BUS/ROOT_PORT/UPSTREAM_PORT/DOWNSTREAM_PORT/DEVICE; empty where there is none.
+# For each address; empty where there is none. A root bus has the name of its folder, and a switch the
+# address of its upstream port:
+# /sys/devices/ROOT_BUS/ROOT_PORT/UPSTREAM_PORT/DOWNSTREAM_PORT/DEVICE.
 declare -A path_of root_bus_of switch_of class_of identity_of node_of interface_of
 
 read_functions() {
@@ -37,7 +38,7 @@ devices() { # CLASS NODE : addresses
   done
 }
 
-# What QEMU makes bridges of.
+# The devices that QEMU uses as bridges.
 declare -A bridges=(
   [0x1b36:0x000c]='root port'
   [0x104c:0x8232]='upstream port'

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `beeline perf` inside the emulated machine. A suite is started as SUITE BEELINE PLUGIN [WORD].
+# Runs `beeline perf` inside the emulated machine. A suite is started as SUITE BEELINE PLUGIN [WORD].
 
 beeline=$1 plugin=$2
-patience=240 # seconds for one run: bounds a hang, not a speed
+patience=240 # seconds for one run: limits a hang, not a speed
 
-# One host, so the ranks find one another over lo; their data goes over the RDMA devices.
+# All ranks are on one host and find one another over lo. Their data goes over the RDMA devices.
 export NCCL_SOCKET_IFNAME=lo
 
 beeline_perf() { timeout --kill-after=5 "$patience" "$beeline" perf --plugin "$plugin" "$@"; }
 
-# perf PATTERN OPTION... : right if it ends with 0 and compared all that arrived. Shows its last
-# figure.
+# perf PATTERN OPTION...: succeeds if the exit status is 0 and all received data was compared. Shows its
+# last figure.
 perf() {
   local status=0
   beeline_perf "$@" >/run/perf 2>&1 || status=$?
@@ -21,7 +21,7 @@ perf() {
   sed -n 's/^# Avg \(.*\) : \(.*\)/= \1 \2/p' /run/perf
 }
 
-# all_patterns OPTION... : everything but allreduce, for a moment each.
+# all_patterns OPTION...: all patterns except allreduce, each for a short time.
 all_patterns() {
   local pattern
   for pattern in latency stream rate bidir multirecv connect soak; do
@@ -29,7 +29,7 @@ all_patterns() {
   done
 }
 
-# all_reduces SIZES OPTION... : as NCCL 2.27 and as the newest calls the plugin; pairs and a ring.
+# all_reduces SIZES OPTION...: with the table of NCCL 2.27 and with the newest; two ranks, and a ring.
 all_reduces() {
   local sizes=$1 abi ranks
   shift
@@ -41,8 +41,8 @@ all_reduces() {
   done
 }
 
-# connections HOW_MANY OPTION... : how long they take together and one by one, from listen to the
-# first message. Figures, with no limit.
+# connections HOW_MANY OPTION...: shows how long they take, all at once and one after another, from listen
+# to the first message. There is no limit.
 connections() {
   local count=$1
   shift
@@ -53,13 +53,13 @@ connections() {
     "$(milliseconds 1 /run/one_by_one)"
 }
 
-# A row of `connect` holds microseconds per comm: listen, connect, first message.
+# A row of `connect` has microseconds for each comm: listen, connect, first message.
 milliseconds() { # COMMS FILE
   awk -v comms="$1" '$3 == "uint8" { sum += ($5 + $6 + $7) * comms / 1000 }
     END { printf "%.0f ms", sum }' "$2"
 }
 
-# A share of the data went over each end of cables 1 and 2.
+# Succeeds if data went over both ends of cables 1 and 2.
 both_rails_used() {
   local card bytes
   for card in a1 b1 a2 b2; do

@@ -1,21 +1,21 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Cables and RDMA devices inside the emulated machine.
+# Creates cables and RDMA devices inside the emulated machine.
 #
-# Up to Linux 6.12 rxe receives only in the first network namespace, so both ends of every cable are
-# there. But two addresses of one machine talk over lo, where there is no RDMA device: policy
-# routing sends them over the cable.
+# Up to Linux 6.12, rxe receives only in the first network namespace, so both ends of every cable are
+# there. Linux would send packets between two addresses of one machine over lo, which has no RDMA
+# device. Policy routing sends them over the cable instead.
 
-# plug_in RAIL [MTU] : a cable from aRAIL (10.RAIL.0.1) to bRAIL (10.RAIL.0.2).
+# plug_in RAIL [MTU]: creates a cable from aRAIL (10.RAIL.0.1) to bRAIL (10.RAIL.0.2).
 plug_in() {
   local rail=$1 mtu=${2-4200} # room for RDMA packets of 4096 bytes
   ip link add "a$rail" mtu "$mtu" type veth peer name "b$rail" mtu "$mtu" &&
     lay_cable "a$rail" "10.$rail.0.1" "b$rail" "10.$rail.0.2"
 }
 
-# lay_cable CARD ADDRESS CARD ADDRESS : two cards that are joined already, as by scripts/vm --nics.
-# Programs are slow to start here, so each does as much as it can.
+# lay_cable CARD ADDRESS CARD ADDRESS: configures two cards that are connected already, as by
+# scripts/vm --nics. Programs are slow to start here, so each call does as much as possible.
 lay_cable() {
   ip -batch - <<END || return
 addr add $2/24 dev $1
@@ -34,20 +34,20 @@ carrier() { # CARD
   read -r state <"/sys/class/net/$1/carrier" && [[ $state == 1 ]]
 }
 
-# Local addresses are looked up last instead of first.
+# Makes the kernel look up local addresses last instead of first.
 route_over_cables() {
   ip rule | grep '^100:' >/dev/null && return # not -q, which may end ip by a signal
   ip rule add pref 100 lookup local && ip rule del pref 0 lookup local
   sysctl -qw net.ipv4.conf.all.{rp_filter=0,arp_ignore=1,arp_announce=2}
 }
 
-# What comes in from the cable is for us, though it comes from one of our own addresses.
+# Accepts packets from the cable although their sender is an address of this machine.
 accept_own() { # CARD
   echo 0 >"/proc/sys/net/ipv4/conf/$1/rp_filter" && echo 1 >"/proc/sys/net/ipv4/conf/$1/accept_local"
 }
 
-# As lines for ip: what comes in is looked up here, and what we send to the other end leaves by this
-# card ("iif lo": sent by this machine).
+# Prints commands for ip: incoming packets are delivered locally, and packets to the other end leave by
+# this card ("iif lo" matches packets that this machine sends).
 send_over() { # CARD FROM TO
   local index table
   read -r index <"/sys/class/net/$1/ifindex" || return
@@ -59,7 +59,7 @@ send_over() { # CARD FROM TO
 
 load_rxe() { modprobe rdma_rxe && modprobe rdma_ucm; }
 
-# Debian does not build siw; scripts/vm --siw does, beside the other modules.
+# Debian does not build siw. scripts/vm --siw builds it next to the other modules.
 load_siw() {
   modprobe -a ib_core iw_cm libcrc32c rdma_ucm && insmod /run/kernel/siw.ko
 }
@@ -70,7 +70,7 @@ need_siw() {
   [[ -e /run/kernel/siw.ko ]] || { echo 'no kernel module of soft iWARP: scripts/vm --siw --prepare'; exit 77; }
 }
 
-# rdma_device KIND CARD... : rxe or siw over each card, called KIND_CARD.
+# rdma_device KIND CARD...: creates an rxe or siw device over each card, with the name KIND_CARD.
 rdma_device() {
   local kind=$1 card
   shift
@@ -85,7 +85,7 @@ active() { # DEVICE
   read -r state <"/sys/class/infiniband/$1/ports/1/state" && [[ $state == *ACTIVE* ]]
 }
 
-# gid_index DEVICE : where its IPv4 address is in the table of addresses (GIDs).
+# gid_index DEVICE: the index of its IPv4 address in the GID table.
 gid_index() {
   local gid
   for gid in "/sys/class/infiniband/$1/ports/1/gids/"*; do

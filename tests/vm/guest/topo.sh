@@ -1,22 +1,22 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # what it sets for others, and pci.sh for it
 # SPDX-License-Identifier: Apache-2.0
 #
-# `beeline topo` inside the emulated machine, and what it ought to say: worked out from the paths of
-# devices alone. Wants check.sh and pci.sh, and `beeline`.
+# Runs `beeline topo` inside the emulated machine, and derives the expected output from the sysfs paths of
+# devices alone. Needs check.sh, pci.sh and the variable `beeline`.
 
-# topo OPTION... : the displays are its GPUs, in the order of their addresses.
+# topo OPTION...: runs it with the displays as GPUs, in the order of their addresses.
 topo() {
   local display_options=() address
   for address in "${displays[@]}"; do display_options+=(--gpu "$address"); done
   beeline_topo "${display_options[@]}" "$@"
 }
 beeline_topo() { "${as[@]}" timeout --kill-after=5 120 "$beeline" topo "$@"; }
-as=() # whom
+as=() # a command that runs it as another user
 
-# The distribution's own: others start by way of a script, which takes long here.
+# The distribution's Python, since others may be started by a script, which takes long here.
 graph() { PATH=/usr/bin:$PATH python3 "$(dirname "${BASH_SOURCE[0]}")/graph.py" "$@"; }
 
-# --- What the kernel says ---------------------------------------------------------------------------
+# --- Expected output, from the kernel ---------------------------------------------------------------
 
 find_devices() {
   local node
@@ -37,7 +37,7 @@ kernel_tree() {
   done
 }
 
-# near ADDRESS ADDRESS : in the words of nvidia-smi, for what is in this machine.
+# near ADDRESS ADDRESS: the distance in the terms of nvidia-smi, as far as this machine has them.
 near() {
   if [[ -n ${switch_of[$1]} && ${switch_of[$1]} == "${switch_of[$2]}" ]]; then
     echo PIX
@@ -59,8 +59,8 @@ kernel_distances() {
   done
 }
 
-# As many cards as displays are behind each switch: the first display gets the first card. What is
-# behind none is left.
+# Behind each switch there are as many cards as displays: the first display gets the first card. Cards
+# that are behind no switch are left over.
 kernel_assignment() {
   local i card left=- given=' '
   for i in "${!displays[@]}"; do
@@ -77,19 +77,19 @@ kernel_assignment() {
   echo "$left"
 }
 
-# --- What beeline says ------------------------------------------------------------------------------
+# --- Output of beeline ------------------------------------------------------------------------------
 
-# agree COMMAND FILE : the command's lines are those of the file. How many is the figure.
+# agree COMMAND FILE: succeeds if the command prints the lines of the file. Their number is the figure.
 agree() {
   "$1" >/run/expected && diff /run/expected "$2" && echo "= $(wc -l <"$2") lines" && [[ -s $2 ]]
 }
 
 draw() { topo --json >/run/topo.json; }
 
-# says WHAT COMMAND [FILE] : a view of the last graph, or of a file, against what the kernel says.
+# says WHAT COMMAND [FILE]: compares a view of the last graph, or of a file, with the expected output.
 says() { graph "$1" "${3-/run/topo.json}" >/run/view && agree "$2" /run/view; }
 
-# The matrix for people, in the same lines as `graph.py distances`.
+# Compares the matrix of the text output, converted to the lines of `graph.py distances`.
 matrix_says() {
   topo --all >/run/topo.txt && cat /run/topo.txt && awk '
     NF > 2 && $(NF - 1) == "NUMA" && $NF == "CPUs" { columns = split($0, head) - 2; next }
@@ -98,7 +98,7 @@ matrix_says() {
     }' /run/topo.txt >/run/view && agree kernel_distances /run/view
 }
 
-# same_graph "KEY..." COMMAND... : another reading gives the graph of the last one, but for facts of
+# same_graph "KEY..." COMMAND...: succeeds if another reading gives the last graph, except for facts of
 # these keys.
 same_graph() {
   "${@:2}" >/run/other.json || return
@@ -106,12 +106,12 @@ same_graph() {
   graph same /run/topo.json /run/other.json $1
 }
 
-# What a file of hwloc's does not know; and the names that lstopo gives to devices where hwloc's plugins
-# are installed, of which we use none.
+# Facts that are not in an XML file of hwloc, and device names that lstopo writes if hwloc's plugins are
+# installed, which this project does not use.
 not_in_xml='name link_now link_max ports pci_class bottleneck slow_links findings nccl'
 from_xml() { lstopo-no-graphics "$@" --of xml /run/hwloc.xml --force && topo --json --from /run/hwloc.xml; }
 
-# By way of a file for NCCL, which knows no host bridges.
+# Compares the distances from a file for NCCL, which has no host bridges.
 nccl_xml_says() {
   topo --nccl-xml /run/nccl.xml >/run/topo.txt && beeline_topo --json --from /run/nccl.xml >/run/other.json &&
     says distances distances_in_nccl_xml /run/other.json
@@ -124,11 +124,11 @@ topo_as_nobody() {
   topo --json
 }
 
-# without FOLDER COMMAND... : in a /sys where nothing is in that folder.
+# without FOLDER COMMAND...: runs the command with a /sys in which that folder is empty.
 # shellcheck disable=SC2016  # for the shell inside
 without() { unshare --mount -- sh -c 'mount -t tmpfs none "$0" && exec "$@"' "$@"; }
 
-# unseen FOLDER REMARK : an ordinary user without it gets a graph, and one of its remarks says so.
+# unseen FOLDER REMARK: an ordinary user without this folder gets a graph with this remark.
 unseen() {
   without "$1" "${nobody[@]}" timeout --kill-after=5 120 "$beeline" topo --json >/run/other.json &&
     graph remarks /run/other.json | tee /run/view | sed 's/^/= /' && grep -q "$2" /run/view

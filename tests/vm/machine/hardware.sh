@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2154  # the options of scripts/vm, which sources this
 # SPDX-License-Identifier: Apache-2.0
 #
-# The hardware that scripts/vm was asked for, as options of QEMU.
+# QEMU options for the hardware that the options of scripts/vm request.
 
-# add_hardware : appends to `machine` what the options numa, nics and wires ask for.
+# add_hardware: appends to `machine` the hardware of the options numa, nics and wires.
 add_hardware() {
   local i
   machine+=(-machine q35)
@@ -16,16 +16,16 @@ add_hardware() {
   done
 }
 
-# add_card NUMBER HUB BUS : a network card on a hub; two cards on one hub are a cable. Without a bus
-# QEMU takes the last one that was made, which with --numa is one that takes no card.
-# host_mtu is the largest that the guest may set: RDMA packets of 4096 bytes have to fit.
+# add_card NUMBER HUB BUS: a network card on a hub. Two cards on one hub form a cable. Without a bus,
+# QEMU uses the last one, which with --numa accepts no card. host_mtu is the largest MTU that the guest
+# may set; RDMA packets of 4096 bytes must fit.
 add_card() {
   machine+=(-netdev "hubport,id=card$1,hubid=$2"
     -device "virtio-net-pci,netdev=card$1,mac=$(mac 0 "$1"),host_mtu=9000,bus=$3")
 }
 
-# add_wire NUMBER MINE,PEER : a card that talks to another machine's over two sockets. Neither needs
-# to be there first.
+# add_wire NUMBER MINE,PEER: a card that is connected to a card of another machine by two sockets. Either
+# machine may start first.
 add_wire() {
   local mine=${2%,*} peer=${2#*,} side=1
   [[ $mine < $peer ]] || side=2 # the two ends must not have the same address
@@ -39,8 +39,8 @@ mac() { printf '52:54:00:00:%02x:%02x' "$1" "$2"; }
 # Each of two nodes has its own host bridge, and below it
 #   a root port, a switch, and behind its four ports two displays (for GPUs) and two network cards;
 #   a root port with a network card of its own.
-# Node 1 has an NVMe drive besides. The two cards behind a switch are joined by a cable, and so are
-# the two that are not.
+# Node 1 also has an NVMe drive. A cable connects the two cards behind each switch, and another one the
+# two cards that are not behind a switch.
 add_nodes() {
   local node port where chassis half=$((${memory%[GM]} / 2)) unit=${memory: -1}
   ((half > 0)) || stop "scripts/vm: --numa wants a --memory of at least 2 G or M, in whole numbers"

@@ -4,9 +4,10 @@
 # The kernel of the emulated machine: Debian's, unpacked into a folder and never installed. Sourced
 # by scripts/vm after scripts/lib.sh.
 #
-# A folder holds vmlinuz, vmlinux (the same, unpacked), initrd, lib/modules, the files `release` and
-# `version` (of the package), and siw.ko once somebody asked for it. It appears whole, by a rename, under
-# a lock: several callers may start at once, and one that is killed leaves nothing that looks finished.
+# A folder has vmlinuz, vmlinux (the same, unpacked), initrd, lib/modules, the files `release` and
+# `version` (of the package), and siw.ko if that was requested once. It is created under a lock and
+# renamed when it is complete, so several callers may start at once, and a killed one leaves no
+# incomplete folder.
 
 init=$PWD/tests/vm/machine/init
 kernel_cache=${BEELINE_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/beeline/vm}
@@ -35,7 +36,7 @@ locked() (
 )
 
 prepare_kernel() { # SERIES
-  PATH=$PATH:/usr/sbin:/sbin # where modprobe is, for those who are not root
+  PATH=$PATH:/usr/sbin:/sbin # modprobe is there, and ordinary users may lack these folders
   need_tools "${vm_tools[@]}"
   local dir
   dir=$(kernel_dir "$1")
@@ -52,7 +53,7 @@ prepare_siw() { # SERIES
 
 # --- Packages -------------------------------------------------------------------------------------
 
-# download PACKAGE... : into the current directory.
+# download PACKAGE...: downloads into the current directory.
 download() {
   local log
   log=$(apt-get --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 download "$@" 2>&1) &&
@@ -61,7 +62,7 @@ download() {
   stop "scripts/vm: cannot download $*: no network, or the lists of apt are old (apt-get update)"
 }
 
-# newest_image SERIES : the package name of the newest kernel of it that apt knows.
+# newest_image SERIES: the package name of its newest kernel that apt knows.
 newest_image() {
   apt-cache pkgnames "linux-image-$1." |
     grep -E "^linux-image-${1//./\\.}\.[0-9.]+[-+][a-z0-9]+-amd64$" | sort -V | tail -n 1
@@ -74,7 +75,7 @@ candidate() { apt-cache policy "$1" | sed -n 's/^ *Candidate: //p'; } # PACKAGE
 make_kernel() { # SERIES
   local dir work image release size start=$SECONDS
   dir=$(kernel_dir "$1")
-  [[ ! -e $dir/release ]] || return 0 # somebody else made it while we waited for the lock
+  [[ ! -e $dir/release ]] || return 0 # another process made it during the wait for the lock
   image=$(newest_image "$1")
   [[ -n $image ]] || stop "scripts/vm: apt knows no kernel $1 for amd64 (as root: apt-get update)"
   release=${image#linux-image-}
@@ -86,7 +87,7 @@ make_kernel() { # SERIES
   size=$(du --total --block-size=1M ./*.deb | tail -n 1 | cut -f 1)
   printf 'kernel %s: %s MB in %d s' "$release" "$size" $((SECONDS - start))
   start=$SECONDS
-  # Sound, television, wireless and graphics are half of all modules.
+  # Modules for sound, television, wireless and graphics are half of all.
   dpkg-deb --fsys-tarfile ./*.deb | tar -x --exclude='*/kernel/sound' --exclude='*/drivers/media' \
     --exclude='*/drivers/net/wireless' --exclude='*/drivers/gpu/drm/[a-u]*' \
     ./boot "./lib/modules" || exit
@@ -102,13 +103,13 @@ make_kernel() { # SERIES
   printf ', ready after %d s more, in %s (%s)\n' $((SECONDS - start)) "$dir" "$size"
 }
 
-# The script in it has changed since.
+# Makes the initrd again, since its script has changed.
 renew_initrd() { # FOLDER
   cd "$1" && make_initrd "$(<release)" >initrd.new && mv initrd.new initrd
 }
 
-# make_initrd RELEASE : in the kernel's folder, busybox and what it takes to mount the host's files. It is
-# not compressed, because the machine takes long to unpack it.
+# make_initrd RELEASE: called in the kernel's folder. The initrd has busybox and the modules to mount the
+# host's file system. It is not compressed, since the machine would take long to unpack it.
 make_initrd() (
   local root=initrd.root module path
   mkdir -p "$root"/{bin,dev,proc,sys,modules,host,top,new} || exit
@@ -125,18 +126,18 @@ make_initrd() (
   rm -rf "$root" needed
 )
 
-# unpack_kernel FOLDER : vmlinux, which QEMU starts at once. A vmlinuz unpacks itself, in the emulated
-# machine, for several seconds. Where its payload is: Documentation/arch/x86/boot.rst.
+# unpack_kernel FOLDER: makes vmlinux, which QEMU can start at once. A vmlinuz would unpack itself in the
+# emulated machine, for several seconds. Documentation/arch/x86/boot.rst describes where its payload is.
 unpack_kernel() {
   local setup start size tool
   setup=$(od -An -tu1 -j $((0x1f1)) -N 1 "$1/vmlinuz") &&
     read -r start size < <(od -An -tu4 -j $((0x248)) -N 8 "$1/vmlinuz") || return
   for tool in 'xz -dc' 'zstd -qdc'; do
-    # Behind the payload stands its unpacked size, in four bytes.
+    # The four bytes after the payload are its unpacked size.
     tail -c +$(((setup + 1) * 512 + start + 1)) "$1/vmlinuz" 2>/dev/null | head -c $((size - 4)) |
       $tool >"$1/vmlinux.new" 2>/dev/null && break
   done
-  # One that is packed in another way starts too.
+  # A kernel with another compression is started as a vmlinuz.
   [[ $(head -c 4 "$1/vmlinux.new") == $'\x7fELF' ]] || cp "$1/vmlinuz" "$1/vmlinux.new" || return
   mv "$1/vmlinux.new" "$1/vmlinux"
 }
@@ -151,7 +152,7 @@ unpack_module() { # FILE
 
 # --- Soft iWARP -----------------------------------------------------------------------------------
 
-# From the sources of the same package version: a module fits no other kernel.
+# Built from the sources of the same package version, since a module works with no other kernel.
 make_siw() { # SERIES
   local dir work release version headers parts size start=$SECONDS
   dir=$(kernel_dir "$1")
@@ -161,7 +162,7 @@ make_siw() { # SERIES
   rm -rf "$work"
   mkdir -p "$work/source" && cd "$work" || exit
 
-  # The package of headers knows what else it takes; the image and the compiler are here already.
+  # The package of headers depends on the others. The image and the compiler are installed already.
   parts=$(apt-cache depends "linux-headers-$release" |
     sed -nE 's/.*Depends: (linux-(headers|kbuild)-.*)/\1/p')
   # shellcheck disable=SC2086  # a list of words
@@ -176,13 +177,13 @@ make_siw() { # SERIES
   for parts in ./*.deb; do dpkg-deb -x "$parts" . || exit; done
   headers=$work/usr/src/linux-headers-$release
   sed -i "s# /usr/src/# $work/usr/src/#" "$headers/Makefile" # as if it were installed
-  # No BTF: that wants yet another program, to describe types that nobody asks for here.
+  # Without BTF, which needs another program and is not used here.
   if ! make -s -j"$(nproc)" -C "$headers" M="$work/source" CONFIG_RDMA_SIW=m \
     CONFIG_DEBUG_INFO_BTF_MODULES= modules >"$work/log" 2>&1; then
     tail -n 20 "$work/log"
     stop "scripts/vm: siw does not build for $release"
   fi
-  strip --strip-debug source/siw.ko # what it loads is 5 MB otherwise
+  strip --strip-debug source/siw.ko # otherwise it has 5 MB
   mv source/siw.ko "$dir/siw.ko" && cd "$dir" && rm -rf "$work" || exit
   printf ', built after %d s more\n' $((SECONDS - start))
 }

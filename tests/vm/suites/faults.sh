@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# faults.sh BEELINE PLUGIN [ROW...]: what the plugin does when the network fails under traffic.
+# faults.sh BEELINE PLUGIN [ROW...]: tests the plugin when the network fails under traffic.
 #
-# Two ranks of `beeline perf` move data, rank 0 at end a1 of a cable and rank 1 at end b1; what they
-# say to each other in words goes over lo, as over a management network. Once data flows, a row does
-# one thing to the wire, a device or a process, and then either
-#   the job goes on to its end, and every byte is right, or
-#   both ranks say, each by itself, what failed: host, device, peer and cause.
-# In a time that the row states; there is never a hang, a crash or a wrong byte. docs/faults.md is the
-# table of these rows for people.
+# Two ranks of `beeline perf` move data, rank 0 at end a1 of a cable and rank 1 at end b1. Their control
+# channel goes over lo, which stands for a management network. Once data flows, a row injects one fault
+# into the cable, a device or a process. Within a time that the row sets, either
+#   the job continues to its end, and all data is right, or
+#   both ranks report what failed: host, device, peer and cause.
+# There must never be a hang, a crash or wrong data. docs/faults.md describes these rows.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
@@ -18,17 +17,17 @@ beeline=$1 plugin=$2
 rows=("${@:3}")
 job_log=/run/job job=''
 
-# What 2^14 * 4 us and six more attempts give: the device reports within half a second.
+# A timeout of 2^14 * 4 us and six retries: the device reports within half a second.
 quick=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=6)
-# The device never reports (to rxe, seven attempts are attempts without end), so the plugin has to.
+# With seven retries, rxe retries for ever, so the plugin has to notice the fault itself.
 endless=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7 --env BEELINE_STALL_TIMEOUT=3s)
 patient=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7)
 for_ever=(--sizes 64K --iters 100000)
 
 # --- The job ----------------------------------------------------------------------------------------
 
-# start PATTERN OPTION... : a job in the background. --hold: a rank that has failed stays, so that the
-# other has to find out by itself.
+# start PATTERN OPTION...: starts a job in the background. With --hold, a rank that has failed does not
+# exit, so that the other has to notice the fault itself.
 start() {
   sent_before=$(packets_sent)
   NCCL_SOCKET_IFNAME=lo "$beeline" perf "$@" --plugin "$plugin" --dev rxe_a1,rxe_b1 --ranks 2 \
@@ -43,20 +42,20 @@ packets_sent() {
   done
   echo "$all"
 }
-have_sent() { (($(packets_sent) >= sent_before + $1)); } # N : since the start
+have_sent() { (($(packets_sent) >= sent_before + $1)); } # N packets since the start
 
 job_has_ended() { ! kill -0 "$job" 2>/dev/null; }
 end_job() {
   [[ -n $job ]] || return
-  kill -9 "$job" 2>/dev/null # its ranks go with it
+  kill -9 "$job" 2>/dev/null # its ranks end with it
   wait "$job" 2>/dev/null
   job=''
 }
 
-# Returns when the job's data flows.
+# Waits until the job moves data.
 flowing() {
   until_true 30 has_begun && ! job_has_ended && return
-  failed 'no traffic came up'
+  failed 'the job moves no data'
 }
 has_begun() { job_has_ended || have_sent 500; }
 
@@ -67,11 +66,11 @@ pid_of_rank() { awk -v rank="$1" '$2 == "Rank" && $3 == rank && $4 == "Pid" { pr
 microseconds() { echo "${EPOCHREALTIME/./}"; }
 passed() { awk -v from="$injected" -v to="$(microseconds)" 'BEGIN { printf "%.1f s", (to - from) / 1e6 }'; }
 
-# inject COMMAND... : under traffic.
+# inject COMMAND...: injects a fault while data moves.
 inject() {
   flowing || return
   injected=$(microseconds)
-  "$@" || failed "cannot do: $*"
+  "$@" || failed "this command failed: $*"
 }
 
 lose() { # PERCENT CARD...
@@ -94,7 +93,7 @@ flap() {
 another_address() { ip addr add 10.77.0.2/24 dev b1 && ip addr del 10.77.0.2/24 dev b1; }
 signal_rank() { kill "$1" "$(pid_of_rank "$2")"; } # SIGNAL RANK
 
-# --- What has to be seen ----------------------------------------------------------------------------
+# --- Expected results -------------------------------------------------------------------------------
 
 failed() { # WHY
   fail "$row" "$1"
@@ -102,32 +101,32 @@ failed() { # WHY
   return 1
 }
 
-# goes_on SECONDS : the job comes to its end, and all data is right.
+# goes_on SECONDS: the job must end within this time, and all data must be right.
 goes_on() {
   local status=0
-  until_true "$1" job_has_ended || { failed "hangs: no end after $1 s"; return; }
+  until_true "$1" job_has_ended || { failed "the job hangs: it has not ended after $1 s"; return; }
   wait "$job" || status=$?
   if ((status != 0)) || ! grep -q '^# Wrong elements : 0 OK$' "$job_log"; then
     failed "the job ended with status $status after $(passed)"
     return
   fi
-  pass "$row" "goes on; all data right after $(passed)"
+  pass "$row" "the job continues; all data is right after $(passed)"
 }
 
-# both_fail SECONDS WORDS WORDS : ranks 0 and 1 fail within that time, with these words in their
-# sentence. No words: of that rank nothing is asked.
+# both_fail SECONDS WORDS WORDS: ranks 0 and 1 must fail within this time, and their messages must match
+# these words. Empty words: that rank is not checked.
 both_fail() {
   local limit=$1 words=("$2" "$3") rank lines=() status=0
   for rank in 0 1; do
     [[ -n ${words[rank]} ]] || continue
-    until_true "$limit" has_spoken "$rank" || { failed "no word from rank $rank after $limit s"; return; }
+    until_true "$limit" has_spoken "$rank" || { failed "rank $rank reports no fault after $limit s"; return; }
     lines+=("$(passed): rank $rank cannot $(sentence "$rank" | sed 's/.*: cannot //')")
-    sentence "$rank" | grep -qE "${words[rank]}" || { failed "rank $rank gives another cause"; return; }
+    sentence "$rank" | grep -qE "${words[rank]}" || { failed "rank $rank reports another cause"; return; }
   done
-  until_true 20 job_has_ended || { failed 'both ranks have said why, and do not end'; return; }
+  until_true 20 job_has_ended || { failed 'both ranks have reported the fault, and do not exit'; return; }
   wait "$job" || status=$?
   if ((status != 1)) || grep -qE "$never" "$job_log"; then
-    failed "a bad end, with status $status"
+    failed "the job ended with status $status, or with a crash or wrong data"
     return
   fi
   pass "$row" 'both ends fail'
@@ -143,7 +142,7 @@ port_events() {
   done
 }
 
-# Who and where we are, who the peer is, and why.
+# The message of a rank, which must have the host, the device, the peer and the cause.
 sentence() { # RANK
   local own=rxe_a1 peer=rxe_b1
   (($1 == 0)) || { own=rxe_b1 peer=rxe_a1; }
@@ -183,11 +182,11 @@ row_loss_1_all_the_time() {
   goes_on 90
 }
 row_loss_10() {
-  # Six attempts in a row are lost now and then.
+  # Six retries in a row may be lost at times.
   start stream --sizes 64K --iters 1000 "${patient[@]}"
   inject lose 10 a1 b1 || return
   sent_before=$(packets_sent)
-  until_true 60 have_sent 1000 || { failed 'nothing moves at 10 % loss'; return; }
+  until_true 60 have_sent 1000 || { failed 'no data moves at 10 % loss'; return; }
   heal a1 b1
   goes_on 60
 }
@@ -211,15 +210,15 @@ row_data_lost_without_report() {
   start stream "${for_ever[@]}" "${endless[@]}"
   inject lose 100 a1 && both_fail 30 "$stalled" "$stalled"
 }
-# Up to Linux 6.1, rxe tries for ever to send what does not fit, within ibv_post_send: the thread that
-# called it is stuck in the kernel, for half a minute or longer.
+# Up to Linux 6.1, rxe tries for ever to send packets that exceed the MTU, within ibv_post_send. The
+# calling thread then hangs in the kernel for half a minute or longer.
 row_mtu_lowered() {
   [[ $(uname -r) != 6.1.* ]] || { skip "$row" 'rxe of Linux 6.1 loops in the kernel'; return; }
   start bidir "${for_ever[@]}" "${quick[@]}"
   inject ip link set a1 mtu 1500 && both_fail 30 '.' '.'
 }
-# As behind a switch whose MTU is too small. What is small comes through, so that the receiver's own
-# packets and their answers say that all is well: only the sender can tell it.
+# Like a switch with a too small MTU. Small packets arrive, so the receiver's own packets and their
+# acknowledgments show no fault. Only the sender can notice it.
 row_large_packets_lost() {
   start stream "${for_ever[@]}" "${quick[@]}"
   inject lose_large b1 && both_fail 20 "$no_answer" '.'
@@ -228,7 +227,7 @@ row_address_removed() {
   start bidir "${for_ever[@]}" "${quick[@]}"
   inject ip addr del 10.1.0.2/24 dev b1 && both_fail 20 "$either" "$either"
 }
-# One end gets an event, and it is none of the connection's business.
+# One end gets an event that does not concern the connection.
 row_another_address() {
   start bidir --sizes 64K --iters 500 "${quick[@]}"
   inject another_address && goes_on 60
@@ -240,17 +239,17 @@ row_peer_killed() {
 row_peer_stopped() {
   start bidir --sizes 64K --iters 500 "${endless[@]}"
   inject signal_rank -STOP 1 || return
-  sleep 6 # the time is what is being tested: longer than the watch for a stall waits
+  sleep 6 # longer than the timeout of the stall watch, which is the subject of this row
   signal_rank -CONT 1
   goes_on 60
 }
 row_link_deleted() {
-  # The kernel takes seconds to end the device, in an emulated machine sometimes more than the plugin
-  # waits before it says by itself that nothing moves. Here the device's own word is asked for.
+  # The kernel takes seconds to remove the device, in an emulated machine sometimes longer than the
+  # plugin's own stall timeout. This row tests the report of the device.
   start bidir "${for_ever[@]}" "${quick[@]}" --env BEELINE_STALL_TIMEOUT=50s
-  # What speaks first, a completion or the event of the device, is the driver's choice.
+  # Either a completion or the device event may come first, depending on the driver.
   inject ip link del a1 && both_fail 50 "$either|was removed" "$either|was removed" || return
-  until_true 10 wire_is_gone || failed 'a device is left although its card and its users are gone'
+  until_true 10 wire_is_gone || failed 'a device still exists although its card and its users are gone'
 }
 row_control_on_the_same_wire() {
   start bidir "${for_ever[@]}" "${quick[@]}" --env BEELINE_PEER_TIMEOUT=4s \
@@ -260,7 +259,7 @@ row_control_on_the_same_wire() {
 row_control_pauses() {
   start bidir --sizes 64K --iters 500 "${patient[@]}" --env BEELINE_PEER_TIMEOUT=10s
   inject lose 100 lo || return
-  sleep 2 # of the ten that it may last
+  sleep 2 # less than the peer timeout of 10 s
   heal lo
   goes_on 60
 }
@@ -269,9 +268,9 @@ row_control_lost() {
   inject lose 100 lo && both_fail 20 "$cut_off" "$cut_off"
 }
 
-# --- Here it begins ---------------------------------------------------------------------------------
+# --- Main -------------------------------------------------------------------------------------------
 
-# Rules are left of the wire before this one.
+# Removes the last row's cable and its rules, and creates a new one.
 new_wire() {
   local rule
   for rule in 'iif a1' 'iif b1' 'to 10.1.0.1' 'to 10.1.0.2'; do
@@ -286,7 +285,7 @@ wire_is_gone() { [[ ! -e /sys/class/infiniband/rxe_a1 && ! -e /sys/class/infinib
 judge() { # ROW
   local judged=$((checks_passed + checks_failed + checks_skipped))
   "row_$1"
-  ((checks_passed + checks_failed + checks_skipped > judged)) || fail "$1" 'came to no verdict'
+  ((checks_passed + checks_failed + checks_skipped > judged)) || fail "$1" 'the row neither passed nor failed'
   end_job
   heal lo
 }
@@ -297,7 +296,7 @@ for row in "${rows[@]}"; do
   if new_wire; then
     judge "$row"
   else
-    fail "$row" 'no wire'
+    fail "$row" 'the cable cannot be created'
   fi
 done
 end_of_suite

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# host.sh BEELINE PLUGIN NUMBER: one of the two machines of two_hosts.sh; its rank has the same
-# number.
+# host.sh BEELINE PLUGIN NUMBER: runs in one of the two machines of two_hosts.sh. Its rank has the number
+# of the machine.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
 
-me=$3 port=7000 # nobody else is in this machine
+me=$3 port=7000 # no other program uses ports in this machine
 export NCCL_SOCKET_IFNAME=eth0
 
 two_cards() {
@@ -26,8 +26,8 @@ two_cards() {
 # The other machine may still be booting.
 peer_answers() { until_true 240 busybox ping -c 1 -W 1 "10.1.0.$((2 - me))"; }
 
-# together PATTERN OPTION... : this rank of a run. Only rank 0 knows how it went and says so. Each
-# run has a port of its own, as the kernel is slow to give back the last one's.
+# together PATTERN OPTION...: runs this machine's rank. Only rank 0 has the result and prints it. Each run
+# uses another port, since the kernel takes a while to release the last one.
 together() {
   local run=(perf)
   port=$((port + 1))

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# numa.sh BEELINE: the machine of `scripts/vm --numa` is what hardware.sh says, two nodes, each with a
-# switch; and `beeline topo` says so.
+# numa.sh BEELINE: checks that the machine of `scripts/vm --numa` has the hardware of hardware.sh, two
+# nodes with a switch each, and that `beeline topo` reports it.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
@@ -13,13 +13,13 @@ beeline=$1
 
 # --- The machine ------------------------------------------------------------------------------------
 
-# count_of NUMBER LIST KIND NODE : as many of a kind as that, by `devices` or `ports`
+# count_of NUMBER LIST KIND NODE: succeeds if LIST (`devices` or `ports`) finds this number of them.
 count_of() {
   "${@:2}"
   (($("${@:2}" | wc -l) == $1))
 }
 
-# Two displays and two cards of a node have a switch in common; the third card has not.
+# Two displays and two cards of a node are behind one switch; the third card is not.
 one_switch() { # NODE
   local address switches
   switches=$(for address in $(devices "$display" "$1") $(devices "$ethernet" "$1"); do
@@ -29,7 +29,7 @@ one_switch() { # NODE
   [[ $switches =~ ^\ *4\ ([^ ]+)$ ]] && echo "= ${BASH_REMATCH[1]}"
 }
 
-cards_of_node() { # NODE : a network interface knows its PCI device, and that its node
+cards_of_node() { # NODE: the network interfaces whose PCI device is on this node
   local card found=()
   for card in /sys/class/net/*/device; do
     # A virtio card's `device` is one step below the PCI device.
@@ -71,9 +71,9 @@ the_machine() {
 }
 no_lstopo='lstopo is not installed (Debian: hwloc-nox)'
 
-# --- What `beeline topo` makes of it ----------------------------------------------------------------
+# --- The output of `beeline topo` -------------------------------------------------------------------
 
-# All that a file of hwloc's can say: it knows no soft RDMA device.
+# Checks that are possible with an XML file of hwloc, which has no soft RDMA devices.
 without_rdma() {
   check "topo: the graph is drawn" draw || return
   check "topo: without an RDMA driver it says so" grep -q 'RDMA devices cannot be seen' /run/topo.json
@@ -93,9 +93,9 @@ by_hwloc() { ! grep 'read without hwloc' /run/topo.json; }
 with_rdma() {
   check "rxe on all cards" rxe_on_all_cards && check "topo: the graph is drawn" draw || return
   check "topo: the PCI tree is the kernel's" says tree kernel_tree
-  check "topo: how near is what" says distances kernel_distances
-  check "topo: so does the matrix" matrix_says && cat /run/topo.txt
-  check "topo: who uses what" says assigned kernel_assignment && sed 's/^/      /' /run/view
+  check "topo: the distances" says distances kernel_distances
+  check "topo: the same distances in the matrix" matrix_says && cat /run/topo.txt
+  check "topo: which GPU uses which NIC" says assigned kernel_assignment && sed 's/^/      /' /run/view
   check "topo: without hwloc the same" same_graph '' topo --json --from /sys
   check "topo: from its file for NCCL the same distances" nccl_xml_says
 }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# rxe.sh BEELINE PLUGIN all|short: the plugin on the kernel's soft RoCE, over two rails.
+# rxe.sh BEELINE PLUGIN all|short: tests the plugin on the kernel's soft RoCE, over two rails.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
 
-rails=(--comms 2 --dev 'rxe_a1,rxe_b1/rxe_a2,rxe_b2') # a comm on each; even ranks at one end
+rails=(--comms 2 --dev 'rxe_a1,rxe_b1/rxe_a2,rxe_b2') # a comm on each rail; even ranks at one end
 
 two_rails() {
   load_rxe && plug_in 1 && plug_in 2 && rdma_device rxe a1 b1 a2 b2 && rdma link

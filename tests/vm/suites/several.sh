@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# several.sh [NAME SECONDS SUITE WORD... --]... : runs suites one after another in one machine.
+# several.sh [NAME SECONDS SUITE WORD... --]...: runs suites one after another in one machine.
 #
-# To boot a machine takes longer than most checks. A suite finds the machine as one that has just
-# booted: what the suites before it started and made is gone, except kernel modules. It may not take
-# longer than its SECONDS. Each of its checks is shown as `NAME: CHECK`, and the last line is the sum of
-# all suites. A suite that ends without its count, or with an error though it counted none, is a failure
-# called NAME; the others run all the same. One that ends with 77 is skipped.
+# Booting a machine takes longer than most checks. Each suite finds the machine as if it had just booted:
+# processes and devices of earlier suites are gone, and only their kernel modules stay. A suite is killed
+# after SECONDS. Its checks are shown as `NAME: CHECK`, and the last line is the sum of all suites. A
+# suite that ends without its counts, or with an error status although no check failed, is a failure
+# called NAME, and the other suites still run. A suite with exit status 77 is skipped.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 
@@ -16,7 +16,8 @@ count_line='^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$'
 
 # --- One suite --------------------------------------------------------------------------------------
 
-# bounded SECONDS COMMAND... : its status; 124 or 137 when time was up. Whatever it started ends too.
+# bounded SECONDS COMMAND...: returns its status, or 124 or 137 after a timeout. Kills all processes that
+# it has started.
 bounded() {
   local status=0
   (echo "$BASHPID" >"$group/cgroup.procs" && exec timeout --kill-after=5 "$@") || status=$?
@@ -24,7 +25,8 @@ bounded() {
   return "$status"
 }
 
-# named NAME : its lines, the checks under its name. Leaves its last line in /run/last.
+# named NAME: copies the suite's output, with NAME in front of each check. Writes the last line to
+# /run/last.
 named() {
   local line='' last=''
   while IFS= read -r line || [[ -n $line ]]; do
@@ -62,14 +64,14 @@ add() { # PASSED FAILED SKIPPED
 
 ending() { # STATUS SECONDS
   case $1 in
-    124 | 137) echo "it was ended after $2 s, or killed (exit status $1)" ;;
+    124 | 137) echo "it was stopped after $2 s, or killed (exit status $1)" ;;
     *) echo "it ended with exit status $1" ;;
   esac
 }
 
-# --- Between two ------------------------------------------------------------------------------------
+# --- Between two suites -----------------------------------------------------------------------------
 
-# clean : no process, RDMA device, cable, rule or kernel message of an earlier suite is left.
+# clean: removes all processes, RDMA devices, cables, rules and kernel messages of earlier suites.
 clean() {
   local link
   until_true 60 no_process || return
@@ -77,7 +79,7 @@ clean() {
     [[ ! -e $link ]] || rdma link delete "${link##*/}" || return
   done
   for link in $(ip -oneline link show type veth | sed -nE 's/^[0-9]+: (a[0-9]+)@.*/\1/p'); do
-    ip link delete "$link" || return # the other end goes with it
+    ip link delete "$link" || return # also deletes the other end
   done
   until_true 60 no_device || return
   while ip rule del pref 10 || ip rule del pref 20; do :; done 2>/dev/null
@@ -87,7 +89,7 @@ clean() {
   tc qdisc del dev lo root 2>/dev/null
   dmesg >>/run/vm/dmesg.earlier && dmesg --clear
 }
-no_process() { [[ ! -e $group ]] || rmdir "$group"; } # fails while somebody is in it
+no_process() { [[ ! -e $group ]] || rmdir "$group"; } # fails while a process is in it
 no_device() { ! compgen -G '/sys/class/infiniband/*'; }
 
 while (($#)); do
@@ -102,7 +104,7 @@ while (($#)); do
     suite "${words[@]}"
     note "${words[0]}: $((SECONDS - start)) s"
   else
-    fail "${words[0]}" "not started, for the machine cannot be cleaned: $(paste -sd ' ' /run/clean)"
+    fail "${words[0]}" "not started, since the machine cannot be cleaned: $(paste -sd ' ' /run/clean)"
   fi
 done
 end_of_suite

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# siw.sh BEELINE PLUGIN: the plugin on the kernel's soft iWARP, over two rails. iWARP connects
-# through the connection manager only, and has no writes with immediate data.
+# siw.sh BEELINE PLUGIN: tests the plugin on the kernel's soft iWARP, over two rails. iWARP connects only
+# through the connection manager, and has no writes with immediate data.
 set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
 
-rails=(--comms 2 --dev 'siw_a1,siw_b1/siw_a2,siw_b2') # a comm on each; even ranks at one end
+rails=(--comms 2 --dev 'siw_a1,siw_b1/siw_a2,siw_b2') # a comm on each rail; even ranks at one end
 
 two_rails() {
   load_siw && plug_in 1 9000 && plug_in 2 9000 && rdma_device siw a1 b1 a2 b2 && rdma link
@@ -27,6 +27,6 @@ check "the data went over both cables" both_rails_used
 all_patterns "${rails[@]}"
 check "64 connections" connections 64 --dev siw_a1,siw_b1
 check "RoCE at one end of a cable, iWARP at the other" mixed_cable &&
-  check "they are refused, with a sentence" refused 'RoCE.*iWARP|iWARP.*RoCE' \
+  check "connecting them is refused, and the message says why" refused 'RoCE.*iWARP|iWARP.*RoCE' \
     perf stream --sizes 8 --iters 1 --dev rxe_a3,siw_b3
 end_of_suite
