@@ -84,7 +84,7 @@ void hold_texts(const Graph& graph, const Assignment& assignment) {
 }
 
 void hold_findings(const Graph& graph) {
-  for (const Finding& finding : findings(graph)) {
+  for (const topology::Finding& finding : findings(graph)) {
     hold(finding.device == kNoNode || finding.device < graph.size(), "a finding is of a node");
     hold(!finding.cause.empty() && !finding.fix.empty(), "and says why and what to do");
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See card.h. The words in capitals are CUDA's names of attributes, for those who look them up.
+// Prints attributes under CUDA's own names, in capitals, so that they can be looked up.
 #include "tests/gpu/card.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace {
 
 using cuda_abi::DeviceAttribute;
 
-// "1", or that the driver is older than the question.
+// The value, or a text that the driver does not know the attribute.
 std::string number(const Cuda& cuda, DeviceAttribute attribute) {
   const std::optional<int> value = cuda.attribute(attribute);
   return value ? std::to_string(*value) : "not known to this driver";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver says of the first GPU, as far as results depend on it: who reads a table from
-// another machine has to know.
+// The driver's facts about the first GPU on which results depend. They are printed with each table
+// of results.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace beeline::gpu {
 
-// Two lines: how processes share the GPU, and what it promises to NICs.
+// Two lines: how processes can share the GPU, and its GPUDirect attributes.
 std::string card(const Cuda& cuda);
 
 }  // namespace beeline::gpu

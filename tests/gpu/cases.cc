@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See cases.h.
 #include "tests/gpu/cases.h"
 
 #include <fmt/format.h>
@@ -21,7 +19,8 @@ struct Size {
   std::size_t count;
 };
 
-// In the order of size. 31 and 1023 floats end within a line of 128 bytes; the bytes end anywhere.
+// Ordered by size. 31 and 1023 floats end within a line of 128 bytes; the uint8 blocks end
+// anywhere.
 constexpr std::array kReduceSizes{
     Size{DataType::kFloat32, 1},
     Size{DataType::kUint8, 3},
@@ -37,7 +36,8 @@ constexpr std::array kReduceSizes{
     Size{DataType::kFloat32, 16 * kMebi},
 };
 
-// Of a block. The whole is a block for each rank, and blocks of odd length begin anywhere.
+// The sizes of a block. The whole buffer has a block for each rank, so blocks of odd length begin
+// at any alignment.
 constexpr std::array kBlockSizes{
     Size{DataType::kFloat32, 1},         Size{DataType::kUint8, 3},
     Size{DataType::kFloat32, 1023},      Size{DataType::kUint8, 12345},

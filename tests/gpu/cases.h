@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which operations are run, with how much data. A case is what every rank does together once; its
-// count is that of one block, and some operations take or give a block for each rank.
+// The operations and their sizes. A case is one operation of all ranks. Its count is that of one
+// block; the input or output of some operations has a block for each rank.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +34,9 @@ struct Case {
 // "all-reduce of 4097 int32"
 std::string describe(const Case& one);
 
-// From one element on, most of them of odd length; all-reduce up to 64 MiB. LL and LL128 stop
-// earlier: NCCL itself does not use them for more, and where ranks share a GPU by turns each step
-// costs a turn.
+// Sizes from one element on, most of them odd; all-reduce goes up to 64 MiB. LL and LL128 have
+// smaller limits: NCCL does not use them for more, and while ranks share a GPU by time slices, each
+// step takes a slice.
 std::vector<Case> cases_for(const std::vector<Op>& ops, const std::string& proto,
                             std::size_t most_bytes);
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See checking.h.
 #include "tests/gpu/checking.h"
 
 #include <fmt/format.h>
@@ -24,7 +22,7 @@ struct Books {
     table.add_fault(run, what);
     summary.add_fault(run, what);
   }
-  // Of its log or its witness: what ran was not what was to be tested.
+  // The log or the witness shows that NCCL did not use what the run was to test.
   void add_fault_of_way(const Run& run, int rank, const std::string& what) {
     add_fault(run, fmt::format("rank {}: {}", rank, what));
     summary.discount(run);
@@ -69,7 +67,7 @@ std::optional<std::string> find_call_fault(const std::optional<Calls>& calls, Me
   return std::nullopt;
 }
 
-// NCCL's log does not tell of these.
+// Facts that are not in NCCL's log.
 void read_witness(const Run& run, int rank, Books& books) {
   if (run.settings.witness.empty()) return;
   const std::optional<Calls> calls = read_calls(calls_file(run.settings, rank));
@@ -97,7 +95,7 @@ void check_run(const Run& run, const Options& options, Books& books) {
   read_what_ranks_left(run, books);
 }
 
-// NCCL asks for flushes with Simple only.
+// NCCL calls iflush with protocol Simple only.
 bool is_wanted(Memory memory, const std::string& proto) {
   return memory != Memory::kGpuFlushed || proto == "Simple";
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See child.h.
 #include "tests/gpu/child.h"
 
 #include <fmt/format.h>
@@ -15,23 +13,23 @@
 
 namespace beeline::gpu {
 
-Outcome<Child> Child::start(const std::function<void(const Line&)>& body) {
-  std::optional<LinePair> lines = make_lines();
-  if (!lines) return fail(fmt::format("no socket pair: {}", std::strerror(errno)));
-  std::fflush(nullptr);  // or it would be written twice
+Outcome<Child> Child::start(const std::function<void(const ReportSocket&)>& body) {
+  std::optional<ReportSocketPair> sockets = make_report_sockets();
+  if (!sockets) return fail(fmt::format("no socket pair: {}", std::strerror(errno)));
+  std::fflush(nullptr);  // otherwise the child would write the buffer, too
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return fail(fmt::format("no fork: {}", std::strerror(errno)));
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent) body(lines->child);
+    if (getppid() == parent) body(sockets->child);
     _exit(0);
   }
-  return Child(pid, std::move(lines->parent));
+  return Child(pid, std::move(sockets->parent));
 }
 
 Child::~Child() {
-  if (line_.fd() >= 0 && pid_ >= 0) reap(true);
+  if (socket_.fd() >= 0 && pid_ >= 0) reap(true);
 }
 
 std::string Child::end(bool by_force) {

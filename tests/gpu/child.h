@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A forked process and the line to it. It never outlives its parent.
+// A forked process and the socket to it. The process never outlives its parent.
 #pragma once
 
 #include <sys/types.h>
@@ -8,31 +8,32 @@
 #include <functional>
 #include <string>
 
-#include "tests/gpu/outcome.h"
+#include "common/base/problem.h"
 #include "tests/gpu/report.h"
 
 namespace beeline::gpu {
 
 class Child {
  public:
-  // The body's return ends the process, without destructors: the driver and NCCL may have threads.
-  static Outcome<Child> start(const std::function<void(const Line&)>& body);
+  // When the body returns, the process ends without destructors, since the driver and NCCL may have
+  // threads.
+  static Outcome<Child> start(const std::function<void(const ReportSocket&)>& body);
   Child(Child&&) noexcept = default;
   Child& operator=(Child&&) = delete;
   ~Child();  // kills it if it still runs
 
-  const Line& line() const noexcept { return line_; }
-  // Waits until it is gone, killing it first if `by_force`. Once. "ended by signal 11 (Segmentation
-  // fault)" or "exited with 0".
+  const ReportSocket& socket() const noexcept { return socket_; }
+  // Waits for the end of the process, after killing it if `by_force`. Call it once. Returns "ended
+  // by signal 11 (Segmentation fault)" or "exited with 0".
   std::string end(bool by_force);
 
  private:
-  Child(pid_t pid, Line line) : pid_(pid), line_(std::move(line)) {}
+  Child(pid_t pid, ReportSocket socket) : pid_(pid), socket_(std::move(socket)) {}
   int reap(bool by_force) noexcept;
 
-  // Moves as the line does: what has no line any more owns no process.
+  // A moved-from object has no socket, and then does not own the process.
   pid_t pid_;
-  Line line_;
+  ReportSocket socket_;
 };
 
 }  // namespace beeline::gpu

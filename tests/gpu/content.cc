@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See content.h.
 #include "tests/gpu/content.h"
 
 #include <fmt/format.h>
@@ -11,20 +9,20 @@
 namespace beeline::gpu {
 namespace {
 
-// A good mixer of 64 bits: neighbours have nothing in common.
+// Mixes 64 bits, so that neighboring numbers have unrelated results.
 std::uint64_t mix(std::uint64_t value) noexcept {
   value = (value ^ (value >> 31)) * 0x9E3779B97F4A7C15U;
   value = (value ^ (value >> 29)) * 0xD6E8FEB86659FD93U;
   return value ^ (value >> 32);
 }
 
-// How large an element may be. A float stays exact up to 2^24, so up to 4096 ranks add up exactly;
-// a byte wraps around in NCCL as it does in check().
+// The limit of an element. A float is exact up to 2^24, so sums of up to 4096 ranks are exact. A
+// byte wraps around in NCCL as in check().
 constexpr std::uint64_t mask_of(std::size_t element_bytes) {
   return element_bytes == 1 ? 63 : 4095;
 }
 
-// The elements of one operation: those that go in, and those that must come out.
+// The elements of one operation: its input and its expected output.
 template <class T>
 class Elements {
  public:
@@ -111,7 +109,7 @@ Layout apart_output(const Case& one, const Place& place) {
   return {kGuardBytes, kGuardBytes, kGuardBytes + one.output_bytes(place.ranks)};
 }
 
-// NCCL's rule: the smaller of the two is the rank's own block of the larger.
+// NCCL's rule for operations in place: the smaller buffer is the rank's own block of the larger.
 Layout in_place(const Case& one, const Place& place) {
   const std::size_t input = one.input_bytes(place.ranks);
   const std::size_t output = one.output_bytes(place.ranks);

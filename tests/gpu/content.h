@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes into an operation and what must come out. Every element is a whole number that depends
-// on its rank, its place, the operation and the round, small enough that sums are exact in every
-// type and in any order: what is not equal is wrong, and data of another place, of another rank or
-// of an earlier round is not mistaken for it.
+// The input and expected output of an operation. Every element is an integer that depends on its
+// rank, its index, the operation and the round, so that data of another index, rank or round is
+// noticed. It is small enough that sums are exact in every type and order, so outputs can be
+// compared for equality.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@
 
 namespace beeline::gpu {
 
-// Who does it, among how many, for which time.
+// One rank, in one round of an operation.
 struct Place {
   int rank;
   int ranks;
   int round;
 };
 
-// What stands before and behind the data, so that a write beside it is seen.
+// The guards before and after the data, which detect writes outside of it.
 inline constexpr std::size_t kGuardBytes = 256;
 inline constexpr unsigned char kGuardByte = 0xEE;
 
-// Where a rank's input and output lie in a buffer: a guard, the data, a guard.
+// The layout of a rank's buffer: a guard, the data, a guard.
 struct Layout {
   std::size_t input;   // offset
   std::size_t output;  // offset; in place, one of the two is a part of the other
@@ -37,14 +37,14 @@ Layout apart_input(const Case& one, const Place& place);
 Layout apart_output(const Case& one, const Place& place);
 Layout in_place(const Case& one, const Place& place);
 
-// The rank's input.
+// Writes the rank's input.
 void fill(const Case& one, const Place& place, unsigned char* to);
 
 struct Verdict {
   std::uint64_t wrong = 0;
-  std::string first;  // the first wrong element, in words
+  std::string first;  // a description of the first wrong element
 };
-// `buffer` is all of it, with its guards.
+// Compares the output. `buffer` is the whole buffer, with its guards.
 Verdict check(const Case& one, const Place& place, const Layout& layout,
               const unsigned char* buffer);
 

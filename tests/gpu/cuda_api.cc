@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See cuda_api.h. The names with _v2 are those that the toolkit's header makes of the plain ones.
+// The toolkit's header maps some function names to names with _v2, which are used here.
 #include "tests/gpu/cuda_api.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ std::vector<std::string> Cuda::places() {
 Outcome<Cuda> Cuda::open() {
   Outcome<Library> library = Library::open(places());
   if (!library) {
-    return fail(fmt::format("no NVIDIA driver (libcuda.so.1); {}", library.error()));
+    return fail(fmt::format("no NVIDIA driver (libcuda.so.1); {}", library.error().text));
   }
   Cuda cuda(std::move(library).value());
   BL_TRY(cuda.find_functions());
@@ -25,7 +25,7 @@ Outcome<Cuda> Cuda::open() {
   return cuda;
 }
 
-Outcome<Done> Cuda::find_functions() {
+Outcome<void> Cuda::find_functions() {
   BL_TRY(library_.find("cuInit", &call_.init));
   BL_TRY(library_.find("cuDriverGetVersion", &call_.driver_get_version));
   BL_TRY(library_.find("cuGetErrorName", &call_.get_error_name));
@@ -43,12 +43,12 @@ Outcome<Done> Cuda::find_functions() {
   BL_TRY(library_.find("cuMemcpyDtoH_v2", &call_.copy_to_host));
   BL_TRY(library_.find("cuStreamCreate", &call_.stream_create));
   BL_TRY(library_.find("cuStreamQuery", &call_.stream_query));
-  return Done{};
+  return {};
 }
 
-Outcome<Done> Cuda::use_first_device() {
-  const Outcome<Done> started = check("cuInit", call_.init(0));
-  if (!started) return fail(fmt::format("no usable GPU: {}", started.error()));
+Outcome<void> Cuda::use_first_device() {
+  const Outcome<void> started = check("cuInit", call_.init(0));
+  if (!started) return fail(fmt::format("no usable GPU: {}", started.error().text));
   int count = 0;
   BL_TRY(check("cuDeviceGetCount", call_.device_get_count(&count)));
   if (count == 0) return fail(fmt::format("no GPU: {} counts 0 of them", library_.path()));
@@ -82,18 +82,18 @@ Outcome<DevicePointer> Cuda::allocate(std::size_t bytes) const {
   return address;
 }
 
-// A copy from pageable memory, or a fill, may return before the GPU has it.
-Outcome<Done> Cuda::fill(DevicePointer address, unsigned char value, std::size_t bytes) const {
+// A copy from pageable memory, or a fill, may return before it has reached the GPU.
+Outcome<void> Cuda::fill(DevicePointer address, unsigned char value, std::size_t bytes) const {
   BL_TRY(check("cuMemsetD8", call_.memory_set(address, value, bytes)));
   return check("cuCtxSynchronize", call_.context_synchronize());
 }
 
-Outcome<Done> Cuda::upload(DevicePointer to, const void* from, std::size_t bytes) const {
+Outcome<void> Cuda::upload(DevicePointer to, const void* from, std::size_t bytes) const {
   BL_TRY(check("cuMemcpyHtoD", call_.copy_to_device(to, from, bytes)));
   return check("cuCtxSynchronize", call_.context_synchronize());
 }
 
-Outcome<Done> Cuda::download(void* to, DevicePointer from, std::size_t bytes) const {
+Outcome<void> Cuda::download(void* to, DevicePointer from, std::size_t bytes) const {
   return check("cuMemcpyDtoH", call_.copy_to_host(to, from, bytes));
 }
 
@@ -110,8 +110,8 @@ Outcome<bool> Cuda::is_idle(StreamHandle stream) const {
   return true;
 }
 
-Outcome<Done> Cuda::check(const char* what, int result) const {
-  if (result == kCudaSuccess) return Done{};
+Outcome<void> Cuda::check(const char* what, int result) const {
+  if (result == kCudaSuccess) return {};
   const char* name = nullptr;
   if (call_.get_error_name(result, &name) != kCudaSuccess || name == nullptr) name = "unknown";
   return fail(fmt::format("{} returned {} ({})", what, result, name));

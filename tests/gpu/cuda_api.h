@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The little of the CUDA driver that this program needs. libcuda.so.1 comes with the NVIDIA driver;
-// its functions are declared here in our own words, so that no toolkit is needed to build this.
-// nccl_facts.cc compares them with cuda.h where a machine has it.
+// The functions of the CUDA driver that this program uses. libcuda.so.1 comes with the NVIDIA
+// driver. They are declared here, so that no toolkit is needed to build this. nccl_facts.cc
+// compares the declarations with cuda.h where that is installed.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "include/cuda/driver_abi.h"
 #include "tests/gpu/library.h"
-#include "tests/gpu/outcome.h"
 
 namespace beeline::gpu {
 
@@ -22,7 +22,7 @@ inline constexpr int kCudaNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;  // no implicit order with the default stream
 
 using DevicePointer = std::uint64_t;  // CUdeviceptr
-using StreamHandle = void*;           // CUstream, and the same thing as NCCL's cudaStream_t
+using StreamHandle = void*;           // CUstream, which is also NCCL's cudaStream_t
 
 // The driver's functions. Each returns a CUresult, where 0 is success.
 struct CudaFunctions {
@@ -45,36 +45,36 @@ struct CudaFunctions {
   int (*stream_query)(StreamHandle stream);
 };
 
-// The first GPU, with its primary context current in the thread that opened it. What it hands out
-// lives until the process ends.
+// The first GPU, with its primary context current in the thread that opened it. Its memory and
+// streams live until the process ends.
 class Cuda {
  public:
-  // Where to look for the driver: $BL_CUDA_LIB alone, or its usual name.
+  // The library names to try: only $BL_CUDA_LIB if that is set, or the usual name.
   static std::vector<std::string> places();
-  // Fails when there is no driver or no GPU, and says which.
+  // Fails if there is no driver or no GPU, and says which.
   static Outcome<Cuda> open();
 
   // "NVIDIA H200 (0000:18:00.0), CUDA 13.0, /lib/libcuda.so.1"
   Outcome<std::string> describe() const;
 
-  // Nothing: this driver does not know the attribute.
+  // Returns nothing if the driver does not know the attribute.
   std::optional<int> attribute(cuda_abi::DeviceAttribute attribute) const;
 
   Outcome<DevicePointer> allocate(std::size_t bytes) const;
-  // These three return when it has happened.
-  Outcome<Done> fill(DevicePointer address, unsigned char value, std::size_t bytes) const;
-  Outcome<Done> upload(DevicePointer to, const void* from, std::size_t bytes) const;
-  Outcome<Done> download(void* to, DevicePointer from, std::size_t bytes) const;
+  // These three return when the operation is complete.
+  Outcome<void> fill(DevicePointer address, unsigned char value, std::size_t bytes) const;
+  Outcome<void> upload(DevicePointer to, const void* from, std::size_t bytes) const;
+  Outcome<void> download(void* to, DevicePointer from, std::size_t bytes) const;
 
   Outcome<StreamHandle> make_stream() const;
-  // Whether all that was queued has run.
+  // Whether all queued work has completed.
   Outcome<bool> is_idle(StreamHandle stream) const;
 
  private:
   explicit Cuda(Library library) : library_(std::move(library)), call_() {}
-  Outcome<Done> find_functions();
-  Outcome<Done> use_first_device();
-  Outcome<Done> check(const char* what, int result) const;
+  Outcome<void> find_functions();
+  Outcome<void> use_first_device();
+  Outcome<void> check(const char* what, int result) const;
 
   Library library_;
   CudaFunctions call_;

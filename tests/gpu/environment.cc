@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See environment.h.
 #include "tests/gpu/environment.h"
 
 #include <fmt/format.h>
@@ -18,7 +16,7 @@ namespace {
 
 bool is_on_softnic() { return std::getenv("SOFTNIC_FABRIC") != nullptr; }
 
-// A host of softnic is chosen by name, and its sysfs tree stands beside those of the others.
+// Puts this process on a softnic host, whose sysfs tree is next to those of the other hosts.
 void enter_softnic_host(int rank) {
   const char* const root = std::getenv("BEELINE_SYSFS_ROOT");
   if (!is_on_softnic() || root == nullptr) return;
@@ -54,22 +52,22 @@ Variables common_variables(const RunSettings& settings) {
       {"NCCL_SOCKET_IFNAME", "lo"},
       {"NCCL_P2P_DISABLE", "1"},
       {"NCCL_SHM_DISABLE", "1"},
-      {"NCCL_MNNVL_ENABLE", "0"},  // one GPU is no NVLink domain of several machines
+      {"NCCL_MNNVL_ENABLE", "0"},  // there is no NVLink between machines here
       {"NCCL_NVLS_ENABLE", "0"},
       {"NCCL_RAS_ENABLE", "0"},
-      // 2.27.3 to 2.29.7 forget the plugin with their last communicator.
+      // NCCL 2.27.3 to 2.29.7 do not use the plugin again after the last communicator.
       {"NCCL_NET_PLUGIN_REF_COUNT", "1"},
-      // From 2.30 on each communicator would open softnic's devices by NCCL's own code, beside the
-      // plugin, for kernels that drive the network.
+      // From 2.30 on, each communicator would also open softnic's devices with NCCL's own code, for
+      // GPU-initiated networking.
       {"NCCL_GIN_ENABLE", "0"},
-      // Streams beyond that number share queues of the GPU, where a copy waits for a kernel that
-      // waits for that copy.
+      // More streams than this number share hardware queues, in which a copy may wait for a kernel
+      // that waits for the copy.
       {"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
       {"NCCL_DEBUG", "INFO"},
       {"NCCL_DEBUG_SUBSYS", "INIT,NET,ENV,TUNING"},
   };
-  // Left to choose, NCCL's own InfiniBand code reads the kinds of GIDs in the machine's /sys, where
-  // softnic's devices are not, and gives up. Entry 3 is the RoCE v2 one with an IPv4 address.
+  // Without this variable, NCCL's own InfiniBand code reads GID types from the machine's /sys,
+  // which has no softnic devices, and fails. Entry 3 is RoCE v2 with an IPv4 address.
   if (settings.net == "IB" && is_on_softnic()) variables.emplace_back("NCCL_IB_GID_INDEX", "3");
   if (!settings.witness.empty()) variables.emplace_back(kWitnessedPlugin, settings.plugin);
   if (!settings.algo.empty()) variables.emplace_back("NCCL_ALGO", settings.algo);
@@ -79,7 +77,7 @@ Variables common_variables(const RunSettings& settings) {
 Variables run_variables(const RunSettings& settings) {
   const bool is_direct = settings.memory != Memory::kHost;
   Variables variables{
-      // softnic's devices are beside no GPU, so it is all or nothing.
+      // softnic's devices are near no GPU, so GPUDirect is used with all of them or none.
       {"NCCL_NET_GDR_LEVEL", is_direct ? "SYS" : "LOC"},
       {"NCCL_NET_GDR_READ", is_direct ? "1" : "0"},
       {"NCCL_NET_FORCE_FLUSH", settings.memory == Memory::kGpuFlushed ? "1" : "0"},

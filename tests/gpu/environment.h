@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL is told through the environment, so that ranks on one GPU take one another for machines
-// of their own and have nothing but the network between them.
+// The environment variables that make NCCL treat ranks on one GPU as separate machines, which are
+// connected only by the network.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace beeline::gpu {
 
-// What the network is given to send from and to write into.
+// The memory from which the network sends and to which it writes.
 enum class Memory {
   kHost,       // NCCL copies through host memory
   kGpu,        // GPUDirect: pointers into the GPU
@@ -19,7 +19,8 @@ enum class Memory {
 // "host", "gpudirect", "gpudirect+flush": on the command line and in the tables.
 const char* to_string(Memory memory) noexcept;
 
-// What differs from run to run. NCCL reads it once per process, so each run has its own processes.
+// The settings of a run. NCCL reads the environment once per process, so each run has new
+// processes.
 struct RunSettings {
   std::string plugin;   // the file; empty: NCCL's own network
   std::string witness;  // the library that counts its calls; empty: none
@@ -32,19 +33,20 @@ struct RunSettings {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// The same for all runs; each run's; and the part that is each rank's own.
+// The variables of all runs, of one run, and of one rank.
 Variables common_variables(const RunSettings& settings);
 Variables run_variables(const RunSettings& settings);
 Variables rank_variables(const RunSettings& settings, int rank);
 
-// In the process of a rank, before it loads anything. Hosts of softnic are taken in turn.
+// Called in the process of a rank before it loads any library. Ranks use the softnic hosts in turn.
 void enter_environment(const RunSettings& settings, int rank);
 
-// NCCL_* and BEELINE_* that someone else set and that stay in force: they belong to the result.
+// Variables NCCL_* and BEELINE_* that the caller has set and that stay in effect. They are printed
+// with the results.
 Variables inherited_variables(const RunSettings& settings);
 
 std::string log_file(const RunSettings& settings, int rank);
-// What the witness of that rank counted.
+// The file with the counts of the rank's witness.
 std::string calls_file(const RunSettings& settings, int rank);
 
 }  // namespace beeline::gpu

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for the CUDA driver in the tests of nccl_ranks: "GPU memory" is the heap, and all that
-// is queued has already run. FAKE_CUDA=no_device: the driver finds no GPU. FAKE_CUDA=never_ready:
-// nothing that is queued ever ends. FAKE_CUDA=exclusive: one process may use the GPU.
+// A fake CUDA driver for the tests of nccl_ranks. GPU memory is the heap, and queued work has
+// completed at once. FAKE_CUDA changes it:
+//
+//   no_device    there is no GPU
+//   never_ready  queued work never completes
+//   exclusive    only one process may use the GPU
+//   old          newer attributes are unknown
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -62,7 +66,6 @@ int cuDeviceGetPCIBusId(char* id, int length, int) {
   return kSuccess;
 }
 
-// FAKE_CUDA=old: a driver that does not know all questions.
 int cuDeviceGetAttribute(int* value, int attribute, int) {
   constexpr int kComputeMode = 20;
   constexpr int kMajor = 75;

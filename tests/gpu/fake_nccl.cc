@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stands in for NCCL in the tests of nccl_ranks: a communicator is memory that the ranks share, and
-// an operation takes from there what the others put. It logs what NCCL logs, and FAKE_NCCL makes it
-// break in one way, in the last rank:
+// A fake NCCL for the tests of nccl_ranks. A communicator is memory that the ranks share, through
+// which operations exchange data. It writes NCCL's log lines. FAKE_NCCL injects one fault, in the
+// last rank:
 //
-//   corrupt   one element of a large result is off
+//   corrupt   one element of a large result is wrong
 //   stale     nothing is written
 //   overrun   a byte past the end is written
 //   underrun  a byte before the start is written
@@ -53,7 +53,7 @@ constexpr int kInt32 = 2;
 constexpr size_t kMostRanks = 16;
 constexpr size_t kMostBytes = size_t{1} << 26;
 
-// In a memfd: sparse, and gone with its users.
+// In a memfd, which is sparse and is freed when its users have exited.
 struct Shared {
   std::atomic<int> arrived;
   std::atomic<int> turn;
@@ -91,14 +91,14 @@ void log_paths(const std::string& net) {
   log(path + (is_direct() || is_told("direct") ? "/GDRDMA/Shared" : "/Shared"));
 }
 
-// Nothing where NCCL_NET_PLUGIN is none, or is no plugin.
+// Returns null if NCCL_NET_PLUGIN is "none" or no plugin.
 const ncclNet_v11_t* plugin_table() {
   static void* const plugin = dlopen(variable("NCCL_NET_PLUGIN").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) return nullptr;
   return static_cast<ncclNet_v11_t*>(dlsym(plugin, "ncclNetPlugin_v11"));
 }
 
-// These two are refused, since there is no comm, but they have been asked.
+// The plugin refuses these two calls, since there is no comm, but the witness counts them.
 void register_memory() {
   const ncclNet_v11_t* const table = plugin_table();
   void* handle = nullptr;
@@ -113,7 +113,8 @@ void flush() {
   if (table != nullptr) table->iflush(nullptr, 0, nullptr, nullptr, nullptr, &request);
 }
 
-// NCCL's own InfiniBand code chooses a GID by files of the real /sys, where softnic has none.
+// NCCL's own InfiniBand code chooses a GID by files of the real /sys, in which softnic has no
+// devices.
 bool lacks_gid() {
   return variable("NCCL_NET") == "IB" && !variable("SOFTNIC_FABRIC").empty() &&
          variable("NCCL_IB_GID_INDEX").empty();
@@ -170,7 +171,7 @@ void add_up(const Comm& comm, size_t offset, int type, unsigned char* to, size_t
 
 size_t bytes_of(size_t count, int type) { return type == kUint8 ? count : 4 * count; }
 
-// Hands over a result, rightly or not.
+// Writes a result, with the injected fault.
 void deliver(const Comm& comm, int type, std::vector<unsigned char> result, void* to) {
   const bool is_last = comm.rank + 1 == comm.ranks;
   const size_t element = bytes_of(1, type);
@@ -185,7 +186,7 @@ void deliver(const Comm& comm, int type, std::vector<unsigned char> result, void
   if (is_last && is_told("underrun")) bytes[-1] = 0;
 }
 
-// What a group collects.
+// A send or receive of the open group.
 struct Message {
   const void* from;
   void* to;
@@ -217,7 +218,7 @@ void run_group() {
   group.clear();
 }
 
-// In place, the smaller buffer is the rank's own block of the larger; anywhere else in it is wrong.
+// In place, the smaller buffer must be the rank's own block of the larger.
 bool overlap_wrongly(const Comm& comm, const void* whole, const void* block, size_t bytes) {
   const auto* const start = static_cast<const unsigned char*>(whole);
   const auto* const mine = static_cast<const unsigned char*>(block);
@@ -226,7 +227,7 @@ bool overlap_wrongly(const Comm& comm, const void* whole, const void* block, siz
   return mine != start + bytes * static_cast<size_t>(comm.rank);
 }
 
-// What happens instead of an operation.
+// Injects faults that replace an operation.
 int break_down(const Comm& comm) {
   if (comm.rank + 1 != comm.ranks) return kSuccess;
   if (is_told("refuse")) return kInternalError;
@@ -331,7 +332,7 @@ int ncclReduceScatter(const void* from, void* to, size_t count, int type, int, v
 }
 
 int ncclSend(const void* from, size_t count, int type, int peer, void* comm, void*) {
-  if (open_groups == 0) return kInvalidUsage;  // it would wait for the receive that comes after it
+  if (open_groups == 0) return kInvalidUsage;  // a real send would wait for a later receive
   group.push_back({from, nullptr, bytes_of(count, type), type, peer, static_cast<Comm*>(comm)});
   return kSuccess;
 }

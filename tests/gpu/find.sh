@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Where the driver's library and NCCL are on this machine, and what the host says of itself, for
+# Finds the driver's library and NCCL on this machine, and prints facts about the host, for
 # scripts/gpu-check.
 
-# linker_knows NAME : whether dlopen(NAME) would find it.
+# linker_knows NAME: whether dlopen(NAME) would find it.
 linker_knows() {
   local folder folders
   IFS=: read -ra folders <<<"${LD_LIBRARY_PATH-}"
@@ -14,7 +14,7 @@ linker_knows() {
   { ldconfig -p || /sbin/ldconfig -p; } 2>/dev/null | grep -qF "$1 "
 }
 
-# The driver's library is not always where the linker looks: containers mount it somewhere.
+# The linker does not always find the driver's library, since containers mount it elsewhere.
 find_driver() {
   local folder
   [[ -z ${BL_CUDA_LIB-} ]] && ! linker_knows libcuda.so.1 || return 0
@@ -27,7 +27,7 @@ find_driver() {
   done
 }
 
-# nccl_files : every NCCL of this machine that is not simply the linker's. Python packages bring one.
+# nccl_files: every NCCL of this machine that the linker does not find, for example in Python packages.
 nccl_files() {
   "${PYTHON:-python3}" - 2>/dev/null <<'PYTHON'
 import glob, os, site, sys
@@ -45,8 +45,8 @@ find_nccl() {
   export NCCL_LIB=$file
 }
 
-# what_is_missing : a line for the driver and one for NCCL, where they are not there. nccl_ranks knows
-# better, where it is built: it opens both.
+# what_is_missing: a line for the driver and one for NCCL, if they are missing. If nccl_ranks is built,
+# it checks this more exactly, since it loads both.
 what_is_missing() {
   if [[ -n ${BL_CUDA_LIB-} ]]; then
     [[ -e $BL_CUDA_LIB ]] || echo "no NVIDIA driver: BL_CUDA_LIB=$BL_CUDA_LIB is not there"
@@ -60,7 +60,7 @@ what_is_missing() {
   fi
 }
 
-# host_facts : the part of the card that the host knows.
+# host_facts: the facts about this machine that the host has; nccl_ranks prints those about the GPU.
 host_facts() {
   local driver mig
   driver=$(head -n 1 /proc/driver/nvidia/version 2>/dev/null)

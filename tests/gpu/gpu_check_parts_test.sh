@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# scripts/gpu-check with stand-ins for CUDA, NCCL, nccl-tests, mpirun and PyTorch: that what is wrong or
-# missing is found, named, and in the table.
+# Tests scripts/gpu-check with fakes of CUDA, NCCL, nccl-tests, mpirun and PyTorch: each fault and each
+# missing program is found, named, and listed in the table.
 #   gpu_check_parts_test.sh BUILD FAKE_CUDA FAKE_NCCL SCRIPT
 set -u
 build=$(realpath "$1") script=$4
@@ -16,7 +16,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 failed=0
 
 # check WHAT WANTED_STATUS WANTED_TEXT PARTS VARIABLE... [OPTION...]: runs these parts with these
-# variables. The text may stand anywhere in the output, where blanks count as one and a time is T.
+# variables. The text may be anywhere in the output, in which runs of blanks become one and times T.
 check() {
   local what=$1 wanted_status=$2 wanted_text=$3 parts=$4 status=0 output
   shift 4
@@ -25,7 +25,7 @@ check() {
   compare
 }
 
-# compare : what a check got and what it wanted.
+# compare: compares the output and status of a check with what it wanted.
 compare() {
   output=$(sed -E 's/ +/ /g; s/ [0-9]+\.[0-9]{3} / T /' <<<"$output")
   if [[ $status == "$wanted_status" && $output == *"$wanted_text"* ]]; then return; fi
@@ -74,8 +74,8 @@ check 'c: fails' 1 'WRONG: it ended with status 1: torch.distributed.DistBackend
 check 'c: hangs' 1 'WRONG: not done after 1 s' c FAKE_DDP=hang GPU_CHECK_LIMIT_S=1
 check 'c: no GPUDirect' 1 'WRONG: gpudirect: rank 0: NCCL did not use GPUDirect' c FAKE_LOG=staged
 
-# check_stopped WHAT WANTED_TEXT PARTS VARIABLE... : the same, stopped once a stand-in hangs, which has
-# to be gone then.
+# check_stopped WHAT WANTED_TEXT PARTS VARIABLE...: the same, but the script is stopped while a fake
+# hangs. The fake must then be gone.
 mkfifo "$TMPDIR/ready"
 check_stopped() {
   local what=$1 wanted_status=1 wanted_text=$2 parts=$3 status=0 output script_id hung_id
@@ -104,7 +104,7 @@ check 'no such part' 2 "not 'e'" e A=1
 options=(--results /nowhere/results.md)
 check 'results cannot be written' 2 '/nowhere/results.md cannot be written' a A=1
 
-# PYTHON's packages bring an NCCL, too.
+# An NCCL that is installed as a package of PYTHON is found, too.
 printf '%s\n' '#!/bin/sh' 'echo /of/my/python/libnccl.so.2' >"$TMPDIR/python"
 chmod +x "$TMPDIR/python"
 found=$(PYTHON=$TMPDIR/python bash -c 'source "$0"; nccl_files' "$(dirname "$stand_ins")/find.sh")
@@ -113,16 +113,16 @@ found=$(PYTHON=$TMPDIR/python bash -c 'source "$0"; nccl_files' "$(dirname "$sta
   failed=1
 }
 
-# What was built on Debian 12 runs with Ubuntu 22.04's C library, too.
-for file in tests/gpu/nccl_ranks tests/gpu/libnet_witness.so plugin/abi/libnccl-net-beeline.so \
-  softnic/softnic softnic/lib/libibverbs.so; do
+# Programs that were built on Debian 12 run with Ubuntu 22.04's C library, too. The test
+# contract_exports checks the plugin.
+for file in tests/gpu/nccl_ranks tests/gpu/libnet_witness.so softnic/softnic softnic/lib/libibverbs.so; do
   newest=$(readelf -VW "$build/$file" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
   [[ $(printf '%s\n' "$newest" GLIBC_2.35 | sort -V | tail -n 1) == GLIBC_2.35 ]] && continue
   echo "FAILED $file needs $newest, and may need GLIBC_2.35 at most"
   failed=1
 done
 
-# A nccl_ranks that dies as it reads NCCL's logs.
+# An nccl_ranks that dies while it reads NCCL's logs.
 options=() unjudged=$TMPDIR/unjudged
 mkdir -p "$unjudged/tests/gpu"
 ln -s "$build/softnic" "$build/plugin" "$unjudged"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# nccl_ranks with stand-ins for CUDA and NCCL, on a machine that has neither:
-# that right is called right, and that everything wrong is found and named.
+# Tests nccl_ranks with a fake CUDA and a fake NCCL, on a machine that has neither: right results pass,
+# and every injected fault is found and named.
 #   gpu_check_test.sh NCCL_RANKS FAKE_CUDA FAKE_NCCL WITNESS PLUGIN
 set -u
 ranks=$(realpath "$1") witness=$(realpath "$4") plugin=$(realpath "$5")
@@ -11,11 +11,11 @@ unset "${!FAKE_@}" "${!NCCL_DEBUG@}"
 failed=0
 sizes=(--rounds 2 --most-bytes 50000)
 reduce=(--ops all-reduce --memory host)
-# Without the witness any file does as a plugin: the stand-in finds no table in it.
+# Without the witness any file can be the plugin, since the fake NCCL finds no table in it.
 quick=(--plugin "$NCCL_LIB" --ranks 2 --protos LL "${reduce[@]}" "${sizes[@]}")
 direct=(--plugin "$plugin" --witness "$witness" --ranks 2 "${sizes[@]}")
 
-# check WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may stand anywhere in the output.
+# check WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may be anywhere in the output.
 check() {
   local what=$1 wanted_status=$2 wanted_text=$3 output status=0
   shift 3
@@ -28,7 +28,7 @@ check() {
   return 1
 }
 
-# broken HOW WANTED_TEXT OPTION...: with a stand-in that breaks so, the program fails and says it.
+# broken FAULT WANTED_TEXT OPTION...: with this fault in the fake NCCL, the program fails and names it.
 broken() {
   check "$1" 1 "$2" env FAKE_NCCL="$1" "$ranks" "${quick[@]}" "${@:3}"
 }
@@ -52,7 +52,7 @@ broken silent 'has no line "Using network"'
 broken proto 'NCCL used protocol SIMPLE, not LL'
 broken direct 'NCCL used GPUDirect on 1 of 2 connections, and should have used none'
 
-# In each of these a rank is waited for, so they run side by side.
+# Each of these waits for a rank, so they run in parallel.
 broken refuse 'ncclAllReduce returned 3 (internal error): the fake broke on purpose' &
 broken crash 'rank 1: ended by signal 9 (Killed) while in the all-reduce of 1 float, round 0' &
 broken hang 'rank 1: killed, in the all-reduce of 1 float, round 0' --limit-s 5 &
@@ -60,7 +60,7 @@ FAKE_CUDA=never_ready check 'a kernel that never ends' 1 'not done after 5 s' \
   "$ranks" "${quick[@]}" --limit-s 5 &
 for job in $(jobs -p); do wait "$job" || failed=1; done
 
-# gpu HOW WANTED_TEXT OPTION... : the same, with GPU memory, the plugin and the witness.
+# gpu FAULT WANTED_TEXT OPTION...: the same, with GPU memory, the plugin and the witness.
 gpu() {
   check "$1" 1 "$2" env FAKE_NCCL="$1" "$ranks" "${direct[@]}" --protos Simple --ops all-gather "${@:3}"
 }
@@ -69,7 +69,7 @@ gpu staged 'rank 0: NCCL did not use GPUDirect on 1 of 2 connections, though ask
 gpu noflush 'rank 1: NCCL asked for no flush, in spite of NCCL_NET_FORCE_FLUSH=1' \
   --memory gpudirect+flush
 gpu noreg 'rank 0: NCCL gave the plugin no GPU memory, in spite of GPUDirect' --memory gpudirect
-check 'the witness has nothing to stand before' 1 'the plugin has no such table' \
+check 'the witness finds no table to forward to' 1 'the plugin has no such table' \
   "$ranks" "${quick[@]}" --witness "$witness"
 export FAKE_CUDA=never_ready
 broken async 'the running operation returned 6'
@@ -78,18 +78,18 @@ check 'no GPU' 77 'cuInit returned 100 (CUDA_ERROR_NO_DEVICE)' "$ranks" "${quick
 unset FAKE_CUDA
 check 'processes may not share the GPU' 0 'compute mode exclusive: the ranks cannot share the GPU' \
   env FAKE_CUDA=exclusive "$ranks" --probe
-check 'a driver that does not know all questions' 0 'DMA_BUF_SUPPORTED not known to this driver' \
+check 'a driver that does not know all attributes' 0 'DMA_BUF_SUPPORTED not known to this driver' \
   env FAKE_CUDA=old "$ranks" --probe
 check 'neither driver nor NCCL' 77 '/nowhere/n' \
   env BL_CUDA_LIB=/nowhere/c NCCL_LIB=/nowhere/n "$ranks" --probe
 check 'a wrong option' 2 'ranks' "$ranks" --ranks 1
 
-# Programs of others, which nccl_ranks makes ranks of.
+# Other programs that nccl_ranks runs as ranks.
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 be_rank=("$ranks" --plugin "$plugin" --memory gpudirect --logs "$logs" --)
 # shellcheck disable=SC2016  # for another shell
-check 'what works around NCCL and CUDA' 0 'set 1 0 32' env RANK=0 "${be_rank[@]}" sh -c \
+check 'variables that work around limits of NCCL and CUDA' 0 'set 1 0 32' env RANK=0 "${be_rank[@]}" sh -c \
   'echo "set $NCCL_NET_PLUGIN_REF_COUNT $NCCL_GIN_ENABLE $CUDA_DEVICE_MAX_CONNECTIONS"'
 # shellcheck disable=SC2016  # for another shell
 check 'a rank of mpirun' 0 "gpu-check-3 SYS $plugin $logs/rank3.log -" \

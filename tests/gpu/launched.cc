@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See launched.h.
 #include "tests/gpu/launched.h"
 
 #include <fmt/format.h>
@@ -14,7 +12,7 @@
 namespace beeline::gpu {
 namespace {
 
-// Open MPI, MPICH and its kin, Slurm, torchrun.
+// The variables of Open MPI, MPICH and relatives, Slurm, and torchrun.
 constexpr std::array kRankVariables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
                                     "RANK"};
 
@@ -27,7 +25,7 @@ Outcome<int> rank_of_this_process() {
 
 }  // namespace
 
-Outcome<Done> become_rank(const Options& options) {
+Outcome<void> become_rank(const Options& options) {
   const int rank = BL_TRY(rank_of_this_process());
   enter_environment({.plugin = options.plugin,
                      .witness = options.witness,

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that somebody else starts: mpirun, srun or torchrun. This program goes between them and the
-// program that is wanted, and gives each rank its environment.
+// Ranks that mpirun, srun or torchrun starts. The launcher starts this program, which sets the
+// environment of the rank and then execs the wanted program.
 #pragma once
 
+#include "common/base/problem.h"
 #include "tests/gpu/options.h"
-#include "tests/gpu/outcome.h"
 
 namespace beeline::gpu {
 
-// Returns only when it cannot be.
-Outcome<Done> become_rank(const Options& options);
+// Returns only if it fails.
+Outcome<void> become_rank(const Options& options);
 
 }  // namespace beeline::gpu

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See library.h.
 #include "tests/gpu/library.h"
 
 #include <dlfcn.h>

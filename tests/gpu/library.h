@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shared library that may not be on this machine: found at run time, and when it is not, the
-// sentence says where it was looked for.
+// A shared library that is loaded at run time, since this machine may not have it. The error says
+// where it was looked for.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "tests/gpu/outcome.h"
+#include "common/base/problem.h"
 
 namespace beeline::gpu {
 
-// Stays loaded until the process ends: neither CUDA nor NCCL likes to be unloaded.
+// Stays loaded until the process ends, since neither CUDA nor NCCL supports unloading.
 class Library {
  public:
-  // The first of these names or paths that loads.
+  // Opens the first of these names or paths that can be loaded.
   static Outcome<Library> open(const std::vector<std::string>& names);
 
   // Where the dynamic linker found it.
   const std::string& path() const noexcept { return path_; }
 
-  // Sets a function pointer to what has this name in the library.
+  // Sets the pointer to the library's function of this name.
   template <class F>
-  Outcome<Done> find(const char* name, F** function) const {
+  Outcome<void> find(const char* name, F** function) const {
     *function = reinterpret_cast<F*>(BL_TRY(find_symbol(name)));
-    return Done{};
+    return {};
   }
 
  private:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Real NCCL over a network plugin, with one GPU: ranks as processes that take one another for
-// machines of their own, so that all they exchange goes through the network. Prints one table, and
-// exits with 0 if every element was right, 1 if anything was wrong, 77 if this machine lacks a GPU
-// or NCCL.
+// Runs real NCCL over a network plugin on one GPU. The ranks are processes that NCCL treats as
+// separate machines, so that all data goes through the network. Prints one table, and exits with 0
+// if every element was right, 1 if anything was wrong, 77 if this machine lacks a GPU or NCCL.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -23,7 +22,7 @@ constexpr int kFine = 0;
 constexpr int kWrong = 1;
 constexpr int kUnavailable = 77;
 
-// Where NCCL writes what it does. Kept if the caller named it, or if something went wrong.
+// The folder of NCCL's logs. It is kept if the caller named it, or if something was wrong.
 class LogFolder {
  public:
   explicit LogFolder(std::string given) : path_(std::move(given)), is_ours_(path_.empty()) {
@@ -50,7 +49,7 @@ class LogFolder {
 int check_machine(const Options& options) {
   const Outcome<Report> machine = probe_machine(options.limit);
   if (!machine) {
-    fmt::print("gpu-check: {}\n", machine.error());
+    fmt::print("gpu-check: {}\n", machine.error().text);
     return kWrong;
   }
   if (machine->kind == ReportKind::kUnavailable) {
@@ -74,8 +73,8 @@ int do_task(const Options& options) {
     case Task::kReadLogs: return check_by_logs(options) ? kFine : kWrong;
     case Task::kBeRank: break;
   }
-  const Outcome<Done> became = become_rank(options);
-  fmt::print(stderr, "gpu-check: {}\n", became.error());
+  const Outcome<void> became = become_rank(options);
+  fmt::print(stderr, "gpu-check: {}\n", became.error().text);
   return kWrong;
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See nccl_api.h.
 #include "tests/gpu/nccl_api.h"
 
 #include <fmt/format.h>
@@ -18,14 +16,15 @@ std::vector<std::string> Nccl::places() {
 Outcome<Nccl> Nccl::open() {
   Outcome<Library> library = Library::open(places());
   if (!library) {
-    return fail(fmt::format("no NCCL (libnccl.so.2; NCCL_LIB can name it); {}", library.error()));
+    return fail(
+        fmt::format("no NCCL (libnccl.so.2; NCCL_LIB can name it); {}", library.error().text));
   }
   Nccl nccl(std::move(library).value());
   BL_TRY(nccl.find_functions());
   return nccl;
 }
 
-Outcome<Done> Nccl::find_functions() {
+Outcome<void> Nccl::find_functions() {
   BL_TRY(library_.find("ncclGetVersion", &call_.get_version));
   BL_TRY(library_.find("ncclGetErrorString", &call_.get_error_string));
   BL_TRY(library_.find("ncclGetLastError", &call_.get_last_error));
@@ -40,7 +39,7 @@ Outcome<Done> Nccl::find_functions() {
   BL_TRY(library_.find("ncclRecv", &call_.recv));
   BL_TRY(library_.find("ncclGroupStart", &call_.group_start));
   BL_TRY(library_.find("ncclGroupEnd", &call_.group_end));
-  return Done{};
+  return {};
 }
 
 Outcome<std::string> Nccl::describe() const {
@@ -50,8 +49,8 @@ Outcome<std::string> Nccl::describe() const {
                      library_.path());
 }
 
-Outcome<Done> Nccl::check(const char* what, int result, NcclComm comm) const {
-  if (result == kNcclSuccess) return Done{};
+Outcome<void> Nccl::check(const char* what, int result, NcclComm comm) const {
+  if (result == kNcclSuccess) return {};
   std::string text =
       fmt::format("{} returned {} ({})", what, result, call_.get_error_string(result));
   const char* const more = call_.get_last_error(comm);

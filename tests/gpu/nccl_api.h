@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few NCCL functions that this program calls, declared in our own words and found at run time.
-// nccl_facts.cc compares the numbers with nccl.h where a machine has it.
+// The NCCL functions that this program calls, declared here and loaded at run time. nccl_facts.cc
+// compares the declarations with nccl.h where that is installed.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/problem.h"
 #include "tests/gpu/library.h"
-#include "tests/gpu/outcome.h"
 
 namespace beeline::gpu {
 
@@ -28,7 +28,7 @@ inline constexpr int kNcclInt32 = 2;
 inline constexpr int kNcclFloat32 = 7;
 inline constexpr int kNcclSum = 0;
 
-// Each int that is returned is an ncclResult_t.
+// Each returned int is an ncclResult_t.
 struct NcclFunctions {
   int (*get_version)(int* version);
   const char* (*get_error_string)(int result);
@@ -51,7 +51,7 @@ struct NcclFunctions {
 
 class Nccl {
  public:
-  // Where to look: $NCCL_LIB alone, or the usual name.
+  // The library names to try: only $NCCL_LIB if that is set, or the usual name.
   static std::vector<std::string> places();
   static Outcome<Nccl> open();
 
@@ -59,12 +59,12 @@ class Nccl {
   Outcome<std::string> describe() const;
 
   const NcclFunctions& call() const noexcept { return call_; }
-  // "ncclAllReduce returned 3 (internal error): what NCCL says of it"
-  Outcome<Done> check(const char* what, int result, NcclComm comm = nullptr) const;
+  // The error is "ncclAllReduce returned 3 (internal error): NCCL's own message".
+  Outcome<void> check(const char* what, int result, NcclComm comm = nullptr) const;
 
  private:
   explicit Nccl(Library library) : library_(std::move(library)), call_() {}
-  Outcome<Done> find_functions();
+  Outcome<void> find_functions();
 
   Library library_;
   NcclFunctions call_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares what nccl_api.h and cuda_api.h say with the real headers. Compiled where a machine has
-// them; there is nothing to run.
+// Compares nccl_api.h and cuda_api.h with the real headers, at compile time, on machines that have
+// them.
 #include <cuda.h>
 #include <nccl.h>
 
@@ -13,7 +13,7 @@
 
 namespace beeline::gpu {
 
-// Enums travel as ints, handles as void pointers.
+// Enumerations are declared as int here, and handles as void pointers.
 template <class T>
 constexpr bool kTravelsAsInt = std::is_enum_v<T> && sizeof(T) == sizeof(int);
 template <class T>
@@ -33,7 +33,8 @@ static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr) && std::is_unsigned_v
 static_assert(kCudaSuccess == CUDA_SUCCESS && kCudaNotReady == CUDA_ERROR_NOT_READY);
 static_assert(kStreamNonBlocking == CU_STREAM_NON_BLOCKING);
 
-// Whether a function of the real header takes and gives what our pointer to it does, kind by kind.
+// Whether a function of the real header has parameters and a result of the same kinds as the
+// pointer declared here.
 template <class T>
 constexpr std::size_t kind() {
   if constexpr (std::is_void_v<T>) {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See nccl_log.h.
 #include "tests/gpu/nccl_log.h"
 
 #include <fmt/format.h>
@@ -13,7 +11,7 @@
 namespace beeline::gpu {
 namespace {
 
-// What stands between `before` and `end` (a character, or the line's end).
+// The text between `before` and `end` (a character, or the end of the line).
 std::optional<std::string> after(const std::string& line, const std::string& before, char end) {
   const std::size_t found = line.find(before);
   if (found == std::string::npos) return std::nullopt;

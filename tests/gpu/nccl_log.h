@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL said in its log: which network it took, through which version of the plugin interface,
-// from which memory, and what worried it. The phrases are those of NCCL 2.13 to 2.30.
+// Reads NCCL's log: the network that it used, the version of the plugin interface, the memory, and
+// warnings. The phrases are those of NCCL 2.13 to 2.30.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ namespace beeline::gpu {
 
 struct NcclLog {
   bool exists = false;
-  std::string version;             // "2.28.9"; only the first rank says it
+  std::string version;             // "2.28.9"; only the first rank logs it
   std::string plugin;              // "Beeline (v11)"; empty: NCCL loaded none
-  std::set<std::string> networks;  // all that some communicator uses
-  std::set<std::string> protos;    // all that some all-reduce was given; older NCCL says none
+  std::set<std::string> networks;  // of all communicators
+  std::set<std::string> protos;    // of all all-reduces; older NCCL logs none
   int paths = 0;                   // connections over the network
   int direct_paths = 0;            // those of them with GPUDirect
   std::vector<std::string> warnings;
@@ -32,7 +32,7 @@ struct Expected {
   std::string proto;  // empty: any
   Memory memory;
 };
-// What the log shows, or does not show, that it should; nothing when all is well.
+// Returns a difference between the log and the expectation, or nothing.
 std::optional<std::string> find_fault(const NcclLog& log, const Expected& expected);
 
 }  // namespace beeline::gpu

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See operation.h.
 #include "tests/gpu/operation.h"
 
 namespace beeline::gpu {
@@ -8,7 +6,7 @@ namespace {
 
 void* pointer(DevicePointer address) { return reinterpret_cast<void*>(address); }
 
-Outcome<Done> send(const Nccl& nccl, const Case& one, const Work& work, DevicePointer from,
+Outcome<void> send(const Nccl& nccl, const Case& one, const Work& work, DevicePointer from,
                    int peer) {
   return nccl.check(
       "ncclSend",
@@ -16,7 +14,7 @@ Outcome<Done> send(const Nccl& nccl, const Case& one, const Work& work, DevicePo
       work.comm);
 }
 
-Outcome<Done> receive(const Nccl& nccl, const Case& one, const Work& work, DevicePointer to,
+Outcome<void> receive(const Nccl& nccl, const Case& one, const Work& work, DevicePointer to,
                       int peer) {
   return nccl.check(
       "ncclRecv",
@@ -24,22 +22,22 @@ Outcome<Done> receive(const Nccl& nccl, const Case& one, const Work& work, Devic
       work.comm);
 }
 
-Outcome<Done> exchange_with_all(const Nccl& nccl, const Case& one, const Work& work) {
+Outcome<void> exchange_with_all(const Nccl& nccl, const Case& one, const Work& work) {
   for (int peer = 0; peer < work.ranks; ++peer) {
     const std::size_t offset = static_cast<std::size_t>(peer) * one.bytes();
     BL_TRY(send(nccl, one, work, work.input + offset, peer));
     BL_TRY(receive(nccl, one, work, work.output + offset, peer));
   }
-  return Done{};
+  return {};
 }
 
-Outcome<Done> pass_on(const Nccl& nccl, const Case& one, const Work& work) {
+Outcome<void> pass_on(const Nccl& nccl, const Case& one, const Work& work) {
   BL_TRY(send(nccl, one, work, work.input, (work.rank + 1) % work.ranks));
   return receive(nccl, one, work, work.output, (work.rank + work.ranks - 1) % work.ranks);
 }
 
 template <class Body>
-Outcome<Done> in_a_group(const Nccl& nccl, const Work& work, const Body& body) {
+Outcome<void> in_a_group(const Nccl& nccl, const Work& work, const Body& body) {
   BL_TRY(nccl.check("ncclGroupStart", nccl.call().group_start(), work.comm));
   BL_TRY(body());
   return nccl.check("ncclGroupEnd", nccl.call().group_end(), work.comm);
@@ -47,7 +45,7 @@ Outcome<Done> in_a_group(const Nccl& nccl, const Work& work, const Body& body) {
 
 }  // namespace
 
-Outcome<Done> queue(const Nccl& nccl, const Case& one, const Work& work) {
+Outcome<void> queue(const Nccl& nccl, const Case& one, const Work& work) {
   const NcclFunctions& call = nccl.call();
   const void* const from = pointer(work.input);
   void* const to = pointer(work.output);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How each operation is asked of NCCL. All-to-all is made of sends and receives in one group, since
-// NCCL got a function of its own for it only lately; send/recv passes a block on to the next rank.
+// The NCCL calls of each operation. All-to-all consists of sends and receives in one group, since
+// older NCCL has no function for it. Send/recv passes a block on to the next rank.
 #pragma once
 
 #include "tests/gpu/cases.h"
@@ -19,7 +19,7 @@ struct Work {
   StreamHandle stream;
 };
 
-// Queues it; it has run when the stream is idle.
-Outcome<Done> queue(const Nccl& nccl, const Case& one, const Work& work);
+// Queues the operation, which is complete when the stream is idle.
+Outcome<void> queue(const Nccl& nccl, const Case& one, const Work& work);
 
 }  // namespace beeline::gpu

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See options.h.
 #include "tests/gpu/options.h"
 
 #include <CLI/CLI.hpp>
@@ -12,10 +10,10 @@ namespace {
 
 constexpr int kUsage = 2;
 constexpr int kMostRanks = 16;
-constexpr int kMostRounds = 255;  // content has 8 bits for it
+constexpr int kMostRounds = 255;  // content.cc uses 8 bits for it
 constexpr int kLongestSeconds = 3600;
 
-// What the command line says and Options says otherwise.
+// Options that are stored in another form in Options.
 struct Words {
   int limit_s;
   bool is_probe = false;

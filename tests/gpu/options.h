@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be asked of the program on its command line.
+// The command line of the program.
 #pragma once
 
 #include <chrono>
@@ -15,24 +15,24 @@ namespace beeline::gpu {
 
 enum class Task {
   kCheck,     // run the operations
-  kProbe,     // only say what this machine has
-  kReadLogs,  // only judge the logs of a run of someone else
-  kBeRank     // enter the environment of a rank and become another program
+  kProbe,     // only print what this machine has
+  kReadLogs,  // only check the logs of another program's run
+  kBeRank     // set the environment of a rank and exec another program
 };
 
 struct Options {
   Task task = Task::kCheck;
   std::vector<int> ranks{2, 4};
-  // LL128 relies on 128 bytes arriving as one, and NCCL allows it only where it knows that they do.
-  // softnic's devices are farther away than that, and by force the data may be wrong.
+  // LL128 relies on 128 bytes arriving at once, and NCCL allows it only where that is known to
+  // hold. softnic's devices are too far from the GPU for that, so with LL128 the data may be wrong.
   std::vector<std::string> protos{"Simple", "LL"};
   std::vector<Op> ops = all_ops();
-  std::vector<Memory> memories;  // empty: all with a plugin, else the host's
+  std::vector<Memory> memories;  // empty: all with a plugin, otherwise host memory
   std::string algo = "Ring";
   std::string net = "Beeline";
   std::string plugin;
   std::string witness;
-  std::string log_folder;  // empty: one that is removed when all went well
+  std::string log_folder;  // empty: a temporary one, which is removed if all was right
   std::string rows_file;   // empty: none
   std::size_t most_bytes = std::size_t{64} << 20;
   int rounds = 2;
@@ -40,7 +40,7 @@ struct Options {
   std::vector<std::string> command;  // of kBeRank
 };
 
-// Ends the program on --help, and on a mistake with status 2.
+// Exits on --help, and with status 2 on an invalid option.
 Options read_options(int argc, char** argv);
 
 }  // namespace beeline::gpu

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2154  # scripts/gpu-check has set what it uses
 # SPDX-License-Identifier: Apache-2.0
 #
-# The parts of scripts/gpu-check, which sources this and has set: ranks, plugin, witness, softnic (the
-# files), net, rows (a file for the one table), work (a folder for logs), options (for part a and d).
-# Each part says what it does as it does it, and adds its rows to the table. A row whose result begins
-# with WRONG is a failure.
+# The parts of scripts/gpu-check, which sources this file and sets: ranks, plugin, witness, softnic (the
+# files), net, rows (the file of the table), work (a folder for logs), options (of parts a and d). Each
+# part prints what it does, and adds its rows to the table. A row whose result begins with WRONG is a
+# failure.
 
-two=2                          # ranks of the programs of others
+two=2                          # ranks of third-party programs
 limit_s=${GPU_CHECK_LIMIT_S:-300} # for each of their runs
 
 # row PART WHAT NETWORK NCCL RANKS MEMORY RESULT SECONDS
@@ -15,7 +15,7 @@ row() {
   printf '%s\n' "$*" >>"$rows"
 }
 
-# over NET COMMAND... : with softnic's devices, where the network needs some.
+# over NET COMMAND...: runs the command, with softnic's devices if the network needs some.
 over() {
   local net=$1
   shift
@@ -26,20 +26,20 @@ over() {
   fi
 }
 
-# plugin_options NET : what nccl_ranks is told of the network; into the array `of_net`.
+# plugin_options NET: sets the array `of_net` to the options of nccl_ranks for this network.
 plugin_options() {
   of_net=(--net "$1")
   [[ $1 != Beeline ]] || of_net+=(--plugin "$(realpath "$plugin")")
 }
 
-# take_operations PART : into the table, what nccl_ranks has written of its runs so far.
+# take_operations PART: moves the rows that nccl_ranks has written so far into the table.
 take_operations() {
   [[ -e $work/rows-$1 ]] || return 0
   sed "s/^/$1\t/" "$work/rows-$1" >>"$rows"
   rm "$work/rows-$1"
 }
 
-# run_operations PART NET OPTION... : the collectives, send and receive, by nccl_ranks.
+# run_operations PART NET OPTION...: runs the collectives, send and receive with nccl_ranks.
 run_operations() {
   local part=$1 net=$2 of_net command status=0
   shift 2
@@ -64,19 +64,19 @@ part_d() {
   run_operations d IB "${options[@]}"
 }
 
-# memories_of NET : what the programs of others are run with.
+# memories_of NET: the kinds of memory with which third-party programs run.
 memories_of() {
   echo host
   [[ $1 != Beeline ]] || echo gpudirect
 }
 
-# forget_rank : what started this script, say a step of Slurm, may have told it a rank; what is
-# started from here tells its own, maybe by another name.
+# forget_rank: unsets variables with a rank, which the launcher of this script may have set, for example
+# Slurm. The launchers that it starts set their own, maybe under another name.
 forget_rank() { unset OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID; }
 
-# launched PART WHAT MEMORY JUDGE COMMAND... : runs a program of others whose ranks `nccl_ranks --`
-# makes ours. JUDGE OUTPUT says "right..." or "WRONG: ..." of what it printed; NCCL's log has its say,
-# too.
+# launched PART WHAT MEMORY JUDGE COMMAND...: runs a third-party program whose ranks are started through
+# `nccl_ranks --`. JUDGE OUTPUT STATUS prints "right..." or "WRONG: ..." about its output. NCCL's log is
+# checked, too.
 launched() {
   local part=$1 what=$2 memory=$3 judge=$4 output result status=0 start=${EPOCHREALTIME/./}
   local judged=0 nccl network fault
@@ -106,7 +106,7 @@ seconds_since() {
   printf '%d.%03d' $((took / 1000000)) $((took / 1000 % 1000))
 }
 
-# died OUTPUT STATUS : what to say of a program that failed before it said anything itself.
+# died OUTPUT STATUS: the result of a program that failed without a verdict of its own.
 died() {
   if (($2 == 124 || $2 == 137)); then
     echo "WRONG: not done after $limit_s s"
@@ -117,8 +117,8 @@ died() {
 
 # --- b: nccl-tests --------------------------------------------------------------------------------
 
-# Without MPI nccl-tests is one process, and its threads take a GPU each: several of its ranks on one
-# GPU, and each with a host name of its own, are only to be had as processes of mpirun.
+# Without MPI, nccl-tests is one process whose threads use a GPU each. Several ranks on one GPU, each with
+# its own host id, need processes of mpirun.
 find_all_reduce_perf() {
   local home=${NCCL_TESTS_HOME-} name file
   for name in all_reduce_perf_mpi all_reduce_perf; do
@@ -140,13 +140,13 @@ judge_nccl_tests() {
   fi
 }
 
-# Open MPI would look at softnic's devices for itself, want more processors than there are, and
-# refuse root.
+# Keeps Open MPI from using softnic's devices itself, from requiring a processor for each rank, and from
+# refusing to run as root.
 mpi_on_this_machine() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo UCX_TLS=self,tcp
   export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-  export NCCL_TESTS_DEVICE=0 # all of them; it would give each process of a host a GPU of its own
+  export NCCL_TESTS_DEVICE=0 # for all ranks; by default each process of a host uses another GPU
   if [[ -n ${NCCL_LIB-} ]]; then
     LD_LIBRARY_PATH=$(dirname "$(realpath "$NCCL_LIB")")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
@@ -218,7 +218,7 @@ part_c() (
   plugin_options "$net"
   for memory in $(memories_of "$net"); do
     mkdir -p "$work/c-$memory"
-    # Without an address torchrun asks for its host's full name, which not every machine can resolve.
+    # Without an address, torchrun resolves the full name of its host, which may fail.
     launched c "$what" "$memory" judge_ddp "$python" -m torch.distributed.run --standalone \
       --local_addr 127.0.0.1 --nproc_per_node "$two" --no_python "$ranks" "${of_net[@]}" --memory "$memory" \
       --logs "$work/c-$memory" -- "$python" tests/gpu/ddp_step.py

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See rank.h.
 #include "tests/gpu/rank.h"
 
 #include <fmt/format.h>
@@ -20,27 +18,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What lives as long as the rank. Nothing is freed: the process ends with it.
+// The objects of a rank. Nothing is freed, since the process ends with it.
 class Rank {
  public:
-  static Outcome<Rank> start(const Run& run, int rank, const Line& line);
-  Outcome<Done> run(std::uint32_t index, int round);
-  Outcome<Done> finish();
+  static Outcome<Rank> start(const Run& run, int rank, const ReportSocket& socket);
+  Outcome<void> run(std::uint32_t index, int round);
+  Outcome<void> finish();
 
  private:
-  Rank(const Run& run, int rank, const Line& line, Nccl nccl, Cuda cuda)
-      : run_(&run), rank_(rank), line_(&line), nccl_(std::move(nccl)), cuda_(std::move(cuda)) {}
+  Rank(const Run& run, int rank, const ReportSocket& socket, Nccl nccl, Cuda cuda)
+      : run_(&run), rank_(rank), socket_(&socket), nccl_(std::move(nccl)), cuda_(std::move(cuda)) {}
 
-  void step(const std::string& what) const { line_->say(ReportKind::kStep, what); }
-  Outcome<Done> allocate();
-  Outcome<Done> join();
+  void step(const std::string& what) const { socket_->send(ReportKind::kStep, what); }
+  Outcome<void> allocate();
+  Outcome<void> join();
   Outcome<Layout> prepare(const Case& one, const Place& place, bool is_in_place, Work& work);
-  Outcome<Done> wait() const;
+  Outcome<void> wait() const;
   void report(std::uint32_t index, int round, double seconds, const Verdict& verdict) const;
 
   const Run* run_;
   int rank_;
-  const Line* line_;
+  const ReportSocket* socket_;
   Nccl nccl_;
   Cuda cuda_;
   NcclComm comm_ = nullptr;
@@ -50,18 +48,18 @@ class Rank {
   std::vector<unsigned char> staging_;
 };
 
-Outcome<Rank> Rank::start(const Run& run, int rank, const Line& line) {
-  line.say(ReportKind::kStep, "opening CUDA");
+Outcome<Rank> Rank::start(const Run& run, int rank, const ReportSocket& socket) {
+  socket.send(ReportKind::kStep, "opening CUDA");
   Cuda cuda = BL_TRY(Cuda::open());
-  line.say(ReportKind::kStep, "loading NCCL");
+  socket.send(ReportKind::kStep, "loading NCCL");
   Nccl nccl = BL_TRY(Nccl::open());
-  Rank made(run, rank, line, std::move(nccl), std::move(cuda));
+  Rank made(run, rank, socket, std::move(nccl), std::move(cuda));
   BL_TRY(made.allocate());
   BL_TRY(made.join());
   return made;
 }
 
-Outcome<Done> Rank::allocate() {
+Outcome<void> Rank::allocate() {
   step("taking GPU memory");
   std::size_t most = 0;
   for (const Case& one : run_->cases) {
@@ -71,18 +69,18 @@ Outcome<Done> Rank::allocate() {
   from_ = BL_TRY(cuda_.allocate(staging_.size()));
   to_ = BL_TRY(cuda_.allocate(staging_.size()));
   stream_ = BL_TRY(cuda_.make_stream());
-  return Done{};
+  return {};
 }
 
-Outcome<Done> Rank::join() {
+Outcome<void> Rank::join() {
   Report id{.kind = ReportKind::kUniqueId};
   if (rank_ == 0) {
     step("in ncclGetUniqueId");
     BL_TRY(nccl_.check("ncclGetUniqueId", nccl_.call().get_unique_id(&id.unique_id)));
-    line_->say(id);
+    socket_->send(id);
   } else {
     step("waiting for rank 0's unique id");
-    const std::optional<Report> heard = line_->hear();
+    const std::optional<Report> heard = socket_->receive();
     if (!heard) return fail("rank 0 gave no unique id");
     id = *heard;
   }
@@ -91,7 +89,7 @@ Outcome<Done> Rank::join() {
                      nccl_.call().comm_init_rank(&comm_, run_->ranks, id.unique_id, rank_));
 }
 
-Outcome<Done> Rank::run(std::uint32_t index, int round) {
+Outcome<void> Rank::run(std::uint32_t index, int round) {
   const Case& one = run_->cases[index];
   const Place place{rank_, run_->ranks, round};
   const bool is_in_place = round % 2 == 1 && one.works_in_place();
@@ -104,10 +102,10 @@ Outcome<Done> Rank::run(std::uint32_t index, int round) {
   const std::chrono::duration<double> took = Clock::now() - start;
   BL_TRY(cuda_.download(staging_.data(), to_, layout.bytes()));
   report(index, round, took.count(), check(one, place, layout, staging_.data()));
-  return Done{};
+  return {};
 }
 
-// Guards everywhere, the input where it belongs. Returns where the output will lie in to_.
+// Fills the buffers with guard bytes and writes the input. Returns the layout of the output in to_.
 Outcome<Layout> Rank::prepare(const Case& one, const Place& place, bool is_in_place, Work& work) {
   const Layout target = is_in_place ? in_place(one, place) : apart_output(one, place);
   const Layout source = is_in_place ? target : apart_input(one, place);
@@ -129,12 +127,11 @@ void Rank::report(std::uint32_t index, int round, double seconds, const Verdict&
                 .seconds = seconds};
   std::copy_n(verdict.first.begin(), std::min(verdict.first.size(), report.text.size() - 1),
               report.text.begin());
-  line_->say(report);
+  socket_->send(report);
 }
 
-// A network's error reaches the application only by this question: the kernel itself would wait
-// for ever.
-Outcome<Done> Rank::wait() const {
+// Network errors are reported only by ncclCommGetAsyncError; the kernel would wait for ever.
+Outcome<void> Rank::wait() const {
   while (!BL_TRY(cuda_.is_idle(stream_))) {
     int result = kNcclSuccess;
     BL_TRY(nccl_.check("ncclCommGetAsyncError", nccl_.call().comm_get_async_error(comm_, &result),
@@ -142,28 +139,28 @@ Outcome<Done> Rank::wait() const {
     if (result != kNcclInProgress) BL_TRY(nccl_.check("the running operation", result, comm_));
     sched_yield();
   }
-  return Done{};
+  return {};
 }
 
-Outcome<Done> Rank::finish() {
+Outcome<void> Rank::finish() {
   step("in ncclCommDestroy");
   return nccl_.check("ncclCommDestroy", nccl_.call().comm_destroy(comm_));
 }
 
-Outcome<Done> live(const Run& run, int rank, const Line& line) {
+Outcome<void> live(const Run& run, int rank, const ReportSocket& socket) {
   enter_environment(run.settings, rank);
-  Rank self = BL_TRY(Rank::start(run, rank, line));
+  Rank self = BL_TRY(Rank::start(run, rank, socket));
   for (std::uint32_t index = 0; index < run.cases.size(); ++index) {
     for (int round = 0; round < run.rounds; ++round) BL_TRY(self.run(index, round));
   }
   return self.finish();
 }
 
-// Both are looked for, whatever becomes of the first: one answer tells all that is missing.
+// Tries both libraries even if the first fails, so that one error names everything that is missing.
 Outcome<std::string> find_out() {
   const Outcome<Cuda> cuda = Cuda::open();
   const Outcome<Nccl> nccl = Nccl::open();
-  if (!cuda && !nccl) return fail(fmt::format("{}\n  {}", cuda.error(), nccl.error()));
+  if (!cuda && !nccl) return fail(fmt::format("{}\n  {}", cuda.error().text, nccl.error().text));
   if (!cuda) return fail(cuda.error());
   if (!nccl) return fail(nccl.error());
   return fmt::format("GPU      {}\n{}\nNCCL     {}", BL_TRY(cuda->describe()), card(*cuda),
@@ -172,21 +169,21 @@ Outcome<std::string> find_out() {
 
 }  // namespace
 
-void run_rank(const Run& run, int rank, const Line& line) {
-  const Outcome<Done> lived = live(run, rank, line);
+void run_rank(const Run& run, int rank, const ReportSocket& socket) {
+  const Outcome<void> lived = live(run, rank, socket);
   if (lived) {
-    line.say(ReportKind::kDone, "");
+    socket.send(ReportKind::kDone, "");
   } else {
-    line.say(ReportKind::kFailed, lived.error());
+    socket.send(ReportKind::kFailed, lived.error().text);
   }
 }
 
-void probe(const Line& line) {
+void probe(const ReportSocket& socket) {
   const Outcome<std::string> found = find_out();
   if (found) {
-    line.say(ReportKind::kFacts, *found);
+    socket.send(ReportKind::kFacts, *found);
   } else {
-    line.say(ReportKind::kUnavailable, found.error());
+    socket.send(ReportKind::kUnavailable, found.error().text);
   }
 }
 

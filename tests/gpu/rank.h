@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank: a process of its own, which was forked before anything of CUDA was touched.
+// One rank, which is a process of its own that was forked before any use of CUDA.
 #pragma once
 
 #include <vector>
@@ -18,10 +18,11 @@ struct Run {
   std::vector<Case> cases;
 };
 
-// Reports every step before it takes it, so that a hang has a name. Ends with kDone or kFailed.
-void run_rank(const Run& run, int rank, const Line& line);
+// Reports every step before it begins, so that the cause of a hang is known. Ends with kDone or
+// kFailed.
+void run_rank(const Run& run, int rank, const ReportSocket& socket);
 
-// Says what this machine has (kFacts), or what it lacks (kUnavailable).
-void probe(const Line& line);
+// Reports what this machine has (kFacts), or what it lacks (kUnavailable).
+void probe(const ReportSocket& socket);
 
 }  // namespace beeline::gpu

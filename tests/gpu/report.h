@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ranks and the process that started them say to each other. A line is a SOCK_SEQPACKET
-// socket, so a report is there whole or not at all, and a rank that dies closes its end.
+// The messages between the ranks and the process that started them. Sockets are SOCK_SEQPACKET, so
+// a report arrives completely or not at all, and the socket of a rank that dies is closed.
 #pragma once
 
 #include <array>
@@ -19,9 +19,9 @@ enum class ReportKind : std::uint32_t {
   kStep,         // text: what the rank is about to do
   kFacts,        // text: what it found on this machine
   kUnavailable,  // text: what this machine lacks
-  kUniqueId,     // unique_id; rank 0 makes it, the others are sent it
+  kUniqueId,     // unique_id; from rank 0, and then to the others
   kResult,       // index, round, wrong, seconds; text: the first wrong element
-  kDone,         // all is done and destroyed
+  kDone,         // all operations are done
   kFailed,       // text: why
 };
 
@@ -32,28 +32,28 @@ struct Report {
   std::uint64_t wrong = 0;
   double seconds = 0;
   UniqueId unique_id{};
-  std::array<char, 1024> text{};  // ends with a zero; what does not fit is cut off
+  std::array<char, 1024> text{};  // ends with a zero; longer texts are cut
 };
 
-class Line {
+class ReportSocket {
  public:
-  explicit Line(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit ReportSocket(UniqueFd fd) : fd_(std::move(fd)) {}
   int fd() const noexcept { return fd_.get(); }
 
-  // A line whose other end is gone swallows what is said: whoever left is seen by other means.
-  void say(const Report& report) const;
-  void say(ReportKind kind, std::string_view text) const;
-  // Waits for the next; nothing when the other end is gone.
-  std::optional<Report> hear() const;
+  // Does nothing if the other end is closed, which is noticed in other ways.
+  void send(const Report& report) const;
+  void send(ReportKind kind, std::string_view text) const;
+  // Waits for the next report. Returns nothing if the other end is closed.
+  std::optional<Report> receive() const;
 
  private:
   UniqueFd fd_;
 };
 
-struct LinePair {
-  Line parent;
-  Line child;
+struct ReportSocketPair {
+  ReportSocket parent;
+  ReportSocket child;
 };
-std::optional<LinePair> make_lines();
+std::optional<ReportSocketPair> make_report_sockets();
 
 }  // namespace beeline::gpu

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The one table of scripts/gpu-check, for the screen and as Markdown. Its rows come from a file whose
-# fields are set apart by tabs: part, what, network, NCCL, ranks, memory, result, seconds.
+# Prints the table of scripts/gpu-check, on the screen and as Markdown. Its rows come from a file with
+# tabs between the fields: part, what, network, NCCL, ranks, memory, result, seconds.
 
-# print_rows FILE : on the screen; the result comes last, since it may be long.
+# print_rows FILE: prints them on the screen. The result comes last, since it may be long.
 print_rows() {
   awk -F '\t' 'BEGIN {
     format = "%-4s  %-28s  %-14s  %-9s  %5s  %-15s  %9s  %s\n"
@@ -12,10 +12,10 @@ print_rows() {
   } { printf format, $1, $2, $3, $4, $5, $6, $8, $7 }' "$1"
 }
 
-# wrong_rows FILE : how many.
+# wrong_rows FILE: the number of wrong rows.
 wrong_rows() { awk -F '\t' '$7 ~ /^WRONG/ { wrong++ } END { print wrong + 0 }' "$1"; }
 
-# write_results FILE ROWS FACTS COMMAND VERDICT : what docs/results/ keeps of a run.
+# write_results FILE ROWS FACTS COMMAND VERDICT: writes the page of a run for docs/results/.
 write_results() {
   {
     printf '# GPU check, %s\n\n' "$(date -u +%F)"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See summary.h.
 #include "tests/gpu/summary.h"
 
 #include <fmt/format.h>
@@ -12,7 +10,7 @@
 namespace beeline::gpu {
 namespace {
 
-// In a table of one line for each row, and in its Markdown.
+// Makes a text fit into one field of a table and of its Markdown.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == '|'; }, ' ');

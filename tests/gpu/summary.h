@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What scripts/gpu-check puts into its one table: a line for each operation, number of ranks and
-// kind of memory, over all protocols, and a line for whatever else was wrong with those runs.
+// Writes the rows that scripts/gpu-check puts into its table: a line for each operation, number of
+// ranks and kind of memory, over all protocols, and a line for other faults of these runs.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +17,15 @@ namespace beeline::gpu {
 
 class Summary {
  public:
-  // Before anything of the run: what it was meant to do shows even if it did nothing.
+  // Called before the run, so that its operations are listed even if it did none.
   void begin(const Run& run);
   void add_case(const Run& run, const Case& one, const CaseResult& result);
   void add_fault(const Run& run, const std::string& what);
-  // The run did not show that it took the way it was to test, so right elements prove nothing.
+  // NCCL did not use what the run was to test, so right elements prove nothing.
   void discount(const Run& run);
   void add_log(const Run& run, const NcclLog& log);
-  // Writes the lines known so far, fields set apart by tabs: what, network, NCCL, ranks, memory,
-  // result, seconds. The file is the old one or the new one, whenever we are killed. False if it
-  // cannot be written.
+  // Writes all lines so far, with tabs between the fields: what, network, NCCL, ranks, memory,
+  // result, seconds. The file is replaced atomically. Returns false if it cannot be written.
   bool write(const std::string& file) const;
 
  private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See table.h.
 #include "tests/gpu/table.h"
 
 #include <fmt/format.h>
@@ -13,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMostWarnings = 12;
 
-// nccl-tests' "bus bandwidth": what each rank's link would have to carry.
+// nccl-tests' "bus bandwidth": the data that each rank's link would have to carry.
 double bus_gigabytes_per_second(const Case& one, int ranks, double seconds) {
   const double others = ranks - 1;
   double share = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person reads: a row for each operation as it is done, what NCCL said of itself, and the
+// The printed table: a row for each operation when it is done, facts from NCCL's log, and the
 // verdict.
 #pragma once
 
@@ -23,9 +23,9 @@ class Table {
   void add_fault(const Run& run, const std::string& what);
   void add_log(const NcclLog& log);
   void add_calls(const Calls& calls);
-  // What NCCL said of itself, and what the witness saw.
+  // Prints facts from NCCL's log, and the counts of the witness.
   void end_rows() const;
-  // Whether all went well, which is also said.
+  // Prints the verdict, and returns whether all was right.
   bool end() const;
   bool has_faults() const noexcept { return !faults_.empty(); }
 

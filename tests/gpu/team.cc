@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See team.h.
 #include "tests/gpu/team.h"
 
 #include <fmt/format.h>
@@ -16,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// After a failure the others may have something to say of it, or may hang: they get this long.
+// After a failure, the other ranks may still report it, or may hang. They get this long.
 constexpr std::chrono::seconds kGrace{3};
 
 struct Member {
@@ -25,8 +23,8 @@ struct Member {
   Child child;
   std::string last_step = "starting";
   Clock::time_point since = Clock::now();
-  bool is_done = false;  // it said kDone or kFailed
-  bool is_gone = false;  // its line is closed
+  bool is_done = false;  // it has sent kDone or kFailed
+  bool is_gone = false;  // its socket is closed
 };
 
 class Team {
@@ -39,7 +37,7 @@ class Team {
  private:
   bool start();
   void listen();
-  bool wait_for_word(std::vector<pollfd>& lines) const;
+  bool wait_for_word(std::vector<pollfd>& sockets) const;
   bool is_anyone_left() const;
   void hear(std::size_t rank);
   void take(std::size_t rank, const Report& report);
@@ -70,9 +68,9 @@ std::vector<std::string> Team::work(std::chrono::seconds limit) {
 bool Team::start() {
   for (int rank = 0; rank < run_.ranks; ++rank) {
     Outcome<Child> child =
-        Child::start([this, rank](const Line& line) { run_rank(run_, rank, line); });
+        Child::start([this, rank](const ReportSocket& socket) { run_rank(run_, rank, socket); });
     if (!child) {
-      fault(fmt::format("rank {}: {}", rank, child.error()));
+      fault(fmt::format("rank {}: {}", rank, child.error().text));
       return false;
     }
     members_.emplace_back(std::move(child).value());
@@ -81,25 +79,25 @@ bool Team::start() {
 }
 
 void Team::listen() {
-  std::vector<pollfd> lines(members_.size());
+  std::vector<pollfd> sockets(members_.size());
   while (is_anyone_left()) {
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
       const Member& member = members_[rank];
-      lines[rank] = {member.is_gone ? -1 : member.child.line().fd(), POLLIN, 0};
+      sockets[rank] = {member.is_gone ? -1 : member.child.socket().fd(), POLLIN, 0};
     }
-    if (!wait_for_word(lines)) return;
+    if (!wait_for_word(sockets)) return;
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      if (lines[rank].revents != 0) hear(rank);
+      if (sockets[rank].revents != 0) hear(rank);
     }
   }
 }
 
 // False when the time is up.
-bool Team::wait_for_word(std::vector<pollfd>& lines) const {
+bool Team::wait_for_word(std::vector<pollfd>& sockets) const {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
   if (left <= 0) return false;
-  const int heard = poll(lines.data(), lines.size(), static_cast<int>(left) + 1);
+  const int heard = poll(sockets.data(), sockets.size(), static_cast<int>(left) + 1);
   return heard >= 0 || errno == EINTR;
 }
 
@@ -109,7 +107,7 @@ bool Team::is_anyone_left() const {
 }
 
 void Team::hear(std::size_t rank) {
-  const std::optional<Report> report = members_[rank].child.line().hear();
+  const std::optional<Report> report = members_[rank].child.socket().receive();
   if (report) {
     take(rank, *report);
   } else {
@@ -151,7 +149,7 @@ void Team::take_result(std::size_t rank, const Report& report) {
 }
 
 void Team::share_unique_id(const Report& id) {
-  for (std::size_t rank = 1; rank < members_.size(); ++rank) members_[rank].child.line().say(id);
+  for (std::size_t rank = 1; rank < members_.size(); ++rank) members_[rank].child.socket().send(id);
 }
 
 void Team::lose(std::size_t rank) {
@@ -185,14 +183,14 @@ std::vector<std::string> run_team(const Run& run, std::chrono::seconds limit,
 }
 
 Outcome<Report> probe_machine(std::chrono::seconds limit) {
-  Outcome<Child> child = Child::start([](const Line& line) { probe(line); });
+  Outcome<Child> child = Child::start([](const ReportSocket& socket) { probe(socket); });
   if (!child) return fail(std::move(child).error());
-  pollfd line{child->line().fd(), POLLIN, 0};
+  pollfd socket{child->socket().fd(), POLLIN, 0};
   const std::chrono::milliseconds patience = limit;
-  if (poll(&line, 1, static_cast<int>(patience.count())) <= 0) {
+  if (poll(&socket, 1, static_cast<int>(patience.count())) <= 0) {
     return fail(fmt::format("opening CUDA and NCCL took more than {} s", limit.count()));
   }
-  const std::optional<Report> report = child->line().hear();
+  const std::optional<Report> report = child->socket().receive();
   if (report) return *report;
   return fail(fmt::format("the process that opened CUDA and NCCL {}", child->end(false)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts the ranks of one run, listens to them, and ends them when they are done, when one fails or
-// when the time is up. Whatever happens is a sentence about a rank and what it did last.
+// Starts the ranks of one run, receives their reports, and ends them when they are done, when one
+// fails or when the time is up. Each fault is a text that names a rank and its last step.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/gpu/outcome.h"
+#include "common/base/problem.h"
 #include "tests/gpu/rank.h"
 
 namespace beeline::gpu {
@@ -20,19 +20,19 @@ struct CaseResult {
   std::uint32_t reports = 0;
   std::uint64_t wrong = 0;  // of all ranks and rounds
   std::string first_wrong;
-  // The shortest of all ranks and rounds: the rank that came last waited for nobody.
+  // The shortest time of all ranks and rounds: the last rank to start waits for no other.
   double seconds = std::numeric_limits<double>::infinity();
 };
 
 using OnCase = std::function<void(const Case&, const CaseResult&)>;
 
-// Calls back for each case that all ranks have reported. Returns what went wrong; wrong elements
-// are left to the caller.
+// Calls back for each case that all ranks have reported. Returns the faults, except wrong elements,
+// which are left to the caller.
 std::vector<std::string> run_team(const Run& run, std::chrono::seconds limit,
                                   const OnCase& on_case);
 
-// What this machine has (kFacts) or lacks (kUnavailable), found out in a process of its own. Fails
-// if that process crashes or hangs, which is another thing than a lack.
+// Finds out in a process of its own what this machine has (kFacts) or lacks (kUnavailable). Fails
+// if that process crashes or hangs.
 Outcome<Report> probe_machine(std::chrono::seconds limit);
 
 }  // namespace beeline::gpu

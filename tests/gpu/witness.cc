@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// See witness.h. A network plugin in the eyes of NCCL: the tables of the real one, with three
-// functions replaced by some that count and pass on.
+// A network plugin whose tables are those of the real one, except for three functions that count
+// their calls and forward them.
 #include "tests/gpu/witness.h"
 
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
   return real<Table>.iflush(comm, n, data, sizes, mhandles, request);
 }
 
-// Whoever runs the check has to see it, and nothing that NCCL did from here on would count.
+// Ends the process, so that the fault is noticed: without the witness, the run proves nothing.
 [[noreturn]] void give_up(const char* what, const char* why) {
   std::fprintf(stderr, "gpu-check: witness: %s: %s\n", what, why);
   std::_Exit(3);
@@ -90,7 +90,7 @@ BL_WITNESS_TABLE(v12);
 
 namespace {
 
-// Before dlopen returns to NCCL, which looks at the tables then.
+// Runs before dlopen returns to NCCL, which then reads the tables.
 [[gnu::constructor]] void take_place() {
   using namespace beeline::gpu;
   const char* const file = std::getenv(kWitnessedPlugin);

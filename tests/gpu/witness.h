@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL really asks of the plugin cannot be read in NCCL's log: whether it asks for flushes,
-// and by which way it hands over GPU memory. So a library of ours stands between the two
-// (witness.cc), passes everything on, and counts. Its counts are in a file, one for each rank, that
-// is there even if the rank dies.
+// NCCL's log does not show all of its calls of the plugin: whether it calls iflush, and how it
+// registers GPU memory. So a library between the two (witness.cc) forwards all calls and counts
+// these. The counts of each rank are in a file, which stays even if the rank dies.
 #pragma once
 
 #include <atomic>
@@ -13,11 +12,11 @@
 
 namespace beeline::gpu {
 
-// The environment of a rank: the plugin that the witness passes everything on to, and its file.
+// Environment variables of a rank: the plugin to which the witness forwards calls, and its file.
 inline constexpr const char* kWitnessedPlugin = "GPU_CHECK_PLUGIN";
 inline constexpr const char* kWitnessFile = "GPU_CHECK_CALLS";
 
-// The file, mapped.
+// The content of the file, which is mapped.
 struct CallCounts {
   std::atomic<std::uint64_t> flushes;
   std::atomic<std::uint64_t> dmabufs;   // pieces of GPU memory registered as dma-bufs
@@ -29,7 +28,7 @@ struct Calls {
   std::uint64_t dmabufs = 0;
   std::uint64_t pointers = 0;
 };
-// Nothing when there is no such file: the witness was not loaded.
+// Returns nothing if there is no such file, which means that the witness was not loaded.
 std::optional<Calls> read_calls(const std::string& file);
 
 }  // namespace beeline::gpu

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See witness.h.
 #include <fstream>
 
 #include "tests/gpu/witness.h"
