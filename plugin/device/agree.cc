@@ -55,7 +55,8 @@ Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote) {
     }
   }
   return fail("no partition that both ends are in, one of them as a full member: partition keys " +
-              table_text(local) + " here, " + table_text(remote) + " there");
+              table_text(local) + " on " + std::string(local.who) + ", " + table_text(remote) +
+              " on " + std::string(remote.who));
 }
 
 Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port) {

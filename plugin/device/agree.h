@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "common/base/problem.h"
 
@@ -20,6 +21,7 @@ Result<ibv_mtu> agree_mtu(ibv_mtu local, std::uint8_t remote_code);
 struct PkeySide {
   std::span<const std::uint16_t> table;  // by index; 0 is an empty place
   int fixed_index = -1;                  // >= 0: this entry and no other
+  std::string_view who = {};             // for the error: "h0 mlx5_0 port 1"
 };
 struct PkeyPair {
   std::uint16_t local_index = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The credit line: one buffer that the receiver has ready, written by RDMA into the sender's credit
-// ring. Line number p lies at index p % kMaxLines, and the lines of one irecv follow each other, so
-// that grants which are ready together go out in one write.
+// The credit line: describes one receive buffer, and is written by RDMA into the sender's credit
+// ring. The line at position p is at index p % kMaxLines. The lines of one irecv follow each other,
+// so that one WRITE can grant several.
 //
-// Nothing orders the bytes of an RDMA write as seen by the CPU that reads them: a line may be seen
-// half old and half new. Each line therefore carries its number and a sum over all of it that is
-// in use, and exists only when both are right.
+// The CPU may see the bytes of an RDMA WRITE in any order, so that a line may look half old and
+// half new. Each line therefore contains its number and a sum over the words in use. It counts only
+// if both are right.
 #pragma once
 
 #include <array>
@@ -28,26 +28,26 @@ struct alignas(64) CreditLine {
   std::uint8_t index;                          // within its irecv
   std::uint8_t count;                          // buffers of its irecv
   std::uint8_t notices;                        // receives posted for it on each path
-  std::uint8_t epoch;                          // of the paths; 0 until one is re-made
-  std::uint32_t number;                        // p + 1: a ring of zeroes holds no line
+  std::uint8_t epoch;                          // of the paths; 0 until one is made anew
+  std::uint32_t number;                        // p + 1, so that a ring of zeroes contains no line
   std::uint64_t sum;
 };
 static_assert(sizeof(CreditLine) == 64 && offsetof(CreditLine, index) == 48 &&
               offsetof(CreditLine, number) == 52 && offsetof(CreditLine, sum) == 56);
 
-// Positions count up and wrap around; those in flight lie close together.
+// Positions count up and wrap around. Those in flight are close together, so the comparison holds.
 constexpr bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) < 0;
 }
 
 inline constexpr std::size_t kCreditRingBytes = kMaxLines * sizeof(CreditLine);
 
-// A line as it travels, and as it is summed: words that fit into registers.
+// A line as eight words, each of which fits into a register.
 using LineWords = std::array<std::uint64_t, 8>;
 static_assert(sizeof(LineWords) == sizeof(CreditLine) && std::endian::native == std::endian::little,
               "both ends are little-endian machines");
 
-// Few comms have more rails than this, and the keys of rails that there are not are neither
+// Most comms have at most this number of rails. The words of the other rails' keys are then neither
 // written, summed nor read.
 inline constexpr std::size_t kFewRails = 2;
 enum class Rails : std::uint8_t { kFew, kMany };
@@ -55,9 +55,9 @@ constexpr Rails rails_of(std::size_t count) noexcept {
   return count <= kFewRails ? Rails::kFew : Rails::kMany;
 }
 
-// Of all but the sum itself: a polynomial over the words. An odd factor lets no change of a single
-// word pass, and a large one no changes of two that differ as addresses, sizes, tags and keys do:
-// those come from counters that run side by side. It fits into an instruction.
+// A polynomial over all words in use but the sum itself. Because the factor is odd, a change of one
+// word always changes the sum. Because it is large, so do changes of two words by small amounts, as
+// between addresses, sizes, tags and keys of successive lines. It fits into an instruction.
 constexpr std::uint64_t sum_of(const LineWords& words, Rails rails) noexcept {
   constexpr std::uint64_t kFactor = 0x5851'f42d;
   std::uint64_t sum = words[0];
@@ -71,12 +71,14 @@ constexpr std::uint64_t sum_of(const LineWords& words, Rails rails) noexcept {
   return sum * kFactor + words[6];
 }
 
-// For who has a line as a struct: tests, which hold the words that write_line() makes against it.
+// Sets the sum of a line that was filled as a struct. For tests, which compare it with the words
+// that write_line() makes.
 inline void seal(CreditLine& line, Rails rails) noexcept {
   line.sum = sum_of(std::bit_cast<LineWords>(line), rails);
 }
 
-// A line's number and its place, as one word of it. One notice is promised for each line.
+// The word of a line that contains its number, its place in the irecv, and the number of notices,
+// which is always one.
 inline constexpr std::uint64_t kOneNotice = std::uint64_t{1} << 16;
 constexpr std::uint64_t order_of(std::uint32_t number, std::uint8_t index, std::uint8_t count,
                                  std::uint8_t epoch) noexcept {
@@ -92,15 +94,17 @@ constexpr std::uint8_t index_of(std::uint64_t order) noexcept {
 constexpr std::uint8_t count_of(std::uint64_t order) noexcept {
   return static_cast<std::uint8_t>(order >> 8);
 }
-// The next line, of the same irecv: a number that overflows falls out at the top.
+// Adding this gives the order word of the next line of the same irecv. An overflow of the number is
+// lost at the top of the word.
 inline constexpr std::uint64_t kNextLine = (std::uint64_t{1} << 32) + 1;
-// The same, or where there is none the first line of another irecv with as many.
+// The order word of the next line. After the last line of an irecv, that is the first of another
+// irecv with as many buffers.
 constexpr std::uint64_t order_after(std::uint64_t order) noexcept {
   const std::uint64_t next = order + kNextLine;
   return index_of(next) == count_of(next) ? next & ~std::uint64_t{0xff} : next;
 }
 
-// What the sender wants to know of a line.
+// The fields of a line that the sender needs.
 struct LineFacts {
   std::uint64_t address;
   std::uint32_t capacity;
@@ -144,7 +148,7 @@ inline LineFacts facts_of(const LineWords& words) noexcept {
           .epoch = static_cast<std::uint8_t>(order >> 24)};
 }
 
-// What a receive says of one buffer.
+// One buffer of an irecv.
 struct Granted {
   std::uint64_t address;
   std::uint32_t capacity;
@@ -152,7 +156,7 @@ struct Granted {
   const std::array<std::uint32_t, kMaxRails>* rkeys;
 };
 
-// Puts a sealed line where the grant will take it from.
+// Writes a line with its sum to the memory that the grant's WRITE reads.
 BL_INLINED void write_line(CreditLine& place, const Granted& granted, std::uint64_t order,
                            Rails rails) noexcept {
   auto* const bytes = reinterpret_cast<std::byte*>(&place);
@@ -179,7 +183,7 @@ BL_INLINED void write_line(CreditLine& place, const Granted& granted, std::uint6
   put(7, sum_of(words, rails));
 }
 
-// The NIC writes while we read: what the compiler must not do is read a word twice.
+// The NIC writes while the CPU reads. Volatile, so that the compiler reads each word once.
 inline std::uint64_t word_of(const CreditLine& in_ring, std::size_t i) noexcept {
   using Word [[gnu::may_alias]] = std::uint64_t;
   return reinterpret_cast<const volatile Word*>(&in_ring)[i];
@@ -188,12 +192,12 @@ inline std::uint64_t order_in(const CreditLine& in_ring) noexcept {
   return word_of(in_ring, kOrderWord);
 }
 
-// Whether the line has begun to arrive.
+// Whether the number of this line has arrived. Other parts of it may be missing.
 inline bool is_there(const CreditLine& in_ring, std::uint32_t position) noexcept {
   return number_of(order_in(in_ring)) == position + 1;
 }
 
-// What lies in the ring at the moment. False: it is not line `position`, or not all of it.
+// Reads the line if it is complete. False: the ring holds another line there, or only a part of it.
 inline bool read_line(const CreditLine& in_ring, std::uint32_t position, Rails rails,
                       LineFacts& out) noexcept {
   LineWords words;

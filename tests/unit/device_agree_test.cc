@@ -34,9 +34,10 @@ TEST_CASE("agree: two limited members may not talk", "[unit][device][agree]") {
   const Keys full = {0xffff};
   CHECK(agree_pkey({limited}, {full}));
   CHECK(agree_pkey({full}, {limited}));
-  const auto refused = agree_pkey({limited}, {limited});
+  const auto refused = agree_pkey({.table = limited, .who = "h0"}, {.table = limited, .who = "h1"});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().text.find("0x7fff at index 0 here") != std::string::npos);
+  CHECK(refused.error().text.find("0x7fff at index 0 on h0, 0x7fff at index 0 on h1") !=
+        std::string::npos);
 }
 
 TEST_CASE("agree: an empty entry is no partition", "[unit][device][agree]") {

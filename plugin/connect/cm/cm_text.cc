@@ -90,10 +90,11 @@ Outcome<void> check_device(const verbs::CmId& id, const Device& device,
     return fail("librdmacm finds no RDMA device by the address " + ip_text(address) + " of " +
                 own_name(device));
   }
-  return fail("the kernel takes " + chosen + " for the address " + ip_text(address) + ", not " +
-              own_name(device) +
-              ": give each RDMA device an interface of its own, or remove the other one (rdma link "
-              "show)");
+  return fail(
+      "librdmacm chooses " + chosen + " for the address " + ip_text(address) + ", not " +
+      own_name(device) +
+      ": give each RDMA device a network interface of its own, or remove the other device (rdma "
+      "link show)");
 }
 
 std::string route_advice(const CmEnds& ends) {

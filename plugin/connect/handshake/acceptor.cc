@@ -55,7 +55,8 @@ Acceptor::Checked Acceptor::check(const PendingAccept& pending) const {
   };
   const Outcome<void> count =
       check_path_count(pending.devices.size(), pending.connect.paths.size());
-  if (!count) return incompatible(pending.own_name() + ": " + count.error().text);
+  if (!count)
+    return incompatible(pending.peer + " offers " + pending.own_name() + " " + count.error().text);
   if (pending.connect.window.length < context_.options->sender.window_bytes) {
     return incompatible("the window of " + pending.peer + " is too small for " +
                         pending.own_name());

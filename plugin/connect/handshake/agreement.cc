@@ -61,11 +61,14 @@ Outcome<GidPair> agree_gids(const PortSide& ours, const wire::PathOffer& offer,
   return BL_TRY(choose_gids(local, remote));
 }
 
-Outcome<Gid> find_gid(const std::vector<GidEntry>& table, std::uint16_t index) {
+const Gid* find_gid(const std::vector<GidEntry>& table, std::uint16_t index) {
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const GidEntry& entry) { return entry.index == index; });
-  if (found != table.end()) return found->gid;
-  return fail("GID " + std::to_string(index) + " is not in the port's table");
+  return found == table.end() ? nullptr : &found->gid;
+}
+
+std::string no_gid_text(const std::string& port, std::uint16_t index) {
+  return port + " has no GID at index " + std::to_string(index);
 }
 
 int agreed(int theirs, int ours, const char* what, const std::string& peer) {
@@ -84,8 +87,9 @@ OwnAddress own_address(const PortFacts& facts, const Route& route) {
   if (route.pkey_index < facts.pkeys.size()) {
     own.pkey = {.index = route.pkey_index, .pkey = facts.pkeys[route.pkey_index]};
   }
-  const Outcome<Gid> gid = find_gid(facts.gids, route.path.sgid_index);
-  if (route.path.is_global && gid) own.gid = {.index = route.path.sgid_index, .gid = *gid};
+  const Gid* const gid = find_gid(facts.gids, route.path.sgid_index);
+  if (route.path.is_global && gid != nullptr)
+    own.gid = {.index = route.path.sgid_index, .gid = *gid};
   return own;
 }
 
@@ -128,8 +132,7 @@ wire::CmSupport cm_support_of(const PortSide& ours) {
 
 Outcome<void> check_path_count(std::size_t ours, std::size_t theirs) {
   if (ours == theirs) return {};
-  return fail("this end makes " + std::to_string(ours) + " path(s), and the other end " +
-              std::to_string(theirs));
+  return fail(std::to_string(theirs) + " paths instead of " + std::to_string(ours));
 }
 
 bool needs_cm(const PortSide& ours) noexcept {
@@ -193,21 +196,32 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
   const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
   BL_TRY(check_transports(ours, offer, peer));
   const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
-  const PkeyPair pkeys =
-      BL_TRY(agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index},
-                        {.table = offer.pkeys, .fixed_index = offer.settings.pkey_index}));
-  const ibv_mtu mtu = BL_TRY(agree_mtu(ours.facts.active_mtu, offer.mtu));
+  const std::string own = port_name(ours);
+  const PkeyPair pkeys = BL_TRY(
+      agree_pkey({.table = ours.facts.pkeys, .fixed_index = ours.options.pkey_index, .who = own},
+                 {.table = offer.pkeys, .fixed_index = offer.settings.pkey_index, .who = peer}));
+  const Result<ibv_mtu> mtu = agree_mtu(ours.facts.active_mtu, offer.mtu);
+  if (!mtu) {
+    return fail("the MTU of " + own + " or " + peer + " is none that verbs know: codes " +
+                std::to_string(ours.facts.active_mtu) + " and " + std::to_string(offer.mtu));
+  }
   const auto sl = static_cast<std::uint8_t>(
       agreed(offer.settings.service_level, ours.options.service_level, "service level", peer));
   const auto tc = static_cast<std::uint8_t>(
       agreed(offer.settings.traffic_class, ours.options.traffic_class, "traffic class", peer));
 
+  const std::vector<GidEntry> peer_gids = to_device(offer.gids);
+  const Gid* const own_gid = find_gid(ours.facts.gids, gids.local_index);
+  const Gid* const peer_gid = find_gid(peer_gids, gids.remote_index);
+  if (own_gid == nullptr) return fail(no_gid_text(own, gids.local_index));
+  if (peer_gid == nullptr) return fail(no_gid_text(peer, gids.remote_index));
+
   Agreement agreement;
   wire::PathAnswer& answer = agreement.answer;
-  answer.gid = BL_TRY(find_gid(ours.facts.gids, gids.local_index));
+  answer.gid = *own_gid;
   answer.gid_index = static_cast<std::uint8_t>(gids.remote_index);
   answer.pkey_index = pkeys.remote_index;
-  answer.mtu = static_cast<std::uint8_t>(mtu);
+  answer.mtu = static_cast<std::uint8_t>(*mtu);
   answer.service_level = sl;
   answer.traffic_class = tc;
   answer.is_global = gids.grh;
@@ -216,18 +230,17 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
 
   Route& route = agreement.route;
   route = peer_route(ours, offer.qp, answer.notify);
-  const Gid peer_gid = BL_TRY(find_gid(to_device(offer.gids), gids.remote_index));
   route.pkey_index = pkeys.local_index;
   route.path = {.port = ours.device.port,
-                .dlid = dlid_of(ours, offer.qp.lid, peer_gid, gids.grh),
+                .dlid = dlid_of(ours, offer.qp.lid, *peer_gid, gids.grh),
                 .sl = sl,
                 .is_global = gids.grh,
-                .dgid = to_ibv(peer_gid),
+                .dgid = to_ibv(*peer_gid),
                 .sgid_index = static_cast<std::uint8_t>(gids.local_index),
                 .traffic_class = tc,
                 .flow_label = choose_flow_label(ours)};
   route.own = own_address(ours.facts, route);
-  route.mtu = mtu;
+  route.mtu = *mtu;
   if (offer.qp.ece) route.ece = to_ibv(*offer.qp.ece);
   return agreement;
 }
@@ -240,10 +253,12 @@ Outcome<Route> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
   if (ours.device.transport == Transport::kIwarp) {
     return fail("it is without librdmacm, and an iWARP port cannot be connected otherwise");
   }
-  if (answer.is_global) BL_TRY(find_gid(ours.facts.gids, answer.gid_index));
+  if (answer.is_global && find_gid(ours.facts.gids, answer.gid_index) == nullptr) {
+    return fail("it chooses a GID, but " + no_gid_text(port_name(ours), answer.gid_index));
+  }
   if (answer.pkey_index >= ours.facts.pkeys.size()) {
-    return fail("partition key " + std::to_string(answer.pkey_index) +
-                " is not in the port's table");
+    return fail("it chooses a partition key, but " + port_name(ours) + " has none at index " +
+                std::to_string(answer.pkey_index));
   }
   if (answer.mtu > ours.facts.active_mtu) return fail("its MTU is larger than what was offered");
   Route route = peer_route(ours, answer.qp, answer.notify);

@@ -21,7 +21,7 @@ struct PortSide {
   const QpOptions& options;
 };
 
-// How many paths both ends make. The one place that says that the numbers must be equal.
+// Both ends must make the same number of paths. This is the one place that says so.
 Outcome<void> check_path_count(std::size_t ours, std::size_t theirs);
 
 // Whether this end requires the connection manager: iWARP, or by its user's setting.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the parts of the control thread share. Each of these outlives the parts that use it.
+// The objects that the parts of the control thread share. Each outlives the parts that use it.
 #pragma once
 
 #include <memory>

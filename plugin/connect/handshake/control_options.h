@@ -15,14 +15,14 @@
 namespace beeline {
 
 struct ControlOptions {
-  std::string interface;       // NCCL_SOCKET_IFNAME's grammar; empty: choose
+  std::string interface;       // as in NCCL_SOCKET_IFNAME; empty: any
   std::string family;          // AF_INET, AF_INET6 or empty
   std::string near_cpus = {};  // processors for the control thread, "0-31,64-95"; empty: any
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds half_open_timeout{};
   std::chrono::milliseconds peer_timeout{};  // TCP_USER_TIMEOUT
-  // After which a connect of kNoOwner that nobody asks for is given up. 0: twice connect_timeout, a
-  // minute at least.
+  // A connect of kNoOwner is given up if connect() is not called again for so long. 0: twice
+  // connect_timeout, but at least a minute.
   std::chrono::milliseconds forgotten_timeout{};
   CommPlan sender;
   CommPlan receiver;

@@ -17,8 +17,8 @@ namespace beeline {
 
 class HandshakeTimeout {
  public:
-  // After so many times the limit the handshake ends in any case, however busy both ends are.
-  static constexpr int kMostTimes = 10;
+  // The handshake ends after so many times the limit, however busy both ends are.
+  static constexpr int kMaxTimes = 10;
 
   HandshakeTimeout() = default;
   HandshakeTimeout(const Poller& poller, std::chrono::milliseconds limit) noexcept
@@ -30,7 +30,7 @@ class HandshakeTimeout {
   // waited_ns() when the peer's last message arrived.
   std::int64_t left_ns(const Poller& poller, std::int64_t heard) const noexcept {
     const std::int64_t silent = poller.waited_ns() - std::max(waited_before_ns_, heard);
-    return std::min(limit_ns_ - silent, began_ns_ + kMostTimes * limit_ns_ - now_ns());
+    return std::min(limit_ns_ - silent, began_ns_ + kMaxTimes * limit_ns_ - now_ns());
   }
 
  private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Reading ports and their events.
 #include "plugin/connect/path/port_watch.h"
 
 #include "common/base/clock.h"
@@ -9,13 +7,13 @@
 namespace beeline {
 namespace {
 
-bool is_bad_news(verbs::EventKind kind) {
+bool is_failure(verbs::EventKind kind) {
   switch (kind) {
     case verbs::EventKind::kPortError:
     case verbs::EventKind::kDeviceFatal:
     case verbs::EventKind::kCqError: return true;
-    // The completions of the connection report what this means for it. A peer that aborts
-    // deregisters its memory first, so that writes which are under way fail.
+    // The completions of the connection report the cause. A peer that aborts deregisters its memory
+    // first, so that WRITEs under way fail: no failure of the device.
     case verbs::EventKind::kQpFatal:
     case verbs::EventKind::kPortActive:
     case verbs::EventKind::kGidChange:
@@ -63,13 +61,15 @@ void PortWatch::watch(DeviceContext& context) {
                                   [this, &context](std::uint32_t) { read_events(context); });
     if (key) {
       watched_.emplace(&context, *key);
-      read_events(context);  // what came while nobody watched
+      read_events(context);  // events from before the watch
       return;
     }
     ready = fail(key.error());
   }
-  BL_WARN_LIMITED(1, "device %s: its events are not watched: %s", context.ibdev().c_str(),
-                  describe(ready.error()).c_str());
+  BL_WARN_LIMITED(
+      1,
+      "device %s: its asynchronous events cannot be watched, so a failed port is noticed later: %s",
+      context.ibdev().c_str(), describe(ready.error()).c_str());
 }
 
 void PortWatch::read_events(DeviceContext& context) {
@@ -77,8 +77,11 @@ void PortWatch::read_events(DeviceContext& context) {
     const auto event = verbs::next_event(context.api(), context.raw());
     if (!event) {
       if (!context.is_gone())
-        BL_WARN("device %s: no more events come from it: %s", context.ibdev().c_str(),
-                describe(event.error()).c_str());
+        BL_WARN(
+            "device %s: its asynchronous events cannot be read any more, so a failed port is "
+            "noticed "
+            "later: %s",
+            context.ibdev().c_str(), describe(event.error()).c_str());
       poller_->remove(context.raw()->async_fd, watched_[&context]);
       return;
     }
@@ -90,7 +93,7 @@ void PortWatch::read_events(DeviceContext& context) {
 void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kOther || context.is_gone()) return;
   const std::string text = event_text(context, event);
-  if (is_bad_news(event.kind)) {
+  if (is_failure(event.kind)) {
     BL_WARN("%s", text.c_str());
   } else {
     BL_INFO(kLogNet, "%s", text.c_str());

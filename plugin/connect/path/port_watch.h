@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ports in use: what they are like now, and what happens to them.
+// Caches the facts of the ports in use, and receives the asynchronous events of their devices.
 //
-// A port's tables are read at its first use and again after an event that says they changed, not
-// with every connection: reading a GID table can take hundreds of system calls.
+// Reading a GID table can take hundreds of system calls. So a port is read at its first use, and
+// again only after an event that says that it has changed.
 // Threads: the control thread.
 #pragma once
 
@@ -35,8 +35,8 @@ class PortWatch {
   PortWatch& operator=(const PortWatch&) = delete;
   ~PortWatch();
 
-  // Watches the device from now on; an error once it is gone. Valid until control returns to the
-  // poller.
+  // Starts to watch the device. Fails once the device is gone. The result is valid until control
+  // returns to the poller.
   Result<const PortFacts*> facts(const Device& device);
 
  private:

@@ -20,11 +20,11 @@ struct QpOptions {
   int service_level = -1;
   int traffic_class = -1;
   int pkey_index = -1;
-  GidPolicy gid;             // RoCE
-  GidPolicy ib_gid;          // InfiniBand
-  bool cm_requested = false;    // librdmacm sets up the queue pair even if it is not needed for that
-  bool ece = true;           // enhanced connection establishment, if both devices have it
-  int thread_domains = 128;  // at most so many on one device
+  GidPolicy gid;              // RoCE
+  GidPolicy ib_gid;           // InfiniBand
+  bool cm_requested = false;  // librdmacm sets up the queue pair even if it is not needed for that
+  bool ece = true;            // enhanced connection establishment, if both devices have it
+  int thread_domains = 128;   // at most so many on one device
 };
 
 // The peer writes credits or data, and nothing else.

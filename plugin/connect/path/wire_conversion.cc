@@ -33,7 +33,7 @@ wire::PortSettings settings_of(const QpOptions& options, const GidPolicy& gid) {
   settings.family = gid.family;
   if (gid.range) {
     settings.gid_range = {.base = gid.range->base,
-                        .prefix = static_cast<std::uint8_t>(gid.range->prefix)};
+                          .prefix = static_cast<std::uint8_t>(gid.range->prefix)};
   }
   return settings;
 }
