@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What softnic_bench measured, and how it is told.
+// The results of softnic_bench, and the text that it prints.
 #pragma once
 
 #include <cstddef>

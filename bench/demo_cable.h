@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cable that the demo pulls while data is under way.
+// The simulated cable that the demo pulls while data moves.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,15 @@ namespace beeline::bench {
 
 inline constexpr int64_t kCableOutNs = 50 * kNsPerMs;
 
-// Is pulled after so many writes and put back a little later, and measures the longest silence.
+// Takes the link down after a number of writes, sets it up again a little later, and measures the
+// longest time without a completed write.
 class Cable {
  public:
   explicit Cable(size_t pull_after) : pull_after_(pull_after) {}
 
   int64_t silence_ns() const noexcept { return silence_ns_; }
 
-  // Is told, again and again, how many writes are done.
+  // Called repeatedly with the number of completed writes.
   void operator()(size_t done) {
     const int64_t now = now_ns();
     if (done != done_) {

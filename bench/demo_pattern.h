@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that tell what and where they are, so that lost, stale and shifted ones show.
+// A data pattern that depends on message and position, so that lost, stale and shifted bytes are
+// detected.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace beeline::bench {
 
-// What the receiver is asked to check: the first bytes of its area.
+// A request to the receiver to check the first bytes of its memory.
 struct Check {
   uint64_t seed = 0;
   size_t bytes = 0;  // 0: no more

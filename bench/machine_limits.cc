@@ -15,7 +15,7 @@
 namespace beeline::bench {
 namespace {
 
-// A single pass is too short for the clock.
+// A single pass is too short to be timed.
 constexpr uint64_t kPassesABatch = 16;
 constexpr uint64_t kBatches = 200;
 
@@ -47,7 +47,7 @@ void pass_cache_line(CacheLine& line, Samples& one_way_ns) {
 }
 
 void return_cache_line(CacheLine& line) {
-  const uint64_t first = line.word.load() & ~uint64_t{1};  // the other side may have begun
+  const uint64_t first = line.word.load() & ~uint64_t{1};  // the other side may already have begun
   for (uint64_t pass = 0; pass < kBatches * kPassesABatch; ++pass) {
     wait_for_word(line, first + 2 * pass + 1);
     line.word.store(first + 2 * pass + 2, std::memory_order_release);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine can do without any NIC: the yardsticks that softnic_bench holds its numbers to.
+// The limits of this machine without a NIC, with which softnic_bench compares its results.
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,15 @@ namespace beeline::bench {
 struct alignas(64) CacheLine {
   std::atomic<uint64_t> word{0};
 
-  static CacheLine& make_shared();  // for this process and those it forks
+  static CacheLine& make_shared();  // for this process and its children
 };
 
-// One side passes the line and waits for it to come back; the other calls return_cache_line. Adds
-// the time of one pass, one way.
+// One side writes to the line and waits for the answer; the other calls return_cache_line. Adds the
+// time of one pass in one direction.
 void pass_cache_line(CacheLine& line, Samples& one_way_ns);
 void return_cache_line(CacheLine& line);
 
-// The kernel's ways into the memory of another process.
+// Copies to the memory of another process through the kernel.
 class ForeignMemory {
  public:
   explicit ForeignMemory(pid_t owner);

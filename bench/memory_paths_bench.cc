@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What single verbs cost on softnic, within one process: for looking at changes of its inner paths.
+// The cost of single verbs on softnic, within one process, for comparing changes of its internal
+// paths.
 #include <benchmark/benchmark.h>
 
 #include "bench/support/endpoint.h"

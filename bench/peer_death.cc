@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long after its peer was killed does NCCL hear of it? Two processes, one comm, requests under
-// way; one of them is killed, and the other asks until the answer is an error. Once for each side.
+// Measures the time from the death of a peer until NCCL gets an error. Two processes have one comm
+// with requests in flight; one of them is killed, and the other tests until it gets an error. Once
+// for each side.
 //
 //   softnic run -- peer_death PLUGIN
 #include <dlfcn.h>
@@ -38,7 +39,7 @@ void must(ncclResult_t result, const char* what) {
   if (result != ncclSuccess) give_up(what);
 }
 
-// The moment, to whoever measures.
+// Sends the current time to the measuring process.
 void tell(int news) {
   const std::int64_t now = now_ns();
   if (write(news, &now, sizeof now) != sizeof now) give_up("no pipe");
@@ -90,7 +91,7 @@ struct Side {
     return net->irecv(comm, 1, &data, &size, &tag, &memory, nullptr, request);
   }
 
-  // Keeps requests under way until one fails. Tells `news` once things flow, if there is one.
+  // Keeps requests in flight until one fails. Writes to `news`, if given, once data flows.
   void run(bool sends, int news = -1) {
     void* request = nullptr;
     for (int finished = 0;;) {
@@ -105,7 +106,7 @@ struct Side {
   }
 };
 
-// The survivor measures: it kills the other, and is its parent.
+// The surviving process measures. It is the parent of the other, and kills it.
 std::int64_t measure(const char* plugin, bool survivor_sends) {
   std::array<int, 2> line{};
   std::array<int, 2> news{};
@@ -129,7 +130,7 @@ std::int64_t measure(const char* plugin, bool survivor_sends) {
   }
   close(news[1]);
   alarm(kPatienceSeconds);
-  hear(news[0]);  // the two are in the midst of it
+  hear(news[0]);  // data flows between the two
   const std::int64_t killed = now_ns();
   kill(victim, SIGKILL);
   const std::int64_t heard = hear(news[0]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast softnic is between two processes, beside what the machine itself can do, measured in the
-// same run and in turns, so that other work on the machine hits all alike. Prints; never fails for
-// a speed.
+// The speed of softnic between two processes, compared with the limits of the machine. Both are
+// measured alternately in the same run, so that other work on the machine affects both. Prints the
+// results, and never fails because of a speed.
 #include <unistd.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kDevice = "softnic0";
 constexpr int kRounds = 20;
 
-// Where things lie in the registered memory of either process.
+// The layout of the registered memory of each process.
 constexpr size_t kInbox = 0;
 constexpr size_t kOutbox = 64;
 constexpr size_t kFirstBlock = 4096;
@@ -30,16 +30,16 @@ constexpr size_t kMemoryBytes = kFirstBlock + kBlocks * kBlockBytes;
 constexpr size_t block_at(size_t number) { return kFirstBlock + number * kBlockBytes; }
 
 constexpr uint64_t kPings = 2000;  // a round
-// A timed batch is short, so that most are not interrupted by other work on the processor.
+// Timed batches are short, so that most are not interrupted by other work on the processor.
 constexpr size_t kBlocksABatch = 4;
 constexpr size_t kBlockBatches = 32;  // a round
 constexpr size_t kSmallBytes = 64;
 constexpr int kSmallBatches = 40;  // a round
 constexpr size_t kSmallABatch = 256;
-constexpr size_t kSmallASignal = 16;  // every so many ask for a completion
+constexpr size_t kSmallASignal = 16;  // one in so many requests a completion
 static_assert(3 * kSmallASignal <= kWritesAtATime);
 
-// --- 8-byte writes, there and back ---------------------------------------------------------------
+// --- 8-byte writes in both directions ------------------------------------------------------------
 
 unsigned signaled_if(bool ask) { return ask ? unsigned{IBV_SEND_SIGNALED} : 0u; }
 
@@ -54,7 +54,7 @@ void send_word(Endpoint& end, uint64_t word) {
   if (ask) end.wait_for(1);
 }
 
-// The word arrives in heap memory while we look: another processor writes it.
+// Another processor writes the word to this heap memory.
 void await_word(Endpoint& end, uint64_t word) {
   const std::atomic_ref<uint64_t> inbox(word_at(end, kInbox));
   Spin spin;
@@ -110,8 +110,8 @@ void write_small(Endpoint& end) {
   end.wait_for(2);
 }
 
-// Each way moves the same blocks before the next has its turn. Who comes first finds them cold, so
-// the order changes.
+// Each method moves the same blocks before the next one. The first finds them uncached, so the
+// order changes.
 void measure_blocks(Endpoint& end, ForeignMemory& foreign, std::vector<std::byte>& copy_to,
                     size_t turn, Times& times) {
   const size_t first = turn * kBlocksABatch % kBlocks;

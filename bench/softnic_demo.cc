@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What scripts/demo shows: a process on h0 writes into the memory of a process on h1, which sleeps
-// meanwhile and then checks every byte. Plain verbs; only the cable that is pulled at the end knows
-// that the NIC is software.
+// A demonstration with plain verbs: a process on h0 writes into the memory of a process on h1,
+// which sleeps and then checks every byte. Only the link that goes down at the end shows that the
+// NIC is software.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ constexpr const char* kDevice = "softnic0";
 constexpr size_t kArea = 16 << 20;
 constexpr size_t kSizes[] = {8, 4 << 10, 64 << 10, 1 << 20, 16 << 20};
 constexpr size_t kMostWrites = 1000;
-constexpr size_t kPasses = 3;  // each with other bytes
+constexpr size_t kPasses = 3;  // each with different data
 constexpr size_t kUnderWay = 8;
 constexpr size_t kCableBytes = 64 << 10;
 
@@ -59,7 +59,7 @@ class Sender {
   void show_cable();
   void show_next_steps();
 
-  // Lets `move` bring `bytes` over, and has them checked. Returns the wrong ones.
+  // Transfers `bytes` with `move`, and has them checked. Returns the number of wrong bytes.
   template <class Move>
   size_t checked(size_t bytes, Move&& move) {
     const Check check{++seed_ << 32, bytes};
@@ -71,7 +71,7 @@ class Sender {
     wrong_ += wrong;
     return wrong;
   }
-  // Many writes under way; looks at *seen* after each look at the queue.
+  // Keeps many writes in flight; calls `seen` after each poll.
   template <class Seen>
   void stream(size_t size, size_t writes, Seen&& seen);
 
@@ -119,7 +119,7 @@ void Sender::show_size(size_t size) {
   std::fflush(stdout);
 }
 
-// A NIC repeats what nobody acknowledged: the program sees only that it takes longer.
+// A NIC repeats unacknowledged packets, so the program only sees that it takes longer.
 void Sender::show_cable() {
   constexpr size_t kWrites = kArea / kCableBytes;
   Cable cable(kWrites / 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two ports of one host are given different rates and send at the same time, each in a process of
-// its own, to another host. Prints what each delivered.
+// Two ports of one host have different rates and send to another host at the same time, each from
+// its own process. Prints the data rate of each.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace beeline::bench {
 namespace {
 
 constexpr size_t kBlockBytes = 256 << 10;
-// Enough to keep a wire busy while the sender waits for a processor.
+// Enough to keep the port busy while the sender waits for a processor.
 constexpr size_t kBlocksUnderWay = 48;
 static_assert(kBlocksUnderWay <= kWritesAtATime);
 constexpr int64_t kWarmUpNs = 200 * kNsPerMs;
@@ -30,8 +30,7 @@ struct Setting {
 };
 const Setting kSettings[] = {{"softnic0", 200}, {"softnic1", 800}};
 
-// Keeps the wire full until `until` and returns the blocks that arrived. The last of them arrived
-// at *at.
+// Sends continuously until `until`. Returns the number of blocks that arrived; the last one at *at.
 size_t stream(Endpoint& end, int64_t until, size_t& under_way, int64_t& at) {
   size_t blocks = 0;
   while (at < until) {
@@ -64,7 +63,7 @@ void print_line(const Setting& setting, double mb_per_s) {
              setting.mb_per_s, mb_per_s, 100 * off, std::abs(off) <= kTolerance ? "met" : "missed");
 }
 
-// Ranks 0 and 1 send, ranks 2 and 3 receive, which takes no time. Rank 0 prints for both.
+// Ranks 0 and 1 send; ranks 2 and 3 receive, which takes no time. Rank 0 prints both results.
 void send(test::Peer& peer, const Setting& setting) {
   Endpoint end(setting.device, kBlocksUnderWay * kBlockBytes);
   end.connect(peer, peer.rank() + 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What many of everything cost: 64 processes with 8 devices each, and 10,000 queue pairs between
-// two processes. Prints time and memory; both are made on fabrics of their own.
+// The cost of large numbers: 64 processes with 8 devices each, and 10,000 queue pairs between two
+// processes. Prints time and memory; each uses its own fabric.
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ constexpr size_t kQueuePairs = 10'000;
 constexpr size_t kMemoryBytes = 4096;
 constexpr uint32_t kDepth = 16;
 
-// A fabric that ranks started from now on run on.
+// Creates the fabric on which ranks that start from now on run.
 softnic::Holder make_fabric(const std::string& name, const softnic::FabricSpec& spec) {
   auto holder = softnic::Holder::hold(name, &spec);
   if (!holder) throw test::MustError(holder.error().text);
@@ -39,7 +39,7 @@ softnic::Holder make_fabric(const std::string& name, const softnic::FabricSpec& 
   return std::move(*holder);
 }
 
-// Memory that is ours, and our share of what we share.
+// Private memory, and the share of shared memory.
 double own_kib() {
   std::ifstream file("/proc/self/smaps_rollup");
   std::string word;
@@ -50,7 +50,7 @@ double own_kib() {
   return kib;
 }
 
-// Its segment and the arenas; the trees that stand for sysfs are not the NIC's.
+// Its segment and the arenas, without the sysfs trees.
 double fabric_kib(const softnic::Fabric& fabric) {
   double blocks = 0;
   for (const auto& entry : std::filesystem::directory_iterator(fabric.dir())) {
@@ -68,7 +68,8 @@ struct Cost {
 
 double milliseconds_since(int64_t start) { return static_cast<double>(now_ns() - start) / 1e6; }
 
-// Every process with the one beside it, on all devices; then a block goes both ways on each.
+// Connects each process to its neighbor on all devices, and then sends a block in both directions
+// on each.
 void one_of_many(test::Peer& peer, const softnic::Fabric& fabric) {
   const double before = own_kib();
   const int64_t start = now_ns();

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The plugin beside perftest and beside itself, on the kernel's soft RoCE in one emulated machine:
+# Compares the plugin with perftest on the kernel's soft RoCE, in one emulated machine:
 #
 #   scripts/vm -- bench/vm_ratio.sh [BEELINE PLUGIN]      (build/tools/beeline and its plugin)
 #
-# Both sides in turns, so that what else the machine does hits both, and each process on a processor of
-# its own: two that poll on one would measure the scheduler's clock. Nothing fails for a speed:
-# goals are printed as met or missed. BL_ROUNDS says how many turns (5).
+# Both are measured alternately, so that other work on the machine affects both, and each process has its own
+# processor: two polling processes on one would measure the scheduler's clock. It does not fail because of a
+# speed, but prints whether a goal was met. BL_ROUNDS is the number of rounds (5).
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 set -- "${1-build/tools/beeline}" "${2-build/plugin/abi/libnccl-net-beeline.so}"
@@ -23,7 +23,7 @@ listening() {
   grep -qhE "^ *[0-9]+: [0-9A-F]+:$(printf %04X $port) [0-9A-F]+:0000 0A" /proc/net/tcp{,6}
 }
 
-# perftest COLUMN PROGRAM OPTION... : one number of its only row of results.
+# perftest COLUMN PROGRAM OPTION... : prints one number of its only row of results.
 perftest() {
   local column=$1 server
   shift
@@ -35,7 +35,7 @@ perftest() {
   wait $server
 }
 
-# row COLUMN PATTERN OPTION... : the same of `beeline perf`.
+# row COLUMN PATTERN OPTION... : the same for `beeline perf`.
 row() {
   local column=$1
   shift
@@ -45,8 +45,8 @@ row() {
 
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-# in_turns NAME UNIT GOAL OURS THEIRS : two functions that print a number, and what OURS / THEIRS
-# should be: "<= 1.5" or ">= 0.9".
+# in_turns NAME UNIT GOAL OURS THEIRS : OURS and THEIRS are functions that print a number. GOAL is the goal for
+# OURS / THEIRS: "<= 1.5" or ">= 0.9".
 in_turns() {
   local i
   : >/run/ours && : >/run/theirs

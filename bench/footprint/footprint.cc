@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one comm costs in memory: how much this process grows from 100 comms to 1,100, each of which
-// has had everything in flight that it can have. nullverbs' own memory is told apart, and the
-// buffers are shared by all comms. Descriptors are limited to 1,024, as many systems do.
+// Measures the memory of one comm: the growth of this process from 100 comms to 1,100, each of
+// which has had all possible requests in flight. The memory of nullverbs is counted separately, and
+// all comms use the same buffers. File descriptors are limited to 1,024, as on many systems.
 //
 //   footprint PLUGIN NULLVERBS [ABI [--check]]
 //
-// With --check, to miss the goal is to fail.
+// With --check, the program fails if the goal is missed.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -45,10 +45,10 @@ struct Reading {
 
 std::size_t count_descriptors() {
   const std::filesystem::directory_iterator open("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(open), end(open))) - 1;  // but this one
+  return static_cast<std::size_t>(std::distance(begin(open), end(open))) - 1;  // without this one
 }
 
-// A comm is one end; each pair has two.
+// A comm is one end of a connection, so each pair has two.
 class Crowd {
  public:
   Crowd(nccl::Net& net, const NullverbsReport& report)
@@ -82,7 +82,8 @@ class Crowd {
   nccl::Net& net_;
   const NamedRange nullverbs_;
   const Buffers buffers_{64};
-  std::vector<std::byte> places_;  // made beforehand: what this program needs is not to count
+  std::vector<std::byte>
+      places_;  // allocated in advance, so that the memory of this program does not count
   std::vector<CommPair> pairs_ = [] {
     std::vector<CommPair> pairs;
     pairs.assign(kManyComms / 2, CommPair{this_is_not_one(), nullptr});
@@ -93,8 +94,8 @@ class Crowd {
   static void* this_is_not_one() { return reinterpret_cast<void*>(1); }
 };
 
-// What there is one of for each comm, by what the sources say: the rest of a line above them is
-// what goes with it.
+// The known sizes of the objects of each comm. The difference to the measured rows above is
+// overhead.
 void print_parts() {
   const auto line = [](const char* what, double sender, double receiver) {
     fmt::print("    {:<44}{:>10.2f} KiB a sender, {:.2f} a receiver\n", what, sender / 1024,
@@ -106,7 +107,7 @@ void print_parts() {
        static_cast<double>(RecvComm::plan().memory_bytes));
 }
 
-// Returns what the plugin needs for a comm.
+// Returns the memory that the plugin needs for a comm.
 double print(const Reading& few, const Reading& many) {
   constexpr double kMore = kManyComms - kFewComms;
   const auto each = [&](double before, double after) { return (after - before) / kMore; };

@@ -7,7 +7,7 @@
 namespace beeline::bench {
 namespace {
 
-// glibc lays the heaps of threads at multiples of this.
+// glibc places the heaps of threads at multiples of this.
 constexpr std::uintptr_t kHeapAlign = std::uintptr_t{64} << 20;
 
 std::string kind_of(std::uintptr_t begin, std::uintptr_t end, const std::string& path,

@@ -11,7 +11,7 @@ namespace {
 constexpr uint8_t kPort = 1;
 constexpr uint32_t kFirstPsn = 0x1234;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-// 4.096 us * 2^13 = 34 ms from one try to the next, eight tries: a link may be gone for 200 ms.
+// 4.096 us * 2^13 = 34 ms from one try to the next, eight tries: a link may be down for 200 ms.
 constexpr uint8_t kTimeout = 13;
 constexpr uint8_t kRetries = 7;
 

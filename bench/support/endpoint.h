@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One end of a reliable connection, in plain verbs: a device, a piece of ordinary memory that is
-// registered with it, and a queue pair that RDMA WRITEs into the peer's piece. Nothing here knows
-// which NIC it runs on. Failures throw (tests/support/must.h).
+// One end of a reliable connection, in plain verbs: a device, ordinary memory that is registered
+// with it, and a queue pair that writes to the peer's memory by RDMA. It works on any NIC. Failures
+// throw (tests/support/must.h).
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,11 +17,11 @@
 
 namespace beeline::bench {
 
-// How many writes may be under way at a time.
+// The maximum number of writes in flight.
 inline constexpr uint32_t kWritesAtATime = 64;
 inline constexpr uint32_t kInlineBytes = 64;
 
-// What the peer has to know of an endpoint.
+// The data of an endpoint that its peer needs.
 struct Card {
   uint32_t qp_num = 0;
   uint16_t lid = 0;
@@ -30,7 +30,7 @@ struct Card {
   uint32_t rkey = 0;
 };
 
-// Places are offsets into the two registered pieces.
+// Positions are offsets into the registered memory of each end.
 struct Write {
   size_t from = 0;
   size_t to = 0;
@@ -44,10 +44,10 @@ class Endpoint {
   Endpoint(const std::string& device, size_t bytes);
 
   void connect(const Card& peer);
-  // The same for a further queue pair of this device; of the card only the address and the number
-  // count.
+  // The same for another queue pair of this device. Only the address and the queue pair number of
+  // the card are used.
   void connect(ibv_qp* qp, const Card& peer);
-  // The same between two processes, each with the other's rank.
+  // The same between two processes; each passes the rank of the other.
   void connect(test::Peer& line, size_t other);
 
   std::byte* memory() noexcept { return memory_.data(); }
@@ -56,7 +56,7 @@ class Endpoint {
   uint32_t gid_index() const noexcept { return gid_index_; }
 
   void post(const Write& write);
-  // Takes completions that are there, `most` of them at most. Returns how many.
+  // Polls up to `most` completions. Returns their number.
   size_t poll(size_t most = kWritesAtATime);
   void wait_for(size_t completions);
 
@@ -79,7 +79,7 @@ class Endpoint {
   void to_rtr(ibv_qp* qp, const Card& peer);
   void to_rts(ibv_qp* qp);
 
-  // In the order they are made: they are freed in reverse.
+  // In the order of creation; destroyed in reverse.
   std::vector<std::byte> memory_;
   std::unique_ptr<ibv_context, Freed<ibv_close_device>> context_;
   std::unique_ptr<ibv_pd, Freed<ibv_dealloc_pd>> pd_;

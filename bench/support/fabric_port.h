@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A port of the fabric that we run on, to be switched and shaped from inside a program. Everything
-// else in bench/ is plain verbs and knows nothing of softnic.
+// A port of the current fabric, which a program can switch and limit. The other benchmarks use
+// plain verbs and do not know softnic.
 #pragma once
 
 #include <string>

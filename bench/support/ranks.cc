@@ -45,7 +45,7 @@ void pin_to(int processor) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(processor, &set);
-  sched_setaffinity(0, sizeof(set), &set);  // without it the numbers are only less steady
+  sched_setaffinity(0, sizeof(set), &set);  // if it fails, the results only vary more
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ int run_ranks(const std::vector<Rank>& ranks) {
       setenv("SOFTNIC_HOST", ranks[i].host.c_str(), 1);
       if (cpus.size() >= ranks.size()) pin_to(cpus[i]);
       ranks[i].body(peer);
-      std::fflush(stdout);  // the process ends without
+      std::fflush(stdout);  // _exit does not flush
     });
   }
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Starts the processes of a benchmark: each on a host of the fabric and, where the machine has as
-// many, on a processor of its own.
+// Starts the processes of a benchmark, each on a host of the fabric and, if there are enough, on
+// its own processor.
 #pragma once
 
 #include <string>
@@ -16,16 +16,15 @@ struct Rank {
   test::PeerBody body;
 };
 
-// The processors that benchmarks use: different cores of those that this process may run on, in
-// the order in which ranks take them. Never empty.
+// The processors for the ranks, in order: one of each core on which this process may run. Never
+// empty.
 const std::vector<int>& processors();
 
 // Rank i runs on host `ranks[i].host` and processor i, or anywhere if there are fewer processors
-// than ranks. Returns the program's exit status: what goes wrong is printed.
+// than ranks. Prints errors, and returns the exit status of the program.
 int run_ranks(const std::vector<Rank>& ranks);
 
-// Waiting for another process, at the full speed of the machine. A processor that the two share is
-// given up now and then.
+// Busy-waits for another process. Yields the processor now and then, in case both share it.
 class Spin {
  public:
   void operator()() noexcept;

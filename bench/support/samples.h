@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measured times and their percentiles. Everything is told as a median, since the machine may have
-// other work: a mean would show that work.
+// Measured times and their percentiles. Results are medians, because a mean would include other
+// work of the machine.
 #pragma once
 
 #include <algorithm>

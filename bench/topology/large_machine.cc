@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Many equal parts.
 #include "bench/topology/large_machine.h"
 
 #include <string>
@@ -30,7 +28,7 @@ class Maker {
 
   NodeIndex host_bridge(std::size_t numa) { return pci(NodeKind::kHostBridge, numas_[numa]); }
 
-  // A root port and a switch with so many of each below it.
+  // A root port, and a switch with this number of GPUs and NICs below it.
   void add_switch(NodeIndex host_bridge, std::size_t gpus, std::size_t nics) {
     const NodeIndex upstream = pci(NodeKind::kBridge, pci(NodeKind::kBridge, host_bridge));
     for (std::size_t i = 0; i < gpus; ++i) add_gpu(pci(NodeKind::kBridge, upstream));
@@ -45,7 +43,7 @@ class Maker {
     return parts_.nodes.size() - 1;
   }
 
-  // Each has a PCI domain of its own: buses are few.
+  // Each has its own PCI domain, since a domain has few buses.
   NodeIndex pci(NodeKind kind, NodeIndex above) {
     Node node{.kind = kind, .parent = above};
     node.pci = PciAddress{.domain = domains_++};

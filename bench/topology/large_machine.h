@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machines larger than any that is sold.
+// Machines that are larger than any real one.
 #pragma once
 
 #include <cstddef>

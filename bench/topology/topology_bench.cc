@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it takes to understand a machine of a thousand devices: processor time of this thread, the
-// median of some rounds.
+// The CPU time to analyze the topology of a machine with a thousand devices: the median of several
+// rounds.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -30,7 +30,7 @@ double thread_ms() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
-// What is made is not thrown away within the time.
+// The result is destroyed after the time was taken.
 template <class Make>
 double median_ms(const Make& make) {
   std::vector<double> rounds;
@@ -51,7 +51,7 @@ double print_row(const char* what, double ms) {
 Graph graph_of(const GraphParts& parts) {
   Outcome<Graph> graph = Graph::make(parts);
   if (graph) return *std::move(graph);
-  fmt::print(stderr, "no machine: {}\n", graph.error().text);
+  fmt::print(stderr, "cannot make the machine: {}\n", graph.error().text);
   std::exit(EXIT_FAILURE);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The profiles of nccl-tests-config/ as they are checked in, and what scripts/bench says of bad ones."""
+"""Tests of the profiles in nccl-tests-config/, and of the errors of scripts/bench for invalid ones."""
 
 import pathlib
 import re
@@ -19,36 +19,36 @@ from sizes import parse_range, range_text, size_text  # pylint: disable=wrong-im
 PARAMETERS = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
 OURS = set(re.findall(r"(?m)^## (BEELINE_\w+)$", PARAMETERS))
 HONOURED = set(re.findall(r"honours `(NCCL_\w+)`", PARAMETERS))
-# Of NCCL's own documentation, what a benchmark needs; and nccl-tests' choice of a GPU.
+# The variables of NCCL that a benchmark needs, and the variable of nccl-tests that selects a GPU.
 OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", "NCCL_NET_GDR_LEVEL",
            "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
            "NCCL_MNNVL_ENABLE", "NCCL_NVLS_ENABLE", "NCCL_RAS_ENABLE", "NCCL_TESTS_DEVICE"}
 
 
-# What people read about, and no profile sets. NCCL_HOSTID is in NCCL's code alone.
+# Variables that only documents mention. NCCL_HOSTID is not documented by NCCL.
 OF_DOCUMENTS = OF_NCCL | {"NCCL_TESTS_HOME", "NCCL_TOPO_FILE", "NCCL_NET_MERGE_LEVEL", "NCCL_NET_FORCE_MERGE",
                           "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PROTO", "NCCL_ALGO", "NCCL_HOSTID"}
 
 
 class CheckedIn(unittest.TestCase):
-    def test_all_that_are_wanted_are_there(self):
+    def test_names(self):
         self.assertEqual(profiles.names(), ["infiniband", "iwarp", "one-gpu-softnic", "roce-v2", "softnic-host"])
 
-    def test_they_name_only_variables_that_exist(self):
+    def test_profiles_name_only_existing_variables(self):
         self.assertIn("BEELINE_CM", OURS)
         self.assertIn("NCCL_IB_HCA", HONOURED)
         for name in profiles.names():
             unknown = set(profiles.load(name).environment) - OURS - HONOURED - OF_NCCL
             self.assertEqual(unknown, set(), name)
 
-    def test_documents_name_only_variables_that_exist(self):
+    def test_documents_name_only_existing_variables(self):
         for name in ("README.md", "SECURITY.md", "docs/running-jobs.md", "docs/containers.md", "docs/troubleshooting.md",
                      "docs/compatibility.md", "nccl-tests-config/README.md"):
             said = set(re.findall(r"\b(?:NCCL|BEELINE)_[A-Z0-9_]+", (ROOT / name).read_text(encoding="utf-8")))
             self.assertTrue(said, name)
             self.assertEqual(said - OURS - HONOURED - OF_DOCUMENTS, set(), name)
 
-    def test_each_line_has_its_reason_above(self):
+    def test_each_setting_has_a_comment(self):
         for name in profiles.names():
             lines = (profiles.FOLDER / f"{name}.conf").read_text(encoding="utf-8").splitlines()
             for above, line in zip([""] + lines, lines):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/bench from outside. nccl-tests, mpirun and srun are stand-ins that print an output made for
+"""Runs scripts/bench. nccl-tests, mpirun and srun are replaced by programs that print an output made for
 this; the profile softnic-host is run for real, with what is built.
 
     bench_test.py BUILD_FOLDER FAKE_PLUGIN
@@ -27,7 +27,7 @@ def clean_environment():
 
 
 class Bench(unittest.TestCase):
-    """Runs it in an empty folder, so that it proves to need no other."""
+    """Runs it in an empty folder, to prove that it needs no other."""
 
     def setUp(self):
         scratch = tempfile.TemporaryDirectory()
@@ -48,7 +48,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def measured(self, *words, status=0, **environment):
-        """(the result, what it printed)"""
+        """Returns (result, output)."""
         done, stdout, stderr = self.bench("--out", "results", *words, **environment)
         self.assertEqual(done, status, stdout + stderr)
         file = self.folder / "results" / "bench.json"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See fake_calls.h.
 #include "tests/tools/fake_calls.h"
 
 #include <arpa/inet.h>
@@ -25,7 +23,8 @@ using beeline::UniqueFd;
 
 constexpr int kPollsBeforeConnect = 3;
 
-// Within the 128 bytes: the part that listen wrote, and the part that connect keeps for itself.
+// The contents of the 128 bytes: the part that listen writes, and the part that connect uses
+// itself.
 struct Handle {
   std::uint16_t port;
   int polls;
@@ -81,7 +80,7 @@ ncclResult_t listen(int /*dev*/, void* handle, void** comm) {
   return ncclSuccess;
 }
 
-// Comes back empty-handed a few times, and keeps its count in the handle meanwhile.
+// Returns no comm a few times, and keeps the count in the handle.
 ncclResult_t connect(int /*dev*/, void* handle, void** comm,
                      ncclNetDeviceHandle_t** /*on_device*/) {
   auto* const state = static_cast<Handle*>(handle);
@@ -138,12 +137,13 @@ ncclResult_t iflush(void* comm, int /*n*/, void** /*data*/, int* /*sizes*/, void
 ncclResult_t test(void* opaque, int* done, int* sizes) {
   auto* const request = static_cast<Request*>(opaque);
   *done = 0;
-  if (request->kind == Request::Kind::kFree) return ncclInvalidArgument;  // it is dead already
+  if (request->kind == Request::Kind::kFree)
+    return ncclInvalidArgument;  // it was already completed
   if (request->kind == Request::Kind::kFlush) {
     request->done = std::exchange(request->seen, true);
   } else {
     const ncclResult_t result = request->comm->progress();
-    // What arrived before the peer left is still to be reported.
+    // Data that arrived before the peer closed still has to be reported.
     if (result != ncclSuccess && !request->done) return result;
   }
   if (!request->done) return ncclSuccess;

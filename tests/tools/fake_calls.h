@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tables of the fake plugin point at, in so far as the versions agree.
-//   FAKE_DEVICES=N  how many devices there are (2)
+// The functions of the fake plugin's tables, as far as all versions have the same ones. Its
+// settings:
+//   FAKE_DEVICES=N  the number of devices (2)
 //   FAKE_FAULT      see fake_fault.h
 //   FAKE_INIT=fail  init returns an error
 #pragma once
@@ -86,7 +87,7 @@ inline ncclResult_t send_with_phandle(void* comm, void* data, size_t size, int t
   return isend(comm, data, size, tag, mhandle, request);
 }
 
-// --- v11 and v12 have a context, and must get it back ---
+// --- v11 and v12 have a context, which the caller must pass back ---
 
 inline int the_context = 0;
 
@@ -110,8 +111,8 @@ inline ncclResult_t finalize(void* ctx) {
   return ctx == &the_context ? ncclSuccess : ncclInvalidArgument;
 }
 
-// The slots that have one type in all versions. A table is filled by assignments: the types of the
-// others differ.
+// The members that have the same type in all versions. Tables are filled by assignment, because the
+// types of other members differ.
 template <class Table>
 Table common_slots() {
   Table table{};
@@ -126,7 +127,7 @@ Table common_slots() {
   return table;
 }
 
-// The rest of v7, v8 and v9, which differ in the types of sizes only.
+// The other members of v7, v8 and v9, which differ only in the types of sizes.
 template <class Table, class Props>
 Table middle_slots() {
   Table table = common_slots<Table>();
@@ -138,7 +139,7 @@ Table middle_slots() {
   return table;
 }
 
-// The rest of v11 and v12.
+// The other members of v11 and v12.
 template <class Table, class Props>
 Table context_slots() {
   Table table = common_slots<Table>();

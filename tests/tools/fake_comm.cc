@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// See fake_comm.h.
 #include "tests/tools/fake_comm.h"
 
 #include <sys/socket.h>
@@ -18,7 +16,7 @@ constexpr long kRefuseEvery = 7;
 std::atomic<long> messages_sent{0};
 std::atomic<long> messages_received{0};
 
-// Bytes moved; 0: not now; -1: the peer is gone.
+// Returns the bytes moved; 0: none now; -1: the peer has closed.
 ssize_t moved(ssize_t n) {
   if (n > 0) return n;
   return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
@@ -80,7 +78,7 @@ ncclResult_t Comm::send_more() {
   return ncclSuccess;
 }
 
-// Which part the message is for: the first of its tag, in the oldest group, that is still empty.
+// The buffer for the message: in the oldest group, the first empty one with its tag.
 ncclResult_t Comm::begin_message() {
   Request& group = *queue_.front();
   for (int i = 0; i < group.n; ++i) {

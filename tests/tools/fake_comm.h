@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A comm of the fake plugin: one TCP connection on the loopback, data one way. In front of each
-// message stand its size and tag. It keeps the contract in the narrowest way allowed: requests are
-// refused now and then, and nothing moves unless the oldest request is tested.
+// A comm of the fake plugin: one TCP connection on the loopback interface that carries data in one
+// direction. Size and tag precede each message. It keeps the contract in the strictest way:
+// requests are refused now and then, and nothing moves unless the oldest request is tested.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct Request {
   Kind kind = Kind::kFree;
   class Comm* comm = nullptr;
   bool done = false;
-  bool seen = false;  // by test, which finishes a flush at the second look
+  bool seen = false;  // by test, which completes a flush at the second call
   int n = 0;
   struct Part {
     char* data = nullptr;
@@ -55,7 +55,7 @@ class Comm {
  public:
   explicit Comm(beeline::UniqueFd fd) : fd_(std::move(fd)), pool_(kMostSends) {}
 
-  // Null: come back later.
+  // Null: try again later.
   Request* post(Request::Kind kind, const Request& what, size_t limit);
   ncclResult_t progress();
   void release(Request* request);
@@ -70,9 +70,9 @@ class Comm {
   std::vector<Request> pool_;
   std::deque<Request*> queue_;  // posted, oldest first
   long calls_ = 0;
-  // the message under way
+  // the current message
   Header header_;
-  size_t header_done_ = 0;  // a send counts its body here, too
+  size_t header_done_ = 0;  // of a send: includes the body
   size_t body_done_ = 0;
   Request::Part* part_ = nullptr;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the fake plugin misbehaves when asked to: FAKE_FAULT=NAME@N, at the N-th message that this
+// The faults of the fake plugin: with FAKE_FAULT=NAME@N it misbehaves at the N-th message that this
 // process sends or receives.
 #pragma once
 
@@ -18,9 +18,9 @@ enum class Fault {
   kBlock,  // isend does not return
   kDie,    // the process is killed
   // on the receiving side
-  kCorrupt,    // a bit of the data is turned
-  kUnwritten,  // the data is thrown away
-  kOverrun,    // a byte behind the buffer is written
+  kCorrupt,    // a bit of the data is flipped
+  kUnwritten,  // the data is discarded
+  kOverrun,    // a byte after the buffer is written
   kSize,       // a size that is too small is reported
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A network plugin over TCP on the loopback, for the tests of `beeline perf`. It exports v8 and v12
-// and refuses what the contract forbids: memory that was not registered, too many parts.
+// A network plugin over TCP on the loopback interface, for the tests of `beeline perf`. It exports
+// v8 and v12, and refuses calls that violate the contract, such as memory that was not registered
+// or too many buffers.
 #include "tests/tools/fake_calls.h"
 
 namespace fake {

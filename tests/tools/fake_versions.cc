@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The other versions of the fake plugin: a second library has them all.
+// The other versions of the fake plugin. A second library exports all of them.
 #include "tests/tools/fake_calls.h"
 
 namespace fake {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""nccl-tests-config/gdr_gain.py, over outputs in the shape of nccl-tests' that were made for this: a
-pair as it should be, and what becomes of it when one of them is bad or mangled."""
+"""Tests nccl-tests-config/gdr_gain.py with invented outputs in the format of nccl-tests: a valid pair, and
+pairs in which one output is bad or damaged."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ WITHOUT = (HERE / "nccl_tests_outputs" / "without.txt").read_text(encoding="utf-
 
 
 def rows(text, keep):
-    """The output with those rows of results for which keep(size) holds."""
+    """The output with only the rows for which keep(size) is true."""
     def stays(line):
         return not line[:1].isspace() or keep(int(line.split()[0]))
     return "".join(line for line in text.splitlines(keepends=True) if stays(line))
@@ -110,7 +110,7 @@ class GdrGain(unittest.TestCase):
     def test_runs_that_have_nothing_in_common(self):
         self.refused("no size, type and operation in common", WITH.replace(" float ", "  half "))
 
-    def test_what_only_one_has_is_left_out(self):
+    def test_rows_of_only_one_output_are_ignored(self):
         status, stdout, _ = self.compare(WITH, rows(WITHOUT, lambda size: size != 32))
         self.assertEqual(status, 0)
         self.assertIn("not compared: 1 results that only one run has", stdout)

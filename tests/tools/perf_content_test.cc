@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What messages hold: a byte that is stale, shifted, foreign or missing is found.
+// Tests that stale, shifted, foreign and missing bytes of a message are found.
 #include "tests/support/catch.h"
 #include "tools/perf/content.h"
 #include "tools/perf/guarded_buffer.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The coordinator receives frames that no rank should send.
+// Sends frames to the coordinator that no rank should send.
 #include <sys/socket.h>
 
 #include <array>
@@ -26,7 +26,7 @@ Ends make_ends(size_t longest) {
   return {Line(UniqueFd(fds[0]), longest), Line(UniqueFd(fds[1]))};
 }
 
-// The exit status of a run whose only rank says this and then hangs up.
+// The exit status of a run whose only rank sends this and then closes the connection.
 int status_after(FrameKind kind, const std::string& body) {
   Ends ends = make_ends(1 << 20);
   REQUIRE(ends.theirs.send(kind, body));

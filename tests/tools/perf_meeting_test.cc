@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where ranks meet: the file of a rendezvous, and the connections to rank 0.
+// Tests of the rendezvous of ranks: its file, and the connections to rank 0.
 #include <stdlib.h>  // NOLINT(modernize-deprecated-headers): mkdtemp
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[to
   Line stranger(dialled(meeting.file()).line);
   Reception reception(options, std::move(door));
   auto members = std::async(std::launch::async, [&reception] { return reception.gather(); });
-  // Connections are taken in order: once the last is turned away, all are.
+  // Connections are accepted in order, so once the last is refused, all are.
   stranger.send(FrameKind::kStatus, "{}");
   CHECK_FALSE(stranger.receive());
   for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's buffers in a GPU's memory: two GPUs of softgpu, which the processor cannot read.
+// Tests of buffers in GPU memory, with two GPUs of softgpu, whose memory the CPU cannot read.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@
 namespace beeline::perf {
 namespace {
 
-// Of the machine that this runs on nothing counts.
+// The settings of the machine do not apply.
 RankMemory open_memory(MemoryChoice choice, int rank = 0) {
   for (const char* name : {"BEELINE_SYSFS_ROOT", "CUDA_VISIBLE_DEVICES", "NCCL_NET_FORCE_FLUSH"}) {
     ::unsetenv(name);
@@ -35,7 +35,7 @@ Buffer make_buffer(const RankMemory& memory, size_t size) {
   return std::move(*buffer);
 }
 
-// Of those that are opened from now on.
+// Settings of GPUs that are opened from now on.
 void set_gpus(const char* settings) {
   void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   REQUIRE(driver != nullptr);
@@ -44,7 +44,7 @@ void set_gpus(const char* settings) {
   REQUIRE(set(settings) == nullptr);
 }
 
-// What a NIC would do.
+// Accesses memory as a NIC would.
 void write_byte(const RankMemory& memory, const std::uint8_t* where) {
   const std::uint8_t byte = 1;
   REQUIRE(memory.gpu()->copy_in(reinterpret_cast<gpu::DevicePtr>(where), &byte, 1));
@@ -58,7 +58,7 @@ Device device_with(int pointers, int force_flush = 0) {
   return device;
 }
 
-// The last registration, as a plugin sees it.
+// The last registration that the plugin got.
 struct Registered {
   void* data = nullptr;
   size_t size = 0;
@@ -71,7 +71,7 @@ Registered registered;
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) != -1; }
 
-// A plugin that takes everything, and answers with the address.
+// A plugin that accepts any registration and returns its address.
 Net taking_net() {
   Net net;
   net.calls.regMr = [](void*, void* data, size_t size, int type, void** mr) {
@@ -101,7 +101,7 @@ TEST_CASE("buffer: what is stored on a GPU is fetched from there", "[tools][memo
   const auto fetched = buffer.fetch(piece);
   REQUIRE(fetched);
   CHECK(compare(*fetched, piece.size, 7).count == 0);
-  CHECK(*buffer.stage(piece.at - 1) == 0);  // the piece and no more
+  CHECK(*buffer.stage(piece.at - 1) == 0);  // only this piece
   CHECK(*buffer.stage(piece.at + piece.size) == 0);
   const auto before = buffer.fetch({0, 1});
   REQUIRE(before);
@@ -146,7 +146,7 @@ TEST_CASE("buffer: a dma-buf is open during the registration, and no longer", "[
   REQUIRE(mr);
   CHECK(*mr == buffer.address());
   CHECK(registered.data == buffer.address());
-  CHECK(registered.size == 5'000);  // the dma-buf is of whole pages, the region is not
+  CHECK(registered.size == 5'000);  // the dma-buf consists of whole pages, the region does not
   CHECK(registered.type == NCCL_PTR_CUDA);
   CHECK(registered.offset == 0);
   CHECK(registered.open);
@@ -169,7 +169,7 @@ TEST_CASE("buffer: the plugin is told whose memory it is", "[tools][memory]") {
 
 TEST_CASE("buffer: what is registered is not freed, since others may still write to it",
           "[tools][memory]") {
-  constexpr size_t kSize = size_t{4} << 20;  // such memory goes back to the kernel
+  constexpr size_t kSize = size_t{4} << 20;  // memory of this size is returned to the kernel
   const RankMemory memory = open_memory(MemoryChoice::kHost);
   Net net = taking_net();
   net.calls.deregMr = [](void*, void*) { return ncclSuccess; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of `beeline perf`'s command line.
+// Tests of the command line of `beeline perf`.
 #include "tests/support/catch.h"
 #include "tools/perf/options.h"
 

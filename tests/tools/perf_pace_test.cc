@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many rounds --seconds makes.
+// Tests of the number of rounds that --seconds causes.
 #include "tests/support/catch.h"
 #include "tools/perf/pace.h"
 

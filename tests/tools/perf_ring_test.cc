@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The all-reduce's arithmetic: how data is cut, and what its sum is.
+// Tests of the arithmetic of the all-reduce: how data is divided, and the sum.
 #include "tests/support/catch.h"
 #include "tools/perf/patterns/ring_layout.h"
 #include "tools/perf/patterns/summands.h"

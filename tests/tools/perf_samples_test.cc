@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Samples of a long run.
+// Tests of the samples of a long run.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scripts of grouped receives: both ends make the same one, and it keeps NCCL's rules.
+// Tests of the scripts of grouped receives: both ends generate the same one, and it keeps NCCL's
+// rules.
 #include "tests/support/catch.h"
 #include "tools/perf/patterns/group_script.h"
 

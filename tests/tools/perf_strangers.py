@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Dials in at a rank 0 of `beeline perf` without being one of its ranks.
+"""Connects to rank 0 of `beeline perf` without being one of its ranks.
 
 Usage: perf_strangers.py RENDEZVOUS_FILE crowd|drip
 
@@ -45,7 +45,7 @@ WORDS = {
 
 
 def address_in(file):
-    """Waits for it: readers see the whole address or none."""
+    """Waits for the file; readers see the whole address or none."""
     end = time.monotonic() + PATIENCE
     while not file.exists():
         if time.monotonic() > end:

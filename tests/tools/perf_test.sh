@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `beeline perf` from outside, on the fake plugin.
+# Runs `beeline perf` with the fake plugin.
 #   perf_test.sh PART BEELINE FAKE_PLUGIN FAKE_PLUGIN_OF_ALL_VERSIONS
-# PART: command_line, clean (all is well, nothing is found), faults (what the plugin does wrong is
-# found and told), far (ranks started one by one).
+# PART: command_line, clean (a correct plugin causes no errors), faults (errors of the plugin are found and
+# reported), far (ranks that are started one by one).
 # Functions are called by name.
 # shellcheck disable=SC2317
 set -u
@@ -24,7 +24,7 @@ expect() {
   failed=1
 }
 
-# The mark finds processes that are left behind.
+# The mark identifies remaining processes.
 perf() { timeout 60 "$beeline" perf "$@" --plugin "$fake" --env "MARK=$scratch"; }
 quick=(--seconds 0.01)
 
@@ -49,7 +49,7 @@ command_line() {
     perf rate --env 7:A=B
   expect 'a variable for less than nobody' 2 'the first rank is 0' perf rate --env -1:A=B
   expect 'a variable of no rank' 2 '--env x:A=B: "x" is not a rank' perf rate --env x:A=B
-  # Each complaint names the option, its value and what may stand there.
+  # Each error names the option, its value and valid values.
   local option value
   while read -r option value wanted; do
     expect "$option $value" 2 "$wanted" perf rate --rendezvous 127.0.0.1:9999 "$option" "$value"
@@ -83,7 +83,7 @@ TABLE
     perf rate --memory cuda
   expect 'a flush of a kind that there is not' 2 'write auto, always or never' \
     perf rate --flush often
-  # A file of that name that is no library, also where there is a driver.
+  # A file of that name that is not a library, even if there is a driver.
   : >"$scratch/libcuda.so.1"
   expect 'no driver' 2 'there is no GPU memory: no CUDA driver (libcuda.so.1); run where' \
     env LD_LIBRARY_PATH="$scratch" "$beeline" perf rate --plugin "$fake" --memory dmabuf
@@ -131,7 +131,7 @@ clean() {
   expect 'the time is kept' 0 ok time_kept
 }
 
-# --seconds is time on the clock, for each size. All patterns at once: the test is not to take long.
+# --seconds is the elapsed time for each size. All patterns run at once, to save time.
 time_kept() {
   local pattern
   local -A pids=()
@@ -185,12 +185,12 @@ faults() {
     expect "$pattern sees a turned bit" 1 'Wrong elements : 1 FAILED' \
       perf "$pattern" --sizes 4K --iters 2 --env 1:FAKE_FAULT=corrupt@1
   done
-  # By chance the first message may have no bytes.
+  # The first message may happen to be empty.
   expect 'soak sees a turned bit' 1 'Wrong elements : 1 FAILED' \
     perf soak --sizes 4K --iters 2 --seed 7 --env 1:FAKE_FAULT=corrupt@1
   expect 'allreduce sees a turned bit' 1 'elements of 4096 bytes' \
     perf allreduce --sizes 4K --iters 1 --env 1:FAKE_FAULT=corrupt@1
-  # In the middle: neither the first all-reduce nor the last. With 4 MiB each has a batch to itself.
+  # In the middle: neither the first all-reduce nor the last. With 4 MiB each is its own batch.
   local size
   for size in 4K 4M; do
     expect "every all-reduce of $size is compared" 1 ', in all-reduce ' perf allreduce \
@@ -256,7 +256,7 @@ far() {
   wait
 }
 
-# They are turned away, or stay and say nothing; the run goes on all the same.
+# They are refused, or stay connected and send nothing; the run continues.
 strangers() {
   perf rate --rank 0 --rendezvous "$scratch/town" --iters 3 --timeout 50 >"$scratch/0" 2>&1 &
   local rank_0=$! line status=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/select_tests.py in this build folder: what a choice of tests makes scripts/test install and build.
+"""Tests scripts/select_tests.py in this build folder: what scripts/test installs and builds for some tests.
 
 Usage: select_tests_test.py FOLDER"""
 
@@ -15,7 +15,7 @@ QUICK = ("--without", "slow", "--without", "long", "--without", "by-name", "--wi
 
 
 def select(*arguments):
-    """What is printed, by the first word of the line."""
+    """The output, by the first word of each line."""
     done = subprocess.run([sys.executable, SCRIPT, FOLDER, "plain", *arguments], stdout=subprocess.PIPE,
                           check=True, text=True)
     found = {"test": [], "target": [], "group": []}

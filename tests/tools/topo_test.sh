@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `beeline topo` from outside.
+# Runs `beeline topo`.
 #   topo_test.sh PART BEELINE [SOFTNIC]
-#   topo_test.sh --renew [BEELINE SOFTNIC]   writes the goldens anew, from build/; read the difference
-# PART: command_line, files (what --from reads, what --svg and --nccl-xml write), fabric (all that it
-# shows of softnic's 8x8 machine, byte by byte; needs SOFTNIC), broken (the same machine with a card in
-# a wrong slot, and with parts of sysfs missing; needs SOFTNIC).
-# What stands in single quotes is for inner shells.
+#   topo_test.sh --renew [BEELINE SOFTNIC]   writes the goldens again; read the difference
+# PART: command_line, files (what --from reads, and --svg and --nccl-xml write), fabric (the whole output for
+# softnic's machine with 8 GPUs and 8 NICs, byte by byte; needs SOFTNIC), broken (the same machine with a card
+# in a wrong slot, and with parts of sysfs missing; needs SOFTNIC).
+# Code in single quotes is for inner shells.
 # shellcheck disable=SC2016
 set -u -o pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -38,7 +38,7 @@ topo() { timeout 60 "$beeline" topo "$@"; }
 # same WHAT WANTED FOUND: two files.
 same() {
   diff -u "$2" "$3" >"$scratch/difference" ||
-    fail "$1" "$(<"$scratch/difference")" "if that is wanted: tests/tools/topo_test.sh --renew"
+    fail "$1" "$(<"$scratch/difference")" "if the new output is right: tests/tools/topo_test.sh --renew"
 }
 
 # One GPU, two NICs and a disk on one switch.
@@ -61,7 +61,7 @@ small_machine() {
 XML
 }
 
-# Exit status and words of --check and --diff.
+# Exit status and output of --check and --diff.
 check_and_diff() {
   local slow=$scratch/slow.xml small=$scratch/small.xml
   sed '/0000:04:00.0/s/32.0 GT/2.5 GT/' "$small" >"$slow"
@@ -123,7 +123,7 @@ command_line() {
     topo "${from[@]}" --svg "$scratch/x" --nccl-xml "$scratch/x"
 }
 
-# Who may not write here, whoever runs the test.
+# Runs a command as a user who may not write here.
 as_nobody() {
   if ((EUID != 0)); then
     "$@"
@@ -132,7 +132,7 @@ as_nobody() {
   fi
 }
 
-# `good` is in a folder, and stays as it is whatever goes wrong.
+# After an error, the folder contains only the unchanged file `good`.
 unharmed() {
   [[ $(<"$1/good") == old && $(ls "$1") == good ]] || fail "$2: $(ls -l "$1")"
 }
@@ -155,7 +155,7 @@ bad_places() {
   expect 'one fails, the other is written' 1 "wrote $scratch/other.xml" \
     topo "${from[@]}" --svg "$folder/x/y.svg" --nccl-xml "$scratch/other.xml"
 
-  # The command may be where nobody else may go.
+  # Other users may not be able to access the command.
   cp "$beeline" "$own"
   chmod 755 "$scratch" "$own" && chmod 555 "$folder"
   expect 'a folder that is not ours' 1 \
@@ -201,7 +201,7 @@ told = subprocess.run(sys.argv[1:], check=True, capture_output=True)
 assert json.loads(told.stdout)["gpus"][0]["name"] == "GPU0" and b"wrote" in told.stderr
 print("ok")' "$beeline" topo --from "$scratch/small.xml" --json --svg "$out"
 
-  # A parser that is not ours takes the picture, whatever a device is called.
+  # Another XML parser accepts the picture, whatever the name of a device.
   expect 'a name in Latin-1, with markup' 0 "wrote $scratch/name.svg" topo \
     --from <(sed "1i <?xml version='1.0' encoding='ISO-8859-1'?>" "$scratch/small.xml" |
       LC_ALL=C sed 's/mlx5_0/\xe9\xfc\x9b]]\&gt;\&lt;\&amp;\xe9\xe9\xe9\xe9\xe9\xe9\xe9\xe9/') \
@@ -210,7 +210,7 @@ print("ok")' "$beeline" topo --from "$scratch/small.xml" --json --svg "$out"
 import sys, xml.etree.ElementTree
 print("".join(xml.etree.ElementTree.parse(sys.argv[1]).getroot().itertext()))' "$scratch/name.svg"
 
-  # hwloc's own file of this machine, if its tool is there.
+  # hwloc's own file of this machine, if its tool is installed.
   if command -v lstopo-no-graphics >"$scratch/where"; then
     lstopo-no-graphics --of xml "$scratch/hwloc.xml"
     expect "hwloc's own variable" 0 'another machine (hwloc)' \
@@ -218,7 +218,7 @@ print("".join(xml.etree.ElementTree.parse(sys.argv[1]).getroot().itertext()))' "
     expect "hwloc's XML" 0 "$scratch/hwloc.xml (hwloc)" topo --from "$scratch/hwloc.xml"
   fi
 
-  # What NCCL would read says the same of who is near to what and who uses what.
+  # The XML for NCCL gives the same assignment and the same distances.
   topo --all --from "$goldens/dgx-8rail.xml" --nccl-xml "$scratch/again.xml" \
     >"$scratch/again.txt" 2>"$scratch/said"
   same 'XML, read and written again' "$goldens/dgx-8rail.xml" "$scratch/again.xml"
@@ -230,13 +230,13 @@ print("".join(xml.etree.ElementTree.parse(sys.argv[1]).getroot().itertext()))' "
 
 answers() { sed -n '/^Which NIC for which GPU$/,/^$/p; /^Distances$/,$p'; }
 
-# on_fabric COMMAND...: on a host of softnic's machine, whose sysfs is at the place of a word.
+# on_fabric COMMAND...: runs it on a host of softnic's machine.
 on_fabric() {
   timeout 60 "$softnic" run --name "test-topo-$$" --fabric "$root/tests/fabrics/dgx-8rail.toml" \
     --host h0 -- "$@"
 }
 
-# Of the live machine: DIR/NAME.txt, .json, .xml, .svg.
+# Writes the output for the live machine: DIR/NAME.txt, .json, .xml, .svg.
 show_all() {
   on_fabric bash -c '
     set -e
@@ -247,7 +247,7 @@ show_all() {
     sed -i "s|$BEELINE_SYSFS_ROOT|SYSFS_ROOT|g" "$1".*' "$beeline" "$1/dgx-8rail"
 }
 
-# A card of the machine in a slot of half the lanes and generation, as text and picture.
+# Writes text and picture of a machine with a card in a slot of half the lanes and a lower generation.
 show_wrong_slot() {
   copy_sysfs
   local slot=$scratch/sysfs/bus/pci/devices/0000:b9:01.0 card=$scratch/sysfs/bus/pci/devices/0000:bb:00.0
@@ -261,7 +261,7 @@ show_wrong_slot() {
   sed -i "s|$scratch/sysfs|SYSFS_ROOT|g" "$1"/wrong-slot.*
 }
 
-# softnic's files of equal content are one file with many names; in the copy each is itself.
+# In softnic's tree, files with equal content are hard links; in the copy each is a separate file.
 copy_sysfs() {
   rm -rf "$scratch/sysfs"
   on_fabric bash -c 'cp -r --no-dereference "$BEELINE_SYSFS_ROOT" "$0"' "$scratch/sysfs"
