@@ -20,7 +20,7 @@ SYSTEM = re.compile(
     r"(sys|linux|net|netinet|arpa)/.*|(assert|dirent|dlfcn|endian|fcntl|fnmatch|grp|ifaddrs|link|malloc|netdb|poll|"
     r"pthread|sched|semaphore|signal|stdarg|stddef|stdint|stdio|stdlib|string|strings|time|unistd)\.h|[a-z_]+")
 
-Room = collections.namedtuple("Room", "floor folder may_include")
+Room = collections.namedtuple("Room", "row floor folder may_include")
 Include = collections.namedtuple("Include", "file line header is_quoted")
 
 
@@ -59,14 +59,14 @@ def in_full(name, folder, folders):
 
 
 def parse_rooms(page):
-    rows = [(cells[0], folder, names_in(cells[-1]))
-            for cells in table_rows(page, "| floor | folder |") for folder in names_in(cells[1])]
-    folders = [folder for _, folder, _ in rows]
+    rows = [(row, cells[0], folder, names_in(cells[-1]))
+            for row, cells in enumerate(table_rows(page, "| floor | folder |")) for folder in names_in(cells[1])]
+    folders = [folder for _, _, folder, _ in rows]
     twice = {folder for folder in folders if folders.count(folder) > 1}
     if twice:
         raise ValueError(f"in the tables twice: {', '.join(twice)}")
-    return {folder: Room(floor, folder, [in_full(name, folder, folders) for name in names])
-            for floor, folder, names in rows}
+    return {folder: Room(row, floor, folder, [in_full(name, folder, folders) for name in names])
+            for row, floor, folder, names in rows}
 
 
 def parse_headers(page):
@@ -154,6 +154,26 @@ class Floors(unittest.TestCase):
                 wrong += [f"{room.folder} (floor {room.floor}) may include {name}, but {other.folder} is on floor "
                           f"{other.floor}" for other in self.rooms.values()
                           if covers(name, other.folder) and floor_number(other.floor) >= floor_number(room.floor)]
+        self.check_none(wrong)
+
+    def test_each_row_has_sources_and_uses_what_it_may_include(self):
+        used = collections.defaultdict(set)
+        used_headers = collections.defaultdict(set)
+        for path, text in self.sources.items():
+            for found in includes_of(path, text):
+                (used if found.is_quoted else used_headers)[folder_of(path)].add(
+                    folder_of(found.header) if found.is_quoted else found.header)
+        folders = {folder_of(path) for path in self.sources}
+        wrong = [f"{folder} has no sources" for folder in self.rooms if folder not in folders]
+        for row in {room.row: [other for other in self.rooms.values() if other.row == room.row]
+                    for room in self.rooms.values()}.values():
+            targets = set().union(*(used[room.folder] for room in row))
+            wrong += [f"{row[0].folder} may include {name}, and does not" for name in row[0].may_include
+                      if not any(covers(name, target) for target in targets)]
+        for header, names in self.headers.items():
+            wrong += [f"{header} may be included in {name}, and is not" for name in names
+                      if not any(covers(name, folder) and any(covers(header, target) for target in targets)
+                                 for folder, targets in used_headers.items())]
         self.check_none(wrong)
 
     def test_what_is_shipped_stands_on_nothing_that_is_not(self):
