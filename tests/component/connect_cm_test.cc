@@ -247,7 +247,7 @@ TEST_CASE("cm: the kernel's choice of another device is an error", "[component][
   const LogCapture log;
   rig.fail_to_join();
   INFO(log.all_text());
-  CHECK(log.has("the kernel takes softnic0 for the address 127.0.0.1, not"));
+  CHECK(log.has("librdmacm chooses softnic0 for the address 127.0.0.1, not"));
 }
 
 TEST_CASE("cm: an accept whose peer gives up leaves nothing", "[component][connect]") {
