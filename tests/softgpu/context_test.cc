@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and the stack of each thread; streams and events, which wait only where streams share
-// queues.
+// Contexts and the context stack of each thread; streams and events.
 #include <atomic>
 #include <thread>
 
@@ -64,7 +63,7 @@ TEST_CASE("context: flags of a primary context are kept, unknown ones refused", 
   });
 }
 
-TEST_CASE("context: what is released takes its memory along", "[context]") {
+TEST_CASE("context: releasing a context frees its memory", "[context]") {
   in_process([](Cuda& cuda) {
     Context* const context = cuda.start();
     const DevicePtr address = cuda.allocate(4096);
@@ -113,7 +112,7 @@ TEST_CASE("context: the stack of a thread has the current context on top", "[con
       kTwoGpus);
 }
 
-TEST_CASE("context: a context that is destroyed, or never was, is no context", "[context]") {
+TEST_CASE("context: a destroyed or unknown context is refused", "[context]") {
   in_process([](Cuda& cuda) {
     Context* const primary = cuda.start();
     Context* made = nullptr;
@@ -154,7 +153,7 @@ TEST_CASE("context: each thread has a stack of its own", "[context]") {
   });
 }
 
-TEST_CASE("stream: what was queued is done", "[stream]") {
+TEST_CASE("stream: queued work is done", "[stream]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     Stream* stream = nullptr;
@@ -177,8 +176,7 @@ TEST_CASE("stream: what was queued is done", "[stream]") {
   });
 }
 
-TEST_CASE("stream: where queues are shared, what is queued waits for what is before it",
-          "[stream]") {
+TEST_CASE("stream: in a shared queue, work waits for all earlier work", "[stream]") {
   in_process(
       [](Cuda& cuda) {
         cuda.start();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our declarations of the CUDA driver against its own. Compiled where a machine has cuda.h; there
-// is nothing to run.
-// Every form of every call, under its own name.
+// Compares softgpu's declarations of the CUDA driver with cuda.h. Compiled only if cuda.h exists;
+// there is nothing to run. Every form of every call, under its own name.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -14,8 +13,8 @@
 namespace softnic::gpu {
 namespace {
 
-// Functions of the same shape are called alike: as many arguments, each as wide, each a pointer or
-// none. Enumerations are numbers.
+// Functions have the same calling convention if they have the same number of arguments, of the same
+// sizes, and pointers at the same positions. Enumerations count as numbers.
 template <class Type>
 constexpr int shape_of() {
   if constexpr (std::is_pointer_v<Type>)

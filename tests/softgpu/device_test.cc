@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver and its GPUs.
+// Initialization of the driver, and its GPUs.
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ std::string pci_id(Cuda& cuda, Ordinal gpu) {
   return text;
 }
 
-// A host with two GPUs, in the order opposite to that of their addresses.
+// A host with two GPUs, in the reverse order of their addresses.
 class Tree {
  public:
   Tree() {
@@ -64,7 +64,7 @@ TEST_CASE("device: every call is exported, under each of its names", "[device]")
   });
 }
 
-TEST_CASE("device: nothing answers before cuInit but what needs no GPU", "[device]") {
+TEST_CASE("device: before cuInit only calls without a GPU work", "[device]") {
   in_process([](Cuda& cuda) {
     int number = 0;
     DevicePtr address = 0;
@@ -150,7 +150,7 @@ TEST_CASE("device: a host without GPUs has no driver to initialize", "[device]")
   in_process(no_gpu, {{"BEELINE_SYSFS_ROOT", "/nonexistent"}});
 }
 
-TEST_CASE("device: settings can take GPUs away and add some", "[device]") {
+TEST_CASE("device: settings can remove and add GPUs", "[device]") {
   const Tree tree;
   const auto has = [](int wanted, const std::string& last) {
     return [=](Cuda& cuda) {
@@ -166,7 +166,7 @@ TEST_CASE("device: settings can take GPUs away and add some", "[device]") {
   in_process(has(2, "0000:02:00.0"), {{"SOFTGPU", "gpus=2"}});
 }
 
-TEST_CASE("device: CUDA_VISIBLE_DEVICES chooses and orders", "[device]") {
+TEST_CASE("device: CUDA_VISIBLE_DEVICES selects and orders GPUs", "[device]") {
   const Tree tree;
   const auto sees = [&](const char* visible, const CudaBody& body) {
     Environment environment = tree.environment();
@@ -188,7 +188,7 @@ TEST_CASE("device: CUDA_VISIBLE_DEVICES chooses and orders", "[device]") {
     sees(nothing, [](Cuda& cuda) { CU_MUST(cuda, kNoDevice, cuda.cuInit(0)); });
 }
 
-TEST_CASE("device: each GPU has a UUID that is its own and stays", "[device]") {
+TEST_CASE("device: each GPU has a unique and stable UUID", "[device]") {
   in_process(
       [](Cuda& cuda) {
         CU_MUST(cuda, kSuccess, cuda.cuInit(0));
@@ -203,7 +203,7 @@ TEST_CASE("device: each GPU has a UUID that is its own and stays", "[device]") {
       {{"SOFTGPU", "gpus=2"}});
 }
 
-TEST_CASE("device: attributes say what the settings say", "[device]") {
+TEST_CASE("device: attributes follow the settings", "[device]") {
   in_process([](Cuda& cuda) {
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));
     const auto is = [&](DeviceAttribute which, int wanted) {
@@ -240,7 +240,7 @@ TEST_CASE("device: attributes say what the settings say", "[device]") {
   });
 }
 
-TEST_CASE("device: attributes that are not known, or came later, are invalid", "[device]") {
+TEST_CASE("device: unknown and newer attributes are invalid", "[device]") {
   in_process([](Cuda& cuda) {
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));
     int value = 7;
@@ -260,7 +260,7 @@ TEST_CASE("device: attributes that are not known, or came later, are invalid", "
   });
 }
 
-TEST_CASE("device: texts are cut to the buffer and always end", "[device]") {
+TEST_CASE("device: texts are truncated to the buffer and terminated", "[device]") {
   in_process([](Cuda& cuda) {
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));
     char text[32];

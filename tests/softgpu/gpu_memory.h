@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU memory that is registered with a softnic device, as the tests of both look at it.
+// GPU memory that is registered with a softnic device, for tests.
 #pragma once
 
 #include <cstring>
@@ -26,8 +26,8 @@ inline std::ostream& operator<<(std::ostream& out, Way way) {
 }
 inline Way any_way() { return GENERATE(Way::kPeermem, Way::kDmabuf); }
 
-// Bytes of an allocation from an offset on, registered. A handle is of whole pages, and what is
-// registered of it lies somewhere inside.
+// A part of an allocation, registered. A handle has whole pages, and the registered part is within
+// it.
 struct GpuMemory {
   GpuMemory(Cuda& the_cuda, ibv_pd* pd, Way way, std::size_t offset = 0,
             std::size_t the_size = kSize)
@@ -51,7 +51,7 @@ struct GpuMemory {
     return region.moved(static_cast<std::int64_t>(at), static_cast<std::uint32_t>(length));
   }
   Region all() const { return region; }
-  // The truth.
+  // The bytes on the GPU.
   Bytes look(std::size_t at, std::size_t length) const {
     Bytes bytes(length);
     BL_MUST_OK(cuda.softgpu_read(pointer(start + at), bytes.data(), length));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a NIC does with device memory: it maps the pages, and keeps them mapped.
+// Maps device memory and keeps it mapped, as a NIC does.
 #pragma once
 
 #include <sys/mman.h>

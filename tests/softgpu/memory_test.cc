@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory: who can touch it, and how bytes get in and out.
+// Device memory: allocation, access, copies and fills.
 #include <sys/mman.h>
 
 #include <csignal>
@@ -30,7 +30,7 @@ std::vector<unsigned char> truth(Cuda& cuda, DevicePtr address, std::size_t size
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which turns the signal into words of its own
-TEST_CASE("memory: the CPU dies of a device pointer, whichever way it goes", "[memory]") {
+TEST_CASE("memory: a CPU access to a device pointer is a SIGSEGV", "[memory]") {
   const CudaEnding reads = end_of_process([](Cuda& cuda) {
     cuda.start();
     const volatile char* const device = static_cast<char*>(pointer(cuda.allocate(4096)));
@@ -46,7 +46,7 @@ TEST_CASE("memory: the CPU dies of a device pointer, whichever way it goes", "[m
 }
 #endif
 
-TEST_CASE("memory: new memory is zero, and apart from all other", "[memory]") {
+TEST_CASE("memory: new memory is zero and does not overlap other memory", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr first = cuda.allocate(1000);
@@ -58,7 +58,7 @@ TEST_CASE("memory: new memory is zero, and apart from all other", "[memory]") {
   });
 }
 
-TEST_CASE("memory: bytes go in, across and out", "[memory]") {
+TEST_CASE("memory: bytes are copied to, between and from devices", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     constexpr std::size_t kSize = 300000;
@@ -76,7 +76,7 @@ TEST_CASE("memory: bytes go in, across and out", "[memory]") {
   });
 }
 
-TEST_CASE("memory: a copy without a direction finds it", "[memory]") {
+TEST_CASE("memory: a copy without a direction finds its direction", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const std::vector<unsigned char> sent = pattern(5000, 9);
@@ -93,7 +93,7 @@ TEST_CASE("memory: a copy without a direction finds it", "[memory]") {
   });
 }
 
-TEST_CASE("memory: bad addresses and sizes are answers", "[memory]") {
+TEST_CASE("memory: bad addresses and sizes are errors", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(4096);
@@ -120,7 +120,7 @@ TEST_CASE("memory: bad addresses and sizes are answers", "[memory]") {
   });
 }
 
-TEST_CASE("memory: fills write what they say, no more", "[memory]") {
+TEST_CASE("memory: fills write their range and no more", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(64);
@@ -133,7 +133,7 @@ TEST_CASE("memory: fills write what they say, no more", "[memory]") {
   });
 }
 
-TEST_CASE("memory: the truth passes settings by, both ways", "[memory]") {
+TEST_CASE("memory: softgpu_read and softgpu_write ignore settings", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(100);
@@ -150,7 +150,7 @@ TEST_CASE("memory: the truth passes settings by, both ways", "[memory]") {
   });
 }
 
-TEST_CASE("memory: what is freed is gone", "[memory]") {
+TEST_CASE("memory: freed memory cannot be used", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(4096);
@@ -164,7 +164,7 @@ TEST_CASE("memory: what is freed is gone", "[memory]") {
   });
 }
 
-TEST_CASE("memory: there is as much as the settings say", "[memory]") {
+TEST_CASE("memory: the settings limit the amount", "[memory]") {
   in_process(
       [](Cuda& cuda) {
         cuda.start();
@@ -187,7 +187,7 @@ TEST_CASE("memory: there is as much as the settings say", "[memory]") {
       {{"SOFTGPU", "memory=64M"}});
 }
 
-TEST_CASE("memory: an address tells its allocation", "[memory]") {
+TEST_CASE("memory: the allocation of an address can be queried", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(5000);
@@ -201,7 +201,7 @@ TEST_CASE("memory: an address tells its allocation", "[memory]") {
   });
 }
 
-TEST_CASE("memory: host memory of the driver is the CPU's too", "[memory]") {
+TEST_CASE("memory: the CPU can use host memory of the driver", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     void* host = nullptr;
@@ -226,7 +226,7 @@ TEST_CASE("memory: host memory of the driver is the CPU's too", "[memory]") {
   });
 }
 
-TEST_CASE("memory: host memory is registered once, and only where it is", "[memory]") {
+TEST_CASE("memory: host memory is registered once and only if it is mapped", "[memory]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     std::vector<char> host(20000);

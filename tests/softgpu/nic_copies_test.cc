@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU memory that no NIC of ours can map, as a real GPU's: softnic copies between host and GPU with
-// the driver's calls (nic=copies makes softgpu such a driver).
+// GPU memory that softnic cannot map, such as that of a real GPU: softnic copies it with the
+// driver's calls. The setting nic=copies makes softgpu behave so.
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,11 +21,11 @@ using beeline::UniqueFd;
 
 const Environment kCopies = {{"SOFTGPU", "nic=copies"}};
 
-// Two processes with a connection, the first with host memory, the second with a GPU's.
+// Two connected processes, the first with host memory, the second with GPU memory.
 struct HostSide {
   Peer& peer;
   Endpoint& end;
-  Region gpu;  // the other's
+  Region gpu;  // of the other process
 };
 struct GpuSide {
   Peer& peer;
@@ -57,7 +57,7 @@ void between_processes(Way way, const std::function<void(HostSide)>& host,
              }});
 }
 
-// Until it is true; what has to happen happens without us.
+// Waits until it is true, without calling verbs.
 template <class Condition>
 void must_come_true(Condition&& condition) {
   const auto deadline = Clock::now() + kPatience;
@@ -67,7 +67,7 @@ void must_come_true(Condition&& condition) {
   }
 }
 
-// What was not true, where a thread cannot throw it.
+// The check that failed in a thread, which cannot throw it.
 template <class Body>
 std::string complaint_of(Body&& body) {
   try {
@@ -80,7 +80,7 @@ std::string complaint_of(Body&& body) {
 
 }  // namespace
 
-TEST_CASE("copies: what a completion speaks of is on the GPU", "[copies]") {
+TEST_CASE("copies: data is on the GPU before its completion is returned", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
@@ -106,7 +106,7 @@ TEST_CASE("copies: what a completion speaks of is on the GPU", "[copies]") {
       });
 }
 
-TEST_CASE("copies: what arrives comes to the GPU though nobody polls", "[copies]") {
+TEST_CASE("copies: data that arrives is copied to the GPU without any polling", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
@@ -121,8 +121,8 @@ TEST_CASE("copies: what arrives comes to the GPU though nobody polls", "[copies]
       [](const GpuSide& side) { must_come_true([&] { return side.memory.has(1); }); });
 }
 
-// Nobody takes what is listed while the process of the GPU is stopped, and the writer has to wait.
-TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
+// While the process of the GPU is stopped, the list is not emptied, and the writer has to wait.
+TEST_CASE("copies: more small writes than the list holds", "[copies]") {
   if (!kProcessesWork) return;
   constexpr std::size_t kStride = 16;
   constexpr std::size_t kPieces = softnic::kMaxDeferred + 512;
@@ -166,7 +166,7 @@ TEST_CASE("copies: more small pieces than can be listed", "[copies]") {
       });
 }
 
-TEST_CASE("copies: bytes that leave do not undo bytes that arrive", "[copies]") {
+TEST_CASE("copies: sent data does not overwrite data that arrives", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
@@ -206,7 +206,7 @@ TEST_CASE("copies: bytes that leave do not undo bytes that arrive", "[copies]") 
       });
 }
 
-TEST_CASE("copies: another process cannot READ, and is told so", "[copies]") {
+TEST_CASE("copies: a READ of another process is refused", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   const bool is_atomic = GENERATE(false, true);
@@ -223,7 +223,7 @@ TEST_CASE("copies: another process cannot READ, and is told so", "[copies]") {
       [](const GpuSide& side) { BL_MUST(is_zero(side.memory.look())); });
 }
 
-TEST_CASE("copies: the last bytes come with the deregistration", "[copies]") {
+TEST_CASE("copies: a deregistration copies the last bytes", "[copies]") {
   if (!kProcessesWork) return;
   const Way way = any_way();
   INFO(way);
@@ -277,7 +277,7 @@ TEST_CASE("copies: registering and deregistering leave nothing behind", "[copies
 
 namespace {
 
-// Stands for a kernel that waits for bytes to arrive.
+// Represents a kernel that waits for data.
 struct Kernel {
   std::atomic<bool> may_end{false};
   std::atomic<bool> gave_up{false};
@@ -299,9 +299,9 @@ struct Crowd {
 
 }  // namespace
 
-TEST_CASE("copies: a kernel that waits for bytes of many regions gets them", "[copies]") {
-  // A single queue, but for copies: their priority parts them. Or one priority for all, and fewer
-  // queues than regions.
+TEST_CASE("copies: a kernel that waits for data in many regions gets it", "[copies]") {
+  // One queue for kernels, and separate ones for copies because of their priority. Or the same
+  // priority for all, and fewer queues than regions.
   const Crowd crowd = GENERATE(Crowd{"nic=copies,queues=1", 0}, Crowd{"nic=copies,queues=8", -5});
   INFO(crowd.settings);
   in_process(
@@ -340,7 +340,7 @@ TEST_CASE("copies: a kernel that waits for bytes of many regions gets them", "[c
       {{"SOFTGPU", crowd.settings}});
 }
 
-TEST_CASE("copies: a handle has to be registered for the pointer it stands for", "[copies]") {
+TEST_CASE("copies: a handle must be registered for its own device pointer", "[copies]") {
   const CudaEnding ending = end_of_process(
       [](Cuda& cuda) {
         cuda.start();
@@ -356,7 +356,7 @@ TEST_CASE("copies: a handle has to be registered for the pointer it stands for",
         };
         BL_MUST(error(device) == 0);
         BL_MUST(error(0) == EFAULT);
-        BL_MUST(error(device + kPage) == EFAULT);  // its last byte is nobody's
+        BL_MUST(error(device + kPage) == EFAULT);  // its last byte is not allocated
       },
       kCopies);
   CHECK(ending.complaint.empty());
@@ -364,7 +364,7 @@ TEST_CASE("copies: a handle has to be registered for the pointer it stands for",
         std::string::npos);
 }
 
-TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
+TEST_CASE("copies: a failed copy is reported once", "[copies]") {
   const std::string call = GENERATE("cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync");
   INFO(call);
   const CudaEnding ending = end_of_process(
@@ -376,7 +376,7 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
         connect_both(a.qp, b.qp);
         Buffer data = a.buffer(64);
         const GpuMemory gpu(cuda, b.pd.get(), Way::kPeermem);
-        // Another complaint before it does not silence it.
+        // It is printed although another message was printed before.
         cuda.set("nic=copies,fail=cuStreamCreateWithPriority@1:201");
         BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 0)));
         must_complete(a.send_cq.get(), 0);
@@ -385,7 +385,8 @@ TEST_CASE("copies: a copy that fails is said, once", "[copies]") {
         cuda.set(turns.c_str());
         BL_MUST_OK(post(a.qp, write_work(data.all(), gpu.part(0, 64), 1)));
         must_complete(a.send_cq.get(), 1);
-        // From GPU memory: it cannot be fetched, or what came before it is lost.
+        // The send fails if copies from the GPU fail. If copies to the GPU fail, it sends old
+        // bytes.
         BL_MUST_OK(post(b.qp, send_work(gpu.part(0, 64), 2)));
         const ibv_wc_status wanted =
             call == "cuMemcpyDtoHAsync" ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;

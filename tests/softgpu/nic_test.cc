@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU memory that softnic's devices are given: by its pointer, as with a peer-memory module, and by
-// the handle of an address range. The bytes are compared behind the NIC's back; a processor that
-// touched a device pointer would die by it.
+// GPU memory that is registered with softnic devices, by its pointer (peer memory) and by the
+// handle of an address range (dma-buf). The bytes are checked by softgpu_read, because the CPU
+// cannot access device pointers.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -32,7 +32,7 @@ enum class Operation {
   kCompareSwap
 };
 
-// `host` is at one end, `gpu` at the other; neither's neighbours may change.
+// `host` is at one end, `gpu` at the other. Adjacent bytes must not change.
 void must_move(Operation operation, Endpoint& a, Endpoint& b, Buffer& host, const GpuMemory& gpu) {
   const std::size_t length = host.size();
   constexpr std::size_t kAt = 16;
@@ -124,7 +124,7 @@ TEST_CASE("nic: all operations reach GPU memory", "[nic]") {
 
 namespace {
 
-// As before Linux 5.14: the kernel knows no MADV_POPULATE_READ and MADV_POPULATE_WRITE (22, 23).
+// Imitates Linux before 5.14, without MADV_POPULATE_READ and MADV_POPULATE_WRITE (22, 23).
 void forget_to_populate() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -142,7 +142,7 @@ void forget_to_populate() {
 
 }  // namespace
 
-TEST_CASE("nic: a kernel that cannot populate pages does not hide what is a GPU's", "[nic]") {
+TEST_CASE("nic: GPU memory is recognized on kernels without MADV_POPULATE", "[nic]") {
   const std::string settings = GENERATE("nic=maps", "nic=copies", "peermem=no");
   INFO(settings);
   in_process(
@@ -230,7 +230,7 @@ TEST_CASE("nic: GPU memory of two processes", "[nic]") {
              }});
 }
 
-TEST_CASE("nic: what is registered is the range that was asked for", "[nic]") {
+TEST_CASE("nic: the registered range is the requested one", "[nic]") {
   const Way way = any_way();
   const std::int64_t by = GENERATE(-1, 1, -4096, 4096);
   INFO(way << ", moved by " << by);
@@ -272,7 +272,7 @@ TEST_CASE("nic: without a module for peer memory a pointer is a bad address", "[
   });
 }
 
-TEST_CASE("nic: no more is registered than a handle stands for", "[nic]") {
+TEST_CASE("nic: a range outside of a handle cannot be registered", "[nic]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const TestFabric fabric;
@@ -294,7 +294,7 @@ TEST_CASE("nic: no more is registered than a handle stands for", "[nic]") {
   });
 }
 
-TEST_CASE("nic: where BAR1 is full there is no memory to register", "[nic]") {
+TEST_CASE("nic: a registration fails if BAR1 is full", "[nic]") {
   const Way way = any_way();
   INFO(way);
   in_process(
@@ -325,7 +325,7 @@ TEST_CASE("nic: where BAR1 is full there is no memory to register", "[nic]") {
       {{"SOFTGPU", "bar1=2M"}});
 }
 
-TEST_CASE("nic: freed memory is the device's until it is deregistered", "[nic]") {
+TEST_CASE("nic: freed memory exists until it is deregistered", "[nic]") {
   const Way way = any_way();
   INFO(way);
   in_process([&](Cuda& cuda) {
@@ -378,10 +378,10 @@ TEST_CASE("nic: registering and deregistering leave nothing behind", "[nic]") {
   });
 }
 
-TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
+TEST_CASE("nic: the processor cannot access GPU memory that the NIC can", "[nic]") {
   const Way way = any_way();
   INFO(way);
-  const TestFabric fabric;  // ours, so that it outlives who dies
+  const TestFabric fabric;  // held by this process, so that it outlives the child
   const CudaEnding ending = end_of_process([&](Cuda& cuda) {
     cuda.start();
     const Nic nic("softnic0");
@@ -391,7 +391,7 @@ TEST_CASE("nic: a processor cannot touch what the NIC can", "[nic]") {
   CHECK(ending.signal == SIGSEGV);
 }
 
-TEST_CASE("nic: hidden bytes show after a READ through the NIC, and not before", "[nic]") {
+TEST_CASE("nic: deferred writes are visible after a READ through the NIC and not before", "[nic]") {
   const Way way = any_way();
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM);
   const std::size_t offset = GENERATE(std::size_t{0}, kPage + 8);
@@ -422,7 +422,7 @@ TEST_CASE("nic: hidden bytes show after a READ through the NIC, and not before",
   });
 }
 
-TEST_CASE("nic: hidden bytes show once nobody can flush them any more", "[nic]") {
+TEST_CASE("nic: deferred writes are applied at the deregistration", "[nic]") {
   const Way way = any_way();
   INFO(way);
   in_process([&](Cuda& cuda) {

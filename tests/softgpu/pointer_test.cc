@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver says of an address.
+// Pointer attributes.
 #include <array>
 #include <type_traits>
 #include <vector>
@@ -16,7 +16,7 @@ using Attribute = softnic::gpu::PointerAttribute;
 
 constexpr std::size_t kUnit = std::size_t{2} << 20;
 
-// Into a room that is as large as the type says, with a guard behind it.
+// Reads into a buffer of the type's size, followed by a guard.
 template <class Value>
 Value attribute(Cuda& cuda, Attribute which, DevicePtr address) {
   struct {
@@ -71,7 +71,7 @@ TEST_CASE("pointer: host memory that the driver knows", "[pointer]") {
   });
 }
 
-TEST_CASE("pointer: an address that is nobody's", "[pointer]") {
+TEST_CASE("pointer: an unknown address", "[pointer]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     int local = 0;
@@ -138,7 +138,7 @@ TEST_CASE("pointer: sync_memops can be set, and nothing else", "[pointer]") {
   });
 }
 
-TEST_CASE("pointer: a buffer's number never comes again", "[pointer]") {
+TEST_CASE("pointer: buffer IDs are not reused", "[pointer]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr first = cuda.allocate(100);

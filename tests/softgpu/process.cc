@@ -42,7 +42,7 @@ void set_environment(const Environment& environment) {
 
 [[noreturn]] void be_child(const CudaBody& body, const Environment& environment, int complaints,
                            int diagnostics) {
-  // The test program would report a death as its own.
+  // Otherwise the test program would report the child's signal as its own.
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) signal(number, SIG_DFL);
   dup2(diagnostics, STDERR_FILENO);
   const rlimit no_core{0, 0};

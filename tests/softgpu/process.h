@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver is set up once in a process, so each case has a process of its own. The library is
-// opened there and not before.
+// A driver can be initialized once in a process, so each test case runs in a child process, which
+// loads the library.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class Cuda : public softnic::gpu::Calls {
   // A handle for an address range.
   int handle(DevicePtr address, std::size_t size);
   std::string error_name(CuResult result) const;
-  void set(const char* settings);  // softgpu_set, which must like them
+  void set(const char* settings);  // softgpu_set, which must succeed
   void* library() const { return library_; }
 
  private:
@@ -39,19 +39,19 @@ using CudaBody = std::function<void(Cuda&)>;
 inline void* pointer(softnic::gpu::DevicePtr address) { return reinterpret_cast<void*>(address); }
 
 struct CudaEnding {
-  int signal = 0;           // that killed it
-  std::string complaint;    // of the BL_MUST that was not true
+  int signal = 0;           // the signal that ended it
+  std::string complaint;    // of the BL_MUST that failed
   std::string diagnostics;  // what it wrote to stderr
 };
 
-// SOFTGPU and BEELINE_SYSFS_ROOT are not set unless the environment given has them.
+// SOFTGPU and BEELINE_SYSFS_ROOT are set only if the given environment has them.
 CudaEnding end_of_process(const CudaBody& body, const Environment& environment = {});
-// Fails the test when the body does not come to its end.
+// Fails the test if the body does not finish.
 void in_process(const CudaBody& body, const Environment& environment = {});
 
 }  // namespace beeline::test
 
-// The call's answer, by name when it is another one.
+// Checks the result of a call, and prints its name if it is another one.
 #define CU_MUST(cuda, wanted, ...)                                                   \
   do {                                                                               \
     const ::softnic::gpu::CuResult cu_result = (__VA_ARGS__);                        \

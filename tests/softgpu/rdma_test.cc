@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How NICs come to device memory: handles of address ranges, and peer memory.
+// Access of NICs to device memory: handles of address ranges, and peer memory.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -35,7 +35,7 @@ CuResult ask(Cuda& cuda, DevicePtr address, std::size_t size, unsigned long long
   return result;
 }
 
-TEST_CASE("rdma: a handle stands for its range and nothing else", "[rdma]") {
+TEST_CASE("rdma: a handle covers exactly its range", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(16 * page());
@@ -65,7 +65,7 @@ TEST_CASE("rdma: a handle's range is whole pages of one allocation", "[rdma]") {
     CU_MUST(cuda, kInvalidValue, ask(cuda, device, 5 * page()));
     CU_MUST(cuda, kInvalidValue, ask(cuda, device + page(), SIZE_MAX / page() * page()));
     CU_MUST(cuda, kInvalidValue, ask(cuda, 16 * page(), page()));
-    // The page in which it ends belongs to it.
+    // The range may include the page in which the allocation ends.
     CU_MUST(cuda, kSuccess, ask(cuda, device, 4 * page()));
     CU_MUST(cuda, kSuccess, ask(cuda, device + 3 * page(), page()));
     int fd = -1;
@@ -88,7 +88,7 @@ TEST_CASE("rdma: host memory has no handle", "[rdma]") {
   });
 }
 
-TEST_CASE("rdma: a descriptor that is no handle is not taken for one", "[rdma]") {
+TEST_CASE("rdma: a descriptor that is not a handle is refused", "[rdma]") {
   in_process([](Cuda& cuda) {
     int pages = -1;
     std::uint64_t offset = 0;
@@ -110,7 +110,7 @@ TEST_CASE("rdma: a descriptor that is no handle is not taken for one", "[rdma]")
   });
 }
 
-TEST_CASE("rdma: freed memory stays for those who have it", "[rdma]") {
+TEST_CASE("rdma: freed memory exists as long as it has users", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(page());
@@ -128,7 +128,7 @@ TEST_CASE("rdma: freed memory stays for those who have it", "[rdma]") {
   });
 }
 
-TEST_CASE("rdma: what is lent is counted until it is given back", "[rdma]") {
+TEST_CASE("rdma: pinned memory is counted until it is released", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     std::size_t before = 0;
@@ -159,7 +159,7 @@ TEST_CASE("rdma: what is lent is counted until it is given back", "[rdma]") {
   });
 }
 
-TEST_CASE("rdma: handles cost nothing once they are closed", "[rdma]") {
+TEST_CASE("rdma: closed handles leave nothing behind", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(page());
@@ -213,7 +213,7 @@ TEST_CASE("rdma: a GPU or driver without dma-buf says so", "[rdma]") {
   });
 }
 
-TEST_CASE("rdma: the way through PCIe is asked for where there is another", "[rdma]") {
+TEST_CASE("rdma: a coherent GPU requires the PCIe flag", "[rdma]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const DevicePtr device = cuda.allocate(page());
@@ -235,7 +235,7 @@ TEST_CASE("rdma: the way through PCIe is asked for where there is another", "[rd
   });
 }
 
-TEST_CASE("rdma: no more is pinned than BAR1 has room for", "[rdma]") {
+TEST_CASE("rdma: BAR1 limits the pinned memory", "[rdma]") {
   in_process(
       [](Cuda& cuda) {
         cuda.start();
@@ -258,7 +258,7 @@ TEST_CASE("rdma: no more is pinned than BAR1 has room for", "[rdma]") {
       {{"SOFTGPU", "bar1=2M"}});
 }
 
-TEST_CASE("rdma: the flush is there when the settings have it", "[rdma]") {
+TEST_CASE("rdma: the flush is supported if the settings say so", "[rdma]") {
   in_process([](Cuda& cuda) {
     CU_MUST(cuda, kNotInitialized, cuda.cuFlushGPUDirectRDMAWrites(0, kFlushToOwner));
     CU_MUST(cuda, kSuccess, cuda.cuInit(0));

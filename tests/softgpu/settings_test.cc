@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SOFTGPU: faults come when they were ordered, mistakes are named, and old drivers know less.
+// SOFTGPU: injected faults, messages for mistakes, and old driver versions.
 #include <dlfcn.h>
 
 #include "tests/softgpu/process.h"
@@ -44,7 +44,7 @@ TEST_CASE("settings: the N-th call fails, the others do not", "[settings]") {
       {{"SOFTGPU", "fail=cuMemAlloc@2:2,fail=cuMemAlloc@4:800,fail=cuMemFree@1:600"}});
 }
 
-TEST_CASE("settings: new ones replace all, and counts begin again", "[settings]") {
+TEST_CASE("settings: new settings replace all, and counts restart", "[settings]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     DevicePtr address = 0;
@@ -65,7 +65,7 @@ TEST_CASE("settings: new ones replace all, and counts begin again", "[settings]"
   });
 }
 
-TEST_CASE("settings: each mistake has its sentence, and changes nothing", "[settings]") {
+TEST_CASE("settings: each mistake is reported and changes nothing", "[settings]") {
   in_process([](Cuda& cuda) {
     cuda.set("driver=12040");
     const auto says = [&](const char* settings, const std::string& wanted) {
@@ -101,7 +101,8 @@ TEST_CASE("settings: each mistake has its sentence, and changes nothing", "[sett
   });
 }
 
-TEST_CASE("settings: a mistake in the environment is said once and stops cuInit", "[settings]") {
+TEST_CASE("settings: a mistake in the environment is reported once and cuInit fails",
+          "[settings]") {
   const CudaEnding ending = end_of_process(
       [](Cuda& cuda) {
         CU_MUST(cuda, kSystemNotReady, cuda.cuInit(0));
@@ -114,14 +115,14 @@ TEST_CASE("settings: a mistake in the environment is said once and stops cuInit"
   REQUIRE(ending.diagnostics == "softgpu: SOFTGPU: there is no setting \"dmabuff\"\n");
 }
 
-TEST_CASE("settings: good ones are taken in silence", "[settings]") {
+TEST_CASE("settings: valid settings print nothing", "[settings]") {
   const CudaEnding ending =
       end_of_process([](Cuda& cuda) { cuda.start(); }, {{"SOFTGPU", "dmabuf=no,bar1=256M"}});
   REQUIRE(ending.complaint == "");
   REQUIRE(ending.diagnostics == "");
 }
 
-TEST_CASE("proc: the form of a call is that of the version asked for", "[proc]") {
+TEST_CASE("proc: the form of a call is that of the requested version", "[proc]") {
   in_process([](Cuda& cuda) {
     const auto symbol = [&](const char* name) { return dlsym(cuda.library(), name); };
     BL_MUST(look_up(cuda, "cuMemAlloc", 12000).function == symbol("cuMemAlloc_v2"));

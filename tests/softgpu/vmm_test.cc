@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Physical memory, reserved addresses, and the one mapped to the other.
+// Physical memory, reserved addresses, and mappings.
 #include <vector>
 
 #include "tests/softgpu/mapped.h"
@@ -130,7 +130,7 @@ TEST_CASE("vmm: mapped memory holds bytes once the GPU has access", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: what is mapped lives without its handle", "[vmm]") {
+TEST_CASE("vmm: mapped memory exists without its handle", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const AllocationHandle handle = create(cuda, kVmmUnit);
@@ -155,7 +155,7 @@ TEST_CASE("vmm: what is mapped lives without its handle", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: a handle is released as often as it was taken", "[vmm]") {
+TEST_CASE("vmm: a handle is reference-counted", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const Pair pair(cuda);
@@ -170,7 +170,7 @@ TEST_CASE("vmm: a handle is released as often as it was taken", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: memory comes back when nobody has it any more", "[vmm]") {
+TEST_CASE("vmm: memory is freed with its last user", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     std::size_t before = 0;
@@ -190,7 +190,7 @@ TEST_CASE("vmm: memory comes back when nobody has it any more", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: mappings do not overlap and are undone whole", "[vmm]") {
+TEST_CASE("vmm: mappings do not overlap and are unmapped as a whole", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const Pair pair(cuda);
@@ -219,7 +219,7 @@ TEST_CASE("vmm: mappings do not overlap and are undone whole", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: copies pass from one allocation to the next", "[vmm]") {
+TEST_CASE("vmm: copies can cover adjacent allocations", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const Pair pair(cuda);
@@ -262,7 +262,7 @@ TEST_CASE("vmm: a handle is of one allocation", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: peer memory wants memory that was made for it", "[vmm]") {
+TEST_CASE("vmm: peer memory needs memory that was created for it", "[vmm]") {
   in_process([](Cuda& cuda) {
     cuda.start();
     const AllocationHandle handle = create(cuda, kVmmUnit, prop_of(0, false));
@@ -279,7 +279,7 @@ TEST_CASE("vmm: peer memory wants memory that was made for it", "[vmm]") {
   });
 }
 
-TEST_CASE("vmm: a handle tells how it was made", "[vmm]") {
+TEST_CASE("vmm: the properties of a handle can be queried", "[vmm]") {
   in_process(
       [](Cuda& cuda) {
         CU_MUST(cuda, kSuccess, cuda.cuInit(0));

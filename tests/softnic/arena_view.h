@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arena of a process as its peers have it. Tests write there what a process leaves behind that
-// died half-way, since no signal hits a place between two instructions for sure.
+// The arena of a process as its peers see it. Tests write into it the state that a process leaves
+// if it dies between two stores, because a signal cannot be timed that exactly.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 namespace beeline::test {
 
-// The arena of the process that made `qp`.
+// The arena of the process that created `qp`.
 class ArenaView {
  public:
   ArenaView(const TestFabric& fabric, const ibv_qp* qp) {

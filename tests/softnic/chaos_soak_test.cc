@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen processes send verified data while faults strike at random. A connection that breaks is
-// made again; nothing may hang, arrive wrong or twice, or be left behind.
+// Sixteen processes exchange verified data during random faults. A connection that fails is set up
+// again. Nothing may hang, arrive corrupted or twice, or leak.
 //
-// SOFTNIC_SOAK_SECONDS says for how long, SOFTNIC_SOAK_SEED which faults.
+// SOFTNIC_SOAK_SECONDS sets the duration, SOFTNIC_SOAK_SEED the faults.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -32,7 +32,7 @@ constexpr std::uint32_t kDevices = 2;
 constexpr std::size_t kMessageBytes = 20'000;
 constexpr std::uint32_t kMessagesOfALife = 400;
 constexpr std::uint32_t kWindow = 8;
-// Nothing has moved for so long: the connection is given up. Longer than what a QP tries by itself.
+// A connection without progress for this time is given up. It is longer than all retries of a QP.
 constexpr std::int64_t kGiveUpNs = 300 * beeline::kNsPerMs;
 
 std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
@@ -42,7 +42,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
 
 softnic::FabricSpec soak_fabric(std::uint64_t seed) {
   softnic::FabricSpec spec = softnic::even_fabric(kHosts, kDevices);
-  spec.clock_scale = 0.05;  // a QP that gets no answer has tried all in some 30 ms
+  spec.clock_scale = 0.05;  // a QP without an answer uses up its retries in some 30 ms
   spec.seed = seed;
   return spec;
 }
@@ -57,18 +57,19 @@ std::size_t open_descriptors() {
 
 struct Tally {
   std::uint64_t lives = 0;
-  std::uint64_t broken = 0;  // lives that ended early
+  std::uint64_t broken = 0;  // connections that ended early
   std::uint64_t without_device = 0;
   std::uint64_t messages = 0;
 };
 
-// What the two ends of a life tell each other before it begins.
+// What the two ends of a connection exchange before it starts.
 struct Offer {
   bool ready = false;
   QpAddress address{};
 };
 
-// A life of a connection, seen from one end: both send and receive, all that arrives is compared.
+// One end of a connection until it fails or is done. Both ends send and receive, and all received
+// data is compared.
 class Life {
  public:
   Life(Peer& peer, std::size_t other, std::uint32_t number, const std::string& device)
@@ -78,13 +79,13 @@ class Life {
       out_.emplace(end_->pd.get(), kWindow * kMessageBytes);
       in_.emplace(end_->pd.get(), std::size_t{2} * kWindow * kMessageBytes);
     } catch (const MustError&) {
-      // The device is removed, or went while we opened it.
+      // The device is removed, or was removed while it was opened.
       out_.reset();
       end_.reset();
     }
   }
 
-  // Returns the messages received; *whole says that all were sent and received.
+  // Returns the number of received messages. *whole: all were sent and received.
   std::uint32_t live(bool* whole, bool* had_device) {
     *whole = false;
     *had_device = shake_hands();
@@ -101,7 +102,7 @@ class Life {
   }
 
  private:
-  // Not ready where the device is removed, which may happen at any moment.
+  // Not ready if the device is removed, which may happen at any time.
   Offer offer(const Wire& wire) const {
     if (!end_) return {};
     try {
@@ -163,7 +164,7 @@ class Life {
     return true;
   }
 
-  // Every message once, in order, and whole.
+  // Every message arrives once, in order and complete.
   void take_message(const ibv_wc& wc) {
     BL_MUST(wc.wr_id == received_ && wc.imm_data == received_ && wc.byte_len == kMessageBytes);
     const std::size_t place = received_ % (2 * kWindow) * kMessageBytes;
@@ -197,7 +198,7 @@ void work(Peer& peer, std::int64_t until) {
   const std::size_t descriptors = open_descriptors();
   Tally tally;
   for (std::uint32_t number = 0;; ++number) {
-    // The even one decides for both, so that nobody waits for a partner who is done.
+    // The even process decides for both, so that neither waits for a partner that is done.
     bool on = beeline::now_ns() < until;
     if (peer.rank() % 2 == 0) {
       peer.send(other, on);
@@ -216,7 +217,7 @@ void work(Peer& peer, std::int64_t until) {
       ++tally.broken;
     }
   }
-  // Peers' files stay open as long as the peer sits there; nothing else may pile up.
+  // Files of a peer stay open as long as it lives; no other descriptors may accumulate.
   BL_MUST(open_descriptors() <= descriptors + 2 * kWorkers);
   peer.send(kWorkers, tally);
 }
@@ -243,7 +244,7 @@ softnic::ChaosRequest wish_for(const Soak& soak) {
   return wish;
 }
 
-// The last of the group: lets the faults loose, then adds up.
+// The last process of the group causes the faults and then sums up the results.
 void disturb(Peer& peer, const Soak& soak) {
   const auto& fabric = soak.fabric.fabric();
   const std::string plan = softnic::script_text(softnic::plan_chaos(wish_for(soak)));
@@ -275,12 +276,12 @@ void disturb(Peer& peer, const Soak& soak) {
       static_cast<unsigned long long>(sum.broken),
       static_cast<unsigned long long>(sum.without_device));
   std::fflush(stdout);
-  BL_MUST(sum.broken > 0);  // else nothing was tested
+  BL_MUST(sum.broken > 0);  // otherwise nothing was tested
 }
 
 }  // namespace
 
-TEST_CASE("soak: the last words of a peer that left messages unread are heard", "[softnic][soak]") {
+TEST_CASE("soak: the last messages of a peer that ended are received", "[softnic][soak]") {
   int ends[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
   const beeline::UniqueFd hub(ends[0]);
@@ -305,7 +306,7 @@ TEST_CASE("soak: sixteen processes survive random faults", "[softnic][soak]") {
   bodies.emplace_back([&](Peer& peer) { disturb(peer, soak); });
   run_peers(PeerMode::kProcesses, bodies, std::chrono::seconds(seconds + 120));
   CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
-  // Nothing is left of the workers: no arena, no pipe.
+  // The workers left no arena and no pipe.
   for (const auto& entry : std::filesystem::directory_iterator(fabric.fabric().dir())) {
     const std::string name = entry.path().filename();
     INFO(name);

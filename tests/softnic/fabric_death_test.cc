@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A peer dies by SIGKILL in the middle of a transfer: the survivor learns it from its retries,
-// keeps its queue pair, and connects to a new process.
+// A peer dies by SIGKILL in the middle of a transfer. The survivor's retries fail, and it then
+// connects its queue pair to a new process.
 #include <atomic>
 
 #include "tests/support/peer_group.h"
@@ -15,7 +15,7 @@ constexpr std::size_t kBig = 4u << 20;
 constexpr Wire kQuick{.timeout = 19, .retry_cnt = 2};  // 64 ms on the fast clock
 constexpr double kClock = 0.01;
 
-// Writes until something goes wrong, and says with what status.
+// Writes until a request fails, and returns its status.
 ibv_wc_status write_until_failure(Endpoint& end, const Region& from, const Region& to) {
   for (;;) {
     BL_MUST_OK(post(end.qp, write_work(from, to)));
@@ -24,7 +24,7 @@ ibv_wc_status write_until_failure(Endpoint& end, const Region& from, const Regio
   }
 }
 
-// A target that says where it is, and stays until it is told to go, or killed.
+// A target that sends its address and lives until it is told to end or killed.
 PeerBody target_for(std::size_t writer) {
   return [writer](Peer& peer) {
     peer.receive<bool>(writer);
@@ -64,7 +64,8 @@ TEST_CASE("fabric_death: a writer outlives its target and finds a new one", "[so
       for (std::uint64_t i = 0; i < 20; ++i)
         BL_MUST_OK(post(end.qp, write_work(from.all(), to, i)));
       peer.kill(target);
-      // Some of the twenty may have been done; the first that was not tells, the rest is flushed.
+      // Some of the twenty may have succeeded. The first that fails has the status, the others are
+      // flushed.
       auto done = poll_many(end.send_cq.get(), 20);
       if (done.back().status == IBV_WC_SUCCESS) {
         BL_MUST(write_until_failure(end, from.all(), to) == IBV_WC_RETRY_EXC_ERR);
@@ -94,7 +95,7 @@ TEST_CASE("fabric_death: a target outlives its writer and serves a new one", "[s
       peer.send(writer, memory.all());
       wait_until([&] { return memory.peek(kBig / 2) == writer; }, "the writer's bytes");
       peer.kill(writer);
-      // The dead one's last write may have stopped anywhere, but nothing moves now.
+      // The last write of the dead process may have stopped anywhere, but no byte arrives any more.
       BL_MUST(state_of(end.qp) == IBV_QPS_RTS);
       std::fill_n(memory.data(), kBig, std::uint8_t{0});
     }
@@ -112,7 +113,7 @@ TEST_CASE("fabric_death: a target outlives its writer and serves a new one", "[s
   run_peers(PeerMode::kProcesses, {target, writer, writer, writer});
 }
 
-TEST_CASE("fabric_death: the death of one peer is not felt on another connection",
+TEST_CASE("fabric_death: the death of one peer does not affect another connection",
           "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric(kClock);

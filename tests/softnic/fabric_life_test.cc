@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a fabric begins and ends, and what sudden deaths leave behind: nothing that the next one does
-// not clear.
+// Creation and removal of fabrics. The next process removes what killed processes leave behind.
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -39,7 +38,7 @@ std::set<std::string> entries(const std::string& path) {
   return names;
 }
 
-// A process in the middle of its work: a device, a queue pair, and a target for a peer's writes.
+// A working process: a device, a queue pair, and memory for a peer's writes.
 struct Resident {
   explicit Resident(const char* device) : end(device), memory(end.buffer(kLifeBig)) {}
 
@@ -59,7 +58,7 @@ struct Resident {
 
 }  // namespace
 
-TEST_CASE("fabric_life: a fabric is there while it is held, and gone after", "[softnic][fabric]") {
+TEST_CASE("fabric_life: a fabric exists as long as it has a holder", "[softnic][fabric]") {
   const std::string name = TestFabric::fresh_name();
   const std::string dir = dir_of(name);
   CHECK(!exists(dir));
@@ -67,14 +66,14 @@ TEST_CASE("fabric_life: a fabric is there while it is held, and gone after", "[s
     const softnic::Holder holder = hold(name);
     CHECK(exists(dir));
     CHECK(is_listed(name));
-    CHECK(!softnic::clean_up_fabric(name));  // it lives
+    CHECK(!softnic::clean_up_fabric(name));  // it is alive
     CHECK(exists(dir));
   }
   CHECK(!exists(dir));
   CHECK(!is_listed(name));
 }
 
-TEST_CASE("fabric_life: two holders hold, the second's end removes it", "[softnic][fabric]") {
+TEST_CASE("fabric_life: the last of two holders removes the fabric", "[softnic][fabric]") {
   const std::string name = TestFabric::fresh_name();
   std::optional<softnic::Holder> first(hold(name));
   std::optional<softnic::Holder> second(hold(name));
@@ -84,7 +83,7 @@ TEST_CASE("fabric_life: two holders hold, the second's end removes it", "[softni
   CHECK(!exists(dir_of(name)));
 }
 
-TEST_CASE("fabric_life: a living fabric is not replaced by another", "[softnic][fabric]") {
+TEST_CASE("fabric_life: a live fabric is not replaced by another", "[softnic][fabric]") {
   TestFabric fabric;
   const softnic::FabricSpec spec = softnic::default_fabric();
   CHECK(!softnic::Holder::hold(fabric.name(), &spec).has_value());
@@ -92,8 +91,7 @@ TEST_CASE("fabric_life: a living fabric is not replaced by another", "[softnic][
   CHECK(context != nullptr);
 }
 
-TEST_CASE("fabric_life: an open device keeps the fabric, its closing ends it",
-          "[softnic][fabric]") {
+TEST_CASE("fabric_life: a fabric exists until its last device is closed", "[softnic][fabric]") {
   TestFabric fabric;
   const std::string dir = dir_of(fabric.name());
   {
@@ -107,7 +105,7 @@ TEST_CASE("fabric_life: an open device keeps the fabric, its closing ends it",
   CHECK(!exists(dir));
 }
 
-TEST_CASE("fabric_life: a device list takes part too", "[softnic][fabric]") {
+TEST_CASE("fabric_life: a device list keeps the fabric", "[softnic][fabric]") {
   TestFabric fabric;
   const std::string dir = dir_of(fabric.name());
   ibv_device** list = ibv_get_device_list(nullptr);
@@ -119,7 +117,7 @@ TEST_CASE("fabric_life: a device list takes part too", "[softnic][fabric]") {
   CHECK(!exists(dir));
 }
 
-TEST_CASE("fabric_life: the census counts holders and processes", "[softnic][fabric]") {
+TEST_CASE("fabric_life: holders and processes are counted", "[softnic][fabric]") {
   const TestFabric fabric;
   CHECK(softnic::find_participants(fabric.fabric()).holders == 1);
   CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
@@ -131,13 +129,14 @@ TEST_CASE("fabric_life: the census counts holders and processes", "[softnic][fab
   CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
 }
 
-TEST_CASE("fabric_life: a process of another may end the fabric", "[softnic][fabric]") {
+TEST_CASE("fabric_life: a fabric outlives its holder while another process uses it",
+          "[softnic][fabric]") {
   if (!kProcessesWork) return;
   TestFabric fabric;
   const std::string dir = dir_of(fabric.name());
   run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
                                      const Resident self("softnic0");
-                                     peer.meet();  // the test lets go now
+                                     peer.meet();  // the test releases its holder now
                                      peer.receive<bool>(1);
                                      BL_MUST(exists(dir));
                                    },
@@ -150,7 +149,7 @@ TEST_CASE("fabric_life: a process of another may end the fabric", "[softnic][fab
   CHECK(!exists(dir));
 }
 
-TEST_CASE("fabric_life: what a killed process leaves is cleared by the next", "[softnic][fabric]") {
+TEST_CASE("fabric_life: the next process removes files of a killed one", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
   const std::string dir = dir_of(fabric.name());
@@ -176,7 +175,7 @@ TEST_CASE("fabric_life: what a killed process leaves is cleared by the next", "[
   CHECK(entries(dir) == before);
 }
 
-TEST_CASE("fabric_life: killed processes do not use seats up", "[softnic][fabric]") {
+TEST_CASE("fabric_life: seats of killed processes are reused", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
   for (int round = 0; round < 20; ++round) {
@@ -187,7 +186,7 @@ TEST_CASE("fabric_life: killed processes do not use seats up", "[softnic][fabric
                                      },
                                      [&](Peer& peer) {
                                        peer.receive<bool>(0);
-                                       peer.kill(0);  // anywhere in its stream of writes
+                                       peer.kill(0);  // at any point of its writes
                                      }});
     const ContextPtr next = open_device("softnic0");
     CHECK(softnic::find_participants(fabric.fabric()).slots.size() == 1);
@@ -197,7 +196,7 @@ TEST_CASE("fabric_life: killed processes do not use seats up", "[softnic][fabric
 TEST_CASE("fabric_life: a forked child does not keep its dead parent's seat", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
-  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // the orphan comes to us
+  REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);  // orphans become children of this process
   int lifeline[2];                                 // it lives until this test closes its end
   REQUIRE(pipe(lifeline) == 0);
   run_peers(PeerMode::kProcesses, {[&](Peer& peer) {
@@ -227,7 +226,7 @@ TEST_CASE("fabric_life: a forked child does not keep its dead parent's seat", "[
   REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
 }
 
-TEST_CASE("fabric_life: a forked child can take part beside its parent", "[softnic][fabric]") {
+TEST_CASE("fabric_life: a forked child can join beside its parent", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
   Resident self("softnic0");
@@ -243,8 +242,7 @@ TEST_CASE("fabric_life: a forked child can take part beside its parent", "[softn
   must_complete(self.end.send_cq.get(), 2);
 }
 
-TEST_CASE("fabric_life: a killed holder alone leaves a fabric that the next clears",
-          "[softnic][fabric]") {
+TEST_CASE("fabric_life: the next holder replaces the fabric of a killed one", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const std::string name = TestFabric::fresh_name();
   const bool by_sweep = GENERATE(false, true);
@@ -263,7 +261,8 @@ TEST_CASE("fabric_life: a killed holder alone leaves a fabric that the next clea
   } else {
     softnic::FabricSpec spec = softnic::default_fabric();
     spec.hosts.resize(1);
-    const auto fresh = softnic::Holder::hold(name, &spec);  // dead, so a new one may take the name
+    const auto fresh =
+        softnic::Holder::hold(name, &spec);  // the old one is dead, so the name is free
     REQUIRE(fresh.has_value());
     CHECK(fresh->fabric().header().host_count == 1);
   }
@@ -271,7 +270,7 @@ TEST_CASE("fabric_life: a killed holder alone leaves a fabric that the next clea
   CHECK(!exists(dir_of(name)));
 }
 
-TEST_CASE("fabric_life: a killed holder does not disturb those at work", "[softnic][fabric]") {
+TEST_CASE("fabric_life: a killed holder does not disturb running processes", "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const std::string name = TestFabric::fresh_name();
   setenv("SOFTNIC_FABRIC", name.c_str(), 1);

@@ -17,7 +17,7 @@ using namespace beeline::test;
 
 namespace {
 
-// In a process of its own, with a limit as low as it says.
+// Runs `work` in a child process with a limit.
 template <class Work>
 void limited(int resource, rlim_t most, const Work& work) {
   const pid_t child = fork();
@@ -40,7 +40,7 @@ bool no_devices(int error) {
 
 }  // namespace
 
-TEST_CASE("fabric_limits: whoever has no descriptors left does not take a living fabric for dead",
+TEST_CASE("fabric_limits: a process without free descriptors does not remove a live fabric",
           "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
@@ -54,7 +54,7 @@ TEST_CASE("fabric_limits: whoever has no descriptors left does not take a living
   }
 }
 
-TEST_CASE("fabric_limits: a limit on the size of files is an error, and no signal",
+TEST_CASE("fabric_limits: a limit on file sizes causes an error and no signal",
           "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
@@ -67,7 +67,7 @@ TEST_CASE("fabric_limits: a limit on the size of files is an error, and no signa
   CHECK(!exists(dir_of(name)));
 }
 
-TEST_CASE("fabric_limits: why there are no devices is in errno", "[softnic][fabric]") {
+TEST_CASE("fabric_limits: errno says why there are no devices", "[softnic][fabric]") {
   {
     const TestFabric fabric;
     TestFabric::choose_host("h9");

@@ -24,7 +24,7 @@ namespace {
 
 constexpr uid_t kStranger = 65534;
 
-// A link or directory at the path of a fabric that does not exist yet. Removed at the end.
+// Something at the path of a fabric that does not exist yet. The destructor removes it.
 class Planted {
  public:
   explicit Planted(std::string path) : path_(std::move(path)) {}
@@ -38,7 +38,7 @@ class Planted {
   std::string path_;
 };
 
-// In a process of its own, as somebody without rights; WORK says whether it went as it should.
+// Runs `work` in a child process as a user without rights. `work` returns whether it succeeded.
 template <class Work>
 void as_stranger(const Work& work) {
   const pid_t child = fork();
@@ -68,9 +68,8 @@ void must_refuse(const std::string& name, const std::string& why) {
 
 }  // namespace
 
-TEST_CASE(
-    "fabric_private: a link where the fabric would be is refused, and what it names is left alone",
-    "[softnic][fabric]") {
+TEST_CASE("fabric_private: a link at the fabric's path is refused and its target is not changed",
+          "[softnic][fabric]") {
   const std::string name = TestFabric::fresh_name();
   const Planted victim("/dev/shm/softnic-test-victim-" + name);
   std::filesystem::create_directories(victim.path() + "/inner");
@@ -81,7 +80,7 @@ TEST_CASE(
   CHECK(std::filesystem::file_size(victim.path() + "/inner/file") == 8);
 }
 
-TEST_CASE("fabric_private: a file where the fabric would be is refused", "[softnic][fabric]") {
+TEST_CASE("fabric_private: a file at the fabric's path is refused", "[softnic][fabric]") {
   const std::string name = TestFabric::fresh_name();
   const Planted file(dir_of(name));
   std::ofstream(file.path()) << "precious";
@@ -89,7 +88,7 @@ TEST_CASE("fabric_private: a file where the fabric would be is refused", "[softn
   CHECK(std::filesystem::file_size(file.path()) == 8);
 }
 
-TEST_CASE("fabric_private: another user's directory is refused, and left alone",
+TEST_CASE("fabric_private: another user's directory is refused and not changed",
           "[softnic][fabric]") {
   if (getuid() != 0) return;  // only root can give a directory away
   const std::string name = TestFabric::fresh_name();
@@ -101,7 +100,7 @@ TEST_CASE("fabric_private: another user's directory is refused, and left alone",
   CHECK(std::filesystem::file_size(planted.path() + "/file") == 8);
 }
 
-TEST_CASE("fabric_private: what another user made at a fabric's path is refused, and left alone",
+TEST_CASE("fabric_private: links and directories of another user are refused and not changed",
           "[softnic][fabric]") {
   if (getuid() != 0) return;  // only root can be another user
   const std::string name = TestFabric::fresh_name();
@@ -127,20 +126,21 @@ TEST_CASE("fabric_private: what another user made at a fabric's path is refused,
   CHECK(std::filesystem::file_size(victim.path() + "/inner/file") == 8);
 }
 
-TEST_CASE("fabric_private: another user cannot open, join or end a fabric", "[softnic][fabric]") {
+TEST_CASE("fabric_private: another user cannot open, join or remove a fabric",
+          "[softnic][fabric]") {
   if (getuid() != 0) return;  // only root can be another user
   const TestFabric fabric;
   as_stranger([&] {
     const std::string file = fabric.fabric().dir() + "/fabric";
     const bool closed = open(file.c_str(), O_RDONLY) < 0 && errno == EACCES;
-    // Names are by user: the same one is another fabric, which the other may have beside ours.
+    // Fabric names are separate for each user, so another user can have a fabric of the same name.
     return closed && !is_listed(fabric.name()) && !softnic::Fabric::open(fabric.name()) &&
            rename(fabric.fabric().dir().c_str(), "/dev/shm/softnic-test-taken") != 0;
   });
   CHECK(softnic::Fabric::open(fabric.name()));
 }
 
-TEST_CASE("fabric_private: what takes the name of a fabric that ended is not written to",
+TEST_CASE("fabric_private: a directory that replaces an ended fabric is not written to",
           "[softnic][fabric]") {
   const std::string name = TestFabric::fresh_name();
   std::optional<softnic::Holder> holder(hold(name));

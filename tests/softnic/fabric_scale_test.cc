@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many of everything on one fabric: a ring of parties in which each sends verified data to the next
-// on every one of its devices.
+// Large fabrics: a ring of processes or threads, each of which sends verified data to the next one
+// on every device.
 #include <memory>
 
 #include "tests/support/peer_group.h"
@@ -15,7 +15,7 @@ constexpr std::uint32_t kDevices = 8;
 constexpr std::size_t kSize = 40000;
 constexpr std::uint32_t kRounds = 3;
 
-// One device of a party: a queue pair to the next of the ring, and one from the one before.
+// One device of a member: a queue pair to the next member of the ring and one from the previous.
 struct Rail {
   explicit Rail(std::size_t number)
       : nic("softnic" + std::to_string(number)),
@@ -72,13 +72,13 @@ void take_part(Peer& peer) {
       BL_MUST(wc.status == IBV_WC_SUCCESS && wc.imm_data == round && wc.byte_len == kSize);
       BL_MUST(rails[i]->in.has(seed_of(last, i, round)));
     }
-    peer.meet();  // nobody's buffer is written again before all have looked
+    peer.meet();  // no buffer is overwritten before all were checked
   }
 }
 
 }  // namespace
 
-TEST_CASE("fabric_scale: 64 processes with 8 devices each exchange data all around",
+TEST_CASE("fabric_scale: 64 processes with 8 devices each exchange data with one another",
           "[softnic][fabric][slow][scale]") {
   if (!kProcessesWork) return;  // a process has one host, so this takes processes
   constexpr std::uint32_t kHosts = 64;
@@ -122,13 +122,14 @@ TEST_CASE("fabric_scale: 10,000 queue pairs each carry a message",
   CHECK(softnic::find_participants(fabric.fabric()).slots.empty());
 }
 
-TEST_CASE("fabric_scale: 8 threads with 8 devices each exchange data all around",
+TEST_CASE("fabric_scale: 8 threads with 8 devices each exchange data with one another",
           "[softnic][fabric][slow][scale]") {
   const TestFabric fabric(softnic::even_fabric(1, kDevices));
   run_peers(PeerMode::kThreads, std::vector<PeerBody>(8, take_part), std::chrono::seconds(280));
 }
 
-TEST_CASE("fabric_scale: processes come and go a hundred times", "[softnic][fabric][slow][scale]") {
+TEST_CASE("fabric_scale: processes join and leave a hundred times",
+          "[softnic][fabric][slow][scale]") {
   const PeerMode mode = peer_modes().back();
   const TestFabric fabric;
   for (int i = 0; i < 25; ++i) {

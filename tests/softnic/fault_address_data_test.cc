@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses and partitions that change under a program that remembers them.
+// Addresses and partitions that change while a program still uses the old ones.
 #include "tests/softnic/fault_data.h"
 
 using namespace beeline::test;
@@ -32,13 +32,13 @@ struct Scene {
   Buffer into;
 };
 
-// Connects anew to the address that worked before.
+// Reconnects to the address that worked before.
 bool naive_remembers_the_gid(Scene& scene, const QpAddress& remembered) {
   scene.connect_to(remembered);
   return scene.write_once() == IBV_WC_SUCCESS;
 }
 
-// Asks for the address each time.
+// Queries the address each time.
 bool careful_asks_for_the_gid(Scene& scene) {
   scene.connect_to(address_of(scene.pair.b.qp));
   return scene.write_once() == IBV_WC_SUCCESS && scene.into.has(1);
@@ -50,41 +50,41 @@ std::uint16_t pkey_of(ibv_context* context) {
   return be16toh(pkey);
 }
 
-// The first entry of the table will do: it always has.
+// Assumes that the first entry of the table is usable.
 bool naive_takes_the_first_pkey(Scene& scene) {
   connect_both(scene.pair.a.qp, scene.pair.b.qp, kImpatientWire);
   return scene.write_once() == IBV_WC_SUCCESS;
 }
 
-// Both ends tell their keys, and know beforehand whether they can talk.
+// Both ends exchange their keys and so know whether they can connect.
 bool careful_compares_pkeys(Scene& scene) {
   const std::uint16_t ours = pkey_of(scene.pair.a.context.get());
   const std::uint16_t theirs = pkey_of(scene.pair.b.context.get());
   const bool may_talk = (ours & 0x7fff) == (theirs & 0x7fff) && ((ours | theirs) & 0x8000) != 0;
-  if (!may_talk) return true;  // and says so, instead of waiting for a timeout
+  if (!may_talk) return true;  // it fails at once instead of waiting for a timeout
   return naive_takes_the_first_pkey(scene);
 }
 
 }  // namespace
 
-TEST_CASE("address: a GID that changed has to be asked for again", "[softnic][address]") {
+TEST_CASE("address: a GID that has changed must be queried again", "[softnic][address]") {
   Scene scene;
   const QpAddress before = address_of(scene.pair.b.qp);
   CHECK(scene.write_once() == IBV_WC_SUCCESS);
   scene.pair.fabric.command("h0/softnic1", kNewGid);
-  CHECK(scene.write_once() == IBV_WC_RETRY_EXC_ERR);  // the connection that was there
+  CHECK(scene.write_once() == IBV_WC_RETRY_EXC_ERR);  // the existing connection
   CHECK_FALSE(naive_remembers_the_gid(scene, before));
   CHECK(careful_asks_for_the_gid(scene));
 }
 
-TEST_CASE("address: a sender whose own GID changed is not answered", "[softnic][address]") {
+TEST_CASE("address: a sender whose own GID has changed gets no answer", "[softnic][address]") {
   Scene scene;
   scene.pair.fabric.command("h0/softnic0", kNewGid);
   CHECK(scene.write_once() == IBV_WC_RETRY_EXC_ERR);
   CHECK(careful_asks_for_the_gid(scene));
 }
 
-TEST_CASE("address: ports of different partitions do not hear each other", "[softnic][address]") {
+TEST_CASE("address: ports of different partitions do not reach each other", "[softnic][address]") {
   Scene scene;
   scene.pair.fabric.command("h0/softnic1", "pkey=0x8005");
   CHECK(scene.write_once() == IBV_WC_RETRY_EXC_ERR);  // the connection that was there
@@ -95,8 +95,7 @@ TEST_CASE("address: ports of different partitions do not hear each other", "[sof
   CHECK(scene.into.has(1));
 }
 
-TEST_CASE("address: limited members of a partition talk to full members only",
-          "[softnic][address]") {
+TEST_CASE("address: limited members of a partition reach full members only", "[softnic][address]") {
   struct Keys {
     const char* ours;
     const char* theirs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults that wait for the N-th work request, and programs that do not expect any.
+// Faults of the N-th work request, and programs that do not expect them.
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -43,13 +43,13 @@ struct ArmedScene {
   Buffer into;
 };
 
-// A completion means that the block is there.
+// Assumes that a completion means success.
 bool naive_counts_completions(ArmedScene& scene) {
   for (std::size_t i = 0; i < kBlocks; ++i) (void)scene.write_block(i);
   return scene.into.has(1);
 }
 
-// A completion says how it went.
+// Checks the status of the completion.
 bool careful_reads_status(ArmedScene& scene) {
   for (std::size_t i = 0; i < kBlocks; ++i) {
     if (scene.write_block(i) == IBV_WC_SUCCESS) continue;
@@ -59,13 +59,13 @@ bool careful_reads_status(ArmedScene& scene) {
   return scene.into.has(1);
 }
 
-// Success means that the bytes are right.
+// Assumes that success means correct data.
 bool naive_trusts_success(ArmedScene& scene) {
   for (std::size_t i = 0; i < kBlocks; ++i) BL_MUST(scene.write_block(i) == IBV_WC_SUCCESS);
   return scene.into.has(1);
 }
 
-// Compares what was sent with what arrived.
+// Compares sent and received data.
 bool careful_compares(ArmedScene& scene) {
   for (std::size_t i = 0; i < kBlocks; ++i) {
     do {
@@ -77,7 +77,7 @@ bool careful_compares(ArmedScene& scene) {
 
 }  // namespace
 
-TEST_CASE("armed: a completion is not yet a success", "[softnic][armed]") {
+TEST_CASE("armed: a completion can be a failure", "[softnic][armed]") {
   ArmedScene naive;
   naive.command("error=retry_exc_err@4");
   CHECK_FALSE(naive_counts_completions(naive));
@@ -86,7 +86,7 @@ TEST_CASE("armed: a completion is not yet a success", "[softnic][armed]") {
   CHECK(careful_reads_status(careful));
 }
 
-TEST_CASE("armed: a success may bring wrong bytes", "[softnic][armed]") {
+TEST_CASE("armed: a successful completion can come with wrong bytes", "[softnic][armed]") {
   ArmedScene naive;
   naive.command("corrupt@4");
   CHECK_FALSE(naive_trusts_success(naive));
@@ -95,7 +95,7 @@ TEST_CASE("armed: a success may bring wrong bytes", "[softnic][armed]") {
   CHECK(careful_compares(careful));
 }
 
-TEST_CASE("armed: the fabric's log says when a fault strikes, and whom", "[softnic][armed]") {
+TEST_CASE("armed: the fabric's log names the request that a fault hits", "[softnic][armed]") {
   ArmedScene scene;
   scene.command("error=rem_op_err@3");
   scene.command("corrupt@2");

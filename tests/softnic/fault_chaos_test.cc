@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans of chaos: the same seed gives the same, everything ends, nobody suffers twice at a time,
-// and what is spared is spared.
+// Plans of `softnic chaos`: equal seeds give equal plans, every disturbance ends, no port has two
+// at a time, and spared ports have none.
 #include "softnic/faults/chaos_plan.h"
 
 #include <algorithm>
@@ -54,13 +54,13 @@ bool is_end(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("fault_chaos: the same seed gives the same plan, another seed another",
+TEST_CASE("fault_chaos: equal seeds give equal plans, different seeds different plans",
           "[softnic][fault]") {
   const Plan plan = softnic::plan_chaos(wish(7));
   CHECK(plan.size() > 100);
   CHECK(plan == softnic::plan_chaos(wish(7)));
   CHECK(plan != softnic::plan_chaos(wish(8)));
-  // The very plan, so that a seed found on one machine means the same on the next.
+  // The exact plan, so that a seed means the same on every machine.
   CHECK(softnic::script_text({plan.begin(), plan.begin() + 4}) == kPlanOfSeed7);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("fault_chaos: every disturbance ends, in order and within the time", "
   }
 }
 
-TEST_CASE("fault_chaos: the kinds asked for come, all of them and no other", "[softnic][fault]") {
+TEST_CASE("fault_chaos: a plan has all requested kinds and no others", "[softnic][fault]") {
   std::set<std::string> words;
   for (const PlannedCommand& next : softnic::plan_chaos(wish(3, "down,loss,remove")))
     words.insert(word_of(next.command));
@@ -102,14 +102,14 @@ TEST_CASE("fault_chaos: the kinds asked for come, all of them and no other", "[s
                                        "refuse-err"});
 }
 
-TEST_CASE("fault_chaos: a kind that there is not is told with those that there are",
-          "[softnic][fault]") {
+TEST_CASE("fault_chaos: an unknown kind is reported with the known ones", "[softnic][fault]") {
   const auto parsed = softnic::parse_disturbances("down,flood");
   REQUIRE(!parsed);
-  CHECK(parsed.error().text ==
-        "\"flood\" is not a kind of disturbance; the kinds are down, blackhole, pause, loss, jitter, "
-        "error, "
-        "event, remove, refuse-err and corrupt");
+  CHECK(
+      parsed.error().text ==
+      "\"flood\" is not a kind of disturbance; the kinds are down, blackhole, pause, loss, jitter, "
+      "error, "
+      "event, remove, refuse-err and corrupt");
 }
 
 TEST_CASE("fault_chaos: a device with a spared port is never disturbed as a whole",
@@ -123,7 +123,7 @@ TEST_CASE("fault_chaos: a device with a spared port is never disturbed as a whol
   CHECK(!softnic::plan_chaos(half).empty());
 }
 
-TEST_CASE("fault_chaos: the ports of a device that goes as a whole have their peace",
+TEST_CASE("fault_chaos: a device is disturbed as a whole only while none of its ports is",
           "[softnic][fault]") {
   ChaosRequest dual = wish(5, "down,remove");
   dual.ports = {{"h0/dual:1", "h0/dual", true}, {"h0/dual:2", "h0/dual", true}};

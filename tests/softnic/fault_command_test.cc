@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands that make faults: how they are read, what they leave in the port's record and in
-// sysfs, how they end, and that half-done ones can be done again.
+// The commands for faults: parsing, their effect on the port's record and on sysfs, how they end,
+// and that interrupted ones can be repeated.
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ softnic::FabricSpec with_infiniband() {
 
 }  // namespace
 
-TEST_CASE("fault_command: every command is read, and written as it was", "[softnic][fault]") {
+TEST_CASE("fault_command: every command is parsed and formatted unchanged", "[softnic][fault]") {
   for (const char* text : {"down",          "up",
                            "rate=200M",     "rate=max",
                            "latency=50us",  "jitter=50us",
@@ -91,7 +91,7 @@ TEST_CASE("fault_command: every command is read, and written as it was", "[softn
         "gid=3:fe80:0000:0000:0000:0000:0000:0000:0001/roce_v2");
 }
 
-TEST_CASE("fault_command: values are what they say", "[softnic][fault]") {
+TEST_CASE("fault_command: values are converted to their units", "[softnic][fault]") {
   CHECK(must_parse("loss=2.5%").value == 25'000);
   CHECK(must_parse("loss=100%").value == 1'000'000);
   CHECK(must_parse("loss=100ppm").value == 100);
@@ -108,8 +108,7 @@ TEST_CASE("fault_command: values are what they say", "[softnic][fault]") {
   CHECK(!must_parse("gid=12:none").gid);
 }
 
-TEST_CASE("fault_command: what cannot be read is told with what would be right",
-          "[softnic][fault]") {
+TEST_CASE("fault_command: a wrong command is reported with the right form", "[softnic][fault]") {
   CHECK(complaint("los=1%") == "unknown command \"los=1%\"; did you mean loss=SHARE?");
   CHECK(complaint("blackhole=1") == "unknown command \"blackhole=1\"; did you mean blackhole?");
   CHECK(complaint("loss=2") == "\"2\" is not a share: write for example 2.5% or 100ppm, or 0");
@@ -130,7 +129,8 @@ TEST_CASE("fault_command: what cannot be read is told with what would be right",
   CHECK(complaint("refuse-err=yes") == "\"yes\" is neither on nor off");
 }
 
-TEST_CASE("fault_command: what does not fit the target is refused", "[softnic][fault]") {
+TEST_CASE("fault_command: a command that its target does not support is refused",
+          "[softnic][fault]") {
   const TestFabric fabric(with_infiniband());
   CHECK(refusal(fabric, "h0/softnic0", "remove") == "(accepted)");
   CHECK(refusal(fabric, "h0/softnic0:1", "remove") ==
@@ -144,8 +144,7 @@ TEST_CASE("fault_command: what does not fit the target is refused", "[softnic][f
   CHECK_THROWS_AS(fabric.command("h0/softnic0:1", "return"), MustError);
 }
 
-TEST_CASE("fault_command: loss and jitter stand in the record until they are 0",
-          "[softnic][fault]") {
+TEST_CASE("fault_command: loss and jitter are in the record until they are 0", "[softnic][fault]") {
   const TestFabric fabric;
   PortRecord& port = port_of(fabric);
   fabric.command("h0/softnic0", "loss=2.5%");
@@ -162,7 +161,7 @@ TEST_CASE("fault_command: loss and jitter stand in the record until they are 0",
   CHECK(port.faults.load() == 0);
 }
 
-TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fault]") {
+TEST_CASE("fault_command: resume ends a black hole and a pause", "[softnic][fault]") {
   const TestFabric fabric;
   PortRecord& port = port_of(fabric);
   fabric.command("h0/softnic0", "blackhole");
@@ -180,25 +179,26 @@ TEST_CASE("fault_command: a black hole and a pause end by resume", "[softnic][fa
   CHECK(port.faults.load() == 0);
 }
 
-TEST_CASE("fault_command: a GID is set, moved and taken away, in sysfs too", "[softnic][fault]") {
+TEST_CASE("fault_command: a GID is set, changed and removed, also in sysfs", "[softnic][fault]") {
   const TestFabric fabric;
   const softnic::GidRecord* const gids = port_of(fabric).gids;
   const std::uint32_t generation = fabric.fabric().header().generation.load();
 
-  fabric.command("h0/softnic0", "gid=1:fe80::7");  // keeps its kind
+  fabric.command("h0/softnic0", "gid=1:fe80::7");  // keeps its type
   CHECK(fabric.fabric().header().generation.load() == generation + 1);
   CHECK(gids[1].state.load() == 1 + IBV_GID_TYPE_ROCE_V2);
   CHECK(sysfs(fabric, kPortDir + "gids/1") == "fe80:0000:0000:0000:0000:0000:0000:0007");
   CHECK(sysfs(fabric, kPortDir + "gid_attrs/types/1") == "RoCE v2");
   CHECK(sysfs(fabric, kPortDir + "gid_attrs/ndevs/1") == "eth0");
 
-  fabric.command("h0/softnic0", "gid=4:fe80::8");  // as two places before: v1, v2, v1, v2, ...
+  fabric.command("h0/softnic0",
+                 "gid=4:fe80::8");  // the type of the entry two places before: v1, v2, v1, v2, ...
   fabric.command("h0/softnic0", "gid=5:fe80::8");
   CHECK(gids[4].state.load() == 1 + IBV_GID_TYPE_ROCE_V1);
   CHECK(gids[5].state.load() == 1 + IBV_GID_TYPE_ROCE_V2);
   fabric.command("h0/softnic0", "gid=4:fe80::8/rocev2");
   CHECK(gids[4].state.load() == 1 + IBV_GID_TYPE_ROCE_V2);
-  fabric.command("h0/softnic0", "gid=12:fe80::9");  // nobody near
+  fabric.command("h0/softnic0", "gid=12:fe80::9");  // no entry two places away
   CHECK(gids[12].state.load() == 1 + IBV_GID_TYPE_ROCE_V2);
 
   fabric.command("h0/softnic0", "gid=1:none");
@@ -207,7 +207,7 @@ TEST_CASE("fault_command: a GID is set, moved and taken away, in sysfs too", "[s
   CHECK(sysfs(fabric, kPortDir + "gid_attrs/types/1").empty());
 }
 
-TEST_CASE("fault_command: a GID of InfiniBand is one, whatever stands around it",
+TEST_CASE("fault_command: a GID of an InfiniBand port has the InfiniBand type",
           "[softnic][fault]") {
   const TestFabric fabric(with_infiniband());
   fabric.command("h1/softnic0:2", "gid=3:fe80::7");
@@ -248,7 +248,7 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   CHECK(sysfs(fabric, kPortDir + "gids/1") == "fe80:0000:0000:0000:0000:0000:0000:0007");
 }
 
-TEST_CASE("fault_command: a removed device has left sysfs, and returns as it was",
+TEST_CASE("fault_command: a removed device is not in sysfs and returns unchanged",
           "[softnic][fault]") {
   const TestFabric fabric(with_infiniband());
   const std::vector<std::string> before = tree_of(fabric);
@@ -270,7 +270,7 @@ TEST_CASE("fault_command: a removed device has left sysfs, and returns as it was
   CHECK(sysfs(fabric, "class/net/eth0/operstate") == "up");
 }
 
-TEST_CASE("fault_command: what changed while a device was away is shown when it is back",
+TEST_CASE("fault_command: changes to a removed device are in sysfs when it is back",
           "[softnic][fault]") {
   const TestFabric fabric;
   for (const char* command : {"remove", "down", "pkey=0x8001", "gid=3:none", "return"})
@@ -281,8 +281,7 @@ TEST_CASE("fault_command: what changed while a device was away is shown when it 
   CHECK(sysfs(fabric, "class/net/eth0/operstate") == "down");
 }
 
-TEST_CASE("fault_command: removal and return count once, however often they are said",
-          "[softnic][fault]") {
+TEST_CASE("fault_command: repeated removals and returns count once", "[softnic][fault]") {
   const TestFabric fabric(with_infiniband());
   fabric.command("h1/softnic0", "return");
   CHECK(fabric.fabric().header().devices[2].removals.load() == 0);
@@ -297,10 +296,9 @@ TEST_CASE("fault_command: removal and return count once, however often they are 
   CHECK(port_of(fabric, "h1/softnic0:2").faults.load() == 0);
 }
 
-// A death after any of the stores or renames of a removal leaves a prefix of its work; here some
-// are made by hand.
-TEST_CASE("fault_command: a removal that was cut short is completed by saying it again",
-          "[softnic][fault]") {
+// A process that dies in a removal leaves a prefix of its stores and renames. The test makes some
+// of these states itself.
+TEST_CASE("fault_command: repeating an interrupted removal completes it", "[softnic][fault]") {
   const TestFabric fabric;
   const std::vector<std::string> before = tree_of(fabric);
   const fs::path root = fabric.fabric().sysfs_root("h0");
@@ -320,7 +318,7 @@ TEST_CASE("fault_command: a removal that was cut short is completed by saying it
   CHECK(next_event(context.get()).event_type == IBV_EVENT_DEVICE_FATAL);
   CHECK(!has_event(context.get()));
 
-  // A return that died after its count.
+  // A return whose process died after it changed the count.
   device_of(fabric).removals.store(2);
   fabric.command("h0/softnic0", "return");
   CHECK(port_of(fabric).faults.load() == 0);

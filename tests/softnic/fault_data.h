@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of faults: a clock that goes by what the NIC does, so that "nothing happens" is said
-// after the NIC has had its time, however slow the machine.
+// Helpers of the fault tests: a timeout that is measured by the NIC's own timers, so that "nothing
+// happens" is decided only after the NIC had enough time, however slow the machine is.
 #pragma once
 
 #include "tests/support/verbs_fixture.h"
 
 namespace beeline::test {
 
-// On a clock a hundred times faster these end in 1.3 ms; the watchdog below takes 86 ms.
+// With a clock_scale of 0.01 these end in 1.3 ms; the watchdog below takes 86 ms.
 inline constexpr double kFastClock = 0.01;
 inline const Wire kImpatientWire{.timeout = 14, .retry_cnt = 1};
 
-// A connection of its own to a peer that never answers. When its long timers have run out, so have
-// those of every kImpatientWire, many times over, and the engine has come by at least as often.
+// A connection to a peer that never answers. When its long timeouts are over, those of a
+// kImpatientWire would have ended many times, and the engine has run at least as often.
 class Watchdog {
  public:
   explicit Watchdog(const std::string& device) : asker_(device), nobody_(device) {
@@ -33,7 +33,7 @@ class Watchdog {
   bool expired_ = false;
 };
 
-// The completions that come before the watchdog barks, at most `count`.
+// Polls at most `count` completions until the watchdog's timeout is over.
 inline std::vector<ibv_wc> poll_guarded(ibv_cq* cq, std::size_t count, const std::string& device) {
   Watchdog watchdog(device);
   std::vector<ibv_wc> done;

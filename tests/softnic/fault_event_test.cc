@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults as programs see them through verbs: events, queries, and devices that go and come back.
+// Faults as seen through verbs: events, queries, and devices that are removed and come back.
 #include <endian.h>
 #include <fcntl.h>
 
@@ -21,7 +21,7 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-// errno of a call that failed as those do that return -1.
+// The errno of a call that returns -1.
 template <class Call>
 int errno_of(Call call) {
   errno = 0;
@@ -31,8 +31,7 @@ int errno_of(Call call) {
 
 }  // namespace
 
-TEST_CASE("fault_event: injected events come with their port, and change nothing",
-          "[softnic][fault]") {
+TEST_CASE("fault_event: injected events carry their port and change nothing", "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   const ContextPtr other = open_device("softnic1");
@@ -52,15 +51,14 @@ TEST_CASE("fault_event: injected events come with their port, and change nothing
   }
   CHECK(!has_event(context.get()));
   CHECK(!has_event(other.get()));
-  // A real change is told after a false alarm of the same kind all the same.
+  // A real change after an injected event of the same type causes an event as well.
   fabric.command("h0/softnic0", "event=port_err");
   fabric.command("h0/softnic0", "down");
   CHECK(next_event(context.get()).event_type == IBV_EVENT_PORT_ERR);
   CHECK(next_event(context.get()).event_type == IBV_EVENT_PORT_ERR);
 }
 
-TEST_CASE("fault_event: a device event that is a false alarm names no port and kills nothing",
-          "[softnic][fault]") {
+TEST_CASE("fault_event: an injected device event has no port and no effect", "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   fabric.command("h0/softnic0", "event=device_fatal");
@@ -71,7 +69,7 @@ TEST_CASE("fault_event: a device event that is a false alarm names no port and k
   CHECK(ibv_query_device(context.get(), &attr) == 0);
 }
 
-TEST_CASE("fault_event: the P_Key table answers what the port has, and its change is told",
+TEST_CASE("fault_event: a P_Key change causes an event, and queries return the new one",
           "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
@@ -93,7 +91,7 @@ TEST_CASE("fault_event: the P_Key table answers what the port has, and its chang
   CHECK(!has_event(context.get()));
 }
 
-TEST_CASE("fault_event: a GID that changes is told, and queries answer the new one",
+TEST_CASE("fault_event: a GID change causes an event, and queries return the new one",
           "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
@@ -110,7 +108,8 @@ TEST_CASE("fault_event: a GID that changes is told, and queries answer the new o
   CHECK(ibv_query_gid_ex(context.get(), 1, 3, &entry, 0) == ENODATA);
 }
 
-TEST_CASE("fault_event: a removed device is told once and leaves the list", "[softnic][fault]") {
+TEST_CASE("fault_event: a removal causes one event and the device leaves the list",
+          "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   const ContextPtr other = open_device("softnic1");
@@ -126,7 +125,7 @@ TEST_CASE("fault_event: a removed device is told once and leaves the list", "[so
   CHECK(device_names() == std::vector<std::string>{"softnic0", "softnic1"});
 }
 
-TEST_CASE("fault_event: an entry of an old list opens nothing", "[softnic][fault]") {
+TEST_CASE("fault_event: an entry of an old list cannot be opened", "[softnic][fault]") {
   const TestFabric fabric;
   const DeviceList old;
   REQUIRE(old.count() == 2);
@@ -143,7 +142,7 @@ TEST_CASE("fault_event: an entry of an old list opens nothing", "[softnic][fault
   CHECK(open_device("softnic0") != nullptr);
 }
 
-TEST_CASE("fault_event: queries of a dead context answer EIO, also when the device is back",
+TEST_CASE("fault_event: queries of a dead context fail with EIO, also when the device is back",
           "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
@@ -174,7 +173,7 @@ TEST_CASE("fault_event: queries of a dead context answer EIO, also when the devi
   CHECK(!has_event(fresh.get()));
 }
 
-TEST_CASE("fault_event: a dead context hears nothing of its device's next life",
+TEST_CASE("fault_event: a dead context gets no events after the device is back",
           "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr dead = open_device("softnic0");
@@ -192,7 +191,7 @@ TEST_CASE("fault_event: a dead context hears nothing of its device's next life",
   CHECK(!has_event(fresh.get()));
 }
 
-TEST_CASE("fault_event: what stands on a removed device can be destroyed and closed",
+TEST_CASE("fault_event: objects of a removed device can be destroyed and closed",
           "[softnic][fault]") {
   const TestFabric fabric;
   {
@@ -210,16 +209,16 @@ TEST_CASE("fault_event: what stands on a removed device can be destroyed and clo
   must_complete(a.send_cq.get(), 1);
 }
 
-TEST_CASE("fault_event: of a removal that nobody told of, the next one tells", "[softnic][fault]") {
+TEST_CASE("fault_event: the next removal sends an event that was never sent", "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
-  // Removed and put back by processes that died on the way.
+  // Removed and put back by processes that died half-way.
   fabric.fabric().header().devices[0].removals.store(2);
   fabric.command("h0/softnic0", "remove");
   CHECK(next_event(context.get()).event_type == IBV_EVENT_DEVICE_FATAL);
   fabric.command("h0/softnic0", "return");
   fabric.command("h0/softnic0", "remove");
-  // It was told already.
+  // The event was sent already.
   REQUIRE(fcntl(context->async_fd, F_SETFL, O_NONBLOCK) == 0);
   ibv_async_event none{};
   CHECK(errno_of([&] { return ibv_get_async_event(context.get(), &none); }) == EAGAIN);

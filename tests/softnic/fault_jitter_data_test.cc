@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jitter: messages of one connection keep their order, those of two overtake each other.
+// Jitter: messages of one connection stay in order, those of two connections may overtake each
+// other.
 #include "tests/softnic/fault_data.h"
 
 using namespace beeline::test;
@@ -10,7 +11,7 @@ namespace {
 constexpr std::uint64_t kJitterMessages = 40;  // of each connection
 constexpr std::size_t kJitterSize = 512;
 
-// Two connections between the same ports, whose completions meet in one queue.
+// Two connections between the same ports, with one completion queue.
 struct TwoLanes {
   TwoLanes()
       : more_a(make_qp(pair.a)),
@@ -22,7 +23,7 @@ struct TwoLanes {
     pair.fabric.command("h0/softnic0", "jitter=5ms");
   }
 
-  // Message i goes by the one lane if it is even, by the other if it is odd.
+  // Even messages use one connection, odd ones the other.
   void post_all() {
     for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
       BL_MUST_OK(post(i % 2 == 0 ? pair.a.qp : more_a.get(),
@@ -42,19 +43,19 @@ struct TwoLanes {
   Buffer into;
 };
 
-// Takes the first completion for that of the first message, and so on.
+// Assumes that completions come in the order of the messages.
 bool naive_counts_completions(TwoLanes& lanes) {
   lanes.post_all();
   bool right = true;
   for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
     BL_MUST(wc.status == IBV_WC_SUCCESS);
-    right = right && wc.wr_id == i;  // the program does not look; we do
+    right = right && wc.wr_id == i;  // the test checks what this program does not
   }
   return right;
 }
 
-// Asks each completion which message it is about.
+// Uses the wr_id of each completion.
 bool careful_reads_wr_id(TwoLanes& lanes) {
   lanes.post_all();
   bool right = true;
@@ -75,7 +76,7 @@ TEST_CASE("jitter: completions of two connections come in any order", "[softnic]
   CHECK(careful.into.has(1));
 }
 
-TEST_CASE("jitter: on one connection nobody overtakes", "[softnic][jitter]") {
+TEST_CASE("jitter: messages of one connection stay in order", "[softnic][jitter]") {
   TwoLanes lanes;
   lanes.post_all();
   std::uint64_t expected[2] = {0, 1};
@@ -87,7 +88,7 @@ TEST_CASE("jitter: on one connection nobody overtakes", "[softnic][jitter]") {
   }
 }
 
-TEST_CASE("jitter: the ports' jitters add up, and bound the delay", "[softnic][jitter]") {
+TEST_CASE("jitter: the jitters of both ports add up and limit the delay", "[softnic][jitter]") {
   using Ms = std::chrono::duration<double, std::milli>;
   Pair pair;
   pair.fabric.command("h0/softnic0", "jitter=20ms");
@@ -102,6 +103,6 @@ TEST_CASE("jitter: the ports' jitters add up, and bound the delay", "[softnic][j
     longest = std::max(longest, took);
     shortest = std::min(shortest, took);
   }
-  CHECK(longest > 20);  // by one port's jitter alone it could not be
+  CHECK(longest > 20);  // not possible with the jitter of one port
   CHECK(shortest < 20);
 }

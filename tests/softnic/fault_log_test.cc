@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fabric's log: what is noted, in which form, by many at once, and how it ends when it is full.
+// The fabric's log: its lines, concurrent writers, and its end when it is full.
 #include "softnic/fabric/fabric_log.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ std::vector<std::string> log_of(const TestFabric& fabric) {
   return lines;
 }
 
-// Without the time.
+// The line without its time.
 std::vector<std::string> told_by(const TestFabric& fabric) {
   std::vector<std::string> lines = log_of(fabric);
   for (std::string& line : lines) line.erase(0, line.find("  ") + 2);
@@ -38,7 +38,7 @@ std::uintmax_t log_bytes(const TestFabric& fabric) {
 
 }  // namespace
 
-TEST_CASE("fault_log: commands and events stand in it, in order and with their time",
+TEST_CASE("fault_log: commands and events are logged in order and with their time",
           "[softnic][fault]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
@@ -61,7 +61,7 @@ TEST_CASE("fault_log: commands and events stand in it, in order and with their t
     CHECK(std::stod(line) >= last);
     last = std::stod(line);
   }
-  CHECK(last < 600);  // fabric time, not that of the machine
+  CHECK(last < 600);  // since the creation of the fabric, not since boot
 }
 
 TEST_CASE("fault_log: a new fabric of the same name begins a new log", "[softnic][fault]") {
@@ -69,7 +69,7 @@ TEST_CASE("fault_log: a new fabric of the same name begins a new log", "[softnic
   for (int round = 0; round < 2; ++round) {
     const auto holder = softnic::Holder::hold(name, nullptr);
     REQUIRE(holder);
-    const auto second = softnic::Holder::hold(name, nullptr);  // joins, and makes nothing
+    const auto second = softnic::Holder::hold(name, nullptr);  // joins and creates nothing
     REQUIRE(second);
     std::ifstream file(softnic::log_path(holder->fabric()));
     std::string first;
@@ -79,7 +79,7 @@ TEST_CASE("fault_log: a new fabric of the same name begins a new log", "[softnic
   }
 }
 
-TEST_CASE("fault_log: a note is one line, whatever is in it", "[softnic][fault]") {
+TEST_CASE("fault_log: an entry is one line, whatever is in it", "[softnic][fault]") {
   const TestFabric fabric;
   softnic::log_port(fabric.fabric(), {1, 0}, "struck:\nerror" + std::string(1000, '!'));
   const std::vector<std::string> lines = told_by(fabric);
@@ -110,7 +110,7 @@ TEST_CASE("fault_log: lines of many writers stay whole", "[softnic][fault]") {
 TEST_CASE("fault_log: a full log ends with one line that says so", "[softnic][fault]") {
   const TestFabric fabric;
   const std::string path = softnic::log_path(fabric.fabric());
-  // Sparse, and a little short of the limit.
+  // A sparse file, a little shorter than the limit.
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 1000);
   for (int i = 0; i < 100; ++i) softnic::log_fabric(fabric.fabric(), "a line of some length");
   const std::uintmax_t full = log_bytes(fabric);
@@ -122,7 +122,8 @@ TEST_CASE("fault_log: a full log ends with one line that says so", "[softnic][fa
   CHECK(log_bytes(fabric) == full);
 }
 
-TEST_CASE("fault_log: who stands still with the log's lock stops nobody", "[softnic][fault]") {
+TEST_CASE("fault_log: a stopped process that holds the log's lock stops no other",
+          "[softnic][fault]") {
   const TestFabric fabric;
   const std::string path = softnic::log_path(fabric.fabric());
   std::filesystem::resize_file(path, static_cast<std::uintmax_t>(softnic::kMaxLogBytes) - 10);

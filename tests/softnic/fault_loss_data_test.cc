@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports that lose messages and answers: retries make up for it, and nothing arrives twice.
+// Ports that lose messages and answers. Retries repair that, and nothing arrives twice.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kLossMessages = 200;
 constexpr std::size_t kLossSize = 1024;
 constexpr std::uint8_t kUsed = 0xEE;
-constexpr std::uint64_t kSpare = 5;  // receives that nothing may take
+constexpr std::uint64_t kSpare = 5;  // receives that no message may consume
 
 softnic::FabricSpec seeded(std::uint64_t seed) {
   softnic::FabricSpec spec = softnic::default_fabric();
@@ -22,7 +22,7 @@ softnic::FabricSpec seeded(std::uint64_t seed) {
   return spec;
 }
 
-// A stream of numbered messages from a to b, each to a place of its own.
+// A sequence of numbered messages from a to b, each with its own place in memory.
 struct Stream {
   explicit Stream(std::uint8_t retry_cnt, std::uint64_t seed = 1)
       : fabric(seeded(seed)),
@@ -47,7 +47,7 @@ struct Stream {
   Buffer into;
 };
 
-// Sends one after the other. Returns how many of them succeeded.
+// Sends them one after the other and returns how many succeeded.
 std::uint64_t write_all(Stream& stream) {
   for (std::uint64_t i = 0; i < kLossMessages; ++i) {
     BL_MUST_OK(post(stream.a.qp, write_work(stream.source(i), stream.target(i), i)));
@@ -68,7 +68,7 @@ bool careful_asks_for_retries() {
   return write_all(stream) == kLossMessages && stream.into.has(1);
 }
 
-// The receiver looks at each message when it is complete, and takes the memory into use at once.
+// The receiver checks each message at its completion and reuses the memory at once.
 struct Receiver {
   explicit Receiver(Stream& the_stream) : stream(the_stream) {}
 
@@ -109,12 +109,12 @@ std::uint64_t flushed_receives(Stream& stream) {
 
 }  // namespace
 
-TEST_CASE("loss: without retries the first loss is the end", "[softnic][loss]") {
+TEST_CASE("loss: without retries the first loss is a failure", "[softnic][loss]") {
   CHECK_FALSE(naive_asks_for_no_retries());
   CHECK(careful_asks_for_retries());
 }
 
-TEST_CASE("loss: what was received once is not received again", "[softnic][loss]") {
+TEST_CASE("loss: a message that was received is not received again", "[softnic][loss]") {
   const bool writes = GENERATE(false, true);
   const bool shaped = GENERATE(false, true);
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
@@ -151,8 +151,7 @@ TEST_CASE("loss: what was received once is not received again", "[softnic][loss]
   CHECK(flushed_receives(stream) == kSpare);
 }
 
-TEST_CASE("loss: a long message is whole in the end, whatever parts of it got lost",
-          "[softnic][loss]") {
+TEST_CASE("loss: a long message is complete, whatever parts of it were lost", "[softnic][loss]") {
   constexpr std::size_t kLong = 3 << 20;
   const bool shaped = GENERATE(false, true);
   const ibv_wr_opcode opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND);
@@ -174,7 +173,7 @@ TEST_CASE("loss: a long message is whole in the end, whatever parts of it got lo
   }
 }
 
-TEST_CASE("loss: an atomic operation is done once, whatever got lost", "[softnic][loss]") {
+TEST_CASE("loss: an atomic operation is executed once, whatever was lost", "[softnic][loss]") {
   constexpr int kAtomic = kAllAccess | IBV_ACCESS_REMOTE_ATOMIC;
   Stream stream(7);
   connect_both(stream.a.qp, stream.b.qp, {.access = kAtomic, .timeout = 14});
@@ -252,13 +251,13 @@ TEST_CASE("loss: the losses of both ports add up", "[softnic][loss]") {
     BL_MUST_OK(post(stream.a.qp, nothing_work(i)));
     lost += poll_one(stream.a.send_cq.get()).status == IBV_WC_SUCCESS ? 0 : 1;
   }
-  // A message counts as lost if it is, or its answer.
+  // A message counts as lost if it or its answer was lost.
   const double both_ways = 1 - (1 - losses.one_way) * (1 - losses.one_way);
   CHECK(lost >= kTries * (both_ways - 0.1));
   CHECK(lost <= kTries * (both_ways + 0.1));
 }
 
-TEST_CASE("loss: all of it lets nothing through", "[softnic][loss]") {
+TEST_CASE("loss: a loss of 100% lets nothing through", "[softnic][loss]") {
   Stream stream(0);
   stream.fabric.command("h0/softnic0", "loss=100%");
   for (std::uint64_t i = 0; i < 20; ++i) {

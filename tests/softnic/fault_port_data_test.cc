@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports that are slow, far away, dead at the other end, or said to be dead: what a program may not
-// conclude from them.
+// Ports that are slow, distant, down at the other end, or reported as down by an injected event,
+// and wrong conclusions of programs from them.
 #include "tests/softnic/fault_data.h"
 
 using namespace beeline::test;
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kPortSize = 100'000;
 
-// A buffer that was given to the NIC is free again.
+// Assumes that a buffer can be reused after the post.
 bool naive_reuses_at_once(Pair& pair) {
   Buffer from = pair.a.buffer(kPortSize);
   Buffer into = pair.b.buffer(kPortSize);
@@ -21,7 +21,7 @@ bool naive_reuses_at_once(Pair& pair) {
   return into.has(1);
 }
 
-// It is free again when its completion has been polled.
+// Reuses the buffer after its completion was polled.
 bool careful_waits_for_completion(Pair& pair) {
   Buffer from = pair.a.buffer(kPortSize);
   Buffer into = pair.b.buffer(kPortSize);
@@ -32,7 +32,7 @@ bool careful_waits_for_completion(Pair& pair) {
   return into.has(1);
 }
 
-// The path works as long as nobody tells that a port of ours failed.
+// Assumes that the path works as long as there is no event of its own port.
 bool naive_waits_for_its_own_event(Pair& pair) {
   Watchdog watchdog("softnic0");
   wait_until([&] { return watchdog.expired() || has_event(pair.a.context.get()); },
@@ -40,19 +40,19 @@ bool naive_waits_for_its_own_event(Pair& pair) {
   return has_event(pair.a.context.get());
 }
 
-// The path works as long as what is sent arrives.
+// Assumes that the path works as long as messages arrive.
 bool careful_asks_the_other_end(Pair& pair) {
   BL_MUST_OK(post(pair.a.qp, nothing_work(1)));
   return poll_one(pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR;
 }
 
-// An event about the port means that the connection is lost.
+// Assumes that a port event means that the connection is lost.
 bool naive_believes_every_alarm(Pair& pair) {
   const ibv_async_event event = next_event(pair.a.context.get());
   return event.event_type != IBV_EVENT_PORT_ERR;
 }
 
-// An event is a reason to look.
+// Checks the port after an event.
 bool careful_looks_at_the_port(Pair& pair) {
   (void)next_event(pair.a.context.get());
   ibv_port_attr port{};
@@ -74,14 +74,14 @@ TEST_CASE("port: a slow or distant port has not read a buffer that was just post
   CHECK(careful_waits_for_completion(pair));
 }
 
-TEST_CASE("port: a port that is down at the other end tells us nothing", "[softnic][port]") {
+TEST_CASE("port: the state of the other end's port causes no event here", "[softnic][port]") {
   Pair pair({.clock_scale = kFastClock, .wire = kImpatientWire});
   pair.fabric.command("h0/softnic1", "down");
   CHECK_FALSE(naive_waits_for_its_own_event(pair));
   CHECK(careful_asks_the_other_end(pair));
 }
 
-TEST_CASE("port: an alarm need not be true", "[softnic][port]") {
+TEST_CASE("port: an event need not have a cause", "[softnic][port]") {
   Pair pair;
   pair.fabric.command("h0/softnic0", "event=port_err");
   CHECK_FALSE(naive_believes_every_alarm(pair));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices that are pulled out, and devices that refuse to break a queue pair.
+// Devices that are removed, and devices that refuse to move a queue pair to ERR.
 #include <cerrno>
 
 #include "tests/softnic/fault_data.h"
@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kRemovalSize = 4096;
 constexpr std::uint64_t kReceives = 3;
 
-// softnic0 of the pair is what things happen to. Each end has receives to be flushed.
+// The faults are on softnic0. Each end has posted receives.
 struct RemovalScene {
   RemovalScene()
       : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
@@ -40,13 +40,13 @@ struct RemovalScene {
   Buffer into;
 };
 
-// To end a connection: breaks it, and waits until all that was posted has come back.
+// Ends a connection: moves the queue pair to ERR and waits for all completions.
 bool naive_waits_for_flushes(RemovalScene& scene) {
   (void)modify_state(scene.pair.a.qp, IBV_QPS_ERR);
   return scene.flushes_come();
 }
 
-// Where it cannot be broken nothing comes back, but destroying it ends everything.
+// Destroys the queue pair if it cannot move to ERR.
 bool careful_destroys(RemovalScene& scene) {
   if (modify_state(scene.pair.a.qp, IBV_QPS_ERR) == 0) return scene.flushes_come();
   scene.pair.a.owned_qp.reset();
@@ -56,7 +56,7 @@ bool careful_destroys(RemovalScene& scene) {
 
 }  // namespace
 
-TEST_CASE("refuse: a queue pair that cannot be broken can be destroyed", "[softnic][refuse]") {
+TEST_CASE("refuse: a queue pair that cannot move to ERR can be destroyed", "[softnic][refuse]") {
   SECTION("waits") {
     RemovalScene scene;
     scene.command("refuse-err=on");
@@ -82,7 +82,7 @@ TEST_CASE("refuse: a queue pair that cannot be broken can be destroyed", "[softn
   }
 }
 
-TEST_CASE("removal: nothing comes back from a device that is gone", "[softnic][removal]") {
+TEST_CASE("removal: a removed device returns no completions", "[softnic][removal]") {
   SECTION("waits") {
     RemovalScene scene;
     scene.command("remove");
@@ -97,7 +97,7 @@ TEST_CASE("removal: nothing comes back from a device that is gone", "[softnic][r
   }
 }
 
-TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
+TEST_CASE("removal: posts to a removed device are accepted and have no effect",
           "[softnic][removal]") {
   const bool is_back = GENERATE(false, true);
   INFO((is_back ? "it is back" : "it is gone"));
@@ -111,12 +111,12 @@ TEST_CASE("removal: posts to a device that is gone are taken, and that is all",
   CHECK(poll_guarded(scene.pair.a.send_cq.get(), 1, "softnic1").empty());
   CHECK(is_empty(scene.pair.a.recv_cq.get()));
   CHECK(scene.into.is_zero(0, kRemovalSize));
-  // To the peer it looks like a peer that died.
+  // For the other end it is like a peer that died.
   BL_MUST_OK(post(scene.pair.b.qp, nothing_work(1)));
   CHECK(poll_one(scene.pair.b.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
+TEST_CASE("removal: a running transfer stops", "[softnic][removal]") {
   constexpr std::size_t kBig = 2 << 20;
   const bool ours = GENERATE(false, true);
   INFO((ours ? "the sender's device" : "the receiver's device"));
@@ -124,7 +124,7 @@ TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
   Buffer from = pair.a.buffer(kBig);
   Buffer into = pair.b.buffer(kBig);
   from.fill(1);
-  pair.fabric.command("h0/softnic0", "rate=2M");  // a second to go
+  pair.fabric.command("h0/softnic0", "rate=2M");  // takes one second
   REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 7)) == 0);
   const std::uint8_t early = from.data()[1];
   wait_until([&] { return into.peek(1) == early; }, "the transfer's start");
@@ -138,7 +138,7 @@ TEST_CASE("removal: a transfer that is under way stops", "[softnic][removal]") {
   CHECK_FALSE(into.has(1));
 }
 
-TEST_CASE("removal: a device that is back works for those who open it again",
+TEST_CASE("removal: a device that is back works for contexts that are opened afterwards",
           "[softnic][removal]") {
   RemovalScene scene;
   scene.command("remove");
@@ -154,11 +154,11 @@ TEST_CASE("removal: a device that is back works for those who open it again",
   CHECK(scene.into.has(3));
 }
 
-TEST_CASE("refuse: a device that is closed serves nobody, even if it refuses to break",
+TEST_CASE("refuse: a closed device does no work, even if it refuses moves to ERR",
           "[softnic][refuse]") {
   RemovalScene scene;
   scene.pair.fabric.command("h0/softnic0", "refuse-err=on");
-  REQUIRE(ibv_close_device(scene.pair.a.context.get()) == 0);  // what was made in it is still there
+  REQUIRE(ibv_close_device(scene.pair.a.context.get()) == 0);  // its objects still exist
   Buffer from = scene.pair.b.buffer(8);
   from.fill(2);
   BL_MUST_OK(post(scene.pair.b.qp, write_work(from.all(), scene.from.part(0, 8), 1)));

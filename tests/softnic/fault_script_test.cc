@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scripts of faults: what their lines mean, how mistakes are told, and that each command is given
-// at its time. Time here is what the test says it is.
+// Scripts of faults: the meaning of their lines, error messages, and the times of execution. The
+// test provides the clock.
 #include "softnic/faults/script.h"
 
 #include "tests/support/verbs_fixture.h"
@@ -25,7 +25,7 @@ std::string complaint(const TestFabric& fabric, const std::string& text) {
   return script ? "(accepted)" : script.error().text;
 }
 
-// "MILLISECONDS PORT COMMAND" of each order.
+// "MILLISECONDS PORT COMMAND" for each command.
 std::vector<std::string> lines_of(const TestFabric& fabric,
                                   const std::vector<TimedCommand>& script) {
   std::vector<std::string> lines;
@@ -43,7 +43,7 @@ std::uint32_t faults(const TestFabric& fabric, std::uint32_t device) {
 
 }  // namespace
 
-TEST_CASE("fault_script: times are relative or absolute, comments and blanks are nothing",
+TEST_CASE("fault_script: times are relative or absolute, comments and blanks are ignored",
           "[softnic][fault]") {
   const TestFabric fabric;
   const auto script = must_read(fabric,
@@ -67,7 +67,7 @@ TEST_CASE("fault_script: times are relative or absolute, comments and blanks are
   CHECK(must_read(fabric, "# nothing\n").empty());
 }
 
-TEST_CASE("fault_script: every bad line is told with its number", "[softnic][fault]") {
+TEST_CASE("fault_script: every bad line is reported with its number", "[softnic][fault]") {
   const TestFabric fabric;
   CHECK(complaint(fabric,
                   "+10 h0/softnic0 down\n"
@@ -88,14 +88,14 @@ TEST_CASE("fault_script: every bad line is told with its number", "[softnic][fau
         "f:9: softnic0 is on h0 and h1: name the host, for example h0/softnic0");
 }
 
-TEST_CASE("fault_script: each command is given at its time and not before", "[softnic][fault]") {
+TEST_CASE("fault_script: each command is executed at its time and not before", "[softnic][fault]") {
   const TestFabric fabric;
   const auto script = must_read(fabric,
                                 "@10ms h0/softnic0 down\n"
                                 "@20ms h0/softnic0 up\n"
                                 "@20ms h0/softnic1 loss=1%\n"
                                 "@30ms h0/softnic0 blackhole\n");
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // what softnic0 was like just before
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;  // the state of softnic0 just before
   const std::size_t given = softnic::play(fabric.fabric(), script, [&](std::uint64_t at_ns) {
     seen.emplace_back(at_ns / kMs, faults(fabric, 0));
     return true;
@@ -107,7 +107,7 @@ TEST_CASE("fault_script: each command is given at its time and not before", "[so
   CHECK(faults(fabric, 1) == softnic::kFaultLossy);
 }
 
-TEST_CASE("fault_script: a script that is stopped gives nothing more", "[softnic][fault]") {
+TEST_CASE("fault_script: a stopped script executes nothing more", "[softnic][fault]") {
   const TestFabric fabric;
   const auto script = must_read(fabric, "h0/softnic0 down\n+1ms h0/softnic1 down\n");
   CHECK(softnic::play(fabric.fabric(), script, [](std::uint64_t at_ns) { return at_ns == 0; }) ==

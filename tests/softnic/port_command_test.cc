@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of `softnic ctl`: how they are read, which port they mean, and what they do to it.
+// The commands of `softnic ctl`: parsing, finding the port, and their effect on it.
 #include "softnic/fabric/port_command.h"
 
 #include <fcntl.h>
@@ -93,7 +93,7 @@ class EventEar {
   }
   ~EventEar() { unlink(path_.c_str()); }
 
-  // Type of the next event, -1 if there is none.
+  // The type of the next event, or -1.
   int next(std::uint32_t port_number) {
     softnic::EventRecord event;
     if (read(fd_.get(), &event, sizeof event) != sizeof event) return -1;
@@ -108,7 +108,7 @@ class EventEar {
 
 }  // namespace
 
-TEST_CASE("port_command: every command is read", "[unit]") {
+TEST_CASE("port_command: every command is parsed", "[unit]") {
   CHECK(must_parse("down").kind == Kind::kDown);
   CHECK(must_parse("up").kind == Kind::kUp);
   CHECK(must_parse("reset").kind == Kind::kReset);
@@ -135,12 +135,13 @@ TEST_CASE("port_command: an error status is known in any case and with its prefi
   }
 }
 
-TEST_CASE("port_command: a wrong word names the nearest, or all", "[unit]") {
+TEST_CASE("port_command: an unknown command is reported with the nearest one, or all", "[unit]") {
   CHECK(complaint("dwon") == "unknown command \"dwon\"; did you mean down?");
   CHECK(complaint("rat=5M") == "unknown command \"rat=5M\"; did you mean rate=RATE?");
   CHECK(complaint("corrupt") == "unknown command \"corrupt\"; did you mean corrupt@N?");
   CHECK(complaint("explode") ==
-        "unknown command \"explode\"; the commands are down, up, rate=RATE, latency=TIME, jitter=TIME, "
+        "unknown command \"explode\"; the commands are down, up, rate=RATE, latency=TIME, "
+        "jitter=TIME, "
         "loss=SHARE, blackhole, pause, pause=TIME, resume, error=STATUS@N, corrupt@N, "
         "gid=INDEX:ADDRESS, "
         "pkey=PKEY, event=NAME, reset, remove, return and refuse-err=on|off");
@@ -164,11 +165,11 @@ TEST_CASE("port_command: a port is found by device, host and number", "[unit]") 
   CHECK(own.find("h1/nic0:1").device == 2);
 }
 
-TEST_CASE("port_command: a port that is not found is told with what there is", "[unit]") {
+TEST_CASE("port_command: an unknown port is reported with the known ones", "[unit]") {
   const OwnFabric own;
   CHECK(own.search_error("nic0") == "nic0 is on h0 and h1: name the host, for example h0/nic0");
-  CHECK(own.search_error("nic7") ==
-        "no device \"nic7\" on any host of fabric " + own.name() + "; the devices are nic0 and dual");
+  CHECK(own.search_error("nic7") == "no device \"nic7\" on any host of fabric " + own.name() +
+                                        "; the devices are nic0 and dual");
   CHECK(own.search_error("h1/dual") == "no device \"dual\" on host h1; the devices are nic0");
   CHECK(own.search_error("h9/nic0") ==
         "no host \"h9\" in fabric " + own.name() + "; its hosts are h0 and h1");
@@ -216,7 +217,7 @@ TEST_CASE("port_command: rate and latency shape the port until both are gone", "
   CHECK(own.port(ref).faults.load() == 0);
 }
 
-TEST_CASE("port_command: armed faults stand in the record", "[unit]") {
+TEST_CASE("port_command: armed faults are in the record", "[unit]") {
   const OwnFabric own;
   const PortRef ref = own.find("dual");
   own.apply(ref, "error=rem_access_err@4");
@@ -227,7 +228,7 @@ TEST_CASE("port_command: armed faults stand in the record", "[unit]") {
   CHECK(own.port(ref).corrupt_countdown.load() == 9);
 }
 
-TEST_CASE("port_command: reset goes back to the fabric file, up and without faults", "[unit]") {
+TEST_CASE("port_command: reset restores the fabric file and ends all faults", "[unit]") {
   const OwnFabric own;
   const PortRef ref = own.find("h0/nic0");
   EventEar ear(own.fabric(), ref.device);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words of commands, read in a test.
+// Parses commands in a test.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric file: what each key becomes, what is filled in, and what every mistake is told.
+// The fabric file: the effect of each key, default values, and the message for every mistake.
 #include "softnic/spec/spec_toml.h"
 
 #include <arpa/inet.h>
@@ -151,7 +151,7 @@ TEST_CASE("spec_toml: an assigned LID avoids one that the file gives", "[unit]")
   CHECK(spec.hosts[0].devices[1].ports[0].lid == 1);
 }
 
-TEST_CASE("spec_toml: names with a range stand for many, values go round by position", "[unit]") {
+TEST_CASE("spec_toml: a name with a range defines many, and arrays give each a value", "[unit]") {
   const FabricSpec spec = parsed(R"(
     [[host]]
     name = "n[08-10]"
@@ -176,7 +176,7 @@ TEST_CASE("spec_toml: names with a range stand for many, values go round by posi
   }
 }
 
-TEST_CASE("spec_toml: a completed fabric keeps every rule, at the largest sizes too", "[unit]") {
+TEST_CASE("spec_toml: a completed fabric is valid, also at the largest sizes", "[unit]") {
   const std::string text = GENERATE(std::string("h[0-127]|s[0-7]"), std::string("h0|s[0-1023]"),
                                     std::string("h[0-3]|s[0-255]"));
   const std::size_t bar = text.find('|');
@@ -217,7 +217,7 @@ TEST_CASE("spec_toml: the fabrics of the test suite are read", "[unit]") {
   CHECK(spec.hosts[0].gpus.size() == gpus);
 }
 
-TEST_CASE("spec_toml: a file that cannot be read is named with the cause", "[unit]") {
+TEST_CASE("spec_toml: a file that cannot be read is reported with the cause", "[unit]") {
   const auto spec = softnic::read_fabric_file("/nowhere/f.toml");
   REQUIRE_FALSE(spec.has_value());
   CHECK(spec.error().text ==
@@ -240,7 +240,7 @@ TEST_CASE("spec_toml: broken TOML names the line", "[unit]") {
   CHECK_THAT(parse_error("[[host]]\nname = \n"), Catch::StartsWith("f.toml:2: "));
 }
 
-TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "[unit]") {
+TEST_CASE("spec_toml: a wrong value is reported with line, key and reason", "[unit]") {
   const auto [line, reason] = GENERATE(table<const char*, const char*>({
       {"gbps = 'fast'", "gbps: expected an integer, found a string"},
       {"gbps = 123",
@@ -298,12 +298,12 @@ TEST_CASE("spec_toml: a value that makes no sense names line, key and reason", "
   CHECK(text == std::string(whole_device ? "f.toml:3: " : "f.toml:5: ") + reason);
 }
 
-TEST_CASE("spec_toml: ports and port keys do not mix", "[unit]") {
+TEST_CASE("spec_toml: port keys and ports exclude each other", "[unit]") {
   CHECK(parse_error(with_device("gbps = 100\nports = [{}, {}]\n")) ==
         "f.toml:5: gbps: must be in each entry of \"ports\", because the device has \"ports\"");
 }
 
-TEST_CASE("spec_toml: what comes twice is told with its line", "[unit]") {
+TEST_CASE("spec_toml: duplicates are reported with their line", "[unit]") {
   const std::string host = "[[host]]\nname = 'h0'\n";
   CHECK(parse_error(host + host) == "f.toml:3: two hosts are named \"h0\"");
   CHECK(parse_error(with_device("[[host.device]]\nname = 's0'\n")) ==
@@ -339,7 +339,7 @@ TEST_CASE("spec_toml: a LID may come twice only on separate networks", "[unit]")
   CHECK(parse_error(with_device(first + head + "network = 'b'\n")) == "(accepted)");
 }
 
-TEST_CASE("spec_toml: PCI places must make a tree", "[unit]") {
+TEST_CASE("spec_toml: PCI paths must form a tree", "[unit]") {
   const auto second = [](const std::string& pci) {
     return parse_error(
         with_device("pci = 'pci0000:40/0000:40:01.0/0000:41:00.0'\n[[host.device]]\n"
@@ -378,7 +378,7 @@ TEST_CASE("spec_toml: an empty file and too many of a thing are refused", "[unit
         "f.toml:2: name: \"h[3-1]\" is not a range: write for example name[0-7], lowest first");
 }
 
-TEST_CASE("spec_toml: the clock's scale has bounds", "[unit]") {
+TEST_CASE("spec_toml: clock_scale has limits", "[unit]") {
   CHECK(parsed("clock_scale = 2\n[[host]]\nname = 'h'\n").clock_scale == 2.0);
   CHECK(parse_error("clock_scale = 0\n[[host]]\nname = 'h'\n") ==
         "f.toml:1: clock_scale: 0 is out of range: 0.0001 to 1000");
@@ -402,7 +402,7 @@ TEST_CASE("spec_toml: the seed and the hazards are read, and off if left out", "
   CHECK(spec.hazards.bunch_ns == 50'000);
 }
 
-TEST_CASE("spec_toml: a seed or hazard that makes no sense is told with its line", "[unit]") {
+TEST_CASE("spec_toml: a wrong seed or hazard is reported with its line", "[unit]") {
   CHECK(parse_error("seed = -1") == "f.toml:1: seed: -1 is out of range: 0 to 9223372036854775807");
   CHECK(parse_error("seed = 'x'") == "f.toml:1: seed: expected an integer, found a string");
   CHECK(parse_error("hazards = 3") == "f.toml:1: hazards: expected a table, found an integer");

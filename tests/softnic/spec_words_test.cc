@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that the fabric file and the command line share: units, ranges, near misses, statuses.
+// Parsing that the fabric file and the command line share: units, ranges, suggestions, statuses.
 #include <infiniband/verbs.h>
 
 #include "softnic/spec/link_rate.h"
@@ -20,7 +20,7 @@ Words must_expand(const std::string& pattern) {
 
 }  // namespace
 
-TEST_CASE("spec_words: what is printed as a rate is read as the same rate", "[unit]") {
+TEST_CASE("spec_words: a printed rate is parsed to the same rate", "[unit]") {
   const auto [rate, text] =
       GENERATE(table<std::uint64_t, const char*>({{0, "max"},
                                                   {1, "1"},
@@ -35,7 +35,7 @@ TEST_CASE("spec_words: what is printed as a rate is read as the same rate", "[un
   CHECK(*parsed == rate);
 }
 
-TEST_CASE("spec_words: what is printed as a time is read as the same time", "[unit]") {
+TEST_CASE("spec_words: a printed time is parsed to the same time", "[unit]") {
   const auto [ns, text] = GENERATE(table<std::uint64_t, const char*>({{0, "0"},
                                                                       {1, "1ns"},
                                                                       {500, "500ns"},
@@ -49,7 +49,7 @@ TEST_CASE("spec_words: what is printed as a time is read as the same time", "[un
   CHECK(*parsed == ns);
 }
 
-TEST_CASE("spec_words: what is printed as a share is read as the same share", "[unit]") {
+TEST_CASE("spec_words: a printed share is parsed to the same share", "[unit]") {
   for (const auto& [ppm, text] :
        {std::pair{std::uint64_t{0}, "0"}, std::pair{std::uint64_t{1}, "1ppm"},
         std::pair{std::uint64_t{999}, "999ppm"}, std::pair{std::uint64_t{1000}, "0.1%"},
@@ -65,7 +65,7 @@ TEST_CASE("spec_words: only scripts and runs may be longer than 100 seconds", "[
   CHECK(!softnic::parse_long_duration_ns("86401s"));
 }
 
-TEST_CASE("spec_words: what is no quantity is refused", "[unit]") {
+TEST_CASE("spec_words: a text that is not a quantity is refused", "[unit]") {
   for (const char* text :
        {"", "M", "-1M", "1e3", "1 M", "1MB", "0x10", "nan", "inf", "1.2.3", " 1"})
     CHECK_FALSE(softnic::parse_rate(text).has_value());
@@ -86,7 +86,7 @@ TEST_CASE("spec_words: a malformed range is refused", "[unit]") {
     CHECK_FALSE(softnic::expand_range(text, 100).has_value());
 }
 
-TEST_CASE("spec_words: a near miss finds the word that was meant", "[unit]") {
+TEST_CASE("spec_words: a mistyped word finds the one that was meant", "[unit]") {
   const Words known{"gbps", "mtu", "rate", "latency", "network"};
   CHECK(softnic::nearest_name("gpbs", known) == "gbps");
   CHECK(softnic::nearest_name("latnecy", known) == "latency");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What most tests of shared receive queues begin with.
+// The objects of most tests of shared receive queues.
 #pragma once
 
 #include "tests/support/verbs_extras.h"
@@ -10,7 +10,7 @@ namespace beeline::test {
 inline constexpr std::size_t kBig = 4u << 20;
 inline constexpr Wire kQuick{.timeout = 14, .retry_cnt = 1, .min_rnr_timer = 1};
 
-// A sender on softnic0 and, on softnic1, a receiver that shares its receives.
+// A sender on softnic0, and a receiver with a shared receive queue on softnic1.
 struct SrqScene {
   explicit SrqScene(std::uint32_t depth = 16, const Wire& wire = kQuick, double clock_scale = 1.0)
       : fabric(clock_scale), a("softnic0"), b("softnic1"), srq(make_srq(b.pd.get(), depth)) {

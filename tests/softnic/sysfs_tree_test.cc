@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sysfs tree of a host: every file that readers ask for, in the kernel's own format.
+// The sysfs tree of a host: every file that programs read, in the kernel's format.
 #include "softnic/spec/sysfs_tree.h"
 
 #include <fcntl.h>
@@ -183,7 +183,7 @@ TEST_CASE("sysfs_tree: both ports of one device have an interface on its functio
   CHECK(tree.text("class/infiniband/dual0/device/local_cpulist") == "0-3\n");
 }
 
-TEST_CASE("sysfs_tree: NICs and GPUs stand in the PCI tree with class, link and NUMA node",
+TEST_CASE("sysfs_tree: NICs and GPUs are in the PCI tree with class, link and NUMA node",
           "[unit]") {
   const Tree tree("dgx-8rail.toml", 0);
   const std::string nic = "class/infiniband/softnic6/device/";
@@ -215,7 +215,7 @@ TEST_CASE("sysfs_tree: a bridge's config space spans the buses below it", "[unit
   CHECK(byte(0x1a) == 0x1b);
 }
 
-TEST_CASE("sysfs_tree: NUMA nodes and CPUs are there", "[unit]") {
+TEST_CASE("sysfs_tree: the tree has NUMA nodes and CPUs", "[unit]") {
   const Tree tree("dgx-8rail.toml", 0);
   const std::string system = "devices/system/";
   CHECK(tree.text(system + "node/online") == "0-1\n");
@@ -262,7 +262,7 @@ TEST_CASE("sysfs_tree: the second port's state reaches the second interface", "[
   CHECK(tree.text("class/net/ens1f1/operstate") == "up\n");
 }
 
-TEST_CASE("sysfs_tree: showing the state of what is not there does nothing", "[unit]") {
+TEST_CASE("sysfs_tree: showing the state of an unknown port does nothing", "[unit]") {
   const Tree tree(softnic::default_fabric().hosts[0]);
   softnic::show_port_state(tree.root(), "softnic7", 1, false);
   softnic::show_port_state(tree.root(), "softnic0", 3, false);
@@ -285,7 +285,7 @@ TEST_CASE("sysfs_tree: equal files share one inode, so that a big fabric stays s
   CHECK(inodes.size() < 250);
 }
 
-TEST_CASE("sysfs_tree: what cannot be written is named", "[unit]") {
+TEST_CASE("sysfs_tree: a file that cannot be written is named", "[unit]") {
   ScratchDir scratch;
   std::ofstream(scratch.path() + "/h0") << "in the way";
   const auto written =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fetch-and-add and compare-and-swap: values, rights, what is refused, and that nobody comes
-// between the reading and the writing.
+// Fetch-and-add and compare-and-swap: values, access rights, refusals, and atomicity.
 #include <cstring>
 
 #include "tests/support/peer_group.h"
@@ -62,7 +61,7 @@ void check_refused(Scene& scene, const AtomicWork& work, ibv_wc_status status) {
 
 }  // namespace
 
-TEST_CASE("atomic: fetch-and-add adds and answers what was there", "[softnic][atomic]") {
+TEST_CASE("atomic: fetch-and-add adds and returns the old value", "[softnic][atomic]") {
   Scene scene;
   const auto [before, add] =
       GENERATE(table<std::uint64_t, std::uint64_t>({{0, 1},
@@ -88,11 +87,10 @@ TEST_CASE("atomic: fetch-and-add adds and answers what was there", "[softnic][at
   CHECK(scene.local.guards_intact());
 }
 
-TEST_CASE("atomic: compare-and-swap swaps what is as expected, and nothing else",
-          "[softnic][atomic]") {
+TEST_CASE("atomic: compare-and-swap swaps only the expected value", "[softnic][atomic]") {
   Scene scene;
   scene.words()[2] = 0x1122334455667788;
-  // The halves decide as much as the whole.
+  // All bits of the value are compared.
   for (const std::uint64_t wrong :
        {std::uint64_t{0}, std::uint64_t{0x1122334455667789}, std::uint64_t{0x1122334555667788}}) {
     REQUIRE(post(scene.qp(), compare_swap(scene.result(), scene.target(2), wrong, 1, 1)) == 0);
@@ -112,7 +110,7 @@ TEST_CASE("atomic: compare-and-swap swaps what is as expected, and nothing else"
   CHECK(scene.words()[3] == 0);
 }
 
-TEST_CASE("atomic: the answer may be spread over pieces", "[softnic][atomic]") {
+TEST_CASE("atomic: the returned value may be scattered over several SGEs", "[softnic][atomic]") {
   Scene scene;
   scene.words()[0] = 0x0807060504030201;
   AtomicWork work = fetch_add({}, scene.target(), 1, 1);
@@ -123,8 +121,7 @@ TEST_CASE("atomic: the answer may be spread over pieces", "[softnic][atomic]") {
   for (std::size_t i = 0; i < 5; ++i) CHECK(scene.local.data()[i] == i + 4);
 }
 
-TEST_CASE("atomic: one behind a WRITE and before a READ sees and shows what it should",
-          "[softnic][atomic]") {
+TEST_CASE("atomic: it sees an earlier WRITE and a later READ sees it", "[softnic][atomic]") {
   Scene scene;
   Buffer value = scene.pair.a.buffer(8);
   Buffer back = scene.pair.a.buffer(8);
@@ -141,7 +138,7 @@ TEST_CASE("atomic: one behind a WRITE and before a READ sees and shows what it s
   }
 }
 
-TEST_CASE("atomic: the target program hears nothing of it", "[softnic][atomic]") {
+TEST_CASE("atomic: the target program gets no completion", "[softnic][atomic]") {
   Scene scene;
   REQUIRE(post(scene.pair.b.qp, RecvWork{.wr_id = 1}) == 0);
   REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), 1)) == 0);
@@ -150,7 +147,7 @@ TEST_CASE("atomic: the target program hears nothing of it", "[softnic][atomic]")
   CHECK(is_empty(scene.pair.b.send_cq.get()));
 }
 
-TEST_CASE("atomic: the right to it needs no other remote right", "[softnic][atomic]") {
+TEST_CASE("atomic: it needs only the access right for atomics", "[softnic][atomic]") {
   Wire wire = kWire;
   wire.access = int{IBV_ACCESS_LOCAL_WRITE} | IBV_ACCESS_REMOTE_ATOMIC;
   Scene scene(wire, wire.access);
@@ -159,7 +156,7 @@ TEST_CASE("atomic: the right to it needs no other remote right", "[softnic][atom
   CHECK(scene.words()[0] == 3);
 }
 
-TEST_CASE("atomic: memory ends where it ends", "[softnic][atomic]") {
+TEST_CASE("atomic: the end of the region is checked", "[softnic][atomic]") {
   Scene scene;
   SECTION("the word before is not in it") {
     check_refused(scene, fetch_add(scene.result(), scene.target().moved(-8, 8), 1, 1),
@@ -174,14 +171,14 @@ TEST_CASE("atomic: memory ends where it ends", "[softnic][atomic]") {
   }
 }
 
-TEST_CASE("atomic: the answer needs eight bytes that may be written", "[softnic][atomic]") {
+TEST_CASE("atomic: the returned value needs eight bytes of writable memory", "[softnic][atomic]") {
   Scene scene;
   scene.words()[0] = 5;
   AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
   SECTION("four bytes") { work.local[0].length = 4; }
   SECTION("sixteen") { work.local[0].length = 16; }
   SECTION("none") { work.local.clear(); }
-  // Refused at the post or when it runs, but never carried out.
+  // Refused by the post or when it runs, and never executed.
   const int rc = post(scene.qp(), work);
   if (rc == 0) {
     const ibv_wc wc = scene.done();
@@ -195,7 +192,7 @@ TEST_CASE("atomic: the answer needs eight bytes that may be written", "[softnic]
   CHECK(scene.words()[0] == 5);
 }
 
-TEST_CASE("atomic: the answer's memory is checked before anything happens", "[softnic][atomic]") {
+TEST_CASE("atomic: the memory for the returned value is checked first", "[softnic][atomic]") {
   Scene scene;
   const Buffer read_only(scene.pair.a.pd.get(), 8, 0);
   AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
@@ -207,7 +204,7 @@ TEST_CASE("atomic: the answer's memory is checked before anything happens", "[so
   check_refused(scene, work, IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_CASE("atomic: inline is no way to get an answer", "[softnic][atomic]") {
+TEST_CASE("atomic: inline is refused", "[softnic][atomic]") {
   Scene scene;
   AtomicWork work = fetch_add(scene.result(), scene.target(), 1, 1);
   work.flags |= IBV_SEND_INLINE;
@@ -215,7 +212,7 @@ TEST_CASE("atomic: inline is no way to get an answer", "[softnic][atomic]") {
   CHECK(scene.words()[0] == 0);
 }
 
-TEST_CASE("atomic: behind a failure none is carried out", "[softnic][atomic]") {
+TEST_CASE("atomic: none is executed after a failure", "[softnic][atomic]") {
   Scene scene;
   REQUIRE(modify_state(scene.qp(), IBV_QPS_ERR) == 0);
   REQUIRE(post(scene.qp(), fetch_add(scene.result(), scene.target(), 1, 1)) == 0);
@@ -266,7 +263,7 @@ namespace {
 constexpr std::size_t kWorkers = 4;
 constexpr std::uint64_t kRounds = 1000;
 
-// A worker's queue pair, its answers, and the word that all work on.
+// A worker's queue pair, its returned values, and the word that all workers change.
 struct Worker {
   explicit Worker(Peer& peer) : end(peer.rank() % 2 == 0 ? "softnic0" : "softnic1") {
     peer.send(0, address_of(end.qp));
@@ -285,7 +282,7 @@ struct Worker {
   Region target;
 };
 
-// Serves three words, waits for all workers, and lets the caller look at what is there then.
+// Provides three words, waits for all workers, and lets the caller check the words.
 PeerBody target_body(void (*check)(const std::vector<std::uint64_t>&)) {
   return [check](Peer& peer) {
     const Nic nic("softnic1");
@@ -316,7 +313,7 @@ TEST_CASE("atomic: no addition is lost between processes", "[softnic][atomic]") 
     for (std::uint64_t i = 1; i <= kRounds; ++i) {
       const std::uint64_t before =
           worker.run(fetch_add(worker.local.all(), worker.target, (std::uint64_t{1} << 40) + 1, i));
-      BL_MUST(i == 1 || before > last);  // a counter that only grows
+      BL_MUST(i == 1 || before > last);  // the counter only grows
       last = before;
     }
     peer.meet();
@@ -328,7 +325,7 @@ TEST_CASE("atomic: no addition is lost between processes", "[softnic][atomic]") 
   run_peers(mode, bodies);
 }
 
-TEST_CASE("atomic: compare-and-swap is a lock that lets one in", "[softnic][atomic]") {
+TEST_CASE("atomic: compare-and-swap works as a lock", "[softnic][atomic]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const TestFabric fabric;
   // The lock is word 0. Its holder alone reads and writes word 1, in two steps.

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t kMessage = 32;
 
-// Sends and receives in turn, and believes that an event means a completion, as many programs do.
-// Long enough for whatever looks after channels in the background to come by many times.
+// Sends and receives in turn, and assumes that every event comes with a completion, as many
+// programs do. It runs long enough for many runs of the watch job of an armed queue (Cq::run_job).
 void play_in_turn(Peer& peer, const char* device, std::uint64_t count) {
   Sleeper end(device);
   connect(end.qp, peer.exchange(address_of(end.qp)));
@@ -33,11 +33,11 @@ void play_in_turn(Peer& peer, const char* device, std::uint64_t count) {
   }
 }
 
-// Sends and receives `count` messages, `window` at a time in each direction, and sleeps whenever
-// there is nothing to do, by the book: arm, poll until empty, sleep.
+// Sends and receives `count` messages, `window` at a time in each direction. Sleeps whenever there
+// is nothing to do, in the documented order: arm, poll until empty, sleep.
 void play_asleep(Peer& peer, const char* device, std::uint64_t count, std::uint64_t window) {
-  // A message is sent when the one that was sent a window ago has been answered, and the answer may
-  // overtake the news that its receive is free: twice the window is always enough.
+  // A message is sent when the one a window before has been answered. The answer may arrive before
+  // the completion that frees its receive, so there are receives for twice the window.
   const std::uint64_t room = 2 * window;
   Sleeper end(device, {.cqe = 128});
   Buffer out(end.pd.get(), room * kMessage);
@@ -91,7 +91,7 @@ void play_asleep(Peer& peer, const char* device, std::uint64_t count, std::uint6
   peer.meet();
 }
 
-// Whatever a peer does to an end that sleeps.
+// A peer causes an error while this end sleeps.
 void wake_by_breaking(PeerMode mode, int solicited_only) {
   const TestFabric fabric;
   run_peers(mode, {[](Peer& peer) {
@@ -113,7 +113,7 @@ void wake_by_breaking(PeerMode mode, int solicited_only) {
                      }
                      arm(end.recv_cq.get(), solicited_only);
                      peer.send(0, memory.all());
-                     end.must_wake_for(end.recv_cq);  // nothing else is called meanwhile
+                     end.must_wake_for(end.recv_cq);  // no other verb is called meanwhile
                      for (std::uint64_t i = 0; i < 3; ++i) {
                        const ibv_wc wc = poll_one(end.recv_cq.get());
                        BL_MUST(wc.wr_id == i && wc.status == IBV_WC_WR_FLUSH_ERR);
@@ -124,7 +124,7 @@ void wake_by_breaking(PeerMode mode, int solicited_only) {
 
 }  // namespace
 
-TEST_CASE("channel: two programs that sleep between messages never sleep for ever",
+TEST_CASE("channel: two programs that sleep between messages are always woken",
           "[softnic][channel]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const auto window = GENERATE(std::uint64_t{1}, std::uint64_t{16});
@@ -141,7 +141,8 @@ TEST_CASE("channel: in a ping-pong every message is one event", "[softnic][chann
                    [](Peer& peer) { play_in_turn(peer, "softnic1", 40'000); }});
 }
 
-TEST_CASE("channel: a queue pair broken by its peer wakes whoever sleeps", "[softnic][channel]") {
+TEST_CASE("channel: a queue pair that its peer moves to ERR wakes the program",
+          "[softnic][channel]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   wake_by_breaking(mode, GENERATE(0, 1));
 }
@@ -157,7 +158,7 @@ TEST_CASE("channel: the death of its peer wakes a sender", "[softnic][channel]")
                connect(end.qp, peer.exchange(address_of(end.qp)), wire);
                if (early) peer.kill(1);
                arm(end.send_cq.get());
-               // Without a receive there the message is not ready; without a peer it is lost.
+               // With the peer alive, the message gets RNR NAKs; without it, no answer.
                BL_MUST_OK(post(end.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}));
                if (!early) peer.kill(1);
                end.must_wake_for(end.send_cq);

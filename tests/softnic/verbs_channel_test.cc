@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion channels: programs that sleep until there is something to poll. The fear is one that
-// sleeps for ever.
+// Completion channels, with which programs sleep until there is something to poll.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -16,8 +15,7 @@ using namespace beeline::test;
 
 namespace {
 
-// That something does not happen shows in time alone: longer than whatever looks after channels in
-// the background takes.
+// How long to wait to be sure that no event comes. It is longer than the period of the watch job.
 constexpr int kSilenceMs = 100;
 
 bool stays_silent(ibv_comp_channel* channel) {
@@ -25,7 +23,7 @@ bool stays_silent(ibv_comp_channel* channel) {
   return ::poll(&waiting, 1, kSilenceMs) == 0;
 }
 
-// A plain sender and a sleeper that it sends to.
+// A plain sender, and a receiver that sleeps.
 struct ChannelScene {
   explicit ChannelScene(const Wire& wire = {}, double clock_scale = 1.0)
       : fabric(clock_scale), a("softnic0"), b("softnic1") {
@@ -46,7 +44,7 @@ struct ChannelScene {
 
 }  // namespace
 
-TEST_CASE("channel: an event comes when the queue is armed, once", "[softnic][channel]") {
+TEST_CASE("channel: an armed queue causes one event", "[softnic][channel]") {
   ChannelScene scene;
   CHECK(scene.b.recv_cq->channel == scene.channel());
   scene.send();
@@ -67,7 +65,7 @@ TEST_CASE("channel: an event comes when the queue is armed, once", "[softnic][ch
   CHECK(poll_many(cq, 4)[3].wr_id == 3);
 }
 
-TEST_CASE("channel: arming twice is arming once", "[softnic][channel]") {
+TEST_CASE("channel: arming twice causes one event", "[softnic][channel]") {
   ChannelScene scene;
   arm(scene.b.recv_cq.get());
   arm(scene.b.recv_cq.get());
@@ -77,7 +75,7 @@ TEST_CASE("channel: arming twice is arming once", "[softnic][channel]") {
   CHECK(stays_silent(scene.channel()));
 }
 
-TEST_CASE("channel: each arming brings one event", "[softnic][channel]") {
+TEST_CASE("channel: each arming causes one event", "[softnic][channel]") {
   ChannelScene scene;
   for (std::uint64_t i = 0; i < 200; ++i) {
     arm(scene.b.recv_cq.get());
@@ -90,7 +88,7 @@ TEST_CASE("channel: each arming brings one event", "[softnic][channel]") {
   }
 }
 
-TEST_CASE("channel: a completion that was polled before the event was read is still told of",
+TEST_CASE("channel: the event of a completion that was polled first can be read",
           "[softnic][channel]") {
   ChannelScene scene;
   arm(scene.b.recv_cq.get());
@@ -99,7 +97,7 @@ TEST_CASE("channel: a completion that was polled before the event was read is st
   scene.b.must_wake_for(scene.b.recv_cq);
 }
 
-TEST_CASE("channel: solicited-only wakes for what was solicited", "[softnic][channel]") {
+TEST_CASE("channel: solicited-only wakes for solicited completions", "[softnic][channel]") {
   ChannelScene scene;
   arm(scene.b.recv_cq.get(), 1);
   scene.send();
@@ -114,7 +112,7 @@ TEST_CASE("channel: solicited-only wakes for what was solicited", "[softnic][cha
   CHECK(stays_silent(scene.channel()));
 }
 
-TEST_CASE("channel: solicited-only sleeps on over the sender's own successes",
+TEST_CASE("channel: solicited-only does not wake for the sender's own successes",
           "[softnic][channel]") {
   ChannelScene scene;
   for (std::uint64_t i = 0; i < 4; ++i) BL_MUST_OK(post(scene.a.qp, RecvWork{.wr_id = i}));
@@ -145,7 +143,8 @@ TEST_CASE("channel: solicited-only wakes for a failure", "[softnic][channel]") {
   }
 }
 
-TEST_CASE("channel: the wider of two wishes holds", "[softnic][channel]") {
+TEST_CASE("channel: arming for solicited completions does not narrow an earlier arming",
+          "[softnic][channel]") {
   ChannelScene scene;
   const bool solicited_first = GENERATE(true, false);
   arm(scene.b.recv_cq.get(), solicited_first ? 1 : 0);
@@ -155,7 +154,7 @@ TEST_CASE("channel: the wider of two wishes holds", "[softnic][channel]") {
   scene.b.must_wake_for(scene.b.recv_cq);
 }
 
-TEST_CASE("channel: a non-blocking one answers at once", "[softnic][channel]") {
+TEST_CASE("channel: a non-blocking one returns at once", "[softnic][channel]") {
   ChannelScene scene;
   const int flags = fcntl(scene.channel()->fd, F_GETFL);
   REQUIRE(fcntl(scene.channel()->fd, F_SETFL, flags | O_NONBLOCK) == 0);
@@ -171,7 +170,7 @@ TEST_CASE("channel: a non-blocking one answers at once", "[softnic][channel]") {
   ibv_ack_cq_events(cq, 1);
 }
 
-TEST_CASE("channel: a thread that waits is woken", "[softnic][channel]") {
+TEST_CASE("channel: a waiting thread is woken", "[softnic][channel]") {
   ChannelScene scene;
   arm(scene.b.recv_cq.get());
   ibv_cq* cq = nullptr;
@@ -207,7 +206,7 @@ TEST_CASE("channel: destroying a queue waits for its events to be acknowledged",
   });
   wait_until([&] { return begun.load(); }, "the thread");
   ibv_ack_cq_events(cq, 1);  // one of two
-  // Time passes: a hundred round trips of other traffic on the same device.
+  // Passes some time: a hundred round trips of other traffic on the same device.
   Endpoint c("softnic1");
   connect(c.qp, address_of(c.qp));
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -232,23 +231,24 @@ TEST_CASE("channel: events may be acknowledged many at a time", "[softnic][chann
   scene.b.recv_cq.reset();  // hangs if one is missing
 }
 
-TEST_CASE("channel: an unread event goes with its queue", "[softnic][channel]") {
+TEST_CASE("channel: unread events are dropped with their queue", "[softnic][channel]") {
   ChannelScene scene;
   arm(scene.b.recv_cq.get());
   scene.send();
   arm(scene.b.send_cq.get());
   scene.b.owned_qp.reset();
   scene.b.recv_cq.reset();
-  // Else a program that was told by poll(2) that there is an event would hang in reading it.
+  // Otherwise poll(2) would report an event, and the program would hang when it reads it.
   CHECK_FALSE(has_cq_event(scene.channel()));
-  // What the channel has for others stays.
+  // Events of other queues stay in the channel.
   const QpPtr loop = scene.b.make_qp(scene.b.send_cq, scene.b.send_cq);
   connect(loop.get(), address_of(loop.get()));
   BL_MUST_OK(post(loop.get(), nothing_work(1)));
   scene.b.must_wake_for(scene.b.send_cq);
 }
 
-TEST_CASE("channel: several queues share one, and each event names its own", "[softnic][channel]") {
+TEST_CASE("channel: several queues share one, and each event names its queue",
+          "[softnic][channel]") {
   constexpr std::size_t kQueues = 5;
   const TestFabric fabric;
   const Nic nic("softnic0");
@@ -289,8 +289,7 @@ TEST_CASE("channel: a failed retry wakes the sender", "[softnic][channel]") {
   CHECK(poll_one(a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST_CASE("channel: a large message wakes both ends, and nobody polled to move it",
-          "[softnic][channel]") {
+TEST_CASE("channel: a large message wakes both ends without any polling", "[softnic][channel]") {
   constexpr std::size_t kBig = 8u << 20;
   const TestFabric fabric;
   Sleeper a("softnic0");
@@ -312,7 +311,7 @@ TEST_CASE("channel: a large message wakes both ends, and nobody polled to move i
 
 namespace {
 
-// No more descriptors can be had while it lives.
+// No descriptors can be opened while it exists.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -338,10 +337,10 @@ std::size_t pipes_in(const std::string& dir) {
 
 }  // namespace
 
-TEST_CASE("channel: a sleeper wakes though its event could not be sent at once",
+TEST_CASE("channel: a program is woken although its event could not be sent at once",
           "[softnic][channel]") {
   ChannelScene scene;
-  scene.send();  // everybody has opened what they need
+  scene.send();  // all files are open now
   arm(scene.b.recv_cq.get());
   {
     const NoDescriptors none;
@@ -350,7 +349,7 @@ TEST_CASE("channel: a sleeper wakes though its event could not be sent at once",
   scene.b.must_wake_for(scene.b.recv_cq);
 }
 
-TEST_CASE("channel: a reset of one queue pair hides no news of another from a sleeper",
+TEST_CASE("channel: a reset of one queue pair does not suppress another's event",
           "[softnic][channel]") {
   ChannelScene scene;
   const Endpoint c("softnic0");
@@ -359,19 +358,20 @@ TEST_CASE("channel: a reset of one queue pair hides no news of another from a sl
   BL_MUST_OK(post(other.get(), RecvWork{.wr_id = 100}));
   scene.send();
   scene.send();
-  // The next completion wakes nobody, and its place moves below what was there at the arming.
+  // The next completion causes no event, and the reset moves it below the tail at the time of
+  // arming.
   arm(scene.b.recv_cq.get(), 1);
   BL_MUST_OK(post(c.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}));
   must_complete(c.send_cq.get(), 1);
   REQUIRE(modify_state(scene.b.qp, IBV_QPS_RESET) == 0);
-  // As if it should have, and whoever pushed it had died before it told.
+  // Makes it look as if it should cause an event and its process had died before it sent that.
   const ArenaView view(scene.fabric, other.get());
   view.recv_cq_of(other.get()).armed.store(softnic::kArmedForAny);
   scene.b.must_wake_for(scene.b.recv_cq);
   must_complete(scene.b.recv_cq.get(), 100);
 }
 
-TEST_CASE("channel: one that cannot be made leaves no pipe", "[softnic][channel]") {
+TEST_CASE("channel: a failed creation leaves no pipe", "[softnic][channel]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   const std::size_t before = pipes_in(fabric.fabric().dir());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who reaches whom: link layers, GIDs and networks, and connections of which one end was made anew.
+// Which ports reach each other: link layers, GIDs and networks. Connections of which one end was
+// created anew.
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;
@@ -31,7 +32,7 @@ softnic::FabricSpec two_devices(softnic::LinkLayer first, softnic::LinkLayer sec
   return spec;
 }
 
-// Whether a write of A arrives at B; if not, it must be silence that stopped it.
+// Whether a WRITE of A arrives at B. If not, it must fail for lack of an answer.
 bool reaches(Endpoint& a, Endpoint& b) {
   Buffer from = a.buffer(64);
   Buffer into = b.buffer(64);
@@ -49,7 +50,7 @@ bool reaches(Endpoint& a, Endpoint& b) {
 
 }  // namespace
 
-TEST_CASE("connection: InfiniBand goes by LID, and by GID where asked", "[softnic][connection]") {
+TEST_CASE("connection: InfiniBand uses LIDs, and GIDs on request", "[softnic][connection]") {
   const bool global = GENERATE(false, true);
   const auto layer = softnic::LinkLayer::kInfiniBand;
   const TestFabric fabric(two_devices(layer, layer));
@@ -73,7 +74,7 @@ TEST_CASE("connection: InfiniBand goes by LID, and by GID where asked", "[softni
   CHECK(reaches(b, a));
 }
 
-TEST_CASE("connection: a wrong LID reaches nobody", "[softnic][connection]") {
+TEST_CASE("connection: a wrong LID reaches no port", "[softnic][connection]") {
   const auto layer = softnic::LinkLayer::kInfiniBand;
   const TestFabric fabric(two_devices(layer, layer));
   Endpoint a("nic0");
@@ -85,7 +86,7 @@ TEST_CASE("connection: a wrong LID reaches nobody", "[softnic][connection]") {
   CHECK(!reaches(a, b));
 }
 
-TEST_CASE("connection: RoCE works over every GID a port has", "[softnic][connection]") {
+TEST_CASE("connection: RoCE works with every GID of a port", "[softnic][connection]") {
   const std::uint8_t index =
       GENERATE(std::uint8_t{0}, std::uint8_t{1}, std::uint8_t{2}, std::uint8_t{3});
   const TestFabric fabric(kClock);
@@ -99,11 +100,11 @@ TEST_CASE("connection: RoCE works over every GID a port has", "[softnic][connect
   CHECK(reaches(a, b));
 }
 
-TEST_CASE("connection: RoCE v1 and v2 do not understand each other", "[softnic][connection]") {
+TEST_CASE("connection: RoCE v1 and v2 do not interoperate", "[softnic][connection]") {
   const bool same = GENERATE(false, true);
   const auto layer = softnic::LinkLayer::kEthernet;
   softnic::FabricSpec spec = two_devices(layer, layer);
-  // One GID each, so that there is no second of the other kind to be met by chance.
+  // One GID each, so that no GID of the other type can match.
   for (std::uint8_t i = 0; i < 2; ++i) {
     softnic::GidSpec gid;
     gid.raw = {0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, i};
@@ -119,7 +120,8 @@ TEST_CASE("connection: RoCE v1 and v2 do not understand each other", "[softnic][
   CHECK(reaches(a, b) == same);
 }
 
-TEST_CASE("connection: ports of different networks are apart", "[softnic][connection]") {
+TEST_CASE("connection: ports of different networks do not reach each other",
+          "[softnic][connection]") {
   const auto layer = GENERATE(softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand);
   const bool together = GENERATE(false, true);
   const TestFabric fabric(two_devices(layer, layer, "blue", together ? "blue" : "red"));
@@ -129,7 +131,7 @@ TEST_CASE("connection: ports of different networks are apart", "[softnic][connec
   CHECK(reaches(a, b) == together);
 }
 
-TEST_CASE("connection: Ethernet and InfiniBand are apart", "[softnic][connection]") {
+TEST_CASE("connection: Ethernet and InfiniBand do not interoperate", "[softnic][connection]") {
   const TestFabric fabric(
       two_devices(softnic::LinkLayer::kEthernet, softnic::LinkLayer::kInfiniBand));
   Endpoint a("nic0");
@@ -139,23 +141,23 @@ TEST_CASE("connection: Ethernet and InfiniBand are apart", "[softnic][connection
   CHECK(!reaches(a, b));
 }
 
-TEST_CASE("connection: an end that was made anew is not reached by the old other end",
+TEST_CASE("connection: the old peer does not reach a queue pair that was created anew",
           "[softnic][connection]") {
   Pair pair({.clock_scale = kClock, .wire = kQuick});
-  REQUIRE(reaches(pair.a, pair.b));  // A's sequence number has moved on
+  REQUIRE(reaches(pair.a, pair.b));  // A's sequence number has advanced
   const QpAddress a_address = address_of(pair.a.qp, kQuick);
   REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
-  connect(pair.b.qp, a_address, kQuick);  // and B starts from where A once began
+  connect(pair.b.qp, a_address, kQuick);  // B expects the number with which A started
   CHECK(!reaches(pair.a, pair.b));
   connect_both(pair.a.qp, pair.b.qp, kQuick);
   CHECK(reaches(pair.a, pair.b));
 }
 
-TEST_CASE("connection: a new sender is not taken for the old one", "[softnic][connection]") {
+TEST_CASE("connection: a new sender is not mistaken for the old one", "[softnic][connection]") {
   Pair pair({.clock_scale = kClock, .wire = kQuick});
   REQUIRE(reaches(pair.a, pair.b));
-  // A starts over with the same numbers, B knows nothing of it and has heard them already. On a
-  // wire they pass for repetitions; either way no byte may land.
+  // A restarts with the same numbers, which B has received before. On a real wire they look like
+  // repetitions. No byte may arrive.
   connect(pair.a.qp, address_of(pair.b.qp, kQuick), kQuick);
   Buffer from = pair.a.buffer(64);
   Buffer into = pair.b.buffer(64);

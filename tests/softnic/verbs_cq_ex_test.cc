@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Extended completion queues: the same completions, one at a time, each field by a function.
+// Extended completion queues (ibv_cq_ex): completions one at a time, with functions for their
+// fields.
 #include <atomic>
 
 #include "tests/support/peer_group.h"
@@ -62,7 +63,7 @@ struct CqExScene {
   Buffer into{b.pd.get(), 100};
 };
 
-// Other things happen meanwhile: a hundred round trips on a queue of their own.
+// Passes some time: a hundred round trips on another queue.
 void pass_time() {
   const Endpoint c("softnic0");
   connect(c.qp, address_of(c.qp));
@@ -74,7 +75,7 @@ void pass_time() {
 
 }  // namespace
 
-TEST_CASE("cq_ex: an empty queue has no entry, and stays good", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: polling an empty queue returns ENOENT and has no effect", "[softnic][cq_ex]") {
   CqExScene scene;
   CHECK(scene.start() == ENOENT);
   CHECK(scene.start() == ENOENT);
@@ -86,13 +87,13 @@ TEST_CASE("cq_ex: an empty queue has no entry, and stays good", "[softnic][cq_ex
   CHECK(scene.start() == ENOENT);
 }
 
-TEST_CASE("cq_ex: what is asked of the iterator in future is refused today", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: unknown attributes of the iterator are refused", "[softnic][cq_ex]") {
   CqExScene scene;
   scene.fill_queue(1);
   ibv_poll_cq_attr attr{};
   attr.comp_mask = 1;
   CHECK(ibv_start_poll(scene.ex, &attr) == EINVAL);
-  CHECK(scene.start() == 0);  // nobody holds it, and nothing was taken
+  CHECK(scene.start() == 0);  // the queue is not locked and no completion was consumed
   ibv_end_poll(scene.ex);
 }
 
@@ -130,7 +131,7 @@ TEST_CASE("cq_ex: entries come in order, in batches of any length", "[softnic][c
   CHECK(scene.start() == ENOENT);
 }
 
-TEST_CASE("cq_ex: plain polling takes turns with it", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: it can be mixed with plain polling", "[softnic][cq_ex]") {
   CqExScene scene;
   scene.fill_queue(9);
   for (std::uint64_t i = 0; i < 9; i += 3) {
@@ -161,7 +162,7 @@ TEST_CASE("cq_ex: failures are entries too", "[softnic][cq_ex]") {
   ibv_end_poll(scene.ex);
 }
 
-TEST_CASE("cq_ex: who has started keeps others out", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: a started iteration keeps other threads out", "[softnic][cq_ex]") {
   CqExScene scene;
   scene.fill_queue(3);
   REQUIRE(scene.start() == 0);
@@ -208,7 +209,7 @@ TEST_CASE("cq_ex: threads that iterate share the entries", "[softnic][cq_ex]") {
 TEST_CASE("cq_ex: between start and end a program may post and poll elsewhere",
           "[softnic][cq_ex]") {
   if (!kProcessesWork) return;
-  const TestFabric outer;  // for the scene of the process, which can be ended if it hangs
+  const TestFabric outer;  // held by this process, because the child may hang and be killed
   const bool breaks = GENERATE(false, true);
   run_peers(PeerMode::kProcesses, {[breaks](Peer&) {
               CqExScene scene;
@@ -235,7 +236,8 @@ TEST_CASE("cq_ex: between start and end a program may post and poll elsewhere",
             kPatience);
 }
 
-TEST_CASE("cq_ex: between start and end a program may break its queue pair", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: between start and end a program may move its queue pair to ERR",
+          "[softnic][cq_ex]") {
   if (!kProcessesWork) return;
   const TestFabric outer;
   run_peers(PeerMode::kProcesses, {[](Peer&) {
@@ -254,7 +256,7 @@ TEST_CASE("cq_ex: between start and end a program may break its queue pair", "[s
             kPatience);
 }
 
-TEST_CASE("cq_ex: slots come back when the iterator has passed", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: queue entries are free after the iterator has passed them", "[softnic][cq_ex]") {
   CqExScene scene;
   for (int round = 0; round < 20; ++round) {
     scene.fill_queue(64);  // the depth of the receive queue
@@ -290,8 +292,7 @@ TEST_CASE("cq_ex: an overrun is an error of the iterator", "[softnic][cq_ex]") {
   CHECK(rc != ENOENT);
 }
 
-TEST_CASE("cq_ex: a queue is as wide as a plain one, with context and channel",
-          "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: a queue has the size, context and channel of a plain one", "[softnic][cq_ex]") {
   CqExScene scene;
   const ChannelPtr channel = make_channel(scene.b.context.get());
   int tag = 0;
@@ -323,7 +324,7 @@ TEST_CASE("cq_ex: a queue is as wide as a plain one, with context and channel",
   ibv_end_poll(ex);
 }
 
-TEST_CASE("cq_ex: what cannot be told is refused", "[softnic][cq_ex]") {
+TEST_CASE("cq_ex: unsupported fields are refused", "[softnic][cq_ex]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   ibv_cq_init_attr_ex attr = cq_attr();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion queues: batches, wrap-around, overrun, and what becomes of them when queue pairs go.
+// Completion queues: batches, wrap-around, overrun, and the destruction of queue pairs.
 #include "tests/support/verbs_fixture.h"
 
 using namespace beeline::test;
@@ -24,7 +24,7 @@ struct SmallCq {
 
 }  // namespace
 
-TEST_CASE("cq: a queue says what it is", "[softnic][cq]") {
+TEST_CASE("cq: a queue has its attributes", "[softnic][cq]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   int cookie = 0;
@@ -37,7 +37,7 @@ TEST_CASE("cq: a queue says what it is", "[softnic][cq]") {
   CHECK(is_empty(cq.get()));
 }
 
-TEST_CASE("cq: polling takes as many as asked for, in order", "[softnic][cq]") {
+TEST_CASE("cq: polling returns at most the requested number, in order", "[softnic][cq]") {
   Pair pair;
   constexpr std::uint64_t kCount = 20;
   for (std::uint64_t i = 0; i < kCount; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
@@ -75,18 +75,17 @@ TEST_CASE("cq: the ring wraps around many times without a loss", "[softnic][cq]"
   CHECK(!has_event(small.pair.a.context.get()));
 }
 
-TEST_CASE("cq: one completion too many is an event, and its queue pairs are broken",
-          "[softnic][cq]") {
+TEST_CASE("cq: an overrun causes an event and moves the queue pairs to ERR", "[softnic][cq]") {
   SmallCq small(7);
   const auto capacity = static_cast<std::uint64_t>(small.cq->cqe);
   for (std::uint64_t i = 0; i < capacity + 1; ++i) {
-    // The queue pair may break while we post, which is no failure of the post.
+    // The queue pair may move to ERR meanwhile, which is not a failure of the post.
     REQUIRE(post(small.qp.get(), nothing_work(i)) == 0);
   }
   const ibv_async_event event = wait_for_event(small.pair.a.context.get(), IBV_EVENT_CQ_ERR);
   CHECK(event.element.cq == small.cq.get());
   wait_for_state(small.qp.get(), IBV_QPS_ERR);
-  // A neighbour with queues of its own on the same device is untouched.
+  // Another queue pair on the same device is not affected.
   CHECK(state_of(small.pair.a.qp) != IBV_QPS_ERR);
 }
 
@@ -121,7 +120,7 @@ TEST_CASE("cq: a queue in use cannot be destroyed", "[softnic][cq]") {
   CHECK(ibv_destroy_cq(nic.recv_cq.release()) == 0);
 }
 
-TEST_CASE("cq: completions of a destroyed queue pair vanish", "[softnic][cq]") {
+TEST_CASE("cq: completions of a destroyed queue pair are removed", "[softnic][cq]") {
   const TestFabric fabric;
   const Nic a("softnic0");
   const Nic b("softnic1");

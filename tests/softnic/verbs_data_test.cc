@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations move exactly the bytes they were told to, at every size, and their completions say
-// exactly what happened.
+// All operations at many sizes: they move exactly the requested bytes, and their completions have
+// the right fields.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -39,8 +39,7 @@ void check_received(const ibv_wc& wc, std::uint64_t wr_id, ibv_wc_opcode opcode,
 
 }  // namespace
 
-TEST_CASE("data: each operation moves its bytes and no others, and says so where it should",
-          "[softnic][data]") {
+TEST_CASE("data: each operation moves its bytes and no others", "[softnic][data]") {
   struct Operation {
     ibv_wr_opcode opcode;
     ibv_wc_opcode sent;
@@ -84,7 +83,7 @@ TEST_CASE("data: each operation moves its bytes and no others, and says so where
   CHECK(unused.is_zero(0, 16));
 }
 
-TEST_CASE("data: a scatter list is filled piece after piece", "[softnic][data]") {
+TEST_CASE("data: a scatter list is filled in order", "[softnic][data]") {
   const std::size_t size =
       GENERATE(std::size_t{1}, std::size_t{99}, std::size_t{100}, std::size_t{101},
                std::size_t{5000}, std::size_t{100 + 4097 + 1000});
@@ -108,7 +107,7 @@ TEST_CASE("data: a scatter list is filled piece after piece", "[softnic][data]")
     REQUIRE(post(pair.a.qp, work) == 0);
     must_complete(pair.a.send_cq.get(), 1);
   } else {
-    pieces.insert(pieces.begin() + 1, ibv_sge{77, 0, 0xBAD});  // empty: nobody looks at its key
+    pieces.insert(pieces.begin() + 1, ibv_sge{77, 0, 0xBAD});  // empty, so its key is not checked
     REQUIRE(post(pair.b.qp, RecvWork{.wr_id = 2, .local = pieces}) == 0);
     REQUIRE(post(pair.a.qp, send_work(from.part(0, size), 1)) == 0);
     must_complete(pair.b.recv_cq.get(), 2);
@@ -124,8 +123,7 @@ TEST_CASE("data: a scatter list is filled piece after piece", "[softnic][data]")
   CHECK(into.is_zero(3000 + 4097, 9000 - 3000 - 4097));
 }
 
-TEST_CASE("data: inline bytes belong to the caller as soon as the post returns",
-          "[softnic][data]") {
+TEST_CASE("data: inline data can be changed as soon as the post returns", "[softnic][data]") {
   const auto opcode =
       GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM);
   Pair pair;
@@ -137,7 +135,7 @@ TEST_CASE("data: inline bytes belong to the caller as soon as the post returns",
   std::vector<std::uint8_t> bytes(size + 1);  // not registered at all
   fill_pattern(bytes, 7);
   SendWork work{.opcode = opcode, .wr_id = 6};
-  // Two pieces, and a key that would not do: inline data is not looked up.
+  // Two SGEs with an invalid key, which is not checked for inline data.
   const auto addr = reinterpret_cast<std::uint64_t>(bytes.data());
   work.local = {{addr, size / 3, 0xBAD}, {addr + size / 3, size - size / 3, 0xBAD}};
   work.remote_addr = into.all().addr;
@@ -151,7 +149,7 @@ TEST_CASE("data: inline bytes belong to the caller as soon as the post returns",
   CHECK(into.is_zero(size, 16));
 }
 
-TEST_CASE("data: a posted WRITE goes out though nobody polls", "[softnic][data]") {
+TEST_CASE("data: a posted WRITE is sent without any polling", "[softnic][data]") {
   Pair pair;
   Buffer from = pair.a.buffer(1 << 20);
   Buffer into = pair.b.buffer(1 << 20);
@@ -160,7 +158,7 @@ TEST_CASE("data: a posted WRITE goes out though nobody polls", "[softnic][data]"
   wait_until([&] { return into.peek((1 << 20) - 1) == 1; }, "the last byte");
 }
 
-TEST_CASE("data: as many pieces as the device promises, on both sides", "[softnic][data]") {
+TEST_CASE("data: max_sge SGEs work on both sides", "[softnic][data]") {
   const TestFabric fabric;
   ibv_device_attr attr{};
   REQUIRE(ibv_query_device(open_device("softnic0").get(), &attr) == 0);
@@ -174,7 +172,7 @@ TEST_CASE("data: as many pieces as the device promises, on both sides", "[softni
   from.fill(1);
   SendWork send{.opcode = IBV_WR_SEND, .wr_id = 1};
   RecvWork recv{.wr_id = 2};
-  // The same bytes, cut at other places and from the back to the front.
+  // The same bytes in other pieces, from the end to the beginning.
   for (std::size_t i = 0; i < count; ++i) {
     send.local.push_back(from.part(3 * i, 3).sge());
     recv.local.push_back(into.part(3 * (count - 1 - i), 3).sge());

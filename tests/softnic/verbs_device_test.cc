@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a program learns about devices before it opens a queue pair.
+// The device list, contexts and device attributes.
 #include <arpa/inet.h>
 #include <sys/stat.h>
 
@@ -135,7 +135,7 @@ TEST_CASE("device: ibdev_path leads into the host's sysfs tree", "[softnic][devi
   CHECK(first_line(path + "/ports/1/gid_attrs/types/3") == "RoCE v2");
 }
 
-TEST_CASE("device: codes have the texts that people search logs for", "[softnic][device]") {
+TEST_CASE("device: codes have the texts of libibverbs", "[softnic][device]") {
   for (int i = IBV_WC_SUCCESS; i <= IBV_WC_TM_RNDV_INCOMPLETE; ++i) {
     CHECK(ibv_wc_status_str(static_cast<ibv_wc_status>(i)) != nullptr);
   }

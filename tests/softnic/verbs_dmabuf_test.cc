@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that is registered by a descriptor, as that of a GPU is: what a device writes shows
-// through the descriptor, wherever the program looks at it from.
+// Memory that is registered by a dma-buf descriptor, as GPU memory is. Data that a device writes is
+// visible in every mapping of the descriptor.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -20,7 +20,7 @@ constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kIova = 0x7000'0000'0000;
 constexpr Wire kDmabufWire{.access = kAtomicAccess};
 
-// A descriptor's memory, registered from an offset on.
+// The memory of a descriptor, registered from an offset on.
 struct Exported {
   Exported(ibv_pd* pd, std::size_t offset, std::size_t length, std::uint64_t iova,
            int access = kAtomicAccess)
@@ -64,8 +64,8 @@ bool is_zero(const std::vector<std::uint8_t>& bytes) {
 
 }  // namespace
 
-TEST_CASE("dmabuf: all that works on memory works on a descriptor's", "[softnic][dmabuf]") {
-  // Not at a page's beginning: a driver exports an allocation, not pages.
+TEST_CASE("dmabuf: all operations work on the memory of a descriptor", "[softnic][dmabuf]") {
+  // Not at the start of a page, because drivers export allocations and not pages.
   const std::size_t offset =
       GENERATE(std::size_t{0}, std::size_t{2} * kPage, kPage + 904, std::size_t{8});
   Pair pair({.wire = kDmabufWire});
@@ -116,7 +116,7 @@ TEST_CASE("dmabuf: all that works on memory works on a descriptor's", "[softnic]
   }
 }
 
-TEST_CASE("dmabuf: the last byte belongs to it, and the one behind does not", "[softnic][dmabuf]") {
+TEST_CASE("dmabuf: the end of the region is checked", "[softnic][dmabuf]") {
   Pair pair;
   const Exported there(pair.b.pd.get(), 100, 1000, kIova + 100);
   Buffer here = pair.a.buffer(16);
@@ -138,13 +138,13 @@ TEST_CASE("dmabuf: two registrations of one descriptor are the same memory", "[s
   const MrPtr two(ibv_reg_dmabuf_mr(pair.a.pd.get(), kPage, kPage, 0, one.fd.get(), kAllAccess));
   REQUIRE(two != nullptr);
   one.put(kPage, pattern(64, 1));
-  const Region from{0, 64, two->lkey, two->rkey};  // an address of 0 is as good as any
+  const Region from{0, 64, two->lkey, two->rkey};  // an iova of 0 is valid
   REQUIRE(post(pair.a.qp, write_work(from, one.part(0, 64), 1)) == 0);
   must_complete(pair.a.send_cq.get(), 1);
   CHECK(has_pattern(one.look(0, 64), 1));
 }
 
-TEST_CASE("dmabuf: the address must lie in its page as the offset does", "[softnic][dmabuf]") {
+TEST_CASE("dmabuf: address and offset must have the same offset in a page", "[softnic][dmabuf]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   const UniqueFd fd = make_memfd(kSize);
@@ -156,7 +156,7 @@ TEST_CASE("dmabuf: the address must lie in its page as the offset does", "[softn
   CHECK(errno == EINVAL);
 }
 
-TEST_CASE("dmabuf: what is not there cannot be registered", "[softnic][dmabuf]") {
+TEST_CASE("dmabuf: a range outside of the descriptor cannot be registered", "[softnic][dmabuf]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   const UniqueFd fd = make_memfd(kSize);
@@ -180,7 +180,7 @@ TEST_CASE("dmabuf: what is not there cannot be registered", "[softnic][dmabuf]")
   CHECK(errno == EINVAL);
 }
 
-TEST_CASE("dmabuf: not every descriptor has memory behind it", "[softnic][dmabuf]") {
+TEST_CASE("dmabuf: a descriptor without memory cannot be registered", "[softnic][dmabuf]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   int ends[2];
@@ -198,7 +198,7 @@ TEST_CASE("dmabuf: not every descriptor has memory behind it", "[softnic][dmabuf
   CHECK(try_fd(writer.get()) != 0);
 }
 
-TEST_CASE("dmabuf: the rights are the descriptor's and the caller's", "[softnic][dmabuf]") {
+TEST_CASE("dmabuf: rights are limited by the descriptor and by the caller", "[softnic][dmabuf]") {
   Pair pair;
   const UniqueFd whole = make_memfd(kSize);
   const std::string path = "/proc/self/fd/" + std::to_string(whole.get());
@@ -239,7 +239,7 @@ TEST_CASE("dmabuf: registering and deregistering leave nothing behind", "[softni
   CHECK(after.get() == before.get() + 1);  // no descriptor was kept
 }
 
-TEST_CASE("dmabuf: behind a deregistration no byte of a running message lands",
+TEST_CASE("dmabuf: after a deregistration no byte of a running message arrives",
           "[softnic][dmabuf]") {
   constexpr std::size_t kBig = 4u << 20;
   bool cut = false;
@@ -261,7 +261,7 @@ TEST_CASE("dmabuf: behind a deregistration no byte of a running message lands",
     mr.reset();
     std::memset(view, 0x5A, kBig);
     const ibv_wc_status status = poll_one(pair.a.send_cq.get()).status;
-    // It may have been through before we came.
+    // The message may have been complete before.
     CHECK((status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_SUCCESS));
     cut = cut || status == IBV_WC_REM_ACCESS_ERR;
     CHECK(std::all_of(view, view + kBig, [](std::uint8_t byte) { return byte == 0x5A; }));
@@ -270,7 +270,7 @@ TEST_CASE("dmabuf: behind a deregistration no byte of a running message lands",
   CHECK(cut);
 }
 
-TEST_CASE("dmabuf: another process reaches it, when the program itself has let go of it",
+TEST_CASE("dmabuf: another process can write to it after the program has closed it",
           "[softnic][dmabuf]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   constexpr std::size_t kOffset = kPage + 904;

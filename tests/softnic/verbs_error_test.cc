@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ways in which a work request can fail, and which status each side sees.
+// Failures of work requests, and the status on each side.
 #include <sys/mman.h>
 
 #include "tests/support/verbs_fixture.h"
@@ -9,7 +9,8 @@ using namespace beeline::test;
 
 namespace {
 
-// A pair with memory on both sides, receives waiting at B, and rights that a test may narrow.
+// A pair with memory on both sides, posted receives at B, and access rights that a test can
+// restrict.
 struct Scene {
   explicit Scene(const Wire& wire = {}, double clock_scale = 0.01)
       : pair({.clock_scale = clock_scale, .wire = wire}),
@@ -90,7 +91,7 @@ TEST_CASE("error: a message of more than a gigabyte is too long", "[softnic][err
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ);
   constexpr std::size_t kGiga = std::size_t{1} << 30;
   Scene scene;
-  // Address space only: no byte of it is ever touched.
+  // Reserved address space that is never accessed.
   void* const space = mmap(nullptr, kGiga, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   REQUIRE(space != MAP_FAILED);
@@ -118,7 +119,7 @@ TEST_CASE("error: without a receive the retries run out", "[softnic][error]") {
   REQUIRE(post(scene.qp(), work) == 0);
   check_wc(scene.requester(), 1, IBV_WC_RNR_RETRY_EXC_ERR, scene.qp());
   CHECK(state_of(scene.qp()) == IBV_QPS_ERR);
-  CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);  // the responder has done nothing wrong
+  CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);  // the responder is not affected
 }
 
 TEST_CASE("error: a long message needs the same path MTU at both ends", "[softnic][error]") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asynchronous events: which comes to whom, how they are waited for, and what destroying an object
-// does to its events.
+// Asynchronous events: which context gets which event, waiting for events, and events of destroyed
+// objects.
 #include <fcntl.h>
 
 #include <atomic>
@@ -13,7 +13,7 @@ using namespace beeline::test;
 
 namespace {
 
-// Makes B's queue pair suffer an access violation by A.
+// A causes an access violation at B's queue pair.
 void violate(Pair& pair, Buffer& local) {
   Region nowhere = local.all();
   nowhere.rkey = 0xBAD00;
@@ -42,7 +42,7 @@ TEST_CASE("event: the first message into RTR establishes communication", "[softn
   const ibv_async_event event = next_event(b.context.get());
   CHECK(event.event_type == IBV_EVENT_COMM_EST);
   CHECK(event.element.qp == b.qp);
-  // Once is enough, and a queue pair that is in RTS needs no telling.
+  // There is one event only, and none for a queue pair in RTS.
   to_rts(b.qp);
   REQUIRE(post(a.qp, nothing_work(2)) == 0);
   must_complete(a.send_cq.get(), 2);
@@ -98,7 +98,7 @@ TEST_CASE("event: the second port's events carry its number", "[softnic][event]"
   CHECK(port.state == IBV_PORT_DOWN);
 }
 
-TEST_CASE("event: a port that does not change makes no event", "[softnic][event]") {
+TEST_CASE("event: a port that does not change causes no event", "[softnic][event]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   fabric.command("h0/softnic0", "up");
@@ -123,7 +123,7 @@ TEST_CASE("event: a send that waits for a receive keeps the queue draining", "[s
   CHECK(next_event(pair.a.context.get()).event_type == IBV_EVENT_SQ_DRAINED);
 }
 
-TEST_CASE("event: a non-blocking descriptor answers at once", "[softnic][event]") {
+TEST_CASE("event: a non-blocking descriptor returns at once", "[softnic][event]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   const int flags = fcntl(context->async_fd, F_GETFL);
@@ -136,7 +136,7 @@ TEST_CASE("event: a non-blocking descriptor answers at once", "[softnic][event]"
   CHECK(next_event(context.get()).event_type == IBV_EVENT_PORT_ERR);
 }
 
-TEST_CASE("event: a thread that waits is woken", "[softnic][event]") {
+TEST_CASE("event: a waiting thread is woken", "[softnic][event]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   ibv_async_event event{};
@@ -151,7 +151,7 @@ TEST_CASE("event: a thread that waits is woken", "[softnic][event]") {
   CHECK(event.event_type == IBV_EVENT_PORT_ERR);
 }
 
-TEST_CASE("event: destroying a queue pair takes its unread events along", "[softnic][event]") {
+TEST_CASE("event: destroying a queue pair drops its unread events", "[softnic][event]") {
   Pair pair;
   Buffer local = pair.a.buffer(8);
   violate(pair, local);
@@ -176,7 +176,7 @@ TEST_CASE("event: destroying a queue pair waits for its events to be acknowledge
     destroyed = true;
   });
   wait_until([&] { return begun.load(); }, "the thread");
-  // Time passes: a hundred round trips of other traffic on the same device.
+  // Passes some time: a hundred round trips of other traffic on the same device.
   Endpoint c("softnic1");
   connect(c.qp, address_of(c.qp));
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -189,7 +189,7 @@ TEST_CASE("event: destroying a queue pair waits for its events to be acknowledge
   CHECK(!too_early);
 }
 
-TEST_CASE("event: events nobody reads do not keep a context open", "[softnic][event]") {
+TEST_CASE("event: unread events do not keep a context open", "[softnic][event]") {
   const TestFabric fabric;
   for (int i = 0; i < 3; ++i) {
     ContextPtr context = open_device("softnic0");
@@ -199,5 +199,5 @@ TEST_CASE("event: events nobody reads do not keep a context open", "[softnic][ev
     }
   }
   const ContextPtr fresh = open_device("softnic0");
-  CHECK(!has_event(fresh.get()));  // what happened before it was opened is not its business
+  CHECK(!has_event(fresh.get()));  // no events from before it was opened
 }

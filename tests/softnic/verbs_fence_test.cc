@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends that are torn down under traffic. Recovery is built on what these calls promise: when they
-// have returned, nothing lands any more.
+// Queue pairs and memory regions that are destroyed during traffic. When these calls have returned,
+// no byte arrives any more; recovery depends on that.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -21,7 +21,7 @@ constexpr std::uint8_t kPayload = 0xFF;
 constexpr std::uint8_t kMark = 0x5A;
 constexpr std::size_t kRounds = 16;
 
-// How an end stops hearing its peer.
+// The ways in which an end stops receiving from its peer.
 enum class Fence { kError, kReset, kDestroy, kDeregister };
 
 void raise_fence(Fence fence, Endpoint& end, Buffer& buffer) {
@@ -33,13 +33,13 @@ void raise_fence(Fence fence, Endpoint& end, Buffer& buffer) {
   }
 }
 
-// Bytes in the way of a message that is being written upwards. They are put down in an instant,
-// the one the message would reach next first: a late piece runs over them.
+// Marks a buffer while a message is written into it in ascending order. The marks are set quickly,
+// the one that the message reaches next first, so a late piece overwrites them.
 class Tripwire {
  public:
   explicit Tripwire(Buffer& buffer) : buffer_(buffer) {}
 
-  // Where the message is to be met in this round: another place each time, all over the buffer.
+  // The position of the message at which this round interrupts it, different in each round.
   static std::size_t place(std::size_t round) { return kBig / kRounds * round / kPage * kPage; }
 
   void wait_for_message(std::size_t place) {
@@ -64,10 +64,11 @@ class Tripwire {
 
 }  // namespace
 
-TEST_CASE("fence: behind one no byte of a running message lands", "[softnic][fence]") {
+TEST_CASE("fence: after a deregistration no byte of a running message arrives",
+          "[softnic][fence]") {
   const Fence fence = GENERATE(Fence::kError, Fence::kReset, Fence::kDestroy, Fence::kDeregister);
   const auto opcode = GENERATE(IBV_WR_RDMA_WRITE, IBV_WR_SEND);
-  constexpr std::uint32_t kReceives = 8192;  // more than go through before the fence is raised
+  constexpr std::uint32_t kReceives = 8192;  // more than are consumed before the fence
   for (std::size_t round = 0; round < kRounds; ++round) {
     INFO("fence " << static_cast<int>(fence) << ", opcode " << opcode << ", round " << round);
     Pair pair({.clock_scale = 0.001,
@@ -98,7 +99,7 @@ TEST_CASE("fence: behind one no byte of a running message lands", "[softnic][fen
   }
 }
 
-TEST_CASE("fence: behind one no byte of a running READ lands", "[softnic][fence]") {
+TEST_CASE("fence: after a deregistration no byte of a running READ arrives", "[softnic][fence]") {
   const Fence fence = GENERATE(Fence::kError, Fence::kReset, Fence::kDestroy);
   for (std::size_t round = 0; round < kRounds; ++round) {
     INFO("fence " << static_cast<int>(fence) << ", round " << round);
@@ -123,7 +124,8 @@ TEST_CASE("fence: behind one no byte of a running READ lands", "[softnic][fence]
   }
 }
 
-TEST_CASE("fence: a process may unmap what it has deregistered under fire", "[softnic][fence]") {
+TEST_CASE("fence: a process may unmap memory that it deregistered under traffic",
+          "[softnic][fence]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const TestFabric fabric;
   const auto writer = [](Peer& peer) {
@@ -151,7 +153,7 @@ TEST_CASE("fence: a process may unmap what it has deregistered under fire", "[so
     std::atomic_ref<std::uint8_t> middle(pages.data()[kBig / 2]);
     wait_until([&] { return middle.load() == kPayload; }, "the running write");
     mr.reset();
-    pages.unmap(0, kBig);  // a late byte would be a crash here, or in the writer
+    pages.unmap(0, kBig);  // a late byte would crash this process or the writer
     wait_for_state(end.qp, IBV_QPS_ERR);
   };
   run_peers(mode, {writer, target});
@@ -204,14 +206,15 @@ void die_under_a_stream(Peer& peer) {
   for (int round = 0; round < kDestructions; ++round) {
     QpPtr qp = make_qp(nic);
     to_init(qp.get());
-    to_rtr(qp.get(), peer.exchange(address_of(qp.get())));  // the first message is an event there
+    to_rtr(qp.get(),
+           peer.exchange(address_of(qp.get())));  // the first message causes an event there
     peer.meet();
     std::memset(pages.data(), 0, kStreamed);
     MrPtr mr(ibv_reg_mr(nic.pd.get(), pages.data(), kStreamed, kAllAccess));
     BL_MUST(mr != nullptr);
     peer.send(0,
               Region{reinterpret_cast<std::uint64_t>(pages.data()), kStreamed, mr->lkey, mr->rkey});
-    ibv_async_event event = unacknowledged_event(nic.context.get());  // what destroying waits for
+    ibv_async_event event = unacknowledged_event(nic.context.get());  // destroying waits for it
     BL_MUST(event.event_type == IBV_EVENT_COMM_EST);
     {
       const std::jthread destroyer([&] { qp.reset(); });
@@ -228,7 +231,7 @@ void die_under_a_stream(Peer& peer) {
 
 }  // namespace
 
-TEST_CASE("fence: nothing lands in deregistered memory while a queue pair is destroyed",
+TEST_CASE("fence: nothing arrives in deregistered memory while a queue pair is destroyed",
           "[softnic][fence]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   const TestFabric fabric(0.001);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue pairs in the error state: what is flushed, in which order, and how soon.
+// Queue pairs in ERR: which requests are flushed, in which order, and how soon.
 #include <algorithm>
 
 #include "tests/support/verbs_fixture.h"
@@ -26,7 +26,7 @@ void check_flushed(ibv_cq* cq, std::uint64_t first, std::uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("flush: what stands behind a failure is flushed in order, signalled or not",
+TEST_CASE("flush: requests after a failure are flushed in order, signaled or not",
           "[softnic][flush]") {
   Pair pair;
   Buffer local = pair.a.buffer(64);
@@ -41,7 +41,8 @@ TEST_CASE("flush: what stands behind a failure is flushed in order, signalled or
   }
   for (std::uint64_t i = 100; i < 105; ++i) REQUIRE(post(pair.a.qp, RecvWork{.wr_id = i}) == 0);
   REQUIRE(post_list(pair.a.qp, list) == 0);
-  // 0 and 1 went well and were not to be reported; the failure is, whatever its flags.
+  // 0 and 1 succeeded unsignaled, so they have no completion. The failure has one, whatever its
+  // flags.
   const ibv_wc failed = poll_one(pair.a.send_cq.get());
   CHECK(failed.wr_id == 2);
   CHECK(failed.status == IBV_WC_LOC_PROT_ERR);
@@ -61,7 +62,7 @@ TEST_CASE("flush: what stands behind a failure is flushed in order, signalled or
 }
 
 TEST_CASE("flush: moving to ERR flushes both queues in order", "[softnic][flush]") {
-  // The peer is silent, so the sends are still there when the state changes.
+  // The peer does not answer, so the sends are still queued when the state changes.
   Pair pair({.wire = {.timeout = 0}});
   REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
   for (std::uint64_t i = 0; i < 10; ++i) {
@@ -73,7 +74,7 @@ TEST_CASE("flush: moving to ERR flushes both queues in order", "[softnic][flush]
   check_flushed(pair.a.recv_cq.get(), 0, 10);
 }
 
-TEST_CASE("flush: slots of flushed work come back when it is polled", "[softnic][flush]") {
+TEST_CASE("flush: queue entries of flushed work are free when it is polled", "[softnic][flush]") {
   Pair pair({.shape = {.send_depth = 4, .recv_depth = 4}});
   REQUIRE(modify_state(pair.a.qp, IBV_QPS_ERR) == 0);
   for (int round = 0; round < 3; ++round) {
@@ -86,7 +87,7 @@ TEST_CASE("flush: slots of flushed work come back when it is polled", "[softnic]
   }
 }
 
-TEST_CASE("flush: the flush behind a local fault waits for no wire", "[softnic][flush]") {
+TEST_CASE("flush: the flush after a local fault does not wait for the wire", "[softnic][flush]") {
   double best = 1;
   for (int round = 0; round < 3; ++round) {
     Pair pair;
@@ -102,5 +103,5 @@ TEST_CASE("flush: the flush behind a local fault waits for no wire", "[softnic][
     CHECK(failed[0].status == IBV_WC_LOC_PROT_ERR);
     CHECK(failed[2].status == IBV_WC_WR_FLUSH_ERR);
   }
-  CHECK(best < 0.5);  // the first piece of the next alone takes a second
+  CHECK(best < 0.5);  // the first piece of the next message alone takes a second
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The four ways to read a GID table, which must tell the same story.
+// The four ways to read a GID table, which must agree.
 #include <cstring>
 #include <set>
 #include <string>
@@ -90,7 +90,7 @@ TEST_CASE("gid: the table query returns exactly the entries that exist", "[softn
   CHECK(ibv_query_gid_table(context.get(), table.data(), table.size(), 1) < 0);  // flags must be 0
 }
 
-TEST_CASE("gid: an index behind the table is an error", "[softnic][gid]") {
+TEST_CASE("gid: an index outside of the table is an error", "[softnic][gid]") {
   const TestFabric fabric;
   const ContextPtr context = open_device("softnic0");
   const int length = table_length(context.get());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What hardware is free to do. For each hazard there is a program that works by luck and falls into
-// it, and one that keeps to the rules and does not; without the hazard both get by.
+// Behavior that hardware may have. For each hazard there is a program that fails with it and a
+// correct one that works; without the hazard both work.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -29,7 +29,7 @@ softnic::FabricSpec with(const softnic::HazardSpec& hazards) {
   return spec;
 }
 
-// Counts that forked processes and their parent see alike.
+// Counters in memory that forked processes share with their parent.
 class SharedCount {
  public:
   SharedCount()
@@ -49,7 +49,7 @@ class SharedCount {
   std::uint32_t* word_;
 };
 
-// Memory that a descriptor names, as that of a GPU, with a view of its own.
+// Memory of a descriptor, as that of a GPU, with its own mapping.
 struct HazardExported {
   explicit HazardExported(ibv_pd* pd, std::size_t length = kBytes)
       : size(length),
@@ -75,14 +75,14 @@ struct HazardExported {
   MrPtr mr;
 };
 
-// Differs from round to round, and from fresh memory.
+// Different in each round, and from new memory.
 std::uint8_t mark_of(std::uint32_t round) { return static_cast<std::uint8_t>(1 + round % 200); }
 
 constexpr std::size_t kHazardMessage = 200'001;
 constexpr std::uint32_t kStop = 0;
 
-// One side writes, round by round; the other looks at the memory when it thinks that the bytes are
-// there. Returns whether they were, in every round; the first in which they were not is the last.
+// One side writes in each round; the other checks the memory when it assumes that the data has
+// arrived. Returns whether it had in every round. The first wrong round is the last one.
 using Wait = std::function<void(Endpoint& end, Buffer& memory, std::uint32_t round)>;
 bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode,
                  std::uint32_t rounds, const Wait& wait) {
@@ -126,7 +126,7 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
   return torn.get() == 0;
 }
 
-// Trusts that the last byte of a message is placed last. Luck may hold for a while.
+// Assumes that the last byte of a message is written last, which is often true.
 bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, std::uint32_t rounds) {
   return all_arrived(mode, hazards, IBV_WR_RDMA_WRITE, rounds,
                      [](Endpoint&, Buffer& memory, std::uint32_t round) {
@@ -142,7 +142,7 @@ bool careful_scatter(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_o
   });
 }
 
-// One message after another comes to rest in a descriptor's memory; does the program see each?
+// Messages arrive in a descriptor's memory. Returns whether the program sees each of them.
 bool all_seen(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flushes) {
   const TestFabric fabric(with(hazards));
   Endpoint a("softnic0");
@@ -173,8 +173,8 @@ bool careful_hide(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
   return all_seen(hazards, opcode, true);
 }
 
-// A message, and a flag that is written behind it: whoever sees the flag knows that the message
-// was completed. `take` gets the completion in a way of its own.
+// A message, and then a flag in memory: when the flag is set, the completion of the message exists.
+// `take` gets the completion.
 bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
                const std::function<bool(ibv_comp_channel*, ibv_cq*, std::uint64_t)>& take) {
   constexpr std::uint64_t kMessages = 5;
@@ -223,7 +223,7 @@ bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
   return taken.get() == kMessages;
 }
 
-// Gives up when nothing has come in so many tries.
+// Gives up after this many empty polls.
 bool naive_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
   return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t) {
     ibv_wc wc{};
@@ -254,20 +254,19 @@ bool asleep_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
 
 }  // namespace
 
-TEST_CASE("hazard: payload is placed in any order", "[softnic][hazard]") {
+TEST_CASE("hazard: payload is written in any order", "[softnic][hazard]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   CHECK(naive_scatter(mode, kCalm, 20));
   CHECK_FALSE(naive_scatter(mode, kScatter, 1000));
 }
 
-TEST_CASE("hazard: placed in any order, payload is whole at its completion", "[softnic][hazard]") {
+TEST_CASE("hazard: scattered payload is complete at its completion", "[softnic][hazard]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   CHECK(careful_scatter(mode, kScatter, IBV_WR_RDMA_WRITE_WITH_IMM));
   CHECK(careful_scatter(mode, kScatter, IBV_WR_SEND));
 }
 
-TEST_CASE("hazard: scattered over many pieces on both sides, every byte finds its place",
-          "[softnic][hazard]") {
+TEST_CASE("hazard: scattered payload is right with many SGEs on both sides", "[softnic][hazard]") {
   const TestFabric fabric(with(kScatter));
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -294,7 +293,7 @@ TEST_CASE("hazard: scattered over many pieces on both sides, every byte finds it
   }
 }
 
-TEST_CASE("hazard: a completion does not make bytes show in a descriptor's memory",
+TEST_CASE("hazard: a completion does not make bytes in dma-buf memory visible",
           "[softnic][hazard]") {
   const auto opcode = GENERATE(IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM);
   CHECK(naive_hide(kCalm, opcode));
@@ -302,7 +301,7 @@ TEST_CASE("hazard: a completion does not make bytes show in a descriptor's memor
   CHECK(careful_hide(kHide, opcode));
 }
 
-TEST_CASE("hazard: ordinary memory hides nothing", "[softnic][hazard]") {
+TEST_CASE("hazard: writes to ordinary memory are not deferred", "[softnic][hazard]") {
   const TestFabric fabric(with(kHide));
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -316,7 +315,7 @@ TEST_CASE("hazard: ordinary memory hides nothing", "[softnic][hazard]") {
   CHECK(into.has(1));
 }
 
-TEST_CASE("hazard: what a device reads of hidden bytes is the new ones", "[softnic][hazard]") {
+TEST_CASE("hazard: a device reads the new bytes of deferred writes", "[softnic][hazard]") {
   const TestFabric fabric(with(kHide));
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -347,7 +346,7 @@ TEST_CASE("hazard: what a device reads of hidden bytes is the new ones", "[softn
   }
 }
 
-TEST_CASE("hazard: later bytes lie over earlier ones when they show", "[softnic][hazard]") {
+TEST_CASE("hazard: deferred writes are applied in order", "[softnic][hazard]") {
   const TestFabric fabric(with(kHide));
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -355,7 +354,7 @@ TEST_CASE("hazard: later bytes lie over earlier ones when they show", "[softnic]
   Flusher flusher(b);
   Buffer from = a.buffer(64);
   const HazardExported into(b.pd.get(), 4096);
-  // More writes than anybody would keep a list of, over each other.
+  // More overlapping writes than the list can hold.
   for (std::uint32_t i = 0; i < 3000; ++i) {
     std::memset(from.data(), static_cast<int>(i), 64);
     REQUIRE(post(a.qp, write_work(from.all(), into.part(i % 100, 64), i)) == 0);
@@ -369,7 +368,7 @@ TEST_CASE("hazard: later bytes lie over earlier ones when they show", "[softnic]
   CHECK(into.view[99 + 63] == static_cast<std::uint8_t>(2999));
 }
 
-TEST_CASE("hazard: a flush without anything to show shows nothing old", "[softnic][hazard]") {
+TEST_CASE("hazard: a flush without deferred writes changes nothing", "[softnic][hazard]") {
   const TestFabric fabric(with(kHide));
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -387,7 +386,7 @@ TEST_CASE("hazard: a flush without anything to show shows nothing old", "[softni
   CHECK(std::all_of(into.view, into.view + 4096, [](std::uint8_t byte) { return byte == 0x5A; }));
 }
 
-TEST_CASE("hazard: completions come late and in bunches", "[softnic][hazard]") {
+TEST_CASE("hazard: completions appear late and in bunches", "[softnic][hazard]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   CHECK(naive_bunch(mode, kCalm));
   CHECK_FALSE(naive_bunch(mode, kBunch));
@@ -395,7 +394,7 @@ TEST_CASE("hazard: completions come late and in bunches", "[softnic][hazard]") {
   CHECK(asleep_bunch(mode, kBunch));
 }
 
-TEST_CASE("hazard: completions of a bunch keep their order, and flushed ones come too",
+TEST_CASE("hazard: completions of a bunch keep their order, flushed ones included",
           "[softnic][hazard]") {
   const TestFabric fabric(with(kBunch));
   Endpoint a("softnic0");
@@ -415,14 +414,14 @@ TEST_CASE("hazard: completions of a bunch keep their order, and flushed ones com
   }
 }
 
-TEST_CASE("hazard: a careful program gets by with all of them at once", "[softnic][hazard]") {
+TEST_CASE("hazard: a careful program works with all of them at once", "[softnic][hazard]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   CHECK(careful_scatter(mode, kAll, IBV_WR_RDMA_WRITE_WITH_IMM));
   CHECK(careful_hide(kAll, IBV_WR_SEND));
   CHECK(asleep_bunch(mode, kAll));
 }
 
-TEST_CASE("hazard: what a READ brought is not overwritten by an older write that was hidden",
+TEST_CASE("hazard: the data of a READ is not overwritten by an older deferred write",
           "[softnic][hazard]") {
   constexpr std::size_t kSize = 256;
   const TestFabric fabric(with(kHide));
@@ -439,7 +438,8 @@ TEST_CASE("hazard: what a READ brought is not overwritten by an older write that
   REQUIRE_FALSE(into.has(1));
   REQUIRE(post(b.qp, read_work(into.all(), newer.all(), 2)) == 0);
   must_complete(b.send_cq.get(), 2);
-  REQUIRE(post(a.qp, read_work(older.part(0, 1), into.part(0, 1), 3)) == 0);  // reveals
+  REQUIRE(post(a.qp, read_work(older.part(0, 1), into.part(0, 1), 3)) ==
+          0);  // applies deferred writes
   must_complete(a.send_cq.get(), 3);
   CHECK(into.has(2));
 }

@@ -7,7 +7,7 @@ using namespace beeline::test;
 
 namespace {
 
-constexpr std::uint32_t kLen = 5000;  // no multiple of a page, and over one
+constexpr std::uint32_t kLen = 5000;  // more than a page, but not a multiple
 
 // A place relative to a registered region of kLen bytes.
 struct Place {
@@ -69,7 +69,7 @@ TEST_CASE("memory: remote access is bounded to the byte", "[softnic][memory]") {
   }
 }
 
-TEST_CASE("memory: what is sent is bounded to the byte", "[softnic][memory]") {
+TEST_CASE("memory: local reads are bounded to the byte", "[softnic][memory]") {
   const Place place = GENERATE(values<Place>(kPlaces));
   const Operation operation = GENERATE(Operation::kWrite, Operation::kRead);
   INFO(place.what << ", operation " << static_cast<int>(operation));
@@ -85,11 +85,11 @@ TEST_CASE("memory: what is sent is bounded to the byte", "[softnic][memory]") {
   CHECK(local.guards_intact());
   if (!place.inside) {
     CHECK(local.has(1));
-    CHECK(state_of(pair.b.qp) == IBV_QPS_RTS);  // the fault is not the peer's
+    CHECK(state_of(pair.b.qp) == IBV_QPS_RTS);  // the peer is not affected
   }
 }
 
-TEST_CASE("memory: what is received is bounded to the byte", "[softnic][memory]") {
+TEST_CASE("memory: received data is bounded to the byte", "[softnic][memory]") {
   const Place place = GENERATE(values<Place>(kPlaces));
   INFO(place.what);
   Pair pair;
@@ -107,7 +107,7 @@ TEST_CASE("memory: what is received is bounded to the byte", "[softnic][memory]"
   if (!place.inside) CHECK(into.is_zero(0, kLen));
 }
 
-TEST_CASE("memory: each right allows what it says and nothing else", "[softnic][memory]") {
+TEST_CASE("memory: each access right allows its operations and no others", "[softnic][memory]") {
   struct Case {
     Operation operation;
     int local;   // rights of the requester's memory
@@ -144,7 +144,7 @@ TEST_CASE("memory: each right allows what it says and nothing else", "[softnic][
   CHECK(remote.has(moved && c.operation != Operation::kRead ? 1 : 2));
 }
 
-TEST_CASE("memory: a key of another protection domain is no key", "[softnic][memory]") {
+TEST_CASE("memory: a key of another protection domain is invalid", "[softnic][memory]") {
   Pair pair;
   Buffer own_a = pair.a.buffer(64);
   Buffer own_b = pair.b.buffer(64);
@@ -180,7 +180,7 @@ TEST_CASE("memory: a key of another protection domain is no key", "[softnic][mem
   }
 }
 
-TEST_CASE("memory: a key nobody gave out is no key", "[softnic][memory]") {
+TEST_CASE("memory: an unknown key is invalid", "[softnic][memory]") {
   Pair pair;
   Buffer local = pair.a.buffer(64);
   Buffer remote = pair.b.buffer(64);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue slots and order: of completions, of receives, and of data before completions.
+// Queue entries, and the order of completions, receives and data.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -9,7 +9,7 @@
 
 using namespace beeline::test;
 
-TEST_CASE("order: send slots come back with a later completion that is polled",
+TEST_CASE("order: send queue entries are free when a later completion is polled",
           "[softnic][order]") {
   Pair pair({.shape = {.send_depth = 8}});
   Buffer from = pair.a.buffer(8);
@@ -22,7 +22,7 @@ TEST_CASE("order: send slots come back with a later completion that is polled",
   REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 1000)) == 0);
   CHECK(post(pair.a.qp, nothing_work()) == ENOMEM);
   wait_until([&] { return into.peek(0) == 1; }, "the last write");
-  CHECK(post(pair.a.qp, nothing_work()) == ENOMEM);  // done, but nobody has polled
+  CHECK(post(pair.a.qp, nothing_work()) == ENOMEM);  // done, but not polled
   must_complete(pair.a.send_cq.get(), 1000);
   for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(post(pair.a.qp, nothing_work(i)) == 0);
   for (std::uint32_t i = 0; i < depth; ++i) must_complete(pair.a.send_cq.get(), i);
@@ -40,7 +40,8 @@ TEST_CASE("order: a list longer than the queue stops where it is full", "[softni
   poll_many(pair.a.send_cq.get(), pair.a.cap.max_send_wr);
 }
 
-TEST_CASE("order: a receive slot comes back when its completion is polled", "[softnic][order]") {
+TEST_CASE("order: a receive queue entry is free when its completion is polled",
+          "[softnic][order]") {
   Pair pair({.shape = {.recv_depth = 4}});
   const std::uint32_t depth = pair.b.cap.max_recv_wr;
   for (std::uint32_t i = 0; i < depth; ++i) REQUIRE(post(pair.b.qp, RecvWork{.wr_id = i}) == 0);
@@ -98,7 +99,7 @@ TEST_CASE("order: completions come in the order of posting, whatever the work",
   CHECK(there.has(1));
 }
 
-TEST_CASE("order: a SEND behind a WRITE says that the WRITE is there", "[softnic][order]") {
+TEST_CASE("order: a SEND arrives after an earlier WRITE", "[softnic][order]") {
   constexpr std::size_t kBig = 2u << 20;
   Pair pair;
   Buffer from = pair.a.buffer(kBig);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main operations between two parties that share nothing but the fabric: as two threads with
-// contexts of their own, and as two processes.
+// The main operations between two threads with separate contexts, and between two processes.
 #include <atomic>
 #include <cstring>
 
@@ -14,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPeerBig = (1u << 20) + 3;
 
-// What each party has after the handshake: a connected QP, and one region of the other's.
+// The state of each end after the handshake: a connected QP, and a region of the other end.
 struct Party {
   Party(Peer& peer, const char* device, std::size_t size) : end(device), mine(end.buffer(size)) {
     connect(end.qp, peer.exchange(address_of(end.qp)));
@@ -34,7 +33,7 @@ void run_pair(PeerMode mode, const PeerBody& active, const PeerBody& passive) {
 
 }  // namespace
 
-TEST_CASE("peer: WRITE and READ need nothing of the target's program", "[softnic][peer]") {
+TEST_CASE("peer: WRITE and READ need no action of the target's program", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   run_pair(
       mode,
@@ -51,13 +50,13 @@ TEST_CASE("peer: WRITE and READ need nothing of the target's program", "[softnic
       },
       [](Peer& peer) {
         Party party(peer, "softnic1", kPeerBig);
-        peer.receive<bool>(0);  // asleep in a socket all the while
+        peer.receive<bool>(0);  // blocked in a socket meanwhile
         BL_MUST(party.mine.has(1));
         BL_MUST(is_empty(party.end.recv_cq.get()));
       });
 }
 
-TEST_CASE("peer: messages of all sizes arrive whole and in order", "[softnic][peer]") {
+TEST_CASE("peer: messages of all sizes arrive complete and in order", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   static constexpr std::size_t kSizes[] = {0, 1, 7, 4096, (64u << 10) + 1, kPeerBig};
   constexpr std::uint32_t kRounds = 5;
@@ -72,13 +71,13 @@ TEST_CASE("peer: messages of all sizes arrive whole and in order", "[softnic][pe
             must_complete(party.end.send_cq.get(), size);
           }
         }
-        peer.meet();  // a queue pair that is gone acknowledges nothing
+        peer.meet();  // a destroyed queue pair acknowledges nothing
       },
       [](Peer& peer) {
         Party party(peer, "softnic1", kPeerBig);
         for (std::uint32_t round = 0; round < kRounds; ++round) {
           for (const std::size_t size : kSizes) {
-            // Posted late on purpose: the sender runs into RNR and has to try again.
+            // Posted late on purpose, so that the sender gets RNR NAKs and retries.
             BL_MUST_OK(post(party.end.qp, recv_work(party.mine.all(), size)));
             const ibv_wc wc = poll_one(party.end.recv_cq.get());
             BL_MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == size && wc.byte_len == size);
@@ -90,7 +89,7 @@ TEST_CASE("peer: messages of all sizes arrive whole and in order", "[softnic][pe
       });
 }
 
-TEST_CASE("peer: WRITE with immediate reports data that is there", "[softnic][peer]") {
+TEST_CASE("peer: WRITE with immediate completes after the data has arrived", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   constexpr std::uint32_t kRounds = 20;
   run_pair(
@@ -102,7 +101,7 @@ TEST_CASE("peer: WRITE with immediate reports data that is there", "[softnic][pe
           BL_MUST_OK(
               post(party.end.qp, write_imm_work(party.mine.all(), party.theirs, round, round)));
           must_complete(party.end.send_cq.get(), round);
-          peer.receive<std::uint32_t>(1);  // the reader is through with the buffer
+          peer.receive<std::uint32_t>(1);  // the reader is done with the buffer
         }
       },
       [](Peer& peer) {
@@ -122,7 +121,7 @@ TEST_CASE("peer: two programs play ping-pong through memory alone", "[softnic][p
   constexpr std::uint64_t kTurns = 500;
   const auto play = [](Peer& peer, const char* device, bool serves) {
     Party party(peer, device, 16);
-    // The ball is at 8, and what goes out lies at 0.
+    // The received word is at 8, the word to send at 0.
     auto* words = reinterpret_cast<std::uint64_t*>(party.mine.data());
     std::atomic_ref<std::uint64_t> ball(words[1]);
     for (std::uint64_t turn = 1; turn <= kTurns; ++turn) {
@@ -133,14 +132,14 @@ TEST_CASE("peer: two programs play ping-pong through memory alone", "[softnic][p
       must_complete(party.end.send_cq.get(), turn);
       if (serves) wait_until([&] { return ball.load() == turn; }, "the ball");
     }
-    peer.meet();  // nobody leaves while the last ball flies
+    peer.meet();  // neither end leaves before the last message has arrived
   };
   run_pair(
       mode, [&](Peer& peer) { play(peer, "softnic0", true); },
       [&](Peer& peer) { play(peer, "softnic1", false); });
 }
 
-TEST_CASE("peer: an aligned word is never seen half written", "[softnic][peer]") {
+TEST_CASE("peer: an aligned word is never seen partly written", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   constexpr std::uint64_t kWrites = 1000;
   run_pair(
@@ -170,7 +169,7 @@ TEST_CASE("peer: an aligned word is never seen half written", "[softnic][peer]")
       });
 }
 
-TEST_CASE("peer: a flag written behind data says that the data is there", "[softnic][peer]") {
+TEST_CASE("peer: a flag that is written after data arrives after it", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   constexpr std::uint32_t kRounds = 30;
   constexpr std::size_t kData = 100000;
@@ -202,7 +201,7 @@ TEST_CASE("peer: a flag written behind data says that the data is there", "[soft
 TEST_CASE("peer: at the moment of a sender's completion the data is on the other side",
           "[softnic][peer]") {
   const bool reading = GENERATE(false, true);
-  constexpr std::size_t kSize = 200000;  // more than a post carries by itself
+  constexpr std::size_t kSize = 200000;  // more than a post transfers before it returns
   Pair pair;
   Buffer here = pair.a.buffer(kSize);
   Buffer there = pair.b.buffer(kSize);
@@ -218,7 +217,7 @@ TEST_CASE("peer: at the moment of a sender's completion the data is on the other
   }
 }
 
-TEST_CASE("peer: both directions at once, windows of work in flight", "[softnic][peer]") {
+TEST_CASE("peer: both directions at once, with several messages in flight", "[softnic][peer]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   constexpr std::uint64_t kMessages = 300;
   constexpr std::size_t kSlots = 8;
@@ -267,7 +266,7 @@ TEST_CASE("peer: several threads use their own queue pairs of one context", "[so
   const Nic a("softnic0");
   const Nic b("softnic1");
   std::vector<PeerBody> bodies(kThreads, [&](Peer& peer) {
-    const Nic own("softnic0");  // opening and closing beside the others' traffic
+    const Nic own("softnic0");  // opens and closes a device during the others' traffic
     const CqPtr cq = make_cq(a.context.get(), 16);
     ibv_qp_init_attr init = init_attr(a);
     init.send_cq = cq.get();
@@ -301,7 +300,7 @@ TEST_CASE("peer: threads that share a queue pair lose no work", "[softnic][peer]
   for (const ibv_wc& wc : poll_many(pair.a.send_cq.get(), kThreads * kEach)) {
     CHECK(wc.status == IBV_WC_SUCCESS);
     const std::uint64_t thread = wc.wr_id / kEach;
-    CHECK(wc.wr_id % kEach == next.at(thread)++);  // each thread's own order stays
+    CHECK(wc.wr_id % kEach == next.at(thread)++);  // in the order of each thread
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a port says of itself: state, speed, link layer, LID and partition keys.
+// Port attributes: state, speed, link layer, LID and P_Keys.
 #include <arpa/inet.h>
 
 #include <cstring>
@@ -82,7 +82,7 @@ TEST_CASE("port_query: the exported query fills the same fields as the extended 
   const ContextPtr context = open_device("softnic0");
   ibv_port_attr fresh{};
   REQUIRE(ibv_query_port(context.get(), 1, &fresh) == 0);
-  // Callers of the old symbol know a struct that ends before port_cap_flags2.
+  // Callers of the old symbol have a struct that ends before port_cap_flags2.
   ibv_port_attr old{};
   std::memset(&old, 0xEE, sizeof(old));
   REQUIRE((ibv_query_port)(context.get(), 1, reinterpret_cast<_compat_ibv_port_attr*>(&old)) == 0);
@@ -113,7 +113,7 @@ TEST_CASE("port_query: the partition table has the default key at index 0",
   CHECK(ibv_query_pkey(context.get(), 2, 0, &pkey) == -1);  // no such port
 }
 
-TEST_CASE("port_query: a device of two ports answers for both", "[softnic][port_query]") {
+TEST_CASE("port_query: both ports of a device can be queried", "[softnic][port_query]") {
   softnic::DeviceSpec device = device_spec(softnic::LinkLayer::kEthernet);
   device.ports.push_back(device.ports.front());
   device.ports[1].gbps = 25;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Commands to ports whose traffic is running: each takes effect at once, and `reset` undoes it.
+// Commands to ports during traffic: each takes effect at once, and `reset` ends it.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPortBig = 8u << 20;
 
-// The machine may be busy with other things, now and then.
+// Tolerance for a machine that is busy at times.
 template <class Measure>
 double best_of_ten(Measure&& measure) {
   double best = measure();
@@ -29,7 +29,7 @@ ibv_port_state port_state(ibv_context* context) {
   return port.state;
 }
 
-// A pair with a big buffer on each side, and time enough to bear an outage.
+// A pair with a big buffer on each side, and timeouts that outlast a short link failure.
 struct PortScene {
   explicit PortScene(const PairOptions& options = {})
       : pair(options), from(pair.a.buffer(kPortBig)), into(pair.b.buffer(kPortBig)) {
@@ -55,13 +55,13 @@ struct PortScene {
 
 }  // namespace
 
-TEST_CASE("port: a transfer survives a cable that is out for a moment", "[softnic][port]") {
+TEST_CASE("port: a transfer survives a short link failure", "[softnic][port]") {
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
   const bool reading = GENERATE(false, true);
   INFO(port << (reading ? ", READ" : ", WRITE"));
   PortScene scene;
   Endpoint& owner = std::string(port) == "h0/softnic0" ? scene.pair.a : scene.pair.b;
-  scene.pair.fabric.command(port, "rate=8M");  // a second to go
+  scene.pair.fabric.command(port, "rate=8M");  // takes one second
   Buffer& target = reading ? scene.from : scene.into;
   if (reading) {
     scene.into.fill(2);
@@ -85,7 +85,7 @@ TEST_CASE("port: a transfer survives a cable that is out for a moment", "[softni
   CHECK(target.has(reading ? 2 : 1));
 }
 
-TEST_CASE("port: a cable that stays out ends a running transfer", "[softnic][port]") {
+TEST_CASE("port: a lasting link failure ends a running transfer", "[softnic][port]") {
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
   PortScene scene({.clock_scale = 0.01, .wire = {.timeout = 18, .retry_cnt = 1}});
   scene.pair.fabric.command(port, "rate=8M");
@@ -99,7 +99,7 @@ TEST_CASE("port: a cable that stays out ends a running transfer", "[softnic][por
   CHECK(failed[0].status == IBV_WC_RETRY_EXC_ERR);
   CHECK(failed[1].wr_id == 8);
   CHECK(failed[1].status == IBV_WC_WR_FLUSH_ERR);
-  // With the cable back a new connection over the same queue pairs works.
+  // When the port is up again, the same queue pairs can be connected again.
   scene.pair.fabric.command(port, "reset");
   scene.pair.fabric.command(port, "up");
   connect_both(scene.pair.a.qp, scene.pair.b.qp);
@@ -124,7 +124,7 @@ TEST_CASE("port: the state shows in sysfs too", "[softnic][port]") {
   CHECK(shown() == "4: ACTIVE");
 }
 
-TEST_CASE("port: a rate holds at the sender's and at the receiver's port", "[softnic][port]") {
+TEST_CASE("port: a rate limits the sender's and the receiver's port", "[softnic][port]") {
   const char* port = GENERATE("h0/softnic0", "h0/softnic1");
   PortScene scene;
   scene.pair.fabric.command(port, "rate=40M");
@@ -137,7 +137,7 @@ TEST_CASE("port: a rate holds at the sender's and at the receiver's port", "[sof
   CHECK(best_of_ten([&] { return scene.timed_write(kPortBig); }) < nominal * 0.9);
 }
 
-TEST_CASE("port: a wire that gets fast frees what waits for it", "[softnic][port]") {
+TEST_CASE("port: a higher rate takes effect for waiting messages", "[softnic][port]") {
   Pair pair;
   Buffer from = pair.a.buffer(256u << 10);
   Buffer into = pair.b.buffer(256u << 10);
@@ -156,7 +156,7 @@ TEST_CASE("port: latency is added to every message", "[softnic][port]") {
   scene.pair.fabric.command(port, "latency=30ms");
   for (int i = 0; i < 3; ++i) CHECK(scene.timed_write(8) >= 0.030);
   CHECK(scene.timed_write(8) < 0.030 * 20);
-  // It delays, and does not serialize: ten messages at once are not ten latencies.
+  // Latency does not serialize: ten messages at once take less than ten latencies.
   const double ten = best_of_ten([&] {
     const auto start = Clock::now();
     for (std::uint64_t i = 0; i < 10; ++i) BL_MUST_OK(post(scene.pair.a.qp, nothing_work(i)));
@@ -169,8 +169,7 @@ TEST_CASE("port: latency is added to every message", "[softnic][port]") {
   CHECK(best_of_ten([&] { return scene.timed_write(8); }) < 0.030);
 }
 
-TEST_CASE("port: the N-th work request fails with the status that was asked for",
-          "[softnic][port]") {
+TEST_CASE("port: the N-th work request fails with the requested status", "[softnic][port]") {
   struct Fault {
     const char* text;
     ibv_wc_status status;
@@ -183,7 +182,7 @@ TEST_CASE("port: the N-th work request fails with the status that was asked for"
   const std::uint64_t nth = GENERATE(std::uint64_t{1}, std::uint64_t{4});
   INFO(fault.text << " at " << nth);
   PortScene scene;
-  CHECK(scene.write_once(8, 99).status == IBV_WC_SUCCESS);  // counted from the command on
+  CHECK(scene.write_once(8, 99).status == IBV_WC_SUCCESS);  // counting starts with the command
   scene.command(std::string("error=") + fault.text + "@" + std::to_string(nth));
   for (std::uint64_t i = 1; i < nth; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
   REQUIRE(post_list(scene.pair.a.qp, {nothing_work(nth), nothing_work(nth + 1)}) == 0);
@@ -197,7 +196,7 @@ TEST_CASE("port: the N-th work request fails with the status that was asked for"
   for (std::uint64_t i = 0; i < 10; ++i) CHECK(scene.write_once(8, i).status == IBV_WC_SUCCESS);
 }
 
-TEST_CASE("port: the N-th payload is spoilt in secret", "[softnic][port]") {
+TEST_CASE("port: the N-th payload is corrupted without an error", "[softnic][port]") {
   PortScene scene;
   scene.command("corrupt@2");
   for (std::uint64_t i = 1; i <= 3; ++i) {
@@ -207,10 +206,10 @@ TEST_CASE("port: the N-th payload is spoilt in secret", "[softnic][port]") {
     CHECK(has_pattern(scene.into.bytes(0, 4096), 1) == (i != 2));
     CHECK(scene.into.is_zero(4096, 64));
   }
-  CHECK(scene.from.has(1));  // the source is not touched
+  CHECK(scene.from.has(1));  // the source is not changed
 }
 
-TEST_CASE("port: reset disarms what has not happened yet", "[softnic][port]") {
+TEST_CASE("port: reset disarms faults", "[softnic][port]") {
   PortScene scene;
   scene.command("error=retry_exc_err@3");
   scene.command("corrupt@2");
@@ -220,7 +219,7 @@ TEST_CASE("port: reset disarms what has not happened yet", "[softnic][port]") {
   CHECK(has_pattern(scene.into.bytes(0, 4096), 1));
 }
 
-TEST_CASE("port: commands rain on a running stream and nothing is lost", "[softnic][port]") {
+TEST_CASE("port: many commands during a transfer lose no data", "[softnic][port]") {
   constexpr std::uint64_t kMessages = 400;
   constexpr std::size_t kSize = 32768;
   PortScene scene({.clock_scale = 0.01, .wire = {.timeout = 21}});  // 86 ms a try

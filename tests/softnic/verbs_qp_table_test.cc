@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state table of an RC queue pair: every pair of states, every required attribute taken away,
-// every attribute that has no place there put in. The table is the one of the InfiniBand
-// specification as Linux applies it to user programs.
+// The state table of an RC queue pair: every pair of states, without each required attribute, and
+// with each attribute that is not permitted. The table is the one of the InfiniBand specification
+// as Linux applies it to user programs.
 #include <map>
 #include <string>
 #include <vector>
@@ -84,7 +84,7 @@ const std::map<int, const char*>& attribute_names() {
   return names;
 }
 
-// Path migration is for devices that have it: where the table allows these, a device may refuse.
+// Attributes of path migration, which a device may refuse even if the table permits them.
 constexpr int kMigration = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
 
 bool migration_is_optional(const Row& row) {
@@ -156,7 +156,7 @@ TEST_CASE("qp_table: every other transition is EINVAL and changes nothing", "[so
       if (find_row(from, next) != nullptr) continue;
       INFO(state_name(from) << " to " << state_name(next));
       subject.bring_to(from);
-      // Whatever attributes come along: none, or those that another start would need.
+      // With no other attributes, and with those that are required from another state.
       for (const int extra : {0, kInitMask, kRtrMask, kRtsMask}) {
         CHECK(subject.modify(next, IBV_QP_STATE | extra) == EINVAL);
       }
@@ -175,12 +175,12 @@ TEST_CASE("qp_table: a transition without one of its required attributes is EINV
       CHECK(subject.modify(row.to, (IBV_QP_STATE | row.required) & ~bit) == EINVAL);
       CHECK(subject.state() == row.from);
     });
-    // The refusals have done no harm.
+    // The refused calls changed nothing.
     CHECK(subject.modify(row.to, IBV_QP_STATE | row.required) == 0);
   }
 }
 
-TEST_CASE("qp_table: optional attributes are taken", "[softnic][qp_table]") {
+TEST_CASE("qp_table: optional attributes are accepted", "[softnic][qp_table]") {
   Subject subject;
   for (const Row& row : legal_rows()) {
     INFO(state_name(row.from) << " to " << state_name(row.to));
@@ -192,14 +192,15 @@ TEST_CASE("qp_table: optional attributes are taken", "[softnic][qp_table]") {
   }
 }
 
-TEST_CASE("qp_table: an attribute that has no place in a transition is EINVAL",
+TEST_CASE("qp_table: an attribute that a transition does not take is EINVAL",
           "[softnic][qp_table]") {
   Subject subject;
   for (const Row& row : legal_rows()) {
     INFO(state_name(row.from) << " to " << state_name(row.to));
     int allowed = row.required | row.optional;
     if (migration_is_optional(row)) allowed |= kMigration;
-    // The specification lets SQD to SQD name its current state, Linux does not: no opinion here.
+    // For SQD to SQD the specification permits the current state and Linux does not; it is not
+    // tested.
     if (row.from == IBV_QPS_SQD && row.to == IBV_QPS_SQD) allowed |= IBV_QP_CUR_STATE;
     subject.bring_to(row.from);
     for_each_attribute(~allowed, [&](int bit) {
@@ -209,7 +210,8 @@ TEST_CASE("qp_table: an attribute that has no place in a transition is EINVAL",
   }
 }
 
-TEST_CASE("qp_table: without a new state the old one's row decides", "[softnic][qp_table]") {
+TEST_CASE("qp_table: without a new state the attributes of the current one apply",
+          "[softnic][qp_table]") {
   Subject subject;
   subject.bring_to(IBV_QPS_INIT);
   CHECK(subject.modify(IBV_QPS_UNKNOWN, IBV_QP_ACCESS_FLAGS) == 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queue pairs: attributes that depend on the fabric or on other objects, and what a change of state
-// does to work that is posted.
+// Queue pairs: attributes that depend on the fabric or on other objects, and the effect of state
+// changes on posted work.
 #include <cerrno>
 
 #include "tests/support/verbs_fixture.h"
@@ -27,14 +27,14 @@ TEST_CASE("qp: an MTU above the port's is refused", "[softnic][qp]") {
   CHECK(ibv_modify_qp(end.qp, &attr, kRtrMask) == 0);
 }
 
-TEST_CASE("qp: a queue of depth zero takes nothing", "[softnic][qp]") {
+TEST_CASE("qp: a queue of depth zero accepts no work", "[softnic][qp]") {
   const TestFabric fabric(0.01);
   Endpoint end("softnic0", {.send_depth = 0, .recv_depth = 0, .max_sge = 0, .max_inline = 0});
   Endpoint peer("softnic1", {.max_sge = 0, .max_inline = 0});
   connect_both(end.qp, peer.qp, {.rnr_retry = 0});
   if (end.cap.max_send_wr == 0) CHECK(post(end.qp, nothing_work()) == ENOMEM);
   if (end.cap.max_recv_wr == 0) CHECK(post(end.qp, RecvWork{}) == ENOMEM);
-  // Messages of nothing still work, inline or not, and find no receive.
+  // Messages without bytes still work, inline or not, but there is no receive for them.
   SendWork work = nothing_work(1);
   work.flags |= IBV_SEND_INLINE;
   REQUIRE(post(peer.qp, work) == 0);
@@ -59,7 +59,7 @@ TEST_CASE("qp: queues of another device cannot serve a queue pair", "[softnic][q
   CHECK(errno == EINVAL);
 }
 
-TEST_CASE("qp: a created queue pair has its owner's pointer", "[softnic][qp]") {
+TEST_CASE("qp: a created queue pair has its user pointer", "[softnic][qp]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   ibv_qp_init_attr init = init_attr(nic);
@@ -71,7 +71,7 @@ TEST_CASE("qp: a created queue pair has its owner's pointer", "[softnic][qp]") {
   CHECK(qp->context == nic.context.get());
 }
 
-TEST_CASE("qp: in SQD sends wait, receives go on, RTS takes the sends up again", "[softnic][qp]") {
+TEST_CASE("qp: in SQD sends wait until RTS and receives go on", "[softnic][qp]") {
   Pair pair;
   Buffer a_bytes = pair.a.buffer(64);
   Buffer b_bytes = pair.b.buffer(64);
@@ -80,7 +80,8 @@ TEST_CASE("qp: in SQD sends wait, receives go on, RTS takes the sends up again",
   a_bytes.fill(4);
   REQUIRE(post(pair.a.qp, write_work(a_bytes.all(), b_bytes.all(), 1)) == 0);
 
-  // The other direction works: a round trip gives a wrongly started send its chance.
+  // The other direction works. This round trip gives a send that was started wrongly time to
+  // arrive.
   Buffer b_from = pair.b.buffer(64);
   b_from.fill(5);
   REQUIRE(post(pair.a.qp, recv_work(a_into.all(), 2)) == 0);

@@ -11,8 +11,7 @@
 
 using namespace beeline::test;
 
-TEST_CASE("race: work posted while the queue pair breaks completes exactly once",
-          "[softnic][race]") {
+TEST_CASE("race: work posted during a move to ERR completes exactly once", "[softnic][race]") {
   constexpr std::uint64_t kWork = 2000;
   const bool receives = GENERATE(false, true);
   for (int round = 0; round < 10; ++round) {
@@ -29,7 +28,7 @@ TEST_CASE("race: work posted while the queue pair breaks completes exactly once"
     wait_until([&] { return posted > static_cast<std::uint64_t>(round) * 100; }, "the poster");
     REQUIRE(modify_state(pair.a.qp, IBV_QPS_ERR) == 0);
     poster.join();
-    REQUIRE(posted == kWork);  // posting in ERR is no error
+    REQUIRE(posted == kWork);  // posting in ERR succeeds
     ibv_cq* cq = receives ? pair.a.recv_cq.get() : pair.a.send_cq.get();
     bool flushing = false;
     std::uint64_t next = 0;
@@ -72,8 +71,7 @@ TEST_CASE("race: threads that poll one queue share its completions", "[softnic][
   CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& count) { return count == 1; }));
 }
 
-TEST_CASE("race: a refusal does not reach the next life of a queue pair that is reset meanwhile",
-          "[softnic][race]") {
+TEST_CASE("race: a refusal does not affect a queue pair after its reset", "[softnic][race]") {
   constexpr std::size_t kSize = 256u << 10;
   constexpr std::size_t kPage = 4096;
   constexpr Wire kHasty{.retry_cnt = 0};
@@ -106,7 +104,7 @@ TEST_CASE("race: a refusal does not reach the next life of a queue pair that is 
   }
 }
 
-TEST_CASE("race: registering and deregistering beside traffic", "[softnic][race]") {
+TEST_CASE("race: memory is registered and deregistered during traffic", "[softnic][race]") {
   Pair pair;
   Buffer from = pair.a.buffer(4096);
   Buffer into = pair.b.buffer(4096);
@@ -130,7 +128,7 @@ TEST_CASE("race: registering and deregistering beside traffic", "[softnic][race]
   CHECK(into.has(1));
 }
 
-TEST_CASE("race: work posted while the queue pair is queried is done", "[softnic][race]") {
+TEST_CASE("race: work posted during a query is executed", "[softnic][race]") {
   Pair pair;
   const std::jthread asker([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) state_of(pair.a.qp);
@@ -138,7 +136,7 @@ TEST_CASE("race: work posted while the queue pair is queried is done", "[softnic
   const auto start = Clock::now();
   for (int round = 0; round < 1'000'000 && seconds_since(start) < 2; ++round) {
     REQUIRE(post(pair.a.qp, nothing_work()) == 0);
-    must_complete(pair.a.send_cq.get(), 0);  // nothing else would set it going
+    must_complete(pair.a.send_cq.get(), 0);  // nothing else would start it
   }
 }
 

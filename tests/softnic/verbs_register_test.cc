@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registering and deregistering: what is refused, other base addresses, and keys after their death.
+// Registration: refusals, other base addresses, and keys of deregistered regions.
 #include <unistd.h>
 
 #include <set>
@@ -25,7 +25,7 @@ Refusal try_register(ibv_pd* pd, void* addr, std::size_t length, int access) {
 
 }  // namespace
 
-TEST_CASE("register: memory that is not there is EFAULT", "[softnic][register]") {
+TEST_CASE("register: memory that is not mapped is EFAULT", "[softnic][register]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -51,7 +51,7 @@ TEST_CASE("register: memory that is not there is EFAULT", "[softnic][register]")
   }
 }
 
-TEST_CASE("register: with a base of its own a region is addressed by that", "[softnic][register]") {
+TEST_CASE("register: a region with an iova is addressed by it", "[softnic][register]") {
   const std::uint64_t iova = GENERATE(std::uint64_t{0}, std::uint64_t{0x1234'5678'9000});
   Pair pair;
   Buffer a_bytes = pair.a.buffer(4096);
@@ -68,14 +68,14 @@ TEST_CASE("register: with a base of its own a region is addressed by that", "[so
   CHECK(has_pattern(b_bytes.bytes(20, 100), 1, 10));
   CHECK(b_bytes.is_zero(0, 20));
   CHECK(b_bytes.is_zero(120, 4096 - 120));
-  // The bound is the base plus the length, and the memory's own address means nothing.
+  // The end is the iova plus the length; the address of the memory is not a valid address.
   Region outside{iova + 4096 - 99, 100, 0, b_mr->rkey};
   if (iova != 0) outside.addr = reinterpret_cast<std::uint64_t>(b_bytes.data());
   REQUIRE(post(pair.a.qp, write_work(local, outside, 2)) == 0);
   CHECK(poll_one(pair.a.send_cq.get()).status == IBV_WC_REM_ACCESS_ERR);
 }
 
-TEST_CASE("register: shared memory receives through one mapping what another shows",
+TEST_CASE("register: data that arrives in shared memory is visible in all its mappings",
           "[softnic][register]") {
   Pair pair;
   const beeline::UniqueFd file(memfd_create("shared", MFD_CLOEXEC));

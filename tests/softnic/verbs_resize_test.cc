@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completion queues that change their size while they are in use.
+// Resizing of completion queues in use.
 #include <atomic>
 
 #include "tests/support/peer_group.h"
@@ -10,7 +10,7 @@ using namespace beeline::test;
 
 namespace {
 
-// A queue pair that talks to itself; its sends complete to a queue of a given size.
+// A queue pair that is connected to itself. Its send completion queue has a given size.
 struct ResizeScene {
   explicit ResizeScene(int cqe)
       : nic("softnic0"), cq(make_cq(nic.context.get(), cqe)), qp(make(nic, cq.get())) {
@@ -39,7 +39,7 @@ struct ResizeScene {
 
 }  // namespace
 
-TEST_CASE("resize: the queue has at least the new size, and says so", "[softnic][resize]") {
+TEST_CASE("resize: the queue has at least the new size and reports it", "[softnic][resize]") {
   ResizeScene scene(10);
   for (const int size : {11, 100, 5000, 40, 1}) {
     REQUIRE(ibv_resize_cq(scene.cq.get(), size) == 0);
@@ -47,9 +47,9 @@ TEST_CASE("resize: the queue has at least the new size, and says so", "[softnic]
   }
 }
 
-TEST_CASE("resize: what waits is kept, in order", "[softnic][resize]") {
+TEST_CASE("resize: unpolled completions are kept in order", "[softnic][resize]") {
   ResizeScene scene(64);
-  // The ring has turned a few times, so that what waits lies across its end.
+  // The ring has wrapped around, so that the unpolled completions extend over its end.
   for (std::uint64_t round = 0; round < 5; ++round) {
     scene.complete(0, 37);
     scene.must_poll(0, 37);
@@ -80,7 +80,7 @@ TEST_CASE("resize: impossible sizes are refused", "[softnic][resize]") {
   scene.must_poll(0, 64);
 }
 
-TEST_CASE("resize: a grown queue holds more, and no more than it says", "[softnic][resize]") {
+TEST_CASE("resize: a grown queue holds as many entries as it reports", "[softnic][resize]") {
   ResizeScene scene(8);
   scene.complete(0, 5);
   REQUIRE(ibv_resize_cq(scene.cq.get(), 200) == 0);
@@ -94,7 +94,7 @@ TEST_CASE("resize: a grown queue holds more, and no more than it says", "[softni
   }
 }
 
-TEST_CASE("resize: a queue shrunk is full sooner", "[softnic][resize]") {
+TEST_CASE("resize: a shrunk queue overruns sooner", "[softnic][resize]") {
   ResizeScene scene(512);
   REQUIRE(ibv_resize_cq(scene.cq.get(), 8) == 0);
   const auto size = static_cast<std::uint64_t>(scene.cq->cqe);
@@ -107,7 +107,7 @@ TEST_CASE("resize: a queue shrunk is full sooner", "[softnic][resize]") {
   CHECK(next_event(scene.nic.context.get()).event_type == IBV_EVENT_CQ_ERR);
 }
 
-TEST_CASE("resize: can be done without end", "[softnic][resize]") {
+TEST_CASE("resize: it can be repeated without leaks", "[softnic][resize]") {
   ResizeScene scene(64);
   scene.complete(0, 20);
   for (int i = 0; i < 1000; ++i) {
@@ -151,7 +151,7 @@ TEST_CASE("resize: an extended queue can be resized too", "[softnic][resize]") {
   ibv_end_poll(ex);
 }
 
-TEST_CASE("resize: under traffic from elsewhere nothing is lost or swapped", "[softnic][resize]") {
+TEST_CASE("resize: during traffic no completion is lost or reordered", "[softnic][resize]") {
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   constexpr std::uint64_t kMessages = 20000;
   constexpr std::uint64_t kWindow = 32;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What owners of shared receive queues are told: that receives run low, and that a queue pair has
-// taken its last.
+// Events of shared receive queues: the limit, and the last receive of a queue pair.
 #include <algorithm>
 #include <set>
 
@@ -12,7 +11,7 @@ using namespace beeline::test;
 
 namespace {
 
-// Reads events until one of `qp` that says it is done with its shared queue.
+// Reads events until a last-WQE event of `qp`.
 std::vector<ibv_event_type> events_of(ibv_context* context, ibv_qp* qp) {
   std::vector<ibv_event_type> types;
   for (;;) {
@@ -24,7 +23,7 @@ std::vector<ibv_event_type> events_of(ibv_context* context, ibv_qp* qp) {
 
 }  // namespace
 
-TEST_CASE("srq: the limit is told once and can be armed again", "[softnic][srq]") {
+TEST_CASE("srq: the limit causes one event and can be armed again", "[softnic][srq]") {
   SrqScene scene;
   scene.post_receives(0, 5);
   for (int round = 0; round < 3; ++round) {
@@ -35,7 +34,7 @@ TEST_CASE("srq: the limit is told once and can be armed again", "[softnic][srq]"
     CHECK(attr.srq_limit == 3);
     scene.send(1);
     scene.send(2);
-    CHECK_FALSE(has_event(scene.b.context.get()));  // three are left: not below
+    CHECK_FALSE(has_event(scene.b.context.get()));  // three are left, which is not below the limit
     scene.send(3);
     const ibv_async_event event = next_event(scene.b.context.get());
     CHECK(event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -50,7 +49,7 @@ TEST_CASE("srq: the limit is told once and can be armed again", "[softnic][srq]"
   }
 }
 
-TEST_CASE("srq: an unarmed limit is not told", "[softnic][srq]") {
+TEST_CASE("srq: an unarmed limit causes no event", "[softnic][srq]") {
   SrqScene scene;
   scene.post_receives(0, 5);
   SECTION("never armed") {}
@@ -102,7 +101,7 @@ TEST_CASE("srq: an impossible modify changes nothing", "[softnic][srq]") {
   CHECK(after.srq_limit == before.srq_limit);
 }
 
-TEST_CASE("srq: the last receive is told once for each move to ERR", "[softnic][srq]") {
+TEST_CASE("srq: each move to ERR causes one last-WQE event", "[softnic][srq]") {
   SrqScene scene;
   const QpPtr last = make_qp_on(scene.b, scene.srq.get());
   scene.post_receives(0, 3);
@@ -113,7 +112,7 @@ TEST_CASE("srq: the last receive is told once for each move to ERR", "[softnic][
           std::vector<ibv_event_type>{IBV_EVENT_QP_LAST_WQE_REACHED});
     REQUIRE(modify_state(scene.qp.get(), IBV_QPS_ERR) == 0);
     CHECK(state_of(scene.qp.get()) == IBV_QPS_ERR);
-    // Another queue pair's event stands behind all that might still come of the first.
+    // The event of another queue pair comes after all events of the first.
     to_init(last.get());
     REQUIRE(modify_state(last.get(), IBV_QPS_ERR) == 0);
     CHECK(events_of(scene.b.context.get(), last.get()).size() == 1);
@@ -124,7 +123,7 @@ TEST_CASE("srq: the last receive is told once for each move to ERR", "[softnic][
   CHECK_FALSE(has_event(scene.b.context.get()));
 }
 
-TEST_CASE("srq: a queue pair that its peer broke tells of its last receive too", "[softnic][srq]") {
+TEST_CASE("srq: a move to ERR by the peer causes a last-WQE event too", "[softnic][srq]") {
   SrqScene scene;
   const QpPtr last = make_qp_on(scene.b, scene.srq.get());
   Buffer target(scene.b.pd.get(), 64);
@@ -142,14 +141,14 @@ TEST_CASE("srq: a queue pair that its peer broke tells of its last receive too",
   CHECK(events_of(scene.b.context.get(), last.get()).size() == 1);
 }
 
-TEST_CASE("srq: a queue pair without one has no last receive to tell of", "[softnic][srq]") {
+TEST_CASE("srq: a queue pair without one gets no last-WQE event", "[softnic][srq]") {
   SrqScene scene;
   REQUIRE(modify_state(scene.a.qp, IBV_QPS_ERR) == 0);
   CHECK(state_of(scene.a.qp) == IBV_QPS_ERR);
   CHECK_FALSE(has_event(scene.a.context.get()));
 }
 
-TEST_CASE("srq: events that are not acknowledged hold up the end", "[softnic][srq]") {
+TEST_CASE("srq: destroying waits for events to be acknowledged", "[softnic][srq]") {
   SrqScene scene;
   REQUIRE(arm_limit(scene.srq.get(), 2) == 0);
   scene.post_receives(0, 2);
@@ -170,7 +169,7 @@ TEST_CASE("srq: events that are not acknowledged hold up the end", "[softnic][sr
   CHECK(was_first);
 }
 
-TEST_CASE("srq: a limit nobody has read about goes with its queue", "[softnic][srq]") {
+TEST_CASE("srq: unread limit events are dropped with their queue", "[softnic][srq]") {
   SrqScene scene;
   REQUIRE(arm_limit(scene.srq.get(), 2) == 0);
   scene.post_receives(0, 2);
@@ -237,13 +236,13 @@ TEST_CASE("srq: a receive that does not fit its message fails on both sides", "[
   CHECK(wc.wr_id == 5);
   wait_for_state(scene.qp.get(), IBV_QPS_ERR);
   CHECK(events_of(scene.b.context.get(), scene.qp.get()).size() <= 2);
-  CHECK(is_empty(scene.b.recv_cq.get()));  // what was not taken is not flushed
+  CHECK(is_empty(scene.b.recv_cq.get()));  // receives that were not taken are not flushed
   CHECK(use_up(scene.b, scene.srq.get(), 100).count(6) == 1);
 }
 
-TEST_CASE("srq: a limit is told by whoever finds the queue empty", "[softnic][srq]") {
+TEST_CASE("srq: a requester that finds the queue empty sends the limit event", "[softnic][srq]") {
   SrqScene scene;
-  // As if the one who took the last receive had died before it told.
+  // As if the process that took the last receive had died before it sent the event.
   REQUIRE(arm_limit(scene.srq.get(), 2) == 0);
   REQUIRE(post(scene.a.qp, SendWork{.opcode = IBV_WR_SEND, .wr_id = 1}) == 0);
   CHECK(wait_for_event(scene.b.context.get(), IBV_EVENT_SRQ_LIMIT_REACHED).element.srq ==
@@ -252,7 +251,7 @@ TEST_CASE("srq: a limit is told by whoever finds the queue empty", "[softnic][sr
   must_complete(scene.a.send_cq.get(), 1);
 }
 
-TEST_CASE("srq: a removed device changes nothing that it was asked to", "[softnic][srq]") {
+TEST_CASE("srq: calls on a removed device fail", "[softnic][srq]") {
   const SrqScene scene;
   scene.fabric.command("h0/softnic1", "remove");
   ibv_srq_attr attr{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared receive queues: how they are made, who takes which receive, and what becomes of receives
-// whose queue pair goes away.
+// Shared receive queues: creation, the order of receives, and receives whose queue pair is
+// destroyed.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 
 using namespace beeline::test;
 
-TEST_CASE("srq: what is made is at least what was asked for", "[softnic][srq]") {
+TEST_CASE("srq: a queue has at least the requested size", "[softnic][srq]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   ibv_device_attr device{};
@@ -37,10 +37,10 @@ TEST_CASE("srq: what is made is at least what was asked for", "[softnic][srq]") 
   REQUIRE(ibv_query_srq(srq.get(), &attr) == 0);
   CHECK(attr.max_wr == init.attr.max_wr);
   CHECK(attr.max_sge == init.attr.max_sge);
-  CHECK(attr.srq_limit == 0);  // a limit is armed by a modify alone
+  CHECK(attr.srq_limit == 0);  // only ibv_modify_srq arms a limit
 }
 
-TEST_CASE("srq: the extended call makes the same thing", "[softnic][srq]") {
+TEST_CASE("srq: the extended call creates the same queue", "[softnic][srq]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   ibv_srq_init_attr_ex init{};
@@ -64,7 +64,7 @@ TEST_CASE("srq: the largest one works", "[softnic][srq]") {
   CHECK(post_list(srq.get(), works) == 0);
 }
 
-TEST_CASE("srq: queues come and go without end", "[softnic][srq]") {
+TEST_CASE("srq: queues can be created and destroyed without leaks", "[softnic][srq]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   for (int i = 0; i < 3000; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("srq: queues come and go without end", "[softnic][srq]") {
   }
 }
 
-TEST_CASE("srq: receives are taken in order and complete where the queue pair says",
+TEST_CASE("srq: receives are taken in order and complete in the queue pair's CQ",
           "[softnic][srq]") {
   SrqScene scene;
   const CqPtr other_cq = make_cq(scene.b.context.get(), 16);
@@ -108,7 +108,7 @@ TEST_CASE("srq: receives are taken in order and complete where the queue pair sa
   CHECK(is_empty(scene.b.recv_cq.get()));
 }
 
-TEST_CASE("srq: WRITE and READ use up none", "[softnic][srq]") {
+TEST_CASE("srq: WRITE and READ consume no receives", "[softnic][srq]") {
   SrqScene scene;
   Buffer target(scene.b.pd.get(), 256);
   scene.post_receives(5, 1);
@@ -119,7 +119,7 @@ TEST_CASE("srq: WRITE and READ use up none", "[softnic][srq]") {
   CHECK(use_up(scene.b, scene.srq.get(), 100).count(5) == 1);
 }
 
-TEST_CASE("srq: a message is spread over the pieces of its receive", "[softnic][srq]") {
+TEST_CASE("srq: a message is scattered over the SGEs of its receive", "[softnic][srq]") {
   SrqScene scene;
   const SrqPtr srq = make_srq(scene.b.pd.get(), 4, 3);
   const QpPtr qp = make_qp_on(scene.b, srq.get());
@@ -137,7 +137,7 @@ TEST_CASE("srq: a message is spread over the pieces of its receive", "[softnic][
   CHECK(scene.into.is_zero(229, 20));
 }
 
-TEST_CASE("srq: too many pieces are refused where they stand", "[softnic][srq]") {
+TEST_CASE("srq: a receive with too many SGEs is refused", "[softnic][srq]") {
   SrqScene scene;
   ibv_srq_attr attr{};
   REQUIRE(ibv_query_srq(scene.srq.get(), &attr) == 0);
@@ -152,7 +152,7 @@ TEST_CASE("srq: too many pieces are refused where they stand", "[softnic][srq]")
   CHECK(used.count(3) == 0);
 }
 
-TEST_CASE("srq: no more receives than the depth, and whole again when they are used",
+TEST_CASE("srq: no more receives than the depth, and all of them again after use",
           "[softnic][srq]") {
   SrqScene scene(4);
   const std::uint32_t depth = depth_of(scene.srq.get());
@@ -168,7 +168,7 @@ TEST_CASE("srq: no more receives than the depth, and whole again when they are u
   }
 }
 
-TEST_CASE("srq: what is in use is not destroyed", "[softnic][srq]") {
+TEST_CASE("srq: a queue in use cannot be destroyed", "[softnic][srq]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   SrqPtr srq = make_srq(nic.pd.get(), 8);
@@ -187,8 +187,7 @@ TEST_CASE("srq: what is in use is not destroyed", "[softnic][srq]") {
   CHECK(post(srq.get(), RecvWork{}) == 0);  // destroyed below with a receive in it
 }
 
-TEST_CASE("srq: a reset takes back completions that were not polled, and their receives",
-          "[softnic][srq]") {
+TEST_CASE("srq: a reset removes unpolled completions and frees their receives", "[softnic][srq]") {
   SrqScene scene(8);
   const QpPtr other = make_qp_on(scene.b, scene.srq.get());
   const Endpoint c("softnic0");
@@ -206,7 +205,7 @@ TEST_CASE("srq: a reset takes back completions that were not polled, and their r
   use_up(scene.b, scene.srq.get(), 100);
 }
 
-TEST_CASE("srq: ERR keeps completions that were not polled", "[softnic][srq]") {
+TEST_CASE("srq: ERR keeps unpolled completions", "[softnic][srq]") {
   SrqScene scene(8);
   scene.post_receives(0, 4);
   for (std::uint64_t i = 0; i < 3; ++i) scene.send(i);
@@ -216,7 +215,7 @@ TEST_CASE("srq: ERR keeps completions that were not polled", "[softnic][srq]") {
   CHECK(use_up(scene.b, scene.srq.get(), 100).count(3) == 1);
 }
 
-TEST_CASE("srq: threads that post lose nothing and double nothing", "[softnic][srq]") {
+TEST_CASE("srq: concurrent posts lose and duplicate nothing", "[softnic][srq]") {
   constexpr std::size_t kThreads = 3;
   constexpr std::uint64_t kEach = 400;
   SrqScene scene(64);
@@ -239,13 +238,13 @@ TEST_CASE("srq: threads that post lose nothing and double nothing", "[softnic][s
   run_peers(PeerMode::kThreads, bodies);
 }
 
-TEST_CASE("srq: a taker that died half-way costs no receive", "[softnic][srq]") {
+TEST_CASE("srq: a requester that died while it took a receive loses none", "[softnic][srq]") {
   constexpr std::uint32_t kDepth = 2;
   SrqScene scene(kDepth);
   const QpPtr other = make_qp_on(scene.b, scene.srq.get());
   scene.post_receives(0, kDepth);
-  // A process died after it took the first receive for the other queue pair, and before it moved
-  // the queue's end.
+  // As if a process had died after it took the first receive for the other queue pair and before it
+  // advanced the queue.
   const ArenaView view(scene.fabric, other.get());
   softnic::SrqRecord& srq = view.srq_of(other.get());
   view.get().slot(srq, view.get().fifo(srq, 0).load()).holder.store(other->qp_num);
@@ -260,7 +259,7 @@ TEST_CASE("srq: a taker that died half-way costs no receive", "[softnic][srq]") 
   use_up(scene.b, scene.srq.get(), 100);
 }
 
-TEST_CASE("srq: the memory of its receives is of its own domain", "[softnic][srq]") {
+TEST_CASE("srq: the memory of its receives is of its own protection domain", "[softnic][srq]") {
   SrqScene scene;
   const PdPtr other(ibv_alloc_pd(scene.b.context.get()));
   const SrqPtr srq = make_srq(other.get(), 4);
@@ -282,7 +281,7 @@ TEST_CASE("srq: the memory of its receives is of its own domain", "[softnic][srq
   }
 }
 
-TEST_CASE("srq: a forked child that posts to a shared queue is told no", "[softnic][srq]") {
+TEST_CASE("srq: a forked child cannot post to a shared queue", "[softnic][srq]") {
   if (!kProcessesWork) return;
   SrqScene scene;
   const pid_t child = ::fork();

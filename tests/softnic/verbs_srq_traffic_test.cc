@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared receive queues with many senders, under queue pairs that come and go, and when a sender is
-// killed: every receive is used once, and none is lost.
+// Shared receive queues with many senders, while queue pairs come and go, and when a sender is
+// killed. Every receive is used once, and none is lost.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -19,7 +19,7 @@ constexpr std::uint64_t kEach = 300;
 constexpr std::size_t kSlot = 4096;
 constexpr std::uint32_t kShared = 16;
 
-// The I-th message of a client. Two of three leave their bytes in the receive itself.
+// The I-th message of a client. Two of three are SENDs, whose bytes arrive in the receive.
 bool goes_to_receive(std::uint64_t i) { return i % 3 != 2; }
 std::uint32_t seed_of(std::size_t client, std::uint64_t i) {
   return static_cast<std::uint32_t>(client << 16 | i);
@@ -40,7 +40,7 @@ void run_client(Peer& peer) {
         goes_to_receive(i) ? send_imm_work(bytes, imm, i) : write_imm_work(bytes, target, imm, i);
     const bool told = i % 4 == 3;
     BL_MUST_OK(post(end.qp, told ? work : unsignaled(work)));
-    // Unsignalled work reads its memory until something behind it has completed.
+    // Unsignaled work uses its memory until a later request has completed.
     if (!told) BL_MUST_OK(post(end.qp, nothing_work(i)));
     must_complete(end.send_cq.get(), i);
   }
@@ -92,7 +92,7 @@ void run_server(Peer& peer) {
   peer.meet();
 }
 
-// Sends large messages until somebody ends it.
+// Sends large messages until the process is killed.
 void run_flood(Peer& peer) {
   peer.receive<bool>(0);
   Endpoint end("softnic0");
@@ -108,7 +108,7 @@ void run_flood(Peer& peer) {
 
 enum class Farewell { kError, kReset, kDestroy };
 
-// What becomes of a receive that a dead process had taken.
+// What happens to a receive that a dead process had taken.
 void survive_floods(Peer& peer, Farewell farewell) {
   constexpr std::uint32_t kDepth = 4;
   const Nic nic("softnic1");
@@ -152,8 +152,7 @@ TEST_CASE("srq: many senders use every receive once", "[softnic][srq]") {
   run_peers(mode, bodies);
 }
 
-TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic",
-          "[softnic][srq]") {
+TEST_CASE("srq: queue pairs that come and go during traffic lose no receive", "[softnic][srq]") {
   constexpr std::size_t kPairs = 3;
   constexpr std::size_t kTurns = 150;
   const TestFabric fabric(0.001);
@@ -191,7 +190,7 @@ TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic
     ibv_wc wc{};
     for (std::uint64_t n = 0; !done; ++n) {
       ibv_qp* qp = senders[n % kPairs].get();
-      // Some pairs are apart at the moment, and refuse.
+      // Some queue pairs are not connected at the moment and refuse.
       (void)post(qp, send_work(from.part(0, n % 4 == 0 ? 300'000 : 100), n));
       while (ibv_poll_cq(a.send_cq.get(), 1, &wc) == 1) {
       }
@@ -220,7 +219,7 @@ TEST_CASE("srq: no receive is lost to queue pairs that come and go under traffic
   CHECK(completed.size() > kTurns);
 }
 
-TEST_CASE("srq: no receive is lost to a sender that is killed", "[softnic][srq]") {
+TEST_CASE("srq: a killed sender loses no receive", "[softnic][srq]") {
   if (!kProcessesWork) return;
   const auto farewell = GENERATE(Farewell::kError, Farewell::kReset, Farewell::kDestroy);
   const bool slowly = GENERATE(true, false);

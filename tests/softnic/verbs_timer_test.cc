@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Timers on a fabric whose clock runs a hundred times faster: how long silence is borne, and how
-// often a receiver that is not ready is asked again. Bounds are the specification's below and a
-// slow machine's above.
+// Timeouts and RNR retries, on a fabric with a clock_scale of 0.01. The lower limits are those of
+// the specification; the upper limits allow for a slow machine.
 #include <functional>
 
 #include "tests/support/verbs_fixture.h"
@@ -57,7 +56,7 @@ const std::vector<Silence>& silences() {
       {"the peer expects other sequence numbers",
        [](Pair& pair) {
          QpAddress other = address_of(pair.a.qp);
-         other.psn = (other.psn - 1000) & 0xFFFFFF;  // not a repetition: from the future
+         other.psn = (other.psn - 1000) & 0xFFFFFF;  // a number in the future, not a repetition
          reconnect_b(pair, other);
        }},
       {"the peer is connected to somebody else",
@@ -87,7 +86,7 @@ const std::vector<Silence>& silences() {
 
 }  // namespace
 
-TEST_CASE("timer: silence of every kind ends in RETRY_EXC, in time", "[softnic][timer]") {
+TEST_CASE("timer: a missing answer of any kind ends in RETRY_EXC in time", "[softnic][timer]") {
   for (const Silence& silence : silences()) {
     INFO(silence.cause);
     Pair pair({.clock_scale = kScale, .wire = kImpatient});
@@ -121,7 +120,7 @@ TEST_CASE("timer: the time to RETRY_EXC follows timeout and retry count", "[soft
   CHECK(timed.seconds <= retry_seconds(wire) * kSlack);
 }
 
-TEST_CASE("timer: a peer that appears within the budget is reached", "[softnic][timer]") {
+TEST_CASE("timer: a peer that appears within the retry time is reached", "[softnic][timer]") {
   Pair pair({.clock_scale = kScale, .wire = {.timeout = 24}});
   Buffer from = pair.a.buffer(64);
   Buffer into = pair.b.buffer(64);
@@ -129,7 +128,7 @@ TEST_CASE("timer: a peer that appears within the budget is reached", "[softnic][
   const QpAddress a_address = address_of(pair.a.qp);
   REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
   REQUIRE(post(pair.a.qp, write_work(from.all(), into.all(), 1)) == 0);
-  // The first try has met silence once a later, shorter-lived attempt has come to its end.
+  // When a later request with a shorter timeout has failed, the first has had no answer either.
   Endpoint watch("softnic0");
   connect(watch.qp, address_of(pair.b.qp), {.timeout = 16, .retry_cnt = 0});
   REQUIRE(time_post(watch, nothing_work()).status == IBV_WC_RETRY_EXC_ERR);
@@ -147,7 +146,7 @@ TEST_CASE("timer: each message has the whole retry budget", "[softnic][timer]") 
     connect(watch.qp, address_of(pair.b.qp), {.timeout = 10, .retry_cnt = 0});
     REQUIRE(time_post(watch, nothing_work()).status == IBV_WC_RETRY_EXC_ERR);
     pair.fabric.command("h0/softnic1", "up");
-    must_complete(pair.a.send_cq.get(), i);  // with its second try
+    must_complete(pair.a.send_cq.get(), i);  // with its second attempt
   }
 }
 
@@ -164,7 +163,7 @@ TEST_CASE("timer: each message has the whole RNR budget", "[softnic][timer]") {
 TEST_CASE("timer: RNR retries run out after their time", "[softnic][timer]") {
   struct Setting {
     std::uint8_t code;
-    double ms;  // what the code stands for
+    double ms;  // the time that the code means
     std::uint8_t retries;
   };
   const Setting setting = GENERATE(values<Setting>(
@@ -187,8 +186,8 @@ TEST_CASE("timer: RNR retry 7 waits until a receive comes", "[softnic][timer]") 
   from.fill(1);
   REQUIRE(post(pair.a.qp, send_work(from.all(), 1)) == 0);
   REQUIRE(post(pair.a.qp, send_work(from.part(0, 10), 2)) == 0);
-  // Longer than seven retries, and longer than the transport's own timeout with all its retries:
-  // an RNR answer is an answer.
+  // Longer than seven RNR retries, and than the ACK timeout with all retries, because an RNR NAK is
+  // an answer.
   Endpoint watch("softnic0");
   connect(watch.qp, address_of(watch.qp), {.rnr_retry = 6, .min_rnr_timer = 0});
   REQUIRE(time_post(watch, {.opcode = IBV_WR_SEND}).status == IBV_WC_RNR_RETRY_EXC_ERR);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What softnic does not have, it says: a clear error instead of a null call, a crash or silence. A
-// feature that arrives takes its line out of here and brings tests of its own.
+// Features that softnic lacks return a clear error. A feature that is added is removed from here
+// and gets its own tests.
 #include <functional>
 
 #include "tests/support/verbs_fixture.h"
@@ -21,7 +21,7 @@ struct Stage {
 
 bool means_unsupported(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
 
-// Calls that make an object: null, and errno says why.
+// Calls that create an object return null and set errno.
 struct Creation {
   const char* what;
   std::function<void*(Stage&)> call;
@@ -105,7 +105,7 @@ const std::vector<Creation>& creations() {
   return calls;
 }
 
-// Calls that act on something: the answer is the error, or -1 and errno.
+// Other calls return the error, or -1 with errno.
 struct Action {
   const char* what;
   std::function<int(Stage&)> call;
@@ -141,8 +141,7 @@ const std::vector<Action>& actions() {
 
 }  // namespace
 
-TEST_CASE("unsupported: objects that do not exist are refused with a reason",
-          "[softnic][unsupported]") {
+TEST_CASE("unsupported: missing objects are refused with an errno", "[softnic][unsupported]") {
   Stage stage;
   for (const Creation& creation : creations()) {
     INFO(creation.what);
@@ -152,8 +151,7 @@ TEST_CASE("unsupported: objects that do not exist are refused with a reason",
   }
 }
 
-TEST_CASE("unsupported: actions that do not exist are refused with a reason",
-          "[softnic][unsupported]") {
+TEST_CASE("unsupported: missing actions are refused with an errno", "[softnic][unsupported]") {
   Stage stage;
   for (const Action& action : actions()) {
     INFO(action.what);
@@ -164,7 +162,7 @@ TEST_CASE("unsupported: actions that do not exist are refused with a reason",
   }
 }
 
-TEST_CASE("unsupported: only reliable connections can be made", "[softnic][unsupported]") {
+TEST_CASE("unsupported: only reliable connections can be created", "[softnic][unsupported]") {
   Stage stage;
   const auto type = GENERATE(IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
                              IBV_QPT_XRC_RECV, IBV_QPT_DRIVER);
@@ -175,7 +173,7 @@ TEST_CASE("unsupported: only reliable connections can be made", "[softnic][unsup
   CHECK(means_unsupported(errno));
 }
 
-TEST_CASE("unsupported: operations that do not exist cannot be posted", "[softnic][unsupported]") {
+TEST_CASE("unsupported: missing operations cannot be posted", "[softnic][unsupported]") {
   const auto opcode = GENERATE(IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV, IBV_WR_TSO);
   Pair pair;
   Buffer local = pair.a.buffer(8);
@@ -184,13 +182,13 @@ TEST_CASE("unsupported: operations that do not exist cannot be posted", "[softni
   work.opcode = opcode;
   const int rc = post(pair.a.qp, work);
   CHECK((rc == EINVAL || means_unsupported(rc)));
-  // Nothing was queued, and the queue pair is as good as before.
+  // Nothing was queued, and the queue pair still works.
   REQUIRE(post(pair.a.qp, nothing_work(7)) == 0);
   must_complete(pair.a.send_cq.get(), 7);
   CHECK(remote.is_zero(0, 8));
 }
 
-TEST_CASE("unsupported: what is queried but unknown has an error", "[softnic][unsupported]") {
+TEST_CASE("unsupported: unknown queries return an error", "[softnic][unsupported]") {
   Stage stage;
   ibv_values_ex values{};
   values.comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
@@ -204,13 +202,13 @@ TEST_CASE("unsupported: what is queried but unknown has an error", "[softnic][un
   CHECK(ibv_query_device_ex(stage.context(), &input, &attr) == EINVAL);
 }
 
-TEST_CASE("unsupported: fork support can always be asked for", "[softnic][unsupported]") {
+TEST_CASE("unsupported: fork support can always be requested", "[softnic][unsupported]") {
   const TestFabric fabric;
   CHECK(ibv_fork_init() == 0);
   CHECK(ibv_is_fork_initialized() != IBV_FORK_DISABLED);
 }
 
-TEST_CASE("unsupported: memory of kinds that do not exist is refused", "[softnic][unsupported]") {
+TEST_CASE("unsupported: missing kinds of memory are refused", "[softnic][unsupported]") {
   Stage stage;
   const int access = GENERATE(int{IBV_ACCESS_ON_DEMAND}, int{IBV_ACCESS_ZERO_BASED},
                               int{IBV_ACCESS_MW_BIND}, int{IBV_ACCESS_HUGETLB});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The builder interface, ibv_wr_*: the same operations as ibv_post_send, posted in one go or not at
-// all.
+// The interface ibv_wr_*: the same operations as ibv_post_send, posted together or not at all.
 #include <array>
 
 #include "tests/support/verbs_fixture.h"
@@ -28,7 +27,7 @@ ibv_qp_init_attr_ex extended_attr(const Nic& nic, std::uint64_t operations,
   return attr;
 }
 
-// A builder QP on softnic0, connected to a plain one on softnic1, and a buffer on each side.
+// An extended QP on softnic0, connected to a plain one on softnic1, and a buffer on each side.
 struct WrApiScene {
   explicit WrApiScene(const QpShape& shape = {}) : a("softnic0"), b("softnic1") {
     ibv_qp_init_attr_ex attr = extended_attr(a, kOperations, shape);
@@ -173,7 +172,7 @@ TEST_CASE("wr_api: inline data is copied at once", "[softnic][wr_api]") {
   CHECK(scene.remote.is_zero(60, 900));
 }
 
-TEST_CASE("wr_api: several requests go out together, each with its own id and flags",
+TEST_CASE("wr_api: several requests are posted together, each with its own id and flags",
           "[softnic][wr_api]") {
   WrApiScene scene;
   REQUIRE(post(scene.b.qp, RecvWork{.wr_id = 9}) == 0);
@@ -213,7 +212,7 @@ TEST_CASE("wr_api: a bad request aborts the whole post", "[softnic][wr_api]") {
     ibv_wr_set_sge_list(scene.qp, pieces.size(), pieces.data());
     CHECK(ibv_wr_complete(scene.qp) == EINVAL);
   }
-  // Not even the good one went out, and the next post works.
+  // The valid request was not posted either, and the next post works.
   scene.start(3);
   ibv_wr_rdma_read(scene.qp, to.rkey, to.addr);
   scene.set(scene.local.part(0, 500));
@@ -222,7 +221,7 @@ TEST_CASE("wr_api: a bad request aborts the whole post", "[softnic][wr_api]") {
   CHECK(scene.local.is_zero(0, 500));
 }
 
-TEST_CASE("wr_api: more requests than slots are ENOMEM, all of them", "[softnic][wr_api]") {
+TEST_CASE("wr_api: if the queue has too little room, no request is posted", "[softnic][wr_api]") {
   WrApiScene scene({.send_depth = 4});
   const Region to = scene.remote.all();
   const auto build = [&](std::uint32_t count) {
@@ -240,7 +239,7 @@ TEST_CASE("wr_api: more requests than slots are ENOMEM, all of them", "[softnic]
   CHECK(is_empty(scene.a.send_cq.get()));
 }
 
-TEST_CASE("wr_api: operations that do not exist fail the creation", "[softnic][wr_api]") {
+TEST_CASE("wr_api: missing operations make the creation fail", "[softnic][wr_api]") {
   const TestFabric fabric;
   const Nic nic("softnic0");
   const std::uint64_t operation =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ports on which nothing moves and nothing times out, for good or for a while; and ports that
-// swallow everything, of which the device tells when its attempts are used up.
+// Paused ports, on which no data moves and no timeout runs, and black holes, which lose all packets
+// until the retries are used up.
 #include "tests/softnic/fault_data.h"
 
 using namespace beeline::test;
@@ -14,9 +14,9 @@ std::string other_device(const std::string& device) {
   return device == kPorts[0] ? kPorts[1] : kPorts[0];
 }
 
-// Impatient connections, a pair of buffers, and the device that is going to stand still.
-struct StillScene {
-  explicit StillScene(const std::string& device, std::size_t size = 4096)
+// Connections with short timeouts, a pair of buffers, and the device that will be paused.
+struct PauseScene {
+  explicit PauseScene(const std::string& device, std::size_t size = 4096)
       : pair({.clock_scale = kFastClock, .wire = kImpatientWire}),
         still(device),
         from(pair.a.buffer(size)),
@@ -25,7 +25,7 @@ struct StillScene {
   }
 
   void command(const std::string& text) { pair.fabric.command("h0/" + still, text); }
-  // While our device stands still, the other one's time goes on.
+  // While this device is paused, the timeouts of the other one run.
   std::vector<ibv_wc> poll_a_while(ibv_cq* cq, std::size_t count) {
     return poll_guarded(cq, count, other_device(still));
   }
@@ -43,14 +43,14 @@ struct StillScene {
   Buffer into;
 };
 
-// Counts on it that whatever was posted ends one day.
-bool naive_waits_for_the_end(StillScene& scene) {
+// Assumes that every posted request completes at some time.
+bool naive_waits_for_the_end(PauseScene& scene) {
   scene.post_three();
   return scene.poll_a_while(scene.pair.a.send_cq.get(), 3).size() == 3;
 }
 
-// Has a clock of its own and ends the connection itself.
-bool careful_ends_it(StillScene& scene) {
+// Has its own timeout and then ends the connection.
+bool careful_ends_it(PauseScene& scene) {
   scene.post_three();
   const auto early = scene.poll_a_while(scene.pair.a.send_cq.get(), 3);
   if (early.size() == 3) return false;
@@ -58,25 +58,25 @@ bool careful_ends_it(StillScene& scene) {
   return all_have(poll_many(scene.pair.a.send_cq.get(), 3), 3, IBV_WC_WR_FLUSH_ERR);
 }
 
-// Takes an answer that is overdue, by the timers it gave its NIC, for no answer at all.
-bool naive_gives_up(StillScene& scene) {
+// Gives up after the time in which the NIC's retries should have ended.
+bool naive_gives_up(PauseScene& scene) {
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
   return all_have(scene.poll_a_while(scene.pair.a.send_cq.get(), 1), 1, IBV_WC_SUCCESS);
 }
 
-// Leaves it to the NIC to say that there is no answer.
-bool careful_waits(StillScene& scene) {
+// Waits until the NIC reports that there is no answer.
+bool careful_waits(PauseScene& scene) {
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
   return poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_SUCCESS && scene.into.has(1);
 }
 
 }  // namespace
 
-TEST_CASE("still: while nothing moves only a watchdog of one's own helps", "[softnic][still]") {
+TEST_CASE("pause: only a timeout of the program ends a wait", "[softnic][pause]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   SECTION("without") {
-    StillScene scene(device);
+    PauseScene scene(device);
     BL_MUST_OK(post(scene.pair.b.qp, recv_work(scene.into.all(), 9)));
     scene.command("pause");
     CHECK_FALSE(naive_waits_for_the_end(scene));
@@ -86,7 +86,7 @@ TEST_CASE("still: while nothing moves only a watchdog of one's own helps", "[sof
     CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
   }
   SECTION("with") {
-    StillScene scene(device);
+    PauseScene scene(device);
     scene.command("pause");
     CHECK(careful_ends_it(scene));
     scene.command("resume");
@@ -95,11 +95,10 @@ TEST_CASE("still: while nothing moves only a watchdog of one's own helps", "[sof
   }
 }
 
-TEST_CASE("still: while nothing moves a queue pair can be reset, reconnected and destroyed",
-          "[softnic][still]") {
+TEST_CASE("pause: a queue pair can be reset, reconnected and destroyed", "[softnic][pause]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
-  StillScene scene(device);
+  PauseScene scene(device);
   scene.command("pause");
   scene.post_three();
   REQUIRE(modify_state(scene.pair.a.qp, IBV_QPS_RESET) == 0);
@@ -110,16 +109,16 @@ TEST_CASE("still: while nothing moves a queue pair can be reset, reconnected and
   CHECK(scene.quiet());
 }
 
-TEST_CASE("still: a pause outlasts the timers, and ends by the clock", "[softnic][still]") {
+TEST_CASE("pause: it outlasts the timeouts and ends at its time", "[softnic][pause]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
   SECTION("the program gives up") {
-    StillScene scene(device);
+    PauseScene scene(device);
     scene.command("pause=60s");
     CHECK_FALSE(naive_gives_up(scene));
   }
   SECTION("the program waits") {
-    StillScene scene(device);
+    PauseScene scene(device);
     const auto start = Clock::now();
     scene.command("pause=150ms");
     CHECK(careful_waits(scene));
@@ -128,17 +127,17 @@ TEST_CASE("still: a pause outlasts the timers, and ends by the clock", "[softnic
   }
 }
 
-TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[softnic][still]") {
+TEST_CASE("pause: a transfer stops in the middle and continues there", "[softnic][pause]") {
   constexpr std::size_t kStillSize = 2 << 20;
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   INFO(device);
-  StillScene scene(device, kStillSize);
-  scene.command("rate=2M");  // a second to go
+  PauseScene scene(device, kStillSize);
+  scene.command("rate=2M");  // takes one second
   REQUIRE(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 7)) == 0);
   const std::uint8_t early = scene.from.data()[1];
   wait_until([&] { return scene.into.peek(1) == early; }, "the transfer's start");
   scene.command("pause");
-  // A piece that was on its way into memory when the command came.
+  // One piece may have been on its way when the command was given.
   CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
   const std::vector<std::uint8_t> before(scene.into.bytes().begin(), scene.into.bytes().end());
   CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
@@ -151,12 +150,12 @@ TEST_CASE("still: a transfer stops in the middle and goes on where it was", "[so
   CHECK(scene.into.has(1));
 }
 
-TEST_CASE("still: the clock of a wait for an answer stops too", "[softnic][still]") {
-  // 0.7 s a try, one try: without the pause it ends soon.
-  StillScene scene("softnic1");
+TEST_CASE("pause: the timeout of a request does not run", "[softnic][pause]") {
+  // One attempt of 0.7 s, which ends soon without the pause.
+  PauseScene scene("softnic1");
   connect_both(scene.pair.a.qp, scene.pair.b.qp, {.timeout = 24, .retry_cnt = 0});
   scene.pair.fabric.command("h0/softnic1", "down");
-  REQUIRE(post(scene.pair.a.qp, nothing_work(1)) == 0);  // the wait begins
+  REQUIRE(post(scene.pair.a.qp, nothing_work(1)) == 0);  // the timeout starts
   scene.command("pause");
   const auto start = Clock::now();
   constexpr auto kLongEnough = std::chrono::milliseconds(1500);
@@ -165,16 +164,15 @@ TEST_CASE("still: the clock of a wait for an answer stops too", "[softnic][still
   scene.command("resume");
   const auto resumed = Clock::now();
   CHECK(poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
-  // Most of the try was still to come when the pause began.
+  // Most of the timeout was left when the pause began.
   CHECK(Clock::now() - resumed > std::chrono::milliseconds(200));
 }
 
-TEST_CASE("still: a device tells of a black hole when its attempts are used up",
-          "[softnic][still]") {
+TEST_CASE("pause: a black hole is reported when the retries are used up", "[softnic][pause]") {
   const std::string device = GENERATE(from_range(std::begin(kPorts), std::end(kPorts)));
   const std::string rate = GENERATE("rate=max", "rate=100M");
   INFO(device << ", " << rate);
-  StillScene scene(device);
+  PauseScene scene(device);
   scene.command(rate);
   scene.command("blackhole");
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
@@ -193,10 +191,10 @@ TEST_CASE("still: a device tells of a black hole when its attempts are used up",
   CHECK(careful_waits(scene));
 }
 
-TEST_CASE("still: a black hole that ends while there are attempts left costs nothing but time",
-          "[softnic][still]") {
-  StillScene scene("softnic1");
-  // 0.3 s a try, eight of them.
+TEST_CASE("pause: a black hole that ends before the retries do only takes time",
+          "[softnic][pause]") {
+  PauseScene scene("softnic1");
+  // Eight attempts of 0.3 s.
   connect_both(scene.pair.a.qp, scene.pair.b.qp, {.timeout = 23, .retry_cnt = 7});
   scene.command("blackhole");
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
