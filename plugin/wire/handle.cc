@@ -55,10 +55,10 @@ void encode(const Handle& handle, HandleBytes out) {
 Result<VersionRange> versions_of(ConstHandleBytes bytes) {
   Reader reader(bytes);
   reader.require(reader.number<std::uint64_t>() == kMagic);
-  if (!reader.good()) return fail(Errc::kProtocol, "the handle was not made by Beeline");
+  if (!reader.is_good()) return fail(Errc::kProtocol, "the handle was not made by Beeline");
   const auto least = reader.within<std::uint16_t>(1, UINT16_MAX);
   const auto most = reader.within<std::uint16_t>(least, UINT16_MAX);
-  if (!reader.good()) return fail(Errc::kProtocol, "the handle is damaged");
+  if (!reader.is_good()) return fail(Errc::kProtocol, "the handle is damaged");
   return VersionRange{.least = least, .most = most};
 }
 
@@ -83,7 +83,7 @@ Result<Handle> decode_handle(ConstHandleBytes bytes) {
   handle.address.bytes = reader.array<16>();
   handle.host = reader.padded(kHandleTextBytes);
   handle.device = reader.padded(kHandleTextBytes);
-  if (!reader.finished()) return fail(Errc::kProtocol, "the handle is damaged");
+  if (!reader.is_finished()) return fail(Errc::kProtocol, "the handle is damaged");
   return handle;
 }
 

@@ -45,7 +45,7 @@ std::size_t decode_path_count(Reader& reader) {
 
 template <class Message>
 Result<Message> checked(const Reader& reader, Message message, const char* what) {
-  if (!reader.finished()) return fail(Errc::kProtocol, what);
+  if (!reader.is_finished()) return fail(Errc::kProtocol, what);
   return message;
 }
 
@@ -65,7 +65,7 @@ Bytes encode(const Hello& message) {
 Result<VersionRange> hello_versions(ByteView body) {
   Reader reader(body);
   const VersionRange versions = decode_versions(reader);
-  if (!reader.good()) return fail(Errc::kProtocol, "read a HELLO: it is not from Beeline");
+  if (!reader.is_good()) return fail(Errc::kProtocol, "read a HELLO: it is not from Beeline");
   return versions;
 }
 
@@ -143,7 +143,7 @@ Result<Connect> decode<Connect>(ByteView body) {
   message.comm = reader.number<std::uint32_t>();
   message.window = decode_window(reader);
   const std::size_t paths = decode_path_count(reader);
-  for (std::size_t i = 0; i < paths && reader.good(); ++i) {
+  for (std::size_t i = 0; i < paths && reader.is_good(); ++i) {
     message.paths.push_back(decode_offer(reader));
   }
   return checked(reader, std::move(message), "read a CONNECT");
@@ -167,7 +167,7 @@ Result<Accept> decode<Accept>(ByteView body) {
   message.our_comm = reader.number<std::uint32_t>();
   message.window = decode_window(reader);
   const std::size_t paths = decode_path_count(reader);
-  for (std::size_t i = 0; i < paths && reader.good(); ++i) {
+  for (std::size_t i = 0; i < paths && reader.is_good(); ++i) {
     message.paths.push_back(decode_answer(reader));
   }
   return checked(reader, std::move(message), "read an ACCEPT");

@@ -88,7 +88,7 @@ class Reader {
   T within(T least, T most) noexcept {
     const T value = number<T>();
     require(value >= least && value <= most);
-    return good_ ? value : least;
+    return is_good_ ? value : least;
   }
   // An enumerator; their values are 0 to `last`.
   template <class E>
@@ -123,15 +123,15 @@ class Reader {
     return value;
   }
 
-  void require(bool condition) noexcept { good_ = good_ && condition; }
-  bool good() const noexcept { return good_; }
+  void require(bool condition) noexcept { is_good_ = is_good_ && condition; }
+  bool is_good() const noexcept { return is_good_; }
   // All fields were valid, and no bytes are left over.
-  bool finished() const noexcept { return good_ && left_.empty(); }
+  bool is_finished() const noexcept { return is_good_ && left_.empty(); }
 
  private:
   bool has(std::size_t size) noexcept {
     require(left_.size() >= size);
-    return good_;
+    return is_good_;
   }
   std::string printable(std::size_t size) {
     std::string value(size, '?');
@@ -144,7 +144,7 @@ class Reader {
   }
 
   ByteView left_;
-  bool good_ = true;
+  bool is_good_ = true;
 };
 
 }  // namespace beeline::wire

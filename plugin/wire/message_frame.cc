@@ -42,7 +42,8 @@ Result<std::optional<Frame>> FrameSplitter::next(std::size_t most) {
   const auto type = head.within(static_cast<std::uint16_t>(MessageType::kHello),
                                 static_cast<std::uint16_t>(MessageType::kGoodbye));
   head.require(head.number<std::uint16_t>() == 0);
-  if (!head.finished()) return fail(Errc::kProtocol, "read a message: it is not a frame of Beeline");
+  if (!head.is_finished())
+    return fail(Errc::kProtocol, "read a message: it is not a frame of Beeline");
   if (size > most) return fail(Errc::kProtocol, "read a message: too long");
   if (there.size() < kFrameHeadBytes + size) return std::optional<Frame>{};
   const ByteView body = there.subspan(kFrameHeadBytes, size);

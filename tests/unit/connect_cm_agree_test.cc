@@ -36,7 +36,7 @@ wire::PathOffer offer_of(const Port& port) {
 }
 
 bool used(const Port& accepting, const Port& connecting) {
-  return wants_cm(accepting.side(), offer_of(connecting), "h1");
+  return is_cm_used(accepting.side(), offer_of(connecting), "h1");
 }
 
 }  // namespace

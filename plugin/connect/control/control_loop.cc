@@ -185,7 +185,7 @@ void ControlLoop::on_channel_end(Channel& channel, const std::string& cause) {
 }
 
 bool ControlLoop::has_handshake_on(const Channel& channel) const {
-  return connector_.uses(channel) || acceptor_.uses(channel);
+  return connector_.is_using(channel) || acceptor_.is_using(channel);
 }
 
 void ControlLoop::on_introduced(Introduced introduced) {

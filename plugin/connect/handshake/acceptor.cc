@@ -100,10 +100,10 @@ void Acceptor::limit_waiting(std::uint32_t listener) {
 // is.
 Outcome<Agreement> Acceptor::agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
                                            const std::string& peer_host) {
-  if (!wants_cm(ours, offer, peer_host)) return agree(ours, offer, peer_host);
+  if (!is_cm_used(ours, offer, peer_host)) return agree(ours, offer, peer_host);
   Agreement agreement = BL_TRY(agree_with_cm(ours, offer, peer_host));
   if (const auto able = context_.cm->addresses(ours.device); !able) {
-    if (needs_cm(ours)) return fail(able.error());
+    if (is_cm_required(ours)) return fail(able.error());
     BL_INFO(kLogNet, "%s is set to use librdmacm, which is not used: %s", peer_host.c_str(),
             able.error().text.c_str());
     return agree(ours, offer, peer_host);

@@ -125,7 +125,7 @@ Route peer_route(const PortSide& ours, const wire::QpFacts& peer, Notify notify)
 
 wire::CmSupport cm_support_of(const PortSide& ours) {
   if (ours.device.netdev.empty()) return wire::CmSupport::kNone;
-  return needs_cm(ours) ? wire::CmSupport::kRequested : wire::CmSupport::kPossible;
+  return is_cm_required(ours) ? wire::CmSupport::kRequested : wire::CmSupport::kPossible;
 }
 
 }  // namespace
@@ -135,7 +135,7 @@ Outcome<void> check_path_count(std::size_t ours, std::size_t theirs) {
   return fail(std::to_string(theirs) + " paths instead of " + std::to_string(ours));
 }
 
-bool needs_cm(const PortSide& ours) noexcept {
+bool is_cm_required(const PortSide& ours) noexcept {
   return ours.device.transport == Transport::kIwarp || ours.options.cm_requested;
 }
 
@@ -168,7 +168,7 @@ wire::QpFacts qp_facts(const PortSide& ours, const PathSetup& path) {
   return qp;
 }
 
-bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host) {
+bool is_cm_used(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host) {
   if (ours.device.transport == Transport::kIwarp) return true;
   const bool is_requested =
       ours.options.cm_requested || offer.cm.support == wire::CmSupport::kRequested;

@@ -25,13 +25,13 @@ struct PortSide {
 Outcome<void> check_path_count(std::size_t ours, std::size_t theirs);
 
 // Whether this end requires the connection manager: iWARP, or by its user's setting.
-bool needs_cm(const PortSide& ours) noexcept;
+bool is_cm_required(const PortSide& ours) noexcept;
 
 // Without the facts of the queue pair and the addresses for the connection manager.
 wire::PathOffer make_offer(const PortSide& ours);
 
 // The accepting end: whether the connection manager sets up the queue pairs.
-bool wants_cm(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host);
+bool is_cm_used(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host);
 
 struct Agreement {
   wire::PathAnswer answer;  // without the facts of this end's queue pair

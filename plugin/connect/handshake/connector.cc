@@ -122,7 +122,7 @@ Outcome<wire::PathOffer> Connector::make_path_offer(const PendingConnect& pendin
   const PortSide ours{device, *BL_TRY(context_.ports->facts(device)), pending.qp};
   wire::PathOffer offer = make_offer(ours);
   offer.qp = qp_facts(ours, path);
-  if (!needs_cm(ours)) return offer;
+  if (!is_cm_required(ours)) return offer;
   const auto found = context_.cm->addresses(device);
   if (!found) return fail(Problem(Errc::kUnsupported, found.error().text));
   for (const NetdevAddress& own : *found) {
@@ -225,8 +225,8 @@ bool Connector::forget_abandoned(const Channel& channel, std::uint32_t comm) {
   return true;
 }
 
-bool Connector::uses(const Channel& channel) const noexcept {
-  return HandshakeEnd::uses(channel) || std::ranges::any_of(abandoned_, [&](const auto& entry) {
+bool Connector::is_using(const Channel& channel) const noexcept {
+  return HandshakeEnd::is_using(channel) || std::ranges::any_of(abandoned_, [&](const auto& entry) {
            return entry.second == channel.id();
          });
 }

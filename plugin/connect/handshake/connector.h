@@ -40,7 +40,7 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   // The caller of connect() has given up. The peer is told if it may have begun to make its end.
   void abandon(std::uint32_t comm);
   bool is_empty() const noexcept { return comms_.empty() && abandoned_.empty(); }
-  bool uses(const Channel& channel) const noexcept;
+  bool is_using(const Channel& channel) const noexcept;
 
   // --- for the dialer ---
   // Nothing: no connect waits for a channel to this process any more.

@@ -58,7 +58,7 @@ class HandshakeEnd {
   HandshakeEnd(const HandshakeEnd&) = delete;
   HandshakeEnd& operator=(const HandshakeEnd&) = delete;
 
-  bool uses(const Channel& channel) const noexcept {
+  bool is_using(const Channel& channel) const noexcept {
     return std::ranges::any_of(
         comms_, [&](const auto& entry) { return entry.second.channel == channel.id(); });
   }
@@ -133,7 +133,8 @@ class HandshakeEnd {
   MadeConnection make_linked(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel,
                              Role role, const wire::Window& peer_window) {
     MadeConnection made = make_connection(comms_.at(comm), role, peer_window);
-    // One device's removal ends the comm, so the link watches one.
+    // The link ends the comm when this device is removed. A comm of several paths will survive
+    // that.
     const PathResources& path = made->paths.front();
     made->link = channel.make_link(comm, peer_comm, path, context_.mailbox);
     return made;

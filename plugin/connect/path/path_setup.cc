@@ -65,12 +65,12 @@ Result<PathSetup> PathSetup::create(const Device& device, const CommPlan& plan,
   made.path_ = BL_TRY(make_path(device, plan, options));
   made.scratch_ = scratch;
   made.psn_ = verbs::random_psn();
-  made.wants_ece_ = options.ece;
+  made.has_ece_enabled_ = options.ece;
   return made;
 }
 
 std::optional<ibv_ece> PathSetup::ece() const {
-  if (!wants_ece_) return std::nullopt;
+  if (!has_ece_enabled_) return std::nullopt;
   const Result<ibv_ece> ece = verbs::query_ece(path_.queues.qp);
   // Vendor 0: the device has no such options.
   if (!ece || ece->vendor_id == 0) return std::nullopt;
@@ -86,7 +86,7 @@ Status PathSetup::connect(const QpOptions& options) {
   const verbs::Qp& qp = path_.queues.qp;
   // Possible in RESET only, and only once: a connect that failed has left that state. If the device
   // refuses, the queue pair works without.
-  if (route_.ece && !ece_is_set_) ece_is_set_ = verbs::set_ece(qp, *route_.ece).has_value();
+  if (route_.ece && !has_set_ece_) has_set_ece_ = verbs::set_ece(qp, *route_.ece).has_value();
   BL_TRY(verbs::to_init(
       qp, {.port = device().port, .pkey_index = route_.pkey_index, .access = kQpAccess}));
   BL_TRY(verbs::to_rtr(qp, {.mtu = route_.mtu,

@@ -71,8 +71,8 @@ class PathSetup {
   ibv_sge scratch_ = {};
   Route route_;
   std::uint32_t psn_ = 0;
-  bool wants_ece_ = false;
-  bool ece_is_set_ = false;
+  bool has_ece_enabled_ = false;
+  bool has_set_ece_ = false;
   bool is_connected_ = false;
 };
 
