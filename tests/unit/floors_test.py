@@ -83,9 +83,11 @@ def includes_of(path, text):
 
 
 def read_repository():
-    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *SOURCES],
-                           stdout=subprocess.PIPE, check=True, text=True).stdout.split("\0")
-    return {name: (ROOT / name).read_text(encoding="utf-8") for name in names if name and (ROOT / name).is_file()}
+    # The repository may belong to another user than the one that runs the test.
+    git = ["git", "-C", ROOT, "-c", "safe.directory=*"]
+    listed = subprocess.run([*git, "ls-files", "-z", "--cached", "--others", "--exclude-standard", *SOURCES],
+                            stdout=subprocess.PIPE, check=True, text=True).stdout.split("\0")
+    return {name: (ROOT / name).read_text(encoding="utf-8") for name in listed if name and (ROOT / name).is_file()}
 
 
 def folder_of(path):
