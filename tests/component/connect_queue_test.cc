@@ -4,9 +4,10 @@
 // more connects at once than the thread can finish within the timeout of one.
 #include <sched.h>
 
+#include <atomic>
 #include <vector>
 
-#include "tests/component/connect_rig.h"
+#include "tests/component/connect_raw_peer.h"
 
 using namespace beeline;
 using namespace beeline::test;
@@ -17,9 +18,12 @@ constexpr std::size_t kConnects = 60;
 constexpr std::chrono::milliseconds kCommand(25);  // all together take longer than kLimit
 constexpr std::chrono::milliseconds kLimit(1000);
 
+std::atomic<std::size_t> created{0};
+
 ibv_qp* create_slowly(ibv_pd* pd, ibv_qp_init_attr* init) {
   const timespec time{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kCommand).count()};
   nanosleep(&time, nullptr);
+  ++created;
   return softnic_api().create_qp(pd, init);
 }
 
@@ -96,6 +100,31 @@ TEST_CASE("queue: time in a control thread's queue is not time without an answer
   CHECK(failed == 0);
   CHECK(log.count(LogLevel::kWarn) == 0);
   for (Waiting& one : all) a.plane().close(one.listener);
+}
+
+TEST_CASE("queue: connects that have waited for a channel let other channels have their turns",
+          "[component][connect]") {
+  const TestFabric fabric;
+  const verbs::Api api = slow_verbs();
+  const auto table = must(DeviceTable::scan(api, device_options(fabric)));
+  Party party(*table);
+  Ticket own;
+  Listener* const listener = party.listen(own);
+  RawPeer other(handle_of(own));
+  other.introduce(hello_for(handle_of(own)));
+  FakeListener fake;
+  std::vector<Ticket> tickets(kConnects, fake.ticket());
+  for (Ticket& ticket : tickets) BL_MUST(must(party.connect(ticket)) == nullptr);
+  other.sync();  // now the control thread has begun them
+  other.sync();
+  created = 0;
+  RawPeer channel = fake.welcome();
+  channel.receive_message<wire::Connect>();
+  other.sync();
+  CHECK(created < kConnects);
+  for (std::size_t i = 1; i < kConnects; ++i) channel.receive_message<wire::Connect>();
+  CHECK(created == kConnects);
+  party.plane().close(listener);
 }
 
 // A thread that polls without yielding keeps the processor for its whole time slice, and each

@@ -228,7 +228,7 @@ bool ControlMailbox::leave() noexcept {
 std::optional<AttemptOrder> ControlMailbox::find_order(std::uint32_t comm) {
   const std::lock_guard lock(mutex_);
   const auto found = attempts_.find(comm);
-  if (found == attempts_.end()) return std::nullopt;
+  if (found == attempts_.end() || found->second.outcome) return std::nullopt;
   return found->second.order;
 }
 

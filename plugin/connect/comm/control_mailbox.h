@@ -124,7 +124,7 @@ class ControlMailbox {
   bool leave() noexcept;
   bool has_listeners() const noexcept { return listener_count_ > 0; }
   std::uint32_t next_comm() noexcept { return ++last_comm_; }
-  // Empty if it was reclaimed in the meantime.
+  // Empty if the attempt was reclaimed or has failed in the meantime.
   std::optional<AttemptOrder> find_order(std::uint32_t comm);
   struct ListenerFacts {
     const Device* device = nullptr;

@@ -64,10 +64,13 @@ void ControlLoop::run() {
 void ControlLoop::begin_connects() {
   const std::int64_t end_of_turn = now_ns() + kBeginNs;
   while (!to_begin_.empty()) {
-    std::optional<AttemptOrder> order = setup_.mailbox->find_order(to_begin_.front());
+    const std::uint32_t comm = to_begin_.front();
     to_begin_.pop_front();
-    if (!order) continue;
-    connector_.start(std::move(*order));
+    if (!connector_.resume(comm)) {
+      std::optional<AttemptOrder> order = setup_.mailbox->find_order(comm);
+      if (!order) continue;
+      connector_.start(std::move(*order));
+    }
     if (now_ns() > end_of_turn) return;
   }
 }
@@ -193,9 +196,9 @@ void ControlLoop::on_introduced(Introduced introduced) {
   if (process != setup_.self.id) dialer_.cancel(process);
   const Channel* const channel = channels_.add(std::move(introduced));
   if (channel == nullptr) return;
-  const std::uint64_t id = channel->id();
-  connector_.on_channel(*channel);
-  channels_.read(id);
+  const std::vector<std::uint32_t> waiting = connector_.waiting_for(process);
+  to_begin_.insert(to_begin_.end(), waiting.begin(), waiting.end());
+  channels_.read(channel->id());
 }
 
 bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {

@@ -39,7 +39,8 @@ class ControlLoop final : ChannelEvents, PortEvents {
  private:
   // Returns false if the thread has to stop.
   bool handle_orders();
-  // Begins as many connects as one turn allows. Those that have begun should end before more begin.
+  // Begins or resumes as many connects as one turn allows. Those that have begun should end before
+  // more begin.
   void begin_connects();
   bool has_work();
   // Has the mailbox end forgotten connects, at intervals for as long as the thread runs.
@@ -68,7 +69,7 @@ class ControlLoop final : ChannelEvents, PortEvents {
 
   ControlSetup setup_;
   Orders orders_;
-  std::deque<std::uint32_t> to_begin_;  // attempts, by comm
+  std::deque<std::uint32_t> to_begin_;  // connects to begin or to resume, by comm
   std::unique_ptr<Poller> poller_;
   Poller::Key wakeup_key_ = 0;
   PortWatch ports_;

@@ -240,8 +240,11 @@ std::vector<std::uint32_t> Connector::waiting_for(const wire::ProcessId& process
   return comms;
 }
 
-void Connector::on_channel(const Channel& channel) {
-  for (const std::uint32_t comm : waiting_for(channel.peer().id)) need_channel(comm);
+bool Connector::resume(std::uint32_t comm) {
+  const auto found = comms_.find(comm);
+  if (found == comms_.end()) return false;
+  if (found->second.state == ConnectState::kNeedChannel) need_channel(comm);
+  return true;
 }
 
 void Connector::on_channel_end(const Channel& channel, const std::string& cause) {

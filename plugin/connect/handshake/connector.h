@@ -49,7 +49,11 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   void on_dial_failed(const wire::ProcessId& process, const Error& error, const std::string& text);
 
   // --- events of channels ---
-  void on_channel(const Channel& channel);
+  // The connects that wait for a channel to this process. Once there is one, resume() makes their
+  // queue pairs, which may take milliseconds for each.
+  std::vector<std::uint32_t> waiting_for(const wire::ProcessId& process) const;
+  // Returns false if the connect has not started, or is over.
+  bool resume(std::uint32_t comm);
   void on_channel_end(const Channel& channel, const std::string& cause);
   Status on_accept(Channel& channel, wire::Accept accept);
   // False: the message is not about a comm of this object.
@@ -64,7 +68,6 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   void connect_with_cm(std::uint32_t comm);
   void advance(std::uint32_t comm) override;
   void deliver(std::uint32_t comm, Channel& channel);
-  std::vector<std::uint32_t> waiting_for(const wire::ProcessId& process) const;
   static void reject_accept(Channel& channel, std::uint32_t peer_comm);
   bool forget_abandoned(const Channel& channel, std::uint32_t comm);
   void on_timeout(std::uint32_t comm) override;
