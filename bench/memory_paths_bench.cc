@@ -16,8 +16,8 @@ constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;
 // Two devices of one host, connected.
 struct Loop {
   Loop() {
-    from.connect(to.card());
-    to.connect(from.card());
+    from.connect(to.info());
+    to.connect(from.info());
   }
   Endpoint from{"softnic0", kMemoryBytes};
   Endpoint to{"softnic1", kMemoryBytes};

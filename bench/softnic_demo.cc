@@ -130,7 +130,7 @@ void Sender::show_cable() {
 }
 
 void Sender::show_ends() {
-  fmt::print("process {:<8} h0/{}  GID {}\n", getpid(), kDevice, text_of(end_.card().gid));
+  fmt::print("process {:<8} h0/{}  GID {}\n", getpid(), kDevice, text_of(end_.info().gid));
   fmt::print("  writes into the memory of\n");
   fmt::print("process {:<8} h1/{}  GID {}\n", peer_.receive<pid_t>(1), kDevice,
              text_of(end_.peer().gid));

@@ -125,14 +125,14 @@ void one_of_two(test::Peer& peer, const softnic::Fabric& fabric) {
   std::vector<ibv_qp*> qps;
   for (size_t i = 0; i < kQueuePairs; ++i) qps.push_back(make_qp(end));
   const double made = milliseconds_since(start);
-  std::vector<Card> cards;
+  std::vector<EndpointInfo> infos;
   for (ibv_qp* qp : qps) {
-    Card card = end.card();
-    card.qp_num = qp->qp_num;
-    cards.push_back(peer.exchange(card));
+    EndpointInfo info = end.info();
+    info.qp_num = qp->qp_num;
+    infos.push_back(peer.exchange(info));
   }
   start = now_ns();
-  for (size_t i = 0; i < kQueuePairs; ++i) end.connect(qps[i], cards[i]);
+  for (size_t i = 0; i < kQueuePairs; ++i) end.connect(qps[i], infos[i]);
   const double connected = milliseconds_since(start);
   peer.meet();
   const double kib = own_kib() - before;

@@ -57,10 +57,10 @@ Endpoint::Endpoint(const std::string& device, size_t bytes)
   BL_MUST(qp_ != nullptr);
   BL_MUST_OK(ibv_query_port(context_.get(), kPort, &port_));
   choose_gid();
-  card_.qp_num = qp_->qp_num;
-  card_.lid = port_.lid;
-  card_.address = reinterpret_cast<uint64_t>(memory_.data());
-  card_.rkey = mr_->rkey;
+  info_.qp_num = qp_->qp_num;
+  info_.lid = port_.lid;
+  info_.address = reinterpret_cast<uint64_t>(memory_.data());
+  info_.rkey = mr_->rkey;
 }
 
 // The last RoCE v2 GID, which is the one with the IP address; on InfiniBand the only one.
@@ -70,21 +70,21 @@ void Endpoint::choose_gid() {
     if (ibv_query_gid_ex(context_.get(), kPort, i, &entry, 0) != 0) continue;
     if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 && entry.gid_type != IBV_GID_TYPE_IB) continue;
     gid_index_ = i;
-    card_.gid = entry.gid;
+    info_.gid = entry.gid;
   }
 }
 
 void Endpoint::connect(test::Peer& line, size_t other) {
-  line.send(other, card_);
-  connect(line.receive<Card>(other));
+  line.send(other, info_);
+  connect(line.receive<EndpointInfo>(other));
 }
 
-void Endpoint::connect(const Card& peer) {
+void Endpoint::connect(const EndpointInfo& peer) {
   peer_ = peer;
   connect(qp_.get(), peer);
 }
 
-void Endpoint::connect(ibv_qp* qp, const Card& peer) {
+void Endpoint::connect(ibv_qp* qp, const EndpointInfo& peer) {
   to_init(qp);
   to_rtr(qp, peer);
   to_rts(qp);
@@ -99,7 +99,7 @@ void Endpoint::to_init(ibv_qp* qp) {
                            IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
-void Endpoint::to_rtr(ibv_qp* qp, const Card& peer) {
+void Endpoint::to_rtr(ibv_qp* qp, const EndpointInfo& peer) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = port_.active_mtu;
@@ -135,7 +135,7 @@ void Endpoint::to_rts(ibv_qp* qp) {
 
 void Endpoint::post(const Write& write) {
   ibv_sge piece{};
-  piece.addr = card_.address + write.from;
+  piece.addr = info_.address + write.from;
   piece.length = static_cast<uint32_t>(write.bytes);
   piece.lkey = mr_->lkey;
   ibv_send_wr work{};

@@ -22,7 +22,7 @@ inline constexpr uint32_t kWritesAtATime = 64;
 inline constexpr uint32_t kInlineBytes = 64;
 
 // The data of an endpoint that its peer needs.
-struct Card {
+struct EndpointInfo {
   uint32_t qp_num = 0;
   uint16_t lid = 0;
   ibv_gid gid{};
@@ -43,16 +43,16 @@ class Endpoint {
   // Opens a device by name and registers `bytes` of heap memory with it.
   Endpoint(const std::string& device, size_t bytes);
 
-  void connect(const Card& peer);
+  void connect(const EndpointInfo& peer);
   // The same for another queue pair of this device. Only the address and the queue pair number of
-  // the card are used.
-  void connect(ibv_qp* qp, const Card& peer);
+  // the info are used.
+  void connect(ibv_qp* qp, const EndpointInfo& peer);
   // The same between two processes; each passes the rank of the other.
   void connect(test::Peer& line, size_t other);
 
   std::byte* memory() noexcept { return memory_.data(); }
-  const Card& card() const noexcept { return card_; }
-  const Card& peer() const noexcept { return peer_; }
+  const EndpointInfo& info() const noexcept { return info_; }
+  const EndpointInfo& peer() const noexcept { return peer_; }
   uint32_t gid_index() const noexcept { return gid_index_; }
 
   void post(const Write& write);
@@ -76,7 +76,7 @@ class Endpoint {
 
   void choose_gid();
   void to_init(ibv_qp* qp);
-  void to_rtr(ibv_qp* qp, const Card& peer);
+  void to_rtr(ibv_qp* qp, const EndpointInfo& peer);
   void to_rts(ibv_qp* qp);
 
   // In the order of creation; destroyed in reverse.
@@ -88,8 +88,8 @@ class Endpoint {
   std::unique_ptr<ibv_qp, Freed<ibv_destroy_qp>> qp_;
   ibv_port_attr port_{};
   uint32_t gid_index_ = 0;
-  Card card_;
-  Card peer_;
+  EndpointInfo info_;
+  EndpointInfo peer_;
 };
 
 }  // namespace beeline::bench

@@ -10,8 +10,8 @@ namespace beeline::bench {
 namespace {
 
 template <class T>
-T must(softnic::Outcome<T> outcome) {
-  if (!outcome) throw test::MustError(outcome.error());
+T must(Outcome<T> outcome) {
+  if (!outcome) throw test::MustError(outcome.error().text);
   return std::move(*outcome);
 }
 

@@ -15,7 +15,7 @@
 namespace beeline::topology {
 namespace {
 
-// "pci0000:17", as the kernel calls what a host bridge makes.
+// "pci0000:17", the kernel's name of a root bus.
 std::optional<PciAddress> parse_root_bus(std::string_view name) {
   if (!name.starts_with("pci")) return {};
   return parse_pci_address(std::string(name.substr(3)) + ":00.0");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes a table, and prints a text that is the same for many GPUs once.
+// A text that is the same for several GPUs is printed once.
 #include "topology/render/assignment_text.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ std::vector<std::string> names_of(const DisplayNames& names, const std::vector<N
   return list;
 }
 
-// "400 Gb/s", "4 x 100 Gb/s", "100 + 200 Gb/s"; "?" where one is unknown.
+// "400 Gb/s", "4 x 100 Gb/s", "100 + 200 Gb/s"; "?" if one is unknown.
 std::string speed_text(const Graph& graph, const std::vector<NodeIndex>& nics) {
   std::vector<double> speeds;
   for (const NodeIndex nic : nics) {
@@ -42,12 +42,12 @@ std::string speed_text(const Graph& graph, const std::vector<NodeIndex>& nics) {
   return fmt::format("{:g} Gb/s", fmt::join(speeds, " + "));
 }
 
-// The bandwidth of the link in use: a link that saves power gets faster under load.
+// The bandwidth of the link under load, when it no longer saves power.
 std::string link_text(const DisplayNames& names, const LinkState& link) {
-  const bool is_asleep = link.verdict == LinkVerdict::kIdle;
+  const bool is_idle = link.verdict == LinkVerdict::kIdle;
   std::string text = fmt::format("{:.1f} GB/s: {}, {}", link.gigabytes_per_second(),
-                                 names[link.node], to_string(is_asleep ? link.possible : link.now));
-  if (is_asleep) text += ", now saving power";
+                                 names[link.node], to_string(is_idle ? link.possible : link.now));
+  if (is_idle) text += ", now saving power";
   return text;
 }
 
@@ -80,7 +80,7 @@ Cells row_of(const Graph& graph, const DisplayNames& names, const GpuAssignment&
           slowest_link(graph, names, given)};
 }
 
-// Some use a NIC for several channels.
+// NCCL may list a NIC several times, for several channels.
 bool is_ours(const GpuAssignment& given, const NcclChoice& choice) {
   const std::set<NodeIndex> ours(given.nics.begin(), given.nics.end());
   return ours == std::set<NodeIndex>(choice.nics.begin(), choice.nics.end());
@@ -97,7 +97,7 @@ std::string choice_text(const DisplayNames& names, const NcclChoice& choice) {
   return text;
 }
 
-// NCCL's own choice: a column if it differs from the assignment, else a line below.
+// NCCL's own choice: a column if it differs from the assignment, otherwise a line below.
 class NcclColumn {
  public:
   NcclColumn(const Graph& graph, const DisplayNames& names, const Assignment& assignment)

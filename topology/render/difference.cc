@@ -19,12 +19,12 @@
 namespace beeline::topology {
 namespace {
 
-// The facts about a thing, in the order of the output. "": unknown.
+// The facts about a node, in the order of the output. "": unknown.
 using Facts = std::vector<std::pair<const char*, std::string>>;
 
 bool is_device(const Node& node) { return node.kind == NodeKind::kDevice; }
 
-// A key that is the same for the same thing in both machines.
+// A key that identifies the same node in both machines.
 std::string key_of(const Node& node) {
   if (is_device(node)) return node.pci ? to_string(*node.pci) : label(node);
   return label(node);
@@ -52,8 +52,8 @@ Facts facts_of(const Graph& graph, NodeIndex index) {
   facts.emplace_back("parent", key_of(graph[node.parent]));
   if (!has_link_above(node)) return facts;
   const LinkState link = link_above(graph, index);
-  const bool is_asleep = link.verdict == LinkVerdict::kIdle;
-  facts.emplace_back("link", link_text(is_asleep ? link.possible : link.now));
+  const bool is_idle = link.verdict == LinkVerdict::kIdle;
+  facts.emplace_back("link", link_text(is_idle ? link.possible : link.now));
   facts.emplace_back("possible link", link_text(link.possible));
   if (!is_device(node)) return facts;
   facts.emplace_back("role", node.role == DeviceRole::kOther ? "" : to_string(node.role));
@@ -67,17 +67,17 @@ Facts facts_of(const Graph& graph, NodeIndex index) {
 }
 
 // GPUs, RDMA NICs, and everything above them.
-std::vector<NodeIndex> things_of(const Graph& graph) {
-  std::vector<NodeIndex> things(graph.gpus().begin(), graph.gpus().end());
-  things.insert(things.end(), graph.nics().begin(), graph.nics().end());
+std::vector<NodeIndex> compared_nodes(const Graph& graph) {
+  std::vector<NodeIndex> nodes(graph.gpus().begin(), graph.gpus().end());
+  nodes.insert(nodes.end(), graph.nics().begin(), graph.nics().end());
   std::vector<bool> is_above(graph.size(), false);
-  for (const NodeIndex thing : things) {
-    for (NodeIndex i = graph[thing].parent; i != kNoNode; i = graph[i].parent) is_above[i] = true;
+  for (const NodeIndex node : nodes) {
+    for (NodeIndex i = graph[node].parent; i != kNoNode; i = graph[i].parent) is_above[i] = true;
   }
-  for (NodeIndex i = 1; i < graph.size(); ++i) {  // the machine itself is what is compared
-    if (is_above[i]) things.push_back(i);
+  for (NodeIndex i = 1; i < graph.size(); ++i) {  // without the machine itself
+    if (is_above[i]) nodes.push_back(i);
   }
-  return things;
+  return nodes;
 }
 
 // One of the two machines.
@@ -87,15 +87,15 @@ struct Side {
         names(machine),
         distances(machine),
         assignment(assign(machine)),
-        things(things_of(machine)) {
-    for (const NodeIndex thing : things) by_key.emplace(key_of(machine[thing]), thing);
+        nodes(compared_nodes(machine)) {
+    for (const NodeIndex node : nodes) by_key.emplace(key_of(machine[node]), node);
   }
 
   const Graph& graph;
   DisplayNames names;
   Distances distances;
   Assignment assignment;
-  std::vector<NodeIndex> things;
+  std::vector<NodeIndex> nodes;
   std::map<std::string, NodeIndex> by_key = {};
 };
 
@@ -104,12 +104,12 @@ class Comparison {
   Comparison(const Graph& a, const Graph& b) : a_(a), b_(b) {}
 
   Difference run() {
-    for (const NodeIndex thing : a_.things) {
-      const NodeIndex same = find(b_, a_.graph[thing]);
-      same == kNoNode ? lines_.add("only in A", a_.names[thing]) : compare_things(thing, same);
+    for (const NodeIndex node : a_.nodes) {
+      const NodeIndex same = find(b_, a_.graph[node]);
+      same == kNoNode ? lines_.add("only in A", a_.names[node]) : compare_nodes(node, same);
     }
-    for (const NodeIndex thing : b_.things) {
-      if (find(a_, b_.graph[thing]) == kNoNode) lines_.add("only in B", label(b_.graph[thing]));
+    for (const NodeIndex node : b_.nodes) {
+      if (find(a_, b_.graph[node]) == kNoNode) lines_.add("only in B", label(b_.graph[node]));
     }
     compare_distances();
     compare_assignments();
@@ -121,7 +121,7 @@ class Comparison {
     const auto found = side.by_key.find(key_of(node));
     return found == side.by_key.end() ? kNoNode : found->second;
   }
-  NodeIndex in_b(NodeIndex thing) const { return find(b_, a_.graph[thing]); }
+  NodeIndex in_b(NodeIndex node) const { return find(b_, a_.graph[node]); }
 
   void say(const std::string& name, const char* what, const std::string& a, const std::string& b) {
     if (a.empty() != b.empty()) ++not_compared_;
@@ -129,7 +129,7 @@ class Comparison {
     lines_.add(fmt::format("{} {} in A, {} in B", what, a, b), name);
   }
 
-  void compare_things(NodeIndex a, NodeIndex b) {
+  void compare_nodes(NodeIndex a, NodeIndex b) {
     const Facts facts_a = facts_of(a_.graph, a);
     const Facts facts_b = facts_of(b_.graph, b);
     for (std::size_t i = 0; i < std::min(facts_a.size(), facts_b.size()); ++i) {

@@ -8,15 +8,15 @@
 namespace beeline::topology {
 namespace {
 
-constexpr std::uint32_t kNvidiaGpuClass = 0x03;  // of NVIDIA's GPUs
-constexpr std::uint32_t kAmdGpuClass = 0x12;     // of AMD's
+constexpr std::uint32_t kNvidiaGpuClass = 0x03;  // of NVIDIA GPUs
+constexpr std::uint32_t kAmdGpuClass = 0x12;     // of AMD GPUs
 
 bool leads_to_gpu(const GpuLink& link) noexcept {
   const std::uint32_t base_class = link.target_class >> 16;
   return base_class == kNvidiaGpuClass || base_class == kAmdGpuClass;
 }
 
-// All links of one kind, and how many GPUs are at their other ends.
+// All links of one kind, and the number of GPUs at their other ends.
 struct Bundle {
   std::uint32_t links = 0;
   std::size_t gpus = 0;

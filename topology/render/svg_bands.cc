@@ -43,8 +43,8 @@ class BandFiller {
     }
   }
 
-  // Where in the last band the next node goes: below the bridges above it, which are in every band
-  // that has a part of them.
+  // The place of the next node in the last band: below its bridges, which are in every band that
+  // contains a part of them.
   Branches& open_branch() {
     Branches* branches = &bands_.back();
     for (const NodeIndex node : above_) {
@@ -70,7 +70,7 @@ class BandFiller {
 
 bool is_device(const Graph& graph, NodeIndex node) { return graph[node].kind == NodeKind::kDevice; }
 
-// By node, with all that is below it.
+// The width of each node, including everything below it.
 std::vector<double> widths_of(const Graph& graph, const DrawnTree& tree) {
   std::vector<double> widths(graph.size());
   for (NodeIndex i = graph.size(); i-- > 0;) {  // children first
@@ -81,7 +81,7 @@ std::vector<double> widths_of(const Graph& graph, const DrawnTree& tree) {
   return widths;
 }
 
-// As many bands as have to be, and these no wider than they have to be.
+// The minimum number of bands, each as narrow as possible.
 std::vector<Branches> cut(const DrawnTree& tree, const std::vector<double>& widths, NodeIndex row) {
   std::vector<Branches> bands = BandFiller(tree, widths, kMostInRow).fill(row);
   if (bands.size() < 2) return bands;

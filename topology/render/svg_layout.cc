@@ -16,7 +16,7 @@ class RowLayout {
  public:
   RowLayout(Picture& picture, const Graph& graph) : picture_(picture), graph_(graph) {}
 
-  // The row's box, with everything in it and that much room below its devices.
+  // Places the row's box and everything in it, with this space below its devices.
   void place(Row& row, const Band& band, double top, double room) {
     double x = kMargin + kInset;
     const double bars_y = top + kRowTitle;
@@ -35,7 +35,7 @@ class RowLayout {
  private:
   bool is_device(NodeIndex node) const { return graph_[node].kind == NodeKind::kDevice; }
 
-  // Bars one below another.
+  // The number of bars one below another.
   int depth_of(const std::vector<Branch>& branches) const {
     int depth = 0;
     for (const Branch& branch : branches) {
@@ -94,7 +94,8 @@ Picture lay_out(const Graph& graph, const Assignment& assignment) {
   for (const Band& band : bands) {
     picture.rows.push_back({.node = band.row, .part = band.part, .parts = band.parts});
   }
-  // Once to know what is beside what, which tells how much room the lines need, and once for good.
+  // The first pass gives the horizontal positions, from which the space for the lines follows. The
+  // second pass gives the final positions.
   place_rows(picture, graph, bands, std::vector<double>(bands.size()));
   const TraceRouter router(picture, bands, assignment);
   place_rows(picture, graph, bands, router.rooms());

@@ -2,22 +2,11 @@
 #include "topology/render/svg_text.h"
 
 #include "topology/render/utf8.h"
+#include "topology/xml_escape.h"
 
 namespace beeline::topology {
 
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : printable(text)) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
+std::string escaped(std::string_view text) { return escape_xml(printable(text)); }
 
 std::string shortened(std::string_view text, std::size_t most) {
   std::string shown = printable(text);

@@ -6,7 +6,7 @@
 namespace beeline::topology {
 namespace {
 
-constexpr double kLane = 9;  // from one to the next
+constexpr double kLane = 9;  // distance of two lanes
 constexpr double kShaft = 9;
 constexpr double kClear = 10;  // between two lines in one lane
 
@@ -68,7 +68,7 @@ std::vector<Trace> TraceRouter::traces(const Picture& picture) const {
   return traces;
 }
 
-// Lines that end at one NIC end side by side.
+// Lines to the same NIC end next to each other.
 void TraceRouter::collect_pins(const Picture& picture, const Assignment& assignment,
                                const std::map<NodeIndex, std::size_t>& row_of) {
   std::map<NodeIndex, int> users;
@@ -78,7 +78,7 @@ void TraceRouter::collect_pins(const Picture& picture, const Assignment& assignm
   std::map<NodeIndex, int> ends;
   for (std::size_t gpu = 0; gpu < assignment.gpus.size(); ++gpu) {
     const GpuAssignment& given = assignment.gpus[gpu];
-    // A virtual function beside its physical one has no box.
+    // A virtual function of a drawn physical function has no box.
     const auto gpu_box = picture.boxes.find(given.gpu);
     if (gpu_box == picture.boxes.end()) continue;
     for (const NodeIndex nic : given.nics) {
@@ -94,8 +94,8 @@ void TraceRouter::collect_pins(const Picture& picture, const Assignment& assignm
   }
 }
 
-// From where to where each GPU's lane below this row goes. Short ones first: they get the lanes
-// next to the boxes.
+// The horizontal extent of each GPU's lane below this row. Short ones come first, since they get
+// the lanes next to the boxes.
 std::vector<TraceRouter::Span> TraceRouter::spans_of(std::size_t row) const {
   std::map<std::size_t, Span> spans;
   const auto reach = [&spans](std::size_t gpu, double x) {

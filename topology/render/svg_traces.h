@@ -14,11 +14,11 @@ namespace beeline::topology {
 
 class TraceRouter {
  public:
-  // Of the picture it needs what is beside what; heights may still change.
+  // Uses the horizontal positions in the picture; heights may still change.
   TraceRouter(const Picture& picture, const std::vector<Band>& bands, const Assignment& assignment);
 
-  std::vector<double> rooms() const;  // by row: what the lanes below its devices need
-  double room_beside() const;         // what the shafts need
+  std::vector<double> rooms() const;  // by row: height of the lanes below its devices
+  double room_beside() const;         // width of the shafts
 
   std::vector<Trace> traces(const Picture& picture) const;
 

@@ -12,6 +12,7 @@
 #include "topology/graph_build.h"
 #include "topology/nccl_link.h"
 #include "topology/read/sysfs_text.h"
+#include "topology/xml_escape.h"
 
 namespace beeline::topology {
 namespace {
@@ -21,27 +22,13 @@ constexpr int kRcclVersion = 2;
 
 using Attribute = std::pair<const char*, std::string>;
 
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&': safe += "&amp;"; break;
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
-
 std::string hex(std::uint32_t number, int digits) {
   std::array<char, 16> text{};
   std::snprintf(text.data(), text.size(), "0x%0*x", digits, number);
   return text.data();
 }
 
-// GPUs and NICs, as far as NCCL could tell them from others: by address, or a NIC by name.
+// GPUs and NICs that NCCL can identify: by address, or a NIC by name.
 bool is_wanted(const Node& node) noexcept {
   if (node.role == DeviceRole::kOther || node.pci) return node.role != DeviceRole::kOther;
   return node.role == DeviceRole::kRdmaNic && !os_name(node, OsKind::kRdma).empty();
@@ -53,7 +40,7 @@ std::vector<std::vector<NodeIndex>> children_of(std::span<const Node> nodes) {
   return children;
 }
 
-// NCCL goes by the class alone.
+// NCCL derives the kind of a device from its class only.
 std::uint32_t class_of(const Node& node) noexcept {
   switch (node.role) {
     case DeviceRole::kGpu:
@@ -65,20 +52,20 @@ std::uint32_t class_of(const Node& node) noexcept {
   return 0x060400;
 }
 
-// What of a machine is drawn: NUMA nodes, switches, GPUs and NICs, each with what is written of it.
+// The part of a machine that is written: NUMA nodes, switches, GPUs and NICs.
 class Drawing {
  public:
   explicit Drawing(const Graph& graph)
       : graph_(graph), children_(children_of(graph.nodes())), devices_below_(graph.size()) {
-    // Upwards: children stand behind their parents.
+    // Backwards, because children come after their parents.
     for (NodeIndex i = graph.size(); i-- > 1;) {
       if (is_wanted(graph[i])) ++devices_below_[i];
       devices_below_[graph[i].parent] += devices_below_[i];
     }
   }
 
-  // In the order in which a graph of these nodes has them. Where something was left out it may be
-  // another than before, and what is read back has to be written the same again.
+  // In the order of a graph that contains only these nodes. It may differ from the order before,
+  // and a file that is read and written again must not change.
   std::vector<Node> nodes() {
     drawn_.push_back({.kind = NodeKind::kMachine, .name = graph_[0].name});
     std::map<int, NodeIndex> numas;
@@ -99,7 +86,7 @@ class Drawing {
   }
 
  private:
-  // The recursion is no deeper than bridges are, which Graph::make bounds.
+  // Graph::make limits the depth of bridges, and so the recursion.
   void draw(NodeIndex index, NodeIndex above) {
     if (devices_below_[index] == 0) return;
     if (is_drawn(index)) {
@@ -124,7 +111,7 @@ class Drawing {
     return std::ranges::count_if(children_[index], leads_to_some) > 1;
   }
 
-  // A live machine knows its packages' processors.
+  // On a live machine the package has the facts about the processor.
   const CpuFacts& cpu_of(const Node& numa) const noexcept {
     return numa.cpu != CpuFacts() ? numa.cpu : graph_[numa.parent].cpu;
   }
@@ -171,7 +158,7 @@ class NcclWriter {
   }
 
  private:
-  // To NCCL everything is at some processor.
+  // For NCCL every device belongs to a processor.
   void write_numaless() {
     const auto is_io = [this](NodeIndex child) { return nodes_[child].kind >= NodeKind::kBridge; };
     if (std::ranges::none_of(children_[0], is_io)) return;
@@ -207,7 +194,7 @@ class NcclWriter {
     if (has_element) close("pci");
   }
 
-  // A port has its speed with the first name; more names than one are rare and share their ports.
+  // The speed is written with the first name. Several names are rare, and share their ports.
   void write_nets(const Node& node) {
     bool is_first = true;
     for (const OsDevice& device : node.os_devices) {
@@ -221,7 +208,7 @@ class NcclWriter {
     if (!node.os_devices.empty()) close("nic");
   }
 
-  // Ranks and what GPUDirect can do are of one job; NCCL finds them out again.
+  // Ranks and GPUDirect capabilities belong to a job; NCCL determines them again.
   void write_gpu(const GpuFacts& gpu) {
     if (gpu == GpuFacts()) return;
     std::vector<Attribute> attributes;
@@ -247,7 +234,7 @@ class NcclWriter {
     close(name);
   }
 
-  // No port: none is known.
+  // No port is written if none is known.
   void write_net(const OsDevice& device, const NicPort* port) {
     std::vector<Attribute> attributes{{"name", device.name}};
     if (port != nullptr && port->speed_mbps != 0) {
@@ -280,7 +267,7 @@ class NcclWriter {
     end_start();
     text_.append(depth_++ * 2, ' ').append("<").append(name);
     for (const auto& [key, value] : attributes) {
-      text_.append(" ").append(key).append("=\"").append(escaped(value)).append("\"");
+      text_.append(" ").append(key).append("=\"").append(escape_xml(value)).append("\"");
     }
     start_is_open_ = true;
   }
