@@ -41,6 +41,17 @@ std::string Comm::name_for_log(std::size_t rail) const {
          link_->peer().text();
 }
 
+bool Comm::take_if_idle() noexcept {
+  if (!gate_.try_take()) return false;
+  for (DataPath& path : data_paths()) path.owner = PathOwner::kControl;
+  return true;
+}
+
+void Comm::give_back() noexcept {
+  for (DataPath& path : data_paths()) path.owner = PathOwner::kData;
+  gate_.give_back();
+}
+
 Errc Comm::may_begin(const char* call, bool* may) {
   *may = false;
   if (gate_.is_taken()) return Errc::kOk;

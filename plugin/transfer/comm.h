@@ -73,6 +73,10 @@ class Comm {
   virtual bool waits_below(std::uint32_t settled) const noexcept = 0;
   // Makes sure that a work request is under way whose completion shows that the path works.
   virtual Status probe_path() = 0;
+  // For the control thread: true if the comm is idle. Until give_back() its paths belong to the
+  // control thread, isend and irecv answer "call again", and iflush waits.
+  bool take_if_idle() noexcept;
+  void give_back() noexcept;
 
  protected:
   Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth, const CommOptions& options,

@@ -47,6 +47,7 @@ void RecvComm::close() noexcept {
   gate_.close();
   collect();
   connection_.link->send_goodbye(settled());
+  stats_.record(Event::kClosed);
   stats_.close();
 }
 

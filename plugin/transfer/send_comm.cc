@@ -58,6 +58,7 @@ void SendComm::close() noexcept {
   gate_.close();
   collect();
   connection_.link->send_goodbye(settled());
+  stats_.record(Event::kClosed);
   stats_.close();
 }
 

@@ -269,6 +269,35 @@ TEST_CASE("transfer: a credit line that is partly stale is not used", "[unit][tr
   }
 }
 
+TEST_CASE("transfer: the control thread takes an idle comm, and calls are put off meanwhile",
+          "[component][transfer]") {
+  TransferRig rig;
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  const ReceiveBuffer buffer = {
+      .data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()};
+  REQUIRE(rig.receiver().take_if_idle());
+  CHECK_FALSE(rig.receiver().take_if_idle());
+  const auto put_off = irecv(rig.receiver(), {&buffer, 1});
+  REQUIRE(put_off);
+  CHECK(*put_off == nullptr);
+  rig.receiver().give_back();
+
+  Request* const receive = rig.receive(into, 64, 0);
+  CHECK_FALSE(rig.receiver().take_if_idle());  // a receive is outstanding
+  REQUIRE(rig.sender().take_if_idle());
+  const auto unsent = isend(rig.sender(), from, 64, 0);
+  REQUIRE(unsent);
+  CHECK(*unsent == nullptr);
+  rig.sender().give_back();
+  Request* const send = rig.send(from, 64, 0);
+  CHECK_FALSE(rig.sender().take_if_idle());
+  CHECK(rig.finish(send) == 64);
+  CHECK(rig.finish(receive) == 64);
+  CHECK(rig.sender().take_if_idle());
+  CHECK(rig.receiver().take_if_idle());
+}
+
 TEST_CASE("transfer: a flush uses the configured partition", "[component][transfer]") {
   const int pkey_index = GENERATE(-1, 0, 1);
   CAPTURE(pkey_index);

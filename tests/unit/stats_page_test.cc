@@ -153,12 +153,12 @@ TEST_CASE("stats: events keep their order and arguments", "[unit][stats]") {
   StatsPage page = StatsPage::open({.directory = dir.path()});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
   const auto before = static_cast<std::uint64_t>(now_ns());
-  slot.record(Event::kConnectStarted);
+  slot.record(Event::kReady);
   slot.record(Event::kCompletionError, 12, 129, 3);
   slot.record(Event::kGrant, ~0U, ~0ULL, 0xffff);
   const SlotView view = view_of(page, 0);
   REQUIRE(view.life.size() == 2);
-  CHECK(view.life[0].event == Event::kConnectStarted);
+  CHECK(view.life[0].event == Event::kReady);
   CHECK(view.life[0].time_ns >= before);
   CHECK(view.life[1].event == Event::kCompletionError);
   CHECK(view.life[1].arg == 12);
@@ -177,14 +177,14 @@ TEST_CASE("stats: traffic keeps the last events, and leaves those of the connect
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path()});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
-  slot.record(Event::kHello);
+  slot.record(Event::kPeerBye);
   for (std::uint64_t i = 0; i < 100; ++i) slot.record(Event::kSendPosted, 0, i);
   const SlotView view = view_of(page, 0);
   REQUIRE(view.data.size() == BEELINE_STATS_DATA_EVENTS);
   CHECK(view.data.front().value == 100 - BEELINE_STATS_DATA_EVENTS);
   CHECK(view.data.back().value == 99);
   REQUIRE(view.life.size() == 1);
-  CHECK(view.life[0].event == Event::kHello);
+  CHECK(view.life[0].event == Event::kPeerBye);
 }
 
 TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", "[unit][stats]") {
@@ -192,7 +192,7 @@ TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", 
   StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 3});
   StatsSlot a = page.acquire(SlotRole::kSend, "a");
   StatsSlot b = page.acquire(SlotRole::kSend, "b");
-  b.record(Event::kHello);
+  b.record(Event::kPeerBye);
   b.add(Counter::kBytes, 5);
   b.set_peer("host", "device");
   b.close();
@@ -220,7 +220,7 @@ TEST_CASE("stats: connections beyond the last slot are counted and not shown", "
   StatsSlot hidden = page.acquire(SlotRole::kSend, "b");
   CHECK_FALSE(hidden.is_shown());
   hidden.add(Counter::kMessages);
-  hidden.record(Event::kHello);
+  hidden.record(Event::kPeerBye);
   hidden.set_state(SlotState::kReady);
   hidden.close();
   const PageReader reader = reader_of(page);
@@ -247,7 +247,7 @@ TEST_CASE("stats: a slot that moves is closed once", "[unit][stats]") {
 TEST_CASE("stats: an empty slot may be written to", "[unit][stats]") {
   StatsSlot slot;
   slot.add(Counter::kMessages);
-  slot.record(Event::kHello);
+  slot.record(Event::kPeerBye);
   slot.record(Event::kGrant);
   slot.set_peer("a", "b");
   slot.set_state(SlotState::kReady);
@@ -269,7 +269,7 @@ TEST_CASE("stats: a missing directory is a note, and all else works", "[unit][st
   StatsPage page = StatsPage::open({.directory = "/nonexistent"});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
   slot.add(Counter::kMessages);
-  slot.record(Event::kHello);
+  slot.record(Event::kPeerBye);
   CHECK(page.path().empty());
   REQUIRE(page.finding());
   CHECK(page.finding()->id == "stats-page-failed");
@@ -322,7 +322,7 @@ TEST_CASE("stats: two threads may record the life of one connection", "[unit][st
   const auto record_some = [&slot](Event event) {
     for (std::uint32_t i = 0; i < BEELINE_STATS_LIFE_EVENTS / 2; ++i) slot.record(event, i);
   };
-  std::thread other(record_some, Event::kAsyncEvent);
+  std::thread other(record_some, Event::kPeerDied);
   record_some(Event::kTimedOut);
   other.join();
   const SlotView view = view_of(page, 0);

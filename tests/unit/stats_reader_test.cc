@@ -106,7 +106,7 @@ TEST_CASE(
     "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path(), .slot_count = 1});
-  page.acquire(SlotRole::kSend, "a").record(Event::kHello);
+  page.acquire(SlotRole::kSend, "a").record(Event::kPeerBye);
   const StatsSlot slot = page.acquire(SlotRole::kSend, "b");
   const UniqueFd fd(::open(page.path().c_str(), O_WRONLY | O_CLOEXEC));
   const std::uint64_t one = 1;  // claimed, but not yet written
