@@ -33,7 +33,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
                 {.first_message = setup_.options->half_open_timeout,
                  .peer = setup_.options->peer_timeout},
                 setup_.options->limits, *this),
-      handshakes_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
+      inbound_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
       acceptor_(context()) {}
@@ -94,9 +94,10 @@ void ControlLoop::give_up() noexcept {
 bool ControlLoop::handle_orders() {
   setup_.mailbox->take_orders(orders_);
   if (orders_.listening) {
-    const Status opened = handshakes_.listen_on(std::move(orders_.listening));
-    if (!opened)
+    const Status opened = inbound_.listen_on(std::move(orders_.listening));
+    if (!opened) {
       BL_WARN("no peer can connect to this process: %s", describe(opened.error()).c_str());
+    }
   }
   for (const CommNumbers& gone : orders_.gone) {
     Channel* const channel = channels_.find(gone.channel);
@@ -121,8 +122,8 @@ bool ControlLoop::finish_if_idle() {
   return channels_.is_empty() && setup_.mailbox->leave();
 }
 
-// The comms of a device that is gone end at once. It depends on the driver whether and when their
-// completions come.
+// The comms of a device that is gone end at once, without a wait for their completions: whether and
+// when those come depends on the driver.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
@@ -216,8 +217,8 @@ std::optional<wire::Refuse> ControlLoop::check_hello(const wire::Hello& hello) {
 }
 
 // Two processes may dial each other at the same time, but need only one channel. The dial of the
-// process with the smaller id has precedence once its HELLO has been sent. Until then it accepts
-// the other's HELLO, and drops its own dial.
+// process with the smaller id has precedence once that process has sent its HELLO. Before that, it
+// accepts the other's HELLO and cancels its own dial.
 std::optional<wire::Refuse> ControlLoop::check_identity(const wire::Hello& hello) {
   if (!setup_.mailbox->find_listener(hello.listener, hello.token)) {
     return wire::Refuse{.code = wire::RefuseCode::kUnknownListener,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The main loop of the control thread. It takes orders from the mailbox, connects the parts that do
-// the work, and ends when there is nothing left to do.
+// The main loop of the control thread. It takes orders from the mailbox, passes events between the
+// parts that do the work, and ends when there is nothing left to do.
 // Lifecycle: one object for one run of the thread. A process may have many runs in sequence.
 #pragma once
 
@@ -33,7 +33,7 @@ class ControlLoop final : ChannelEvents, PortEvents {
   ~ControlLoop();
 
   void run();
-  // Called after run() has thrown. Ends all channels, and fails all that waits for them.
+  // Called after run() has thrown. Ends all channels and fails all connects and accepts.
   void give_up() noexcept;
 
  private:
@@ -75,7 +75,7 @@ class ControlLoop final : ChannelEvents, PortEvents {
   PortWatch ports_;
   CmHub cm_;
   Channels channels_;
-  InboundHandshakes handshakes_;
+  InboundHandshakes inbound_;
   Dialer dialer_;
   Connector connector_;
   Acceptor acceptor_;

@@ -168,7 +168,7 @@ Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(ProcessState& proces
   if (!address) return fail(explain_no_listening(*chosen, address.error()));
   process.listening_address = *address;
   process.mailbox->listen_on(std::move(*listening));
-  BL_INFO(kLogNet, "control channels come in on %s %s", chosen->name.c_str(),
+  BL_INFO(kLogNet, "listening for control channels on %s %s", chosen->name.c_str(),
           text(process.listening_address).c_str());
   return process.listening_address;
 }
@@ -258,8 +258,8 @@ void ControlPlaneImpl::close(Listener* listener) noexcept {
 }
 
 void ControlPlaneImpl::take_back(CommMemory memory) noexcept {
-  if (ProcessState* const process = own_process(); process != nullptr)
-    process->mailbox->take_back(std::move(memory));
+  ProcessState* const process = own_process();
+  if (process != nullptr) process->mailbox->take_back(std::move(memory));
 }
 
 void ControlPlaneImpl::reclaim(OwnerId owner) noexcept {
