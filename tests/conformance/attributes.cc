@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The values that a queue pair takes, and what it says of them afterwards.
+// The values of attributes that a queue pair accepts, and their values in a query.
 #include <cstring>
 
 #include "tests/conformance/catalogue.h"
@@ -26,7 +26,7 @@ std::string in_rtr(Lab& lab, Change change) {
   return verdict(modify(end, attr, kRtrMask));
 }
 
-// Ethernet has no other address than the global one.
+// On Ethernet every address is global.
 std::string without_grh(Lab& lab) {
   if (!lab.a.is_ethernet()) return kDoesNotApply;
   return in_rtr(lab, [](ibv_qp_attr& attr, const Lab&) { attr.ah_attr.is_global = 0; });
@@ -108,7 +108,7 @@ std::string refusal_changes_nothing(Lab& lab) {
                                     {attr.dest_qp_num == peer.qp->qp_num, "dest_qpn"}});
 }
 
-// ERR -> RESET -> ... -> RTS: nothing of the first life is left.
+// ERR -> RESET -> ... -> RTS: nothing of the first connection is left.
 std::string rights_after_reset(Lab& lab) {
   Pair pair(lab);
   for (const End* end : {&pair.a, &pair.b}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of behaviours: what each is called, what the specification says of it, how to find out.
+// The list of tested behaviors: the name of each, its specified outcome, and the code that tests
+// it.
 #pragma once
 
 #include <functional>
@@ -10,19 +11,19 @@
 
 namespace conformance {
 
-// `spec` is the outcome that the InfiniBand specification, or failing that the manual pages of
-// libibverbs, demand. Where they allow several: all of them, with `|` between. Where they leave it
-// to the device: kOpen.
+// `spec` is the outcome that the InfiniBand specification requires, or else the manual pages of
+// libibverbs. If they permit several, all of them with `|` between. If they leave it to the device:
+// kOpen.
 inline constexpr const char* kOpen = "open";
-// An outcome: this link layer has no such thing. Fits every expectation.
+// The outcome if the behavior does not exist for this link layer. It matches every expectation.
 inline constexpr const char* kDoesNotApply = "does not apply";
 
-struct Behaviour {
+struct Behavior {
   std::string name;  // subject.what[.which], as --only takes it
   std::string spec;
-  std::function<std::string(Lab&)> run;  // the outcome, in a few words that do not vary
+  std::function<std::string(Lab&)> run;  // returns the outcome as a constant text
 };
-using Catalogue = std::vector<Behaviour>;
+using Catalogue = std::vector<Behavior>;
 
 void add_device(Catalogue& all);
 void add_memory(Catalogue& all);

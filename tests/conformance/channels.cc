@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion channels: when a sleeper is woken, and when not.
+// Completion channels: when an event is sent and when not.
 #include <poll.h>
 
 #include "tests/conformance/catalogue.h"
@@ -15,7 +15,7 @@ PairPlan channel_plan() {
   return plan;
 }
 
-// "event", "no event", or what is wrong with it.
+// "event", "no event", or the mistake in the event.
 std::string wakes(const End& end, const Cq& queue, Milliseconds patience) {
   pollfd waiting = {.fd = end.channel->fd, .events = POLLIN, .revents = 0};
   if (::poll(&waiting, 1, static_cast<int>(patience.count())) != 1) return "no event";
@@ -92,7 +92,7 @@ std::string solicited_failure(Lab& lab) {
   return wakes(pair.a, pair.a.sends, kPatience);
 }
 
-// The wider wish stays when a narrower one follows.
+// Arming for any completion stays in effect when arming for solicited ones follows.
 std::string any_then_solicited(Lab& lab) {
   const Pair pair(lab, channel_plan());
   give_receive(pair);
@@ -110,7 +110,7 @@ std::string of_flush(Lab& lab) {
   return wakes(pair.b, pair.b.receives, kPatience);
 }
 
-// The peer breaks the queue pair of somebody who sleeps.
+// The peer moves the queue pair of a sleeping program to ERR.
 std::string of_breakage(Lab& lab) {
   const Pair pair(lab, channel_plan());
   const Region& target = pair.b.memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues: their size, their order, and too many completions.
+// Completion queues: size, order, and overrun.
 #include <cerrno>
 
 #include "tests/conformance/catalogue.h"
@@ -56,7 +56,7 @@ std::string poll_order(Lab& lab) {
   return "in order";
 }
 
-// Whatever the operation: what was posted first completes first.
+// Requests complete in the order of posting, whatever their operations.
 std::string mixed_order(Lab& lab) {
   const Pair pair(lab);
   const Region& own = pair.a.memory;
@@ -80,7 +80,8 @@ std::string mixed_order(Lab& lab) {
   return "in order";
 }
 
-// A CQ of one entry is exactly full with as many completions as it says it holds.
+// A CQ that was created with one entry is full with exactly as many completions as its cqe field
+// says.
 std::string full_is_not_overrun(Lab& lab) {
   PairPlan plan;
   plan.a.cqe = 4;
@@ -104,7 +105,7 @@ std::string destroyed_qp(Lab& lab) {
   must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
   must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
   if (!next(pair.a.sends)) return "nothing";
-  pause(kSilence);  // the second completion comes, and stays where it is
+  pause(kSilence);  // the second completion arrives and is not polled
   must_accept(::ibv_destroy_qp(pair.a.qp.release()), "ibv_destroy_qp");
   return next(pair.a.sends, kSilence) ? "its completions stay" : "its completions vanish";
 }

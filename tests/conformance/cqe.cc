@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a completion says: of success every field that applies, of failure who it was and why.
+// The fields of a completion: of a success all that apply, of a failure its identity and status.
 #include <endian.h>
 
 #include "tests/conformance/catalogue.h"
@@ -8,7 +8,7 @@
 namespace conformance {
 namespace {
 
-constexpr std::uint64_t kId = 0x0123456789abcdef;  // all 64 bits come back
+constexpr std::uint64_t kId = 0x0123456789abcdef;  // all 64 bits are returned
 constexpr std::uint64_t kReceiveId = 0xfedcba9876543210;
 constexpr std::uint32_t kImm = 0xdeadbeef;
 constexpr std::size_t kBytes = 100;
@@ -59,7 +59,7 @@ std::string receiver_side(Lab& lab, Work (*make)(const Pair&), ibv_wc_opcode opc
                                     {!imm || completion->imm_data == htobe32(kImm), "imm_data"}});
 }
 
-// src_qp means something only for datagrams; on a connection devices differ.
+// src_qp is defined only for datagrams; on a connection devices differ.
 std::string source_qp(Lab& lab) {
   const Pair pair(lab);
   must_accept(post_receive(pair.b, {pair.b.memory.piece(0, 4096)}), "ibv_post_recv");
@@ -81,7 +81,7 @@ std::string of_a_failure(Lab& lab) {
                                     {completion->qp_num == pair.a.qp->qp_num, "qp_num"}});
 }
 
-// Valid are wr_id, status, qp_num and vendor_err; a program must not look at the rest.
+// Only wr_id, status, qp_num and vendor_err are valid.
 std::string rest_of_a_failure(Lab& lab) {
   const Pair pair(lab);
   const Work work = Work::write({pair.a.memory.piece(0, 8)}, pair.b.memory.address(),

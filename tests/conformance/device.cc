@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking devices, ports, GIDs and partition keys.
+// Queries of devices, ports, GIDs and P_Keys.
 #include <cerrno>
 #include <cstring>
 

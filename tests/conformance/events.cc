@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous events: what a context is told, and of which object.
+// Asynchronous events: which event a context gets, and for which object.
 #include "tests/conformance/catalogue.h"
 #include "tests/conformance/words.h"
 
@@ -17,7 +17,7 @@ std::string first_message_in_rtr(Lab& lab) {
   return status == "SUCCESS" ? listener.hear(b.qp.get()) : status;
 }
 
-// What the target of a bad request is told. Its own context: the other end's is not told at all.
+// The event of the target of a bad request. Only the target's context gets one.
 std::string of_a_bad_request(Lab& lab, bool to_target, unsigned qp_rights,
                              std::uint32_t key_error) {
   const Listener listener(to_target ? lab.b : lab.a);
@@ -40,7 +40,8 @@ std::string drained(Lab& lab) {
   return answer != 0 ? verdict(answer) : listener.hear(pair.a.qp.get());
 }
 
-// Overruns the queue that its writes complete in; the answer: the event, the state, the poll.
+// Overruns the completion queue of the writes. Returns the event, the state, and the result of a
+// poll.
 struct Overrun {
   explicit Overrun(Lab& lab) : listener(lab.a), pair(lab, plan()) {
     const auto room = static_cast<std::size_t>(pair.a.sends->cqe);

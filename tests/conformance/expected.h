@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The committed table of what each fabric does, expected.tsv, and what an outcome is worth.
+// Reads expected.tsv, the committed table of outcomes, and compares outcomes with it.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@ enum class Worth { kAsSpecified, kEither, kAgainstSpec };
 Worth worth_of(const std::string& spec, const std::string& outcome);
 const char* to_string(Worth worth);
 
-// By the name of the behaviour: what the column of one fabric says, and the rest of the line.
+// By the name of a behavior: the value in the column of one fabric, and the rest of the line.
 struct Expectation {
   std::string spec;
   std::string outcome;
 };
 using Expectations = std::map<std::string, Expectation>;
 
-// Nothing if the file cannot be read or has no such column; `why` says so.
+// Returns nothing if the file cannot be read or has no such column; then `why` is the reason.
 Expectations read_expectations(const std::string& path, const std::string& fabric,
                                std::string& why);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Completion queues that change their size, and the extended way to poll.
+// Resizing of completion queues, and extended polling.
 #include <endian.h>
 
 #include <cerrno>
@@ -23,7 +23,7 @@ std::string resize(Lab& lab, int entries, std::uint64_t waiting) {
   for (std::uint64_t id = 0; id < waiting; ++id) {
     must_accept(post(pair.a, small_write(pair, id)), "ibv_post_send");
   }
-  pause(kSilence);  // they come, and stay where they are
+  pause(kSilence);  // they arrive and are not polled
   const int answer = ::ibv_resize_cq(pair.a.sends.get(), entries);
   const auto completions = next_many(pair.a.sends, waiting);
   if (completions.size() != waiting) return verdict(answer) + ", some are lost";

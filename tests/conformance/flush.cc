@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of work when its queue pair breaks, and of the queue pair afterwards.
+// Work of a queue pair that moves to ERR, and the queue pair afterwards.
 #include "tests/conformance/catalogue.h"
 #include "tests/conformance/words.h"
 
 namespace conformance {
 namespace {
 
-constexpr std::uint32_t kNoKey = 0x5a5a5a5a;  // what makes any key wrong
+constexpr std::uint32_t kNoKey = 0x5a5a5a5a;  // makes any key invalid
 
 Work small_write(const Pair& pair, std::uint32_t key_error = 0) {
   const Region& target = pair.b.memory;
@@ -24,7 +24,7 @@ std::string behind_a_failure(Lab& lab, bool signalled) {
   const Pair pair(lab);
   for (std::uint64_t id = 0; id < 3; ++id) {
     const Work work = small_write(pair, id == 0 ? kNoKey : 0).with_id(id);
-    // A queue pair that is broken already takes them all the same.
+    // A queue pair that is already in ERR accepts them, too.
     must_accept(post(pair.a, signalled ? work : work.quiet()), "ibv_post_send");
   }
   const auto completions = next_many(pair.a.sends, 3);
@@ -60,7 +60,7 @@ std::string receives_on_err(Lab& lab, ibv_qp_state from) {
   return all_flushed(a.receives);
 }
 
-// Sends that wait for a receive; the first has been tried already.
+// Sends that wait for a receive. The first has been tried before.
 std::string sends_on_err(Lab& lab, bool signalled) {
   PairPlan plan;
   plan.link.rnr_retry = 7;
@@ -74,7 +74,7 @@ std::string sends_on_err(Lab& lab, bool signalled) {
   return all_flushed(pair.a.sends);
 }
 
-// What had completed before the queue pair broke keeps its status.
+// Work that completed before the move to ERR keeps its status.
 std::string unpolled_before_err(Lab& lab) {
   const Pair pair(lab);
   must_accept(post_receive(pair.b, {pair.b.memory.piece(0, 8)}), "ibv_post_recv");
@@ -134,7 +134,7 @@ std::string reset_and_unpolled(Lab& lab) {
   must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
   must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
   if (!next(pair.a.sends)) return "nothing";
-  pause(kSilence);  // the second completion comes, and stays where it is
+  pause(kSilence);  // the second completion arrives and is not polled
   must_accept(move_to(pair.a, IBV_QPS_RESET), "to RESET");
   return next(pair.a.sends, kSilence) ? "stay" : "vanish";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an experiment is made of: two devices, queue pairs between them, memory, and waits that end.
-// A step of the preparation that fails throws SetupFailed, as a REQUIRE would; what an experiment
-// is about is called directly and its answer put into words.
+// The parts of a test: two devices, connected queue pairs, memory, and waits with a timeout. If a
+// step of the preparation fails, it throws SetupFailed, as a REQUIRE would. The tested call is made
+// directly, and its result is converted to text.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -19,8 +19,8 @@ namespace conformance {
 struct SetupFailed {
   std::string why;
 };
-void must(bool done, const char* what);          // errno says why
-void must_accept(int answer, const char* what);  // the answer says why
+void must(bool done, const char* what);          // the reason is in errno
+void must_accept(int answer, const char* what);  // the return value is the reason
 
 template <auto kDestroy>
 struct Destroyer {
@@ -41,7 +41,7 @@ constexpr std::uint8_t kPort = 1;
 constexpr unsigned kRemoteRights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr unsigned kAllRights = IBV_ACCESS_LOCAL_WRITE | kRemoteRights;
 
-// One opened device, and how its first port is addressed: RoCE v2 over IPv4, or by LID.
+// An open device, and the address of its first port: a RoCE v2 GID over IPv4, or a LID.
 struct Device {
   explicit Device(const std::string& name);
 
@@ -58,7 +58,7 @@ struct Lab {
   Device b;
 };
 
-// Pages of our own, registered.
+// Registered pages.
 class Region {
  public:
   Region(ibv_pd* pd, std::size_t bytes, unsigned access = kAllRights);
@@ -73,7 +73,7 @@ class Region {
   }
   std::uint32_t key() const { return mr_->lkey; }
   std::uint32_t rkey() const { return mr_->rkey; }
-  int forget() { return ::ibv_dereg_mr(mr_.release()); }  // the pages stay
+  int forget() { return ::ibv_dereg_mr(mr_.release()); }  // the pages stay allocated
   ibv_sge piece(std::size_t offset, std::size_t bytes) const {
     return {address(offset), static_cast<std::uint32_t>(bytes), mr_->lkey};
   }
@@ -99,11 +99,11 @@ struct EndPlan {
   std::size_t bytes = 64 << 10;
   unsigned memory_rights = kAllRights;
   unsigned qp_rights = kRemoteRights;
-  ibv_mtu mtu = {};  // else the most that both ports have
+  ibv_mtu mtu = {};  // by default the largest MTU of both ports
 };
 
 struct LinkPlan {
-  std::uint8_t timeout = 17;  // 0.54 s: an emulated machine may stand still for a while
+  std::uint8_t timeout = 17;  // 0.54 s, because an emulated machine may be delayed
   std::uint8_t retry = 6;
   std::uint8_t rnr_retry = 6;
   std::uint8_t min_rnr_timer = 12;  // 0.64 ms
@@ -113,7 +113,7 @@ struct LinkPlan {
   std::uint32_t receive_psn = 7;
 };
 
-// A queue pair with all it needs; RESET when it is new.
+// A queue pair with all its objects, in RESET.
 struct End {
   explicit End(const Device& its_device, const EndPlan& plan = {});
 
@@ -140,11 +140,12 @@ ibv_qp_attr rtr_attr(const Device& own, const Device& peer, std::uint32_t peer_q
 ibv_qp_attr rts_attr(const LinkPlan& plan = {});
 
 int modify(const End& end, ibv_qp_attr attr, int mask);
-int move_to(const End& end, ibv_qp_state state);  // with nothing but the state
-// Moves a fresh end up to `state`, towards `peer`.
+int move_to(const End& end, ibv_qp_state state);  // without other attributes
+// Moves a new end up to `state`, connected to `peer`.
 void raise(const End& end, const End& peer, ibv_qp_state state, const LinkPlan& plan = {});
 ibv_qp_state state_of(const End& end);
-// RTS to SQD, and on until the queue says that it is drained: some devices move no earlier.
+// Moves from RTS to SQD and waits until the queue is drained; some devices change the state only
+// then.
 void drain(const End& end);
 
 // Gives up within a second.
@@ -162,7 +163,7 @@ struct Pair {
   End b;
 };
 
-// A send work request that owns its pieces. What its setters do not cover is set in `wr`.
+// A send work request that owns its SGEs. Fields without a setter are set in `wr`.
 struct Work {
   static Work write(std::vector<ibv_sge> from, std::uint64_t to, std::uint32_t rkey);
   static Work write_imm(std::vector<ibv_sge> from, std::uint64_t to, std::uint32_t rkey,
@@ -176,7 +177,7 @@ struct Work {
 
   Work with_id(std::uint64_t id) const;
   Work with_flags(unsigned flags) const;  // added
-  Work quiet() const;                     // not signalled
+  Work quiet() const;                     // unsignaled
 
   std::vector<ibv_sge> pieces;
   ibv_send_wr wr{};
@@ -187,12 +188,12 @@ int post_receive(const End& end, std::vector<ibv_sge> pieces, std::uint64_t id =
 
 int post_shared(const End& end, std::vector<ibv_sge> pieces, std::uint64_t id = 0);
 
-// The events of a context of ours. What came before is not heard.
+// Reads the events of a context, from its construction on.
 class Listener {
  public:
   explicit Listener(const Device& device);
-  // The event's word, with " of another object" if it is not about `object`; "no event" if none
-  // comes.
+  // The text of the next event, with " of another object" if it is not about `object`; "no event"
+  // if none comes.
   std::string hear(const void* object) const;
 
  private:
@@ -200,20 +201,20 @@ class Listener {
 };
 
 using Milliseconds = std::chrono::milliseconds;
-constexpr Milliseconds kPatience{10'000};  // for what has to come
-constexpr Milliseconds kSilence{300};      // for what must not come
+constexpr Milliseconds kPatience{10'000};  // for expected completions and events
+constexpr Milliseconds kSilence{300};      // to show that nothing comes
 
 std::optional<ibv_wc> next(const Cq& cq, Milliseconds patience = kPatience);
-// Every 32-bit field of a completion is this before it is polled.
+// The value of every 32-bit field of a completion before it is polled.
 constexpr std::uint32_t kUntouched = 0xa5a5a5a5;
-// Up to `count` completions, fewer if no more come.
+// Returns at most `count` completions, fewer if no more come.
 std::vector<ibv_wc> next_many(const Cq& cq, std::size_t count, Milliseconds patience = kPatience);
-// Lets `patience` pass, where nothing can be waited for: to see a completion is to take it.
+// Waits for a fixed time. Used if a completion must arrive but not be polled.
 void pause(Milliseconds patience);
 // The status of the next completion, or "nothing within N s".
 std::string outcome(const Cq& cq, Milliseconds patience = kPatience);
 std::string statuses(const std::vector<ibv_wc>& completions);
-// Posts and waits: the status, or why it was refused.
+// Posts and waits. Returns the status, or the errno of the post.
 std::string run(const End& end, const Work& work);
 
 }  // namespace conformance

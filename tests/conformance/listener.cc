@@ -17,7 +17,7 @@ struct Heard {
 };
 
 const void* object_of(const ibv_async_event& event) {
-  // One union: whatever the event is about, its address is here.
+  // The members of the union are pointers, so any of them gives the address of the object.
   return event.element.qp;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How do two RDMA devices behave where programs rely on it? Runs every behaviour of the catalogue
-// between two devices of this host and prints what happened beside what the specification wants.
+// Tests behaviors of RDMA devices on which programs rely. Runs every test of the catalogue between
+// two devices of this host, and prints the outcome and the specified outcome.
 //
 //   conformance --devices A,B [--only GLOB] [--list] [--json] [--expect FILE --fabric COLUMN]
 //
-// With --expect the outcomes are compared with a committed table and the exit status is 1 if any
-// differs; otherwise it is 0 whatever the device does.
+// With --expect the outcomes are compared with a committed table, and the exit status is 1 if one
+// differs. Without it, the exit status is 0 whatever the outcomes are.
 #include <fnmatch.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 namespace conformance {
 namespace {
 
-constexpr unsigned kLongestBehaviour = 60;  // seconds; the waits inside are far shorter
+constexpr unsigned kLongestBehavior = 60;  // seconds; waits within a test are much shorter
 
 struct Options {
   std::string device_a;
@@ -36,7 +36,7 @@ struct Options {
 };
 
 struct Row {
-  const Behaviour* behaviour;
+  const Behavior* behavior;
   std::string outcome;
 };
 
@@ -75,7 +75,7 @@ Options parse(int count, char** words) {
   return options;
 }
 
-// The name is for the one who must die waiting: a call into the kernel has no deadline.
+// Ends the program, with the name of the test, if a call into the kernel does not return.
 char running[128];
 void give_up(int) {
   const char* text = ": a call did not return\n";
@@ -84,12 +84,12 @@ void give_up(int) {
   ::_exit(3);
 }
 
-std::string observe(const Behaviour& behaviour, Lab& lab) {
-  std::snprintf(running, sizeof running, "%s", behaviour.name.c_str());
-  ::alarm(kLongestBehaviour);
+std::string observe(const Behavior& behavior, Lab& lab) {
+  std::snprintf(running, sizeof running, "%s", behavior.name.c_str());
+  ::alarm(kLongestBehavior);
   std::string outcome;
   try {
-    outcome = behaviour.run(lab);
+    outcome = behavior.run(lab);
   } catch (const SetupFailed& failed) {
     outcome = "setup failed: " + failed.why;
   }
@@ -98,22 +98,21 @@ std::string observe(const Behaviour& behaviour, Lab& lab) {
 }
 
 void print_text(const Row& row) {
-  const Worth worth = worth_of(row.behaviour->spec, row.outcome);
-  std::printf("%-6s  %-42s  %s", to_string(worth), row.behaviour->name.c_str(),
-              row.outcome.c_str());
-  if (worth == Worth::kAgainstSpec) std::printf("   spec: %s", row.behaviour->spec.c_str());
+  const Worth worth = worth_of(row.behavior->spec, row.outcome);
+  std::printf("%-6s  %-42s  %s", to_string(worth), row.behavior->name.c_str(), row.outcome.c_str());
+  if (worth == Worth::kAgainstSpec) std::printf("   spec: %s", row.behavior->spec.c_str());
   std::printf("\n");
   std::fflush(stdout);
 }
 
-// Names and outcomes contain nothing that JSON would have to escape.
+// Names and outcomes have no characters that JSON must escape.
 void print_json(const std::vector<Row>& rows) {
   std::printf("[\n");
   for (const Row& row : rows) {
     std::printf(R"(  {"name": "%s", "outcome": "%s", "spec": "%s", "worth": "%s"}%s)"
                 "\n",
-                row.behaviour->name.c_str(), row.outcome.c_str(), row.behaviour->spec.c_str(),
-                to_string(worth_of(row.behaviour->spec, row.outcome)),
+                row.behavior->name.c_str(), row.outcome.c_str(), row.behavior->spec.c_str(),
+                to_string(worth_of(row.behavior->spec, row.outcome)),
                 &row == &rows.back() ? "" : ",");
   }
   std::printf("]\n");
@@ -137,18 +136,18 @@ struct Differences {
   }
 };
 
-// How many behaviours are not as the table has them; each is told on stderr.
+// Prints outcomes that differ from the table to stderr and returns their number.
 int compare(const std::vector<Row>& rows, const Options& options, Expectations expected) {
   Differences differences;
   for (const Row& row : rows) {
-    const std::string& name = row.behaviour->name;
+    const std::string& name = row.behavior->name;
     const auto line = expected.find(name);
     if (line == expected.end()) {
       differences.add(name, "behaviour", row.outcome, "no such line");
       continue;
     }
-    if (line->second.spec != row.behaviour->spec) {
-      differences.add(name, "spec", row.behaviour->spec, line->second.spec);
+    if (line->second.spec != row.behavior->spec) {
+      differences.add(name, "spec", row.behavior->spec, line->second.spec);
     } else if (line->second.outcome != row.outcome && row.outcome != kDoesNotApply) {
       differences.add(name, "outcome", row.outcome, line->second.outcome);
     }
@@ -165,23 +164,23 @@ int compare(const std::vector<Row>& rows, const Options& options, Expectations e
 
 int examine(const Options& options) {
   const Catalogue all = whole_catalogue();
-  std::vector<const Behaviour*> chosen;
-  for (const Behaviour& behaviour : all) {
-    if (::fnmatch(options.only.c_str(), behaviour.name.c_str(), 0) == 0) {
-      chosen.push_back(&behaviour);
+  std::vector<const Behavior*> chosen;
+  for (const Behavior& behavior : all) {
+    if (::fnmatch(options.only.c_str(), behavior.name.c_str(), 0) == 0) {
+      chosen.push_back(&behavior);
     }
   }
   if (options.list) {
-    for (const Behaviour* behaviour : chosen) {
-      std::printf("%s\t%s\n", behaviour->name.c_str(), behaviour->spec.c_str());
+    for (const Behavior* behavior : chosen) {
+      std::printf("%s\t%s\n", behavior->name.c_str(), behavior->spec.c_str());
     }
     return 0;
   }
   const Expectations expected = load_expectations(options);
   Lab lab{Device(options.device_a), Device(options.device_b)};
   std::vector<Row> rows;
-  for (const Behaviour* behaviour : chosen) {
-    rows.push_back({behaviour, observe(*behaviour, lab)});
+  for (const Behavior* behavior : chosen) {
+    rows.push_back({behavior, observe(*behavior, lab)});
     if (!options.json) print_text(rows.back());
   }
   if (options.json) print_json(rows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registering memory, and what keys are good for.
+// Registration of memory, and the rights of keys.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -76,7 +76,7 @@ std::string describes_itself(Lab& lab) {
                                {mr->context == lab.a.context.get(), "context"}});
 }
 
-// A file in memory is no dma-buf, though it can be mapped as one.
+// A memfd is not a dma-buf, though it can be mapped like one.
 std::string memory_file_as_dmabuf(Lab& lab) {
   const Pd pd(::ibv_alloc_pd(lab.a.context.get()));
   const int file = ::memfd_create("no-dmabuf", MFD_CLOEXEC);
@@ -87,7 +87,7 @@ std::string memory_file_as_dmabuf(Lab& lab) {
   return verdict;
 }
 
-// A device that gives a key again at once would let a late request into the next region.
+// If a device reused a key at once, a late request could access the next region.
 std::string key_again(Lab& lab) {
   const Pd pd(::ibv_alloc_pd(lab.a.context.get()));
   const Pages pages(PROT_READ | PROT_WRITE);
@@ -100,7 +100,7 @@ std::string key_again(Lab& lab) {
   return mr->rkey == old ? "given again" : "another";
 }
 
-constexpr std::uint64_t kBase = 0x10000;  // where the region begins for those who use its key
+constexpr std::uint64_t kBase = 0x10000;  // the iova of the region
 
 Mr region_at_base(const End& end) {
   Mr mr(::ibv_reg_mr_iova(end.pd.get(), end.memory.data(), kPage, kBase, kAllRights));
@@ -138,7 +138,7 @@ std::string send_after_dereg(Lab& lab) {
   return run(pair.a, Work::send({piece}));
 }
 
-// Both ends of a SEND whose receive points to memory that cannot take it.
+// The statuses at both ends of a SEND whose receive has unusable memory.
 std::string both_ends(Pair& pair) {
   const std::string sender = run(pair.a, Work::send({pair.a.memory.piece(0, 8)}));
   return sender + ", receiver " + outcome(pair.b.receives);
@@ -202,7 +202,7 @@ std::string lkey_never_given(Lab& lab) {
   return run(pair.a, Work::write({piece}, pair.b.memory.address(), pair.b.memory.rkey()));
 }
 
-// Two regions over the same bytes: the key decides, not the memory.
+// Two regions of the same memory: the rights are those of the key.
 std::string overlapping(Lab& lab, bool with_right) {
   PairPlan plan;
   plan.b.memory_rights = IBV_ACCESS_LOCAL_WRITE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends that do not agree on the path MTU. Every packet of a message but the last is full, and each
-// end measures by its own MTU; so what fits in one packet of either passes, and the rest does not.
+// Ends with different path MTUs. Every packet of a message but the last must be full, by the MTU of
+// each end. So only messages that fit in one packet at both ends arrive.
 #include "tests/conformance/catalogue.h"
 #include "tests/conformance/words.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Posting: in each state, too much, the wrong thing, and what a refused list leaves behind.
+// Posting: in each state, too many requests, wrong requests, and the effect of a refused list.
 #include <cstring>
 
 #include "tests/conformance/catalogue.h"
@@ -35,12 +35,12 @@ std::string send_in_err(Lab& lab) {
 std::string receive_in_err(Lab& lab) {
   const Pair pair(lab);
   must_accept(move_to(pair.a, IBV_QPS_ERR), "to ERR");
-  pause(kSilence);  // the flush that the move caused is over
+  pause(kSilence);  // until the flush is over
   const int answer = post_receive(pair.a, {pair.a.memory.piece(0, 8)});
   return answer != 0 ? verdict(answer) : outcome(pair.a.receives);
 }
 
-// In SQD sends are taken and wait; receives go on.
+// In SQD sends are accepted and wait; receives go on.
 std::string send_in_sqd(Lab& lab) {
   const Pair pair(lab);
   drain(pair.a);
@@ -86,7 +86,7 @@ std::string too_many_receive_pieces(Lab& lab) {
   return verdict(post_receive(pair.a, pieces_of(pair.a, most + 1)));
 }
 
-// Of three writes the second has too many pieces: the first runs, the third does not.
+// Of three writes the second has too many SGEs. The first is executed, the third is not.
 std::string partial_list(Lab& lab) {
   Pair pair(lab);
   const std::uint32_t most = granted_pieces(pair.a, &ibv_qp_cap::max_send_sge);
@@ -134,7 +134,7 @@ std::string full_receive_queue(Lab& lab) {
   return verdict(post_receive(pair.a, {pair.a.memory.piece(0, 8)}));
 }
 
-// Room in the queue comes back with a polled completion that is signalled, for all before it too.
+// A polled completion frees the queue entries of its request and of all earlier ones.
 std::string room_comes_back(Lab& lab) {
   const Pair pair(lab);
   const std::uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
@@ -149,7 +149,7 @@ std::string room_comes_back(Lab& lab) {
   return "comes back";
 }
 
-// Nothing tells that unsignalled work is done, so its room is not known to be free.
+// Unsignaled work has no completion, so its queue entries are not freed.
 std::string unsignalled_alone(Lab& lab) {
   const Pair pair(lab);
   const std::uint32_t depth = granted_pieces(pair.a, &ibv_qp_cap::max_send_wr);
@@ -181,7 +181,7 @@ std::string unknown_opcode(Lab& lab) {
   return verdict(post(pair.a, work));
 }
 
-// The newer way to post, and its abort.
+// The ibv_wr_* interface, and ibv_wr_abort.
 std::string builder(Lab& lab, bool complete) {
   Pair pair(lab);
   ibv_qp_init_attr_ex init = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making and destroying queue pairs.
+// Creation and destruction of queue pairs.
 #include <cerrno>
 
 #include "tests/conformance/catalogue.h"

@@ -105,8 +105,7 @@ std::string behind_a_write(Lab& lab) {
   return own.shows(16384, 8192, 3) ? status + ", what was written" : status + ", what was before";
 }
 
-// A send with the fence flag starts when the read before it is done, so that it sends what was
-// read.
+// A send with the fence flag starts after earlier READs, so that it sends the data that was read.
 std::string fence(Lab& lab) {
   Pair pair(lab);
   Region& own = pair.a.memory;
@@ -132,7 +131,7 @@ std::string inlined(Lab& lab) {
   return answer != 0 ? verdict(answer) : outcome(pair.a.sends);
 }
 
-// More reads posted than may be out at once: the rest waits its turn.
+// More READs are posted than may be outstanding; the others wait.
 std::string many_reads(Lab& lab, std::uint8_t out) {
   PairPlan plan;
   plan.link.reads_out = out;
@@ -174,7 +173,8 @@ void add_read(Catalogue& all) {
       {"read.none_may_be_out", kOpen, no_reads_out},
       {"read.none_is_served", "REM_INV_REQ_ERR", no_reads_in},
       {"read.more_than_may_be_out", "all complete", [](Lab& lab) { return many_reads(lab, 1); }},
-      // The target has room for one. It may refuse the others, or be quick enough.
+      // The target accepts one at a time. It may refuse the others, or be fast enough to serve
+      // them.
       {"read.more_out_than_served", kOpen, [](Lab& lab) { return many_reads(lab, 8); }},
       {"read.behind_a_write", "SUCCESS, what was written", behind_a_write},
       {"read.fence_holds_the_next", "SUCCESS, what was read", fence},

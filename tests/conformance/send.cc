@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SEND and its receive; which work completes visibly.
+// SEND and its receive; signaled and unsignaled work.
 #include <algorithm>
 
 #include "tests/conformance/catalogue.h"
@@ -8,7 +8,7 @@
 namespace conformance {
 namespace {
 
-// Sends `bytes` into receives of these pieces; what arrives lies in the pieces one after another.
+// Sends `bytes` into a receive with these SGEs, which are filled in order.
 std::string send_into(Lab& lab, std::size_t bytes, const std::vector<std::size_t>& rooms,
                       const PairPlan& plan = {}) {
   Pair pair(lab, plan);
@@ -43,7 +43,8 @@ std::string one_mebibyte(Lab& lab) {
   return send_into(lab, 1 << 20, {1 << 20}, plan);
 }
 
-// What a receive that is too small takes before it fails is left open; behind it nothing changes.
+// It is not specified how much data a receive gets that is too small. Memory after it must not
+// change.
 std::string bytes_behind_small_receive(Lab& lab) {
   Pair pair(lab);
   Region& target = pair.b.memory;

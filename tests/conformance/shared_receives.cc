@@ -224,7 +224,7 @@ std::string last_of_queue_pair(Lab& lab) {
   return listener.hear(pair.b.qp.get());
 }
 
-// What nobody had taken is there for the other queue pairs.
+// Receives that were not taken remain for the other queue pairs.
 std::string rest_survives(Lab& lab) {
   const Pair pair(lab, shared_plan());
   const Second second(lab, pair);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nobody there, or nobody ready: retries, their number and their end.
+// Peers that do not answer or are not ready: retries and their end.
 #include "tests/conformance/catalogue.h"
 #include "tests/conformance/words.h"
 
@@ -25,7 +25,7 @@ std::string ready_later(Lab& lab) {
   return "waits, then " + outcome(pair.a.sends);
 }
 
-// The other end stands in `state` when the write comes.
+// The other end is in `state` when the write arrives.
 std::string other_in(Lab& lab, ibv_qp_state state) {
   const End a(lab.a);
   const End b(lab.b);
@@ -58,7 +58,7 @@ std::string wrong_psn(Lab& lab) {
   return run(a, Work::write({a.memory.piece(0, 8)}, b.memory.address(), b.memory.rkey()));
 }
 
-// A queue pair speaks only to the one that it was connected to.
+// A queue pair accepts requests only of the one that it is connected to.
 std::string stranger(Lab& lab) {
   const Pair pair(lab);
   const End third(lab.a);
@@ -71,7 +71,7 @@ std::string comes_in_time(Lab& lab) {
   const End a(lab.a);
   const End b(lab.b);
   LinkPlan plan;
-  plan.timeout = 16;  // 268 ms, seven times
+  plan.timeout = 16;  // seven attempts of 268 ms
   raise(a, b, IBV_QPS_RTS, plan);
   must_accept(post(a, Work::write({a.memory.piece(0, 8)}, b.memory.address(), b.memory.rkey())),
               "ibv_post_send");
@@ -79,7 +79,7 @@ std::string comes_in_time(Lab& lab) {
   return outcome(a.sends);
 }
 
-// timeout 0 means that no timer runs.
+// timeout 0 means an infinite timeout.
 std::string endless(Lab& lab) {
   const End a(lab.a);
   const End b(lab.b);
@@ -118,7 +118,7 @@ void add_silence(Catalogue& all) {
       {"retry.other_in_ERR", gone, other(IBV_QPS_ERR)},
       {"retry.other_comes_in_time", "SUCCESS", comes_in_time},
       {"retry.wrong_dest_qpn", gone, nobody([](ibv_qp_attr& rtr) { rtr.dest_qp_num ^= 0x5555; })},
-      // Whoever resolves the address at once finds out earlier.
+      // A device that resolves the address in the modify fails earlier.
       {"retry.wrong_dgid", "RETRY_EXC_ERR|RTR refused ETIMEDOUT|RTR refused EHOSTUNREACH",
        nobody([](ibv_qp_attr& rtr) {
          rtr.ah_attr.grh.dgid.raw[15] ^= 0x70;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue pair's states: every move that the specification knows, those that it does not, and
-// what each of them needs.
+// The states of a queue pair: permitted and other transitions, and their required attributes.
 #include "tests/conformance/catalogue.h"
 #include "tests/conformance/words.h"
 
@@ -10,7 +9,8 @@ namespace {
 constexpr ibv_qp_state kReachable[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR,
                                        IBV_QPS_RTS,   IBV_QPS_SQD,  IBV_QPS_ERR};
 
-// What a move takes at least; the same attributes serve to try the moves that are not allowed.
+// The required attributes of a transition. Transitions that are not permitted are tried with the
+// same.
 int mask_for(ibv_qp_state from, ibv_qp_state to) {
   if (to == IBV_QPS_INIT && from != IBV_QPS_INIT) return kInitMask;
   if (to == IBV_QPS_RTR) return kRtrMask;
@@ -33,7 +33,7 @@ std::string move(Lab& lab, ibv_qp_state from, ibv_qp_state to) {
   raise(end, peer, from == IBV_QPS_ERR ? IBV_QPS_INIT : from);
   if (from == IBV_QPS_ERR) must_accept(move_to(end, IBV_QPS_ERR), "to ERR");
   const int answer = modify(end, attr_for(end, peer, to), mask_for(from, to));
-  // A refused move leaves the state, an accepted one changes it.
+  // A refused call must not change the state, an accepted one must.
   const ibv_qp_state now = state_of(end);
   const ibv_qp_state expected = answer == 0 ? to : from;
   return verdict(answer) + (now == expected ? "" : ", but " + word(now));
@@ -54,7 +54,7 @@ bool is_legal(ibv_qp_state from, ibv_qp_state to) {
   return false;
 }
 
-// The specification has RESET to ERR too: "any state".
+// The specification also permits RESET to ERR: "any state".
 std::string spec_of(ibv_qp_state from, ibv_qp_state to) {
   if (from == IBV_QPS_RESET && to == IBV_QPS_ERR) return kOpen;
   return is_legal(from, to) ? "accepted" : "refused EINVAL";
@@ -79,7 +79,7 @@ constexpr Attribute kRts[] = {{"timeout", IBV_QP_TIMEOUT},
                               {"sq_psn", IBV_QP_SQ_PSN},
                               {"max_rd_atomic", IBV_QP_MAX_QP_RD_ATOMIC}};
 
-// A move with `change` made to the mask that it needs.
+// A transition with `change` applied to its required mask.
 std::string move_with(Lab& lab, ibv_qp_state from, ibv_qp_state to, int added, int left_out) {
   const End end(lab.a);
   const End peer(lab.b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcomes are compared as text, so everything that verbs answer has one word here.
+// Converts results of verbs to text, because outcomes are compared as text.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,13 +14,13 @@ std::string word(ibv_wc_opcode opcode);
 std::string word(ibv_qp_state state);
 std::string word(ibv_event_type type);
 
-// Of a call that answers with an errno: "accepted", "refused EINVAL". A provider that answers with
-// the negative of one gets "refused -EINVAL".
+// For a call that returns an errno: "accepted", "refused EINVAL". If a provider returns a negative
+// errno: "refused -EINVAL".
 std::string verdict(int answer);
-// Of a call that makes something, or of one that answers -1; errno says why not.
+// For a call that returns an object, or -1, and sets errno.
 std::string verdict_of_errno(bool made);
 
-// "yes" says that all is well; otherwise the words of what is not.
+// "yes" if all checks hold; otherwise the names of those that do not.
 struct Check {
   bool holds;
   const char* otherwise;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work requests, and waiting for what becomes of them.
+// Work requests, and waiting for their completions.
 #include <endian.h>
 #include <sched.h>
 

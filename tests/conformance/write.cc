@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kMiB = 1 << 20;
 
-// Writes `bytes` from the start of our memory to `offset` of theirs, which may lie outside.
+// Writes `bytes` from the start of the local memory to `offset` of the peer's, which may be
+// outside.
 std::string write_at(Lab& lab, std::int64_t offset, std::size_t bytes, const PairPlan& plan = {}) {
   Pair pair(lab, plan);
   Region& own = pair.a.memory;
@@ -53,7 +54,7 @@ std::string several_pieces(Lab& lab) {
   Region& own = pair.a.memory;
   const Region& target = pair.b.memory;
   own.fill(0, 100, 2);
-  // The pattern is cut into four, which lie in another order than they are sent.
+  // The pattern has four parts, which are in memory in another order than they are sent.
   std::byte* bytes = own.data();
   std::copy(bytes + 0, bytes + 10, bytes + 5000);
   std::copy(bytes + 10, bytes + 11, bytes + 4001);
@@ -66,7 +67,7 @@ std::string several_pieces(Lab& lab) {
   return target.shows(50, 100, 2) ? status + ", bytes there" : status;
 }
 
-// A piece of no bytes between others; its key may be anything.
+// An SGE without bytes between others. Its key is not checked.
 std::string empty_piece(Lab& lab, std::uint32_t key_error) {
   const Pair pair(lab);
   const Region& own = pair.a.memory;
@@ -97,7 +98,7 @@ std::string without_qp_right(Lab& lab) {
   return write_at(lab, 0, 8, plan);
 }
 
-// The right is judged when the request comes, as it is then.
+// Access rights are checked when the request arrives.
 std::string right_taken_in_rts(Lab& lab) {
   const Pair pair(lab);
   ibv_qp_attr attr = {};
@@ -120,7 +121,7 @@ std::string refused_write_changes_nothing(Lab& lab) {
   return "nothing changed";
 }
 
-// Past the end by one byte, and longer than the MTU: what was written before the end counts.
+// One byte past the end, and longer than the MTU, so that the first packets are within the region.
 std::string long_past_end(Lab& lab) { return write_at(lab, end_of(16384) + 1, 16384); }
 
 std::string later_write_wins(Lab& lab) {
@@ -145,7 +146,7 @@ std::string takes_no_receive(Lab& lab) {
   return next(pair.b.receives, kSilence) ? status + ", receive gone" : status;
 }
 
-// The immediate tells that every byte written before it is there.
+// The immediate arrives after all bytes that were written before it.
 std::string order_then_imm(Lab& lab) {
   PairPlan plan;
   plan.a.cap.max_send_wr = 64;
@@ -177,7 +178,7 @@ std::string imm_of_nothing(Lab& lab) {
   return word(completion->status) + ", length " + std::to_string(completion->byte_len);
 }
 
-// The pieces of the receive are not looked at: the bytes go where the write says.
+// The SGEs of the receive are not used: the data goes to the address of the write.
 std::string imm_ignores_receive(Lab& lab) {
   const Pair pair(lab);
   ibv_sge nonsense = pair.b.memory.piece(0, 1);
@@ -216,11 +217,11 @@ std::string inline_bytes_are_copied(Lab& lab) {
   Pair pair(lab, plan);
   Region& own = pair.a.memory;
   const Region& target = pair.b.memory;
-  // The send in front holds the write up until the bytes have been overwritten.
+  // The send before it delays the write until the bytes have been overwritten.
   must_accept(post(pair.a, Work::send({own.piece(512, 8)}).quiet()), "ibv_post_send");
   own.fill(0, 64, 6);
   ibv_sge piece = own.piece(0, 64);
-  piece.lkey = 0;  // no key is needed
+  piece.lkey = 0;  // needs no key
   const Work work = Work::write({piece}, target.address(), target.rkey());
   const int answer = post(pair.a, work.with_flags(IBV_SEND_INLINE));
   if (answer != 0) return verdict(answer);
@@ -247,7 +248,7 @@ void add_imm(Catalogue& all) {
       {"write_imm.zero_length", "SUCCESS, length 0", imm_of_nothing},
       {"write_imm.ignores_pieces_of_receive", "SUCCESS", imm_ignores_receive},
       {"write_imm.without_receive", "RNR_RETRY_EXC_ERR", imm_without_receive},
-      // The receive fails with its write, or is flushed behind it.
+      // The receive fails with its write, or is flushed after it.
       {"write_imm.bad_key",
        "REM_ACCESS_ERR, receive LOC_ACCESS_ERR|REM_ACCESS_ERR, receive WR_FLUSH_ERR",
        imm_with_bad_key},
