@@ -16,14 +16,14 @@ namespace beeline::perf {
 namespace {
 
 struct Ends {
-  Line ours;
-  Line theirs;
+  FrameSocket ours;
+  FrameSocket theirs;
 };
 
 Ends make_ends(size_t longest) {
   std::array<int, 2> fds{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()) == 0);
-  return {Line(UniqueFd(fds[0]), longest), Line(UniqueFd(fds[1]))};
+  return {FrameSocket(UniqueFd(fds[0]), longest), FrameSocket(UniqueFd(fds[1]))};
 }
 
 // The exit status of a run whose only rank sends this and then closes the connection.
@@ -35,7 +35,7 @@ int status_after(FrameKind kind, const std::string& body) {
   options.ranks = 1;
   options.timeout_seconds = 600;
   std::vector<Member> members(1);
-  members[0].line = std::move(ends.ours);
+  members[0].socket = std::move(ends.ours);
   Coordinator coordinator(options, *find_pattern("rate"), std::move(members));
   return coordinator.run();
 }

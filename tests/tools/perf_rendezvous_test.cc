@@ -12,9 +12,9 @@
 
 #include "common/base/clock.h"
 #include "tests/support/catch.h"
+#include "tools/perf/admission.h"
 #include "tools/perf/json.h"
-#include "tools/perf/meeting_place.h"
-#include "tools/perf/reception.h"
+#include "tools/perf/rendezvous_socket.h"
 
 namespace beeline::perf {
 namespace {
@@ -37,22 +37,22 @@ class Meeting {
   std::string folder_ = fs::temp_directory_path() / "beeline-meeting-XXXXXX";
 };
 
-Door opened(const std::string& file) {
-  auto door = Door::open(file);
-  REQUIRE(door);
-  return *std::move(door);
+RendezvousListener opened(const std::string& file) {
+  auto listener = RendezvousListener::open(file);
+  REQUIRE(listener);
+  return *std::move(listener);
 }
 
-Doorstep dialled(const std::string& file) {
-  auto step = dial(file, now_ns() + 60 * kNsPerSec);
-  REQUIRE(step);
-  return *std::move(step);
+RendezvousConnection dialled(const std::string& file) {
+  auto made = dial(file, now_ns() + 60 * kNsPerSec);
+  REQUIRE(made);
+  return *std::move(made);
 }
 
 TEST_CASE("meeting: a run removes its own file, not that of a later run", "[tools][meeting]") {
   const Meeting meeting;
-  std::optional<Door> first = opened(meeting.file());
-  std::optional<Door> second = opened(meeting.file());
+  std::optional<RendezvousListener> first = opened(meeting.file());
+  std::optional<RendezvousListener> second = opened(meeting.file());
   first.reset();
   CHECK(dialled(meeting.file()).token == second->token());
   second.reset();
@@ -65,23 +65,23 @@ TEST_CASE("meeting: ranks may all connect before the first of them speaks", "[to
   options.ranks = 80;
   options.timeout_seconds = 60;
   options.rendezvous = meeting.file();
-  Door door = opened(meeting.file());
-  std::vector<Line> lines;
+  RendezvousListener listener = opened(meeting.file());
+  std::vector<FrameSocket> sockets;
   std::string token;
   for (int rank = 1; rank < options.ranks; ++rank) {
-    Doorstep step = dialled(meeting.file());
-    token = step.token;
-    lines.emplace_back(std::move(step.line));
+    RendezvousConnection made = dialled(meeting.file());
+    token = made.token;
+    sockets.emplace_back(std::move(made.fd));
   }
-  Line stranger(dialled(meeting.file()).line);
-  Reception reception(options, std::move(door));
-  auto members = std::async(std::launch::async, [&reception] { return reception.gather(); });
+  FrameSocket stranger(dialled(meeting.file()).fd);
+  Admission admission(options, std::move(listener));
+  auto members = std::async(std::launch::async, [&admission] { return admission.gather(); });
   // Connections are accepted in order, so once the last is refused, all are.
   stranger.send(FrameKind::kStatus, "{}");
   CHECK_FALSE(stranger.receive());
-  for (std::size_t i = 0; i < lines.size(); ++i) {
+  for (std::size_t i = 0; i < sockets.size(); ++i) {
     options.rank = static_cast<int>(i) + 1;
-    CHECK(lines[i].send(FrameKind::kHello, encode_hello(options, token)));
+    CHECK(sockets[i].send(FrameKind::kHello, encode_hello(options, token)));
   }
   CHECK(members.get());
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A client that connects sends its rank and its options.
-#include "tools/perf/reception.h"
+#include "tools/perf/admission.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -24,8 +24,8 @@ namespace {
 
 // A hello is smaller than a kilobyte, apart from its list of sizes.
 constexpr size_t kLongestHello = size_t{64} << 10;
-constexpr size_t kFewestGuests = 64;
-constexpr int kMostNotes = 3;
+constexpr size_t kFewestClients = 64;
+constexpr int kMostRefusalsShown = 3;
 
 std::string address_of(const sockaddr_storage& address, socklen_t length) {
   std::array<char, NI_MAXHOST> host{};
@@ -45,24 +45,24 @@ void prepare(int fd, int timeout_seconds) {
 
 // Beyond this number the oldest connection is closed. A rank sends its hello at once, but all ranks
 // may connect before the first hello is read.
-size_t most_guests(const Options& options) {
-  return std::max(kFewestGuests, 2 * static_cast<size_t>(options.ranks));
+size_t most_clients(const Options& options) {
+  return std::max(kFewestClients, 2 * static_cast<size_t>(options.ranks));
 }
 
 // Errors of a single connection; the next one may succeed.
-bool concerns_one_caller(int sys_errno) {
+bool is_error_of_one_connection(int sys_errno) {
   return sys_errno != EMFILE && sys_errno != ENFILE && sys_errno != ENOBUFS && sys_errno != ENOMEM;
 }
 
 }  // namespace
 
-Reception::Reception(const Options& options, Door door)
+Admission::Admission(const Options& options, RendezvousListener listener)
     : options_(options),
-      door_(std::move(door)),
+      listener_(std::move(listener)),
       members_(static_cast<size_t>(options.ranks)),
       missing_(members_.size() - 1) {}
 
-Outcome<std::vector<Member>> Reception::gather() {
+Outcome<std::vector<Member>> Admission::gather() {
   const std::int64_t deadline = now_ns() + options_.timeout_seconds * kNsPerSec;
   while (missing_ > 0) {
     if (now_ns() >= deadline) {
@@ -73,77 +73,78 @@ Outcome<std::vector<Member>> Reception::gather() {
     BL_TRY(wait_once(deadline));
   }
   for (size_t rank = 1; rank < members_.size(); ++rank) {
-    members_[rank].line.send(FrameKind::kWelcome, {});
+    members_[rank].socket.send(FrameKind::kWelcome, {});
   }
   return std::move(members_);
 }
 
-Outcome<bool> Reception::wait_once(std::int64_t deadline) {
-  std::vector<pollfd> waiting{{door_.fd(), POLLIN, 0}};
-  std::vector<Guests::iterator> guests;
-  for (auto guest = guests_.begin(); guest != guests_.end(); ++guest) {
-    waiting.push_back({guest->line.fd(), POLLIN, 0});
-    guests.push_back(guest);
+Outcome<bool> Admission::wait_once(std::int64_t deadline) {
+  std::vector<pollfd> waiting{{listener_.fd(), POLLIN, 0}};
+  std::vector<Clients::iterator> clients;
+  for (auto client = clients_.begin(); client != clients_.end(); ++client) {
+    waiting.push_back({client->socket.fd(), POLLIN, 0});
+    clients.push_back(client);
   }
   const auto left = static_cast<int>((deadline - now_ns()) / kNsPerMs + 1);
   if (::poll(waiting.data(), waiting.size(), left) <= 0) return true;
-  for (size_t i = 0; i < guests.size(); ++i) {
-    if (waiting[i + 1].revents != 0) BL_TRY(hear(guests[i]));
+  for (size_t i = 0; i < clients.size(); ++i) {
+    if (waiting[i + 1].revents != 0) BL_TRY(read_hello(clients[i]));
   }
-  if (waiting.front().revents != 0) BL_TRY(let_in());
+  if (waiting.front().revents != 0) BL_TRY(accept_client());
   return true;
 }
 
-Outcome<bool> Reception::let_in() {
+Outcome<bool> Admission::accept_client() {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
-  UniqueFd fd(::accept4(door_.fd(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
+  UniqueFd fd(
+      ::accept4(listener_.fd(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
   if (!fd) {
-    if (concerns_one_caller(errno)) return true;
+    if (is_error_of_one_connection(errno)) return true;
     return fail(fmt::format("cannot accept more ranks: {}; {} of {} are missing",
                             std::strerror(errno), missing_, options_.ranks));
   }
   prepare(fd.get(), options_.timeout_seconds);
-  guests_.push_back({Line(std::move(fd), kLongestHello), address_of(address, length)});
-  if (guests_.size() > most_guests(options_)) turn_away(guests_.begin());
+  clients_.push_back({FrameSocket(std::move(fd), kLongestHello), address_of(address, length)});
+  if (clients_.size() > most_clients(options_)) refuse(clients_.begin());
   return true;
 }
 
-Outcome<bool> Reception::hear(Guests::iterator guest) {
-  const bool open = guest->line.read_some();
-  const std::optional<Frame> frame = guest->line.next();
+Outcome<bool> Admission::read_hello(Clients::iterator client) {
+  const bool open = client->socket.read_some();
+  const std::optional<Frame> frame = client->socket.next();
   if (!frame && open) return true;
   const std::optional<Hello> hello =
       frame && frame->kind == FrameKind::kHello ? decode_hello(frame->body) : std::nullopt;
-  if (hello && hello->token == door_.token()) return seat(guest, *hello);
-  turn_away(guest);
+  if (hello && hello->token == listener_.token()) return admit(client, *hello);
+  refuse(client);
   return true;
 }
 
 // The client has the token, if there is one, so any error here is a mistake of the user.
-Outcome<bool> Reception::seat(Guests::iterator guest, const Hello& hello) {
+Outcome<bool> Admission::admit(Clients::iterator client, const Hello& hello) {
   const size_t rank = hello.rank;
-  if (rank == 0 || rank >= members_.size() || members_[rank].line) {
+  if (rank == 0 || rank >= members_.size() || members_[rank].socket) {
     return fail(fmt::format("rank {} connected twice, or does not exist", rank));
   }
   if (hello.terms != terms_of(options_)) {
     return fail(fmt::format("rank {} was started with other options: {}, rank 0 with {}", rank,
                             hello.terms, terms_of(options_)));
   }
-  guest->line.trust();
-  members_[rank].line = std::move(guest->line);
-  guests_.erase(guest);
+  client->socket.trust();
+  members_[rank].socket = std::move(client->socket);
+  clients_.erase(client);
   --missing_;
   return true;
 }
 
-void Reception::turn_away(Guests::iterator guest) {
-  if (turned_away_++ < kMostNotes) {
+void Admission::refuse(Clients::iterator client) {
+  if (refused_++ < kMostRefusalsShown) {
     fmt::print(stderr,
                "beeline: a connection from {} was refused: it is not a rank of this run{}\n",
-               guest->from, turned_away_ == kMostNotes ? " (further ones are not shown)" : "");
+               client->from, refused_ == kMostRefusalsShown ? " (further ones are not shown)" : "");
   }
-  guests_.erase(guest);
+  clients_.erase(client);
 }
 
 }  // namespace beeline::perf

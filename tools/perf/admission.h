@@ -9,37 +9,37 @@
 #include <vector>
 
 #include "tools/perf/coordinator.h"
-#include "tools/perf/meeting_place.h"
+#include "tools/perf/rendezvous_socket.h"
 
 namespace beeline::perf {
 
-class Reception {
+class Admission {
  public:
-  Reception(const Options& options, Door door);
+  Admission(const Options& options, RendezvousListener listener);
 
   // Waits for all other ranks, for at most --timeout. The result is indexed by rank; entry 0 is
   // empty.
   Outcome<std::vector<Member>> gather();
 
  private:
-  struct Guest {
-    Line line;
+  struct Client {
+    FrameSocket socket;
     std::string from = {};  // its address
   };
-  using Guests = std::list<Guest>;
+  using Clients = std::list<Client>;
 
   Outcome<bool> wait_once(std::int64_t deadline);
-  Outcome<bool> let_in();
-  Outcome<bool> hear(Guests::iterator guest);
-  Outcome<bool> seat(Guests::iterator guest, const Hello& hello);
-  void turn_away(Guests::iterator guest);
+  Outcome<bool> accept_client();
+  Outcome<bool> read_hello(Clients::iterator client);
+  Outcome<bool> admit(Clients::iterator client, const Hello& hello);
+  void refuse(Clients::iterator client);
 
   const Options& options_;
-  Door door_;
-  Guests guests_;  // the oldest first
+  RendezvousListener listener_;
+  Clients clients_;  // the oldest first
   std::vector<Member> members_;
   size_t missing_;
-  int turned_away_ = 0;
+  int refused_ = 0;
 };
 
 }  // namespace beeline::perf

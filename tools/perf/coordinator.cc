@@ -45,36 +45,37 @@ std::string death_of(int status) {
 Coordinator::Coordinator(const Options& options, const Pattern& pattern,
                          std::vector<Member> members)
     : options_(options), report_(options, pattern), started_ns_(now_ns()), progress_ns_(now_ns()) {
-  for (Member& member : members) seats_.push_back({.member = std::move(member)});
+  for (Member& member : members) ranks_.push_back({.member = std::move(member)});
 }
 
 Coordinator::~Coordinator() { end_ranks(); }
 
 int Coordinator::run() {
   // A rank that connected may have sent more than its hello, and that has been read already.
-  for (size_t r = 0; r < seats_.size(); ++r) take_frames(r);
-  while (!over()) {
-    poll_lines();
+  for (size_t r = 0; r < ranks_.size(); ++r) take_frames(r);
+  while (!is_over()) {
+    poll_sockets();
     check_hang();
     show_progress();
   }
   clear_progress();
-  if (troubles_.empty()) wait_for_exits();
-  if (!troubles_.empty()) return tell_trouble();
+  if (failures_.empty()) wait_for_exits();
+  if (!failures_.empty()) return report_failures();
   return options_.list ? 0 : report_.end();
 }
 
-bool Coordinator::over() const {
-  if (!troubles_.empty() && now_ns() - trouble_ns_ > grace_ns()) return true;
-  return std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return seat.done; });
+bool Coordinator::is_over() const {
+  if (!failures_.empty() && now_ns() - failed_ns_ > grace_ns()) return true;
+  return std::all_of(ranks_.begin(), ranks_.end(),
+                     [](const RankState& rank_state) { return rank_state.done; });
 }
 
-void Coordinator::poll_lines() {
+void Coordinator::poll_sockets() {
   std::vector<pollfd> waiting;
   std::vector<size_t> ranks;
-  for (size_t r = 0; r < seats_.size(); ++r) {
-    if (seats_[r].done) continue;
-    waiting.push_back({seats_[r].member.line.fd(), POLLIN, 0});
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (ranks_[r].done) continue;
+    waiting.push_back({ranks_[r].member.socket.fd(), POLLIN, 0});
     ranks.push_back(r);
   }
   if (::poll(waiting.data(), waiting.size(), kTickMs) <= 0) return;
@@ -84,39 +85,39 @@ void Coordinator::poll_lines() {
 }
 
 void Coordinator::serve(size_t rank) {
-  Line& line = seats_[rank].member.line;
-  const bool open = line.read_some();
+  FrameSocket& socket = ranks_[rank].member.socket;
+  const bool open = socket.read_some();
   take_frames(rank);
-  if (!open && !seats_[rank].done) on_hang_up(rank);
+  if (!open && !ranks_[rank].done) on_hang_up(rank);
 }
 
 void Coordinator::take_frames(size_t rank) {
-  while (const std::optional<Frame> frame = seats_[rank].member.line.next()) handle(rank, *frame);
+  while (const std::optional<Frame> frame = ranks_[rank].member.socket.next()) handle(rank, *frame);
 }
 
 void Coordinator::handle(size_t rank, const Frame& frame) {
-  Seat& seat = seats_[rank];
+  RankState& rank_state = ranks_[rank];
   if (frame.kind != FrameKind::kStatus) progress_ns_ = now_ns();
   switch (frame.kind) {
     case FrameKind::kPlugin:
-      seat.facts = decode_facts(frame.body);
-      return seat.facts ? try_begin() : refuse(rank);
+      rank_state.facts = decode_facts(frame.body);
+      return rank_state.facts ? try_begin() : refuse(rank);
     case FrameKind::kStatus: take_status(rank, frame.body); return;
     case FrameKind::kGather: {
       const size_t end = frame.body.find('\0');
-      seat.at = frame.body.substr(0, end);
-      seat.part = frame.body.substr(end + 1);
+      rank_state.gathering_for = frame.body.substr(0, end);
+      rank_state.part = frame.body.substr(end + 1);
       try_gather();
       return;
     }
     case FrameKind::kRow: {
       std::optional<Row> row = decode_row(frame.body);
       if (!row) return refuse(rank);
-      seat.rows.push_back(std::move(*row));
+      rank_state.rows.push_back(std::move(*row));
       return try_rows();
     }
     case FrameKind::kFailed: return take_failure(rank, frame.body);
-    case FrameKind::kDone: seat.done = true; return;
+    case FrameKind::kDone: rank_state.done = true; return;
     case FrameKind::kHello:
     case FrameKind::kGathered:
     case FrameKind::kWelcome: break;  // ranks do not send these
@@ -126,11 +127,11 @@ void Coordinator::handle(size_t rank, const Frame& frame) {
 
 // The run fails if a rank reports a failure, even with status 0.
 void Coordinator::take_failure(size_t rank, const std::string& body) {
-  seats_[rank].done = true;
-  if (troubles_.empty()) trouble_ns_ = now_ns();
+  ranks_[rank].done = true;
+  if (failures_.empty()) failed_ns_ = now_ns();
   const bool is_usage = !body.empty() && body[0] == tools::kUsage;
   const std::string why = body.size() > 1 ? body.substr(1) : "failed without an error message";
-  troubles_.push_back(
+  failures_.push_back(
       {fmt::format("rank {}: {}", rank, why), is_usage ? tools::kUsage : tools::kFailed, false});
 }
 
@@ -143,7 +144,7 @@ void Coordinator::refuse(size_t rank) {
 void Coordinator::take_status(size_t rank, const std::string& body) {
   std::optional<Status> status = decode_status(body);
   if (!status) return refuse(rank);
-  std::optional<Status>& before = seats_[rank].status;
+  std::optional<Status>& before = ranks_[rank].status;
   const bool moved = !before || status->done != before->done || status->phase != before->phase;
   if (moved) progress_ns_ = now_ns();
   before = std::move(status);
@@ -151,9 +152,9 @@ void Coordinator::take_status(size_t rank, const std::string& body) {
 
 void Coordinator::try_begin() {
   std::vector<RankFacts> ranks;
-  for (const Seat& seat : seats_) {
-    if (!seat.facts) return;
-    ranks.push_back(*seat.facts);
+  for (const RankState& rank_state : ranks_) {
+    if (!rank_state.facts) return;
+    ranks.push_back(*rank_state.facts);
   }
   begun_ = true;
   if (options_.list) {
@@ -164,12 +165,12 @@ void Coordinator::try_begin() {
 }
 
 void Coordinator::try_rows() {
-  const auto has_row = [](const Seat& seat) { return !seat.rows.empty(); };
-  while (begun_ && std::all_of(seats_.begin(), seats_.end(), has_row)) {
+  const auto has_row = [](const RankState& rank_state) { return !rank_state.rows.empty(); };
+  while (begun_ && std::all_of(ranks_.begin(), ranks_.end(), has_row)) {
     std::vector<Row> shares;
-    for (Seat& seat : seats_) {
-      shares.push_back(std::move(seat.rows.front()));
-      seat.rows.pop_front();
+    for (RankState& rank_state : ranks_) {
+      shares.push_back(std::move(rank_state.rows.front()));
+      rank_state.rows.pop_front();
     }
     clear_progress();
     report_.add_row(std::move(shares));
@@ -178,39 +179,39 @@ void Coordinator::try_rows() {
 
 void Coordinator::try_gather() {
   std::vector<std::string> parts;
-  for (size_t r = 0; r < seats_.size(); ++r) {
-    if (!seats_[r].part) return;
-    if (seats_[r].at != seats_.front().at) {
-      troubles_.push_back({fmt::format("rank {} is at \"{}\", rank 0 at \"{}\": start all ranks "
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (!ranks_[r].part) return;
+    if (ranks_[r].gathering_for != ranks_.front().gathering_for) {
+      failures_.push_back({fmt::format("rank {} is at \"{}\", rank 0 at \"{}\": start all ranks "
                                        "with the same options",
-                                       r, seats_[r].at, seats_.front().at),
+                                       r, ranks_[r].gathering_for, ranks_.front().gathering_for),
                            tools::kUsage, false});
-      trouble_ns_ = 0;
+      failed_ns_ = 0;
       return;
     }
-    parts.push_back(*seats_[r].part);
+    parts.push_back(*ranks_[r].part);
   }
   const std::string body = join_parts(parts);
-  for (Seat& seat : seats_) {
-    seat.part.reset();
-    seat.at.clear();
-    seat.member.line.send(FrameKind::kGathered, body);
+  for (RankState& rank_state : ranks_) {
+    rank_state.part.reset();
+    rank_state.gathering_for.clear();
+    rank_state.member.socket.send(FrameKind::kGathered, body);
   }
 }
 
 void Coordinator::on_hang_up(size_t rank) {
-  Seat& seat = seats_[rank];
-  seat.done = true;
+  RankState& rank_state = ranks_[rank];
+  rank_state.done = true;
   std::string how = "closed its connection";
   int status = 0;
-  if (seat.member.pid > 0 &&
-      wait_until(seat.member.pid, now_ns() + 2 * kNsPerSec, &status) == seat.member.pid) {
-    seat.member.pid = 0;
+  if (rank_state.member.pid > 0 && wait_until(rank_state.member.pid, now_ns() + 2 * kNsPerSec,
+                                              &status) == rank_state.member.pid) {
+    rank_state.member.pid = 0;
     how = death_of(status);
   }
-  if (troubles_.empty()) trouble_ns_ = now_ns();
-  troubles_.push_back(
-      {fmt::format("rank {} {}, {}", rank, how, doing(rank)), tools::kFailed, true});
+  if (failures_.empty()) failed_ns_ = now_ns();
+  failures_.push_back(
+      {fmt::format("rank {} {}, {}", rank, how, activity_of(rank)), tools::kFailed, true});
 }
 
 std::int64_t Coordinator::grace_ns() const {
@@ -219,83 +220,86 @@ std::int64_t Coordinator::grace_ns() const {
 }
 
 // The end of a sentence about a rank.
-std::string Coordinator::doing(size_t rank) const {
-  const Seat& seat = seats_[rank];
-  if (seat.part) return fmt::format("waiting for the other ranks at \"{}\"", seat.at);
-  if (!seat.status) return "last phase: starting";
-  return fmt::format("last phase: {}{}", seat.status->phase, seat.status->waiting);
+std::string Coordinator::activity_of(size_t rank) const {
+  const RankState& rank_state = ranks_[rank];
+  if (rank_state.part)
+    return fmt::format("waiting for the other ranks at \"{}\"", rank_state.gathering_for);
+  if (!rank_state.status) return "last phase: starting";
+  return fmt::format("last phase: {}{}", rank_state.status->phase, rank_state.status->waiting);
 }
 
 void Coordinator::check_hang() {
-  if (!troubles_.empty() || now_ns() - progress_ns_ < options_.timeout_seconds * kNsPerSec) return;
+  if (!failures_.empty() || now_ns() - progress_ns_ < options_.timeout_seconds * kNsPerSec) return;
   std::string text =
       fmt::format("no rank made progress for {} s (--timeout)", options_.timeout_seconds);
-  for (size_t r = 0; r < seats_.size(); ++r) {
-    if (!seats_[r].done) text += fmt::format("\n  rank {} {}", r, doing(r));
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    if (!ranks_[r].done) text += fmt::format("\n  rank {} {}", r, activity_of(r));
   }
-  troubles_.push_back({text, tools::kFailed, true});
-  trouble_ns_ = 0;
+  failures_.push_back({text, tools::kFailed, true});
+  failed_ns_ = 0;
 }
 
 // All work is done, and the processes have only to exit. A plugin may still crash or hang there.
 void Coordinator::wait_for_exits() {
   const std::int64_t deadline = now_ns() + kExitNs;
-  for (size_t r = 0; r < seats_.size(); ++r) {
-    pid_t& pid = seats_[r].member.pid;
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    pid_t& pid = ranks_[r].member.pid;
     if (pid == 0) continue;
     int status = 0;
     if (wait_until(pid, deadline, &status) != pid) {
-      troubles_.push_back(
+      failures_.push_back(
           {fmt::format("rank {} is done, but its process does not exit", r), tools::kFailed, true});
       continue;
     }
     pid = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-    troubles_.push_back(
+    failures_.push_back(
         {fmt::format("rank {} was done, and then {}", r, death_of(status)), tools::kFailed, true});
   }
 }
 
 void Coordinator::end_ranks() {
-  for (Seat& seat : seats_) {
-    seat.member.line.close();
-    if (seat.member.pid <= 0) continue;
-    ::kill(seat.member.pid, SIGKILL);
-    ::waitpid(seat.member.pid, nullptr, 0);
-    seat.member.pid = 0;
+  for (RankState& rank_state : ranks_) {
+    rank_state.member.socket.close();
+    if (rank_state.member.pid <= 0) continue;
+    ::kill(rank_state.member.pid, SIGKILL);
+    ::waitpid(rank_state.member.pid, nullptr, 0);
+    rank_state.member.pid = 0;
   }
 }
 
 // Deaths come first, because they are causes.
-int Coordinator::tell_trouble() {
-  std::stable_sort(troubles_.begin(), troubles_.end(),
-                   [](const Trouble& a, const Trouble& b) { return a.death && !b.death; });
+int Coordinator::report_failures() {
+  std::stable_sort(
+      failures_.begin(), failures_.end(),
+      [](const RankFailure& a, const RankFailure& b) { return a.is_death && !b.is_death; });
   std::vector<std::string> told;
-  for (const Trouble& trouble : troubles_) {
+  for (const RankFailure& failure : failures_) {
     // Every rank reports the same mistake in the command line. It is printed once.
     const std::string words =
-        trouble.text.substr(std::min(trouble.text.find(": "), trouble.text.size()));
-    if (!trouble.death && std::find(told.begin(), told.end(), words) != told.end()) continue;
+        failure.text.substr(std::min(failure.text.find(": "), failure.text.size()));
+    if (!failure.is_death && std::find(told.begin(), told.end(), words) != told.end()) continue;
     told.push_back(words);
-    tools::print_error(trouble.text);
+    tools::print_error(failure.text);
   }
   if (report_.wrong() > 0)
     tools::print_error(fmt::format("{} wrong elements so far", report_.wrong()));
-  return troubles_.front().code;
+  return failures_.front().code;
 }
 
 void Coordinator::show_progress() {
   if (now_ns() - started_ns_ < kQuietNs || ::isatty(STDERR_FILENO) == 0) return;
   std::uint64_t done = 0;
-  for (const Seat& seat : seats_) done += seat.status ? seat.status->done : 0;
+  for (const RankState& rank_state : ranks_)
+    done += rank_state.status ? rank_state.status->done : 0;
   fmt::print(stderr, "\r\x1b[K# {} s, {}, {} requests done", (now_ns() - started_ns_) / kNsPerSec,
-             seats_.front().status ? seats_.front().status->phase : "", done);
-  line_shown_ = true;
+             ranks_.front().status ? ranks_.front().status->phase : "", done);
+  is_progress_shown_ = true;
 }
 
 void Coordinator::clear_progress() {
-  if (line_shown_) fmt::print(stderr, "\r\x1b[K");
-  line_shown_ = false;
+  if (is_progress_shown_) fmt::print(stderr, "\r\x1b[K");
+  is_progress_shown_ = false;
 }
 
 }  // namespace beeline::perf

@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "tools/perf/line.h"
+#include "tools/perf/frame_socket.h"
 #include "tools/perf/report.h"
 
 namespace beeline::perf {
 
 // A rank that was started by this process, or one that connected.
 struct Member {
-  Line line;
-  pid_t pid = 0;  // 0: not a child of ours
+  FrameSocket socket;
+  pid_t pid = 0;  // 0 if it is not a child of this process
 };
 
 class Coordinator {
@@ -36,24 +36,24 @@ class Coordinator {
   int run();
 
  private:
-  struct Seat {
+  struct RankState {
     Member member;
-    bool done = false;    // it said so, or it failed
-    std::string at = {};  // what it gathers for, if it does
+    bool done = false;               // it has reported that, or it has failed
+    std::string gathering_for = {};  // empty if it gathers nothing
     std::optional<std::string> part = {};
     std::optional<RankFacts> facts = {};
     std::optional<Status> status = {};
     std::deque<Row> rows = {};
   };
-  struct Trouble {
+  struct RankFailure {
     std::string text;
     int code;
-    bool death;
+    bool is_death;
   };
 
-  bool over() const;
+  bool is_over() const;
   std::int64_t grace_ns() const;
-  void poll_lines();
+  void poll_sockets();
   void serve(size_t rank);
   void take_frames(size_t rank);
   void handle(size_t rank, const Frame& frame);
@@ -67,20 +67,20 @@ class Coordinator {
   void check_hang();
   void wait_for_exits();
   void end_ranks();
-  int tell_trouble();
-  std::string doing(size_t rank) const;
+  int report_failures();
+  std::string activity_of(size_t rank) const;
   void show_progress();
   void clear_progress();
 
   const Options& options_;
-  std::vector<Seat> seats_;
+  std::vector<RankState> ranks_;
   Report report_;
   bool begun_ = false;
-  std::vector<Trouble> troubles_;
+  std::vector<RankFailure> failures_;
   const std::int64_t started_ns_;
   std::int64_t progress_ns_;  // when something last went on
-  std::int64_t trouble_ns_ = 0;
-  bool line_shown_ = false;
+  std::int64_t failed_ns_ = 0;
+  bool is_progress_shown_ = false;
 };
 
 }  // namespace beeline::perf

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A frame consists of the length of the rest, the kind and the body.
-#include "tools/perf/line.h"
+#include "tools/perf/frame_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -21,7 +21,7 @@ constexpr size_t kHead = sizeof(Length) + 1;
 
 }  // namespace
 
-bool Line::send(FrameKind kind, const std::string& body) {
+bool FrameSocket::send(FrameKind kind, const std::string& body) {
   const auto length = static_cast<Length>(body.size());
   std::string out(kHead, '\0');
   std::memcpy(out.data(), &length, sizeof length);
@@ -36,7 +36,7 @@ bool Line::send(FrameKind kind, const std::string& body) {
   return true;
 }
 
-bool Line::read_some() {
+bool FrameSocket::read_some() {
   std::array<char, 65536> part;  // NOLINT: written before it is read
   const ssize_t n = ::recv(fd_.get(), part.data(), part.size(), MSG_DONTWAIT);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
@@ -44,14 +44,14 @@ bool Line::read_some() {
   return n > 0 && !announces_too_much();
 }
 
-bool Line::announces_too_much() const {
+bool FrameSocket::announces_too_much() const {
   if (in_.size() < kHead) return false;
   Length length = 0;
   std::memcpy(&length, in_.data(), sizeof length);
   return length > longest_;
 }
 
-std::optional<Frame> Line::next() {
+std::optional<Frame> FrameSocket::next() {
   if (in_.size() < kHead || announces_too_much()) return std::nullopt;
   Length length = 0;
   std::memcpy(&length, in_.data(), sizeof length);
@@ -61,7 +61,7 @@ std::optional<Frame> Line::next() {
   return frame;
 }
 
-std::optional<Frame> Line::receive(std::int64_t deadline_ns) {
+std::optional<Frame> FrameSocket::receive(std::int64_t deadline_ns) {
   constexpr std::int64_t kLongestNs = 3600 * kNsPerSec;  // so that it fits into the int of poll()
   for (;;) {
     if (std::optional<Frame> frame = next()) return frame;

@@ -16,16 +16,16 @@ namespace beeline::perf {
 
 enum class FrameKind : std::uint8_t {
   // rank to coordinator
-  kHello = 1,  // JSON: who I am, and what I am about to run
-  kPlugin,     // JSON: the plugin, its devices
-  kStatus,     // JSON: how much is done, what is being waited for
-  kGather,     // what for, NUL, my part
-  kRow,        // JSON: my share of one line of the table
-  kFailed,     // one byte of exit status, then a sentence
+  kHello = 1,  // JSON: the rank and its options
+  kPlugin,     // JSON: the plugin and its devices
+  kStatus,     // JSON: how much is done, and what it waits for
+  kGather,     // the purpose, NUL, the part of this rank
+  kRow,        // JSON: the row of this rank for one line of the table
+  kFailed,     // one byte of exit status, then the reason
   kDone,
   // coordinator to rank
-  kGathered,  // all parts, in order of rank, each after its length
-  kWelcome,   // to a rank that has connected: all ranks have
+  kGathered,  // the parts of all ranks by rank, each preceded by its length
+  kWelcome,   // to a rank that has connected: all ranks have connected
 };
 
 struct Frame {
@@ -33,11 +33,12 @@ struct Frame {
   std::string body;
 };
 
-class Line {
+class FrameSocket {
  public:
-  Line() = default;
+  FrameSocket() = default;
   // `longest` is the length of the longest frame that the other end may send.
-  explicit Line(UniqueFd fd, size_t longest = kTrusted) : fd_(std::move(fd)), longest_(longest) {}
+  explicit FrameSocket(UniqueFd fd, size_t longest = kTrusted)
+      : fd_(std::move(fd)), longest_(longest) {}
 
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   int fd() const noexcept { return fd_.get(); }

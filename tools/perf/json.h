@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON of the messages between a rank and the coordinator (line.h), and of a run's results. Only
-// json.cc includes nlohmann-json, because compiling that header is slow.
+// JSON of the messages between a rank and the coordinator (frame_socket.h), and of a run's results.
+// Only json.cc includes nlohmann-json, because compiling that header is slow.
 //
 // The decode functions return none if the text was not made by encode().
 #pragma once

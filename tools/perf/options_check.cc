@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tools/perf/meeting_place.h"
+#include "tools/perf/rendezvous_socket.h"
 
 namespace beeline::perf {
 namespace {

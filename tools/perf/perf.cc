@@ -31,8 +31,8 @@ Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int r
     return fail(
         fmt::format("cannot make a socket pair for rank {}: {}", rank, std::strerror(errno)));
   }
-  Member member{Line(UniqueFd(ends[0]))};
-  Line theirs{UniqueFd(ends[1])};
+  Member member{FrameSocket(UniqueFd(ends[0]))};
+  FrameSocket theirs{UniqueFd(ends[1])};
   std::fflush(nullptr);  // otherwise the child would print the buffered output again
   member.pid = ::fork();
   if (member.pid < 0) {
@@ -43,8 +43,8 @@ Outcome<Member> start_rank(const Options& options, const Pattern& pattern, int r
   }
   if (member.pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a rank dies with its coordinator
-    member.line.close();
-    for (Member& other : others) other.line.close();
+    member.socket.close();
+    for (Member& other : others) other.socket.close();
     std::exit(run_rank(options, pattern, Team(std::move(theirs), rank, options.ranks)));
   }
   return member;
@@ -66,9 +66,9 @@ Outcome<std::vector<Member>> start_first(const Options& options, const Pattern& 
 }
 
 int run_remote_rank(const Options& options, const Pattern& pattern) {
-  Outcome<Line> line = join_coordinator(options);
-  if (!line) return tools::print_error(line.error());
-  return run_rank(options, pattern, Team(std::move(*line), options.rank, options.ranks));
+  Outcome<FrameSocket> socket = join_coordinator(options);
+  if (!socket) return tools::print_error(socket.error());
+  return run_rank(options, pattern, Team(std::move(*socket), options.rank, options.ranks));
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "tools/perf/admission.h"
 #include "tools/perf/json.h"
-#include "tools/perf/meeting_place.h"
-#include "tools/perf/reception.h"
+#include "tools/perf/rendezvous_socket.h"
 
 namespace beeline::perf {
 namespace {
@@ -23,10 +23,10 @@ constexpr useconds_t kBetweenAttempts = 20'000;
 constexpr std::int64_t kMarginNs = 2 * kNsPerSec;
 
 // Rank 0 may start later than this rank.
-Outcome<Doorstep> dial_until(const std::string& rendezvous, std::int64_t deadline) {
+Outcome<RendezvousConnection> dial_until(const std::string& rendezvous, std::int64_t deadline) {
   for (;;) {
-    Outcome<Doorstep> step = dial(rendezvous, deadline);
-    if (step || now_ns() > deadline) return step;
+    Outcome<RendezvousConnection> made = dial(rendezvous, deadline);
+    if (made || now_ns() > deadline) return made;
     ::usleep(kBetweenAttempts);
   }
 }
@@ -34,19 +34,19 @@ Outcome<Doorstep> dial_until(const std::string& rendezvous, std::int64_t deadlin
 }  // namespace
 
 Outcome<std::vector<Member>> gather_members(const Options& options) {
-  Reception reception(options, BL_TRY(Door::open(options.rendezvous)));
-  return reception.gather();
+  Admission admission(options, BL_TRY(RendezvousListener::open(options.rendezvous)));
+  return admission.gather();
 }
 
-Outcome<Line> join_coordinator(const Options& options) {
+Outcome<FrameSocket> join_coordinator(const Options& options) {
   const std::int64_t patience = options.timeout_seconds * kNsPerSec;
-  Doorstep step = BL_TRY(dial_until(options.rendezvous, now_ns() + patience));
+  RendezvousConnection made = BL_TRY(dial_until(options.rendezvous, now_ns() + patience));
   const int one = 1;
-  ::setsockopt(step.line.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  Line line(std::move(step.line));
-  line.send(FrameKind::kHello, encode_hello(options, step.token));
-  const std::optional<Frame> answer = line.receive(now_ns() + patience + kMarginNs);
-  if (answer && answer->kind == FrameKind::kWelcome) return line;
+  ::setsockopt(made.fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  FrameSocket socket(std::move(made.fd));
+  socket.send(FrameKind::kHello, encode_hello(options, made.token));
+  const std::optional<Frame> answer = socket.receive(now_ns() + patience + kMarginNs);
+  if (answer && answer->kind == FrameKind::kWelcome) return socket;
   return fail(
       fmt::format("rank {}: {} did not accept this rank. Rank 0 prints the reason; if rank 0 "
                   "does not run there, correct --rendezvous",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects ranks that were started separately to rank 0, which meeting_place.h finds.
+// Connects ranks that were started separately to rank 0, which rendezvous_socket.h finds.
 #pragma once
 
 #include <vector>
@@ -13,6 +13,6 @@ namespace beeline::perf {
 Outcome<std::vector<Member>> gather_members(const Options& options);
 
 // The side of all other ranks: returns when all ranks have connected.
-Outcome<Line> join_coordinator(const Options& options);
+Outcome<FrameSocket> join_coordinator(const Options& options);
 
 }  // namespace beeline::perf

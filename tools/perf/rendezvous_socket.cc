@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perf/meeting_place.h"
+#include "tools/perf/rendezvous_socket.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 namespace beeline::perf {
 namespace {
 
-// Tries one of the addresses of a host name.
+// The timeout for each address of a host name.
 constexpr std::int64_t kConnectNs = 5 * kNsPerSec;
 
 struct FreeAddresses {
@@ -91,13 +91,13 @@ Outcome<std::string> make_token() {
 }
 
 // Returns errno. Readers see either the whole file or no file, and only its owner can read it.
-int leave_note(const std::string& file, const std::string& note) {
+int write_file(const std::string& file, const std::string& content) {
   const std::string fresh = fmt::format("{}.new-{}", file, ::getpid());
   ::unlink(fresh.c_str());  // left by a dead process with the same process ID
   UniqueFd out(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!out) return errno;
   const bool written =
-      ::write(out.get(), note.data(), note.size()) == static_cast<ssize_t>(note.size()) &&
+      ::write(out.get(), content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
       ::close(out.release()) == 0 && ::rename(fresh.c_str(), file.c_str()) == 0;
   if (written) return 0;
   const int wrong = errno;
@@ -179,33 +179,35 @@ Outcome<bool> check_rendezvous(const std::string& rendezvous) {
                   rendezvous));
 }
 
-Outcome<Door> Door::open(const std::string& rendezvous) {
-  if (!is_file(rendezvous)) return Door(BL_TRY(listen_at(rendezvous, rendezvous)));
+Outcome<RendezvousListener> RendezvousListener::open(const std::string& rendezvous) {
+  if (!is_file(rendezvous)) return RendezvousListener(BL_TRY(listen_at(rendezvous, rendezvous)));
   const std::string address = own_address();
-  Door door(BL_TRY(listen_at(rendezvous, address + ":0")));
-  door.token_ = BL_TRY(make_token());
-  const std::string note = fmt::format("{}:{} {}\n", address, port_of(door.fd()), door.token_);
-  if (const int wrong = leave_note(rendezvous, note)) {
+  RendezvousListener listener(BL_TRY(listen_at(rendezvous, address + ":0")));
+  listener.token_ = BL_TRY(make_token());
+  const std::string content =
+      fmt::format("{}:{} {}\n", address, port_of(listener.fd()), listener.token_);
+  if (const int wrong = write_file(rendezvous, content)) {
     return fail(
         fmt::format("cannot write the rendezvous file {}: {}; name a file in a folder that "
                     "you may write",
                     rendezvous, std::strerror(wrong)));
   }
-  door.file_ = rendezvous;
-  return door;
+  listener.file_ = rendezvous;
+  return listener;
 }
 
-Door::Door(Door&& other) noexcept
+RendezvousListener::RendezvousListener(RendezvousListener&& other) noexcept
     : listener_(std::move(other.listener_)),
       token_(std::move(other.token_)),
       file_(std::exchange(other.file_, {})) {}
 
-Door::~Door() {
+RendezvousListener::~RendezvousListener() {
   if (!file_.empty() && holds_token(file_, token_)) ::unlink(file_.c_str());
 }
 
-Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns) {
-  if (!is_file(rendezvous)) return Doorstep{BL_TRY(connect_to(rendezvous, deadline_ns)), {}};
+Outcome<RendezvousConnection> dial(const std::string& rendezvous, std::int64_t deadline_ns) {
+  if (!is_file(rendezvous))
+    return RendezvousConnection{BL_TRY(connect_to(rendezvous, deadline_ns)), {}};
   std::ifstream in(rendezvous);
   std::string where;
   std::string token;
@@ -213,7 +215,7 @@ Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns) 
     return fail(fmt::format(
         "rank 0 has not written its address to {}, or this user may not read it", rendezvous));
   }
-  return Doorstep{BL_TRY(connect_to(where, deadline_ns)), token};
+  return RendezvousConnection{BL_TRY(connect_to(where, deadline_ns)), token};
 }
 
 }  // namespace beeline::perf

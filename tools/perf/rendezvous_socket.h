@@ -18,19 +18,19 @@ Outcome<bool> check_rendezvous(const std::string& rendezvous);
 
 // Rank 0's side. It listens at one address as long as this object exists. The destructor removes
 // the file, unless a later run has replaced it.
-class Door {
+class RendezvousListener {
  public:
-  static Outcome<Door> open(const std::string& rendezvous);
-  Door(Door&& other) noexcept;
-  Door& operator=(Door&&) = delete;
-  ~Door();
+  static Outcome<RendezvousListener> open(const std::string& rendezvous);
+  RendezvousListener(RendezvousListener&& other) noexcept;
+  RendezvousListener& operator=(RendezvousListener&&) = delete;
+  ~RendezvousListener();
 
   int fd() const noexcept { return listener_.get(); }
   // Empty if there is none.
   const std::string& token() const noexcept { return token_; }
 
  private:
-  explicit Door(UniqueFd listener) : listener_(std::move(listener)) {}
+  explicit RendezvousListener(UniqueFd listener) : listener_(std::move(listener)) {}
 
   UniqueFd listener_;
   std::string token_;
@@ -38,12 +38,12 @@ class Door {
 };
 
 // The side of all other ranks.
-struct Doorstep {
-  UniqueFd line;
+struct RendezvousConnection {
+  UniqueFd fd;
   std::string token;
 };
 
 // Makes one attempt, which ends at the deadline at the latest.
-Outcome<Doorstep> dial(const std::string& rendezvous, std::int64_t deadline_ns);
+Outcome<RendezvousConnection> dial(const std::string& rendezvous, std::int64_t deadline_ns);
 
 }  // namespace beeline::perf

@@ -9,8 +9,8 @@
 namespace beeline::perf {
 
 Outcome<std::vector<std::string>> Team::gather(const std::string& what, const std::string& part) {
-  const bool sent = line_.send(FrameKind::kGather, what + '\0' + part);
-  const std::optional<Frame> answer = sent ? line_.receive() : std::nullopt;
+  const bool sent = socket_.send(FrameKind::kGather, what + '\0' + part);
+  const std::optional<Frame> answer = sent ? socket_.receive() : std::nullopt;
   if (!answer || answer->kind != FrameKind::kGathered) {
     return fail(
         "the coordinator closed the connection; rank 0, or the process that started it, has ended");

@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "tools/perf/line.h"
+#include "tools/perf/frame_socket.h"
 
 namespace beeline::perf {
 
 class Team {
  public:
-  Team(Line line, int rank, int ranks) : line_(std::move(line)), rank_(rank), ranks_(ranks) {}
+  Team(FrameSocket socket, int rank, int ranks)
+      : socket_(std::move(socket)), rank_(rank), ranks_(ranks) {}
 
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
@@ -29,17 +30,17 @@ class Team {
   Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
 
   // Sends without waiting for an answer. If the coordinator is gone, the next gather() fails.
-  void tell(FrameKind kind, const std::string& body) { line_.send(kind, body); }
+  void tell(FrameKind kind, const std::string& body) { socket_.send(kind, body); }
 
   // Returns when the coordinator has closed the connection.
   void wait_for_end() {
-    while (line_.receive()) continue;
+    while (socket_.receive()) continue;
   }
 
  private:
   Outcome<std::vector<double>> numbers(const std::string& what, double mine);
 
-  Line line_;
+  FrameSocket socket_;
   int rank_;
   int ranks_;
 };
