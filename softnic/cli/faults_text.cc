@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-void add_stillness(const PortRecord& port, Words& words) {
+void add_pause(const PortRecord& port, Words& words) {
   if ((port.faults.load() & kFaultBlackHole) != 0) words.emplace_back("blackhole");
   const std::uint64_t until = port.paused_until_ns.load();
   const auto now = static_cast<std::uint64_t>(beeline::now_ns());
@@ -37,7 +37,7 @@ void add_armed(const PortRecord& port, Words& words) {
 std::string faults_text(const DeviceRecord& device, const PortRecord& port) {
   Words words;
   if (is_removed(device)) words.emplace_back("removed");
-  add_stillness(port, words);
+  add_pause(port, words);
   if (const std::uint32_t ppm = port.loss_ppm.load()) words.push_back("loss=" + share_text(ppm));
   if (const std::uint64_t ns = port.jitter_ns.load())
     words.push_back("jitter=" + duration_text(ns));

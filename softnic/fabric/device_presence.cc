@@ -32,7 +32,7 @@ void report_removal(const Fabric& fabric, std::uint32_t device) {
 
 // Derives port faults and sysfs entries from the count, and repeats that if the count has changed
 // in the meantime.
-void follow_count(const Fabric& fabric, std::uint32_t device) {
+void apply_removal_count(const Fabric& fabric, std::uint32_t device) {
   FabricHeader& header = fabric.header();
   DeviceRecord& record = header.devices[device];
   bool removed = false;
@@ -54,7 +54,7 @@ void follow_count(const Fabric& fabric, std::uint32_t device) {
 
 void make_removed(const Fabric& fabric, std::uint32_t device, bool removed) {
   set_removed(fabric.header().devices[device], removed);
-  follow_count(fabric, device);
+  apply_removal_count(fabric, device);
   report_removal(fabric, device);
 }
 

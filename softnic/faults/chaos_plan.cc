@@ -80,7 +80,7 @@ std::string random_error(RandomSource& random) {
   return fmt::format("error={}@{}", status, random.between(1, 50));
 }
 
-CommandPair make_pair_of_commands(Disturbance kind, std::uint64_t length_ns, RandomSource& random) {
+CommandPair make_commands(Disturbance kind, std::uint64_t length_ns, RandomSource& random) {
   switch (kind) {
     case Disturbance::kDown: return {"down", "up"};
     case Disturbance::kBlackHole: return {"blackhole", "resume"};
@@ -152,7 +152,7 @@ std::vector<PlannedCommand> plan_chaos(const ChaosRequest& request) {
     const std::uint64_t length =
         std::min(random.spread(kShortest, kLongest), request.duration_ns - now);
     const bool device_wide = is_of_device(kind);
-    const CommandPair pair = make_pair_of_commands(kind, length, random);
+    const CommandPair pair = make_commands(kind, length, random);
     if (!busy_times.is_free(port, device_wide, now)) continue;
     busy_times.book(port, device_wide, now + length + kMinGap);
     const std::string& target = device_wide ? port.device : port.name;

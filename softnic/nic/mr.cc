@@ -146,8 +146,8 @@ Mr* publish(Pd& pd, Bytes bytes, std::size_t length, std::uint64_t iova, unsigne
 }
 
 // Uses the mapping, or else a mirror of the GPU memory at `address`. Returns an errno.
-int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t address,
-                     std::size_t length, Bytes& bytes) {
+int access_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t address,
+                      std::size_t length, Bytes& bytes) {
   if (mapped) {
     bytes.window = std::move(*mapped);
     return 0;
@@ -161,8 +161,8 @@ int reach_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t addre
 
 // A NIC can register such a dma-buf and softnic cannot, so it explains that once.
 void explain_no_mirror(int fd) {
-  static std::once_flag told;
-  std::call_once(told, [fd] {
+  static std::once_flag explained;
+  std::call_once(explained, [fd] {
     std::fprintf(stderr,
                  "softnic: descriptor %d cannot be mapped, and the address it was to be registered "
                  "for is no GPU's memory: register a real GPU's dma-buf under the device pointer "
@@ -192,8 +192,8 @@ Mr* register_memory(Pd& pd, void* addr, std::size_t length, std::uint64_t iova,
   Bytes bytes;
   bytes.base = addr;
   if (!is_host_memory(*pd.owner.runtime, addr, length, access)) {
-    errno = reach_gpu_memory(pd, map_gpu_memory(addr, length, is_writable(access)),
-                             reinterpret_cast<std::uint64_t>(addr), length, bytes);
+    errno = access_gpu_memory(pd, map_gpu_memory(addr, length, is_writable(access)),
+                              reinterpret_cast<std::uint64_t>(addr), length, bytes);
     // Without a peer-memory driver, the kernel sees an address that is not mapped.
     if (errno == EOPNOTSUPP) errno = EFAULT;
     if (errno != 0) return nullptr;
@@ -209,8 +209,8 @@ Mr* register_dmabuf(Pd& pd, int fd, std::uint64_t offset, std::size_t length, st
   if (errno != 0) return nullptr;
   Bytes bytes;
   bytes.base = reinterpret_cast<void*>(iova);
-  errno = reach_gpu_memory(pd, map_dmabuf(fd, offset, length, is_writable(access)), iova, length,
-                           bytes);
+  errno = access_gpu_memory(pd, map_dmabuf(fd, offset, length, is_writable(access)), iova, length,
+                            bytes);
   if (errno == EFAULT) explain_no_mirror(fd);
   if (errno != 0) return nullptr;
   return publish(pd, std::move(bytes), length, iova, access);

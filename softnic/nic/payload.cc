@@ -45,7 +45,7 @@ std::uint64_t address_of(const iovec& piece) {
   return reinterpret_cast<std::uint64_t>(piece.iov_base);
 }
 
-void let_others_look() {
+void pause_between_parts() {
   const std::int64_t end = beeline::now_ns() + kScatterPauseNs;
   do {
     ::sched_yield();
@@ -78,7 +78,7 @@ Copied Payload::write_scattered(const Pieces& ours, const Pieces& theirs, std::u
         peer_.write(from.piece.data(), from.count, to.piece.data(), to.count, end - begin);
     if (copied != Copied::kDone) return copied;
     end = begin;
-    if (end != 0) let_others_look();
+    if (end != 0) pause_between_parts();
   }
   return Copied::kDone;
 }

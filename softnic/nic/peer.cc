@@ -34,8 +34,8 @@ Peer::Copied verdict(long moved, std::size_t bytes) {
 
 // Without this message, it would look like a peer that does not respond.
 void explain_no_access(pid_t pid) {
-  static std::once_flag told;
-  std::call_once(told, [pid] {
+  static std::once_flag explained;
+  std::call_once(explained, [pid] {
     std::fprintf(stderr,
                  "softnic: cannot access the memory of process %d: the programs of a fabric must "
                  "run as one user, "

@@ -68,7 +68,7 @@ Address address_of(const ibv_ah_attr& attr) {
   return address;
 }
 
-Address answer_address(const QpRecord& qp) {
+Address response_address(const QpRecord& qp) {
   return {qp.dest_gid_high, qp.dest_gid_low, qp.dest_lid, qp.dest_is_global != 0};
 }
 
@@ -126,7 +126,7 @@ bool PeerRoute::refresh(Runtime& runtime, const ibv_qp_attr& attr, std::uint32_t
   }
   // Responses use the same RoCE version as requests.
   const bool there = can_deliver(local, remote, address_of(attr.ah_attr), gid_state);
-  const bool back = can_deliver(remote, local, answer_address(qp), gid_state);
+  const bool back = can_deliver(remote, local, response_address(qp), gid_state);
   // The fields of the QP belong together only if its state word has not changed.
   if (!there || !back || qp.state.load() != word) return false;
   peer_ = std::move(peer);

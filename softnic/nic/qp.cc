@@ -284,7 +284,7 @@ void Qp::flush_locked() {
   requester_.flush();
   const std::lock_guard guard(receive_lock_);
   if (receives_fenced_ && qp_base.srq != nullptr) return;
-  if (!receives_fenced_) note_completed_receives();
+  if (!receives_fenced_) find_completed_receives();
   if (qp_base.srq != nullptr) {
     flush_shared_receives();
   } else {
@@ -296,7 +296,7 @@ void Qp::flush_locked() {
 // which receives it completed: from the completions, because it may have died between adding a
 // completion and counting the receive. The unpolled entries are read before the count of polled
 // ones, because a poll moves an entry from the former to the latter.
-void Qp::note_completed_receives() {
+void Qp::find_completed_receives() {
   const std::uint32_t dest = record_.dest_qpn.load();
   if (dest != 0) wait_for_requester(runtime(), dest);
   const std::uint64_t unpolled = Cq::of(qp_base.recv_cq).unpolled_up_to(index_, CqeKind::kReceive);

@@ -92,7 +92,7 @@ class Qp final : public ibv_qp_ex, public Engine::Job {
   void reset_locked();
   void report_drained_locked();
   void kick();
-  void note_completed_receives();
+  void find_completed_receives();
   void flush_receives();
   void flush_shared_receives();
   void push_flushed_receive(CqeKind kind, std::uint64_t sequence, std::uint64_t name);

@@ -161,8 +161,9 @@ Answer Requester::exchange(std::uint64_t sequence, const Request& request, const
   const std::uint64_t end = request.offset + request.bytes;
   if (!reading && has_taken(sequence, end)) [[unlikely]] {
     // The peer has executed this piece before, so it is only acknowledged.
-    const bool heard = delivery == Delivery::kArrives && route_.is_bound_to(request.connection);
-    return {heard ? Verdict::kPlaced : Verdict::kNoAnswer};
+    const bool is_acknowledged =
+        delivery == Delivery::kArrives && route_.is_bound_to(request.connection);
+    return {is_acknowledged ? Verdict::kPlaced : Verdict::kNoAnswer};
   }
   const Answer answer =
       ours.defers_writes && is_read_or_atomic(request.opcode)
@@ -203,11 +204,11 @@ Answer Requester::read_with_deferral(const Request& request, const MemoryPieces&
   Runtime& runtime = qp_.runtime();
   const Answer answer = respond(runtime, route_, qp_.attr().dest_qp_num, request, ours.staged());
   if (answer.verdict != Verdict::kPlaced) return answer;
-  const bool noted = ours.for_each_deferring([&](MrRecord& region, const iovec& piece) {
+  const bool is_recorded = ours.for_each_deferring([&](MrRecord& region, const iovec& piece) {
     return record_own_deferred(runtime, region, reinterpret_cast<std::uint64_t>(piece.iov_base),
                                piece.iov_len);
   });
-  return noted ? answer : Answer{Verdict::kLocalFault};
+  return is_recorded ? answer : Answer{Verdict::kLocalFault};
 }
 
 bool Requester::handle_answer(const Answer& answer, std::uint64_t bytes) {

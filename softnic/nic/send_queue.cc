@@ -7,7 +7,7 @@
 namespace softnic {
 namespace {
 
-bool is_an_opcode(ibv_wr_opcode opcode) {
+bool is_opcode(ibv_wr_opcode opcode) {
   return (opcode >= IBV_WR_RDMA_WRITE && opcode <= IBV_WR_DRIVER1) || opcode == IBV_WR_ATOMIC_WRITE;
 }
 
@@ -28,7 +28,7 @@ std::uint64_t total_length(const ibv_send_wr& wr) {
 }  // namespace
 
 int SendQueue::check(const ibv_send_wr& wr) const noexcept {
-  if (!is_an_opcode(wr.opcode)) return EINVAL;
+  if (!is_opcode(wr.opcode)) return EINVAL;
   if (!is_supported(wr.opcode)) return EOPNOTSUPP;
   if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
   if (is_atomic(wr.opcode) && total_length(wr) != kAtomicBytes) return EINVAL;

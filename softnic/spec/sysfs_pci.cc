@@ -28,7 +28,7 @@ std::uint8_t bus_of(const std::string& address) { return parse_pci_address(addre
 
 // Adds a bridge, or updates it: its link is as fast as the fastest link below it, and its secondary
 // bus is the bus directly below it.
-void note_bridge(Bridges& bridges, const PciFunction& function, std::size_t depth) {
+void add_bridge(Bridges& bridges, const PciFunction& function, std::size_t depth) {
   const std::string& address = function.path.steps[depth];
   const std::string dir = "devices/" + function.path.path_to(depth + 1);
   const auto [entry, is_new] = bridges.try_emplace(dir);
@@ -110,7 +110,7 @@ void write_pci(SysfsWriter& out, const HostSpec& host, const std::vector<PciFunc
   for (const PciFunction& function : functions) {
     roots.emplace(function.path.root, function.numa);
     for (std::size_t i = 0; i + 1 < function.path.steps.size(); ++i)
-      note_bridge(bridges, function, i);
+      add_bridge(bridges, function, i);
     const std::string dir = "devices/" + function.path.path_to(function.path.steps.size());
     write_node(out, host,
                {dir,
