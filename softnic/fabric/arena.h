@@ -17,8 +17,7 @@
 namespace softnic {
 
 inline constexpr std::uint32_t kMaxQps = 1u << 15;  // 15 bits of a QPN, 9 for the slot
-inline constexpr std::uint32_t kMaxMrs =
-    1u << 15;  // 15 bits of a key, 9 for the slot, 8 for the reuse
+inline constexpr std::uint32_t kMaxMrs = 1u << 15;  // 15 bits of a key, 9 for the slot, 8 for reuse
 inline constexpr std::uint32_t kMaxCqs = 1u << 14;
 inline constexpr std::uint32_t kMaxSrqs = 1u << 10;
 inline constexpr std::size_t kRingBytes = std::size_t{2} << 30;  // sparse: pages exist once touched

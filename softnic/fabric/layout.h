@@ -17,13 +17,12 @@ inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
 inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;  // the end of a pause until `resume`
-inline constexpr std::uint32_t kDefaultPkey =
-    0xffff;  // the partition everybody is a full member of
+inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
 
 // A GID can change while the fabric runs. Readers load the words separately; after a change,
 // FabricHeader::generation makes them load the words again.
 struct GidRecord {
-  Shared<std::uint64_t> high;  // bytes 0..7 and 8..15 as they stand in memory
+  Shared<std::uint64_t> high;  // `high` and `low`: bytes 0..7 and 8..15, in network order
   Shared<std::uint64_t> low;
   Shared<std::uint32_t> state;  // 0: empty, else 1 + GidKind
 };

@@ -58,10 +58,10 @@ bool is_for_device(PortCommand::Kind kind);
 //   resume              ends blackhole and pause
 //   error=STATUS@N      makes the N-th work request from now fail (retry_exc_err; case is ignored)
 //   corrupt@N           makes the N-th work request from now deliver wrong bytes
-//   gid=3:fe80::1       sets an entry of the GID table; .../rocev2 adds a type; gid=3:none removes
-//   it pkey=0x8001         sets the only entry of the P_Key table event=lid_change    sends an
-//   event and changes nothing reset               ends all faults and restores rate and latency of
-//   the fabric file; the port
+//   gid=3:fe80::1       sets an entry of the GID table; .../rocev2 gives its type, none removes it
+//   pkey=0x8001         sets the only entry of the P_Key table
+//   event=lid_change    sends an event and changes nothing
+//   reset               ends all faults and restores the fabric file's rate and latency; the port
 //                       is up. Removal of the device and changed GIDs stay.
 // For a device: remove, return, refuse-err=on|off (refuses to move a queue pair to ERR).
 beeline::Outcome<PortCommand> parse_port_command(const std::string& text);

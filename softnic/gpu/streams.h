@@ -13,8 +13,8 @@ namespace softnic::gpu {
 struct Stream {
   int gpu = 0;
   Queue* queue = nullptr;
-  mutable std::uint64_t latest =
-      0;  // number in the queue; the calls name streams that they may not change
+  // Number of the latest work in the queue. Mutable, because calls pass const streams.
+  mutable std::uint64_t latest = 0;
 };
 
 struct GpuEvent {
