@@ -10,13 +10,14 @@
 
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
-#include "tools/topo/check.h"
 #include "tools/topo/compare.h"
 #include "tools/topo/machine.h"
 #include "tools/topo/summary.h"
 #include "topology/render/json.h"
 #include "topology/render/matrix.h"
+#include "topology/render/report.h"
 #include "topology/render/svg.h"
+#include "topology/render/verdict.h"
 #include "topology/write/nccl_xml.h"
 
 namespace beeline::topo {
@@ -71,6 +72,23 @@ std::string text_of(const Options& options, const topology::Graph& graph,
   if (options.all) return text + details(graph, assignment);
   const bool has_more = !graph.gpus().empty() || !graph.nics().empty();
   return has_more ? text + kMore : text;
+}
+
+// `beeline topo --check`, for scripts that check a node before a job runs on it: prints the
+// problems on stdout. Returns the exit status: 0 if there are none, kFailed if there are some,
+// kUsage if that is unknown, because there is no GPU or no RDMA NIC, or because the possible speed
+// of every link is unknown.
+int check(const topology::Graph& graph, const topology::Assignment& assignment) {
+  const std::string warnings = topology::findings_text(graph, topology::Severity::kWarning);
+  const std::string notes = topology::findings_text(graph, topology::Severity::kNote);
+  const std::string text =
+      fmt::format("{}\n{}\n{}{}", headline(graph), topology::verdict_text(graph, assignment),
+                  shown(warnings), shown(notes));
+  const Outcome<void> written = tools::write_output(std::string(kStdout), text);
+  if (!written) return tools::print_error(written.error(), tools::kUsage);
+  if (!warnings.empty()) return tools::kFailed;
+  const bool has_both = !graph.gpus().empty() && !graph.nics().empty();
+  return has_both && topology::count_links(graph).can_be_judged() ? 0 : tools::kUsage;
 }
 
 bool has_stdout(const std::string& file) { return file == kStdout; }
