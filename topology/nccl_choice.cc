@@ -13,11 +13,11 @@
 namespace beeline::topology {
 namespace {
 
-// NCCL supports no more of each kind, and the time of this computation grows with the product of
-// their numbers.
+// NCCL does not support more of either kind, and the time of this computation grows with the
+// product of their numbers.
 constexpr std::size_t kMostForPxn = 640;
 
-using List = std::vector<std::size_t>;  // places in the list of GPUs or of nets
+using List = std::vector<std::size_t>;  // indices of GPUs or of nets
 
 bool is_better(const NcclPath& a, const NcclPath& b) noexcept {
   return a.bandwidth != b.bandwidth ? a.bandwidth > b.bandwidth : a.type < b.type;
@@ -167,7 +167,8 @@ class Chooser {
     return owner;
   }
 
-  // The links of each pair of GPUs, in one hop or through switches; empty: there are none.
+  // The NVLink bandwidth of each pair of GPUs, directly or through switches. Empty if there is no
+  // NVLink.
   std::vector<std::vector<float>> nvlinks_between() const {
     const std::span<const NodeIndex> gpus = graph_.gpus();
     std::map<std::string, std::size_t> by_address;

@@ -15,7 +15,7 @@ std::uint32_t first_known(std::uint32_t first, std::uint32_t second) noexcept {
   return first != 0 ? first : second;
 }
 
-// By 100 Mb/s and lane.
+// NCCL's rate of one lane, in units of 100 Mb/s.
 int nccl_lane_rate(std::uint32_t mega_transfers) noexcept {
   switch (mega_transfers) {
     case 2'500: return 15;
@@ -43,7 +43,8 @@ float nvlink_bandwidth(int sm) noexcept {
   return sm >= 60 && sm < 70 ? 18.0F : 20.0F;
 }
 
-// Fourth generation: any of the family. Fifth: the level is in the last 16 bits.
+// The generation of a Broadcom switch of that level, or 0. For the fourth generation any device of
+// the family counts; in the fifth, the subsystem device says which level it is.
 int broadcom_generation(const Node& node, bool lower) noexcept {
   if (node.vendor != kBroadcom) return 0;
   const std::uint32_t last = node.subsystem_device & 0xf000U;
@@ -59,7 +60,7 @@ PcieLink link_for_nccl(const Graph& graph, NodeIndex index) {
   LinkState link;
   if (has_link_above(node)) {
     link = link_above(graph, index);
-  } else {  // a port that is drawn as a switch has no link above
+  } else {  // a port that the source describes as a switch has no link above it
     link.now = node.link_now;
     link.possible = node.link_max;
   }
@@ -87,7 +88,7 @@ float nccl_bandwidth(const GpuLink& link, int sm) noexcept {
   const auto count = static_cast<float>(link.count);
   switch (link.kind) {
     case GpuLinkKind::kNvLink: return count * nvlink_bandwidth(sm);
-    case GpuLinkKind::kXgmi: return count * 48.0F;  // of MI300; no choice depends on it
+    case GpuLinkKind::kXgmi: return count * 48.0F;  // the value for MI300; no choice depends on it
     case GpuLinkKind::kC2c: return count * static_cast<float>(link.mbytes_per_second) / 1'000.0F;
   }
   return 0;

@@ -8,7 +8,7 @@
 namespace beeline::perf {
 namespace {
 
-TEST_CASE("content: what was filled in is found again, at every length", "[tools][content]") {
+TEST_CASE("content: filled content matches, at every length", "[tools][content]") {
   for (size_t size = 0; size < 40; ++size) {
     CAPTURE(size);
     std::vector<std::uint8_t> data(size + 1, 0);
@@ -33,7 +33,7 @@ TEST_CASE("content: one wrong byte is named, wherever it is", "[tools][content]"
   }
 }
 
-TEST_CASE("content: shifted or foreign data matches hardly anywhere", "[tools][content]") {
+TEST_CASE("content: shifted or foreign data hardly ever matches", "[tools][content]") {
   constexpr size_t kSize = 4096;
   std::vector<std::uint8_t> data(kSize + 64);
   fill(data.data(), data.size(), content_id(0, 1, 2));

@@ -88,7 +88,7 @@ Net taking_net() {
   return net;
 }
 
-TEST_CASE("buffer: what is stored on a GPU is fetched from there", "[tools][memory]") {
+TEST_CASE("buffer: data that is stored on a GPU is read back", "[tools][memory]") {
   const RankMemory memory = open_memory(MemoryChoice::kPeermem);
   const Buffer buffer = make_buffer(memory, 10'000);
   REQUIRE(buffer.address() != buffer.stage());
@@ -108,7 +108,7 @@ TEST_CASE("buffer: what is stored on a GPU is fetched from there", "[tools][memo
   CHECK(**before == kPoison);
 }
 
-TEST_CASE("buffer: poison reaches the GPU", "[tools][memory]") {
+TEST_CASE("buffer: the fill pattern reaches the GPU", "[tools][memory]") {
   const RankMemory memory = open_memory(MemoryChoice::kDmabuf);
   const Buffer buffer = make_buffer(memory, 100);
   write_byte(memory, buffer.address(10));
@@ -118,7 +118,7 @@ TEST_CASE("buffer: poison reaches the GPU", "[tools][memory]") {
   CHECK(*buffer.stage(10) == kPoison);
 }
 
-TEST_CASE("buffer: a byte that a NIC wrote beside it counts", "[tools][memory]") {
+TEST_CASE("buffer: a byte that a NIC wrote outside of it counts", "[tools][memory]") {
   const RankMemory memory = open_memory(MemoryChoice::kDmabuf);
   const Buffer buffer = make_buffer(memory, 100);
   write_byte(memory, buffer.address(0));
@@ -130,14 +130,14 @@ TEST_CASE("buffer: a byte that a NIC wrote beside it counts", "[tools][memory]")
   CHECK(*buffer.broken_guards() == 2);
 }
 
-TEST_CASE("buffer: memory of the host is its own stage", "[tools][memory]") {
+TEST_CASE("buffer: host memory needs no staging buffer", "[tools][memory]") {
   const RankMemory memory = open_memory(MemoryChoice::kHost);
   const Buffer buffer = make_buffer(memory, 100);
   CHECK(buffer.address(7) == buffer.stage(7));
   CHECK(*buffer.fetch({7, 1}) == buffer.stage(7));
 }
 
-TEST_CASE("buffer: a dma-buf is open during the registration, and no longer", "[tools][memory]") {
+TEST_CASE("buffer: a dma-buf is open only during the registration", "[tools][memory]") {
   const RankMemory memory = open_memory(MemoryChoice::kDmabuf);
   const Buffer buffer = make_buffer(memory, 10'000);
   const Net net = taking_net();
@@ -153,7 +153,7 @@ TEST_CASE("buffer: a dma-buf is open during the registration, and no longer", "[
   CHECK_FALSE(is_open(registered.fd));
 }
 
-TEST_CASE("buffer: the plugin is told whose memory it is", "[tools][memory]") {
+TEST_CASE("buffer: the plugin gets the type of the memory", "[tools][memory]") {
   const Net net = taking_net();
   End end(net, nullptr, "an end");
   for (const auto& [choice, type] : {std::pair{MemoryChoice::kHost, NCCL_PTR_HOST},
@@ -167,7 +167,7 @@ TEST_CASE("buffer: the plugin is told whose memory it is", "[tools][memory]") {
   }
 }
 
-TEST_CASE("buffer: what is registered is not freed, since others may still write to it",
+TEST_CASE("buffer: registered memory is not freed, since NICs may still write to it",
           "[tools][memory]") {
   constexpr size_t kSize = size_t{4} << 20;  // memory of this size is returned to the kernel
   const RankMemory memory = open_memory(MemoryChoice::kHost);
@@ -185,7 +185,7 @@ TEST_CASE("buffer: what is registered is not freed, since others may still write
   CHECK(::write(bytes.get(), address, kSize) == static_cast<ssize_t>(kSize));
 }
 
-TEST_CASE("memory: an address outside all memory is an error with its name", "[tools][memory]") {
+TEST_CASE("memory: an invalid address causes an error with its name", "[tools][memory]") {
   const RankMemory memory = open_memory(MemoryChoice::kPeermem);
   std::array<char, 8> bytes{};
   const auto copied = memory.gpu()->copy_out(bytes.data(), 4096, bytes.size());
@@ -193,7 +193,8 @@ TEST_CASE("memory: an address outside all memory is an error with its name", "[t
   CHECK(std::string(copied.error()) == "cuMemcpyDtoHAsync: CUDA_ERROR_INVALID_VALUE");
 }
 
-TEST_CASE("memory: ranks take the GPUs in turn, and in a mixed run the kinds", "[tools][memory]") {
+TEST_CASE("memory: ranks take the GPUs in turn, and the kinds of memory in a mixed run",
+          "[tools][memory]") {
   for (const int rank : {0, 1, 2, 3}) {
     CAPTURE(rank);
     const RankMemory memory = open_memory(MemoryChoice::kMixed, rank);
@@ -202,7 +203,7 @@ TEST_CASE("memory: ranks take the GPUs in turn, and in a mixed run the kinds", "
   }
 }
 
-TEST_CASE("memory: a device has to take its kind", "[tools][memory]") {
+TEST_CASE("memory: the device has to support the kind of memory", "[tools][memory]") {
   Net net;
   net.calls.name = "Some";
   const Device all = device_with(NCCL_PTR_HOST | NCCL_PTR_CUDA | NCCL_PTR_DMABUF);
@@ -223,7 +224,7 @@ TEST_CASE("memory: a device has to take its kind", "[tools][memory]") {
   CHECK(dmabuf.check_support(net, all));
 }
 
-TEST_CASE("memory: it is flushed where NCCL would", "[tools][memory]") {
+TEST_CASE("memory: it is flushed if NCCL would flush it", "[tools][memory]") {
   const RankMemory hopper = open_memory(MemoryChoice::kPeermem);
   const RankMemory host = open_memory(MemoryChoice::kHost);
   const Device relaxed = device_with(NCCL_PTR_CUDA, 0);

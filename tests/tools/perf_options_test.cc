@@ -17,7 +17,7 @@ TEST_CASE("options: sizes are numbers, suffixes and ranges that double", "[tools
   CHECK(*parse_sizes("1G") == Sizes{size_t{1} << 30});
 }
 
-TEST_CASE("options: a size that makes no sense is refused by name", "[tools][options]") {
+TEST_CASE("options: the error for an invalid size names it", "[tools][options]") {
   for (const std::string bad : {"", "4Q", "K", "-1", "1.5K", "2G", "99999999999999999999", "4KK"}) {
     CAPTURE(bad);
     const auto sizes = parse_sizes(bad);
@@ -28,7 +28,7 @@ TEST_CASE("options: a size that makes no sense is refused by name", "[tools][opt
         "the range 64..8 is reversed: write the smaller number first");
 }
 
-TEST_CASE("options: devices are groups of ranks' entries", "[tools][options]") {
+TEST_CASE("options: devices are given for each rank, in groups", "[tools][options]") {
   CHECK(*parse_devices("a1,b1/a2,b2") == DeviceSpec{{"a1", "b1"}, {"a2", "b2"}});
   CHECK(*parse_devices("0") == DeviceSpec{{"0"}});
   CHECK_FALSE(parse_devices("a,,b"));
@@ -52,7 +52,7 @@ TEST_CASE("options: a variable is for all ranks, or for one", "[tools][options]"
   }
 }
 
-TEST_CASE("options: a version may carry its v", "[tools][options]") {
+TEST_CASE("options: a version may begin with v", "[tools][options]") {
   CHECK(*parse_abi("v8") == 8);
   CHECK(*parse_abi("12") == 12);
   CHECK_FALSE(parse_abi("v5"));
@@ -60,8 +60,7 @@ TEST_CASE("options: a version may carry its v", "[tools][options]") {
   CHECK_FALSE(parse_abi("new"));
 }
 
-TEST_CASE("options: memory and flush are words that are written as they are read",
-          "[tools][options]") {
+TEST_CASE("options: memory and flush are printed as they are parsed", "[tools][options]") {
   CHECK(*parse_memory("mixed") == MemoryChoice::kMixed);
   CHECK(to_string(*parse_memory("peermem")) == std::string("peermem"));
   CHECK(parse_memory("gpu").error().text == "--memory gpu: write host, peermem, dmabuf or mixed");

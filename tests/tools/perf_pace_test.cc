@@ -19,7 +19,7 @@ RoundsSoFar run(double wanted, double expected, double each) {
   return all;
 }
 
-TEST_CASE("pace: the time is filled, whatever the guess was", "[tools][pace]") {
+TEST_CASE("pace: the time is used up, whatever the first estimate was", "[tools][pace]") {
   const double expected = GENERATE(0.0, 1e-7, 1e-4, 1e-3, 1e-2, 10.0);
   CAPTURE(expected);
   const RoundsSoFar all = run(10, expected, 1e-3);
@@ -32,7 +32,7 @@ TEST_CASE("pace: a round that takes longer than the time is the only one", "[too
   CHECK(run(1, 1e-9, 3).count >= 1);
 }
 
-TEST_CASE("pace: a wrong guess costs no more than an eighth of the time", "[tools][pace]") {
+TEST_CASE("pace: a wrong estimate costs at most an eighth of the time", "[tools][pace]") {
   CHECK(next_portion(8, {}, 0.01) == 100);
   CHECK(next_portion(8, {.count = 100, .seconds = 0.1}, 0.01) == 100);
   CHECK(next_portion(8, {.count = 100, .seconds = 8}, 0.01) == 0);

@@ -8,7 +8,7 @@
 namespace beeline::perf {
 namespace {
 
-TEST_CASE("ring: slices cover every byte once and keep floats whole", "[tools][ring]") {
+TEST_CASE("ring: slices cover every byte once and do not split floats", "[tools][ring]") {
   const size_t bytes = GENERATE(as<size_t>{}, 0, 1, 3, 4, 7, 8, 63, 64, 1000, 4099, 65536);
   const size_t channels = GENERATE(as<size_t>{}, 1, 3);
   const size_t ranks = GENERATE(as<size_t>{}, 2, 3, 7);
@@ -44,13 +44,13 @@ std::vector<std::uint8_t> summed(size_t bytes, int ranks, std::uint64_t round) {
   return sum;
 }
 
-TEST_CASE("ring: a sum over the ranks is exact, bytes left over included", "[tools][ring]") {
+TEST_CASE("ring: a sum over the ranks is exact, including remaining bytes", "[tools][ring]") {
   const size_t bytes = GENERATE(as<size_t>{}, 0, 1, 4, 7, 1022);
   const int ranks = GENERATE(2, 5);
   CHECK(compare_sums(summed(bytes, ranks, 9).data(), bytes, ranks, 9).count == 0);
 }
 
-TEST_CASE("ring: a sum that lacks a rank, has one twice or is old is wrong", "[tools][ring]") {
+TEST_CASE("ring: a sum is wrong if a rank is missing, counted twice, or old", "[tools][ring]") {
   constexpr size_t kBytes = 4003;
   constexpr size_t kMost = kBytes / 4 * 9 / 10;
   std::vector<std::uint8_t> sum = summed(kBytes, 3, 9);
@@ -62,7 +62,7 @@ TEST_CASE("ring: a sum that lacks a rank, has one twice or is old is wrong", "[t
   CHECK(compare_sums(sum.data(), kBytes, 3, 9).count == 2);
 }
 
-TEST_CASE("ring: a turned bit of a summand shows in the sum", "[tools][ring]") {
+TEST_CASE("ring: a flipped bit of a summand changes the sum", "[tools][ring]") {
   constexpr size_t kBytes = 400;
   std::vector<std::uint8_t> own(kBytes);
   std::vector<std::uint8_t> other(kBytes);

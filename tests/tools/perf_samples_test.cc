@@ -19,7 +19,7 @@ TEST_CASE("samples: all are kept below the limit", "[tools][samples]") {
   CHECK(samples.sorted() == std::vector<std::int64_t>{10, 20, 30, 40});
 }
 
-TEST_CASE("samples: a long run is kept in part, evenly, and its extremes exactly",
+TEST_CASE("samples: of a long run an even part is kept, and the exact extremes",
           "[tools][samples]") {
   constexpr std::uint64_t kMost = 100;
   Samples samples(kMost);

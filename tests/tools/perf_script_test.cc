@@ -21,7 +21,7 @@ bool equal(const Group& a, const Group& b) {
   return true;
 }
 
-TEST_CASE("script: one seed makes one script", "[tools][script]") {
+TEST_CASE("script: a seed determines the script", "[tools][script]") {
   const auto a = random_script(5, 100, 8, {0, 7, 4096});
   const auto b = random_script(5, 100, 8, {0, 7, 4096});
   const auto c = random_script(6, 100, 8, {0, 7, 4096});
