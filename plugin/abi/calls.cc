@@ -105,16 +105,9 @@ ncclResult_t finalize(void* ctx) noexcept {
 ncclResult_t devices(int* count) noexcept {
   return edge([&]() -> Status {
     if (count == nullptr) return fail(Errc::kInvalid, "devices");
-    *count = static_cast<int>(Runtime::instance().devices().size());
+    *count = static_cast<int>(net::device_count());
     return {};
   });
-}
-
-Result<const Device*> find(int dev) noexcept { return Runtime::instance().device(dev); }
-
-gdr::Offer gpu_offer(const Device& device) noexcept {
-  const gdr::GpuDirect* const gpus = Runtime::instance().gpus();
-  return gpus == nullptr ? gdr::Offer() : gpus->offer(device);
 }
 
 ncclResult_t listen(int dev, void* handle, void** listen_comm) noexcept {

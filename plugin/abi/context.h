@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "plugin/connect/comm/comm_settings.h"
+#include "plugin/runtime/net.h"
 
 namespace beeline::abi {
 

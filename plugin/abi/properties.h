@@ -7,13 +7,9 @@
 #include <cstdint>
 
 #include "plugin/abi/calls.h"
-#include "plugin/device/device.h"
-#include "plugin/gdr/gpu_direct.h"
+#include "plugin/runtime/net.h"
 
 namespace beeline::abi {
-
-Result<const Device*> find(int dev) noexcept;
-gdr::Offer gpu_offer(const Device& device) noexcept;
 
 // Up to v8, NCCL takes its own figures.
 template <class Properties>
@@ -26,7 +22,7 @@ void fill_limits(Properties& out) noexcept {
 }
 
 template <class Properties>
-void fill_place(Properties& out, const Device& device) noexcept {
+void fill_place(Properties& out, const net::Properties& device) noexcept {
   if constexpr (requires { out.vProps; }) out.vProps = {.ndevs = 1, .devs = {device.index}};
   if constexpr (requires { out.railId; }) {
     out.railId = static_cast<std::int16_t>(device.rail);
@@ -36,17 +32,16 @@ void fill_place(Properties& out, const Device& device) noexcept {
 
 // A version has the fields that its structure has.
 template <class Properties>
-void fill(Properties& out, const Device& device) noexcept {
-  out.name = const_cast<char*>(device.name.c_str());
-  out.pciPath = device.card_path.empty() ? nullptr : const_cast<char*>(device.card_path.c_str());
+void fill(Properties& out, const net::Properties& device) noexcept {
+  out.name = const_cast<char*>(device.name);
+  out.pciPath = const_cast<char*>(device.pci_path);
   out.guid = device.guid;
-  const gdr::Offer gpu = gpu_offer(device);
-  out.ptrSupport =
-      NCCL_PTR_HOST | (gpu.pointer ? NCCL_PTR_CUDA : 0) | (gpu.dmabuf ? NCCL_PTR_DMABUF : 0);
+  out.ptrSupport = NCCL_PTR_HOST | (device.takes_pointers ? NCCL_PTR_CUDA : 0) |
+                   (device.takes_dmabufs ? NCCL_PTR_DMABUF : 0);
   if constexpr (requires { out.regIsGlobal; }) out.regIsGlobal = 1;
-  if constexpr (requires { out.forceFlush; }) out.forceFlush = gpu.force_flush ? 1 : 0;
-  out.speed = static_cast<int>(device.facts.speed_mbps);
-  out.port = device.card_port;
+  if constexpr (requires { out.forceFlush; }) out.forceFlush = device.force_flush ? 1 : 0;
+  out.speed = device.speed_mbps;
+  out.port = device.port;
   out.latency = 0;  // NCCL then takes its own figure for a network
   out.maxComms = 1 << 16;
   out.maxRecvs = wire::kMaxReceives;
@@ -62,9 +57,9 @@ template <class Properties>
 ncclResult_t get_properties(int dev, Properties* out) noexcept {
   return edge([&]() -> Status {
     if (out == nullptr) return fail(Errc::kInvalid, "getProperties");
-    const Device* const device = BL_TRY(find(dev));
+    const net::Properties device = BL_TRY(net::properties(dev));
     *out = {};
-    fill(*out, *device);
+    fill(*out, device);
     return {};
   });
 }

@@ -57,6 +57,27 @@ Result<std::vector<Rail>> rails_of(const Comm& comm) {
 
 }  // namespace
 
+std::size_t device_count() noexcept { return Runtime::instance().devices().size(); }
+
+Result<Properties> properties(int device) noexcept {
+  const Device* const found = BL_TRY(Runtime::instance().device(device));
+  const gdr::GpuDirect* const gpus = Runtime::instance().gpus();
+  const gdr::Offer gpu = gpus == nullptr ? gdr::Offer() : gpus->offer(*found);
+  return Properties{
+      .index = found->index,
+      .name = found->name.c_str(),
+      .pci_path = found->card_path.empty() ? nullptr : found->card_path.c_str(),
+      .guid = found->guid,
+      .speed_mbps = static_cast<int>(found->facts.speed_mbps),
+      .port = found->card_port,
+      .rail = found->rail,
+      .plane = found->plane,
+      .takes_pointers = gpu.pointer,
+      .takes_dmabufs = gpu.dmabuf,
+      .force_flush = gpu.force_flush,
+  };
+}
+
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings) {
   const Device* const chosen = BL_TRY(Runtime::instance().device(device));
   return Runtime::instance().control().listen(*chosen, handle, settings);

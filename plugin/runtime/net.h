@@ -18,6 +18,26 @@
 
 namespace beeline::net {
 
+// A device as NCCL sees it. The texts live as long as the process.
+struct Properties {
+  int index = 0;
+  const char* name = "";
+  const char* pci_path = nullptr;  // null: unknown
+  std::uint64_t guid = 0;
+  int speed_mbps = 0;
+  int port = 0;
+  int rail = -1;
+  int plane = -1;
+  // Of GPU memory.
+  bool takes_pointers = false;
+  bool takes_dmabufs = false;
+  bool force_flush = false;
+};
+
+std::size_t device_count() noexcept;
+// kInvalid: there is no such device.
+Result<Properties> properties(int device) noexcept;
+
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings = {});
 void close(Listener* listener) noexcept;
 // What the owner began and will not finish.

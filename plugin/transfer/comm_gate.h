@@ -34,7 +34,9 @@ class CommGate {
   BL_INLINED bool is_alarmed() const noexcept;
   // Whether the control thread has the comm, or is about to. Lasts microseconds.
   bool is_taken() const noexcept {
+#ifndef __SANITIZE_THREAD__
     if (fences_itself_) std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
     return alarm_.load(kOrder) == &kTaken;
   }
   void wait_until_returned() const noexcept;

@@ -29,6 +29,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
                    StatsSlot stats, PathEvents& events) noexcept
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
+      ring_address_(connection_.window.address),
       requests_(*this, free_requests_),
       gpus_(options.gpus),
       gid_(options.gid),

@@ -168,8 +168,9 @@ class RecvComm : public Comm {
   void flush_all_by_host(const char* why);
   Errc flush_by_host(const char* why);
 
-  wire::CreditLine* lines_;  // this end's copy of the sender's ring
-  std::uint32_t next_ = 0;   // position of the next line
+  wire::CreditLine* lines_;     // this end's copy of the sender's ring
+  std::uint64_t ring_address_;  // of the ring, at the sender
+  std::uint32_t next_ = 0;      // position of the next line
   // One batch for all paths: the device copies work requests when they are posted.
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};

@@ -115,7 +115,7 @@ BL_INLINED Errc RecvComm::post_grant(DataPath& path, std::uint32_t first, std::u
     path.grant_wr.send_flags |= IBV_SEND_SIGNALED;
     path.silent_grants = 0;
   }
-  path.grant_wr.wr.rdma.remote_addr = connection_.window.address + at;
+  path.grant_wr.wr.rdma.remote_addr = ring_address_ + at;
   ibv_send_wr* refused;
   if (const int rc = ibv_post_send(path.qp, &path.grant_wr, &refused); rc != 0) [[unlikely]] {
     return events_.on_refused(*this, path, rc, "grant receives");

@@ -87,7 +87,7 @@ Status RecvComm::probe_path() {
     probe.wr_id = kProbeId;
     probe.opcode = IBV_WR_RDMA_WRITE;
     probe.send_flags = IBV_SEND_SIGNALED;
-    probe.wr.rdma.remote_addr = connection_.window.address;
+    probe.wr.rdma.remote_addr = ring_address_;
     probe.wr.rdma.rkey = connection_.window.rkeys[path.rail];
     ibv_send_wr* refused = nullptr;
     if (const int rc = ibv_post_send(path.qp, &probe, &refused); rc != 0) {

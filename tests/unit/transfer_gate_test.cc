@@ -12,8 +12,11 @@
 namespace beeline {
 namespace {
 
-constexpr int kCalls = 200'000;
-constexpr int kLeastTakeovers = 100;
+constexpr int kLeastCalls = 50'000;
+constexpr int kLeastTakeovers = 200'000;
+// How long a thread stays on the path, and away from it, so that two can be seen to meet there.
+constexpr int kStay = 200;
+constexpr int kAbsence = 50;
 
 // Stands for the counters of a path. Plain words: ThreadSanitizer reports a thread that touches
 // them beside the other, and so does the count, mostly.
@@ -27,6 +30,10 @@ struct Path {
   }
 };
 
+void spin(int rounds) noexcept {
+  for (int i = 0; i < rounds; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 struct Scene {
   std::atomic<Link::State> link{Link::State::kOpen};
   CommGate gate{link};
@@ -37,6 +44,7 @@ struct Scene {
   void use_path() noexcept {
     if (inside.fetch_add(1, std::memory_order_relaxed) != 0) meetings.fetch_add(1);
     path.use();
+    spin(kStay);
     inside.fetch_sub(1, std::memory_order_relaxed);
   }
   // As isend does it. True: the call was made.
@@ -105,10 +113,11 @@ TEST_CASE("gate: the two threads never meet on the path", "[unit][transfer]") {
   std::thread data([&] {
     while (!stop.load(std::memory_order_relaxed)) {
       if (scene.call()) calls.fetch_add(1, std::memory_order_relaxed);
+      spin(kAbsence);
     }
   });
   int takeovers = 0;
-  while (takeovers < kLeastTakeovers || calls.load(std::memory_order_relaxed) < kCalls) {
+  while (takeovers < kLeastTakeovers || calls.load(std::memory_order_relaxed) < kLeastCalls) {
     if (!scene.gate.try_take()) continue;
     scene.use_path();
     ++takeovers;
