@@ -56,7 +56,7 @@ std::vector<LinkState> links_in_use(const Graph& graph, std::span<const NodeInde
 // empty if nothing is wrong.
 std::string cause_of(const Graph& graph, const LinkState& link);
 std::string fix_of(const Graph& graph, const LinkState& link);
-// Both, with a colon in between.
+// The cause and the fix, with a colon in between.
 std::string describe(const Graph& graph, const LinkState& link);
 
 }  // namespace beeline::topology

@@ -2,7 +2,7 @@
 //
 // Computes NCCL's own choice for a machine: the NICs that each GPU gets without any setting. It
 // uses NCCL's numbers for links and processors, which are less exact than the real ones. The rules
-// are those of one version, which the texts for people name.
+// are those of one version, which the output names.
 //
 // NCCL takes the NICs with the highest bandwidth from GPU to wire, and among those the nearest.
 // GPUs share them by their numbers. A NIC that is near to another GPU only is reached through that

@@ -12,8 +12,8 @@ namespace beeline::topology {
 // link.
 PcieLink link_for_nccl(const Graph& graph, NodeIndex node);
 
-// In GB/s. For a rate that NCCL does not know it is that of Gen3, and an unknown number of lanes
-// counts as 16.
+// The bandwidth in GB/s. A rate that NCCL does not know counts as Gen3, and an unknown number of
+// lanes as 16.
 float nccl_bandwidth(const PcieLink& link) noexcept;
 
 // The bandwidth between processors. It is 10 if the processor is unknown, as for most processors

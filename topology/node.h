@@ -125,7 +125,7 @@ struct CpuFacts {
 struct Node {
   NodeKind kind = NodeKind::kDevice;
   NodeIndex parent = kNoNode;  // kNoNode for the machine only
-  std::string name = {};  // for people: "AMD EPYC 9654", "NVIDIA H100 80GB HBM3", a host's name
+  std::string name = {};  // for output: "AMD EPYC 9654", "NVIDIA H100 80GB HBM3", a host's name
   int number = -1;        // of a package or a NUMA node, the operating system's; -1: none
   int numa = -1;          // nearest NUMA node; -1: unknown
   std::string cpus = {};  // processors near it, "0-31,64-95"; empty: unknown

@@ -6,7 +6,7 @@
 namespace beeline::topology {
 namespace {
 
-// From a node up to the machine.
+// The nodes from this one up to the machine.
 std::vector<NodeIndex> path_up(const Graph& graph, NodeIndex from) {
   std::vector<NodeIndex> path;
   for (NodeIndex at = from; at != kNoNode; at = graph[at].parent) path.push_back(at);

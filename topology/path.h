@@ -11,7 +11,7 @@
 namespace beeline::topology {
 
 struct Path {
-  // From one to the other, both included; the node where they meet is nodes[top].
+  // All nodes from one device to the other; nodes[top] is the lowest common one.
   std::vector<NodeIndex> nodes = {};
   std::size_t top = 0;
 

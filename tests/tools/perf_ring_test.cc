@@ -32,7 +32,7 @@ TEST_CASE("ring: slices cover every byte once and do not split floats", "[tools]
   CHECK(next == bytes);
 }
 
-// What the ranks put in, added up in pieces.
+// The sum of the data of all ranks, computed in pieces.
 std::vector<std::uint8_t> summed(size_t bytes, int ranks, std::uint64_t round) {
   std::vector<std::uint8_t> sum(bytes);
   std::vector<std::uint8_t> one(bytes);

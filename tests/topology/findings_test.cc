@@ -51,7 +51,7 @@ TEST_CASE("findings: a slow link of a NIC, a GPU and a switch, each once") {
                        "warning, slow link, mlx5_0: Gen4 x16, could be Gen5 x16: reseat the card, "
                        "look at the riser and the BIOS"});
   CHECK(has_warning(findings(graph)));
-  // What no NIC in use needs is not judged.
+  // Links that no NIC in use needs are ignored.
   CHECK(found(graph, {.nics = std::vector<NodeIndex>()}).size() == 2);
 }
 

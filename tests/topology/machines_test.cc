@@ -108,7 +108,7 @@ const std::vector<Kind>& all_kinds() {
        .text = machines::flat_virtual_machine(),
        .distances = {"XHHH HHHH", "HXHH HHHH", "HHXH HHHH", "HHHX HHHH"},
        .nics = {"PHB mlx5_0", "PHB mlx5_2", "PHB mlx5_1", "PHB mlx5_3"}},
-      {.name = "NUMA nodes that nobody tells",
+      {.name = "NUMA nodes that are not reported",
        .text = machines::missing_numa(),
        .distances = {"XS PS", "SX SS"},
        .nics = {"PIX mlx5_0", "SYS mlx5_1"}},

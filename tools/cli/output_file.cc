@@ -34,7 +34,7 @@ Failure<Problem> cannot_write(const std::string& path, int sys_errno) {
                                   std::generic_category().message(sys_errno), advice(sys_errno))));
 }
 
-// Returns errno.
+// Returns 0 or errno.
 int write_all(int fd, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -57,7 +57,7 @@ class TemporaryFile {
     if (is_there_) ::unlink(path_.c_str());
   }
 
-  // Both return errno.
+  // These return 0 or errno.
   int write(std::string_view text, mode_t mode) {
     ::unlink(path_.c_str());  // left by a dead process with the same pid
     UniqueFd file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));

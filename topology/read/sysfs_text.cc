@@ -13,7 +13,8 @@ namespace beeline::topology {
 namespace {
 
 constexpr std::size_t kMaxCpus = std::size_t{1} << 16;
-// Of a list. Without a limit, a list that repeats the same processors could take hours.
+// The maximum length of a list. Without it, a list that repeats the same processors could take
+// hours.
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 14;
 constexpr double kMaxGigaTransfers = 1'000;
 constexpr double kMaxGigabits = 1'000'000;

@@ -35,7 +35,7 @@ struct DrawnLink {
   double to_y = 0;
 };
 
-// From a GPU to a NIC that it uses.
+// A line from a GPU to a NIC that it uses.
 struct Trace {
   std::size_t gpu = 0;  // its place in Graph::gpus(), which determines its color
   std::vector<Point> points = {};

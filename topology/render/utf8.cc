@@ -17,7 +17,7 @@ constexpr bool continues_character(char c) noexcept {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-// How many bytes it has, by its first one; 0 for one that begins none.
+// The number of bytes of a character with this first byte; 0 if no character begins with it.
 std::size_t bytes_of(unsigned char first) noexcept {
   if (first < 0x80) return 1;
   if (first >= 0xc2 && first < 0xe0) return 2;

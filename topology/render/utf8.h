@@ -14,7 +14,7 @@ namespace beeline::topology {
 // character, and of each character that XML forbids.
 std::string printable(std::string_view text);
 
-// Both take well-formed text.
+// These expect well-formed UTF-8.
 std::size_t count_characters(std::string_view text) noexcept;
 std::string_view first_characters(std::string_view text, std::size_t count) noexcept;
 

@@ -29,7 +29,7 @@ bool has_hwloc() {
   return false;
 }
 
-// As another program exports it. `variables` go before the command, `options` behind.
+// The export of hwloc's own program. `variables` precede the command, `options` follow it.
 std::string exported(const ScratchFolder& folder, const std::string& variables,
                      const std::string& options = "") {
   std::string file = folder.path() + "/machine.xml";
@@ -39,7 +39,8 @@ std::string exported(const ScratchFolder& folder, const std::string& variables,
   return file;
 }
 
-// What hwloc does not write into files, and what depends on where its names of devices come from.
+// Clears data that hwloc does not write to files, and data that depends on the source of device
+// names.
 Node without_sysfs(Node node) {
   node.link_now = {};
   node.link_max = {};
