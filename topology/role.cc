@@ -14,7 +14,7 @@ bool is_console_of_ati(const Node& node) noexcept {
 
 bool is_gpu(const Node& node) noexcept {
   switch (node.pci_class >> 8) {
-    case 0x0302:               // 3D controller: NVIDIA's data-centre GPUs
+    case 0x0302:               // 3D controller: NVIDIA's data center GPUs
     case 0x1200: return true;  // processing accelerator: AMD Instinct and others
     case 0x0300:               // VGA: workstation GPUs
     case 0x0380:               // other display controller
