@@ -118,7 +118,7 @@ struct Reject {
 struct Goodbye {
   static constexpr MessageType kType = MessageType::kGoodbye;
   std::uint32_t comm = 0;
-  std::uint32_t settled = 0;  // Link::peer_settled
+  std::uint32_t settled = 0;  // the first position that the sender has not finished
 
   bool operator==(const Goodbye&) const = default;
 };

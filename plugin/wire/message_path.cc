@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offers and answers as bytes.
+// The bytes of offers and answers.
 #include "plugin/wire/message_path.h"
 
 namespace beeline::wire {

@@ -4,12 +4,12 @@
 //
 //   CONNECT --> kConnecting --RTS, ACCEPT--> kAwaitReady --READY--> delivered to the listener
 //
-// Where the connection manager connects a queue pair (cm_setup.h), ACCEPT does not wait for that;
-// the delivery does.
+// If the connection manager connects a queue pair (cm_setup.h), ACCEPT is sent before that is done,
+// and only the delivery waits for it.
 //
-// A failure is reported to the peer and to the log. accept() returns an error only for a failure of
-// this host: the peer that accept() waits for holds the listener's token, and it has got an error
-// too. A peer that times out, dies or has other devices is no error of accept()'s caller.
+// A failure is reported to the peer and to the log. accept() returns an error only if this host has
+// failed: then the peer that accept() waits for has got an error, too. If a peer times out, dies or
+// has devices that cannot be connected, accept() goes on waiting.
 // Threads: the control thread.
 #pragma once
 
@@ -68,7 +68,8 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel);
   void deliver(std::uint32_t comm, Channel& channel);
   void on_timeout(std::uint32_t comm) override;
-  // The comm is gone after each of these.
+  // The comm is gone after each of these. refuse() and fail_comm() log the reason and tell it to
+  // the peer, drop() only logs it, and abandon() is for a closed listener.
   void fail_comm(std::uint32_t comm, const Error& error, const std::string& text) override;
   void refuse(std::uint32_t comm, const Refusal& refusal);
   void drop(std::uint32_t comm, const std::string& why);

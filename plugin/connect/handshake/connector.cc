@@ -12,11 +12,11 @@
 namespace beeline {
 namespace {
 
-// The peer may close a channel that it does not need while a CONNECT is on its way. More often than
-// this it is something else.
+// The peer may close an unused channel while a CONNECT is on its way. After so many losses the
+// cause must be another.
 constexpr int kMaxLostChannels = 5;
-// So long an abandoned connect waits for the peer's answer, in order to reject it. The peer's
-// process may be stopped, and the control thread must not stay alive for that.
+// How long an abandoned connect waits for the peer's answer in order to reject it. The control
+// thread must end even if the peer's process is stopped.
 constexpr std::int64_t kAbandonedNs = 2 * kNsPerSec;
 
 Error error_of(wire::RejectCode code) {
@@ -24,7 +24,7 @@ Error error_of(wire::RejectCode code) {
     case wire::RejectCode::kUnknownListener:
       return fail(Errc::kPeerClosed, "connect: the listener is closed").error;
     case wire::RejectCode::kIncompatible:
-      return fail(Errc::kUnsupported, "connect: the devices do not fit").error;
+      return fail(Errc::kUnsupported, "connect: the two devices cannot be connected").error;
     case wire::RejectCode::kFailed:
       return fail(Errc::kSystem, "connect: the peer could not make its end").error;
     case wire::RejectCode::kAbandoned:

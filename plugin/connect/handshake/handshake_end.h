@@ -70,7 +70,7 @@ class HandshakeEnd {
   // The comm is in comms_ before each of these calls. fail_comm() removes it.
   virtual void fail_comm(std::uint32_t comm, const Error& error, const std::string& text) = 0;
   virtual void on_timeout(std::uint32_t comm) = 0;
-  // More paths are connected than before, or connect_paths() has nothing more to do.
+  // Goes on as far as the connected paths allow. Called when a path has become connected.
   virtual void advance(std::uint32_t comm) = 0;
 
   Pending& add(std::uint32_t comm, Pending pending) {
@@ -94,8 +94,7 @@ class HandshakeEnd {
     return comms;
   }
 
-  // Null while there is none. Once the comm has sent or received a message there is one, because a
-  // comm ends with its channel.
+  // Null while the comm waits for a channel, and during the end of its channel.
   Channel* channel_of(const Pending& pending) const {
     return context_.channels->find(pending.channel);
   }
@@ -105,6 +104,7 @@ class HandshakeEnd {
     const auto found = comms_.find(comm);
     if (found == comms_.end()) return;  // it has ended while an address was being resolved
     Pending& pending = found->second;
+    bool is_unresolved = false;
     for (std::size_t rail = 0; rail < pending.cm.size(); ++rail) {
       PathSetup& path = pending.end->paths()[rail];
       if (path.is_connected() || pending.cm[rail] != nullptr) continue;
@@ -114,10 +114,11 @@ class HandshakeEnd {
         return fail_comm(comm, connected.error(),
                          pending.own_name() + ": " + describe(connected.error()));
       }
-      return context_.poller->at(now_ns() + PathSetup::kResolveAgainNs,
-                                 [this, comm] { connect_paths(comm); });
+      is_unresolved = true;
     }
-    advance(comm);
+    if (!is_unresolved) return advance(comm);
+    context_.poller->at(now_ns() + PathSetup::kResolveAgainNs,
+                        [this, comm] { connect_paths(comm); });
   }
 
   // For a path that the connection manager connects. The comm is there, because it owns the setup
@@ -133,8 +134,7 @@ class HandshakeEnd {
   MadeConnection make_linked(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel,
                              Role role, const wire::Window& peer_window) {
     MadeConnection made = make_connection(comms_.at(comm), role, peer_window);
-    // The link ends the comm when this device is removed. A comm of several paths will survive
-    // that.
+    // The link ends the comm when the device of this path is removed.
     const PathResources& path = made->paths.front();
     made->link = channel.make_link(comm, peer_comm, path, context_.mailbox);
     return made;

@@ -13,7 +13,7 @@ bool is_failure(verbs::EventKind kind) {
     case verbs::EventKind::kDeviceFatal:
     case verbs::EventKind::kCqError: return true;
     // The completions of the connection report the cause. A peer that aborts deregisters its memory
-    // first, so that WRITEs under way fail: no failure of the device.
+    // first, so that WRITEs under way fail; the device is sound.
     case verbs::EventKind::kQpFatal:
     case verbs::EventKind::kPortActive:
     case verbs::EventKind::kGidChange:
