@@ -14,6 +14,7 @@
 #include "plugin/runtime/placement.h"
 #include "plugin/runtime/settings.h"
 #include "plugin/runtime/version.h"
+#include "plugin/transfer/comm_gate.h"
 #include "plugin/verbs/create.h"
 #include "plugin/verbs/text.h"
 
@@ -197,6 +198,7 @@ void Runtime::start_services() {
   control.near_cpus = look_at_placement();
   control.cm_library = &*cm_library_;
   control_ = make_control_plane(std::move(control), *table_);
+  register_membarrier();
 }
 
 void Runtime::log_devices() const {

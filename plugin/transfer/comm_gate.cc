@@ -19,6 +19,8 @@ bool can_fence_others() noexcept {
 
 }  // namespace
 
+void register_membarrier() noexcept { static_cast<void>(can_fence_others()); }
+
 CommGate::CommGate(const Alarm& link_state) noexcept
     : alarm_(can_fence_others() ? &link_state : &kAlways), fences_itself_(!can_fence_others()) {}
 

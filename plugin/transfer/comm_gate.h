@@ -16,6 +16,10 @@
 
 namespace beeline {
 
+// Registers the process with membarrier(2), which sleeps for milliseconds. Called at init, so that
+// no call of NCCL's sleeps when it makes its first comm (tests/scale).
+void register_membarrier() noexcept;
+
 // Threads: each function says which.
 class CommGate {
  public:
