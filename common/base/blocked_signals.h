@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread of ours lives in somebody else's process, whose signals are none of its business.
+// Threads of the plugin run in the application's process and must not handle its signals.
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 namespace beeline {
 
-// While it lives, threads that this thread starts are born with every signal blocked.
+// As long as it exists, threads that this thread starts have every signal blocked.
 class BlockedSignals {
  public:
   BlockedSignals() noexcept {

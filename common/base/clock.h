@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time as a plain number of nanoseconds. Signed, so that a difference may be negative.
+// Time as a number of nanoseconds. It is signed, because differences can be negative.
 #pragma once
 
 #include <ctime>
@@ -13,7 +13,7 @@ inline constexpr std::int64_t kNsPerUs = 1'000;
 inline constexpr std::int64_t kNsPerMs = 1'000'000;
 inline constexpr std::int64_t kNsPerSec = 1'000'000'000;
 
-// CLOCK_MONOTONIC: never steps back, the same in every process of one host.
+// CLOCK_MONOTONIC: it never goes back, and is the same in every process of a host.
 inline std::int64_t now_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);  // cannot fail with this clock

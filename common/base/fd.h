@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file descriptor with one owner.
+// A file descriptor that is closed by its destructor.
 #pragma once
 
 #include <unistd.h>
@@ -23,11 +23,11 @@ class UniqueFd {
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  // Hands the descriptor to the caller, who closes it.
+  // Gives the descriptor to the caller, which has to close it.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
 
-  // Closes what is held. Never retried on EINTR: Linux has freed the number by then, and another
-  // thread may already own it.
+  // Closes the descriptor. close() is not repeated on EINTR: Linux has freed the number by then,
+  // and another thread may have got it.
   void reset(int fd = -1) noexcept {
     const int old = std::exchange(fd_, fd);
     if (old >= 0) ::close(old);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The name of this host.
 #include "common/base/host.h"
 
 #include <unistd.h>
@@ -8,7 +6,7 @@
 namespace beeline {
 
 const std::string& host_name() {
-  // Leaked: a thread of ours may log while the process is ending.
+  // Never destroyed: a thread of the plugin may log while the process exits.
   static const std::string& name = *new std::string([] {
     char text[256] = "";
     if (gethostname(text, sizeof text - 1) != 0 || text[0] == '\0') return std::string("localhost");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The name of this host, as log lines and handshakes give it.
+// The name of this host for log lines and handshakes.
 #pragma once
 
 #include <string>
 
 namespace beeline {
 
-// Asked once; "localhost" when the system does not tell.
+// The system is asked once. "localhost" if it does not say.
 const std::string& host_name();
 
 }  // namespace beeline

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the hot path: functions that exist to have a name, and cost no call.
+// Attributes that decide whether a function of the hot path is inlined.
 #pragma once
 
-// A member so marked is defined in a header, or in the one file that uses it.
+// Such a member is defined in a header, or in the only file that uses it.
 #define BL_INLINED [[gnu::always_inline]] inline
 #define BL_INLINED_LAMBDA __attribute__((always_inline))
-// What is rarely needed stays out of the way of what always is.
+// Keeps rarely executed code away from the code that is always executed.
 #define BL_APART [[gnu::noinline, gnu::cold]]

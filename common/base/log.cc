@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A line is formatted here, on the stack, and handed over as one finished string: what NCCL does
-// with its format is then no concern of ours.
+// Each line is formatted here, on the stack, and is passed to NCCL as the argument of "%s", so that
+// it does not matter how NCCL treats formats.
 #include "common/base/log.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 constexpr char kPrefix[] = "NET/Beeline : ";
 constexpr char kCut[] = "...";
 
-// Initialised before any code runs, and never destroyed: it may be used from anywhere.
+// The process's logger. It is initialized before any code runs and is never destroyed, because any
+// code may log at any time.
 constinit std::atomic<LogSink> current_sink{nullptr};
 
 }  // namespace

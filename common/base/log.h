@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What we tell people goes through NCCL's logger, with printf formats, as NCCL's own lines do.
-// WARN: a person must act. INFO: what was found and made, once each. TRACE: per request; compiled
-// out unless the build option `trace` is set. Any thread may log; errno survives it.
+// Logging through NCCL's logger, with printf formats.
+// WARN: the user should act. INFO: what was found and created, once each. TRACE: for each request;
+// compiled only if the build option `trace` is set. Any thread may log; errno is preserved.
 #pragma once
 
 #include <atomic>
@@ -12,26 +12,26 @@
 
 namespace beeline {
 
-// NCCL's logger, with its enumeration as the int that it is: this floor knows no NCCL header.
+// The type of NCCL's logger. Its enumeration is an int here, because this floor does not include
+// NCCL's headers.
 using LogSink = void (*)(int level, unsigned long flags, const char* file, int line,
                          const char* fmt, ...);
 
-// Null is allowed: nothing is said.
+// With null, nothing is logged.
 void set_log_sink(LogSink sink) noexcept;
 LogSink log_sink() noexcept;
 
 // NCCL's numbers.
 enum class LogLevel : int { kWarn = 2, kInfo = 3, kTrace = 5 };
 
-// What a line is about: NCCL's subsystems, by which people filter INFO and TRACE
-// (NCCL_DEBUG_SUBSYS). Add them with |.
+// NCCL's subsystems, by which users filter INFO and TRACE (NCCL_DEBUG_SUBSYS). Combine them with |.
 inline constexpr unsigned long kLogInit = 0x1;
 inline constexpr unsigned long kLogNet = 0x10;
 inline constexpr unsigned long kLogGraph = 0x20;
 inline constexpr unsigned long kLogEnv = 0x80;
 inline constexpr unsigned long kLogAll = ~0UL;
 
-// Longer lines are cut, and end in "..." then.
+// Longer lines are truncated and end in "...".
 inline constexpr std::size_t kLogLineBytes = 1024;
 
 struct LogSite {
@@ -41,16 +41,16 @@ struct LogSite {
   int line;
 };
 
-// Writes one line, with our prefix.
+// Writes one line with the plugin's prefix.
 [[gnu::format(printf, 2, 3)]] void log_line(const LogSite& site, const char* fmt, ...) noexcept;
 
-// Says at which occurrences a call site that may repeat itself is to speak: the first few, then
-// whenever their number is a power of two.
+// Limits a log line that may be repeated often: it is logged the first few times, then whenever the
+// count is a power of two.
 class LogLimit {
  public:
   constexpr explicit LogLimit(std::uint64_t first) noexcept : first_(first) {}
 
-  // The number of this occurrence, counted from 1, or 0: say nothing.
+  // The number of this occurrence, from 1. 0: do not log it.
   std::uint64_t due() noexcept {
     const std::uint64_t number = count_.fetch_add(1, std::memory_order_relaxed) + 1;
     return number <= first_ || std::has_single_bit(number) ? number : 0;
@@ -61,7 +61,7 @@ class LogLimit {
   std::atomic<std::uint64_t> count_{0};
 };
 
-// The path as people know it, whatever directory the build ran in: "common/base/log.cc".
+// The path within the repository, whatever directory the build ran in: "common/base/log.cc".
 consteval const char* log_file(const char* path) {
   for (const char* root : {"plugin/", "common/"}) {
     const std::size_t at = std::string_view(path).rfind(root);
@@ -82,15 +82,15 @@ consteval const char* log_file(const char* path) {
 #ifdef BL_TRACE_LOG
 #define BL_TRACE(subsys, ...) BL_LOG_(kTrace, subsys, __VA_ARGS__)
 #else
-// Still compiled, so that it cannot rot, but never run: its arguments are not evaluated.
+// It is compiled, so that it stays correct, but the arguments are never evaluated.
 #define BL_TRACE(subsys, ...)                                  \
   do {                                                         \
     if constexpr (false) BL_LOG_(kTrace, subsys, __VA_ARGS__); \
   } while (false)
 #endif
 
-// A warning that may come back often: the first `first` times, then at each power of two, with
-// the count. One budget for each place in the source. The format is a literal.
+// A warning that may be repeated often: it is logged the first `first` times, then at each power of
+// two, with the count. Each place in the source has its own count. The format is a literal.
 #define BL_WARN_LIMITED(first, fmt, ...)                              \
   do {                                                                \
     static constinit ::beeline::LogLimit bl_limit{first};             \
@@ -102,7 +102,7 @@ consteval const char* log_file(const char* path) {
     }                                                                 \
   } while (false)
 
-// Once in the life of the process.
+// Once in each process.
 #define BL_LOG_ONCE_(statement)                               \
   do {                                                        \
     static constinit std::atomic<bool> bl_said{false};        \

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Comparing names digit group by digit group, without a limit to their length.
 #include "common/base/natural_order.h"
 
 namespace beeline {
@@ -35,7 +33,7 @@ bool natural_less(std::string_view a, std::string_view b) noexcept {
     }
   }
   if (a.empty() != b.empty()) return a.empty();
-  return whole_a < whole_b;  // "a01" and "a1" are two names
+  return whole_a < whole_b;  // "a01" and "a1" are different names
 }
 
 }  // namespace beeline

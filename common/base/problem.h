@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error of a function that is called rarely and whose failure a person will read: the kind of
-// error, and a sentence that names the thing, the cause and the fix. On the path of a message there
-// is Error instead (result.h), which does not allocate.
+// The error of functions off the hot path whose failure the user will read: the kind of error, and
+// a sentence that names the thing, the cause and the fix. On the hot path there is Error
+// (result.h), which does not allocate.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace beeline {
 
 struct Problem {
-  // Where the text says it all, the kind of error is "makes no sense".
+  // The kind of error is kInvalid, for callers that only need the text.
   Problem(std::string sentence) : text(std::move(sentence)) {}
   Problem(const char* sentence) : text(sentence) {}
   Problem(Errc kind, std::string sentence) : code(kind), text(std::move(sentence)) {}
@@ -21,7 +21,7 @@ struct Problem {
       : code(error.code), sys_errno(error.sys_errno), text(describe(error)) {}
 
   Errc code = Errc::kInvalid;
-  int sys_errno = 0;  // 0: no system call is to blame
+  int sys_errno = 0;  // 0: no system call failed
   std::string text;
 };
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The words for errors.
 #include "common/base/result.h"
 
 #include <cstring>

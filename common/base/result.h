@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a function here says that it failed: it returns Result<T>, or Status when there is no value.
-// The API is a subset of std::expected, so that it can become an alias of it one day. Nothing in
-// this file throws or allocates. docs/decisions/0001-result-not-exceptions.md says why.
+// Errors as values: a function that can fail returns Result<T>, or Status if it has no value to
+// return. The API is a subset of std::expected, so that Result can become an alias for it. Nothing
+// in this file throws or allocates, except describe(). docs/decisions/0001-result-not-exceptions.md
+// has the reasons.
 #pragma once
 
 #include <cassert>
@@ -19,32 +20,32 @@ namespace beeline {
 
 enum class Errc : std::uint32_t {
   kOk = 0,       // only inside a Status that holds no error
-  kInvalid,      // an argument, a file or a message that makes no sense
-  kNotFound,     // no such device, file, symbol, key
-  kDenied,       // permission or access right missing
-  kNoMemory,     // memory, or a fixed pool, is used up
+  kInvalid,      // an argument, a file or a message is not valid
+  kNotFound,     // no such device, file, symbol or key
+  kDenied,       // a permission or an access right is missing
+  kNoMemory,     // memory or a fixed pool is used up
   kBusy,         // in use; the same call may succeed later
-  kUnsupported,  // asked for something this device or build cannot do
+  kUnsupported,  // this device or this build cannot do it
   kTimeout,      // a peer or a device did not answer in time
-  kPeerClosed,   // the other side went away
-  kProtocol,     // the other side sent what it must not
-  kSystem,       // a system call failed; sys_errno says how
-  kInternal,     // a bug of ours
+  kPeerClosed,   // the peer closed the connection
+  kProtocol,     // the peer violated the protocol
+  kSystem,       // a system call failed; sys_errno has the reason
+  kInternal,     // a bug in Beeline
 };
 
 const char* to_string(Errc code) noexcept;
 
 struct Error {
   Errc code = Errc::kOk;
-  int sys_errno = 0;      // 0 when no system call is to blame
-  const char* what = "";  // a literal: what was being tried, lower-case, no full stop
+  int sys_errno = 0;      // 0 if no system call failed
+  const char* what = "";  // a literal: the action that failed, in lower case, without a full stop
 };
 static_assert(sizeof(Error) == 16 && std::is_trivially_copyable_v<Error>);
 
-// "open the fabric file: No such file or directory (not found)". For people, not for comparing.
+// "open the fabric file: No such file or directory (not found)". Only for messages.
 std::string describe(const Error& error);
 
-// An error on its way into some Result; fail() makes it.
+// An error that converts to a Result of any type. fail() returns it.
 template <class E>
 struct Failure {
   E error;
@@ -61,7 +62,7 @@ constexpr Failure<std::decay_t<E>> fail(E&& error) {
   return {std::forward<E>(error)};
 }
 
-// What turns into a Result as its value: all that converts to T, but no Result of that kind itself.
+// Types that a Result takes as its value: those that convert to T, except the Result itself.
 template <class U, class T, class Self>
 concept IntoResult = !std::same_as<std::remove_cvref_t<U>, Self> && std::convertible_to<U, T>;
 
@@ -98,19 +99,19 @@ class [[nodiscard]] Result {
   constexpr E&& error() && noexcept { return std::move(*checked(std::get_if<1>(&held_))); }
 
  private:
-  // Asking for the half that is not there is a bug of the caller.
-  template <class Half>
-  static constexpr Half* checked(Half* half) noexcept {
-    assert(half != nullptr && "the Result holds the other half");
-    if (half == nullptr) __builtin_unreachable();
-    return half;
+  // Asking for the alternative that is not held is a bug in the caller.
+  template <class Alternative>
+  static constexpr Alternative* checked(Alternative* alternative) noexcept {
+    assert(alternative != nullptr && "the Result holds the other alternative");
+    if (alternative == nullptr) __builtin_unreachable();
+    return alternative;
   }
 
   std::variant<T, E> held_;
 };
 
-// Result<void> is its error, or none. Error has a code to spare for "none", so a Status is 16 bytes
-// and travels in two registers; other error types pay for an optional.
+// Result<void> holds an error or nothing. Error has a spare code for "nothing", so that a Status is
+// 16 bytes and is returned in two registers; other error types need an optional.
 template <class E>
 class [[nodiscard]] Result<void, E> {
  public:
@@ -155,9 +156,9 @@ static_assert(sizeof(Status) == 16 && std::is_trivially_copyable_v<Status>);
 
 }  // namespace beeline
 
-// Unwraps a Result, or returns its error from the enclosing function:
+// Evaluates to the value of a Result, or returns its error from the enclosing function:
 //   UniqueFd fd = BL_TRY(open_page(name));
-// Each use has its own name inside, so that one BL_TRY may stand within another.
+// Each use declares a variable with a name of its own, so that BL_TRY can be nested.
 #define BL_TRY(...) BL_TRY_NUMBERED_(__COUNTER__, __VA_ARGS__)
 #define BL_TRY_NUMBERED_(number, ...) BL_TRY_NAMED_(number, __VA_ARGS__)
 #define BL_TRY_NAMED_(number, ...)                                \

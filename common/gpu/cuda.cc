@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Finding libcuda and its functions.
 #include "common/gpu/cuda.h"
 
 #include <dlfcn.h>
@@ -12,7 +10,7 @@ namespace {
 
 enum class Need { kRequired, kOptional };
 
-// Returns the first required symbol that is not there, or null.
+// Returns the first required symbol that is missing, or null.
 const char* fill(Cuda& cuda, void* library) {
   const char* missing = nullptr;
   const auto take = [&](auto& member, const char* symbol, Need need) {

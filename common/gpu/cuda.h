@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The CUDA driver, found with dlopen: one table of its functions. An application with a GPU has it
-// loaded anyway; without it, the plugin moves host memory.
+// A table of the CUDA driver's functions, loaded with dlopen. An application that uses a GPU has
+// loaded the driver anyway. Without it, the plugin transfers host memory only.
 //
-// Threads: read-only after loading; the driver's functions are thread safe, and work on the context
-// that is current in the thread that calls them.
+// Threads: read-only after loading. The driver's functions are thread safe, and use the context
+// that is current in the calling thread.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 #include "common/base/problem.h"
 #include "include/cuda/driver_abi.h"
 
-// X(member, symbol, type, need). A required symbol that is missing makes the driver useless. An
-// optional one is a null member: drivers older than it are in use.
+// X(member, symbol, type, need). A driver without a required symbol is not used. An optional symbol
+// that is missing is a null member, because drivers that are older than it are in use.
 // clang-format off
 #define BL_CUDA_FUNCTIONS(X)                                                                        \
   X(init, cuInit, CuResult(unsigned), kRequired)                                                    \
@@ -55,8 +55,8 @@ using cuda_abi::DeviceAttribute;
 using cuda_abi::DevicePtr;
 using cuda_abi::Ordinal;
 using cuda_abi::PointerAttribute;
-struct Context;  // CUcontext points to one
-struct Stream;   // CUstream
+struct Context;  // CUcontext is a pointer to it
+struct Stream;   // CUstream is a pointer to it
 
 struct Cuda {
 // A member cannot be declared in parentheses.
@@ -65,7 +65,7 @@ struct Cuda {
   BL_CUDA_FUNCTIONS(BL_CUDA_MEMBER)
 #undef BL_CUDA_MEMBER
 
-  std::string library;  // the name it was found by
+  std::string library;  // the name that was loaded
   int version = 0;      // 13000: CUDA 13.0
   int gpus = 0;
 
@@ -73,13 +73,14 @@ struct Cuda {
   Outcome<void> check(const char* call, CuResult result) const;
 };
 
-// Why there is no driver to work with.
+// The reason why there is no usable driver.
 struct NoCuda {
-  bool absent = true;  // there is none, which is no fault; else it does not work
-  std::string why;     // for people
+  bool absent = true;  // there is no driver or no GPU, which is not a fault; false: it is broken
+  std::string why;     // for messages
 };
 
-// Loads `path`, or where it is empty libcuda.so.1, and leaves it loaded. At least one GPU.
+// Loads `path`, or libcuda.so.1 if it is empty. The driver is never unloaded. It is an error if it
+// has no GPU.
 Result<Cuda, NoCuda> load_cuda(const std::string& path = {});
 
 }  // namespace beeline::gpu

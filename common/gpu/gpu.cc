@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The driver's attributes in our words.
 #include "common/gpu/gpu.h"
 
 #include <algorithm>
@@ -16,13 +14,13 @@ namespace {
 using cuda_abi::kFlushOptionHost;
 using cuda_abi::kMemoryTypeDevice;
 
-// An attribute that the driver does not know is one that the GPU does not have.
+// 0 if the driver does not know the attribute.
 int attribute(const Cuda& cuda, Ordinal ordinal, DeviceAttribute which) {
   int value = 0;
   return cuda.device_get_attribute(&value, which, ordinal) == CuResult::kSuccess ? value : 0;
 }
 
-// The driver writes "0000:1B:00.0", and some write a domain of eight digits.
+// The driver writes "0000:1B:00.0", and some versions write a domain of eight digits.
 std::string as_sysfs_writes_it(std::string address) {
   std::ranges::transform(address, address.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -46,7 +44,7 @@ Outcome<Gpu> read_gpu(const Cuda& cuda, Ordinal ordinal) {
   const auto has = [&](DeviceAttribute which) { return attribute(cuda, ordinal, which); };
   gpu.compute_major = has(DeviceAttribute::kComputeCapabilityMajor);
   gpu.compute_minor = has(DeviceAttribute::kComputeCapabilityMinor);
-  // The attribute is younger (CUDA 11.3) than what it tells of.
+  // The attribute was added in CUDA 11.3; the feature is older.
   gpu.gdr = cuda.version < 11030 || has(DeviceAttribute::kGpuDirectRdmaSupported) != 0;
   gpu.dmabuf = cuda.get_range_handle != nullptr && has(DeviceAttribute::kDmaBufSupported) != 0;
   gpu.coherent = has(DeviceAttribute::kPageableMemoryAccessUsesHostPageTables) != 0;
@@ -101,7 +99,7 @@ std::uint64_t buffer_id_of(const Cuda& cuda, const void* pointer) noexcept {
   return asked == CuResult::kSuccess ? id : 0;
 }
 
-// The second line of `resource` is the window: first byte, last byte, flags.
+// The second line of `resource` describes BAR1: first byte, last byte, flags.
 std::size_t reachable_bytes(const std::string& sysfs_root, const Gpu& gpu) {
   std::ifstream file(sysfs_root + "/bus/pci/devices/" + gpu.pci + "/resource");
   std::string line;

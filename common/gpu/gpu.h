@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the driver says of a GPU, as far as a NIC's access to its memory is concerned.
+// Properties of a GPU that matter when a NIC accesses its memory, as the CUDA driver reports them.
 #pragma once
 
 #include <string>
@@ -11,23 +11,23 @@
 namespace beeline::gpu {
 
 struct Gpu {
-  Ordinal ordinal = 0;  // as this process counts
+  Ordinal ordinal = 0;  // in this process
   std::string name;     // "NVIDIA H200"
   std::string pci;      // "0000:1b:00.0", as sysfs writes it
   int compute_major = 0;
   int compute_minor = 0;
-  bool gdr = false;       // NICs may reach its memory at all
-  bool dmabuf = false;    // the driver makes dma-bufs of it
-  bool coherent = false;  // a second way to its memory beside PCIe: dma-bufs have to ask for PCIe
+  bool gdr = false;             // the driver supports GPUDirect RDMA
+  bool dmabuf = false;          // the driver exports its memory as dma-bufs
+  bool coherent = false;        // its memory has a path beside PCIe: dma-bufs have to ask for PCIe
   bool host_can_flush = false;  // cuFlushGPUDirectRDMAWrites
-  // For whom what NICs have written is there when their completions are, as CUDA numbers it.
+  // CUDA's number for who sees the writes of NICs without a flush once they have completed.
   int writes_ordering = 0;
 
-  // For its own kernels, at least.
-  bool writes_are_ordered() const noexcept { return writes_ordering >= cuda_abi::kOrderingOwner; }
+  // Whether at least its own kernels do.
+  bool has_ordered_writes() const noexcept { return writes_ordering >= cuda_abi::kOrderingOwner; }
 
-  // NCCL asks for flushes by itself up to Ampere, and after that only where it is told to.
-  bool nccl_flushes() const noexcept { return compute_major < 9; }
+  // Up to Ampere, NCCL asks for flushes by itself; later only if the plugin tells it to.
+  bool is_flushed_by_nccl() const noexcept { return compute_major < 9; }
 };
 
 // "GPU 0 (0000:1b:00.0)": how messages name it.
@@ -35,17 +35,17 @@ std::string label(const Gpu& gpu);
 
 Outcome<Gpu> read_gpu(const Cuda& cuda, Ordinal ordinal);
 
-// The GPUs that this process has begun to use, the calling thread's own first. To ask leaves those
-// that nobody uses asleep.
+// The GPUs that have a primary context in this process, the calling thread's own first. This
+// creates no context.
 std::vector<Ordinal> gpus_in_use(const Cuda& cuda);
 
-// Whose memory that is; -1: no GPU's.
+// The GPU that has this memory; -1: none.
 Ordinal owner_of(const Cuda& cuda, const void* pointer) noexcept;
 
-// The number of the allocation, which no other in this process has or will have; 0: not known.
+// CUDA's number of the allocation, which is unique in this process; 0: not known.
 std::uint64_t buffer_id_of(const Cuda& cuda, const void* pointer) noexcept;
 
-// Bytes of GPU memory that NICs can reach at once (BAR1); 0: not known. `sysfs_root` is "/sys".
+// The size of the GPU's PCI window for its memory (BAR1); 0: not known. `sysfs_root` is "/sys".
 std::size_t reachable_bytes(const std::string& sysfs_root, const Gpu& gpu);
 
 }  // namespace beeline::gpu

@@ -4,27 +4,27 @@
 namespace beeline::gpu {
 namespace {
 
-constexpr unsigned kNonBlocking = 1;  // no order with the default stream
+constexpr unsigned kNonBlocking = 1;  // does not synchronize with the default stream
 constexpr int kRelaxed = 2;           // CU_STREAM_CAPTURE_MODE_RELAXED
 
-// The driver did not know the flag, or the call, or the range.
-bool may_be_the_flag(CuResult result) {
+// Whether the driver may have refused the call because it does not know the flag.
+bool is_unknown_flag(CuResult result) {
   return result == CuResult::kInvalidValue || result == CuResult::kNotSupported;
 }
 
 }  // namespace
 
-OutOfCapture::OutOfCapture(const Cuda& cuda) noexcept : cuda_(nullptr), mode_(kRelaxed) {
+OutsideCapture::OutsideCapture(const Cuda& cuda) noexcept : cuda_(nullptr), mode_(kRelaxed) {
   if (cuda.exchange_capture_mode == nullptr) return;
   if (cuda.exchange_capture_mode(&mode_) == CuResult::kSuccess) cuda_ = &cuda;
 }
 
-OutOfCapture::~OutOfCapture() {
+OutsideCapture::~OutsideCapture() {
   if (cuda_ != nullptr) (void)cuda_->exchange_capture_mode(&mode_);
 }
 
 Outcome<ContextScope> ContextScope::enter(const Cuda& cuda, Ordinal ordinal) {
-  OutOfCapture capture(cuda);
+  OutsideCapture capture(cuda);
   Context* context = nullptr;
   BL_TRY(cuda.check("cuDevicePrimaryCtxRetain", cuda.primary_retain(&context, ordinal)));
   if (auto pushed = cuda.check("cuCtxPushCurrent", cuda.context_push(context)); !pushed) {
@@ -63,16 +63,17 @@ Outcome<void> Memory::read(void* to, std::size_t bytes) {
   return cuda_->check("cuStreamSynchronize", cuda_->stream_synchronize(stream_));
 }
 
-// Drivers before CUDA 12.8 do not know how to ask for PCIe, and give nothing else.
+// Drivers before CUDA 12.8 do not know the flag for PCIe, and always use PCIe.
 Outcome<UniqueFd> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
                                 std::size_t bytes) {
-  if (!gpu.dmabuf) return fail(std::string("the driver makes no dma-bufs of this GPU's memory"));
+  if (!gpu.dmabuf)
+    return fail(std::string("the driver cannot export this GPU's memory as dma-bufs"));
   int fd = -1;
   const auto ask = [&](unsigned long long flags) {
     return cuda.get_range_handle(&fd, start, bytes, cuda_abi::kRangeHandleDmaBufFd, flags);
   };
   CuResult result = ask(gpu.coherent ? cuda_abi::kRangeFlagPcie : 0);
-  if (gpu.coherent && may_be_the_flag(result)) result = ask(0);
+  if (gpu.coherent && is_unknown_flag(result)) result = ask(0);
   BL_TRY(cuda.check("cuMemGetHandleForAddressRange", result));
   return UniqueFd(fd);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPU memory of our own, and ways into it that disturb nobody: another stream's work is neither
-// waited for nor held up, and the thread's current context is what it was.
+// GPU memory that the plugin allocates, and copies to and from it that do not disturb the
+// application: they neither wait for other streams nor delay them, and the thread's current context
+// is restored.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +14,23 @@
 
 namespace beeline::gpu {
 
-// While it lives, this thread's calls are nothing to a graph that another thread captures. Without
-// it, one that allocates fails then, and may spoil the capture.
-class OutOfCapture {
+// As long as it exists, this thread's calls do not interfere with a graph that another thread
+// captures. Without it, a call that allocates would fail during a capture, and could invalidate it.
+class OutsideCapture {
  public:
-  explicit OutOfCapture(const Cuda& cuda) noexcept;
-  OutOfCapture(OutOfCapture&& other) noexcept
+  explicit OutsideCapture(const Cuda& cuda) noexcept;
+  OutsideCapture(OutsideCapture&& other) noexcept
       : cuda_(std::exchange(other.cuda_, nullptr)), mode_(other.mode_) {}
-  OutOfCapture& operator=(OutOfCapture&&) = delete;
-  ~OutOfCapture();
+  OutsideCapture& operator=(OutsideCapture&&) = delete;
+  ~OutsideCapture();
 
  private:
   const Cuda* cuda_;  // null: nothing to restore
   int mode_;
 };
 
-// Makes a GPU's primary context current in this thread, as long as it lives. Of a GPU that is in
-// use only: another's would have to be made, which takes long.
+// Makes a GPU's primary context current in this thread as long as it exists. Only for a GPU that is
+// in use: for another one, the driver would create the context, which takes long.
 class ContextScope {
  public:
   static Outcome<ContextScope> enter(const Cuda& cuda, Ordinal ordinal);
@@ -41,15 +42,15 @@ class ContextScope {
   ~ContextScope();
 
  private:
-  ContextScope(const Cuda& cuda, Ordinal ordinal, OutOfCapture capture) noexcept
+  ContextScope(const Cuda& cuda, Ordinal ordinal, OutsideCapture capture) noexcept
       : capture_(std::move(capture)), cuda_(&cuda), ordinal_(ordinal) {}
 
-  OutOfCapture capture_;
+  OutsideCapture capture_;
   const Cuda* cuda_;
   Ordinal ordinal_;
 };
 
-// Lifecycle: made, used and freed within a ContextScope.
+// GPU memory and a stream for copies. Lifecycle: within a ContextScope.
 class Memory {
  public:
   static Outcome<Memory> allocate(const Cuda& cuda, std::size_t bytes);
@@ -64,7 +65,7 @@ class Memory {
   void* data() const noexcept { return reinterpret_cast<void*>(address_); }
   std::size_t size() const noexcept { return size_; }
 
-  // `bytes` from its start. Done when they return.
+  // Copies `bytes` at its start. The copy is complete when they return.
   Outcome<void> write(const void* from, std::size_t bytes);
   Outcome<void> read(void* to, std::size_t bytes);
 
@@ -77,8 +78,8 @@ class Memory {
   Stream* stream_ = nullptr;
 };
 
-// A dma-buf of exactly these pages: byte 0 of it is at `start`. Both are multiples of the host's
-// page.
+// A dma-buf of exactly these pages: its byte 0 is at `start`. Both numbers are multiples of the
+// host's page size.
 Outcome<UniqueFd> export_dmabuf(const Cuda& cuda, const Gpu& gpu, std::uintptr_t start,
                                 std::size_t bytes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parameters whose value is one of a few words, and the words. The first word of a value is the one
-// we print; the others are what NCCL's users already write.
+// The enumerations of parameters with a fixed set of values, and their words. The first word of a
+// value is the one that is printed; the others are those of NCCL.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ struct Choice {
   T value;
 };
 
-// NCCL's number for "you decide" is -2 for most parameters...
+// NCCL's number for "auto" is -2 for most parameters...
 inline constexpr std::array kAutoOffOn{
     Choice<Tristate>{"auto", Tristate::kAuto}, Choice<Tristate>{"0", Tristate::kOff},
     Choice<Tristate>{"1", Tristate::kOn}, Choice<Tristate>{"-2", Tristate::kAuto}};
@@ -29,8 +29,8 @@ inline constexpr std::array kAutoOffOn2{
     Choice<Tristate>{"auto", Tristate::kAuto}, Choice<Tristate>{"0", Tristate::kOff},
     Choice<Tristate>{"1", Tristate::kOn}, Choice<Tristate>{"2", Tristate::kAuto}};
 
-// NCCL's words for distances, and its older numbers. What lies between PXB and PHB there (P2C, PXN)
-// is as near as PXB here.
+// NCCL's words for distances, and its older numbers. Distances between PXB and PHB in NCCL (P2C,
+// PXN) are PXB here.
 inline constexpr std::array kGdrLevels{
     Choice<GdrLevel>{"LOC", GdrLevel::kLoc}, Choice<GdrLevel>{"PIX", GdrLevel::kPix},
     Choice<GdrLevel>{"PXB", GdrLevel::kPxb}, Choice<GdrLevel>{"P2C", GdrLevel::kPxb},

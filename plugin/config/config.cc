@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// From the environment to a Config, with a word to the user about everything that was found.
 #include "plugin/config/config.h"
 
 #include <algorithm>
@@ -24,14 +22,14 @@ std::string_view trim(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// Where the value comes from: our own name wins over NCCL's.
+// The BEELINE_ variable if it is set, otherwise NCCL's.
 std::optional<Setting> find_setting(const Environ& environ, std::string_view name,
-                                    std::string_view honours) {
+                                    std::string_view honors) {
   const std::string ours = std::string(kParamPrefix) + std::string(name);
   if (const auto text = environ.get(ours)) return Setting{ours, std::string(trim(*text))};
-  if (honours.empty()) return std::nullopt;
-  if (const auto text = environ.get(honours)) {
-    return Setting{std::string(honours), std::string(trim(*text))};
+  if (honors.empty()) return std::nullopt;
+  if (const auto text = environ.get(honors)) {
+    return Setting{std::string(honors), std::string(trim(*text))};
   }
   return std::nullopt;
 }
@@ -53,8 +51,8 @@ Finding refused(const Setting& setting, Refusal refusal, const Rule& rule,
 // One row of the table. `value` holds the default.
 template <class Rule>
 void load_param(const Environ& environ, const Rule& rule, std::string_view name,
-                std::string_view honours, typename Rule::Value* value, Findings& findings) {
-  const std::optional<Setting> setting = find_setting(environ, name, honours);
+                std::string_view honors, typename Rule::Value* value, Findings& findings) {
+  const std::optional<Setting> setting = find_setting(environ, name, honors);
   if (!setting) return;
   Parsed<typename Rule::Value> parsed = rule.parse(setting->text);
   if (!parsed) {
@@ -68,7 +66,7 @@ void load_param(const Environ& environ, const Rule& rule, std::string_view name,
        .fact = std::string(name) + "=" + rule.print(*value) + " (from " + setting->variable + ")"});
 }
 
-// What NCCL's own transport reads and this plugin has no use for.
+// Variables of NCCL's own InfiniBand transport that have no effect on this plugin.
 constexpr std::array<std::string_view, 11> kWithoutEffect = {
     "NCCL_IB_DATA_DIRECT",          "NCCL_IB_FIFO_TC",
     "NCCL_IB_MERGE_NICS",           "NCCL_IB_MERGE_VFS",
@@ -89,7 +87,7 @@ void find_without_effect(const Environ& environ, Findings& findings) {
 
 void find_unknown(const Environ& environ, Findings& findings) {
   std::vector<std::string_view> known;
-#define BL_PARAM(field, name, rule, default_value, since, honours, help) known.push_back(name);
+#define BL_PARAM(field, name, rule, default_value, since, honors, help) known.push_back(name);
 #include "plugin/config/params.def"
 #undef BL_PARAM
   for (const Environ::Variable& variable : environ.variables()) {
@@ -111,8 +109,8 @@ void find_unknown(const Environ& environ, Findings& findings) {
 LoadedConfig load_config(const Environ& environ) {
   LoadedConfig loaded;
   Config& config = loaded.config;
-#define BL_PARAM(field, name, rule, default_value, since, honours, help) \
-  load_param(environ, rule, name, honours, &config.field, loaded.findings);
+#define BL_PARAM(field, name, rule, default_value, since, honors, help) \
+  load_param(environ, rule, name, honors, &config.field, loaded.findings);
 #include "plugin/config/params.def"
 #undef BL_PARAM
   config.gid_index_is_for_roce =
@@ -125,9 +123,9 @@ LoadedConfig load_config(const Environ& environ) {
 std::vector<ParamText> param_texts() {
   const Config defaults;
   std::vector<ParamText> rows;
-#define BL_PARAM(field, name, rule, default_value, since, honours, help)                       \
+#define BL_PARAM(field, name, rule, default_value, since, honors, help)                        \
   rows.push_back({name, decltype(rule)::kKind, (rule).allowed(), (rule).print(defaults.field), \
-                  since, honours, help});
+                  since, honors, help});
 #include "plugin/config/params.def"
 #undef BL_PARAM
   return rows;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that can be set from outside, read once. params.def is the table; a parameter is set by
-// BEELINE_NAME, or by the NCCL variable it honours, or keeps its default.
+// The parameters of the plugin, which are read from the environment once. params.def is their
+// table. A parameter is set by BEELINE_NAME or by the NCCL variable that it honors; otherwise it
+// has its default.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,9 @@
 
 namespace beeline {
 
-// The defaults, as they stand. Whoever loads one hands it down as const.
+// A default-constructed Config has the defaults.
 struct Config {
-#define BL_PARAM(field, name, rule, default_value, since, honours, help) \
+#define BL_PARAM(field, name, rule, default_value, since, honors, help) \
   decltype(rule)::Value field = default_value;
 #include "plugin/config/params.def"
 #undef BL_PARAM
@@ -36,14 +37,14 @@ struct LoadedConfig {
 // Reads the environment. Never fails: a value that is refused leaves the default.
 LoadedConfig load_config(const Environ& environ);
 
-// A row of the table, as text.
+// A row of the table as text, for the documentation.
 struct ParamText {
   std::string_view name;
   std::string_view kind;
   std::string allowed;
   std::string default_value;
   std::string_view since;
-  std::string_view honours;  // empty: none
+  std::string_view honors;  // empty: none
   std::string_view help;
 };
 std::vector<ParamText> param_texts();

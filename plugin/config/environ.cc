@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The environment, copied once.
 #include "plugin/config/environ.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A copy of environment variables: the process's own, or what a test wants. This is the only place
-// that reads the environment.
+// A copy of environment variables: those of the process, or those of a test. No other code reads
+// the environment.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,14 @@ class Environ {
     std::string value;
   };
 
-  // What this process has now. NCCL has put the lines of its nccl.conf there before it loads us.
+  // The current variables of this process. NCCL adds the lines of its nccl.conf before it loads the
+  // plugin.
   static Environ of_process();
 
-  // Each "NAME=VALUE"; of two with one name, the first counts, as it does for getenv.
+  // Each is "NAME=VALUE". If a name occurs twice, the first one counts, as for getenv.
   explicit Environ(const std::vector<std::string_view>& assignments);
 
-  // Set to nothing counts as not set: that is how NCCL reads its own variables.
+  // An empty value counts as not set, as in NCCL.
   std::optional<std::string_view> get(std::string_view name) const;
 
   const std::vector<Variable>& variables() const noexcept { return variables_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The number of edits between two short names, by the usual table of which three rows are kept.
+// Computes the edit distance with the usual table, of which three rows are kept.
 #include "plugin/config/nearest.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ size_t edits_between(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view name, const std::vector<std::string_view>& known) {
   std::string_view best;
-  // A third of the name may be wrong; more than that is another name.
+  // At most a third of the name may differ.
   size_t fewest = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string_view candidate : known) {
     const size_t edits = edits_between(name, candidate);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What somebody meant who mistyped a name.
+// Finds the name that is most similar to a misspelled one.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace beeline {
 
-// The one of `known` that takes the fewest edits (a letter more, less or other, or two neighbours
-// swapped), or empty when even that is far from `name`.
+// The one of `known` with the smallest edit distance to `name` (insertions, deletions,
+// replacements, and swaps of neighbors), or empty if none is similar.
 std::string_view nearest(std::string_view name, const std::vector<std::string_view>& known);
 
 }  // namespace beeline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page has a table of all parameters, and one section for each, because the help is too long
-// for a column of the table.
+// The page has a table of all parameters and a section for each, because the help is too long for
+// the table.
 #include "plugin/config/params_markdown.h"
 
 #include <cctype>
@@ -15,18 +15,19 @@ constexpr std::string_view kHead = R"(# Parameters
 
 <!-- Generated from plugin/config/params.def; after a change there, "ninja parameters" writes it. -->
 
-Set them in the environment, before the process starts. `BEELINE_X` wins over the NCCL variable that
-a parameter honours, and that one over the default. A variable set to nothing counts as not set.
+Parameters are environment variables. They must be set before the process starts. `BEELINE_X` wins over
+the NCCL variable that a parameter honors, and that variable wins over the default. An empty variable
+counts as not set.
 
-A value that makes no sense is warned about, and the default used. A `BEELINE_` name that is not on
-this page is warned about too. With `NCCL_DEBUG=INFO` the log lists each value that was set, and by
-which variable, and the variables of NCCL's own InfiniBand transport that were set and have no effect here
-(such as `NCCL_IB_QPS_PER_CONNECTION`).
+If a value is not valid, there is a warning, and the default is used. There is also a warning for each
+`BEELINE_` variable that is not on this page. With `NCCL_DEBUG=INFO` the log lists each value that was
+set, with its variable. It also lists the variables of NCCL's own InfiniBand transport that were set but
+have no effect on this plugin (such as `NCCL_IB_QPS_PER_CONNECTION`).
 
-- A **switch** is `0` or `1`; `no`, `yes`, `off`, `on`, `false` and `true` are understood.
-- A **number** is whole, decimal or, after `0x`, hexadecimal.
-- A **size** is a number of bytes, or of KiB, MiB or GiB with `K`, `M` or `G` behind it.
-- A **time** is a number with its unit, `ms` or `s`.
+- A **switch** is `0` or `1`; `no`, `yes`, `off`, `on`, `false` and `true` are also accepted.
+- A **number** is an integer: decimal, or hexadecimal with `0x`.
+- A **size** is a number of bytes, or of KiB, MiB or GiB with the suffix `K`, `M` or `G`.
+- A **time** is a number with the unit `ms` or `s`.
 
 )";
 
@@ -34,7 +35,7 @@ std::string code(std::string_view text) {
   return text.empty() ? "empty" : "`" + std::string(text) + "`";
 }
 
-// Lines of at most this many columns, as the rest of the documentation.
+// Wraps the text at this many columns, as in the rest of the documentation.
 std::string wrapped(std::string_view text) {
   constexpr size_t kColumns = 100;
   std::string lines;
@@ -56,14 +57,14 @@ std::string lowered(std::string text) {
 std::string table_row(const ParamText& row) {
   const std::string name = std::string(kParamPrefix) + std::string(row.name);
   return "| [`" + name + "`](#" + lowered(name) + ") | " +
-         (row.honours.empty() ? "" : code(row.honours)) + " | " + code(row.default_value) + " |\n";
+         (row.honors.empty() ? "" : code(row.honors)) + " | " + code(row.default_value) + " |\n";
 }
 
 std::string section(const ParamText& row) {
   std::string facts = std::string(row.kind);
   if (row.kind != Text::kKind) facts += ": " + row.allowed;
   facts += "; default " + code(row.default_value);
-  if (!row.honours.empty()) facts += "; honours " + code(row.honours);
+  if (!row.honors.empty()) facts += "; honors " + code(row.honors);
   facts += "; since " + std::string(row.since);
   facts.front() = static_cast<char>(facts.front() - 'a' + 'A');
   return "## " + std::string(kParamPrefix) + std::string(row.name) + "\n\n" + wrapped(facts + ".") +
@@ -74,7 +75,7 @@ std::string section(const ParamText& row) {
 
 std::string params_markdown() {
   std::string page(kHead);
-  page += "| parameter | honours | default |\n|---|---|---|\n";
+  page += "| parameter | honors | default |\n|---|---|---|\n";
   for (const ParamText& row : param_texts()) page += table_row(row);
   for (const ParamText& row : param_texts()) page += "\n" + section(row);
   return page;

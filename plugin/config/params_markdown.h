@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// docs/parameters.md, written from the table.
+// Generates docs/parameters.md from the table of parameters.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes docs/parameters.md, to the file that is named or else to standard output. A program of the
-// build; nothing installs it.
+// Writes docs/parameters.md to the given file, or to standard output. It is used by the build and
+// is not installed.
 #include <cstdio>
 
 #include "plugin/config/params_markdown.h"

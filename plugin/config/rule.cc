@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Texts to values and back.
 #include "plugin/config/rule.h"
 
 #include <algorithm>
@@ -12,7 +10,7 @@ namespace {
 
 struct Number {
   std::int64_t value;
-  std::string_view rest;  // what stands behind it
+  std::string_view rest;  // the text after it
 };
 
 char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a parameter's text may be. Each rule has the Value it makes, parse(), print() (the text that
-// parse() reads as this value) and allowed() (for people, after "is not" or "is out of range").
+// The types of parameters. Each has a Value, parse(), print() (a text that parse() accepts for this
+// value) and allowed() (a description of valid texts, for messages).
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@
 
 namespace beeline {
 
-// Why a text was refused.
+// The reason why a text is not valid.
 enum class Refusal { kUnreadable, kOutOfRange };
 
 template <class T>
 using Parsed = Result<T, Refusal>;
 
-// 0 or 1; yes, no, on, off, true and false too. As NCCL does, any other number counts as 1.
+// 0 or 1, or yes, no, on, off, true or false. As in NCCL, any other number counts as 1.
 class Bool {
  public:
   using Value = bool;
@@ -33,7 +33,7 @@ class Bool {
   static std::string allowed() { return "0 or 1"; }
 };
 
-// A whole number, decimal, or hexadecimal after 0x.
+// An integer: decimal, or hexadecimal with 0x.
 class Count {
  public:
   using Value = int;
@@ -50,7 +50,7 @@ class Count {
   int high_;
 };
 
-// A number of bytes; K, M or G behind it multiplies by 1024 each.
+// A number of bytes, or of KiB, MiB or GiB with the suffix K, M or G.
 class Bytes {
  public:
   using Value = std::int64_t;
@@ -67,7 +67,8 @@ class Bytes {
   std::int64_t high_;
 };
 
-// In nanoseconds. The unit, ms or s, must be written: a bare number would be a guess.
+// A time in nanoseconds. The text must have the unit ms or s, because a number alone would be
+// ambiguous.
 class Duration {
  public:
   using Value = std::int64_t;
@@ -85,7 +86,7 @@ class Duration {
   std::int64_t high_ns_;
 };
 
-// One of a list of words, in any case.
+// One of a list of words; upper and lower case are equal.
 template <class T, std::size_t N>
 class OneOf {
  public:
@@ -102,7 +103,7 @@ class OneOf {
   std::array<Choice<T>, N> choices_;
 };
 
-// Anything. Whoever uses it reads its grammar.
+// Any text. The code that uses it parses it.
 class Text {
  public:
   using Value = std::string;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The common denominator of two ends.
 #include "plugin/device/agree.h"
 
 #include <algorithm>
@@ -12,7 +10,7 @@ namespace {
 constexpr std::uint16_t kFullMember = 0x8000;
 constexpr std::uint16_t kPartition = 0x7fff;
 
-// An entry that may be used: filled, and the one the side insists on if it does.
+// Whether the entry may be used: it is not empty, and it is the fixed one if there is one.
 bool is_candidate(const PkeySide& side, std::size_t index) noexcept {
   if (side.fixed_index >= 0 && index != static_cast<std::size_t>(side.fixed_index)) return false;
   return (side.table[index] & kPartition) != 0;

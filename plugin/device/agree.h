@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the two ends of a connection agree on besides GIDs. Pure functions, called by the accepting
-// side with both ends' facts; the result goes back to the connecting side.
+// Chooses the MTU, the partition, the service level and the traffic class of a connection. The
+// accepting side calls these pure functions with the data of both ends, and sends the result to the
+// connecting side. GIDs are chosen in gid_choice.h.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,33 +16,34 @@
 
 namespace beeline {
 
-// The smaller. kProtocol when a value is no MTU code: the remote one came over the wire.
+// The smaller one. kProtocol if a value is not an MTU code, since the remote one is from the peer.
 Result<ibv_mtu> agree_mtu(ibv_mtu local, std::uint8_t remote_code);
 
 struct PkeySide {
-  std::span<const std::uint16_t> table;  // by index; 0 is an empty place
-  int fixed_index = -1;                  // >= 0: this entry and no other
+  std::span<const std::uint16_t> table;  // by index; 0: empty entry
+  int fixed_index = -1;                  // >= 0: only this entry
   std::string_view who = {};             // for the error: "h0 mlx5_0 port 1"
 };
 struct PkeyPair {
   std::uint16_t local_index = 0;
   std::uint16_t remote_index = 0;
-  std::uint16_t partition = 0;  // the 15 bits both share
+  std::uint16_t partition = 0;  // the 15 bits that both keys have in common
 };
-// The first partition (by the local index, then the remote) which both are in, at least one of them
-// as a full member: two limited members may not talk. The error is a text for people.
+// The first partition (by the local index, then by the remote one) of which both ends are members,
+// at least one of them a full member: two limited members cannot communicate.
 Outcome<PkeyPair> agree_pkey(const PkeySide& local, const PkeySide& remote);
 
-// The index by which a port reaches itself: the first entry that may be used and is a full
-// membership, since a limited member may not talk to itself. The error is a text for people.
+// The index for a connection of a port with itself: the first usable entry that is a full
+// membership, since a limited member cannot communicate with itself.
 Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port);
 
-// Service level or traffic class: each side has a wish or -1.
+// A service level or a traffic class. Each side has a preference, or -1.
 struct AgreedValue {
   int value = 0;
-  bool acceptor_overruled = false;  // both had a wish, and they differed
+  bool acceptor_overruled = false;  // both had a preference, and they differed
 };
-// The connecting side's wish wins, since it sends the payload; else the accepting side's; else 0.
+// The connecting side's preference wins, since it sends the payload; then the accepting side's;
+// then 0.
 AgreedValue agree_value(int connector_wish, int acceptor_wish) noexcept;
 
 }  // namespace beeline

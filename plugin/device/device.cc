@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Words for devices, and the protection domain that a device's ports share.
 #include "plugin/device/device.h"
 
 #include "plugin/verbs/create.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device is one RDMA port. What is known of it from the scan, and the open verbs device behind
-// it, which its other ports share.
+// A device is one RDMA port: its properties as the scan has found them, and the open verbs device,
+// which all ports of that verbs device share.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "plugin/device/gid.h"
-#include "plugin/device/port_news.h"
+#include "plugin/device/port_history.h"
 #include "plugin/verbs/handles.h"
 #include "plugin/wire/port_types.h"
 
@@ -25,18 +25,18 @@ const char* to_string(LinkLayer layer) noexcept;
 const char* to_string(Transport transport) noexcept;
 
 struct Capabilities {
-  bool immediate = true;          // WRITE_WITH_IMM: all but iWARP
-  bool adaptive_routing = false;  // a big write needs its notification in a packet of its own
-  bool relaxed_ordering = false;  // payload may be registered so
-  bool dmabuf = false;            // the library can; whether the driver can shows the first attempt
+  bool immediate = true;          // RDMA_WRITE_WITH_IMM: all but iWARP
+  bool adaptive_routing = false;  // large writes are notified by a packet of their own
+  bool relaxed_ordering = false;  // payload may be registered with relaxed ordering
+  bool dmabuf = false;            // the library supports it; the driver may still refuse it
   std::uint32_t max_msg_bytes = 0;
   int max_qp_wr = 0;
   int max_sge = 0;
   int max_cqe = 0;
-  int max_rd_atomic = 0;  // READs open at once, either way
+  int max_rd_atomic = 0;  // outstanding READs, in each direction
 };
 
-// What changes while a job runs.
+// Attributes of a port that may change while a job runs.
 struct PortFacts {
   ibv_port_state state = IBV_PORT_NOP;
   ibv_mtu active_mtu = IBV_MTU_1024;
@@ -44,16 +44,16 @@ struct PortFacts {
   std::uint16_t sm_lid = 0;
   std::uint8_t lmc = 0;
   std::uint32_t speed_mbps = 0;           // 0: unknown
-  std::vector<std::uint16_t> pkeys = {};  // by index; 0 is an empty place
-  std::vector<GidEntry> gids = {};        // the filled places, by index
+  std::vector<std::uint16_t> pkeys = {};  // by index; 0: empty entry
+  std::vector<GidEntry> gids = {};        // the valid entries, by index
 
   bool is_active() const noexcept {
     return state == IBV_PORT_ACTIVE || state == IBV_PORT_ACTIVE_DEFER;
   }
 };
 
-// An open verbs device and its one protection domain.
-// Lifecycle: lives as long as its DeviceTable. Threads: any.
+// An open verbs device with its one protection domain.
+// Lifecycle: as long as its DeviceTable. Threads: any.
 class DeviceContext {
  public:
   DeviceContext(verbs::Context context, std::string ibdev, int index)
@@ -62,21 +62,21 @@ class DeviceContext {
   const verbs::Api& api() const noexcept { return context_.api(); }
   ibv_context* raw() const noexcept { return context_.get(); }
   const std::string& ibdev() const noexcept { return ibdev_; }
-  int index() const noexcept { return index_; }  // dense, from 0: for what is kept per context
+  int index() const noexcept { return index_; }  // its index in DeviceTable::contexts()
 
-  // Made by the first caller. Stays until the table dies.
+  // The first call allocates it. It is freed with the table.
   Result<ibv_pd*> pd();
 
-  // How many thread domains of this process it has now.
+  // The number of thread domains that exist at present.
   std::atomic<int>& thread_domains() noexcept { return thread_domains_; }
 
-  // Removed from the host, or failed for good. It does not come back: a device that returns is one
-  // that has to be opened anew.
+  // Whether it was removed from the host or has a fatal error. It stays so: a device that returns
+  // has to be opened again.
   bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
   void set_gone() noexcept { gone_.store(true, std::memory_order_relaxed); }
 
  private:
-  friend class DeviceScan;  // numbers the contexts last
+  friend class DeviceScan;  // sets index_
 
   verbs::Context context_;
   std::string ibdev_;
@@ -88,30 +88,31 @@ class DeviceContext {
 };
 
 struct Device {
-  int index = 0;      // its place in the table, which is NCCL's number for it
-  std::string name;   // "beeline_mlx5_0", "beeline_mlx5_0_p2": unique, and never the plain ibdev,
-                      // whose topology node NCCL's built-in transports own
+  int index = 0;      // in the table; NCCL uses the same number
+  std::string name;   // "beeline_mlx5_0", "beeline_mlx5_0_p2": unique. It must differ from ibdev,
+                      // which NCCL's own transports use for their topology node
   std::string ibdev;  // "mlx5_0"
   std::uint8_t port = 1;
   LinkLayer link_layer = LinkLayer::kEthernet;
   Transport transport = Transport::kRoce;
-  std::uint64_t guid = 0;  // of the card, which may be several PCI functions; host order
-  int card_port = 1;       // unique together with `guid`: the ports of all the card's functions
-  std::string netdev;      // the network interface behind it; empty for InfiniBand
-  std::string pci_path;    // a real directory of sysfs; empty for a device without one
-  std::string card_path;   // the card's first PCI function: where NCCL is to place the device
+  std::uint64_t guid = 0;  // of the card, which may have several PCI functions; host order
+  int card_port = 1;       // unique among the ports with the same `guid`
+  std::string netdev;      // its network interface; empty for InfiniBand
+  std::string pci_path;    // a directory of sysfs without symbolic links; may be empty
+  std::string card_path;   // the card's first PCI function, for NCCL's topology
   int numa_node = -1;
   int rail = -1;  // from the filter
   int plane = -1;
   Capabilities caps;
-  PortFacts facts;  // at the scan; DeviceTable::read_port reads again
+  PortFacts facts;  // at the time of the scan; DeviceTable::read_port reads them again
   DeviceContext* context = nullptr;
-  std::shared_ptr<PortNews> news = std::make_shared<PortNews>();  // since the scan; never null
+  // Its events since the scan; never null.
+  std::shared_ptr<PortHistory> history = std::make_shared<PortHistory>();
 
   const verbs::Api& api() const noexcept { return context->api(); }
 };
 
-// "mlx5_0 port 1": how log lines call a device.
+// "mlx5_0 port 1": its name in messages.
 std::string label(const Device& device);
 
 }  // namespace beeline

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An order of devices that is the same at every start, and numbers that tell their ports apart.
+// Sorts devices into an order that is the same at every start, and numbers the ports of each card.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -17,13 +17,13 @@
 namespace beeline {
 namespace {
 
-// Devices without an address stand last.
+// Devices without a PCI address are last.
 auto place_of(const Device& device) {
   const auto address = topology::parse_pci_address(base_name(device.pci_path));
   return std::tuple(!address.has_value(), address.value_or(topology::PciAddress{}), device.port);
 }
 
-bool stands_before(const Device& a, const Device& b) {
+bool is_before(const Device& a, const Device& b) {
   const auto place_a = place_of(a);
   const auto place_b = place_of(b);
   return place_a != place_b ? place_a < place_b : natural_less(a.ibdev, b.ibdev);
@@ -31,12 +31,10 @@ bool stands_before(const Device& a, const Device& b) {
 
 }  // namespace
 
-void sort_devices(std::vector<Device>& devices) {
-  std::ranges::stable_sort(devices, stands_before);
-}
+void sort_devices(std::vector<Device>& devices) { std::ranges::stable_sort(devices, is_before); }
 
-void tell_ports_apart(std::vector<Device>& devices) {
-  std::map<std::uint64_t, std::string> cards;     // by GUID, where it is
+void number_ports(std::vector<Device>& devices) {
+  std::map<std::uint64_t, std::string> cards;     // by GUID, the card's path
   std::set<std::pair<std::uint64_t, int>> taken;  // GUID and port
   for (Device& device : devices) {
     const std::string& card = device.card_path.empty() ? device.ibdev : device.card_path;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opens every device, looks at every port, and keeps those that can be used.
+// Opens every device, reads every port, and keeps those that can be used.
 #include "plugin/device/device_scan.h"
 
 #include <endian.h>
@@ -41,7 +41,7 @@ Finding unsupported(const std::string& subject, const char* how) {
           .fact = subject + " " + how};
 }
 
-bool may_admit(const HcaFilter& filter, const std::string& ibdev) {
+bool can_admit(const HcaFilter& filter, const std::string& ibdev) {
   for (int port = 1; port <= kMostPorts; ++port) {
     if (judge(filter, ibdev, port).admitted) return true;
   }
@@ -109,7 +109,7 @@ Result<std::unique_ptr<DeviceTable>> DeviceScan::run() {
   if (auto raised = raise_memlock_limit()) find(*std::move(raised));
 
   const verbs::DeviceList list = BL_TRY(verbs::DeviceList::get(api_));
-  for (ibv_device* const device : list.devices()) visit(device);
+  for (ibv_device* const device : list.devices()) scan_device(device);
   finish();
   explain_no_device();
   return std::move(table_);
@@ -126,9 +126,9 @@ void DeviceScan::make_fork_safe() {
                 "): safe on Linux 5.12 and later"});
 }
 
-void DeviceScan::visit(ibv_device* device) {
+void DeviceScan::scan_device(ibv_device* device) {
   const std::string ibdev = api_.get_device_name(device);
-  if (!may_admit(filter_, ibdev)) {
+  if (!can_admit(filter_, ibdev)) {
     return leave_out_by_filter(ibdev);
   }
   const bool is_iwarp = device->transport_type == IBV_TRANSPORT_IWARP;
@@ -148,18 +148,18 @@ void DeviceScan::visit(ibv_device* device) {
   if (!attr || !quiet) return find(failed(ibdev, attr ? quiet.error() : attr.error()));
   auto& owned = table_->contexts_.emplace_back(
       std::make_unique<DeviceContext>(std::move(*context), ibdev, 0));
-  visit_ports(*owned, *attr, is_iwarp ? Transport::kIwarp : Transport::kInfiniBand);
+  scan_ports(*owned, *attr, is_iwarp ? Transport::kIwarp : Transport::kInfiniBand);
 }
 
-void DeviceScan::visit_ports(DeviceContext& context, const ibv_device_attr& attr,
-                             Transport ib_or_iwarp) {
+void DeviceScan::scan_ports(DeviceContext& context, const ibv_device_attr& attr,
+                            Transport ib_or_iwarp) {
   for (int port = 1; port <= attr.phys_port_cnt; ++port) {
-    visit_port(context, attr, ib_or_iwarp, static_cast<std::uint8_t>(port));
+    scan_port(context, attr, ib_or_iwarp, static_cast<std::uint8_t>(port));
   }
 }
 
-void DeviceScan::visit_port(DeviceContext& context, const ibv_device_attr& attr,
-                            Transport ib_or_iwarp, std::uint8_t port) {
+void DeviceScan::scan_port(DeviceContext& context, const ibv_device_attr& attr,
+                           Transport ib_or_iwarp, std::uint8_t port) {
   const std::string& ibdev = context.ibdev();
   const std::string place = ibdev + " port " + std::to_string(port);
   const HcaVerdict verdict = judge(filter_, ibdev, port);
@@ -217,7 +217,7 @@ void DeviceScan::leave_out_by_filter(const std::string& subject) {
 void DeviceScan::finish() {
   auto& devices = table_->devices_;
   if (options_.pci_order) sort_devices(devices);
-  tell_ports_apart(devices);
+  number_ports(devices);
   for (std::size_t i = 0; i < devices.size(); ++i) devices[i].index = static_cast<int>(i);
 
   std::erase_if(table_->contexts_, [&](const std::unique_ptr<DeviceContext>& context) {

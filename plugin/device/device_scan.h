@@ -19,10 +19,10 @@ class DeviceScan {
   Result<std::unique_ptr<DeviceTable>> run();
 
  private:
-  void visit(ibv_device* device);
-  void visit_ports(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp);
-  void visit_port(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp,
-                  std::uint8_t port);
+  void scan_device(ibv_device* device);
+  void scan_ports(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp);
+  void scan_port(DeviceContext& context, const ibv_device_attr& attr, Transport ib_or_iwarp,
+                 std::uint8_t port);
   void fill(Device& device, const ibv_device_attr& attr, PortReading reading,
             Transport ib_or_iwarp) const;
   void find(Finding finding) { table_->findings_.push_back(std::move(finding)); }
@@ -40,11 +40,12 @@ class DeviceScan {
 // A port that cannot carry traffic now, and what a person can do about it.
 Finding inactive_port(const Device& device);
 
-// Steps of finish(), each for itself. Order by PCI address, port, name; numbers in names compare as
-// numbers.
+// --- Steps of finish() ---
+
+// Sorts by PCI address, then port, then name. Numbers in names are compared as numbers.
 void sort_devices(std::vector<Device>& devices);
-// Numbers the ports of each card, which NCCL tells apart by that number. Soft devices, and those at
-// different places, may share a GUID, or have none: those get another one.
-void tell_ports_apart(std::vector<Device>& devices);
+// Sets card_port, by which NCCL distinguishes the ports of a card. Soft devices and devices at
+// different places may have the same GUID or none; they get another one.
+void number_ports(std::vector<Device>& devices);
 
 }  // namespace beeline

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which RDMA devices this host has and which of them the job may use. Made once per process.
+// The RDMA devices of this host that the job may use. There is one table in each process.
 //
-// Lifecycle: the devices, contexts and PDs live until the table dies. The process-wide runtime
-// leaks its table on purpose: at exit other threads may still be inside a verbs call. Threads:
-// const after the scan; read_port and DeviceContext::pd may be called from any thread.
+// Lifecycle: devices, contexts and protection domains exist as long as the table. The runtime never
+// destroys its table, because at exit other threads may still be inside a verbs call. Threads:
+// const after the scan; read_port() and DeviceContext::pd() may be called from any thread.
 #pragma once
 
 #include <memory>
@@ -23,9 +23,9 @@ struct DeviceOptions {
   std::string hca_filter;  // hca_filter.h
   std::string sysfs_root = "/sys";
   Tri adaptive_routing = Tri::kAuto;  // auto: on for InfiniBand, off for Ethernet
-  Tri relaxed_ordering = Tri::kAuto;  // auto: on where the library can
-  bool allow_iwarp = false;           // there is a way to connect such ports
-  bool pci_order = true;              // false: the order of libibverbs
+  Tri relaxed_ordering = Tri::kAuto;  // auto: on if the library supports it
+  bool allow_iwarp = false;           // librdmacm is there to connect iWARP ports
+  bool pci_order = true;              // false: in libibverbs' order
 };
 
 class DeviceTable {
@@ -47,11 +47,11 @@ class DeviceTable {
   std::span<const Finding> findings() const noexcept { return findings_; }
   // Whether one of these warnings is the reason why the table has no device.
   bool has_warned_of_no_device() const noexcept;
-  // Those that have a device in the table. DeviceContext::index() is the place in here.
+  // The contexts that have a device in the table. DeviceContext::index() is the index in it.
   std::span<const std::unique_ptr<DeviceContext>> contexts() const noexcept { return contexts_; }
   const verbs::Api& api() const noexcept { return *api_; }
 
-  // The port as it is now.
+  // Reads the current state of the port.
   Result<PortFacts> read_port(const Device& device) const;
 
  private:

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// GIDs as addresses.
 #include "plugin/device/gid.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The addresses of a port: GIDs as plain bytes, and what kind of address each is.
+// The addresses of a port: GIDs as bytes, and functions that classify them.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ using wire::GidType;
 
 const char* to_string(GidType type) noexcept;  // "IB", "RoCE v1", "RoCE v2"
 
-// One filled place of a port's table. Tables are sparse: `index` is the place, not the order.
+// One valid entry of a port's GID table. Tables are sparse, so `index` is not the position in a
+// list.
 struct GidEntry {
   std::uint16_t index = 0;
   GidType type = GidType::kIb;
   Gid gid = {};
-  std::string ndev = {};  // the network interface behind it; empty when unknown
+  std::string ndev = {};  // its network interface; empty if not known
 
   bool operator==(const GidEntry&) const = default;
 };
@@ -30,12 +31,12 @@ bool is_zero(const Gid& gid) noexcept;
 bool is_ipv4_mapped(const Gid& gid) noexcept;          // ::ffff:a.b.c.d
 bool is_link_local(const Gid& gid) noexcept;           // fe80::/10, and 169.254.0.0/16 mapped
 std::uint64_t subnet_prefix(const Gid& gid) noexcept;  // the upper half, host order
-// InfiniBand with routers: the LID that a packet for another subnet is sent to, which the subnet
-// manager writes into the port's GID. 0: none.
+// InfiniBand with routers: the LID to which packets for another subnet are sent (FLID). The subnet
+// manager writes it into the port's GID. 0: none.
 std::uint16_t flid_of(const Gid& gid) noexcept;
-// How many leading bits agree, 0..128.
+// The number of leading bits that are equal, 0 to 128.
 int common_prefix(const Gid& a, const Gid& b) noexcept;
-// "10.0.1.2" when IPv4-mapped, else "fe80::1:2".
+// "10.0.1.2" if it is IPv4-mapped, otherwise "fe80::1:2".
 std::string to_string(const Gid& gid);
 
 }  // namespace beeline

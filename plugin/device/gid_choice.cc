@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every pair of places is judged, and the best taken. Tables have a few dozen entries at most.
+// Compares all pairs of entries. A table has a few dozen entries at most.
 #include "plugin/device/gid_choice.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool is_asked_version(GidType type, int version) noexcept {
   return version != 2 || type == GidType::kRoceV2;
 }
 
-// May this side use this entry, whatever the other has?
+// Whether the settings of this side allow this entry.
 bool is_candidate(const GidSide& side, const GidEntry& entry) noexcept {
   const GidPolicy& policy = side.policy;
   if (policy.fixed_index >= 0) return entry.index == policy.fixed_index;
@@ -31,14 +31,14 @@ bool is_wished_family(const GidSide& side, const Gid& gid) noexcept {
   return family_of(gid) == (wish == AddressFamily::kUnset ? AddressFamily::kIpv4 : wish);
 }
 
-// Can packets go between the two at all? The versions differ in the wire format, and the header of
-// a RoCE v2 packet is either IPv4 or IPv6.
-bool can_talk(const GidEntry& a, const GidEntry& b) noexcept {
+// Whether packets can be sent between the two. The RoCE versions have different wire formats, and
+// the header of a RoCE v2 packet is either IPv4 or IPv6.
+bool can_reach(const GidEntry& a, const GidEntry& b) noexcept {
   if (a.type != b.type) return false;
   return a.type != GidType::kRoceV2 || family_of(a.gid) == family_of(b.gid);
 }
 
-// Better pairs compare greater. Symmetric in the two sides.
+// A better pair compares greater. The order does not depend on which side is which.
 using Merit = std::tuple<bool, int, int, int, int>;
 
 Merit merit_of(const GidSide& local, const GidEntry& ours, const GidSide& remote,
@@ -47,7 +47,8 @@ Merit merit_of(const GidSide& local, const GidEntry& ours, const GidSide& remote
   const int wished =
       (is_wished_family(local, ours.gid) ? 1 : 0) + (is_wished_family(remote, theirs.gid) ? 1 : 0);
   int common = common_prefix(ours.gid, theirs.gid);
-  // One address on two hosts is a bridge or a private link that both happen to have: not the peer.
+  // If two hosts have the same address, it is of a bridge or of a private link on each of them, and
+  // does not reach the peer.
   if (common == 128 && !same_port) common = 0;
   return {ours.type == GidType::kRoceV2, global == 2 ? 1 : -(global & 1), wished, common,
           -(ours.index + theirs.index)};
@@ -102,7 +103,7 @@ const GidEntry* find_ib_place(const GidSide& side, int flid_index) {
   return routed != nullptr && flid_of(routed->gid) != 0 ? routed : find_place(side, 0);
 }
 
-// With FLIDs, the subnet's number is what follows them.
+// In a GID with a FLID, the number of the subnet follows the FLID.
 bool are_of_one_subnet(const Gid& a, const Gid& b) noexcept {
   if (flid_of(a) == 0 && flid_of(b) == 0) return subnet_prefix(a) == subnet_prefix(b);
   return a[6] == b[6] && a[7] == b[7];
@@ -118,7 +119,7 @@ Outcome<GidPair> choose_gids(const GidSide& local, const GidSide& remote) {
   for (const GidEntry& ours : local.table) {
     if (!is_candidate(local, ours)) continue;
     for (const GidEntry& theirs : remote.table) {
-      if (!is_candidate(remote, theirs) || !can_talk(ours, theirs)) continue;
+      if (!is_candidate(remote, theirs) || !can_reach(ours, theirs)) continue;
       const Merit merit = merit_of(local, ours, remote, theirs, same_port);
       if (best_ours != nullptr && merit <= best) continue;
       best = merit;

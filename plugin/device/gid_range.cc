@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Address ranges as people write them.
+// Parses address ranges.
 #include <arpa/inet.h>
 
 #include <charconv>

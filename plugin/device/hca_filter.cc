@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Parsing the device filter, and asking it.
 #include "plugin/device/hca_filter.h"
 
 #include <charconv>
@@ -16,7 +14,7 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
 
-// Takes what stands before the first `separator` off the front of `rest`.
+// Removes the text before the first `separator` from `rest`, and returns it.
 std::string_view take_field(std::string_view& rest, char separator) noexcept {
   const auto at = rest.find(separator);
   const std::string_view field = rest.substr(0, at);
@@ -24,7 +22,7 @@ std::string_view take_field(std::string_view& rest, char separator) noexcept {
   return trimmed(field);
 }
 
-// -1 for a field that is left empty; nothing for one that is no number.
+// -1 for an empty field; nothing for a field that is not a number.
 std::optional<int> number_of(std::string_view field, int least, int most) noexcept {
   if (field.empty()) return -1;
   int value = 0;
@@ -70,7 +68,7 @@ HcaFilter parse_hca_filter(std::string_view text) {
       filter.rules.push_back(*std::move(rule));
     } else {
       filter.complaints.push_back("device filter: cannot read \"" + std::string(part) +
-                                  "\" (name[:port[:rail[:plane]]]); it is left out");
+                                  "\" (name[:port[:rail[:plane]]]); it is ignored");
     }
   }
   return filter;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which devices a person wants: the grammar of NCCL_IB_HCA,
+// The device filter, in the grammar of NCCL_IB_HCA:
 //   [^][=]name[:port[:rail[:plane]]],...
-// ^ means all but these, = means the whole name (else a name's beginning is enough).
+// ^ excludes the listed devices. With =, names must match exactly; otherwise a prefix is enough.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace beeline {
 struct HcaRule {
   std::string name;
   int port = -1;  // -1: any
-  int rail = -1;  // -1: not said
+  int rail = -1;  // -1: not given
   int plane = -1;
 
   bool operator==(const HcaRule&) const = default;
@@ -26,7 +26,7 @@ struct HcaFilter {
   Mode mode = Mode::kInclude;
   Match match = Match::kPrefix;
   std::vector<HcaRule> rules;           // none: every device
-  std::vector<std::string> complaints;  // about parts that make no sense, which were left out
+  std::vector<std::string> complaints;  // about parts that were not understood and are ignored
 
   bool is_empty() const noexcept { return rules.empty() && complaints.empty(); }
 };
@@ -37,8 +37,8 @@ struct HcaVerdict {
   int rail = -1;
   int plane = -1;
 };
-// Where several rules match, the one with the longest name decides, then one that names the port,
-// then the first: "mlx5_1:1:3,mlx5_10:1:4" gives mlx5_10 rail 4.
+// If several rules match, the one with the longest name decides, then one with a port, then the
+// first: with "mlx5_1:1:3,mlx5_10:1:4", mlx5_10 has rail 4.
 HcaVerdict judge(const HcaFilter& filter, std::string_view ibdev, int port);
 
 }  // namespace beeline

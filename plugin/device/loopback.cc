@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A way from a port to itself.
 #include "plugin/device/loopback.h"
 
 #include <algorithm>

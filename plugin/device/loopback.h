@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue pair that is connected to itself: READs and WRITEs that go through the NIC and stay in
-// this process. A READ of GPU memory pushes what the NIC has written ahead of it; a WRITE and a
-// READ show whether the NIC reaches that memory at all.
+// A queue pair that is connected to itself, for READs and WRITEs through the NIC within this
+// process. A READ of GPU memory flushes the NIC's earlier writes to it. A WRITE and a READ show
+// whether the NIC can access that memory.
 //
-// Threads: as its queue pair and its completion queue.
+// Threads: the one that uses its queue pair and its completion queue.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace beeline {
 
 struct LoopbackPlan {
   ibv_pd* pd = nullptr;
-  ibv_cq* cq = nullptr;       // where completions go
-  std::uint32_t depth = 1;    // work requests under way
+  ibv_cq* cq = nullptr;       // for the completions
+  std::uint32_t depth = 1;    // outstanding work requests
   GidPolicy gid = {};         // as for connections
   int pkey_index = -1;        // as for connections; -1: the first full membership
-  std::uint8_t timeout = 14;  // 4.096 us * 2^timeout, and so often again:
+  std::uint8_t timeout = 14;  // 4.096 us * 2^timeout
   std::uint8_t retry_count = 7;
 };
 
 class Loopback {
  public:
-  // kUnsupported on iWARP, whose queue pairs are connected by TCP.
+  // kUnsupported on iWARP, whose queue pairs are connected through TCP.
   static Outcome<Loopback> make(const Device& device, const LoopbackPlan& plan);
 
   struct Transfer {
@@ -39,7 +39,7 @@ class Loopback {
     std::uint32_t bytes = 0;
     std::uint64_t id = 0;
   };
-  // 0, or what the device says. Every transfer completes with a completion of its own.
+  // 0 or an errno. Every transfer has a completion.
   int post(const Transfer& transfer) const noexcept;
 
  private:

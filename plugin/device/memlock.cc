@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The limit on locked memory: read, raised, and explained.
 #include "plugin/device/memlock.h"
 
 #include <sys/resource.h>
@@ -17,7 +15,7 @@ constexpr std::uint64_t kCapIpcLock = 14;
 
 std::uint64_t limit_of(rlim_t value) noexcept { return value == RLIM_INFINITY ? kNoLimit : value; }
 
-// Reads "VmLck:  12 kB" and its like from /proc/self/status.
+// Reads lines like "VmLck:  12 kB" from /proc/self/status.
 void read_status(MemlockFacts& facts) noexcept {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/self/status", "re"),
                                                              std::fclose);
@@ -28,7 +26,7 @@ void read_status(MemlockFacts& facts) noexcept {
     if (std::sscanf(line, "VmLck: %llu kB", &value) == 1) facts.locked_bytes = value * 1024;
     if (std::sscanf(line, "VmPin: %llu kB", &value) == 1) facts.pinned_bytes = value * 1024;
     if (std::sscanf(line, "CapEff: %llx", &value) == 1) {
-      facts.may_exceed = (value >> kCapIpcLock & 1) != 0;
+      facts.can_exceed = (value >> kCapIpcLock & 1) != 0;
     }
   }
 }
@@ -74,7 +72,7 @@ std::string explain_enomem(std::string_view doing, const Error& error, const Mem
 std::string memlock_advice(const Error& error) { return memlock_advice(error, read_memlock()); }
 
 std::string memlock_advice(const Error& error, const MemlockFacts& facts) {
-  // The kernel says EPERM, not ENOMEM, to whoever may lock nothing at all.
+  // With a limit of 0, the kernel returns EPERM instead of ENOMEM.
   const bool nothing_allowed = error.sys_errno == EPERM && facts.soft_bytes == 0;
   if (error.code != Errc::kNoMemory && !nothing_allowed) return {};
 
@@ -86,10 +84,11 @@ std::string memlock_advice(const Error& error, const MemlockFacts& facts) {
   }
   const std::string limit =
       "the locked-memory limit is " + bytes_text(facts.soft_bytes) + " (ulimit -l)";
-  if (facts.may_exceed) {
+  if (facts.can_exceed) {
     return "; " + held + "; " + limit +
-           " and does not hold for this process, except with drivers that apply it to everybody "
-           "(siw): raise it for those, else memory of the host or its container is used up";
+           " and does not apply to this process, except with drivers that apply it to every "
+           "process "
+           "(siw): raise it for those; with others, memory of the host or its container is used up";
   }
   return "; " + limit + ", " + held +
          "; raise it: docker run --ulimit memlock=-1, LimitMEMLOCK=infinity in a systemd unit "
@@ -106,7 +105,7 @@ std::string bytes_text(std::uint64_t bytes) {
     ++unit;
   }
   char text[32];
-  // One digit behind the point where there is something to show.
+  // One decimal, unless the number is whole.
   const bool whole = value == static_cast<double>(static_cast<std::uint64_t>(value));
   std::snprintf(text, sizeof text, whole ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
   return text;

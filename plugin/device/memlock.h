@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Locked memory: registering pins pages, and a low limit makes it fail with a bare "Cannot allocate
-// memory". These functions raise the limit where that is allowed, and explain it where it is not.
+// The limit on locked memory. Registering memory pins its pages, and fails with "Cannot allocate
+// memory" if the limit is low. These functions raise the limit if that is allowed, and explain the
+// error.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ inline constexpr std::uint64_t kNoLimit = UINT64_MAX;
 struct MemlockFacts {
   std::uint64_t soft_bytes = kNoLimit;
   std::uint64_t hard_bytes = kNoLimit;
-  std::uint64_t locked_bytes = 0;  // VmLck; 0 when unknown
-  std::uint64_t pinned_bytes = 0;  // VmPin: what RDMA has pinned
-  bool may_exceed = false;         // CAP_IPC_LOCK: the limit does not hold
+  std::uint64_t locked_bytes = 0;  // VmLck; 0 if not known
+  std::uint64_t pinned_bytes = 0;  // VmPin: pinned by RDMA
+  bool can_exceed = false;         // CAP_IPC_LOCK: the limit does not apply
 };
 MemlockFacts read_memlock() noexcept;
 
@@ -29,13 +30,13 @@ MemlockFacts read_memlock() noexcept;
 std::optional<Finding> raise_memlock_limit();
 
 // "registering 64 MiB with mlx5_0 failed: Cannot allocate memory; the locked-memory limit is 64 KiB
-// ...". `doing` is the first part: "registering 64 MiB with mlx5_0". Other errors are described
-// without advice, so that a caller may pass any.
+// ...". `doing` is the first part: "registering 64 MiB with mlx5_0". For other errors, there is no
+// advice.
 std::string explain_enomem(std::string_view doing, const Error& error);
 std::string explain_enomem(std::string_view doing, const Error& error, const MemlockFacts& facts);
 
-// The part behind "Cannot allocate memory": "; the locked-memory limit is 64 KiB ...". Empty when
-// locked memory is not the reason.
+// The part that follows "Cannot allocate memory": "; the locked-memory limit is 64 KiB ...". Empty
+// if locked memory is not the reason.
 std::string memlock_advice(const Error& error);
 std::string memlock_advice(const Error& error, const MemlockFacts& facts);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GID table, sysfs, netlink, hardware address: in this order.
+// The sources are, in this order: GID table, sysfs, netlink, hardware address.
 #include "plugin/device/netdev.h"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ std::string netdev_of(const NetdevQuestion& question) {
   const auto named = std::ranges::find_if(
       question.gids, [](const GidEntry& entry) { return !entry.ndev.empty(); });
   if (named != question.gids.end()) return named->ndev;
-  // rxe writes it here, also while its interface has no address and so no GID.
+  // rxe shows it here, even if its interface has no address and therefore no GID.
   std::string parent = read_line(ibdev_dir(question.sysfs_root, question.ibdev) + "/parent");
   if (!parent.empty()) return parent;
-  // Netlink speaks of this machine, not of one that a test describes.
+  // Netlink describes this machine, and not the sysfs tree of a test.
   if (question.sysfs_root == "/sys") {
     std::string told = netdev_by_netlink(question.ibdev, question.port);
     if (!told.empty()) return told;
@@ -45,7 +45,7 @@ std::string pci_path_of(const std::string& sysfs_root, const std::string& ibdev,
                         const std::string& netdev) {
   std::string own = pci_function_of(real_path(ibdev_dir(sysfs_root, ibdev) + "/device"));
   if (!own.empty() || netdev.empty()) return own;
-  // A virtio interface is a device below its PCI function.
+  // A virtio interface is below its PCI function.
   return pci_function_of(real_path(sysfs_root + "/class/net/" + netdev + "/device"));
 }
 

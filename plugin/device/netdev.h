@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network interface behind a RoCE or iWARP port, and the place that a device has through it.
-// Drivers disagree about who tells: hence several sources, the surest first.
+// Finds the network interface of a RoCE or iWARP port, and the device's PCI function through it.
+// Drivers differ in where they show the interface, so there are several sources; the most reliable
+// is first.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +20,19 @@ struct NetdevQuestion {
   bool is_iwarp = false;
   const std::vector<GidEntry>& gids;
 };
-// Empty: it has none that this process can see.
+// Empty: this process can see none.
 std::string netdev_of(const NetdevQuestion& question);
 
 // A source of netdev_of(): what `rdma link` prints, from the kernel's RDMA netlink interface.
 // Empty: the port has no interface in this network namespace, or the kernel does not say.
 std::string netdev_by_netlink(const std::string& ibdev, std::uint8_t port);
 
-// The interface whose hardware address a GID begins with, as the one GID of an iWARP port does.
+// The interface with the hardware address with which the GID begins, as in the only GID of an iWARP
+// port.
 std::string netdev_with_mac(const std::string& sysfs_root, const Gid& gid);
 
-// The PCI function of a device: its own, or else that of its network interface, since soft devices
-// (rxe, siw) have only that. Empty: neither has one.
+// The PCI function of a device, or that of its network interface, since soft devices (rxe, siw)
+// have none. Empty: neither has one.
 std::string pci_path_of(const std::string& sysfs_root, const std::string& ibdev,
                         const std::string& netdev);
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Paths of sysfs.
 #include "plugin/device/pci_path.h"
 
 #include "plugin/device/sysfs.h"

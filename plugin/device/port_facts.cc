@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What a port is at this moment.
 #include "plugin/device/port_facts.h"
 
 #include "plugin/device/sysfs.h"
@@ -9,7 +7,7 @@
 namespace beeline {
 namespace {
 
-// The effective speed if the library knows it, else the link's, else what the kernel prints.
+// The effective speed if the library reports it, otherwise the link's, otherwise that of sysfs.
 std::uint32_t speed_of(const verbs::Api& api, const PortName& name, const verbs::PortAttr& port,
                        const std::string& sysfs_root) {
   const auto effective = verbs::query_port_speed(api, name.context, name.port);

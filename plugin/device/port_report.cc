@@ -36,13 +36,13 @@ bool is_up(ibv_port_state state) {
   return state == IBV_PORT_ACTIVE || state == IBV_PORT_ACTIVE_DEFER;
 }
 
-std::string trouble_with_link(const PortNow& port, const PortNews& news, std::int64_t since_ns,
-                              std::int64_t now_ns) {
+std::string trouble_with_link(const OwnPortState& port, const PortHistory& history,
+                              std::int64_t since_ns, std::int64_t now_ns) {
   if (port.state && !is_up(*port.state)) {
     return std::string("its port is ") + verbs::port_state_text(*port.state);
   }
-  const std::int64_t down = news.went_down_ns();
-  const std::int64_t up = news.came_up_ns();
+  const std::int64_t down = history.went_down_ns();
+  const std::int64_t up = history.came_up_ns();
   if (down == 0 || std::max(down, up) < since_ns) return {};
   if (down <= up) return "its port was down until " + ago(up, now_ns);
   return "its port reported an error " + ago(down, now_ns);
@@ -62,8 +62,8 @@ std::string trouble_with_pkey(const OwnAddress::PkeyPlace& was, std::uint16_t no
 
 }  // namespace
 
-PortNow look_at_port(const Device& device, const OwnAddress& own) {
-  PortNow port;
+OwnPortState query_own_port(const Device& device, const OwnAddress& own) {
+  OwnPortState port;
   const verbs::Api& api = device.api();
   ibv_context* const context = device.context->raw();
   const auto read = verbs::query_port(api, context, device.port);
@@ -81,10 +81,10 @@ PortNow look_at_port(const Device& device, const OwnAddress& own) {
   return port;
 }
 
-PortReport report_on_port(const PortNow& port, const OwnAddress& own, const PortNews& news,
-                          std::int64_t since_ns, std::int64_t now_ns) {
+PortReport report_on_port(const OwnPortState& port, const OwnAddress& own,
+                          const PortHistory& history, std::int64_t since_ns, std::int64_t now_ns) {
   PortReport report;
-  const std::string link = trouble_with_link(port, news, since_ns, now_ns);
+  const std::string link = trouble_with_link(port, history, since_ns, now_ns);
   if (!link.empty()) add(&report.trouble, link);
   if (own.gid && port.gid) {
     const std::string gid = trouble_with_gid(*own.gid, *port.gid);
@@ -103,8 +103,8 @@ PortReport report_on_port(const PortNow& port, const OwnAddress& own, const Port
       add(&report.remark, std::string(what) + " changed " + ago(changed_ns, now_ns));
     }
   };
-  remark("the GID table", news.gids_changed_ns());
-  remark("the P_Key table", news.pkeys_changed_ns());
+  remark("the GID table", history.gids_changed_ns());
+  remark("the P_Key table", history.pkeys_changed_ns());
   return report;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds out whether a local port may be the cause of a failed connection. It queries the device, so
-// it must not be called on the data path.
+// Determines whether a local port may be the cause of a failed connection. query_own_port() queries
+// the device, so it must not be called on the hot path.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,14 +11,14 @@
 #include <string>
 
 #include "plugin/device/gid.h"
-#include "plugin/device/port_news.h"
+#include "plugin/device/port_history.h"
 
 namespace beeline {
 
 struct Device;
 
-// The entries of the port's tables that a queue pair uses, with their values when it was connected.
-// Empty: the plugin did not choose them, or there are none.
+// The entries of the port's tables that a queue pair uses, with their values at the time of the
+// connection. Empty: the plugin did not choose them, or there are none.
 struct OwnAddress {
   struct GidPlace {
     std::uint16_t index = 0;
@@ -34,21 +34,21 @@ struct OwnAddress {
 };
 
 // The current values of these entries. Empty: the device could not be queried.
-struct PortNow {
+struct OwnPortState {
   std::optional<ibv_port_state> state = {};
   std::uint16_t lid = 0;
   std::optional<Gid> gid = {};
   std::optional<std::uint16_t> pkey = {};
 };
-PortNow look_at_port(const Device& device, const OwnAddress& own);
+OwnPortState query_own_port(const Device& device, const OwnAddress& own);
 
-// If both are empty, there is no sign of a fault of the port.
+// If both are empty, nothing indicates a fault of the port.
 struct PortReport {
-  std::string trouble = {};  // "its port is DOWN": reason enough for a connection to fail
-  std::string remark = {};   // "the GID table changed 0.2 s ago": may have to do with it
+  std::string trouble = {};  // "its port is DOWN": a sufficient reason for the failure
+  std::string remark = {};   // "the GID table changed 0.2 s ago": a possible reason
 };
-// Faults that ended before `since_ns`, when data still moved, do not count.
-PortReport report_on_port(const PortNow& port, const OwnAddress& own, const PortNews& news,
-                          std::int64_t since_ns, std::int64_t now_ns);
+// Faults that ended before `since_ns` do not count, because data still moved at that time.
+PortReport report_on_port(const OwnPortState& port, const OwnAddress& own,
+                          const PortHistory& history, std::int64_t since_ns, std::int64_t now_ns);
 
 }  // namespace beeline

@@ -36,7 +36,7 @@ Bytes make_request(int command, int flags) {
   return request;
 }
 
-// All attributes that we send are numbers.
+// Adds an attribute to the request. All of them are numbers.
 void put_number(Bytes& request, std::uint16_t type, std::uint32_t value) {
   const nlattr attribute{.nla_len = NLA_HDRLEN + sizeof value, .nla_type = type};
   put(request, &attribute, sizeof attribute);
@@ -71,7 +71,7 @@ Attributes parse(std::string_view payload) {
   return found;
 }
 
-// Takes the messages out of one datagram. False: there are no more to come.
+// Parses the messages in one datagram. False: it was the last one.
 bool collect(std::string_view datagram, std::vector<Attributes>& answers) {
   while (datagram.size() >= sizeof(nlmsghdr)) {
     nlmsghdr header;
@@ -90,8 +90,8 @@ std::vector<Attributes> ask(int socket, Bytes request) {
   std::memcpy(request.data() + offsetof(nlmsghdr, nlmsg_len), &size, sizeof size);
   if (::send(socket, request.data(), request.size(), MSG_DONTWAIT) < 0) return {};
   std::vector<Attributes> answers;
-  std::array<char, 32768> datagram;  // the kernel's dumps come in pieces no larger
-  // The kernel has answered by the time send() returns, or answers within recv().
+  std::array<char, 32768> datagram;  // the kernel does not send larger ones
+  // The kernel answers within send() or recv(), so there is no need to wait.
   for (bool more = true; more;) {
     const ssize_t got = ::recv(socket, datagram.data(), datagram.size(), MSG_DONTWAIT);
     more = got > 0 && collect({datagram.data(), static_cast<std::size_t>(got)}, answers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading sysfs with plain system calls: no stream, no locale.
+// Reads sysfs with system calls, without streams and their locale.
 #include "plugin/device/sysfs.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small files and links of sysfs, below a root that tests may move. What is absent is empty: no
-// device has all of them.
+// Reads files and links of sysfs, below a root directory that tests can choose. A missing file
+// gives an empty text, since no device has all of them.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace beeline {
 
-// The first line, without its end.
+// The first line, without the newline.
 std::string read_line(const std::string& path);
-// With all links resolved.
+// The path with all symbolic links resolved.
 std::string real_path(const std::string& path);
 
 // "<root>/class/infiniband/mlx5_0"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a device for a thread domain. To be refused is no trouble: what works with locks, works.
+// If the device has no thread domain, its provider uses locks, so that is not an error.
 #include "plugin/device/thread_domain.h"
 
 #include "common/base/log.h"
@@ -33,13 +33,13 @@ ThreadDomain ThreadDomain::make(DeviceContext& context, ibv_pd* pd, int most) {
   if (filled) return made;
   if (filled.error().code == Errc::kUnsupported) {
     BL_INFO_ONCE(kLogNet,
-                 "device %s has no thread domains, like most devices: its library uses a lock for "
+                 "device %s has no thread domains, like most devices: its provider uses a lock for "
                  "each queue",
                  context.ibdev().c_str());
   } else {
     BL_INFO_ONCE(
         kLogNet,
-        "device %s: its library uses a lock for each queue, since it refused a thread domain: %s",
+        "device %s: its provider uses a lock for each queue, since it refused a thread domain: %s",
         context.ibdev().c_str(), describe(filled.error()).c_str());
   }
   return {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A protection domain by which the device knows that one thread at a time uses what is made in it,
-// and that it needs no locks for that (docs/decisions/0012-one-thread-at-a-time.md). Memory that is
-// registered in the device's own domain serves it.
+// A parent domain with a thread domain. It tells the provider that only one thread at a time uses
+// the objects in it, so that they need no locks (docs/decisions/0012-one-thread-at-a-time.md).
+// Memory that is registered in the device's protection domain can be used there.
 #pragma once
 
 #include <atomic>
@@ -15,16 +15,16 @@ namespace beeline {
 
 class DeviceContext;
 
-// Lifecycle: dies before its DeviceContext, and after what was made in it.
-// Threads: made by one thread, freed by any.
+// Lifecycle: destroyed before its DeviceContext, and after the objects that were created in it.
+// Threads: one thread creates it, and any thread may free it.
 class ThreadDomain {
  public:
   ThreadDomain() noexcept = default;  // none
-  // None where this process has `most` of them on the device, or the device has none to give.
+  // None if this process has `most` of them on the device already, or if the device refuses it.
   static ThreadDomain make(DeviceContext& context, ibv_pd* pd, int most);
 
   ThreadDomain(ThreadDomain&&) noexcept = default;
-  // What it held goes in the right order, which is not that of the members.
+  // Swaps, so that the old objects are destroyed in reverse order of the members.
   ThreadDomain& operator=(ThreadDomain other) noexcept {
     std::swap(place_, other.place_);
     std::swap(td_, other.td_);
@@ -45,7 +45,7 @@ class ThreadDomain {
 
   static Place take_place(DeviceContext& context, int most) noexcept;
 
-  Place place_;  // among those of the process
+  Place place_;  // counts it among those of the process
   verbs::Td td_;
   verbs::Pd pd_;
 };

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// From the way an attempt failed to what is missing.
 #include "plugin/gdr/fix.h"
 
 #include <unistd.h>
@@ -17,11 +15,11 @@ constexpr int kDmabufSince = 11070;  // CUDA 11.7
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 std::string for_peer_memory(const std::string& sysfs_root) {
-  if (!peer_memory_is_loaded(sysfs_root)) {
+  if (!is_peer_memory_loaded(sysfs_root)) {
     return "load NVIDIA's peer-memory module: modprobe nvidia-peermem";
   }
-  return "nvidia_peermem is loaded and does not know the pointer: it was built for other RDMA "
-         "drivers; reinstall NVIDIA's driver after them, then modprobe -r nvidia_peermem && "
+  return "nvidia_peermem is loaded but does not know the pointer, because it was built for other "
+         "RDMA drivers; reinstall NVIDIA's driver after them, then modprobe -r nvidia_peermem && "
          "modprobe nvidia_peermem";
 }
 
@@ -46,7 +44,7 @@ std::string for_memory(const gpu::Gpu& gpu, const std::string& sysfs_root) {
 
 }  // namespace
 
-bool peer_memory_is_loaded(const std::string& sysfs_root) {
+bool is_peer_memory_loaded(const std::string& sysfs_root) {
   return exists(sysfs_root + "/module/nvidia_peermem") ||
          exists(sysfs_root + "/kernel/mm/memory_peers/nv_mem") ||
          exists(sysfs_root + "/kernel/mm/memory_peers/nv_mem_nc");
@@ -56,11 +54,12 @@ std::string fix_for(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& g
                     const std::string& sysfs_root) {
   if (!gpu.gdr) return {};
   if (proof.is_blocked) {
-    return "PCI access control (ACS) or the IOMMU stands between them: boot with iommu=pt, and "
+    return "PCI access control (ACS) or the IOMMU blocks or redirects the transfers: boot with "
+           "iommu=pt, and "
            "turn ACS off on the bridges above both (setpci -s BRIDGE ECAP_ACS+0x6.w=0000); in a "
            "virtual machine ATS has to be on instead";
   }
-  // Something else is in the way, and its reason says what.
+  // The failure has another reason, which its text says.
   if (proof.ways.any() || proof.ways.peermem.why_not.empty()) return {};
   if (proof.ways.dmabuf.sys_errno == ENOMEM || proof.ways.peermem.sys_errno == ENOMEM) {
     return for_memory(gpu, sysfs_root);

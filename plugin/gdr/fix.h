@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a person can do about a GPU and a NIC that do not work together.
+// Finds out how the user can make a GPU and a NIC work together.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace beeline::gdr {
 
-// A peer-memory module, by its traces. Loaded does not mean that it works.
-bool peer_memory_is_loaded(const std::string& sysfs_root);
+// Whether sysfs shows a peer-memory module. It may still not work.
+bool is_peer_memory_loaded(const std::string& sysfs_root);
 
-// One sentence that ends in a command or in what to install; empty where nothing helps.
+// One sentence with a command or with what to install; empty if nothing helps.
 std::string fix_for(const Proof& proof, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
                     const std::string& sysfs_root);
 

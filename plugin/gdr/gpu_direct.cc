@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Every pair is tried once, when its GPU comes into use.
 #include "plugin/gdr/gpu_direct.h"
 
 #include <algorithm>
@@ -35,48 +33,49 @@ void GpuDirect::load_driver() {
   auto cuda = gpu::load_cuda(options_.cuda_lib);
   if (!cuda) {
     const auto& why = cuda.error();
-    if (!why.absent) return find_broken(why.why);
+    if (!why.absent) return find_broken_driver(why.why);
     return find({.id = "no-gpu", .fact = why.why + ": host memory only"});
   }
   for (int i = 0; i < cuda->gpus; ++i) {
     gpu::Ordinal ordinal = i;
     (void)cuda->device_get(&ordinal, i);
     auto gpu = gpu::read_gpu(*cuda, ordinal);
-    if (!gpu) return find_broken(gpu.error().text);
+    if (!gpu) return find_broken_driver(gpu.error().text);
     gpus_.push_back(*std::move(gpu));
   }
-  looked_at_.resize(gpus_.size());
+  is_probed_.resize(gpus_.size());
   cuda_ = *std::move(cuda);
 }
 
-void GpuDirect::find_broken(const std::string& why) {
+void GpuDirect::find_broken_driver(const std::string& why) {
   find({.id = "cuda-broken",
         .severity = Severity::kWarning,
         .fact = "GPU memory is not used: " + why});
 }
 
-std::vector<Finding> GpuDirect::look(std::span<const Device> devices, const CacheOf& cache_of,
-                                     const topology::Graph* machine) {
-  if (cuda_) try_gpus(devices, cache_of, machine);
+std::vector<Finding> GpuDirect::probe(std::span<const Device> devices, const CacheOf& cache_of,
+                                      const topology::Graph* machine) {
+  if (cuda_) probe_new_gpus(devices, cache_of, machine);
   return std::exchange(findings_, {});
 }
 
-void GpuDirect::try_gpus(std::span<const Device> devices, const CacheOf& cache_of,
-                         const topology::Graph* machine) {
+void GpuDirect::probe_new_gpus(std::span<const Device> devices, const CacheOf& cache_of,
+                               const topology::Graph* machine) {
   const std::vector<gpu::Ordinal> used = gpu::gpus_in_use(*cuda_);
-  if (used.empty()) return look_without_gpu(devices);
-  has_looked_ = true;
+  if (used.empty()) return probe_without_gpu(devices);
+  has_probed_ = true;
   for (const gpu::Gpu& gpu : gpus_) {
     const auto index = static_cast<std::size_t>(&gpu - gpus_.data());
-    if (looked_at_[index] || std::ranges::find(used, gpu.ordinal) == used.end()) continue;
-    looked_at_[index] = true;
-    try_gpu(gpu, devices, cache_of, machine);
+    if (is_probed_[index] || std::ranges::find(used, gpu.ordinal) == used.end()) continue;
+    is_probed_[index] = true;
+    probe_gpu(gpu, devices, cache_of, machine);
   }
 }
 
-// A program that has not chosen its GPU yet. What is answered now has to do until it has.
-void GpuDirect::look_without_gpu(std::span<const Device> devices) {
-  if (std::exchange(has_looked_, true)) return;
+// For a process that has not chosen its GPU yet: the offer is what the drivers say, until a GPU is
+// in use.
+void GpuDirect::probe_without_gpu(std::span<const Device> devices) {
+  if (std::exchange(has_probed_, true)) return;
   std::vector<Answered> answers;
   for (const Device& device : devices) {
     answers.push_back({&device, ask(device, gpus_.front())});
@@ -85,17 +84,17 @@ void GpuDirect::look_without_gpu(std::span<const Device> devices) {
   find(finding_without_gpu(answers, level_for(gpus_.front())));
 }
 
-// Which says nothing of what the NICs do with another GPU: the rank beside this one may have filled
-// it. A GPU that was tried decides.
-void GpuDirect::leave_untried(const gpu::Gpu& gpu, std::span<const Device> devices,
-                              const std::string& why) {
+// The GPU cannot be tested, for example because another process has used up its memory. That says
+// nothing about the NICs with other GPUs: if one was tested, its result stands.
+void GpuDirect::skip_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
+                         const std::string& why) {
   const std::string name = label(gpu);
   find({.id = "gpudirect-gpu-not-tried",
         .severity = Severity::kWarning,
         .subject = name,
-        .fact = "GPUDirect " + name + ": cannot be tried with any NIC: " + why,
-        .why = "what NCCL is offered goes by the other GPUs in use, or by what the drivers "
-               "answer"});
+        .fact = "GPUDirect " + name + ": cannot be tested with any NIC: " + why,
+        .why = "NCCL is offered what works with the other GPUs in use, or what the drivers "
+               "say"});
   for (const Device& device : devices) {
     State& state = state_of(device);
     if (!state.is_tried) assume(state, ask(device, gpu));
@@ -114,29 +113,29 @@ void GpuDirect::assume(State& state, const Ways& ways) noexcept {
   state.pointer = ways.any();
 }
 
-void GpuDirect::try_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
-                        const CacheOf& cache_of, const topology::Graph* machine) {
+void GpuDirect::probe_gpu(const gpu::Gpu& gpu, std::span<const Device> devices,
+                          const CacheOf& cache_of, const topology::Graph* machine) {
   std::vector<Tried> tried;
   for (const Device& device : devices) {
     tried.push_back({&device, {}, distance_of(machine, device, gpu)});
   }
   if (!gpu.gdr) {
     for (Tried& one : tried) {
-      one.proof.failure = "the GPU, or its driver, does not let NICs reach its memory";
+      one.proof.failure = "the GPU or its driver does not support GPUDirect RDMA";
     }
-    return settle(gpu, tried);
+    return record_results(gpu, tried);
   }
-  auto ground = Ground::make(*cuda_, gpu);
-  if (!ground) return leave_untried(gpu, devices, ground.error().text);
+  auto ground = GpuScratch::make(*cuda_, gpu);
+  if (!ground) return skip_gpu(gpu, devices, ground.error().text);
   for (Tried& one : tried) {
     const bool is_far = one.distance && *one.distance > level_for(gpu);
-    one.proof = try_pair(*one.device, gpu, ground->memory, cache_of, options_.proof && !is_far);
+    one.proof = probe_pair(*one.device, gpu, ground->memory, cache_of, options_.proof && !is_far);
   }
-  settle(gpu, tried);
+  record_results(gpu, tried);
 }
 
-Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
-                          const CacheOf& cache_of, bool transfer) {
+Proof GpuDirect::probe_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory& memory,
+                            const CacheOf& cache_of, bool transfer) {
   const auto cache = cache_of(device);
   if (!cache) return {.failure = describe(cache.error())};
   const FlushNeed flush = flush_need(&gpu);
@@ -149,19 +148,19 @@ Proof GpuDirect::try_pair(const Device& device, const gpu::Gpu& gpu, gpu::Memory
                 .pkey_index = options_.pkey_index});
 }
 
-void GpuDirect::settle(const gpu::Gpu& gpu, std::span<const Tried> all) {
+void GpuDirect::record_results(const gpu::Gpu& gpu, std::span<const Tried> all) {
   const GpuReport report = {.gpu = gpu, .cuda = *cuda_, .level = level_for(gpu), .tried = all};
   for (Finding& finding : findings_of(report, options_.sysfs_root)) find(std::move(finding));
-  for (const Tried& tried : all) settle_device(*tried.device, tried.proof);
+  for (const Tried& tried : all) record_device(*tried.device, tried.proof);
 }
 
-void GpuDirect::settle_device(const Device& device, const Proof& proof) {
+void GpuDirect::record_device(const Device& device, const Proof& proof) {
   const bool works = proof.failure.empty();
   State& state = state_of(device);
   const bool is_first = !state.is_tried;
   const bool was_offered = state.pointer;
-  take(state, works ? proof.ways : Ways{});
-  if (!is_first && was_offered != works && !std::exchange(state.is_divided, true)) {
+  combine(state, works ? proof.ways : Ways{});
+  if (!is_first && was_offered != works && !std::exchange(state.is_mixed, true)) {
     find({.id = "gpudirect-not-with-all",
           .severity = Severity::kWarning,
           .subject = device.ibdev,
@@ -171,9 +170,9 @@ void GpuDirect::settle_device(const Device& device, const Proof& proof) {
   }
 }
 
-// NCCL's question has no GPU in it, so the answer is what every pair can do. A pointer is
-// registered by whatever way there is.
-void GpuDirect::take(State& state, const Ways& ways) noexcept {
+// NCCL does not ask for a certain GPU, so it is offered what works with all of them. A pointer can
+// be registered by either way.
+void GpuDirect::combine(State& state, const Ways& ways) noexcept {
   const bool is_first = !state.is_tried.exchange(true);
   state.dmabuf = ways.dmabuf.works && (is_first || state.dmabuf);
   state.peermem = ways.peermem.works && (is_first || state.peermem);
@@ -208,8 +207,8 @@ Means GpuDirect::means(const Device& device, const gpu::Gpu* owner) const noexce
           .pointer_first = state.peermem && !state.dmabuf};
 }
 
-// A coherent GPU and its NIC are below different host bridges, and NCCL pairs them unless it is
-// told otherwise.
+// A coherent GPU and its NICs are below different host bridges, and NCCL uses them together by
+// default.
 topology::Distance GpuDirect::level_for(const gpu::Gpu& gpu) const noexcept {
   const bool is_default = options_.level == topology::Distance::kPxb;
   return gpu.coherent && is_default ? topology::Distance::kNode : options_.level;
@@ -222,13 +221,13 @@ std::uint64_t GpuDirect::bit_of(const gpu::Gpu& gpu) const noexcept {
 
 FlushNeed GpuDirect::flush_need(const gpu::Gpu* owner) const noexcept {
   if (options_.never_flush) return {};
-  const bool ordered = owner != nullptr && owner->writes_are_ordered();
+  const bool ordered = owner != nullptr && owner->has_ordered_writes();
   FlushNeed need;
   need.is_forced = !ordered || options_.always_flush;
-  // What NCCL asks to flush is flushed: it knows why. What CUDA says of the order holds for one of
-  // a coherent GPU's two ways, and NCCL flushes by itself where data may come by the other.
-  need.any = need.is_forced || owner->coherent || owner->nccl_flushes();
-  need.in_test = !ordered && owner != nullptr && !owner->nccl_flushes();
+  // If NCCL calls iflush by itself, the plugin flushes. For a coherent GPU, CUDA's answer is valid
+  // for one of its two paths, and NCCL flushes by itself if data may come by the other one.
+  need.any = need.is_forced || owner->coherent || owner->is_flushed_by_nccl();
+  need.in_test = !ordered && owner != nullptr && !owner->is_flushed_by_nccl();
   need.owner = owner != nullptr ? bit_of(*owner) : 0;
   need.by_host = owner != nullptr && owner->host_can_flush;
   return need;

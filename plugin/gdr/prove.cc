@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Write, read, compare.
 #include "plugin/gdr/prove.h"
 
 #include <algorithm>
@@ -19,7 +17,7 @@ namespace {
 constexpr std::uint32_t kPiece = 1 << 20;
 constexpr std::uint32_t kCompared = 64 << 10;
 
-// Bytes that no other place has.
+// Fills it with data that differs at each position and for each seed.
 void fill(std::byte* to, std::uint32_t bytes, std::uint32_t seed) {
   for (std::uint32_t i = 0; i < bytes; i += 4) {
     const std::uint32_t word = (i + seed) * 2654435761U;
@@ -27,20 +25,20 @@ void fill(std::byte* to, std::uint32_t bytes, std::uint32_t seed) {
   }
 }
 
-// A pair while it is tried: a way through the NIC, host memory at its one end and the GPU's at the
-// other.
+// The test of one pair: a loopback connection of the NIC, with host memory at one end and the GPU's
+// memory at the other.
 class Trial {
  public:
   static Outcome<Trial> prepare(const Device& device, gpu::Memory& memory, const MrRef& region,
                                 const ProofPlan& plan);
 
-  Outcome<void> reach_itself();
-  Outcome<void> must_have_reached_itself() const;
-  Outcome<void> must_read();
-  Outcome<void> must_write();
+  Outcome<void> write_to_host();
+  Outcome<void> check_host() const;
+  Outcome<void> check_read();
+  Outcome<void> check_write();
 
  private:
-  // The other end of a transfer.
+  // The remote end of a transfer.
   struct Place {
     const void* data;
     std::uint32_t rkey;
@@ -62,7 +60,7 @@ class Trial {
   std::int64_t deadline_;
   verbs::Cq cq_;
   ControlBlock host_;
-  std::optional<Loopback> way_;
+  std::optional<Loopback> loopback_;
 };
 
 std::string text_of(const char* doing, const Problem& problem) {
@@ -88,8 +86,8 @@ Outcome<Trial> Trial::prepare(const Device& device, gpu::Memory& memory, const M
                                      .depth = 2,
                                      .gid = plan.gid,
                                      .pkey_index = plan.pkey_index});
-  if (!way) return fail(text_of("a queue pair to itself", way.error()));
-  trial.way_ = *std::move(way);
+  if (!way) return fail(text_of("a loopback connection", way.error()));
+  trial.loopback_ = *std::move(way);
   return trial;
 }
 
@@ -97,9 +95,9 @@ Outcome<void> Trial::wait() {
   ibv_wc completion = {};
   while (true) {
     const int found = ibv_poll_cq(cq_.get(), 1, &completion);
-    if (found < 0) return fail(std::string("the completion queue cannot be read"));
+    if (found < 0) return fail(std::string("the completion queue cannot be polled"));
     if (found > 0) break;
-    if (now_ns() > deadline_) return fail(std::string("the NIC's transfer does not end"));
+    if (now_ns() > deadline_) return fail(std::string("the NIC's transfer does not complete"));
   }
   if (completion.status == IBV_WC_SUCCESS) return {};
   return fail(std::string("the NIC's transfer failed: ") +
@@ -108,29 +106,30 @@ Outcome<void> Trial::wait() {
 
 Outcome<void> Trial::transfer_with(const Place& place, ibv_wr_opcode opcode, std::size_t host_at,
                                    std::uint32_t bytes) {
-  const int rc = way_->post({.opcode = opcode,
-                             .local = host(host_at),
-                             .lkey = host_.lkey(0),
-                             .remote = reinterpret_cast<std::uint64_t>(place.data),
-                             .rkey = place.rkey,
-                             .bytes = bytes});
-  if (rc != 0) return fail(std::string("the NIC takes no transfer: ") + std::strerror(rc));
+  const int rc = loopback_->post({.opcode = opcode,
+                                  .local = host(host_at),
+                                  .lkey = host_.lkey(0),
+                                  .remote = reinterpret_cast<std::uint64_t>(place.data),
+                                  .rkey = place.rkey,
+                                  .bytes = bytes});
+  if (rc != 0) return fail(std::string("the NIC refuses a transfer: ") + std::strerror(rc));
   return wait();
 }
 
-// From the host to the host: whether a transfer through this way comes to its end at all.
-Outcome<void> Trial::reach_itself() {
+// Transfers data from host memory to host memory, to see whether the loopback connection works at
+// all.
+Outcome<void> Trial::write_to_host() {
   fill(host(), kCompared, 3);
   return transfer_with({host(kCompared), host_.rkey(0)}, IBV_WR_RDMA_WRITE, 0, kCompared);
 }
 
-Outcome<void> Trial::must_have_reached_itself() const {
+Outcome<void> Trial::check_host() const {
   if (std::memcmp(host(), host(kCompared), kCompared) == 0) return {};
-  return fail(std::string("what the NIC writes to the host's own memory does not arrive there"));
+  return fail(std::string("what the NIC writes to host memory does not arrive there"));
 }
 
-// What CUDA has put there, the NIC finds.
-Outcome<void> Trial::must_read() {
+// The NIC must read what CUDA has written.
+Outcome<void> Trial::check_read() {
   fill(host(), kCompared, 1);
   BL_TRY(memory_->write(host(), kCompared));
   BL_TRY(transfer(IBV_WR_RDMA_READ, kCompared, kCompared));
@@ -138,8 +137,8 @@ Outcome<void> Trial::must_read() {
   return fail(std::string("what the NIC reads from the GPU is not what is there"));
 }
 
-// What the NIC has written, CUDA finds, once a READ has pushed it there.
-Outcome<void> Trial::must_write() {
+// CUDA must read what the NIC has written, after a READ has flushed it.
+Outcome<void> Trial::check_write() {
   fill(host(), kCompared, 2);
   BL_TRY(transfer(IBV_WR_RDMA_WRITE, 0, kCompared));
   BL_TRY(transfer(IBV_WR_RDMA_READ, kCompared, 1));
@@ -149,16 +148,16 @@ Outcome<void> Trial::must_write() {
 }
 
 Outcome<void> move_data(Trial& trial, Proof& proof) {
-  BL_TRY(trial.must_have_reached_itself());
+  BL_TRY(trial.check_host());
   proof.is_blocked = true;
-  BL_TRY(trial.must_read());
-  BL_TRY(trial.must_write());
+  BL_TRY(trial.check_read());
+  BL_TRY(trial.check_write());
   proof.is_blocked = false;
   proof.transferred = true;
   return {};
 }
 
-// Both ways, and the registration by the better one.
+// Tries both ways, and returns the registration by the better one.
 MrRef try_ways(MrCache& cache, const GpuRange& range, const Means& means, Ways& ways) {
   auto pointer = by_pointer(cache, range);
   ways.peermem = pointer ? Attempt{.works = true, .why_not = {}} : pointer.error();
@@ -168,10 +167,11 @@ MrRef try_ways(MrCache& cache, const GpuRange& range, const Means& means, Ways& 
   return pointer ? *std::move(pointer) : MrRef();
 }
 
-// A NIC that has no way to itself says nothing about the GPU. Only flushes would need that way.
-Proof without_way(Proof proof, const std::string& why, const ProofPlan& plan) {
+// If the NIC has no loopback connection, the GPU cannot be tested. Only flushes need that
+// connection.
+Proof without_loopback(Proof proof, const std::string& why, const ProofPlan& plan) {
   if (plan.needs_reads) {
-    proof.failure = why + ", and CUDA has no way to flush what the NIC has written";
+    proof.failure = why + ", and CUDA cannot flush what the NIC has written";
   } else {
     proof.why_unproven = why;
   }
@@ -180,10 +180,10 @@ Proof without_way(Proof proof, const std::string& why, const ProofPlan& plan) {
 
 }  // namespace
 
-Outcome<Ground> Ground::make(const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
+Outcome<GpuScratch> GpuScratch::make(const gpu::Cuda& cuda, const gpu::Gpu& gpu) {
   auto scope = BL_TRY(gpu::ContextScope::enter(cuda, gpu.ordinal));
   auto memory = BL_TRY(gpu::Memory::allocate(cuda, kPiece));
-  return Ground{.scope = std::move(scope), .memory = std::move(memory)};
+  return GpuScratch{.scope = std::move(scope), .memory = std::move(memory)};
 }
 
 Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const gpu::Gpu& gpu,
@@ -201,32 +201,33 @@ Proof prove(const Device& device, MrCache& cache, const gpu::Cuda& cuda, const g
                   "; peer memory: " + proof.ways.peermem.why_not);
   }
   if (device.transport == Transport::kIwarp) {
-    return without_way(std::move(proof), "an iWARP port has no way to itself", plan);
+    return without_loopback(std::move(proof), "an iWARP port has no loopback connection", plan);
   }
   if (!plan.transfer) return proof;
   auto trial = Trial::prepare(device, memory, region, plan);
-  if (!trial) return without_way(std::move(proof), trial.error().text, plan);
-  if (const auto reached = trial->reach_itself(); !reached) {
-    return without_way(std::move(proof), "the NIC does not reach itself: " + reached.error().text,
-                       plan);
+  if (!trial) return without_loopback(std::move(proof), trial.error().text, plan);
+  if (const auto reached = trial->write_to_host(); !reached) {
+    return without_loopback(std::move(proof),
+                            "the NIC's loopback connection does not work: " + reached.error().text,
+                            plan);
   }
   if (auto moved = move_data(*trial, proof); !moved) return failed(moved.error().text);
   return proof;
 }
 
-// A device whose driver takes dma-bufs looks at the descriptor first, and says that it is none.
+// If the driver supports dma-bufs, it checks the file descriptor first, and returns EBADF for -1.
 Ways ask_without_memory(const Device& device, const gpu::Gpu& gpu, const std::string& sysfs_root) {
   Ways ways;
   if (!gpu.dmabuf) {
-    ways.dmabuf.why_not = "the driver makes no dma-bufs of this GPU's memory";
+    ways.dmabuf.why_not = "the driver cannot export this GPU's memory as dma-bufs";
   } else if (auto pd = device.context->pd(); pd) {
     const auto made = verbs::reg_dmabuf_mr(device.api(), *pd, -1, 0, 0, 4096,
                                            IBV_ACCESS_LOCAL_WRITE, verbs::Ordering::kStrict);
     ways.dmabuf.works = !made && made.error().sys_errno == EBADF;
     if (!made) ways.dmabuf.sys_errno = made.error().sys_errno;
-    if (!ways.dmabuf.works) ways.dmabuf.why_not = "the NIC's driver takes none";
+    if (!ways.dmabuf.works) ways.dmabuf.why_not = "the NIC's driver does not support them";
   }
-  ways.peermem.works = gpu.gdr && peer_memory_is_loaded(sysfs_root);
+  ways.peermem.works = gpu.gdr && is_peer_memory_loaded(sysfs_root);
   if (!ways.peermem.works) ways.peermem.why_not = "nvidia_peermem is not loaded";
   return ways;
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The ladder.
 #include "plugin/gdr/register.h"
 
 #include <unistd.h>
@@ -11,9 +9,9 @@
 namespace beeline::gdr {
 namespace {
 
-constexpr int kKernelsEnotsupp = 524;  // ENOTSUPP of linux/errno.h, which programs do not get
+constexpr int kKernelsEnotsupp = 524;  // ENOTSUPP, which only the kernel's own headers have
 
-// A flush READs through a queue pair of ours.
+// REMOTE_READ is for flushes, which READ the memory through the loopback queue pair.
 constexpr unsigned kAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
@@ -40,7 +38,7 @@ Result<MrRef, Attempt> import(MrCache& cache, const GpuRange& range) {
   return fail(refused("ibv_reg_dmabuf_mr", made.error()));
 }
 
-// Whole pages, as the driver wants them.
+// The driver exports whole pages only.
 Result<MrRef, Attempt> export_and_import(MrCache& cache, const GpuRange& range,
                                          const Means& means) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
@@ -86,7 +84,8 @@ Result<MrRef, Attempt> by_dmabuf(MrCache& cache, const GpuRange& range, const Me
   };
   if (!means.dmabuf) return no(kDmabufsAreOff);
   if (range.dmabuf_fd >= 0) return import(cache, range);
-  if (means.cuda == nullptr || means.gpu == nullptr) return no("whose memory it is, is not known");
+  if (means.cuda == nullptr || means.gpu == nullptr)
+    return no("it is not known which GPU has the memory");
   return export_and_import(cache, range, means);
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registering GPU memory with one NIC: by a dma-buf that NCCL hands over, by one that we have the
-// driver make, by the pointer alone. What one way refuses the next one tries, since NCCL would not.
-//
-// A way that mlx5's data-direct devices have is one more attempt in here, and one more Way.
+// Registers GPU memory with one NIC: by a dma-buf from NCCL, by a dma-buf that the CUDA driver
+// exports for the plugin, or by the pointer. If one way fails, the next one is tried, because NCCL
+// does not retry.
 //
 // Threads: any.
 #pragma once
@@ -26,12 +25,12 @@ struct GpuRange {
   std::uint64_t buffer_id = 0;  // CUDA's, of the allocation; 0: not known
 };
 
-// What may be tried.
+// The ways that may be tried.
 struct Means {
   const gpu::Cuda* cuda = nullptr;  // null: no driver
-  const gpu::Gpu* gpu = nullptr;    // whose memory it is; null: not known
-  bool dmabuf = true;               // the person who runs the job allows dma-bufs
-  bool pointer_first = false;       // peer memory works here, and dma-bufs do not
+  const gpu::Gpu* gpu = nullptr;    // the GPU that has the memory; null: not known
+  bool dmabuf = true;               // the settings allow dma-bufs
+  bool pointer_first = false;       // peer memory works with this NIC, and dma-bufs do not
 };
 
 struct Registered {
@@ -41,12 +40,12 @@ struct Registered {
 
 struct Refusal {
   Error error;      // of the last attempt
-  std::string why;  // every attempt, for people
+  std::string why;  // the errors of all attempts, for messages
 };
 
 Result<Registered, Refusal> register_gpu(MrCache& cache, const GpuRange& range, const Means& means);
 
-// One way alone.
+// These try only one way.
 Result<MrRef, Attempt> by_dmabuf(MrCache& cache, const GpuRange& range, const Means& means);
 Result<MrRef, Attempt> by_pointer(MrCache& cache, const GpuRange& range);
 

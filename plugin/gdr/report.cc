@@ -11,7 +11,7 @@ namespace {
 
 using topology::Distance;
 
-constexpr const char* kOffByLevel = "off, as NCCL_NET_GDR_LEVEL=LOC asks";
+constexpr const char* kOffByUser = "off, as NCCL_NET_GDR_LEVEL=LOC asks";
 constexpr std::string_view kNotWished = "gpudirect-not-wished";
 
 // Groups of devices with the same text, in the order in which the texts were added.
@@ -60,7 +60,7 @@ class Groups {
   std::vector<Group> groups_;
 };
 
-// The results for the NICs of this host, sorted by their effect on the job.
+// The results for the NICs of this host, grouped by their effect on the job.
 struct Sorted {
   Groups on;
   Groups no_dmabuf;  // of those that are on
@@ -79,14 +79,14 @@ Finding about(const gpu::Gpu& gpu, std::string_view id, Severity severity,
 // "writes ordered for the owner" is CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER.
 const char* ordering_text(const gpu::Gpu& gpu) noexcept {
   if (gpu.writes_ordering >= cuda_abi::kOrderingAllDevices) return "for all devices";
-  return gpu.writes_are_ordered() ? "for the owner" : "for none";
+  return gpu.has_ordered_writes() ? "for the owner" : "for none";
 }
 
 std::string on_text(const Tried& tried) {
   const Proof& proof = tried.proof;
   std::string text = tried.distance ? std::string(to_string(*tried.distance)) + ", " : "";
   text += to_string(proof.ways.best());
-  if (!proof.transferred) text += ", not tried";
+  if (!proof.transferred) text += ", not tested";
   if (!proof.why_unproven.empty()) text += ": " + proof.why_unproven;
   if (tried.device->caps.relaxed_ordering) text += ", relaxed ordering";
   return text;
@@ -140,7 +140,7 @@ std::string far_count_text(std::size_t count) {
 
 std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root) {
   if (report.level == Distance::kLoc) {
-    return {about(report.gpu, kNotWished, Severity::kNote, kOffByLevel)};
+    return {about(report.gpu, kNotWished, Severity::kNote, kOffByUser)};
   }
   const Sorted sorted = sort(report, sysfs_root);
   std::vector<Finding> findings;
@@ -167,7 +167,7 @@ std::vector<Finding> findings_of(const GpuReport& report, const std::string& sys
 
 Finding finding_without_gpu(std::span<const Answered> answers, Distance level) {
   if (level == Distance::kLoc) {
-    return {.id = kNotWished, .fact = std::string("GPUDirect: ") + kOffByLevel};
+    return {.id = kNotWished, .fact = std::string("GPUDirect: ") + kOffByUser};
   }
   Groups good;
   Groups bad;
@@ -180,7 +180,7 @@ Finding finding_without_gpu(std::span<const Answered> answers, Distance level) {
     }
   }
   Finding finding = {.id = "gpudirect-not-tried"};
-  finding.fact = "GPUDirect: this process uses no GPU yet, so nothing was tried";
+  finding.fact = "GPUDirect: this process uses no GPU yet, so nothing was tested";
   if (!good.empty()) finding.fact += "; the drivers offer it with " + good.in_brackets();
   if (!bad.empty()) finding.fact += "; it will be off with " + bad.in_brackets();
   return finding;

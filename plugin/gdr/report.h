@@ -15,17 +15,17 @@
 
 namespace beeline::gdr {
 
-// The result of the test of a GPU with one NIC.
+// The result of testing a GPU with one NIC.
 struct Tried {
   const Device* device;
   Proof proof;
-  std::optional<topology::Distance> distance;  // nothing: not known
+  std::optional<topology::Distance> distance;  // empty: not known
 };
 
 struct GpuReport {
   const gpu::Gpu& gpu;
   const gpu::Cuda& cuda;
-  topology::Distance level;  // how far NCCL goes
+  topology::Distance level;  // the greatest distance at which NCCL uses GPUDirect
   std::span<const Tried> tried;
 };
 
@@ -35,13 +35,13 @@ struct GpuReport {
 // and the others are the NICs.
 std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root);
 
-// The answers of a device and the driver while no GPU is in use.
+// What a device and the drivers say they support, while no GPU is in use.
 struct Answered {
   const Device* device;
   Ways ways;
 };
 
-// "GPUDirect: this process uses no GPU yet, so nothing was tried; the drivers offer it with mlx5_0
+// "GPUDirect: this process uses no GPU yet, so nothing was tested; the drivers offer it with mlx5_0
 // (dma-buf)". The id is gpudirect-not-tried, or gpudirect-not-wished.
 Finding finding_without_gpu(std::span<const Answered> answers, topology::Distance level);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a NIC gets at a GPU's memory, and what was found out about it.
+// The two ways by which a NIC can access a GPU's memory, and the result of trying them.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@ namespace beeline::gdr {
 
 enum class Way : std::uint8_t {
   kNone,
-  kDmabuf,   // the GPU's driver exports the memory, the NIC's driver imports it
-  kPeermem,  // the NIC's driver takes the pointer, and a module (nvidia_peermem) knows its pages
+  kDmabuf,   // the GPU's driver exports the memory, and the NIC's driver imports it
+  kPeermem,  // the NIC's driver gets the pages of a pointer from a kernel module (nvidia_peermem)
 };
 const char* to_string(Way way) noexcept;
 
-// What one attempt to use a way has shown.
+// The result of an attempt to use one way.
 struct Attempt {
   bool works = false;
   std::string why_not;  // "ibv_reg_dmabuf_mr: Operation not supported"
   int sys_errno = 0;
 };
 
-// The device or its driver cannot. Some drivers answer with the kernel's own ENOTSUPP, which should
-// never leave the kernel, and for which the C library has no words.
+// Whether the device or its driver does not support the call. Some drivers return the kernel's
+// internal ENOTSUPP, for which the C library has no text.
 bool is_not_supported(int sys_errno) noexcept;
 const char* errno_text(int sys_errno) noexcept;
 
@@ -34,7 +34,7 @@ struct Ways {
   Attempt peermem;
 
   bool any() const noexcept { return dmabuf.works || peermem.works; }
-  // The one that is used where there is a choice.
+  // The one that is preferred if both work.
   Way best() const noexcept {
     if (dmabuf.works) return Way::kDmabuf;
     return peermem.works ? Way::kPeermem : Way::kNone;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Anonymous pages with one registration per rail.
 #include "plugin/memory/control_block.h"
 
 #include <sys/mman.h>
@@ -11,13 +9,14 @@ namespace beeline {
 Result<ControlBlock> ControlBlock::create(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   if (bytes == 0 || bytes > SIZE_MAX - page) {
-    return fail(Errc::kInvalid, "allocate control memory of no possible size");
+    return fail(Errc::kInvalid, "allocate control memory of an invalid size");
   }
   const std::size_t size = (bytes + page - 1) / page * page;
   void* const data =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return fail(Errc::kNoMemory, "allocate control memory", errno);
-  // A child's copy would be useless to it, and on old kernels could take the pages from the NIC.
+  // A child does not need a copy, and on old kernels, copy-on-write could give the NIC's pages to
+  // the child.
   (void)::madvise(data, size, MADV_DONTFORK);
   return ControlBlock(data, size);
 }
@@ -38,7 +37,7 @@ Status ControlBlock::attach(const verbs::Api& api, ibv_pd* pd, unsigned access) 
   return {};
 }
 
-// Registrations first: they pin what is unmapped after them.
+// Deregisters before it unmaps, because registrations pin the pages.
 void ControlBlock::free() noexcept {
   regions_.clear();
   if (data_ != nullptr) ::munmap(std::exchange(data_, nullptr), std::exchange(size_, 0));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of our own that NICs write to: credits, notices. Page-aligned, zeroed, and registered
-// strictly ordered, once with each rail's protection domain. Registered for itself and not through
-// a cache, so that its keys open nothing else.
+// Memory of the plugin that NICs write to: credits and notices. It is page-aligned, zeroed, and
+// registered with strict ordering, once in each rail's protection domain. It is not registered
+// through the cache, so that its keys give access to nothing else.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace beeline {
 
-// Lifecycle: dies before the protection domains it was registered with.
-// Threads: attach from one thread; the keys may be read from any afterwards.
+// Lifecycle: destroyed before the protection domains in which it is registered.
+// Threads: attach() in one thread; afterwards any thread may read the keys.
 class ControlBlock {
  public:
-  ControlBlock() noexcept = default;  // holds nothing
-  // Rounded up to pages. Not inherited by a forked child.
+  ControlBlock() noexcept = default;  // empty
+  // The size is rounded up to pages. A forked child does not inherit the memory.
   static Result<ControlBlock> create(std::size_t bytes);
   ControlBlock(ControlBlock&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)),
@@ -27,8 +27,7 @@ class ControlBlock {
   ControlBlock& operator=(ControlBlock&& other) noexcept;
   ~ControlBlock() { free(); }
 
-  // Registers with one more domain; its keys have the next index. The default is what a block that
-  // the peer writes needs.
+  // Registers it in one more domain, whose keys have the next index. By default the peer may write.
   Status attach(const verbs::Api& api, ibv_pd* pd,
                 unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A region is in the map from the moment somebody wants it until its last reference goes: pending
-// while its maker registers it, ready after that.
+// A region is in the map from the first request until its last reference is dropped. It is pending
+// while the first requester registers it, and ready afterwards.
 #include "plugin/memory/mr_cache.h"
 
 #include <unistd.h>
 
 namespace beeline {
 
-// Written under the cache's mutex, except for mr: its maker writes it before the region is ready,
-// and nobody else reads it before that.
+// Its members are written under the cache's mutex; only the last reference resets `mr` without it.
 struct MrRef::Region {
   enum class State { kPending, kReady, kFailed };
 
@@ -22,12 +21,12 @@ struct MrRef::Region {
 
   State state = State::kPending;
   int references = 0;
-  std::condition_variable settled;  // left kPending
+  std::condition_variable left_pending;
   verbs::Mr mr;
 
-  // The same pages, not more: the owner of a larger region may give it up and unmap what only it
-  // covered, and the NIC would go on using pages that nobody sees any more.
-  bool serves(const Region& wanted) const noexcept {
+  // A larger region is not used: its owner may deregister it and unmap the rest of its pages, and
+  // the NIC would still access pages that are not mapped any more.
+  bool is_same_as(const Region& wanted) const noexcept {
     return start == wanted.start && length == wanted.length && access == wanted.access &&
            ordering == wanted.ordering && kind == wanted.kind && buffer_id == wanted.buffer_id;
   }
@@ -62,7 +61,7 @@ MrCacheStats MrCache::stats() const {
 
 Result<MrRef> MrCache::acquire(const MrRequest& request) {
   const auto wanted = std::make_shared<Region>();
-  BL_TRY(outline(request, *wanted));
+  BL_TRY(align(request, *wanted));
   {
     std::unique_lock lock(mutex_);
     while (const auto found = find_locked(*wanted)) {
@@ -71,19 +70,20 @@ Result<MrRef> MrCache::acquire(const MrRequest& request) {
         ++stats_.hits;
         return MrRef(*this, found);
       }
-      // It may fail, or be given up again before we run: look anew then.
-      found->settled.wait(lock, [&] { return found->state != Region::State::kPending; });
+      // The registration may fail, or its last reference may be dropped before this thread runs, so
+      // search again.
+      found->left_pending.wait(lock, [&] { return found->state != Region::State::kPending; });
     }
     wanted->references = 1;
     regions_.emplace(wanted->start, wanted);
     ++stats_.misses;
   }
-  return settle(wanted, register_region(*wanted, request));
+  return finish(wanted, register_region(*wanted, request));
 }
 
-// The pages that hold the range. A dma-buf's range keeps its start where the dma-buf has no room
-// for the rest of the page before it.
-Status MrCache::outline(const MrRequest& request, Region& region) const {
+// Aligns the range to pages. The start of a dma-buf's range is not aligned if the dma-buf does not
+// contain the beginning of that page.
+Status MrCache::align(const MrRequest& request, Region& region) const {
   const auto address = reinterpret_cast<std::uintptr_t>(request.address);
   if (request.length == 0) return fail(Errc::kInvalid, "register an empty range");
   const std::size_t page = page_bytes();
@@ -114,10 +114,10 @@ Result<verbs::Mr> MrCache::register_region(const Region& region, const MrRequest
                               region.length, region.access, region.ordering);
 }
 
-// Ends the pending state, for the maker and for those that wait.
-Result<MrRef> MrCache::settle(const std::shared_ptr<Region>& region, Result<verbs::Mr> made) {
+// Ends the pending state and wakes the threads that wait for it.
+Result<MrRef> MrCache::finish(const std::shared_ptr<Region>& region, Result<verbs::Mr> made) {
   const std::lock_guard lock(mutex_);
-  region->settled.notify_all();
+  region->left_pending.notify_all();
   if (!made) {
     region->state = Region::State::kFailed;
     erase_locked(*region);
@@ -131,13 +131,13 @@ Result<MrRef> MrCache::settle(const std::shared_ptr<Region>& region, Result<verb
   return MrRef(*this, region);
 }
 
-// A ready region if there is one, else a pending one, else null.
+// A ready region, otherwise a pending one, otherwise null.
 std::shared_ptr<MrCache::Region> MrCache::find_locked(const Region& wanted) const {
   std::shared_ptr<Region> pending;
   const auto [begin, end] = regions_.equal_range(wanted.start);
   for (auto at = begin; at != end; ++at) {
     const std::shared_ptr<Region>& region = at->second;
-    if (!region->serves(wanted)) continue;
+    if (!region->is_same_as(wanted)) continue;
     if (region->state == Region::State::kReady) return region;
     pending = region;
   }

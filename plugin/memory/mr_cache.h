@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registrations of one protection domain. NCCL registers the same buffer once per connection;
-// a request for the same pages takes a reference instead.
+// A cache of the memory registrations in one protection domain. NCCL registers the same buffer for
+// each connection; a request for pages that are registered already takes a reference.
 //
-// Threads: any. Registering and deregistering take from milliseconds to seconds and happen outside
-// the lock: whoever asks for a range that is just being registered waits for that registration
-// only, and everyone else proceeds.
-// Cost: a hit is one ordered lookup under a mutex.
+// Threads: any. Registering and deregistering take from milliseconds to seconds, and happen without
+// the lock. A request for a range that is being registered waits for that registration only.
+// Cost: a hit is one lookup in a map under a mutex.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +21,8 @@ namespace beeline {
 
 enum class MemoryKind : std::uint8_t {
   kHost,
-  kCuda,    // through the peer-memory module, by address
-  kDmabuf,  // through a dma-buf of the range
+  kCuda,    // by address, through the peer-memory module
+  kDmabuf,  // by a dma-buf of the range
 };
 
 struct MrRequest {
@@ -32,25 +31,25 @@ struct MrRequest {
   unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   verbs::Ordering ordering = verbs::Ordering::kStrict;
   MemoryKind kind = MemoryKind::kHost;
-  int dmabuf_fd = -1;               // stays the caller's; may be closed when acquire returns
-  std::uint64_t dmabuf_offset = 0;  // where in the dma-buf `address` lies
-  // CUDA's number of the allocation: another one may get the same address later. 0: not known, or
-  // host memory.
+  int dmabuf_fd = -1;               // stays the caller's, who may close it after acquire()
+  std::uint64_t dmabuf_offset = 0;  // the position of `address` in the dma-buf
+  // CUDA's number of the allocation, because another allocation may get the same address later. 0:
+  // not known, or host memory.
   std::uint64_t buffer_id = 0;
 };
 
 struct MrCacheStats {
-  std::uint64_t hits = 0;    // an existing registration was enough
-  std::uint64_t misses = 0;  // a registration was tried
-  std::uint64_t failed = 0;  // of those, without success
-  std::size_t regions = 0;   // registered now
-  std::uint64_t bytes = 0;   // registered now
+  std::uint64_t hits = 0;    // requests that took a reference
+  std::uint64_t misses = 0;  // requests that called the library
+  std::uint64_t failed = 0;  // misses whose registration failed
+  std::size_t regions = 0;   // registered at present
+  std::uint64_t bytes = 0;   // registered at present
 };
 
 class MrCache;
 
-// One reference to a registration. Giving it up deregisters when it was the last; the NIC cannot
-// reach the memory any more when that returns.
+// One reference to a registration. Dropping the last one deregisters the memory; when that returns,
+// the NIC cannot access it any more.
 class MrRef {
  public:
   MrRef() noexcept = default;
@@ -67,7 +66,7 @@ class MrRef {
   ~MrRef() { reset(); }
 
   explicit operator bool() const noexcept { return cache_ != nullptr; }
-  // Only of a reference that holds one.
+  // Not for an empty reference.
   ibv_mr* mr() const noexcept;
   std::uint32_t lkey() const noexcept { return mr()->lkey; }
   std::uint32_t rkey() const noexcept { return mr()->rkey; }
@@ -83,19 +82,19 @@ class MrRef {
   std::shared_ptr<Region> region_;
 };
 
-// Lifecycle: outlives its MrRefs, dies before the protection domain.
+// Lifecycle: outlives its MrRefs, and is destroyed before the protection domain.
 class MrCache {
  public:
-  // relaxed_ordering = false: relaxed requests are taken for strict ones.
+  // Without relaxed_ordering, all memory is registered with strict ordering.
   MrCache(const verbs::Api& api, ibv_pd* pd, bool relaxed_ordering = true);
   MrCache(const MrCache&) = delete;
   MrCache& operator=(const MrCache&) = delete;
   ~MrCache();
 
-  // Registers the pages that hold the range, or takes a reference to a region of the same pages
-  // with the same access, ordering and kind. Errors: kInvalid for a range that is empty or wraps
-  // around, kUnsupported for a dma-buf where there are none, kNoMemory (explain_enomem says why),
-  // else what verbs said. A failure leaves nothing behind.
+  // Registers the pages of the range, or takes a reference to a region of the same pages with the
+  // same access, ordering and kind. Errors: kInvalid for a range that is empty or wraps around,
+  // kUnsupported for a dma-buf if the library has none, kNoMemory (see explain_enomem), or the
+  // error of verbs.
   Result<MrRef> acquire(const MrRequest& request);
 
   MrCacheStats stats() const;
@@ -103,12 +102,12 @@ class MrCache {
  private:
   friend class MrRef;
   using Region = MrRef::Region;
-  // By start of range. Ranges may overlap and contain each other.
+  // By start address. Ranges may overlap.
   using Regions = std::multimap<std::uintptr_t, std::shared_ptr<Region>>;
 
-  Status outline(const MrRequest& request, Region& region) const;
+  Status align(const MrRequest& request, Region& region) const;
   Result<verbs::Mr> register_region(const Region& region, const MrRequest& request) const;
-  Result<MrRef> settle(const std::shared_ptr<Region>& region, Result<verbs::Mr> made);
+  Result<MrRef> finish(const std::shared_ptr<Region>& region, Result<verbs::Mr> made);
   std::shared_ptr<Region> find_locked(const Region& wanted) const;
   void erase_locked(const Region& region);
   void release(Region& region) noexcept;

@@ -28,7 +28,7 @@ Ends ends_of(const Comm& comm, std::size_t rail = 0) {
 // `since_ns` do not count.
 PortReport report_on_own_port(const Comm& comm, std::size_t rail, std::int64_t since_ns) {
   const PathResources& path = comm.paths()[rail];
-  return report_on_port(look_at_port(*path.device, path.own), path.own, *path.device->news,
+  return report_on_port(query_own_port(*path.device, path.own), path.own, *path.device->history,
                         since_ns, now_ns());
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// NCCL's calls, handed to the floor that answers them.
 #include "plugin/runtime/net.h"
 
 #include <memory>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL asks of a network, in our types: each version of its interface is a thin layer over
-// these calls.
+// NCCL's network calls with the plugin's types. plugin/abi translates each version of NCCL's
+// interface to these functions.
 //
-// Threads: as NCCL calls them (Comm says which may meet). None of them waits.
+// Threads: those of NCCL; comm.h says which calls may run at the same time. No call blocks.
 #pragma once
 
 #include <cstddef>
@@ -40,16 +40,16 @@ Result<Properties> properties(int device) noexcept;
 
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings = {});
 void close(Listener* listener) noexcept;
-// What the owner began and will not finish.
+// Frees what this owner has left unfinished.
 void reclaim(OwnerId owner) noexcept;
 
-// Null: not yet.
+// Null: not connected yet; NCCL calls again.
 Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settings = {});
 Result<Comm*> accept(Listener& listener);
 void close(Comm* comm) noexcept;
 
 Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer);
-// When it returns, no NIC reaches the memory through this handle.
+// When it returns, no NIC can access the memory through this handle.
 void deregister_memory(MemoryHandle* memory) noexcept;
 
 }  // namespace beeline::net

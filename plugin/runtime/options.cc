@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// One function for each floor that has options.
 #include "plugin/runtime/options.h"
 
 #include "common/base/clock.h"
@@ -29,7 +27,7 @@ AddressFamily gid_family(IpFamily family) noexcept {
   return AddressFamily::kUnset;
 }
 
-// NCCL knows no host bridges: what is NODE here is PHB there.
+// NCCL does not distinguish host bridges: NODE here is PHB in NCCL.
 topology::Distance distance_of(GdrLevel level) noexcept {
   switch (level) {
     case GdrLevel::kLoc: return topology::Distance::kLoc;
@@ -84,9 +82,9 @@ QpOptions qp_options(const Config& config) {
   return options;
 }
 
-// A device may take up to four times the timeout that it was given, for the first try and each
-// further one.
-std::int64_t patience_with_device(const Config& config) noexcept {
+// A device may wait up to four times the timeout that was set, for the first attempt and for each
+// retry.
+std::int64_t longest_device_wait_ns(const Config& config) noexcept {
   const std::int64_t one_try_ns = std::int64_t{4096} << config.timeout;
   return 4 * one_try_ns * (config.retry_cnt + 1) + 10 * kNsPerSec;
 }
@@ -135,8 +133,8 @@ gdr::Options gdr_options(const Config& config) {
 
 CommOptions comm_options(const Config& config) {
   return {.routed_above = static_cast<std::size_t>(config.ar_threshold),
-          .stall_ns =
-              config.stall_timeout_ns != 0 ? config.stall_timeout_ns : patience_with_device(config),
+          .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
+                                                   : longest_device_wait_ns(config),
           .early_done = config.early_done,
           .gid = roce_gid_policy(config),
           .pkey_index = static_cast<int>(config.pkey)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the one table of parameters to what each floor wants to know: the floors below know no
-// Config, so that their tests need none.
+// Translates the parameters to the options of each floor. The floors below do not use Config, so
+// that their tests do not need it.
 #pragma once
 
 #include "plugin/config/config.h"

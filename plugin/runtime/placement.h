@@ -20,11 +20,11 @@ namespace beeline {
 std::optional<topology::Graph> read_machine(const std::string& sysfs_root,
                                             std::vector<Finding>& findings);
 
-// The devices' nodes, each once; those without one are left out.
+// The nodes of the devices, each once; devices without a node are left out.
 std::vector<topology::NodeIndex> nodes_of(const topology::Graph& graph,
                                           std::span<const Device> devices);
 
-// The processors near any of them, "0-31,64-95"; empty: not known.
+// The processors near any of these NICs, "0-31,64-95"; empty: not known.
 std::string cpus_near(const topology::Graph& graph, const std::vector<topology::NodeIndex>& nics);
 
 // One finding "slow-link" for each link that is slower than it should be, among the links of these

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What init() finds, and what it says about it: one screen that answers most questions.
 #include "plugin/runtime/runtime.h"
 
 #include <unistd.h>
@@ -39,7 +37,7 @@ Finding warning(std::string_view id, std::string fact) {
   return {.id = id, .severity = Severity::kWarning, .fact = std::move(fact)};
 }
 
-// By exit(), and by the end of main(); not where a signal or _exit() ends the process.
+// Called by exit() and at the end of main(), but not if a signal or _exit() ends the process.
 [[gnu::destructor]] void at_exit() { Runtime::instance().on_exit(); }
 
 }  // namespace
@@ -52,11 +50,11 @@ Runtime& Runtime::instance() {
 void Runtime::init(LogSink sink) {
   const std::lock_guard lock(mutex_);
   if (sink != nullptr || !ready_) set_log_sink(sink);
-  if (ready_) return look_at_gpus();
-  ready_ = true;  // whatever comes of it: a second look would not find more
+  if (ready_) return probe_gpus();
+  ready_ = true;  // also after a failure, because a second attempt would not find more
   pid_ = ::getpid();
   try {
-    look_at_host();
+    init_host();
   } catch (const std::exception& error) {
     log_finding(warning("no-device", std::string("no device: ") + error.what()));
     control_.reset();
@@ -72,13 +70,13 @@ void Runtime::on_exit() noexcept {
 
 bool Runtime::is_ours() const noexcept { return ::getpid() == pid_; }
 
-void Runtime::look_at_host() {
+void Runtime::init_host() {
   BL_INFO(kLogInit | kLogNet, "Beeline %s (%s)", kVersion, kRevision);
   const Environ environ = Environ::of_process();
   LoadedConfig loaded = load_config(environ);
   log_findings(loaded.findings, kLogInit | kLogEnv);
   config_ = std::move(loaded.config);
-  nccl_has_own_view_ = environ.get("NCCL_TOPO_FILE").has_value();
+  has_topology_file_ = environ.get("NCCL_TOPO_FILE").has_value();
   nccl_keeps_plugin_ = environ.get("NCCL_NET_PLUGIN_REF_COUNT") == "1";
   if (config_.ib_disable) {
     return log_finding(
@@ -89,11 +87,11 @@ void Runtime::look_at_host() {
   start_services();
   log_devices();
   gpus_ = std::make_unique<gdr::GpuDirect>(gdr_options(config_), table_->devices().size());
-  look_at_gpus();
+  probe_gpus();
 }
 
-// False when there is none. One WARN line says so: NCCL falls back to another network without a
-// word.
+// False if there is no device. In that case there is one warning, because NCCL does not say that it
+// falls back to another network.
 bool Runtime::find_devices() {
   auto loaded = verbs::load(config_.ibverbs_lib);
   if (!loaded) {
@@ -128,7 +126,7 @@ bool Runtime::find_devices() {
   return true;
 }
 
-// Only iWARP needs the connection manager: on other hosts its library is not even looked for.
+// Loads librdmacm only on hosts with iWARP devices, because others do not need it.
 bool Runtime::can_use_iwarp() {
   const auto list = verbs::DeviceList::get(verbs_->api);
   if (!list || std::ranges::none_of(list->devices(), [](const ibv_device* device) {
@@ -144,14 +142,14 @@ bool Runtime::can_use_iwarp() {
   return library.has_value();
 }
 
-// Says what is badly placed, and returns the processors near the devices in use. Whatever goes
-// wrong here is no reason to have no device.
-std::string Runtime::look_at_placement() const noexcept {
+// Logs slow links and a hidden PCI tree, and returns the processors near the devices in use. An
+// exception here must not disable the devices.
+std::string Runtime::check_placement() const noexcept {
   try {
     if (!machine_) return {};
     const auto nics = nodes_of(*machine_, table_->devices());
     log_findings(slow_links(*machine_, nics), kGraph);
-    if (!nccl_has_own_view_) {
+    if (!has_topology_file_) {
       if (const auto hidden = hidden_tree(*machine_, nics)) log_finding(*hidden, kGraph);
     }
     return config_.affinity ? cpus_near(*machine_, nics) : std::string();
@@ -161,7 +159,7 @@ std::string Runtime::look_at_placement() const noexcept {
   }
 }
 
-void Runtime::look_at_machine() noexcept {
+void Runtime::read_topology() noexcept {
   try {
     std::vector<Finding> findings;
     machine_ = read_machine(config_.sysfs_root, findings);
@@ -171,19 +169,19 @@ void Runtime::look_at_machine() noexcept {
   }
 }
 
-// Null: not known. A file that describes the machine may bring together what seems far apart here;
-// NCCL would use such a pair, which therefore has to be proven.
-const topology::Graph* Runtime::machine_as_nccl_sees_it() const {
-  if (!machine_ || nccl_has_own_view_ || hides_its_tree(*machine_)) return nullptr;
+// The topology for decisions about distance, or null. With a topology file, NCCL may use pairs of
+// GPU and NIC that are far apart here, so those pairs must be tested as well.
+const topology::Graph* Runtime::known_topology() const {
+  if (!machine_ || has_topology_file_ || hides_its_tree(*machine_)) return nullptr;
   return &*machine_;
 }
 
-// Whatever goes wrong here, host memory can be moved.
-void Runtime::look_at_gpus() noexcept {
+// An exception here must not disable transfers of host memory.
+void Runtime::probe_gpus() noexcept {
   if (gpus_ == nullptr || !is_ours()) return;
   try {
     const auto cache_of = [this](const Device& device) { return cache_locked(device); };
-    log_findings(gpus_->look(table_->devices(), cache_of, machine_as_nccl_sees_it()));
+    log_findings(gpus_->probe(table_->devices(), cache_of, known_topology()));
   } catch (const std::exception& error) {
     log_finding(warning("gpus-not-tried", std::string("GPU memory is not used: ") + error.what()));
   }
@@ -194,8 +192,8 @@ void Runtime::start_services() {
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   if (stats_->finding()) log_finding(*stats_->finding());
   ControlOptions control = control_options(config_);
-  look_at_machine();
-  control.near_cpus = look_at_placement();
+  read_topology();
+  control.near_cpus = check_placement();
   control.cm_library = &*cm_library_;
   control_ = make_control_plane(std::move(control), *table_);
   register_membarrier();
@@ -234,7 +232,7 @@ std::span<const Device> Runtime::devices() const noexcept {
 Result<const Device*> Runtime::device(int index) const noexcept {
   const auto all = devices();
   if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
-    BL_WARN("there is no device %d: %zu are in use", index, all.size());
+    BL_WARN("device %d does not exist: there are %zu", index, all.size());
     return fail(Errc::kInvalid, "find the device");
   }
   return &all[static_cast<std::size_t>(index)];

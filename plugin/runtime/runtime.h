@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one object of the process that owns everything else.
+// The object of the process that owns everything else.
 //
-// Lifecycle: made by the first caller and never destroyed: at exit, NCCL's threads may still be
-// inside it. init() fills it once; until then, and on a host where nothing can be used, it has no
-// device.
-// Threads: any. What init() sets is const afterwards.
+// Lifecycle: created by the first caller and never destroyed, because at exit NCCL's threads may
+// still be inside it. init() fills it once. Before that, and on a host where no device can be used,
+// it has no device. Threads: any. The members that init() sets are const afterwards.
 #pragma once
 
 #include <memory>
@@ -30,40 +29,40 @@ class Runtime {
  public:
   static Runtime& instance();
 
-  // The first call looks at the host; later ones take the logger, and look at GPUs that came into
-  // use. Never fails: what is missing is logged, and leaves no device.
+  // The first call finds the devices of the host. Later calls set the logger, and test GPUs that
+  // came into use. Never fails: if no device can be used, the log says why.
   void init(LogSink sink);
 
-  // The process is about to exit. Nothing is torn down: other threads may still be inside.
+  // Called when the process exits. It destroys nothing, because other threads may still be inside.
   void on_exit() noexcept;
 
-  // False in a forked child: what it inherited belongs to its parent, and freeing it there would
-  // take it from the parent.
+  // False in a forked child. The child must not free the objects that it inherited, because they
+  // are the parent's.
   bool is_ours() const noexcept;
 
   std::span<const Device> devices() const noexcept;
-  // Out of range is the caller's error.
+  // kInvalid if the index is out of range.
   Result<const Device*> device(int index) const noexcept;
 
-  // Only with devices.
+  // The following may be called only if there are devices.
   const Config& config() const noexcept { return config_; }
   ControlPlane& control() noexcept { return *control_; }
   Result<MrCache*> cache(const Device& device);
   const gdr::GpuDirect* gpus() const noexcept { return gpus_.get(); }
-  // NCCL was told to keep the plugin for good.
+  // Whether the user has told NCCL never to unload the plugin (NCCL_NET_PLUGIN_REF_COUNT=1).
   bool nccl_keeps_plugin() const noexcept { return nccl_keeps_plugin_; }
   StatsPage& stats() noexcept { return *stats_; }
 
  private:
   Runtime() = default;
 
-  void look_at_host();
+  void init_host();
   bool find_devices();
   bool can_use_iwarp();
-  void look_at_machine() noexcept;
-  std::string look_at_placement() const noexcept;
-  void look_at_gpus() noexcept;
-  const topology::Graph* machine_as_nccl_sees_it() const;
+  void read_topology() noexcept;
+  std::string check_placement() const noexcept;
+  void probe_gpus() noexcept;
+  const topology::Graph* known_topology() const;
   Result<MrCache*> cache_locked(const Device& device);
   void start_services();
   void log_devices() const;
@@ -74,7 +73,7 @@ class Runtime {
   int pid_ = 0;
   Config config_;
   bool nccl_keeps_plugin_ = false;
-  bool nccl_has_own_view_ = false;  // of how devices hang together
+  bool has_topology_file_ = false;  // NCCL_TOPO_FILE is set
   std::optional<verbs::Loaded> verbs_;
   std::optional<verbs::CmLibrary> cm_library_;
   std::unique_ptr<DeviceTable> table_;

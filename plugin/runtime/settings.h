@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks of settings that need more than the table of parameters: folders and address ranges.
+// Checks settings that the table of parameters cannot check: folders and address ranges.
 #pragma once
 
 #include <vector>

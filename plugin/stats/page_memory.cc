@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Making the file, and being careful with the room it takes.
 #include "plugin/stats/page_memory.h"
 
 #include <fcntl.h>
@@ -23,14 +21,14 @@ Status reserve(int fd, size_t offset, size_t length) noexcept {
   return {};
 }
 
-// Beyond the user's limit (ulimit -f) the kernel sends a signal that ends the process.
-bool may_grow_to(size_t bytes) noexcept {
+// If a file exceeds the user's limit (ulimit -f), the kernel sends a signal that ends the process.
+bool can_grow_to(size_t bytes) noexcept {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= bytes;
 }
 
 Status prepare(int fd, std::uint32_t slot_count) noexcept {
-  if (!may_grow_to(stats_page_bytes(slot_count))) {
+  if (!can_grow_to(stats_page_bytes(slot_count))) {
     return fail(Errc::kSystem, "size the statistics page", EFBIG);
   }
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return fail_errno("lock the statistics page");
@@ -96,7 +94,7 @@ void PageMemory::remove_file() noexcept {
   if (fd_ && owner_ == ::getpid()) ::unlink(path_.c_str());
 }
 
-Status PageMemory::back_slot(std::uint32_t index) const noexcept {
+Status PageMemory::reserve_slot(std::uint32_t index) const noexcept {
   if (!fd_) return {};
   return reserve(fd_.get(), stats_page_bytes(index), sizeof(beeline_stats_slot));
 }

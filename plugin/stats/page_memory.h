@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of a statistics page: a sparse file that others can map, or memory of our own.
+// The memory of a statistics page: a sparse file that other processes can map, or private memory.
 #pragma once
 
 #include <sys/types.h>
@@ -15,10 +15,11 @@
 
 namespace beeline {
 
-// Lifecycle: its end unmaps, and removes the file; but in a forked child the file is the parent's
-//   and stays. It is locked (flock) as long as a process has it open, which tells the sweep of
-//   another container, whose process ids mean something else, that its owner lives.
-// Threads: back() may be called from several, for different ranges.
+// Lifecycle: the destructor unmaps and removes the file. In a forked child, it does not remove the
+// file,
+//   which is the parent's. The file is locked (flock) as long as a process has it open. That shows
+//   the sweep of another container, which cannot use the process id, that its owner is alive.
+// Threads: several may call reserve_slot() for different slots.
 class PageMemory {
  public:
   static Result<PageMemory> create_file(const std::string& path, std::uint32_t slot_count);
@@ -29,11 +30,11 @@ class PageMemory {
   PageMemory& operator=(PageMemory&& other) noexcept;
   ~PageMemory();
 
-  // Makes sure of the memory behind a slot. A write to a sparse file on a full file system would
-  // otherwise kill the process with SIGBUS; containers often have no more than 64 MiB there.
-  Status back_slot(std::uint32_t index) const noexcept;
+  // Reserves the memory of a slot. Otherwise, a write to a sparse file on a full file system would
+  // kill the process with SIGBUS; containers often have only 64 MiB there.
+  Status reserve_slot(std::uint32_t index) const noexcept;
 
-  // Removes the file; the mapping can still be used. Does nothing in a forked child.
+  // Removes the file; the mapping stays valid. Does nothing in a forked child.
   void remove_file() noexcept;
 
   std::uint32_t slot_count() const noexcept { return slot_count_; }
@@ -52,7 +53,7 @@ class PageMemory {
   pid_t owner_ = 0;
 };
 
-// What the page takes, all slots used.
+// The size of the page with all slots in use.
 constexpr std::size_t stats_page_bytes(std::uint32_t slot_count) noexcept {
   return BEELINE_STATS_HEADER_BYTES + std::size_t{slot_count} * sizeof(beeline_stats_slot);
 }

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What /proc says.
 #include "plugin/stats/process_identity.h"
 
 #include <fcntl.h>
@@ -15,8 +13,8 @@
 namespace beeline {
 namespace {
 
-// "PID (NAME) STATE PPID ...". The name may hold blanks and parentheses; nothing behind it does, so
-// the last parenthesis ends it, and the start time is the 20th word from there.
+// The text is "PID (NAME) STATE PPID ...". The name may contain blanks and parentheses, but the
+// last parenthesis is its end. The start time is the 20th word after it.
 std::optional<std::uint64_t> start_time_in(std::string_view stat) {
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;

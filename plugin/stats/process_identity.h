@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a process is, beyond a number that is used again after its death.
+// Identifies a process by its start time, because its id may be used again after its end.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 namespace beeline {
 
-// When it started, in ticks since boot (field 22 of /proc/PID/stat). None: there is no such
+// The start time in clock ticks since boot (field 22 of /proc/PID/stat). Empty: there is no such
 // process.
 std::optional<std::uint64_t> process_start_time(pid_t pid);
 

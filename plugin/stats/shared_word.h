@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the page's numbers are touched: each by one store or load that cannot tear. Release and
-// acquire cost nothing on x86, and stand in for fences, which ThreadSanitizer does not know.
+// Reads and writes the numbers of the page, each by one atomic load or store. Release and acquire
+// cost nothing on x86; they replace fences, which ThreadSanitizer does not support.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ void store(T& word, std::type_identity_t<T> value,
   std::atomic_ref<T>(word).store(value, order);
 }
 
-// By the one thread that writes it: no locked instruction, and where the machine has one that adds
-// to memory, none but that. ThreadSanitizer cannot see into it.
+// Only for the one thread that writes this number, so it needs no locked instruction. On x86 it is
+// one addition to memory, in assembly, which ThreadSanitizer cannot check.
 inline void add(std::uint64_t& word, std::uint64_t amount) noexcept {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
   asm("addq %1, %0" : "+m"(word) : "er"(amount) : "cc");
@@ -32,7 +32,7 @@ inline void add(std::uint64_t& word, std::uint64_t amount) noexcept {
 #endif
 }
 
-// Cut to fit, and always ended by a zero.
+// The text is truncated to fit, and always ends with a zero byte.
 template <std::size_t N>
 void store_text(char (&place)[N], std::string_view text) noexcept {
   for (std::size_t i = 0; i < N; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection's place in the statistics page.
+// The slot of one connection in the statistics page.
 #pragma once
 
 #include <ctime>
@@ -16,12 +16,14 @@ namespace beeline {
 
 class SlotTable;
 
-// Lifecycle: SlotTable (or StatsPage) makes it; its end closes the slot, which stays readable until
-//   another connection needs it. An empty one may be written to: nobody reads it.
-// Threads: add() and data events belong to the thread that moves the connection's data; everything
-//   else may be called from any thread.
-// Cost: add() is an addition to memory. A data event is a store of four words, and a
-//   clock that never enters the kernel.
+// Lifecycle: SlotTable or StatsPage creates it. Its destructor closes the slot, which stays
+// readable until
+//   another connection needs it. A default-constructed one can be written to, but is not shown.
+// Threads: only the thread that moves the connection's data calls add() and records data events.
+// Any
+//   thread may call the others.
+// Cost: add() is an addition to memory. A data event is four stores and a clock that is no system
+// call.
 class StatsSlot {
  public:
   StatsSlot() noexcept = default;
@@ -34,7 +36,7 @@ class StatsSlot {
   }
   ~StatsSlot() { close(); }
 
-  // There is one writer, and a locked instruction is what the hot path saves.
+  // There is only one writer, so that the hot path needs no locked instruction.
   void add(Counter counter, std::uint64_t amount = 1) noexcept {
     shared::add(slot_->counters[static_cast<std::uint32_t>(counter)], amount);
   }
@@ -53,7 +55,7 @@ class StatsSlot {
     }
   }
 
-  // Before the state that makes the peer known.
+  // Must be called before the state becomes kReady, from which on readers use it.
   void set_peer(std::string_view host, std::string_view device) noexcept {
     shared::store_text(slot_->peer_host, host);
     shared::store_text(slot_->peer_device, device);
@@ -62,7 +64,7 @@ class StatsSlot {
     shared::store(slot_->state, static_cast<std::uint32_t>(state), std::memory_order_release);
   }
 
-  // Shown to other processes, unlike an empty one.
+  // Whether other processes can see it.
   bool is_shown() const noexcept { return table_ != nullptr; }
   void close() noexcept;
 
@@ -70,17 +72,17 @@ class StatsSlot {
   friend class SlotTable;
   StatsSlot(SlotTable* table, beeline_stats_slot* slot) noexcept : table_(table), slot_(slot) {}
 
-  // To some milliseconds. The exact clock is a system call on hosts whose time stamp counter the
-  // kernel does not trust; this one never is.
+  // Exact to some milliseconds. On hosts whose time stamp counter the kernel does not trust, the
+  // exact clock is a system call; this one never is.
   static std::int64_t coarse_now_ns() noexcept {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // cannot fail with this clock
     return now.tv_sec * kNsPerSec + now.tv_nsec;
   }
 
-  // `what` is 0 while the rest changes; whoever sees a piece of the new event has to see that, too.
-  // The old event goes before the new number counts: killed between the two, we would otherwise
-  // leave the oldest event where the newest belongs.
+  // `what` is 0 while the other words change, and a reader that sees any part of the new event also
+  // sees that. `what` is cleared before the number is stored: if the process were killed between
+  // the two in the other order, the oldest event would be in the place of the newest.
   void record_data(std::uint64_t what, std::uint64_t value) noexcept {
     put_data_event(*slot_, coarse_now_ns(), what, value);
   }
@@ -99,8 +101,8 @@ class StatsSlot {
     shared::add(slot.counters[static_cast<std::uint32_t>(Counter::kBytes)], bytes);
   }
 
-  // Several threads: the number decides who writes where, so it comes first, and readers go by
-  // time.
+  // Several threads may record these events. Each one takes a number first, which is its place in
+  // the ring; readers sort by time.
   void record_life(std::uint64_t what, std::uint64_t value) noexcept {
     const std::uint64_t number =
         std::atomic_ref(slot_->life_claimed).fetch_add(1, std::memory_order_relaxed);
@@ -116,7 +118,7 @@ class StatsSlot {
     shared::store(event.what, what, std::memory_order_release);
   }
 
-  // Where slots write that nobody is to see: saves the hot path a test for null.
+  // The target of slots that are not shown, so that the hot path need not test for null.
   alignas(64) static inline constinit beeline_stats_slot nowhere{};
 
   SlotTable* table_ = nullptr;

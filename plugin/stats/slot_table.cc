@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Giving slots out and taking them back.
 #include "plugin/stats/slot_table.h"
 
 namespace beeline {
 namespace {
 
-// Empties the slot while its generation is odd. Each store is a release, so that whoever sees a
-// piece of the new connection also sees that the generation has changed.
+// Clears the slot while its generation is odd. Each store is a release, so that a reader that sees
+// any part of the new connection also sees that the generation has changed.
 void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::string_view device) {
   using shared::store;
   constexpr auto kRelease = std::memory_order_release;
@@ -47,7 +45,7 @@ StatsSlot SlotTable::acquire(SlotRole role, std::string_view device) noexcept {
 
 std::optional<std::uint32_t> SlotTable::take_locked() noexcept {
   beeline_stats_header* header = memory_.header();
-  if (used_ < memory_.slot_count() && memory_.back_slot(used_)) {
+  if (used_ < memory_.slot_count() && memory_.reserve_slot(used_)) {
     shared::store(header->slots_used, used_ + 1, std::memory_order_release);
     return used_++;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which slots of a page are free. That is kept beside the page, not in it: whoever can write to the
-// page cannot lead us astray.
+// Keeps track of the free slots of a page. This data is not in the page, so that another process
+// that can write to the page cannot corrupt it.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@
 
 namespace beeline {
 
-// Lifecycle: outlives the slots it gave out, and is outlived by the memory. Threads: any.
+// Lifecycle: outlives its slots; the memory outlives it. Threads: any.
 class SlotTable {
  public:
   explicit SlotTable(const PageMemory& memory) : memory_(memory), closed_(memory.slot_count()) {}
   SlotTable(const SlotTable&) = delete;
   SlotTable& operator=(const SlotTable&) = delete;
 
-  // Fresh slots first: they keep what ended readable. Then the one that was closed longest ago.
-  // None left, or no memory for it: an empty slot, which nobody sees.
+  // Returns a slot that was never used, so that closed ones stay readable; otherwise the one that
+  // was closed first. If there is none or no memory for it, returns an empty slot, which is not
+  // shown.
   StatsSlot acquire(SlotRole role, std::string_view device) noexcept;
 
   // Whether any connection has failed.
@@ -39,8 +40,8 @@ class SlotTable {
   mutable std::mutex mutex_;
   bool closed_one_failed_ = false;
   std::uint64_t next_id_ = 1;
-  std::uint32_t used_ = 0;  // slots that have ever been given out
-  // A queue of closed slots. It never overflows: a slot stands in it at most once.
+  std::uint32_t used_ = 0;  // slots that were ever used
+  // A queue of closed slots. It cannot overflow, because a slot is in it at most once.
   std::vector<std::uint32_t> closed_;
   std::uint64_t closed_in_ = 0;
   std::uint64_t closed_out_ = 0;

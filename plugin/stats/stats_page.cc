@@ -16,7 +16,7 @@ std::uint64_t unix_now_ns() {
   return static_cast<std::uint64_t>(now.tv_sec * kNsPerSec + now.tv_nsec);
 }
 
-// The magic comes last: with it, all else is there.
+// The magic number is written last: a reader that sees it sees the rest as well.
 void fill_header(beeline_stats_header& header, std::uint32_t slot_count, const PageOwner& owner) {
   using shared::store;
   store(header.version, BEELINE_STATS_VERSION);

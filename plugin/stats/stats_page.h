@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The statistics of one process: where the page is, and slots for its connections.
+// The statistics page of this process, which has a slot for each connection.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@
 
 namespace beeline {
 
-// Lifecycle: outlives its slots. Its end removes the file. A process that is killed leaves it until
-//   a later sweep.
-// Threads: acquire() from any.
-// After fork() the page is the parent's: a child must not touch a slot, and may drop this object.
+// Lifecycle: outlives its slots. Its destructor removes the file. If the process is killed, a later
+// sweep
+//   removes it.
+// Threads: any thread may call acquire().
+// After fork() the page is the parent's: a child must not use a slot, but may destroy this object.
 class StatsPage {
  public:
   struct Options {
     std::string directory;
-    bool shown = true;  // no: nobody else can read it
+    bool shown = true;  // false: other processes cannot read it
     std::uint32_t slot_count = 1024;
   };
 
@@ -38,12 +39,13 @@ class StatsPage {
     return slots_.acquire(role, device);
   }
 
-  // When the process ends: without a failed connection there is nothing to find out from the page.
+  // For the end of the process. The page of a process with a failed connection stays, to be
+  // examined.
   void remove_unless_failed() noexcept {
     if (!slots_.has_failed()) memory_.remove_file();
   }
 
-  // Empty when nobody else can read it.
+  // Empty if other processes cannot read it.
   const std::string& path() const noexcept { return memory_.path(); }
 
   // The id is stats-page, or stats-page-failed.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass over a directory that belongs to everybody.
+// Other users and processes may change the directory at any time.
 #include "plugin/stats/sweep.h"
 
 #include <dirent.h>
@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view kNamePrefix = "beeline-";
 constexpr mode_t kStamped = 0400;
 
-// Takes a number from the front. Written any other way than we write it, it is not our name.
+// Removes a number from the front of the text. False if it has a sign or is not a number.
 template <class T>
 bool take_number(std::string_view* text, T* number) {
   const char* const end = text->data() + text->size();
@@ -52,18 +52,18 @@ std::int64_t age_ns(const struct stat& file) {
   return (now.tv_sec - file.st_mtim.tv_sec) * kNsPerSec + (now.tv_nsec - file.st_mtim.tv_nsec);
 }
 
-// A page that stays.
+// A page that is kept.
 struct DeadPage {
   std::string name;
   std::int64_t age_ns;
 };
 
 std::optional<DeadPage> sweep_one(int directory, const char* name, std::int64_t kept_ns) {
-  // NONBLOCK: somebody may have put a pipe there, and nobody would open its other end.
+  // O_NONBLOCK, because it may be a named pipe that nobody else opens.
   const UniqueFd fd(::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat file {};
   if (!fd || ::fstat(fd.get(), &file) != 0 || !is_our_page(fd.get(), file)) return std::nullopt;
-  // Its owner may live where process ids are others: in a container that shares this directory.
+  // Its owner may be alive in another container that shares this directory, with other process ids.
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   if ((file.st_mode & 07777) != kStamped) {
     if (::futimens(fd.get(), nullptr) == 0) static_cast<void>(::fchmod(fd.get(), kStamped));
@@ -75,8 +75,8 @@ std::optional<DeadPage> sweep_one(int directory, const char* name, std::int64_t 
 }
 
 void remove_oldest(int directory, std::vector<DeadPage>& dead) {
-  if (dead.size() <= kMostDeadPages) return;
-  const auto first_old = dead.begin() + kMostDeadPages;
+  if (dead.size() <= kMaxDeadPages) return;
+  const auto first_old = dead.begin() + kMaxDeadPages;
   std::ranges::nth_element(dead, first_old, {}, &DeadPage::age_ns);
   for (auto page = first_old; page != dead.end(); ++page) {
     ::unlinkat(directory, page->name.c_str(), 0);
@@ -111,10 +111,10 @@ std::size_t sweep_dead_pages(const std::string& directory, std::int64_t kept_ns)
     if (!owner || is_alive(*owner)) continue;
     auto page = sweep_one(::dirfd(open.get()), entry->d_name, kept_ns);
     if (page) dead.push_back(*std::move(page));
-    if (++looks == kMostPagesOfASweep) break;
+    if (++looks == kMaxPagesPerSweep) break;
   }
   remove_oldest(::dirfd(open.get()), dead);
-  return std::min(dead.size(), kMostDeadPages);
+  return std::min(dead.size(), kMaxDeadPages);
 }
 
 }  // namespace beeline

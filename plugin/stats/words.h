@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbers of the statistics page as enumerations of ours.
+// The numbers of the statistics page as C++ enumerations.
 #pragma once
 
 #include <cstdint>

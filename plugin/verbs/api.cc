@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Finding libibverbs and its functions.
 #include "plugin/verbs/api.h"
 
 #include <dlfcn.h>
@@ -12,13 +10,14 @@ namespace {
 
 enum class Need { kRequired, kOptional };
 
-// By version node, as the library's own clients are linked; a replacement library may have none.
+// With the version node, as programs are linked with the library. A replacement of the library may
+// have no version nodes.
 void* find_symbol(void* library, const char* symbol, const char* node) {
   void* const versioned = ::dlvsym(library, symbol, node);
   return versioned != nullptr ? versioned : ::dlsym(library, symbol);
 }
 
-// Returns the first required symbol that is not there, or null.
+// Returns the first required symbol that is missing, or null.
 const char* fill(Api& api, void* library) {
   const char* missing = nullptr;
   const auto take = [&](auto& member, const char* symbol, const char* node, Need need) {
@@ -33,7 +32,6 @@ const char* fill(Api& api, void* library) {
   return missing;
 }
 
-// Opens and fills, or says why not.
 Outcome<Api> load_one(const std::string& name) {
   void* const library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -53,8 +51,8 @@ Outcome<Api> load_one(const std::string& name) {
 Outcome<Loaded> load(const std::string& explicit_path) {
   std::vector<std::string> names;
   if (!explicit_path.empty()) names.push_back(explicit_path);
-  // The development name first, as NCCL does: where a site has put its own build of the library in
-  // front, that is the one meant.
+  // The development name is first, as in NCCL: a site that installs its own build of the library
+  // puts it there.
   names.insert(names.end(), {"libibverbs.so", "libibverbs.so.1"});
 
   Loaded loaded;

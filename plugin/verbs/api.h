@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libibverbs, found with dlopen: one table of its functions. Every call to the library goes through
-// it, so that a host without rdma-core loads the plugin and is told what is missing.
+// A table of libibverbs' functions, loaded with dlopen. Every call to the library goes through it,
+// so that the plugin can be loaded on a host without rdma-core and can say what is missing.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,11 +11,11 @@
 
 #include "common/base/problem.h"
 
-// X(member, symbol, version node, need). A required symbol that is missing makes the library
-// useless; an optional one is a null member, and what needs it says so.
+// X(member, symbol, version node, need). A library without a required symbol is not used. An
+// optional symbol that is missing is a null member, and its caller reports that.
 //
-// Types come from the distribution's header. ibv_get_device_list, ibv_reg_mr and ibv_query_port are
-// also macros there, which do not expand where no parenthesis follows the name.
+// The types are from the distribution's header. ibv_get_device_list, ibv_reg_mr and ibv_query_port
+// are also macros there, which are not expanded if no parenthesis follows the name.
 #define BL_VERBS_FUNCTIONS(X)                                         \
   X(get_device_list, ibv_get_device_list, "IBVERBS_1.1", kRequired)   \
   X(free_device_list, ibv_free_device_list, "IBVERBS_1.1", kRequired) \
@@ -47,9 +47,9 @@
 
 namespace beeline::verbs {
 
-// Lifecycle: filled once by load() and never unloaded, since providers keep threads and fork
-// handlers. Handles point to it: it must outlive all of them.
-// Threads: read-only after loading; the functions themselves are thread safe.
+// Lifecycle: load() fills it, and the library is never unloaded, because providers keep threads and
+// fork handlers. Handles have pointers to it, so it must outlive them.
+// Threads: read-only after loading. The functions are thread safe.
 struct Api {
 // A member cannot be declared in parentheses.
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
@@ -57,18 +57,18 @@ struct Api {
   BL_VERBS_FUNCTIONS(BL_VERBS_MEMBER)
 #undef BL_VERBS_MEMBER
 
-  // No symbols: the header finds them through the device that is open, and says EOPNOTSUPP where
-  // its provider has none.
+  // These are not symbols of the library: the header calls the provider of the open device, and
+  // returns EOPNOTSUPP if the provider does not have them.
   ibv_td* (*alloc_td)(ibv_context*, ibv_td_init_attr*) = ibv_alloc_td;
   int (*dealloc_td)(ibv_td*) = ibv_dealloc_td;
   ibv_pd* (*alloc_parent_domain)(ibv_context*,
                                  ibv_parent_domain_init_attr*) = ibv_alloc_parent_domain;
   ibv_cq_ex* (*create_cq_ex)(ibv_context*, ibv_cq_init_attr_ex*) = ibv_create_cq_ex;
 
-  // Newer than the headers we build with. Speed in units of 100 Mbit/s. Null before rdma-core 62.
+  // Newer than the headers of the build. Speed in units of 100 Mbit/s. Null before rdma-core 62.
   int (*query_port_speed)(ibv_context*, std::uint32_t port, std::uint64_t* speed) = nullptr;
 
-  std::string library;  // the name it was found by
+  std::string library;  // the name that was loaded
 
   bool can_relax_ordering() const noexcept { return reg_mr_iova2 != nullptr; }
   bool can_register_dmabuf() const noexcept { return reg_dmabuf_mr != nullptr; }
@@ -76,11 +76,11 @@ struct Api {
 
 struct Loaded {
   Api api;
-  std::vector<std::string> notes;  // what a person should know: an explicit path that did not load
+  std::vector<std::string> notes;  // sentences for the log: an explicit path that did not load
 };
 
-// Tries `explicit_path` (unless empty), then libibverbs.so, then libibverbs.so.1. The error is a
-// text for people: what was tried, why each failed, and what to do.
+// Tries `explicit_path` unless it is empty, then libibverbs.so, then libibverbs.so.1. The error
+// says which names were tried, why each failed, and what to do.
 Outcome<Loaded> load(const std::string& explicit_path);
 
 }  // namespace beeline::verbs

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Reading, classifying and acknowledging asynchronous events.
 #include "plugin/verbs/async_event.h"
 
 #include <fcntl.h>
@@ -15,10 +13,10 @@ enum class Subject : std::uint8_t { kPort, kQp, kCq, kOther };
 
 struct Meaning {
   EventKind kind;
-  Subject subject;  // which member of the event's union holds
+  Subject subject;  // the valid member of the event's union
 };
 
-// Not a switch over the enumeration: newer kernels send types that our headers do not name.
+// Not a switch over the enumeration, because newer kernels send types that the headers do not have.
 Meaning meaning_of(ibv_event_type type) noexcept {
   switch (static_cast<int>(type)) {
     case IBV_EVENT_PORT_ACTIVE: return {EventKind::kPortActive, Subject::kPort};
@@ -42,7 +40,7 @@ Meaning meaning_of(ibv_event_type type) noexcept {
   }
 }
 
-// Copies what a caller may need: the object may be gone once the event is acknowledged.
+// Copies the data, because the object may be destroyed once the event is acknowledged.
 AsyncEvent copy_of(const ibv_async_event& raw) noexcept {
   const Meaning meaning = meaning_of(raw.event_type);
   AsyncEvent event{

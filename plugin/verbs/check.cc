@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// errno of the RDMA stack, as our codes.
 #include "plugin/verbs/check.h"
 
 namespace beeline::verbs {
@@ -10,7 +8,7 @@ Errc errc_of(int sys_errno) noexcept {
     case EINVAL: return Errc::kInvalid;
     case EPERM:
     case EACCES: return Errc::kDenied;
-    // The kernel says EAGAIN, too, when a limit on locked memory is reached.
+    // The kernel also returns EAGAIN if the limit on locked memory is reached.
     case ENOMEM:
     case EAGAIN: return Errc::kNoMemory;
     case ENOENT:
@@ -21,7 +19,7 @@ Errc errc_of(int sys_errno) noexcept {
     case ENOSYS:
     case EOPNOTSUPP:
     case EPROTONOSUPPORT: return Errc::kUnsupported;
-    // No answer to address resolution: the peer's address is on no reachable network.
+    // Address resolution had no answer: the peer's address is not reachable.
     case ETIMEDOUT: return Errc::kTimeout;
     default: return Errc::kSystem;
   }

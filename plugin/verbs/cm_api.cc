@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Finding librdmacm and its functions.
 #include "plugin/verbs/cm_api.h"
 
 #include <dlfcn.h>
@@ -8,11 +6,11 @@
 namespace beeline::verbs {
 namespace {
 
-constexpr const char* kWhatToDo =
+constexpr const char* kHowToFix =
     "; install the package librdmacm1 (Debian) or librdmacm (rdma-core), or set BEELINE_RDMACM_LIB "
     "to the library's path";
 
-// Returns the first symbol that is not there, or null.
+// Returns the first symbol that is missing, or null.
 const char* fill(CmApi& api, void* library) {
   const char* missing = nullptr;
   const auto take = [&](auto& member, const char* symbol, const char* node) {
@@ -35,12 +33,12 @@ Outcome<CmApi> load_cm(const std::string& explicit_path) {
   if (library == nullptr) {
     const char* const why = ::dlerror();
     return fail("no usable librdmacm: " + (why != nullptr ? why : name + " cannot be loaded") +
-                kWhatToDo);
+                kHowToFix);
   }
   CmApi api;
   if (const char* const missing = fill(api, library)) {
     return fail("no usable librdmacm: " + name + " has no " + missing +
-                " and is older than rdma-core 23" + kWhatToDo);
+                " and is older than rdma-core 23" + kHowToFix);
   }
   return api;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// librdmacm, found with dlopen when it is needed for the first time: iWARP devices, and whoever
-// asks for it. A host without it loses only those.
+// A table of librdmacm's functions. The library is loaded with dlopen when it is needed for the
+// first time: for iWARP devices, or because the user asks for it.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -12,7 +12,7 @@
 
 #include "common/base/problem.h"
 
-// X(member, symbol, version node). All are needed; the youngest is of rdma-core 23.
+// X(member, symbol, version node). All are required; the newest is from rdma-core 23.
 #define BL_RDMACM_FUNCTIONS(X)                                       \
   X(create_event_channel, rdma_create_event_channel, "RDMACM_1.0")   \
   X(destroy_event_channel, rdma_destroy_event_channel, "RDMACM_1.0") \
@@ -44,15 +44,15 @@ struct CmApi {
 #undef BL_RDMACM_MEMBER
 };
 
-// Tries `explicit_path` and nothing else, or, where that is empty, librdmacm.so.1. The error is a
-// text for people: why not, and what to do.
+// Tries `explicit_path`, or librdmacm.so.1 if that is empty. The error says why it failed and what
+// to do.
 Outcome<CmApi> load_cm(const std::string& explicit_path);
 
-// Loads once, when somebody asks. Threads: any.
+// Loads the library once, at the first call of get(). Threads: any.
 class CmLibrary {
  public:
   explicit CmLibrary(std::string explicit_path) : path_(std::move(explicit_path)) {}
-  // One that is there already.
+  // A library that is loaded already.
   explicit CmLibrary(const CmApi& api) : loaded_(api) {}
 
   Outcome<const CmApi*> get();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// librdmacm's calls. They report like old Unix: -1 and errno.
+// librdmacm's calls return -1 and set errno.
 #include "plugin/verbs/cm_channel.h"
 
 #include <fcntl.h>
@@ -28,7 +28,8 @@ CmId& CmId::operator=(CmId&& other) noexcept {
   return *this;
 }
 
-// A leave that is taken lets what was sent arrive; without it the kernel cuts the connection.
+// After a disconnect, data that was sent still arrives. Without it the kernel resets the
+// connection.
 void CmId::reset() noexcept {
   rdma_cm_id* const old = std::exchange(raw_, nullptr);
   if (old == nullptr) return;
@@ -44,7 +45,7 @@ std::string CmId::device() const {
   return raw_->verbs->device->name;
 }
 
-// The library takes addresses that it does not change as if it would.
+// The library's parameters are not const, although it does not change the addresses.
 Status CmId::resolve_address(const sockaddr* from, const sockaddr* to, int patience_ms) {
   return from_minus_one(
       api().resolve_addr(raw_, const_cast<sockaddr*>(from), const_cast<sockaddr*>(to), patience_ms),
@@ -122,7 +123,7 @@ Result<std::optional<CmEvent>> CmChannel::next_event() {
   event.status = raw->status;
   const bool is_request = raw->event == RDMA_CM_EVENT_CONNECT_REQUEST;
   event.id = is_request ? raw->listen_id : raw->id;
-  // Of other events these bytes are something else, or nothing.
+  // For other events, these bytes have another meaning or none.
   if (is_request && raw->param.conn.private_data != nullptr) {
     event.private_bytes =
         std::min<std::size_t>(raw->param.conn.private_data_len, event.private_data.size());

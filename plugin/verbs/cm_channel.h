@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owners of librdmacm's objects: the channel that its events come by, and the ids, each one end of
-// a connection or a listener.
+// Owning handles of librdmacm's objects: the event channel, and the ids, each of which is one end
+// of a connection or a listener.
 //
-// Threads: one thread reads events; any may destroy an id. An event is acknowledged before it is
-// returned, and names its id by a number to compare with only, so that destroying an id never waits
-// for its reader.
+// Threads: one thread reads events; any thread may destroy an id. An event is acknowledged before
+// it is returned, and refers to its id by a pointer that is only compared, so that destroying an id
+// never waits for the reader.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace beeline::verbs {
 
 class CmChannel;
 
-// One id, or none. Destroying it ends its connection. It keeps its channel.
+// One id or none. Its destructor ends the connection. It keeps the channel alive.
 class CmId {
  public:
   CmId() noexcept = default;
@@ -38,25 +38,26 @@ class CmId {
 
   explicit operator bool() const noexcept { return raw_ != nullptr; }
   const void* key() const noexcept { return raw_; }  // CmEvent::id
-  // "siw0"; empty as long as the kernel has not chosen a device.
+  // "siw0"; empty if the kernel has not chosen a device yet.
   std::string device() const;
 
-  // --- the connecting side: each step ends with an event ---
+  // --- The connecting side: each step ends with an event ---
   Status resolve_address(const sockaddr* from, const sockaddr* to, int patience_ms);
   Status resolve_route(int patience_ms);
   Status connect(const rdma_conn_param& param);
-  // After CONNECT_RESPONSE, which comes where the kernel does not move the queue pair itself.
+  // After CONNECT_RESPONSE, which comes if the kernel does not change the queue pair's state
+  // itself.
   Status establish();
 
-  // --- the accepting side ---
+  // --- The accepting side ---
   Status listen(const sockaddr* address, int backlog);
   std::uint16_t port() const noexcept;  // of a listener
   Status accept(const rdma_conn_param& param);
   void reject() noexcept;
 
-  // The type of service of the packets: where it cannot be set, the connection works, too.
+  // The type of service of the packets. The connection also works if it cannot be set.
   Status set_tos(std::uint8_t tos);
-  // What to give to ibv_modify_qp for this state.
+  // The arguments of ibv_modify_qp for this state.
   struct Step {
     ibv_qp_attr attr = {};
     int mask = 0;
@@ -71,13 +72,13 @@ class CmId {
 
   std::shared_ptr<CmChannel> channel_;
   rdma_cm_id* raw_ = nullptr;
-  bool is_connected_ = false;  // there is somebody to take leave of
+  bool is_connected_ = false;  // must be disconnected before it is destroyed
 };
 
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_RESOLVED;
-  int status = 0;            // a negative errno, or of REJECTED a reason
-  const void* id = nullptr;  // CmId::key; of a request its listener's
+  int status = 0;            // a negative errno; of REJECTED, a reason
+  const void* id = nullptr;  // CmId::key; of CONNECT_REQUEST, the listener's
   CmId request;              // of CONNECT_REQUEST: the new id
   std::array<std::byte, 256> private_data{};
   std::size_t private_bytes = 0;
@@ -95,9 +96,9 @@ class CmChannel : public std::enable_shared_from_this<CmChannel> {
   const CmApi& api() const noexcept { return *api_; }
   int fd() const noexcept { return raw_->fd; }
 
-  // Only of a channel that a shared_ptr owns.
+  // Requires that a shared_ptr owns the channel.
   Result<CmId> make_id();
-  // Nothing when no event waits.
+  // Nothing if there is no event.
   Result<std::optional<CmEvent>> next_event();
 
  private:

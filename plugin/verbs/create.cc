@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making verbs objects. errno is cleared before calls that report through it: some providers fail
-// without setting it, and an older value would mislead.
+// errno is cleared before calls that report errors in it, because some providers fail without
+// setting it.
 #include "plugin/verbs/create.h"
 
 #include "plugin/verbs/check.h"
@@ -13,8 +13,8 @@ unsigned with_ordering(unsigned access, Ordering ordering) noexcept {
   return ordering == Ordering::kRelaxed ? access | IBV_ACCESS_RELAXED_ORDERING : access;
 }
 
-// Refusals that may be about the inline wish: providers differ in which they use.
-bool may_be_too_much(int sys_errno) noexcept { return sys_errno == EINVAL || sys_errno == ENOMEM; }
+// Whether the reason may be max_inline. Providers use different errors for that.
+bool is_size_refusal(int sys_errno) noexcept { return sys_errno == EINVAL || sys_errno == ENOMEM; }
 
 }  // namespace
 
@@ -58,7 +58,7 @@ Result<Cq> create_cq_in(const Api& api, ibv_pd* parent_domain, int entries) {
   errno = 0;
   ibv_cq_init_attr_ex init = {};
   init.cqe = static_cast<std::uint32_t>(entries);
-  // Providers look at one or the other.
+  // Some providers check the flags, others the parent domain.
   init.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   init.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
   init.parent_domain = parent_domain;
@@ -75,7 +75,7 @@ Result<Cq> create_cq(const Api& api, ibv_context* context, int entries) {
 
 Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape) {
   for (std::uint32_t wish = shape.max_inline;; wish /= 2) {
-    // Made anew each time: a refusing provider may have written into it.
+    // Initialized each time, because a provider that fails may have written to it.
     ibv_qp_init_attr init = {};
     init.send_cq = shape.send_cq;
     init.recv_cq = shape.recv_cq;
@@ -87,7 +87,7 @@ Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape) {
     init.qp_type = IBV_QPT_RC;
     errno = 0;
     ibv_qp* const qp = api.create_qp(pd, &init);
-    if (qp == nullptr && wish > 0 && may_be_too_much(errno)) continue;
+    if (qp == nullptr && wish > 0 && is_size_refusal(errno)) continue;
     return MadeQp{Qp(api, BL_TRY(from_ptr(qp, "create a queue pair"))), init.cap};
   }
 }
@@ -95,7 +95,7 @@ Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape) {
 Result<Mr> reg_mr(const Api& api, ibv_pd* pd, void* address, std::size_t length, unsigned access,
                   Ordering ordering) {
   errno = 0;
-  // Optional access bits are refused by ibv_reg_mr; the newer call drops those it does not know.
+  // ibv_reg_mr refuses optional access flags; the newer call ignores those it does not know.
   ibv_mr* const mr =
       ordering == Ordering::kRelaxed && api.reg_mr_iova2 != nullptr
           ? api.reg_mr_iova2(pd, address, length, reinterpret_cast<std::uintptr_t>(address),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Making verbs objects: each function returns an owner or the error, so that an early return leaks
-// nothing.
+// Functions that create verbs objects. Each returns an owning handle or the error.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@
 
 namespace beeline::verbs {
 
-// The devices of this host. An open context keeps its device alive after the list is gone.
+// The devices of this host. An open context keeps its device valid after the list is freed.
 class DeviceList {
  public:
   static Result<DeviceList> get(const Api& api);
@@ -35,16 +34,18 @@ class DeviceList {
 Result<Context> open_device(const Api& api, ibv_device* device);
 Result<Pd> alloc_pd(const Api& api, ibv_context* context);
 
-// What one thread at a time uses may be made in a parent domain that has a thread domain: providers
-// that know it take no locks there. Memory that is registered in `pd` serves it.
+// Objects that only one thread at a time uses can be created in a parent domain with a thread
+// domain: providers that support it then take no locks. Memory that is registered in `pd` can be
+// used there.
 Result<Td> alloc_td(const Api& api, ibv_context* context);
 Result<Pd> alloc_parent_domain(const Api& api, ibv_pd* pd, ibv_td* td);
 
-// Without a completion channel: the plugin polls. `entries` is the least that it holds.
+// Without a completion channel, since the plugin polls. `entries` is the minimum size.
 Result<Cq> create_cq(const Api& api, ibv_context* context, int entries);
 Result<Cq> create_cq_in(const Api& api, ibv_pd* parent_domain, int entries);
 
-// What a reliable connected QP shall hold. Never signals on its own (sq_sig_all = 0).
+// The queues and sizes of a reliable connected QP. Sends are signaled only on request
+// (sq_sig_all = 0).
 struct QpShape {
   ibv_cq* send_cq = nullptr;
   ibv_cq* recv_cq = nullptr;
@@ -52,29 +53,30 @@ struct QpShape {
   std::uint32_t recv_depth = 128;
   std::uint32_t max_send_sge = 1;
   std::uint32_t max_recv_sge = 1;
-  std::uint32_t max_inline = 0;  // a wish: see create_qp
+  std::uint32_t max_inline = 0;  // create_qp may reduce it
 };
 
 struct MadeQp {
   Qp qp;                    // in RESET
-  ibv_qp_cap granted = {};  // what it really holds; max_inline_data may be above or below the wish
+  ibv_qp_cap granted = {};  // its sizes; max_inline_data may be above or below the wish
 };
 
-// No device tells its inline limit: when the wish is refused it is halved until the device takes
-// it, down to none. Other refusals are returned.
+// Devices do not report their limit for inline data. If the device refuses max_inline, it is halved
+// until the device accepts it, down to 0. Other errors are returned.
 Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape);
 
 enum class Ordering : std::uint8_t {
-  kStrict,   // writes land in order: control memory, flags
-  kRelaxed,  // PCIe may reorder writes: payload. Where the library is too old it means kStrict
+  kStrict,   // writes arrive in order: for control memory and flags
+  kRelaxed,  // PCIe may reorder writes: for payload. Same as kStrict if the library is too old
 };
 
-// `access` is made of IBV_ACCESS_*, without IBV_ACCESS_RELAXED_ORDERING.
+// `access` is a combination of IBV_ACCESS_* without IBV_ACCESS_RELAXED_ORDERING.
 Result<Mr> reg_mr(const Api& api, ibv_pd* pd, void* address, std::size_t length, unsigned access,
                   Ordering ordering);
 
-// `offset` is where in the dma-buf the byte at `address` lies. The descriptor stays the caller's
-// and may be closed when this returns. kUnsupported where the library or the driver cannot.
+// `offset` is the position of the byte at `address` in the dma-buf. The descriptor stays the
+// caller's, who may close it when this returns. kUnsupported if the library or the driver cannot do
+// it.
 Result<Mr> reg_dmabuf_mr(const Api& api, ibv_pd* pd, int fd, std::uint64_t offset,
                          std::uint64_t address, std::size_t length, unsigned access,
                          Ordering ordering);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The one thing that freeing a verbs object may have to say.
 #include "plugin/verbs/handles.h"
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Owners of verbs objects. Declare them in creation order: members die in reverse, which is the
-// order libibverbs demands.
+// Owning handles of verbs objects. Declare them in the order of creation: members are destroyed in
+// reverse, which is the order that libibverbs requires.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -32,8 +32,8 @@ template <>
 inline constexpr const char* kObjectName<ibv_mr> = "memory region";
 }  // namespace detail
 
-// Owns one verbs object, or none, and frees it once, through the table that made it. A free that
-// fails is a warning: there is nothing the owner could do.
+// Owns one verbs object or none, and frees it with the table that created it. If that fails, it
+// logs a warning, because the owner could not do anything about it.
 template <class T, auto Free>
 class Handle {
  public:
@@ -53,7 +53,7 @@ class Handle {
   T* get() const noexcept { return raw_; }
   T* operator->() const noexcept { return raw_; }
   explicit operator bool() const noexcept { return raw_ != nullptr; }
-  // Only of a handle that was made with one.
+  // Not for a default-constructed handle.
   const Api& api() const noexcept { return *api_; }
 
   void reset() noexcept {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// ibv_modify_qp, one function per step.
 #include "plugin/verbs/qp_steps.h"
 
 #include <sys/random.h>
@@ -37,7 +35,7 @@ ibv_ah_attr address_of(const PathParams& path) {
 std::uint32_t random_psn() noexcept {
   std::uint32_t bits = 0;
   if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits) {
-    // Too early in the boot for the kernel's pool. The clock is as different as it needs to be.
+    // Early in the boot, the kernel has no random numbers yet. The clock differs enough.
     bits = static_cast<std::uint32_t>(now_ns() * 2654435761);
   }
   return bits & kPsnMask;

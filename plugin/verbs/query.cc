@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What devices and ports say of themselves.
 #include "plugin/verbs/query.h"
 
 #include <endian.h>
@@ -12,8 +10,8 @@
 namespace beeline::verbs {
 namespace {
 
-// Newer libraries write a longer ibv_port_attr than our headers know, when there is room: right
-// behind port_cap_flags2 and its padding stands active_speed_ex.
+// If there is room, newer libraries write a longer ibv_port_attr than in the headers of the build:
+// active_speed_ex follows port_cap_flags2 and its padding.
 constexpr std::size_t kSpeedExOffset = 52;
 static_assert(offsetof(ibv_port_attr, port_cap_flags2) == 48);
 struct RoomyPortAttr {
@@ -29,14 +27,14 @@ Result<ibv_device_attr> query_device(const Api& api, ibv_context* context) {
   return attr;
 }
 
-// What the header's ibv_query_port does, with the functions of the table.
+// Does the same as the header's ibv_query_port, with the functions of the table.
 Result<PortAttr> query_port(const Api& api, ibv_context* context, std::uint8_t port) {
   RoomyPortAttr roomy;
   int rc = 0;
   if (verbs_context* const extended = verbs_get_ctx_op(context, query_port)) {
     rc = extended->query_port(context, port, &roomy.attr, sizeof roomy);
   } else {
-    // The exported function writes the structure of long ago, a prefix of today's.
+    // The exported function writes the structure of old versions, a prefix of the current one.
     rc =
         api.query_port_compat(context, port, reinterpret_cast<_compat_ibv_port_attr*>(&roomy.attr));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Words for verbs enumerators. The values come from devices and libraries that may be newer than
-// our headers, so each function has an answer for what it does not know.
+// The values come from devices and libraries that may be newer than the headers of the build, so
+// each function has a text for values that it does not know.
 #include "plugin/verbs/text.h"
 
 namespace beeline::verbs {

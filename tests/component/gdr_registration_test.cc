@@ -47,8 +47,8 @@ struct GdrRig {
         .data = reinterpret_cast<void*>(memory + offset), .size = size, .kind = MemoryKind::kCuda};
   }
   // Tests the GPUs with every NIC as init does. Without `proof`, it only registers memory.
-  Found look() {
-    return Found(gpus->look(
+  Found probe() {
+    return Found(gpus->probe(
         devices,
         [this](const Device& device) {
           return Result<MrCache*>(caches[static_cast<std::size_t>(device.index)].get());
@@ -290,7 +290,7 @@ TEST_CASE("gdr: a pointer is registered in the way that the proof has tested", "
         rig.fake.on_register = [&](const auto& asked) {
           return asked.fd >= 0 && !dmabuf ? EOPNOTSUPP : 0;
         };
-        (void)rig.look();
+        (void)rig.probe();
         const std::size_t before = rig.fake.registrations().size();
         BL_MUST(rig.enter(rig.gpu_buffer()));
         const auto made = rig.fake.registrations();
@@ -319,11 +319,11 @@ TEST_CASE("gdr: an iWARP port has no loopback, so something else has to flush",
       [&](Cuda& cuda) {
         GdrRig rig(cuda, row.wishes);
         for (Device& device : rig.devices) device.transport = Transport::kIwarp;
-        const Found found = rig.look();
+        const Found found = rig.probe();
         for (const Device& device : rig.devices) {
           BL_MUST(rig.gpus->offer(device).dmabuf == row.is_offered);
         }
-        BL_MUST(found.count("an iWARP port has no way to itself") == 1);
+        BL_MUST(found.count("an iWARP port has no loopback connection") == 1);
         BL_MUST(!found.has("ACS"));
       },
       {{"SOFTGPU", std::string("gpus=1,") + row.settings}});
@@ -335,7 +335,7 @@ TEST_CASE("gdr: the kernel's private errno for unsupported operations has a text
       [](Cuda& cuda) {
         GdrRig rig(cuda);
         rig.fake.on_register = [](const auto& asked) { return asked.fd >= 0 ? 524 : EFAULT; };
-        const Found found = rig.look();
+        const Found found = rig.probe();
         BL_MUST(found.count("dma-buf: ibv_reg_dmabuf_mr: Operation not supported") == 1);
         BL_MUST(found.count("update the NIC's driver") == 1);
       },
@@ -349,7 +349,7 @@ TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[comp
     std::array<bool, 2> pointer;
     bool offers_dmabuf;
     bool offers_pointer;
-    bool is_divided;
+    bool is_mixed;
   };
   const Row row = GENERATE(values<Row>({
       {{true, true}, {true, true}, true, true, false},
@@ -369,13 +369,13 @@ TEST_CASE("gdr: NCCL is offered the ways that work with all GPUs in use", "[comp
           const std::size_t gpu = asked++ < int{2 * kRails} ? 0 : 1;  // two attempts with each NIC
           return (made.fd >= 0 ? row.dmabuf : row.pointer)[gpu] ? 0 : EFAULT;
         };
-        const Found found = rig.look();
+        const Found found = rig.probe();
         BL_MUST(asked == int{4 * kRails});
         for (const Device& device : rig.devices) {
           BL_MUST(rig.gpus->offer(device).dmabuf == row.offers_dmabuf);
           BL_MUST(rig.gpus->offer(device).pointer == row.offers_pointer);
         }
-        BL_MUST(found.count("off for every GPU") == (row.is_divided ? kRails : 0));
+        BL_MUST(found.count("off for every GPU") == (row.is_mixed ? kRails : 0));
       },
       {{"SOFTGPU", "gpus=2"}});
 }

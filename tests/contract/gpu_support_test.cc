@@ -272,7 +272,7 @@ TEST_CASE("gpu support: where peer memory stands in for dma-bufs, the log says w
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const auto [settings, why] = GENERATE(table<std::string, std::string>(
-      {{"dmabuf=no", "the driver makes no"}, {"bar1=1M", "Cannot allocate memory"}}));
+      {{"dmabuf=no", "the driver cannot export"}, {"bar1=1M", "Cannot allocate memory"}}));
   CAPTURE(settings);
   const Variable gpu("SOFTGPU", settings.c_str());
   run_alone([&, why = why] {
@@ -485,7 +485,8 @@ TEST_CASE("gpu support: a NIC that does not reach itself is offered where nothin
   const std::string device = fabric_facts().devices.front();
   const ResetFirstDevice undone;
   const auto [fault, word] = GENERATE(table<std::string, std::string>(
-      {{"pkey=0x0001", "partition"}, {"error=rem_op_err@1", "the NIC does not reach itself"}}));
+      {{"pkey=0x0001", "partition"},
+       {"error=rem_op_err@1", "the NIC's loopback connection does not work"}}));
   const bool needs_reads = GENERATE(false, true);
   CAPTURE(fault, needs_reads);
   const Variable gpu("SOFTGPU",

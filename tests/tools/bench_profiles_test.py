@@ -18,7 +18,7 @@ from sizes import parse_range, range_text, size_text  # pylint: disable=wrong-im
 
 PARAMETERS = (ROOT / "docs" / "parameters.md").read_text(encoding="utf-8")
 OURS = set(re.findall(r"(?m)^## (BEELINE_\w+)$", PARAMETERS))
-HONOURED = set(re.findall(r"honours `(NCCL_\w+)`", PARAMETERS))
+HONORED = set(re.findall(r"honors `(NCCL_\w+)`", PARAMETERS))
 # The variables of NCCL that a benchmark needs, and the variable of nccl-tests that selects a GPU.
 OF_NCCL = {"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT", "NCCL_NET_GDR_LEVEL",
            "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS",
@@ -36,9 +36,9 @@ class CheckedIn(unittest.TestCase):
 
     def test_profiles_name_only_existing_variables(self):
         self.assertIn("BEELINE_CM", OURS)
-        self.assertIn("NCCL_IB_HCA", HONOURED)
+        self.assertIn("NCCL_IB_HCA", HONORED)
         for name in profiles.names():
-            unknown = set(profiles.load(name).environment) - OURS - HONOURED - OF_NCCL
+            unknown = set(profiles.load(name).environment) - OURS - HONORED - OF_NCCL
             self.assertEqual(unknown, set(), name)
 
     def test_documents_name_only_existing_variables(self):
@@ -46,7 +46,7 @@ class CheckedIn(unittest.TestCase):
                      "docs/compatibility.md", "nccl-tests-config/README.md"):
             said = set(re.findall(r"\b(?:NCCL|BEELINE)_[A-Z0-9_]+", (ROOT / name).read_text(encoding="utf-8")))
             self.assertTrue(said, name)
-            self.assertEqual(said - OURS - HONOURED - OF_DOCUMENTS, set(), name)
+            self.assertEqual(said - OURS - HONORED - OF_DOCUMENTS, set(), name)
 
     def test_each_setting_has_a_comment(self):
         for name in profiles.names():

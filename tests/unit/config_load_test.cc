@@ -148,7 +148,7 @@ TEST_CASE("config: no name is used twice", "[unit][config]") {
   for (const ParamText& row : param_texts()) {
     INFO(std::string(row.name));
     CHECK(names.insert(row.name).second);
-    CHECK((row.honours.empty() || names.insert(row.honours).second));
+    CHECK((row.honors.empty() || names.insert(row.honors).second));
   }
 }
 

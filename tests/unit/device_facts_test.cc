@@ -90,7 +90,7 @@ TEST_CASE("card: no two devices have the same GUID and port", "[unit][device]") 
   std::vector<Device> devices = {device_at("a", ""), device_at("b", ""), device_at("c", "", 1),
                                  device_at("c", "", 2)};
   devices[2].guid = devices[3].guid = 7;
-  tell_ports_apart(devices);
+  number_ports(devices);
   CHECK(devices[0].guid != 0);
   CHECK(devices[1].guid != 0);
   CHECK(devices[0].guid != devices[1].guid);
@@ -107,7 +107,7 @@ TEST_CASE("card: the functions of one card are ports of it, and of another they 
   for (Device& device : devices) device.guid = 7;
   devices[0].card_path = devices[1].card_path = "/sys/devices/pci0000:00/0000:1b:00.0";
   devices[2].card_path = "/sys/devices/pci0000:80/0000:9a:00.0";
-  tell_ports_apart(devices);
+  number_ports(devices);
   CHECK(devices[0].guid == 7);
   CHECK(devices[1].guid == 7);
   CHECK(devices[0].card_port == 1);
@@ -130,7 +130,7 @@ TEST_CASE("memlock: the limit is named when it is the reason", "[unit][device]")
 TEST_CASE("memlock: no advice about a limit that does not apply", "[unit][device]") {
   const Error enomem{Errc::kNoMemory, EAGAIN, "create a queue pair"};
   CHECK(explain_enomem("it", enomem, {}).find("ulimit") == std::string::npos);
-  CHECK(explain_enomem("it", enomem, {.soft_bytes = 65536, .may_exceed = true}).find("docker") ==
+  CHECK(explain_enomem("it", enomem, {.soft_bytes = 65536, .can_exceed = true}).find("docker") ==
         std::string::npos);
   CHECK(explain_enomem("it", {Errc::kDenied, EACCES, "x"}, {.soft_bytes = 65536}) ==
         "it failed: Permission denied");

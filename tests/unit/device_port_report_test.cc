@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reports on a port over which a connection has failed: its state, changes and events.
+// Reports on a port over which a connection has failed: its state, changes and history.
 #include "common/base/clock.h"
 #include "plugin/device/port_report.h"
 #include "tests/support/catch.h"
@@ -26,15 +26,15 @@ OwnAddress address() {
   own.lid = 5;
   return own;
 }
-PortNow unchanged() {
+OwnPortState unchanged() {
   return {.state = IBV_PORT_ACTIVE, .lid = 5, .gid = gid_ending_in(1), .pkey = 0xffff};
 }
 
-PortReport report(const PortNow& port, const PortNews& news = {}) {
-  return report_on_port(port, address(), news, kCalmUntil, kNow);
+PortReport report(const OwnPortState& port, const PortHistory& history = {}) {
+  return report_on_port(port, address(), history, kCalmUntil, kNow);
 }
-std::string trouble(const PortNow& port, const PortNews& news = {}) {
-  return report(port, news).trouble;
+std::string trouble(const OwnPortState& port, const PortHistory& history = {}) {
+  return report(port, history).trouble;
 }
 
 TEST_CASE("port report: an unchanged port has no trouble", "[unit][device]") {
@@ -44,7 +44,7 @@ TEST_CASE("port report: an unchanged port has no trouble", "[unit][device]") {
 }
 
 TEST_CASE("port report: changes are named", "[unit][device]") {
-  PortNow port = unchanged();
+  OwnPortState port = unchanged();
   port.state = IBV_PORT_DOWN;
   CHECK(trouble(port) == "its port is DOWN");
   port = unchanged();
@@ -61,7 +61,7 @@ TEST_CASE("port report: changes are named", "[unit][device]") {
 }
 
 TEST_CASE("port report: a port that comes up slowly is not up", "[unit][device]") {
-  PortNow port = unchanged();
+  OwnPortState port = unchanged();
   port.state = IBV_PORT_ACTIVE_DEFER;
   CHECK(trouble(port).empty());
   port.state = IBV_PORT_ARMED;
@@ -70,36 +70,36 @@ TEST_CASE("port report: a port that comes up slowly is not up", "[unit][device]"
 
 TEST_CASE("port report: a port that was down counts if data has not moved since",
           "[unit][device]") {
-  PortNews news;
-  news.hear(EventKind::kPortError, kCalmUntil - 20 * kNsPerSec);
-  news.hear(EventKind::kPortActive, kCalmUntil - 10 * kNsPerSec);
-  CHECK(trouble(unchanged(), news).empty());
-  news.hear(EventKind::kPortError, kCalmUntil - kNsPerSec);
-  news.hear(EventKind::kPortActive, kCalmUntil + kNsPerSec);
-  CHECK(trouble(unchanged(), news) == "its port was down until 9.0 s ago");
-  news.hear(EventKind::kPortError, kNow - kNsPerSec);
-  CHECK(trouble(unchanged(), news) == "its port reported an error 1.0 s ago");
+  PortHistory history;
+  history.record(EventKind::kPortError, kCalmUntil - 20 * kNsPerSec);
+  history.record(EventKind::kPortActive, kCalmUntil - 10 * kNsPerSec);
+  CHECK(trouble(unchanged(), history).empty());
+  history.record(EventKind::kPortError, kCalmUntil - kNsPerSec);
+  history.record(EventKind::kPortActive, kCalmUntil + kNsPerSec);
+  CHECK(trouble(unchanged(), history) == "its port was down until 9.0 s ago");
+  history.record(EventKind::kPortError, kNow - kNsPerSec);
+  CHECK(trouble(unchanged(), history) == "its port reported an error 1.0 s ago");
 }
 
 TEST_CASE("port report: another address that came or went is a remark", "[unit][device]") {
-  PortNews news;
-  news.hear(EventKind::kGidChange, kCalmUntil - kNsPerSec);
-  CHECK(report(unchanged(), news).remark.empty());
-  news.hear(EventKind::kGidChange, kNow - kNsPerSec);
-  CHECK(report(unchanged(), news).trouble.empty());
-  CHECK(report(unchanged(), news).remark == "the GID table changed 1.0 s ago");
-  news.hear(EventKind::kPkeyChange, kNow - 2 * kNsPerSec);
-  CHECK(report(unchanged(), news).remark ==
+  PortHistory history;
+  history.record(EventKind::kGidChange, kCalmUntil - kNsPerSec);
+  CHECK(report(unchanged(), history).remark.empty());
+  history.record(EventKind::kGidChange, kNow - kNsPerSec);
+  CHECK(report(unchanged(), history).trouble.empty());
+  CHECK(report(unchanged(), history).remark == "the GID table changed 1.0 s ago");
+  history.record(EventKind::kPkeyChange, kNow - 2 * kNsPerSec);
+  CHECK(report(unchanged(), history).remark ==
         "the GID table changed 1.0 s ago and the P_Key table changed 2.0 s ago");
 }
 
 TEST_CASE("port report: attributes that the plugin did not choose are not compared",
           "[unit][device]") {
-  PortNow port = unchanged();
+  OwnPortState port = unchanged();
   port.gid = Gid{};
   port.pkey = 0;
   port.lid = 9;
-  CHECK(report_on_port(port, {}, PortNews{}, kCalmUntil, kNow).trouble.empty());
+  CHECK(report_on_port(port, {}, PortHistory{}, kCalmUntil, kNow).trouble.empty());
 }
 
 }  // namespace

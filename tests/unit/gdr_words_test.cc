@@ -95,9 +95,10 @@ TEST_CASE("gdr words: how a NIC reaches the GPU, and for whom writes are ordered
   scene.gpu.writes_ordering = 200;
   CHECK(scene.says("writes ordered for all devices"));
   scene.proof().transferred = false;
-  CHECK(scene.says("on with mlx5_0 (dma-buf, not tried, relaxed ordering)"));
-  scene.proof().why_unproven = "an iWARP port has no way to itself";
-  CHECK(scene.says("(dma-buf, not tried: an iWARP port has no way to itself, relaxed ordering)"));
+  CHECK(scene.says("on with mlx5_0 (dma-buf, not tested, relaxed ordering)"));
+  scene.proof().why_unproven = "an iWARP port has no loopback connection";
+  CHECK(scene.says(
+      "(dma-buf, not tested: an iWARP port has no loopback connection, relaxed ordering)"));
 }
 
 TEST_CASE("gdr words: peer memory in the place of a dma-buf says why", "[unit][gdr]") {
@@ -155,7 +156,7 @@ TEST_CASE("gdr words: while no GPU is in use, one line says what the drivers off
   for (const Tried& one : scene.tried) answers.push_back({one.device, one.proof.ways});
   answers[0].ways.dmabuf.works = answers[1].ways.dmabuf.works = true;
   CHECK(describe(finding_without_gpu(answers, topology::Distance::kPxb)) ==
-        "GPUDirect: this process uses no GPU yet, so nothing was tried; the drivers offer it with "
+        "GPUDirect: this process uses no GPU yet, so nothing was tested; the drivers offer it with "
         "mlx5_0, mlx5_1 (dma-buf); it will be off with mlx5_2 (dma-buf: a; peer memory: b)");
 }
 

@@ -221,17 +221,17 @@ TEST_CASE("sweep: opening a page sweeps", "[unit][stats]") {
 TEST_CASE("sweep: of many dead pages the newest stay, and one sweep looks at a part",
           "[unit][stats]") {
   const StatsDir dir;
-  for (std::uint64_t start = 0; start < 2 * kMostPagesOfASweep; ++start) {
+  for (std::uint64_t start = 0; start < 2 * kMaxPagesPerSweep; ++start) {
     const std::string path = leave_page(dir, page_file_name({kNobody.pid, start}));
     REQUIRE(::chmod(path.c_str(), 0400) == 0);
     if (start != 7) make_old(path);
   }
   sweep_dead_pages(dir.path(), INT64_MAX);
-  CHECK(dir.entries() == kMostPagesOfASweep + kMostDeadPages);
+  CHECK(dir.entries() == kMaxPagesPerSweep + kMaxDeadPages);
   for (int i = 0; i < 3; ++i) {
-    CHECK(sweep_dead_pages(dir.path(), INT64_MAX) == kMostDeadPages);
+    CHECK(sweep_dead_pages(dir.path(), INT64_MAX) == kMaxDeadPages);
   }
-  CHECK(dir.entries() == kMostDeadPages);
+  CHECK(dir.entries() == kMaxDeadPages);
   CHECK(exists(dir.path(page_file_name({kNobody.pid, 7}))));
 }
 

@@ -106,7 +106,7 @@ bool RankMemory::flushes(FlushChoice choice, const Device& device) const {
     case FlushChoice::kAuto: break;
   }
   if (gpu_ == nullptr) return false;
-  return gpu_->about().nccl_flushes() || device.props.forceFlush == 1 || force_flush();
+  return gpu_->about().is_flushed_by_nccl() || device.props.forceFlush == 1 || force_flush();
 }
 
 }  // namespace beeline::perf

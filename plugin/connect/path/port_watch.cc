@@ -102,7 +102,7 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   for (const Device& device : table_->devices()) {
     if (device.context != &context) continue;
     facts_.erase(device.index);  // the stored facts about the device's ports may be outdated
-    if (device.port == event.port) device.news->hear(event.kind, now);
+    if (device.port == event.port) device.history->record(event.kind, now);
   }
   if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();
   events_->on_device_event(context, event);

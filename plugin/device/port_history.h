@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The events of one port, kept for the report on a connection that fails later. Threads: the
-// control thread writes, any thread reads.
+// The times of a port's last events, for the report on a connection that fails later. Threads: the
+// control thread writes, and any thread reads.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@
 
 namespace beeline {
 
-class PortNews {
+class PortHistory {
  public:
-  void hear(verbs::EventKind kind, std::int64_t now_ns) noexcept;
+  void record(verbs::EventKind kind, std::int64_t now_ns) noexcept;
 
-  // When it last happened, by the monotonic clock; 0: never.
+  // The time of the last event, by the monotonic clock; 0: none.
   std::int64_t went_down_ns() const noexcept { return load(went_down_ns_); }
   std::int64_t came_up_ns() const noexcept { return load(came_up_ns_); }
   std::int64_t gids_changed_ns() const noexcept { return load(gids_changed_ns_); }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Maps device events to changes of a port.
-#include "plugin/device/port_news.h"
+#include "plugin/device/port_history.h"
 
 namespace beeline {
 
-void PortNews::hear(verbs::EventKind kind, std::int64_t now_ns) noexcept {
+void PortHistory::record(verbs::EventKind kind, std::int64_t now_ns) noexcept {
   switch (kind) {
     case verbs::EventKind::kPortError:
       went_down_ns_.store(now_ns, std::memory_order_relaxed);
