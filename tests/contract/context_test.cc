@@ -70,7 +70,8 @@ Link finished(Begun& begun, const Session& session) {
 
 // Whether the receiver has logged that the sender's traffic class takes precedence over its own.
 bool is_overruled(const std::string& traffic_class) {
-  return log_has(NCCL_LOG_INFO, {"traffic class 104 is set on this host", traffic_class + " is used"});
+  return log_has(NCCL_LOG_INFO,
+                 {"traffic class 104 is set on this host", traffic_class + " is used"});
 }
 
 void connect_and_close(const Session& sender, const Session& receiver) {
