@@ -16,7 +16,7 @@ namespace softnic {
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
 inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
-inline constexpr std::uint64_t kForEver = INT64_MAX;  // the end of a pause until `resume`
+inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
 
 // A GID can change while the fabric runs. Readers load the words separately; after a change,

@@ -12,6 +12,6 @@ inline constexpr std::uint32_t kMaxHosts = 128;
 inline constexpr std::uint32_t kMaxDevices = 1024;
 inline constexpr std::uint32_t kMaxPorts = 2;  // of a device
 inline constexpr std::uint32_t kMaxGids = 16;  // of a port
-inline constexpr std::size_t kNameLen = 64;  // with the terminating zero
+inline constexpr std::size_t kNameLen = 64;    // with the terminating zero
 
 }  // namespace softnic
