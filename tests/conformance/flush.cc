@@ -37,7 +37,7 @@ std::string behind_a_failure_lands(Lab& lab) {
   must_accept(post(pair.a, small_write(pair, kNoKey)), "ibv_post_send");
   must_accept(post(pair.a, small_write(pair)), "ibv_post_send");
   (void)next_many(pair.a.sends, 2);
-  return pair.b.memory.shows(0, 8, 1) ? "lands" : "does not land";
+  return pair.b.memory.has_pattern(0, 8, 1) ? "lands" : "does not land";
 }
 
 std::string all_flushed(const Cq& cq) {

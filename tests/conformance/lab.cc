@@ -119,7 +119,7 @@ void Region::fill(std::size_t offset, std::size_t bytes, std::uint8_t seed) {
   for (std::size_t i = 0; i < bytes; ++i) data_[offset + i] = pattern(i, seed);
 }
 
-bool Region::shows(std::size_t offset, std::size_t bytes, std::uint8_t seed) const {
+bool Region::has_pattern(std::size_t offset, std::size_t bytes, std::uint8_t seed) const {
   for (std::size_t i = 0; i < bytes; ++i) {
     if (data_[offset + i] != pattern(i, seed)) return false;
   }

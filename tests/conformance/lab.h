@@ -78,7 +78,7 @@ class Region {
     return {address(offset), static_cast<std::uint32_t>(bytes), mr_->lkey};
   }
   void fill(std::size_t offset, std::size_t bytes, std::uint8_t seed);
-  bool shows(std::size_t offset, std::size_t bytes, std::uint8_t seed) const;
+  bool has_pattern(std::size_t offset, std::size_t bytes, std::uint8_t seed) const;
 
  private:
   std::size_t size_;

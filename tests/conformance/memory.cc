@@ -114,7 +114,7 @@ std::string iova_is_the_address(Lab& lab) {
   pair.a.memory.fill(0, 100, 1);
   const auto work = Work::write({pair.a.memory.piece(0, 100)}, kBase + 8, mr->rkey);
   const std::string status = run(pair.a, work);
-  return pair.b.memory.shows(8, 100, 1) ? status + ", bytes there" : status;
+  return pair.b.memory.has_pattern(8, 100, 1) ? status + ", bytes there" : status;
 }
 
 std::string iova_replaces_the_address(Lab& lab) {

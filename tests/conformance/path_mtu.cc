@@ -26,7 +26,7 @@ std::string read(Lab& lab, ibv_mtu ours, ibv_mtu theirs) {
   source.fill(0, 10000, 1);
   const Work work = Work::read({pair.a.memory.piece(0, 10000)}, source.address(), source.rkey());
   const std::string status = run(pair.a, work);
-  return pair.a.memory.shows(0, 10000, 1) ? status + ", bytes there" : status;
+  return pair.a.memory.has_pattern(0, 10000, 1) ? status + ", bytes there" : status;
 }
 
 }  // namespace

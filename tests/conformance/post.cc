@@ -110,8 +110,8 @@ std::string partial_list(Lab& lab) {
   return all_of("the first runs, the second is named",
                 {{bad == &works[1].wr, "bad_wr"},
                  {done && done->wr_id == 1 && !more, "completions"},
-                 {target.shows(0, 8, 3), "the first did not run"},
-                 {!target.shows(64, 8, 3), "the third ran"}});
+                 {target.has_pattern(0, 8, 3), "the first did not run"},
+                 {!target.has_pattern(64, 8, 3), "the third ran"}});
 }
 
 // Fills the queue behind a send that waits for a receive.

@@ -19,7 +19,7 @@ std::string read_from(Lab& lab, std::int64_t offset, std::size_t bytes, const Pa
   const std::uint64_t from = source.address() + static_cast<std::uint64_t>(offset);
   std::string status = run(pair.a, Work::read({own.piece(0, bytes)}, from, source.rkey()));
   if (status != "SUCCESS") return status;
-  return own.shows(0, bytes, 1) ? "SUCCESS, bytes there" : "SUCCESS, bytes wrong";
+  return own.has_pattern(0, bytes, 1) ? "SUCCESS, bytes there" : "SUCCESS, bytes wrong";
 }
 
 std::int64_t end_of(std::size_t bytes) {
@@ -90,7 +90,7 @@ std::string several_pieces(Lab& lab) {
   std::copy(bytes + 5000, bytes + 5010, bytes);
   std::copy(bytes + 4001, bytes + 4051, bytes + 10);
   std::copy(bytes + 9003, bytes + 9043, bytes + 60);
-  return own.shows(0, 100, 2) ? status + ", bytes there" : status;
+  return own.has_pattern(0, 100, 2) ? status + ", bytes there" : status;
 }
 
 std::string behind_a_write(Lab& lab) {
@@ -102,7 +102,8 @@ std::string behind_a_write(Lab& lab) {
   must_accept(post(pair.a, write.quiet()), "ibv_post_send");
   const std::string status =
       run(pair.a, Work::read({own.piece(16384, 8192)}, target.address(), target.rkey()));
-  return own.shows(16384, 8192, 3) ? status + ", what was written" : status + ", what was before";
+  return own.has_pattern(16384, 8192, 3) ? status + ", what was written"
+                                         : status + ", what was before";
 }
 
 // A send with the fence flag starts after earlier READs, so that it sends the data that was read.
@@ -118,7 +119,8 @@ std::string fence(Lab& lab) {
   const Work send = Work::send({own.piece(0, kBytes)});
   must_accept(post(pair.a, send.with_flags(IBV_SEND_FENCE)), "ibv_post_send");
   const std::string status = outcome(pair.b.receives);
-  return other.shows(kBytes, kBytes, 4) ? status + ", what was read" : status + ", other bytes";
+  return other.has_pattern(kBytes, kBytes, 4) ? status + ", what was read"
+                                              : status + ", other bytes";
 }
 
 std::string inlined(Lab& lab) {

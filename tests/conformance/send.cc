@@ -72,7 +72,7 @@ std::string in_order(Lab& lab) {
   if (completions.size() != 8) return statuses(completions);
   for (std::size_t i = 0; i < 8; ++i) {
     if (completions[i].wr_id != i) return "receives out of order";
-    if (!target.shows(i * 64, 64, static_cast<std::uint8_t>(i))) return "bytes out of order";
+    if (!target.has_pattern(i * 64, 64, static_cast<std::uint8_t>(i))) return "bytes out of order";
   }
   return "in order";
 }
@@ -118,7 +118,7 @@ std::string inlined(Lab& lab) {
   const int answer = post(pair.a, Work::send({first, second}).with_flags(IBV_SEND_INLINE));
   if (answer != 0) return verdict(answer);
   const std::string status = outcome(pair.b.receives);
-  return pair.b.memory.shows(0, 64, 1) ? status + ", bytes there" : status;
+  return pair.b.memory.has_pattern(0, 64, 1) ? status + ", bytes there" : status;
 }
 
 std::string to_rtr_only(Lab& lab) {

@@ -101,7 +101,7 @@ std::string first_in_first_out(Lab& lab) {
   if (completions.size() != 4) return statuses(completions);
   for (std::uint8_t i = 0; i < 4; ++i) {
     if (completions[i].status != IBV_WC_SUCCESS) return word(completions[i].status);
-    if (completions[i].wr_id != i || !memory.shows(std::size_t{i} * 64, 64, i))
+    if (completions[i].wr_id != i || !memory.has_pattern(std::size_t{i} * 64, 64, i))
       return "out of order";
     if (completions[i].qp_num != pair.b.qp->qp_num) return "of another queue pair";
   }

@@ -20,7 +20,7 @@ std::string write_at(Lab& lab, std::int64_t offset, std::size_t bytes, const Pai
   const std::uint64_t to = target.address() + static_cast<std::uint64_t>(offset);
   std::string status = run(pair.a, Work::write({own.piece(0, bytes)}, to, target.rkey()));
   if (status != "SUCCESS") return status;
-  const bool there = target.shows(static_cast<std::size_t>(offset), bytes, 1);
+  const bool there = target.has_pattern(static_cast<std::size_t>(offset), bytes, 1);
   return there ? "SUCCESS, bytes there" : "SUCCESS, bytes wrong";
 }
 
@@ -64,7 +64,7 @@ std::string several_pieces(Lab& lab) {
       {own.piece(5000, 10), own.piece(4001, 1), own.piece(9003, 49), own.piece(3000, 40)},
       target.address(50), target.rkey());
   const std::string status = run(pair.a, work);
-  return target.shows(50, 100, 2) ? status + ", bytes there" : status;
+  return target.has_pattern(50, 100, 2) ? status + ", bytes there" : status;
 }
 
 // An SGE without bytes between others. Its key is not checked.
@@ -134,7 +134,7 @@ std::string later_write_wins(Lab& lab) {
   const Work second = Work::write({own.piece(8192, 8192)}, target.address(), target.rkey());
   for (int i = 0; i < 3; ++i) must_accept(post(pair.a, first.quiet()), "ibv_post_send");
   const std::string status = run(pair.a, second);
-  return target.shows(0, 8192, 2) ? status + ", the later" : status + ", not the later";
+  return target.has_pattern(0, 8192, 2) ? status + ", the later" : status + ", not the later";
 }
 
 std::string takes_no_receive(Lab& lab) {
@@ -164,7 +164,7 @@ std::string order_then_imm(Lab& lab) {
   }
   must_accept(post(pair.a, Work::write_imm({}, 0, 0, 1)), "ibv_post_send");
   const std::string status = outcome(pair.b.receives);
-  return target.shows(0, kWrites * kEach, 5) ? status + ", bytes there" : status;
+  return target.has_pattern(0, kWrites * kEach, 5) ? status + ", bytes there" : status;
 }
 
 std::string imm_of_nothing(Lab& lab) {
@@ -228,7 +228,7 @@ std::string inline_bytes_are_copied(Lab& lab) {
   own.fill(0, 64, 7);
   must_accept(post_receive(pair.b, {target.piece(1024, 8)}), "ibv_post_recv");
   const std::string status = outcome(pair.a.sends);
-  return target.shows(0, 64, 6) ? status + ", bytes as posted" : status + ", other bytes";
+  return target.has_pattern(0, 64, 6) ? status + ", bytes as posted" : status + ", other bytes";
 }
 
 std::string inline_too_long(Lab& lab) {

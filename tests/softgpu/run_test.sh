@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Usage: run_test.sh SOFTNIC FABRIC
-# `softnic run --softgpu`: a program finds the stand-in where it looks for the driver, and only then.
+# `softnic run --softgpu`: a program finds softgpu in place of the driver, and only with this option.
 softnic=$(realpath "$1")
 fabric=$2
 name=softgpu-run-$$
 failed=0
 
-# check WHAT WANTED COMMAND...: the first line of its output.
+# check WHAT WANTED COMMAND...: compares the first line of the output.
 check() {
   what=$1
   wanted=$2

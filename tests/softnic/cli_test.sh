@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The `softnic` program from outside: exit statuses, messages, signals, nesting, and that nothing is
-# left behind.
+# Tests the `softnic` command: exit statuses, messages, signals, nested runs, and that no files are left
+# behind.
 #   cli_test.sh SOFTNIC FABRICS_DIR
 # Commands in single quotes are for the inner shell; functions are called through check().
 # shellcheck disable=SC2016,SC2317
@@ -12,7 +12,7 @@ export name=cli-test-$$
 unset SOFTNIC_FABRIC SOFTNIC_HOST NCCL_SOCKET_IFNAME
 failed=0
 
-# check WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may stand anywhere in the output.
+# check WHAT WANTED_STATUS WANTED_TEXT COMMAND...: the text may be anywhere in the output.
 check() {
   local what=$1 wanted_status=$2 wanted_text=$3 output status=0
   shift 3

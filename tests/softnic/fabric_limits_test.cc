@@ -31,7 +31,7 @@ void limited(int resource, rlim_t most, const Work& work) {
   CHECK(status == 0);
 }
 
-bool no_devices(int error) {
+bool has_no_devices(int error) {
   errno = 0;
   ibv_device** const list = ibv_get_device_list(nullptr);
   if (list != nullptr) ibv_free_device_list(list);
@@ -58,7 +58,7 @@ TEST_CASE("fabric_limits: a limit on file sizes causes an error and no signal",
           "[softnic][fabric]") {
   if (!kProcessesWork) return;
   const TestFabric fabric;
-  limited(RLIMIT_FSIZE, 1 << 16, [] { return no_devices(EFBIG); });
+  limited(RLIMIT_FSIZE, 1 << 16, [] { return has_no_devices(EFBIG); });
   const std::string name = TestFabric::fresh_name();
   limited(RLIMIT_FSIZE, 1 << 16, [&] {
     const auto holder = softnic::Holder::hold(name, nullptr);
@@ -71,9 +71,9 @@ TEST_CASE("fabric_limits: errno says why there are no devices", "[softnic][fabri
   {
     const TestFabric fabric;
     TestFabric::choose_host("h9");
-    CHECK(no_devices(EINVAL));
+    CHECK(has_no_devices(EINVAL));
   }
   setenv("SOFTNIC_FABRIC", TestFabric::fresh_name().c_str(), 1);
-  CHECK(no_devices(ENOSYS));
+  CHECK(has_no_devices(ENOSYS));
   unsetenv("SOFTNIC_FABRIC");
 }

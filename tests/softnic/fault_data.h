@@ -21,7 +21,7 @@ class Watchdog {
     BL_MUST_OK(post(asker_.qp, nothing_work()));
   }
 
-  bool expired() {
+  bool has_expired() {
     ibv_wc wc{};
     expired_ = expired_ || ibv_poll_cq(asker_.send_cq.get(), 1, &wc) == 1;
     return expired_;
@@ -41,13 +41,13 @@ inline std::vector<ibv_wc> poll_guarded(ibv_cq* cq, std::size_t count, const std
       [&] {
         ibv_wc wc{};
         if (ibv_poll_cq(cq, 1, &wc) == 1) done.push_back(wc);
-        return done.size() == count || watchdog.expired();
+        return done.size() == count || watchdog.has_expired();
       },
       "completions or the watchdog");
   return done;
 }
 
-inline bool all_have(const std::vector<ibv_wc>& done, std::size_t count, ibv_wc_status status) {
+inline bool has_all(const std::vector<ibv_wc>& done, std::size_t count, ibv_wc_status status) {
   for (const ibv_wc& wc : done) {
     if (wc.status != status) return false;
   }

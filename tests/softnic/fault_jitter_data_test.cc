@@ -31,7 +31,7 @@ struct TwoLanes {
                                  into.part(i * kJitterSize, kJitterSize), i)));
     }
   }
-  bool arrived(std::uint64_t i) {
+  bool has_arrived(std::uint64_t i) {
     return has_pattern(into.bytes(i * kJitterSize, kJitterSize), 1, i * kJitterSize);
   }
   ibv_wc next() { return poll_one(pair.a.send_cq.get()); }
@@ -61,7 +61,7 @@ bool careful_reads_wr_id(TwoLanes& lanes) {
   bool right = true;
   for (std::uint64_t i = 0; i < 2 * kJitterMessages; ++i) {
     const ibv_wc wc = lanes.next();
-    right = right && wc.status == IBV_WC_SUCCESS && lanes.arrived(wc.wr_id);
+    right = right && wc.status == IBV_WC_SUCCESS && lanes.has_arrived(wc.wr_id);
   }
   return right;
 }

@@ -36,7 +36,7 @@ struct Stream {
 
   Region source(std::uint64_t i) { return from.part(i * kLossSize, kLossSize); }
   Region target(std::uint64_t i) { return into.part(i * kLossSize, kLossSize); }
-  bool arrived(std::uint64_t i) {
+  bool has_arrived(std::uint64_t i) {
     return has_pattern(into.bytes(i * kLossSize, kLossSize), 1, i * kLossSize);
   }
 
@@ -78,11 +78,11 @@ struct Receiver {
     BL_MUST(wc.status == IBV_WC_SUCCESS);
     BL_MUST(received < kLossMessages);
     in_order = in_order && wc.wr_id == received;
-    right = right && stream.arrived(received);
+    right = right && stream.has_arrived(received);
     std::memset(stream.into.data() + received * kLossSize, kUsed, kLossSize);
     ++received;
   }
-  bool memory_is_left_alone() const {
+  bool is_memory_unchanged() const {
     const auto all = stream.into.bytes();
     return std::all_of(all.begin(), all.end(), [](std::uint8_t byte) { return byte == kUsed; });
   }
@@ -147,7 +147,7 @@ TEST_CASE("loss: a message that was received is not received again", "[softnic][
   while (receiver.received < kLossMessages) receiver.look();
   CHECK(receiver.in_order);
   CHECK(receiver.right);
-  CHECK(receiver.memory_is_left_alone());
+  CHECK(receiver.is_memory_unchanged());
   CHECK(flushed_receives(stream) == kSpare);
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("loss: a sender that fails cannot know whether its message arrived", "
     stream.fabric.command("h0/softnic0", "loss=10%");
     const std::uint64_t failed = write_all(stream);
     REQUIRE(failed < kLossMessages);
-    ++(stream.arrived(failed) ? arrived : lost);
+    ++(stream.has_arrived(failed) ? arrived : lost);
   }
   CHECK(arrived > 0);
   CHECK(lost > 0);

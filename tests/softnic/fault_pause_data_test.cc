@@ -29,7 +29,7 @@ struct PauseScene {
   std::vector<ibv_wc> poll_a_while(ibv_cq* cq, std::size_t count) {
     return poll_guarded(cq, count, other_device(still));
   }
-  bool quiet() {
+  bool is_quiet() {
     return !has_event(pair.a.context.get()) && !has_event(pair.b.context.get()) &&
            is_empty(pair.a.send_cq.get()) && is_empty(pair.b.recv_cq.get());
   }
@@ -55,13 +55,13 @@ bool careful_ends_it(PauseScene& scene) {
   const auto early = scene.poll_a_while(scene.pair.a.send_cq.get(), 3);
   if (early.size() == 3) return false;
   BL_MUST_OK(modify_state(scene.pair.a.qp, IBV_QPS_ERR));
-  return all_have(poll_many(scene.pair.a.send_cq.get(), 3), 3, IBV_WC_WR_FLUSH_ERR);
+  return has_all(poll_many(scene.pair.a.send_cq.get(), 3), 3, IBV_WC_WR_FLUSH_ERR);
 }
 
 // Gives up after the time in which the NIC's retries should have ended.
 bool naive_gives_up(PauseScene& scene) {
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
-  return all_have(scene.poll_a_while(scene.pair.a.send_cq.get(), 1), 1, IBV_WC_SUCCESS);
+  return has_all(scene.poll_a_while(scene.pair.a.send_cq.get(), 1), 1, IBV_WC_SUCCESS);
 }
 
 // Waits until the NIC reports that there is no answer.
@@ -80,7 +80,7 @@ TEST_CASE("pause: only a timeout of the program ends a wait", "[softnic][pause]"
     BL_MUST_OK(post(scene.pair.b.qp, recv_work(scene.into.all(), 9)));
     scene.command("pause");
     CHECK_FALSE(naive_waits_for_the_end(scene));
-    CHECK(scene.quiet());
+    CHECK(scene.is_quiet());
     CHECK(scene.into.is_zero(0, 4096));
     CHECK(state_of(scene.pair.a.qp) == IBV_QPS_RTS);
     CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);
@@ -106,7 +106,7 @@ TEST_CASE("pause: a queue pair can be reset, reconnected and destroyed", "[softn
   CHECK_FALSE(naive_waits_for_the_end(scene));
   scene.pair.a.owned_qp.reset();
   scene.pair.b.owned_qp.reset();
-  CHECK(scene.quiet());
+  CHECK(scene.is_quiet());
 }
 
 TEST_CASE("pause: it outlasts the timeouts and ends at its time", "[softnic][pause]") {
@@ -123,7 +123,7 @@ TEST_CASE("pause: it outlasts the timeouts and ends at its time", "[softnic][pau
     scene.command("pause=150ms");
     CHECK(careful_waits(scene));
     CHECK(Clock::now() - start >= std::chrono::milliseconds(150));
-    CHECK(scene.quiet());
+    CHECK(scene.is_quiet());
   }
 }
 
@@ -142,9 +142,9 @@ TEST_CASE("pause: a transfer stops in the middle and continues there", "[softnic
   const std::vector<std::uint8_t> before(scene.into.bytes().begin(), scene.into.bytes().end());
   CHECK(scene.poll_a_while(scene.pair.a.send_cq.get(), 1).empty());
   CHECK(std::equal(before.begin(), before.end(), scene.into.data()));
-  CHECK(scene.quiet());
+  CHECK(scene.is_quiet());
   scene.command("rate=max");
-  CHECK(scene.quiet());
+  CHECK(scene.is_quiet());
   scene.command("resume");
   must_complete(scene.pair.a.send_cq.get(), 7);
   CHECK(scene.into.has(1));
@@ -177,7 +177,7 @@ TEST_CASE("pause: a black hole is reported when the retries are used up", "[soft
   scene.command("blackhole");
   BL_MUST_OK(post(scene.pair.a.qp, write_work(scene.from.all(), scene.into.all(), 1)));
   CHECK(poll_one(scene.pair.a.send_cq.get()).status == IBV_WC_RETRY_EXC_ERR);
-  CHECK(scene.quiet());
+  CHECK(scene.is_quiet());
   CHECK(scene.into.is_zero(0, 4096));
   CHECK(state_of(scene.pair.a.qp) == IBV_QPS_ERR);
   CHECK(state_of(scene.pair.b.qp) == IBV_QPS_RTS);

@@ -35,7 +35,7 @@ bool careful_waits_for_completion(Pair& pair) {
 // Assumes that the path works as long as there is no event of its own port.
 bool naive_waits_for_its_own_event(Pair& pair) {
   Watchdog watchdog("softnic0");
-  wait_until([&] { return watchdog.expired() || has_event(pair.a.context.get()); },
+  wait_until([&] { return watchdog.has_expired() || has_event(pair.a.context.get()); },
              "an event or the watchdog");
   return has_event(pair.a.context.get());
 }

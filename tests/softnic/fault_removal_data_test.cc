@@ -26,11 +26,11 @@ struct RemovalScene {
   }
 
   void command(const std::string& text) { pair.fabric.command("h0/softnic0", text); }
-  bool flushes_come() {
+  bool is_flushed() {
     const auto done = poll_guarded(pair.a.recv_cq.get(), kReceives, "softnic1");
-    return all_have(done, kReceives, IBV_WC_WR_FLUSH_ERR);
+    return has_all(done, kReceives, IBV_WC_WR_FLUSH_ERR);
   }
-  bool works() {
+  bool is_working() {
     BL_MUST_OK(post(pair.a.qp, write_work(from.all(), into.all(), 5)));
     return poll_one(pair.a.send_cq.get()).status == IBV_WC_SUCCESS;
   }
@@ -43,12 +43,12 @@ struct RemovalScene {
 // Ends a connection: moves the queue pair to ERR and waits for all completions.
 bool naive_waits_for_flushes(RemovalScene& scene) {
   (void)modify_state(scene.pair.a.qp, IBV_QPS_ERR);
-  return scene.flushes_come();
+  return scene.is_flushed();
 }
 
 // Destroys the queue pair if it cannot move to ERR.
 bool careful_destroys(RemovalScene& scene) {
-  if (modify_state(scene.pair.a.qp, IBV_QPS_ERR) == 0) return scene.flushes_come();
+  if (modify_state(scene.pair.a.qp, IBV_QPS_ERR) == 0) return scene.is_flushed();
   scene.pair.a.owned_qp.reset();
   scene.pair.a.qp = nullptr;
   return is_empty(scene.pair.a.recv_cq.get());
@@ -63,7 +63,7 @@ TEST_CASE("refuse: a queue pair that cannot move to ERR can be destroyed", "[sof
     CHECK_FALSE(naive_waits_for_flushes(scene));
     CHECK(modify_state(scene.pair.a.qp, IBV_QPS_ERR) == EIO);
     CHECK(state_of(scene.pair.a.qp) == IBV_QPS_RTS);
-    CHECK(scene.works());
+    CHECK(scene.is_working());
     CHECK(modify_state(scene.pair.b.qp, IBV_QPS_ERR) == 0);  // the other device does not refuse
     scene.command("refuse-err=off");
     CHECK(naive_waits_for_flushes(scene));
@@ -133,7 +133,7 @@ TEST_CASE("removal: a running transfer stops", "[softnic][removal]") {
   if (ours) {
     CHECK(ends.empty());
   } else {
-    CHECK(all_have(ends, 1, IBV_WC_RETRY_EXC_ERR));
+    CHECK(has_all(ends, 1, IBV_WC_RETRY_EXC_ERR));
   }
   CHECK_FALSE(into.has(1));
 }

@@ -18,7 +18,7 @@ namespace {
 // How long to wait to be sure that no event comes. It is longer than the period of the watch job.
 constexpr int kSilenceMs = 100;
 
-bool stays_silent(ibv_comp_channel* channel) {
+bool is_silent(ibv_comp_channel* channel) {
   pollfd waiting{channel->fd, POLLIN, 0};
   return ::poll(&waiting, 1, kSilenceMs) == 0;
 }
@@ -50,7 +50,7 @@ TEST_CASE("channel: an armed queue causes one event", "[softnic][channel]") {
   scene.send();
   CHECK_FALSE(has_cq_event(scene.channel()));
   arm(scene.b.recv_cq.get());  // there is a completion, but no new one
-  CHECK(stays_silent(scene.channel()));
+  CHECK(is_silent(scene.channel()));
   scene.send();
   ibv_cq* cq = nullptr;
   void* tag = nullptr;
@@ -61,7 +61,7 @@ TEST_CASE("channel: an armed queue causes one event", "[softnic][channel]") {
   ibv_ack_cq_events(cq, 1);
   scene.send();
   scene.send();
-  CHECK(stays_silent(scene.channel()));
+  CHECK(is_silent(scene.channel()));
   CHECK(poll_many(cq, 4)[3].wr_id == 3);
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("channel: arming twice causes one event", "[softnic][channel]") {
   scene.send();
   scene.send();
   scene.b.must_wake_for(scene.b.recv_cq);
-  CHECK(stays_silent(scene.channel()));
+  CHECK(is_silent(scene.channel()));
 }
 
 TEST_CASE("channel: each arming causes one event", "[softnic][channel]") {
@@ -102,14 +102,14 @@ TEST_CASE("channel: solicited-only wakes for solicited completions", "[softnic][
   arm(scene.b.recv_cq.get(), 1);
   scene.send();
   scene.send(0, IBV_WR_RDMA_WRITE_WITH_IMM);
-  CHECK(stays_silent(scene.channel()));
+  CHECK(is_silent(scene.channel()));
   SECTION("a SEND") { scene.send(IBV_SEND_SOLICITED); }
   SECTION("a SEND with immediate") { scene.send(IBV_SEND_SOLICITED, IBV_WR_SEND_WITH_IMM); }
   SECTION("a WRITE with immediate") { scene.send(IBV_SEND_SOLICITED, IBV_WR_RDMA_WRITE_WITH_IMM); }
   CHECK(has_cq_event(scene.channel()));
   scene.b.must_wake_for(scene.b.recv_cq);
   scene.send(IBV_SEND_SOLICITED);
-  CHECK(stays_silent(scene.channel()));
+  CHECK(is_silent(scene.channel()));
 }
 
 TEST_CASE("channel: solicited-only does not wake for the sender's own successes",
@@ -121,7 +121,7 @@ TEST_CASE("channel: solicited-only does not wake for the sender's own successes"
   work.flags |= IBV_SEND_SOLICITED;
   BL_MUST_OK(post(scene.b.qp, work));
   must_complete(scene.b.send_cq.get(), 1);
-  CHECK(stays_silent(scene.channel()));
+  CHECK(is_silent(scene.channel()));
 }
 
 TEST_CASE("channel: solicited-only wakes for a failure", "[softnic][channel]") {
@@ -273,7 +273,7 @@ TEST_CASE("channel: several queues share one, and each event names its queue",
     CHECK(cq->cq_context == &tags[i]);
     ibv_ack_cq_events(cq, 1);
   }
-  CHECK(stays_silent(channel.get()));
+  CHECK(is_silent(channel.get()));
 }
 
 TEST_CASE("channel: a failed retry wakes the sender", "[softnic][channel]") {

@@ -33,7 +33,7 @@ softnic::FabricSpec two_devices(softnic::LinkLayer first, softnic::LinkLayer sec
 }
 
 // Whether a WRITE of A arrives at B. If not, it must fail for lack of an answer.
-bool reaches(Endpoint& a, Endpoint& b) {
+bool can_reach(Endpoint& a, Endpoint& b) {
   Buffer from = a.buffer(64);
   Buffer into = b.buffer(64);
   from.fill(1);
@@ -70,8 +70,8 @@ TEST_CASE("connection: InfiniBand uses LIDs, and GIDs on request", "[softnic][co
   };
   join(a, address_of(b.qp));
   join(b, address_of(a.qp));
-  CHECK(reaches(a, b));
-  CHECK(reaches(b, a));
+  CHECK(can_reach(a, b));
+  CHECK(can_reach(b, a));
 }
 
 TEST_CASE("connection: a wrong LID reaches no port", "[softnic][connection]") {
@@ -83,7 +83,7 @@ TEST_CASE("connection: a wrong LID reaches no port", "[softnic][connection]") {
   wrong.lid = static_cast<std::uint16_t>(wrong.lid + 100);
   connect(a.qp, wrong, kQuick);
   connect(b.qp, address_of(a.qp), kQuick);
-  CHECK(!reaches(a, b));
+  CHECK(!can_reach(a, b));
 }
 
 TEST_CASE("connection: RoCE works with every GID of a port", "[softnic][connection]") {
@@ -97,7 +97,7 @@ TEST_CASE("connection: RoCE works with every GID of a port", "[softnic][connecti
   Wire wire = kQuick;
   wire.sgid_index = index;
   connect_both(a.qp, b.qp, wire);
-  CHECK(reaches(a, b));
+  CHECK(can_reach(a, b));
 }
 
 TEST_CASE("connection: RoCE v1 and v2 do not interoperate", "[softnic][connection]") {
@@ -117,7 +117,7 @@ TEST_CASE("connection: RoCE v1 and v2 do not interoperate", "[softnic][connectio
   Wire wire = kQuick;
   wire.sgid_index = 0;
   connect_both(a.qp, b.qp, wire);
-  CHECK(reaches(a, b) == same);
+  CHECK(can_reach(a, b) == same);
 }
 
 TEST_CASE("connection: ports of different networks do not reach each other",
@@ -128,7 +128,7 @@ TEST_CASE("connection: ports of different networks do not reach each other",
   Endpoint a("nic0");
   Endpoint b("nic1");
   connect_both(a.qp, b.qp, kQuick);
-  CHECK(reaches(a, b) == together);
+  CHECK(can_reach(a, b) == together);
 }
 
 TEST_CASE("connection: Ethernet and InfiniBand do not interoperate", "[softnic][connection]") {
@@ -138,24 +138,24 @@ TEST_CASE("connection: Ethernet and InfiniBand do not interoperate", "[softnic][
   Endpoint b("nic1");
   connect(a.qp, address_of(b.qp), kQuick);
   connect(b.qp, address_of(a.qp), kQuick);
-  CHECK(!reaches(a, b));
+  CHECK(!can_reach(a, b));
 }
 
 TEST_CASE("connection: the old peer does not reach a queue pair that was created anew",
           "[softnic][connection]") {
   Pair pair({.clock_scale = kClock, .wire = kQuick});
-  REQUIRE(reaches(pair.a, pair.b));  // A's sequence number has advanced
+  REQUIRE(can_reach(pair.a, pair.b));  // A's sequence number has advanced
   const QpAddress a_address = address_of(pair.a.qp, kQuick);
   REQUIRE(modify_state(pair.b.qp, IBV_QPS_RESET) == 0);
   connect(pair.b.qp, a_address, kQuick);  // B expects the number with which A started
-  CHECK(!reaches(pair.a, pair.b));
+  CHECK(!can_reach(pair.a, pair.b));
   connect_both(pair.a.qp, pair.b.qp, kQuick);
-  CHECK(reaches(pair.a, pair.b));
+  CHECK(can_reach(pair.a, pair.b));
 }
 
 TEST_CASE("connection: a new sender is not mistaken for the old one", "[softnic][connection]") {
   Pair pair({.clock_scale = kClock, .wire = kQuick});
-  REQUIRE(reaches(pair.a, pair.b));
+  REQUIRE(can_reach(pair.a, pair.b));
   // A restarts with the same numbers, which B has received before. On a real wire they look like
   // repetitions. No byte may arrive.
   connect(pair.a.qp, address_of(pair.b.qp, kQuick), kQuick);

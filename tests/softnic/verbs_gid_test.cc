@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kSysfsIbOrRoceV1 = 0;  // enum ibv_gid_type_sysfs
 constexpr unsigned kSysfsRoceV2 = 1;
 
-bool same(const ibv_gid& a, const ibv_gid& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+bool is_same(const ibv_gid& a, const ibv_gid& b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 bool is_ipv4_mapped(const ibv_gid& gid) {
   static constexpr std::uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
@@ -71,7 +71,7 @@ TEST_CASE("gid: the table query returns exactly the entries that exist", "[softn
     CHECK(std::memcmp(&single, &entry, sizeof(entry)) == 0);
     ibv_gid plain{};
     REQUIRE(ibv_query_gid(context.get(), 1, static_cast<int>(entry.gid_index), &plain) == 0);
-    CHECK(same(plain, entry.gid));
+    CHECK(is_same(plain, entry.gid));
     unsigned type = 77;
     REQUIRE(ibv_query_gid_type(context.get(), 1, entry.gid_index, &type) == 0);
     CHECK(type == (entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? kSysfsRoceV2 : kSysfsIbOrRoceV1));
@@ -85,7 +85,7 @@ TEST_CASE("gid: the table query returns exactly the entries that exist", "[softn
     ibv_gid plain{};
     plain.raw[5] = 1;
     CHECK(ibv_query_gid(context.get(), 1, static_cast<int>(i), &plain) == 0);
-    CHECK(same(plain, ibv_gid{}));
+    CHECK(is_same(plain, ibv_gid{}));
   }
   CHECK(ibv_query_gid_table(context.get(), table.data(), table.size(), 1) < 0);  // flags must be 0
 }

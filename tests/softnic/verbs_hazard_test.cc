@@ -84,8 +84,8 @@ constexpr std::uint32_t kStop = 0;
 // One side writes in each round; the other checks the memory when it assumes that the data has
 // arrived. Returns whether it had in every round. The first wrong round is the last one.
 using Wait = std::function<void(Endpoint& end, Buffer& memory, std::uint32_t round)>;
-bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode,
-                 std::uint32_t rounds, const Wait& wait) {
+bool is_all_data_there(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode,
+                       std::uint32_t rounds, const Wait& wait) {
   const TestFabric fabric(with(hazards));
   SharedCount torn;
   run_peers(mode, {[=](Peer& peer) {
@@ -128,22 +128,22 @@ bool all_arrived(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcod
 
 // Assumes that the last byte of a message is written last, which is often true.
 bool naive_scatter(PeerMode mode, const softnic::HazardSpec& hazards, std::uint32_t rounds) {
-  return all_arrived(mode, hazards, IBV_WR_RDMA_WRITE, rounds,
-                     [](Endpoint&, Buffer& memory, std::uint32_t round) {
-                       wait_until([&] { return memory.peek(kHazardMessage - 1) == mark_of(round); },
-                                  "the last byte");
-                     });
+  return is_all_data_there(
+      mode, hazards, IBV_WR_RDMA_WRITE, rounds, [](Endpoint&, Buffer& memory, std::uint32_t round) {
+        wait_until([&] { return memory.peek(kHazardMessage - 1) == mark_of(round); },
+                   "the last byte");
+      });
 }
 
 // Waits for the completion.
 bool careful_scatter(PeerMode mode, const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
-  return all_arrived(mode, hazards, opcode, 20, [](Endpoint& end, Buffer&, std::uint32_t round) {
-    must_complete(end.recv_cq.get(), round);
-  });
+  return is_all_data_there(
+      mode, hazards, opcode, 20,
+      [](Endpoint& end, Buffer&, std::uint32_t round) { must_complete(end.recv_cq.get(), round); });
 }
 
 // Messages arrive in a descriptor's memory. Returns whether the program sees each of them.
-bool all_seen(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flushes) {
+bool has_seen_all(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flushes) {
   const TestFabric fabric(with(hazards));
   Endpoint a("softnic0");
   Endpoint b("softnic1");
@@ -167,16 +167,16 @@ bool all_seen(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode, bool flu
 }
 
 bool naive_hide(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
-  return all_seen(hazards, opcode, false);
+  return has_seen_all(hazards, opcode, false);
 }
 bool careful_hide(const softnic::HazardSpec& hazards, ibv_wr_opcode opcode) {
-  return all_seen(hazards, opcode, true);
+  return has_seen_all(hazards, opcode, true);
 }
 
 // A message, and then a flag in memory: when the flag is set, the completion of the message exists.
 // `take` gets the completion.
-bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
-               const std::function<bool(ibv_comp_channel*, ibv_cq*, std::uint64_t)>& take) {
+bool has_taken_all(PeerMode mode, const softnic::HazardSpec& hazards,
+                   const std::function<bool(ibv_comp_channel*, ibv_cq*, std::uint64_t)>& take) {
   constexpr std::uint64_t kMessages = 5;
   const TestFabric fabric(with(hazards));
   SharedCount taken;
@@ -225,7 +225,7 @@ bool all_taken(PeerMode mode, const softnic::HazardSpec& hazards,
 
 // Gives up after this many empty polls.
 bool naive_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
-  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t) {
+  return has_taken_all(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t) {
     ibv_wc wc{};
     for (int tries = 0; tries < 50; ++tries) {
       if (ibv_poll_cq(cq, 1, &wc) == 1) return wc.status == IBV_WC_SUCCESS;
@@ -235,21 +235,23 @@ bool naive_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
 }
 
 bool careful_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
-  return all_taken(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t wr_id) {
+  return has_taken_all(mode, hazards, [](ibv_comp_channel*, ibv_cq* cq, std::uint64_t wr_id) {
     must_complete(cq, wr_id);
     return true;
   });
 }
 
 bool asleep_bunch(PeerMode mode, const softnic::HazardSpec& hazards) {
-  return all_taken(mode, hazards, [](ibv_comp_channel* channel, ibv_cq* cq, std::uint64_t wr_id) {
-    ibv_wc wc{};
-    for (;;) {
-      BL_MUST_OK(ibv_req_notify_cq(cq, 0));
-      if (ibv_poll_cq(cq, 1, &wc) == 1) return wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id;
-      ibv_ack_cq_events(next_cq_event(channel), 1);
-    }
-  });
+  return has_taken_all(mode, hazards,
+                       [](ibv_comp_channel* channel, ibv_cq* cq, std::uint64_t wr_id) {
+                         ibv_wc wc{};
+                         for (;;) {
+                           BL_MUST_OK(ibv_req_notify_cq(cq, 0));
+                           if (ibv_poll_cq(cq, 1, &wc) == 1)
+                             return wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id;
+                           ibv_ack_cq_events(next_cq_event(channel), 1);
+                         }
+                       });
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ const std::map<int, const char*>& attribute_names() {
 // Attributes of path migration, which a device may refuse even if the table permits them.
 constexpr int kMigration = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
 
-bool migration_is_optional(const Row& row) {
+bool is_migration_optional(const Row& row) {
   return row.to == IBV_QPS_RTR || row.to == IBV_QPS_RTS ||
          (row.from == IBV_QPS_SQD && row.to == IBV_QPS_SQD);
 }
@@ -198,7 +198,7 @@ TEST_CASE("qp_table: an attribute that a transition does not take is EINVAL",
   for (const Row& row : legal_rows()) {
     INFO(state_name(row.from) << " to " << state_name(row.to));
     int allowed = row.required | row.optional;
-    if (migration_is_optional(row)) allowed |= kMigration;
+    if (is_migration_optional(row)) allowed |= kMigration;
     // For SQD to SQD the specification permits the current state and Linux does not; it is not
     // tested.
     if (row.from == IBV_QPS_SQD && row.to == IBV_QPS_SQD) allowed |= IBV_QP_CUR_STATE;

@@ -20,7 +20,7 @@ constexpr std::size_t kSlot = 4096;
 constexpr std::uint32_t kShared = 16;
 
 // The I-th message of a client. Two of three are SENDs, whose bytes arrive in the receive.
-bool goes_to_receive(std::uint64_t i) { return i % 3 != 2; }
+bool is_send(std::uint64_t i) { return i % 3 != 2; }
 std::uint32_t seed_of(std::size_t client, std::uint64_t i) {
   return static_cast<std::uint32_t>(client << 16 | i);
 }
@@ -37,11 +37,11 @@ void run_client(Peer& peer) {
     const Region bytes = from.part(0, size_of(i));
     const auto imm = static_cast<std::uint32_t>(i);
     SendWork work =
-        goes_to_receive(i) ? send_imm_work(bytes, imm, i) : write_imm_work(bytes, target, imm, i);
-    const bool told = i % 4 == 3;
-    BL_MUST_OK(post(end.qp, told ? work : unsignaled(work)));
+        is_send(i) ? send_imm_work(bytes, imm, i) : write_imm_work(bytes, target, imm, i);
+    const bool is_signaled = i % 4 == 3;
+    BL_MUST_OK(post(end.qp, is_signaled ? work : unsignaled(work)));
     // Unsignaled work uses its memory until a later request has completed.
-    if (!told) BL_MUST_OK(post(end.qp, nothing_work(i)));
+    if (!is_signaled) BL_MUST_OK(post(end.qp, nothing_work(i)));
     must_complete(end.send_cq.get(), i);
   }
   peer.meet();
@@ -81,8 +81,8 @@ void run_server(Peer& peer) {
     const std::uint64_t i = next[client]++;
     BL_MUST(wc.imm_data == i);
     BL_MUST(wc.byte_len == size_of(i));
-    BL_MUST(wc.opcode == (goes_to_receive(i) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM));
-    if (goes_to_receive(i)) {
+    BL_MUST(wc.opcode == (is_send(i) ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM));
+    if (is_send(i)) {
       BL_MUST(has_pattern(slots.bytes(slot * kSlot, size_of(i)), seed_of(client, i)));
     }
     post_slot(slot);

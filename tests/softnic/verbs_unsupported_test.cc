@@ -19,7 +19,7 @@ struct Stage {
   ibv_pd* pd() const { return end.pd.get(); }
 };
 
-bool means_unsupported(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
+bool is_unsupported(int error) { return error == EOPNOTSUPP || error == ENOSYS; }
 
 // Calls that create an object return null and set errno.
 struct Creation {
@@ -147,7 +147,7 @@ TEST_CASE("unsupported: missing objects are refused with an errno", "[softnic][u
     INFO(creation.what);
     errno = 0;
     CHECK(creation.call(stage) == nullptr);
-    CHECK(means_unsupported(errno));
+    CHECK(is_unsupported(errno));
   }
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("unsupported: missing actions are refused with an errno", "[softnic][u
     errno = 0;
     const int rc = action.call(stage);
     CHECK(rc != 0);
-    CHECK((means_unsupported(rc) || means_unsupported(errno)));
+    CHECK((is_unsupported(rc) || is_unsupported(errno)));
   }
 }
 
@@ -170,7 +170,7 @@ TEST_CASE("unsupported: only reliable connections can be created", "[softnic][un
   attr.qp_type = type;
   errno = 0;
   CHECK(ibv_create_qp(stage.pd(), &attr) == nullptr);
-  CHECK(means_unsupported(errno));
+  CHECK(is_unsupported(errno));
 }
 
 TEST_CASE("unsupported: missing operations cannot be posted", "[softnic][unsupported]") {
@@ -181,7 +181,7 @@ TEST_CASE("unsupported: missing operations cannot be posted", "[softnic][unsuppo
   SendWork work = write_work(local.all(), remote.all());
   work.opcode = opcode;
   const int rc = post(pair.a.qp, work);
-  CHECK((rc == EINVAL || means_unsupported(rc)));
+  CHECK((rc == EINVAL || is_unsupported(rc)));
   // Nothing was queued, and the queue pair still works.
   REQUIRE(post(pair.a.qp, nothing_work(7)) == 0);
   must_complete(pair.a.send_cq.get(), 7);
@@ -195,7 +195,7 @@ TEST_CASE("unsupported: unknown queries return an error", "[softnic][unsupported
   CHECK(ibv_query_rt_values_ex(stage.context(), &values) != 0);
   ibv_ece ece{};
   const int query = ibv_query_ece(stage.end.qp, &ece);
-  CHECK((query == 0 || means_unsupported(query)));
+  CHECK((query == 0 || is_unsupported(query)));
   ibv_query_device_ex_input input{};
   input.comp_mask = 1;
   ibv_device_attr_ex attr{};
@@ -217,5 +217,5 @@ TEST_CASE("unsupported: missing kinds of memory are refused", "[softnic][unsuppo
   const MrPtr mr(
       ibv_reg_mr(stage.pd(), bytes.data(), bytes.size(), access | IBV_ACCESS_LOCAL_WRITE));
   CHECK(mr == nullptr);
-  CHECK((means_unsupported(errno) || errno == EINVAL));
+  CHECK((is_unsupported(errno) || errno == EINVAL));
 }
