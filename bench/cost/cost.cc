@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages whose cost bench/cost/cost.py counts. Run under callgrind, it has the counts written
-// out around the steady part of each pattern, under the pattern's name. By itself it only moves the
-// messages and prints how it went.
+// Moves the messages whose cost bench/cost/cost.py counts. Under callgrind it dumps the counters
+// before and after the steady part of each pattern, labeled with the pattern's name. Without
+// callgrind it only moves the messages and prints the calls of the verbs library.
 //
 //   cost PLUGIN NULLVERBS [ABI [BYTES]...]
 #include <fmt/format.h>
@@ -20,11 +20,12 @@
 namespace beeline::bench {
 namespace {
 
-// Whole rounds of all rings. Large ones are compared at length, which takes the time.
+// Multiples of the length of all rings. Fewer for large messages, whose payloads take long to
+// compare.
 std::size_t messages_of(std::size_t bytes) noexcept { return bytes > 64'000 ? 256 : 2048; }
 std::size_t warm_up_of(std::size_t bytes) noexcept { return bytes > 64'000 ? 64 : 512; }
 
-// What the verbs library was asked for, for each message.
+// Calls of the verbs library, for each message.
 void print_verbs(const NullverbsReport& before, const NullverbsReport& after, double messages) {
   const auto each = [&](auto counter) {
     return static_cast<double>(after.*counter - before.*counter) / messages;
@@ -42,7 +43,7 @@ void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, s
   const std::size_t count = moves ? messages_of(bytes) : 4096;
   traffic.run(pattern, warm_up_of(bytes));
   const NullverbsReport before = report;
-  const Traffic::Vain vain = traffic.vain();
+  const Traffic::EmptyCalls calls_before = traffic.empty_calls();
   CALLGRIND_DUMP_STATS_AT("not steady");
   traffic.run(pattern, count);
   const std::string label = fmt::format("{}, {} bytes", name_of(pattern), bytes);
@@ -53,9 +54,10 @@ void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, s
   const auto each = [&](std::uint64_t now, std::uint64_t then) {
     return static_cast<double>(now - then) / static_cast<double>(count);
   };
-  fmt::print(" \"vain_tests\": {:.3f}, \"vain_sends\": {:.3f}, \"vain_receives\": {:.3f}}}\n",
-             each(traffic.vain().tests, vain.tests), each(traffic.vain().sends, vain.sends),
-             each(traffic.vain().receives, vain.receives));
+  fmt::print(" \"empty_tests\": {:.3f}, \"empty_sends\": {:.3f}, \"empty_receives\": {:.3f}}}\n",
+             each(traffic.empty_calls().tests, calls_before.tests),
+             each(traffic.empty_calls().sends, calls_before.sends),
+             each(traffic.empty_calls().receives, calls_before.receives));
 }
 
 void run(const std::string& plugin, const std::string& verbs, int abi,

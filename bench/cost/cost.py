@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a message costs the plugin, in instructions: both ends, all threads, the verbs library and
-the program that measures left out, what the plugin calls in other libraries included.
+"""Counts the instructions that the plugin executes for a message: at both ends, in all threads.
+Functions that the plugin calls in other libraries count, too; the verbs library and the measuring
+program do not.
 
   bench/cost/cost.py [--abi 8,12] [--bytes 8,524288] [--keep FOLDER] [--check] [BUILD]
 
-Runs BUILD/bench/cost/cost under callgrind over nullverbs. Fails when a payload is wrong, and for a
-figure only with --check. --keep leaves callgrind's files, for callgrind_annotate."""
+Runs BUILD/bench/cost/cost under callgrind, over nullverbs. Fails if a payload is wrong, and with
+--check also if a figure misses its goal. --keep leaves callgrind's files for callgrind_annotate."""
 
 import argparse
 import glob
@@ -32,13 +33,13 @@ SKIPPED = 77
 
 
 class Counts:
-    """One dump of callgrind: what the plugin itself cost, and what its calls elsewhere did."""
+    """One dump of callgrind: the plugin's own instructions, and those of its calls elsewhere."""
 
     def __init__(self, path, plugin, verbs):
         self.own = {}  # instructions by function of the plugin
-        self.elsewhere = {}  # by function of another library, with all below it
+        self.elsewhere = {}  # by function of another library, with everything it calls
         self.in_verbs = 0
-        self.inclusive = 0  # of the calls that the measuring program makes
+        self.inclusive = 0  # the calls that the measuring program makes
         self.label = ""
         self._plugin, self._verbs = plugin, verbs
         self._names = {}
@@ -51,7 +52,8 @@ class Counts:
     def split(self):
         return {**self.own, **self.elsewhere}
 
-    # "(17) name" the first time, "(17)" afterwards; files, objects and functions count apart.
+    # "(17) name" the first time, "(17)" afterwards. Files, objects and functions have numbers of
+    # their own.
     def _name(self, kind, text):
         number, _, name = text.partition(" ")
         if name:
@@ -116,7 +118,7 @@ def short(function):
 
 
 def measure(build, plugin, abi, sizes, folder):
-    """[(facts printed by the program, Counts)], and the program's last line."""
+    """[(facts printed by the program, Counts)] for each pattern, and the program's last line."""
     program = os.path.join(build, "bench/cost/cost")
     verbs = os.path.join(build, "tests/support/nullverbs/libibverbs.so")
     files = os.path.join(folder, f"callgrind.v{abi}")
@@ -155,7 +157,7 @@ def print_split(results, top):
             sums[name] = sums.get(name, 0) + each[name]
         columns.append(each)
     heads = [fact["pattern"].split()[0] for fact, _ in results]
-    print(f"\n  By function, {results[0][0]['bytes']} bytes; [library]: with all that it calls\n")
+    print(f"\n  By function, {results[0][0]['bytes']} bytes; [library]: with everything it calls\n")
     print("  " + f"{'':<48}" + "".join(f"{head:>9}" for head in heads))
     names = sorted(sums, key=sums.get, reverse=True)
     for name in names[:top]:
@@ -166,18 +168,18 @@ def print_split(results, top):
 
 
 def print_verbs(results):
-    print("\n  Asked of the verbs library, for each message\n")
+    print("\n  Calls of the verbs library, for each message\n")
     keys = ["post_send", "send_wrs", "post_recv", "recv_wrs", "polls", "empty_polls",
-            "completions", "vain_tests", "vain_sends", "vain_receives"]
+            "completions", "empty_tests", "empty_sends", "empty_receives"]
     print("  " + f"{'':<26}" + "".join(f"{key:>14}" for key in keys))
     for fact, _ in results:
         print(f"  {fact['pattern']:<26}" + "".join(f"{fact[key]:>14.3f}" for key in keys))
 
 
-# What the program's own calls cost, less the verbs library, is all but what other threads did.
+# The calls of the measuring program are all calls of the plugin except those of its own threads.
 def print_threads(results):
     other = max(abs(c.total() + c.in_verbs - c.inclusive) / f["count"] for f, c in results)
-    print(f"\n  Of it in threads other than the calling one: at most {other:.1f} for each message")
+    print(f"\n  In threads other than the calling one: at most {other:.1f} for each message")
 
 
 def report(build, plugin, abi, sizes, folder, top):
@@ -200,7 +202,7 @@ def main():
     parser.add_argument("--abi", default="12,8", help="versions, default 12,8")
     parser.add_argument("--bytes", default="8,524288", help="sizes, default 8,524288")
     parser.add_argument("--top", type=int, default=20, help="functions shown, default 20")
-    parser.add_argument("--check", action="store_true", help="to miss a goal is to fail")
+    parser.add_argument("--check", action="store_true", help="fail if a figure misses its goal")
     parser.add_argument("--keep", help="folder for callgrind's files")
     args = parser.parse_args()
     if shutil.which("valgrind") is None:

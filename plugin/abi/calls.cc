@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// C arguments in, our types out; what NCCL may leave NULL is looked at here and nowhere else.
+// Converts C arguments to the plugin's types. Pointers that NCCL may leave NULL are checked here
+// and nowhere else.
 #include "plugin/abi/calls.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ ncclResult_t connect_with(const CommSettings& settings, int dev, void* handle,
   });
 }
 
-// These NCCLs drop the plugin's name with the last communicator of the process.
+// NCCL 2.27.3 to 2.29.7 forgets the plugin with the last communicator of the process.
 void warn_of_forgotten_plugin() noexcept {
   const Runtime& runtime = Runtime::instance();
   if (runtime.devices().empty() || runtime.nccl_keeps_plugin()) return;
@@ -52,11 +53,10 @@ void warn_of_forgotten_plugin() noexcept {
       "NCCL 2.27.3 to 2.29.7 forgets its network plugin when the last communicator is destroyed: "
       "the "
       "next one uses another network, or fails where NCCL_NET is Beeline. "
-      "NCCL_NET_PLUGIN_REF_COUNT=1 "
-      "prevents this");
+      "NCCL_NET_PLUGIN_REF_COUNT=1 prevents this");
 }
 
-// NCCL closes and deregisters NULL after its own errors.
+// After errors of its own, NCCL closes and deregisters NULL.
 template <class T, class F>
 ncclResult_t unless_null(void* object, F&& end) noexcept {
   return edge([&]() -> Status {
@@ -69,7 +69,7 @@ ncclResult_t unless_null(void* object, F&& end) noexcept {
 
 ncclResult_t init(ncclDebugLogger_t logger) noexcept {
   return edge([&]() -> Status {
-    // The logger's first argument is an enumeration there and an int here: the same to the machine.
+    // The logger's first argument is an enumeration there and an int here, which are passed alike.
     Runtime::instance().init(reinterpret_cast<LogSink>(logger));
     return {};
   });
@@ -216,7 +216,8 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
   return isend_unusual(end, tag, request);
 }
 
-// NULL says "flushed": for host memory, and where CUDA says that the GPU sees it in order.
+// A null request says that nothing has to be flushed: for host memory, and where CUDA promises that
+// the GPU sees the writes in order.
 ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
                     void** request) noexcept {
   if (request == nullptr) return ncclInvalidArgument;
@@ -234,7 +235,7 @@ ncclResult_t iflush(void* comm, int n, void** data, int* sizes, void** mhandles,
   });
 }
 
-// A buffer without a byte may begin where its registration ends: there is nothing to read.
+// Empty buffers are left out: one may begin where its registration ends, so it cannot be read.
 void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* sizes,
                    void** mhandles, void* request) {
   const FlushTargets targets(count, [&](std::uint32_t i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tables of all versions of NCCL's interface consist of, with C types: one overload for
+// The functions in the tables of all versions of NCCL's interface, with C types: one overload for
 // each signature that a function has had.
 #pragma once
 
@@ -19,10 +19,10 @@ namespace beeline::abi {
 
 inline constexpr char kName[] = "Beeline";
 
-// NCCL_NET_OPTIONAL_RECV_COMPLETION, as it stands where the request will.
+// NCCL_NET_OPTIONAL_RECV_COMPLETION: NCCL puts it where irecv returns its request.
 inline void* const kOptionalReceive = reinterpret_cast<void*>(std::uintptr_t{1});
 
-// --- What no version has changed --------------------------------------------------------------
+// --- Functions that have the same signature in all versions -----------------------------------
 
 ncclResult_t devices(int* count) noexcept;
 ncclResult_t reg_mr_dmabuf(void* comm, void* data, std::size_t size, int type, std::uint64_t offset,
@@ -35,17 +35,17 @@ ncclResult_t close_send(void* comm) noexcept;
 ncclResult_t close_recv(void* comm) noexcept;
 ncclResult_t close_listen(void* comm) noexcept;
 
-// --- What some have: the type of a table's slot chooses among the overloads --------------------
+// --- Functions with several signatures: the type of a table's slot chooses the overload ---------
 
-// Up to v9; v10; from v11 on, one for each communicator. The profiler's callback is not kept: what
-// it is told has to be in a layout that the profiler knows, and none is ours.
+// Up to v9; v10; from v11 on, one for each communicator. The profiler's callback is not kept: its
+// data needs a layout that the profiler knows, and none is defined for this plugin.
 ncclResult_t init(ncclDebugLogger_t logger) noexcept;
 inline ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
   return init(logger);
 }
 ncclResult_t init(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
                   ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
-// v10 and v11 are what NCCL 2.27.3 to 2.29.7 takes, which needs a word to its user.
+// NCCL 2.27.3 to 2.29.7 uses v10 or v11, and its user has to be warned.
 ncclResult_t init_v10(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
 ncclResult_t init_v11(void** ctx, std::uint64_t comm_id, ncclNetCommConfig_v10_t* config,
                       ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept;
@@ -77,7 +77,7 @@ inline ncclResult_t accept(void* listen_comm, void** recv_comm,
 ncclResult_t reg_mr(void* comm, void* data, std::size_t size, int type, void** mhandle) noexcept;
 ncclResult_t reg_mr(void* comm, void* data, int size, int type, void** mhandle) noexcept;
 
-// v9; up to v8; from v10 on. A negative size is larger than any that is allowed.
+// v9; up to v8; from v10 on. A negative size becomes one that is too large.
 ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
                    void** request) noexcept;
 inline ncclResult_t isend(void* comm, void* data, int size, int tag, void* mhandle,
@@ -92,7 +92,7 @@ inline ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, voi
 void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* sizes,
                    void** mhandles, void* request);
 
-// What both forms of irecv below have in common. `Size` is int up to v8, size_t from v9 on.
+// Shared by both forms of irecv below. `Size` is int up to v8, size_t from v9 on.
 template <class Count, class Size>
 BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const Size* sizes,
                                    const int* tags, void** mhandles, Need need,
@@ -108,7 +108,7 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
     };
     RecvComm& receiver = static_cast<RecvComm&>(end);
     const Errc code = receiver.irecv(count, buffer_at, need, request);
-    // Up to v8, NCCL cannot be told that a GPU's memory needs flushes.
+    // Up to v8, the interface has no way to say that a GPU's memory needs flushes.
     if constexpr (std::same_as<Size, int>) {
       if (receiver.flushes_in_test() && *request != nullptr) [[unlikely]] {
         flush_in_test(receiver, count, data, sizes, mhandles, *request);
@@ -118,7 +118,7 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
   });
 }
 
-// With their parameters where irecv() has them, so that it hands them on as they are.
+// The parameters are in the registers in which irecv() gets them, so that it can pass them on.
 template <class Size>
 [[gnu::noinline]] ncclResult_t irecv_one(void* comm, Need need, void** data, Size* sizes, int* tags,
                                          void** mhandles, void** request) noexcept {
@@ -137,8 +137,8 @@ template <class Size>
 ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
                    void** request) noexcept {
   if (request == nullptr) return ncclInvalidArgument;
-  // What stands there is left over from an earlier use, or, from v9 on, may say that NCCL can do
-  // without the completion. It always gets a real request.
+  // `*request` is left from an earlier use. From v9 on, it may also say that NCCL does not need the
+  // completion; NCCL gets a real request all the same.
   const bool optional = std::same_as<Size, std::size_t> && *request == kOptionalReceive;
   *request = nullptr;
   if (comm == nullptr) return ncclInvalidArgument;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the low bits of a context stands the traffic class, one up so that none is 0; above them, the
-// owner.
+// A context is two numbers in one word: in its low bits the traffic class plus 1, so that 0 stands
+// for none; above them the owner.
 #include "plugin/abi/context.h"
 
 #include <atomic>
@@ -23,7 +23,8 @@ std::atomic<OwnerId> last_owner{kNoOwner};
 
 int traffic_class_of(int wanted) noexcept {
   if (wanted >= kNoWish && wanted <= kMostTrafficClass) return wanted;
-  BL_WARN_ONCE("a communicator wants traffic class %d, which is none (0 to 255): ignored", wanted);
+  BL_WARN_ONCE("a communicator requests traffic class %d, which does not exist (0 to 255): ignored",
+               wanted);
   return kNoWish;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The context that init gives a communicator of NCCL. It is a name with a wish in it and points to
-// nothing: NCCL may end a context that it never got, or one that has ended, and no harm is done.
+// The context that init returns to a communicator of NCCL. It contains an owner number and a
+// traffic class and points to nothing: NCCL may pass a context that it never got, or one that has
+// ended, without harm.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +11,13 @@
 
 namespace beeline::abi {
 
-// Checks what came from NCCL: -1 for no wish, and with one warning for what is no traffic class.
+// Checks a value from NCCL: -1 if it requests none, or, with one warning, if it is out of range.
 int traffic_class_of(int wanted) noexcept;
 
-// Never null. No two contexts of a process have one owner.
+// Never null. Each context of a process has its own owner number.
 void* new_context(int traffic_class) noexcept;
 
-// Of a null context: nobody, without a wish.
+// A null context has no owner and requests no traffic class.
 CommSettings settings_of(const void* context) noexcept;
 
 }  // namespace beeline::abi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only door between NCCL and our C++: what an exported function does that might
-// throw, it does in edge() or quick_edge().
+// The boundary between NCCL's C interface and C++: an exported function runs everything that might
+// throw in edge() or quick_edge().
 #pragma once
 
 #include <new>
@@ -31,7 +31,7 @@ constexpr ncclResult_t to_nccl(Errc code) noexcept {
   return ncclInternalError;
 }
 
-// No exception passes: ours are not made, the standard library's end here.
+// No exception leaves the plugin. Its own code throws none; those of the standard library end here.
 template <class F>
 ncclResult_t edge(F&& call) noexcept {
   try {
@@ -44,7 +44,7 @@ ncclResult_t edge(F&& call) noexcept {
   }
 }
 
-// The same for the hot path, where a code is enough: what it stands for was logged.
+// The same for the hot path, where a code is enough: its cause was logged where it was known.
 template <class F>
 BL_INLINED ncclResult_t quick_edge(F&& call) noexcept {
   try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// getProperties of every version. All fields are written: NCCL's adapters hand over what happened
-// to lie on their stack.
+// getProperties of every version. All fields are written: NCCL's adapters pass structs that they
+// have not initialized.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace beeline::abi {
 
-// Up to v8, NCCL takes its own figures.
+// Up to v8, NCCL has its own limits.
 template <class Properties>
 void fill_limits(Properties& out) noexcept {
   if constexpr (requires { out.maxP2pBytes; }) {
@@ -30,7 +30,7 @@ void fill_place(Properties& out, const net::Properties& device) noexcept {
   }
 }
 
-// A version has the fields that its structure has.
+// Fills the fields that the version's struct has.
 template <class Properties>
 void fill(Properties& out, const net::Properties& device) noexcept {
   out.name = const_cast<char*>(device.name);

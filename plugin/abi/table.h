@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A version's table, made from the one set of functions: the type of each slot chooses the overload
-// that fits, and a slot that a version does not have is not filled. The compiler does all of it.
+// Makes a version's table from the one set of functions: the type of each slot chooses the
+// overload, and functions that the version does not have are left out. All of it happens at compile
+// time.
 #pragma once
 
 #include "plugin/abi/calls.h"
@@ -9,9 +10,10 @@
 
 namespace beeline::abi {
 
-// NULL stays what NCCL then does without: kernels that drive the network (getDeviceMr,
-// irecvConsumed, which costs a call for each receive), devices that NCCL merges (makeVDevice: it
-// would begin at once), hints about what a communicator will do (setNetAttr).
+// Optional functions stay NULL, and NCCL does without them: network operations by GPU kernels
+// (getDeviceMr; irecvConsumed, which would cost a call for each receive), merged devices
+// (makeVDevice; NCCL would begin to merge at once), hints about what a communicator will do
+// (setNetAttr).
 template <class Table>
 consteval Table table() {
   Table made{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Version 11, for NCCL 2.28 and later: one init for each communicator, and an end for each.
+// Version 11, for NCCL 2.28 and later: init and finalize for each communicator.
 #include "include/nccl/net_v11.h"
 #include "plugin/abi/table.h"
 

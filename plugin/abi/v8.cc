@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Version 8, for NCCL 2.20 and later: a registration may be larger than an int. Like those before
-// it, it is told once that it begins and never that it ends.
+// Version 8, for NCCL 2.20 and later: a registration may be larger than an int. As in earlier
+// versions, init is called once and there is no finalize.
 #include "include/nccl/net_v8.h"
 #include "plugin/abi/table.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// What the queue pair takes is posted at once, the rest as completions come.
 #include "plugin/transfer/flusher.h"
 
 namespace beeline {
@@ -13,13 +11,13 @@ void Flusher::add(const Read& read) noexcept {
 void Flusher::post_waiting() noexcept {
   while (!broken_ && first_ != end_ && posted_ < kDepth) {
     const Read& read = waiting_[first_ % kMostWaiting];
-    const int rc = way_->post({.opcode = IBV_WR_RDMA_READ,
-                               .local = place_,
-                               .lkey = lkey_,
-                               .remote = read.address,
-                               .rkey = read.rkey,
-                               .bytes = 1,
-                               .id = kMark | read.request});
+    const int rc = loopback_->post({.opcode = IBV_WR_RDMA_READ,
+                                    .local = place_,
+                                    .lkey = lkey_,
+                                    .remote = read.address,
+                                    .rkey = read.rkey,
+                                    .bytes = 1,
+                                    .id = kMark | read.request});
     broken_ = rc != 0;
     if (broken_) return;
     ++first_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What regMr gives to NCCL: one buffer's registrations, by rail, with what isend wants in one
-// cache line.
+// The handle that regMr returns to NCCL: the registrations of one buffer, by rail. The fields that
+// isend reads are in one cache line.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,7 +18,7 @@
 namespace beeline {
 
 struct alignas(64) MemoryHandle {
-  // Of a send that fits into its work request, if the CPU may read the memory to copy it there.
+  // The flags of a send that fits into its work request: inline if the CPU may read the memory.
   unsigned short_send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
   std::array<std::uint32_t, wire::kMaxRails> lkeys{};
   std::array<std::uint32_t, wire::kMaxRails> rkeys{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rail by rail; what an earlier one has got goes with the handle when a later one fails.
+// Rail by rail. If a later one fails, the handle's destructor releases the earlier ones.
 #include "plugin/transfer/registration.h"
 
 #include "common/base/log.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Registering one buffer with all rails of a comm: with all of them, or with none.
+// Registers a buffer with all rails of a comm. If one of them fails, none is kept.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Buffer {
   void* data = nullptr;
   std::size_t size = 0;
   MemoryKind kind = MemoryKind::kHost;
-  int dmabuf_fd = -1;  // stays the caller's; may be closed when the buffer is registered
+  int dmabuf_fd = -1;  // owned by the caller, who may close it after the registration
   std::uint64_t dmabuf_offset = 0;
 };
 
@@ -25,7 +25,7 @@ struct Rail {
   MrCache* cache = nullptr;
 };
 
-// Logs what failed, and why. `gpus` may be null: then GPU memory is refused.
+// Logs a failure with its cause. `gpus` may be null: then GPU memory is refused.
 Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rails,
                                                       const Buffer& buffer,
                                                       const gdr::GpuDirect* gpus);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What NCCL holds between isend or irecv and the test that says "done": one cache line, from a pool
-// that belongs to the comm. Nothing is allocated after connect.
+// The request that isend, irecv and iflush return to NCCL and that test finishes. It is one cache
+// line, from a pool of the comm: nothing is allocated after connect.
 #pragma once
 
 #include <array>
@@ -26,11 +26,11 @@ struct alignas(64) Request {
 };
 static_assert(sizeof(Request) == 64);
 
-// The one used last comes first: it is still in the cache.
+// A stack: the request that was used last is likely still in the cache.
 class FreeRequests {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
-  // Only when not empty(), both. The first is what take() will give.
+  // For both, empty() must be false. take() gives the first.
   const Request& first() const noexcept { return *first_; }
   Request& take() noexcept {
     Request& taken = *first_;

@@ -153,7 +153,7 @@ void Traffic::receive(std::size_t slot) {
   void* profiler = nullptr;
   Message& message = messages_[slot];
   message.number = next_++;
-  for (;; ++vain_.receives) {
+  for (;; ++empty_calls_.receives) {
     BL_BENCH_CALL(net_.calls.irecv(comms_.recv, 1, &data, &size, &tag, &recv_memory_, &profiler,
                                    &message.recv));
     if (message.recv != nullptr) return;
@@ -174,7 +174,7 @@ void* Traffic::receive_group() {
     messages_[slot].number = next_++;
     messages_[slot].recv = this;  // a marker for "no request of its own"
   }
-  for (;; ++vain_.receives) {
+  for (;; ++empty_calls_.receives) {
     void* request = nullptr;
     BL_BENCH_CALL(net_.calls.irecv(comms_.recv, kInFlight, data.data(), sizes.data(), tags.data(),
                                    memories.data(), profilers.data(), &request));
@@ -187,7 +187,7 @@ bool Traffic::try_send(std::size_t slot, void** request) {
   const int tag = kTag + (in_group ? static_cast<int>(slot) : 0);
   BL_BENCH_CALL(net_.calls.isend(comms_.send, buffers_.sent(slot), buffers_.bytes(), tag,
                                  send_memory_, nullptr, request));
-  if (*request == nullptr) ++vain_.sends;
+  if (*request == nullptr) ++empty_calls_.sends;
   return *request != nullptr;
 }
 
@@ -230,7 +230,7 @@ bool Traffic::test(void*& request, std::array<int, kInFlight>& sizes) {
   int done = 0;
   BL_BENCH_CALL(net_.calls.test(request, &done, sizes.data()));
   if (done == 0) {
-    ++vain_.tests;
+    ++empty_calls_.tests;
     return false;
   }
   request = nullptr;

@@ -51,7 +51,7 @@ class Traffic {
   static constexpr std::size_t kInFlight = Buffers::kInFlight;
 
   // The number of calls that had to be repeated.
-  struct Vain {
+  struct EmptyCalls {
     std::uint64_t tests = 0;
     std::uint64_t sends = 0;
     std::uint64_t receives = 0;
@@ -70,7 +70,7 @@ class Traffic {
   // sends.
   void fill(std::size_t groups);
 
-  const Vain& vain() const noexcept { return vain_; }
+  const EmptyCalls& empty_calls() const noexcept { return empty_calls_; }
 
  private:
   struct Message {
@@ -105,7 +105,7 @@ class Traffic {
   void* recv_memory_ = nullptr;
   std::uint64_t next_ = 1;
   std::array<Message, kInFlight> messages_{};
-  Vain vain_;
+  EmptyCalls empty_calls_;
 };
 
 }  // namespace beeline::bench
