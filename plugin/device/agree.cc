@@ -25,8 +25,7 @@ std::string table_text(const PkeySide& side) {
     text += (text.empty() ? "" : ", ") + std::string(key) + " at index " + std::to_string(i);
   }
   if (text.empty()) text = "none";
-  if (side.fixed_index >= 0)
-    text += " (index " + std::to_string(side.fixed_index) + " was asked for)";
+  if (side.fixed_index >= 0) text += " (index " + std::to_string(side.fixed_index) + " is set)";
   return text;
 }
 
@@ -66,10 +65,10 @@ Outcome<std::uint16_t> choose_own_pkey(const PkeySide& port) {
   return fail("no partition that the port is a full member of: partition keys " + table_text(port));
 }
 
-AgreedValue agree_value(int connector_wish, int acceptor_wish) noexcept {
-  if (connector_wish < 0) return {.value = std::max(acceptor_wish, 0)};
-  return {.value = connector_wish,
-          .acceptor_overruled = acceptor_wish >= 0 && acceptor_wish != connector_wish};
+AgreedValue agree_value(int connector_value, int acceptor_value) noexcept {
+  if (connector_value < 0) return {.value = std::max(acceptor_value, 0)};
+  return {.value = connector_value,
+          .acceptor_overruled = acceptor_value >= 0 && acceptor_value != connector_value};
 }
 
 }  // namespace beeline

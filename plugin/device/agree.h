@@ -44,6 +44,6 @@ struct AgreedValue {
 };
 // The connecting side's preference wins, since it sends the payload; then the accepting side's;
 // then 0.
-AgreedValue agree_value(int connector_wish, int acceptor_wish) noexcept;
+AgreedValue agree_value(int connector_value, int acceptor_value) noexcept;
 
 }  // namespace beeline

@@ -26,9 +26,9 @@ bool is_candidate(const GidSide& side, const GidEntry& entry) noexcept {
   return !policy.range || policy.range->contains(entry.gid);
 }
 
-bool is_wished_family(const GidSide& side, const Gid& gid) noexcept {
-  const AddressFamily wish = side.policy.family;
-  return family_of(gid) == (wish == AddressFamily::kUnset ? AddressFamily::kIpv4 : wish);
+bool is_preferred_family(const GidSide& side, const Gid& gid) noexcept {
+  const AddressFamily preferred = side.policy.family;
+  return family_of(gid) == (preferred == AddressFamily::kUnset ? AddressFamily::kIpv4 : preferred);
 }
 
 // Whether packets can be sent between the two. The RoCE versions have different wire formats, and
@@ -44,13 +44,13 @@ using Merit = std::tuple<bool, int, int, int, int>;
 Merit merit_of(const GidSide& local, const GidEntry& ours, const GidSide& remote,
                const GidEntry& theirs, bool same_port) {
   const int global = (is_link_local(ours.gid) ? 0 : 1) + (is_link_local(theirs.gid) ? 0 : 1);
-  const int wished =
-      (is_wished_family(local, ours.gid) ? 1 : 0) + (is_wished_family(remote, theirs.gid) ? 1 : 0);
+  const int preferred = (is_preferred_family(local, ours.gid) ? 1 : 0) +
+                        (is_preferred_family(remote, theirs.gid) ? 1 : 0);
   int common = common_prefix(ours.gid, theirs.gid);
   // If two hosts have the same address, it is of a bridge or of a private link on each of them, and
   // does not reach the peer.
   if (common == 128 && !same_port) common = 0;
-  return {ours.type == GidType::kRoceV2, global == 2 ? 1 : -(global & 1), wished, common,
+  return {ours.type == GidType::kRoceV2, global == 2 ? 1 : -(global & 1), preferred, common,
           -(ours.index + theirs.index)};
 }
 
@@ -64,7 +64,7 @@ std::string candidates_text(const GidSide& side) {
   return text.empty() ? "no GID at all" : text;
 }
 
-std::string wishes_text(const GidSide& side) {
+std::string settings_text(const GidSide& side) {
   const GidPolicy& policy = side.policy;
   if (policy.fixed_index >= 0) return "GID index " + std::to_string(policy.fixed_index);
   std::string text = "GID";
@@ -84,23 +84,24 @@ bool has_candidate(const GidSide& side) {
 std::string refusal(const GidSide& local, const GidSide& remote) {
   for (const GidSide* side : {&local, &remote}) {
     if (has_candidate(*side)) continue;
-    return "no " + wishes_text(*side) + " on " + std::string(side->who) + ": found only " +
+    return "no " + settings_text(*side) + " on " + std::string(side->who) + ": found only " +
            candidates_text(*side);
   }
-  return "no pair of GIDs of one RoCE version and address family: " + wishes_text(local) + " on " +
-         std::string(local.who) + " (" + candidates_text(local) + "), " + wishes_text(remote) +
-         " on " + std::string(remote.who) + " (" + candidates_text(remote) + ")";
+  return "no pair of GIDs of one RoCE version and address family: " + settings_text(local) +
+         " on " + std::string(local.who) + " (" + candidates_text(local) + "), " +
+         settings_text(remote) + " on " + std::string(remote.who) + " (" + candidates_text(remote) +
+         ")";
 }
 
-const GidEntry* find_place(const GidSide& side, int index) {
+const GidEntry* find_entry(const GidSide& side, int index) {
   const auto found = std::ranges::find(side.table, index, &GidEntry::index);
   return found == side.table.end() ? nullptr : &*found;
 }
 
-const GidEntry* find_ib_place(const GidSide& side, int flid_index) {
-  if (side.policy.fixed_index >= 0) return find_place(side, side.policy.fixed_index);
-  const GidEntry* const routed = find_place(side, flid_index);
-  return routed != nullptr && flid_of(routed->gid) != 0 ? routed : find_place(side, 0);
+const GidEntry* find_ib_entry(const GidSide& side, int flid_index) {
+  if (side.policy.fixed_index >= 0) return find_entry(side, side.policy.fixed_index);
+  const GidEntry* const routed = find_entry(side, flid_index);
+  return routed != nullptr && flid_of(routed->gid) != 0 ? routed : find_entry(side, 0);
 }
 
 // In a GID with a FLID, the number of the subnet follows the FLID.
@@ -133,10 +134,10 @@ Outcome<GidPair> choose_gids(const GidSide& local, const GidSide& remote) {
 
 Outcome<GidPair> choose_ib_gids(const GidSide& local, const GidSide& remote) {
   const int flid_index = local.policy.flid_index;
-  const GidEntry* const ours = find_ib_place(local, flid_index);
-  const GidEntry* const theirs = find_ib_place(remote, flid_index);
+  const GidEntry* const ours = find_ib_entry(local, flid_index);
+  const GidEntry* const theirs = find_ib_entry(remote, flid_index);
   for (const GidSide* side : {&local, &remote}) {
-    if (find_ib_place(*side, flid_index) != nullptr) continue;
+    if (find_ib_entry(*side, flid_index) != nullptr) continue;
     return fail("no GID at index " + std::to_string(std::max(side->policy.fixed_index, 0)) +
                 " on " + std::string(side->who) + ": found only " + candidates_text(*side));
   }

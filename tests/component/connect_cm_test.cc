@@ -9,9 +9,9 @@ using namespace beeline::test;
 
 namespace {
 
-ControlOptions cm_options(bool wished, verbs::CmLibrary* library) {
+ControlOptions cm_options(bool is_requested, verbs::CmLibrary* library) {
   ControlOptions options = control_options();
-  options.qp.cm_requested = wished;
+  options.qp.cm_requested = is_requested;
   options.cm_library = library;
   return options;
 }

@@ -16,7 +16,7 @@ struct Port {
   PortSide side() const { return {device, facts, options}; }
 };
 
-Port port(Transport transport, bool wished = false, const char* netdev = "eth0") {
+Port port(Transport transport, bool is_requested = false, const char* netdev = "eth0") {
   Port port;
   port.device.ibdev = "dev0";
   port.device.transport = transport;
@@ -24,7 +24,7 @@ Port port(Transport transport, bool wished = false, const char* netdev = "eth0")
   port.device.caps.max_rd_atomic = 4;
   port.device.netdev = netdev;
   port.facts.active_mtu = IBV_MTU_1024;
-  port.options.cm_requested = wished;
+  port.options.cm_requested = is_requested;
   return port;
 }
 

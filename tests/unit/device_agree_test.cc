@@ -54,7 +54,7 @@ TEST_CASE("agree: a side's fixed P_Key index is used", "[unit][device][agree]") 
   CHECK(fixed->remote_index == 0);
   const auto refused = agree_pkey({ours, 1}, {theirs, 1});
   REQUIRE_FALSE(refused);
-  CHECK(refused.error().text.find("index 1 was asked for") != std::string::npos);
+  CHECK(refused.error().text.find("index 1 is set") != std::string::npos);
   CHECK_FALSE(agree_pkey({ours, 9}, {theirs}));
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("agree: for loopback a port uses a partition in which it is a full mem
   CHECK(choose_own_pkey({keys, 3}).value() == 3);
   const auto limited = choose_own_pkey({keys, 1});
   REQUIRE_FALSE(limited);
-  CHECK(limited.error().text.find("0x7fff at index 1 (index 1 was asked for)") !=
+  CHECK(limited.error().text.find("0x7fff at index 1 (index 1 is set)") !=
         std::string::npos);
   CHECK_FALSE(choose_own_pkey({keys, 9}));
   CHECK_FALSE(choose_own_pkey({Keys{0x8000}}));
