@@ -242,15 +242,15 @@ bool clean_up_fabric(const std::string& name) {
 }
 
 Participants find_participants(const Fabric& fabric) {
-  Participants census;
+  Participants participants;
   const UniqueFd holders = fabric.files().open_file("holders", 0);
   for (std::uint32_t byte = 0; holders && byte < kMaxHolders; ++byte) {
-    if (is_byte_locked(holders.get(), byte)) ++census.holders;
+    if (is_byte_locked(holders.get(), byte)) ++participants.holders;
   }
   for (std::uint32_t slot = 0; slot < kMaxSlots; ++slot) {
-    if (fabric.is_slot_alive(slot)) census.slots.push_back(slot);
+    if (fabric.is_slot_alive(slot)) participants.slots.push_back(slot);
   }
-  return census;
+  return participants;
 }
 
 }  // namespace softnic

@@ -49,7 +49,7 @@ struct PortRecord {
   LinkLayer link_layer;
   std::uint64_t file_rate;  // rate and latency of the fabric file, which `reset` restores
   std::uint64_t file_latency;
-  Shared<std::uint32_t> faults;         // PortTrouble bits
+  Shared<std::uint32_t> faults;         // PortFault bits
   Shared<std::uint32_t> reported_down;  // the state that the last port event reported
   Shared<std::uint64_t> rate_bytes_s;   // 0: unlimited
   Shared<std::uint64_t> latency_ns;

@@ -230,10 +230,10 @@ void Cq::arm(bool solicited_only) {
     record_.visible_before.store(tail_when_armed_);
   }
   // A request for solicited completions does not replace an earlier one for any completion.
-  const std::uint32_t wish = solicited_only ? kArmedForSolicited : kArmedForAny;
+  const std::uint32_t wanted = solicited_only ? kArmedForSolicited : kArmedForAny;
   std::uint32_t before = record_.armed.load();
   while (!(solicited_only && armed_state(before) == kArmedForAny) &&
-         !record_.armed.compare_exchange(before, armed_next(before, wish))) {
+         !record_.armed.compare_exchange(before, armed_next(before, wanted))) {
   }
   if (!is_watched_.exchange(true)) {
     owner_.runtime->engine().schedule(*this, beeline::now_ns() + kWatchNs);

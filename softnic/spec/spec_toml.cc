@@ -189,7 +189,8 @@ HazardSpec read_hazards(const Section& section) {
   return hazards;
 }
 
-// A host's tree lies beside the files of the fabric (fabric/fabric.h), so these names are not free.
+// A host's tree is in the directory of the fabric's own files (fabric/fabric.h), whose names are
+// reserved.
 bool is_reserved(const std::string& host) {
   return host == "fabric" || host == "fabric.new" || host == "holders" || host == "log" ||
          host == "seats" || host.starts_with("arena.") || host.starts_with("ev.");
