@@ -145,8 +145,8 @@ TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[componen
   SECTION("of a listener that is closed") {
     RawPeer peer = rig.fake.answer();
     peer.receive_message<wire::Hello>();
-    peer.send(
-        wire::encode(wire::Refuse{.code = wire::RefuseCode::kUnknownListener, .text = "it is closed"}));
+    peer.send(wire::encode(
+        wire::Refuse{.code = wire::RefuseCode::kUnknownListener, .text = "it is closed"}));
     CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kPeerClosed);
     CHECK(rig.log.has("it is closed"));
   }

@@ -7,21 +7,9 @@
 using namespace beeline;
 using namespace beeline::test;
 
-namespace {
-
-// Two processes on one host, as far as the planes can tell.
-struct TwoPlanes {
-  TestFabric fabric;
-  std::unique_ptr<DeviceTable> table = scan(fabric);
-  Party a{*table};
-  Party b{*table};
-};
-
-}  // namespace
-
-TEST_CASE("connect: both ends get queue pairs that work", "[component][connect]") {
-  TwoPlanes planes;
-  const CommPair comm = join(planes.a, planes.b);
+TEST_CASE_METHOD(TwoPlanes, "connect: both ends get queue pairs that work",
+                 "[component][connect]") {
+  const CommPair comm = join(a, b);
   CHECK(comm.sender->role == Role::kSend);
   CHECK(comm.receiver->role == Role::kReceive);
   CHECK(comm.sender->window.length == 0);
@@ -45,29 +33,28 @@ TEST_CASE("connect: a process can connect to itself", "[component][connect]") {
   CHECK(tcp_connections() == 2);  // one channel has both its ends here
 }
 
-TEST_CASE("connect: all comms of two processes share one channel", "[component][connect]") {
-  TwoPlanes planes;
+TEST_CASE_METHOD(TwoPlanes, "connect: all comms of two processes share one channel",
+                 "[component][connect]") {
   std::vector<CommPair> comms;
   comms.reserve(32);
   for (int i = 0; i < 32; ++i) {
-    comms.push_back(i % 2 == 0 ? join(planes.a, planes.b) : join(planes.b, planes.a));
+    comms.push_back(i % 2 == 0 ? join(a, b) : join(b, a));
   }
   for (const CommPair& comm : comms) prove_write(*comm.receiver, *comm.sender);
   CHECK(tcp_connections() == 2);
   CHECK(listening_sockets() == 2);
 }
 
-TEST_CASE("connect: processes that dial each other at once end with one channel",
-          "[component][connect]") {
-  TwoPlanes planes;
+TEST_CASE_METHOD(TwoPlanes, "connect: processes that dial each other at once end with one channel",
+                 "[component][connect]") {
   constexpr std::size_t kEach = 6;
   std::array<Ticket, kEach> to_a;
   std::array<Ticket, kEach> to_b;
   std::vector<Listener*> at_a;
   std::vector<Listener*> at_b;
   for (std::size_t i = 0; i < kEach; ++i) {
-    at_a.push_back(planes.a.listen(to_a[i]));
-    at_b.push_back(planes.b.listen(to_b[i]));
+    at_a.push_back(a.listen(to_a[i]));
+    at_b.push_back(b.listen(to_b[i]));
   }
   std::vector<ConnectionPtr> made(4 * kEach);
   const auto poll = [](ConnectionPtr& place, auto&& ask) {
@@ -78,18 +65,18 @@ TEST_CASE("connect: processes that dial each other at once end with one channel"
       [&] {
         bool all = true;
         for (std::size_t i = 0; i < kEach; ++i) {
-          all &= poll(made[4 * i], [&] { return planes.a.connect(to_b[i]); });
-          all &= poll(made[4 * i + 1], [&] { return planes.b.connect(to_a[i]); });
-          all &= poll(made[4 * i + 2], [&] { return planes.a.accept(at_a[i]); });
-          all &= poll(made[4 * i + 3], [&] { return planes.b.accept(at_b[i]); });
+          all &= poll(made[4 * i], [&] { return a.connect(to_b[i]); });
+          all &= poll(made[4 * i + 1], [&] { return b.connect(to_a[i]); });
+          all &= poll(made[4 * i + 2], [&] { return a.accept(at_a[i]); });
+          all &= poll(made[4 * i + 3], [&] { return b.accept(at_b[i]); });
         }
         return all;
       },
       "all comms");
   wait_for([] { return tcp_connections() == 2; }, "a single channel");
   for (const ConnectionPtr& one : made) CHECK(one->link->state() == Link::State::kOpen);
-  for (Listener* listener : at_a) planes.a.plane().close(listener);
-  for (Listener* listener : at_b) planes.b.plane().close(listener);
+  for (Listener* listener : at_a) a.plane().close(listener);
+  for (Listener* listener : at_b) b.plane().close(listener);
 }
 
 TEST_CASE("connect: IPv6 serves as well", "[component][connect]") {
@@ -140,68 +127,66 @@ TEST_CASE("connect: a peer's link-local address needs a local interface, and the
   CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));
 }
 
-TEST_CASE("connect: a closed listener rejects, on a new channel and on an existing one",
-          "[component][connect]") {
-  TwoPlanes planes;
-  const LogCapture log;
+TEST_CASE_METHOD(TwoPlanes,
+                 "connect: a closed listener rejects, on a new channel and on an existing one",
+                 "[component][connect]") {
   Ticket ticket;
-  Listener* const kept = planes.a.listen(ticket);
+  Listener* const kept = a.listen(ticket);
   Ticket closed;
-  planes.a.plane().close(planes.a.listen(closed));
-  CHECK(planes.b.wait_connect_error(closed).code == Errc::kPeerClosed);
-  const ConnectionPtr sender = planes.b.wait_connect(ticket);
-  const ConnectionPtr receiver = planes.a.wait_accept(kept);
+  a.plane().close(a.listen(closed));
+  CHECK(b.wait_connect_error(closed).code == Errc::kPeerClosed);
+  const ConnectionPtr sender = b.wait_connect(ticket);
+  const ConnectionPtr receiver = a.wait_accept(kept);
   Ticket again;
-  planes.a.plane().close(planes.a.listen(again));
-  CHECK(planes.b.wait_connect_error(again).code == Errc::kPeerClosed);
+  a.plane().close(a.listen(again));
+  CHECK(b.wait_connect_error(again).code == Errc::kPeerClosed);
   CHECK(log.count("no such listener on ") >= 2);
   CHECK(sender->link->state() == Link::State::kOpen);
-  planes.a.plane().close(kept);
+  a.plane().close(kept);
 }
 
-TEST_CASE("connect: a handle of a closed listener does not fail the dial for other handles",
-          "[component][connect]") {
-  TwoPlanes planes;
+TEST_CASE_METHOD(TwoPlanes,
+                 "connect: a handle of a closed listener does not fail the dial for other handles",
+                 "[component][connect]") {
   Ticket closed;
   Ticket good;
-  Listener* const first = planes.a.listen(closed);
-  Listener* const second = planes.a.listen(good);
-  planes.a.plane().close(first);
+  Listener* const first = a.listen(closed);
+  Listener* const second = a.listen(good);
+  a.plane().close(first);
   // Both wait for the same dial, which presents the handle of the closed listener first.
-  BL_MUST(must(planes.b.connect(closed)) == nullptr);
-  BL_MUST(must(planes.b.connect(good)) == nullptr);
-  const ConnectionPtr sender = planes.b.wait_connect(good);
-  const ConnectionPtr receiver = planes.a.wait_accept(second);
-  CHECK(planes.b.wait_connect_error(closed).code == Errc::kPeerClosed);
-  planes.a.plane().close(second);
+  BL_MUST(must(b.connect(closed)) == nullptr);
+  BL_MUST(must(b.connect(good)) == nullptr);
+  const ConnectionPtr sender = b.wait_connect(good);
+  const ConnectionPtr receiver = a.wait_accept(second);
+  CHECK(b.wait_connect_error(closed).code == Errc::kPeerClosed);
+  a.plane().close(second);
 }
 
-TEST_CASE("connect: closing a listener closes connections that nobody accepted",
-          "[component][connect]") {
-  TwoPlanes planes;
+TEST_CASE_METHOD(TwoPlanes, "connect: closing a listener closes connections that nobody accepted",
+                 "[component][connect]") {
   Ticket ticket;
-  Listener* const listener = planes.a.listen(ticket);
-  const ConnectionPtr sender = planes.b.wait_connect(ticket);
-  planes.a.plane().close(listener);
+  Listener* const listener = a.listen(ticket);
+  const ConnectionPtr sender = b.wait_connect(ticket);
+  a.plane().close(listener);
   wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the end of the link");
   CHECK(sender->link->cause() == "it says: its end of the connection was given up");
 }
 
-TEST_CASE(
+TEST_CASE_METHOD(
+    TwoPlanes,
     "connect: a listener serves several peers, and each copy of a handle is an attempt of its own",
     "[component][connect]") {
-  TwoPlanes planes;
   Ticket ticket;
-  Listener* const listener = planes.a.listen(ticket);
+  Listener* const listener = a.listen(ticket);
   Ticket copy = ticket;
-  const ConnectionPtr first = planes.b.wait_connect(ticket);
-  const ConnectionPtr second = planes.b.wait_connect(copy);
-  const ConnectionPtr one = planes.a.wait_accept(listener);
-  const ConnectionPtr other = planes.a.wait_accept(listener);
+  const ConnectionPtr first = b.wait_connect(ticket);
+  const ConnectionPtr second = b.wait_connect(copy);
+  const ConnectionPtr one = a.wait_accept(listener);
+  const ConnectionPtr other = a.wait_accept(listener);
   CHECK(first->paths[0].queues.qp->qp_num != second->paths[0].queues.qp->qp_num);
   CHECK(one->paths[0].peer_qpn == first->paths[0].queues.qp->qp_num);
   CHECK(other->paths[0].peer_qpn == second->paths[0].queues.qp->qp_num);
-  planes.a.plane().close(listener);
+  a.plane().close(listener);
 }
 
 TEST_CASE("connect: closing a null listener is allowed", "[component][connect]") {

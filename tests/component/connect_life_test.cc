@@ -72,12 +72,8 @@ pid_t control_thread() {
 
 }  // namespace
 
-TEST_CASE("life: a goodbye tells the peer how many messages are settled", "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes, "life: a goodbye tells the peer how many messages are settled",
+                 "[component][connect]") {
   CommPair comm = join(a, b);
   comm.sender->link->send_goodbye(17);
   wait_for([&] { return comm.receiver->link->state() == Link::State::kGoodbye; }, "a goodbye");
@@ -105,13 +101,8 @@ TEST_CASE("life: the control thread runs on its configured processors, and no ot
   a.plane().close(listener);
 }
 
-TEST_CASE("life: the control thread ends with the last comm, and starts again",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes, "life: the control thread ends with the last comm, and starts again",
+                 "[component][connect]") {
   CHECK(threads_named("beeline-ctl") == 0);
   for (int round = 0; round < 3; ++round) {
     CommPair comm = join(a, b);
@@ -123,13 +114,9 @@ TEST_CASE("life: the control thread ends with the last comm, and starts again",
   CHECK(log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("life: comms that are opened and closed at once do not disturb each other",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "life: comms that are opened and closed at once do not disturb each other",
+                 "[component][connect]") {
   // Each round may find a control thread or a channel that is just about to end.
   for (int round = 0; round < 40; ++round) {
     CommPair comm = round % 2 == 0 ? join(a, b) : join(b, a);
@@ -140,12 +127,9 @@ TEST_CASE("life: comms that are opened and closed at once do not disturb each ot
   CHECK(log.count(LogLevel::kWarn) == 0);
 }
 
-TEST_CASE("life: a connection that is dropped without goodbye is dead for its peer",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "life: a connection that is dropped without goodbye is dead for its peer",
+                 "[component][connect]") {
   CommPair dropped = join(a, b);
   const CommPair kept = join(a, b);
   dropped.receiver.reset();
@@ -154,11 +138,8 @@ TEST_CASE("life: a connection that is dropped without goodbye is dead for its pe
   CHECK(kept.sender->link->state() == Link::State::kOpen);
 }
 
-TEST_CASE("life: when one end fails, the other ends with the same reason", "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes, "life: when one end fails, the other ends with the same reason",
+                 "[component][connect]") {
   CommPair comm = join(a, b);
   comm.sender->link->send_failure("cannot go on: a reason");
   wait_for([&] { return comm.receiver->link->state() == Link::State::kDead; }, "the news");
@@ -168,12 +149,9 @@ TEST_CASE("life: when one end fails, the other ends with the same reason", "[com
   wait_for_quiet();
 }
 
-TEST_CASE("life: a connect that was not returned does not outlive its control plane",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "life: a connect that was not returned does not outlive its control plane",
+                 "[component][connect]") {
   Ticket ticket;
   Listener* const listener = a.listen(ticket);
   BL_MUST(must(b.connect(ticket)) == nullptr);
@@ -314,13 +292,9 @@ TEST_CASE("life: port events are logged and reported", "[component][connect]") {
   CHECK(log.has("device softnic0 port 1: port active"));
 }
 
-TEST_CASE("life: a device that is gone ends its connections, and the peers are told",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "life: a device that is gone ends its connections, and the peers are told",
+                 "[component][connect]") {
   const CommPair comm = join(a, b);
   Ticket elsewhere;
   Listener* const listener = b.listen(elsewhere, "softnic1");

@@ -69,13 +69,9 @@ constexpr const char* kAdvice =
 
 }  // namespace
 
-TEST_CASE("limits: without descriptors listen fails, and the log says which limit it is",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "limits: without descriptors listen fails, and the log says which limit it is",
+                 "[component][connect]") {
   Ticket ticket;
   const rlim_t left = GENERATE(rlim_t{0}, rlim_t{1}, rlim_t{2});  // each time another open fails
   {
@@ -90,13 +86,9 @@ TEST_CASE("limits: without descriptors listen fails, and the log says which limi
   prove_write(*comm.receiver, *comm.sender);
 }
 
-TEST_CASE("limits: without descriptors connect fails, and the log says which limit it is",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "limits: without descriptors connect fails, and the log says which limit it is",
+                 "[component][connect]") {
   Ticket unused;
   Ticket ticket;
   Listener* const own = b.listen(unused);  // starts b's control thread
@@ -113,13 +105,9 @@ TEST_CASE("limits: without descriptors connect fails, and the log says which lim
   b.plane().close(own);
 }
 
-TEST_CASE("limits: without a thread listen and connect fail, and the log says why, once",
-          "[component][connect]") {
-  const TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  Party a(*table);
-  Party b(*table);
+TEST_CASE_METHOD(TwoPlanes,
+                 "limits: without a thread listen and connect fail, and the log says why, once",
+                 "[component][connect]") {
   Ticket ticket;
   Listener* listener = nullptr;
   const bool connecting = GENERATE(false, true);

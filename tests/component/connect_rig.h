@@ -57,6 +57,15 @@ class Party {
   std::unique_ptr<ControlPlane> plane_;
 };
 
+// The fixture of most tests: two processes on one host, as far as the planes can tell.
+struct TwoPlanes {
+  TestFabric fabric;
+  std::unique_ptr<DeviceTable> table = scan(fabric);
+  LogCapture log;
+  Party a{*table};
+  Party b{*table};
+};
+
 struct CommPair {
   ConnectionPtr sender;
   ConnectionPtr receiver;

@@ -26,6 +26,20 @@ bool same(Storage& a, std::size_t a_at, Storage& b, std::size_t b_at, std::size_
   return std::memcmp(a.data() + a_at, b.data() + b_at, size) == 0;
 }
 
+void must_keep_failing(Request& request, Errc code) {
+  for (int i = 0; i < 3; ++i) {
+    const auto failed = test_once(request, nullptr);
+    REQUIRE(!failed);
+    CHECK(failed.error().code == code);
+  }
+}
+
+void must_not_send(TransferRig& rig, Storage& from, Errc code) {
+  const auto refused = isend(rig.sender(), from, 1, 0);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == code);
+}
+
 }  // namespace
 
 TEST_CASE("transfer: every way to announce a message delivers it", "[component][transfer]") {
@@ -202,15 +216,9 @@ TEST_CASE("transfer: a dead peer fails every later call, and the log names both 
   rig.finish(rig.send(from, 64, 0));
   rig.receiver_link().peer_dies("its process ended without goodbye");
   CHECK(rig.finish(done) == 64);
-  for (int i = 0; i < 3; ++i) {
-    const auto failed = test_once(*waiting, nullptr);
-    REQUIRE(!failed);
-    CHECK(failed.error().code == Errc::kPeerClosed);
-  }
+  must_keep_failing(*waiting, Errc::kPeerClosed);
   rig.sender_link().peer_dies("its process ended without goodbye");
-  const auto refused = isend(rig.sender(), from, 1, 0);
-  REQUIRE(!refused);
-  CHECK(refused.error().code == Errc::kPeerClosed);
+  must_not_send(rig, from, Errc::kPeerClosed);
   CHECK(log.count("softnic0 port 1") == 2);
   CHECK(log.count("faraway (pid 4711)") == 2);
   CHECK(log.count("ended without goodbye") == 2);
@@ -223,15 +231,9 @@ TEST_CASE("transfer: a device that is gone is a failure of this end", "[componen
   Storage into = rig.storage(64);
   Request* const waiting = rig.receive(into, 64, 0);
   rig.receiver_link().device_goes("the device was removed");
-  for (int i = 0; i < 3; ++i) {
-    const auto failed = test_once(*waiting, nullptr);
-    REQUIRE(!failed);
-    CHECK(failed.error().code == Errc::kSystem);
-  }
+  must_keep_failing(*waiting, Errc::kSystem);
   rig.sender_link().device_goes("the device was removed");
-  const auto refused = isend(rig.sender(), from, 1, 0);
-  REQUIRE(!refused);
-  CHECK(refused.error().code == Errc::kSystem);
+  must_not_send(rig, from, Errc::kSystem);
   CHECK(log.count("cannot move data: the device was removed") == 2);
 }
 

@@ -90,4 +90,14 @@ Comm connect_to_peer(Peer& peer, const Session& session, int dev);
 Comm accept_from_peer(Peer& peer, const Session& session, int dev);
 inline int last_device(const Session& session) { return session.devices() - 1; }
 
+// A session with a connection from its first device to its last.
+struct LinkedSession {
+  explicit LinkedSession(Abi abi)
+      : session(abi), net(session.net()), link(link_to_self(session, 0, last_device(session))) {}
+
+  Session session;
+  Net& net;
+  Link link;
+};
+
 }  // namespace beeline::test

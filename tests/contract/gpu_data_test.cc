@@ -109,9 +109,7 @@ TEST_CASE("gpu data: a registration begins anywhere in an allocation, a message 
   CAPTURE(abi, skip);
   run_with_gpu([&] {
     constexpr size_t kSize = 9 * kPage + 77;
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     std::mt19937 random(1);
     for (const Kind kind : {Kind::kDmabuf, Kind::kPeermem}) {
       AnyBuffer from(net, link.send, kind, kSize, skip);
@@ -137,9 +135,7 @@ TEST_CASE("gpu data: a dma-buf's descriptor is the caller's to close",
   CAPTURE(abi);
   run_with_gpu([&] {
     constexpr size_t kSize = 4 * kPage;
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     AnyBuffer from(net, link.send, Kind::kDmabuf, kSize);
     GpuMemory to(kSize);
     const auto address = reinterpret_cast<DevicePtr>(to.at());
@@ -169,9 +165,7 @@ TEST_CASE(
   CAPTURE(abi);
   run_with_gpu([&] {
     constexpr size_t kSize = 2 * kPage + 100;
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     AnyBuffer from(net, link.send, Kind::kPeermem, kSize);
     GpuMemory to(kSize);
     std::vector<Mr> mrs;
@@ -200,9 +194,7 @@ TEST_CASE("gpu data: freed and allocated again, an address is other memory",
   CAPTURE(abi);
   run_with_gpu([&] {
     constexpr size_t kSize = 2 * kPage;
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     AnyBuffer from(net, link.send, Kind::kHost, kSize);
     std::vector<uint8_t*> addresses;
     for (uint32_t round = 0; round < 20; ++round) {
@@ -223,9 +215,7 @@ TEST_CASE("gpu data: memory of two GPUs on one comm", "[contract][gpu][gpu_data]
   run_with_gpu([&] {
     constexpr size_t kSize = 3 * kPage;
     start_gpu(1);
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     AnyBuffer on_second(net, link.send, kind, kSize);
     start_gpu(0);
     AnyBuffer on_first(net, link.recv, kind, kSize);
@@ -244,9 +234,7 @@ TEST_CASE("gpu data: a receive without a needed completion arrives in GPU memory
   const Variable early("BEELINE_EARLY_DONE", "1");
   run_with_gpu([&] {
     constexpr size_t kSize = 2 * kPage;
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     AnyBuffer from(net, link.send, kind, kSize);
     AnyBuffer to(net, link.recv, kind, kSize);
     for (uint32_t round = 1; round <= 20; ++round) {

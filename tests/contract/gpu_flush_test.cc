@@ -384,9 +384,7 @@ TEST_CASE("gpu flush: where the port has gone down it comes to an end",
       std::string(unordered_for(abi)) + (driver_flushes ? ",flush=both" : ",flush=none");
   const Variable gpu("SOFTGPU", settings.c_str());
   run_with_gpu([&] {
-    const Session session(abi);
-    Net& net = session.net();
-    const Link link = link_to_self(session, 0, last_device(session));
+    const auto [session, net, link] = LinkedSession(abi);
     AnyBuffer from(net, link.send, Kind::kHost, kGpuFlushSize);
     AnyBuffer to(net, link.recv, Kind::kDmabuf, kGpuFlushSize);
     // The first flush creates the objects that flushes use.

@@ -21,12 +21,9 @@ constexpr size_t kGpuMemoryPage = 4096;
 constexpr size_t kGpuMemorySize = 4 * kGpuMemoryPage;
 
 // A session with a connection to itself, and a source buffer on the host.
-struct GpuScratch {
+struct GpuScratch : LinkedSession {
   explicit GpuScratch(Abi abi)
-      : session(abi),
-        net(session.net()),
-        link(link_to_self(session, 0, last_device(session))),
-        source(net, link.send, Kind::kHost, kGpuMemorySize) {}
+      : LinkedSession(abi), source(net, link.send, Kind::kHost, kGpuMemorySize) {}
 
   AnyBuffer destination(Kind kind, size_t size = kGpuMemorySize) {
     return {net, link.recv, kind, size};
@@ -35,9 +32,6 @@ struct GpuScratch {
     must_carry(net, link, source, to, size, seed);
   }
 
-  Session session;
-  Net& net;
-  Link link;
   AnyBuffer source;
 };
 

@@ -15,12 +15,8 @@ using namespace beeline::test;
 namespace {
 
 // A session with a connection to itself, and a registered source buffer.
-struct MemoryScratch {
-  explicit MemoryScratch(Abi abi)
-      : session(abi),
-        net(session.net()),
-        link(link_to_self(session, 0, last_device(session))),
-        source(net, link.send, 1 << 16) {}
+struct MemoryScratch : LinkedSession {
+  explicit MemoryScratch(Abi abi) : LinkedSession(abi), source(net, link.send, 1 << 16) {}
 
   // Sends the seed's pattern to an offset of `memory`, which is registered as `mr`.
   void carry_to(Memory& memory, const Mr& mr, size_t offset, size_t size, uint32_t seed) {
@@ -36,9 +32,6 @@ struct MemoryScratch {
     BL_MUST(mhandle == nullptr);
   }
 
-  Session session;
-  Net& net;
-  Link link;
   Buffer source;
 };
 
