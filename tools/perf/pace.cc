@@ -36,7 +36,8 @@ std::uint64_t Pace::choose() const {
 
 Outcome<std::uint64_t> Pace::next() {
   if (started_ns_ == 0) started_ns_ = now_ns();
-  const std::uint64_t portion = BL_TRY(rank_.team().rank_0_says("choice of iterations", choose()));
+  const std::uint64_t portion =
+      BL_TRY(rank_.team().broadcast_from_rank_0("choice of iterations", choose()));
   rounds_ += portion;
   return portion;
 }

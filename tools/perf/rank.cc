@@ -59,7 +59,7 @@ void Rank::set_phase(std::string phase) {
 void Rank::tell_status() {
   std::uint64_t done = 0;
   for (const End* end : watched_) done += end->completed();
-  team_.tell(FrameKind::kStatus,
+  team_.send(FrameKind::kStatus,
              encode(Status{.done = done, .phase = phase_, .waiting = waiting_for()}));
 }
 
@@ -88,7 +88,7 @@ std::string Rank::waiting_for() {
   return text;
 }
 
-void Rank::report_row(const Row& row) { team_.tell(FrameKind::kRow, encode(row)); }
+void Rank::report_row(const Row& row) { team_.send(FrameKind::kRow, encode(row)); }
 
 void Rank::report_wrong(const std::string& detail) {
   if (++wrong_shown_ > kWrongShown) return;

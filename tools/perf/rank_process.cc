@@ -39,8 +39,8 @@ void set_environment(const Options& options, int rank) {
 }
 
 // A plugin call of the main thread may hang, so the phase is reported before it.
-void tell_phase(Team& team, const char* phase) {
-  team.tell(FrameKind::kStatus, encode(Status{.phase = phase}));
+void report_phase(Team& team, const char* phase) {
+  team.send(FrameKind::kStatus, encode(Status{.phase = phase}));
 }
 
 Outcome<bool> init_plugin(Net& net) {
@@ -105,17 +105,17 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
     const Outcome<bool> pinned = pin_rank(team.rank());
     if (!pinned) return fail(Ended{pinned.error().text, tools::kUsage});
   }
-  tell_phase(team, "opening its memory");
+  report_phase(team, "opening its memory");
   const Outcome<RankMemory> memory = RankMemory::open(options.memory, team.rank());
   if (!memory) return fail(Ended{memory.error().text, tools::kUsage});
-  tell_phase(team, "loading the plugin");
+  report_phase(team, "loading the plugin");
   Outcome<nccl::Net> loaded = nccl::load_plugin(options.plugin, options.abi);
   if (!loaded) return fail(Ended{loaded.error().text, tools::kUsage});
   Net net{*std::move(loaded)};
-  tell_phase(team, "in the plugin's init");
+  report_phase(team, "in the plugin's init");
   const Outcome<bool> started = init_plugin(net);
   if (!started) return fail(Ended{started.error().text, tools::kFailed});
-  tell_phase(team, "in the plugin's devices");
+  report_phase(team, "in the plugin's devices");
   Outcome<std::vector<Device>> devices = list_devices(net);
   if (!devices) return fail(Ended{devices.error().text, tools::kUsage});
   RankFacts facts = describe_rank(net, *devices);
@@ -124,7 +124,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
     if (!flushes) return fail(Ended{flushes.error().text, tools::kUsage});
     facts.memory = describe_memory(*memory, *flushes);
   }
-  team.tell(FrameKind::kPlugin, encode(facts));
+  team.send(FrameKind::kPlugin, encode(facts));
   if (!options.list) {
     std::optional<Rank> rank;
     try {
@@ -142,7 +142,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
       return fail(Ended{fmt::format("{} ({})", ran.error().text, rank->phase()), tools::kFailed});
     }
   }
-  tell_phase(team, "in the plugin's finalize");
+  report_phase(team, "in the plugin's finalize");
   const ncclResult_t result = net.calls.finalize(net.ctx);
   if (result != ncclSuccess) {
     return fail(Ended{NetFailure{"finalize", result}, tools::kFailed});
@@ -165,13 +165,13 @@ int run_rank(const Options& options, const Pattern& pattern, Team team) {
   set_plugin_log(team.rank(), options.log_level.value_or(level_of_environment()));
   const Result<bool, Ended> outcome = live_or_say(options, pattern, team);
   if (outcome) {
-    team.tell(FrameKind::kDone, {});
+    team.send(FrameKind::kDone, {});
     return 0;
   }
   const Ended& ended = outcome.error();
   // A rank that was started by hand also prints the reason itself.
   if (options.rank > 0) tools::print_error(fmt::format("rank {}: {}", options.rank, ended.why));
-  team.tell(FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
+  team.send(FrameKind::kFailed, static_cast<char>(ended.code) + ended.why);
   // With --hold, the other ranks are to see this rank's failure through the plugin.
   if (options.hold_seconds > 0) team.wait_for_end();
   return ended.code;

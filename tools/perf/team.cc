@@ -24,7 +24,7 @@ Outcome<std::vector<std::string>> Team::gather(const std::string& what, const st
   return parts;
 }
 
-Outcome<bool> Team::meet(const std::string& what) {
+Outcome<bool> Team::barrier(const std::string& what) {
   BL_TRY(gather(what, {}));
   return true;
 }
@@ -45,7 +45,7 @@ Outcome<double> Team::greatest(const std::string& what, double mine) {
   return *std::max_element(all.begin(), all.end());
 }
 
-Outcome<std::uint64_t> Team::rank_0_says(const std::string& what, std::uint64_t mine) {
+Outcome<std::uint64_t> Team::broadcast_from_rank_0(const std::string& what, std::uint64_t mine) {
   const std::string part(reinterpret_cast<const char*>(&mine), sizeof mine);
   const std::vector<std::string> all = BL_TRY(gather(what, part));
   std::uint64_t said = 0;

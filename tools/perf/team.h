@@ -23,14 +23,14 @@ class Team {
   // Returns the parts of all ranks, by rank. `what` is shown to the user if a rank does not take
   // part.
   Outcome<std::vector<std::string>> gather(const std::string& what, const std::string& part);
-  Outcome<bool> meet(const std::string& what);
+  Outcome<bool> barrier(const std::string& what);
   Outcome<double> greatest(const std::string& what, double mine);
   Outcome<double> least(const std::string& what, double mine);
   // Returns rank 0's number; those of the other ranks are ignored.
-  Outcome<std::uint64_t> rank_0_says(const std::string& what, std::uint64_t mine);
+  Outcome<std::uint64_t> broadcast_from_rank_0(const std::string& what, std::uint64_t mine);
 
   // Sends without waiting for an answer. If the coordinator is gone, the next gather() fails.
-  void tell(FrameKind kind, const std::string& body) { socket_.send(kind, body); }
+  void send(FrameKind kind, const std::string& body) { socket_.send(kind, body); }
 
   // Returns when the coordinator has closed the connection.
   void wait_for_end() {

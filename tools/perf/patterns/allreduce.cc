@@ -57,7 +57,7 @@ Outcome<bool> measure_allreduce(Rank& rank, const Comms& comms, size_t size) {
   Row row = row_of(rank, ring, size, all);
   row.set_wrong(first.wrong + warm_up.wrong + all.reduced.wrong);
   rank.report_row(row);
-  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("end of {} bytes", size)));
   return ring.close();
 }
 

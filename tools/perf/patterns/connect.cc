@@ -16,7 +16,7 @@ double us_each(std::int64_t ns, size_t count) {
 
 Outcome<Row> connect_once(Rank& rank, size_t size, std::uint64_t round) {
   const auto plans = plan_pairs(rank.count(), rank.options().comms, Ways::kOne);
-  BL_TRY(rank.team().meet("start of connecting"));
+  BL_TRY(rank.team().barrier("start of connecting"));
   Comms comms = BL_TRY(open_comms(rank, plans, {1, 1}));
   const size_t count = comms.sends.size() + comms.recvs.size();
   Row row(size);
@@ -25,7 +25,7 @@ Outcome<Row> connect_once(Rank& rank, size_t size, std::uint64_t round) {
 
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   BL_TRY(lanes.prepare(round));
-  BL_TRY(rank.team().meet("first messages"));
+  BL_TRY(rank.team().barrier("first messages"));
   const Cost first = BL_TRY(lanes.stream(1));
   if (!comms.recvs.empty()) row.set("message_us", us_each(first.wall_ns, count));
   row.set_wrong(BL_TRY(lanes.check(round, 1)));
@@ -43,7 +43,7 @@ Outcome<bool> goes_on(Rank& rank, std::int64_t start, std::uint64_t done) {
   if (options.iterations > 0) return done < options.iterations;
   const double elapsed = static_cast<double>(now_ns() - start) / 1e9;
   const bool mine = options.seconds ? done == 0 || elapsed < *options.seconds : done < 5;
-  return BL_TRY(rank.team().rank_0_says("choice of iterations", mine ? 1 : 0)) != 0;
+  return BL_TRY(rank.team().broadcast_from_rank_0("choice of iterations", mine ? 1 : 0)) != 0;
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   const auto every_comm = static_cast<std::uint64_t>(rank.options().comms);
   BL_TRY(lanes.prepare(kFirst));
-  BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("first round of {} bytes", size)));
   Measured first;
   BL_TRY(play(rank, lanes, every_comm, first));
   size_t wrong = BL_TRY(lanes.check(kFirst, 1));
@@ -165,12 +165,12 @@ Outcome<bool> measure_latency(Rank& rank, const Comms& comms, size_t size) {
        ++round) {
     const std::uint64_t trips = std::max(portion, every_comm);
     BL_TRY(lanes.prepare(round));
-    BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+    BL_TRY(rank.team().barrier(fmt::format("measuring {} bytes", size)));
     BL_TRY(play(rank, lanes, trips, measured));
     wrong += BL_TRY(lanes.check(round, trips / every_comm));
   }
   rank.report_row(row_of(size, measured, wrong));
-  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("end of {} bytes", size)));
   return lanes.close();
 }
 

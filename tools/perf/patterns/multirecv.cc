@@ -144,12 +144,12 @@ Outcome<bool> measure_groups(Rank& rank, const Comms& comms, size_t most_parts, 
   BL_TRY(groups.open(comms, size));
   const Care care = rank.options().check ? Care::kEveryMessage : Care::kLastMessages;
   BL_TRY(groups.begin(kFirst, kScriptGroups, care));
-  BL_TRY(rank.team().meet(fmt::format("first groups of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("first groups of {} bytes", size)));
   BL_TRY(groups.move());
   size_t wrong = BL_TRY(groups.check());
 
   BL_TRY(groups.begin(kWarmUp, kScriptGroups, Care::kLastMessages));
-  BL_TRY(rank.team().meet(fmt::format("warm-up of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("warm-up of {} bytes", size)));
   const Moved warm_up = BL_TRY(groups.move());
   const double each = static_cast<double>(warm_up.cost.wall_ns) / kScriptGroups;
 
@@ -158,14 +158,14 @@ Outcome<bool> measure_groups(Rank& rank, const Comms& comms, size_t most_parts, 
   Pace pace(rank, each);
   for (std::uint64_t round = kMeasured; const std::uint64_t count = BL_TRY(pace.next()); ++round) {
     BL_TRY(groups.begin(round, count, Care::kLastMessages));
-    BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+    BL_TRY(rank.team().barrier(fmt::format("measuring {} bytes", size)));
     moved += BL_TRY(groups.move());
     wrong += BL_TRY(groups.check());
   }
   Row row = groups.row(size, pace.rounds(), moved);
   row.set_wrong(wrong);
   rank.report_row(row);
-  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("end of {} bytes", size)));
   return groups.close();
 }
 

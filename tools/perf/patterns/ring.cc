@@ -109,7 +109,7 @@ std::uint64_t Ring::batch_size(std::uint64_t times) const noexcept {
 Outcome<Ring::Reduced> Ring::run_batch(std::uint64_t times) {
   const auto slots = static_cast<size_t>(std::min<std::uint64_t>(lead_in() + times, slots_));
   BL_TRY(prepare(slots));
-  BL_TRY(rank_.team().meet(fmt::format("all-reduces of {} bytes", bytes_)));
+  BL_TRY(rank_.team().barrier(fmt::format("all-reduces of {} bytes", bytes_)));
   const Cost cost = BL_TRY(run_timed(times));
   const size_t wrong = BL_TRY(check(slots));
   first_round_ += slots;

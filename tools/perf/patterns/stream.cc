@@ -35,7 +35,7 @@ Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   const auto window = static_cast<std::uint64_t>(rank.options().depth);
   BL_TRY(lanes.prepare(kFirst));
-  BL_TRY(rank.team().meet(fmt::format("first round of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("first round of {} bytes", size)));
   BL_TRY(lanes.stream(window));
   size_t wrong = BL_TRY(lanes.check(kFirst, window));
 
@@ -49,12 +49,12 @@ Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
   for (std::uint64_t round = kMeasured; const std::uint64_t messages = BL_TRY(pace.next());
        ++round) {
     BL_TRY(lanes.prepare(round));
-    BL_TRY(rank.team().meet(fmt::format("measuring {} bytes", size)));
+    BL_TRY(rank.team().barrier(fmt::format("measuring {} bytes", size)));
     cost += BL_TRY(lanes.stream(messages));
     wrong += BL_TRY(lanes.check(round, messages));
   }
   rank.report_row(row_of(size, comms.sends.size(), comms.recvs.size(), pace.rounds(), cost, wrong));
-  BL_TRY(rank.team().meet(fmt::format("end of {} bytes", size)));
+  BL_TRY(rank.team().barrier(fmt::format("end of {} bytes", size)));
   return lanes.close();
 }
 
