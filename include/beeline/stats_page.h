@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of the page in which a Beeline process shows its connections: state, counters, and the
- * last events of each. Another process may map the file and read it while the owner works, hangs,
- * or after it was killed. C11 and C++20; nothing here needs the rest of Beeline.
+ * The layout of the statistics page, in which a Beeline process shows the state, the counters and
+ * the last events of each connection. Another process can map the file and read it while its owner
+ * runs or hangs, or after it was killed. C11 and C++20, without the rest of Beeline.
  *
- * The file is DIRECTORY/beeline-PID-START, with the start time that /proc/PID/stat gives in field
- * 22. Numbers are in the machine's own order. One header comes first; from `header_bytes` on stand
- * `slot_count` slots of `slot_bytes`, of which the first `slots_used` have ever been used. The file
- * is sparse. Before use check the magic (read it with acquire order: it is written last), the
- * version, and all sizes against this header and against the length of the file.
+ * The file is DIRECTORY/beeline-PID-START, where START is the start time in field 22 of
+ * /proc/PID/stat. Numbers are in the byte order of the machine. The header is at the start. At
+ * offset `header_bytes` there are `slot_count` slots of `slot_bytes`, of which the first
+ * `slots_used` have been used at least once. The file is sparse. Before use, a reader must check
+ * the magic number (which is written last, so read it with acquire order), the version, and all
+ * sizes against this header and against the length of the file.
  *
- * Every number is written by one aligned store and nothing is ever locked, so that a writer that is
- * killed or stopped leaves nothing in the way. A reader checks for itself.
+ * Every number is written by one aligned store, and there are no locks, so that a writer that is
+ * killed or stopped does not block readers. The reader must detect changes as follows.
  *
- * Slot: read `generation` with acquire order, copy the slot, read `generation` again. If it has
- * changed, the slot went to another connection meanwhile; if it is odd, it just does.
+ * Slot: read `generation` with acquire order, copy the slot, and read `generation` again. If it has
+ * changed, the slot was given to another connection meanwhile; if it is odd, that is in progress.
  *
- * Ring: event number n, below `claimed`, stands at n modulo the ring's length. It is whole if its
- * `what` was not 0, is the same before and after the rest was read (acquire order for each), and
- * `claimed`, read after that, is at most n + length. Several threads write `life`: order it by
+ * Ring: event number n, below `claimed`, is at n modulo the length of the ring. It is valid if its
+ * `what` is not 0 and is the same before and after the rest was read (each with acquire order), and
+ * if `claimed`, read after that, is at most n + length. Several threads write `life`, so sort it by
  * time.
  */
 #ifndef BEELINE_STATS_PAGE_H
@@ -40,7 +41,7 @@
 #define BEELINE_STATS_LIFE_EVENTS 16
 #define BEELINE_STATS_DATA_EVENTS 32
 
-/* What is counted for each connection: index, C name, C++ name, text. */
+/* The counters of each connection: index, C name, C++ name, text. */
 #define BEELINE_STATS_COUNTERS(X)                            \
   X(0, MESSAGES, kMessages, "messages")                      \
   X(1, BYTES, kBytes, "bytes")                               \
@@ -61,9 +62,9 @@
   X(1, SEND, kSend, "send")    \
   X(2, RECEIVE, kReceive, "receive")
 
-/* Events in the life of a connection, below 64, are rare and stand in a ring of their own: traffic
- * must not wash away how it came about. In brackets: what `arg` and `value` tell.
- * The missing numbers stay unused: earlier builds named events by them. */
+/* Events in the life of a connection have numbers below 64. They are rare and have a ring of their
+ * own, so that events of the traffic do not overwrite them. In brackets: `arg` and `value`. Missing
+ * numbers were events of earlier builds and must not be used again. */
 #define BEELINE_STATS_EVENTS(X)                                                         \
   X(4, READY, kReady, "ready")                                 /* [number of rails] */  \
   X(5, TIMED_OUT, kTimedOut, "timed out")                      /* [-, ns waited] */     \
@@ -89,7 +90,7 @@ enum beeline_stats_state { BEELINE_STATS_STATES(BEELINE_STATS_STATE_) };
 enum beeline_stats_role { BEELINE_STATS_ROLES(BEELINE_STATS_ROLE_) };
 enum beeline_stats_event_kind { BEELINE_STATS_EVENTS(BEELINE_STATS_EVENT_) };
 
-/* Texts end in a zero byte, and are cut to fit. Times are CLOCK_MONOTONIC unless they say unix. */
+/* Texts end with a zero byte and are truncated to fit. Times are CLOCK_MONOTONIC, or unix time. */
 struct beeline_stats_header {
   uint64_t magic;
   uint32_t version;
@@ -100,8 +101,8 @@ struct beeline_stats_header {
   uint32_t data_events;
   uint32_t counter_count;
   uint32_t slots_used;
-  uint64_t slots_refused; /* connections that found no slot and are not shown */
-  uint64_t pid;           /* as its own pid namespace counts */
+  uint64_t slots_refused; /* connections that got no slot and are not shown */
+  uint64_t pid;           /* in its own pid namespace */
   uint64_t start_time;
   uint64_t opened_ns;
   uint64_t opened_unix_ns;
@@ -110,7 +111,7 @@ struct beeline_stats_header {
 };
 
 struct beeline_stats_event {
-  uint64_t time_ns; /* of traffic: exact to some milliseconds */
+  uint64_t time_ns; /* for traffic: exact to some milliseconds */
   uint64_t what;    /* kind, rail and arg in one word: see below */
   uint64_t value;
 };
@@ -118,7 +119,7 @@ struct beeline_stats_event {
 struct beeline_stats_slot {
   uint32_t generation;
   uint32_t state;
-  uint64_t id; /* counts the process's connections from 1 */
+  uint64_t id; /* number of the connection in the process, from 1 */
   uint32_t role;
   uint32_t unused;
   uint64_t opened_ns;
@@ -153,7 +154,7 @@ static inline uint16_t beeline_stats_kind(uint64_t what) { return (uint16_t)(wha
 static inline uint16_t beeline_stats_rail(uint64_t what) { return (uint16_t)(what >> 16 & 0xffff); }
 static inline uint32_t beeline_stats_arg(uint64_t what) { return (uint32_t)(what >> 32); }
 
-/* Texts for people; "?" for a number of a newer version. */
+/* Texts for messages; "?" for a number of a newer version. */
 #define BEELINE_STATS_TEXT_(number, name, cc_name, text) \
   case number:                                           \
     return text;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What crosses the edge of the CUDA driver's API, in our own words, so that no toolkit is needed to
-// build this. tests/softgpu/cuda_facts.cc compares it with cuda.h where a machine has one.
+// Numbers and structures of the CUDA driver's API, so that no toolkit is needed to build Beeline.
+// tests/softgpu/cuda_facts.cc compares them with cuda.h on machines that have it.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace cuda_abi {
 
-// Those that somebody here answers or looks for.
+// The results that this repository returns or checks.
 enum class CuResult : int {
   kSuccess = 0,
   kInvalidValue = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layouts are facts of somebody else's program, so every one is checked where it is declared.
- * Valid for the only data model that NCCL runs on, LP64.
+ * Assertions about the layouts of NCCL's interface. Each layout is checked where it is declared,
+ * for LP64, the only data model that NCCL supports.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 /* A function table is an array of pointers; slot 0 is the name. */
 #define BL_ABI_SLOT(type, member, slot) BL_ABI_OFFSET(type, member, sizeof(void*) * (slot))
 
-/* The slots which stand at the same place in every version. */
+/* The slots that are at the same place in every version. */
 #define BL_ABI_COMMON_SLOTS(type)      \
   BL_ABI_SLOT(type, name, 0);          \
   BL_ABI_SLOT(type, init, 1);          \

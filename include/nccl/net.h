@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every version of NCCL's network plugin interface. A plugin exports as many tables as it likes;
- * NCCL takes the newest that it knows itself.
+ * All versions of NCCL's network plugin interface. A plugin can export several tables; NCCL uses
+ * the newest one that it supports.
  */
 #pragma once
 

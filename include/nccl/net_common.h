@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all versions of NCCL's network plugin interface share: results, logging, constants, the
- * device handle. Declared by us from the interface's facts; C11 and C++20, like all files here.
+ * The common parts of all versions of NCCL's network plugin interface: results, logging, constants,
+ * the device handle. These declarations were written for this project. C11 and C++20, like all
+ * files here.
  */
 #pragma once
 
@@ -59,7 +60,7 @@ typedef enum {
   NCCL_ALL = ~0
 } ncclDebugLogSubSys;
 
-/* Formats like printf. May be NULL in the hands of callers other than NCCL. */
+/* Formats like printf. NCCL never passes NULL, but other callers may. */
 typedef void (*ncclDebugLogger_t)(ncclDebugLogLevel level, unsigned long flags, const char* file,
                                   int line, const char* fmt, ...);
 
@@ -85,10 +86,10 @@ enum {
 #define NCCL_MAX_NET_SIZE (1024L * 1024L * 1024L)               /* one isend, one irecv part */
 #define NCCL_MAX_NET_SIZE_BYTES (1024L * 1024L * 1024L * 1024L) /* maxP2pBytes, maxCollBytes */
 
-/* v9 on: what irecv finds in *request when NCCL can do without the completion. */
+/* Since v9: the value of *request before irecv if NCCL does not need the completion. */
 #define NCCL_NET_OPTIONAL_RECV_COMPLETION 0x1
 
-/* --- network device kernels: ours are always of type host ----------------------------------- */
+/* --- network device kernels: this plugin has only the type host ------------------------------ */
 
 typedef enum {
   NCCL_NET_DEVICE_HOST = 0,
@@ -122,7 +123,7 @@ BL_ABI_OFFSET(ncclNetDeviceHandle_t, handle, 8);
 BL_ABI_OFFSET(ncclNetDeviceHandle_t, size, 16);
 BL_ABI_OFFSET(ncclNetDeviceHandle_t, needsProxyProgress, 24);
 
-/* --- v9 on: a device made of several ---------------------------------------------------------- */
+/* --- since v9: a device that combines several ------------------------------------------------- */
 
 typedef struct {
   int ndevs;
@@ -142,7 +143,7 @@ BL_ABI_OFFSET(ncclNetVDeviceProps_v9_t, devs, 4);
 BL_ABI_SIZE(ncclNetVDeviceProps_v12_t, 36);
 BL_ABI_OFFSET(ncclNetVDeviceProps_v12_t, devs, 4);
 
-/* --- v10 on: quality of service, profiler ---------------------------------------------------- */
+/* --- since v10: quality of service, profiler ------------------------------------------------- */
 
 typedef struct {
   int trafficClass;
@@ -161,11 +162,11 @@ enum {
   ncclProfilerNetEventUpdateAndStop = 3
 };
 
-/* Start reads *pHandle: call it only with the phandle which came with the isend or irecv. */
+/* Start reads *pHandle: call it only with the phandle that was passed to isend or irecv. */
 typedef ncclResult_t (*ncclProfilerCallback_t)(void** eHandle, int type, void* pHandle,
                                                int64_t pluginId, void* extData);
 
-/* --- v11 on: what a communicator is going to do ---------------------------------------------- */
+/* --- since v11: attributes of a communicator's transfers -------------------------------------- */
 
 typedef struct {
   int32_t maxConcurrentPeers;

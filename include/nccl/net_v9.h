@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Version 9 of NCCL's network plugin interface, exported as ncclNetPlugin_v9.
- * NCCL 2.24 and later. New since v8: devices made of several, forceFlush, size_t for data, optional
- * receive completion.
+ * NCCL 2.24 and later. New since v8: devices that combine several, forceFlush, size_t for data,
+ * optional receive completion.
  */
 #pragma once
 

@@ -12,7 +12,7 @@ namespace {
 using topology::Distance;
 
 constexpr const char* kOffByUser = "off, as NCCL_NET_GDR_LEVEL=LOC asks";
-constexpr std::string_view kNotWished = "gpudirect-not-wished";
+constexpr std::string_view kTurnedOff = "gpudirect-turned-off";
 
 // Groups of devices with the same text, in the order in which the texts were added.
 class Groups {
@@ -140,7 +140,7 @@ std::string far_count_text(std::size_t count) {
 
 std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root) {
   if (report.level == Distance::kLoc) {
-    return {about(report.gpu, kNotWished, Severity::kNote, kOffByUser)};
+    return {about(report.gpu, kTurnedOff, Severity::kNote, kOffByUser)};
   }
   const Sorted sorted = sort(report, sysfs_root);
   std::vector<Finding> findings;
@@ -167,7 +167,7 @@ std::vector<Finding> findings_of(const GpuReport& report, const std::string& sys
 
 Finding finding_without_gpu(std::span<const Answered> answers, Distance level) {
   if (level == Distance::kLoc) {
-    return {.id = kNotWished, .fact = std::string("GPUDirect: ") + kOffByUser};
+    return {.id = kTurnedOff, .fact = std::string("GPUDirect: ") + kOffByUser};
   }
   Groups good;
   Groups bad;

@@ -31,7 +31,7 @@ struct GpuReport {
 
 // "GPUDirect GPU 0 (0000:1b:00.0): on with mlx5_0, mlx5_1 (PIX, dma-buf); 6 farther NICs not used
 // (normal)", and a warning for each reason for which NICs do not reach the GPU. The ids are
-// gpudirect-on, gpudirect-off, gpudirect-too-far and gpudirect-not-wished; the subject is the GPU,
+// gpudirect-on, gpudirect-off, gpudirect-too-far and gpudirect-turned-off; the subject is the GPU,
 // and the others are the NICs.
 std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root);
 
@@ -42,7 +42,7 @@ struct Answered {
 };
 
 // "GPUDirect: this process uses no GPU yet, so nothing was tested; the drivers offer it with mlx5_0
-// (dma-buf)". The id is gpudirect-not-tried, or gpudirect-not-wished.
+// (dma-buf)". The id is gpudirect-not-tried, or gpudirect-turned-off.
 Finding finding_without_gpu(std::span<const Answered> answers, topology::Distance level);
 
 }  // namespace beeline::gdr
