@@ -44,11 +44,11 @@ const char* meaning(Distance distance) noexcept {
   return "?";
 }
 
-const char* nccl_word(Distance distance) noexcept {
+const char* nccl_name(Distance distance) noexcept {
   return to_string(distance == Distance::kNode ? Distance::kPhb : distance);
 }
 
-bool hides_its_tree(const Graph& graph) {
+bool has_hidden_tree(const Graph& graph) {
   const auto below = [&graph](NodeIndex node) {
     return graph[graph[node].parent].kind == NodeKind::kBridge;
   };

@@ -17,11 +17,11 @@ const char* to_string(Distance distance) noexcept;  // "PIX"
 const char* meaning(Distance distance) noexcept;
 
 // NCCL's name for the distance. NCCL does not distinguish host bridges of a processor: NODE is PHB.
-const char* nccl_word(Distance distance) noexcept;
+const char* nccl_name(Distance distance) noexcept;
 
 // Whether no GPU and no NIC is below a bridge, as in many virtual machines. Distances then mean
 // nothing.
-bool hides_its_tree(const Graph& graph);
+bool has_hidden_tree(const Graph& graph);
 
 // The location of every node in the tree, so that a distance needs only a few comparisons.
 //

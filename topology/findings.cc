@@ -145,7 +145,7 @@ std::vector<Finding> findings(const Graph& graph, const FindingOptions& options)
   find_slow_links(graph, nics, found);
   if (!graph.gpus().empty() && !nics.empty()) {
     const std::vector<NodeIndex> offered = options.nics.value_or(nics_not_down(graph));
-    if (hides_its_tree(graph)) {
+    if (has_hidden_tree(graph)) {
       find_hidden_tree(found);
     } else {
       const std::vector<NcclChoice> choices = nccl_choices(graph, {.nics = offered});

@@ -18,7 +18,7 @@
 
 namespace beeline::topology {
 
-inline constexpr const char* kNcclOfTheRules = "NCCL 2.30";
+inline constexpr const char* kNcclVersion = "NCCL 2.30";
 
 // NCCL's own words, nearest first.
 enum class NcclPathType : std::uint8_t {

@@ -122,9 +122,9 @@ Finding too_far(const std::vector<const Tried*>& far, const GpuReport& report) {
       about(report.gpu, "gpudirect-too-far", Severity::kNote,
             "off: the nearest NICs that reach it (" + nearest_nics.names() + ") are " +
                 to_string(*nearest.distance) + " apart from it, " + meaning(*nearest.distance) +
-                ", and NCCL goes up to " + nccl_word(report.level) +
+                ", and NCCL goes up to " + nccl_name(report.level) +
                 ": it takes the data through host memory. NCCL_NET_GDR_LEVEL=" +
-                nccl_word(*nearest.distance) + " turns GPUDirect on, by " +
+                nccl_name(*nearest.distance) + " turns GPUDirect on, by " +
                 to_string(nearest.proof.ways.best()) + "; measure first whether that is faster");
   finding.others = nearest_nics.nics;
   return finding;

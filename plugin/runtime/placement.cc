@@ -61,7 +61,7 @@ std::vector<Finding> slow_links(const Graph& graph, const std::vector<NodeIndex>
 }
 
 std::optional<Finding> hidden_tree(const Graph& graph, const std::vector<NodeIndex>& nics) {
-  if (graph.gpus().empty() || nics.empty() || !hides_its_tree(graph)) return std::nullopt;
+  if (graph.gpus().empty() || nics.empty() || !has_hidden_tree(graph)) return std::nullopt;
   return Finding{.id = "hidden-tree",
                  .fact = "this machine hides its PCI tree, as virtual machines do",
                  .why = "NCCL cannot tell which NIC is near which GPU",

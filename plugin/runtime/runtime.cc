@@ -172,7 +172,7 @@ void Runtime::read_topology() noexcept {
 // The topology for decisions about distance, or null. With a topology file, NCCL may use pairs of
 // GPU and NIC that are far apart here, so those pairs must be tested as well.
 const topology::Graph* Runtime::known_topology() const {
-  if (!machine_ || has_topology_file_ || hides_its_tree(*machine_)) return nullptr;
+  if (!machine_ || has_topology_file_ || has_hidden_tree(*machine_)) return nullptr;
   return &*machine_;
 }
 

@@ -119,8 +119,8 @@ void hold_same_to_nccl(const Graph& a, const Graph& b) {
     for (std::size_t j = 0; j < x.size(); ++j) {
       // All without a NUMA node are at one <cpu>, whichever host bridge they had.
       if (a[x[i]].numa < 0 && a[x[j]].numa < 0) continue;
-      const std::string word = nccl_word(distances_a.between(x[i], x[j]));
-      hold(word == nccl_word(distances_b.between(y[i], y[j])), "as near as before");
+      const std::string word = nccl_name(distances_a.between(x[i], x[j]));
+      hold(word == nccl_name(distances_b.between(y[i], y[j])), "as near as before");
     }
   }
 }

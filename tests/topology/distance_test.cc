@@ -106,8 +106,8 @@ TEST_CASE("distance: a soft device without PCI") {
 }
 
 TEST_CASE("distance: NCCL's names") {
-  CHECK(std::string(nccl_word(Distance::kNode)) == "PHB");
-  CHECK(std::string(nccl_word(Distance::kPhb)) == "PHB");
-  CHECK(std::string(nccl_word(Distance::kPxb)) == "PXB");
-  CHECK(std::string(nccl_word(Distance::kSys)) == "SYS");
+  CHECK(std::string(nccl_name(Distance::kNode)) == "PHB");
+  CHECK(std::string(nccl_name(Distance::kPhb)) == "PHB");
+  CHECK(std::string(nccl_name(Distance::kPxb)) == "PXB");
+  CHECK(std::string(nccl_name(Distance::kSys)) == "SYS");
 }

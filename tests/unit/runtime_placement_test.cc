@@ -65,8 +65,8 @@ TEST_CASE("placement: the processors near the NICs in use", "[unit][runtime]") {
 
 TEST_CASE("placement: a PCI tree counts as hidden if no device is behind a bridge",
           "[unit][runtime]") {
-  CHECK(hides_its_tree(make_machine(machines::flat_virtual_machine())));
-  CHECK_FALSE(hides_its_tree(make_machine(machines::one_nic_each())));
+  CHECK(has_hidden_tree(make_machine(machines::flat_virtual_machine())));
+  CHECK_FALSE(has_hidden_tree(make_machine(machines::one_nic_each())));
 }
 
 TEST_CASE("placement: a machine that hides its tree needs a description, and others do not",

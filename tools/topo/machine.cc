@@ -60,7 +60,7 @@ Outcome<GraphParts> read_parts(const Options& options) {
   return topology::read_live(std::string(environ.get("BEELINE_SYSFS_ROOT").value_or("/sys")));
 }
 
-bool may_be_gpu(const Node& node) {
+bool can_be_gpu(const Node& node) {
   return node.kind == NodeKind::kDevice && node.pci && node.role != topology::DeviceRole::kRdmaNic;
 }
 
@@ -69,7 +69,7 @@ std::string candidates(const GraphParts& parts) {
   std::string text;
   std::size_t count = 0;
   for (const Node& node : parts.nodes) {
-    if (!may_be_gpu(node) || ++count > kMostNamed) continue;
+    if (!can_be_gpu(node) || ++count > kMostNamed) continue;
     text += (text.empty() ? "" : ", ") + to_string(*node.pci);
   }
   if (count == 0) return "no other device could be one";
@@ -88,7 +88,7 @@ Outcome<void> take_for_gpu(GraphParts& parts, const std::string& text) {
     return fail(
         fmt::format("--gpu {}: no such device in {}; {}", text, parts.source, candidates(parts)));
   }
-  if (!may_be_gpu(*found)) {
+  if (!can_be_gpu(*found)) {
     return fail(
         fmt::format("--gpu {}: that is {}, not a GPU; {}", text, label(*found), candidates(parts)));
   }

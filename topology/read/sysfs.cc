@@ -16,7 +16,7 @@ namespace {
 
 // A server has hundreds of PCI functions that carry no data. This selects the same ones as hwloc,
 // so that the graph of a machine does not depend on whether hwloc is installed.
-bool moves_data(std::uint32_t pci_class) noexcept {
+bool is_data_function(std::uint32_t pci_class) noexcept {
   switch (pci_class >> 16) {
     case 0x00:               // of no class: BXI's NICs, virtio
     case 0x01:               // storage
@@ -91,7 +91,7 @@ class SysfsReader {
     for (const std::string& name : names_in(folder)) {
       const auto address = parse_pci_address(name);
       const auto pci_class = parse_pci_class(first_line(folder + name + "/class"));
-      if (!address || !pci_class || !moves_data(*pci_class)) continue;
+      if (!address || !pci_class || !is_data_function(*pci_class)) continue;
       add_function(*address, pci_chain_of(link_target(folder + name)));
     }
   }

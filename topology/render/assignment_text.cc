@@ -118,11 +118,11 @@ class NcclColumn {
   }
 
   std::string line() const {
-    return is_same_ ? std::string(kNcclOfTheRules) + " itself makes the same choice\n" : "";
+    return is_same_ ? std::string(kNcclVersion) + " itself makes the same choice\n" : "";
   }
 
  private:
-  static std::string nccl_takes() { return std::string(kNcclOfTheRules) + " itself takes"; }
+  static std::string nccl_takes() { return std::string(kNcclVersion) + " itself takes"; }
 
   const DisplayNames& names_;
   const Assignment& assignment_;

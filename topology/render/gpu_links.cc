@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kNvidiaGpuClass = 0x03;  // of NVIDIA GPUs
 constexpr std::uint32_t kAmdGpuClass = 0x12;     // of AMD GPUs
 
-bool leads_to_gpu(const GpuLink& link) noexcept {
+bool is_link_to_gpu(const GpuLink& link) noexcept {
   const std::uint32_t base_class = link.target_class >> 16;
   return base_class == kNvidiaGpuClass || base_class == kAmdGpuClass;
 }
@@ -26,7 +26,7 @@ Bundle bundle_of(const Node& gpu, GpuLinkKind kind) {
   for (const GpuLink& link : gpu.gpu.links) {
     if (link.kind != kind) continue;
     bundle.links += link.count;
-    if (leads_to_gpu(link)) ++bundle.gpus;
+    if (is_link_to_gpu(link)) ++bundle.gpus;
   }
   return bundle;
 }
@@ -51,7 +51,7 @@ std::uint32_t links_to(const Node& gpu, GpuLinkKind kind, const Node& other) {
 std::uint32_t links_to_switches(const Node& gpu) {
   std::uint32_t count = 0;
   for (const GpuLink& link : gpu.gpu.links) {
-    if (link.kind == GpuLinkKind::kNvLink && !leads_to_gpu(link)) count += link.count;
+    if (link.kind == GpuLinkKind::kNvLink && !is_link_to_gpu(link)) count += link.count;
   }
   return count;
 }
@@ -70,7 +70,7 @@ std::string gpu_links_text(const Node& gpu) {
   return text;
 }
 
-std::string gpu_link_word(const Node& a, const Node& b) {
+std::string gpu_link_name(const Node& a, const Node& b) {
   const std::uint32_t direct =
       std::max(links_to(a, GpuLinkKind::kNvLink, b), links_to(b, GpuLinkKind::kNvLink, a));
   const std::uint32_t switched = std::min(links_to_switches(a), links_to_switches(b));

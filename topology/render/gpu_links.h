@@ -15,6 +15,6 @@ std::string gpu_links_text(const Node& gpu);
 
 // Between two GPUs, in the terms of nvidia-smi: "NV18", directly or through switches; "XGMI"; empty
 // if only PCIe connects them.
-std::string gpu_link_word(const Node& a, const Node& b);
+std::string gpu_link_name(const Node& a, const Node& b);
 
 }  // namespace beeline::topology

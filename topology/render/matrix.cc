@@ -38,7 +38,7 @@ std::string matrix_text(const Graph& graph) {
   std::string gpu_links;  // that occur
   const auto word_of = [&](NodeIndex a, NodeIndex b) -> std::string {
     if (a == b) return "X";
-    std::string link = gpu_link_word(graph[a], graph[b]);
+    std::string link = gpu_link_name(graph[a], graph[b]);
     if (link.empty()) return to_string(distances.between(a, b));
     gpu_links = link;
     return link;

@@ -13,7 +13,7 @@ struct Character {
   std::size_t bytes = 0;  // 0: not well-formed
 };
 
-constexpr bool continues_character(char c) noexcept {
+constexpr bool is_continuation(char c) noexcept {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
@@ -32,7 +32,7 @@ Character decode(std::string_view text) noexcept {
   if (bytes == 0 || bytes > text.size()) return {};
   char32_t code = bytes == 1 ? first : first & (0xffU >> (bytes + 1));
   for (const char c : text.substr(1, bytes - 1)) {
-    if (!continues_character(c)) return {};
+    if (!is_continuation(c)) return {};
     code = code << 6U | (static_cast<unsigned char>(c) & 0x3fU);
   }
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
@@ -61,13 +61,13 @@ std::string printable(std::string_view text) {
 }
 
 std::size_t count_characters(std::string_view text) noexcept {
-  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
 std::string_view first_characters(std::string_view text, std::size_t count) noexcept {
   std::size_t end = 0;
   for (; end < text.size(); ++end) {
-    if (continues_character(text[end])) continue;
+    if (is_continuation(text[end])) continue;
     if (count == 0) break;
     --count;
   }

@@ -36,7 +36,7 @@ std::string sharing(const Assignment& assignment) {
 
 // Whether GPUDirect works with the NICs that NCCL itself takes.
 std::string gpu_direct(const Graph& graph) {
-  if (hides_its_tree(graph)) return "it is unknown which NIC is near which GPU";
+  if (has_hidden_tree(graph)) return "it is unknown which NIC is near which GPU";
   const DisplayNames names(graph);
   std::vector<std::string> far;
   NcclPathType farthest = NcclPathType::kPhb;

@@ -45,8 +45,8 @@ void check_same_to_nccl(const Graph& a, const Graph& b) {
     if (one.numa >= 0) CHECK(one.cpus == other.cpus);
     for (std::size_t j = 0; j < x.size(); ++j) {
       CAPTURE(label(one), label(a[x[j]]));
-      const auto word_a = nccl_word(places_a.between(x[i], x[j]));
-      CHECK(std::string(word_a) == nccl_word(places_b.between(y[i], y[j])));
+      const auto word_a = nccl_name(places_a.between(x[i], x[j]));
+      CHECK(std::string(word_a) == nccl_name(places_b.between(y[i], y[j])));
     }
   }
 }
