@@ -74,8 +74,8 @@ beeline::Outcome<int> capability(std::string_view text) {
 
 beeline::Outcome<std::string> call_name(std::string_view key, std::string_view name) {
   if (is_call(name)) return std::string(name);
-  return fail(std::string(key) + ": there is no call " + quoted(name) +
-              " here; names are cuda.h's, without _v2");
+  return fail(std::string(key) + ": unknown call " + quoted(name) +
+              "; the names are those of cuda.h, without _v2");
 }
 
 // Parses "cuMemAlloc@3:2".
@@ -89,7 +89,7 @@ beeline::Outcome<void> read_failure(std::string_view text, Settings& settings) {
       BL_TRY(number<std::uint64_t>("fail", text.substr(at + 1, colon - at - 1), 1, UINT64_MAX));
   const int result = BL_TRY(number("fail", text.substr(colon + 1), 1, 999));
   if (error_name(result) == nullptr)
-    return fail("fail=" + std::string(text) + ": " + std::to_string(result) + " is no CUresult");
+    return fail("fail=" + std::string(text) + ": " + std::to_string(result) + " is not a CUresult");
   settings.failures[name][turn] = result;
   return {};
 }
@@ -133,7 +133,7 @@ beeline::Outcome<void> read_one(std::string_view key, std::string_view text, Set
   else if (key == "fail")
     return read_failure(text, settings);
   else
-    return fail("there is no setting " + quoted(key));
+    return fail("unknown setting " + quoted(key));
   return {};
 }
 
@@ -146,7 +146,7 @@ beeline::Outcome<Settings> Settings::parse(std::string_view text) {
     const std::string_view item = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     const std::size_t equals = item.find('=');
-    if (equals == item.npos) return fail(quoted(item) + ": key=value is missing its \"=\"");
+    if (equals == item.npos) return fail(quoted(item) + ": expected key=value");
     const std::string_view key = item.substr(0, equals);
     if (key != "missing" && key != "fail" && !seen.insert(key).second)
       return fail(quoted(key) + " is set twice");

@@ -54,7 +54,7 @@ const char* apply(Driver& driver, const char* text) {
     return nullptr;
   }
   const char* const why =
-      changes_gpus ? "gpus cannot change after cuInit" : read.error().text.c_str();
+      changes_gpus ? "gpus: cannot change after cuInit" : read.error().text.c_str();
   std::snprintf(t_complaint, sizeof t_complaint, "%s", why);
   return t_complaint;
 }

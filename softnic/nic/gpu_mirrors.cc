@@ -144,8 +144,8 @@ bool GpuMirrors::check_copy(const beeline::Outcome<void>& done) {
   if (done) return true;
   report_once(
       "cannot copy between host and GPU (" + done.error().text +
-      "), so data of a registered region is not where it belongs; was its memory freed, or its "
-      "context destroyed, before it was deregistered?");
+      "), so data of a registered region is lost; deregister the region before its memory is "
+      "freed or its context is destroyed");
   return false;
 }
 

@@ -163,11 +163,11 @@ int access_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t addr
 void explain_no_mirror(int fd) {
   static std::once_flag explained;
   std::call_once(explained, [fd] {
-    std::fprintf(stderr,
-                 "softnic: descriptor %d cannot be mapped, and the address it was to be registered "
-                 "for is no GPU's memory: register a real GPU's dma-buf under the device pointer "
-                 "that it stands for\n",
-                 fd);
+    std::fprintf(
+        stderr,
+        "softnic: cannot register descriptor %d: it cannot be mapped, and its iova is not GPU "
+        "memory; register the dma-buf of a real GPU with its device pointer as the iova\n",
+        fd);
   });
 }
 

@@ -360,7 +360,7 @@ TEST_CASE("copies: a handle must be registered for its own device pointer", "[co
       },
       kCopies);
   CHECK(ending.complaint.empty());
-  CHECK(ending.diagnostics.find("register a real GPU's dma-buf under the device pointer") !=
+  CHECK(ending.diagnostics.find("register the dma-buf of a real GPU with its device pointer") !=
         std::string::npos);
 }
 

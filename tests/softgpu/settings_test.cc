@@ -61,7 +61,7 @@ TEST_CASE("settings: new settings replace all, and counts restart", "[settings]"
     cuda.allocate(1);
     cuda.allocate(1);
     BL_MUST(cuda.softgpu_calls("cuMemAlloc") == 2);
-    BL_MUST(cuda.softgpu_set("gpus=4") == std::string("gpus cannot change after cuInit"));
+    BL_MUST(cuda.softgpu_set("gpus=4") == std::string("gpus: cannot change after cuInit"));
   });
 }
 
@@ -73,9 +73,9 @@ TEST_CASE("settings: each mistake is reported and changes nothing", "[settings]"
       const std::string text = complaint == nullptr ? "nothing" : complaint;
       if (text != wanted) throw MustError(text + ", not " + wanted);
     };
-    says("colour=red", "there is no setting \"colour\"");
-    says("dmabuf", "\"dmabuf\": key=value is missing its \"=\"");
-    says("dmabuf=no,,gdr=no", "\"\": key=value is missing its \"=\"");
+    says("colour=red", "unknown setting \"colour\"");
+    says("dmabuf", "\"dmabuf\": expected key=value");
+    says("dmabuf=no,,gdr=no", "\"\": expected key=value");
     says("dmabuf=maybe", "dmabuf=maybe: expected yes or no");
     says("queues=0", "queues=0: expected a number from 1 to 128");
     says("dmabuf=no,dmabuf=no", "\"dmabuf\" is set twice");
@@ -88,13 +88,13 @@ TEST_CASE("settings: each mistake is reported and changes nothing", "[settings]"
     says("flush=often", "flush=often: expected one of none, host, memops, both");
     says("ordering=some", "ordering=some: expected one of none, owner, all");
     says("missing=cuMemAlloc_v2",
-         "missing: there is no call \"cuMemAlloc_v2\" here; names are cuda.h's, without _v2");
+         "missing: unknown call \"cuMemAlloc_v2\"; the names are those of cuda.h, without _v2");
     says("fail=cuMemAlloc", "fail=cuMemAlloc: expected CALL@N:CUresult, such as cuMemAlloc@1:2");
     says("fail=cuFoo@1:2",
-         "fail: there is no call \"cuFoo\" here; names are cuda.h's, without _v2");
+         "fail: unknown call \"cuFoo\"; the names are those of cuda.h, without _v2");
     says("fail=cuMemAlloc@0:2", "fail=0: expected a number from 1 to 18446744073709551615");
     says("fail=cuMemAlloc@1:6666", "fail=6666: expected a number from 1 to 999");
-    says("fail=cuMemAlloc@1:77", "fail=cuMemAlloc@1:77: 77 is no CUresult");
+    says("fail=cuMemAlloc@1:77", "fail=cuMemAlloc@1:77: 77 is not a CUresult");
     int version = 0;
     CU_MUST(cuda, kSuccess, cuda.cuDriverGetVersion(&version));
     BL_MUST(version == 12040);
@@ -112,7 +112,7 @@ TEST_CASE("settings: a mistake in the environment is reported once and cuInit fa
       },
       {{"SOFTGPU", "dmabuff=no"}});
   REQUIRE(ending.complaint == "");
-  REQUIRE(ending.diagnostics == "softgpu: SOFTGPU: there is no setting \"dmabuff\"\n");
+  REQUIRE(ending.diagnostics == "softgpu: SOFTGPU: unknown setting \"dmabuff\"\n");
 }
 
 TEST_CASE("settings: valid settings print nothing", "[settings]") {
