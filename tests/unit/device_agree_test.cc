@@ -65,8 +65,7 @@ TEST_CASE("agree: for loopback a port uses a partition in which it is a full mem
   CHECK(choose_own_pkey({keys, 3}).value() == 3);
   const auto limited = choose_own_pkey({keys, 1});
   REQUIRE_FALSE(limited);
-  CHECK(limited.error().text.find("0x7fff at index 1 (index 1 is set)") !=
-        std::string::npos);
+  CHECK(limited.error().text.find("0x7fff at index 1 (index 1 is set)") != std::string::npos);
   CHECK_FALSE(choose_own_pkey({keys, 9}));
   CHECK_FALSE(choose_own_pkey({Keys{0x8000}}));
 }
