@@ -33,7 +33,7 @@ Finding failed(const std::string& subject, const Error& error) {
           .fact = subject + " is not used: " + describe(error)};
 }
 
-// Only a note: nobody can do anything about it.
+// Only a note, because the user cannot do anything about it.
 Finding unsupported(const std::string& subject, const char* how) {
   return {.id = "device-unsupported",
           .severity = Severity::kNote,

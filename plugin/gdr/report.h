@@ -35,7 +35,7 @@ struct GpuReport {
 // and the others are the NICs.
 std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root);
 
-// What a device and the drivers say they support, while no GPU is in use.
+// The ways that a device and the drivers say they support, while no GPU is in use.
 struct Answered {
   const Device* device;
   Ways ways;

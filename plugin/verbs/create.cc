@@ -74,7 +74,7 @@ Result<Cq> create_cq(const Api& api, ibv_context* context, int entries) {
 }
 
 Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape) {
-  for (std::uint32_t wish = shape.max_inline;; wish /= 2) {
+  for (std::uint32_t max_inline = shape.max_inline;; max_inline /= 2) {
     // Initialized each time, because a provider that fails may have written to it.
     ibv_qp_init_attr init = {};
     init.send_cq = shape.send_cq;
@@ -83,11 +83,11 @@ Result<MadeQp> create_qp(const Api& api, ibv_pd* pd, const QpShape& shape) {
                 .max_recv_wr = shape.recv_depth,
                 .max_send_sge = shape.max_send_sge,
                 .max_recv_sge = shape.max_recv_sge,
-                .max_inline_data = wish};
+                .max_inline_data = max_inline};
     init.qp_type = IBV_QPT_RC;
     errno = 0;
     ibv_qp* const qp = api.create_qp(pd, &init);
-    if (qp == nullptr && wish > 0 && is_size_refusal(errno)) continue;
+    if (qp == nullptr && max_inline > 0 && is_size_refusal(errno)) continue;
     return MadeQp{Qp(api, BL_TRY(from_ptr(qp, "create a queue pair"))), init.cap};
   }
 }

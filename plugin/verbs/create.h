@@ -58,7 +58,7 @@ struct QpShape {
 
 struct MadeQp {
   Qp qp;                    // in RESET
-  ibv_qp_cap granted = {};  // its sizes; max_inline_data may be above or below the wish
+  ibv_qp_cap granted = {};  // its sizes; max_inline_data may be above or below max_inline
 };
 
 // Devices do not report their limit for inline data. If the device refuses max_inline, it is halved
