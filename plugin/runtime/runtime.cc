@@ -188,7 +188,6 @@ void Runtime::probe_gpus() noexcept {
 }
 
 void Runtime::start_services() {
-  CommGate::prepare();
   caches_.resize(table_->contexts().size());
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   if (stats_->finding()) log_finding(*stats_->finding());

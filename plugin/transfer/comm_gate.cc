@@ -21,8 +21,6 @@ bool can_fence_others() noexcept {
 
 void register_membarrier() noexcept { static_cast<void>(can_fence_others()); }
 
-void CommGate::prepare() noexcept { (void)can_fence_others(); }
-
 CommGate::CommGate(const Alarm& link_state) noexcept
     : alarm_(can_fence_others() ? &link_state : &kAlways), fences_itself_(!can_fence_others()) {}
 

@@ -26,9 +26,6 @@ class CommGate {
   using Alarm = std::atomic<Link::State>;
 
   explicit CommGate(const Alarm& link_state) noexcept;
-  // Registers the process for membarrier(2). It may sleep for milliseconds, so it is called at
-  // init: the constructor runs in calls of NCCL's that must not sleep.
-  static void prepare() noexcept;
 
   // --- The data thread ---
 
