@@ -3,6 +3,7 @@
 // Properties of a GPU that matter when a NIC accesses its memory, as the CUDA driver reports them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts C arguments to the plugin's types. Pointers that NCCL may leave NULL are checked here
-// and nowhere else.
+// Converts C arguments to the plugin's types. Pointers that NCCL may leave NULL are checked here,
+// and those of irecv in calls.h.
 #include "plugin/abi/calls.h"
 
 #include <algorithm>

@@ -37,8 +37,9 @@ ncclResult_t close_listen(void* comm) noexcept;
 
 // --- Functions with several signatures: the type of a table's slot chooses the overload ---------
 
-// Up to v9; v10; from v11 on, one for each communicator. The profiler's callback is not kept: its
-// data needs a layout that the profiler knows, and none is defined for this plugin.
+// The first is for v6 to v9, the second for v10. From v11 on, NCCL calls the third once for each
+// communicator. The profiler's callback is not kept: its data needs a layout that the profiler
+// knows, and none is defined for this plugin.
 ncclResult_t init(ncclDebugLogger_t logger) noexcept;
 inline ncclResult_t init(ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
   return init(logger);

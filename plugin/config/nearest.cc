@@ -33,7 +33,7 @@ size_t edits_between(std::string_view a, std::string_view b) {
 
 std::string_view nearest(std::string_view name, const std::vector<std::string_view>& known) {
   std::string_view best;
-  // At most a third of the name may differ.
+  // At most a third of the name may differ, or two characters of a short one.
   size_t fewest = std::max<size_t>(2, name.size() / 3) + 1;
   for (const std::string_view candidate : known) {
     const size_t edits = edits_between(name, candidate);

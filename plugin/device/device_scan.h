@@ -3,6 +3,7 @@
 // The scan that fills a DeviceTable with devices and findings. It writes nothing to the log.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

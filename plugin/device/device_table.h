@@ -7,6 +7,7 @@
 // const after the scan; read_port() and DeviceContext::pd() may be called from any thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

@@ -58,11 +58,13 @@ class GpuDirect {
  public:
   using CacheOf = std::function<Result<MrCache*>(const Device&)>;
 
-  // Loads the driver. The first probe() returns a finding if there is no usable one.
+  // Loads the driver. If there is no usable CUDA driver, the first probe() returns a finding that
+  // says so.
   GpuDirect(const Options& options, std::size_t devices);
 
-  // Tests each GPU that came into use since the last call with every device. Returns new findings,
-  // as in report.h; other ids are no-gpu, cuda-broken, gpudirect-gpu-not-tried and
+  // Tests each GPU that this process has started to use since the last call, with every device:
+  // NICs within `level` move data, for the others only registration is tested. Returns the new
+  // findings, with the ids in report.h or no-gpu, cuda-broken, gpudirect-gpu-not-tried and
   // gpudirect-not-with-all. `machine` may be null.
   std::vector<Finding> probe(std::span<const Device> devices, const CacheOf& cache_of,
                              const topology::Graph* machine);

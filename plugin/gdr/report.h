@@ -31,8 +31,8 @@ struct GpuReport {
 
 // "GPUDirect GPU 0 (0000:1b:00.0): on with mlx5_0, mlx5_1 (PIX, dma-buf); 6 farther NICs not used
 // (normal)", and a warning for each reason for which NICs do not reach the GPU. The ids are
-// gpudirect-on, gpudirect-off, gpudirect-too-far and gpudirect-turned-off; the subject is the GPU,
-// and the others are the NICs.
+// gpudirect-on, gpudirect-off, gpudirect-too-far and gpudirect-turned-off; Finding::subject is the
+// GPU, and Finding::others are the NICs.
 std::vector<Finding> findings_of(const GpuReport& report, const std::string& sysfs_root);
 
 // The ways that a device and the drivers say they support, while no GPU is in use.

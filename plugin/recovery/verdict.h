@@ -42,7 +42,7 @@ struct Verdict {
   std::string text() const { return advice.empty() ? cause : cause + ": " + advice; }
 };
 
-// `ours`: of this end's port.
+// `ours` is the report on this end's port.
 Verdict judge_request(const Ends& ends, const FailedRequest& request, const PortReport& ours);
 Verdict judge_stall(const Ends& ends, const std::string& stalled, const PortReport& ours);
 // `cause` says how the other end ended, and `before` is a request that had failed earlier.

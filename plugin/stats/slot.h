@@ -3,6 +3,7 @@
 // The slot of one connection in the statistics page.
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 
 #include <string_view>

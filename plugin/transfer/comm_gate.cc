@@ -39,7 +39,9 @@ bool CommGate::try_take() noexcept {
     return false;
   }
 #endif
-  if (shared::load(busy_, kOrder) != 0) {
+  // A call that was in progress may have raised the alarm and ended since: then the comm does not
+  // look taken to the next call.
+  if (shared::load(busy_, kOrder) != 0 || alarm_.load(kOrder) != &kTaken) {
     return_to(before);
     return false;
   }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides whether the data thread or the control thread may touch the paths of a comm. The data
-// thread pays one addition when a call begins and one when its request is finished. It needs no
-// memory barrier, because the control thread issues one for all threads with membarrier(2)
-// (decision 0012). Without that system call the alarm is always on: each call takes its slow path,
-// which has a barrier.
+// Decides whether the data thread or the control thread may touch the paths of a comm. The control
+// thread will need them to repair a failed path; today only tests take a comm. The data thread pays
+// one addition when a call begins and one when its request is finished. It needs no memory barrier,
+// because the control thread issues one for all threads with membarrier(2) (decision 0012). If the
+// kernel refuses that system call, is_alarmed() is always true, so that each call takes its slow
+// path, which contains the barrier.
 #pragma once
 
 #include <atomic>
@@ -16,8 +17,8 @@
 
 namespace beeline {
 
-// Registers the process with membarrier(2), which sleeps for milliseconds. Called at init, so that
-// no call of NCCL's sleeps when it makes its first comm (tests/scale).
+// Registers the process with membarrier(2). The registration may sleep for milliseconds. Called at
+// init, so that no call of NCCL's sleeps when it makes its first comm (tests/scale).
 void register_membarrier() noexcept;
 
 // Threads: each function says which.

@@ -10,7 +10,8 @@
 
 namespace beeline {
 
-// If the port cannot make a loopback queue pair, or loses it, the driver has to flush.
+// If no queue pair can be connected to the port itself, or a READ on it fails, the CUDA driver
+// flushes instead. If the driver cannot, this fails.
 Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
   if (!need.any) return {};
   flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
@@ -29,7 +30,12 @@ Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
       const Problem& problem = loopback.error();
       return fail(problem.code, "connect the port to itself", problem.sys_errno);
     }
-    if (loopback) path.queues.loopback = *std::move(loopback);
+    if (loopback) {
+      path.queues.loopback = *std::move(loopback);
+    } else {
+      BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory, because the NIC cannot: %s",
+              name_for_log().c_str(), loopback.error().text.c_str());
+    }
     flusher_ = std::make_unique<Flusher>(path.queues.loopback ? &*path.queues.loopback : nullptr,
                                          connection_.memory.at<std::byte>(kFlushedAt),
                                          connection_.memory.lkey(0));
@@ -47,8 +53,8 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
       return leave_with(status.error().code);
     }
   }
-  if (flusher_ == nullptr) return leave_with(Errc::kInvalid);  // memory of another comm
-  if (flusher_->is_broken()) return leave_with(flush_by_host("the NIC cannot read it back"));
+  if (flusher_ == nullptr) return leave_with(Errc::kInvalid);  // the memory is another comm's
+  if (flusher_->is_broken()) return leave_with(flush_by_host("the NIC cannot read the GPU memory"));
   if (free_flushes_.empty()) set_flushes_apart();
   if (free_flushes_.empty()) {
     return leave_with(events_.on_fault(*this, Errc::kInternal, "flush GPU memory",
@@ -101,7 +107,8 @@ void RecvComm::start_reads(Request& request, const Flusher::Plan& plan) {
   const bool was_broken = flusher_->is_broken();
   request.missing = plan.count;
   for (std::uint8_t i = 0; i < plan.count; ++i) flusher_->add(plan.reads[i]);
-  if (was_broken || flusher_->is_broken()) flush_all_by_host("the NIC takes no READ of it");
+  if (was_broken || flusher_->is_broken())
+    flush_all_by_host("the NIC did not accept a READ of the GPU memory");
 }
 
 // Starts the READs of receives whose data has arrived, and which wait for nothing else.

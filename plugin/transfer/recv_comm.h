@@ -3,8 +3,8 @@
 // The receiving end of a comm. Each irecv grants its buffers by writing credit lines into the
 // sender's ring. The sender's writes produce completions here.
 //
-// No line is granted before a receive is posted for its notice: the device would refuse a message
-// that finds none, which looks like a broken path.
+// No line is granted before a receive is posted for its message. The device refuses a message that
+// finds no posted receive, which looks like a broken path.
 //
 // Threads: as Comm. Cost of an irecv: one RDMA write of credit lines for all its buffers. Receives
 // are posted ahead, in batches.

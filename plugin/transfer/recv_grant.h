@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "plugin/transfer/recv_comm.h"

@@ -30,8 +30,9 @@ class SendComm : public Comm {
   void close() noexcept;
 
   // An isend begins with begin_isend(), which the exported function inlines, and may end with one
-  // more function: see Begun. The exported function reaches that by a jump, so that a short answer
-  // needs no stack frame. Between the two, the message is in wr_.
+  // more function: see Begun. The exported function ends with a call of the second function, which
+  // compiles to a jump, so that "no credit" is answered without a stack frame. Between the two
+  // calls, wr_ and sge_ describe the message.
   // `*made`, null before, stays null while there is no credit or no room: NCCL calls again.
   enum class Begun : std::uint8_t {
     kNoCredit,  // nothing more to do
@@ -108,20 +109,21 @@ class SendComm : public Comm {
   std::uint32_t settled() noexcept;
 
   const wire::CreditLine* ring_;
-  // The next line to take: its place, and its word of order if it continues the current order.
-  // If that cannot be predicted, or is not enough to go by, the word is one that no line of a
-  // correct peer has; only the line's number in it is right. While there is a group, it always is.
+  // The place of the next line, and the order word that it is expected to have. In two cases the
+  // word lacks the notice bit, so that no line equals it and begin_isend() leaves the isend to
+  // isend_unusual(): with more than two rails, where all other fields are right, and while lines
+  // are matched by tag, where only the number is.
   const wire::CreditLine* awaited_;
   std::uint64_t awaited_order_ = 0;
   wire::Notice* notices_;        // by request; for devices that cannot send them inline
   std::uint32_t chunk_bytes_;    // the most that one work request carries
   std::int64_t most_immediate_;  // bytes: a longer message needs a notice; -1: every message
-  std::uint64_t most_quick_;     // the same for begin_isend(), which leaves longer ones
+  std::uint64_t most_quick_;     // the longest message that begin_isend() prepares; 0: none
   bool is_cut_reported_ = false;
   std::int64_t torn_since_ns_ = 0;  // when the next line was first seen incomplete; 0: it is not
   ibv_sge sge_{};                   // of wr_
   ibv_send_wr wr_{};                // for every send: only the fields that change are written
-  ibv_send_wr* refused_ = nullptr;  // what ibv_post_send wants to write
+  ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
   void** made_ = nullptr;           // where begin_isend() has put the request
   Group group_;
   RequestPool<wire::kMaxLines> requests_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cases of isend that begin_isend() leaves: alarms, groups, notices, errors. No lock, no
-// allocation and no system call here either.
+// allocation and no system call here either, unless a fault is logged.
 #include <algorithm>
 #include <utility>
 
@@ -210,8 +210,10 @@ void SendComm::report_cut(std::uint32_t size, int tag, std::uint32_t kept) {
   stats_.add(Counter::kTruncations);
   stats_.record(Event::kTruncation, kept, size);
   if (std::exchange(is_cut_reported_, true)) return;
-  BL_WARN("%s: a send of %u bytes (tag %d) meets a receive of %u: the rest is cut off",
-          name_for_log().c_str(), size, tag, kept);
+  BL_WARN(
+      "%s: a send of %u bytes (tag %d) is longer than its receive and was cut to %u bytes. Later "
+      "cuts are counted, not logged",
+      name_for_log().c_str(), size, tag, kept);
 }
 
 // NCCL may test requests of another comm only: room must not depend on tests of this one.
@@ -246,16 +248,18 @@ Errc SendComm::withdraw(DataPath& path, Request& request, int rc) {
 
 Errc SendComm::withdraw_prepared(DataPath& path, int rc) {
   *made_ = nullptr;
+  const Errc code = withdraw(path, requests_[wr_.wr_id], rc);
   gate_.leave();
-  return withdraw(path, requests_[wr_.wr_id], rc);
+  return code;
 }
 
 // There will never be room for it, so NCCL must not be told to call again.
 Errc SendComm::refuse_chunks(std::uint32_t size) const {
   BL_WARN(
-      "%s: a send of %u bytes is refused: the device writes at most %u bytes at a time, and %u "
-      "times before it must wait",
-      name_for_log().c_str(), size, chunk_bytes_, kSendDepth - 1);
+      "%s: a send of %u bytes is refused: it needs more than %u work requests of %u bytes, which "
+      "is "
+      "all that the send queue holds",
+      name_for_log().c_str(), size, kSendDepth - 1, chunk_bytes_);
   return Errc::kUnsupported;
 }
 

@@ -5,6 +5,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+
 #include "common/base/fd.h"
 #include "softnic/nic/context.h"
 

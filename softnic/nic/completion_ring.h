@@ -3,6 +3,8 @@
 // requester those of receives.
 #pragma once
 
+#include <cstdint>
+
 #include "softnic/fabric/arena.h"
 #include "softnic/nic/peer.h"
 #include "softnic/nic/runtime.h"

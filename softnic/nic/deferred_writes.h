@@ -9,6 +9,8 @@
 // A mirror (nic/gpu_mirror.h): only the owner can move the data to its GPU.
 #pragma once
 
+#include <cstdint>
+
 #include "softnic/nic/completion_ring.h"
 #include "softnic/nic/peer.h"
 

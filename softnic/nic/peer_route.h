@@ -5,6 +5,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -37,7 +38,8 @@ class PeerRoute {
     return qp_->bound_to.load() == connection;
   }
 
-  // How often the peer QP has been reset; the route is for this connection of it only.
+  // How often the peer QP had been reset when the route was found. After another reset the route is
+  // not valid.
   std::uint64_t resets() const noexcept { return resets_; }
   bool has_peer() const noexcept { return peer_ != nullptr; }
   Peer& peer() const noexcept { return *peer_; }

@@ -5,6 +5,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+
 #include "softnic/nic/peer_route.h"
 #include "softnic/nic/pieces.h"
 

@@ -4,6 +4,7 @@
 // together with those of the file.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -4,6 +4,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+
 namespace softnic {
 
 int query_port(ibv_context* context, std::uint8_t port_number, ibv_port_attr* attr,

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstdint>
 
 namespace {
 

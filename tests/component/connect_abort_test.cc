@@ -172,6 +172,15 @@ TEST_CASE("abort: a connection that was not accepted ends with its owner", "[com
   Ticket ticket;
   rig.a.listen(ticket, "softnic0", {.owner = kAborted});
   ConnectionPtr sender = rig.b.wait_connect(ticket);
+  {
+    // The last message of this handshake is behind that of the first one, on the same channel: when
+    // it has come, the first connection waits to be accepted.
+    Ticket next;
+    Listener* const listener = rig.a.listen(next);
+    ConnectionPtr next_sender = rig.b.wait_connect(next);
+    ConnectionPtr next_receiver = rig.a.wait_accept(listener);
+    rig.a.plane().close(listener);
+  }
   rig.a.plane().reclaim(kAborted);
   wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the news");
   CHECK(sender->link->cause() == kGivenUp);

@@ -4,6 +4,7 @@
 // also break the protocol.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

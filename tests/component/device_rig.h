@@ -4,6 +4,7 @@
 // devices, and connects queue pairs with the plugin's functions.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 

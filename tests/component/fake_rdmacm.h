@@ -5,6 +5,7 @@
 // plugin moves the queue pairs itself, as it does on InfiniBand and RoCE.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>

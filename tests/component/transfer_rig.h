@@ -4,6 +4,7 @@
 // test decides when the peer says goodbye or dies.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>

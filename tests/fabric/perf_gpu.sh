@@ -125,7 +125,7 @@ refused() {
   SOFTGPU=dmabuf=no expect 'no dma-bufs' 2 'cannot export its memory as dma-bufs.* or choose --memory peermem' \
     "${run[@]}" dmabuf
   SOFTGPU=dmabuf=no expect 'no dma-bufs, and none needed' 0 "$all_right" "${run[@]}" peermem
-  SOFTGPU=gdr=no expect 'no GPUDirect' 2 'has no GPUDirect RDMA' "${run[@]}" peermem
+  SOFTGPU=gdr=no expect 'no GPUDirect' 2 'does not support GPUDirect RDMA' "${run[@]}" peermem
   SOFTGPU=peermem=no,dmabuf=no expect 'a plugin that takes neither' 2 \
     'device beeline_softnic0 supports only host memory, not peermem: .*modprobe nvidia-peermem' \
     "${run[@]}" peermem

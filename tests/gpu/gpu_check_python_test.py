@@ -43,7 +43,7 @@ class NcclTests(unittest.TestCase):
                 ("make MPI=1", RIGHT, {"head": (HEAD + alone) * 2}),
                 ("[0, 1], not 0 to 3", RIGHT, {"ranks": 4}),
                 ("no row", "", {}),
-                ("breaks off", RIGHT, {"tail": ""}),
+                ("ends before its last line", RIGHT, {"tail": ""}),
                 ("counts 3 wrong values", RIGHT, {"tail": TAIL.replace("0 OK", "3 FAILED")}),
                 ("columns", "  8  2  float  sum  -1  14.2  0.00\n", {})):
             with self.subTest(wanted):

@@ -2,6 +2,8 @@
 // Every call that softgpu exports, with its type; cuda_facts.cc compares both with cuda.h.
 #pragma once
 
+#include <cstdint>
+
 #include "softnic/gpu/cuda_abi.h"
 #include "softnic/gpu/softgpu.h"
 

@@ -3,6 +3,7 @@
 // GPU memory that is registered with a softnic device, for tests.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <ostream>
 #include <vector>

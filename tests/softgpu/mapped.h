@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
+
 #include "tests/softgpu/process.h"
 
 namespace beeline::test {

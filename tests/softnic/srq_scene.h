@@ -3,6 +3,8 @@
 // The objects of most tests of shared receive queues.
 #pragma once
 
+#include <cstdint>
+
 #include "tests/support/verbs_extras.h"
 
 namespace beeline::test {

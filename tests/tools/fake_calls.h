@@ -7,6 +7,8 @@
 //   FAKE_INIT=fail  init returns an error
 #pragma once
 
+#include <cstdint>
+
 #include "include/nccl/net.h"
 #include "tests/tools/fake_comm.h"
 

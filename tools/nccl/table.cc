@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <type_traits>
 
 namespace beeline::nccl {
@@ -19,7 +20,7 @@ class Adapter {
 
  public:
   static ncclNet_v12_t adapt(const Table* table) {
-    if (native_ != table) native_ = table;  // other threads may be reading it
+    native_.store(table, std::memory_order_relaxed);
     ncclNet_v12_t calls{};
     calls.name = table->name;
     calls.init = init;
@@ -49,18 +50,18 @@ class Adapter {
   static ncclResult_t init(void** ctx, uint64_t comm_id, ncclNetCommConfig_v12_t* config,
                            ncclDebugLogger_t log, ncclProfilerCallback_t profiler) {
     if constexpr (V >= 11) {
-      return native_->init(ctx, comm_id, config, log, profiler);
+      return native().init(ctx, comm_id, config, log, profiler);
     } else if constexpr (V == 10) {
       *ctx = config;
-      return native_->init(log, profiler);
+      return native().init(log, profiler);
     } else {
-      return native_->init(log);
+      return native().init(log);
     }
   }
 
   static ncclResult_t get_properties(int dev, ncclNetProperties_v12_t* out) {
     Props props{};
-    const ncclResult_t result = native_->getProperties(dev, &props);
+    const ncclResult_t result = native().getProperties(dev, &props);
     if (result != ncclSuccess) return result;
     *out = {};
     out->name = props.name;
@@ -102,61 +103,61 @@ class Adapter {
 
   static ncclResult_t listen(void* ctx, int dev, void* handle, void** listen_comm) {
     if constexpr (V >= 11) {
-      return native_->listen(ctx, dev, handle, listen_comm);
+      return native().listen(ctx, dev, handle, listen_comm);
     } else {
-      return native_->listen(dev, handle, listen_comm);
+      return native().listen(dev, handle, listen_comm);
     }
   }
 
   static ncclResult_t connect(void* ctx, int dev, void* handle, void** send_comm,
                               DeviceHandle** send_dev) {
     if constexpr (V >= 11) {
-      return native_->connect(ctx, dev, handle, send_comm, send_dev);
+      return native().connect(ctx, dev, handle, send_comm, send_dev);
     } else if constexpr (V == 10) {
-      return native_->connect(dev, static_cast<ncclNetCommConfig_v10_t*>(ctx), handle, send_comm,
+      return native().connect(dev, static_cast<ncclNetCommConfig_v10_t*>(ctx), handle, send_comm,
                               send_dev);
     } else if constexpr (V >= 7) {
-      return native_->connect(dev, handle, send_comm, send_dev);
+      return native().connect(dev, handle, send_comm, send_dev);
     } else {
-      return native_->connect(dev, handle, send_comm);
+      return native().connect(dev, handle, send_comm);
     }
   }
 
   static ncclResult_t accept(void* listen_comm, void** recv_comm, DeviceHandle** recv_dev) {
     if constexpr (V >= 7) {
-      return native_->accept(listen_comm, recv_comm, recv_dev);
+      return native().accept(listen_comm, recv_comm, recv_dev);
     } else {
-      return native_->accept(listen_comm, recv_comm);
+      return native().accept(listen_comm, recv_comm);
     }
   }
 
   static ncclResult_t reg_mr(void* comm, void* data, size_t size, int type, void** mhandle) {
     if constexpr (V >= 8) {
-      return native_->regMr(comm, data, size, type, mhandle);
+      return native().regMr(comm, data, size, type, mhandle);
     } else {
       if (!fits_int(size)) return ncclInvalidArgument;
-      return native_->regMr(comm, data, static_cast<int>(size), type, mhandle);
+      return native().regMr(comm, data, static_cast<int>(size), type, mhandle);
     }
   }
 
   static ncclResult_t isend(void* comm, void* data, size_t size, int tag, void* mhandle,
                             void* phandle, void** request) {
     if constexpr (V >= 10) {
-      return native_->isend(comm, data, size, tag, mhandle, phandle, request);
+      return native().isend(comm, data, size, tag, mhandle, phandle, request);
     } else if constexpr (V == 9) {
-      return native_->isend(comm, data, size, tag, mhandle, request);
+      return native().isend(comm, data, size, tag, mhandle, request);
     } else {
       if (!fits_int(size)) return ncclInvalidArgument;
-      return native_->isend(comm, data, static_cast<int>(size), tag, mhandle, request);
+      return native().isend(comm, data, static_cast<int>(size), tag, mhandle, request);
     }
   }
 
   static ncclResult_t irecv(void* comm, int n, void** data, size_t* sizes, int* tags,
                             void** mhandles, void** phandles, void** request) {
     if constexpr (V >= 10) {
-      return native_->irecv(comm, n, data, sizes, tags, mhandles, phandles, request);
+      return native().irecv(comm, n, data, sizes, tags, mhandles, phandles, request);
     } else if constexpr (V == 9) {
-      return native_->irecv(comm, n, data, sizes, tags, mhandles, request);
+      return native().irecv(comm, n, data, sizes, tags, mhandles, request);
     } else {
       std::array<int, 64> narrow;  // NOLINT(cppcoreguidelines-pro-type-member-init): n are written
       if (n < 0 || static_cast<size_t>(n) > narrow.size()) return ncclInvalidArgument;
@@ -164,19 +165,22 @@ class Adapter {
         if (!fits_int(sizes[i])) return ncclInvalidArgument;
         narrow[static_cast<size_t>(i)] = static_cast<int>(sizes[i]);
       }
-      return native_->irecv(comm, n, data, narrow.data(), tags, mhandles, request);
+      return native().irecv(comm, n, data, narrow.data(), tags, mhandles, request);
     }
   }
 
   static ncclResult_t finalize(void* ctx) {
     if constexpr (V >= 11) {
-      return native_->finalize(ctx);
+      return native().finalize(ctx);
     } else {
       return ncclSuccess;  // the plugin has no such function
     }
   }
 
-  inline static const Table* native_ = nullptr;
+  static const Table& native() noexcept { return *native_.load(std::memory_order_relaxed); }
+
+  // Atomic because threads may load the same plugin at once. The table itself is constant.
+  inline static std::atomic<const Table*> native_ = nullptr;
 };
 
 }  // namespace

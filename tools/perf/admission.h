@@ -4,6 +4,7 @@
 // connected without effect; rank 0 never waits for it.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <string>
 #include <vector>

@@ -5,6 +5,7 @@
 // For host memory, the stage is the buffer itself, and nothing is copied.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 

@@ -4,6 +4,7 @@
 // All point-to-point patterns use it.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "tools/perf/comms.h"

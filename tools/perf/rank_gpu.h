@@ -7,6 +7,7 @@
 // those that called enter().
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "common/gpu/memory.h"

@@ -3,6 +3,7 @@
 // The output of a run: a table in the format of nccl-tests, and JSON with all details.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>

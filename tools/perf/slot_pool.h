@@ -4,6 +4,7 @@
 // buffers.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "tools/perf/end.h"

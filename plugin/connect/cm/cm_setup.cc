@@ -16,8 +16,8 @@ namespace {
 
 // The completion queue has no completion channel, so that it has to be polled.
 constexpr std::int64_t kPollAgainNs = kNsPerMs;
-// The connection manager chooses the local port without asking TCP, which uses the same ports on
-// iWARP devices.
+// On iWARP, connections share the port numbers of TCP, but the connection manager chooses one
+// without asking TCP. If it is taken, connect fails with EADDRINUSE and is tried again, this often.
 constexpr int kConnectAttempts = 8;
 // The kernel waits for a notification of the neighbor table. If it misses that, it waits until this
 // timeout. So the timeout is short, and the step is repeated until the comm's own timeout.

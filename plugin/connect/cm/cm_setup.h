@@ -10,6 +10,7 @@
 // Threads: the control thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The link of a real comm: sends the end of the comm over its control channel, and is told by the
-// control thread when the other end is over.
+// The Link of a comm that a handshake has made. It sends this end's goodbye or failure over the
+// control channel. The control thread calls it when the peer has closed or died, or when the local
+// device is gone.
 #pragma once
 
 #include <atomic>

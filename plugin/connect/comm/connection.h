@@ -59,7 +59,7 @@ struct Queues {
 // One path to one remote port, ready to send.
 struct PathResources {
   const Device* device = nullptr;
-  ThreadDomain domain;  // none: the device locks. Destroyed after the queues, which are in it
+  ThreadDomain domain;  // empty: the driver takes locks. Destroyed after the queues in it
   Queues queues;
   Notify notify = Notify::kImmediate;
   OwnAddress own;  // the table entries of this end's port by which it is connected
@@ -103,7 +103,7 @@ struct CommPlan {
   std::size_t window_bytes = 0;  // of it, from its start, open to the peer's writes; may be 0
   std::uint32_t send_depth = 0;  // work requests
   std::uint32_t receive_depth = 0;
-  std::uint32_t flush_depth = 0;   // completions beside those of the two
+  std::uint32_t flush_depth = 0;   // places in the completion queue for flushes
   std::uint32_t inline_bytes = 0;  // wanted; what the device grants is Queues::max_inline
   std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
 };

@@ -7,9 +7,9 @@
 // If the connection manager connects a queue pair (cm_setup.h), ACCEPT is sent before that is done,
 // and only the delivery waits for it.
 //
-// A failure is reported to the peer and to the log. accept() returns an error only if this host has
-// failed: then the peer that accept() waits for has got an error, too. If a peer times out, dies or
-// has devices that cannot be connected, accept() goes on waiting.
+// A failure is reported to the peer and to the log. accept() returns an error only for a fault of
+// this host. The peer was rejected and will not connect again, so waiting for it would never end.
+// If a peer times out, dies or has devices that cannot be connected, accept() goes on waiting.
 // Threads: the control thread.
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The agreement of two ends on one path. The connecting end offers everything that its port has,
-// and the accepting end chooses for both. There are no verbs calls here: facts in, routes out.
+// and the accepting end chooses for both. These functions make no verbs calls: they compute routes
+// from facts about the ports.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ struct PortSide {
   const QpOptions& options;
 };
 
-// Both ends must make the same number of paths. This is the one place that says so.
+// Fails unless both ends make the same number of paths. Nothing else checks this.
 Outcome<void> check_path_count(std::size_t ours, std::size_t theirs);
 
 // Whether this end requires the connection manager: iWARP, or by its user's setting.

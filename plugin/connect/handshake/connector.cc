@@ -226,9 +226,11 @@ bool Connector::forget_abandoned(const Channel& channel, std::uint32_t comm) {
 }
 
 bool Connector::is_using(const Channel& channel) const noexcept {
-  return HandshakeEnd::is_using(channel) || std::ranges::any_of(abandoned_, [&](const auto& entry) {
-           return entry.second == channel.id();
-         });
+  const bool has_abandoned = std::ranges::any_of(
+      abandoned_, [&](const auto& entry) { return entry.second == channel.id(); });
+  // Connects that waited for the channel send their first message only when their turn comes.
+  return HandshakeEnd::is_using(channel) || has_abandoned ||
+         !waiting_for(channel.peer().id).empty();
 }
 
 std::vector<std::uint32_t> Connector::waiting_for(const wire::ProcessId& process) const {

@@ -43,7 +43,7 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   bool is_using(const Channel& channel) const noexcept;
 
   // --- for the dialer ---
-  // Nothing: no connect waits for a channel to this process any more.
+  // Empty if no connect waits for a channel to this process any more.
   std::optional<DialTarget> dial_target(const wire::ProcessId& process) const;
   void on_unknown_listener(std::uint32_t comm, const std::string& text);
   void on_dial_failed(const wire::ProcessId& process, const Error& error, const std::string& text);

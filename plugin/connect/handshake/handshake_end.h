@@ -40,7 +40,7 @@ struct PendingComm {
   bool has_connected_directly() const noexcept;
 };
 
-// The devices of a comm's paths, for the one that NCCL has named.
+// The devices of a comm's paths, given the one that NCCL has named. Today it is the only one.
 inline std::vector<const Device*> rail_devices(const Device& device) { return {&device}; }
 
 // The memory of the comm and the queues of all its paths.

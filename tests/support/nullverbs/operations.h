@@ -5,6 +5,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+
 namespace nullverbs {
 
 int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);

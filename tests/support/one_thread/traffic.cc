@@ -191,7 +191,8 @@ bool Traffic::try_send(std::size_t slot, void** request) {
   return *request != nullptr;
 }
 
-// A receiver may grant several receives at once, in its next call.
+// Tests the receive as well, because a plugin may grant an irecv only in a later call of the same
+// comm.
 void Traffic::send(std::size_t slot) {
   stamp(slot);
   while (!try_send(slot, &messages_[slot].send)) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Moves messages from one comm to another in one thread that has both, with the calls of NCCL's
-// progress thread: the oldest request is tested until it is done. Every payload is compared.
+// progress thread: the oldest request is tested until it is done. Every payload is compared, except
+// by fill().
 #pragma once
 
 #include <array>

@@ -5,6 +5,7 @@
 // contents and is compared.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
