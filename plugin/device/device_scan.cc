@@ -226,6 +226,7 @@ void DeviceScan::finish() {
   for (std::size_t i = 0; i < table_->contexts_.size(); ++i) {
     table_->contexts_[i]->index_ = static_cast<int>(i);
   }
+  for (const Device& device : devices) table_->pointers_.push_back(&device);
 }
 
 // If ports were left out for other reasons than the filter, the findings about them say enough.

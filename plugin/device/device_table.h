@@ -15,6 +15,7 @@
 
 #include "common/base/finding.h"
 #include "plugin/device/device.h"
+#include "plugin/device/rail_devices.h"
 
 namespace beeline {
 
@@ -42,6 +43,10 @@ class DeviceTable {
 
   // By PCI address, then port, then name.
   std::span<const Device> devices() const noexcept { return devices_; }
+  // One device of the table as the only rail of a comm.
+  RailDevices alone(const Device& device) const noexcept {
+    return {&pointers_[static_cast<std::size_t>(device.index)], 1};
+  }
   // Why devices and ports were left out, and what else the scan found. Their ids:
   // device-filter-not-understood, device-filter-leaves-none, device-filtered, device-failed,
   // device-unsupported, port-not-active, no-rdma-device, fork-init-failed, memlock-raised.
@@ -63,6 +68,7 @@ class DeviceTable {
   std::string sysfs_root_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<Device> devices_;
+  std::vector<const Device*> pointers_;  // to devices_, by index
   std::vector<Finding> findings_;
 };
 

@@ -37,9 +37,9 @@ PortReport report_on_own_port(const Comm& comm, std::size_t rail, std::int64_t s
 void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
                                const char* doing) {
   comm.stats().add(Counter::kErrors);
-  comm.stats().record(Event::kCompletionError, failed.status, failed.vendor_err, path.rail);
+  comm.stats().record(Event::kCompletionError, failed.status, failed.vendor_err, path.index);
   if (suspicion_) return;  // requests that were flushed after it; only the first knows the cause
-  const PathResources& resources = comm.paths()[path.rail];
+  const PathResources& resources = comm.paths()[path.index];
   // The stall watch may have looked last a long time ago.
   const std::int64_t now = now_ns();
   suspicion_ = {.request = {.doing = doing,
@@ -48,22 +48,22 @@ void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& f
                             .qpn = failed.qp_num,
                             .peer_qpn = resources.peer_qpn,
                             .transport = resources.device->transport},
-                .rail = path.rail,
+                .rail = path.index,
                 .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - kLongestRetry)};
   comm.gate().raise_alarm();
   grace_ends_ns_ = now + kGrace;
 }
 
 Errc GiveUp::on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) {
-  const std::string cause = "the cause is at " + ends_of(comm, path.rail).here + ": " +
+  const std::string cause = "the cause is at " + ends_of(comm, path.index).here + ": " +
                             describe({Errc::kSystem, rc, "the device refused it"});
-  return end(comm, path.rail, doing, {.code = Errc::kSystem, .cause = cause}).error().code;
+  return end(comm, path.index, doing, {.code = Errc::kSystem, .cause = cause}).error().code;
 }
 
 void GiveUp::on_unreadable_queue(Comm& comm, const DataPath& path) {
   const std::string cause =
-      "the cause is at " + ends_of(comm, path.rail).here + ": its completion queue cannot be read";
-  (void)end(comm, path.rail, "go on", {.code = Errc::kSystem, .cause = cause});
+      "the cause is at " + ends_of(comm, path.index).here + ": its completion queue cannot be read";
+  (void)end(comm, path.index, "go on", {.code = Errc::kSystem, .cause = cause});
 }
 
 void GiveUp::on_protocol_error(Comm& comm, const char* what) {

@@ -46,9 +46,9 @@ void close_end(Comm& comm) noexcept {
 
 Result<std::vector<Rail>> rails_of(const Comm& comm) {
   std::vector<Rail> rails;
-  for (const PathResources& path : comm.paths()) {
-    MrCache* const cache = BL_TRY(Runtime::instance().cache(*path.device));
-    rails.push_back({.device = path.device, .cache = cache});
+  for (const Device* const device : comm.devices()) {
+    MrCache* const cache = BL_TRY(Runtime::instance().cache(*device));
+    rails.push_back({.device = device, .cache = cache});
   }
   return rails;
 }
@@ -77,8 +77,9 @@ Result<Properties> properties(int device) noexcept {
 }
 
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings) {
-  const Device* const chosen = BL_TRY(Runtime::instance().device(device));
-  return Runtime::instance().control().listen(*chosen, handle, settings);
+  Runtime& runtime = Runtime::instance();
+  const Device* const chosen = BL_TRY(runtime.device(device));
+  return runtime.control().listen(runtime.alone(*chosen), handle, settings);
 }
 
 void close(Listener* listener) noexcept {
@@ -93,7 +94,8 @@ void reclaim(OwnerId owner) noexcept {
 Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settings) {
   Runtime& runtime = Runtime::instance();
   const Device* const chosen = BL_TRY(runtime.device(device));
-  std::unique_ptr<Connection> made = BL_TRY(runtime.control().connect(*chosen, handle, settings));
+  std::unique_ptr<Connection> made =
+      BL_TRY(runtime.control().connect(runtime.alone(*chosen), handle, settings));
   if (made == nullptr) return nullptr;
   return make_comm<SendComm>(std::move(made), SlotRole::kSend);
 }

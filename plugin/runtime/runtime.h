@@ -45,6 +45,7 @@ class Runtime {
   Result<const Device*> device(int index) const noexcept;
 
   // The following may be called only if there are devices.
+  RailDevices alone(const Device& device) const noexcept { return table_->alone(device); }
   const Config& config() const noexcept { return config_; }
   ControlPlane& control() noexcept { return *control_; }
   Result<MrCache*> cache(const Device& device);

@@ -20,7 +20,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       events_(events),
       path_count_(connection_.paths.size()),
       has_more_paths_(path_count_ > 1),
-      rails_(wire::rails_of(path_count_)),
+      rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done) {
   for (std::size_t i = 0; i < path_count_; ++i) {
     const Queues& queues = connection_.paths[i].queues;
@@ -28,9 +28,11 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
     path.qp = queues.qp.get();
     path.cq = queues.cq.get();
     path.max_inline = queues.max_inline;
-    path.lkey = connection_.memory.lkey(i);
+    path.lkey = connection_.memory.lkey(connection_.paths[i].rail);
     path.send_free = send_depth;
-    path.rail = static_cast<std::uint8_t>(i);
+    path.index = static_cast<std::uint8_t>(i);
+    path.rail = connection_.paths[i].rail;
+    path.peer_rail = connection_.paths[i].peer_rail;
   }
 }
 

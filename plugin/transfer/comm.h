@@ -48,6 +48,7 @@ class Comm {
   Role role() const noexcept { return role_; }
   bool early_done() const noexcept { return early_done_; }
   std::span<const PathResources> paths() const noexcept { return connection_.paths; }
+  RailDevices devices() const noexcept { return connection_.devices; }
 
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.

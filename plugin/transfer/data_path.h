@@ -26,7 +26,9 @@ struct DataPath {
   std::uint32_t max_inline = 0;  // bytes
   std::uint32_t lkey = 0;        // of the comm's control memory
   std::uint32_t send_free = 0;   // work requests that the send queue still takes
-  std::uint8_t rail = 0;         // its index in Connection::paths, and in tables of keys
+  std::uint8_t index = 0;        // in Connection::paths
+  std::uint8_t rail = 0;         // of this end: its index in the keys of this end's memory
+  std::uint8_t peer_rail = 0;    // its index in the keys of the peer's memory
   std::uint8_t generation = 0;   // counts how often the path was made anew
   std::atomic<PathOwner> owner{PathOwner::kData};
 

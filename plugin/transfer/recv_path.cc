@@ -75,7 +75,7 @@ void RecvComm::build_grant(DataPath& path) noexcept {
   path.grant_wr.sg_list = &path.grant_sge;
   path.grant_wr.num_sge = 1;
   path.grant_wr.opcode = IBV_WR_RDMA_WRITE;
-  path.grant_wr.wr.rdma.rkey = connection_.window.rkeys[path.rail];
+  path.grant_wr.wr.rdma.rkey = connection_.window.rkeys[path.peer_rail];
 }
 
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a
@@ -88,7 +88,7 @@ Status RecvComm::probe_path() {
     probe.opcode = IBV_WR_RDMA_WRITE;
     probe.send_flags = IBV_SEND_SIGNALED;
     probe.wr.rdma.remote_addr = ring_address_;
-    probe.wr.rdma.rkey = connection_.window.rkeys[path.rail];
+    probe.wr.rdma.rkey = connection_.window.rkeys[path.peer_rail];
     ibv_send_wr* refused = nullptr;
     if (const int rc = ibv_post_send(path.qp, &probe, &refused); rc != 0) {
       const Errc code = events_.on_refused(*this, path, rc, "ask whether the path works");

@@ -38,6 +38,8 @@ struct CmRig {
   std::unique_ptr<DeviceTable> table = scan(fabric);
   Device here = on_loopback(*table, "softnic0");
   Device there = on_loopback(*table, "softnic1");
+  std::array<const Device*, 1> here_only = {&here};
+  std::array<const Device*, 1> there_only = {&there};
   FakeRdmacm fake{here, there};
   verbs::CmLibrary library{fake.api()};
   std::unique_ptr<ControlPlane> a;
@@ -45,11 +47,11 @@ struct CmRig {
 
   Ends join() {
     Ticket ticket;
-    Listener* const listener = must(a->listen(here, ticket.handle()));
+    Listener* const listener = must(a->listen(here_only, ticket.handle()));
     Ends ends;
     wait_for(
         [&] {
-          if (ends.sender == nullptr) ends.sender = must(b->connect(there, ticket.handle()));
+          if (ends.sender == nullptr) ends.sender = must(b->connect(there_only, ticket.handle()));
           if (ends.receiver == nullptr) ends.receiver = must(a->accept(*listener));
           return ends.sender != nullptr && ends.receiver != nullptr;
         },
@@ -61,10 +63,10 @@ struct CmRig {
   // Calls connect until it fails.
   void fail_to_join() {
     Ticket ticket;
-    Listener* const listener = must(a->listen(here, ticket.handle()));
+    Listener* const listener = must(a->listen(here_only, ticket.handle()));
     wait_for(
         [&] {
-          const Result<ConnectionPtr> made = b->connect(there, ticket.handle());
+          const Result<ConnectionPtr> made = b->connect(there_only, ticket.handle());
           if (made && *made != nullptr) throw MustError("a connect succeeded that should not");
           return !made;
         },

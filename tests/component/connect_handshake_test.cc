@@ -99,7 +99,8 @@ TEST_CASE("connect: no interface that matches is an error that lists what there 
   const LogCapture log;
   Party a(*table, options);
   Ticket ticket;
-  const auto listener = a.plane().listen(find_device(*table, "softnic0"), ticket.handle());
+  const auto listener =
+      a.plane().listen(table->alone(find_device(*table, "softnic0")), ticket.handle());
   REQUIRE_FALSE(listener);
   CHECK(listener.error().code == Errc::kNotFound);
   CHECK(log.has("matches NCCL_SOCKET_IFNAME=nosuch"));

@@ -76,7 +76,8 @@ TEST_CASE_METHOD(TwoPlanes,
   const rlim_t left = GENERATE(rlim_t{0}, rlim_t{1}, rlim_t{2});  // each time another open fails
   {
     const DescriptorLimit few(left);
-    const auto listener = a.plane().listen(find_device(*table, "softnic0"), ticket.handle());
+    const auto listener =
+        a.plane().listen(table->alone(find_device(*table, "softnic0")), ticket.handle());
     REQUIRE_FALSE(listener);
     CHECK(listener.error().sys_errno == EMFILE);
   }
@@ -118,7 +119,8 @@ TEST_CASE_METHOD(TwoPlanes,
       CHECK(b.wait_connect_error(ticket).sys_errno == EAGAIN);
     } else {
       Ticket unused;
-      const auto failed = a.plane().listen(find_device(*table, "softnic0"), unused.handle());
+      const auto failed =
+          a.plane().listen(table->alone(find_device(*table, "softnic0")), unused.handle());
       REQUIRE_FALSE(failed);
       CHECK(failed.error().sys_errno == EAGAIN);
     }

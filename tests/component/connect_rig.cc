@@ -36,7 +36,8 @@ ControlOptions control_options() {
 }
 
 Listener* Party::listen(Ticket& ticket, const std::string& device, const CommSettings& settings) {
-  return must(plane_->listen(find_device(*table_, device), ticket.handle(), settings));
+  return must(
+      plane_->listen(table_->alone(find_device(*table_, device)), ticket.handle(), settings));
 }
 
 // A call that finds the control thread busy has not begun an attempt, so it is repeated.
@@ -44,7 +45,7 @@ Result<ConnectionPtr> Party::connect(Ticket& ticket, const std::string& device,
                                      const CommSettings& settings) {
   const Device& chosen = find_device(*table_, device);
   for (;;) {
-    Result<ConnectionPtr> made = plane_->connect(chosen, ticket.handle(), settings);
+    Result<ConnectionPtr> made = plane_->connect(table_->alone(chosen), ticket.handle(), settings);
     if (!made || *made != nullptr || wire::attempt_in(ticket.handle()) != 0) return made;
     sched_yield();
   }

@@ -19,6 +19,7 @@
 #include "plugin/device/device.h"
 #include "plugin/device/loopback.h"
 #include "plugin/device/port_report.h"
+#include "plugin/device/rail_devices.h"
 #include "plugin/device/thread_domain.h"
 #include "plugin/memory/control_block.h"
 #include "plugin/verbs/cm_channel.h"
@@ -59,7 +60,9 @@ struct Queues {
 // One path to one remote port, ready to send.
 struct PathResources {
   const Device* device = nullptr;
-  ThreadDomain domain;  // empty: the driver takes locks. Destroyed after the queues in it
+  std::uint8_t rail = 0;       // of this end
+  std::uint8_t peer_rail = 0;  // of the other end
+  ThreadDomain domain;         // empty: the driver takes locks. Destroyed after the queues in it
   Queues queues;
   Notify notify = Notify::kImmediate;
   OwnAddress own;  // the table entries of this end's port by which it is connected
@@ -93,7 +96,9 @@ struct Connection {
   std::shared_ptr<Link> link;
   ControlBlock memory;               // this end's; its start is the peer's window
   PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
-  std::vector<PathResources> paths;  // by rail
+  RailDevices devices;               // of this end
+  std::size_t receiver_rails = 1;    // of the receiving end: so many keys has a credit line
+  std::vector<PathResources> paths;  // those that are connected
   CommMemory comm;                   // CommPlan::comm_bytes
 };
 

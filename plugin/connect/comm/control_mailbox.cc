@@ -49,12 +49,12 @@ Result<std::shared_ptr<ControlMailbox>> ControlMailbox::create() {
 
 void ControlMailbox::wake() const noexcept { eventfd_write(wakeup_fd_.get(), 1); }
 
-Listener* ControlMailbox::add_listener(const wire::Token& token, const Device& device,
+Listener* ControlMailbox::add_listener(const wire::Token& token, RailDevices devices,
                                        const CommSettings& settings) {
   const auto lock = lock_without_sleeping(mutex_);
   const std::uint32_t number = ++last_listener_;
   auto& place = listeners_[number];
-  place = std::make_unique<Listener>(number, token, device, settings);
+  place = std::make_unique<Listener>(number, token, devices, settings);
   listener_count_ = listeners_.size();
   return place.get();
 }
@@ -237,7 +237,7 @@ std::optional<ControlMailbox::ListenerFacts> ControlMailbox::find_listener(
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(number);
   if (found == listeners_.end() || found->second->token_ != token) return std::nullopt;
-  return ListenerFacts{.device = found->second->device_,
+  return ListenerFacts{.devices = found->second->devices_,
                        .settings = found->second->settings_,
                        .unaccepted = found->second->arrived_.size()};
 }

@@ -22,6 +22,7 @@
 #include "plugin/connect/comm/comm_link.h"
 #include "plugin/connect/comm/comm_settings.h"
 #include "plugin/connect/comm/connection.h"
+#include "plugin/device/rail_devices.h"
 #include "plugin/wire/handle.h"
 
 namespace beeline {
@@ -31,9 +32,9 @@ using MadeConnection = std::unique_ptr<Connection>;
 // A listener, with the connections that have been made for it and wait for accept().
 class Listener {
  public:
-  Listener(std::uint32_t number, const wire::Token& token, const Device& device,
+  Listener(std::uint32_t number, const wire::Token& token, RailDevices devices,
            const CommSettings& settings)
-      : number_(number), token_(token), device_(&device), settings_(settings) {}
+      : number_(number), token_(token), devices_(devices), settings_(settings) {}
 
   std::uint32_t number() const noexcept { return number_; }
 
@@ -41,7 +42,7 @@ class Listener {
   friend class ControlMailbox;
   const std::uint32_t number_;
   const wire::Token token_;
-  const Device* const device_;
+  const RailDevices devices_;
   const CommSettings settings_;
   // Under the mailbox's mutex.
   std::deque<Result<MadeConnection>> arrived_;
@@ -52,7 +53,7 @@ class Listener {
 struct AttemptOrder {
   std::uint32_t comm = 0;
   wire::Handle handle;
-  const Device* device = nullptr;
+  RailDevices devices;
   CommSettings settings = {};
 };
 
@@ -83,7 +84,7 @@ class ControlMailbox {
       : wakeup_fd_(std::move(wakeup_fd)), nonce_(nonce) {}
 
   // --- For NCCL's threads ---
-  Listener* add_listener(const wire::Token& token, const Device& device,
+  Listener* add_listener(const wire::Token& token, RailDevices devices,
                          const CommSettings& settings);
   // Null if none has arrived yet.
   Result<MadeConnection> take_accepted(Listener& listener);
@@ -127,7 +128,7 @@ class ControlMailbox {
   // Empty if the attempt was reclaimed or has failed in the meantime.
   std::optional<AttemptOrder> find_order(std::uint32_t comm);
   struct ListenerFacts {
-    const Device* device = nullptr;
+    RailDevices devices;
     CommSettings settings;
     std::size_t unaccepted = 0;  // connections that wait for accept()
   };

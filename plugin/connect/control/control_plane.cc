@@ -82,9 +82,9 @@ class ControlPlaneImpl final : public ControlPlane {
   ControlPlaneImpl& operator=(const ControlPlaneImpl&) = delete;
   ~ControlPlaneImpl() override;
 
-  Result<Listener*> listen(const Device& device, HandleBytes handle,
+  Result<Listener*> listen(RailDevices devices, HandleBytes handle,
                            const CommSettings& settings) override;
-  Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle,
+  Result<std::unique_ptr<Connection>> connect(RailDevices devices, HandleBytes handle,
                                               const CommSettings& settings) override;
   Result<std::unique_ptr<Connection>> accept(Listener& listener) override;
   void close(Listener* listener) noexcept override;
@@ -173,14 +173,14 @@ Result<wire::SocketAddress> ControlPlaneImpl::listen_locked(ProcessState& proces
   return process.listening_address;
 }
 
-Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes handle,
+Result<Listener*> ControlPlaneImpl::listen(RailDevices devices, HandleBytes handle,
                                            const CommSettings& settings) {
   ProcessState& process = *BL_TRY(get_process());
   const Result<wire::Token> token = make_token();
   if (!token) return fail(explain(token.error()));
   const auto lock = lock_without_sleeping(process.mutex);
   // While the mailbox has a listener, the control thread does not end.
-  Listener* const listener = process.mailbox->add_listener(*token, device, settings);
+  Listener* const listener = process.mailbox->add_listener(*token, devices, settings);
   const Status served = serve_locked(process);
   const Result<wire::SocketAddress> address =
       served ? listen_locked(process) : fail(served.error());
@@ -193,12 +193,12 @@ Result<Listener*> ControlPlaneImpl::listen(const Device& device, HandleBytes han
                 .token = *token,
                 .address = *address,
                 .host = process.self.host,
-                .device = device.ibdev + ":" + std::to_string(device.port)},
+                .device = devices.front()->ibdev + ":" + std::to_string(devices.front()->port)},
                handle);
   return listener;
 }
 
-Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& device,
+Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(RailDevices devices,
                                                               HandleBytes handle,
                                                               const CommSettings& settings) {
   Result<wire::Handle> decoded = wire::decode_handle(handle);
@@ -224,7 +224,7 @@ Result<std::unique_ptr<Connection>> ControlPlaneImpl::connect(const Device& devi
     }
     decoded->address.scope = *scope;
   }
-  BL_TRY(begin(process, {.handle = *decoded, .device = &device, .settings = settings}, handle));
+  BL_TRY(begin(process, {.handle = *decoded, .devices = devices, .settings = settings}, handle));
   return std::unique_ptr<Connection>{};
 }
 

@@ -30,11 +30,11 @@ class ControlPlane {
  public:
   virtual ~ControlPlane() = default;
 
-  virtual Result<Listener*> listen(const Device& device, HandleBytes handle,
+  virtual Result<Listener*> listen(RailDevices devices, HandleBytes handle,
                                    const CommSettings& settings = {}) = 0;
   // Null if the connection is not ready: the caller calls again with the same handle memory. An
   // error ends the attempt.
-  virtual Result<std::unique_ptr<Connection>> connect(const Device& device, HandleBytes handle,
+  virtual Result<std::unique_ptr<Connection>> connect(RailDevices devices, HandleBytes handle,
                                                       const CommSettings& settings = {}) = 0;
   virtual Result<std::unique_ptr<Connection>> accept(Listener& listener) = 0;
   // The listener may be null. Connections that nobody has accepted are given up, and their peers

@@ -32,7 +32,7 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   }
   const std::uint32_t comm = context_.mailbox->next_comm();
   PendingAccept pending;
-  pending.devices = rail_devices(*listener->device);
+  pending.devices = listener->devices;
   pending.qp = options_for(listener->settings, context_.options->qp);
   pending.peer_host = channel.peer().host;
   pending.peer = offered_port(connect, pending.peer_host);

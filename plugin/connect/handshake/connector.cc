@@ -38,7 +38,7 @@ Error error_of(wire::RejectCode code) {
 void Connector::start(AttemptOrder order) {
   const std::uint32_t comm = order.comm;
   PendingConnect pending;
-  pending.devices = rail_devices(*order.device);
+  pending.devices = order.devices;
   pending.qp = options_for(order.settings, context_.options->qp);
   pending.peer = order.handle.host + " " + order.handle.device;
   pending.order = std::move(order);

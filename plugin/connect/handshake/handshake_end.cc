@@ -31,7 +31,9 @@ Status make_end(PendingComm& comm, const CommPlan& plan, PortWatch& ports) {
 }
 
 MadeConnection make_connection(PendingComm& comm, Role role, const wire::Window& peer_window) {
-  return std::make_unique<Connection>(std::move(*comm.end).finish(role, peer_window));
+  auto made = std::make_unique<Connection>(std::move(*comm.end).finish(role, peer_window));
+  made->devices = comm.devices;
+  return made;
 }
 
 std::string connecting_timeout_text(const PendingComm& comm, const std::string& limit) {

@@ -26,7 +26,7 @@ namespace beeline {
 
 // One comm that is being made.
 struct PendingComm {
-  std::vector<const Device*> devices;  // by rail
+  RailDevices devices;
   QpOptions qp;
   std::string peer;  // "h1 mlx5_0 port 1"
   HandshakeTimeout timeout;
@@ -39,9 +39,6 @@ struct PendingComm {
   // All paths that the connection manager does not connect are connected.
   bool has_connected_directly() const noexcept;
 };
-
-// The devices of a comm's paths, given the one that NCCL has named. Today it is the only one.
-inline std::vector<const Device*> rail_devices(const Device& device) { return {&device}; }
 
 // The memory of the comm and the queues of all its paths.
 Status make_end(PendingComm& comm, const CommPlan& plan, PortWatch& ports);
