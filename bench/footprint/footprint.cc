@@ -103,8 +103,8 @@ void print_parts() {
   };
   line("of the heap: the comm's own structure", sizeof(SendComm), sizeof(RecvComm));
   line("of the maps: its control block, before rounding",
-       static_cast<double>(SendComm::plan().memory_bytes),
-       static_cast<double>(RecvComm::plan().memory_bytes));
+       static_cast<double>(SendComm::plan(1).memory_bytes),
+       static_cast<double>(RecvComm::plan(1).memory_bytes));
 }
 
 // Returns the memory that the plugin needs for a comm.

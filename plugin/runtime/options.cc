@@ -89,6 +89,18 @@ std::int64_t longest_device_wait_ns(const Config& config) noexcept {
   return 4 * one_try_ns * (config.retry_cnt + 1) + 10 * kNsPerSec;
 }
 
+template <class End>
+CommPlans plans(const Config& config) {
+  CommPlans plans;
+  for (std::size_t i = 0; i < plans.by_paths.size(); ++i) {
+    CommPlan& plan = plans.by_paths[i];
+    plan = End::plan(i + 1);
+    plan.comm_bytes = sizeof(Guarded<End>);
+    if (config.use_inline == Tristate::kOff) plan.inline_bytes = 0;
+  }
+  return plans;
+}
+
 }  // namespace
 
 DeviceOptions device_options(const Config& config) {
@@ -108,14 +120,9 @@ ControlOptions control_options(const Config& config) {
                             .connect_timeout = milliseconds(config.connect_timeout_ns),
                             .half_open_timeout = milliseconds(config.half_open_timeout_ns),
                             .peer_timeout = milliseconds(config.peer_timeout_ns),
-                            .sender = SendComm::plan(),
-                            .receiver = RecvComm::plan(),
+                            .sender = plans<SendComm>(config),
+                            .receiver = plans<RecvComm>(config),
                             .qp = qp_options(config)};
-  options.sender.comm_bytes = sizeof(Guarded<SendComm>);
-  options.receiver.comm_bytes = sizeof(Guarded<RecvComm>);
-  if (config.use_inline == Tristate::kOff) {
-    options.sender.inline_bytes = options.receiver.inline_bytes = 0;
-  }
   return options;
 }
 

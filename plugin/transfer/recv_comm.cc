@@ -14,9 +14,9 @@ constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
 
 }  // namespace
 
-CommPlan RecvComm::plan() noexcept {
+CommPlan RecvComm::plan(std::size_t paths) noexcept {
   return {
-      .memory_bytes = kNoticesAt + kReceiveDepth * sizeof(wire::Notice),
+      .memory_bytes = kNoticesAt + paths * kReceiveDepth * sizeof(wire::Notice),
       .window_bytes = 0,
       .send_depth = kSendDepth,
       .receive_depth = kReceiveDepth,

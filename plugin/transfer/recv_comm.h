@@ -65,7 +65,7 @@ class FlushTargets {
 
 class RecvComm : public Comm {
  public:
-  static CommPlan plan() noexcept;
+  static CommPlan plan(std::size_t paths) noexcept;
 
   RecvComm(std::unique_ptr<Connection> connection, const CommOptions& options, StatsSlot stats,
            PathEvents& events) noexcept;

@@ -29,7 +29,7 @@ std::int64_t most_immediate(Notify notify, std::uint32_t chunk_bytes,
 
 }  // namespace
 
-CommPlan SendComm::plan() noexcept {
+CommPlan SendComm::plan(std::size_t /*paths*/) noexcept {
   return {
       .memory_bytes = kNoticesAt + wire::kMaxLines * sizeof(wire::Notice),
       .window_bytes = wire::kCreditRingBytes,

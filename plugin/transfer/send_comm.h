@@ -21,7 +21,7 @@ namespace beeline {
 
 class SendComm : public Comm {
  public:
-  static CommPlan plan() noexcept;
+  static CommPlan plan(std::size_t paths) noexcept;
 
   SendComm(std::unique_ptr<Connection> connection, const CommOptions& options, StatsSlot stats,
            PathEvents& events) noexcept;

@@ -14,8 +14,8 @@ struct TwoEnds {
   TestFabric fabric;
   std::unique_ptr<DeviceTable> table = scan(fabric);
   QpOptions options;
-  CommEnd sender = must(CommEnd::create(control_options().sender));
-  CommEnd receiver = must(CommEnd::create(control_options().receiver));
+  CommEnd sender = must(CommEnd::create(control_options().sender.of(2)));
+  CommEnd receiver = must(CommEnd::create(control_options().receiver.of(2)));
 
   TwoEnds() {
     for (const char* const device : {"softnic0", "softnic1"}) {

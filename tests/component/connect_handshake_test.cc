@@ -243,7 +243,7 @@ TEST_CASE("connect: a queue pair that the device cannot create fails both ends",
   const auto table = scan(fabric);
   const LogCapture log;
   Party b(*table, options);
-  options.receiver.receive_depth = 1U << 24;
+  for (CommPlan& plan : options.receiver.by_paths) plan.receive_depth = 1U << 24;
   Party a(*table, options);
   Ticket ticket;
   Listener* const listener = a.listen(ticket);

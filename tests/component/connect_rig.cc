@@ -22,16 +22,16 @@ ControlOptions control_options() {
   options.connect_timeout = kPatience;
   options.half_open_timeout = kPatience;
   options.peer_timeout = kPatience;
-  options.sender = {.memory_bytes = 16384,
-                    .window_bytes = 16384,
-                    .send_depth = 16,
-                    .receive_depth = 4,
-                    .inline_bytes = 64};
-  options.receiver = {.memory_bytes = 4096,
-                      .window_bytes = 0,
-                      .send_depth = 16,
-                      .receive_depth = 16,
-                      .inline_bytes = 64};
+  options.sender.by_paths.fill({.memory_bytes = 16384,
+                                .window_bytes = 16384,
+                                .send_depth = 16,
+                                .receive_depth = 4,
+                                .inline_bytes = 64});
+  options.receiver.by_paths.fill({.memory_bytes = 4096,
+                                  .window_bytes = 0,
+                                  .send_depth = 16,
+                                  .receive_depth = 16,
+                                  .inline_bytes = 64});
   return options;
 }
 

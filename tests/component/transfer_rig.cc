@@ -28,7 +28,7 @@ std::uint8_t gid_index(const Device& device) {
 }
 
 Connection half(const Device& device, Role role, const TransferOptions& options) {
-  const CommPlan plan = role == Role::kSend ? SendComm::plan() : RecvComm::plan();
+  const CommPlan plan = role == Role::kSend ? SendComm::plan(1) : RecvComm::plan(1);
   Connection made;
   made.role = role;
   made.memory = must(ControlBlock::create(plan.memory_bytes));

@@ -113,4 +113,11 @@ struct CommPlan {
   std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
 };
 
+// The plans of an end with one path, with two, and so on.
+struct CommPlans {
+  std::array<CommPlan, wire::kMaxRails> by_paths;
+
+  const CommPlan& of(std::size_t paths) const noexcept { return by_paths[paths - 1]; }
+};
+
 }  // namespace beeline

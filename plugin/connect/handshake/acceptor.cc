@@ -57,7 +57,7 @@ Acceptor::Checked Acceptor::check(const PendingAccept& pending) const {
       check_path_count(pending.devices.size(), pending.connect.paths.size());
   if (!count)
     return incompatible(pending.peer + " offers " + pending.own_name() + " " + count.error().text);
-  if (pending.connect.window.length < context_.options->sender.window_bytes) {
+  if (pending.connect.window.length < context_.options->sender.of(1).window_bytes) {
     return incompatible("the window of " + pending.peer + " is too small for " +
                         pending.own_name());
   }
@@ -133,7 +133,8 @@ Acceptor::Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
     }
     agreements.push_back(*std::move(agreement));
   }
-  const Status made = make_end(pending, context_.options->receiver, *context_.ports);
+  const Status made =
+      make_end(pending, context_.options->receiver.of(pending.devices.size()), *context_.ports);
   if (!made) return failed(made.error());
   for (std::size_t rail = 0; rail < agreements.size(); ++rail) {
     PathSetup& path = pending.end->paths()[rail];

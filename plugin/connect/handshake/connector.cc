@@ -88,7 +88,8 @@ void Connector::need_channel(std::uint32_t comm) {
 
 void Connector::send_connect(std::uint32_t comm, PendingConnect& pending, Channel& channel) {
   const ControlOptions& options = *context_.options;
-  const Status made = pending.end ? Status() : make_end(pending, options.sender, *context_.ports);
+  const CommPlan& plan = options.sender.of(pending.devices.size());
+  const Status made = pending.end ? Status() : make_end(pending, plan, *context_.ports);
   if (!made) {
     return fail_comm(
         comm, made.error(),
@@ -160,7 +161,7 @@ Status Connector::on_accept(Channel& channel, wire::Accept accept) {
 Outcome<void> Connector::take_accept(PendingConnect& pending) {
   const wire::Accept& accept = pending.accept;
   BL_TRY(check_path_count(pending.end->paths().size(), accept.paths.size()));
-  if (accept.window.length < context_.options->receiver.window_bytes) {
+  if (accept.window.length < context_.options->receiver.of(1).window_bytes) {
     return fail("its window is too small");
   }
   for (std::size_t rail = 0; rail < accept.paths.size(); ++rail) {

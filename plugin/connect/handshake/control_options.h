@@ -24,8 +24,8 @@ struct ControlOptions {
   // A connect of kNoOwner is given up if connect() is not called again for so long. 0: twice
   // connect_timeout, but at least a minute.
   std::chrono::milliseconds forgotten_timeout{};
-  CommPlan sender;
-  CommPlan receiver;
+  CommPlans sender;
+  CommPlans receiver;
   QpOptions qp;
   PeerLimits limits = {};
   verbs::CmLibrary* cm_library = nullptr;  // outlives the control plane; null: none
