@@ -218,7 +218,7 @@ TEST_CASE("context: the requested traffic class is used", "[contract][context]")
     const Session receiver(Abi::kV12, 104);
     const Session silent(abi);
     connect_and_close(silent, receiver);
-    BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is wished"}));
+    BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is set on this host"}));
     const Session sender(abi, 106);
     connect_and_close(sender, receiver);
     BL_MUST(is_overruled("106"));
@@ -237,7 +237,7 @@ TEST_CASE("context: an invalid traffic class is ignored, with one warning", "[co
       connect_and_close(sender, receiver);
     }
     BL_MUST(find_log_lines(NCCL_LOG_WARN, {"traffic class"}).size() == 1);
-    BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is wished"}));
+    BL_MUST(!log_has(NCCL_LOG_INFO, {"traffic class 104 is set on this host"}));
   });
 }
 
