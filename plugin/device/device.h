@@ -88,7 +88,7 @@ class DeviceContext {
 };
 
 struct Device {
-  int index = 0;      // in the table; NCCL uses the same number
+  int index = 0;      // in the table
   std::string name;   // "beeline_mlx5_0", "beeline_mlx5_0_p2": unique. It must differ from ibdev,
                       // which NCCL's own transports use for their topology node
   std::string ibdev;  // "mlx5_0"

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/device/net_devices.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "plugin/wire/limits.h"
+
+namespace beeline {
+namespace {
+
+// NCCL keeps names in 256 bytes and identifies a device by its name.
+constexpr std::size_t kLongestName = 200;
+constexpr std::string_view kPrefix = "beeline_";
+
+// "beeline_mlx5_0+mlx5_1": `index` replaces the other members where the name would be too long.
+std::string name_of(int index, std::span<const Device* const> members) {
+  std::string name = members.front()->name;
+  for (const Device* const member : members.subspan(1)) {
+    std::string_view own = member->name;
+    if (own.starts_with(kPrefix)) own.remove_prefix(kPrefix.size());
+    name += '+';
+    name += own;
+  }
+  if (name.size() <= kLongestName) return name;
+  return members.front()->name + "+" + std::to_string(members.size() - 1) + "_v" +
+         std::to_string(index);
+}
+
+NetDevice make_device(std::size_t place, std::vector<const Device*> members,
+                      std::vector<int> merged) {
+  NetDevice device;
+  device.index = static_cast<int>(place);
+  device.name = name_of(device.index, members);
+  for (const Device* const member : members) {
+    device.speed_mbps += static_cast<int>(member->facts.speed_mbps);
+  }
+  device.members = std::move(members);
+  device.merged = std::move(merged);
+  return device;
+}
+
+std::string listed(std::span<const int> indices) {
+  std::string text;
+  for (const int index : indices) text += (text.empty() ? "" : ", ") + std::to_string(index);
+  return text;
+}
+
+// One connection needs the same kind of queue pairs and addresses on all of its rails.
+std::string why_incompatible(const std::vector<const Device*>& members) {
+  const Device& first = *members.front();
+  for (const Device* const other : members) {
+    if (other->transport == first.transport) continue;
+    return label(first) + " is " + to_string(first.transport) + " and " + label(*other) + " is " +
+           to_string(other->transport) + "; merge devices of one kind";
+  }
+  if (members.size() > wire::kMaxRails) {
+    return "they have " + std::to_string(members.size()) +
+           " ports, and a connection uses at most " + std::to_string(wire::kMaxRails) +
+           "; merge fewer";
+  }
+  return {};
+}
+
+}  // namespace
+
+NetDevices::NetDevices(const std::vector<std::vector<const Device*>>& groups)
+    : first_count_(std::min(groups.size(), kMost)) {
+  for (std::size_t place = 0; place < first_count_; ++place) {
+    add(place, make_device(place, groups[place], {static_cast<int>(place)}));
+  }
+  forget_merged();
+}
+
+const NetDevice* NetDevices::find(int index) const noexcept {
+  if (index < 0 || static_cast<std::size_t>(index) >= kMost) return nullptr;
+  return places_[static_cast<std::size_t>(index)].load(std::memory_order_acquire);
+}
+
+const NetDevice* NetDevices::with_rails(RailDevices rails) const noexcept {
+  for (std::size_t place = 0; place < kMost; ++place) {
+    const NetDevice* const device = find(static_cast<int>(place));
+    if (device == nullptr) break;
+    if (device->members.data() == rails.data()) return device;
+  }
+  return nullptr;
+}
+
+Outcome<const NetDevice*> NetDevices::merge(std::span<const int> indices) {
+  const std::string what = "devices " + listed(indices) + " cannot be merged: ";
+  if (indices.empty()) return fail(Problem("no device can be made of 0 devices"));
+  std::vector<const Device*> members;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const int index = indices[i];
+    if (index < 0 || static_cast<std::size_t>(index) >= first_count_) {
+      return fail(Problem(what + std::to_string(index) + " is not one of the devices 0 to " +
+                          std::to_string(first_count_ - 1) + " that can be"));
+    }
+    if (std::ranges::count(indices, index) > 1) {
+      return fail(Problem(what + std::to_string(index) + " is named twice"));
+    }
+    const NetDevice& part = *find(index);
+    members.insert(members.end(), part.members.begin(), part.members.end());
+  }
+  if (indices.size() == 1) return find(indices.front());
+  if (const std::string why = why_incompatible(members); !why.empty()) {
+    return fail(Problem(Errc::kUnsupported, what + why));
+  }
+
+  const std::lock_guard lock(mutex_);
+  const auto is_it = [&](const NetDevice* device) {
+    return device != nullptr && std::ranges::equal(device->merged, indices);
+  };
+  const std::size_t next = count();
+  for (std::size_t place = first_count_; place < next; ++place) {
+    const NetDevice* const device = find(static_cast<int>(place));
+    if (is_it(device)) return device;
+  }
+  if (next == kMost) {
+    return fail(Problem(Errc::kUnsupported,
+                        what + "there are " + std::to_string(kMost) + " devices already"));
+  }
+  const NetDevice* device = find(static_cast<int>(next));
+  if (!is_it(device)) {
+    device = add(next, make_device(next, std::move(members), {indices.begin(), indices.end()}));
+  }
+  count_.store(next + 1, std::memory_order_release);
+  return device;
+}
+
+const NetDevice* NetDevices::add(std::size_t place, NetDevice device) {
+  all_.push_back(std::make_unique<const NetDevice>(std::move(device)));
+  places_[place].store(all_.back().get(), std::memory_order_release);
+  return all_.back().get();
+}
+
+}  // namespace beeline
