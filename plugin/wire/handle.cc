@@ -2,7 +2,8 @@
 //
 // The layout of the handle: magic, versions, listener, process, token, address, host, device; from
 // byte 104 the attempt, which the connecting process writes; from byte 112 a sum over bytes 0 to
-// 103.
+// 103. The second byte of the address has the number of rails in its lower half, and in its upper
+// half the queue pairs of each.
 #include "plugin/wire/handle.h"
 
 #include <algorithm>
@@ -30,6 +31,11 @@ void put_number(HandleBytes bytes, std::size_t at, std::uint64_t value, std::siz
   }
 }
 
+static_assert(kMaxRails <= 0xf && kMaxPaths <= 0xf);
+std::uint8_t packed(RailCounts counts) noexcept {
+  return static_cast<std::uint8_t>(counts.rails | counts.qps_per_rail << 4);
+}
+
 }  // namespace
 
 void encode(const Handle& handle, HandleBytes out) {
@@ -41,7 +47,7 @@ void encode(const Handle& handle, HandleBytes out) {
   writer.array(handle.process);
   writer.array(handle.token);
   writer.choice(handle.address.kind);
-  writer.number(std::uint8_t{0});
+  writer.number(packed(handle.counts));
   writer.number(handle.address.port);
   writer.number(handle.address.scope);
   writer.array(handle.address.bytes);
@@ -77,7 +83,11 @@ Result<Handle> decode_handle(ConstHandleBytes bytes) {
   handle.process = reader.array<16>();
   handle.token = reader.array<16>();
   handle.address.kind = reader.choice(AddressKind::kIpv6);
-  reader.require(reader.number<std::uint8_t>() == 0);
+  const auto counts = reader.number<std::uint8_t>();
+  handle.counts = {.rails = static_cast<std::uint8_t>(counts & 0xf),
+                   .qps_per_rail = static_cast<std::uint8_t>(counts >> 4)};
+  reader.require(handle.counts.rails >= 1 && handle.counts.rails <= kMaxRails);
+  reader.require(handle.counts.qps_per_rail >= 1 && handle.counts.qps_per_rail <= kMaxPaths);
   handle.address.port = reader.within<std::uint16_t>(1, UINT16_MAX);
   handle.address.scope = reader.number<std::uint32_t>();
   handle.address.bytes = reader.array<16>();

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "common/base/result.h"
+#include "plugin/wire/limits.h"
 #include "plugin/wire/message_version.h"
 
 namespace beeline::wire {
@@ -39,14 +40,23 @@ struct SocketAddress {
   bool operator==(const SocketAddress&) const = default;
 };
 
+// What one end of a comm brings along, from which both ends compute their paths.
+struct RailCounts {
+  std::uint8_t rails = 1;         // devices: 1 to kMaxRails
+  std::uint8_t qps_per_rail = 1;  // queue pairs on each of them that its user wants: 1 to kMaxPaths
+
+  bool operator==(const RailCounts&) const = default;
+};
+
 struct Handle {
   VersionRange versions = kOurVersions;
   ProcessId process{};
   std::uint32_t listener = 0;
   Token token{};
   SocketAddress address;
-  std::string host;    // cut to kHandleTextBytes, as the next
-  std::string device;  // "mlx5_0:1"
+  RailCounts counts = {};  // of the listener
+  std::string host;        // cut to kHandleTextBytes, as the next
+  std::string device;      // "mlx5_0:1": the listener's first
 
   bool operator==(const Handle&) const = default;
 };

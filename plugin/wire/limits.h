@@ -10,6 +10,8 @@
 namespace beeline::wire {
 
 inline constexpr std::size_t kMaxRails = 8;
+inline constexpr std::size_t kMaxPaths = 8;  // each rail of both ends is part of one path at least
+static_assert(kMaxPaths >= kMaxRails);
 inline constexpr std::size_t kMaxReceives = 8;  // buffers in one irecv (NCCL's maxRecvs)
 inline constexpr std::size_t kMaxGroups = 32;   // irecv calls in flight (NCCL_NET_MAX_REQUESTS)
 inline constexpr std::size_t kMaxLines = kMaxGroups * kMaxReceives;

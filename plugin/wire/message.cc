@@ -36,11 +36,62 @@ Window decode_window(Reader& reader) {
   return window;
 }
 
-// A comm has one path at least.
-std::size_t decode_path_count(Reader& reader) {
-  const std::size_t count = reader.count(kMaxRails);
-  reader.require(count > 0);
-  return count;
+void encode(RailCounts counts, Writer& writer) {
+  writer.number(counts.rails);
+  writer.number(counts.qps_per_rail);
+}
+
+RailCounts decode_counts(Reader& reader) {
+  RailCounts counts;
+  counts.rails = reader.within<std::uint8_t>(1, kMaxRails);
+  counts.qps_per_rail = reader.within<std::uint8_t>(1, kMaxPaths);
+  return counts;
+}
+
+template <class Path>
+std::uint8_t number_of(const Path& path) noexcept {
+  return path.number;
+}
+template <>
+std::uint8_t number_of<std::uint8_t>(const std::uint8_t& path) noexcept {
+  return path;
+}
+
+void encode(std::uint8_t number, Writer& writer) { writer.number(number); }
+
+template <class Path>
+void encode_list(const std::vector<Path>& paths, Writer& writer) {
+  writer.count(paths.size());
+  for (const Path& path : paths) encode(path, writer);
+}
+
+// `seen` has a bit for each path that the message has named before.
+template <class Path>
+std::vector<Path> decode_list(Reader& reader, Path (*decode_path)(Reader&), unsigned& seen) {
+  std::vector<Path> paths;
+  const std::size_t count = reader.count(kMaxPaths);
+  for (std::size_t i = 0; i < count && reader.is_good(); ++i) {
+    const Path& path = paths.emplace_back(decode_path(reader));
+    const unsigned bit = 1U << number_of(path);
+    reader.require((seen & bit) == 0);
+    seen |= bit;
+  }
+  return paths;
+}
+
+// The two lists of CONNECT, ACCEPT and READY.
+template <class Message>
+void encode_paths(const Message& message, Writer& writer) {
+  encode_list(message.paths, writer);
+  encode_list(message.missing, writer);
+}
+
+template <class Message, class Path>
+void decode_paths(Reader& reader, Path (*decode_path)(Reader&), Message& message) {
+  unsigned seen = 0;
+  message.paths = decode_list(reader, decode_path, seen);
+  reader.require(!message.paths.empty());  // a comm has one path at least
+  message.missing = decode_list(reader, decode_missing, seen);
 }
 
 template <class Message>
@@ -128,9 +179,9 @@ Bytes encode(const Connect& message) {
   writer.number(message.listener);
   writer.array(message.token);
   writer.number(message.comm);
+  encode(message.counts, writer);
   encode(message.window, writer);
-  writer.count(message.paths.size());
-  for (const PathOffer& offer : message.paths) encode(offer, writer);
+  encode_paths(message, writer);
   return make_frame(Connect::kType, writer.bytes());
 }
 
@@ -141,11 +192,9 @@ Result<Connect> decode<Connect>(ByteView body) {
   message.listener = reader.number<std::uint32_t>();
   message.token = reader.array<16>();
   message.comm = reader.number<std::uint32_t>();
+  message.counts = decode_counts(reader);
   message.window = decode_window(reader);
-  const std::size_t paths = decode_path_count(reader);
-  for (std::size_t i = 0; i < paths && reader.is_good(); ++i) {
-    message.paths.push_back(decode_offer(reader));
-  }
+  decode_paths(reader, decode_offer, message);
   return checked(reader, std::move(message), "read a CONNECT");
 }
 
@@ -154,8 +203,7 @@ Bytes encode(const Accept& message) {
   writer.number(message.comm);
   writer.number(message.our_comm);
   encode(message.window, writer);
-  writer.count(message.paths.size());
-  for (const PathAnswer& answer : message.paths) encode(answer, writer);
+  encode_paths(message, writer);
   return make_frame(Accept::kType, writer.bytes());
 }
 
@@ -166,24 +214,24 @@ Result<Accept> decode<Accept>(ByteView body) {
   message.comm = reader.number<std::uint32_t>();
   message.our_comm = reader.number<std::uint32_t>();
   message.window = decode_window(reader);
-  const std::size_t paths = decode_path_count(reader);
-  for (std::size_t i = 0; i < paths && reader.is_good(); ++i) {
-    message.paths.push_back(decode_answer(reader));
-  }
+  decode_paths(reader, decode_answer, message);
   return checked(reader, std::move(message), "read an ACCEPT");
 }
 
 Bytes encode(const Ready& message) {
   Writer writer;
   writer.number(message.comm);
+  encode_paths(message, writer);
   return make_frame(Ready::kType, writer.bytes());
 }
 
 template <>
 Result<Ready> decode<Ready>(ByteView body) {
   Reader reader(body);
-  const Ready message{.comm = reader.number<std::uint32_t>()};
-  return checked(reader, message, "read a READY");
+  Ready message;
+  message.comm = reader.number<std::uint32_t>();
+  decode_paths(reader, decode_path_number, message);
+  return checked(reader, std::move(message), "read a READY");
 }
 
 Bytes encode(const Reject& message) {

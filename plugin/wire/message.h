@@ -62,22 +62,26 @@ struct Refuse {
   bool operator==(const Refuse&) const = default;
 };
 
-// Memory that the receiver of the message may write to, with one rkey for each path.
+// Memory that the receiver of the message may write to.
 struct Window {
   std::uint64_t address = 0;
-  std::uint64_t length = 0;  // 0: no such memory
-  std::array<std::uint32_t, kMaxRails> rkeys{};
+  std::uint64_t length = 0;                      // 0: no such memory
+  std::array<std::uint32_t, kMaxRails> rkeys{};  // by rail of the end that has the memory
 
   bool operator==(const Window&) const = default;
 };
 
+// CONNECT, ACCEPT and READY list the paths that the sender of the message has, at least one, and
+// those that it could not make. In a message that was decoded, no number is there twice.
 struct Connect {
   static constexpr MessageType kType = MessageType::kConnect;
   std::uint32_t listener = 0;
   Token token{};
   std::uint32_t comm = 0;  // the sender's number
+  RailCounts counts = {};
   Window window = {};
   std::vector<PathOffer> paths = {};
+  std::vector<MissingPath> missing = {};
 
   bool operator==(const Connect&) const = default;
 };
@@ -87,7 +91,8 @@ struct Accept {
   std::uint32_t comm = 0;
   std::uint32_t our_comm = 0;  // the sender's number
   Window window = {};
-  std::vector<PathAnswer> paths = {};  // as many as were offered, in the same order
+  std::vector<PathAnswer> paths = {};     // of those that were offered
+  std::vector<MissingPath> missing = {};  // the others that were offered
 
   bool operator==(const Accept&) const = default;
 };
@@ -95,6 +100,8 @@ struct Accept {
 struct Ready {
   static constexpr MessageType kType = MessageType::kReady;
   std::uint32_t comm = 0;
+  std::vector<std::uint8_t> paths = {};   // the numbers of those that are connected
+  std::vector<MissingPath> missing = {};  // the others that were accepted
 
   bool operator==(const Ready&) const = default;
 };

@@ -128,7 +128,12 @@ CmDestination decode_cm_destination(Reader& reader) {
 
 }  // namespace
 
+std::uint8_t decode_path_number(Reader& reader) {
+  return reader.within<std::uint8_t>(0, kMaxPaths - 1);
+}
+
 void encode(const PathOffer& offer, Writer& writer) {
+  writer.number(offer.number);
   encode(offer.qp, writer);
   writer.choice(offer.link_layer);
   writer.choice(offer.transport);
@@ -146,6 +151,7 @@ void encode(const PathOffer& offer, Writer& writer) {
 
 PathOffer decode_offer(Reader& reader) {
   PathOffer offer;
+  offer.number = decode_path_number(reader);
   offer.qp = decode_qp(reader);
   offer.link_layer = reader.choice(LinkLayer::kEthernet);
   offer.transport = reader.choice(Transport::kIwarp);
@@ -163,7 +169,9 @@ PathOffer decode_offer(Reader& reader) {
 }
 
 void encode(const PathAnswer& answer, Writer& writer) {
+  writer.number(answer.number);
   encode(answer.qp, writer);
+  writer.number(answer.speed_mbps);
   writer.array(answer.gid);
   writer.number(answer.gid_index);
   writer.number(answer.pkey_index);
@@ -179,7 +187,9 @@ void encode(const PathAnswer& answer, Writer& writer) {
 
 PathAnswer decode_answer(Reader& reader) {
   PathAnswer answer;
+  answer.number = decode_path_number(reader);
   answer.qp = decode_qp(reader);
+  answer.speed_mbps = reader.number<std::uint32_t>();
   answer.gid = reader.array<16>();
   answer.gid_index = reader.number<std::uint8_t>();
   answer.pkey_index = reader.number<std::uint16_t>();
@@ -191,6 +201,18 @@ PathAnswer decode_answer(Reader& reader) {
   answer.notify = reader.choice(Notify::kNotice);
   if (reader.flag()) answer.cm = decode_cm_destination(reader);
   return answer;
+}
+
+void encode(const MissingPath& path, Writer& writer) {
+  writer.number(path.number);
+  writer.text(path.why, kMaxWhyBytes);
+}
+
+MissingPath decode_missing(Reader& reader) {
+  MissingPath path;
+  path.number = decode_path_number(reader);
+  path.why = reader.text(kMaxWhyBytes);
+  return path;
 }
 
 }  // namespace beeline::wire

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parts of CONNECT and ACCEPT that describe one path. The connecting end offers everything that
-// its port has. The accepting end chooses for both and answers with its choice.
+// The parts of CONNECT, ACCEPT and READY that describe one path. The connecting end offers
+// everything that its port has. The accepting end chooses for both and answers with its choice.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugin/wire/handle.h"
+#include "plugin/wire/limits.h"
 #include "plugin/wire/message_bytes.h"
 #include "plugin/wire/port_types.h"
 
@@ -18,6 +19,7 @@ namespace beeline::wire {
 inline constexpr std::size_t kMaxGids = 256;  // so many entries of the table are sent
 inline constexpr std::size_t kMaxPkeys = 256;
 inline constexpr std::size_t kMaxCmAddresses = 8;
+inline constexpr std::size_t kMaxWhyBytes = 240;  // of the reason why a path is missing
 
 // Whether the kernel's connection manager can, or must, set up the queue pair of an end.
 enum class CmSupport : std::uint8_t { kNone, kPossible, kRequested };
@@ -89,12 +91,14 @@ struct CmDestination {
   bool operator==(const CmDestination&) const = default;
 };
 
+// The paths of a comm have numbers from 0 on, which are the same at both ends.
 struct PathOffer {
+  std::uint8_t number = 0;
   QpFacts qp;
   LinkLayer link_layer = LinkLayer::kEthernet;
   Transport transport = Transport::kRoce;
-  std::uint8_t mtu = 3;  // ibv_mtu: 1 to 5
-  std::uint32_t speed_mbps = 0;
+  std::uint8_t mtu = 3;          // ibv_mtu: 1 to 5
+  std::uint32_t speed_mbps = 0;  // of the port, as it claims; 0: unknown
   bool immediate = true;
   bool adaptive_routing = false;
   PortSettings settings;
@@ -106,9 +110,11 @@ struct PathOffer {
 };
 
 struct PathAnswer {
-  QpFacts qp;                  // of the accepting end
-  Gid gid{};                   // of the accepting end
-  std::uint8_t gid_index = 0;  // in the connecting end's table, as the next
+  std::uint8_t number = 0;
+  QpFacts qp;                    // of the accepting end
+  std::uint32_t speed_mbps = 0;  // likewise, as PathOffer::speed_mbps
+  Gid gid{};                     // of the accepting end
+  std::uint8_t gid_index = 0;    // in the connecting end's table, as the next
   std::uint16_t pkey_index = 0;
   std::uint8_t mtu = 3;
   std::uint8_t service_level = 0;
@@ -121,10 +127,21 @@ struct PathAnswer {
   bool operator==(const PathAnswer&) const = default;
 };
 
+// A path that the sender of the message could not make. The other end drops it as well.
+struct MissingPath {
+  std::uint8_t number = 0;
+  std::string why;  // names the host and the port
+
+  bool operator==(const MissingPath&) const = default;
+};
+
 void encode(const PathOffer& offer, Writer& writer);
 void encode(const PathAnswer& answer, Writer& writer);
+void encode(const MissingPath& path, Writer& writer);
 // The caller asks the reader whether all fields were valid.
 PathOffer decode_offer(Reader& reader);
 PathAnswer decode_answer(Reader& reader);
+MissingPath decode_missing(Reader& reader);
+std::uint8_t decode_path_number(Reader& reader);
 
 }  // namespace beeline::wire

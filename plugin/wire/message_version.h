@@ -20,7 +20,8 @@ struct VersionRange {
 
   bool operator==(const VersionRange&) const = default;
 };
-inline constexpr VersionRange kOurVersions{.least = 1, .most = 1};
+// Version 1: one path for each comm. Version 2: up to kMaxPaths, of which some may be missing.
+inline constexpr VersionRange kOurVersions{.least = 2, .most = 2};
 
 // The newest version that both speak.
 constexpr std::optional<std::uint16_t> common_version(VersionRange a, VersionRange b) noexcept {
@@ -29,8 +30,8 @@ constexpr std::optional<std::uint16_t> common_version(VersionRange a, VersionRan
   return newest;
 }
 
-// "the peer speaks versions 2-3 of the protocol, this host version 1: use the same version of
-// Beeline on all hosts".
+// "the peer speaks version 1 of the protocol, this host version 2: use the same version of Beeline
+// on all hosts".
 std::string version_mismatch(VersionRange theirs, VersionRange ours);
 
 }  // namespace beeline::wire

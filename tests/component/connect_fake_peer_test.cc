@@ -60,7 +60,7 @@ TEST_CASE("fake peer: an answer that does not fit fails the connect", "[componen
   rig.start();
   RawPeer peer = rig.fake.welcome();
   wire::Accept accept = accept_for(peer.receive_message<wire::Connect>());
-  SECTION("more paths than offered") { accept.paths.push_back(accept.paths[0]); }
+  SECTION("a path that was not offered") { accept.paths.emplace_back().number = 1; }
   SECTION("an address that we do not have") { accept.paths[0].gid_index = 99; }
   SECTION("a partition that we do not have") { accept.paths[0].pkey_index = 999; }
   peer.send(wire::encode(accept));
@@ -138,9 +138,9 @@ TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[componen
     RawPeer peer = rig.fake.answer();
     peer.receive_message<wire::Hello>();
     peer.send(wire::encode(
-        wire::Refuse{.code = wire::RefuseCode::kVersion, .versions = {.least = 2, .most = 3}}));
+        wire::Refuse{.code = wire::RefuseCode::kVersion, .versions = {.least = 3, .most = 4}}));
     CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kUnsupported);
-    CHECK(rig.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
+    CHECK(rig.log.has("the peer speaks versions 3-4 of the protocol, this host version 2"));
   }
   SECTION("of a listener that is closed") {
     RawPeer peer = rig.fake.answer();
@@ -162,7 +162,8 @@ TEST_CASE("fake peer: refusals fail the connect in the peer's words", "[componen
   SECTION("by another process at that address") {
     RawPeer peer = rig.fake.answer();
     peer.receive_message<wire::Hello>();
-    peer.send(wire::encode(wire::HelloAck{.version = 1, .host = "other", .pid = 5}));
+    peer.send(wire::encode(
+        wire::HelloAck{.version = wire::kOurVersions.most, .host = "other", .pid = 5}));
     CHECK(rig.b.wait_connect_error(rig.fake.ticket()).code == Errc::kProtocol);
     CHECK(rig.log.has("another process answers there: other (pid 5)"));
   }
@@ -178,7 +179,7 @@ TEST_CASE("fake peer: a handle of another plugin or version is an error at once"
   }
   SECTION("version") {
     wire::Handle handle = handle_of(rig.fake.ticket());
-    handle.versions = {.least = 2, .most = 2};
+    handle.versions = {.least = 3, .most = 3};
     wire::encode(handle, rig.fake.ticket().handle());
     CHECK(rig.b.connect(rig.fake.ticket()).error().code == Errc::kUnsupported);
     CHECK(rig.log.has("use the same version of Beeline on all hosts"));
@@ -207,8 +208,10 @@ TEST_CASE("fake peer: of two dials that cross, that of the smaller process id is
   } else {
     CHECK(own_dial.receive_message<wire::Refuse>().code == wire::RefuseCode::kDuplicate);
     own_dial.must_be_dropped();
-    dialer.send(wire::encode(
-        wire::HelloAck{.version = 1, .process = fake.process(), .host = "faraway", .pid = 4711}));
+    dialer.send(wire::encode(wire::HelloAck{.version = wire::kOurVersions.most,
+                                            .process = fake.process(),
+                                            .host = "faraway",
+                                            .pid = 4711}));
     dialer.receive_message<wire::Connect>();
   }
   rig.b.plane().close(listener);

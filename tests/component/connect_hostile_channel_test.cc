@@ -38,7 +38,7 @@ struct InvitedPeer {
 };
 
 void send_all_about(RawPeer& client, std::uint32_t comm) {
-  client.send(wire::encode(wire::Ready{.comm = comm}));
+  client.send(wire::encode(wire::Ready{.comm = comm, .paths = {0}}));
   client.send(wire::encode(wire::Goodbye{.comm = comm, .settled = 7}));
   client.send(
       wire::encode(wire::Reject{.comm = comm, .code = wire::RejectCode::kFailed, .text = "no"}));
@@ -124,8 +124,8 @@ TEST_CASE("hostile: READY twice delivers one connection", "[component][connect]"
   ListenerRig rig;
   const wire::Connect connect = rig.connect_of_real_peer();
   InvitedPeer invited(rig, connect);
-  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm}));
-  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm}));
+  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm, .paths = {0}}));
+  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm, .paths = {0}}));
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
   invited.client.sync();
   CHECK(must(rig.a.accept(rig.listener)) == nullptr);
@@ -138,7 +138,7 @@ TEST_CASE("hostile: an ACCEPT of an end that was accepted changes nothing",
   ListenerRig rig;
   const wire::Connect connect = rig.connect_of_real_peer();
   InvitedPeer invited(rig, connect);
-  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm}));
+  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm, .paths = {0}}));
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
   wire::Accept accept{.comm = invited.comm, .our_comm = 3};
   accept.paths.emplace_back();
@@ -157,7 +157,7 @@ TEST_CASE("hostile: the numbers of another channel's comms mean nothing", "[comp
   send_all_about(client, victim.comm);
   client.sync();
   CHECK(must(rig.a.accept(rig.listener)) == nullptr);
-  victim.client.send(wire::encode(wire::Ready{.comm = victim.comm}));
+  victim.client.send(wire::encode(wire::Ready{.comm = victim.comm, .paths = {0}}));
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
   // And afterwards.
   send_all_about(client, victim.comm);
@@ -173,7 +173,7 @@ TEST_CASE("hostile: the first end of a comm is the one that counts", "[component
   ListenerRig rig;
   const wire::Connect connect = rig.connect_of_real_peer();
   InvitedPeer invited(rig, connect);
-  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm}));
+  invited.client.send(wire::encode(wire::Ready{.comm = invited.comm, .paths = {0}}));
   const ConnectionPtr made = rig.a.wait_accept(rig.listener);
   invited.client.send(wire::encode(wire::Goodbye{.comm = invited.comm, .settled = 1}));
   invited.client.send(wire::encode(wire::Goodbye{.comm = invited.comm, .settled = 2}));

@@ -83,8 +83,10 @@ TEST_CASE("hostile: an invalid answer to HELLO fails the connect with one line",
   SECTION("another message") { peer.send(wire::encode(sample<wire::Goodbye>())); }
   SECTION("no message") { peer.send("HTTP/1.1 400 Bad Request\r\n\r\n"); }
   SECTION("a version that was not offered") {
-    peer.send(wire::encode(
-        wire::HelloAck{.version = 2, .process = fake.process(), .host = "faraway", .pid = 1}));
+    peer.send(wire::encode(wire::HelloAck{.version = wire::kOurVersions.most + 1,
+                                          .process = fake.process(),
+                                          .host = "faraway",
+                                          .pid = 1}));
   }
   SECTION("a HELLO_ACK that is too long") {
     wire::Bytes body(100, std::byte{1});

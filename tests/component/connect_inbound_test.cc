@@ -24,7 +24,7 @@ TEST_CASE("inbound: a peer that does not speak the protocol is dropped", "[compo
   SECTION("another protocol") { client.send("GET / HTTP/1.1\r\n\r\n"); }
   SECTION("zeroes") { client.send(std::string(64, '\0')); }
   SECTION("a HELLO with another magic") { client.send(changed(hello, wire::kFrameHeadBytes)); }
-  SECTION("another message") { client.send(wire::encode(wire::Ready{.comm = 1})); }
+  SECTION("another message") { client.send(wire::encode(wire::Ready{.comm = 1, .paths = {0}})); }
   SECTION("a HELLO that announces too much") {
     client.send(wire::make_frame(wire::MessageType::kHello, wire::Bytes(513)));
   }
@@ -56,14 +56,14 @@ TEST_CASE("inbound: a peer with other versions is told the supported ones, and t
   ListenerRig rig;
   const wire::Handle handle = handle_of(rig.ticket);
   wire::Hello hello = hello_for(handle);
-  hello.versions = {.least = 2, .most = 3};
+  hello.versions = {.least = 3, .most = 4};
   RawPeer client(handle);
   client.send(wire::encode(hello));
   const auto refusal = client.receive_message<wire::Refuse>();
   CHECK(refusal.code == wire::RefuseCode::kVersion);
   CHECK(refusal.versions == wire::kOurVersions);
   client.must_be_dropped();
-  CHECK(rig.log.has("the peer speaks versions 2-3 of the protocol, this host version 1"));
+  CHECK(rig.log.has("the peer speaks versions 3-4 of the protocol, this host version 2"));
   rig.must_accept_real_peer();
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("inbound: messages about unknown comms do no harm", "[component][conne
   client.send(wire::encode(hello_for(handle)));
   client.receive_message<wire::HelloAck>();
   for (const std::uint32_t comm : {0U, 1U, 2U, 77U, UINT32_MAX}) {
-    client.send(wire::encode(wire::Ready{.comm = comm}));
+    client.send(wire::encode(wire::Ready{.comm = comm, .paths = {0}}));
     client.send(wire::encode(wire::Goodbye{.comm = comm, .settled = 5}));
     client.send(
         wire::encode(wire::Reject{.comm = comm, .code = wire::RejectCode::kFailed, .text = "no"}));

@@ -106,7 +106,7 @@ TEST_CASE("limits: a listener keeps few connections that nobody accepts", "[comp
     connect.comm = comm;
     client.send(wire::encode(connect));
     const std::uint32_t ours = client.receive_message<wire::Accept>().our_comm;
-    client.send(wire::encode(wire::Ready{.comm = ours}));
+    client.send(wire::encode(wire::Ready{.comm = ours, .paths = {0}}));
   }
   client.send(wire::encode(connect));
   CHECK(client.receive_message<wire::Reject>().text.starts_with(

@@ -152,8 +152,10 @@ RawPeer FakeListener::welcome() {
   RawPeer dialer = answer();
   const auto hello = dialer.receive_message<wire::Hello>();
   BL_MUST(hello.token == handle_.token && hello.listener == handle_.listener);
-  dialer.send(wire::encode(
-      wire::HelloAck{.version = 1, .process = handle_.process, .host = "faraway", .pid = 4711}));
+  dialer.send(wire::encode(wire::HelloAck{.version = wire::kOurVersions.most,
+                                          .process = handle_.process,
+                                          .host = "faraway",
+                                          .pid = 4711}));
   return dialer;
 }
 

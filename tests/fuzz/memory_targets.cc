@@ -41,6 +41,9 @@ void hold_handle(const Handle& handle) {
        "versions are a range");
   hold(handle.address.kind <= AddressKind::kIpv6 && handle.address.port != 0,
        "an address that can be dialed");
+  hold(handle.counts.rails >= 1 && handle.counts.rails <= kMaxRails, "a rail, and not too many");
+  hold(handle.counts.qps_per_rail >= 1 && handle.counts.qps_per_rail <= kMaxPaths,
+       "a queue pair, and not too many");
   for (const std::string& text : {handle.host, handle.device}) {
     hold(text.size() <= kHandleTextBytes, "a text is no longer than it may be");
     hold(std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; }),

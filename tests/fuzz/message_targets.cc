@@ -4,6 +4,7 @@
 // its readers rely, fits into a frame, and is the same after it was encoded and decoded again.
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 
 #include "tests/fuzz/wire_targets.h"
@@ -73,10 +74,27 @@ void hold_path(const PathAnswer& answer) {
   hold(answer.cm->address.port != 0, "a port that can be dialed");
 }
 
-template <class Path>
-void hold_paths(const std::vector<Path>& paths) {
-  hold(!paths.empty() && paths.size() <= kMaxRails, "one path at least, and not too many");
-  for (const Path& path : paths) hold_path(path);
+std::uint8_t number_of(const PathOffer& path) { return path.number; }
+std::uint8_t number_of(const PathAnswer& path) { return path.number; }
+std::uint8_t number_of(std::uint8_t path) { return path; }
+
+void hold_path(std::uint8_t) {}
+
+// Of CONNECT, ACCEPT and READY.
+template <class Message>
+void hold_paths(const Message& message) {
+  std::set<std::uint8_t> numbers;
+  for (const auto& path : message.paths) {
+    hold_path(path);
+    numbers.insert(number_of(path));
+  }
+  for (const MissingPath& path : message.missing) {
+    hold_text(path.why, kMaxWhyBytes);
+    numbers.insert(path.number);
+  }
+  hold(!message.paths.empty(), "one path at least");
+  hold(numbers.size() == message.paths.size() + message.missing.size(), "no path twice");
+  hold(*numbers.rbegin() < kMaxPaths, "not too many paths");
 }
 
 void hold_message(const Hello& message) {
@@ -96,18 +114,21 @@ void hold_message(const Refuse& message) {
   hold(!version_mismatch(message.versions, kOurVersions).empty(), "a sentence on versions");
 }
 void hold_message(const Connect& message) {
+  hold(message.counts.rails >= 1 && message.counts.rails <= kMaxRails, "a rail, and not too many");
+  hold(message.counts.qps_per_rail >= 1 && message.counts.qps_per_rail <= kMaxPaths,
+       "a queue pair, and not too many");
   hold_window(message.window);
-  hold_paths(message.paths);
+  hold_paths(message);
 }
 void hold_message(const Accept& message) {
   hold_window(message.window);
-  hold_paths(message.paths);
+  hold_paths(message);
 }
 void hold_message(const Reject& message) {
   hold(message.code <= RejectCode::kAbandoned, "a known reason");
   hold_text(message.text, kMaxTextBytes);
 }
-void hold_message(const Ready&) {}
+void hold_message(const Ready& message) { hold_paths(message); }
 void hold_message(const Goodbye&) {}
 
 void hold_error(const Error& error) {
@@ -158,8 +179,10 @@ template <>
 std::vector<Bytes> seeds<Connect>() {
   Connect least = test::sample<Connect>();
   least.paths.assign(1, PathOffer{});
+  least.missing.clear();
   Connect most = test::sample<Connect>();
-  most.paths.assign(kMaxRails, test::sample_offer());
+  most.paths = test::numbered(test::sample_offer(), {0, 1, 2, 3, 4, 5, 6, 7});
+  most.missing.clear();
   for (PathOffer& offer : most.paths) {
     offer.pkeys.assign(kMaxPkeys, 0xffff);
     offer.gids.assign(kMaxGids, test::sample_offer().gids[1]);
@@ -172,9 +195,20 @@ template <>
 std::vector<Bytes> seeds<Accept>() {
   Accept least = test::sample<Accept>();
   least.paths.assign(1, PathAnswer{});
+  least.missing.clear();
   Accept most = test::sample<Accept>();
-  most.paths.assign(kMaxRails, test::sample_answer());
+  most.paths = test::numbered(test::sample_answer(), {0, 1, 2, 3, 4, 5, 6, 7});
+  most.missing.clear();
   return {body_of(test::sample<Accept>()), body_of(least), body_of(most)};
+}
+
+template <>
+std::vector<Bytes> seeds<Ready>() {
+  const Ready least = {.comm = 1, .paths = {0}};
+  Ready most = {.comm = 1, .paths = {7}};
+  const std::string why(kMaxWhyBytes, 'x');
+  most.missing = test::numbered(MissingPath{.number = 0, .why = why}, {0, 1, 2, 3, 4, 5, 6});
+  return {body_of(test::sample<Ready>()), body_of(least), body_of(most)};
 }
 
 constexpr std::array<Target, 8> kMessageTargets = {{

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
+#include <vector>
 
 #include "plugin/wire/message.h"
 
@@ -26,6 +28,7 @@ inline wire::Handle sample_handle() {
                       .port = 40312,
                       .bytes = counting<16>(30),
                       .scope = 3},
+          .counts = {.rails = 8, .qps_per_rail = 2},
           .host = "node17",
           .device = "mlx5_0:1"};
 }
@@ -48,6 +51,7 @@ inline wire::Window sample_window() {
 
 inline wire::PathOffer sample_offer() {
   wire::PathOffer offer;
+  offer.number = 3;
   offer.qp = sample_qp();
   offer.link_layer = wire::LinkLayer::kInfiniBand;
   offer.transport = wire::Transport::kInfiniBand;
@@ -74,6 +78,8 @@ inline wire::PathOffer sample_offer() {
 
 inline wire::PathAnswer sample_answer() {
   wire::PathAnswer answer;
+  answer.number = 2;
+  answer.speed_mbps = 200'000;
   answer.qp = sample_qp();
   answer.gid = counting<16>(5);
   answer.gid_index = 3;
@@ -92,6 +98,19 @@ inline wire::PathAnswer sample_answer() {
   return answer;
 }
 
+inline wire::MissingPath sample_missing() {
+  return {.number = 6, .why = "node17 mlx5_6 port 1: the port is down"};
+}
+
+// Paths with these numbers, which are otherwise alike.
+template <class Path>
+std::vector<Path> numbered(const Path& path, std::initializer_list<std::uint8_t> numbers) {
+  std::vector<Path> paths(numbers.size(), path);
+  std::size_t i = 0;
+  for (const std::uint8_t number : numbers) paths[i++].number = number;
+  return paths;
+}
+
 template <class Message>
 Message sample();
 
@@ -106,7 +125,10 @@ inline wire::Hello sample<wire::Hello>() {
 }
 template <>
 inline wire::HelloAck sample<wire::HelloAck>() {
-  return {.version = 1, .process = counting<16>(1), .host = "node17", .pid = 4711};
+  return {.version = wire::kOurVersions.most,
+          .process = counting<16>(1),
+          .host = "node17",
+          .pid = 4711};
 }
 template <>
 inline wire::Refuse sample<wire::Refuse>() {
@@ -119,16 +141,22 @@ inline wire::Connect sample<wire::Connect>() {
   return {.listener = 77,
           .token = counting<16>(100),
           .comm = 12,
+          .counts = {.rails = 4, .qps_per_rail = 2},
           .window = sample_window(),
-          .paths = {sample_offer(), sample_offer()}};
+          .paths = numbered(sample_offer(), {2, 5}),
+          .missing = {sample_missing()}};
 }
 template <>
 inline wire::Accept sample<wire::Accept>() {
-  return {.comm = 12, .our_comm = 13, .window = sample_window(), .paths = {sample_answer()}};
+  return {.comm = 12,
+          .our_comm = 13,
+          .window = sample_window(),
+          .paths = {sample_answer()},
+          .missing = {sample_missing()}};
 }
 template <>
 inline wire::Ready sample<wire::Ready>() {
-  return {.comm = 13};
+  return {.comm = 13, .paths = {2, 7}, .missing = {sample_missing()}};
 }
 template <>
 inline wire::Reject sample<wire::Reject>() {

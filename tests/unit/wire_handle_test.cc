@@ -57,8 +57,12 @@ TEST_CASE("wire handle: one of another plugin and one of another version have di
   REQUIRE_FALSE(decode_handle(foreign));
   CHECK(decode_handle(foreign).error().code == Errc::kProtocol);
 
+  // The one that a Beeline with one path for each comm makes, and that of a future one.
+  Handle older = sample_handle();
+  older.versions = {.least = 1, .most = 1};
+  CHECK(decode_handle(encoded(older)).error().code == Errc::kUnsupported);
   Handle newer = sample_handle();
-  newer.versions = {.least = 2, .most = 4};
+  newer.versions = {.least = 3, .most = 4};
   const HandleArray bytes = encoded(newer);
   REQUIRE_FALSE(decode_handle(bytes));
   CHECK(decode_handle(bytes).error().code == Errc::kUnsupported);
@@ -70,6 +74,10 @@ TEST_CASE("wire handle: a field out of its range is an error", "[unit][wire]") {
   Handle handle = sample_handle();
   SECTION("port") { handle.address.port = 0; }
   SECTION("address kind") { handle.address.kind = static_cast<AddressKind>(2); }
+  SECTION("no rail") { handle.counts.rails = 0; }
+  SECTION("too many rails") { handle.counts.rails = kMaxRails + 1; }
+  SECTION("no queue pair") { handle.counts.qps_per_rail = 0; }
+  SECTION("too many queue pairs") { handle.counts.qps_per_rail = kMaxPaths + 1; }
   SECTION("versions backward") { handle.versions = {.least = 2, .most = 1}; }
   SECTION("version zero") { handle.versions = {.least = 0, .most = 1}; }
   CHECK_FALSE(decode_handle(encoded(handle)));

@@ -102,14 +102,28 @@ TEST_CASE("wire message: a number out of its range is an error", "[unit][wire]")
   check_refused<HelloAck>("version", [](HelloAck& m) { m.version = kOurVersions.most + 1; });
   check_refused<Refuse>("code", [](Refuse& m) { m.code = beyond(RefuseCode::kDuplicate); });
   check_refused<Reject>("code", [](Reject& m) { m.code = beyond(RejectCode::kAbandoned); });
-  check_refused<Connect>("no path", [](Connect& m) { m.paths.clear(); });
-  check_refused<Connect>("too many", [](Connect& m) { m.paths.resize(kMaxRails + 1); });
-  check_refused<Accept>("no path", [](Accept& m) { m.paths.clear(); });
-  check_refused<Accept>("too many", [](Accept& m) { m.paths.resize(kMaxRails + 1); });
+  check_refused<Connect>("rails", [](Connect& m) { m.counts.rails = 0; });
+  check_refused<Connect>("rails", [](Connect& m) { m.counts.rails = kMaxRails + 1; });
+  check_refused<Connect>("qps", [](Connect& m) { m.counts.qps_per_rail = 0; });
+  check_refused<Connect>("qps", [](Connect& m) { m.counts.qps_per_rail = kMaxPaths + 1; });
   check_refused<Connect>("window wraps", [](Connect& m) { m.window.address = UINT64_MAX - 4095; });
 }
 
+TEMPLATE_TEST_CASE("wire message: a list of paths has one at least, and none twice", "[unit][wire]",
+                   Connect, Accept, Ready) {
+  const auto check = [](const char* what, const std::function<void(TestType&)>& spoil) {
+    check_refused<TestType>(what, spoil);
+  };
+  check("no path", [](TestType& m) { m.paths.clear(); });
+  check("too many", [](TestType& m) { m.paths.resize(kMaxPaths + 1); });
+  check("one twice", [](TestType& m) { m.paths.push_back(m.paths.front()); });
+  check("one missing twice", [](TestType& m) { m.missing.push_back(m.missing.front()); });
+  check("missing and not", [](TestType& m) { m.missing.front().number = 2; });
+  check("a number too large", [](TestType& m) { m.missing.front().number = kMaxPaths; });
+}
+
 TEST_CASE("wire message: an offer's number out of its range is an error", "[unit][wire]") {
+  check_offer("number", [](PathOffer& p) { p.number = kMaxPaths; });
   check_offer("port", [](PathOffer& p) { p.qp.port = 0; });
   check_offer("qpn", [](PathOffer& p) { p.qp.qpn = 1U << 24; });
   check_offer("psn", [](PathOffer& p) { p.qp.psn = 1U << 24; });
@@ -135,6 +149,7 @@ TEST_CASE("wire message: an offer's number out of its range is an error", "[unit
 }
 
 TEST_CASE("wire message: an answer's number out of its range is an error", "[unit][wire]") {
+  check_answer("number", [](PathAnswer& p) { p.number = kMaxPaths; });
   check_answer("port", [](PathAnswer& p) { p.qp.port = 0; });
   check_answer("mtu 0", [](PathAnswer& p) { p.mtu = 0; });
   check_answer("mtu 6", [](PathAnswer& p) { p.mtu = 6; });
@@ -158,12 +173,12 @@ TEST_CASE("wire message: a text is cut when it is long, and has no unprintable c
 
 TEST_CASE("wire message: the versions in a HELLO of another version can be read", "[unit][wire]") {
   Hello message = sample<Hello>();
-  message.versions = {.least = 2, .most = 3};
+  message.versions = {.least = 3, .most = 4};
   Bytes body = body_of(message);
   body.resize(20);  // the rest of another version's HELLO is unknown
   const auto versions = hello_versions(body);
   REQUIRE(versions);
-  CHECK(*versions == VersionRange{.least = 2, .most = 3});
+  CHECK(*versions == VersionRange{.least = 3, .most = 4});
   REQUIRE_FALSE(decode<Hello>(body));
   CHECK(decode<Hello>(body).error().code == Errc::kUnsupported);
   body[0] ^= std::byte{1};  // the magic
@@ -223,4 +238,7 @@ TEST_CASE("wire version: two ranges have the newest in common, or nothing", "[un
   CHECK(version_mismatch({2, 3}, {1, 1}) ==
         "the peer speaks versions 2-3 of the protocol, this host version 1: use the same version "
         "of Beeline on all hosts");
+  CHECK(version_mismatch({1, 1}, kOurVersions) ==
+        "the peer speaks version 1 of the protocol, this host version 2: use the same version of "
+        "Beeline on all hosts");
 }

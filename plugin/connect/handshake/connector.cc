@@ -199,7 +199,7 @@ void Connector::advance(std::uint32_t comm) {
 
 void Connector::deliver(std::uint32_t comm, Channel& channel) {
   const PendingConnect& pending = comms_.at(comm);
-  channel.send(wire::Ready{.comm = pending.accept.our_comm});
+  channel.send(wire::Ready{.comm = pending.accept.our_comm, .paths = {0}});
   MadeConnection made =
       make_linked(comm, pending.accept.our_comm, channel, Role::kSend, pending.accept.window);
   for (const PathResources& path : made->paths) {
