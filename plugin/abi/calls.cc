@@ -45,10 +45,15 @@ ncclResult_t connect_with(const CommSettings& settings, int dev, void* handle,
   });
 }
 
+void init_runtime(ncclDebugLogger_t logger) {
+  // The logger's first argument is an enumeration there and an int here, which are passed alike.
+  Runtime::instance().init(reinterpret_cast<LogSink>(logger));
+}
+
 // NCCL 2.27.3 to 2.29.7 forgets the plugin with the last communicator of the process.
 void warn_of_forgotten_plugin() noexcept {
   const Runtime& runtime = Runtime::instance();
-  if (runtime.devices().empty() || runtime.nccl_keeps_plugin()) return;
+  if (!runtime.has_devices() || runtime.nccl_keeps_plugin()) return;
   BL_WARN_ONCE(
       "NCCL 2.27.3 to 2.29.7 forgets its network plugin when the last communicator is destroyed: "
       "the "
@@ -69,17 +74,21 @@ ncclResult_t unless_null(void* object, F&& end) noexcept {
 
 ncclResult_t init(ncclDebugLogger_t logger) noexcept {
   return edge([&]() -> Status {
-    // The logger's first argument is an enumeration there and an int here, which are passed alike.
-    Runtime::instance().init(reinterpret_cast<LogSink>(logger));
+    init_runtime(logger);
+    net::begin(kNoOwner);
     return {};
   });
 }
 
 ncclResult_t init(void** ctx, std::uint64_t /*comm_id*/, ncclNetCommConfig_v10_t* config,
                   ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
-  const ncclResult_t result = init(logger);
-  if (ctx != nullptr) *ctx = new_context(traffic_class_in(config));
-  return result;
+  return edge([&]() -> Status {
+    init_runtime(logger);
+    if (ctx == nullptr) return {};
+    *ctx = new_context(traffic_class_in(config));
+    net::begin(settings_of(*ctx).owner);
+    return {};
+  });
 }
 
 ncclResult_t init_v10(ncclDebugLogger_t logger, ncclProfilerCallback_t profiler) noexcept {

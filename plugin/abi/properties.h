@@ -4,7 +4,9 @@
 // have not initialized.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "plugin/abi/calls.h"
 #include "plugin/runtime/net.h"
@@ -23,7 +25,12 @@ void fill_limits(Properties& out) noexcept {
 
 template <class Properties>
 void fill_place(Properties& out, const net::Properties& device) noexcept {
-  if constexpr (requires { out.vProps; }) out.vProps = {.ndevs = 1, .devs = {device.index}};
+  if constexpr (requires { out.vProps; }) {
+    // A version may have less room than the one in which the device was merged.
+    const std::size_t count = std::min(device.members.size(), std::size(out.vProps.devs));
+    out.vProps.ndevs = static_cast<int>(count);
+    std::ranges::copy(device.members.first(count), out.vProps.devs);
+  }
   if constexpr (requires { out.railId; }) {
     out.railId = static_cast<std::int16_t>(device.rail);
     out.planeId = static_cast<std::int16_t>(device.plane);

@@ -64,6 +64,15 @@ std::string why_incompatible(const std::vector<const Device*>& members) {
 
 }  // namespace
 
+std::string describe(const NetDevice& device) {
+  std::string text = "device " + std::to_string(device.index) + ", " + device.name + ", " +
+                     std::to_string(device.speed_mbps / 1000) + "G:";
+  for (const Device* const member : device.members) {
+    text += (member == device.members.front() ? " " : ", ") + label(*member);
+  }
+  return text;
+}
+
 NetDevices::NetDevices(const std::vector<std::vector<const Device*>>& groups)
     : first_count_(std::min(groups.size(), kMost)) {
   for (std::size_t place = 0; place < first_count_; ++place) {

@@ -36,6 +36,9 @@ struct NetDevice {
   RailDevices rails() const noexcept { return members; }
 };
 
+// "device 4, beeline_mlx5_0+mlx5_1, 200G: mlx5_0 port 1, mlx5_1 port 1": for the log.
+std::string describe(const NetDevice& device);
+
 class NetDevices {
  public:
   // NCCL has room for fewer.

@@ -13,7 +13,10 @@ namespace beeline::net {
 namespace {
 
 StatsSlot slot_for(const Connection& connection, SlotRole role) {
-  StatsSlot slot = Runtime::instance().stats().acquire(role, connection.paths.front().device->name);
+  Runtime& runtime = Runtime::instance();
+  const NetDevice* const device = runtime.net_devices()->with_rails(connection.devices);
+  StatsSlot slot = runtime.stats().acquire(
+      role, device != nullptr ? device->name : connection.devices.front()->name);
   slot.set_peer(connection.link->peer().host, connection.link->peer().device);
   slot.record(Event::kReady, static_cast<std::uint32_t>(connection.paths.size()));
   slot.set_state(SlotState::kReady);
@@ -55,47 +58,30 @@ Result<std::vector<Rail>> rails_of(const Comm& comm) {
 
 }  // namespace
 
-std::size_t device_count() noexcept { return Runtime::instance().devices().size(); }
-
-Result<Properties> properties(int device) noexcept {
-  const Device* const found = BL_TRY(Runtime::instance().device(device));
-  const gdr::GpuDirect* const gpus = Runtime::instance().gpus();
-  const gdr::Offer gpu = gpus == nullptr ? gdr::Offer() : gpus->offer(*found);
-  return Properties{
-      .index = found->index,
-      .name = found->name.c_str(),
-      .pci_path = found->card_path.empty() ? nullptr : found->card_path.c_str(),
-      .guid = found->guid,
-      .speed_mbps = static_cast<int>(found->facts.speed_mbps),
-      .port = found->card_port,
-      .rail = found->rail,
-      .plane = found->plane,
-      .takes_pointers = gpu.pointer,
-      .takes_dmabufs = gpu.dmabuf,
-      .force_flush = gpu.force_flush,
-  };
-}
-
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings) {
   Runtime& runtime = Runtime::instance();
-  const Device* const chosen = BL_TRY(runtime.device(device));
-  return runtime.control().listen(runtime.alone(*chosen), handle, settings);
+  const NetDevice* const chosen = BL_TRY(runtime.net_device(device));
+  return runtime.control().listen(chosen->rails(), handle, settings);
 }
 
 void close(Listener* listener) noexcept {
   if (Runtime::instance().is_ours()) Runtime::instance().control().close(listener);
 }
 
+void begin(OwnerId owner) { Runtime::instance().begin(owner); }
+
 void reclaim(OwnerId owner) noexcept {
   Runtime& runtime = Runtime::instance();
-  if (runtime.is_ours() && !runtime.devices().empty()) runtime.control().reclaim(owner);
+  if (!runtime.is_ours()) return;
+  runtime.end(owner);
+  if (runtime.has_devices()) runtime.control().reclaim(owner);
 }
 
 Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settings) {
   Runtime& runtime = Runtime::instance();
-  const Device* const chosen = BL_TRY(runtime.device(device));
+  const NetDevice* const chosen = BL_TRY(runtime.net_device(device));
   std::unique_ptr<Connection> made =
-      BL_TRY(runtime.control().connect(runtime.alone(*chosen), handle, settings));
+      BL_TRY(runtime.control().connect(chosen->rails(), handle, settings));
   if (made == nullptr) return nullptr;
   return make_comm<SendComm>(std::move(made), SlotRole::kSend);
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/base/result.h"
 #include "plugin/connect/control/control_plane.h"
@@ -20,14 +21,15 @@ namespace beeline::net {
 
 // A device as NCCL sees it. The texts live as long as the process.
 struct Properties {
-  int index = 0;
   const char* name = "";
   const char* pci_path = nullptr;  // null: unknown
   std::uint64_t guid = 0;
   int speed_mbps = 0;
   int port = 0;
-  int rail = -1;
-  int plane = -1;
+  int rail = -1;   // -1: unknown, or not the same for all members of a merged device
+  int plane = -1;  // the same
+  // NCCL's numbers of the devices that it has merged to this one; otherwise its own number.
+  std::span<const int> members;
   // Of GPU memory.
   bool takes_pointers = false;
   bool takes_dmabufs = false;
@@ -37,10 +39,15 @@ struct Properties {
 std::size_t device_count() noexcept;
 // kInvalid: there is no such device.
 Result<Properties> properties(int device) noexcept;
+// Merges devices to one, and returns its number. If it is merged already, nothing changes.
+Result<int> merge(std::span<const int> devices);
+
+// NCCL has called init for this owner (Runtime::begin).
+void begin(OwnerId owner);
 
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings = {});
 void close(Listener* listener) noexcept;
-// Frees what this owner has left unfinished.
+// NCCL has called finalize for this owner: frees what it has left unfinished.
 void reclaim(OwnerId owner) noexcept;
 
 // Null: not connected yet; NCCL calls again.

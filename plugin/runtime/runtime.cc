@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <exception>
 
+#include "plugin/device/nearest_groups.h"
 #include "plugin/runtime/finding_log.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
@@ -57,6 +58,7 @@ void Runtime::init(LogSink sink) {
     init_host();
   } catch (const std::exception& error) {
     log_finding(warning("no-device", std::string("no device: ") + error.what()));
+    net_devices_.reset();
     control_.reset();
     stats_.reset();
     table_.reset();
@@ -85,6 +87,8 @@ void Runtime::init_host() {
   log_findings(check_settings(config_));
   if (!find_devices()) return;
   start_services();
+  net_devices_ = std::make_unique<NetDevices>(
+      group_nearest(table_->devices(), static_cast<std::size_t>(config_.rails)));
   log_devices();
   gpus_ = std::make_unique<gdr::GpuDirect>(gdr_options(config_), table_->devices().size());
   probe_gpus();
@@ -210,7 +214,16 @@ void Runtime::log_devices() const {
   }
   text += "; " + verbs_->api.library;
   BL_INFO(kLogInit | kLogNet, "%s", text.c_str());
+  log_merged_devices();
   log_unused_gid_index();
+}
+
+void Runtime::log_merged_devices() const {
+  if (config_.rails == 1) return;
+  for (std::size_t i = 0; i < net_devices_->count(); ++i) {
+    const std::string text = describe(*net_devices_->find(static_cast<int>(i)));
+    BL_INFO(kLogInit | kLogNet, "RAILS=%d: NCCL's %s", config_.rails, text.c_str());
+  }
 }
 
 void Runtime::log_unused_gid_index() const {
@@ -225,17 +238,23 @@ void Runtime::log_unused_gid_index() const {
                                  "BEELINE_GID_INDEX would be"});
 }
 
-std::span<const Device> Runtime::devices() const noexcept {
-  return table_ == nullptr ? std::span<const Device>() : table_->devices();
+void Runtime::begin(OwnerId owner) {
+  const std::lock_guard lock(mutex_);
+  if (owners_.empty() && net_devices_ != nullptr) net_devices_->forget_merged();
+  if (owner != kNoOwner) owners_.insert(owner);
 }
 
-Result<const Device*> Runtime::device(int index) const noexcept {
-  const auto all = devices();
-  if (index < 0 || static_cast<std::size_t>(index) >= all.size()) {
-    BL_WARN("device %d does not exist: there are %zu", index, all.size());
-    return fail(Errc::kInvalid, "find the device");
-  }
-  return &all[static_cast<std::size_t>(index)];
+void Runtime::end(OwnerId owner) noexcept {
+  const std::lock_guard lock(mutex_);
+  owners_.erase(owner);
+}
+
+Result<const NetDevice*> Runtime::net_device(int index) const noexcept {
+  const NetDevice* const device = has_devices() ? net_devices_->find(index) : nullptr;
+  if (device != nullptr) return device;
+  BL_WARN("device %d does not exist: there are %zu", index,
+          has_devices() ? net_devices_->count() : 0);
+  return fail(Errc::kInvalid, "find the device");
 }
 
 Result<MrCache*> Runtime::cache(const Device& device) {

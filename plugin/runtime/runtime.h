@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "plugin/config/config.h"
 #include "plugin/connect/control/control_plane.h"
 #include "plugin/device/device_table.h"
+#include "plugin/device/net_devices.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/stats/stats_page.h"
@@ -40,12 +42,19 @@ class Runtime {
   // are the parent's.
   bool is_ours() const noexcept;
 
-  std::span<const Device> devices() const noexcept;
-  // kInvalid if the index is out of range.
-  Result<const Device*> device(int index) const noexcept;
+  // NCCL has called init for a communicator, which end() ends. kNoOwner: up to v10, where NCCL does
+  // that once after it has loaded the plugin. If there is no other communicator, NCCL may have
+  // unloaded the plugin meanwhile, and then has forgotten which devices it had merged.
+  void begin(OwnerId owner);
+  void end(OwnerId owner) noexcept;
+
+  // The devices that NCCL sees; null if there is none.
+  NetDevices* net_devices() const noexcept { return net_devices_.get(); }
+  bool has_devices() const noexcept { return net_devices_ != nullptr; }
+  // kInvalid if NCCL has no device of that number.
+  Result<const NetDevice*> net_device(int index) const noexcept;
 
   // The following may be called only if there are devices.
-  RailDevices alone(const Device& device) const noexcept { return table_->alone(device); }
   const Config& config() const noexcept { return config_; }
   ControlPlane& control() noexcept { return *control_; }
   Result<MrCache*> cache(const Device& device);
@@ -67,6 +76,7 @@ class Runtime {
   Result<MrCache*> cache_locked(const Device& device);
   void start_services();
   void log_devices() const;
+  void log_merged_devices() const;
   void log_unused_gid_index() const;
 
   std::mutex mutex_;
@@ -78,6 +88,8 @@ class Runtime {
   std::optional<verbs::Loaded> verbs_;
   std::optional<verbs::CmLibrary> cm_library_;
   std::unique_ptr<DeviceTable> table_;
+  std::unique_ptr<NetDevices> net_devices_;
+  std::set<OwnerId> owners_;  // of the communicators of NCCL, from v11 on
   std::unique_ptr<StatsPage> stats_;
   std::unique_ptr<ControlPlane> control_;
   std::vector<std::unique_ptr<MrCache>> caches_;  // by DeviceContext::index()

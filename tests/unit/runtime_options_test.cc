@@ -61,10 +61,12 @@ TEST_CASE("options: an invalid address range is not applied", "[unit][runtime]")
 }
 
 TEST_CASE("options: nothing is sent inline where that is turned off", "[unit][runtime]") {
-  CHECK(control_options(config_of({})).receiver.inline_bytes > 0);
+  CHECK(control_options(config_of({})).receiver.of(1).inline_bytes > 0);
   const ControlOptions off = control_options(config_of({"NCCL_IB_USE_INLINE=0"}));
-  CHECK(off.sender.inline_bytes == 0);
-  CHECK(off.receiver.inline_bytes == 0);
+  for (std::size_t paths = 1; paths <= wire::kMaxRails; ++paths) {
+    CHECK(off.sender.of(paths).inline_bytes == 0);
+    CHECK(off.receiver.of(paths).inline_bytes == 0);
+  }
 }
 
 TEST_CASE("options: loopback uses the partition of the connections", "[unit][runtime]") {

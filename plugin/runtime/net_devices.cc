@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The devices as NCCL sees them: their properties, and merging them.
+#include <algorithm>
+#include <functional>
+
+#include "common/base/log.h"
+#include "plugin/device/net_devices.h"
+#include "plugin/runtime/net.h"
+#include "plugin/runtime/runtime.h"
+
+namespace beeline::net {
+namespace {
+
+// Why the user's settings do not let NCCL merge devices; null if they do.
+const char* why_not_merged(const Config& config) noexcept {
+  if (config.rails > 1) {
+    return "BEELINE_RAILS has merged them already, and NCCL gets them as they are; unset it to let "
+           "NCCL merge devices";
+  }
+  if (!config.merge_nics) return "NCCL_IB_MERGE_NICS or BEELINE_MERGE_NICS is 0";
+  return nullptr;
+}
+
+// What the member `value` is for all ports, or -1.
+int common_value(RailDevices ports, int Device::*value) noexcept {
+  const int first = ports.front()->*value;
+  const bool is_common =
+      std::ranges::all_of(ports, [&](const Device* port) { return port->*value == first; });
+  return is_common ? first : -1;
+}
+
+// NCCL may use the memory of a GPU if one port can access it: a comm registers memory with each
+// port, and leaves out those that refuse.
+gdr::Offer combined_offer(RailDevices ports, const gdr::GpuDirect* gpus) noexcept {
+  gdr::Offer all;
+  if (gpus == nullptr) return all;
+  for (const Device* const port : ports) {
+    const gdr::Offer one = gpus->offer(*port);
+    all.dmabuf = all.dmabuf || one.dmabuf;
+    all.pointer = all.pointer || one.pointer;
+    all.force_flush = all.force_flush || one.force_flush;
+  }
+  return all;
+}
+
+// The directory of the first port that has one: NCCL asks for a single one.
+const char* path_of(RailDevices ports) noexcept {
+  for (const Device* const port : ports) {
+    if (!port->card_path.empty()) return port->card_path.c_str();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::size_t device_count() noexcept {
+  const Runtime& runtime = Runtime::instance();
+  return runtime.has_devices() ? runtime.net_devices()->count() : 0;
+}
+
+// NCCL knows a wire by the GUID and the number of the port. A merged device has those of its first
+// member, which NCCL does not use alone any longer.
+Result<Properties> properties(int device) noexcept {
+  const Runtime& runtime = Runtime::instance();
+  const NetDevice& found = *BL_TRY(runtime.net_device(device));
+  const RailDevices ports = found.rails();
+  const gdr::Offer gpu = combined_offer(ports, runtime.gpus());
+  return Properties{
+      .name = found.name.c_str(),
+      .pci_path = path_of(ports),
+      .guid = ports.front()->guid,
+      .speed_mbps = found.speed_mbps,
+      .port = ports.front()->card_port,
+      .rail = common_value(ports, &Device::rail),
+      .plane = common_value(ports, &Device::plane),
+      .members = found.merged,
+      .takes_pointers = gpu.pointer,
+      .takes_dmabufs = gpu.dmabuf,
+      .force_flush = gpu.force_flush,
+  };
+}
+
+Result<int> merge(std::span<const int> devices) {
+  const Runtime& runtime = Runtime::instance();
+  if (!runtime.has_devices()) return fail(Errc::kInvalid, "merge devices");
+  if (const char* const why = why_not_merged(runtime.config()); why != nullptr) {
+    BL_INFO(kLogInit | kLogNet, "devices are not merged: %s", why);
+    return fail(Errc::kUnsupported, "merge devices");
+  }
+  const std::size_t before = device_count();
+  const Outcome<const NetDevice*> merged = runtime.net_devices()->merge(devices);
+  if (!merged) {
+    BL_WARN("%s", merged.error().text.c_str());
+    return fail(merged.error().code, "merge devices");
+  }
+  if (device_count() != before) {
+    BL_INFO(kLogInit | kLogNet, "merged to %s", describe(**merged).c_str());
+  }
+  return (*merged)->index;
+}
+
+}  // namespace beeline::net
