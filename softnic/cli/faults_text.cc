@@ -45,6 +45,7 @@ std::string faults_text(const DeviceRecord& device, const PortRecord& port) {
     words.push_back(fmt::format("pkey=0x{:04x}", pkey));
   add_armed(port, words);
   if (device.refuses_to_break.load() != 0) words.emplace_back("refuse-err");
+  if (device.refuses_gpu_memory.load() != 0) words.emplace_back("refuse-gpu");
   return words.empty() ? "-" : fmt::format("{}", fmt::join(words, " "));
 }
 

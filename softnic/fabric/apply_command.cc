@@ -29,6 +29,7 @@ void reset(DeviceRecord& device, PortRecord& port) {
   disarm(port);
   port.pkey.store(kDefaultPkey);
   device.refuses_to_break.store(0);
+  device.refuses_gpu_memory.store(0);
   switch_port(port, true);
 }
 
@@ -54,6 +55,8 @@ void change_words(const Fabric& fabric, PortRef where, const PortCommand& comman
     case Kind::kReturn: return return_device(fabric, where.device);
     case Kind::kRefuseErr:
       return device.refuses_to_break.store(static_cast<std::uint32_t>(command.value));
+    case Kind::kRefuseGpu:
+      return device.refuses_gpu_memory.store(static_cast<std::uint32_t>(command.value));
     case Kind::kEvent: return;
   }
 }

@@ -44,6 +44,7 @@ std::string command_text(const PortCommand& command) {
     case Kind::kRemove: return "remove";
     case Kind::kReturn: return "return";
     case Kind::kRefuseErr: return command.value != 0 ? "refuse-err=on" : "refuse-err=off";
+    case Kind::kRefuseGpu: return command.value != 0 ? "refuse-gpu=on" : "refuse-gpu=off";
   }
   return "?";
 }

@@ -131,6 +131,7 @@ constexpr Word kWords[] = {
     {"remove", "", Kind::kRemove, parse_nothing},
     {"return", "", Kind::kReturn, parse_nothing},
     {"refuse-err=", "on|off", Kind::kRefuseErr, parse_value<parse_switch>},
+    {"refuse-gpu=", "on|off", Kind::kRefuseGpu, parse_value<parse_switch>},
 };
 
 std::string bare(const std::string& text) { return text.substr(0, text.find_first_of("=@")); }

@@ -14,7 +14,7 @@
 namespace softnic {
 
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
@@ -73,8 +73,9 @@ struct DeviceRecord {
   std::uint64_t guid;
   std::uint32_t port_count;
   Shared<std::uint32_t> removals;  // odd: removed; contexts opened at another count are dead
-  Shared<std::uint32_t> reported_removals;  // the count that the last fatal event reported
-  Shared<std::uint32_t> refuses_to_break;   // modify_qp to ERR is refused
+  Shared<std::uint32_t> reported_removals;   // the count that the last fatal event reported
+  Shared<std::uint32_t> refuses_to_break;    // modify_qp to ERR is refused
+  Shared<std::uint32_t> refuses_gpu_memory;  // and dma-bufs, when they are registered
   PortRecord ports[kMaxPorts];
 };
 

@@ -35,6 +35,7 @@ struct PortCommand {
     kRemove,
     kReturn,
     kRefuseErr,
+    kRefuseGpu,
   };
   Kind kind = Kind::kReset;
   // By kind: bytes per second, nanoseconds, parts per million, which work request from now, the
@@ -63,7 +64,8 @@ bool is_for_device(PortCommand::Kind kind);
 //   event=lid_change    sends an event and changes nothing
 //   reset               ends all faults and restores the fabric file's rate and latency; the port
 //                       is up. Removal of the device and changed GIDs stay.
-// For a device: remove, return, refuse-err=on|off (refuses to move a queue pair to ERR).
+// For a device: remove, return, refuse-err=on|off (refuses to move a queue pair to ERR),
+// refuse-gpu=on|off (refuses to register GPU memory).
 beeline::Outcome<PortCommand> parse_port_command(const std::string& text);
 std::string command_text(const PortCommand& command);
 

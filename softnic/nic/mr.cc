@@ -148,6 +148,7 @@ Mr* publish(Pd& pd, Bytes bytes, std::size_t length, std::uint64_t iova, unsigne
 // Uses the mapping, or else a mirror of the GPU memory at `address`. Returns an errno.
 int access_gpu_memory(Pd& pd, Result<FileWindow, int> mapped, std::uint64_t address,
                       std::size_t length, Bytes& bytes) {
+  if (pd.owner.record().refuses_gpu_memory.load() != 0) return EOPNOTSUPP;
   if (mapped) {
     bytes.window = std::move(*mapped);
     return 0;

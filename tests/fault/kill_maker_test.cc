@@ -81,6 +81,7 @@ class Watched {
                 std::to_string(port.gids[1].low.load()),
             "removals " + std::to_string(device.removals.load()),
             "refuses " + std::to_string(device.refuses_to_break.load()),
+            "refuses gpu " + std::to_string(device.refuses_gpu_memory.load()),
             contents(port_dir + "state"),
             contents(port_dir + "gids/1"),
             contents(port_dir + "pkeys/0"),

@@ -272,6 +272,37 @@ TEST_CASE("nic: without a module for peer memory a pointer is a bad address", "[
   });
 }
 
+TEST_CASE("nic: one device refuses GPU memory while another takes it", "[nic]") {
+  in_process([](Cuda& cuda) {
+    cuda.start();
+    const TestFabric fabric;
+    const Nic refusing("softnic0");
+    const Nic other("softnic1");
+    const DevicePtr device = cuda.allocate(kPage);
+    const UniqueFd handle(cuda.handle(device, kPage));
+    const auto by_pointer = [&](const Nic& nic) {
+      return MrPtr(ibv_reg_mr(nic.pd.get(), pointer(device), kPage, kAllAccess));
+    };
+    const auto by_dmabuf = [&](const Nic& nic) {
+      return MrPtr(ibv_reg_dmabuf_mr(nic.pd.get(), 0, kPage, device, handle.get(), kAllAccess));
+    };
+    fabric.command("h0/softnic0", "refuse-gpu=on");
+    BL_MUST(by_pointer(refusing) == nullptr);
+    BL_MUST(errno == EFAULT);
+    BL_MUST(by_dmabuf(refusing) == nullptr);
+    BL_MUST(errno == EOPNOTSUPP);
+    BL_MUST(by_pointer(other) != nullptr);
+    BL_MUST(by_dmabuf(other) != nullptr);
+    std::vector<char> host(kPage);
+    const MrPtr host_region(ibv_reg_mr(refusing.pd.get(), host.data(), host.size(), kAllAccess));
+    BL_MUST(host_region != nullptr);
+    BL_MUST(cuda.softgpu_pinned() == 0);
+    fabric.command("h0/softnic0", "refuse-gpu=off");
+    BL_MUST(by_pointer(refusing) != nullptr);
+    BL_MUST(by_dmabuf(refusing) != nullptr);
+  });
+}
+
 TEST_CASE("nic: a range outside of a handle cannot be registered", "[nic]") {
   in_process([](Cuda& cuda) {
     cuda.start();

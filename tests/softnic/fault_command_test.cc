@@ -74,18 +74,19 @@ softnic::FabricSpec with_infiniband() {
 }  // namespace
 
 TEST_CASE("fault_command: every command is parsed and formatted unchanged", "[softnic][fault]") {
-  for (const char* text : {"down",          "up",
-                           "rate=200M",     "rate=max",
-                           "latency=50us",  "jitter=50us",
-                           "loss=2.5%",     "loss=100ppm",
-                           "loss=0",        "blackhole",
-                           "pause",         "pause=200ms",
-                           "resume",        "error=retry_exc_err@3",
-                           "corrupt@7",     "gid=3:none",
-                           "pkey=0x8001",   "event=lid_change",
-                           "reset",         "remove",
-                           "return",        "refuse-err=on",
-                           "refuse-err=off"})
+  for (const char* text : {"down",           "up",
+                           "rate=200M",      "rate=max",
+                           "latency=50us",   "jitter=50us",
+                           "loss=2.5%",      "loss=100ppm",
+                           "loss=0",         "blackhole",
+                           "pause",          "pause=200ms",
+                           "resume",         "error=retry_exc_err@3",
+                           "corrupt@7",      "gid=3:none",
+                           "pkey=0x8001",    "event=lid_change",
+                           "reset",          "remove",
+                           "return",         "refuse-err=on",
+                           "refuse-err=off", "refuse-gpu=on",
+                           "refuse-gpu=off"})
     CHECK(softnic::command_text(must_parse(text)) == text);
   CHECK(softnic::command_text(must_parse("gid=3:fe80::1/rocev2")) ==
         "gid=3:fe80:0000:0000:0000:0000:0000:0000:0001/roce_v2");
@@ -228,9 +229,10 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   const PortRecord& port = port_of(fabric);
   for (const char* command :
        {"down", "rate=1M", "jitter=1ms", "loss=1%", "blackhole", "pause=10s", "error=fatal_err@1",
-        "corrupt@1", "pkey=0x8001", "gid=1:fe80::7", "refuse-err=on", "remove"})
+        "corrupt@1", "pkey=0x8001", "gid=1:fe80::7", "refuse-err=on", "refuse-gpu=on", "remove"})
     fabric.command("h0/softnic0", command);
   CHECK(device_of(fabric).refuses_to_break.load() == 1);
+  CHECK(device_of(fabric).refuses_gpu_memory.load() == 1);
 
   fabric.command("h0/softnic0", "reset");
   CHECK(port.faults.load() == softnic::kFaultRemoved);
@@ -239,6 +241,7 @@ TEST_CASE("fault_command: reset ends every disturbance, but no removal and no GI
   CHECK(port.paused_until_ns.load() == 0);
   CHECK(port.pkey.load() == softnic::kDefaultPkey);
   CHECK(device_of(fabric).refuses_to_break.load() == 0);
+  CHECK(device_of(fabric).refuses_gpu_memory.load() == 0);
   CHECK(softnic::is_removed(device_of(fabric)));
 
   fabric.command("h0/softnic0", "return");

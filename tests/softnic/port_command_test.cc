@@ -144,7 +144,7 @@ TEST_CASE("port_command: an unknown command is reported with the nearest one, or
         "jitter=TIME, "
         "loss=SHARE, blackhole, pause, pause=TIME, resume, error=STATUS@N, corrupt@N, "
         "gid=INDEX:ADDRESS, "
-        "pkey=PKEY, event=NAME, reset, remove, return and refuse-err=on|off");
+        "pkey=PKEY, event=NAME, reset, remove, return, refuse-err=on|off and refuse-gpu=on|off");
   CHECK(complaint("error=retry_exc@1") ==
         "\"retry_exc\" is not an error status; did you mean retry_exc_err?");
   CHECK(complaint("error=retry_exc_err") ==
