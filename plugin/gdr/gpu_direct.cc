@@ -173,10 +173,11 @@ void GpuDirect::record_device(const Device& device, const Proof& proof) {
 // NCCL does not ask for a certain GPU, so it is offered what works with all of them. A pointer can
 // be registered by either way.
 void GpuDirect::combine(State& state, const Ways& ways) noexcept {
-  const bool is_first = !state.is_tried.exchange(true);
+  const bool is_first = !state.is_tried;
   state.dmabuf = ways.dmabuf.works && (is_first || state.dmabuf);
   state.peermem = ways.peermem.works && (is_first || state.peermem);
   state.pointer = ways.any() && (is_first || state.pointer);
+  state.is_tried = true;  // last: another thread may call has_failed()
 }
 
 Offer GpuDirect::offer(const Device& device) const noexcept {
@@ -186,6 +187,22 @@ Offer GpuDirect::offer(const Device& device) const noexcept {
                         return flush_need(&gpu).is_forced;
                       });
   return offer;
+}
+
+Offer GpuDirect::offer(RailDevices devices) const noexcept {
+  Offer all;
+  for (const Device* const device : devices) {
+    const Offer one = offer(*device);
+    all.dmabuf |= one.dmabuf;
+    all.pointer |= one.pointer;
+    all.force_flush |= one.force_flush;
+  }
+  return all;
+}
+
+bool GpuDirect::has_failed(const Device& device) const noexcept {
+  const State& state = state_of(device);
+  return state.is_tried && !state.pointer;
 }
 
 const gpu::Gpu* GpuDirect::owner_of(const void* pointer) const noexcept {

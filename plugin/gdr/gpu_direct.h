@@ -18,6 +18,7 @@
 
 #include "plugin/device/device.h"
 #include "plugin/device/gid_choice.h"
+#include "plugin/device/rail_devices.h"
 #include "plugin/gdr/prove.h"
 #include "plugin/gdr/register.h"
 #include "plugin/gdr/report.h"
@@ -71,6 +72,13 @@ class GpuDirect {
 
   bool has_driver() const noexcept { return cuda_.has_value(); }
   Offer offer(const Device& device) const noexcept;
+  // Of a device that NCCL has merged from these, or that the plugin has: a kind of memory is
+  // offered if one of them takes it, because a rail that refuses a buffer is left out for that
+  // buffer.
+  Offer offer(RailDevices devices) const noexcept;
+  // Whether it was tested, and does not work with each GPU in use. Registering may succeed all the
+  // same, and data be lost.
+  bool has_failed(const Device& device) const noexcept;
 
   // Null: it is not GPU memory, or there is no driver.
   const gpu::Gpu* owner_of(const void* pointer) const noexcept;

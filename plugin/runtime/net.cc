@@ -47,11 +47,12 @@ void close_end(Comm& comm) noexcept {
   Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<Guarded<End>>}));
 }
 
+// Memory is registered with the rails that a path uses.
 Result<std::vector<Rail>> rails_of(const Comm& comm) {
   std::vector<Rail> rails;
-  for (const Device* const device : comm.devices()) {
-    MrCache* const cache = BL_TRY(Runtime::instance().cache(*device));
-    rails.push_back({.device = device, .cache = cache});
+  for (const Device* const device : comm.devices()) rails.push_back({.device = device});
+  for (const PathResources& path : comm.paths()) {
+    rails[path.rail].cache = BL_TRY(Runtime::instance().cache(*path.device));
   }
   return rails;
 }
@@ -103,7 +104,8 @@ void close(Comm* comm) noexcept {
 
 Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer) {
   const std::vector<Rail> rails = BL_TRY(rails_of(comm));
-  auto handle = BL_TRY(register_buffer(rails, buffer, Runtime::instance().gpus()));
+  auto handle = BL_TRY(register_buffer(rails, buffer, Runtime::instance().gpus(),
+                                       Runtime::instance().left_out_rails()));
   if (comm.role() == Role::kReceive) {
     BL_TRY(static_cast<RecvComm&>(comm).prepare_flush(handle->flush));
   }

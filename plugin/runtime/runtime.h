@@ -24,6 +24,7 @@
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/stats/stats_page.h"
+#include "plugin/transfer/left_out_rails.h"
 
 namespace beeline {
 
@@ -62,6 +63,7 @@ class Runtime {
   // Whether the user has told NCCL never to unload the plugin (NCCL_NET_PLUGIN_REF_COUNT=1).
   bool nccl_keeps_plugin() const noexcept { return nccl_keeps_plugin_; }
   StatsPage& stats() noexcept { return *stats_; }
+  LeftOutRails& left_out_rails() noexcept { return left_out_rails_; }
 
  private:
   Runtime() = default;
@@ -95,6 +97,7 @@ class Runtime {
   std::vector<std::unique_ptr<MrCache>> caches_;  // by DeviceContext::index()
   std::optional<topology::Graph> machine_;
   std::unique_ptr<gdr::GpuDirect> gpus_;
+  LeftOutRails left_out_rails_;
 };
 
 }  // namespace beeline

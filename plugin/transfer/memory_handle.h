@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handle that regMr returns to NCCL: the registrations of one buffer, by rail. The fields that
-// isend reads are in one cache line.
+// The handle that regMr returns to NCCL: the registrations of one buffer, by rail. A rail may lack:
+// its keys are 0. The fields that isend reads are in one cache line.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -21,6 +21,10 @@ struct alignas(64) MemoryHandle {
   // The flags of a send that fits into its work request: inline if the CPU may read the memory.
   unsigned short_send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
   std::array<std::uint32_t, wire::kMaxRails> lkeys{};
+  // A bit for each rail of the comm that the buffer is registered with: only these may carry its
+  // data. In a credit line of a receiver with several rails, the key 0 says that a rail is not
+  // among them.
+  std::uint8_t rails = 0;
   std::array<std::uint32_t, wire::kMaxRails> rkeys{};
   std::vector<MrRef> registrations;
   gdr::FlushNeed flush;  // of GPU memory

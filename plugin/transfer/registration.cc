@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Rail by rail. If a later one fails, the handle's destructor releases the earlier ones.
 #include "plugin/transfer/registration.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/base/log.h"
 #include "plugin/device/memlock.h"
@@ -9,22 +13,27 @@
 namespace beeline {
 namespace {
 
-std::string doing(const Device& device, const Buffer& buffer, const char* what) {
-  return "registering " + bytes_text(buffer.size) + " of " + what + " with " + label(device);
-}
+// A rail that did not take the buffer.
+struct Refusal {
+  const Device* device = nullptr;
+  Error error;
+  std::string cause;
+  bool was_logged = false;  // at init, with what to do about it
+};
 
-Result<MrRef> register_host(const Rail& rail, const Buffer& buffer) {
+using Refusals = std::vector<Refusal>;
+
+Result<MrRef, Refusal> register_host(const Rail& rail, const Buffer& buffer) {
   auto made = rail.cache->acquire(
       {.address = buffer.data, .length = buffer.size, .ordering = verbs::Ordering::kRelaxed});
-  if (!made) {
-    const std::string text = doing(*rail.device, buffer, "memory");
-    BL_WARN_LIMITED(3, "%s", explain_enomem(text, made.error()).c_str());
-  }
-  return made;
+  if (made) return *std::move(made);
+  const Error& error = made.error();
+  std::string cause = error.sys_errno != 0 ? std::strerror(error.sys_errno) : describe(error);
+  return fail(Refusal{rail.device, error, cause + memlock_advice(error)});
 }
 
-Result<MrRef> register_gpu(const Rail& rail, const Buffer& buffer, const gdr::GpuDirect& gpus,
-                           const gpu::Gpu* owner) {
+Result<MrRef, Refusal> register_gpu(const Rail& rail, const Buffer& buffer,
+                                    const gdr::GpuDirect& gpus, const gpu::Gpu* owner) {
   auto made = gdr::register_gpu(*rail.cache,
                                 {.address = buffer.data,
                                  .length = buffer.size,
@@ -33,16 +42,101 @@ Result<MrRef> register_gpu(const Rail& rail, const Buffer& buffer, const gdr::Gp
                                  .buffer_id = gpus.buffer_id_of(buffer.data)},
                                 gpus.means(*rail.device, owner));
   if (made) return std::move(made->mr);
-  BL_WARN_LIMITED(3, "%s failed: %s", doing(*rail.device, buffer, "GPU memory").c_str(),
-                  made.error().why.c_str());
-  return fail(made.error().error);
+  return fail(Refusal{rail.device, made.error().error, made.error().why});
+}
+
+// `gpus` is null for host memory. A rail that has to be used, because the comm has no other, does
+// what NCCL asks for in any case.
+Result<MrRef, Refusal> register_with(const Rail& rail, bool has_others, const Buffer& buffer,
+                                     const gdr::GpuDirect* gpus, const gpu::Gpu* owner) {
+  if (has_others && gpus != nullptr && gpus->has_failed(*rail.device)) {
+    return fail(Refusal{rail.device,
+                        {Errc::kUnsupported, 0, "use GPUDirect"},
+                        "GPUDirect does not work with it, as logged at init",
+                        true});
+  }
+  auto made =
+      gpus == nullptr ? register_host(rail, buffer) : register_gpu(rail, buffer, *gpus, owner);
+  if (made && has_others && made->rkey() == 0) {
+    return fail(Refusal{rail.device,
+                        {Errc::kUnsupported, 0, "use the remote key 0"},
+                        "the device gave it the remote key 0, by which credit lines say that there "
+                        "is no key"});
+  }
+  return made;
+}
+
+void keep(MemoryHandle& handle, std::size_t rail, MrRef made) {
+  handle.rails |= static_cast<std::uint8_t>(1U << rail);
+  handle.lkeys[rail] = made.lkey();
+  handle.rkeys[rail] = made.rkey();
+  handle.registrations.push_back(std::move(made));
+}
+
+std::string what_is_registered(const Buffer& buffer) {
+  return "registering " + bytes_text(buffer.size) + " of " +
+         (buffer.kind == MemoryKind::kHost ? "memory" : "GPU memory");
+}
+
+// "mlx5_0 port 1, mlx5_1 port 1: Cannot allocate memory; mlx5_2 port 1: Bad address"
+std::string devices_and_causes(Refusals refusals) {
+  std::string text;
+  while (!refusals.empty()) {
+    const std::string cause = refusals.front().cause;
+    std::string names;
+    for (const Refusal& refusal : refusals) {
+      if (refusal.cause == cause) names += (names.empty() ? "" : ", ") + label(*refusal.device);
+    }
+    text += (text.empty() ? "" : "; ") + names + ": " + cause;
+    std::erase_if(refusals, [&](const Refusal& refusal) { return refusal.cause == cause; });
+  }
+  return text;
+}
+
+Failure<Error> report_failure(const Buffer& buffer, const Refusals& refusals) {
+  if (refusals.empty()) return fail(Errc::kInternal, "register memory with no rail");
+  const std::string what = what_is_registered(buffer);
+  const Refusal& first = refusals.front();
+  const std::string text =
+      refusals.size() == 1
+          ? what + " with " + label(*first.device) + " failed: " + first.cause
+          : what + " failed with all rails of the connection: " + devices_and_causes(refusals);
+  BL_WARN_LIMITED(3, "%s", text.c_str());
+  return fail(first.error);
+}
+
+std::string names_of_rails(std::span<const Rail> rails, std::uint8_t mask) {
+  std::string names;
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    if ((mask >> i & 1) != 0) names += (names.empty() ? "" : ", ") + label(*rails[i].device);
+  }
+  return names;
+}
+
+void report_left_out(const Buffer& buffer, Refusals refusals, const std::string& others,
+                     LeftOutRails& left_out) {
+  const bool is_host = buffer.kind == MemoryKind::kHost;
+  std::erase_if(refusals, [&](const Refusal& refusal) {
+    return !left_out.is_new(*refusal.device, is_host, refusal.error);
+  });
+  if (refusals.empty()) return;  // all of them are known
+  const std::string text = what_is_registered(buffer) + " failed with " +
+                           devices_and_causes(refusals) +
+                           ". The other rails of the connection carry the data of such memory (" +
+                           others + "). This is logged once for each device and error";
+  if (std::ranges::all_of(refusals, &Refusal::was_logged)) {
+    BL_INFO(kLogNet, "%s", text.c_str());
+  } else {
+    BL_WARN("%s", text.c_str());
+  }
 }
 
 }  // namespace
 
 Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rails,
                                                       const Buffer& buffer,
-                                                      const gdr::GpuDirect* gpus) {
+                                                      const gdr::GpuDirect* gpus,
+                                                      LeftOutRails& left_out) {
   const bool is_host = buffer.kind == MemoryKind::kHost;
   if (!is_host && (gpus == nullptr || !gpus->has_driver())) {
     BL_WARN_LIMITED(1, "GPU memory cannot be registered: there is no CUDA driver that works");
@@ -54,12 +148,19 @@ Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rail
     handle->flush = gpus->flush_need(owner);
     handle->short_send_flags = IBV_SEND_SIGNALED;  // the CPU cannot copy it into the work request
   }
+  Refusals refusals;
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    MrRef made = BL_TRY(is_host ? register_host(rails[i], buffer)
-                                : register_gpu(rails[i], buffer, *gpus, owner));
-    handle->lkeys[i] = made.lkey();
-    handle->rkeys[i] = made.rkey();
-    handle->registrations.push_back(std::move(made));
+    if (rails[i].cache == nullptr) continue;
+    auto made = register_with(rails[i], rails.size() > 1, buffer, is_host ? nullptr : gpus, owner);
+    if (made) {
+      keep(*handle, i, *std::move(made));
+    } else {
+      refusals.push_back(std::move(made.error()));
+    }
+  }
+  if (handle->rails == 0) return report_failure(buffer, refusals);
+  if (!refusals.empty()) {
+    report_left_out(buffer, std::move(refusals), names_of_rails(rails, handle->rails), left_out);
   }
   return handle;
 }

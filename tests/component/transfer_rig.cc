@@ -72,6 +72,7 @@ void join(Connection& mine, const Connection& other) {
 
 Storage::Storage(MrCache& cache, std::size_t size, unsigned char fill) : bytes_(size, fill) {
   auto registered = must(cache.acquire({.address = bytes_.data(), .length = size}));
+  handle_.rails = 1;
   handle_.lkeys[0] = registered.lkey();
   handle_.rkeys[0] = registered.rkey();
   handle_.registrations.push_back(std::move(registered));

@@ -27,20 +27,26 @@ class FakeVerbs {
     unsigned access;
     int fd = -1;
     std::uint64_t offset = 0;
+    ibv_pd* pd = nullptr;
   };
 
   FakeVerbs() {
     current() = this;
-    api.reg_mr = [](ibv_pd*, void* address, size_t length, int access) {
-      return current()->make_mr(
-          {reinterpret_cast<std::uintptr_t>(address), length, static_cast<unsigned>(access)});
+    api.reg_mr = [](ibv_pd* pd, void* address, size_t length, int access) {
+      return current()->make_mr({.start = reinterpret_cast<std::uintptr_t>(address),
+                                 .length = length,
+                                 .access = static_cast<unsigned>(access),
+                                 .pd = pd});
     };
-    api.reg_mr_iova2 = [](ibv_pd*, void* address, size_t length, uint64_t, unsigned access) {
-      return current()->make_mr({reinterpret_cast<std::uintptr_t>(address), length, access});
+    api.reg_mr_iova2 = [](ibv_pd* pd, void* address, size_t length, uint64_t, unsigned access) {
+      return current()->make_mr({.start = reinterpret_cast<std::uintptr_t>(address),
+                                 .length = length,
+                                 .access = access,
+                                 .pd = pd});
     };
-    api.reg_dmabuf_mr = [](ibv_pd*, uint64_t offset, size_t length, uint64_t iova, int fd,
+    api.reg_dmabuf_mr = [](ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova, int fd,
                            int access) {
-      return current()->make_mr({iova, length, static_cast<unsigned>(access), fd, offset});
+      return current()->make_mr({iova, length, static_cast<unsigned>(access), fd, offset, pd});
     };
     api.dereg_mr = [](ibv_mr* mr) {
       current()->free_mr(mr);
@@ -80,6 +86,7 @@ class FakeVerbs {
 
   // Runs inside every registration, outside the fake's lock. Returns the errno to fail with, or 0.
   std::function<int(const Registration&)> on_register;
+  std::function<std::uint32_t(const Registration&)> choose_key;  // of a new region
   std::function<void()> on_deregister;
   std::vector<Registration> registrations() const {
     const std::lock_guard lock(mutex_);
@@ -128,7 +135,7 @@ class FakeVerbs {
     }
     const int number = ++live_mrs_;
     auto* const mr = new ibv_mr{};
-    mr->lkey = mr->rkey = static_cast<std::uint32_t>(number);
+    mr->lkey = mr->rkey = choose_key ? choose_key(asked) : static_cast<std::uint32_t>(number);
     mr->addr = reinterpret_cast<void*>(asked.start);
     mr->length = asked.length;
     return mr;
