@@ -30,20 +30,6 @@ int common_value(RailDevices ports, int Device::*value) noexcept {
   return is_common ? first : -1;
 }
 
-// NCCL may use the memory of a GPU if one port can access it: a comm registers memory with each
-// port, and leaves out those that refuse.
-gdr::Offer combined_offer(RailDevices ports, const gdr::GpuDirect* gpus) noexcept {
-  gdr::Offer all;
-  if (gpus == nullptr) return all;
-  for (const Device* const port : ports) {
-    const gdr::Offer one = gpus->offer(*port);
-    all.dmabuf = all.dmabuf || one.dmabuf;
-    all.pointer = all.pointer || one.pointer;
-    all.force_flush = all.force_flush || one.force_flush;
-  }
-  return all;
-}
-
 // The directory of the first port that has one: NCCL asks for a single one.
 const char* path_of(RailDevices ports) noexcept {
   for (const Device* const port : ports) {
@@ -65,7 +51,8 @@ Result<Properties> properties(int device) noexcept {
   const Runtime& runtime = Runtime::instance();
   const NetDevice& found = *BL_TRY(runtime.net_device(device));
   const RailDevices ports = found.rails();
-  const gdr::Offer gpu = combined_offer(ports, runtime.gpus());
+  const gdr::GpuDirect* const gpus = runtime.gpus();
+  const gdr::Offer gpu = gpus == nullptr ? gdr::Offer() : gpus->offer(ports);
   return Properties{
       .name = found.name.c_str(),
       .pci_path = path_of(ports),
