@@ -42,6 +42,8 @@ class Adapter {
     calls.finalize = finalize;
     if constexpr (V >= 7) calls.getDeviceMr = table->getDeviceMr;
     if constexpr (V >= 7) calls.irecvConsumed = table->irecvConsumed;
+    if constexpr (V >= 9)
+      calls.makeVDevice = table->makeVDevice == nullptr ? nullptr : make_vdevice;
     if constexpr (V >= 11) calls.setNetAttr = table->setNetAttr;
     return calls;
   }
@@ -99,6 +101,15 @@ class Adapter {
     }
     out->maxP2pBytes = props.maxP2pBytes;
     out->maxCollBytes = props.maxCollBytes;
+  }
+
+  static ncclResult_t make_vdevice(int* dev, ncclNetVDeviceProps_v12_t* wanted) {
+    decltype(Props::vProps) narrow{};
+    constexpr int kRoom = std::extent_v<decltype(narrow.devs)>;
+    if (wanted->ndevs < 0 || wanted->ndevs > kRoom) return ncclInternalError;
+    narrow.ndevs = wanted->ndevs;
+    for (int i = 0; i < wanted->ndevs; ++i) narrow.devs[i] = wanted->devs[i];
+    return native().makeVDevice(dev, &narrow);
   }
 
   static ncclResult_t listen(void* ctx, int dev, void* handle, void** listen_comm) {

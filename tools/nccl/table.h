@@ -62,6 +62,9 @@ constexpr bool fits_int(size_t size) noexcept {
 // version, since the functions around it are static. A size that does not fit returns
 // ncclInvalidArgument.
 //
+// makeVDevice is null where the plugin has none, as it is up to v8. Up to v11 it merges at most
+// four devices, and for more returns ncclInternalError, as NCCL does.
+//
 // Up to v10 there is no context. In v10 the configuration belongs to each connect: init returns its
 // `config` as the context, and connect passes that on, so it has to live as long.
 ncclNet_v12_t adapt_table(int abi, const void* table);

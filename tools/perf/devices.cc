@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/perf/net_failure.h"
 
 namespace beeline::perf {
 namespace {
 
 constexpr const char* kPrefix = "beeline_";
+constexpr int kMostRails = NCCL_NET_MAX_DEVS_PER_NIC_V12;
 
 std::string known_devices(const std::vector<Device>& devices) {
   std::string text;
@@ -16,6 +19,16 @@ std::string known_devices(const std::vector<Device>& devices) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", device.index, device.name);
   }
   return text;
+}
+
+void mark_merged(std::vector<Device>& devices) {
+  for (const Device& device : devices) {
+    const ncclNetVDeviceProps_v12_t& parts = device.props.vProps;
+    for (int i = 0; parts.ndevs > 1 && i < std::min(parts.ndevs, kMostRails); ++i) {
+      const auto part = static_cast<size_t>(parts.devs[i]);
+      if (part < devices.size()) devices[part].is_merged = true;
+    }
+  }
 }
 
 }  // namespace
@@ -45,7 +58,32 @@ Outcome<std::vector<Device>> list_devices(const Net& net) {
     if (result != ncclSuccess) return fail(std::string(NetFailure{"getProperties", result}));
     device.name = device.props.name == nullptr ? "" : device.props.name;
   }
+  mark_merged(devices);
   return devices;
+}
+
+Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> devices, int rails) {
+  if (rails < 2) return devices;
+  if (net.calls.makeVDevice == nullptr) {
+    return fail(
+        fmt::format("--rails {}: the table v{} of this plugin cannot merge devices (makeVDevice, "
+                    "v9 and later); "
+                    "Beeline merges them itself with --env BEELINE_RAILS={}",
+                    rails, net.abi, rails));
+  }
+  const int most = net.abi >= 12 ? kMostRails : int{NCCL_NET_MAX_DEVS_PER_NIC_V9};
+  if (rails > most) {
+    return fail(fmt::format("--rails {}: v{} merges at most {} devices", rails, net.abi, most));
+  }
+  const int count = static_cast<int>(devices.size());
+  for (int first = 0; first + rails <= count; first += rails) {
+    ncclNetVDeviceProps_v12_t parts{.ndevs = rails, .devs = {}};
+    for (int i = 0; i < rails; ++i) parts.devs[i] = first + i;
+    int made = 0;
+    const ncclResult_t result = net.calls.makeVDevice(&made, &parts);
+    if (result != ncclSuccess) return fail(std::string(NetFailure{"makeVDevice", result}));
+  }
+  return list_devices(net);
 }
 
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted) {
@@ -61,7 +99,13 @@ Outcome<int> find_device(const std::vector<Device>& devices, const std::string& 
 
 Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices, int comm,
                            int rank) {
-  if (spec.empty()) return comm % static_cast<int>(devices.size());
+  if (spec.empty()) {
+    std::vector<int> whole;
+    for (const Device& device : devices) {
+      if (!device.is_merged) whole.push_back(device.index);
+    }
+    return whole[static_cast<size_t>(comm) % whole.size()];
+  }
   const auto& group = spec[static_cast<size_t>(comm) % spec.size()];
   return find_device(devices, group[static_cast<size_t>(rank) % group.size()]);
 }

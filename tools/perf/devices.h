@@ -15,14 +15,20 @@ struct Device {
   int index = 0;
   ncclNetProperties_v12_t props{};
   std::string name;
+  bool is_merged = false;  // to another device of the list: NCCL then no longer uses this one
 };
 
 Outcome<std::vector<Device>> list_devices(const Net& net);
 
+// Merges each `rails` devices, in their order, to one, as NCCL does with makeVDevice, and lists
+// them again. Devices that are left over stay single. Up to v8 the plugin cannot do that.
+Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> devices, int rails);
+
 // Finds a device by its name, by its name without the prefix "beeline_", or by its index.
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted);
 
-// The device of comm `comm` on `rank`. If `spec` is empty, the comms take the devices in turn.
+// The device of comm `comm` on `rank`. If `spec` is empty, the comms take in turn the devices that
+// are not merged to others.
 Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices, int comm,
                            int rank);
 

@@ -52,6 +52,7 @@ struct Options {
   std::uint64_t iterations = 0;   // 0: as many as `seconds` allows
   size_t slice = size_t{512} << 10;
   DeviceSpec devices;
+  int rails = 1;  // so many devices are merged to one
   std::vector<RankVariable> variables;
   std::vector<std::string> hosts;
   std::string json;

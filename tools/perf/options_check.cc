@@ -24,6 +24,7 @@ Outcome<bool> expect(const char* option, Number value, Number least, Number most
 Outcome<bool> check_counts(const Options& options) {
   if (!options.list) BL_TRY(expect("--ranks", options.ranks, 2, kMostRanks));
   BL_TRY(expect("--depth", options.depth, 1, int{NCCL_NET_MAX_REQUESTS}));
+  BL_TRY(expect("--rails", options.rails, 1, int{NCCL_NET_MAX_DEVS_PER_NIC_V12}));
   return expect("--comms", options.comms, 1, kMostComms);
 }
 

@@ -117,6 +117,7 @@ Result<bool, Ended> live(const Options& options, const Pattern& pattern, Team& t
   if (!started) return fail(Ended{started.error().text, tools::kFailed});
   report_phase(team, "in the plugin's devices");
   Outcome<std::vector<Device>> devices = list_devices(net);
+  if (devices) devices = merge_devices(net, *std::move(devices), options.rails);
   if (!devices) return fail(Ended{devices.error().text, tools::kUsage});
   RankFacts facts = describe_rank(net, *devices);
   if (!options.list) {

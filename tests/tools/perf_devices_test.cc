@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The devices that `beeline perf` uses, merged or not.
+#include "tools/perf/devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace beeline::perf {
+namespace {
+
+// A plugin that does nothing but list and merge devices. NCCL's functions have no argument for an
+// object, so it is a static one.
+struct FakeDevices {
+  static constexpr int kPhysical = 5;
+  std::vector<std::vector<int>> merged;
+  std::vector<std::string> names;
+
+  static FakeDevices& get() {
+    static FakeDevices one;
+    return one;
+  }
+};
+
+ncclResult_t count_devices(int* count) {
+  *count = FakeDevices::kPhysical + static_cast<int>(FakeDevices::get().merged.size());
+  return ncclSuccess;
+}
+
+ncclResult_t fill_properties(int dev, ncclNetProperties_v12_t* props) {
+  FakeDevices& fake = FakeDevices::get();
+  *props = {};
+  std::vector<int> members = {dev};
+  if (dev >= FakeDevices::kPhysical) {
+    members = fake.merged[static_cast<size_t>(dev - FakeDevices::kPhysical)];
+  }
+  props->vProps.ndevs = static_cast<int>(members.size());
+  std::copy(members.begin(), members.end(), props->vProps.devs);
+  props->name = fake.names[static_cast<size_t>(dev)].data();
+  return ncclSuccess;
+}
+
+ncclResult_t merge(int* dev, ncclNetVDeviceProps_v12_t* parts) {
+  count_devices(dev);
+  FakeDevices::get().merged.emplace_back(parts->devs, parts->devs + parts->ndevs);
+  return ncclSuccess;
+}
+
+ncclResult_t refuse(int* /*dev*/, ncclNetVDeviceProps_v12_t* /*parts*/) { return ncclInvalidUsage; }
+
+Net fake_net(int abi) {
+  FakeDevices& fake = FakeDevices::get();
+  fake.merged.clear();
+  fake.names.clear();
+  for (int i = 0; i < 10; ++i) fake.names.push_back(fmt::format("beeline_nic{}", i));
+  Net net;
+  net.abi = abi;
+  net.calls.name = "Fake";
+  net.calls.devices = count_devices;
+  net.calls.getProperties = fill_properties;
+  if (abi >= 9) net.calls.makeVDevice = merge;
+  return net;
+}
+
+std::string failure(const Net& net, int rails) {
+  const auto merged = merge_devices(net, *list_devices(net), rails);
+  return merged ? "" : merged.error().text;
+}
+
+TEST_CASE("devices: without --rails the comms take all devices in turn", "[tools][devices]") {
+  const Net net = fake_net(12);
+  const auto devices = merge_devices(net, *list_devices(net), 1);
+  REQUIRE(devices);
+  CHECK(devices->size() == 5);
+  for (int comm = 0; comm < 7; ++comm) CHECK(*choose_device({}, *devices, comm, 0) == comm % 5);
+}
+
+TEST_CASE("devices: with --rails the comms take the merged ones and what was left over",
+          "[tools][devices]") {
+  const Net net = fake_net(12);
+  const auto devices = merge_devices(net, *list_devices(net), 2);
+  REQUIRE(devices);
+  CHECK(FakeDevices::get().merged == std::vector<std::vector<int>>{{0, 1}, {2, 3}});
+  CHECK(devices->size() == 7);
+  const std::vector<int> in_turn = {4, 5, 6, 4};
+  for (int comm = 0; comm < 4; ++comm) {
+    CHECK(*choose_device({}, *devices, comm, 0) == in_turn[static_cast<size_t>(comm)]);
+  }
+  CHECK(*choose_device({{"nic1"}}, *devices, 0, 0) == 1);  // as the user says
+  CHECK(describe_devices(net, *devices).find("made of 2 3\n") != std::string::npos);
+}
+
+TEST_CASE("devices: --rails fails where the plugin cannot merge so many", "[tools][devices]") {
+  CHECK(failure(fake_net(8), 2) ==
+        "--rails 2: the table v8 of this plugin cannot merge devices (makeVDevice, v9 and later); "
+        "Beeline merges them itself with --env BEELINE_RAILS=2");
+  CHECK(failure(fake_net(11), 5) == "--rails 5: v11 merges at most 4 devices");
+  Net net = fake_net(12);
+  net.calls.makeVDevice = refuse;
+  CHECK(failure(net, 5).find("makeVDevice") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace beeline::perf
