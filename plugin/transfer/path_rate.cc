@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace beeline {
 namespace {
@@ -12,9 +13,14 @@ namespace {
 constexpr double kMostRaise = 1.25;
 // A mean delay of this many latencies shows that data has waited for other data.
 constexpr double kQueued = 2;
+constexpr double kLongNs = 8.0 * kNsPerMs;
 // The latency of another network path, or of a busy host, may become longer.
 constexpr double kLatencyDrift = 1.01;
-constexpr double kMostHeldNs = 2.0 * kNsPerMs;
+// As much as a rail carries in this time may be outstanding. Longer if the caller's thread polls
+// rarely, as on a machine with fewer processors than busy threads; then less again, by and by.
+constexpr double kHeldNs = 2.0 * kNsPerMs;
+constexpr double kMostHeldNs = 16.0 * kNsPerMs;
+constexpr double kHeldDecay = 0.999;
 constexpr std::uint64_t kLeastHeld = std::uint64_t{512} << 10;
 
 }  // namespace
@@ -25,38 +31,48 @@ PathRate::PathRate(double bytes_per_ns) noexcept
     : rate_(bytes_per_ns),
       ns_per_byte_(1 / bytes_per_ns),
       most_outstanding_(kLeastHeld),
+      most_held_ns_(kHeldNs),
       low_rate_(bytes_per_ns / 1e9) {}
 
 void PathRate::measure(double& latency_ns) noexcept {
   const double bytes = static_cast<double>(window_bytes_);
   const double busy_ns = static_cast<double>(busy_ns_);
-  if (busy_ns_ <= 0) return open_window();
-  const double delay_ns = waited_ / bytes;
-  latency_ns = std::min({latency_ns * kLatencyDrift, delay_ns, static_cast<double>(kPatienceNs)});
-  // Each post to the idle rail has cost the time in which the first bytes travelled. Whether that
-  // was all of the latency is not known, so the rate is between two bounds.
-  const double least = bytes / busy_ns;
-  const double idle_ns = std::min(restarts_ * latency_ns, busy_ns / 2);
-  const double most = bytes / (busy_ns - idle_ns);
-  if (least >= rate_) {
-    set(std::min(least, rate_ * kMostRaise));
-    low_rate_ = 0;
-  } else if (most < rate_ && delay_ns >= kQueued * latency_ns) {
-    lower(most);
+  if (busy_ns > 0) {
+    const double delay_ns = waited_ / bytes;
+    latency_ns = std::min({latency_ns * kLatencyDrift, delay_ns, double{kPatienceNs}});
+    most_held_ns_ = std::max(most_held_ns_ * kHeldDecay, kHeldNs);
+    set(next_rate(bytes, busy_ns, delay_ns, latency_ns));
   }
   open_window();
 }
 
-// One low window may be an accident of scheduling; two are not.
-void PathRate::lower(double bytes_per_ns) noexcept {
-  if (low_rate_ > 0) set(std::max(low_rate_, bytes_per_ns));
-  low_rate_ = bytes_per_ns;
+// Each post to the idle rail has cost the time in which the first bytes travelled. Whether that was
+// all of the latency is not known, so the rate is between two bounds.
+double PathRate::next_rate(double bytes, double busy_ns, double delay_ns,
+                           double latency_ns) noexcept {
+  const double least = bytes / busy_ns;
+  const double most = bytes / (busy_ns - std::min(restarts_ * latency_ns, busy_ns / 2));
+  if (least >= rate_) {
+    low_rate_ = 0;
+    return std::min(least, rate_ * kMostRaise);
+  }
+  if (most >= rate_ || delay_ns < kQueued * latency_ns) return rate_;
+  // One low window may be an accident of scheduling; two are not, and neither is a long one.
+  const double before = std::exchange(low_rate_, most);
+  if (busy_ns >= kLongNs) return most;
+  return before > 0 ? std::max(before, most) : rate_;
+}
+
+void PathRate::ran_dry() noexcept {
+  most_held_ns_ = std::min(2 * most_held_ns_, kMostHeldNs);
+  set(rate_);
 }
 
 void PathRate::set(double bytes_per_ns) noexcept {
   rate_ = bytes_per_ns;
   ns_per_byte_ = 1 / bytes_per_ns;
-  most_outstanding_ = std::max(static_cast<std::uint64_t>(bytes_per_ns * kMostHeldNs), kLeastHeld);
+  most_outstanding_ =
+      std::max(static_cast<std::uint64_t>(bytes_per_ns * most_held_ns_), kLeastHeld);
 }
 
 void PathRate::open_window() noexcept {

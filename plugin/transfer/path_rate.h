@@ -50,8 +50,11 @@ class PathRate {
   void measure(double& latency_ns) noexcept;
 
   std::uint64_t outstanding() const noexcept { return outstanding_; }
-  // The most that may be posted before it completes: what a rail holds when it slows down is late.
+  // The most that should be outstanding: what a rail holds when it slows down will be late.
   std::uint64_t most_outstanding() const noexcept { return most_outstanding_; }
+  // Nothing was outstanding any more, only because of most_outstanding(): the caller polls too
+  // rarely for it.
+  void ran_dry() noexcept;
   double bytes_per_ns() const noexcept { return rate_; }
   // Includes that it is late with what it has: a rail is felt to be slow before anything completes.
   double ns_per_byte(std::int64_t now_ns) const noexcept {
@@ -77,13 +80,14 @@ class PathRate {
     ++restarts_;
     if (window_bytes_ == 0 && busy_ns_ == 0) window_start_ns_ = last_ns_;
   }
+  double next_rate(double bytes, double busy_ns, double delay_ns, double latency_ns) noexcept;
   void set(double bytes_per_ns) noexcept;
-  void lower(double bytes_per_ns) noexcept;
   void open_window() noexcept;
 
   double rate_;
   double ns_per_byte_;
   std::uint64_t most_outstanding_;
+  double most_held_ns_;  // the same as a time
   std::uint64_t outstanding_ = 0;
   std::int64_t last_ns_ = 0;      // when something was posted or completed
   std::int64_t progress_ns_ = 0;  // when something completed, or was posted to the idle rail

@@ -21,8 +21,6 @@ constexpr std::uint64_t kMessageBytes = 4096;
 // probe: then probes take at most this part of the time.
 constexpr std::int64_t kProbeNs = 10 * kNsPerMs;
 constexpr double kProbePart = 1.0 / 32;
-// A smaller message shows latency only, and does not serve as a probe.
-constexpr std::uint64_t kLeastProbeBytes = std::uint64_t{16} << 10;
 
 // A group of paths, while a message is split.
 struct Lane {
@@ -150,8 +148,7 @@ std::uint8_t Scheduler::choose(PathMask usable, std::uint64_t bytes, std::int64_
       best_ns = ns;
       best = &group;
     }
-    if (bytes >= kLeastProbeBytes && now_ns - group.posted_ns >= kProbeNs &&
-        group.rate.outstanding() == 0 && ns > unused_ns) {
+    if (now_ns - group.posted_ns >= kProbeNs && group.rate.outstanding() == 0 && ns > unused_ns) {
       unused_ns = ns;
       unused = &group;
     }
@@ -175,8 +172,9 @@ unsigned Scheduler::split(PathMask usable, std::uint32_t chunks, std::uint32_t c
     const double ns_per_byte = group.rate.ns_per_byte(now_ns);
     const std::uint64_t most =
         std::max(group.rate.most_outstanding(), std::uint64_t{2} * chunk_bytes);
-    // Half of what it may hold, so that it still has work when this completes.
-    const std::uint64_t room = held >= most ? 0 : std::min(most - held, most / 2);
+    // Half of what it may hold, so that it still has work when this completes. Less would cut a
+    // message into ever smaller writes.
+    const std::uint64_t room = held > most / 2 ? 0 : most / 2;
     split.lanes[split.count++] = {
         .path = least_loaded(group.paths & usable),
         .held = static_cast<double>(held),
@@ -191,6 +189,7 @@ unsigned Scheduler::split(PathMask usable, std::uint32_t chunks, std::uint32_t c
   if (const std::uint32_t left = split.probe(chunks); left != 0) split.share(left);
   unsigned written = 0;
   for (const Lane& lane : split.all()) {
+    groups_[group_of_[lane.path]].is_full = lane.wanted > lane.room;
     if (const std::uint32_t given = std::min(lane.wanted, lane.room); given != 0)
       shares[written++] = {.path = lane.path, .chunks = given};
   }

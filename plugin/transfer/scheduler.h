@@ -80,6 +80,7 @@ class Scheduler {
     Group& group = groups_[group_of_[path]];
     if (group.rate.is_due(now_ns)) group.rate.measure(latency_ns_);
     group.rate.completed(bytes, now_ns);
+    if (group.is_full && group.rate.outstanding() == 0) group.rate.ran_dry();
     outstanding_[path] -= bytes;
   }
 
@@ -94,6 +95,7 @@ class Scheduler {
   struct Group {
     PathRate rate;
     PathMask paths = 0;
+    bool is_full = false;        // the last message could have used more of it
     std::int64_t posted_ns = 0;  // when it was last given something
   };
 
