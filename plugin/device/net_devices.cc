@@ -95,12 +95,11 @@ const NetDevice* NetDevices::with_rails(RailDevices rails) const noexcept {
   return nullptr;
 }
 
-Outcome<const NetDevice*> NetDevices::merge(std::span<const int> indices) {
+// The ports of first devices, given by their numbers.
+Outcome<std::vector<const Device*>> NetDevices::ports_of(std::span<const int> indices) const {
   const std::string what = "devices " + listed(indices) + " cannot be merged: ";
-  if (indices.empty()) return fail(Problem("no device can be made of 0 devices"));
-  std::vector<const Device*> members;
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    const int index = indices[i];
+  std::vector<const Device*> ports;
+  for (const int index : indices) {
     if (index < 0 || static_cast<std::size_t>(index) >= first_count_) {
       return fail(Problem(what + std::to_string(index) + " is not one of the devices 0 to " +
                           std::to_string(first_count_ - 1) + " that can be"));
@@ -109,25 +108,30 @@ Outcome<const NetDevice*> NetDevices::merge(std::span<const int> indices) {
       return fail(Problem(what + std::to_string(index) + " is named twice"));
     }
     const NetDevice& part = *find(index);
-    members.insert(members.end(), part.members.begin(), part.members.end());
+    ports.insert(ports.end(), part.members.begin(), part.members.end());
   }
-  if (indices.size() == 1) return find(indices.front());
-  if (const std::string why = why_incompatible(members); !why.empty()) {
-    return fail(Problem(Errc::kUnsupported, what + why));
-  }
+  if (ports.empty()) return fail(Problem("no device can be made of 0 devices"));
+  const std::string why = why_incompatible(ports);
+  if (!why.empty()) return fail(Problem(Errc::kUnsupported, what + why));
+  return ports;
+}
 
-  const std::lock_guard lock(mutex_);
+Outcome<const NetDevice*> NetDevices::merge(std::span<const int> indices) {
+  std::vector<const Device*> members = BL_TRY(ports_of(indices));
+  if (indices.size() == 1) return find(indices.front());
   const auto is_it = [&](const NetDevice* device) {
     return device != nullptr && std::ranges::equal(device->merged, indices);
   };
+  const std::lock_guard lock(mutex_);
   const std::size_t next = count();
   for (std::size_t place = first_count_; place < next; ++place) {
     const NetDevice* const device = find(static_cast<int>(place));
     if (is_it(device)) return device;
   }
   if (next == kMost) {
-    return fail(Problem(Errc::kUnsupported,
-                        what + "there are " + std::to_string(kMost) + " devices already"));
+    return fail(Problem(Errc::kUnsupported, "devices " + listed(indices) +
+                                                " cannot be merged: there are " +
+                                                std::to_string(kMost) + " devices already"));
   }
   const NetDevice* device = find(static_cast<int>(next));
   if (!is_it(device)) {

@@ -68,6 +68,7 @@ class NetDevices {
   void forget_merged() noexcept { count_.store(first_count_, std::memory_order_release); }
 
  private:
+  Outcome<std::vector<const Device*>> ports_of(std::span<const int> indices) const;
   const NetDevice* add(std::size_t place, NetDevice device);
 
   std::size_t first_count_;
