@@ -32,8 +32,14 @@ ControlBlock& ControlBlock::operator=(ControlBlock&& other) noexcept {
 }
 
 Status ControlBlock::attach(const verbs::Api& api, ibv_pd* pd, unsigned access) {
-  regions_.push_back(
-      BL_TRY(verbs::reg_mr(api, pd, data_, size_, access, verbs::Ordering::kStrict)));
+  return attach_rail(regions_.size(), api, pd, access);
+}
+
+Status ControlBlock::attach_rail(std::size_t rail, const verbs::Api& api, ibv_pd* pd,
+                                 unsigned access) {
+  verbs::Mr made = BL_TRY(verbs::reg_mr(api, pd, data_, size_, access, verbs::Ordering::kStrict));
+  if (regions_.size() <= rail) regions_.resize(rail + 1);
+  regions_[rail] = std::move(made);
   return {};
 }
 

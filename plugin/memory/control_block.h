@@ -30,6 +30,8 @@ class ControlBlock {
   // Registers it in one more domain, whose keys have the next index. By default the peer may write.
   Status attach(const verbs::Api& api, ibv_pd* pd,
                 unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  // The same with a given index. Indices that are left out have no keys.
+  Status attach_rail(std::size_t rail, const verbs::Api& api, ibv_pd* pd, unsigned access);
 
   void* data() const noexcept { return data_; }
   template <class T>
@@ -40,6 +42,7 @@ class ControlBlock {
   std::size_t size() const noexcept { return size_; }
 
   std::size_t rails() const noexcept { return regions_.size(); }
+  bool has_rail(std::size_t rail) const noexcept { return rail < rails() && regions_[rail]; }
   std::uint32_t lkey(std::size_t rail) const noexcept { return regions_[rail]->lkey; }
   std::uint32_t rkey(std::size_t rail) const noexcept { return regions_[rail]->rkey; }
 

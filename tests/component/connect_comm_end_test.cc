@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends of a comm with more paths than the handshake agrees on today.
+// Ends of a comm with two paths, without a handshake.
 #include "plugin/connect/handshake/agreement.h"
 #include "plugin/connect/path/comm_end.h"
 #include "tests/component/connect_rig.h"
@@ -18,9 +18,11 @@ struct TwoEnds {
   CommEnd receiver = must(CommEnd::create(control_options().receiver.of(2)));
 
   TwoEnds() {
-    for (const char* const device : {"softnic0", "softnic1"}) {
-      must(sender.add_path(find_device(*table, device), options));
-      must(receiver.add_path(find_device(*table, device), options));
+    for (std::uint8_t rail = 0; rail < 2; ++rail) {
+      const PathPlace place{.number = rail, .rail = rail, .peer_rail = rail};
+      const Device& device = table->devices()[rail];
+      must(sender.add_path(place, device, options));
+      must(receiver.add_path(place, device, options));
     }
   }
 
@@ -29,12 +31,12 @@ struct TwoEnds {
   }
 
   // The handshake, for one rail.
-  void connect(std::size_t rail) {
-    PathSetup& connecting = sender.paths()[rail];
-    PathSetup& accepting = receiver.paths()[rail];
+  void connect(std::uint8_t rail) {
+    PathSetup& connecting = sender.paths().at(rail);
+    PathSetup& accepting = receiver.paths().at(rail);
     wire::PathOffer offer = make_offer(port_of(connecting));
     offer.qp = qp_facts(port_of(connecting), connecting);
-    const auto agreement = agree(port_of(accepting), offer, "h0");
+    const auto agreement = agree(port_of(accepting), offer, "h0", random_flow_labels());
     if (!agreement) throw MustError(agreement.error().text);
     wire::PathAnswer answer = agreement->answer;
     answer.qp = qp_facts(port_of(accepting), accepting);
@@ -59,9 +61,28 @@ TEST_CASE("comm end: it is connected once all its paths are", "[component][conne
   CHECK(ends.receiver.is_connected());
 }
 
+TEST_CASE("comm end: the memory is registered once for each rail", "[component][connect]") {
+  const TestFabric fabric;
+  const auto table = scan(fabric);
+  CommEnd end = must(CommEnd::create(control_options().sender.of(3)));
+  for (std::uint8_t number = 0; number < 3; ++number) {
+    // Rail 0 has two paths, and rail 1 none.
+    const auto rail = static_cast<std::uint8_t>(number % 2 * 2);
+    const Device& device = table->devices()[number % 2];
+    must(end.add_path({.number = number, .rail = rail, .peer_rail = 0}, device, {}));
+  }
+  const wire::Window window = end.window();
+  CHECK(window.rkeys[0] != 0);
+  CHECK(window.rkeys[1] == 0);
+  CHECK(window.rkeys[2] != 0);
+  const Connection made = std::move(end).finish(Role::kSend, {});
+  CHECK(made.memory.rails() == 3);
+  CHECK_FALSE(made.memory.has_rail(1));
+}
+
 TEST_CASE("comm end: the peer reaches the window over each path", "[component][connect]") {
   TwoEnds ends;
-  for (const std::size_t rail : {0, 1}) ends.connect(rail);
+  for (std::uint8_t rail = 0; rail < 2; ++rail) ends.connect(rail);
   const wire::Window window = ends.sender.window();
   Connection sender = std::move(ends.sender).finish(Role::kSend, ends.receiver.window());
   Connection receiver = std::move(ends.receiver).finish(Role::kReceive, window);

@@ -101,23 +101,25 @@ CommPair join(Party& listening, Party& connecting) {
   return comm;
 }
 
-void prove_write(Connection& receiver, Connection& sender, std::size_t rail) {
-  const std::uint64_t word = 0x0123'4567'89ab'cdef + rail;
+void prove_write(Connection& receiver, Connection& sender, std::size_t path) {
+  const PathResources& used = receiver.paths.at(path);
+  const std::uint64_t word = 0x0123'4567'89ab'cdef + path;
   BL_MUST(receiver.window.length >= sizeof word);
   *receiver.memory.at<std::uint64_t>() = word;
-  ibv_sge sge{
-      .addr = receiver.memory.address(), .length = sizeof word, .lkey = receiver.memory.lkey(rail)};
+  ibv_sge sge{.addr = receiver.memory.address(),
+              .length = sizeof word,
+              .lkey = receiver.memory.lkey(used.rail)};
   ibv_send_wr work{};
   work.sg_list = &sge;
   work.num_sge = 1;
   work.opcode = IBV_WR_RDMA_WRITE;
   work.send_flags = IBV_SEND_SIGNALED;
   work.wr.rdma.remote_addr = receiver.window.address;
-  work.wr.rdma.rkey = receiver.window.rkeys[rail];
+  work.wr.rdma.rkey = receiver.window.rkeys[used.peer_rail];
   ibv_send_wr* bad = nullptr;
-  BL_MUST_OK(ibv_post_send(receiver.paths[rail].queues.qp.get(), &work, &bad));
+  BL_MUST_OK(ibv_post_send(used.queues.qp.get(), &work, &bad));
   ibv_wc wc{};
-  wait_for([&] { return ibv_poll_cq(receiver.paths[rail].queues.cq.get(), 1, &wc) == 1; },
+  wait_for([&] { return ibv_poll_cq(used.queues.cq.get(), 1, &wc) == 1; },
            "the completion of a write");
   BL_MUST(wc.status == IBV_WC_SUCCESS);
   BL_MUST(*sender.memory.at<std::uint64_t>() == word);

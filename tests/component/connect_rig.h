@@ -84,8 +84,9 @@ void wait_for(Condition condition, const char* what) {
   }
 }
 
-// Writes from the receiver into the sender's window, which shows that both queue pairs work.
-void prove_write(Connection& receiver, Connection& sender, std::size_t rail = 0);
+// Writes from the receiver into the sender's window, which shows that both queue pairs of the path
+// work. `path`: its place in Connection::paths.
+void prove_write(Connection& receiver, Connection& sender, std::size_t path = 0);
 
 // softnic's verbs with a count of the existing queue pairs and completion queues. It must outlive
 // the device tables that scan() returns.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LIDs to which two InfiniBand ports send each other's packets.
+// The agreement of two ends on a path: LIDs, speeds and flow labels.
+#include <set>
 #include <vector>
 
 #include "plugin/connect/handshake/agreement.h"
@@ -47,7 +48,7 @@ struct Lids {
 Lids lids_of(const IbPort& accepting, const IbPort& connecting) {
   wire::PathOffer offer = make_offer(connecting.side());
   offer.qp.lid = connecting.facts.lid;
-  Outcome<Agreement> agreed = agree(accepting.side(), offer, "h1");
+  Outcome<Agreement> agreed = agree(accepting.side(), offer, "h1", {});
   if (!agreed) FAIL(agreed.error().text);
   agreed->answer.qp.lid = accepting.facts.lid;
   const auto route = route_of(connecting.side(), agreed->answer);
@@ -74,5 +75,47 @@ TEST_CASE("connect agree: a GID index for RoCE is not requested on InfiniBand", 
   CHECK(make_offer(ours.side()).settings.gid_index == -1);
   CHECK(lids_of(ours, ours) == Lids{kOurLid, kOurLid});
   ours.options.ib_gid.fixed_index = 3;
-  CHECK_FALSE(agree(ours.side(), make_offer(ours.side()), "h1"));
+  CHECK_FALSE(agree(ours.side(), make_offer(ours.side()), "h1", {}));
+}
+
+TEST_CASE("connect agree: the speed of a path is that of the slower port", "[unit][connect]") {
+  IbPort ours = ib_port(kOurLid, {gid_entry(0, 0, 1)});
+  IbPort theirs = ib_port(kTheirLid, {gid_entry(0, 0, 1)});
+  const auto speed = [&](std::uint32_t accepting, std::uint32_t connecting) {
+    ours.facts.speed_mbps = accepting;
+    theirs.facts.speed_mbps = connecting;
+    const auto agreed = agree(ours.side(), make_offer(theirs.side()), "h1", {});
+    if (!agreed) FAIL(agreed.error().text);
+    const auto route = route_of(theirs.side(), agreed->answer);
+    if (!route) FAIL(route.error().text);
+    CHECK(route->speed_mbps == agreed->route.speed_mbps);
+    return route->speed_mbps;
+  };
+  CHECK(speed(400'000, 100'000) == 100'000);
+  CHECK(speed(100'000, 400'000) == 100'000);
+  CHECK(speed(0, 200'000) == 200'000);
+  CHECK(speed(200'000, 0) == 200'000);
+  CHECK(speed(0, 0) == 0);
+}
+
+TEST_CASE("connect agree: the paths of a comm get different UDP ports", "[unit][connect]") {
+  // As Linux computes it from a flow label (rdma_flow_label_to_udp_sport).
+  const auto port_of = [](std::uint32_t label) {
+    return ((label & 0x3fff) ^ (label & 0xf'c000) >> 14) | 0xc000;
+  };
+  for (int round = 0; round < 100; ++round) {
+    const FlowLabels first = random_flow_labels();
+    std::set<std::uint32_t> ours;
+    std::set<std::uint32_t> theirs;
+    for (std::uint8_t path = 0; path < wire::kMaxPaths; ++path) {
+      const FlowLabels labels = flow_labels_of(first, path);
+      CHECK(labels.ours <= 0xf'ffff);
+      CHECK(labels.ours != 0);
+      CHECK(labels.theirs != 0);
+      ours.insert(port_of(labels.ours));
+      theirs.insert(port_of(labels.theirs));
+    }
+    CHECK(ours.size() == wire::kMaxPaths);
+    CHECK(theirs.size() == wire::kMaxPaths);
+  }
 }

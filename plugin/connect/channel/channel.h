@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "common/base/clock.h"
@@ -51,9 +52,9 @@ class Channel {
     outbox_->send(wire::encode(message));
   }
 
-  // Makes the link of a comm whose handshake is over.
+  // Makes the link of a comm whose handshake is over. It ends when the device of a path is lost.
   std::shared_ptr<CommLink> make_link(std::uint32_t ours, std::uint32_t theirs,
-                                      const PathResources& path,
+                                      std::span<const PathResources> paths,
                                       std::shared_ptr<ControlMailbox> mailbox);
   // Null if there is no such link, or its comm is closed.
   std::shared_ptr<CommLink> find_link(std::uint32_t ours) const;

@@ -45,7 +45,7 @@ std::string CmSetup::step_text() const {
 std::string CmSetup::timeout_text(const std::string& limit) const {
   std::string text = "librdmacm, between " + ends_.text() + ", did not finish " +
                      (limit.empty() ? "in time" : limit) + ": it was " + step_text();
-  if (step_ == Step::kAddress || step_ == Step::kRoute) text += "; " + route_advice(ends_);
+  if (is_resolving()) text += "; " + route_advice(ends_);
   return text;
 }
 

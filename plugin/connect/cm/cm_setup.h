@@ -29,6 +29,9 @@ class CmSetup : public std::enable_shared_from_this<CmSetup> {
   CmSetup(const CmSetup&) = delete;
   CmSetup& operator=(const CmSetup&) = delete;
 
+  bool is_resolving() const noexcept { return step_ == Step::kAddress || step_ == Step::kRoute; }
+  // The accepting end has done what it can until the connecting end asks for the connection.
+  bool is_waiting_for_request() const noexcept { return step_ == Step::kRequest; }
   // The step that has taken too long. `limit`: "within 60 s", or empty.
   std::string timeout_text(const std::string& limit) const;
 

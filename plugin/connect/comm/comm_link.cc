@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 
 #include "common/base/host.h"
@@ -12,10 +13,10 @@
 
 namespace beeline {
 
-CommLink::CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
+CommLink::CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
                    std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox)
     : numbers_(numbers),
-      device_(device),
+      devices_(std::move(devices)),
       outbox_(std::move(outbox)),
       mailbox_(std::move(mailbox)),
       pid_(::getpid()) {
@@ -62,9 +63,13 @@ void CommLink::on_goodbye(std::uint32_t settled) noexcept {
   state_.store(State::kGoodbye, std::memory_order_release);
 }
 
-void CommLink::lose_device() {
+bool CommLink::is_on(const DeviceContext& device) const noexcept {
+  return std::ranges::find(devices_, &device) != devices_.end();
+}
+
+void CommLink::lose_device(const DeviceContext& device) {
   if (state() != State::kOpen || goodbye_sent_) return;
-  cause_ = "the cause is at " + host_name() + ":" + device_->ibdev() +
+  cause_ = "the cause is at " + host_name() + ":" + device.ibdev() +
            ": the device was removed from its host, or has failed for good";
   send_end(wire::RejectCode::kFailed, cause_);
   state_.store(State::kDeviceGone, std::memory_order_release);

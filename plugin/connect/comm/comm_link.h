@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plugin/connect/comm/link.h"
 #include "plugin/connect/socket/outbox.h"
@@ -31,8 +32,8 @@ struct CommNumbers {
 //   control thread, and also the peer unless the comm has said goodbye.
 class CommLink final : public Link {
  public:
-  // `device` is the local one. It is compared with others, and used when it is lost.
-  CommLink(PeerName peer, CommNumbers numbers, const DeviceContext* device,
+  // `devices` are the local ones on which the comm depends.
+  CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
            std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox);
   CommLink(const CommLink&) = delete;
   CommLink& operator=(const CommLink&) = delete;
@@ -42,10 +43,10 @@ class CommLink final : public Link {
   void send_failure(const std::string& why) noexcept override;
 
   // --- For the control thread ---
-  bool is_on(const DeviceContext& device) const noexcept { return device_ == &device; }
-  // The local device is gone. Tells the peer, which would otherwise wait for ever for data that
-  // this end has promised.
-  void lose_device();
+  bool is_on(const DeviceContext& device) const noexcept;
+  // A local device is gone. Tells the peer, which would otherwise wait for ever for data that this
+  // end has promised.
+  void lose_device(const DeviceContext& device);
   void on_goodbye(std::uint32_t settled) noexcept;
   // Returns false if the link had ended before, or this end has closed it.
   bool die(const std::string& cause);
@@ -58,7 +59,7 @@ class CommLink final : public Link {
   bool is_ours() const noexcept;
 
   const CommNumbers numbers_;
-  const DeviceContext* const device_;
+  const std::vector<const DeviceContext*> devices_;
   const std::shared_ptr<Outbox> outbox_;
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;

@@ -67,7 +67,8 @@ struct PathResources {
   Notify notify = Notify::kImmediate;
   OwnAddress own;  // the table entries of this end's port by which it is connected
   std::uint32_t peer_qpn = 0;
-  std::string peer_device;
+  std::string peer_device;       // "mlx5_0:1"
+  std::uint32_t speed_mbps = 0;  // of the slower port, as it claims; 0: unknown
 };
 
 // Memory of the peer that this end may write into.
@@ -98,7 +99,8 @@ struct Connection {
   PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
   RailDevices devices;               // of this end
   std::size_t receiver_rails = 1;    // of the receiving end: so many keys has a credit line
-  std::vector<PathResources> paths;  // those that are connected
+  std::vector<PathResources> paths;  // those that are connected, at least one
+  std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this
   CommMemory comm;                   // CommPlan::comm_bytes
 };
 

@@ -192,6 +192,7 @@ Result<Listener*> ControlPlaneImpl::listen(RailDevices devices, HandleBytes hand
                 .listener = listener->number(),
                 .token = *token,
                 .address = *address,
+                .counts = rail_counts(devices, options_for(settings, options_.qp)),
                 .host = process.self.host,
                 .device = devices.front()->ibdev + ":" + std::to_string(devices.front()->port)},
                handle);

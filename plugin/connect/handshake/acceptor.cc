@@ -14,9 +14,16 @@ namespace {
 
 Error accept_error(Errc code) { return fail(code, "accept").error; }
 
-std::string offered_port(const wire::Connect& connect, const std::string& host) {
-  const wire::QpFacts& first = connect.paths.front().qp;
-  return host + " " + first.device + " port " + std::to_string(first.port);
+// "h1 mlx5_0 port 1, mlx5_1 port 1".
+std::string offered_ports(const wire::Connect& connect, const std::string& host) {
+  std::vector<std::string> ports;
+  for (const wire::PathOffer& offer : connect.paths) {
+    std::string port = offer.qp.device + " port " + std::to_string(offer.qp.port);
+    if (std::ranges::find(ports, port) == ports.end()) ports.push_back(std::move(port));
+  }
+  std::string text = host + " " + ports.front();
+  for (std::size_t i = 1; i < ports.size(); ++i) text += ", " + ports[i];
+  return text;
 }
 
 }  // namespace
@@ -35,7 +42,9 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   pending.devices = listener->devices;
   pending.qp = options_for(listener->settings, context_.options->qp);
   pending.peer_host = channel.peer().host;
-  pending.peer = offered_port(connect, pending.peer_host);
+  pending.peer = offered_ports(connect, pending.peer_host);
+  pending.layout = path_layout(rail_counts(pending.devices, pending.qp), connect.counts);
+  pending.flow_labels = random_flow_labels();
   pending.channel = channel.id();
   pending.connect = std::move(connect);
   PendingAccept& added = add(comm, std::move(pending));
@@ -45,18 +54,23 @@ void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   }
   limit_waiting(added.connect.listener);
   if (const Checked checked = check(added); !checked) return refuse(comm, checked.error());
+  log_layout(added);
   if (const Checked made = make(comm, added); !made) return refuse(comm, made.error());
   connect_paths(comm);
 }
 
-Acceptor::Checked Acceptor::check(const PendingAccept& pending) const {
+Checked Acceptor::check(const PendingAccept& pending) const {
   const auto incompatible = [&](const std::string& text) {
-    return fail(Refusal{wire::RejectCode::kIncompatible, text, accept_error(Errc::kUnsupported)});
+    return fail(
+        HandshakeFailure{wire::RejectCode::kIncompatible, text, accept_error(Errc::kUnsupported)});
   };
-  const Outcome<void> count =
-      check_path_count(pending.devices.size(), pending.connect.paths.size());
-  if (!count)
-    return incompatible(pending.peer + " offers " + pending.own_name() + " " + count.error().text);
+  const wire::Connect& connect = pending.connect;
+  const Outcome<void> numbers =
+      check_path_numbers(pending.layout, numbers_of(connect.paths), connect.missing);
+  if (!numbers) {
+    return incompatible("the offer of " + pending.peer + " does not fit " + pending.own_name() +
+                        ": " + numbers.error().text);
+  }
   if (pending.connect.window.length < context_.options->sender.of(1).window_bytes) {
     return incompatible("the window of " + pending.peer + " is too small for " +
                         pending.own_name());
@@ -64,11 +78,11 @@ Acceptor::Checked Acceptor::check(const PendingAccept& pending) const {
   return {};
 }
 
-Acceptor::Checked Acceptor::check_limits(const PendingAccept& pending,
-                                         std::size_t unaccepted) const {
+Checked Acceptor::check_limits(const PendingAccept& pending, std::size_t unaccepted) const {
   const PeerLimits& limits = context_.options->limits;
   const auto full = [](const std::string& text) {
-    return fail(Refusal{wire::RejectCode::kAbandoned, text, accept_error(Errc::kNoMemory)});
+    return fail(
+        HandshakeFailure{wire::RejectCode::kAbandoned, text, accept_error(Errc::kNoMemory)});
   };
   const auto of_channel = std::ranges::count_if(
       at_listener_.at(pending.connect.listener),
@@ -99,67 +113,77 @@ void Acceptor::limit_waiting(std::uint32_t listener) {
 // What this end's user has set must be possible. What only the peer's user has set is done if it
 // is.
 Outcome<Agreement> Acceptor::agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
-                                           const std::string& peer_host) {
-  if (!is_cm_used(ours, offer, peer_host)) return agree(ours, offer, peer_host);
+                                           const PendingAccept& pending) {
+  const std::string& peer_host = pending.peer_host;
+  const FlowLabels labels = flow_labels_of(pending.flow_labels, offer.number);
+  if (!is_cm_used(ours, offer, peer_host)) return agree(ours, offer, peer_host, labels);
   Agreement agreement = BL_TRY(agree_with_cm(ours, offer, peer_host));
   if (const auto able = context_.cm->addresses(ours.device); !able) {
     if (is_cm_required(ours)) return fail(able.error());
     BL_INFO(kLogNet, "%s is set to use librdmacm, which is not used: %s", peer_host.c_str(),
             able.error().text.c_str());
-    return agree(ours, offer, peer_host);
+    return agree(ours, offer, peer_host, labels);
   }
   agreement.answer.cm.emplace();  // filled in by listen_with_cm
   return agreement;
 }
 
-Acceptor::Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
-  const auto failed = [&](const Error& error) {
-    return fail(Refusal{wire::RejectCode::kFailed,
-                        pending.own_name() + ": " + describe(error) + memlock_advice(error),
-                        error});
-  };
-  std::vector<Agreement> agreements;
-  std::vector<PortSide> ports;
-  for (std::size_t rail = 0; rail < pending.devices.size(); ++rail) {
-    const Device& device = *pending.devices[rail];
-    const Result<const PortFacts*> facts = context_.ports->facts(device);
-    if (!facts) return failed(facts.error());
-    ports.push_back({device, **facts, pending.qp});
-    Outcome<Agreement> agreement =
-        agree_on_path(ports.back(), pending.connect.paths[rail], pending.peer_host);
-    if (!agreement) {
-      return fail(Refusal{wire::RejectCode::kIncompatible, agreement.error().text,
-                          accept_error(Errc::kUnsupported)});
-    }
-    agreements.push_back(*std::move(agreement));
+Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
+  for (const wire::MissingPath& path : pending.connect.missing) {
+    pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});
   }
-  const Status made =
-      make_end(pending, context_.options->receiver.of(pending.devices.size()), *context_.ports);
-  if (!made) return failed(made.error());
-  for (std::size_t rail = 0; rail < agreements.size(); ++rail) {
-    PathSetup& path = pending.end->paths()[rail];
-    agreements[rail].answer.qp = qp_facts(ports[rail], path);
-    path.set_route(std::move(agreements[rail].route));
-    pending.answers.push_back(std::move(agreements[rail].answer));
+  Result<CommEnd> end = CommEnd::create(context_.options->receiver.of(pending.layout.count));
+  if (!end) {
+    return fail(HandshakeFailure{
+        .text = pending.own_name() + ": " + describe(end.error()) + memlock_advice(end.error()),
+        .error = end.error()});
   }
-  return listen_with_cm(comm, pending);
+  pending.end = *std::move(end);
+  const RailPorts ports(pending, numbers_of(pending.connect.paths), *context_.ports);
+  for (const wire::PathOffer& offer : pending.connect.paths) {
+    Checked made = make_path(comm, pending, ports, offer);
+    if (!made) pending.leave_out(offer.number, std::move(made.error()));
+  }
+  if (!pending.has_paths()) return fail(pending.no_path_left());
+  return {};
 }
 
-Acceptor::Checked Acceptor::listen_with_cm(std::uint32_t comm, PendingAccept& pending) {
-  for (std::size_t rail = 0; rail < pending.answers.size(); ++rail) {
-    if (!pending.answers[rail].cm) continue;
-    const wire::PathOffer& offer = pending.connect.paths[rail];
-    const auto setup = std::make_shared<CmPassiveSetup>(
-        *context_.cm, pending.end->paths()[rail], context_.options->qp,
-        pending.peer_host + " " + offer.qp.device, on_cm_done(comm));
-    pending.cm[rail] = setup;
-    const Outcome<wire::CmDestination> destination = setup->listen(offer.cm.addresses);
-    if (!destination) {
-      return fail(Refusal{wire::RejectCode::kFailed, destination.error().text,
-                          accept_error(Errc::kSystem)});
-    }
-    pending.answers[rail].cm = *destination;
+Checked Acceptor::make_path(std::uint32_t comm, PendingAccept& pending, const RailPorts& ports,
+                            const wire::PathOffer& offer) {
+  const Device& device = pending.device_of(offer.number);
+  const PortSide ours{device, *BL_TRY(ports.facts(offer.number)), pending.qp};
+  Outcome<Agreement> agreement = agree_on_path(ours, offer, pending);
+  if (!agreement) {
+    return fail(HandshakeFailure{wire::RejectCode::kIncompatible, agreement.error().text,
+                                 accept_error(Errc::kUnsupported)});
   }
+  const Status added =
+      pending.end->add_path(pending.layout.place(offer.number), device, pending.qp);
+  if (!added) {
+    const Error& error = added.error();
+    return fail(
+        HandshakeFailure{.text = port_text(device) + ": " + describe(error) + memlock_advice(error),
+                         .error = error});
+  }
+  PathSetup& path = pending.end->paths().at(offer.number);
+  agreement->answer.number = offer.number;
+  agreement->answer.qp = qp_facts(ours, path);
+  path.set_route(std::move(agreement->route));
+  wire::PathAnswer& answer = pending.answers[offer.number] = std::move(agreement->answer);
+  if (!answer.cm) return {};
+  const Outcome<void> listening = listen_with_cm(comm, pending, offer);
+  if (listening) return {};
+  return fail(
+      HandshakeFailure{.text = listening.error().text, .error = accept_error(Errc::kSystem)});
+}
+
+Outcome<void> Acceptor::listen_with_cm(std::uint32_t comm, PendingAccept& pending,
+                                       const wire::PathOffer& offer) {
+  const auto setup = std::make_shared<CmPassiveSetup>(
+      *context_.cm, pending.end->paths().at(offer.number), context_.options->qp,
+      pending.peer_host + " " + offer.qp.device, on_cm_done(comm, offer.number));
+  pending.cm[offer.number] = setup;
+  pending.answers.at(offer.number).cm = BL_TRY(setup->listen(offer.cm.addresses));
   return {};
 }
 
@@ -175,12 +199,14 @@ void Acceptor::advance(std::uint32_t comm) {
 
 void Acceptor::send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel) {
   pending.state = AcceptState::kAwaitReady;
-  wire::Accept message{
-      .comm = pending.connect.comm, .our_comm = comm, .window = pending.end->window()};
-  for (std::size_t rail = 0; rail < pending.answers.size(); ++rail) {
-    wire::PathAnswer& answer = message.paths.emplace_back(pending.answers[rail]);
+  wire::Accept message{.comm = pending.connect.comm,
+                       .our_comm = comm,
+                       .window = pending.end->window(),
+                       .missing = pending.missing_paths()};
+  for (const auto& [number, path] : pending.end->paths()) {
+    wire::PathAnswer& answer = message.paths.emplace_back(pending.answers.at(number));
     // The options that both devices have are known once the queue pair is connected.
-    const std::optional<ibv_ece> agreed = pending.end->paths()[rail].agreed_ece();
+    const std::optional<ibv_ece> agreed = path.agreed_ece();
     answer.qp.ece = agreed ? std::optional(to_wire(*agreed)) : std::nullopt;
   }
   channel.send(message);
@@ -189,19 +215,38 @@ void Acceptor::send_accept(std::uint32_t comm, PendingAccept& pending, const Cha
 void Acceptor::on_ready(const Channel& channel, const wire::Ready& ready) {
   PendingAccept* const pending = find(channel, ready.comm);
   if (pending == nullptr || pending->state != AcceptState::kAwaitReady) return;
+  if (const Checked taken = take_ready(*pending, ready); !taken) {
+    return refuse(ready.comm, taken.error());
+  }
   pending->is_peer_ready = true;
   advance(ready.comm);
+}
+
+Checked Acceptor::take_ready(PendingAccept& pending, const wire::Ready& ready) {
+  const auto misfit = [&](const std::string& text) {
+    return fail(HandshakeFailure{wire::RejectCode::kAbandoned,
+                                 "the READY of " + pending.peer + " does not fit what " +
+                                     pending.own_name() + " has accepted: " + text,
+                                 accept_error(Errc::kProtocol)});
+  };
+  const Outcome<void> numbers = check_path_numbers(pending.layout, ready.paths, ready.missing);
+  if (!numbers) return misfit(numbers.error().text);
+  for (const std::uint8_t path : ready.paths) {
+    if (pending.has_path(path)) continue;
+    return misfit("it has path " + std::to_string(path) +
+                  ", which this end has not: " + pending.missing.at(path).text);
+  }
+  for (const wire::MissingPath& path : ready.missing) {
+    pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});
+  }
+  return {};
 }
 
 void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
   const PendingAccept& pending = comms_.at(comm);
   const std::uint32_t listener = pending.connect.listener;
   MadeConnection made =
-      make_linked(comm, pending.connect.comm, channel, Role::kReceive, pending.connect.window);
-  for (const PathResources& path : made->paths) {
-    BL_INFO(kLogNet, "accepted %s on %s, qp %u from %u", made->link->peer().text().c_str(),
-            label(*path.device).c_str(), path.queues.qp->qp_num, path.peer_qpn);
-  }
+      take(comm, pending.connect.comm, channel, Role::kReceive, pending.connect.window);
   forget(comm);
   // If the listener was closed in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_accepted(listener, std::move(made));
@@ -250,21 +295,21 @@ void Acceptor::on_timeout(std::uint32_t comm) {
   refuse(comm, {wire::RejectCode::kAbandoned, text, accept_error(Errc::kTimeout)});
 }
 
-void Acceptor::fail_comm(std::uint32_t comm, const Error& error, const std::string& text) {
-  refuse(comm, {wire::RejectCode::kFailed, text, error});
+void Acceptor::fail_comm(std::uint32_t comm, const HandshakeFailure& failure) {
+  refuse(comm, failure);
 }
 
 // The log comes first: the peer's process may end the job as soon as it gets the message.
-void Acceptor::refuse(std::uint32_t comm, const Refusal& refusal) {
+void Acceptor::refuse(std::uint32_t comm, const HandshakeFailure& failure) {
   const PendingAccept& pending = comms_.at(comm);
-  warn(pending, refusal.text);
+  warn(pending, failure.text);
   const Channel* const channel = channel_of(pending);
   if (channel != nullptr) {
     channel->send(
-        wire::Reject{.comm = pending.connect.comm, .code = refusal.code, .text = refusal.text});
+        wire::Reject{.comm = pending.connect.comm, .code = failure.code, .text = failure.text});
   }
-  if (refusal.code == wire::RejectCode::kFailed) {
-    context_.mailbox->fail_accept(pending.connect.listener, refusal.error);
+  if (failure.code == wire::RejectCode::kFailed) {
+    context_.mailbox->fail_accept(pending.connect.listener, failure.error);
   }
   forget(comm);
 }

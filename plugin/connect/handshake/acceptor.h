@@ -7,6 +7,9 @@
 // If the connection manager connects a queue pair (cm_setup.h), ACCEPT is sent before that is done,
 // and only the delivery waits for it.
 //
+// A path that cannot be made is left out: by this end in ACCEPT, by the connecting end in READY.
+// A comm fails if no path is left.
+//
 // A failure is reported to the peer and to the log. accept() returns an error only for a fault of
 // this host. The peer was rejected and will not connect again, so waiting for it would never end.
 // If a peer times out, dies or has devices that cannot be connected, accept() goes on waiting.
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "common/base/log.h"
+#include "plugin/connect/handshake/agreement.h"
 #include "plugin/connect/handshake/handshake_end.h"
 
 namespace beeline {
@@ -30,7 +34,8 @@ struct PendingAccept : PendingComm {
   std::string peer_host;
   AcceptState state = AcceptState::kConnecting;
   wire::Connect connect;
-  std::vector<wire::PathAnswer> answers;  // by rail
+  std::map<std::uint8_t, wire::PathAnswer> answers;  // by path
+  FlowLabels flow_labels;                            // of path 0
   bool is_peer_ready = false;
 };
 
@@ -48,30 +53,28 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void on_closed(const std::vector<std::uint32_t>& listeners);
 
  private:
-  struct Refusal {
-    wire::RejectCode code;
-    std::string text;  // for the logs of both hosts
-    Error error;       // for accept(), with kFailed
-  };
-  using Checked = Result<void, Refusal>;
-
   Checked check(const PendingAccept& pending) const;
   Checked check_limits(const PendingAccept& pending, std::size_t unaccepted) const;
   // Refuses the oldest if too many wait at the listener.
   void limit_waiting(std::uint32_t listener);
   Checked make(std::uint32_t comm, PendingAccept& pending);
+  Checked make_path(std::uint32_t comm, PendingAccept& pending, const RailPorts& ports,
+                    const wire::PathOffer& offer);
   Outcome<Agreement> agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
-                                   const std::string& peer_host);
-  // For each path that the connection manager connects. Sets the answers' `cm`.
-  Checked listen_with_cm(std::uint32_t comm, PendingAccept& pending);
+                                   const PendingAccept& pending);
+  // For a path that the connection manager connects. Sets the answer's `cm`.
+  Outcome<void> listen_with_cm(std::uint32_t comm, PendingAccept& pending,
+                               const wire::PathOffer& offer);
+  // Leaves out what the connecting end has not connected.
+  static Checked take_ready(PendingAccept& pending, const wire::Ready& ready);
   void advance(std::uint32_t comm) override;
   void send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel);
   void deliver(std::uint32_t comm, Channel& channel);
   void on_timeout(std::uint32_t comm) override;
   // The comm is gone after each of these. refuse() and fail_comm() log the reason and tell it to
   // the peer, drop() only logs it, and abandon() is for a closed listener.
-  void fail_comm(std::uint32_t comm, const Error& error, const std::string& text) override;
-  void refuse(std::uint32_t comm, const Refusal& refusal);
+  void fail_comm(std::uint32_t comm, const HandshakeFailure& failure) override;
+  void refuse(std::uint32_t comm, const HandshakeFailure& failure);
   void drop(std::uint32_t comm, const std::string& why);
   void abandon(std::uint32_t comm);
   void forget(std::uint32_t comm);

@@ -101,9 +101,18 @@ std::uint16_t dlid_of(const PortSide& ours, std::uint16_t lid, const Gid& gid,
   return is_routed && flid_of(gid) != 0 ? flid_of(gid) : lid;
 }
 
-// RoCE v2 derives the UDP source port from the flow label, and switches spread flows by that port.
-std::uint32_t choose_flow_label(const PortSide& ours) {
-  return ours.device.transport == Transport::kRoce ? verbs::random_psn() & 0xf'ffff : 0;
+// Linux combines the upper 6 bits of a flow label with the lower 14 to a UDP port. So labels with
+// the same upper bits and different lower ones have different ports. A label of 0 would let the
+// driver choose, so the upper bits are never 0.
+constexpr std::uint32_t kLabelLowBits = 0x3fff;
+constexpr std::uint32_t kLabelHighBits = 0xf'c000;
+
+std::uint32_t random_flow_label() {
+  return (verbs::random_psn() & (kLabelHighBits | kLabelLowBits)) | (kLabelLowBits + 1);
+}
+
+std::uint32_t flow_label_of(std::uint32_t first, std::uint8_t path) noexcept {
+  return (first & kLabelHighBits) | ((first + path) & kLabelLowBits);
 }
 
 Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
@@ -113,13 +122,18 @@ Notify choose_notify(const PortSide& ours, const wire::PathOffer& offer) {
 }
 
 // The part of a route that does not depend on who sets up the queue pair.
-Route peer_route(const PortSide& ours, const wire::QpFacts& peer, Notify notify) {
+Route peer_route(const PortSide& ours, const wire::QpFacts& peer, std::uint32_t peer_speed_mbps,
+                 Notify notify) {
   Route route;
   route.peer_qpn = peer.qpn;
   route.peer_psn = peer.psn;
   route.peer_device = peer.device + ":" + std::to_string(peer.port);
   route.reads = std::min(reads_of(ours.device), peer.max_rd_atomic);
   route.notify = notify;
+  const std::uint32_t speed = ours.facts.speed_mbps;
+  const bool is_one_unknown = speed == 0 || peer_speed_mbps == 0;
+  route.speed_mbps =
+      is_one_unknown ? std::max(speed, peer_speed_mbps) : std::min(speed, peer_speed_mbps);
   return route;
 }
 
@@ -130,9 +144,12 @@ wire::CmSupport cm_support_of(const PortSide& ours) {
 
 }  // namespace
 
-Outcome<void> check_path_count(std::size_t ours, std::size_t theirs) {
-  if (ours == theirs) return {};
-  return fail(std::to_string(theirs) + " paths instead of " + std::to_string(ours));
+FlowLabels random_flow_labels() {
+  return {.ours = random_flow_label(), .theirs = random_flow_label()};
+}
+
+FlowLabels flow_labels_of(const FlowLabels& first, std::uint8_t path) noexcept {
+  return {.ours = flow_label_of(first.ours, path), .theirs = flow_label_of(first.theirs, path)};
 }
 
 bool is_cm_required(const PortSide& ours) noexcept {
@@ -187,12 +204,13 @@ Outcome<Agreement> agree_with_cm(const PortSide& ours, const wire::PathOffer& of
   agreement.answer.traffic_class = static_cast<std::uint8_t>(
       agreed(offer.settings.traffic_class, ours.options.traffic_class, "traffic class", peer));
   agreement.answer.notify = choose_notify(ours, offer);
-  agreement.route = peer_route(ours, offer.qp, agreement.answer.notify);
+  agreement.answer.speed_mbps = ours.facts.speed_mbps;
+  agreement.route = peer_route(ours, offer.qp, offer.speed_mbps, agreement.answer.notify);
   return agreement;
 }
 
 Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
-                         const std::string& peer_host) {
+                         const std::string& peer_host, const FlowLabels& labels) {
   const std::string peer = port_name(peer_host, offer.qp.device, offer.qp.port);
   BL_TRY(check_transports(ours, offer, peer));
   const GidPair gids = BL_TRY(agree_gids(ours, offer, peer));
@@ -216,6 +234,7 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
   if (own_gid == nullptr) return fail(no_gid_text(own, gids.local_index));
   if (peer_gid == nullptr) return fail(no_gid_text(peer, gids.remote_index));
 
+  const bool is_roce = ours.device.transport == Transport::kRoce;
   Agreement agreement;
   wire::PathAnswer& answer = agreement.answer;
   answer.gid = *own_gid;
@@ -225,11 +244,12 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
   answer.service_level = sl;
   answer.traffic_class = tc;
   answer.is_global = gids.grh;
-  answer.flow_label = choose_flow_label(ours);
+  answer.flow_label = is_roce ? labels.theirs : 0;
+  answer.speed_mbps = ours.facts.speed_mbps;
   answer.notify = choose_notify(ours, offer);
 
   Route& route = agreement.route;
-  route = peer_route(ours, offer.qp, answer.notify);
+  route = peer_route(ours, offer.qp, offer.speed_mbps, answer.notify);
   route.pkey_index = pkeys.local_index;
   route.path = {.port = ours.device.port,
                 .dlid = dlid_of(ours, offer.qp.lid, *peer_gid, gids.grh),
@@ -238,7 +258,7 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
                 .dgid = to_ibv(*peer_gid),
                 .sgid_index = static_cast<std::uint8_t>(gids.local_index),
                 .traffic_class = tc,
-                .flow_label = choose_flow_label(ours)};
+                .flow_label = is_roce ? labels.ours : 0};
   route.own = own_address(ours.facts, route);
   route.mtu = *mtu;
   if (offer.qp.ece) route.ece = to_ibv(*offer.qp.ece);
@@ -248,7 +268,7 @@ Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
 Outcome<Route> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
   if (answer.cm) {
     if (ours.device.netdev.empty()) return fail("it asks for librdmacm, which was not offered");
-    return peer_route(ours, answer.qp, answer.notify);
+    return peer_route(ours, answer.qp, answer.speed_mbps, answer.notify);
   }
   if (ours.device.transport == Transport::kIwarp) {
     return fail("it is without librdmacm, and an iWARP port cannot be connected otherwise");
@@ -261,7 +281,7 @@ Outcome<Route> route_of(const PortSide& ours, const wire::PathAnswer& answer) {
                 std::to_string(answer.pkey_index));
   }
   if (answer.mtu > ours.facts.active_mtu) return fail("its MTU is larger than what was offered");
-  Route route = peer_route(ours, answer.qp, answer.notify);
+  Route route = peer_route(ours, answer.qp, answer.speed_mbps, answer.notify);
   route.pkey_index = answer.pkey_index;
   route.path = {.port = ours.device.port,
                 .dlid = dlid_of(ours, answer.qp.lid, answer.gid, answer.is_global),

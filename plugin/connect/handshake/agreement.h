@@ -22,9 +22,6 @@ struct PortSide {
   const QpOptions& options;
 };
 
-// Fails unless both ends make the same number of paths. Nothing else checks this.
-Outcome<void> check_path_count(std::size_t ours, std::size_t theirs);
-
 // Whether this end requires the connection manager: iWARP, or by its user's setting.
 bool is_cm_required(const PortSide& ours) noexcept;
 
@@ -34,13 +31,24 @@ wire::PathOffer make_offer(const PortSide& ours);
 // The accepting end: whether the connection manager sets up the queue pairs.
 bool is_cm_used(const PortSide& ours, const wire::PathOffer& offer, const std::string& peer_host);
 
+// RoCE v2 derives the UDP source port of a packet from the flow label, and switches spread flows by
+// that port. 20 bits each.
+struct FlowLabels {
+  std::uint32_t ours = 0;    // in the packets of the accepting end
+  std::uint32_t theirs = 0;  // in those of the connecting end
+};
+// Random ones for the first path of a comm, and from them those of any path. The paths of a comm
+// get different UDP ports.
+FlowLabels random_flow_labels();
+FlowLabels flow_labels_of(const FlowLabels& first, std::uint8_t path) noexcept;
+
 struct Agreement {
   wire::PathAnswer answer;  // without the facts of this end's queue pair
   Route route;              // of this end
 };
 // The accepting end.
 Outcome<Agreement> agree(const PortSide& ours, const wire::PathOffer& offer,
-                         const std::string& peer_host);
+                         const std::string& peer_host, const FlowLabels& labels);
 // The same for queue pairs that the connection manager sets up: it chooses addresses and
 // partitions.
 Outcome<Agreement> agree_with_cm(const PortSide& ours, const wire::PathOffer& offer,

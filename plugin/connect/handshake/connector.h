@@ -6,6 +6,9 @@
 //        ^                         |
 //        +---- channel ended ------+    (the peer had closed it before it saw the CONNECT)
 //
+// A path that cannot be made is left out: before CONNECT, or before READY. The accepting end leaves
+// out others in ACCEPT. A comm fails if no path is left.
+//
 // In kConnecting the queue pairs move to RTS, by the plugin itself or by the connection manager
 // (cm_setup.h). Each state ends when the peer has been silent for too long (handshake_timeout.h).
 // Threads: the control thread.
@@ -62,16 +65,20 @@ class Connector final : public HandshakeEnd<PendingConnect> {
  private:
   void need_channel(std::uint32_t comm);
   void send_connect(std::uint32_t comm, PendingConnect& pending, Channel& channel);
-  Outcome<wire::Connect> make_connect(PendingConnect& pending);
-  Outcome<wire::PathOffer> make_path_offer(const PendingConnect& pending, const PathSetup& path);
+  // The memory and the paths of the comm. Fails only if there is no memory.
+  Checked make_end(PendingConnect& pending);
+  wire::Connect make_connect(PendingConnect& pending);
+  Checked add_offer(PendingConnect& pending, std::uint8_t number, wire::Connect& message);
+  // Fails if the peer has broken the protocol. Paths that are impossible are left out.
   Outcome<void> take_accept(PendingConnect& pending);
+  Outcome<void> take_answer(PendingConnect& pending, const wire::PathAnswer& answer);
   void connect_with_cm(std::uint32_t comm);
   void advance(std::uint32_t comm) override;
   void deliver(std::uint32_t comm, Channel& channel);
   static void reject_accept(Channel& channel, std::uint32_t peer_comm);
   bool forget_abandoned(const Channel& channel, std::uint32_t comm);
   void on_timeout(std::uint32_t comm) override;
-  void fail_comm(std::uint32_t comm, const Error& error, const std::string& text) override;
+  void fail_comm(std::uint32_t comm, const HandshakeFailure& failure) override;
 
   Dialer* dialer_;
   // Comms that were abandoned in kAwaitAccept: by number, the channel on which the answer is due.

@@ -1,52 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The work that the connecting and the accepting end of a handshake have in common: they keep the
-// comms that are being made, watch their timeouts, make and connect their paths, and build the
-// finished connection.
+// comms that are being made, watch their timeouts, connect their paths, leave out the paths that
+// fail, and build the finished connection.
 // Threads: the control thread.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
-#include "plugin/connect/cm/cm_setup.h"
-#include "plugin/connect/handshake/agreement.h"
+#include "common/base/log.h"
 #include "plugin/connect/handshake/control_context.h"
-#include "plugin/connect/handshake/handshake_timeout.h"
-#include "plugin/connect/path/comm_end.h"
+#include "plugin/connect/handshake/pending_comm.h"
 
 namespace beeline {
-
-// One comm that is being made.
-struct PendingComm {
-  RailDevices devices;
-  QpOptions qp;
-  std::string peer;  // "h1 mlx5_0 port 1"
-  HandshakeTimeout timeout;
-  std::uint64_t channel = 0;  // its id; 0: none yet
-  std::optional<CommEnd> end;
-  // By rail; null where the plugin itself moves the queue pair. After `end`, whose paths they use.
-  std::vector<std::shared_ptr<CmSetup>> cm;
-
-  std::string own_name() const;  // "h0 mlx5_0 port 1"
-  // All paths that the connection manager does not connect are connected.
-  bool has_connected_directly() const noexcept;
-};
-
-// The memory of the comm and the queues of all its paths.
-Status make_end(PendingComm& comm, const CommPlan& plan, PortWatch& ports);
-// Takes the end out of the comm. The connection has no link yet.
-MadeConnection make_connection(PendingComm& comm, Role role, const wire::Window& peer_window);
-// For a timeout while paths are being connected. `limit`: "within 60 s".
-std::string connecting_timeout_text(const PendingComm& comm, const std::string& limit);
-std::string timeout_limit_text(const ControlOptions& options);  // "within 60 s"
 
 // `Pending` is derived from PendingComm.
 template <class Pending>
@@ -65,7 +37,7 @@ class HandshakeEnd {
   ~HandshakeEnd() = default;
 
   // The comm is in comms_ before each of these calls. fail_comm() removes it.
-  virtual void fail_comm(std::uint32_t comm, const Error& error, const std::string& text) = 0;
+  virtual void fail_comm(std::uint32_t comm, const HandshakeFailure& failure) = 0;
   virtual void on_timeout(std::uint32_t comm) = 0;
   // Goes on as far as the connected paths allow. Called when a path has become connected.
   virtual void advance(std::uint32_t comm) = 0;
@@ -96,22 +68,34 @@ class HandshakeEnd {
     return context_.channels->find(pending.channel);
   }
 
+  // The comm goes on without the path. Without any path it fails, and the result is false.
+  bool leave_out(std::uint32_t comm, std::uint8_t path, HandshakeFailure why) {
+    Pending& pending = comms_.at(comm);
+    pending.leave_out(path, std::move(why));
+    if (pending.has_paths()) return true;
+    fail_comm(comm, pending.no_path_left());
+    return false;
+  }
+
   // Connects the paths that the connection manager does not connect.
   void connect_paths(std::uint32_t comm) {
     const auto found = comms_.find(comm);
     if (found == comms_.end()) return;  // it has ended while an address was being resolved
     Pending& pending = found->second;
     bool is_unresolved = false;
-    for (std::size_t rail = 0; rail < pending.cm.size(); ++rail) {
-      PathSetup& path = pending.end->paths()[rail];
-      if (path.is_connected() || pending.cm[rail] != nullptr) continue;
+    for (const std::uint8_t number : pending.path_numbers()) {
+      PathSetup& path = pending.end->paths().at(number);
+      if (path.is_connected() || pending.cm.contains(number)) continue;
       const Status connected = path.connect(pending.qp);
-      if (connected) continue;
-      if (connected.error().code != Errc::kTimeout) {
-        return fail_comm(comm, connected.error(),
-                         pending.own_name() + ": " + describe(connected.error()));
+      if (connected) {
+        note_connected(comm);
+      } else if (connected.error().code == Errc::kTimeout) {
+        is_unresolved = true;
+      } else if (!leave_out(comm, number,
+                            {.text = port_text(path.device()) + ": " + describe(connected.error()),
+                             .error = connected.error()})) {
+        return;
       }
-      is_unresolved = true;
     }
     if (!is_unresolved) return advance(comm);
     context_.poller->at(now_ns() + PathSetup::kResolveAgainNs,
@@ -120,20 +104,31 @@ class HandshakeEnd {
 
   // For a path that the connection manager connects. The comm is there, because it owns the setup
   // that calls this.
-  CmSetup::Done on_cm_done(std::uint32_t comm) {
-    return [this, comm](const Outcome<void>& outcome) {
-      if (outcome) return advance(comm);
-      fail_comm(comm, fail(Errc::kSystem, "connect a queue pair with librdmacm").error,
-                outcome.error().text);
+  CmSetup::Done on_cm_done(std::uint32_t comm, std::uint8_t path) {
+    return [this, comm, path](const Outcome<void>& outcome) {
+      if (outcome) {
+        note_connected(comm);
+        return advance(comm);
+      }
+      const Error error = fail(Errc::kSystem, "connect a queue pair with librdmacm").error;
+      if (leave_out(comm, path, {.text = outcome.error().text, .error = error})) advance(comm);
     };
   }
 
-  MadeConnection make_linked(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel,
-                             Role role, const wire::Window& peer_window) {
-    MadeConnection made = make_connection(comms_.at(comm), role, peer_window);
-    // The link ends the comm when the device of this path is removed.
-    const PathResources& path = made->paths.front();
-    made->link = channel.make_link(comm, peer_comm, path, context_.mailbox);
+  // Logs the outcome, and ends the comm's life here. The connection has a link.
+  MadeConnection take(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel, Role role,
+                      const wire::Window& peer_window) {
+    Pending& pending = comms_.at(comm);
+    MadeConnection made = make_connection(pending, role, peer_window);
+    made->link = channel.make_link(comm, peer_comm, made->paths, context_.mailbox);
+    const std::string text = connection_text(*made);
+    if (pending.missing.empty()) {
+      BL_INFO(kLogNet, "%s", text.c_str());
+    } else if (const std::uint64_t count = incomplete_.due(); count != 0) {
+      BL_WARN("%s; of %d paths these are missing (connection number %llu with missing paths): %s",
+              text.c_str(), int{pending.layout.count}, static_cast<unsigned long long>(count),
+              pending.missing_text().c_str());
+    }
     return made;
   }
 
@@ -141,6 +136,49 @@ class HandshakeEnd {
   std::map<std::uint32_t, Pending> comms_;  // by this process's number of the comm
 
  private:
+  // Once one path is connected, the others have this long to resolve the address of their peer.
+  static constexpr std::int64_t kResolveNs = 2 * kNsPerSec;
+  static constexpr const char* kLateText = "in time, though another path is connected";
+
+  void note_connected(std::uint32_t comm) {
+    Pending& pending = comms_.at(comm);
+    if (pending.first_connected_ns >= 0 || pending.has_one_path()) return;
+    pending.first_connected_ns = context_.poller->waited_ns();
+    context_.poller->at(now_ns() + kResolveNs, [this, comm] { leave_out_late_paths(comm); });
+  }
+
+  // How long a path may take once another one is connected.
+  std::int64_t patience_ns(const Pending& pending, std::uint8_t path) const {
+    const auto setup = pending.cm.find(path);
+    if (setup == pending.cm.end() || setup->second->is_resolving()) return kResolveNs;
+    if (setup->second->is_waiting_for_request()) return INT64_MAX;
+    return context_.options->connect_timeout.count() * kNsPerMs / 2;
+  }
+
+  // Only time in which this thread was waiting counts, as in HandshakeTimeout.
+  void leave_out_late_paths(std::uint32_t comm) {
+    const auto found = comms_.find(comm);
+    if (found == comms_.end()) return;
+    Pending& pending = found->second;
+    const std::int64_t waited = context_.poller->waited_ns() - pending.first_connected_ns;
+    std::int64_t next = INT64_MAX;
+    for (const std::uint8_t number : pending.path_numbers()) {
+      if (pending.end->paths().at(number).is_connected()) continue;
+      const std::int64_t left = patience_ns(pending, number) - waited;
+      if (left > 0) {
+        next = std::min(next, left);
+        continue;
+      }
+      const std::string text = connecting_timeout_text(pending, number, kLateText);
+      const Error error = fail(Errc::kTimeout, "connect a path").error;
+      if (!leave_out(comm, number, {.text = text, .error = error})) return;
+    }
+    if (next != INT64_MAX) {
+      context_.poller->at(now_ns() + next, [this, comm] { leave_out_late_paths(comm); });
+    }
+    advance(comm);
+  }
+
   void watch_timeout(std::uint32_t comm, std::int64_t left_ns) {
     context_.poller->at(now_ns() + left_ns, [this, comm] { check_timeout(comm); });
   }
@@ -154,6 +192,8 @@ class HandshakeEnd {
     if (left > 0) return watch_timeout(comm, left);
     on_timeout(comm);
   }
+
+  LogLimit incomplete_{20};
 };
 
 }  // namespace beeline

@@ -29,19 +29,21 @@ Result<CommEnd> CommEnd::create(const CommPlan& plan) {
   return made;
 }
 
-Status CommEnd::add_path(const Device& device, const QpOptions& options) {
+Status CommEnd::add_path(const PathPlace& place, const Device& device, const QpOptions& options) {
   ibv_sge scratch = {};
   if (memory_.size() > 0) {
-    const unsigned access = plan_.window_bytes > 0 ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE};
-    BL_TRY(memory_.attach(device.api(), BL_TRY(device.context->pd()), access));
-    scratch = {.addr = memory_.address(), .length = 1, .lkey = memory_.lkey(paths_.size())};
+    if (!memory_.has_rail(place.rail)) {
+      const unsigned access = plan_.window_bytes > 0 ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE};
+      BL_TRY(memory_.attach_rail(place.rail, device.api(), BL_TRY(device.context->pd()), access));
+    }
+    scratch = {.addr = memory_.address(), .length = 1, .lkey = memory_.lkey(place.rail)};
   }
-  paths_.push_back(BL_TRY(PathSetup::create(device, plan_, options, scratch)));
+  paths_.emplace(place.number, BL_TRY(PathSetup::create(place, device, plan_, options, scratch)));
   return {};
 }
 
 bool CommEnd::is_connected() const noexcept {
-  return std::ranges::all_of(paths_, [](const PathSetup& path) { return path.is_connected(); });
+  return std::ranges::all_of(paths_, [](const auto& entry) { return entry.second.is_connected(); });
 }
 
 wire::Window CommEnd::window() const noexcept {
@@ -51,7 +53,7 @@ wire::Window CommEnd::window() const noexcept {
   window.address = memory_.address();
   window.length = bytes;
   for (std::size_t rail = 0; rail < memory_.rails(); ++rail) {
-    window.rkeys[rail] = memory_.rkey(rail);
+    if (memory_.has_rail(rail)) window.rkeys[rail] = memory_.rkey(rail);
   }
   return window;
 }
@@ -64,7 +66,7 @@ Connection CommEnd::finish(Role role, const wire::Window& peer_window) && {
   connection.window = {
       .address = peer_window.address, .length = peer_window.length, .rkeys = peer_window.rkeys};
   connection.paths.reserve(paths_.size());
-  for (PathSetup& path : paths_) connection.paths.push_back(std::move(path).finish());
+  for (auto& [number, path] : paths_) connection.paths.push_back(std::move(path).finish());
   return connection;
 }
 

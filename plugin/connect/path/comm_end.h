@@ -3,8 +3,8 @@
 // One end of a comm while it is being made: the memory that belongs to the comm, and its paths.
 #pragma once
 
-#include <span>
-#include <vector>
+#include <cstdint>
+#include <map>
 
 #include "plugin/connect/path/path_setup.h"
 
@@ -15,12 +15,15 @@ class CommEnd {
   // Without paths.
   static Result<CommEnd> create(const CommPlan& plan);
 
-  // Registers the memory with the device and makes a path's queues there. The paths are the rails
-  // of the comm, in the order in which they are added.
-  Status add_path(const Device& device, const QpOptions& options);
+  // Makes a path's queues. The first path of a rail registers the memory with the rail's device.
+  Status add_path(const PathPlace& place, const Device& device, const QpOptions& options);
+  // Destroys the path's queues.
+  void drop_path(std::uint8_t number) noexcept { paths_.erase(number); }
 
-  std::span<PathSetup> paths() noexcept { return paths_; }
-  std::span<const PathSetup> paths() const noexcept { return paths_; }
+  // By number. A path stays where it is until it is dropped.
+  using Paths = std::map<std::uint8_t, PathSetup>;
+  Paths& paths() noexcept { return paths_; }
+  const Paths& paths() const noexcept { return paths_; }
   bool is_connected() const noexcept;  // all paths
 
   // The part of the memory that the peer may write to.
@@ -35,7 +38,7 @@ class CommEnd {
   CommPlan plan_;
   ControlBlock memory_;
   CommMemory comm_;
-  std::vector<PathSetup> paths_;  // after the memory that their devices write to
+  Paths paths_;  // after the memory that their devices write to
 };
 
 }  // namespace beeline

@@ -59,10 +59,13 @@ Result<PathResources> make_path(const Device& device, const CommPlan& plan,
 
 }  // namespace
 
-Result<PathSetup> PathSetup::create(const Device& device, const CommPlan& plan,
-                                    const QpOptions& options, const ibv_sge& scratch) {
+Result<PathSetup> PathSetup::create(const PathPlace& place, const Device& device,
+                                    const CommPlan& plan, const QpOptions& options,
+                                    const ibv_sge& scratch) {
   PathSetup made;
   made.path_ = BL_TRY(make_path(device, plan, options));
+  made.path_.rail = place.rail;
+  made.path_.peer_rail = place.peer_rail;
   made.scratch_ = scratch;
   made.psn_ = verbs::random_psn();
   made.has_ece_enabled_ = options.ece;
@@ -114,6 +117,7 @@ PathResources PathSetup::finish() && {
   path_.notify = route_.notify;
   path_.peer_qpn = route_.peer_qpn;
   path_.peer_device = std::move(route_.peer_device);
+  path_.speed_mbps = route_.speed_mbps;
   return std::move(path_);
 }
 

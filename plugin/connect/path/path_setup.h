@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "plugin/connect/comm/connection.h"
+#include "plugin/connect/path/path_layout.h"
 #include "plugin/connect/path/qp_options.h"
 #include "plugin/verbs/qp_steps.h"
 #include "plugin/wire/message.h"
@@ -28,7 +29,8 @@ struct Route {
   std::uint8_t reads = 0;      // RDMA READs outstanding at once, either way
   std::optional<ibv_ece> ece;  // of the peer's queue pair
   Notify notify = Notify::kImmediate;
-  std::string peer_device;  // "mlx5_0:1"
+  std::string peer_device;       // "mlx5_0:1"
+  std::uint32_t speed_mbps = 0;  // of the slower port; 0: unknown
 };
 
 class PathSetup {
@@ -37,8 +39,9 @@ class PathSetup {
 
   // The queue pair stays in RESET, because its partition is agreed on later. `scratch` is one zero
   // byte of the comm's memory, registered with this device.
-  static Result<PathSetup> create(const Device& device, const CommPlan& plan,
-                                  const QpOptions& options, const ibv_sge& scratch);
+  static Result<PathSetup> create(const PathPlace& place, const Device& device,
+                                  const CommPlan& plan, const QpOptions& options,
+                                  const ibv_sge& scratch);
 
   const Device& device() const noexcept { return *path_.device; }
   std::uint32_t psn() const noexcept { return psn_; }

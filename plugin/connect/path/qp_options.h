@@ -5,10 +5,14 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "plugin/connect/comm/comm_settings.h"
 #include "plugin/device/gid_choice.h"
+#include "plugin/device/rail_devices.h"
+#include "plugin/wire/handle.h"
+#include "plugin/wire/limits.h"
 
 namespace beeline {
 
@@ -25,6 +29,7 @@ struct QpOptions {
   bool cm_requested = false;  // librdmacm sets up the queue pair even if it is not needed for that
   bool ece = true;            // enhanced connection establishment, if both devices have it
   int thread_domains = 128;   // at most so many on one device
+  int qps_per_rail = 1;       // queue pairs on each rail of a comm: 1 to wire::kMaxPaths
 };
 
 // The peer writes credits or data, and nothing else.
@@ -35,6 +40,13 @@ inline QpOptions options_for(const CommSettings& settings, QpOptions options) {
   const bool possible = settings.traffic_class >= 0 && settings.traffic_class <= UINT8_MAX;
   if (options.traffic_class < 0 && possible) options.traffic_class = settings.traffic_class;
   return options;
+}
+
+// What an end with these devices tells the other end.
+inline wire::RailCounts rail_counts(RailDevices devices, const QpOptions& options) {
+  const int most = wire::kMaxPaths;
+  return {.rails = static_cast<std::uint8_t>(devices.size()),
+          .qps_per_rail = static_cast<std::uint8_t>(std::clamp(options.qps_per_rail, 1, most))};
 }
 
 }  // namespace beeline
