@@ -107,7 +107,8 @@ Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer) {
   auto handle = BL_TRY(register_buffer(rails, buffer, Runtime::instance().gpus(),
                                        Runtime::instance().left_out_rails()));
   if (comm.role() == Role::kReceive) {
-    BL_TRY(static_cast<RecvComm&>(comm).prepare_flush(handle->flush));
+    handle->keep_rails(
+        BL_TRY(static_cast<RecvComm&>(comm).prepare_flush(handle->flush, handle->rails)));
   }
   return handle.release();
 }

@@ -84,6 +84,7 @@ class Comm {
        StatsSlot stats, PathEvents& events) noexcept;
   ~Comm() = default;
 
+  bool has_more_paths() const noexcept { return has_more_paths_; }  // than one
   std::span<DataPath> data_paths() noexcept { return {data_paths_.data(), path_count_}; }
   // The path for the next message, or for the next grant. There is one path today.
   static constexpr std::size_t next_rail() noexcept { return 0; }
@@ -118,7 +119,7 @@ class Comm {
 
   std::array<DataPath, wire::kMaxRails> data_paths_;
   std::size_t path_count_ = 0;
-  bool has_more_paths_ = false;  // than one
+  bool has_more_paths_ = false;
   wire::Rails rails_;
   bool early_done_ = false;
 };

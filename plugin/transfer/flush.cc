@@ -2,46 +2,26 @@
 //
 // Flushes of GPU memory: data that a NIC has written to a GPU may still be on its way there when
 // its completion is polled.
-#include <algorithm>
+#include <array>
 
-#include "common/base/log.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/verbs/text.h"
 
 namespace beeline {
 
-// If no queue pair can be connected to the port itself, or a READ on it fails, the CUDA driver
-// flushes instead. If the driver cannot, this fails.
-Status RecvComm::prepare_flush(const gdr::FlushNeed& need) {
-  if (!need.any) return {};
-  flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
-  const std::lock_guard lock(preparing_);
-  if (flusher_ == nullptr) {
-    PathResources& path = connection_.paths.front();
-    ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
-    auto loopback = Loopback::make(*path.device, {.pd = pd,
-                                                  .cq = path.queues.cq.get(),
-                                                  .depth = Flusher::kDepth,
-                                                  .gid = gid_,
-                                                  .pkey_index = pkey_index_});
-    if (!loopback && !need.by_host) {
-      BL_WARN("%s: data received into GPU memory cannot be flushed: %s", name_for_log().c_str(),
-              loopback.error().text.c_str());
-      const Problem& problem = loopback.error();
-      return fail(problem.code, "connect the port to itself", problem.sys_errno);
-    }
-    if (loopback) {
-      path.queues.loopback = *std::move(loopback);
-    } else {
-      BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory, because the NIC cannot: %s",
-              name_for_log().c_str(), loopback.error().text.c_str());
-    }
-    flusher_ = std::make_unique<Flusher>(path.queues.loopback ? &*path.queues.loopback : nullptr,
-                                         connection_.memory.at<std::byte>(kFlushedAt),
-                                         connection_.memory.lkey(0));
+// The rails of this end through which the data of the newest receive into `data` has come, as far
+// as that is known: all of them if it has not come yet, or if its line is not in the ring any more.
+std::uint8_t RecvComm::rails_that_carried(std::uint64_t data) const noexcept {
+  if (paths().size() == 1) return bit_of_rail(paths().front().rail);
+  constexpr std::uint8_t kAll = 0xff;
+  for (std::uint32_t back = 1; back <= wire::kMaxLines; ++back) {
+    const std::uint32_t position = next_ - back;
+    const std::uint32_t place = position % wire::kMaxLines;
+    const Owner& owner = owners_[place];
+    if (owner.position != position) break;  // there was no such line
+    if (lines_[place].address == data) return owner.waits ? kAll : carried_[place];
   }
-  if (need.in_test) flushes_in_test_.store(true, std::memory_order_release);
-  return {};
+  return kAll;
 }
 
 Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
@@ -54,20 +34,22 @@ Errc RecvComm::iflush(std::span<const FlushTarget> targets, void** request) {
     }
   }
   if (flusher_ == nullptr) return leave_with(Errc::kInvalid);  // the memory is another comm's
-  if (flusher_->is_broken()) return leave_with(flush_by_host("the NIC cannot read the GPU memory"));
   if (free_flushes_.empty()) set_flushes_apart();
   if (free_flushes_.empty()) {
     return leave_with(events_.on_fault(*this, Errc::kInternal, "flush GPU memory",
                                        "too many requests are under way"));
   }
   Request& made = free_flushes_.take();
+  plan_reads(made.slot, targets);
+  const std::uint8_t rails = narrow_plan(made.slot);
+  if (flusher_->is_broken(rails)) {
+    free_flushes_.give_back(made);
+    return leave_with(flush_by_host("the NIC cannot read the GPU memory"));
+  }
   made.count = 1;
-  made.missing = 0;
   made.sizes[0] = 0;
   *request = &made;
-  Flusher::Plan plan;
-  plan_reads(plan, made.slot, targets);
-  start_reads(made, plan);
+  start_reads(made, rails);
   return Errc::kOk;
 }
 
@@ -84,48 +66,50 @@ void RecvComm::set_flushes_apart() noexcept {
 void RecvComm::flush_before_done(void* request, std::span<const FlushTarget> targets) {
   if (targets.empty()) return;
   Request& receive = *static_cast<Request*>(request);
-  plan_reads(flusher_->plan(receive.slot), receive.slot, targets);
+  plan_reads(receive.slot, targets);
+  flusher_->delay(receive.slot);
   ++receive.missing;
 }
 
-// One READ for each registration: it flushes all data written to that registration.
-void RecvComm::plan_reads(Flusher::Plan& plan, std::uint16_t request,
-                          std::span<const FlushTarget> targets) noexcept {
-  plan.count = 0;
+void RecvComm::plan_reads(std::uint16_t request, std::span<const FlushTarget> targets) noexcept {
+  std::array<Flusher::Target, wire::kMaxReceives> reads;
+  std::size_t count = 0;
   for (const FlushTarget& target : targets) {
-    const std::uint32_t rkey = target.memory->rkeys[0];
-    const auto end = plan.reads.begin() + plan.count;
-    if (std::any_of(plan.reads.begin(), end, [&](const auto& read) { return read.rkey == rkey; })) {
-      continue;
-    }
-    plan.reads[plan.count++] = {
-        .address = reinterpret_cast<std::uint64_t>(target.data), .rkey = rkey, .request = request};
+    reads[count++] = {.address = reinterpret_cast<std::uint64_t>(target.data),
+                      .rkeys = &target.memory->rkeys,
+                      .rails = target.memory->rails};
   }
+  flusher_->plan(request, {reads.data(), count});
 }
 
-void RecvComm::start_reads(Request& request, const Flusher::Plan& plan) {
-  const bool was_broken = flusher_->is_broken();
-  request.missing = plan.count;
-  for (std::uint8_t i = 0; i < plan.count; ++i) flusher_->add(plan.reads[i]);
-  if (was_broken || flusher_->is_broken())
+std::uint8_t RecvComm::narrow_plan(std::uint16_t request) noexcept {
+  return flusher_->narrow(request,
+                          [this](std::uint64_t address) { return rails_that_carried(address); });
+}
+
+void RecvComm::start_reads(Request& request, std::uint8_t rails) {
+  const std::uint8_t failed_before = flusher_->failed_rails();
+  request.missing = flusher_->start(request.slot);
+  if (flusher_->is_broken(rails) || flusher_->failed_rails() != failed_before) {
     flush_all_by_host("the NIC did not accept a READ of the GPU memory");
+  }
 }
 
 // Starts the READs of receives whose data has arrived, and which wait for nothing else.
 void RecvComm::flush_arrived() {
-  flusher_->each_planned([this](std::uint16_t slot) {
+  flusher_->each_delayed([this](std::uint16_t slot) {
     if (requests_[slot].missing != 1) return false;
-    start_reads(requests_[slot], flusher_->plan_of(slot));
+    start_reads(requests_[slot], narrow_plan(slot));
     return true;
   });
 }
 
-void RecvComm::on_flush(const ibv_wc& completion) {
+void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
   watch_.moved();
-  const bool was_broken = flusher_->is_broken();
+  const std::uint8_t failed_before = flusher_->failed_rails();
   const bool is_read = completion.status == IBV_WC_SUCCESS;
-  flusher_->on_completion(is_read);
-  if (!was_broken && flusher_->is_broken()) {
+  flusher_->on_completion(path.rail, is_read);
+  if (flusher_->failed_rails() != failed_before) {
     flush_all_by_host(verbs::wc_status_text(completion.status));
   }
   if (is_read || host_flushes_) --requests_[Flusher::request_of(completion.wr_id)].missing;

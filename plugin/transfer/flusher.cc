@@ -1,34 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/transfer/flusher.h"
 
-namespace beeline {
+#include <algorithm>
 
-void Flusher::add(const Read& read) noexcept {
-  waiting_[end_++ % kMostWaiting] = read;
-  post_waiting();
+namespace beeline {
+namespace {
+
+constexpr std::uint8_t bit_of(std::size_t rail) noexcept {
+  return static_cast<std::uint8_t>(1U << rail);
 }
 
-void Flusher::post_waiting() noexcept {
-  while (!broken_ && first_ != end_ && posted_ < kDepth) {
-    const Read& read = waiting_[first_ % kMostWaiting];
-    const int rc = loopback_->post({.opcode = IBV_WR_RDMA_READ,
-                                    .local = place_,
-                                    .lkey = lkey_,
-                                    .remote = read.address,
-                                    .rkey = read.rkey,
-                                    .bytes = 1,
-                                    .id = kMark | read.request});
-    broken_ = rc != 0;
-    if (broken_) return;
-    ++first_;
-    ++posted_;
+}  // namespace
+
+Flusher::Flusher(std::size_t rails, void* place)
+    : rail_count_(rails),
+      place_(place),
+      keys_(std::make_unique<std::uint32_t[]>(kRequests * wire::kMaxReceives * rails)) {}
+
+void Flusher::add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept {
+  rails_[rail].loopback = loopback;
+  rails_[rail].lkey = lkey;
+}
+
+void Flusher::plan(std::uint16_t request, std::span<const Target> targets) noexcept {
+  Plan& plan = plans_[request];
+  plan.count = 0;
+  for (const Target& target : targets) {
+    std::copy_n(target.rkeys->begin(), rail_count_, keys_of(request, plan.count));
+    plan.addresses[plan.count] = target.address;
+    plan.rails[plan.count] = target.rails;
+    ++plan.count;
   }
 }
 
-void Flusher::on_completion(bool success) noexcept {
-  --posted_;
-  broken_ = broken_ || !success;
+bool Flusher::is_same_registration(std::uint16_t request, std::size_t a, std::size_t b) noexcept {
+  return std::equal(keys_of(request, a), keys_of(request, a) + rail_count_, keys_of(request, b));
+}
+
+std::uint8_t Flusher::merge(std::uint16_t request) noexcept {
+  Plan& plan = plans_[request];
+  std::uint8_t all = 0;
+  for (std::uint8_t i = 0; i < plan.count; ++i) {
+    all |= plan.rails[i];
+    for (std::uint8_t earlier = 0; earlier < i; ++earlier) {
+      if (!is_same_registration(request, earlier, i)) continue;
+      plan.rails[earlier] |= plan.rails[i];
+      plan.rails[i] = 0;
+      break;
+    }
+  }
+  return all;
+}
+
+int Flusher::reads_left(std::uint16_t request) const noexcept {
+  const Plan& plan = plans_[request];
+  int left = 0;
+  for (std::uint8_t i = 0; i < plan.count; ++i) left += std::popcount(plan.rails[i]);
+  return left;
+}
+
+std::uint8_t Flusher::start(std::uint16_t request) noexcept {
+  const auto reads = static_cast<std::uint8_t>(reads_left(request));
+  waiting_ |= std::uint64_t{1} << request;
   post_waiting();
+  return reads;
+}
+
+void Flusher::post_waiting() noexcept {
+  for (std::uint64_t rest = waiting_; rest != 0; rest &= rest - 1) {
+    const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));
+    post_reads_of(request);
+    if (reads_left(request) == 0) waiting_ &= ~(std::uint64_t{1} << request);
+  }
+}
+
+void Flusher::post_reads_of(std::uint16_t request) noexcept {
+  Plan& plan = plans_[request];
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    for (unsigned rest = plan.rails[i]; rest != 0; rest &= rest - 1) {
+      const auto rail = static_cast<std::size_t>(std::countr_zero(rest));
+      if (post_read(request, i, rail)) plan.rails[i] &= static_cast<std::uint8_t>(~bit_of(rail));
+    }
+  }
+}
+
+// False: it waits.
+bool Flusher::post_read(std::uint16_t request, std::size_t target, std::size_t rail) noexcept {
+  RailState& state = rails_[rail];
+  if (is_broken(bit_of(rail)) || state.posted == kDepth) return false;
+  const int rc = state.loopback->post({.opcode = IBV_WR_RDMA_READ,
+                                       .local = place_,
+                                       .lkey = state.lkey,
+                                       .remote = plans_[request].addresses[target],
+                                       .rkey = keys_of(request, target)[rail],
+                                       .bytes = 1,
+                                       .id = kMark | request});
+  if (rc != 0) {
+    failed_ |= bit_of(rail);
+    return false;
+  }
+  ++state.posted;
+  return true;
+}
+
+void Flusher::on_completion(std::size_t rail, bool success) noexcept {
+  --rails_[rail].posted;
+  if (!success) failed_ |= bit_of(rail);
+  if (waiting_ != 0) post_waiting();
+}
+
+bool Flusher::is_broken(std::uint8_t rails) const noexcept {
+  if ((failed_ & rails) != 0) return true;
+  for (unsigned rest = rails; rest != 0; rest &= rest - 1) {
+    if (!has_loopback(static_cast<std::size_t>(std::countr_zero(rest)))) return true;
+  }
+  return false;
 }
 
 }  // namespace beeline

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flushes writes to GPU memory by RDMA READs through the NIC that has written it: a READ pushes
-// earlier writes ahead of it. READs that the queue pair has no room for wait here, so that iflush
-// never has to answer "call again".
+// Flushes writes to GPU memory by RDMA READs through the NICs that have written it: a READ pushes
+// earlier writes of the same NIC ahead of it. Each rail has a queue pair for that. READs for which
+// it has no room wait here, so that iflush never has to answer "call again".
 //
-// Threads: as the comm's data path.
+// Threads: as the comm's data path, but for add_rail().
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "plugin/device/loopback.h"
 #include "plugin/wire/limits.h"
@@ -19,18 +21,16 @@ namespace beeline {
 
 class Flusher {
  public:
-  static constexpr std::uint32_t kDepth = 64;  // READs that the queue pair takes
+  static constexpr std::uint32_t kDepth = 64;  // READs that the queue pair of a rail takes
   static constexpr std::size_t kRequests = 2 * wire::kMaxGroups;
 
-  struct Read {
-    std::uint64_t address = 0;
-    std::uint32_t rkey = 0;
-    std::uint16_t request = 0;
-  };
+  // The READs put their bytes, which have no meaning, to `place`.
+  Flusher(std::size_t rails, void* place);
 
-  // Reads into `place`, whose content has no meaning. Without a loopback it is broken.
-  Flusher(const Loopback* loopback, void* place, std::uint32_t lkey) noexcept
-      : loopback_(loopback), place_(place), lkey_(lkey), broken_(loopback == nullptr) {}
+  // By the thread that registers memory, before it passes on memory that is registered with this
+  // rail. Without a loopback, READs of the rail fail. `lkey` is that of the place.
+  void add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept;
+  bool has_loopback(std::size_t rail) const noexcept { return rails_[rail].loopback != nullptr; }
 
   // Whether a completion is of one of its READs, and for which request.
   static constexpr bool is_read(std::uint64_t wr_id) noexcept { return wr_id >> 62 == 1; }
@@ -38,52 +38,89 @@ class Flusher {
     return static_cast<std::uint16_t>(wr_id);
   }
 
-  void add(const Read& read) noexcept;
-  void on_completion(bool success) noexcept;
-  // No READ will succeed any more. READs that were posted still complete; those that wait stay.
-  bool is_broken() const noexcept { return broken_; }
+  // One byte of a registration, which is read by some rails. `rkeys` are by rail.
+  struct Target {
+    std::uint64_t address = 0;
+    const std::array<std::uint32_t, wire::kMaxRails>* rkeys = nullptr;
+    std::uint8_t rails = 0;  // a bit for each
+  };
+  // At most kMaxReceives targets.
+  void plan(std::uint16_t request, std::span<const Target> targets) noexcept;
+  // Leaves only those rails of the plan that have carried the data: `carriers_of(address)` is a bit
+  // for each. A registration is read once by each rail, which flushes all data that the rail has
+  // written to it. Returns the rails that are left.
+  template <class CarriersOf>
+  std::uint8_t narrow(std::uint16_t request, CarriersOf&& carriers_of) noexcept {
+    Plan& plan = plans_[request];
+    for (std::uint8_t i = 0; i < plan.count; ++i) {
+      // Whoever does not know the carriers reads through all rails.
+      const std::uint8_t carriers = plan.rails[i] & carriers_of(plan.addresses[i]);
+      if (carriers != 0) plan.rails[i] = carriers;
+    }
+    return merge(request);
+  }
+  // Posts the READs of the plan, or lets them wait. Returns their number.
+  std::uint8_t start(std::uint16_t request) noexcept;
+
+  void on_completion(std::size_t rail, bool success) noexcept;
+  // No READ of one of these rails will succeed any more. READs that were posted still complete;
+  // those that wait stay.
+  bool is_broken(std::uint8_t rails) const noexcept;
+  std::uint8_t failed_rails() const noexcept { return failed_; }  // of which a READ has failed
+  // Calls `forget(request)` for each READ that waits, of any rail.
   template <class F>
   void drop_waiting(F&& forget) {
-    for (; first_ != end_; ++first_) forget(waiting_[first_ % kMostWaiting].request);
+    for (; waiting_ != 0; waiting_ &= waiting_ - 1) {
+      const auto request = static_cast<std::uint16_t>(std::countr_zero(waiting_));
+      for (int left = reads_left(request); left > 0; --left) forget(request);
+      plans_[request].count = 0;
+    }
   }
 
-  // The READs to be made when all data of a request has arrived.
-  struct Plan {
-    std::array<Read, wire::kMaxReceives> reads;
-    std::uint8_t count = 0;
-  };
-  // For the caller to fill in.
-  Plan& plan(std::uint16_t request) noexcept {
-    planned_ |= std::uint64_t{1} << request;
-    return plans_[request];
-  }
-  const Plan& plan_of(std::uint16_t request) const noexcept { return plans_[request]; }
-  // Calls `is_started` for each request with a plan. True: the plan has been carried out.
+  // Plans that begin later, when all data of their request has arrived: each_delayed() calls
+  // `is_started` for each of them. True: the plan has been started.
+  void delay(std::uint16_t request) noexcept { delayed_ |= std::uint64_t{1} << request; }
   template <class F>
-  void each_planned(F&& is_started) {
-    for (std::uint64_t rest = planned_; rest != 0; rest &= rest - 1) {
+  void each_delayed(F&& is_started) {
+    for (std::uint64_t rest = delayed_; rest != 0; rest &= rest - 1) {
       const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));
-      if (is_started(request)) planned_ &= ~(std::uint64_t{1} << request);
+      if (is_started(request)) delayed_ &= ~(std::uint64_t{1} << request);
     }
   }
 
  private:
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
-  static constexpr std::size_t kMostWaiting = kRequests * wire::kMaxReceives;
 
+  struct RailState {
+    const Loopback* loopback = nullptr;
+    std::uint32_t lkey = 0;
+    std::uint32_t posted = 0;
+  };
+  // The READs of one request. Their remote keys are in keys_.
+  struct Plan {
+    std::array<std::uint64_t, wire::kMaxReceives> addresses;
+    std::array<std::uint8_t, wire::kMaxReceives> rails;  // that have not been posted
+    std::uint8_t count = 0;
+  };
+
+  std::uint32_t* keys_of(std::uint16_t request, std::size_t target) noexcept {
+    return &keys_[(request * wire::kMaxReceives + target) * rail_count_];
+  }
+  bool is_same_registration(std::uint16_t request, std::size_t a, std::size_t b) noexcept;
+  std::uint8_t merge(std::uint16_t request) noexcept;
+  int reads_left(std::uint16_t request) const noexcept;
   void post_waiting() noexcept;
+  void post_reads_of(std::uint16_t request) noexcept;
+  bool post_read(std::uint16_t request, std::size_t target, std::size_t rail) noexcept;
 
-  const Loopback* loopback_;
+  std::size_t rail_count_;
   void* place_;
-  std::uint32_t lkey_;
-  bool broken_;
-  std::uint32_t posted_ = 0;
-  // Of the waiting READs. They only count up: places are modulo kMostWaiting.
-  std::uint32_t first_ = 0;
-  std::uint32_t end_ = 0;
-  std::array<Read, kMostWaiting> waiting_;
+  std::array<RailState, wire::kMaxRails> rails_;
+  std::uint8_t failed_ = 0;    // a bit for each rail
+  std::uint64_t waiting_ = 0;  // a bit for each request of which a READ waits
+  std::uint64_t delayed_ = 0;  // the same
   std::array<Plan, kRequests> plans_;
-  std::uint64_t planned_ = 0;  // a bit for each request
+  std::unique_ptr<std::uint32_t[]> keys_;  // by request, target and rail
   static_assert(kRequests == 64);
 };
 

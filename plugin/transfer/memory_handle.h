@@ -26,8 +26,16 @@ struct alignas(64) MemoryHandle {
   // among them.
   std::uint8_t rails = 0;
   std::array<std::uint32_t, wire::kMaxRails> rkeys{};
-  std::vector<MrRef> registrations;
-  gdr::FlushNeed flush;  // of GPU memory
+  std::vector<MrRef> registrations;  // may contain rails that keep_rails() has left out
+  gdr::FlushNeed flush;              // of GPU memory
+
+  // Leaves out the rails that are not among these.
+  void keep_rails(std::uint8_t kept) noexcept {
+    rails &= kept;
+    for (std::size_t rail = 0; rail < wire::kMaxRails; ++rail) {
+      if ((rails >> rail & 1) == 0) lkeys[rail] = rkeys[rail] = 0;
+    }
+  }
 };
 
 }  // namespace beeline

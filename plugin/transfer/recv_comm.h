@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "common/base/hot.h"
+#include "common/base/problem.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/flusher.h"
 #include "plugin/transfer/memory_handle.h"
@@ -87,8 +89,10 @@ class RecvComm : public Comm {
   // --- GPU memory: flush.cc ---
 
   // Called by the thread that registers memory, before data is received into memory that needs
-  // flushes. Takes a millisecond the first time.
-  Status prepare_flush(const gdr::FlushNeed& need);
+  // flushes and is registered with these rails (a bit for each). Returns those of them whose writes
+  // can be flushed: the others must not carry data of this memory. If there is none, that is an
+  // error. Takes a millisecond for each rail the first time.
+  Result<std::uint8_t> prepare_flush(const gdr::FlushNeed& need, std::uint8_t rails);
   // Makes data that has arrived in these buffers visible to their GPU. `*request`, null before,
   // stays null if that is done at once.
   Errc iflush(std::span<const FlushTarget> targets, void** request);
@@ -160,11 +164,22 @@ class RecvComm : public Comm {
   std::uint32_t settled() noexcept;
 
   BL_APART void set_flushes_apart() noexcept;
-  BL_APART void on_flush(const ibv_wc& completion);
+  BL_APART void on_flush(const DataPath& path, const ibv_wc& completion);
   BL_APART void flush_arrived();
-  static void plan_reads(Flusher::Plan& plan, std::uint16_t request,
-                         std::span<const FlushTarget> targets) noexcept;
-  void start_reads(Request& request, const Flusher::Plan& plan);
+  static constexpr std::uint8_t bit_of_rail(std::uint8_t rail) noexcept {
+    return static_cast<std::uint8_t>(1U << rail);
+  }
+  Outcome<Loopback> make_loopback(PathResources& path) const;
+  std::optional<Problem> prepare_path(std::size_t index, const gdr::FlushNeed& need);
+  void report_unflushed(std::size_t path, const Problem& problem, bool has_others);
+  // The data of the message in this line has come by this path.
+  void note_carrier(const DataPath& path, std::uint32_t line) noexcept {
+    carried_[line % wire::kMaxLines] = bit_of_rail(path.rail);
+  }
+  std::uint8_t rails_that_carried(std::uint64_t data) const noexcept;
+  void plan_reads(std::uint16_t request, std::span<const FlushTarget> targets) noexcept;
+  std::uint8_t narrow_plan(std::uint16_t request) noexcept;
+  void start_reads(Request& request, std::uint8_t rails);
   void flush_all_by_host(const char* why);
   Errc flush_by_host(const char* why);
 
@@ -175,13 +190,18 @@ class RecvComm : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
+  // By line: the rails of this end through which its data has come, a bit for each. Not kept if
+  // there is only one path.
+  std::array<std::uint8_t, wire::kMaxLines> carried_{};
   RequestPool<kRequests> requests_;
   FreeRequests free_flushes_;
 
   const gdr::GpuDirect* gpus_;
   GidPolicy gid_;
   int pkey_index_;
-  std::mutex preparing_;
+  std::mutex preparing_;                    // serializes prepare_flush()
+  std::uint8_t rails_flushed_by_host_ = 0;  // logged; a bit for each
+  std::uint8_t unflushed_rails_ = 0;        // the same
   std::atomic<bool> flushes_in_test_{false};
   std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory
   std::unique_ptr<Flusher> flusher_;            // made by prepare_flush()

@@ -113,6 +113,8 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
       continue;
     }
     bytes += size;
+    if (has_more_paths()) [[unlikely]]
+      note_carrier(path, wire::unpack(ntohl(one->imm_data)).line);
   }
   stats_.add_messages(messages, bytes);
   if (flushes_in_test()) [[unlikely]]
@@ -120,7 +122,7 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
 }
 
 void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
-  if (Flusher::is_read(completion.wr_id)) return on_flush(completion);
+  if (Flusher::is_read(completion.wr_id)) return on_flush(path, completion);
   if (completion.status != IBV_WC_SUCCESS) {
     const char* const doing = completion.wr_id >= kGrantId ? "grant" : "receive";
     return events_.on_failed_request(*this, path, completion, doing);
@@ -150,6 +152,7 @@ void RecvComm::on_notice(const DataPath& path, const ibv_wc& completion) {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }
   arrived(owner, notice.size);
+  note_carrier(path, notice.line);
   stats_.add_messages(1, notice.size);
 }
 

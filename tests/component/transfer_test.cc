@@ -305,7 +305,7 @@ TEST_CASE("transfer: a flush uses the configured partition", "[component][transf
   CAPTURE(pkey_index);
   TransferRig rig({.pkey_index = pkey_index});
   const LogCapture log;
-  const Status prepared = rig.receiver().prepare_flush({.any = true});
+  const auto prepared = rig.receiver().prepare_flush({.any = true}, 1);
   REQUIRE(prepared.has_value() == (pkey_index < 1));  // softnic's ports have one partition
   if (!prepared) CHECK(log.count("partition") == 1);
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What flushes need on each rail: a queue pair that is connected to itself. It is made when memory
+// that needs flushes is first registered with the rail.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/log.h"
+#include "plugin/transfer/recv_comm.h"
+
+namespace beeline {
+namespace {
+
+std::size_t count_rails(std::span<const PathResources> paths) noexcept {
+  std::size_t count = 0;
+  for (const PathResources& path : paths) count = std::max(count, std::size_t{path.rail} + 1);
+  return count;
+}
+
+}  // namespace
+
+Outcome<Loopback> RecvComm::make_loopback(PathResources& path) const {
+  ibv_pd* const pd = path.domain ? path.domain.pd() : BL_TRY(path.device->context->pd());
+  return Loopback::make(*path.device, {.pd = pd,
+                                       .cq = path.queues.cq.get(),
+                                       .depth = Flusher::kDepth,
+                                       .gid = gid_,
+                                       .pkey_index = pkey_index_});
+}
+
+// If no queue pair can be connected to the port itself, the CUDA driver flushes what comes through
+// it, as it does after a READ has failed. If the driver cannot, this returns the problem.
+std::optional<Problem> RecvComm::prepare_path(std::size_t index, const gdr::FlushNeed& need) {
+  PathResources& path = connection_.paths[index];
+  const std::uint8_t bit = bit_of_rail(path.rail);
+  const bool is_known = need.by_host && (rails_flushed_by_host_ & bit) != 0;
+  if (path.queues.loopback || is_known) return std::nullopt;
+  auto loopback = make_loopback(path);
+  if (loopback) {
+    path.queues.loopback = *std::move(loopback);
+    flusher_->add_rail(path.rail, &*path.queues.loopback, data_paths()[index].lkey);
+    return std::nullopt;
+  }
+  if (!need.by_host) return std::move(loopback.error());
+  BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory, because the NIC cannot: %s",
+          name_for_log(index).c_str(), loopback.error().text.c_str());
+  rails_flushed_by_host_ |= bit;
+  return std::nullopt;
+}
+
+Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::uint8_t rails) {
+  if (!need.any) return rails;
+  flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
+  const std::lock_guard lock(preparing_);
+  if (flusher_ == nullptr) {
+    flusher_ = std::make_unique<Flusher>(count_rails(paths()),
+                                         connection_.memory.at<std::byte>(kFlushedAt));
+  }
+  std::uint8_t prepared = 0;
+  std::vector<std::pair<std::size_t, Problem>> refusals;  // by path
+  std::uint8_t tried = 0;
+  for (std::size_t i = 0; i < connection_.paths.size(); ++i) {
+    // Of several paths of a rail, the first one's completion queue serves.
+    const std::uint8_t bit = bit_of_rail(connection_.paths[i].rail);
+    if ((rails & bit) == 0 || (std::exchange(tried, tried | bit) & bit) != 0) continue;
+    auto problem = prepare_path(i, need);
+    if (problem) {
+      refusals.emplace_back(i, *std::move(problem));
+    } else {
+      prepared |= bit;
+    }
+  }
+  for (const auto& [path, problem] : refusals) report_unflushed(path, problem, prepared != 0);
+  if (prepared == 0) {
+    const Problem& first = refusals.front().second;
+    return fail(first.code, "connect the port to itself", first.sys_errno);
+  }
+  if (need.in_test) flushes_in_test_.store(true, std::memory_order_release);
+  return prepared;
+}
+
+// Once for each rail, if others carry the data.
+void RecvComm::report_unflushed(std::size_t path, const Problem& problem, bool has_others) {
+  const std::uint8_t bit = bit_of_rail(connection_.paths[path].rail);
+  if (has_others && (unflushed_rails_ & bit) != 0) return;
+  if (has_others) unflushed_rails_ |= bit;
+  BL_WARN("%s: data received into GPU memory cannot be flushed: %s%s", name_for_log(path).c_str(),
+          problem.text.c_str(),
+          has_others ? ". The other rails of the connection carry the data of such memory" : "");
+}
+
+}  // namespace beeline

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Flushes of a comm with several rails: only the rails that have carried the data READ it back.
+#include <vector>
+
+#include "tests/component/flush_rig.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline::test {
+namespace {
+
+using Reads = std::vector<int>;  // by rail
+
+void prepare(FlushRig& rig, std::uint8_t rails, const gdr::FlushNeed& need = {.any = true}) {
+  const auto prepared = rig.comm().prepare_flush(need, rails);
+  BL_MUST(prepared);
+  BL_MUST(*prepared == rails);
+}
+
+void flush_and_finish(FlushRig& rig, std::vector<FlushTarget> targets) {
+  Request* const request = rig.flush(targets);
+  BL_MUST(request != nullptr);
+  rig.finish(request);
+}
+
+}  // namespace
+
+TEST_CASE("flush by rail: only the rail that carried the data reads it", "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory memory = rig.memory(0b111);
+  prepare(rig, 0b111);
+  for (const std::size_t rail : {1, 2, 0, 0, 2}) {
+    CAPTURE(rail);
+    rig.carry(rail, memory);
+    flush_and_finish(rig, {memory.target()});
+    Reads expected(3);
+    expected[rail] = 1;
+    CHECK(rig.take_reads() == expected);
+  }
+}
+
+TEST_CASE("flush by rail: each rail reads a registration once", "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory one = rig.memory(0b111);
+  FlushedMemory other = rig.memory(0b111);
+  prepare(rig, 0b111);
+  rig.carry(0, one, 0);
+  rig.carry(2, one, 64);
+  rig.carry(2, one, 128);
+  rig.carry(2, other, 0);
+  flush_and_finish(rig, {one.target(0), one.target(64), one.target(128), other.target(0)});
+  CHECK(rig.take_reads() == Reads{1, 0, 2});
+}
+
+TEST_CASE("flush by rail: the newest receive into the buffer counts", "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory memory = rig.memory(0b111);
+  prepare(rig, 0b111);
+  for (int round = 0; round < 300; ++round) {  // more often than the ring has lines
+    rig.carry(0, memory, 0);
+    if (round % 60 != 0) continue;
+    rig.carry(2, memory, 64);
+    flush_and_finish(rig, {memory.target(0)});
+    CHECK(rig.take_reads() == Reads{1, 0, 0});
+    rig.carry(1, memory, 0);
+    flush_and_finish(rig, {memory.target(0)});
+    CHECK(rig.take_reads() == Reads{0, 1, 0});
+    flush_and_finish(rig, {memory.target(0), memory.target(64)});
+    CHECK(rig.take_reads() == Reads{0, 1, 1});
+  }
+}
+
+TEST_CASE("flush by rail: all rails of the memory read it if the carrier is not known",
+          "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory memory = rig.memory(0b101);
+  prepare(rig, 0b101);
+  flush_and_finish(rig, {memory.target(0)});  // nothing was received there
+  CHECK(rig.take_reads() == Reads{1, 0, 1});
+  Request* const receive = rig.receive(memory);
+  flush_and_finish(rig, {memory.target(0)});  // it has not arrived
+  CHECK(rig.take_reads() == Reads{1, 0, 1});
+  rig.arrive(2, 0);
+  rig.finish(receive);
+  flush_and_finish(rig, {memory.target(0)});
+  CHECK(rig.take_reads() == Reads{0, 0, 1});
+}
+
+TEST_CASE("flush by rail: test flushes through the carriers before it says done",
+          "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory one = rig.memory(0b111);
+  FlushedMemory other = rig.memory(0b111);
+  prepare(rig, 0b111, {.any = true, .in_test = true});
+  const std::vector<ReceiveBuffer> buffers = {
+      {.data = one.at(), .capacity = 64, .tag = 0, .memory = &one.handle()},
+      {.data = other.at(), .capacity = 64, .tag = 1, .memory = &other.handle()}};
+  Request* const receive = rig.receive(buffers);
+  const std::vector<FlushTarget> targets = {one.target(), other.target()};
+  rig.comm().flush_before_done(receive, targets);
+  rig.arrive(1, 0);
+  int sizes[2];
+  wait_until(
+      [&] {
+        BL_MUST(!*test_once(*receive, sizes));
+        return receive->missing == 2;
+      },
+      "the first message");
+  CHECK(rig.take_reads() == Reads{0, 0, 0});
+  rig.arrive(2, 1);
+  rig.finish(receive);
+  CHECK(rig.take_reads() == Reads{0, 1, 1});
+}
+
+TEST_CASE("flush by rail: READs that find no room in the queue wait", "[component][transfer]") {
+  const std::size_t paths_on_a_rail = GENERATE(1U, 2U);
+  CAPTURE(paths_on_a_rail);
+  FlushRig rig({.rails = 2, .paths_on_a_rail = paths_on_a_rail});
+  constexpr std::size_t kTargets = 8;
+  constexpr int kFlushes = 32;
+  std::vector<FlushedMemory> memories;
+  for (std::size_t i = 0; i < kTargets; ++i) memories.push_back(rig.memory(0b11));
+  prepare(rig, 0b11);
+  std::vector<FlushTarget> targets;
+  for (FlushedMemory& memory : memories) targets.push_back(memory.target());
+  std::vector<Request*> flushes;
+  for (int i = 0; i < kFlushes; ++i) flushes.push_back(rig.flush(targets));
+  const Reads first = rig.take_reads();
+  CHECK(first == Reads{static_cast<int>(Flusher::kDepth), static_cast<int>(Flusher::kDepth)});
+  for (Request* const request : flushes) rig.finish(request);
+  const Reads rest = rig.take_reads();
+  CHECK(first[0] + rest[0] == kFlushes * static_cast<int>(kTargets));
+  CHECK(first[1] + rest[1] == kFlushes * static_cast<int>(kTargets));
+}
+
+TEST_CASE("flush by rail: a rail that cannot be flushed is left out, and the log says so once",
+          "[component][transfer]") {
+  FlushRig rig({.iwarp_rails = 0b010});
+  const LogCapture log;
+  for (int i = 0; i < 2; ++i) {
+    const auto prepared = rig.comm().prepare_flush({.any = true}, 0b111);
+    REQUIRE(prepared);
+    CHECK(*prepared == 0b101);
+  }
+  CHECK(log.count(LogLevel::kWarn) == 1);
+  CHECK(log.count("device softnic1") == 1);
+  CHECK(log.count("data received into GPU memory cannot be flushed") == 1);
+  CHECK(log.count("The other rails of the connection carry the data of such memory") == 1);
+  FlushedMemory memory = rig.memory(0b111);
+  memory.handle().keep_rails(0b101);
+  CHECK(memory.handle().rkeys[1] == 0);
+  flush_and_finish(rig, {memory.target()});
+  CHECK(rig.take_reads() == Reads{1, 0, 1});
+}
+
+TEST_CASE("flush by rail: if no rail can be flushed, that is an error", "[component][transfer]") {
+  FlushRig rig({.iwarp_rails = 0b111});
+  const LogCapture log;
+  CHECK_FALSE(rig.comm().prepare_flush({.any = true}, 0b111));
+  CHECK(log.count(LogLevel::kWarn) == 3);
+}
+
+}  // namespace beeline::test
