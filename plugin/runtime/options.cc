@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/runtime/options.h"
 
+#include <algorithm>
+
 #include "common/base/clock.h"
 #include "plugin/recovery/guarded.h"
 #include "plugin/transfer/recv_comm.h"
@@ -78,6 +80,7 @@ QpOptions qp_options(const Config& config) {
   options.ib_gid = ib_gid_policy(config);
   options.ece = config.ece;
   options.thread_domains = static_cast<int>(config.thread_domains);
+  options.qps_per_rail = std::min(config.qps_per_connection, int{wire::kMaxPaths});
   options.cm_requested = config.cm == CmChoice::kRdmacm;
   return options;
 }

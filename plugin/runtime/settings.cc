@@ -10,6 +10,7 @@
 #include "common/base/fd.h"
 #include "common/base/result.h"
 #include "plugin/device/gid_choice.h"
+#include "plugin/wire/limits.h"
 
 namespace beeline {
 namespace {
@@ -60,6 +61,14 @@ std::vector<Finding> check_settings(const Config& config) {
                      .severity = Severity::kWarning,
                      .subject = "ADDR_RANGE",
                      .fact = "ADDR_RANGE is not used: " + range.error().text});
+  }
+  if (config.qps_per_connection > int{wire::kMaxPaths}) {
+    const std::string most = std::to_string(wire::kMaxPaths);
+    found.push_back({.id = "queue-pairs-cut",
+                     .subject = "QPS_PER_CONNECTION",
+                     .fact = "QPS_PER_CONNECTION=" + std::to_string(config.qps_per_connection) +
+                             ": " + most + " are used, because a connection has at most " + most +
+                             " queue pairs"});
   }
   return found;
 }

@@ -11,7 +11,8 @@
 namespace beeline {
 
 // A warning for each setting that cannot be used: folder-unusable, address-range-not-understood.
-// The default folders are not checked, because a container may have no /dev/shm.
+// A note for more queue pairs than a connection can have: queue-pairs-cut. The default folders are
+// not checked, because a container may have no /dev/shm.
 std::vector<Finding> check_settings(const Config& config);
 
 }  // namespace beeline

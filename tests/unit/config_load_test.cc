@@ -67,12 +67,12 @@ TEST_CASE("config: each value that was set is a note that names its variable", "
 TEST_CASE("config: variables that only NCCL's own transport reads are named in one line",
           "[unit][config]") {
   Found found;
-  load({"NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_MERGE_VFS=", "NCCL_IB_FIFO_TC=106",
-        "NCCL_DEBUG=INFO"},
-       &found);
+  load(
+      {"NCCL_IB_WARN_RAIL_LOCAL=1", "NCCL_IB_MERGE_VFS=", "NCCL_IB_FIFO_TC=106", "NCCL_DEBUG=INFO"},
+      &found);
   REQUIRE(found.size() == 1);
   CHECK(found.has("settings-without-effect", Severity::kNote, ""));
-  CHECK(found.has("set, and without effect here: NCCL_IB_FIFO_TC, NCCL_IB_QPS_PER_CONNECTION"));
+  CHECK(found.has("set, and without effect here: NCCL_IB_FIFO_TC, NCCL_IB_WARN_RAIL_LOCAL"));
 }
 
 TEST_CASE("config: a value out of range is warned about, and the default used", "[unit][config]") {

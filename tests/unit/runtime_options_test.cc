@@ -69,6 +69,13 @@ TEST_CASE("options: nothing is sent inline where that is turned off", "[unit][ru
   }
 }
 
+TEST_CASE("options: NCCL's numbers of queue pairs are honored, up to eight", "[unit][runtime]") {
+  CHECK(control_options(config_of({})).qp.qps_per_rail == 1);
+  const Config config = config_of({"NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_SPLIT_DATA_ON_QPS=1"});
+  CHECK(control_options(config).qp.qps_per_rail == 4);
+  CHECK(control_options(config_of({"NCCL_IB_QPS_PER_CONNECTION=128"})).qp.qps_per_rail == 8);
+}
+
 TEST_CASE("options: loopback uses the partition of the connections", "[unit][runtime]") {
   CHECK(comm_options(config_of({})).pkey_index == -1);
   CHECK(gdr_options(config_of({})).pkey_index == -1);

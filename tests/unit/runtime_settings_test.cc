@@ -36,6 +36,17 @@ TEST_CASE("settings: an address range that is not understood is a warning", "[un
   CHECK(found.has("ADDR_RANGE is not used: \"10.1.0.0/99\": the prefix length must be 0 to 32"));
 }
 
+TEST_CASE("settings: more queue pairs than a connection can have are a note", "[unit][runtime]") {
+  Config config;
+  config.qps_per_connection = 8;
+  CHECK(check_settings(config).empty());
+  config.qps_per_connection = 128;
+  const test::Found found(check_settings(config));
+  CHECK(found.size() == 1);
+  CHECK(found.has("queue-pairs-cut", Severity::kNote, "QPS_PER_CONNECTION"));
+  CHECK(found.has("QPS_PER_CONNECTION=128: 8 are used, because a connection has at most 8 queue"));
+}
+
 TEST_CASE("settings: a folder that can be used gives no warning", "[unit][runtime]") {
   Config config;
   config.stats_dir = "/tmp";
