@@ -7,6 +7,7 @@
 #include "plugin/recovery/guarded.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
+#include "plugin/wire/limits.h"
 
 namespace beeline {
 namespace {
