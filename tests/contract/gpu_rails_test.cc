@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPU memory on connections with four rails: a NIC that refuses a buffer is left out for it, and
+// each NIC that has carried data is flushed. For fabrics with four devices on each host.
+#include <string>
+
+#include "tests/contract/gpu.h"
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr size_t kRailBytes = (size_t{4} << 20) + 7;
+constexpr size_t kRailSizes[] = {1, 5000, (size_t{64} << 10) + 1, size_t{1} << 20, kRailBytes};
+
+// As long as it lives, the device refuses to register GPU memory.
+class RefusingGpuMemory {
+ public:
+  explicit RefusingGpuMemory(const std::string& device) : device_(device) {
+    disturb("h0/" + device_, "refuse-gpu=on");
+  }
+  RefusingGpuMemory(const RefusingGpuMemory&) = delete;
+  RefusingGpuMemory& operator=(const RefusingGpuMemory&) = delete;
+  ~RefusingGpuMemory() { disturb("h0/" + device_, "refuse-gpu=off"); }
+
+ private:
+  std::string device_;
+};
+
+bool can_run() { return kProcessesWork && fabric_facts().devices.size() == 4; }
+
+// Which end's memory a NIC refuses.
+struct RefusedAt {
+  bool sender;
+  bool receiver;
+  Kind kind;
+};
+
+AnyBuffer gpu_buffer(Net& net, const Comm& comm, Kind kind, const std::string& device,
+                     bool is_refused) {
+  if (!is_refused) return {net, comm, kind, kRailBytes};
+  const RefusingGpuMemory refusing(device);
+  return {net, comm, kind, kRailBytes};
+}
+
+}  // namespace
+
+TEST_CASE("gpu rails: a buffer that one of four rails refuses is carried by the others",
+          "[contract][gpu][gpu_rails][softnic]") {
+  if (!can_run()) return;
+  const Abi abi = GENERATE(from_range(some_abis()));
+  const std::string refusing = GENERATE("softnic1", "softnic3");
+  const RefusedAt at =
+      GENERATE(RefusedAt{true, true, Kind::kDmabuf}, RefusedAt{true, false, Kind::kPeermem},
+               RefusedAt{false, true, Kind::kDmabuf});
+  CAPTURE(abi, refusing, at.sender, at.receiver, at.kind);
+  const Variable rails("BEELINE_RAILS", "4");
+  const Variable gpu("SOFTGPU", "ordering=all,compute=9.0");
+  run_with_gpu([&] {
+    const auto [session, net, link] = LinkedSession(abi);
+    BL_MUST(session.devices() == 1);
+    AnyBuffer from = gpu_buffer(net, link.send, at.kind, refusing, at.sender);
+    AnyBuffer to = gpu_buffer(net, link.recv, at.kind, refusing, at.receiver);
+    uint32_t seed = 0;
+    for (const size_t size : kRailSizes) {
+      for (int round = 0; round < 3; ++round) must_carry(net, link, from, to, size, ++seed);
+    }
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).size() == 1);  // for both ends
+    BL_MUST(log_has(NCCL_LOG_WARN, {"of GPU memory failed with " + refusing + " port 1: ",
+                                    "dma-buf: ibv_reg_dmabuf_mr", "peer memory: ibv_reg_mr",
+                                    "The other rails of the connection carry the data"}));
+    from.mr().drop();
+    to.mr().drop();
+    must_hold_no_gpu_memory();
+  });
+}
+
+TEST_CASE("gpu rails: data is visible after a flush, whichever rails have carried it",
+          "[contract][gpu][gpu_rails][softnic]") {
+  if (!can_run()) return;
+  const Way way = GENERATE(from_range(some_ways()));
+  CAPTURE(way);
+  constexpr uint32_t kRounds = 40;
+  const auto size_of = [](uint32_t round) { return kRailSizes[round % std::size(kRailSizes)]; };
+  const Variable rails("BEELINE_RAILS", "4");
+  const Hiding hiding;
+  const Variable gpu(
+      "SOFTGPU", way.abi >= Abi::kV9 ? "ordering=none,compute=9.0" : "ordering=none,compute=8.0");
+  run_gpu_flow(
+      way,
+      [&](Sender& end) {
+        Buffer from(end, kRailBytes);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          from.fill(0, size_of(round), round);
+          end.send(from.part(0, size_of(round))).finish();
+        }
+      },
+      [&](Receiver& end) {
+        BL_MUST(end.session.devices() == 1);
+        AnyBuffer to(end, Kind::kDmabuf, kRailBytes);
+        uint32_t hidden = 0;
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          const Part part = to.part(0, size_of(round));
+          end.receive(part).finish();
+          to.expect(0, size_of(round), round);
+          if (!to.holds(0, size_of(round))) ++hidden;
+          finish_flush(end.flush(part, size_of(round)));
+          to.must_hold();
+        }
+        BL_MUST(hidden > 0);
+      });
+}
+
+TEST_CASE("gpu rails: where NCCL cannot be told to flush, test flushes each rail",
+          "[contract][gpu][gpu_rails][softnic]") {
+  if (!can_run()) return;
+  const PeerMode mode = GENERATE(PeerMode::kThreads, PeerMode::kProcesses);
+  constexpr size_t kParts = 4;
+  constexpr uint32_t kRounds = 20;
+  const auto size_of = [](uint32_t round, size_t part) {
+    return kRailSizes[(round + part) % std::size(kRailSizes)];
+  };
+  const Variable rails("BEELINE_RAILS", "4");
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", "ordering=none,compute=9.0");
+  run_gpu_flow(
+      {Abi::kV8, mode},
+      [&](Sender& end) {
+        Buffer from(end, kRailBytes);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          from.fill(0, kRailBytes, round);
+          for (size_t i = 0; i < kParts; ++i) {
+            end.send(from.part(0, size_of(round, i), static_cast<int>(i))).finish();
+          }
+        }
+      },
+      [&](Receiver& end) {
+        std::vector<AnyBuffer> buffers;
+        std::vector<Part> parts;
+        for (size_t i = 0; i < kParts; ++i) {
+          buffers.emplace_back(end, i % 2 == 0 ? Kind::kDmabuf : Kind::kPeermem, kRailBytes);
+          parts.push_back(buffers[i].part(0, kRailBytes, static_cast<int>(i)));
+        }
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          for (size_t i = 0; i < kParts; ++i) buffers[i].expect(0, size_of(round, i), round);
+          end.receive(parts).finish();
+          for (const AnyBuffer& buffer : buffers) buffer.must_hold();
+        }
+      });
+}
