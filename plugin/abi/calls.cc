@@ -199,8 +199,9 @@ namespace {
   return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared(); });
 }
 
-[[gnu::noinline]] ncclResult_t isend_unusual(SendComm& comm, int tag, void** request) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.isend_unusual(tag, request); });
+[[gnu::noinline]] ncclResult_t isend_unusual(SendComm& comm, int tag, const MemoryHandle& memory,
+                                             void** request) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.isend_unusual(tag, memory, request); });
 }
 
 [[gnu::noinline]] ncclResult_t test_unfinished(Request& request, int* done, int* sizes) noexcept {
@@ -222,7 +223,7 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
   const SendComm::Begun begun = end.begin_isend(data, size, tag, memory, request);
   if (begun == SendComm::Begun::kPrepared) return post_prepared(end);
   if (begun == SendComm::Begun::kNoCredit) return ncclSuccess;
-  return isend_unusual(end, tag, request);
+  return isend_unusual(end, tag, memory, request);
 }
 
 // A null request says that nothing has to be flushed: for host memory, and where CUDA promises that

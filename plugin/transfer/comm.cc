@@ -2,11 +2,23 @@
 //
 // Construction, and the parts of test() for a comm that is alarmed or quiet.
 
+#include <algorithm>
+
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "plugin/transfer/test_request.h"
 
 namespace beeline {
+
+namespace {
+
+std::uint32_t largest_write(const Device& device) noexcept {
+  const std::size_t most = std::min<std::size_t>(device.caps.max_msg_bytes, wire::kMaxMessageBytes);
+  return static_cast<std::uint32_t>(std::max(most / wire::kCutBytes, std::size_t{1}) *
+                                    wire::kCutBytes);
+}
+
+}  // namespace
 
 Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
            const CommOptions& options, StatsSlot stats, PathEvents& events) noexcept
@@ -19,7 +31,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       stats_(std::move(stats)),
       events_(events),
       path_count_(connection_.paths.size()),
-      has_more_paths_(path_count_ > 1),
+      has_several_paths_(path_count_ > 1),
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done) {
   for (std::size_t i = 0; i < path_count_; ++i) {
@@ -28,6 +40,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
     path.qp = queues.qp.get();
     path.cq = queues.cq.get();
     path.max_inline = queues.max_inline;
+    path.most_bytes = largest_write(*connection_.paths[i].device);
     path.lkey = connection_.memory.lkey(connection_.paths[i].rail);
     path.send_free = send_depth;
     path.index = static_cast<std::uint8_t>(i);
@@ -80,6 +93,19 @@ Errc Comm::test_while_alarmed(Request& request, int* done, int* sizes) {
   if (request.missing != 0) return code;
   finish(request, done, sizes);
   return Errc::kOk;
+}
+
+Errc Comm::test_on_paths(Request& request, int* done, int* sizes) {
+  if (role() == Role::kSend) {
+    static_cast<SendComm*>(this)->poll_paths();
+  } else {
+    static_cast<RecvComm*>(this)->poll_paths();
+  }
+  if (request.missing == 0) {
+    finish(request, done, sizes);
+    return Errc::kOk;
+  }
+  return watch_.count_empty_test() ? check_for_stall() : Errc::kOk;
 }
 
 // Where the device retries for ever, or reports nothing, this is the only end of the wait.

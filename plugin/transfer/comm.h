@@ -35,6 +35,7 @@ struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
   bool early_done = false;       // a receive that NCCL need not wait for is done when it is granted
+  bool split_on_qps = false;     // a message uses all queue pairs of a rail, and not one of them
   const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
   GidPolicy gid = {};                    // of the loopback queue pair, as of connections
   int pkey_index = -1;                   // the same
@@ -49,6 +50,9 @@ class Comm {
   bool early_done() const noexcept { return early_done_; }
   std::span<const PathResources> paths() const noexcept { return connection_.paths; }
   RailDevices devices() const noexcept { return connection_.devices; }
+
+  // Moved by this path so far. Counted only if there are several.
+  std::uint64_t bytes_of_path(std::size_t index) const noexcept { return data_paths_[index].bytes; }
 
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.
@@ -84,11 +88,11 @@ class Comm {
        StatsSlot stats, PathEvents& events) noexcept;
   ~Comm() = default;
 
-  bool has_more_paths() const noexcept { return has_more_paths_; }  // than one
   std::span<DataPath> data_paths() noexcept { return {data_paths_.data(), path_count_}; }
-  // The path for the next message, or for the next grant. There is one path today.
-  static constexpr std::size_t next_rail() noexcept { return 0; }
-  DataPath& next_path() noexcept { return data_paths_[next_rail()]; }
+  DataPath& path_at(std::size_t index) noexcept { return data_paths_[index]; }
+  // Of a comm that has one path.
+  DataPath& only_path() noexcept { return data_paths_.front(); }
+  bool has_several_paths() const noexcept { return has_several_paths_; }
   wire::Rails rails() const noexcept { return rails_; }
 
   // Polls the path until its completion queue is empty.
@@ -115,11 +119,12 @@ class Comm {
   // What was found, and all that may be left, here and on other paths.
   [[gnu::noinline]] void absorb_all(DataPath& path, const Completions& completions, int found);
   BL_APART Errc test_while_alarmed(Request& request, int* done, int* sizes);
+  BL_APART Errc test_on_paths(Request& request, int* done, int* sizes);
   BL_APART Errc check_for_stall();
 
   std::array<DataPath, wire::kMaxRails> data_paths_;
   std::size_t path_count_ = 0;
-  bool has_more_paths_ = false;
+  bool has_several_paths_ = false;
   wire::Rails rails_;
   bool early_done_ = false;
 };

@@ -24,6 +24,7 @@ struct DataPath {
   ibv_qp* qp = nullptr;
   ibv_cq* cq = nullptr;
   std::uint32_t max_inline = 0;  // bytes
+  std::uint32_t most_bytes = 0;  // that one work request carries
   std::uint32_t lkey = 0;        // of the comm's control memory
   std::uint32_t send_free = 0;   // work requests that the send queue still takes
   std::uint8_t index = 0;        // in Connection::paths
@@ -32,14 +33,19 @@ struct DataPath {
   std::uint8_t generation = 0;   // counts how often the path was made anew
   std::atomic<PathOwner> owner{PathOwner::kData};
 
+  std::uint64_t bytes = 0;  // moved so far; counted only if the comm has several paths
+
+  // --- The sender's ---
+  std::int64_t most_immediate = -1;  // bytes: a longer message needs a notice; -1: every message
+
   // --- The receiver's ---
-  bool is_probing = false;           // a zero-byte write is under way, to test the path
-  std::uint32_t spare_receives = 0;  // posted, and not promised to a granted line
-  std::uint32_t next_receive = 0;    // place in the receive queue of the next one to post
-  std::uint32_t silent_grants = 0;   // posted since the last signaled one
-  wire::Notice* notices = nullptr;   // where notices arrive, by place in the receive queue
-  ibv_sge grant_sge{};               // of grant_wr
-  ibv_send_wr grant_wr{};            // for every grant: only the fields that change are written
+  bool is_probing = false;            // a zero-byte write is under way, to test the path
+  std::uint32_t posted_receives = 0;  // not consumed; counted only if the comm has several paths
+  std::uint32_t next_receive = 0;     // place in the receive queue of the next one to post
+  std::uint32_t silent_grants = 0;    // posted since the last signaled one
+  wire::Notice* notices = nullptr;    // where notices arrive, by place in the receive queue
+  ibv_sge grant_sge{};                // of grant_wr
+  ibv_send_wr grant_wr{};             // for every grant: only the fields that change are written
 };
 
 }  // namespace beeline

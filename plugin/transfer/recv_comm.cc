@@ -16,10 +16,10 @@ constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
 
 CommPlan RecvComm::plan(std::size_t paths) noexcept {
   return {
-      .memory_bytes = kNoticesAt + paths * kReceiveDepth * sizeof(wire::Notice),
+      .memory_bytes = kNoticesAt + paths * receive_depth(paths) * sizeof(wire::Notice),
       .window_bytes = 0,
       .send_depth = kSendDepth,
-      .receive_depth = kReceiveDepth,
+      .receive_depth = receive_depth(paths),
       .flush_depth = Flusher::kDepth,
       .inline_bytes = sizeof(wire::CreditLine),
   };
@@ -30,6 +30,8 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
       ring_address_(connection_.window.address),
+      grant_path_(&only_path()),
+      receive_depth_(receive_depth(connection_.paths.size())),
       requests_(*this, free_requests_),
       gpus_(options.gpus),
       gid_(options.gid),
@@ -39,7 +41,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
   wire::Notice* notices = connection_.memory.at<wire::Notice>(kNoticesAt);
   for (DataPath& path : data_paths()) {
     path.notices = notices;
-    notices += kReceiveDepth;
+    notices += receive_depth_;
     build_grant(path);
   }
 }

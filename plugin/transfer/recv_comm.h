@@ -81,6 +81,8 @@ class RecvComm : public Comm {
   // `Count` is a number or a constant: most receives have one buffer.
   template <class Count, class BufferAt>
   Errc irecv(Count count, BufferAt&& buffer_at, Need need, void** request);
+  // For test(): polls the path that data last came from, and another.
+  void poll_paths();
   void collect() override;
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
@@ -117,9 +119,13 @@ class RecvComm : public Comm {
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
-  // All lines in flight, the rest of a batch, and the next batch.
-  static constexpr std::uint32_t kReceiveDepth = std::uint32_t{wire::kMaxLines} + 2 * kBatch;
-  static_assert(kReceiveDepth % kBatch == 0);  // no batch wraps
+  // For each path: the lines in flight, the rest of a batch, and the next batch. With many paths,
+  // fewer lines can be in flight.
+  static constexpr std::uint32_t kLinesOfMany = wire::kMaxLines / 2;
+  static constexpr std::uint32_t receive_depth(std::size_t paths) noexcept {
+    return (paths <= 4 ? std::uint32_t{wire::kMaxLines} : kLinesOfMany) + 2 * kBatch;
+  }
+  static_assert(wire::kMaxLines % kBatch == 0 && kLinesOfMany % kBatch == 0);  // no batch wraps
 
   // Receives use the requests below this slot, flushes the others: iflush has no way to answer
   // "call again", so receives must not take all requests. All come back to the same list.
@@ -144,7 +150,8 @@ class RecvComm : public Comm {
   }
   void build_receives() noexcept;
   Status post_receives(DataPath& path);
-  Errc post_receives_for(DataPath& path, std::uint32_t lines);
+  // Afterwards `lines` are spare, unless too many lines are in flight, or with an error.
+  BL_APART Errc post_receives_for(std::uint32_t lines);
   void build_grant(DataPath& path) noexcept;
   template <class Count, class BufferAt>
   std::uint32_t write_lines(Count count, BufferAt& buffer_at, Need need,
@@ -159,7 +166,12 @@ class RecvComm : public Comm {
   BL_APART void on_other(DataPath& path, const ibv_wc& completion);
   void on_write(DataPath& path, const ibv_wc& completion) noexcept;
   BL_INLINED bool on_immediate(const ibv_wc& completion) noexcept;
-  void on_notice(const DataPath& path, const ibv_wc& completion);
+  void on_notice(DataPath& path, const ibv_wc& completion);
+  // --- Only with several paths: recv_several.cc ---
+  Errc post_receives_on_all(std::uint32_t lines);
+  std::uint32_t lines_in_flight() const noexcept;
+  void absorb_on(DataPath& path, const ibv_wc* completions, int found);
+  void note_carrier(const DataPath& path, std::uint16_t line) noexcept;
   BL_INLINED void arrived(Owner& owner, std::uint32_t size) noexcept;
   std::uint32_t settled() noexcept;
 
@@ -190,9 +202,14 @@ class RecvComm : public Comm {
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
   std::array<Owner, wire::kMaxLines> owners_{};
-  // By line: the rails of this end through which its data has come, a bit for each. Not kept if
-  // there is only one path.
+  // By line: the chunks that have arrived, of a message whose notices have not all arrived.
+  std::array<wire::ChunkMask, wire::kMaxLines> chunks_{};
+  // By line: a bit for each rail that has carried data. Only with several paths.
   std::array<std::uint8_t, wire::kMaxLines> carried_{};
+  DataPath* grant_path_;              // where grants are sent
+  std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
+  std::uint32_t receive_depth_;       // of each path
+  std::uint32_t turn_ = 0;            // counts polls, to look at each path in turn
   RequestPool<kRequests> requests_;
   FreeRequests free_flushes_;
 

@@ -24,13 +24,12 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
     bool may = false;
     if (const Errc code = may_begin("irecv", &may); !may) return leave_with(code);
   }
-  DataPath& path = next_path();
+  DataPath& path = *grant_path_;
   if (!has_room(path) && !make_room(path)) [[unlikely]]
     return leave_with(Errc::kOk);
-  if (path.spare_receives < count) [[unlikely]] {
-    if (const Errc code = post_receives_for(path, count); code != Errc::kOk) {
-      return leave_with(code);
-    }
+  if (spare_receives_ < count) [[unlikely]] {
+    const Errc code = post_receives_for(count);
+    if (spare_receives_ < count) return leave_with(code);
   }
   const std::uint32_t first = next_;
   const std::uint32_t written = rails() == wire::Rails::kFew
@@ -45,7 +44,7 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   made.missing = need == Need::kArrival ? static_cast<std::uint8_t>(count) : std::uint8_t{0};
   made.sizes[0] = 0;  // reported if the receive is optional and done before the data
   next_ += count;
-  path.spare_receives -= count;
+  spare_receives_ -= count;
   if (const Errc code = grant(path, first, count); code != Errc::kOk) [[unlikely]] {
     *request = nullptr;
     return leave_with(code);

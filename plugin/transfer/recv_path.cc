@@ -27,9 +27,11 @@ Errc RecvComm::withdraw_lines(std::uint32_t written) {
   return Errc::kOk;
 }
 
-Errc RecvComm::post_receives_for(DataPath& path, std::uint32_t lines) {
-  while (path.spare_receives < lines) {
-    if (const Status posted = post_receives(path); !posted) return posted.error().code;
+Errc RecvComm::post_receives_for(std::uint32_t lines) {
+  if (has_several_paths()) return post_receives_on_all(lines);
+  while (spare_receives_ < lines) {
+    if (const Status posted = post_receives(only_path()); !posted) return posted.error().code;
+    spare_receives_ += kBatch;
   }
   return Errc::kOk;
 }
@@ -58,8 +60,8 @@ Status RecvComm::post_receives(DataPath& path) {
   if (const int rc = ibv_post_recv(path.qp, receive_wrs_.data(), &refused); rc != 0) {
     return fail(events_.on_refused(*this, path, rc, "post receives"), "post receives");
   }
-  path.next_receive = (first + kBatch) % kReceiveDepth;
-  path.spare_receives += kBatch;
+  path.next_receive = (first + kBatch) % receive_depth_;
+  path.posted_receives += kBatch;
   return {};
 }
 
@@ -102,6 +104,7 @@ Status RecvComm::probe_path() {
 
 void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
   if (found < 0) return events_.on_unreadable_queue(*this, path);
+  if (has_several_paths()) return absorb_on(path, completions, found);
   watch_.moved();
   std::uint64_t bytes = 0;
   auto messages = static_cast<std::uint64_t>(found);
@@ -143,14 +146,28 @@ void RecvComm::on_write(DataPath& path, const ibv_wc& completion) noexcept {
   if (is_probe) path.is_probing = false;
 }
 
-void RecvComm::on_notice(const DataPath& path, const ibv_wc& completion) {
-  const wire::Notice& notice = path.notices[completion.wr_id % kReceiveDepth];
-  Owner& owner = owners_[notice.line % wire::kMaxLines];
-  if (completion.byte_len != sizeof notice || !owner.waits || owner.position != notice.line ||
-      notice.first != 0 || notice.chunks != notice.all_chunks ||
-      notice.size > lines_[notice.line % wire::kMaxLines].capacity) [[unlikely]] {
+// The request holds the size from the first notice of a message on.
+void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
+  const wire::Notice& notice = path.notices[completion.wr_id % receive_depth_];
+  const std::size_t place = notice.line % wire::kMaxLines;
+  Owner& owner = owners_[place];
+  const wire::ChunkMask all = wire::all_chunks_of(notice.size);
+  wire::ChunkMask& here = chunks_[place];
+  if (completion.byte_len != sizeof notice || !owner.waits ||
+      static_cast<std::uint16_t>(owner.position) != notice.line ||
+      notice.generation != path.generation || notice.size > lines_[place].capacity ||
+      notice.chunks != wire::chunk_count_of(notice.size) || notice.which == 0 ||
+      (notice.which & ~all) != 0) [[unlikely]] {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }
+  if ((here & notice.which) != 0) {
+    return events_.on_protocol_error(*this, "a notice of data that has arrived before");
+  }
+  note_carrier(path, notice.line);
+  path.bytes += wire::bytes_of(notice.which, notice.size);
+  here |= notice.which;
+  if (here != all) return;
+  here = 0;
   arrived(owner, notice.size);
   note_carrier(path, notice.line);
   stats_.add_messages(1, notice.size);

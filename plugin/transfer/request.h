@@ -22,6 +22,7 @@ struct alignas(64) Request {
   std::uint8_t count = 0;    // buffers: 1 for a send; 0 while the slot is free
   std::uint8_t missing = 0;  // send: completions to come; receive: buffers to arrive
   std::uint16_t wrs = 0;     // send: work requests to give back to the queue
+  std::uint8_t split = 0;    // send: its record in SplitMessages, plus 1; 0: one path carries it
   std::array<std::uint32_t, wire::kMaxReceives> sizes{};  // bytes, as test reports them
 };
 static_assert(sizeof(Request) == 64);

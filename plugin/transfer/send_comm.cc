@@ -10,18 +10,12 @@ namespace {
 
 constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
 
-std::uint32_t largest_chunk(const Device& device) noexcept {
-  const std::size_t most = std::min<std::size_t>(device.caps.max_msg_bytes, wire::kMaxMessageBytes);
-  return static_cast<std::uint32_t>(std::max(most / wire::kCutBytes, std::size_t{1}) *
-                                    wire::kCutBytes);
-}
-
-std::int64_t most_immediate(Notify notify, std::uint32_t chunk_bytes,
+std::int64_t most_immediate(Notify notify, std::uint32_t most_bytes,
                             const CommOptions& options) noexcept {
   switch (notify) {
-    case Notify::kImmediate: return chunk_bytes;
+    case Notify::kImmediate: return most_bytes;
     case Notify::kNoticeAfterRouted:
-      return static_cast<std::int64_t>(std::min<std::size_t>(options.routed_above, chunk_bytes));
+      return static_cast<std::int64_t>(std::min<std::size_t>(options.routed_above, most_bytes));
     case Notify::kNotice: break;
   }
   return -1;
@@ -29,9 +23,9 @@ std::int64_t most_immediate(Notify notify, std::uint32_t chunk_bytes,
 
 }  // namespace
 
-CommPlan SendComm::plan(std::size_t /*paths*/) noexcept {
+CommPlan SendComm::plan(std::size_t paths) noexcept {
   return {
-      .memory_bytes = kNoticesAt + wire::kMaxLines * sizeof(wire::Notice),
+      .memory_bytes = kNoticesAt + notice_places(paths) * sizeof(wire::Notice),
       .window_bytes = wire::kCreditRingBytes,
       .send_depth = kSendDepth,
       .receive_depth = 1,
@@ -44,10 +38,14 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       ring_(connection_.memory.at<wire::CreditLine>()),
       notices_(connection_.memory.at<wire::Notice>(kNoticesAt)),
-      chunk_bytes_(largest_chunk(*connection_.paths.front().device)),
-      most_immediate_(most_immediate(connection_.paths.front().notify, chunk_bytes_, options)),
-      most_quick_(static_cast<std::uint64_t>(std::max<std::int64_t>(most_immediate_, 0))),
       requests_(*this, free_requests_) {
+  for (DataPath& path : data_paths()) {
+    path.most_immediate =
+        most_immediate(connection_.paths[path.index].notify, path.most_bytes, options);
+  }
+  if (has_several_paths()) several_ = std::make_unique<SeveralPaths>(paths(), options.split_on_qps);
+  is_quick_ = !has_several_paths() && rails() == wire::Rails::kFew && only_path().peer_rail == 0;
+  most_quick_ = static_cast<std::uint64_t>(std::max<std::int64_t>(only_path().most_immediate, 0));
   await_in_order(wire::order_of(1, 0, 1, 0));
   wr_.sg_list = &sge_;
   wr_.num_sge = 1;
@@ -64,6 +62,7 @@ void SendComm::close() noexcept {
 
 void SendComm::collect() {
   for (DataPath& path : data_paths()) drain(*this, path);
+  if (has_several_paths()) assign_waiting();
 }
 
 // A receiver that has finished may close its queue pair before its last acknowledgement is out.
@@ -74,6 +73,7 @@ bool SendComm::finish_below(std::uint32_t settled) {
     if (request.count == 0 || request.missing == 0) continue;
     if (wire::is_before(request.line, settled)) {
       request.missing = 0;
+      if (has_several_paths()) several_->splits.forget(request);
     } else {
       all = false;
     }

@@ -10,14 +10,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 #include "common/base/hot.h"
 #include "plugin/transfer/comm.h"
 #include "plugin/transfer/memory_handle.h"
+#include "plugin/transfer/scheduler.h"
+#include "plugin/transfer/split_messages.h"
 #include "plugin/wire/credit.h"
 #include "plugin/wire/notice.h"
 
 namespace beeline {
+
+class SendChain;
 
 class SendComm : public Comm {
  public:
@@ -42,7 +48,9 @@ class SendComm : public Comm {
   BL_INLINED Begun begin_isend(const void* data, std::size_t size, int tag,
                                const MemoryHandle& memory, void** made) noexcept;
   BL_INLINED Errc post_prepared();
-  BL_APART Errc isend_unusual(int tag, void** made);
+  BL_APART Errc isend_unusual(int tag, const MemoryHandle& memory, void** made);
+  // For test(): polls the paths that have work under way.
+  void poll_paths();
 
   void collect() override;
   bool finish_below(std::uint32_t settled) override;
@@ -54,6 +62,10 @@ class SendComm : public Comm {
 
   // Room for every line of the ring, with some to spare for notices and chunks.
   static constexpr std::uint32_t kSendDepth = wire::kMaxLines + 64;
+  // By request, and with several paths also by split message and path.
+  static constexpr std::size_t notice_places(std::size_t paths) noexcept {
+    return wire::kMaxLines + (paths > 1 ? SplitMessages::kMost * wire::kMaxRails : 0);
+  }
 
   // An irecv whose lines are matched by tag, because its sends do not come in its order.
   struct Group {
@@ -77,7 +89,7 @@ class SendComm : public Comm {
 
   // --- Everything else: send_path.cc ---
   BL_APART Errc withdraw_prepared(DataPath& path, int rc);
-  Errc isend_in_any_case(int tag, void** made);
+  Errc isend_in_any_case(int tag, const MemoryHandle& memory, void** made);
   bool is_next(const wire::LineFacts& line) const noexcept;
   void open_group(const wire::LineFacts& line) noexcept;
   void await(std::uint64_t order) noexcept;
@@ -87,21 +99,47 @@ class SendComm : public Comm {
   bool is_unneeded() const noexcept;
   Errc skip_unneeded(void** made);
   Errc count_no_credit() noexcept;
-  Errc isend_by_tag(int tag, void** made);
+  Errc isend_by_tag(int tag, const MemoryHandle& memory, void** made);
   const wire::LineFacts* match(int tag);
   bool read_line(std::uint32_t index, wire::LineFacts& line);
   void take(const wire::LineFacts& line, std::uint32_t size) noexcept;
   bool take_by_tag(std::uint8_t index) noexcept;
   [[gnu::noinline]] void record_last() noexcept;
-  Errc post(const wire::LineFacts& line, void** made);
-  Errc post_with_immediate(const wire::LineFacts& line, void** made);
-  Errc post_with_notice(const wire::LineFacts& line, void** made);
-  int post_chunks(DataPath& path, const Request& request, const wire::LineFacts& line);
+  Errc post(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
+  Errc post_on(DataPath& path, const wire::LineFacts& line, void** made);
+  Errc post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made);
+  Errc post_with_notice(DataPath& path, const wire::LineFacts& line, void** made);
+  int post_data_and_notice(DataPath& path, const Request& request, const wire::LineFacts& line);
+  wire::Notice notice_of(const DataPath& path, const Request& request,
+                         wire::ChunkMask which) const noexcept;
+  // The key of the receive buffer for this path.
+  std::uint32_t rkey_for(const DataPath& path, std::uint32_t position) const noexcept;
   BL_APART Errc withdraw(DataPath& path, Request& request, int rc);
   void report_cut(std::uint32_t size, int tag, std::uint32_t kept);
   bool make_room(const DataPath& path, std::uint32_t wrs);
-  Errc refuse_chunks(std::uint32_t size) const;
-  std::uint32_t chunks_of(std::uint32_t size) const noexcept;
+  Errc refuse_writes(const DataPath& path, std::uint32_t size) const;
+
+  // --- Only with several paths: send_several.cc ---
+  struct SeveralPaths {
+    SeveralPaths(std::span<const PathResources> paths, bool split_on_qps);
+    Scheduler scheduler;
+    SplitMessages splits;
+  };
+  PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
+  PathMask with_room(PathMask usable, std::uint32_t size) noexcept;
+  bool can_split(PathMask usable) noexcept;
+  Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
+  Errc post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
+                  void** made);
+  void assign_waiting();
+  bool assign_some(SplitMessage& message, std::int64_t now_ns);
+  bool post_late_notices(SplitMessage& message, PathMask notified, std::int64_t now_ns);
+  bool post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMask chunks, bool is_last,
+                   std::int64_t now_ns);
+  int write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
+                   wire::ChunkMask chunks) const noexcept;
+  void absorb_on(DataPath& path, const ibv_wc* completions, int found);
+  void count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept;
 
   void absorb(DataPath& path, const ibv_wc* completions, int found);
   BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
@@ -111,14 +149,13 @@ class SendComm : public Comm {
   const wire::CreditLine* ring_;
   // The place of the next line, and the order word that it is expected to have. In two cases the
   // word lacks the notice bit, so that no line equals it and begin_isend() leaves the isend to
-  // isend_unusual(): with more than two rails, where all other fields are right, and while lines
-  // are matched by tag, where only the number is.
+  // isend_unusual(): unless is_quick_, where all other fields are right, and while lines are
+  // matched by tag, where only the number is.
   const wire::CreditLine* awaited_;
   std::uint64_t awaited_order_ = 0;
-  wire::Notice* notices_;        // by request; for devices that cannot send them inline
-  std::uint32_t chunk_bytes_;    // the most that one work request carries
-  std::int64_t most_immediate_;  // bytes: a longer message needs a notice; -1: every message
-  std::uint64_t most_quick_;     // the longest message that begin_isend() prepares; 0: none
+  wire::Notice* notices_;     // by notice_places()
+  std::uint64_t most_quick_;  // the longest message that begin_isend() prepares; 0: none
+  bool is_quick_;             // begin_isend() reads all that it needs of a line
   bool is_cut_reported_ = false;
   std::int64_t torn_since_ns_ = 0;  // when the next line was first seen incomplete; 0: it is not
   ibv_sge sge_{};                   // of wr_
@@ -126,6 +163,7 @@ class SendComm : public Comm {
   ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
   void** made_ = nullptr;           // where begin_isend() has put the request
   Group group_;
+  std::unique_ptr<SeveralPaths> several_;  // null: there is one path
   RequestPool<wire::kMaxLines> requests_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "plugin/transfer/send_chain.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline {
@@ -16,20 +17,20 @@ constexpr std::int64_t kMostTornNs = kNsPerSec;
 
 }  // namespace
 
-Errc SendComm::isend_unusual(int tag, void** made) {
-  const Errc code = isend_in_any_case(tag, made);
+Errc SendComm::isend_unusual(int tag, const MemoryHandle& memory, void** made) {
+  const Errc code = isend_in_any_case(tag, memory, made);
   if (*made == nullptr) gate_.leave();
   return code;
 }
 
 // For the message that prepare() has put into wr_.
-Errc SendComm::isend_in_any_case(int tag, void** made) {
+Errc SendComm::isend_in_any_case(int tag, const MemoryHandle& memory, void** made) {
   if (gate_.is_alarmed()) {
     if (is_unneeded()) return skip_unneeded(made);
     bool may = false;
     if (const Errc code = may_begin("isend", &may); !may) return code;
   }
-  if (group_.count != 0) return isend_by_tag(tag, made);
+  if (group_.count != 0) return isend_by_tag(tag, memory, made);
   wire::LineFacts line;
   if (!read_whole(wire::number_of(awaited_order_) - 1, line)) return count_no_credit();
   if (!is_next(line)) {
@@ -37,10 +38,10 @@ Errc SendComm::isend_in_any_case(int tag, void** made) {
     return count_no_credit();
   }
   await_in_order(wire::order_of(line.number, line.index, line.count, line.epoch));
-  if (line.tag == tag) return post(line, made);
+  if (line.tag == tag) return post(line, memory, made);
   if (line.count == 1) return count_no_credit();
   open_group(line);
-  return isend_by_tag(tag, made);
+  return isend_by_tag(tag, memory, made);
 }
 
 // Whether the receiver has closed without waiting for this message: its receive was optional and
@@ -53,7 +54,7 @@ bool SendComm::is_unneeded() const noexcept {
 // The message counts as sent: its credit line may never come, and its buffer no longer exists.
 Errc SendComm::skip_unneeded(void** made) {
   if (const Status status = events_.on_alarm(*this); !status) return status.error().code;
-  if (free_requests_.empty() && !make_room(next_path(), 0)) return Errc::kOk;
+  if (free_requests_.empty() && !make_room(only_path(), 0)) return Errc::kOk;
   Request& request = open_request(wire::number_of(awaited_order_) - 1, sge_.length, 0);
   request.missing = 0;
   await_in_order(wire::order_after(awaited_order_));
@@ -101,9 +102,9 @@ void SendComm::await(std::uint64_t order) noexcept {
   awaited_ = &ring_[(wire::number_of(order) - 1) % wire::kMaxLines];
 }
 
-// begin_isend() takes the line, unless lines have more words than it reads.
+// begin_isend() takes the line if is_quick_.
 void SendComm::await_in_order(std::uint64_t order) noexcept {
-  await(rails() == wire::Rails::kFew ? order : order & ~wire::kOneNotice);
+  await(is_quick_ ? order : order & ~wire::kOneNotice);
 }
 
 void SendComm::await_by_tag() noexcept {
@@ -115,9 +116,9 @@ Errc SendComm::count_no_credit() noexcept {
   return Errc::kOk;
 }
 
-Errc SendComm::isend_by_tag(int tag, void** made) {
+Errc SendComm::isend_by_tag(int tag, const MemoryHandle& memory, void** made) {
   const wire::LineFacts* const line = match(tag);
-  return line != nullptr ? post(*line, made) : count_no_credit();
+  return line != nullptr ? post(*line, memory, made) : count_no_credit();
 }
 
 // The first line of the group with that tag that is not taken. Null while it, or one before it, has
@@ -177,24 +178,33 @@ void SendComm::record_last() noexcept {
   stats_.record(Event::kSendPosted, sge_.length, wire::number_of(awaited_order_) - 2);
 }
 
-Errc SendComm::post(const wire::LineFacts& line, void** made) {
+Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
   const std::uint32_t size = sge_.length;
   sge_.length = std::min(size, line.capacity);
-  const Errc code = sge_.length > most_immediate_ ? post_with_notice(line, made)
-                                                  : post_with_immediate(line, made);
+  const Errc code =
+      has_several_paths() ? post_on_some(line, memory, made) : post_on(only_path(), line, made);
   if (code != Errc::kOk || *made == nullptr) return code;
   take(line, sge_.length);
   if (sge_.length < size) report_cut(size, line.tag, sge_.length);
   return Errc::kOk;
 }
 
-Errc SendComm::post_with_immediate(const wire::LineFacts& line, void** made) {
-  DataPath& path = next_path();
+Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, void** made) {
+  return sge_.length > path.most_immediate ? post_with_notice(path, line, made)
+                                           : post_with_immediate(path, line, made);
+}
+
+std::uint32_t SendComm::rkey_for(const DataPath& path, std::uint32_t position) const noexcept {
+  return wire::rkey_in(ring_[position % wire::kMaxLines], path.peer_rail);
+}
+
+Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made) {
   if (!has_room(path, 1) && !make_room(path, 1)) return Errc::kOk;
   Request& request = open_request(line.number - 1, sge_.length, 1);
   name_line(path, request);
+  wr_.wr_id = SendId{.slot = request.slot, .wrs = 1, .bytes = sge_.length}.packed();
   wr_.wr.rdma.remote_addr = line.address;
-  wr_.wr.rdma.rkey = line.rkey;
+  wr_.wr.rdma.rkey = rkey_for(path, request.line);
   wr_.num_sge = sge_.length != 0 ? 1 : 0;  // a length of 0 may mean 2 GiB
   const int rc = ibv_post_send(path.qp, &wr_, &refused_);
   wr_.num_sge = 1;
@@ -222,19 +232,15 @@ bool SendComm::make_room(const DataPath& path, std::uint32_t wrs) {
   return has_room(path, wrs);
 }
 
-std::uint32_t SendComm::chunks_of(std::uint32_t size) const noexcept {
-  return size == 0 ? 1 : (size - 1) / chunk_bytes_ + 1;
-}
-
-Errc SendComm::post_with_notice(const wire::LineFacts& line, void** made) {
-  DataPath& path = next_path();
+Errc SendComm::post_with_notice(DataPath& path, const wire::LineFacts& line, void** made) {
   const std::uint32_t size = sge_.length;
-  const std::uint32_t wrs = chunks_of(size) + 1;
-  if (wrs > kSendDepth) return refuse_chunks(size);
+  const std::uint32_t wrs = writes_of(size, path.most_bytes) + 1;
+  if (wrs > kSendDepth) return refuse_writes(path, size);
   if (!has_room(path, wrs) && !make_room(path, wrs)) return Errc::kOk;
   Request& request = open_request(line.number - 1, size, wrs);
-  if (const int rc = post_chunks(path, request, line); rc != 0) return withdraw(path, request, rc);
-  path.send_free -= wrs;
+  if (const int rc = post_data_and_notice(path, request, line); rc != 0) {
+    return withdraw(path, request, rc);
+  }
   watch_.moved();
   *made = &request;
   return Errc::kOk;
@@ -254,54 +260,39 @@ Errc SendComm::withdraw_prepared(DataPath& path, int rc) {
 }
 
 // There will never be room for it, so NCCL must not be told to call again.
-Errc SendComm::refuse_chunks(std::uint32_t size) const {
+Errc SendComm::refuse_writes(const DataPath& path, std::uint32_t size) const {
   BL_WARN(
       "%s: a send of %u bytes is refused: it needs more than %u work requests of %u bytes, which "
-      "is "
-      "all that the send queue holds",
-      name_for_log().c_str(), size, kSendDepth - 1, chunk_bytes_);
+      "is all that the send queue holds",
+      name_for_log().c_str(), size, kSendDepth - 1, path.most_bytes);
   return Errc::kUnsupported;
 }
 
-// Unsignaled writes, then a notice, which arrives after them: a queue pair keeps the order.
-int SendComm::post_chunks(DataPath& path, const Request& request, const wire::LineFacts& line) {
-  const std::uint32_t size = sge_.length;
-  const std::uint32_t chunks = chunks_of(size);
-  for (std::uint32_t at = 0; at < size; at += std::min(chunk_bytes_, size - at)) {
-    ibv_sge sge = {
-        .addr = sge_.addr + at, .length = std::min(chunk_bytes_, size - at), .lkey = sge_.lkey};
-    ibv_send_wr write = {};
-    write.wr_id = request.slot;
-    write.sg_list = &sge;
-    write.num_sge = 1;
-    write.opcode = IBV_WR_RDMA_WRITE;
-    write.wr.rdma.remote_addr = line.address + at;
-    write.wr.rdma.rkey = line.rkey;
-    if (const int rc = ibv_post_send(path.qp, &write, &refused_); rc != 0) return rc;
+// The notice arrives after the data, since a queue pair keeps the order.
+int SendComm::post_data_and_notice(DataPath& path, const Request& request,
+                                   const wire::LineFacts& line) {
+  SendChain chain(path, request.slot);
+  if (const int rc = chain.write(sge_, line.address, rkey_for(path, request.line)); rc != 0) {
+    return rc;
   }
+  const std::uint32_t size = sge_.length;
+  return chain.end_with_notice(notice_of(path, request, wire::all_chunks_of(size)),
+                               notices_[request.slot]);
+}
 
-  wire::Notice& notice = notices_[request.slot];
-  notice = {.line = request.line,
-            .size = size,
-            .first = 0,
-            .chunks = static_cast<std::uint16_t>(chunks),
-            .all_chunks = static_cast<std::uint16_t>(chunks),
-            .epoch = path.generation,
-            .reserved = 0};
-  ibv_sge sge = {
-      .addr = reinterpret_cast<std::uint64_t>(&notice), .length = sizeof notice, .lkey = path.lkey};
-  ibv_send_wr send = {};
-  send.wr_id = request.slot;
-  send.sg_list = &sge;
-  send.num_sge = 1;
-  send.opcode = IBV_WR_SEND;
-  send.send_flags = IBV_SEND_SIGNALED;
-  if (sizeof notice <= path.max_inline) send.send_flags |= IBV_SEND_INLINE;
-  return ibv_post_send(path.qp, &send, &refused_);
+wire::Notice SendComm::notice_of(const DataPath& path, const Request& request,
+                                 wire::ChunkMask which) const noexcept {
+  const std::uint32_t size = request.sizes[0];
+  return {.line = static_cast<std::uint16_t>(request.line),
+          .generation = path.generation,
+          .chunks = static_cast<std::uint8_t>(wire::chunk_count_of(size)),
+          .size = size,
+          .which = which};
 }
 
 void SendComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
   if (found < 0) return events_.on_unreadable_queue(*this, path);
+  if (has_several_paths()) return absorb_on(path, completions, found);
   watch_.moved();
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (!complete(path, *one)) [[unlikely]]

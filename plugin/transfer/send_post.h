@@ -29,14 +29,14 @@ BL_INLINED SendComm::Begun SendComm::begin_isend(const void* data, std::size_t s
     const bool has_come = wire::number_of(words[wire::kOrderWord] ^ awaited_order_) == 0;
     // While the control thread has the comm, not even the limits of its paths may be read.
     if (gate_.is_alarmed() ? !gate_.is_taken() : has_come) {
-      prepare(next_path(), data, size, memory);
+      prepare(only_path(), data, size, memory);
       return Begun::kUnusual;
     }
     stats_.add(Counter::kNoCredit);
     gate_.leave();
     return Begun::kNoCredit;
   }
-  DataPath& path = next_path();
+  DataPath& path = only_path();
   prepare(path, data, size, memory);
   // Written before the line is proved: that keeps registers free, and unless the work request is
   // posted it does no harm.
@@ -64,7 +64,7 @@ BL_INLINED SendComm::Begun SendComm::begin_isend(const void* data, std::size_t s
 }
 
 BL_INLINED Errc SendComm::post_prepared() {
-  DataPath& path = next_path();
+  DataPath& path = only_path();
   if (const int rc = ibv_post_send(path.qp, &wr_, &refused_); rc != 0) [[unlikely]]
     return withdraw_prepared(path, rc);
   --path.send_free;
@@ -100,8 +100,8 @@ BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t
 // The immediate tells the receiver which line is complete.
 BL_INLINED void SendComm::name_line(const DataPath& path, const Request& request) noexcept {
   wr_.wr_id = request.slot;
-  wr_.imm_data = htonl(
-      wire::pack({.line = static_cast<std::uint16_t>(request.line), .epoch = path.generation}));
+  wr_.imm_data = htonl(wire::pack(
+      {.line = static_cast<std::uint16_t>(request.line), .generation = path.generation}));
 }
 
 BL_INLINED void SendComm::absorb_one(DataPath& path, const ibv_wc& completion) {

@@ -13,13 +13,15 @@ BL_INLINED Errc Comm::test(Request& request, int* done, int* sizes) {
   *done = 0;
   if (gate_.is_alarmed()) [[unlikely]]
     return test_while_alarmed(request, done, sizes);
+  if (has_several_paths_) [[unlikely]]
+    return test_on_paths(request, done, sizes);
   DataPath& path = data_paths_.front();
   Completions completions;
   const int found = poll(path.cq, completions);
-  if (found != 0 || has_more_paths_) {
-    if (found == 1 && !has_more_paths_) {
+  if (found != 0) {
+    if (found == 1) {
       absorb_one(path, completions[0]);
-    } else if (found == kMostCompletions || has_more_paths_) [[unlikely]] {
+    } else if (found == kMostCompletions) [[unlikely]] {
       absorb_all(path, completions, found);
     } else {
       absorb(path, completions.data(), found);

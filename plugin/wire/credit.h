@@ -192,6 +192,12 @@ inline std::uint64_t order_in(const CreditLine& in_ring) noexcept {
   return word_of(in_ring, kOrderWord);
 }
 
+// The key of one rail, of a line that is complete.
+inline std::uint32_t rkey_in(const CreditLine& in_ring, std::size_t rail) noexcept {
+  const std::uint64_t keys = word_of(in_ring, kFirstKeysWord + rail / 2);
+  return static_cast<std::uint32_t>(keys >> (rail % 2 * 32));
+}
+
 // Whether the number of this line has arrived. Other parts of it may be missing.
 inline bool is_there(const CreditLine& in_ring, std::uint32_t position) noexcept {
   return number_of(order_in(in_ring)) == position + 1;

@@ -14,7 +14,8 @@ inline constexpr std::size_t kMaxPaths = 8;  // each rail of both ends is part o
 static_assert(kMaxPaths >= kMaxRails);
 inline constexpr std::size_t kMaxReceives = 8;  // buffers in one irecv (NCCL's maxRecvs)
 inline constexpr std::size_t kMaxGroups = 32;   // irecv calls in flight (NCCL_NET_MAX_REQUESTS)
-inline constexpr std::size_t kMaxLines = kMaxGroups * kMaxReceives;
+// Buffers granted and not filled. Beyond that irecv answers "call again" (decision 0019).
+inline constexpr std::size_t kMaxLines = 128;
 
 // The largest buffer of isend and irecv (NCCL's MAX_NET_SIZE).
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;

@@ -8,32 +8,33 @@
 // Notice.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+
+#include "plugin/wire/chunks.h"
 
 namespace beeline::wire {
 
 // The 32 bits of the immediate.
 struct Immediate {
   std::uint16_t line;  // low 16 bits of the line's position
-  std::uint8_t epoch;
+  std::uint8_t generation;
 };
 
 constexpr std::uint32_t pack(Immediate value) noexcept {
-  return std::uint32_t{value.line} | std::uint32_t{value.epoch} << 16;
+  return std::uint32_t{value.line} | std::uint32_t{value.generation} << 16;
 }
 constexpr Immediate unpack(std::uint32_t bits) noexcept {
-  return {.line = static_cast<std::uint16_t>(bits), .epoch = static_cast<std::uint8_t>(bits >> 16)};
+  return {.line = static_cast<std::uint16_t>(bits),
+          .generation = static_cast<std::uint8_t>(bits >> 16)};
 }
 
+// A path sends at most one for each message.
 struct Notice {
-  std::uint32_t line;        // position
-  std::uint32_t size;        // of the whole message
-  std::uint16_t first;       // chunk
-  std::uint16_t chunks;      // how many this notice covers, from `first`
-  std::uint16_t all_chunks;  // of the message
-  std::uint8_t epoch;
-  std::uint8_t reserved;
+  std::uint16_t line;       // as in an immediate
+  std::uint8_t generation;  // of the path
+  std::uint8_t chunks;      // of the whole message
+  std::uint32_t size;       // of the whole message
+  ChunkMask which;          // the chunks that this path has carried
 };
 static_assert(sizeof(Notice) == 16);
 

@@ -67,8 +67,7 @@ void send_bytes(TransferRig& rig, const void* bytes, std::size_t size) {
 
 // A valid notice for the one receive in flight: position 1, 256 bytes.
 wire::Notice good_notice() {
-  return {
-      .line = 1, .size = 10, .first = 0, .chunks = 1, .all_chunks = 1, .epoch = 0, .reserved = 0};
+  return {.line = 1, .generation = 0, .chunks = 1, .size = 10, .which = 1};
 }
 
 Errc wait_for_failure(Request& request) {
@@ -148,11 +147,13 @@ TEST_CASE("hostile: an invalid notice breaks the comm", "[component][transfer]")
   SECTION("a line that was never granted") { notice.line = 2; }
   SECTION("the line before, which is done") { notice.line = 0; }
   SECTION("a round later") { notice.line += wire::kMaxLines; }
-  SECTION("beyond all positions") { notice.line = UINT32_MAX; }
+  SECTION("beyond all positions") { notice.line = UINT16_MAX; }
   SECTION("more than there is room for") { notice.size = kRoom + 1; }
   SECTION("more than there can be") { notice.size = UINT32_MAX; }
-  SECTION("a chunk in the middle") { notice.first = 1; }
-  SECTION("fewer chunks than there are") { notice.all_chunks = 2; }
+  SECTION("a chunk that the message does not have") { notice.which = 2; }
+  SECTION("fewer chunks than there are") { notice.chunks = 2; }
+  SECTION("no chunk at all") { notice.which = 0; }
+  SECTION("a path that was made anew") { notice.generation = 1; }
   SECTION("half a notice") { size = 8; }
   SECTION("nothing at all") { size = 0; }
   send_bytes(comm.rig, &notice, size);

@@ -27,19 +27,14 @@ std::uint8_t gid_index(const Device& device) {
   throw MustError("the device has no RoCE v2 address");
 }
 
-Connection half(const Device& device, Role role, const TransferOptions& options) {
-  const CommPlan plan = role == Role::kSend ? SendComm::plan(1) : RecvComm::plan(1);
-  Connection made;
-  made.role = role;
-  made.memory = must(ControlBlock::create(plan.memory_bytes));
-  ibv_pd* const pd = must(device.context->pd());
-  must(made.memory.attach(device.api(), pd));
+PathResources make_path(const Device& device, const CommPlan& plan,
+                        const TransferOptions& options) {
   PathResources path;
   path.device = &device;
   path.notify = options.notify;
   path.queues.cq = must(verbs::create_cq(device.api(), device.context->raw(),
                                          static_cast<int>(plan.send_depth + plan.receive_depth)));
-  auto qp = must(verbs::create_qp(device.api(), pd,
+  auto qp = must(verbs::create_qp(device.api(), must(device.context->pd()),
                                   {.send_cq = path.queues.cq.get(),
                                    .recv_cq = path.queues.cq.get(),
                                    .send_depth = plan.send_depth,
@@ -47,18 +42,34 @@ Connection half(const Device& device, Role role, const TransferOptions& options)
                                    .max_inline = plan.inline_bytes}));
   path.queues.max_inline = qp.granted.max_inline_data;
   path.queues.qp = std::move(qp.qp);
-  made.paths.push_back(std::move(path));
+  return path;
+}
+
+// Each path is a rail of its own, on the same device.
+Connection half(const Device& device, Role role, const TransferOptions& options) {
+  const bool sends = role == Role::kSend;
+  const CommPlan plan = sends ? SendComm::plan(options.paths) : RecvComm::plan(options.paths);
+  Connection made;
+  made.role = role;
+  made.memory = must(ControlBlock::create(plan.memory_bytes));
+  made.receiver_rails = options.paths;
+  for (std::size_t rail = 0; rail < options.paths; ++rail) {
+    must(made.memory.attach(device.api(), must(device.context->pd())));
+    made.paths.push_back(make_path(device, plan, options));
+    made.paths.back().rail = made.paths.back().peer_rail = static_cast<std::uint8_t>(rail);
+  }
   return made;
 }
 
-void join(Connection& mine, const Connection& other) {
-  const Device& device = *mine.paths[0].device;
-  const verbs::Qp& qp = mine.paths[0].queues.qp;
-  mine.paths[0].peer_qpn = other.paths[0].queues.qp->qp_num;
+// One path. The other end's has the same number.
+void join(PathResources& mine, const PathResources& other) {
+  const Device& device = *mine.device;
+  const verbs::Qp& qp = mine.queues.qp;
+  mine.peer_qpn = other.queues.qp->qp_num;
   must(verbs::to_init(qp,
                       {.port = device.port, .pkey_index = 0, .access = IBV_ACCESS_REMOTE_WRITE}));
   verbs::RtrParams rtr;
-  rtr.dest_qpn = other.paths[0].queues.qp->qp_num;
+  rtr.dest_qpn = other.queues.qp->qp_num;
   const std::uint8_t index = gid_index(device);
   rtr.path = {.port = device.port, .is_global = true, .sgid_index = index};
   if (device.api().query_gid(device.context->raw(), device.port, index, &rtr.path.dgid) != 0) {
@@ -70,12 +81,21 @@ void join(Connection& mine, const Connection& other) {
 
 }  // namespace
 
-Storage::Storage(MrCache& cache, std::size_t size, unsigned char fill) : bytes_(size, fill) {
-  auto registered = must(cache.acquire({.address = bytes_.data(), .length = size}));
-  handle_.rails = 1;
-  handle_.lkeys[0] = registered.lkey();
-  handle_.rkeys[0] = registered.rkey();
-  handle_.registrations.push_back(std::move(registered));
+Storage::Storage(std::span<const std::unique_ptr<MrCache>> caches, std::size_t size,
+                 unsigned char fill)
+    : bytes_(size, fill) {
+  for (std::size_t rail = 0; rail < caches.size(); ++rail) {
+    auto registered = must(caches[rail]->acquire({.address = bytes_.data(), .length = size}));
+    handle_.lkeys[rail] = registered.lkey();
+    handle_.rkeys[rail] = registered.rkey();
+    handle_.rails = static_cast<std::uint8_t>(handle_.rails | 1U << rail);
+    handle_.registrations.push_back(std::move(registered));
+  }
+}
+
+void Storage::leave_out(std::size_t rail) {
+  handle_.lkeys[rail] = handle_.rkeys[rail] = 0;
+  handle_.rails = static_cast<std::uint8_t>(handle_.rails & ~(1U << rail));
 }
 
 Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag, std::size_t at) {
@@ -84,7 +104,7 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
   switch (comm.begin_isend(from.data() + at, size, tag, from.handle(), &made)) {
     case SendComm::Begun::kNoCredit: break;
     case SendComm::Begun::kPrepared: code = comm.post_prepared(); break;
-    case SendComm::Begun::kUnusual: code = comm.isend_unusual(tag, &made); break;
+    case SendComm::Begun::kUnusual: code = comm.isend_unusual(tag, from.handle(), &made); break;
   }
   if (code != Errc::kOk) return fail(code, "isend");
   return static_cast<Request*>(made);
@@ -116,7 +136,9 @@ TransferRig::TransferRig(const TransferOptions& options)
   BL_MUST(!table_->devices().empty());
   device_ = table_->devices().front();
   if (options.largest_write != 0) device_.caps.max_msg_bytes = options.largest_write;
-  cache_ = std::make_unique<MrCache>(api_, must(device_.context->pd()), false);
+  for (std::size_t rail = 0; rail < options.paths; ++rail) {
+    caches_.push_back(std::make_unique<MrCache>(api_, must(device_.context->pd()), false));
+  }
   connect(options);
 }
 
@@ -128,9 +150,11 @@ void TransferRig::connect(const TransferOptions& options) {
   ring_ = send.memory.at<wire::CreditLine>();
   receive.window.address = send.memory.address();
   receive.window.length = wire::kCreditRingBytes;
-  receive.window.rkeys[0] = send.memory.rkey(0);
-  join(send, receive);
-  join(receive, send);
+  for (std::size_t rail = 0; rail < options.paths; ++rail) {
+    receive.window.rkeys[rail] = send.memory.rkey(rail);
+    join(send.paths[rail], receive.paths[rail]);
+    join(receive.paths[rail], send.paths[rail]);
+  }
   const CommOptions comm = {.routed_above = options.routed_above,
                             .stall_ns = options.stall_ns,
                             .pkey_index = options.pkey_index};

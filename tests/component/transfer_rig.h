@@ -46,6 +46,7 @@ class FakeLink final : public Link {
 };
 
 struct TransferOptions {
+  std::size_t paths = 1;
   Notify notify = Notify::kImmediate;
   std::size_t routed_above = 8192;
   std::uint32_t largest_write = 0;  // 0: what the device can
@@ -56,12 +57,15 @@ struct TransferOptions {
 // Registered memory.
 class Storage {
  public:
-  Storage(MrCache& cache, std::size_t size, unsigned char fill);
+  // `caches` has one for each rail.
+  Storage(std::span<const std::unique_ptr<MrCache>> caches, std::size_t size, unsigned char fill);
 
   unsigned char* data() noexcept { return bytes_.data(); }
   std::size_t size() const noexcept { return bytes_.size(); }
   const MemoryHandle& handle() const noexcept { return handle_; }
   void deregister() { handle_.registrations.clear(); }
+  // As if this rail had refused to register the memory.
+  void leave_out(std::size_t rail);
 
  private:
   std::vector<unsigned char> bytes_;
@@ -95,7 +99,7 @@ class TransferRig {
   }
   const TestFabric& fabric() const { return fabric_; }
 
-  Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(*cache_, size, fill); }
+  Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(caches_, size, fill); }
 
   // Calls isend until there is a request. Throws if that takes too long, or fails.
   Request* send(Storage& from, std::size_t size, int tag, std::size_t at = 0);
@@ -110,8 +114,8 @@ class TransferRig {
   TestFabric fabric_;
   verbs::Api api_;
   std::unique_ptr<DeviceTable> table_;
-  Device device_;  // a copy, whose capabilities the test may change
-  std::unique_ptr<MrCache> cache_;
+  Device device_;                                 // a copy, whose capabilities the test may change
+  std::vector<std::unique_ptr<MrCache>> caches_;  // by rail
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
   wire::CreditLine* ring_ = nullptr;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Receiving over several paths. Each of them needs a posted receive for every line in flight, since
+// the sender chooses the paths. Grants go over the path that data last came from.
+#include <arpa/inet.h>
+#include <algorithm>
+
+#include "plugin/transfer/recv_comm.h"
+
+namespace beeline {
+
+// A message takes at most one receive of each path.
+Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
+  const std::uint32_t in_flight = lines_in_flight();
+  std::uint32_t least = UINT32_MAX;
+  for (DataPath& path : data_paths()) {
+    while (path.posted_receives < in_flight + lines) {
+      if (path.posted_receives + kBatch > receive_depth_) return Errc::kOk;
+      if (const Status posted = post_receives(path); !posted) return posted.error().code;
+    }
+    least = std::min(least, path.posted_receives - in_flight);
+  }
+  spare_receives_ = least;
+  return Errc::kOk;
+}
+
+std::uint32_t RecvComm::lines_in_flight() const noexcept {
+  return static_cast<std::uint32_t>(std::ranges::count(owners_, true, &Owner::waits));
+}
+
+void RecvComm::poll_paths() {
+  const std::size_t count = data_paths().size();
+  DataPath& last = *grant_path_;
+  drain(*this, last);
+  DataPath& other = path_at(++turn_ % count);
+  if (&other != &last) drain(*this, other);
+}
+
+void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
+  watch_.moved();
+  for (const ibv_wc* one = completions; one != completions + found; ++one) {
+    const bool is_arrival = one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0;
+    if (is_arrival) {
+      --path.posted_receives;
+      grant_path_ = &path;
+    }
+    if (on_immediate(*one)) {
+      note_carrier(path, wire::unpack(ntohl(one->imm_data)).line);
+      path.bytes += one->byte_len;
+      stats_.add_messages(1, one->byte_len);
+    } else {
+      on_other(path, *one);
+    }
+  }
+  if (flushes_in_test()) flush_arrived();
+}
+
+// For flushes: they read through the rails that have carried the data.
+void RecvComm::note_carrier(const DataPath& path, std::uint16_t line) noexcept {
+  const std::size_t place = line % wire::kMaxLines;
+  const std::uint8_t before = chunks_[place] != 0 ? carried_[place] : std::uint8_t{0};
+  carried_[place] = static_cast<std::uint8_t>(before | 1U << path.rail);
+}
+
+}  // namespace beeline

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sending over several paths. The scheduler chooses one path for a short message, and divides a
+// long one. A path takes only as much as it will move soon; the rest is assigned when completions
+// come. The last work request of a path for a message is its notice.
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "plugin/transfer/send_chain.h"
+#include "plugin/transfer/send_comm.h"
+
+namespace beeline {
+namespace {
+
+// Places in each send queue that only notices take: each split message may still need one.
+constexpr std::uint32_t kForNotices = SplitMessages::kMost;
+
+// Paths between the same two ports share a rail.
+std::vector<PathGuess> guesses(std::span<const PathResources> paths, bool split_on_qps) {
+  std::vector<PathGuess> all;
+  for (const PathResources& path : paths) {
+    const auto first = std::ranges::find_if(paths, [&](const PathResources& other) {
+      return other.rail == path.rail && other.peer_rail == path.peer_rail;
+    });
+    const auto group = split_on_qps ? all.size() : static_cast<std::size_t>(first - paths.begin());
+    all.push_back(
+        {.speed_mbps = path.device->facts.speed_mbps, .group = static_cast<std::uint8_t>(group)});
+  }
+  return all;
+}
+
+// Work requests of a path for any part of a message of this size: where chunks of other paths lie
+// between its own, each run begins a write of its own.
+std::uint32_t most_wrs(const DataPath& path, std::uint32_t size) noexcept {
+  return writes_of(size, path.most_bytes) + 2;
+}
+
+// The lowest `count` chunks of those.
+wire::ChunkMask lowest(wire::ChunkMask chunks, std::uint32_t count) noexcept {
+  wire::ChunkMask rest = chunks;
+  for (std::uint32_t i = 0; i < count; ++i) rest &= rest - 1;
+  return chunks & ~rest;
+}
+
+}  // namespace
+
+SendComm::SeveralPaths::SeveralPaths(std::span<const PathResources> paths, bool split_on_qps)
+    : scheduler(guesses(paths, split_on_qps)) {}
+
+// The paths whose NICs, at both ends, can reach the memory of both buffers.
+PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
+  PathMask usable = 0;
+  for (const DataPath& path : data_paths()) {
+    if ((memory.rails >> path.rail & 1) == 0 || rkey_for(path, position) == 0) continue;
+    usable = static_cast<PathMask>(usable | 1U << path.index);
+  }
+  return usable;
+}
+
+Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
+  const PathMask usable = usable_paths(line.number - 1, memory);
+  if (usable == 0) {
+    return events_.on_fault(*this, Errc::kUnsupported, "send",
+                            "no pair of rails has registered both buffers of a message");
+  }
+  if (sge_.length >= Scheduler::kLeastSplitBytes && can_split(usable))
+    return post_split(line, memory, usable, made);
+  const std::int64_t now = now_ns();
+  DataPath& path = path_at(several_->scheduler.choose(usable, sge_.length, now));
+  sge_.lkey = memory.lkeys[path.rail];
+  wr_.send_flags =
+      sge_.length > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+  const std::uint32_t wrs = most_wrs(path, sge_.length) + kForNotices;
+  if (wrs > kSendDepth) return refuse_writes(path, sge_.length);
+  if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
+  const Errc code = post_on(path, line, made);
+  if (*made != nullptr) several_->scheduler.posted(path.index, sge_.length, now);
+  return code;
+}
+
+// Several paths can carry a part of the message, and each of them any part.
+bool SendComm::can_split(PathMask usable) noexcept {
+  return std::popcount(usable) > 1 &&
+         std::ranges::all_of(data_paths(), [this](const DataPath& path) {
+           return most_wrs(path, sge_.length) + kForNotices <= kSendDepth;
+         });
+}
+
+Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
+                          void** made) {
+  if (free_requests_.empty()) collect();
+  if (free_requests_.empty()) return Errc::kOk;
+  Request& request = open_request(line.number - 1, sge_.length, 0);
+  SplitMessage* const message = several_->splits.add(request, sge_.addr, memory, usable);
+  if (message == nullptr) {  // too many are under way: NCCL calls again
+    free_requests_.give_back(request);
+    return Errc::kOk;
+  }
+  *made = &request;
+  watch_.moved();
+  assign_waiting();
+  return Errc::kOk;
+}
+
+// Of these paths, those whose send queue takes any part of a message of this size.
+PathMask SendComm::with_room(PathMask usable, std::uint32_t size) noexcept {
+  PathMask open = 0;
+  for (const DataPath& path : data_paths()) {
+    const bool has_room = path.send_free >= most_wrs(path, size) + kForNotices;
+    if (has_room) open = static_cast<PathMask>(open | (usable & 1U << path.index));
+  }
+  return open;
+}
+
+// Gives chunks that wait to the paths that take them.
+void SendComm::assign_waiting() {
+  if (!several_->splits.is_waiting()) return;
+  const std::int64_t now = now_ns();
+  several_->splits.each_waiting([&](SplitMessage& message) {
+    while (message.unsent != 0) {
+      if (!assign_some(message, now)) break;
+    }
+  });
+}
+
+// False: no path takes more, or one has refused its part.
+bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
+  const auto left = static_cast<std::uint32_t>(std::popcount(message.unsent));
+  Scheduler::Shares shares;
+  const unsigned count =
+      several_->scheduler.split(with_room(message.usable, message.size()), left,
+                                wire::chunk_bytes_of(message.size()), now_ns, shares);
+  const std::span<const PathShare> given(shares.data(), count);
+  std::uint32_t assigned = 0;
+  for (const PathShare& share : given) assigned += share.chunks;
+  const bool is_last = assigned == left;
+  PathMask notified = 0;
+  for (const PathShare& share : given) {
+    const wire::ChunkMask chunks = lowest(message.unsent, share.chunks);
+    message.unsent &= ~chunks;
+    if (!post_chunks(path_at(share.path), message, chunks, is_last, now_ns)) return false;
+    notified = static_cast<PathMask>(notified | 1U << share.path);
+  }
+  if (!is_last) return assigned != 0;
+  --message.request->missing;  // which counted the chunks that waited
+  return post_late_notices(message, notified, now_ns);
+}
+
+// On the paths that have carried earlier chunks and none of the last.
+bool SendComm::post_late_notices(SplitMessage& message, PathMask notified, std::int64_t now_ns) {
+  for (DataPath& path : data_paths()) {
+    const bool is_due = message.carried[path.index] != 0 && (notified >> path.index & 1) == 0;
+    if (is_due && !post_chunks(path, message, 0, true, now_ns)) return false;
+  }
+  return true;
+}
+
+// `is_last`: no more chunks of the message will come, so the notice follows.
+bool SendComm::post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMask chunks,
+                           bool is_last, std::int64_t now_ns) {
+  Request& request = *message.request;
+  message.carried[path.index] |= chunks;
+  SendChain chain(path, request.slot);
+  int rc = write_chunks(chain, path, message, chunks);
+  if (rc == 0 && is_last) {
+    const wire::Notice notice = notice_of(path, request, message.carried[path.index]);
+    const std::size_t place = wire::kMaxLines + (request.split - 1U) * wire::kMaxRails + path.index;
+    rc = chain.end_with_notice(notice, notices_[place]);
+  } else if (rc == 0) {
+    rc = chain.end_with_write();
+  }
+  if (rc != 0) return events_.on_refused(*this, path, rc, "post a send") == Errc::kOk;
+  ++request.missing;
+  several_->scheduler.posted(path.index, wire::bytes_of(chunks, message.size()), now_ns);
+  watch_.moved();
+  return true;
+}
+
+// One write for each run of chunks that follow each other.
+int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
+                           wire::ChunkMask chunks) const noexcept {
+  const wire::CreditLine& line = ring_[message.request->line % wire::kMaxLines];
+  const std::uint64_t target = wire::word_of(line, wire::kAddressWord);
+  const std::uint32_t rkey = wire::rkey_in(line, path.peer_rail);
+  const std::uint32_t chunk = wire::chunk_bytes_of(message.size());
+  for (wire::ChunkMask rest = chunks; rest != 0;) {
+    const auto first = static_cast<std::uint32_t>(std::countr_zero(rest));
+    const auto count = static_cast<std::uint32_t>(std::countr_one(rest >> first));
+    const wire::ChunkMask run = wire::first_chunks(count) << first;
+    const std::uint64_t at = std::uint64_t{first} * chunk;
+    const int rc = chain.write({.addr = message.source + at,
+                                .length = wire::bytes_of(run, message.size()),
+                                .lkey = message.memory->lkeys[path.rail]},
+                               target + at, rkey);
+    if (rc != 0) return rc;
+    rest &= ~run;
+  }
+  return 0;
+}
+
+void SendComm::poll_paths() {
+  for (DataPath& path : data_paths()) {
+    if (path.send_free != kSendDepth) drain(*this, path);
+  }
+  assign_waiting();
+}
+
+void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
+  watch_.moved();
+  const std::int64_t now = now_ns();
+  for (const ibv_wc* one = completions; one != completions + found; ++one) {
+    if (one->status == IBV_WC_SUCCESS) {
+      count_sent(path, *one, now);
+    } else {
+      events_.on_failed_request(*this, path, *one, "send");
+    }
+  }
+  stats_.add(Counter::kCompletions, static_cast<std::uint64_t>(found));
+}
+
+void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept {
+  const SendId id = SendId::of(completion.wr_id);
+  path.send_free += id.wrs;
+  path.bytes += id.bytes;
+  several_->scheduler.completed(path.index, id.bytes, now_ns);
+  Request& request = requests_[id.slot % wire::kMaxLines];
+  if (request.missing == 0) return;  // after the peer's goodbye
+  if (--request.missing == 0) several_->splits.forget(request);
+}
+
+}  // namespace beeline

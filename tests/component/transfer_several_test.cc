@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A comm with several paths: every byte arrives, whichever paths carry it.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "tests/component/transfer_rig.h"
+#include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
+
+namespace beeline::test {
+namespace {
+
+constexpr std::size_t kLong = 1 << 20;
+
+void fill(Storage& storage, unsigned seed) {
+  std::minstd_rand random(seed);
+  std::generate_n(storage.data(), storage.size(),
+                  [&] { return static_cast<unsigned char>(random() >> 8); });
+}
+
+bool is_equal(Storage& a, Storage& b, std::size_t size) {
+  return std::equal(a.data(), a.data() + size, b.data());
+}
+
+// Bytes that arrived by each path.
+std::vector<std::uint64_t> arrived_by_path(RecvComm& receiver) {
+  std::vector<std::uint64_t> bytes;
+  for (std::size_t i = 0; i < receiver.paths().size(); ++i) {
+    bytes.push_back(receiver.bytes_of_path(i));
+  }
+  return bytes;
+}
+
+struct Moved {
+  Request* receive;
+  Request* send;
+};
+
+// Both requests are tested in turn, since the sender assigns chunks while it is tested.
+void finish_both(Moved moved, int size) {
+  bool sent = false;
+  bool received = false;
+  int sent_size = 0;
+  int received_size = 0;
+  const auto deadline = Clock::now() + kPatience;
+  while (!sent || !received) {
+    if (!sent) sent = must(test_once(*moved.send, &sent_size));
+    if (!received) received = must(test_once(*moved.receive, &received_size));
+    BL_MUST(Clock::now() < deadline);
+  }
+  CHECK(sent_size == size);
+  CHECK(received_size == size);
+}
+
+}  // namespace
+
+TEST_CASE("several: messages of any size arrive whole over any number of paths",
+          "[component][transfer][several]") {
+  const std::size_t paths = GENERATE(2, 3, 4, 8);
+  const auto notify = GENERATE(Notify::kImmediate, Notify::kNoticeAfterRouted, Notify::kNotice);
+  CAPTURE(paths, notify);
+  TransferRig rig({.paths = paths, .notify = notify});
+  Storage from = rig.storage(5 * kLong);
+  fill(from, 1);
+  for (const std::size_t size : std::vector<std::size_t>{
+           0, 1, 4095, 65536, 131071, 131072, 131073, 200'001, kLong, kLong + 1, 5 * kLong - 127}) {
+    CAPTURE(size);
+    Storage into = rig.storage(size + 1, 0xee);
+    Request* const receive = rig.receive(into, size, 0);
+    Request* const send = rig.send(from, size, 0);
+    finish_both({receive, send}, static_cast<int>(size));
+    CHECK(is_equal(from, into, size));
+    CHECK(into.data()[size] == 0xee);
+  }
+}
+
+TEST_CASE("several: a long message uses all paths", "[component][transfer][several]") {
+  const std::size_t paths = GENERATE(2, 4, 8);
+  TransferRig rig({.paths = paths});
+  Storage from = rig.storage(4 * kLong);
+  Storage into = rig.storage(4 * kLong);
+  fill(from, 2);
+  for (int i = 0; i < 3; ++i) {
+    Request* const receive = rig.receive(into, 4 * kLong, 0);
+    finish_both({receive, rig.send(from, 4 * kLong, 0)}, 4 * kLong);
+  }
+  CHECK(is_equal(from, into, 4 * kLong));
+  const std::vector<std::uint64_t> bytes = arrived_by_path(rig.receiver());
+  CHECK(std::ranges::all_of(bytes, [](std::uint64_t of_path) { return of_path > 0; }));
+  CHECK(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}) == 12 * kLong);
+}
+
+TEST_CASE("several: a rail that has not registered a buffer does not carry it",
+          "[component][transfer][several]") {
+  const bool at_sender = GENERATE(false, true);
+  TransferRig rig({.paths = 4});
+  Storage from = rig.storage(4 * kLong);
+  Storage into = rig.storage(4 * kLong);
+  fill(from, 3);
+  (at_sender ? from : into).leave_out(2);
+  Request* const receive = rig.receive(into, 4 * kLong, 0);
+  finish_both({receive, rig.send(from, 4 * kLong, 0)}, 4 * kLong);
+  for (int i = 0; i < 8; ++i) {
+    Request* const small = rig.receive(into, 64, 0);
+    finish_both({small, rig.send(from, 64, 0)}, 64);
+  }
+  CHECK(is_equal(from, into, 4 * kLong));
+  const std::vector<std::uint64_t> bytes = arrived_by_path(rig.receiver());
+  CHECK(bytes[2] == 0);
+  CHECK(bytes[0] + bytes[1] + bytes[3] == 4 * kLong + 8 * 64);
+}
+
+TEST_CASE("several: a message that no pair of rails can carry ends the comm and says why",
+          "[component][transfer][several]") {
+  TransferRig rig({.paths = 2});
+  Storage from = rig.storage(64);
+  Storage into = rig.storage(64);
+  from.leave_out(0);
+  into.leave_out(1);
+  rig.receive(into, 64, 0);
+  const LogCapture log;
+  Result<Request*> send = nullptr;
+  const auto deadline = Clock::now() + kPatience;
+  while (send && *send == nullptr && Clock::now() < deadline) {
+    send = isend(rig.sender(), from, 64, 0);
+  }
+  REQUIRE_FALSE(send);
+  CHECK(log.count("no pair of rails has registered both buffers") == 1);
+}
+
+TEST_CASE("several: messages in flight finish in any order of tests",
+          "[component][transfer][several]") {
+  constexpr std::size_t kMessages = 40;  // more than can be split at a time
+  constexpr std::size_t kEach = 300'000;
+  TransferRig rig({.paths = 3});
+  Storage from = rig.storage(kMessages * kEach);
+  Storage into = rig.storage(kMessages * kEach);
+  fill(from, 4);
+  std::vector<Request*> requests;
+  std::size_t received = 0;
+  std::size_t sent = 0;
+  const auto deadline = Clock::now() + kPatience;
+  std::size_t done = 0;
+  while (done < 2 * kMessages) {
+    BL_MUST(Clock::now() < deadline);
+    if (received < kMessages) {
+      const ReceiveBuffer one = {.data = into.data() + received * kEach,
+                                 .capacity = kEach,
+                                 .tag = 0,
+                                 .memory = &into.handle()};
+      if (Request* const made = must(irecv(rig.receiver(), {&one, 1}))) {
+        requests.push_back(made);
+        ++received;
+      }
+    }
+    if (sent < kMessages) {
+      if (Request* const made = must(isend(rig.sender(), from, kEach, 0, sent * kEach))) {
+        requests.push_back(made);
+        ++sent;
+      }
+    }
+    // The newest first.
+    for (std::size_t i = requests.size(); i-- > 0;) {
+      int size = 0;
+      if (!must(test_once(*requests[i], &size))) continue;
+      CHECK(size == static_cast<int>(kEach));
+      requests.erase(requests.begin() + static_cast<std::ptrdiff_t>(i));
+      ++done;
+    }
+  }
+  CHECK(is_equal(from, into, kMessages * kEach));
+}
+
+}  // namespace beeline::test
