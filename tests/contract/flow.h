@@ -13,6 +13,9 @@
 
 namespace beeline::test {
 
+// A comm takes at least so many receive buffers before it asks to call again (decision 0019).
+inline constexpr size_t kBuffersInFlight = 128;
+
 // One end of a connection: the sender has a send comm, the receiver a receive comm.
 struct End {
   Peer& peer;
