@@ -146,20 +146,19 @@ void RecvComm::on_write(DataPath& path, const ibv_wc& completion) noexcept {
   if (is_probe) path.is_probing = false;
 }
 
-// The request holds the size from the first notice of a message on.
 void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
   const wire::Notice& notice = path.notices[completion.wr_id % receive_depth_];
   const std::size_t place = notice.line % wire::kMaxLines;
   Owner& owner = owners_[place];
-  const wire::ChunkMask all = wire::all_chunks_of(notice.size);
-  wire::ChunkMask& here = chunks_[place];
-  if (completion.byte_len != sizeof notice || !owner.waits ||
-      static_cast<std::uint16_t>(owner.position) != notice.line ||
-      notice.generation != path.generation || notice.size > lines_[place].capacity ||
-      notice.chunks != wire::chunk_count_of(notice.size) || notice.which == 0 ||
-      (notice.which & ~all) != 0) [[unlikely]] {
+  const bool is_awaited = completion.byte_len == sizeof notice && owner.waits &&
+                          static_cast<std::uint16_t>(owner.position) == notice.line &&
+                          notice.generation == path.generation &&
+                          notice.size <= lines_[place].capacity;
+  if (!is_awaited || !wire::is_consistent(notice)) [[unlikely]] {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }
+  const wire::ChunkMask all = wire::all_chunks_of(notice.size);
+  wire::ChunkMask& here = chunks_[place];
   if ((here & notice.which) != 0) {
     return events_.on_protocol_error(*this, "a notice of data that has arrived before");
   }

@@ -38,4 +38,10 @@ struct Notice {
 };
 static_assert(sizeof(Notice) == 16);
 
+// Whether the notice names chunks that a message of its size has. The size is one of a message.
+constexpr bool is_consistent(const Notice& notice) noexcept {
+  return notice.chunks == chunk_count_of(notice.size) && notice.which != 0 &&
+         (notice.which & ~all_chunks_of(notice.size)) == 0;
+}
+
 }  // namespace beeline::wire

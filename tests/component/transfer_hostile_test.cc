@@ -160,6 +160,18 @@ TEST_CASE("hostile: an invalid notice breaks the comm", "[component][transfer]")
   must_break(comm, *receive);
 }
 
+TEST_CASE("hostile: a chunk that is announced twice breaks the comm", "[component][transfer]") {
+  AttackedComm comm;
+  constexpr std::uint32_t kTwoChunks = 2 * wire::kLeastChunkBytes;
+  Storage into = comm.rig.storage(kTwoChunks);
+  Request* const receive = comm.rig.receive(into, kTwoChunks, 0);
+  const wire::Notice first = {
+      .line = 1, .generation = 0, .chunks = 2, .size = kTwoChunks, .which = 1};
+  send_bytes(comm.rig, &first, sizeof first);
+  send_bytes(comm.rig, &first, sizeof first);
+  must_break(comm, *receive);
+}
+
 TEST_CASE("hostile: a message that is announced twice counts once", "[component][transfer]") {
   AttackedComm comm;
   Request* const first = comm.rig.receive(comm.into, 64, 0);
