@@ -184,10 +184,6 @@ class RecvComm : public Comm {
   Outcome<Loopback> make_loopback(PathResources& path) const;
   std::optional<Problem> prepare_path(std::size_t index, const gdr::FlushNeed& need);
   void report_unflushed(std::size_t path, const Problem& problem, bool has_others);
-  // The data of the message in this line has come by this path.
-  void note_carrier(const DataPath& path, std::uint32_t line) noexcept {
-    carried_[line % wire::kMaxLines] = bit_of_rail(path.rail);
-  }
   std::uint8_t rails_that_carried(std::uint64_t data) const noexcept;
   void plan_reads(std::uint16_t request, std::span<const FlushTarget> targets) noexcept;
   std::uint8_t narrow_plan(std::uint16_t request) noexcept;

@@ -116,8 +116,6 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
       continue;
     }
     bytes += size;
-    if (has_more_paths()) [[unlikely]]
-      note_carrier(path, wire::unpack(ntohl(one->imm_data)).line);
   }
   stats_.add_messages(messages, bytes);
   if (flushes_in_test()) [[unlikely]]
@@ -168,7 +166,6 @@ void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
   if (here != all) return;
   here = 0;
   arrived(owner, notice.size);
-  note_carrier(path, notice.line);
   stats_.add_messages(1, notice.size);
 }
 

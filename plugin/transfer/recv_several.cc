@@ -59,7 +59,7 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
 void RecvComm::note_carrier(const DataPath& path, std::uint16_t line) noexcept {
   const std::size_t place = line % wire::kMaxLines;
   const std::uint8_t before = chunks_[place] != 0 ? carried_[place] : std::uint8_t{0};
-  carried_[place] = static_cast<std::uint8_t>(before | 1U << path.rail);
+  carried_[place] = static_cast<std::uint8_t>(before | bit_of_rail(path.rail));
 }
 
 }  // namespace beeline

@@ -154,11 +154,9 @@ Request* FlushRig::receive(FlushedMemory& into, std::size_t offset) {
 }
 
 void FlushRig::arrive(std::size_t path, std::uint32_t position) {
-  // A comm that grants by its first path may have no receives on the others.
-  if (path != 0) BL_MUST_OK(post(comm_->paths()[path].queues.qp.get(), RecvWork{}));
   SendWork work = nothing_work();
   work.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  work.imm = htonl(wire::pack({.line = static_cast<std::uint16_t>(position), .epoch = 0}));
+  work.imm = htonl(wire::pack({.line = static_cast<std::uint16_t>(position), .generation = 0}));
   BL_MUST_OK(post(peers_[path].qp, work));
   BL_MUST(poll_one(peers_[path].send_cq.get()).status == IBV_WC_SUCCESS);
 }
