@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/component/flush_rig.h"
+#include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
 
