@@ -51,7 +51,7 @@ TEST_CASE("gpu rails: a buffer that one of four rails refuses is carried by the 
           "[contract][gpu][gpu_rails][softnic]") {
   if (!can_run()) return;
   const Abi abi = GENERATE(from_range(some_abis()));
-  const std::string refusing = GENERATE("softnic1", "softnic3");
+  const std::string refusing = GENERATE("softnic0", "softnic1", "softnic3");
   const RefusedAt at =
       GENERATE(RefusedAt{true, true, Kind::kDmabuf}, RefusedAt{true, false, Kind::kPeermem},
                RefusedAt{false, true, Kind::kDmabuf});
