@@ -45,6 +45,13 @@ struct CmRig {
   std::unique_ptr<ControlPlane> a;
   std::unique_ptr<ControlPlane> b;
 
+  void set_qps_per_rail(int count) {
+    ControlOptions options = cm_options(true, &library);
+    options.qp.qps_per_rail = count;
+    a = make_control_plane(options, *table);
+    b = make_control_plane(options, *table);
+  }
+
   Ends join() {
     Ticket ticket;
     Listener* const listener = must(a->listen(here_only, ticket.handle()));
@@ -241,6 +248,34 @@ TEST_CASE("cm: the deadline ends a call, and the log says which step it waited f
   INFO(log.all_text());
   CHECK(log.has("did not finish within 200 ms: it was resolving the address of "));
   CHECK(log.has("; check the route between both"));
+}
+
+TEST_CASE("cm: a queue pair whose setup fails is left out, and the others are connected",
+          "[component][connect]") {
+  CmRig rig;
+  rig.set_qps_per_rail(2);
+  std::string why;
+  SECTION("with an error") {
+    rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+    why = ": the address was not resolved (No route to host)";
+  }
+  SECTION("without an answer") {
+    rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+    why = "did not finish in time, though another path is connected: it was resolving";
+  }
+  SECTION("at the accepting end") {
+    rig.fake.fail_next(RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_REJECTED, 28);
+    why = "the other end rejected the connection";
+  }
+  const LogCapture log;
+  const Ends ends = rig.join();
+  INFO(log.all_text());
+  REQUIRE(ends.sender->paths.size() == 1);
+  REQUIRE(ends.receiver->paths.size() == 1);
+  prove_write(*ends.receiver, *ends.sender);
+  CHECK(log.count(" over 1 of 2 paths, qp ") == 2);
+  CHECK(log.has(why));
+  CHECK_FALSE(has_completions(*ends.sender));
 }
 
 TEST_CASE("cm: the kernel's choice of another device is an error", "[component][connect]") {

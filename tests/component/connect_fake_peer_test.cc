@@ -70,6 +70,36 @@ TEST_CASE("fake peer: an answer that does not fit fails the connect", "[componen
   CHECK(rig.log.has(" does not fit what "));
 }
 
+TEST_CASE("fake peer: a path that the peer leaves out, or answers wrongly, is missing",
+          "[component][connect]") {
+  TestFabric fabric;
+  const auto table = scan(fabric);
+  const LogCapture log;
+  FakeListener fake;
+  ControlOptions options = control_options();
+  options.qp.qps_per_rail = 3;
+  Party b(*table, options);
+  BL_MUST(must(b.connect(fake.ticket())) == nullptr);
+  RawPeer peer = fake.welcome();
+  const auto connect = peer.receive_message<wire::Connect>();
+  CHECK(connect.counts.rails == 1);
+  CHECK(connect.counts.qps_per_rail == 3);
+  REQUIRE(connect.paths.size() == 3);
+  wire::Accept accept = accept_for(connect);
+  accept.paths.push_back(accept.paths[0]);
+  accept.paths[1].number = 1;
+  accept.paths[1].gid_index = 99;
+  accept.missing = {{.number = 2, .why = "the other rail is down"}};
+  peer.send(wire::encode(accept));
+  const ConnectionPtr made = b.wait_connect(fake.ticket());
+  const auto ready = peer.receive_message<wire::Ready>();
+  CHECK(ready.paths == std::vector<std::uint8_t>{0});
+  REQUIRE(ready.missing.size() == 2);
+  CHECK(ready.missing[0].why.find("no GID at index 99") != std::string::npos);
+  CHECK(made->paths.size() == 1);
+  CHECK(log.has("path 2 (the other rail is down)"));
+}
+
 TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
           "[component][connect]") {
   TestFabric fabric;

@@ -105,6 +105,10 @@ TEST_CASE("hostile: a channel that breaks the protocol is dropped with one line"
       accept.paths.resize(wire::kMaxRails + 1);
       client.send(wire::encode(accept));
     }
+    SECTION("a READY of one path twice") {
+      client.send(wire::encode(wire::Ready{.comm = 1, .paths = {0, 0}}));
+    }
+    SECTION("a READY without a path") { client.send(wire::encode(wire::Ready{.comm = 1})); }
     SECTION("a CONNECT that announces more GIDs than it has") {
       wire::Bytes connect = wire::encode(sample<wire::Connect>());
       connect.resize(connect.size() - 40);

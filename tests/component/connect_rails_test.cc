@@ -52,7 +52,7 @@ void check_path_1_is_missing(RailsRig& rig, const std::string& why) {
   prove_paths(comm);
   CHECK(comm.sender->planned_paths == 2);
   CHECK(comm.receiver->receiver_rails == 2);
-  CHECK(rig.log.count("of 2 paths these are missing") == 2);
+  CHECK(rig.log.count(" over 1 of 2 paths, qp ") == 2);
   CHECK(rig.log.count("path 1 (" + why) == 2);
   CHECK(rig.log.count(LogLevel::kWarn) >= 2);
   // Those of the missing path are destroyed.
@@ -198,8 +198,8 @@ TEST_CASE("rails: paths that are missing for the same reason share a sentence",
   const CommPair comm = rig.join(2, 2);
   CHECK(rails_of(*comm.sender) == std::vector{0, 0});
   prove_paths(comm);
-  CHECK(rig.log.count("missing paths): paths 1 and 3 (" + host_name() + " a1 port 1 is DOWN)") ==
-        2);
+  CHECK(rig.log.count("with missing paths): paths 1 and 3 (" + host_name() +
+                      " a1 port 1 is DOWN)") == 2);
 }
 
 TEST_CASE("rails: a comm without any path fails, and names the reason of each",

@@ -124,10 +124,9 @@ class HandshakeEnd {
     const std::string text = connection_text(*made);
     if (pending.missing.empty()) {
       BL_INFO(kLogNet, "%s", text.c_str());
-    } else if (const std::uint64_t count = incomplete_.due(); count != 0) {
-      BL_WARN("%s; of %d paths these are missing (connection number %llu with missing paths): %s",
-              text.c_str(), int{pending.layout.count}, static_cast<unsigned long long>(count),
-              pending.missing_text().c_str());
+    } else if (const std::uint64_t number = incomplete_.due(); number != 0) {
+      BL_WARN("%s; missing (in connection number %llu with missing paths): %s", text.c_str(),
+              static_cast<unsigned long long>(number), pending.missing_text().c_str());
     }
     return made;
   }
@@ -138,6 +137,7 @@ class HandshakeEnd {
  private:
   // Once one path is connected, the others have this long to resolve the address of their peer.
   static constexpr std::int64_t kResolveNs = 2 * kNsPerSec;
+  static constexpr std::int64_t kForever = INT64_MAX;
   static constexpr const char* kLateText = "in time, though another path is connected";
 
   void note_connected(std::uint32_t comm) {
@@ -151,7 +151,7 @@ class HandshakeEnd {
   std::int64_t patience_ns(const Pending& pending, std::uint8_t path) const {
     const auto setup = pending.cm.find(path);
     if (setup == pending.cm.end() || setup->second->is_resolving()) return kResolveNs;
-    if (setup->second->is_waiting_for_request()) return INT64_MAX;
+    if (setup->second->is_waiting_for_request()) return kForever;
     return context_.options->connect_timeout.count() * kNsPerMs / 2;
   }
 
@@ -161,19 +161,19 @@ class HandshakeEnd {
     if (found == comms_.end()) return;
     Pending& pending = found->second;
     const std::int64_t waited = context_.poller->waited_ns() - pending.first_connected_ns;
-    std::int64_t next = INT64_MAX;
+    std::int64_t next = kForever;
     for (const std::uint8_t number : pending.path_numbers()) {
       if (pending.end->paths().at(number).is_connected()) continue;
-      const std::int64_t left = patience_ns(pending, number) - waited;
-      if (left > 0) {
-        next = std::min(next, left);
+      const std::int64_t patience = patience_ns(pending, number);
+      if (patience > waited) {
+        if (patience != kForever) next = std::min(next, patience - waited);
         continue;
       }
       const std::string text = connecting_timeout_text(pending, number, kLateText);
       const Error error = fail(Errc::kTimeout, "connect a path").error;
       if (!leave_out(comm, number, {.text = text, .error = error})) return;
     }
-    if (next != INT64_MAX) {
+    if (next != kForever) {
       context_.poller->at(now_ns() + next, [this, comm] { leave_out_late_paths(comm); });
     }
     advance(comm);

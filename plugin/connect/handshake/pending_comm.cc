@@ -119,8 +119,8 @@ Outcome<void> check_path_numbers(const PathLayout& layout, const std::vector<std
                                  const std::vector<wire::MissingPath>& missing) {
   const std::size_t named = paths.size() + missing.size();
   if (named != layout.count) {
-    return fail("it names " + std::to_string(named) + " paths instead of " +
-                std::to_string(layout.count));
+    return fail("it names " + std::to_string(named) + (named == 1 ? " path" : " paths") +
+                " instead of " + std::to_string(layout.count));
   }
   std::uint8_t last = *std::ranges::max_element(paths);
   for (const wire::MissingPath& path : missing) last = std::max(last, path.number);
@@ -144,7 +144,10 @@ std::string connection_text(const Connection& connection) {
   std::string text = connects ? "connected " + devices + " to " + peer  //
                               : "accepted " + peer + " on " + devices;
   if (connection.planned_paths > 1) {
-    text += " over " + std::to_string(connection.paths.size()) + " paths";
+    const std::size_t made = connection.paths.size();
+    const std::size_t planned = connection.planned_paths;
+    text += " over " + (made < planned ? std::to_string(made) + " of " : "") +
+            std::to_string(planned) + " paths";
   }
   for (const PathResources& path : connection.paths) {
     text += ", qp " + std::to_string(path.queues.qp->qp_num) + (connects ? " to " : " from ") +
