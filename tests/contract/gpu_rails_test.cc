@@ -150,3 +150,30 @@ TEST_CASE("gpu rails: where NCCL cannot be told to flush, test flushes each rail
         }
       });
 }
+
+// The driver's flush covers what came through other NICs, too. (softgpu's driver does not know what
+// softnic's NICs hide, so nothing is hidden here.)
+TEST_CASE("gpu rails: if the READ of one rail fails, the driver flushes, and data goes on",
+          "[contract][gpu][gpu_rails][softnic]") {
+  if (!can_run()) return;
+  const Abi abi = GENERATE(from_range(some_abis()));
+  CAPTURE(abi);
+  const Variable rails("BEELINE_RAILS", "4");
+  const Variable gpu("SOFTGPU", "ordering=none,compute=8.0,flush=both");  // NCCL calls iflush
+  run_with_gpu([&] {
+    const auto flushes = [] { return cuda().softgpu_calls("cuFlushGPUDirectRDMAWrites"); };
+    const auto [session, net, link] = LinkedSession(abi);
+    AnyBuffer from(net, link.send, Kind::kHost, kRailBytes);
+    AnyBuffer to(net, link.recv, Kind::kDmabuf, kRailBytes);
+    from.fill(0, kRailBytes, 1);
+    to.expect(0, kRailBytes, 1);
+    const Part part = to.part(0, kRailBytes);
+    carry(net, link, from.part(0, kRailBytes), part);  // the first message uses all rails alike
+    disturb("h0/softnic2", "error=rem_access_err@1");  // its next work request is the READ
+    finish_flush(iflush(net, link.recv, std::span(&part, 1), {static_cast<int>(kRailBytes)}));
+    BL_MUST(flushes() == 1);
+    to.must_hold();
+    for (uint32_t seed = 2; seed <= 4; ++seed) must_carry(net, link, from, to, kRailBytes, seed);
+    BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
+  });
+}
