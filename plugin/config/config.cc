@@ -67,10 +67,10 @@ void load_param(const Environ& environ, const Rule& rule, std::string_view name,
 }
 
 // Variables of NCCL's own InfiniBand transport that have no effect on this plugin.
-constexpr std::array<std::string_view, 9> kWithoutEffect = {
-    "NCCL_IB_DATA_DIRECT",         "NCCL_IB_FIFO_TC",           "NCCL_IB_MERGE_VFS",
-    "NCCL_IB_MQP_RETRY_ALL",       "NCCL_IB_MQP_RETRY_CNT",     "NCCL_IB_MQP_RETRY_SLEEP_MSEC",
-    "NCCL_IB_RETURN_ASYNC_EVENTS", "NCCL_IB_SPLIT_DATA_ON_QPS", "NCCL_IB_WARN_RAIL_LOCAL"};
+constexpr std::array<std::string_view, 8> kWithoutEffect = {
+    "NCCL_IB_DATA_DIRECT",         "NCCL_IB_FIFO_TC",        "NCCL_IB_MERGE_VFS",
+    "NCCL_IB_MQP_RETRY_ALL",       "NCCL_IB_MQP_RETRY_CNT",  "NCCL_IB_MQP_RETRY_SLEEP_MSEC",
+    "NCCL_IB_RETURN_ASYNC_EVENTS", "NCCL_IB_WARN_RAIL_LOCAL"};
 
 void find_without_effect(const Environ& environ, Findings& findings) {
   std::string names;

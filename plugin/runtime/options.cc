@@ -147,6 +147,7 @@ CommOptions comm_options(const Config& config) {
           .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
                                                    : longest_device_wait_ns(config),
           .early_done = config.early_done,
+          .split_on_qps = config.split_data_on_qps,
           .gid = roce_gid_policy(config),
           .pkey_index = static_cast<int>(config.pkey)};
 }

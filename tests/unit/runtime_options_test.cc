@@ -71,8 +71,10 @@ TEST_CASE("options: nothing is sent inline where that is turned off", "[unit][ru
 
 TEST_CASE("options: NCCL's numbers of queue pairs are honored, up to eight", "[unit][runtime]") {
   CHECK(control_options(config_of({})).qp.qps_per_rail == 1);
+  CHECK_FALSE(comm_options(config_of({})).split_on_qps);
   const Config config = config_of({"NCCL_IB_QPS_PER_CONNECTION=4", "NCCL_IB_SPLIT_DATA_ON_QPS=1"});
   CHECK(control_options(config).qp.qps_per_rail == 4);
+  CHECK(comm_options(config).split_on_qps);
   CHECK(control_options(config_of({"NCCL_IB_QPS_PER_CONNECTION=128"})).qp.qps_per_rail == 8);
 }
 
