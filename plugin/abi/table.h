@@ -7,13 +7,14 @@
 
 #include "plugin/abi/calls.h"
 #include "plugin/abi/properties.h"
+#include "plugin/abi/virtual_device.h"
 
 namespace beeline::abi {
 
 // Optional functions stay NULL, and NCCL does without them: network operations by GPU kernels
-// (getDeviceMr; irecvConsumed, which would cost a call for each receive), merged devices
-// (makeVDevice; NCCL would begin to merge at once), hints about what a communicator will do
-// (setNetAttr).
+// (getDeviceMr; irecvConsumed, which would cost a call for each receive), hints about what a
+// communicator will do (setNetAttr). Because of makeVDevice, NCCL merges the ports of each card
+// unless NCCL_NET_MERGE_LEVEL says otherwise.
 template <class Table>
 consteval Table table() {
   Table made{};
@@ -34,6 +35,7 @@ consteval Table table() {
   made.closeSend = close_send;
   made.closeRecv = close_recv;
   made.closeListen = close_listen;
+  if constexpr (requires { made.makeVDevice; }) made.makeVDevice = make_vdevice;
   if constexpr (requires { made.finalize; }) made.finalize = finalize;
   return made;
 }

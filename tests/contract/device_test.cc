@@ -216,7 +216,7 @@ TEST_CASE(
     const Slots slots = Net::load(abi)->slots();
     BL_MUST(slots.all_required);
     BL_MUST(slots.finalize.value_or(true));
-    BL_MUST(!slots.make_vdevice.value_or(false));
+    BL_MUST(slots.make_vdevice.value_or(true));
     BL_MUST(!slots.irecv_consumed.value_or(false));
     BL_MUST(!slots.get_device_mr.value_or(false));
   });

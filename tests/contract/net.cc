@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/contract/net.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "tests/contract/call_times.h"
 #include "tests/support/must.h"
@@ -114,6 +116,22 @@ ncclResult_t Net::properties(int dev, uint8_t fill, Properties* out) {
     const ncclResult_t result = table.getProperties(dev, &props);
     if (result == ncclSuccess) *out = copied<version>(props);
     return result;
+  });
+}
+
+// Called without the adapter, which would refuse what the version has no room for.
+ncclResult_t Net::make_vdevice(int count, const std::vector<int>& members, int* dev) {
+  return nccl::with_version(net_.abi, [&](auto version) {
+    const auto& table = *static_cast<const typename nccl::Version<version>::Table*>(net_.table);
+    if constexpr (requires { table.makeVDevice; }) {
+      decltype(nccl::Version<version>::Properties::vProps) wanted{};
+      wanted.ndevs = count;
+      const size_t room = std::size(wanted.devs);
+      std::copy_n(members.begin(), std::min(members.size(), room), wanted.devs);
+      return table.makeVDevice(dev, &wanted);
+    } else {
+      return ncclInvalidUsage;
+    }
   });
 }
 

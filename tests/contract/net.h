@@ -25,6 +25,12 @@ inline bool has_context(Abi abi) { return abi >= Abi::kV11; }
 // From v9 on, NCCL may say that it can do without a receive's completion.
 inline bool has_optional_completion(Abi abi) { return abi >= Abi::kV9; }
 
+// From v9 on, NCCL may merge devices: at most so many.
+inline bool has_vdevices(Abi abi) { return abi >= Abi::kV9; }
+inline int most_members(Abi abi) {
+  return abi >= Abi::kV12 ? NCCL_NET_MAX_DEVS_PER_NIC_V12 : NCCL_NET_MAX_DEVS_PER_NIC_V9;
+}
+
 // What getProperties wrote. Fields that a version does not have are empty.
 struct Properties {
   const char* name;
@@ -81,6 +87,9 @@ class Net {
   ncclResult_t devices(int* count) { return net_.calls.devices(count); }
   // All bytes of the plugin's structure are `fill` before the call.
   ncclResult_t properties(int dev, uint8_t fill, Properties* out);
+
+  // From v9 on. `count` may be wrong; of `members`, as many are passed as the version has room for.
+  ncclResult_t make_vdevice(int count, const std::vector<int>& members, int* dev);
 
   ncclResult_t listen(void* context, int dev, void* handle, void** listen_comm);
   ncclResult_t connect(void* context, int dev, void* handle, void** send_comm,

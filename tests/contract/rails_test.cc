@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BEELINE_RAILS: the plugin itself merges NICs that are near each other, for all versions of the
+// table. These tests need a fabric with eight NICs on each host.
+#include <cstdlib>
+#include <string>
+
+#include "tests/contract/plugin_log.h"
+#include "tests/contract/vdevice.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+void merge_by(int rails) { setenv("BEELINE_RAILS", std::to_string(rails).c_str(), 1); }
+
+}  // namespace
+
+TEST_CASE("rails: NCCL gets devices with several NICs, and no others", "[contract][rails]") {
+  const Abi abi = GENERATE(from_range(every_abi()));
+  CAPTURE(abi);
+  run_alone([&] {
+    merge_by(2);
+    const Session session(abi);
+    BL_MUST(session.devices() == 4);
+    for (int dev = 0; dev < 4; ++dev) {
+      const Properties found = session.properties(dev);
+      const std::string names =
+          "softnic" + std::to_string(2 * dev) + "+softnic" + std::to_string(2 * dev + 1);
+      BL_MUST(found.name == "beeline_" + names);
+      BL_MUST(found.speed == 200'000);
+      BL_MUST(!found.members || found.members == Group{dev});
+    }
+    BL_MUST(log_has(NCCL_LOG_INFO, {"RAILS=2: NCCL's device 3, beeline_softnic6+softnic7, 200G: "
+                                    "softnic6 port 1, softnic7 port 1"}));
+  });
+}
+
+TEST_CASE("rails: NCCL does not merge what the plugin has merged, and the log says why",
+          "[contract][rails]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    merge_by(4);
+    const Session session(abi);
+    int dev = 0;
+    BL_MUST(session.net().make_vdevice(2, {0, 1}, &dev) == ncclInvalidUsage);
+    BL_MUST(session.devices() == 2);
+    BL_MUST(log_has(NCCL_LOG_INFO, {"devices are not merged: BEELINE_RAILS has merged them"}));
+  });
+}
+
+TEST_CASE("rails: NCCL merges nothing where NCCL_IB_MERGE_NICS forbids it", "[contract][rails]") {
+  run_alone([] {
+    setenv("NCCL_IB_MERGE_NICS", "0", 1);
+    const Session session(Abi::kV12);
+    int dev = 0;
+    BL_MUST(session.net().make_vdevice(2, {0, 1}, &dev) == ncclInvalidUsage);
+    BL_MUST(session.devices() == 8);
+    BL_MUST(log_has(NCCL_LOG_INFO, {"devices are not merged: NCCL_IB_MERGE_NICS"}));
+  });
+}
+
+TEST_CASE("rails: data arrives, whatever the number of NICs at either end", "[contract][rails]") {
+  const Abi abi = GENERATE(from_range(some_abis()));
+  const int sender = GENERATE(1, 2, 4, 8);
+  const int receiver = GENERATE(2, 8);
+  CAPTURE(abi, sender, receiver);
+  const auto prepare = [&](Peer& peer) { merge_by(peer.rank() == 0 ? sender : receiver); };
+  const auto last = [](Peer&, const Session& session) { return last_device(session); };
+  must_carry_messages({abi, PeerMode::kProcesses}, last, last, {.before = prepare});
+}
+
+TEST_CASE("rails: data arrives over several queue pairs of each NIC", "[contract][rails]") {
+  const Abi abi = GENERATE(from_range(some_abis()));
+  const int rails = GENERATE(1, 2, 4);
+  const char* const split = GENERATE("0", "1");
+  CAPTURE(abi, rails, split);
+  const auto prepare = [&](Peer& peer) {
+    merge_by(rails);
+    setenv("NCCL_IB_SPLIT_DATA_ON_QPS", split, 1);
+    // The end that wants more decides.
+    if (peer.rank() == 0) setenv("NCCL_IB_QPS_PER_CONNECTION", "4", 1);
+  };
+  const auto first = [](Peer&, const Session&) { return 0; };
+  must_carry_messages({abi, PeerMode::kProcesses}, first, first, {.before = prepare});
+}

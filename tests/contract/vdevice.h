@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices that consist of several NICs: made by the plugin at NCCL's request (makeVDevice), or by
+// the plugin itself (BEELINE_RAILS).
+#pragma once
+
+#include <vector>
+
+#include "tests/contract/flow.h"
+
+namespace beeline::test {
+
+// The numbers of the devices to merge to one.
+using Group = std::vector<int>;
+
+// The versions with makeVDevice.
+std::vector<Abi> abis_with_vdevices();
+
+// Merges the groups with the calls that NCCL makes, in NCCL's order (ncclTopoMakeVNics), and checks
+// the answers. Returns the merged devices, in the order of the groups.
+std::vector<int> merge_as_nccl(const Session& session, const std::vector<Group>& groups);
+
+// Merges one group of `count` devices, from the first on; with one, it is the first device.
+int merged_device(const Session& session, int count);
+
+// What an end does beside carrying messages.
+struct Beside {
+  PeerBody before = [](Peer&) {};  // its session begins
+  PeerBody after = [](Peer&) {};   // all messages have arrived
+};
+
+// Sends messages of many sizes through one connection, and compares every byte. Each end chooses
+// its device right before it connects.
+using ChooseDevice = std::function<int(Peer& peer, const Session& session)>;
+void must_carry_messages(const Way& way, const ChooseDevice& sender, const ChooseDevice& receiver,
+                         const Beside& beside = {});
+
+}  // namespace beeline::test

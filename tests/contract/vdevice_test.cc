@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// makeVDevice: NCCL merges devices, asks for the properties of the new one, and connects it.
+// These tests need a fabric with eight NICs on each host.
+#include "tests/contract/vdevice.h"
+
+#include <algorithm>
+#include <climits>
+#include <set>
+#include <string>
+
+#include "tests/contract/plugin_log.h"
+#include "tests/support/catch.h"
+
+using namespace beeline::test;
+
+namespace {
+
+constexpr int kNics = 8;
+constexpr int kAllPairs = kNics * (kNics - 1) / 2;
+
+bool is_logged(ncclDebugLogLevel level, const std::string& text) { return log_has(level, {text}); }
+
+// Both are refused, and nothing has changed.
+void must_refuse(const Session& session, int count, const std::vector<int>& members) {
+  const int before = session.devices();
+  int dev = -7;
+  BL_MUST(session.net().make_vdevice(count, members, &dev) == ncclInvalidArgument);
+  BL_MUST(dev == -7);
+  BL_MUST(session.devices() == before);
+}
+
+// Brings the port up again, whether the test fails or not: all tests share the fabric.
+struct Up {
+  std::string port;
+  ~Up() { disturb(port, "up"); }
+};
+
+struct Rails {
+  int sender;
+  int receiver;
+};
+
+// All pairs in the versions that differ in the number of devices, and one pair in the others.
+std::vector<Rails> all_rails(Abi abi) {
+  if (abi == Abi::kV10 || abi == Abi::kV11) return {{2, 3}};
+  std::vector<Rails> all = {{1, 1}, {2, 2}, {3, 3}, {4, 4}, {1, 2}, {2, 3}, {4, 1}};
+  if (most_members(abi) == 8) all.insert(all.end(), {{8, 8}, {8, 3}, {1, 8}});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("vdevice: merged devices follow the physical ones, with the properties that NCCL wants",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const std::vector<Group> groups = {{0, 1}, {2, 3}, {4, 5, 6, 7}};
+    const std::vector<int> made = merge_as_nccl(session, groups);
+    BL_MUST((made == std::vector<int>{kNics, kNics + 1, kNics + 2}));
+    std::set<std::string> names;
+    for (int dev = 0; dev < session.devices(); ++dev) names.insert(session.properties(dev).name);
+    BL_MUST(names.size() == kNics + groups.size());
+    BL_MUST(names.contains("beeline_softnic0+softnic1"));
+    BL_MUST(names.contains("beeline_softnic4+softnic5+softnic6+softnic7"));
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const Properties merged = session.properties(made[i]);
+      const Properties first = session.properties(groups[i].front());
+      BL_MUST(merged.speed == first.speed * static_cast<int>(groups[i].size()));
+      BL_MUST(std::string(merged.pci_path) == first.pci_path);
+      BL_MUST(merged.guid == first.guid && merged.port == first.port);
+      BL_MUST(merged.ptr_support == first.ptr_support && merged.force_flush == first.force_flush);
+      BL_MUST(merged.max_recvs == first.max_recvs && merged.max_comms == first.max_comms);
+      BL_MUST(merged.max_p2p_bytes == first.max_p2p_bytes);
+      BL_MUST(merged.device_type == first.device_type);
+    }
+  });
+}
+
+TEST_CASE("vdevice: getProperties writes every field of a merged device", "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const int dev = merged_device(session, 3);
+    Properties one{};
+    Properties other{};
+    BL_MUST_SUCCEED(session.net().properties(dev, 0xA5, &one));
+    BL_MUST_SUCCEED(session.net().properties(dev, 0x5A, &other));
+    BL_MUST(one == other);
+  });
+}
+
+TEST_CASE("vdevice: the log names the members of a merged device once", "[contract][vdevice]") {
+  run_alone([] {
+    const Session session(Abi::kV12);
+    clear_log();
+    merged_device(session, 2);
+    merged_device(session, 2);
+    const auto lines = find_log_lines(NCCL_LOG_INFO, {"merged to device"});
+    BL_MUST(lines.size() == 1);
+    BL_MUST(
+        lines[0].ends_with("merged to device 8, beeline_softnic0+softnic1, 200G: "
+                           "softnic0 port 1, softnic1 port 1"));
+  });
+}
+
+TEST_CASE("vdevice: four NICs may be merged up to v11, and eight from v12 on",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const int most = most_members(abi);
+    BL_MUST(merged_device(session, most) == kNics);
+    must_refuse(session, most + 1, {0, 1, 2, 3, 4, 5, 6, 7});
+    BL_MUST(is_logged(NCCL_LOG_WARN, std::to_string(most + 1) + " devices cannot be merged: this " +
+                                         "version of NCCL's interface merges at most " +
+                                         std::to_string(most)));
+  });
+}
+
+TEST_CASE("vdevice: what cannot be merged is refused, with the reason in the log",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    merged_device(session, 2);
+    must_refuse(session, 0, {});
+    must_refuse(session, -1, {0, 1});
+    must_refuse(session, INT_MIN, {0, 1});
+    must_refuse(session, INT_MAX, {0, 1});
+    must_refuse(session, 2, {0, -1});
+    must_refuse(session, 2, {0, INT_MAX});
+    must_refuse(session, 2, {3, 3});
+    must_refuse(session, 2, {0, kNics});  // which is merged itself
+    BL_MUST(is_logged(NCCL_LOG_WARN, "devices 3, 3 cannot be merged: 3 is named twice"));
+    BL_MUST(is_logged(NCCL_LOG_WARN, "8 is not one of the devices 0 to 7 that can be"));
+    BL_MUST(session.net().make_vdevice(2, {0, 1}, nullptr) == ncclInvalidArgument);
+  });
+}
+
+TEST_CASE("vdevice: what is merged already is found again, and one NIC is itself",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const int dev = merged_device(session, 2);
+    int again = 0;
+    BL_MUST_SUCCEED(session.net().make_vdevice(2, {0, 1}, &again));
+    BL_MUST(again == dev);
+    BL_MUST_SUCCEED(session.net().make_vdevice(1, {5}, &again));
+    BL_MUST(again == 5);
+    BL_MUST(session.devices() == kNics + 1);
+  });
+}
+
+// NCCL counts the devices after the first init that follows an unload, and takes that for the
+// number of the physical ones.
+TEST_CASE("vdevice: after the last communicator, NCCL finds and merges the physical devices anew",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const std::vector<Group> groups = {{0, 1}, {2, 3}};
+    Properties before{};
+    std::string name;
+    {
+      const Session first(abi);
+      before = first.properties(merge_as_nccl(first, groups).back());
+      name = before.name;
+    }
+    const Session second(abi);
+    BL_MUST(second.devices() == kNics);
+    // An NCCL that has kept the plugin uses the merged devices without another call.
+    BL_MUST(second.properties(kNics + 1).name == name);
+    const std::vector<int> made = merge_as_nccl(second, groups);
+    BL_MUST(second.properties(made.back()) == before);
+    BL_MUST(before.name == name);  // the texts are where they were
+  });
+}
+
+TEST_CASE("vdevice: another communicator sees what the first one has merged",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session first(abi);
+    merge_as_nccl(first, {{0, 1}});
+    {
+      const Session second(abi);
+      BL_MUST(second.devices() == kNics + 1);
+      link_to_self(second, kNics, kNics);
+    }
+    BL_MUST(first.devices() == kNics + 1);
+    link_to_self(first, kNics, kNics);
+  });
+}
+
+TEST_CASE("vdevice: devices and their properties may be asked for while others are merged",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  CAPTURE(abi);
+  run_two(
+      PeerMode::kThreads,
+      [&](Peer& peer) {
+        const Session session(abi);
+        peer.meet();
+        for (int one = 0; one < kNics; ++one) {
+          for (int other = one + 1; other < kNics; ++other) {
+            int dev = 0;
+            BL_MUST_SUCCEED(session.net().make_vdevice(2, {one, other}, &dev));
+          }
+        }
+        peer.meet();
+      },
+      [&](Peer& peer) {
+        const Session session(abi);
+        peer.meet();
+        for (int count = 0; count < kNics + kAllPairs;) {
+          count = session.devices();
+          for (int dev = 0; dev < count; ++dev) BL_MUST(session.properties(dev).speed > 0);
+        }
+        peer.meet();
+      });
+}
+
+TEST_CASE("vdevice: a connection is made without a port that is down, and the log names it",
+          "[contract][vdevice][softnic]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  const size_t end = GENERATE(0, 1);
+  CAPTURE(abi, end);
+  const std::string port = std::string(end == 0 ? "h0" : "h1") + "/softnic2";
+  const auto down = [&](Peer& peer, const Session& session) {
+    const int dev = merged_device(session, 4);
+    if (peer.rank() == end) disturb(port, "down");
+    peer.meet();
+    return dev;
+  };
+  const auto named = [](Peer& peer) { BL_MUST(either_warns(peer, {"softnic2"})); };
+  if (!kProcessesWork) return;  // the two ends would have the same port
+  const Up up{port};
+  must_carry_messages({abi, PeerMode::kProcesses}, down, down, {.after = named});
+}
+
+TEST_CASE("vdevice: data arrives, whatever the number of NICs at either end",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(from_range(abis_with_vdevices()));
+  const Rails rails = GENERATE_REF(from_range(all_rails(abi)));
+  CAPTURE(abi, rails.sender, rails.receiver);
+  const auto device = [](int count) {
+    return [count](Peer&, const Session& session) { return merged_device(session, count); };
+  };
+  must_carry_messages({abi, peer_modes().back()}, device(rails.sender), device(rails.receiver));
+}
