@@ -30,6 +30,7 @@ Comm* make_comm(std::unique_ptr<Connection> made, SlotRole role) {
   StatsSlot slot = slot_for(*made, role);
   CommOptions options = comm_options(Runtime::instance().config());
   options.gpus = Runtime::instance().gpus();
+  Runtime::instance().rail_traffic().on_made();
   std::byte* const place = made->comm.release();
   return new (place) Guarded<End>(std::move(made), options, std::move(slot));
 }
@@ -43,6 +44,7 @@ template <class End>
 void close_end(Comm& comm) noexcept {
   auto& end = static_cast<Guarded<End>&>(comm);
   end.close();
+  Runtime::instance().rail_traffic().on_closed(end);
   std::byte* const memory = reinterpret_cast<std::byte*>(&end);
   Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<Guarded<End>>}));
 }

@@ -23,6 +23,7 @@
 #include "plugin/device/net_devices.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
+#include "plugin/runtime/rail_traffic.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/left_out_rails.h"
 
@@ -63,6 +64,7 @@ class Runtime {
   // Whether the user has told NCCL never to unload the plugin (NCCL_NET_PLUGIN_REF_COUNT=1).
   bool nccl_keeps_plugin() const noexcept { return nccl_keeps_plugin_; }
   StatsPage& stats() noexcept { return *stats_; }
+  RailTraffic& rail_traffic() noexcept { return rail_traffic_; }
   LeftOutRails& left_out_rails() noexcept { return left_out_rails_; }
 
  private:
@@ -93,6 +95,7 @@ class Runtime {
   std::unique_ptr<NetDevices> net_devices_;
   std::set<OwnerId> owners_;  // of the communicators of NCCL, from v11 on
   std::unique_ptr<StatsPage> stats_;
+  RailTraffic rail_traffic_;
   std::unique_ptr<ControlPlane> control_;
   std::vector<std::unique_ptr<MrCache>> caches_;  // by DeviceContext::index()
   std::optional<topology::Graph> machine_;

@@ -53,6 +53,8 @@ class Comm {
 
   // Moved by this path so far. Counted only if there are several.
   std::uint64_t bytes_of_path(std::size_t index) const noexcept { return data_paths_[index].bytes; }
+  // Bytes per nanosecond that this path carries, as measured. 0: not known.
+  virtual double rate_of_path(std::size_t /*index*/) const noexcept { return 0; }
 
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.

@@ -52,6 +52,7 @@ class SendComm : public Comm {
   // For test(): polls the paths that have work under way.
   void poll_paths();
 
+  double rate_of_path(std::size_t index) const noexcept override;
   void collect() override;
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;

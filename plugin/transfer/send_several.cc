@@ -200,6 +200,11 @@ int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMe
   return 0;
 }
 
+double SendComm::rate_of_path(std::size_t index) const noexcept {
+  if (!has_several_paths()) return 0;
+  return several_->scheduler.rate(static_cast<std::uint8_t>(index), now_ns());
+}
+
 void SendComm::poll_paths() {
   for (DataPath& path : data_paths()) {
     if (path.send_free != kSendDepth) drain(*this, path);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/runtime/rail_traffic.h"
+
+#include <array>
+#include <cstdio>
+#include <exception>
+
+#include "common/base/log.h"
+
+namespace beeline {
+namespace {
+
+std::string gigabytes(double bytes, const char* unit) {
+  std::array<char, 48> text{};
+  std::snprintf(text.data(), text.size(), "%.*f %s", bytes < 1e10 ? 2 : 1, bytes / 1e9, unit);
+  return text.data();
+}
+
+}  // namespace
+
+void RailTraffic::on_made() noexcept {
+  const std::lock_guard lock(mutex_);
+  ++open_;
+}
+
+void RailTraffic::on_closed(const Comm& comm) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    count(comm);
+    if (open_ == 1) log();
+  } catch (const std::exception&) {
+    // Out of memory for a line in the log.
+  }
+  if (--open_ != 0) return;
+  sent_.clear();
+  received_.clear();
+}
+
+void RailTraffic::count(const Comm& comm) {
+  Shares& shares = comm.role() == Role::kSend ? sent_ : received_;
+  for (std::size_t i = 0; i < comm.paths().size(); ++i) {
+    const std::uint64_t bytes = comm.bytes_of_path(i);
+    if (bytes == 0) continue;
+    Share& share = shares[label(*comm.paths()[i].device)];
+    share.bytes += bytes;
+    share.weighted_rate += comm.rate_of_path(i) * static_cast<double>(bytes);
+  }
+}
+
+void RailTraffic::log() const {
+  const std::string sent = text("sent", sent_);
+  const std::string received = text("received", received_);
+  if (sent.empty() && received.empty()) return;
+  const char* const between = sent.empty() || received.empty() ? "" : "; ";
+  BL_INFO(kLogNet, "rails: %s%s%s", sent.c_str(), between, received.c_str());
+}
+
+std::string RailTraffic::text(const char* direction, const Shares& shares) {
+  double all = 0;
+  for (const auto& [name, share] : shares) all += static_cast<double>(share.bytes);
+  if (all == 0) return {};
+  std::string text = std::string(direction) + " " + gigabytes(all, "GB") + ":";
+  const char* before = " ";
+  for (const auto& [name, share] : shares) {
+    const auto bytes = static_cast<double>(share.bytes);
+    const auto percent = static_cast<int>(100 * bytes / all + 0.5);
+    text += before + name + " " + std::to_string(percent) + " %";
+    if (share.weighted_rate > 0)
+      text += " at " + gigabytes(1e9 * share.weighted_rate / bytes, "GB/s");
+    before = ", ";
+  }
+  return text;
+}
+
+}  // namespace beeline

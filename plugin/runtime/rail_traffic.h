@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Counts what each rail has carried, for one line in the log when the last connection is closed.
+// Only comms with several paths count: the others leave no choice of rails.
+// Threads: any. It is not used while data moves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "plugin/transfer/comm.h"
+
+namespace beeline {
+
+class RailTraffic {
+ public:
+  void on_made() noexcept;
+  // After the comm's last request. Logs if no comm is left.
+  void on_closed(const Comm& comm) noexcept;
+
+  // What one rail has carried in one direction.
+  struct Share {
+    std::uint64_t bytes = 0;
+    double weighted_rate = 0;  // bytes per nanosecond as the sender has measured it, times bytes
+  };
+  using Shares = std::map<std::string, Share>;  // by the name of the device
+  // "sent 3.0 GB: mlx5_0 port 1 67 % at 0.40 GB/s, mlx5_1 port 1 33 % at 0.20 GB/s". Empty if
+  // nothing was carried. Rates are left out where they are not known.
+  static std::string text(const char* direction, const Shares& shares);
+
+ private:
+  void count(const Comm& comm);
+  void log() const;
+
+  std::mutex mutex_;
+  std::size_t open_ = 0;
+  Shares sent_;
+  Shares received_;
+};
+
+}  // namespace beeline
