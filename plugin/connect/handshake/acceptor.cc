@@ -7,12 +7,9 @@
 #include "common/base/host.h"
 #include "common/base/log.h"
 #include "plugin/connect/path/wire_conversion.h"
-#include "plugin/device/memlock.h"
 
 namespace beeline {
 namespace {
-
-Error accept_error(Errc code) { return fail(code, "accept").error; }
 
 // "h1 mlx5_0 port 1, mlx5_1 port 1".
 std::string offered_ports(const wire::Connect& connect, const std::string& host) {
@@ -110,83 +107,6 @@ void Acceptor::limit_waiting(std::uint32_t listener) {
           accept_error(Errc::kNoMemory)});
 }
 
-// What this end's user has set must be possible. What only the peer's user has set is done if it
-// is.
-Outcome<Agreement> Acceptor::agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
-                                           const PendingAccept& pending) {
-  const std::string& peer_host = pending.peer_host;
-  const FlowLabels labels = flow_labels_of(pending.flow_labels, offer.number);
-  if (!is_cm_used(ours, offer, peer_host)) return agree(ours, offer, peer_host, labels);
-  Agreement agreement = BL_TRY(agree_with_cm(ours, offer, peer_host));
-  if (const auto able = context_.cm->addresses(ours.device); !able) {
-    if (is_cm_required(ours)) return fail(able.error());
-    BL_INFO(kLogNet, "%s is set to use librdmacm, which is not used: %s", peer_host.c_str(),
-            able.error().text.c_str());
-    return agree(ours, offer, peer_host, labels);
-  }
-  agreement.answer.cm.emplace();  // filled in by listen_with_cm
-  return agreement;
-}
-
-Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
-  for (const wire::MissingPath& path : pending.connect.missing) {
-    pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});
-  }
-  Result<CommEnd> end = CommEnd::create(context_.options->receiver.of(pending.layout.count));
-  if (!end) {
-    return fail(HandshakeFailure{
-        .text = pending.own_name() + ": " + describe(end.error()) + memlock_advice(end.error()),
-        .error = end.error()});
-  }
-  pending.end = *std::move(end);
-  const RailPorts ports(pending, numbers_of(pending.connect.paths), *context_.ports);
-  for (const wire::PathOffer& offer : pending.connect.paths) {
-    Checked made = make_path(comm, pending, ports, offer);
-    if (!made) pending.leave_out(offer.number, std::move(made.error()));
-  }
-  if (!pending.has_paths()) return fail(pending.no_path_left());
-  return {};
-}
-
-Checked Acceptor::make_path(std::uint32_t comm, PendingAccept& pending, const RailPorts& ports,
-                            const wire::PathOffer& offer) {
-  const Device& device = pending.device_of(offer.number);
-  const PortSide ours{device, *BL_TRY(ports.facts(offer.number)), pending.qp};
-  Outcome<Agreement> agreement = agree_on_path(ours, offer, pending);
-  if (!agreement) {
-    return fail(HandshakeFailure{wire::RejectCode::kIncompatible, agreement.error().text,
-                                 accept_error(Errc::kUnsupported)});
-  }
-  const Status added =
-      pending.end->add_path(pending.layout.place(offer.number), device, pending.qp);
-  if (!added) {
-    const Error& error = added.error();
-    return fail(
-        HandshakeFailure{.text = port_text(device) + ": " + describe(error) + memlock_advice(error),
-                         .error = error});
-  }
-  PathSetup& path = pending.end->paths().at(offer.number);
-  agreement->answer.number = offer.number;
-  agreement->answer.qp = qp_facts(ours, path);
-  path.set_route(std::move(agreement->route));
-  wire::PathAnswer& answer = pending.answers[offer.number] = std::move(agreement->answer);
-  if (!answer.cm) return {};
-  const Outcome<void> listening = listen_with_cm(comm, pending, offer);
-  if (listening) return {};
-  return fail(
-      HandshakeFailure{.text = listening.error().text, .error = accept_error(Errc::kSystem)});
-}
-
-Outcome<void> Acceptor::listen_with_cm(std::uint32_t comm, PendingAccept& pending,
-                                       const wire::PathOffer& offer) {
-  const auto setup = std::make_shared<CmPassiveSetup>(
-      *context_.cm, pending.end->paths().at(offer.number), context_.options->qp,
-      pending.peer_host + " " + offer.qp.device, on_cm_done(comm, offer.number));
-  pending.cm[offer.number] = setup;
-  pending.answers.at(offer.number).cm = BL_TRY(setup->listen(offer.cm.addresses));
-  return {};
-}
-
 void Acceptor::advance(std::uint32_t comm) {
   PendingAccept& pending = comms_.at(comm);
   Channel* const channel = channel_of(pending);
@@ -222,31 +142,11 @@ void Acceptor::on_ready(const Channel& channel, const wire::Ready& ready) {
   advance(ready.comm);
 }
 
-Checked Acceptor::take_ready(PendingAccept& pending, const wire::Ready& ready) {
-  const auto misfit = [&](const std::string& text) {
-    return fail(HandshakeFailure{wire::RejectCode::kAbandoned,
-                                 "the READY of " + pending.peer + " does not fit what " +
-                                     pending.own_name() + " has accepted: " + text,
-                                 accept_error(Errc::kProtocol)});
-  };
-  const Outcome<void> numbers = check_path_numbers(pending.layout, ready.paths, ready.missing);
-  if (!numbers) return misfit(numbers.error().text);
-  for (const std::uint8_t path : ready.paths) {
-    if (pending.has_path(path)) continue;
-    return misfit("it has path " + std::to_string(path) +
-                  ", which this end has not: " + pending.missing.at(path).text);
-  }
-  for (const wire::MissingPath& path : ready.missing) {
-    pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});
-  }
-  return {};
-}
-
 void Acceptor::deliver(std::uint32_t comm, Channel& channel) {
   const PendingAccept& pending = comms_.at(comm);
   const std::uint32_t listener = pending.connect.listener;
   MadeConnection made =
-      take(comm, pending.connect.comm, channel, Role::kReceive, pending.connect.window);
+      make_linked(comm, pending.connect.comm, channel, Role::kReceive, pending.connect.window);
   forget(comm);
   // If the listener was closed in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_accepted(listener, std::move(made));

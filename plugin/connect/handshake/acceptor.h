@@ -53,6 +53,7 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void on_closed(const std::vector<std::uint32_t>& listeners);
 
  private:
+  static Error accept_error(Errc code) { return fail(code, "accept").error; }
   Checked check(const PendingAccept& pending) const;
   Checked check_limits(const PendingAccept& pending, std::size_t unaccepted) const;
   // Refuses the oldest if too many wait at the listener.

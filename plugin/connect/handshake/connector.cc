@@ -2,14 +2,11 @@
 #include "plugin/connect/handshake/connector.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
-#include "plugin/connect/handshake/agreement.h"
-#include "plugin/device/memlock.h"
 
 namespace beeline {
 namespace {
@@ -40,18 +37,6 @@ std::string peer_text(const wire::Handle& handle) {
   const std::string first = handle.host + " " + handle.device;
   const int rails = handle.counts.rails;
   return rails == 1 ? first : first + " (" + std::to_string(rails) + " rails)";
-}
-
-// The sentence about a path, or about a comm with one path.
-std::string cannot_make_text(const PendingComm& comm, std::uint8_t path, const std::string& why) {
-  if (comm.has_one_path()) return "this end could not be made: " + why;
-  return port_text(comm.device_of(path)) + ": " + why;
-}
-
-HandshakeFailure misfit(const PendingComm& comm, const std::string& why) {
-  return {.text = "the answer of " + comm.peer + " does not fit what " + comm.own_name() +
-                  " offered: " + why,
-          .error = fail(Errc::kProtocol, "take the peer's ACCEPT").error};
 }
 
 }  // namespace
@@ -120,69 +105,6 @@ void Connector::send_connect(std::uint32_t comm, PendingConnect& pending, Channe
   channel.send(message);
 }
 
-Checked Connector::make_end(PendingConnect& pending) {
-  const auto failure = [&](const Error& error, std::uint8_t path) {
-    const std::string why = describe(error) + memlock_advice(error);
-    return HandshakeFailure{.text = cannot_make_text(pending, path, why), .error = error};
-  };
-  Result<CommEnd> end = CommEnd::create(context_.options->sender.of(pending.layout.count));
-  if (!end) return fail(failure(end.error(), 0));
-  pending.end = *std::move(end);
-  std::vector<std::uint8_t> all(pending.layout.count);
-  std::iota(all.begin(), all.end(), std::uint8_t{0});
-  const RailPorts ports(pending, all, *context_.ports);
-  for (const std::uint8_t path : all) {
-    if (const auto facts = ports.facts(path); !facts) {
-      const bool is_alone = pending.has_one_path();
-      pending.leave_out(path, is_alone ? failure(facts.error().error, path) : facts.error());
-      continue;
-    }
-    const Status added =
-        pending.end->add_path(pending.layout.place(path), pending.device_of(path), pending.qp);
-    if (!added) pending.leave_out(path, failure(added.error(), path));
-  }
-  return {};
-}
-
-wire::Connect Connector::make_connect(PendingConnect& pending) {
-  wire::Connect message{.listener = pending.order.handle.listener,
-                        .token = pending.order.handle.token,
-                        .comm = pending.order.comm,
-                        .counts = rail_counts(pending.devices, pending.qp)};
-  for (const std::uint8_t number : pending.path_numbers()) {
-    Checked added = add_offer(pending, number, message);
-    if (!added) pending.leave_out(number, std::move(added.error()));
-  }
-  message.window = pending.end->window();
-  message.missing = pending.missing_paths();
-  return message;
-}
-
-Checked Connector::add_offer(PendingConnect& pending, std::uint8_t number, wire::Connect& message) {
-  const PathSetup& path = pending.end->paths().at(number);
-  const Device& device = path.device();
-  const auto failure = [&](const Problem& problem) {
-    return fail(HandshakeFailure{.text = cannot_make_text(pending, number, problem.text),
-                                 .error = fail(problem.code, "connect", problem.sys_errno).error});
-  };
-  const Result<const PortFacts*> facts = context_.ports->facts(device);
-  if (!facts) return failure(Problem(facts.error()));
-  const PortSide ours{device, **facts, pending.qp};
-  wire::PathOffer offer = make_offer(ours);
-  offer.number = number;
-  offer.qp = qp_facts(ours, path);
-  if (is_cm_required(ours)) {
-    const auto found = context_.cm->addresses(device);
-    if (!found) return failure(Problem(Errc::kUnsupported, found.error().text));
-    for (const NetdevAddress& own : *found) {
-      if (offer.cm.addresses.size() == wire::kMaxCmAddresses) break;
-      offer.cm.addresses.push_back(own.address);
-    }
-  }
-  message.paths.push_back(std::move(offer));
-  return {};
-}
-
 Status Connector::on_accept(Channel& channel, wire::Accept accept) {
   const std::uint32_t comm = accept.comm;
   PendingConnect* const pending = find(channel, comm);
@@ -206,34 +128,6 @@ Status Connector::on_accept(Channel& channel, wire::Accept accept) {
   pending->state = ConnectState::kConnecting;
   connect_with_cm(comm);
   connect_paths(comm);
-  return {};
-}
-
-Outcome<void> Connector::take_accept(PendingConnect& pending) {
-  const wire::Accept& accept = pending.accept;
-  BL_TRY(check_path_numbers(pending.layout, numbers_of(accept.paths), accept.missing));
-  if (accept.window.length < context_.options->receiver.of(pending.layout.count).window_bytes) {
-    return fail("its window is too small");
-  }
-  for (const wire::PathAnswer& answer : accept.paths) {
-    if (pending.has_path(answer.number)) continue;
-    return fail("it has path " + std::to_string(answer.number) + ", which was not offered");
-  }
-  for (const wire::MissingPath& path : accept.missing) {
-    const Error error = fail(Errc::kSystem, "connect: the peer could not make its end").error;
-    pending.leave_out(path.number, {.text = path.why, .error = error});
-  }
-  for (const wire::PathAnswer& answer : accept.paths) {
-    const Outcome<void> taken = take_answer(pending, answer);
-    if (!taken) pending.leave_out(answer.number, misfit(pending, taken.error().text));
-  }
-  return {};
-}
-
-Outcome<void> Connector::take_answer(PendingConnect& pending, const wire::PathAnswer& answer) {
-  PathSetup& path = pending.end->paths().at(answer.number);
-  const PortFacts* const facts = BL_TRY(context_.ports->facts(path.device()));
-  path.set_route(BL_TRY(route_of({path.device(), *facts, pending.qp}, answer)));
   return {};
 }
 
@@ -267,7 +161,7 @@ void Connector::deliver(std::uint32_t comm, Channel& channel) {
                            .paths = pending.path_numbers(),
                            .missing = pending.missing_paths()});
   MadeConnection made =
-      take(comm, pending.accept.our_comm, channel, Role::kSend, pending.accept.window);
+      make_linked(comm, pending.accept.our_comm, channel, Role::kSend, pending.accept.window);
   comms_.erase(comm);
   // If the comm was abandoned in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_connected(comm, std::move(made));

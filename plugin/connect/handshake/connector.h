@@ -72,6 +72,8 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   // Fails if the peer has broken the protocol. Paths that are impossible are left out.
   Outcome<void> take_accept(PendingConnect& pending);
   Outcome<void> take_answer(PendingConnect& pending, const wire::PathAnswer& answer);
+  // The peer's answer does not fit.
+  static HandshakeFailure misfit(const PendingComm& comm, const std::string& why);
   void connect_with_cm(std::uint32_t comm);
   void advance(std::uint32_t comm) override;
   void deliver(std::uint32_t comm, Channel& channel);

@@ -115,9 +115,9 @@ class HandshakeEnd {
     };
   }
 
-  // Logs the outcome, and ends the comm's life here. The connection has a link.
-  MadeConnection take(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel, Role role,
-                      const wire::Window& peer_window) {
+  // Takes the end out of the comm, and logs which of its paths are connected.
+  MadeConnection make_linked(std::uint32_t comm, std::uint32_t peer_comm, Channel& channel,
+                             Role role, const wire::Window& peer_window) {
     Pending& pending = comms_.at(comm);
     MadeConnection made = make_connection(pending, role, peer_window);
     made->link = channel.make_link(comm, peer_comm, made->paths, context_.mailbox);

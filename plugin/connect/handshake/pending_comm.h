@@ -28,9 +28,8 @@ namespace beeline {
 struct HandshakeFailure {
   wire::RejectCode code = wire::RejectCode::kFailed;  // for the peer, if the comm fails
   std::string text;                                   // for the logs of both hosts
-  Error error;  // for the caller of connect() or accept(), if the comm fails
+  Error error;                                        // for NCCL, if the comm fails
 };
-// `Checked` in the declarations of functions that check or make something.
 using Checked = Result<void, HandshakeFailure>;
 
 struct PendingComm {
