@@ -39,6 +39,16 @@ struct RefusedAt {
   Kind kind;
 };
 
+// The line that says what each rail has carried names all devices but this one.
+void must_have_used_all_but(const std::string& device) {
+  const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"rails: sent "});
+  BL_MUST(lines.size() == 1);
+  for (const std::string& other : fabric_facts().devices) {
+    const bool is_named = lines.front().find(other + " port 1 ") != std::string::npos;
+    if (is_named == (other == device)) throw MustError(other + ": " + lines.front());
+  }
+}
+
 AnyBuffer gpu_buffer(Net& net, const Comm& comm, Kind kind, const std::string& device,
                      bool is_refused) {
   if (!is_refused) return {net, comm, kind, kRailBytes};
@@ -59,7 +69,7 @@ TEST_CASE("gpu rails: a buffer that one of four rails refuses is carried by the 
   const Variable rails("BEELINE_RAILS", "4");
   const Variable gpu("SOFTGPU", "ordering=all,compute=9.0");
   run_with_gpu([&] {
-    const auto [session, net, link] = LinkedSession(at.abi);
+    auto [session, net, link] = LinkedSession(at.abi);
     BL_MUST(session.devices() == 1);
     AnyBuffer from = gpu_buffer(net, link.send, at.kind, refusing, at.sender);
     AnyBuffer to = gpu_buffer(net, link.recv, at.kind, refusing, at.receiver);
@@ -74,6 +84,9 @@ TEST_CASE("gpu rails: a buffer that one of four rails refuses is carried by the 
     from.mr().drop();
     to.mr().drop();
     must_hold_no_gpu_memory();
+    link.send.close();
+    link.recv.close();
+    must_have_used_all_but(refusing);
   });
 }
 
