@@ -2,6 +2,7 @@
 #include "tests/component/connect_rails_rig.h"
 
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 
 namespace beeline::test {
@@ -17,18 +18,24 @@ std::mutex refusal_mutex;
 Refusal refusal;
 std::atomic<int> counted_pairs{0};
 
+// 0: it is not refused.
+int refusal_of(const ibv_context& context, ibv_qp_state state) {
+  const std::lock_guard lock(refusal_mutex);
+  const bool is_refused = refusal.device == context.device->name && refusal.state == state;
+  return is_refused ? refusal.sys_errno : 0;
+}
+
 int modify_unless_refused(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  {
-    const std::lock_guard lock(refusal_mutex);
-    const bool is_device = refusal.device == qp->context->device->name;
-    if (is_device && (mask & IBV_QP_STATE) != 0 && attr->qp_state == refusal.state) {
-      return refusal.sys_errno;
-    }
-  }
-  return softnic_api().modify_qp(qp, attr, mask);
+  const bool has_state = (mask & IBV_QP_STATE) != 0;
+  const int error = has_state ? refusal_of(*qp->context, attr->qp_state) : 0;
+  return error != 0 ? error : softnic_api().modify_qp(qp, attr, mask);
 }
 
 ibv_qp* count_pair(ibv_pd* pd, ibv_qp_init_attr* init) {
+  if (const int error = refusal_of(*pd->context, IBV_QPS_RESET); error != 0) {
+    errno = error;
+    return nullptr;
+  }
   ibv_qp* const qp = softnic_api().create_qp(pd, init);
   if (qp != nullptr) ++counted_pairs;
   return qp;

@@ -13,8 +13,9 @@
 
 namespace beeline::test {
 
-// softnic's verbs, in which one device refuses to move a queue pair to a state, and with a count of
-// the existing queue pairs. It must outlive the device tables that scan() returns.
+// softnic's verbs, in which one device refuses to move a queue pair to a state (RESET: to create
+// one), and with a count of the existing queue pairs. It must outlive the device tables that scan()
+// returns.
 class RefusingVerbs {
  public:
   RefusingVerbs();

@@ -160,11 +160,12 @@ TEST_CASE("rails: a path on which the ports cannot agree is left out", "[compone
   check_path_1_is_missing(rig, "an InfiniBand port cannot talk to a RoCE port");
 }
 
-TEST_CASE("rails: a queue pair that cannot be connected is left out, at either end",
+TEST_CASE("rails: a queue pair that cannot be made or connected is left out, at either end",
           "[component][connect]") {
   RailsRig rig;
   const std::string device = GENERATE("a1", "b1");
-  RefusingVerbs::refuse(device, IBV_QPS_RTS, EINVAL);
+  const ibv_qp_state state = GENERATE(IBV_QPS_RESET, IBV_QPS_RTR, IBV_QPS_RTS);
+  RefusingVerbs::refuse(device, state, EINVAL);
   check_path_1_is_missing(rig, host_name() + " " + device + " port 1: ");
 }
 
