@@ -13,6 +13,9 @@ namespace {
 constexpr double kMostRaise = 1.25;
 // A mean delay of this many latencies shows that data has waited for other data.
 constexpr double kQueued = 2;
+// A window of this time counts without another one to confirm it, and then divides the rate by this
+// at most.
+constexpr double kMostFall = 16;
 constexpr double kLongNs = 8.0 * kNsPerMs;
 // The latency of another network path, or of a busy host, may become longer.
 constexpr double kLatencyDrift = 1.01;
@@ -57,10 +60,11 @@ double PathRate::next_rate(double bytes, double busy_ns, double delay_ns,
     return std::min(least, rate_ * kMostRaise);
   }
   if (most >= rate_ || delay_ns < kQueued * latency_ns) return rate_;
-  // One low window may be an accident of scheduling; two are not, and neither is a long one.
   const double before = std::exchange(low_rate_, most);
-  if (busy_ns >= kLongNs) return most;
-  return before > 0 ? std::max(before, most) : rate_;
+  if (before > 0) return std::max(before, most);
+  // One low window may be an accident of scheduling, but not if it is long. Still, a rail that has
+  // stood still for a while is not as slow as that window says.
+  return busy_ns >= kLongNs ? std::max(most, rate_ / kMostFall) : rate_;
 }
 
 void PathRate::ran_dry() noexcept {

@@ -22,8 +22,8 @@ constexpr std::uint64_t kMessageBytes = 4096;
 constexpr std::int64_t kProbeNs = 10 * kNsPerMs;
 constexpr double kProbePart = 1.0 / 32;
 
-// A group of paths, while a message is split.
-struct Lane {
+// A group of paths that may carry a part of the message.
+struct Candidate {
   std::uint8_t path;
   double held;  // bytes outstanding
   double ns_per_byte;
@@ -36,29 +36,29 @@ struct Lane {
 
 class Split {
  public:
-  std::array<Lane, Scheduler::kMaxPaths> lanes;
+  std::array<Candidate, Scheduler::kMaxPaths> candidates;
   std::size_t count = 0;
   double chunk = 0;  // bytes
 
-  std::span<Lane> all() noexcept { return {lanes.data(), count}; }
+  std::span<Candidate> all() noexcept { return {candidates.data(), count}; }
 
   // The time until everything outstanding and these chunks are finished, if no path is idle before.
   // Paths that are busy for longer anyway are closed: they get nothing.
   double finish_ns(std::uint32_t chunks) noexcept {
     double bytes = chunks * chunk;
     double rate = 0;
-    for (Lane& lane : all()) {
-      lane.is_open = true;
-      bytes += lane.held;
-      rate += lane.rate;
+    for (Candidate& candidate : all()) {
+      candidate.is_open = true;
+      bytes += candidate.held;
+      rate += candidate.rate;
     }
     for (bool is_stable = false; !is_stable;) {
       is_stable = true;
-      for (Lane& lane : all()) {
-        if (!lane.is_open || lane.held * rate < bytes * lane.rate) continue;
-        lane.is_open = is_stable = false;
-        bytes -= lane.held;
-        rate -= lane.rate;
+      for (Candidate& candidate : all()) {
+        if (!candidate.is_open || candidate.held * rate < bytes * candidate.rate) continue;
+        candidate.is_open = is_stable = false;
+        bytes -= candidate.held;
+        rate -= candidate.rate;
       }
     }
     return bytes / rate;
@@ -67,13 +67,14 @@ class Split {
   // Probes are given first. Returns how many chunks are left.
   std::uint32_t probe(std::uint32_t chunks) noexcept {
     const double finish = finish_ns(chunks);
-    for (Lane& lane : all()) {
+    for (Candidate& candidate : all()) {
       if (chunks == 0) break;
-      if (lane.held != 0 || lane.rate * finish >= chunk) continue;
-      const double late_ns = chunk * lane.ns_per_byte - finish;
-      if (static_cast<double>(lane.unused_ns) < std::max(double{kProbeNs}, late_ns / kProbePart))
+      if (candidate.held != 0 || candidate.rate * finish >= chunk) continue;
+      const double late_ns = chunk * candidate.ns_per_byte - finish;
+      if (static_cast<double>(candidate.unused_ns) <
+          std::max(double{kProbeNs}, late_ns / kProbePart))
         continue;
-      lane.wanted = 1;
+      candidate.wanted = 1;
       --chunks;
     }
     return chunks;
@@ -82,11 +83,11 @@ class Split {
   void share(std::uint32_t chunks) noexcept {
     const double finish = finish_ns(chunks);
     std::uint32_t left = chunks;
-    for (Lane& lane : all()) {
-      if (!lane.is_open) continue;
-      const double whole = (lane.rate * finish - lane.held) / chunk;
+    for (Candidate& candidate : all()) {
+      if (!candidate.is_open) continue;
+      const double whole = (candidate.rate * finish - candidate.held) / chunk;
       const std::uint32_t wanted = std::min(static_cast<std::uint32_t>(std::max(whole, 0.0)), left);
-      lane.wanted += wanted;
+      candidate.wanted += wanted;
       left -= wanted;
     }
     for (; left != 0; --left) ++earliest().wanted;
@@ -94,14 +95,14 @@ class Split {
 
  private:
   // The path that would finish one more chunk first.
-  Lane& earliest() noexcept {
-    Lane* best = nullptr;
+  Candidate& earliest() noexcept {
+    Candidate* best = nullptr;
     double best_ns = std::numeric_limits<double>::max();
-    for (Lane& lane : all()) {
-      const double ns = (lane.held + (lane.wanted + 1) * chunk) * lane.ns_per_byte;
+    for (Candidate& candidate : all()) {
+      const double ns = (candidate.held + (candidate.wanted + 1) * chunk) * candidate.ns_per_byte;
       if (ns >= best_ns) continue;
       best_ns = ns;
-      best = &lane;
+      best = &candidate;
     }
     return *best;
   }
@@ -175,7 +176,7 @@ unsigned Scheduler::split(PathMask usable, std::uint32_t chunks, std::uint32_t c
     // Half of what it may hold, so that it still has work when this completes. Less would cut a
     // message into ever smaller writes.
     const std::uint64_t room = held > most / 2 ? 0 : most / 2;
-    split.lanes[split.count++] = {
+    split.candidates[split.count++] = {
         .path = least_loaded(group.paths & usable),
         .held = static_cast<double>(held),
         .ns_per_byte = ns_per_byte,
@@ -188,10 +189,10 @@ unsigned Scheduler::split(PathMask usable, std::uint32_t chunks, std::uint32_t c
   }
   if (const std::uint32_t left = split.probe(chunks); left != 0) split.share(left);
   unsigned written = 0;
-  for (const Lane& lane : split.all()) {
-    groups_[group_of_[lane.path]].is_full = lane.wanted > lane.room;
-    if (const std::uint32_t given = std::min(lane.wanted, lane.room); given != 0)
-      shares[written++] = {.path = lane.path, .chunks = given};
+  for (const Candidate& candidate : split.all()) {
+    groups_[group_of_[candidate.path]].is_full = candidate.wanted > candidate.room;
+    if (const std::uint32_t given = std::min(candidate.wanted, candidate.room); given != 0)
+      shares[written++] = {.path = candidate.path, .chunks = given};
   }
   return written;
 }
