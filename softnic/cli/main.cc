@@ -17,6 +17,7 @@ namespace {
 
 using softnic::cli::ChaosOptions;
 using softnic::cli::RunOptions;
+using softnic::cli::TrafficOptions;
 
 // What the command line holds, for all subcommands.
 struct Line {
@@ -25,6 +26,7 @@ struct Line {
   std::vector<std::string> commands;
   std::string script;
   ChaosOptions chaos;
+  TrafficOptions traffic;
   bool follow = false;
 };
 
@@ -68,6 +70,16 @@ CLI::App* add_log(CLI::App& app, Line& line) {
   return log;
 }
 
+CLI::App* add_traffic(CLI::App& app, Line& line) {
+  CLI::App* const traffic = app.add_subcommand("traffic", "Show the bytes that each port has sent");
+  traffic->add_option("--name", line.traffic.name, kNameHelp);
+  CLI::Option* const every =
+      traffic->add_option("--every", line.traffic.every, "Again after this time, such as 5ms");
+  traffic->add_option("--for", line.traffic.duration, "How long, such as 3s")->needs(every);
+  every->needs("--for");
+  return traffic;
+}
+
 CLI::App* add_chaos(CLI::App& app, Line& line) {
   CLI::App* const chaos = app.add_subcommand("chaos", "Disturb a running fabric at random");
   chaos->add_option("--name", line.chaos.name, kNameHelp);
@@ -84,7 +96,7 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
 
 // Without this, the parser would only say that a subcommand is missing.
 int unknown_word(const std::string& word) {
-  const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos"};
+  const std::vector<std::string> known{"run", "ls", "ctl", "log", "chaos", "traffic"};
   return softnic::cli::report_error(
       "\"" + word + "\" is not a subcommand; the subcommands are " + softnic::list_text(known),
       softnic::cli::kUsage);
@@ -119,6 +131,7 @@ int dispatch(int argc, char** argv) {
   CLI::App* const ls = add_ls(app, line);
   CLI::App* const log = add_log(app, line);
   CLI::App* const chaos = add_chaos(app, line);
+  CLI::App* const traffic = add_traffic(app, line);
   add_ctl(app, line);
   app.require_subcommand(1);
   // Arguments after -- belong to the command and not to this parser.
@@ -135,6 +148,7 @@ int dispatch(int argc, char** argv) {
   if (run->parsed()) return start_run(line, run->remaining());
   if (ls->parsed()) return softnic::cli::ls(line.run.name);
   if (log->parsed()) return softnic::cli::log(line.run.name, line.follow);
+  if (traffic->parsed()) return softnic::cli::traffic(line.traffic);
   if (chaos->parsed()) return softnic::cli::chaos(line.chaos);
   return start_ctl(line);
 }

@@ -14,7 +14,7 @@
 namespace softnic {
 
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
@@ -60,6 +60,7 @@ struct PortRecord {
   Shared<std::uint32_t> reported_pkey;    // the P_Key that the last event reported
   Shared<std::uint64_t> egress_free_ns;   // when all bytes handed to the wire so far will be sent
   Shared<std::uint64_t> ingress_free_ns;
+  Shared<std::uint64_t> sent_bytes;       // payload that arrived, while a rate or latency was set
   Shared<std::uint64_t> error_countdown;  // the work request that takes it to 0 fails
   Shared<std::uint32_t> error_status;     // with this ibv_wc_status
   Shared<std::uint64_t> corrupt_countdown;

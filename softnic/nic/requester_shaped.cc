@@ -112,6 +112,8 @@ bool Requester::deliver_next(std::int64_t now, Budget& budget) {
   const Answer answer =
       transfer_piece(queue_.at(piece.sequence), piece.sequence, piece.offset, piece.bytes);
   if (answer.verdict == Verdict::kPlaced) {
+    const bool reading = is_read_or_atomic(queue_.at(piece.sequence).opcode);
+    (reading ? route_.remote() : route_.local()).sent_bytes.fetch_add(piece.bytes);
     ++arrived_;
     return true;
   }

@@ -48,7 +48,7 @@ PYTHON
 on() { "$softnic" run --name "$name" "$@"; }
 
 check 'no subcommand' 2 'subcommand is required' "$softnic"
-check 'a wrong subcommand' 2 '"frob" is not a subcommand; the subcommands are run, ls, ctl, log and chaos' "$softnic" frob
+check 'a wrong subcommand' 2 '"frob" is not a subcommand; the subcommands are run, ls, ctl, log, chaos and traffic' "$softnic" frob
 check 'run without --' 2 'put -- before the command' on true
 check 'run without a command' 2 'no command' on
 check 'a status passes through' 7 '' on -- sh -c 'exit 7'
@@ -134,6 +134,12 @@ check 'ctl with a wrong command' 2 'did you mean down?' on -- "$softnic" ctl h0/
 check 'ctl does all commands or none' 0 'softnic0:1  up' on -- \
   sh -c '$softnic ctl h0/softnic0 down frob; $softnic ls --name $name'
 check 'ctl without the fabric' 1 "no fabric '$name'" "$softnic" ctl --name "$name" softnic0 down
+check 'traffic names the ports' 0 'seconds h0/softnic0:1 h0/softnic1:1 h1/softnic0:1 h1/softnic1:1' on -- \
+  "$softnic" traffic
+check 'traffic is repeated' 0 '5' on -- sh -c '$softnic traffic --every 1ms --for 3ms | wc -l'
+check 'traffic needs to know how long' 2 '--every requires --for' "$softnic" traffic --every 1ms
+check 'traffic without a pause' 2 '--every must be longer than 0' on -- \
+  "$softnic" traffic --every 0 --for 1s
 for signal in SIGINT SIGTERM SIGHUP SIGUSR1; do
   check "$signal reaches the command once" 42 '' signalled "$signal"
 done

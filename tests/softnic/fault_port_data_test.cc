@@ -74,6 +74,22 @@ TEST_CASE("port: a slow or distant port has not read a buffer that was just post
   CHECK(careful_waits_for_completion(pair));
 }
 
+TEST_CASE("port: the bytes of a port with a rate are counted where they leave", "[softnic][port]") {
+  Pair pair;
+  pair.fabric.command("h0/softnic0", "rate=100M");
+  Buffer here = pair.a.buffer(kPortSize);
+  Buffer there = pair.b.buffer(kPortSize);
+  const softnic::FabricHeader& header = pair.fabric.fabric().header();
+  BL_MUST_OK(post(pair.a.qp, write_work(here.all(), there.all(), 1)));
+  must_complete(pair.a.send_cq.get(), 1);
+  CHECK(header.devices[0].ports[0].sent_bytes.load() == kPortSize);
+  CHECK(header.devices[1].ports[0].sent_bytes.load() == 0);
+  BL_MUST_OK(post(pair.a.qp, read_work(here.all(), there.all(), 2)));
+  must_complete(pair.a.send_cq.get(), 2);
+  CHECK(header.devices[0].ports[0].sent_bytes.load() == kPortSize);
+  CHECK(header.devices[1].ports[0].sent_bytes.load() == kPortSize);
+}
+
 TEST_CASE("port: the state of the other end's port causes no event here", "[softnic][port]") {
   Pair pair({.clock_scale = kFastClock, .wire = kImpatientWire});
   pair.fabric.command("h0/softnic1", "down");
