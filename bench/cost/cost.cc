@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/cost/sender_alone.h"
 #include "tests/support/one_thread/setup.h"
 #include "tests/support/one_thread/traffic.h"
 
@@ -60,6 +61,21 @@ void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, s
              each(traffic.empty_calls().receives, calls_before.receives));
 }
 
+// After all patterns, so that callgrind's counts do not include it.
+std::string sender_facts(nccl::Net& net, const NullverbsReport& report, const CommPair& pair,
+                         const std::vector<std::size_t>& sizes) {
+  std::string facts;
+  for (const std::size_t bytes : sizes) {
+    const SenderCounts each =
+        count_sender(net, report, pair, Buffers(bytes), messages_of(bytes) / 4);
+    facts += fmt::format(
+        "{}{{\"bytes\": {}, \"work requests\": {:.3f}, \"doorbells\": {:.3f}, "
+        "\"completions\": {:.3f}}}",
+        facts.empty() ? "" : ", ", bytes, each.work_requests, each.doorbells, each.completions);
+  }
+  return facts;
+}
+
 void run(const std::string& plugin, const std::string& verbs, int abi,
          const std::vector<std::size_t>& sizes) {
   nccl::Net net = load(plugin, verbs, abi);
@@ -76,10 +92,12 @@ void run(const std::string& plugin, const std::string& verbs, int abi,
     measure(traffic, report, Pattern::kNoCredit, bytes);
     measure(traffic, report, Pattern::kEmptyTests, bytes);
   }
+  const std::string sender = sender_facts(net, report, pair, sizes);
   fmt::print(
-      "{{\"hints\": {{\"thread domains\": {}, \"parent domains\": {}, \"queue pairs in them\": {}, "
+      "{{\"sender\": [{}], \"hints\": {{\"thread domains\": {}, \"parent domains\": {}, \"queue "
+      "pairs in them\": {}, "
       "\"single-threaded CQs\": {}}}, \"failures\": {}}}\n",
-      report.thread_domains, report.parent_domains, report.queues_in_parent_domains,
+      sender, report.thread_domains, report.parent_domains, report.queues_in_parent_domains,
       report.single_threaded_cqs, report.failures);
   close(net, pair);
 }

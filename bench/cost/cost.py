@@ -4,10 +4,13 @@
 Functions that the plugin calls in other libraries count, too; the verbs library and the measuring
 program do not.
 
-  bench/cost/cost.py [--abi 8,12] [--bytes 8,524288] [--keep FOLDER] [--check] [BUILD]
+  bench/cost/cost.py [--abi 8,12] [--bytes 8,524288] [--rails 1,2,4] [--keep FOLDER] [--check] [BUILD]
 
-Runs BUILD/bench/cost/cost under callgrind, over nullverbs. Fails if a payload is wrong, and with
---check also if a figure misses its goal. --keep leaves callgrind's files for callgrind_annotate."""
+Runs BUILD/bench/cost/cost under callgrind, over nullverbs. Then it prints the same for connections
+over several rails, with messages that are too small to be split, and how many work requests, doorbells
+and completions the sender needs. Fails if a payload is wrong, and with --check also if a figure of one
+rail misses its goal, or if the sender needs more than one of each. --keep leaves callgrind's files for
+callgrind_annotate."""
 
 import argparse
 import glob
@@ -29,6 +32,9 @@ THEIRS = {
     "test that finds nothing": 95,
 }
 GOAL, HOPE = 1 / 2, 1 / 3
+# Messages that are too small to be split among several rails.
+UNSPLIT = [8, 64 << 10]
+PER_MESSAGE = ["work requests", "doorbells", "completions"]
 SKIPPED = 77
 
 
@@ -117,14 +123,17 @@ def short(function):
     return kept[-46:]
 
 
-def measure(build, plugin, abi, sizes, folder):
+def measure(build, plugin, abi, sizes, folder, rails=1):
     """[(facts printed by the program, Counts)] for each pattern, and the program's last line."""
     program = os.path.join(build, "bench/cost/cost")
     verbs = os.path.join(build, "tests/support/nullverbs/libibverbs.so")
-    files = os.path.join(folder, f"callgrind.v{abi}")
+    files = os.path.join(folder, f"callgrind.v{abi}.{rails}")
     command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={files}",
                program, plugin, verbs, str(abi), *map(str, sizes)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    environment = dict(os.environ)
+    if rails > 1:
+        environment.update(BEELINE_RAILS=str(rails), NULLVERBS_DEVICES=str(rails))
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
     if done.returncode != 0:
         sys.exit(f"cost.py: the program failed ({done.returncode})")
     facts = [json.loads(line) for line in done.stdout.splitlines()]
@@ -195,12 +204,30 @@ def report(build, plugin, abi, sizes, folder, top):
     return all(c.total() / f["count"] <= GOAL * THEIRS[f["pattern"]] for f, c in results)
 
 
+def report_rails(build, plugin, abi, counts, folder):
+    """Prints the cost over several rails. True if the sender needs one of each for every message."""
+    found = {rails: measure(build, plugin, abi, UNSPLIT, folder, rails) for rails in counts}
+    print(f"\nMessages that are not split, by the number of rails, through v{abi}\n")
+    print(f"  {'instructions, both ends':<26}{'bytes':>8}" + "".join(f"{rails:>9}" for rails in counts))
+    for row, (fact, _) in enumerate(found[counts[0]][0]):
+        costs = [found[rails][0][row][1].total() / fact["count"] for rails in counts]
+        print(f"  {fact['pattern']:<26}{fact['bytes']:>8}" + "".join(f"{cost:>9.1f}" for cost in costs))
+    print("\n  At the sender, one at a time; the goal is 1 of each\n")
+    for row, size in enumerate(UNSPLIT):
+        for what in PER_MESSAGE:
+            each = [found[rails][1]["sender"][row][what] for rails in counts]
+            print(f"  {what:<26}{size:>8}" + "".join(f"{count:>9.3f}" for count in each))
+    return all(sender[what] == 1 for _, ending in found.values() for sender in ending["sender"]
+               for what in PER_MESSAGE)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("build", nargs="?", default="build")
     parser.add_argument("--plugin", help="instead of the build's")
     parser.add_argument("--abi", default="12,8", help="versions, default 12,8")
     parser.add_argument("--bytes", default="8,524288", help="sizes, default 8,524288")
+    parser.add_argument("--rails", default="1,2,4", help="numbers of rails, default 1,2,4; 0: not")
     parser.add_argument("--top", type=int, default=20, help="functions shown, default 20")
     parser.add_argument("--check", action="store_true", help="fail if a figure misses its goal")
     parser.add_argument("--keep", help="folder for callgrind's files")
@@ -218,6 +245,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         met = [report(build, plugin, int(abi), sizes, args.keep or folder, args.top)
                for abi in args.abi.split(",")]
+        counts = [int(count) for count in args.rails.split(",") if count != "0"]
+        if counts:
+            met.append(report_rails(build, plugin, int(args.abi.split(",")[0]), counts, args.keep or folder))
     return 1 if args.check and not all(met) else 0
 
 
