@@ -23,6 +23,7 @@
 #include "common/base/clock.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
+#include "plugin/wire/limits.h"
 #include "tests/support/must.h"
 #include "tests/support/one_thread/setup.h"
 #include "tests/support/one_thread/traffic.h"
@@ -32,7 +33,7 @@ namespace {
 
 constexpr std::size_t kFewComms = 100;
 constexpr std::size_t kManyComms = 1100;
-constexpr std::size_t kGroups = 32;  // of Traffic::kInFlight buffers
+constexpr std::size_t kGroups = wire::kMaxLines / Traffic::kInFlight;  // all that may be in flight
 constexpr double kGoalKib = 48;
 constexpr rlim_t kDescriptors = 1024;
 
