@@ -23,7 +23,7 @@ constexpr double kLatencyDrift = 1.01;
 // rarely, as on a machine with fewer processors than busy threads; then less again, by and by.
 constexpr double kHeldNs = 2.0 * kNsPerMs;
 constexpr double kMostHeldNs = 16.0 * kNsPerMs;
-constexpr double kHeldDecay = 0.999;
+constexpr double kHeldDecayNs = 200.0 * kNsPerMs;
 constexpr std::uint64_t kLeastHeld = std::uint64_t{512} << 10;
 
 }  // namespace
@@ -43,7 +43,7 @@ void PathRate::measure(double& latency_ns) noexcept {
   if (busy_ns > 0) {
     const double delay_ns = waited_ / bytes;
     latency_ns = std::min({latency_ns * kLatencyDrift, delay_ns, double{kPatienceNs}});
-    most_held_ns_ = std::max(most_held_ns_ * kHeldDecay, kHeldNs);
+    most_held_ns_ = std::max(most_held_ns_ * (1 - busy_ns / kHeldDecayNs), kHeldNs);
     set(next_rate(bytes, busy_ns, delay_ns, latency_ns));
   }
   open_window();

@@ -174,8 +174,9 @@ unsigned Scheduler::split(PathMask usable, std::uint32_t chunks, std::uint32_t c
     const std::uint64_t most =
         std::max(group.rate.most_outstanding(), std::uint64_t{2} * chunk_bytes);
     // Half of what it may hold, so that it still has work when this completes. Less would cut a
-    // message into ever smaller writes.
-    const std::uint64_t room = held > most / 2 ? 0 : most / 2;
+    // message into ever smaller writes. It may be slightly too much, because the limit moves: a
+    // path that holds just over half of it would run dry.
+    const std::uint64_t room = held > most / 8 * 5 ? 0 : most / 2;
     split.candidates[split.count++] = {
         .path = least_loaded(group.paths & usable),
         .held = static_cast<double>(held),
