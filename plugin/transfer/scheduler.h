@@ -7,8 +7,10 @@
 // The rule is that all paths finish at the same time. When a path will finish follows from the
 // bytes that it has outstanding and from its measured rate; the speed that its port claims is only
 // the first guess. Four more rules keep that true:
-//   - A path holds at most 2 ms of its rate, or 512 KiB. More is assigned when something completes,
-//     so that little waits for a path that has become slow.
+//   - A path holds about 2 ms of its rate, or 512 KiB. More is assigned when something completes,
+//   so
+//     that little waits for a path that has become slow. Only if the thread polls so rarely that a
+//     path runs dry, the path may hold up to 16 ms of its rate.
 //   - A path that is late with what it has counts as slow before anything completes.
 //   - A path that gets nothing is given one chunk every 10 ms, or less often if the message would
 //     have to wait for that chunk, so that its rate becomes known again.
