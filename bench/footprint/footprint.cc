@@ -4,9 +4,10 @@
 // which has had all possible requests in flight. The memory of nullverbs is counted separately, and
 // all comms use the same buffers. File descriptors are limited to 1,024, as on many systems.
 //
-//   footprint PLUGIN NULLVERBS [ABI [--check]]
+//   footprint PLUGIN NULLVERBS [ABI [--check | --by-rails]]
 //
-// With --check, the program fails if the goal is missed.
+// With --check, the program fails if the goal is missed. With --by-rails, it prints a table for
+// comms with 1, 2, 4 and 8 rails instead.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -17,8 +18,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "bench/footprint/by_rails.h"
 #include "bench/footprint/memory_map.h"
 #include "common/base/clock.h"
 #include "plugin/transfer/recv_comm.h"
@@ -108,42 +111,62 @@ void print_parts() {
        static_cast<double>(RecvComm::plan(1).memory_bytes));
 }
 
-// Returns the memory that the plugin needs for a comm.
-double print(const Reading& few, const Reading& many) {
-  constexpr double kMore = kManyComms - kFewComms;
-  const auto each = [&](double before, double after) { return (after - before) / kMore; };
+struct Growth {
+  Reading few;
+  Reading many;
+
+  double each(double before, double after) const noexcept {
+    return (after - before) / (kManyComms - kFewComms);
+  }
+  double of_kind(const std::string& kind) const {
+    const auto before = few.kib.find(kind);
+    return each(before != few.kib.end() ? before->second : 0, many.kib.at(kind));
+  }
+  double all() const noexcept { return each(few.all_kib, many.all_kib); }
+  // The memory that the plugin needs for a comm.
+  double of_plugin() const { return all() - of_kind("nullverbs"); }
+};
+
+void print(const Growth& growth) {
   fmt::print("From {} to {} comms (a connection has two), each with {} x {} requests in flight\n\n",
              kFewComms, kManyComms, kGroups, Traffic::kInFlight);
-  double theirs = 0;
-  for (const auto& [kind, kib] : many.kib) {
-    const auto before = few.kib.find(kind);
-    const double grown = each(before != few.kib.end() ? before->second : 0, kib);
-    if (kind == "nullverbs") theirs = grown;
+  for (const auto& [kind, kib] : growth.many.kib) {
+    const double grown = growth.of_kind(kind);
     if (grown >= 0.01 || grown <= -0.01) {
       fmt::print("  {:<46}{:>10.2f} KiB a comm\n", kind, grown);
     }
   }
-  const double all = each(few.all_kib, many.all_kib);
-  fmt::print("  {:<46}{:>10.2f} KiB a comm\n", "all", all);
+  const double own = growth.of_plugin();
+  fmt::print("  {:<46}{:>10.2f} KiB a comm\n", "all", growth.all());
   fmt::print("  {:<46}{:>10.2f} KiB a comm; the goal is at most {:.0f}: {}\n",
-             "all but nullverbs, the plugin's own", all - theirs, kGoalKib,
-             all - theirs <= kGoalKib ? "met" : "missed");
+             "all but nullverbs, the plugin's own", own, kGoalKib,
+             own <= kGoalKib ? "met" : "missed");
   print_parts();
-  fmt::print("  {:<46}{:>10} to {}, of {}\n", "descriptors open", few.descriptors, many.descriptors,
-             kDescriptors);
+  fmt::print("  {:<46}{:>10} to {}, of {}\n", "descriptors open", growth.few.descriptors,
+             growth.many.descriptors, kDescriptors);
   fmt::print("  {:<46}{:>10.2f} ms a comm\n", "time to connect and to fill",
-             static_cast<double>(many.time_ns) / 1e6 / kMore);
-  return all - theirs;
+             growth.each(0, static_cast<double>(growth.many.time_ns) / 1e6));
 }
 
-double run(const std::string& plugin, const std::string& verbs, int abi) {
+Growth measure(const std::string& plugin, const std::string& verbs, int abi) {
   const rlimit limit = {kDescriptors, kDescriptors};
   BL_MUST_OK(::setrlimit(RLIMIT_NOFILE, &limit));
   nccl::Net net = load(plugin, verbs, abi);
   Crowd crowd(net, report_of(verbs));
-  const Reading few = crowd.grow_to(kFewComms);
-  const Reading many = crowd.grow_to(kManyComms);
-  return print(few, many);
+  Reading few = crowd.grow_to(kFewComms);
+  Reading many = crowd.grow_to(kManyComms);
+  return {std::move(few), std::move(many)};
+}
+
+// Returns the exit status.
+int run(const std::string& plugin, const std::string& verbs, int abi, std::string_view option) {
+  if (option == "--by-rails") {
+    print_by_rails([&] { return measure(plugin, verbs, abi).of_plugin(); });
+    return 0;
+  }
+  const Growth growth = measure(plugin, verbs, abi);
+  print(growth);
+  return option == "--check" && growth.of_plugin() > kGoalKib ? 1 : 0;
 }
 
 }  // namespace
@@ -151,13 +174,12 @@ double run(const std::string& plugin, const std::string& verbs, int abi) {
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fputs("usage: footprint PLUGIN NULLVERBS [ABI [--check]]\n", stderr);
+    std::fputs("usage: footprint PLUGIN NULLVERBS [ABI [--check | --by-rails]]\n", stderr);
     return 2;
   }
   try {
-    const double kib = beeline::bench::run(argv[1], argv[2], argc > 3 ? std::atoi(argv[3]) : 0);
-    const bool checks = argc > 4 && std::string_view(argv[4]) == "--check";
-    return checks && kib > beeline::bench::kGoalKib ? 1 : 0;
+    return beeline::bench::run(argv[1], argv[2], argc > 3 ? std::atoi(argv[3]) : 0,
+                               argc > 4 ? argv[4] : "");
   } catch (const std::exception& error) {
     std::fprintf(stderr, "footprint: %s\n", error.what());
     return 1;
