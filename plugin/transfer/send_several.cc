@@ -25,8 +25,7 @@ std::vector<PathGuess> guesses(std::span<const PathResources> paths, bool split_
       return other.rail == path.rail && other.peer_rail == path.peer_rail;
     });
     const auto group = split_on_qps ? all.size() : static_cast<std::size_t>(first - paths.begin());
-    all.push_back(
-        {.speed_mbps = path.device->facts.speed_mbps, .group = static_cast<std::uint8_t>(group)});
+    all.push_back({.speed_mbps = path.speed_mbps, .group = static_cast<std::uint8_t>(group)});
   }
   return all;
 }

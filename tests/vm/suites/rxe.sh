@@ -3,9 +3,10 @@
 #
 # rxe.sh BEELINE PLUGIN all|short: tests the plugin on the kernel's soft RoCE, over two rails.
 set -u -o pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
-source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
-source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
+guest=$(dirname "${BASH_SOURCE[0]}")/../guest
+source "$guest/check.sh"
+source "$guest/rdma.sh"
+source "$guest/perf.sh"
 
 rails=(--comms 2 --dev 'rxe_a1,rxe_b1/rxe_a2,rxe_b2') # a comm on each rail; even ranks at one end
 
@@ -19,6 +20,38 @@ one_device_each() {
     [[ $(grep -cE 'Rank +[01] .*devices beeline_rxe_[ab]1$' /run/perf) == 2 ]]
 }
 
+# Both ends of both cables as one device. Cable 1 is four times as fast as cable 2, and their ports claim
+# the same speed. Shows how much of the sum of both is used.
+merged_rails() {
+  local rates=(40 10) rail card
+  for rail in 1 2; do
+    for card in "a$rail" "b$rail"; do
+      tc qdisc add dev "$card" root tbf rate "${rates[rail - 1]}mbit" burst 128k limit 8m || return
+    done
+  done
+  perf stream --abi v12 --rails 2 --sizes 1M --seconds 8 --comms 1 \
+    --env 0:NCCL_IB_HCA==rxe_a1,rxe_a2 --env 1:NCCL_IB_HCA==rxe_b1,rxe_b2 >/run/merged
+  local status=$?
+  grep -v '^= ' /run/merged
+  for card in a1 b1 a2 b2; do tc qdisc del dev "$card" root; done
+  awk '$1 == "#" && $2 == "Avg" { printf "= %.0f %% of both cables together\n", $6 * 1e9 * 8 / 50e6 * 100 }' /run/perf
+  return "$status"
+}
+
+# A network that spreads flows by their UDP ports can send the queue pairs of one rail different ways.
+queue_pairs_have_ports() {
+  local capture status
+  python3 "$guest/udp_ports.py" a1 4 30 >/run/ports &
+  capture=$!
+  until_true 30 grep -q ready /run/ports || return
+  perf stream --sizes 1M --seconds 0.5 --dev rxe_a1,rxe_b1 \
+    --env NCCL_IB_QPS_PER_CONNECTION=4 --env NCCL_IB_SPLIT_DATA_ON_QPS=1 >/run/spread
+  status=$?
+  wait "$capture"
+  sed -n '2s/^/= ports /p' /run/ports
+  ((status == 0)) && [[ $(sed -n 2p /run/ports | wc -w) == 4 ]]
+}
+
 note "Linux $(uname -r)"
 check "two cables with rxe at both ends" two_rails || end_of_suite
 if [[ $3 == short ]]; then
@@ -29,6 +62,8 @@ fi
 all_reduces 0,1,8,4K,65537,4M "${rails[@]}"
 check "the data went over both cables" both_rails_used
 check "NCCL_IB_HCA chooses a device" one_device_each
+check "two rails of unequal speed as one device" merged_rails
+check "four queue pairs of a rail send from four UDP ports" queue_pairs_have_ports
 all_patterns "${rails[@]}"
 check "64 connections" connections 64 --dev rxe_a1,rxe_b1
 end_of_suite

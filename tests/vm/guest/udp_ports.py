@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the UDP source ports of the RoCE packets that a network card sends.
+
+Usage: udp_ports.py CARD COUNT SECONDS
+
+Prints `ready`, and ends when COUNT ports have been seen or after SECONDS.
+"""
+
+import socket
+import struct
+import sys
+import time
+
+ETH_P_IP = 0x0800
+PACKET_OUTGOING = 4
+ROCE_V2 = 4791
+
+
+def main():
+    card, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_IP))
+    tap.bind((card, ETH_P_IP))
+    tap.settimeout(0.1)
+    print("ready", flush=True)
+    ports = set()
+    end = time.monotonic() + seconds
+    while len(ports) < count and time.monotonic() < end:
+        try:
+            packet, (_, _, kind, _, _) = tap.recvfrom(64)
+        except TimeoutError:
+            continue
+        header = (packet[0] & 15) * 4
+        if kind != PACKET_OUTGOING or packet[9] != socket.IPPROTO_UDP or len(packet) < header + 4:
+            continue
+        source, destination = struct.unpack_from("!HH", packet, header)
+        if destination == ROCE_V2:
+            ports.add(source)
+    print(*sorted(ports))
+
+
+if __name__ == "__main__":
+    main()
