@@ -18,10 +18,14 @@ constexpr std::int64_t kGrace = 2 * kNsPerSec;
 // BEELINE_RETRY_CNT a device gives up after half a minute.
 constexpr std::int64_t kLongestRetry = 60 * kNsPerSec;
 
-Ends ends_of(const Comm& comm, std::size_t rail = 0) {
-  const Device& device = *comm.paths()[rail].device;
+// The ports at both ends of one path of the comm.
+Ends ends_of(const Comm& comm, std::size_t path) {
+  const Device& device = *comm.paths()[path].device;
+  PeerName peer = comm.link().peer();
+  const std::string& port = comm.paths()[path].peer_device;
+  if (!port.empty()) peer.device = port;
   return {.here = host_name() + ":" + device.ibdev + ":" + std::to_string(device.port),
-          .there = comm.link().peer().place()};
+          .there = peer.place()};
 }
 
 // Signs of a fault of the local port, from a query of the device. Faults that ended before
@@ -30,6 +34,18 @@ PortReport report_on_own_port(const Comm& comm, std::size_t rail, std::int64_t s
   const PathResources& path = comm.paths()[rail];
   return report_on_port(query_own_port(*path.device, path.own), path.own, *path.device->history,
                         since_ns, now_ns());
+}
+
+// The path that a stall is blamed on: the first whose own port is in trouble, or else has work
+// under way.
+std::size_t suspect_of_stall(const Comm& comm, std::int64_t since_ns) {
+  for (std::size_t i = 0; i < comm.paths().size(); ++i) {
+    if (!report_on_own_port(comm, i, since_ns).trouble.empty()) return i;
+  }
+  for (std::size_t i = 0; i < comm.paths().size(); ++i) {
+    if (comm.has_sends_under_way(i)) return i;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -67,7 +83,7 @@ void GiveUp::on_unreadable_queue(Comm& comm, const DataPath& path) {
 }
 
 void GiveUp::on_protocol_error(Comm& comm, const char* what) {
-  const std::string cause = ends_of(comm).there + " sent " + what;
+  const std::string cause = ends_of(comm, 0).there + " sent " + what;
   (void)end(comm, 0, "go on", {.code = Errc::kProtocol, .cause = cause});
 }
 
@@ -152,14 +168,15 @@ Status GiveUp::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   if (verdict != StallWatch::Verdict::kStalled) return comm.probe_path();
   const StallWatch& watch = comm.watch();
   comm.stats().record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch.limit_ns()));
-  const PathResources& path = comm.paths().front();
+  const std::size_t index = suspect_of_stall(comm, watch.quiet_since_ns());
+  const PathResources& path = comm.paths()[index];
   char stalled[128];
   std::snprintf(stalled, sizeof stalled,
                 "nothing has completed for %.1f s (queue pair 0x%x to 0x%x)",
                 static_cast<double>(watch.limit_ns()) / 1e9, path.queues.qp->qp_num, path.peer_qpn);
-  return end(
-      comm, 0, "move data",
-      judge_stall(ends_of(comm), stalled, report_on_own_port(comm, 0, watch.quiet_since_ns())));
+  return end(comm, index, "move data",
+             judge_stall(ends_of(comm, index), stalled,
+                         report_on_own_port(comm, index, watch.quiet_since_ns())));
 }
 
 Status GiveUp::end(Comm& comm, std::size_t rail, const char* doing, const Verdict& why) {

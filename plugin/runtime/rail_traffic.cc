@@ -37,6 +37,7 @@ void RailTraffic::on_closed(const Comm& comm) noexcept {
 }
 
 void RailTraffic::count(const Comm& comm) {
+  if (comm.paths().size() == 1) return;
   Shares& shares = comm.role() == Role::kSend ? sent_ : received_;
   for (std::size_t i = 0; i < comm.paths().size(); ++i) {
     const std::uint64_t bytes = comm.bytes_of_path(i);

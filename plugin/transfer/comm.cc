@@ -31,6 +31,7 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       stats_(std::move(stats)),
       events_(events),
       path_count_(connection_.paths.size()),
+      send_depth_(send_depth),
       has_several_paths_(path_count_ > 1),
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done) {

@@ -56,6 +56,11 @@ class Comm {
   // Bytes per nanosecond that this path carries, as measured. 0: not known.
   virtual double rate_of_path(std::size_t /*index*/) const noexcept { return 0; }
 
+  // Whether this path has work requests to complete, signaled or not.
+  bool has_sends_under_way(std::size_t index) const noexcept {
+    return data_paths_[index].send_free != send_depth_;
+  }
+
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.
   // Defined in test_request.h.
@@ -126,6 +131,7 @@ class Comm {
 
   std::array<DataPath, wire::kMaxRails> data_paths_;
   std::size_t path_count_ = 0;
+  std::uint32_t send_depth_;
   bool has_several_paths_ = false;
   wire::Rails rails_;
   bool early_done_ = false;

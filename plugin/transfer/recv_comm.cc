@@ -31,7 +31,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
       lines_(connection_.memory.at<wire::CreditLine>()),
       ring_address_(connection_.window.address),
       grant_path_(&only_path()),
-      receive_depth_(receive_depth(connection_.paths.size())),
+      receive_depth_(receive_depth(connection_.planned_paths)),
       requests_(*this, free_requests_),
       gpus_(options.gpus),
       gid_(options.gid),

@@ -45,7 +45,9 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
       grant_path_ = &path;
     }
     if (on_immediate(*one)) {
-      note_carrier(path, wire::unpack(ntohl(one->imm_data)).line);
+      const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
+      chunks_[line % wire::kMaxLines] = 0;
+      note_carrier(path, line);
       path.bytes += one->byte_len;
       stats_.add_messages(1, one->byte_len);
     } else {

@@ -45,6 +45,8 @@ Result<MrRef, Refusal> register_gpu(const Rail& rail, const Buffer& buffer,
   return fail(Refusal{rail.device, made.error().error, made.error().why});
 }
 
+bool has_path(const Rail& rail) noexcept { return rail.cache != nullptr; }
+
 // `gpus` is null for host memory. A rail that has to be used, because the comm has no other, does
 // what NCCL asks for in any case.
 Result<MrRef, Refusal> register_with(const Rail& rail, bool has_others, const Buffer& buffer,
@@ -149,9 +151,10 @@ Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rail
     handle->short_send_flags = IBV_SEND_SIGNALED;  // the CPU cannot copy it into the work request
   }
   Refusals refusals;
+  const bool has_several = std::ranges::count_if(rails, &has_path) > 1;
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    if (rails[i].cache == nullptr) continue;
-    auto made = register_with(rails[i], rails.size() > 1, buffer, is_host ? nullptr : gpus, owner);
+    if (!has_path(rails[i])) continue;
+    auto made = register_with(rails[i], has_several, buffer, is_host ? nullptr : gpus, owner);
     if (made) {
       keep(*handle, i, *std::move(made));
     } else {

@@ -4,6 +4,8 @@
 #include "plugin/transfer/send_comm.h"
 
 #include <algorithm>
+#include <new>
+#include <type_traits>
 
 namespace beeline {
 namespace {
@@ -30,6 +32,7 @@ CommPlan SendComm::plan(std::size_t paths) noexcept {
       .send_depth = kSendDepth,
       .receive_depth = 1,
       .inline_bytes = 64,
+      .extra_bytes = paths > 1 ? sizeof(SeveralPaths) : 0,
   };
 }
 
@@ -43,7 +46,10 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
     path.most_immediate =
         most_immediate(connection_.paths[path.index].notify, path.most_bytes, options);
   }
-  if (has_several_paths()) several_ = std::make_unique<SeveralPaths>(paths(), options.split_on_qps);
+  if (has_several_paths()) {
+    static_assert(std::is_trivially_destructible_v<SeveralPaths>);
+    several_ = new (connection_.extra.get()) SeveralPaths(paths(), options.split_on_qps);
+  }
   is_quick_ = !has_several_paths() && rails() == wire::Rails::kFew && only_path().peer_rail == 0;
   most_quick_ = static_cast<std::uint64_t>(std::max<std::int64_t>(only_path().most_immediate, 0));
   await_in_order(wire::order_of(1, 0, 1, 0));
@@ -54,7 +60,8 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
 
 void SendComm::close() noexcept {
   gate_.close();
-  collect();
+  // Only polls: chunks that wait must not be sent any more, since their memory may be deregistered.
+  for (DataPath& path : data_paths()) drain(*this, path);
   connection_.link->send_goodbye(settled());
   stats_.record(Event::kClosed);
   stats_.close();

@@ -122,13 +122,13 @@ class SendComm : public Comm {
 
   // --- Only with several paths: send_several.cc ---
   struct SeveralPaths {
-    SeveralPaths(std::span<const PathResources> paths, bool split_on_qps);
+    SeveralPaths(std::span<const PathResources> paths, bool split_on_qps) noexcept;
     Scheduler scheduler;
     SplitMessages splits;
   };
   PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
   PathMask with_room(PathMask usable, std::uint32_t size) noexcept;
-  bool can_split(PathMask usable) noexcept;
+  PathMask able_paths(PathMask usable, std::uint32_t size) noexcept;
   Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
   Errc post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
                   void** made);
@@ -164,7 +164,7 @@ class SendComm : public Comm {
   ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
   void** made_ = nullptr;           // where begin_isend() has put the request
   Group group_;
-  std::unique_ptr<SeveralPaths> several_;  // null: there is one path
+  SeveralPaths* several_ = nullptr;  // in Connection::extra; null: there is one path
   RequestPool<wire::kMaxLines> requests_;
 };
 

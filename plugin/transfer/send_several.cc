@@ -18,17 +18,23 @@ namespace {
 constexpr std::uint32_t kForNotices = SplitMessages::kMost;
 
 // Paths between the same two ports share a rail.
-std::vector<PathGuess> guesses(std::span<const PathResources> paths, bool split_on_qps) {
-  std::vector<PathGuess> all;
-  for (const PathResources& path : paths) {
-    const auto first = std::ranges::find_if(paths, [&](const PathResources& other) {
-      return other.rail == path.rail && other.peer_rail == path.peer_rail;
-    });
-    const auto group = split_on_qps ? all.size() : static_cast<std::size_t>(first - paths.begin());
-    all.push_back({.speed_mbps = path.speed_mbps, .group = static_cast<std::uint8_t>(group)});
+class Guesses {
+ public:
+  Guesses(std::span<const PathResources> paths, bool split_on_qps) noexcept {
+    for (const PathResources& path : paths) {
+      const auto first = std::ranges::find_if(paths, [&](const PathResources& other) {
+        return other.rail == path.rail && other.peer_rail == path.peer_rail;
+      });
+      const auto group = split_on_qps ? count_ : static_cast<std::size_t>(first - paths.begin());
+      all_[count_++] = {.speed_mbps = path.speed_mbps, .group = static_cast<std::uint8_t>(group)};
+    }
   }
-  return all;
-}
+  std::span<const PathGuess> all() const noexcept { return {all_.data(), count_}; }
+
+ private:
+  std::array<PathGuess, Scheduler::kMaxPaths> all_;
+  std::size_t count_ = 0;
+};
 
 // Work requests of a path for any part of a message of this size: where chunks of other paths lie
 // between its own, each run begins a write of its own.
@@ -45,17 +51,31 @@ wire::ChunkMask lowest(wire::ChunkMask chunks, std::uint32_t count) noexcept {
 
 }  // namespace
 
-SendComm::SeveralPaths::SeveralPaths(std::span<const PathResources> paths, bool split_on_qps)
-    : scheduler(guesses(paths, split_on_qps)) {}
+SendComm::SeveralPaths::SeveralPaths(std::span<const PathResources> paths,
+                                     bool split_on_qps) noexcept
+    : scheduler(Guesses(paths, split_on_qps).all()) {}
 
-// The paths whose NICs, at both ends, can reach the memory of both buffers.
+// The paths whose NICs, at both ends, can reach the memory of both buffers. A receiver with one
+// rail has registered everything with it.
 PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
   PathMask usable = 0;
   for (const DataPath& path : data_paths()) {
-    if ((memory.rails >> path.rail & 1) == 0 || rkey_for(path, position) == 0) continue;
+    const bool has_key = connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
+    if ((memory.rails >> path.rail & 1) == 0 || !has_key) continue;
     usable = static_cast<PathMask>(usable | 1U << path.index);
   }
   return usable;
+}
+
+// Of these paths, those that can carry any part of a message of this size if they carry nothing
+// else.
+PathMask SendComm::able_paths(PathMask usable, std::uint32_t size) noexcept {
+  PathMask able = 0;
+  for (const DataPath& path : data_paths()) {
+    const bool is_able = most_wrs(path, size) + kForNotices <= kSendDepth;
+    if (is_able) able = static_cast<PathMask>(able | (usable & 1U << path.index));
+  }
+  return able;
 }
 
 Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
@@ -64,27 +84,19 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
     return events_.on_fault(*this, Errc::kUnsupported, "send",
                             "no pair of rails has registered both buffers of a message");
   }
-  if (sge_.length >= Scheduler::kLeastSplitBytes && can_split(usable))
-    return post_split(line, memory, usable, made);
-  const std::int64_t now = now_ns();
-  DataPath& path = path_at(several_->scheduler.choose(usable, sge_.length, now));
+  const PathMask able = able_paths(usable, sge_.length);
+  if (able == 0) return refuse_writes(path_at(std::countr_zero(usable)), sge_.length);
+  const bool is_long = sge_.length >= Scheduler::kLeastSplitBytes;
+  if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
+  DataPath& path = path_at(several_->scheduler.choose(able, sge_.length, now_ns()));
   sge_.lkey = memory.lkeys[path.rail];
   wr_.send_flags =
       sge_.length > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
   const std::uint32_t wrs = most_wrs(path, sge_.length) + kForNotices;
-  if (wrs > kSendDepth) return refuse_writes(path, sge_.length);
   if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
   const Errc code = post_on(path, line, made);
-  if (*made != nullptr) several_->scheduler.posted(path.index, sge_.length, now);
+  if (*made != nullptr) several_->scheduler.posted(path.index, sge_.length, now_ns());
   return code;
-}
-
-// Several paths can carry a part of the message, and each of them any part.
-bool SendComm::can_split(PathMask usable) noexcept {
-  return std::popcount(usable) > 1 &&
-         std::ranges::all_of(data_paths(), [this](const DataPath& path) {
-           return most_wrs(path, sge_.length) + kForNotices <= kSendDepth;
-         });
 }
 
 Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
@@ -127,10 +139,11 @@ void SendComm::assign_waiting() {
 // False: no path takes more, or one has refused its part.
 bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
   const auto left = static_cast<std::uint32_t>(std::popcount(message.unsent));
+  const PathMask open = with_room(message.usable, message.size());
+  if (open == 0) return false;
   Scheduler::Shares shares;
   const unsigned count =
-      several_->scheduler.split(with_room(message.usable, message.size()), left,
-                                wire::chunk_bytes_of(message.size()), now_ns, shares);
+      several_->scheduler.split(open, left, wire::chunk_bytes_of(message.size()), now_ns, shares);
   const std::span<const PathShare> given(shares.data(), count);
   std::uint32_t assigned = 0;
   for (const PathShare& share : given) assigned += share.chunks;

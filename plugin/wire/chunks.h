@@ -15,7 +15,7 @@ namespace beeline::wire {
 // One bit for each chunk.
 using ChunkMask = std::uint64_t;
 inline constexpr std::uint32_t kMaxChunks = 64;
-inline constexpr std::uint32_t kLeastChunkBytes = 64 * 1024;
+inline constexpr std::uint32_t kLeastChunkBytes = 16 * 1024;
 
 // All chunks but the last have this size.
 constexpr std::uint32_t chunk_bytes_of(std::uint32_t message_bytes) noexcept {

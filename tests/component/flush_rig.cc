@@ -100,6 +100,7 @@ Connection FlushRig::connect(const FlushRigOptions& options) {
   made.link = link_;
   made.devices = rails_;
   made.receiver_rails = options.rails;
+  made.planned_paths = paths;
   made.memory = value_of(ControlBlock::create(plan.memory_bytes));
   for (const Device& device : devices_) {
     const Status attached = made.memory.attach(api_, value_of(device.context->pd()));

@@ -45,14 +45,23 @@ PathResources make_path(const Device& device, const CommPlan& plan,
   return path;
 }
 
+CommMemory extra_memory(const CommPlan& plan) {
+  if (plan.extra_bytes == 0) return nullptr;
+  return CommMemory(
+      static_cast<std::byte*>(::operator new (plan.extra_bytes, std::align_val_t{kCommAlignment})));
+}
+
 // Each path is a rail of its own, on the same device.
 Connection half(const Device& device, Role role, const TransferOptions& options) {
   const bool sends = role == Role::kSend;
-  const CommPlan plan = sends ? SendComm::plan(options.paths) : RecvComm::plan(options.paths);
+  const std::size_t planned = options.paths + options.missing_paths;
+  const CommPlan plan = sends ? SendComm::plan(planned) : RecvComm::plan(planned);
   Connection made;
   made.role = role;
   made.memory = must(ControlBlock::create(plan.memory_bytes));
   made.receiver_rails = options.paths;
+  made.planned_paths = planned;
+  made.extra = extra_memory(plan);
   for (std::size_t rail = 0; rail < options.paths; ++rail) {
     must(made.memory.attach(device.api(), must(device.context->pd())));
     made.paths.push_back(make_path(device, plan, options));

@@ -47,6 +47,7 @@ class FakeLink final : public Link {
 
 struct TransferOptions {
   std::size_t paths = 1;
+  std::size_t missing_paths = 0;  // planned besides, and not connected
   Notify notify = Notify::kImmediate;
   std::size_t routed_above = 8192;
   std::uint32_t largest_write = 0;  // 0: what the device can

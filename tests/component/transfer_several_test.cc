@@ -132,6 +132,65 @@ TEST_CASE("several: a message that no pair of rails can carry ends the comm and 
   CHECK(log.count("no pair of rails has registered both buffers") == 1);
 }
 
+// The receive queues were made for more paths, and hold fewer receives.
+TEST_CASE("several: as many receives as fit are in flight where paths are missing",
+          "[component][transfer][several]") {
+  TransferRig rig({.paths = 2, .missing_paths = 4});
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  std::vector<Request*> receives;
+  for (;;) {
+    const ReceiveBuffer one = {
+        .data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()};
+    const Result<Request*> made = irecv(rig.receiver(), {&one, 1}, Need::kNothing);
+    REQUIRE(made);
+    if (*made == nullptr) break;
+    receives.push_back(*made);
+    REQUIRE(must(test_once(*receives.back(), nullptr)));
+  }
+  CHECK(receives.size() >= 64);
+  for (std::size_t i = 0; i < receives.size(); ++i) rig.finish(rig.send(from, 64, 0));
+}
+
+// NCCL deregisters memory before it closes a comm that it aborts. Sanitizers see a use of the handle.
+TEST_CASE("several: closing sends no more chunks", "[component][transfer][several]") {
+  constexpr std::size_t kHuge = 32 << 20;  // more than the paths take at once
+  TransferRig rig({.paths = 2});
+  Storage into = rig.storage(kHuge);
+  {
+    Storage from = rig.storage(kHuge, 0x5a);
+    rig.receive(into, kHuge, 0);
+    rig.send(from, kHuge, 0);
+    const volatile unsigned char* const first = into.data();
+    const auto deadline = Clock::now() + kPatience;
+    while (*first != 0x5a) BL_MUST(Clock::now() < deadline);  // the device makes progress
+  }
+  rig.close_sender();
+  CHECK(rig.sender_link().said == 0);
+}
+
+TEST_CASE("several: a message waits if no path has room for a part of it",
+          "[component][transfer][several]") {
+  constexpr std::size_t kSmall = 8192;  // two writes and a notice
+  constexpr std::size_t kSmalls = wire::kMaxGroups - 1;
+  TransferRig rig({.paths = 2, .notify = Notify::kNotice, .largest_write = kSmall / 2});
+  Storage from = rig.storage(kSmall);
+  Storage into = rig.storage(kSmalls * kSmall);
+  Storage long_from = rig.storage(4 * 131072);
+  Storage long_into = rig.storage(4 * 131072);
+  fill(long_from, 5);
+  std::vector<Moved> all;
+  for (std::size_t i = 0; i < kSmalls; ++i) {
+    Request* const receive = rig.receive(into, kSmall, 0, i * kSmall);
+    all.push_back({receive, rig.send(from, kSmall, 0)});
+  }
+  Request* const receive = rig.receive(long_into, 4 * 131072, 0);
+  Request* const send = rig.send(long_from, 4 * 131072, 0);
+  for (const Moved& moved : all) finish_both(moved, kSmall);
+  finish_both({receive, send}, 4 * 131072);
+  CHECK(is_equal(long_from, long_into, 4 * 131072));
+}
+
 TEST_CASE("several: messages in flight finish in any order of tests",
           "[component][transfer][several]") {
   constexpr std::size_t kMessages = 40;  // more than can be split at a time

@@ -102,6 +102,7 @@ struct Connection {
   std::vector<PathResources> paths;  // those that are connected, at least one
   std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this
   CommMemory comm;                   // CommPlan::comm_bytes
+  CommMemory extra;                  // CommPlan::extra_bytes: no object that is to be destroyed
 };
 
 // The sizes of what one end of a comm needs. The transfer floor knows them.
@@ -113,6 +114,7 @@ struct CommPlan {
   std::uint32_t flush_depth = 0;   // places in the completion queue for flushes
   std::uint32_t inline_bytes = 0;  // wanted; what the device grants is Queues::max_inline
   std::size_t comm_bytes = 0;      // of Connection::comm; 0: none
+  std::size_t extra_bytes = 0;     // of Connection::extra; 0: none
 };
 
 // The plans of an end with one path, with two, and so on.

@@ -26,6 +26,7 @@ Result<CommEnd> CommEnd::create(const CommPlan& plan) {
   CommEnd made(plan);
   if (plan.memory_bytes > 0) made.memory_ = BL_TRY(ControlBlock::create(plan.memory_bytes));
   made.comm_ = BL_TRY(make_comm_memory(plan.comm_bytes));
+  made.extra_ = BL_TRY(make_comm_memory(plan.extra_bytes));
   return made;
 }
 
@@ -63,6 +64,7 @@ Connection CommEnd::finish(Role role, const wire::Window& peer_window) && {
   connection.role = role;
   connection.memory = std::move(memory_);
   connection.comm = std::move(comm_);
+  connection.extra = std::move(extra_);
   connection.window = {
       .address = peer_window.address, .length = peer_window.length, .rkeys = peer_window.rkeys};
   connection.paths.reserve(paths_.size());

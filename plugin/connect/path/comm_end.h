@@ -38,6 +38,7 @@ class CommEnd {
   CommPlan plan_;
   ControlBlock memory_;
   CommMemory comm_;
+  CommMemory extra_;
   Paths paths_;  // after the memory that their devices write to
 };
 

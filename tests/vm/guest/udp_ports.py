@@ -12,15 +12,15 @@ import struct
 import sys
 import time
 
-ETH_P_IP = 0x0800
+ETH_P_ALL = 3  # a tap for one protocol sees no packets that are sent
 PACKET_OUTGOING = 4
 ROCE_V2 = 4791
 
 
 def main():
     card, count, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_IP))
-    tap.bind((card, ETH_P_IP))
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+    tap.bind((card, ETH_P_ALL))
     tap.settimeout(0.1)
     print("ready", flush=True)
     ports = set()
@@ -31,7 +31,7 @@ def main():
         except TimeoutError:
             continue
         header = (packet[0] & 15) * 4
-        if kind != PACKET_OUTGOING or packet[9] != socket.IPPROTO_UDP or len(packet) < header + 4:
+        if kind != PACKET_OUTGOING or packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_UDP or len(packet) < header + 4:
             continue
         source, destination = struct.unpack_from("!HH", packet, header)
         if destination == ROCE_V2:
