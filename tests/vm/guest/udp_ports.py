@@ -30,10 +30,10 @@ def main():
             packet, (_, _, kind, _, _) = tap.recvfrom(64)
         except TimeoutError:
             continue
-        header = (packet[0] & 15) * 4
-        if kind != PACKET_OUTGOING or packet[0] >> 4 != 4 or packet[9] != socket.IPPROTO_UDP or len(packet) < header + 4:
+        is_udp = packet[0] >> 4 == 4 and packet[9] == socket.IPPROTO_UDP
+        if kind != PACKET_OUTGOING or not is_udp:
             continue
-        source, destination = struct.unpack_from("!HH", packet, header)
+        source, destination = struct.unpack_from("!HH", packet, (packet[0] & 15) * 4)
         if destination == ROCE_V2:
             ports.add(source)
     print(*sorted(ports))
