@@ -3,6 +3,8 @@
 // Construction, and the parts of test() for a comm that is alarmed or quiet.
 
 #include <algorithm>
+#include <new>
+#include <type_traits>
 
 #include "common/base/clock.h"
 #include "common/base/host.h"
@@ -35,9 +37,11 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       has_several_paths_(path_count_ > 1),
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done) {
+  static_assert(std::is_trivially_destructible_v<DataPath>);
+  paths_ = path_count_ == 1 ? &only_path_ : reinterpret_cast<DataPath*>(connection_.extra.get());
   for (std::size_t i = 0; i < path_count_; ++i) {
     const Queues& queues = connection_.paths[i].queues;
-    DataPath& path = data_paths_[i];
+    DataPath& path = path_count_ == 1 ? only_path_ : *new (paths_ + i) DataPath;
     path.qp = queues.qp.get();
     path.cq = queues.cq.get();
     path.max_inline = queues.max_inline;

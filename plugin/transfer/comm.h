@@ -52,13 +52,13 @@ class Comm {
   RailDevices devices() const noexcept { return connection_.devices; }
 
   // Moved by this path so far. Counted only if there are several.
-  std::uint64_t bytes_of_path(std::size_t index) const noexcept { return data_paths_[index].bytes; }
+  std::uint64_t bytes_of_path(std::size_t index) const noexcept { return paths_[index].bytes; }
   // Bytes per nanosecond that this path carries, as measured. 0: not known.
   virtual double rate_of_path(std::size_t /*index*/) const noexcept { return 0; }
 
   // Whether this path has work requests to complete, signaled or not.
   bool has_sends_under_way(std::size_t index) const noexcept {
-    return data_paths_[index].send_free != send_depth_;
+    return paths_[index].send_free != send_depth_;
   }
 
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
@@ -93,12 +93,16 @@ class Comm {
  protected:
   Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth, const CommOptions& options,
        StatsSlot stats, PathEvents& events) noexcept;
+  // Of Connection::extra. What else an end puts there comes behind.
+  static constexpr std::size_t bytes_of_paths(std::size_t paths) noexcept {
+    return paths > 1 ? paths * sizeof(DataPath) : 0;
+  }
   ~Comm() = default;
 
-  std::span<DataPath> data_paths() noexcept { return {data_paths_.data(), path_count_}; }
-  DataPath& path_at(std::size_t index) noexcept { return data_paths_[index]; }
+  std::span<DataPath> data_paths() noexcept { return {paths_, path_count_}; }
+  DataPath& path_at(std::size_t index) noexcept { return paths_[index]; }
   // Of a comm that has one path.
-  DataPath& only_path() noexcept { return data_paths_.front(); }
+  DataPath& only_path() noexcept { return only_path_; }
   bool has_several_paths() const noexcept { return has_several_paths_; }
   wire::Rails rails() const noexcept { return rails_; }
 
@@ -129,7 +133,8 @@ class Comm {
   BL_APART Errc test_on_paths(Request& request, int* done, int* sizes);
   BL_APART Errc check_for_stall();
 
-  std::array<DataPath, wire::kMaxRails> data_paths_;
+  DataPath only_path_;  // unless there are several
+  DataPath* paths_;     // several are in Connection::extra
   std::size_t path_count_ = 0;
   std::uint32_t send_depth_;
   bool has_several_paths_ = false;

@@ -22,6 +22,7 @@ CommPlan RecvComm::plan(std::size_t paths) noexcept {
       .receive_depth = receive_depth(paths),
       .flush_depth = Flusher::kDepth,
       .inline_bytes = sizeof(wire::CreditLine),
+      .extra_bytes = bytes_of_paths(paths),
   };
 }
 
@@ -30,7 +31,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
       ring_address_(connection_.window.address),
-      grant_path_(&only_path()),
+      grant_path_(&path_at(0)),
       receive_depth_(receive_depth(connection_.planned_paths)),
       requests_(*this, free_requests_),
       gpus_(options.gpus),

@@ -120,12 +120,12 @@ class RecvComm : public Comm {
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
   // For each path: the lines in flight, the rest of a batch, and the next batch. With many paths,
-  // fewer lines can be in flight.
-  static constexpr std::uint32_t kLinesOfMany = wire::kMaxLines / 2;
+  // half as many lines can be in flight, and the next batch waits until there is room for it.
   static constexpr std::uint32_t receive_depth(std::size_t paths) noexcept {
-    return (paths <= 4 ? std::uint32_t{wire::kMaxLines} : kLinesOfMany) + 2 * kBatch;
+    constexpr std::uint32_t kLines = wire::kMaxLines;
+    return paths <= 4 ? kLines + 2 * kBatch : kLines / 2 + kBatch;
   }
-  static_assert(wire::kMaxLines % kBatch == 0 && kLinesOfMany % kBatch == 0);  // no batch wraps
+  static_assert(wire::kMaxLines / 2 % kBatch == 0);  // no batch wraps
 
   // Receives use the requests below this slot, flushes the others: iflush has no way to answer
   // "call again", so receives must not take all requests. All come back to the same list.

@@ -32,7 +32,7 @@ CommPlan SendComm::plan(std::size_t paths) noexcept {
       .send_depth = kSendDepth,
       .receive_depth = 1,
       .inline_bytes = 64,
-      .extra_bytes = paths > 1 ? sizeof(SeveralPaths) : 0,
+      .extra_bytes = bytes_of_paths(paths) + (paths > 1 ? sizeof(SeveralPaths) : 0),
   };
 }
 
@@ -47,8 +47,10 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
         most_immediate(connection_.paths[path.index].notify, path.most_bytes, options);
   }
   if (has_several_paths()) {
-    static_assert(std::is_trivially_destructible_v<SeveralPaths>);
-    several_ = new (connection_.extra.get()) SeveralPaths(paths(), options.split_on_qps);
+    static_assert(std::is_trivially_destructible_v<SeveralPaths> &&
+                  sizeof(DataPath) % alignof(SeveralPaths) == 0);
+    several_ = new (connection_.extra.get() + bytes_of_paths(paths().size()))
+        SeveralPaths(paths(), options.split_on_qps);
   }
   is_quick_ = !has_several_paths() && rails() == wire::Rails::kFew && only_path().peer_rail == 0;
   most_quick_ = static_cast<std::uint64_t>(std::max<std::int64_t>(only_path().most_immediate, 0));

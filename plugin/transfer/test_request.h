@@ -15,7 +15,7 @@ BL_INLINED Errc Comm::test(Request& request, int* done, int* sizes) {
     return test_while_alarmed(request, done, sizes);
   if (has_several_paths_) [[unlikely]]
     return test_on_paths(request, done, sizes);
-  DataPath& path = data_paths_.front();
+  DataPath& path = only_path_;
   Completions completions;
   const int found = poll(path.cq, completions);
   if (found != 0) {

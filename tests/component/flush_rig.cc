@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/component/flush_rig.h"
+#include <new>
 
 #include <arpa/inet.h>
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -101,6 +103,8 @@ Connection FlushRig::connect(const FlushRigOptions& options) {
   made.devices = rails_;
   made.receiver_rails = options.rails;
   made.planned_paths = paths;
+  made.extra = CommMemory(
+      static_cast<std::byte*>(::operator new (plan.extra_bytes, std::align_val_t{kCommAlignment})));
   made.memory = value_of(ControlBlock::create(plan.memory_bytes));
   for (const Device& device : devices_) {
     const Status attached = made.memory.attach(api_, value_of(device.context->pd()));
