@@ -36,7 +36,9 @@ namespace {
 
 constexpr std::size_t kFewComms = 100;
 constexpr std::size_t kManyComms = 1100;
-constexpr std::size_t kGroups = wire::kMaxLines / Traffic::kInFlight;  // all that may be in flight
+// Groups of Traffic::kInFlight buffers: all that may be in flight, and with more than four paths.
+constexpr std::size_t kGroups = wire::kMaxLines / Traffic::kInFlight;
+constexpr std::size_t kGroupsOfMany = kGroups / 2;
 constexpr double kGoalKib = 48;
 constexpr rlim_t kDescriptors = 1024;
 
@@ -55,8 +57,10 @@ std::size_t count_descriptors() {
 // A comm is one end of a connection, so each pair has two.
 class Crowd {
  public:
-  Crowd(nccl::Net& net, const NullverbsReport& report)
+  // `groups`: in flight at once, on each connection.
+  Crowd(nccl::Net& net, const NullverbsReport& report, std::size_t groups)
       : net_(net),
+        groups_(groups),
         nullverbs_{.name = "nullverbs",
                    .begin = reinterpret_cast<std::uintptr_t>(report.memory),
                    .end = reinterpret_cast<std::uintptr_t>(report.memory) + report.memory_bytes},
@@ -74,7 +78,7 @@ class Crowd {
     const std::int64_t start = now_ns();
     while (2 * pairs_.size() < comms) {
       pairs_.push_back(connect(net_));
-      (new (traffic(pairs_.size() - 1)) Traffic(net_, pairs_.back(), buffers_))->fill(kGroups);
+      (new (traffic(pairs_.size() - 1)) Traffic(net_, pairs_.back(), buffers_))->fill(groups_);
     }
     const std::int64_t time = now_ns() - start;
     return {proportional_set_kib(), read_memory(nullverbs_), count_descriptors(), time};
@@ -84,6 +88,7 @@ class Crowd {
   Traffic* traffic(std::size_t i) { return reinterpret_cast<Traffic*>(places_.data()) + i; }
 
   nccl::Net& net_;
+  const std::size_t groups_;
   const NamedRange nullverbs_;
   const Buffers buffers_{64};
   std::vector<std::byte>
@@ -148,11 +153,11 @@ void print(const Growth& growth) {
              growth.each(0, static_cast<double>(growth.many.time_ns) / 1e6));
 }
 
-Growth measure(const std::string& plugin, const std::string& verbs, int abi) {
+Growth measure(const std::string& plugin, const std::string& verbs, int abi, std::size_t groups) {
   const rlimit limit = {kDescriptors, kDescriptors};
   BL_MUST_OK(::setrlimit(RLIMIT_NOFILE, &limit));
   nccl::Net net = load(plugin, verbs, abi);
-  Crowd crowd(net, report_of(verbs));
+  Crowd crowd(net, report_of(verbs), groups);
   Reading few = crowd.grow_to(kFewComms);
   Reading many = crowd.grow_to(kManyComms);
   return {std::move(few), std::move(many)};
@@ -161,10 +166,10 @@ Growth measure(const std::string& plugin, const std::string& verbs, int abi) {
 // Returns the exit status.
 int run(const std::string& plugin, const std::string& verbs, int abi, std::string_view option) {
   if (option == "--by-rails") {
-    print_by_rails([&] { return measure(plugin, verbs, abi).of_plugin(); });
+    print_by_rails([&] { return measure(plugin, verbs, abi, kGroupsOfMany).of_plugin(); });
     return 0;
   }
-  const Growth growth = measure(plugin, verbs, abi);
+  const Growth growth = measure(plugin, verbs, abi, kGroups);
   print(growth);
   return option == "--check" && growth.of_plugin() > kGoalKib ? 1 : 0;
 }
