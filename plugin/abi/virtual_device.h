@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// makeVDevice of every version that has it: NCCL merges devices to a new one. The versions differ
+// makeVDevice of every version that has it: NCCL merges devices into a new one. The versions differ
 // in the number of devices for which their struct has room.
 #pragma once
 

@@ -101,8 +101,8 @@ Outcome<std::vector<const Device*>> NetDevices::ports_of(std::span<const int> in
   std::vector<const Device*> ports;
   for (const int index : indices) {
     if (index < 0 || static_cast<std::size_t>(index) >= first_count_) {
-      return fail(Problem(what + std::to_string(index) + " is not one of the devices 0 to " +
-                          std::to_string(first_count_ - 1) + " that can be"));
+      return fail(Problem(what + "there is no unmerged device " + std::to_string(index) +
+                          "; the highest number is " + std::to_string(first_count_ - 1)));
     }
     if (std::ranges::count(indices, index) > 1) {
       return fail(Problem(what + std::to_string(index) + " is named twice"));

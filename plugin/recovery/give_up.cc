@@ -30,10 +30,10 @@ Ends ends_of(const Comm& comm, std::size_t path) {
 
 // Signs of a fault of the local port, from a query of the device. Faults that ended before
 // `since_ns` do not count.
-PortReport report_on_own_port(const Comm& comm, std::size_t rail, std::int64_t since_ns) {
-  const PathResources& path = comm.paths()[rail];
-  return report_on_port(query_own_port(*path.device, path.own), path.own, *path.device->history,
-                        since_ns, now_ns());
+PortReport report_on_own_port(const Comm& comm, std::size_t path, std::int64_t since_ns) {
+  const PathResources& resources = comm.paths()[path];
+  return report_on_port(query_own_port(*resources.device, resources.own), resources.own,
+                        *resources.device->history, since_ns, now_ns());
 }
 
 // The path that a stall is blamed on: the first whose own port is in trouble, or else has work
@@ -64,7 +64,7 @@ void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& f
                             .qpn = failed.qp_num,
                             .peer_qpn = resources.peer_qpn,
                             .transport = resources.device->transport},
-                .rail = path.index,
+                .path = path.index,
                 .worked_until_ns = std::max(comm.watch().quiet_since_ns(), now - kLongestRetry)};
   comm.gate().raise_alarm();
   grace_ends_ns_ = now + kGrace;
@@ -94,7 +94,7 @@ Errc GiveUp::on_fault(Comm& comm, Errc code, const char* doing, const std::strin
 Status GiveUp::on_alarm(Comm& comm) {
   if (!end_) return end_;
   const Link& link = comm.link();
-  const std::size_t rail = suspicion_ ? suspicion_->rail : 0;
+  const std::size_t path = suspicion_ ? suspicion_->path : 0;
   switch (link.state()) {
     case Link::State::kDead: {
       comm.collect();  // data that the peer sent before it died has arrived
@@ -103,28 +103,28 @@ Status GiveUp::on_alarm(Comm& comm) {
       const std::int64_t since = suspicion_ ? suspicion_->worked_until_ns : now_ns();
       std::optional<FailedRequest> before;
       if (suspicion_) before = suspicion_->request;
-      return end(comm, rail, "go on",
-                 judge_lost_peer(ends_of(comm, rail), link.cause(), before,
-                                 report_on_own_port(comm, rail, since)));
+      return end(comm, path, "go on",
+                 judge_lost_peer(ends_of(comm, path), link.cause(), before,
+                                 report_on_own_port(comm, path, since)));
     }
     case Link::State::kDeviceGone:
-      return end(comm, rail, "move data", {.code = Errc::kSystem, .cause = link.cause()});
+      return end(comm, path, "move data", {.code = Errc::kSystem, .cause = link.cause()});
     case Link::State::kGoodbye: return on_goodbye(comm);
     case Link::State::kOpen: break;
   }
   if (suspicion_ && now_ns() > grace_ends_ns_) {
     comm.collect();
-    return end(comm, rail, "move data",
-               judge_request(ends_of(comm, rail), suspicion_->request,
-                             report_on_own_port(comm, rail, suspicion_->worked_until_ns)));
+    return end(comm, path, "move data",
+               judge_request(ends_of(comm, path), suspicion_->request,
+                             report_on_own_port(comm, path, suspicion_->worked_until_ns)));
   }
   return {};
 }
 
 Status GiveUp::on_goodbye(Comm& comm) {
   const std::uint32_t settled = comm.link().peer_settled();
-  const std::size_t rail = suspicion_ ? suspicion_->rail : 0;
-  const Ends ends = ends_of(comm, rail);
+  const std::size_t path = suspicion_ ? suspicion_->path : 0;
+  const Ends ends = ends_of(comm, path);
   if (!goodbye_seen_) {
     goodbye_seen_ = true;
     grace_ends_ns_ = now_ns() + kGrace;
@@ -134,16 +134,16 @@ Status GiveUp::on_goodbye(Comm& comm) {
       const std::string cause =
           ends.there + (sends ? " closed the connection before all had arrived"
                               : " closed the connection while a receive was waiting");
-      return end(comm, rail, sends ? "send" : "receive",
+      return end(comm, path, sends ? "send" : "receive",
                  {.code = Errc::kPeerClosed, .cause = cause});
     }
   }
   if (!comm.waits_below(settled) || now_ns() <= grace_ends_ns_) return {};
   const Verdict lost = {.code = Errc::kPeerClosed,
                         .cause = "data that " + ends.there + " had sent did not arrive"};
-  return end(comm, rail, "finish after the goodbye of the other end",
+  return end(comm, path, "finish after the goodbye of the other end",
              suspicion_ ? judge_request(ends, suspicion_->request,
-                                        report_on_own_port(comm, rail, suspicion_->worked_until_ns))
+                                        report_on_own_port(comm, path, suspicion_->worked_until_ns))
                         : lost);
 }
 
@@ -179,13 +179,13 @@ Status GiveUp::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
                          report_on_own_port(comm, index, watch.quiet_since_ns())));
 }
 
-Status GiveUp::end(Comm& comm, std::size_t rail, const char* doing, const Verdict& why) {
+Status GiveUp::end(Comm& comm, std::size_t path, const char* doing, const Verdict& why) {
   if (!end_) return end_;
   end_ = fail(why.code, doing);
   comm.gate().raise_alarm();
   comm.stats().record(Event::kFailed, static_cast<std::uint32_t>(why.code));
   comm.stats().set_state(SlotState::kFailed);
-  BL_WARN("%s: cannot %s: %s", comm.name_for_log(rail).c_str(), doing, why.text().c_str());
+  BL_WARN("%s: cannot %s: %s", comm.name_for_log(path).c_str(), doing, why.text().c_str());
   comm.link().send_failure(std::string("cannot ") + doing + ": " + why.cause);
   return end_;
 }

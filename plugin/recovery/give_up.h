@@ -33,13 +33,13 @@ class GiveUp final : public PathEvents {
   // The first failed completion.
   struct Suspicion {
     FailedRequest request;
-    std::size_t rail = 0;
+    std::size_t path = 0;              // index in Comm::paths()
     std::int64_t worked_until_ns = 0;  // when data still moved
   };
 
   Status on_goodbye(Comm& comm);
   // Logs once that `doing` is impossible and why, and tells the peer.
-  Status end(Comm& comm, std::size_t rail, const char* doing, const Verdict& why);
+  Status end(Comm& comm, std::size_t path, const char* doing, const Verdict& why);
 
   Status end_;  // not ok: the comm has ended
   bool goodbye_seen_ = false;

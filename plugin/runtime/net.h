@@ -28,7 +28,7 @@ struct Properties {
   int port = 0;
   int rail = -1;   // -1: unknown, or not the same for all members of a merged device
   int plane = -1;  // the same
-  // NCCL's numbers of the devices that it has merged to this one; otherwise its own number.
+  // NCCL's numbers of the devices that it has merged into this one; otherwise its own number.
   std::span<const int> members;
   // Of GPU memory.
   bool takes_pointers = false;

@@ -82,7 +82,7 @@ Result<int> merge(std::span<const int> devices) {
     return fail(merged.error().code, "merge devices");
   }
   if (device_count() != before) {
-    BL_INFO(kLogInit | kLogNet, "merged to %s", describe(**merged).c_str());
+    BL_INFO(kLogInit | kLogNet, "merged into %s", describe(**merged).c_str());
   }
   return (*merged)->index;
 }

@@ -222,7 +222,7 @@ void Runtime::log_merged_devices() const {
   if (config_.rails == 1) return;
   for (std::size_t i = 0; i < net_devices_->count(); ++i) {
     const std::string text = describe(*net_devices_->find(static_cast<int>(i)));
-    BL_INFO(kLogInit | kLogNet, "RAILS=%d: NCCL's %s", config_.rails, text.c_str());
+    BL_INFO(kLogInit | kLogNet, "BEELINE_RAILS=%d: NCCL gets %s", config_.rails, text.c_str());
   }
 }
 

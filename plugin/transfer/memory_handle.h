@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The handle that regMr returns to NCCL: the registrations of one buffer, by rail. A rail may lack:
-// its keys are 0. The fields that isend reads are in one cache line.
+// The handle that regMr returns to NCCL: the registrations of one buffer, by rail. A rail may be
+// missing; its keys are then 0. The fields that isend reads are in one cache line.
 #pragma once
 
 #include <infiniband/verbs.h>

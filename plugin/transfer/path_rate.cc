@@ -8,8 +8,8 @@
 namespace beeline {
 namespace {
 
-// One window raises the rate by this much at most: a thread that polls late may find completions
-// of more time than the window has.
+// One window raises the rate by at most this factor: if the thread polls late, one window may count
+// completions that belong to a longer time.
 constexpr double kMostRaise = 1.25;
 // A mean delay of this many latencies shows that data has waited for other data.
 constexpr double kQueued = 2;
@@ -28,8 +28,8 @@ constexpr std::uint64_t kLeastHeld = std::uint64_t{512} << 10;
 
 }  // namespace
 
-// The guess is no measurement: the first window that is lower replaces it, as if another one had
-// been as low before. Until then a rail does not hold much, however fast it claims to be.
+// The claimed speed is not a measurement, so the first window that is lower replaces it at once.
+// Until then little is outstanding on a rail, however fast it claims to be.
 PathRate::PathRate(double bytes_per_ns) noexcept
     : rate_(bytes_per_ns),
       ns_per_byte_(1 / bytes_per_ns),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How fast a rail carries data, measured from what was posted to it and what it has completed.
-// There is no clock in here: the caller says when something happened.
+// How fast the paths of a group (scheduler.h) carry data, measured from what was posted and what
+// has completed. Below, "rail" means these paths together. There is no clock in here: the caller
+// says when something happened.
 //
 // The measure is bytes completed over the time in which the rail had work. It is taken over windows
 // of at least half a millisecond that begin and end with a completion, or while the rail is idle.
@@ -56,7 +57,7 @@ class PathRate {
   // rarely for it.
   void ran_dry() noexcept;
   double bytes_per_ns() const noexcept { return rate_; }
-  // Includes that it is late with what it has: a rail is felt to be slow before anything completes.
+  // Includes lateness: if completions are overdue, the rail counts as slower at once.
   double ns_per_byte(std::int64_t now_ns) const noexcept {
     const double late_ns = static_cast<double>(now_ns - progress_ns_ - kPatienceNs);
     const double held = static_cast<double>(outstanding_);

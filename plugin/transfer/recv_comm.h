@@ -119,8 +119,9 @@ class RecvComm : public Comm {
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
-  // For each path: the lines in flight, the rest of a batch, and the next batch. With many paths,
-  // half as many lines can be in flight, and the next batch waits until there is room for it.
+  // Of each path, by the number of planned paths. The queue holds the receives of all lines in
+  // flight, the unused rest of a batch, and one more batch. With more than four paths it holds 96:
+  // between 64 and 96 lines can be in flight, and the next batch is posted when it fits.
   static constexpr std::uint32_t receive_depth(std::size_t paths) noexcept {
     constexpr std::uint32_t kLines = wire::kMaxLines;
     return paths <= 4 ? kLines + 2 * kBatch : kLines / 2 + kBatch;

@@ -62,8 +62,8 @@ Result<MrRef, Refusal> register_with(const Rail& rail, bool has_others, const Bu
   if (made && has_others && made->rkey() == 0) {
     return fail(Refusal{rail.device,
                         {Errc::kUnsupported, 0, "use the remote key 0"},
-                        "the device gave it the remote key 0, by which credit lines say that there "
-                        "is no key"});
+                        "the device gave it the remote key 0, which means \"no key\" in Beeline's "
+                        "protocol"});
   }
   return made;
 }

@@ -6,18 +6,19 @@
 //
 // The rule is that all paths finish at the same time. When a path will finish follows from the
 // bytes that it has outstanding and from its measured rate; the speed that its port claims is only
-// the first guess. Four more rules keep that true:
-//   - A path holds about 2 ms of its rate, or 512 KiB. More is assigned when something completes,
-//   so
-//     that little waits for a path that has become slow. Only if the thread polls so rarely that a
-//     path runs dry, the path may hold up to 16 ms of its rate.
-//   - A path that is late with what it has counts as slow before anything completes.
-//   - A path that gets nothing is given one chunk every 10 ms, or less often if the message would
-//     have to wait for that chunk, so that its rate becomes known again.
+// the value to begin with. Four more rules keep that true:
+//   - At most as much is outstanding on a path as it carries in 2 ms, but always 512 KiB or two
+//     chunks. The rest is assigned when something completes, so that little has to wait for a path
+//     that has become slow. If the thread polls so rarely that a path becomes idle, the limit
+//     grows, up to 16 ms.
+//   - A path whose completions are overdue counts as slow before anything completes.
+//   - A path that is given nothing is tried with one chunk every 10 ms, or less often if the
+//     message would have to wait for that chunk, so that its rate becomes known again.
 //   - A small message is not split. It takes the path that would finish it first.
 //
-// Paths of one group share a rail, as several queue pairs of one port do. They have one rate, and a
-// message uses one of them: the one with the fewest bytes outstanding.
+// Paths between the same two ports, such as several queue pairs, form a group: their rate is
+// measured together, and each part of a message takes the path of the group with the fewest bytes
+// outstanding. With SPLIT_DATA_ON_QPS each path is a group of its own.
 //
 // Threads: as Comm. A comm with one path needs none of this.
 #pragma once
@@ -41,7 +42,7 @@ struct PathGuess {
   std::uint8_t group = 0;        // below Scheduler::kMaxPaths
 };
 
-// Chunks of one message for one path. They are contiguous: one RDMA WRITE and one notice.
+// Chunks of one message that one path is given now. They follow each other, so they are one write.
 struct PathShare {
   std::uint8_t path = 0;
   std::uint32_t chunks = 0;
@@ -93,7 +94,7 @@ class Scheduler {
   }
 
  private:
-  // Paths that share a rail.
+  // Paths whose rate is measured together.
   struct Group {
     PathRate rate;
     PathMask paths = 0;

@@ -36,8 +36,8 @@ class Guesses {
   std::size_t count_ = 0;
 };
 
-// Work requests of a path for any part of a message of this size: where chunks of other paths lie
-// between its own, each run begins a write of its own.
+// The most work requests for any part of a message of this size: its writes, one more in case a run
+// of chunks begins within one, and the notice.
 std::uint32_t most_wrs(const DataPath& path, std::uint32_t size) noexcept {
   return writes_of(size, path.most_bytes) + 2;
 }

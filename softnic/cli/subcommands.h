@@ -38,9 +38,8 @@ int log(const std::string& name, bool follow);
 // Copies the log to an open file. Returns an errno.
 int copy_log(const Fabric& fabric, int to);
 
-// `softnic traffic`: prints how many bytes each port has sent, once, or every `every` for
-// `duration`
-// ("5ms", "3s"). Stops early on SIGINT, SIGTERM or SIGHUP, and when the fabric ends.
+// `softnic traffic`: prints how many bytes each port has sent, once, or at intervals of `every` for
+// `duration` ("5ms", "3s"). Stops early on SIGINT, SIGTERM or SIGHUP, and when the fabric ends.
 struct TrafficOptions {
   std::string name;
   std::string every;  // empty: once

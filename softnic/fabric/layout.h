@@ -76,7 +76,7 @@ struct DeviceRecord {
   Shared<std::uint32_t> removals;  // odd: removed; contexts opened at another count are dead
   Shared<std::uint32_t> reported_removals;   // the count that the last fatal event reported
   Shared<std::uint32_t> refuses_to_break;    // modify_qp to ERR is refused
-  Shared<std::uint32_t> refuses_gpu_memory;  // and dma-bufs, when they are registered
+  Shared<std::uint32_t> refuses_gpu_memory;  // also as a dma-buf
   PortRecord ports[kMaxPorts];
 };
 

@@ -99,7 +99,7 @@ TEST_CASE("hostile: a READY with a path that this end could not make is refused"
   rig.connect.paths[1].pkeys.clear();
   const std::uint32_t comm = rig.be_accepted(1);
   rig.client.send(wire::encode(wire::Ready{.comm = comm, .paths = {0, 1}}));
-  CHECK(rig.refusal().find("it has path 1, which this end has not: no partition") !=
+  CHECK(rig.refusal().find("it has path 1, which this end could not make: no partition") !=
         std::string::npos);
   rig.must_accept_real_peer();
 }

@@ -199,8 +199,8 @@ TEST_CASE("rails: paths that are missing for the same reason share a sentence",
   const CommPair comm = rig.join(2, 2);
   CHECK(rails_of(*comm.sender) == std::vector{0, 0});
   prove_paths(comm);
-  CHECK(rig.log.count("with missing paths): paths 1 and 3 (" + host_name() +
-                      " a1 port 1 is DOWN)") == 2);
+  CHECK(rig.log.count("these paths are missing: paths 1 and 3 (" + host_name() +
+                      " a1 port 1 is DOWN) (connections") == 2);
 }
 
 TEST_CASE("rails: a comm without any path fails, and names the reason of each",

@@ -153,7 +153,7 @@ TEST_CASE("gdr: if all rails refuse a buffer, that is an error which names each 
       {{"SOFTGPU", "gpus=1"}});
 }
 
-TEST_CASE("gdr: the only rail that refuses a buffer is an error", "[component][gdr]") {
+TEST_CASE("gdr: if the only rail refuses a buffer, the registration fails", "[component][gdr]") {
   in_process(
       [](Cuda& cuda) {
         GdrRig rig(cuda);

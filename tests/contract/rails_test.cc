@@ -32,8 +32,9 @@ TEST_CASE("rails: NCCL gets devices with several NICs, and no others", "[contrac
       BL_MUST(found.speed == 200'000);
       BL_MUST(!found.members || found.members == Group{dev});
     }
-    BL_MUST(log_has(NCCL_LOG_INFO, {"RAILS=2: NCCL's device 3, beeline_softnic6+softnic7, 200G: "
-                                    "softnic6 port 1, softnic7 port 1"}));
+    BL_MUST(log_has(NCCL_LOG_INFO,
+                    {"BEELINE_RAILS=2: NCCL gets device 3, beeline_softnic6+softnic7, 200G: "
+                     "softnic6 port 1, softnic7 port 1"}));
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace beeline::test {
 
-// The numbers of the devices to merge to one.
+// The numbers of the devices to merge into one.
 using Group = std::vector<int>;
 
 // The versions with makeVDevice.

@@ -99,10 +99,10 @@ TEST_CASE("vdevice: the log names the members of a merged device once", "[contra
     clear_log();
     merged_device(session, 2);
     merged_device(session, 2);
-    const auto lines = find_log_lines(NCCL_LOG_INFO, {"merged to device"});
+    const auto lines = find_log_lines(NCCL_LOG_INFO, {"merged into device"});
     BL_MUST(lines.size() == 1);
     BL_MUST(
-        lines[0].ends_with("merged to device 8, beeline_softnic0+softnic1, 200G: "
+        lines[0].ends_with("merged into device 8, beeline_softnic0+softnic1, 200G: "
                            "softnic0 port 1, softnic1 port 1"));
   });
 }
@@ -138,7 +138,7 @@ TEST_CASE("vdevice: what cannot be merged is refused, with the reason in the log
     must_refuse(session, 2, {3, 3});
     must_refuse(session, 2, {0, kNics});  // which is merged itself
     BL_MUST(is_logged(NCCL_LOG_WARN, "devices 3, 3 cannot be merged: 3 is named twice"));
-    BL_MUST(is_logged(NCCL_LOG_WARN, "8 is not one of the devices 0 to 7 that can be"));
+    BL_MUST(is_logged(NCCL_LOG_WARN, "there is no unmerged device 8; the highest number is 7"));
     BL_MUST(session.net().make_vdevice(2, {0, 1}, nullptr) == ncclInvalidArgument);
   });
 }

@@ -109,6 +109,10 @@ clean() {
   expect 'the newest version is the default' 0 'Fake (v12)' perf rate "${quick[@]}"
   expect 'what was compared is said' 0 '# Compared : every element of every all-reduce' \
     perf allreduce --iters 3 --sizes 8
+  expect 'every message was compared' 0 '# Compared : every byte of every message' \
+    perf stream --seconds 0.1 --sizes 64K --check-every
+  expect 'only some patterns can compare every message' 2 'it is for stream, rate and bidir' \
+    perf latency --check-every
   expect 'nothing was compared' 0 '# Compared : nothing (--no-check)' \
     perf allreduce --iters 3 --sizes 8 --no-check
   expect 'an odd rank sits out' 0 'Wrong elements : 0 OK' perf latency --ranks 3 --iters 5

@@ -113,7 +113,7 @@ TEST_CASE("nearest groups: the device filter may say in which order the rails ar
                   3) == "b a c");
 }
 
-TEST_CASE("nearest groups: no ports, no groups", "[unit][device]") {
+TEST_CASE("nearest groups: without ports there are no groups", "[unit][device]") {
   CHECK(group_nearest({}, 4).empty());
 }
 

@@ -115,9 +115,9 @@ TEST_CASE("net devices: numbers that make no sense are refused by a sentence", "
   host.merge({0, 1});
   CHECK(host.refusal({}) == "no device can be made of 0 devices");
   CHECK(host.refusal({0, 7}) ==
-        "devices 0, 7 cannot be merged: 7 is not one of the devices 0 to 2 that can be");
-  CHECK(host.refusal({0, 3}).ends_with("3 is not one of the devices 0 to 2 that can be"));
-  CHECK(host.refusal({-1, 0}).ends_with("-1 is not one of the devices 0 to 2 that can be"));
+        "devices 0, 7 cannot be merged: there is no unmerged device 7; the highest number is 2");
+  CHECK(host.refusal({0, 3}).ends_with("there is no unmerged device 3; the highest number is 2"));
+  CHECK(host.refusal({-1, 0}).ends_with("there is no unmerged device -1; the highest number is 2"));
   CHECK(host.refusal({2, 2}) == "devices 2, 2 cannot be merged: 2 is named twice");
   CHECK(host.net.count() == 4);
 }
@@ -138,7 +138,7 @@ TEST_CASE("net devices: eight ports can be merged, and nine cannot", "[unit][dev
             .ends_with("they have 9 ports, and a connection uses at most 8; merge fewer"));
 }
 
-TEST_CASE("net devices: there is an end to merging", "[unit][device]") {
+TEST_CASE("net devices: at most 256 devices can exist", "[unit][device]") {
   Host host(24);
   std::size_t merged = 24;
   for (int i = 0; i < 24 && merged < NetDevices::kMost; ++i) {

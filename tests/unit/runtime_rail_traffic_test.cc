@@ -17,7 +17,7 @@ TEST_CASE("rail traffic: a receiver knows no rates", "[unit][runtime]") {
   CHECK(RailTraffic::text("received", shares) == "received 1.50 GB: mlx5_0 port 1 100 %");
 }
 
-TEST_CASE("rail traffic: nothing is said of nothing", "[unit][runtime]") {
+TEST_CASE("rail traffic: without data there is no text", "[unit][runtime]") {
   CHECK(RailTraffic::text("sent", {}).empty());
 }
 

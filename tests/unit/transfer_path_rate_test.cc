@@ -54,7 +54,7 @@ TEST_CASE("path rate: the first window replaces the guess") {
   CHECK(rail.rate.bytes_per_ns() == Approx(0.4).epsilon(0.1));
 }
 
-TEST_CASE("path rate: two low windows lower it, one does not") {
+TEST_CASE("path rate: two low windows lower the rate, one does not") {
   Rail rail;
   rail.carry(0.4, 4);
   rail.carry(0.1, 1);

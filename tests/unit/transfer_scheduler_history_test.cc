@@ -12,9 +12,9 @@
 //     of the sum of their rates.
 //   - Nothing oscillates: from then on, the part of the sum that a rail carries in 100 ms differs
 //     by less than kMostSwing from the part in the next 100 ms.
-// All of this is with chunks of at least 16 KiB. With 64 KiB, the least of plugin/wire/chunks.h
-// today, 39 of 1000 histories carry less than kLeastPart, at worst 0.86 of the sum, and 8 swing by
-// more than kMostSwing, at most 0.07. A chunk then takes longer on the slowest rails than all that
+// All of this holds with chunks of at least 16 KiB, as in plugin/wire/chunks.h. With 64 KiB, 39 of
+// 1000 histories carry less than kLeastPart, at worst 0.86 of the sum, and 8 swing by more than
+// kMostSwing, at most 0.07. A chunk then takes longer on the slowest rails than all that
 // is in flight on the others, so that those rails carry nothing but probes. The price of smaller
 // chunks is more writes where 512 KiB go over very unequal rails: see the figures of
 // transfer_scheduler_traffic_test.cc.

@@ -30,7 +30,7 @@ enum class SplitRule : std::uint8_t {
 struct Traffic {
   std::uint32_t message_bytes = 0;
   std::uint32_t in_flight = 0;  // messages
-  // Smaller than in plugin/wire/chunks.h: see transfer_scheduler_history_test.cc.
+  // As in plugin/wire/chunks.h. Other values show what larger chunks would cost.
   std::uint32_t least_chunk_bytes = 16U << 10;
   std::int64_t latency_ns = 5 * kNsPerUs;
   std::int64_t most_poll_ns = 20 * kNsPerUs;  // from a completion until it is polled

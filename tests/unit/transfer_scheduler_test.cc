@@ -113,7 +113,9 @@ TEST_CASE("scheduler: an idle path gets a chunk, however large that is") {
   CHECK(desk.split(2, kAll, 16U << 20) == Chunks{1, 1});
 }
 
-TEST_CASE("scheduler: a message uses one path of each rail, the one with the least outstanding") {
+TEST_CASE(
+    "scheduler: each part of a message uses one path of each rail, the one with the least "
+    "outstanding") {
   Desk desk(kTwoByTwo);
   CHECK(desk.split(2) == Chunks{1, 1, 0, 0});
   CHECK(desk.split(2) == Chunks{0, 0, 1, 1});

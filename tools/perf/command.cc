@@ -79,6 +79,8 @@ void add_work(tools::Subcommand& perf, Options& options, Words& words) {
   perf.add("--slice", words.slice, "allreduce: largest message (512K)");
   perf.add("--seed", options.seed, "soak: the seed of its random numbers");
   perf.add_flag("--no-check", words.unchecked, "Do not check received data");
+  perf.add_flag("--check-every", options.check_every,
+                "stream, rate, bidir: check every message, not some; costs speed");
 }
 
 void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
@@ -86,7 +88,7 @@ void add_plugin(tools::Subcommand& perf, Options& options, Words& words) {
   perf.add("--plugin", options.plugin, "A file, or X for libnccl-net-X.so (Beeline's)");
   perf.add("--abi", words.abi, "Version of the plugin's table, v6 to v12 (its newest)");
   perf.add("--dev", words.devices, "Devices a1,b1/a2,b2: a group per comm, in it one per rank");
-  perf.add("--rails", options.rails, "Merge so many devices to one, as NCCL does (1; v9 on)");
+  perf.add("--rails", options.rails, "Merge so many devices into one, as NCCL does (1; v9 on)");
   perf.add("--memory", words.memory,
            "Where buffers are: host, or on a GPU as peermem, dmabuf or mixed (host)");
   perf.add("--flush", words.flush,

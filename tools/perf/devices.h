@@ -28,7 +28,7 @@ Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> d
 Outcome<int> find_device(const std::vector<Device>& devices, const std::string& wanted);
 
 // The device of comm `comm` on `rank`. If `spec` is empty, the comms take in turn the devices that
-// are not merged to others.
+// are not merged into others.
 Outcome<int> choose_device(const DeviceSpec& spec, const std::vector<Device>& devices, int comm,
                            int rank);
 

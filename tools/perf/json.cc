@@ -178,7 +178,7 @@ std::string to_json(const Options& options, const Pattern& pattern, const Result
              {"flush", to_string(options.flush)}}},
            {"ranks", json::array()},
            {"rows", json::array()},
-           {"compared", options.check ? json(pattern.compared) : json()},
+           {"compared", options.check ? json(compared(pattern, options)) : json()},
            {"wrong", results.wrong},
            {"average", {{pattern.average, results.average}}}};
   for (const RankFacts& facts : results.ranks) all["ranks"].push_back(json_of(facts));

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/perf/content.h"
 
@@ -20,7 +21,8 @@ ContentId lane_content(const CommPlan& plan, std::uint64_t round, std::uint64_t 
 Outcome<Lanes> Lanes::open(Rank& rank, const Comms& comms, size_t size) {
   Lanes lanes(rank);
   const auto depth = static_cast<size_t>(rank.options().depth);
-  const size_t slots = slots_for(size, depth, comms.sends.size() + comms.recvs.size());
+  const size_t ends = comms.sends.size() + comms.recvs.size();
+  const size_t slots = rank.options().check_every ? depth : slots_for(size, depth, ends);
   for (const SendComm& send : comms.sends) {
     SlotPool pool = BL_TRY(SlotPool::make(rank, *send.end, size, slots));
     lanes.sends_.push_back({send.plan, send.end.get(), std::move(pool)});
@@ -52,9 +54,10 @@ Outcome<bool> Lanes::prepare(std::uint64_t round) {
 
 Outcome<size_t> Lanes::check(std::uint64_t round, std::uint64_t messages) {
   if (!rank_->options().check) return 0;
-  size_t wrong = 0;
+  const bool is_done = wrong_.has_value();
+  size_t wrong = std::exchange(wrong_, std::nullopt).value_or(0);
   for (const auto& lane : recvs_) {
-    const size_t used = std::min<size_t>(messages, lane.pool.slots());
+    const size_t used = is_done ? 0 : std::min<size_t>(messages, lane.pool.slots());
     for (size_t slot = 0; slot < used; ++slot) {
       const std::string where = fmt::format("{}, slot {}", lane.end->label(), slot);
       wrong += BL_TRY(check_piece(*rank_, where, lane.pool.memory(), lane.pool.piece(slot),
@@ -68,11 +71,11 @@ Outcome<size_t> Lanes::check(std::uint64_t round, std::uint64_t messages) {
   return wrong;
 }
 
-Outcome<Cost> Lanes::stream(std::uint64_t messages) {
+Outcome<Cost> Lanes::stream(std::uint64_t round, std::uint64_t messages) {
   Cost cost;
   BL_TRY(rank_->on_progress([&]() -> Outcome<bool> {
     const CostMeter meter;
-    BL_TRY(turn(messages));
+    BL_TRY(turn(round, messages));
     cost = meter.read();
     return true;
   }));
@@ -81,7 +84,7 @@ Outcome<Cost> Lanes::stream(std::uint64_t messages) {
 
 // Each round posts and tests once per end, as NCCL's progress functions do. If there was nothing to
 // do, the thread yields the processor.
-Outcome<bool> Lanes::turn(std::uint64_t messages) {
+Outcome<bool> Lanes::turn(std::uint64_t round, std::uint64_t messages) {
   std::vector<std::uint64_t> goals;
   for (const auto& lane : recvs_) goals.push_back(lane.end->completed() + messages);
   for (const auto& lane : sends_) goals.push_back(lane.end->completed() + messages);
@@ -89,7 +92,8 @@ Outcome<bool> Lanes::turn(std::uint64_t messages) {
     bool moved = false;
     bool ready = true;
     size_t goal = 0;
-    for (auto& [plan, end, pool] : recvs_) {
+    for (Lane<RecvEnd>& lane : recvs_) {
+      auto& [plan, end, pool] = lane;
       const std::uint64_t last = goals[goal++];
       if (end->posted() < last) {
         RecvGroup group;
@@ -102,6 +106,8 @@ Outcome<bool> Lanes::turn(std::uint64_t messages) {
           return fail(fmt::format("{}: {} bytes arrived where {} were sent", end->label(),
                                   end->sizes()[0], pool.size()));
         }
+        const std::uint64_t arrived = messages - (last - end->completed()) - 1;
+        if (rank_->options().check_every) BL_TRY(check_arrived(lane, round, arrived));
       }
       ready = ready && end->completed() == last;
     }
@@ -117,6 +123,17 @@ Outcome<bool> Lanes::turn(std::uint64_t messages) {
     if (ready) return true;
     if (!moved) ::sched_yield();
   }
+}
+
+Outcome<bool> Lanes::check_arrived(const Lane<RecvEnd>& lane, std::uint64_t round,
+                                   std::uint64_t message) {
+  const Buffer& memory = lane.pool.memory();
+  const Piece piece = lane.pool.piece(message);
+  const std::string where = fmt::format("{}, message {}", lane.end->label(), message);
+  const ContentId content = lane_content(lane.plan, round, message % lane.pool.slots());
+  wrong_ = wrong_.value_or(0) + BL_TRY(check_piece(*rank_, where, memory, piece, content));
+  BL_TRY(memory.poison(piece));
+  return true;
 }
 
 NetResult<void> fill_piece(const Buffer& buffer, Piece piece, std::uint64_t id) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "tools/perf/comms.h"
@@ -28,22 +29,27 @@ class Lanes {
   // Before a round: writes the messages into the send buffers, and poison into the receive buffers.
   // Every byte differs from that of the previous round.
   Outcome<bool> prepare(std::uint64_t round);
-  // After a round in which each comm carried `messages`: the number of wrong bytes.
+  // After a round in which each comm carried `messages`: the number of wrong bytes, of every
+  // message if stream() has checked them.
   Outcome<size_t> check(std::uint64_t round, std::uint64_t messages);
 
-  // Moves `messages` over each comm, with a full window. Runs on the progress thread.
-  Outcome<Cost> stream(std::uint64_t messages);
+  // Moves `messages` of this round over each comm, with a full window. Runs on the progress thread.
+  Outcome<Cost> stream(std::uint64_t round, std::uint64_t messages);
 
   std::vector<Lane<SendEnd>>& sends() noexcept { return sends_; }
   std::vector<Lane<RecvEnd>>& recvs() noexcept { return recvs_; }
 
  private:
   explicit Lanes(Rank& rank) : rank_(&rank) {}
-  Outcome<bool> turn(std::uint64_t messages);
+  Outcome<bool> turn(std::uint64_t round, std::uint64_t messages);
+  // With --check-every: compares a message that has arrived, and poisons its slot for the next.
+  Outcome<bool> check_arrived(const Lane<RecvEnd>& lane, std::uint64_t round,
+                              std::uint64_t message);
 
   Rank* rank_;
   std::vector<Lane<SendEnd>> sends_;
   std::vector<Lane<RecvEnd>> recvs_;
+  std::optional<size_t> wrong_;  // bytes in the messages that stream() has checked since check()
 };
 
 // Writes a piece of a buffer.

@@ -52,7 +52,7 @@ struct Options {
   std::uint64_t iterations = 0;   // 0: as many as `seconds` allows
   size_t slice = size_t{512} << 10;
   DeviceSpec devices;
-  int rails = 1;  // so many devices are merged to one
+  int rails = 1;  // so many devices are merged into one
   std::vector<RankVariable> variables;
   std::vector<std::string> hosts;
   std::string json;
@@ -61,8 +61,9 @@ struct Options {
   std::optional<ncclDebugLogLevel> log_level;  // none: as NCCL_DEBUG says
   std::uint64_t seed = 0;                      // 0: from the clock, and printed
   bool check = true;
-  bool pin = false;   // a processor for each rank
-  bool list = false;  // only show the devices
+  bool check_every = false;  // every message of the patterns that else check some
+  bool pin = false;          // a processor for each rank
+  bool list = false;         // only show the devices
   MemoryChoice memory = MemoryChoice::kHost;
   FlushChoice flush = FlushChoice::kAuto;
 };

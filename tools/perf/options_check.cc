@@ -50,6 +50,18 @@ Outcome<bool> check_meeting(const Options& options) {
   return is_one ? check_rendezvous(options.rendezvous) : true;
 }
 
+Outcome<bool> check_checking(const Options& options) {
+  if (!options.check_every) return true;
+  if (!options.check) return fail("--check-every and --no-check exclude each other");
+  const bool can =
+      options.pattern == "stream" || options.pattern == "rate" || options.pattern == "bidir";
+  if (can) return true;
+  return fail(fmt::format(
+      "--check-every with {}: it is for stream, rate and bidir; the report of every pattern says "
+      "what was compared",
+      options.pattern));
+}
+
 }  // namespace
 
 Outcome<bool> check_options(const Options& options) {
@@ -58,6 +70,7 @@ Outcome<bool> check_options(const Options& options) {
   }
   BL_TRY(check_counts(options));
   BL_TRY(check_times(options));
+  BL_TRY(check_checking(options));
   BL_TRY(check_meeting(options));
   for (const RankVariable& variable : options.variables) {
     if (variable.rank < options.ranks) continue;

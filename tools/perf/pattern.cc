@@ -125,6 +125,10 @@ const std::vector<Pattern>& table() {
 
 std::span<const Pattern> all_patterns() { return table(); }
 
+const char* compared(const Pattern& pattern, const Options& options) {
+  return options.check_every ? kMessages : pattern.compared;
+}
+
 const Pattern* find_pattern(const std::string& name) {
   const auto found = std::find_if(table().begin(), table().end(),
                                   [&](const Pattern& pattern) { return pattern.name == name; });

@@ -36,6 +36,8 @@ struct Pattern {
 
 std::span<const Pattern> all_patterns();
 const Pattern* find_pattern(const std::string& name);
+// A description of the data that a run with these options compares. It does compare some.
+const char* compared(const Pattern& pattern, const Options& options);
 
 Outcome<bool> run_latency(Rank& rank);
 Outcome<bool> run_stream(Rank& rank);

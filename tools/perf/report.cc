@@ -125,7 +125,7 @@ int Report::end() {
   const std::uint64_t wrong = results_.wrong;
   const char* const verdict = !options_.check ? "not checked" : wrong == 0 ? "OK" : "FAILED";
   fmt::print(out_, "# Compared : {}\n",
-             options_.check ? pattern_.compared : "nothing (--no-check)");
+             options_.check ? compared(pattern_, options_) : "nothing (--no-check)");
   fmt::print(out_, "# Wrong elements : {} {}\n", wrong, verdict);
   results_.average = average();
   const bool is_busbw = std::string(pattern_.average) == "busbw";

@@ -98,11 +98,11 @@ struct Connection {
   ControlBlock memory;               // this end's; its start is the peer's window
   PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
   RailDevices devices;               // of this end
-  std::size_t receiver_rails = 1;    // of the receiving end: so many keys has a credit line
+  std::size_t receiver_rails = 1;    // of the receiving end, and so the keys in a credit line
   std::vector<PathResources> paths;  // those that are connected, at least one
   std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this
   CommMemory comm;                   // CommPlan::comm_bytes
-  CommMemory extra;                  // CommPlan::extra_bytes: no object that is to be destroyed
+  CommMemory extra;                  // CommPlan::extra_bytes; only objects without a destructor
 };
 
 // The sizes of what one end of a comm needs. The transfer floor knows them.

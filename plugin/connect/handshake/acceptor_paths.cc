@@ -100,7 +100,7 @@ Checked Acceptor::take_ready(PendingAccept& pending, const wire::Ready& ready) {
   for (const std::uint8_t path : ready.paths) {
     if (pending.has_path(path)) continue;
     return misfit("it has path " + std::to_string(path) +
-                  ", which this end has not: " + pending.missing.at(path).text);
+                  ", which this end could not make: " + pending.missing.at(path).text);
   }
   for (const wire::MissingPath& path : ready.missing) {
     pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});

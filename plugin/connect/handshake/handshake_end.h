@@ -125,8 +125,9 @@ class HandshakeEnd {
     if (pending.missing.empty()) {
       BL_INFO(kLogNet, "%s", text.c_str());
     } else if (const std::uint64_t number = incomplete_.due(); number != 0) {
-      BL_WARN("%s; missing (in connection number %llu with missing paths): %s", text.c_str(),
-              static_cast<unsigned long long>(number), pending.missing_text().c_str());
+      BL_WARN("%s; these paths are missing: %s (connections with missing paths so far: %llu)",
+              text.c_str(), pending.missing_text().c_str(),
+              static_cast<unsigned long long>(number));
     }
     return made;
   }

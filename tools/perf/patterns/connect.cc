@@ -26,7 +26,7 @@ Outcome<Row> connect_once(Rank& rank, size_t size, std::uint64_t round) {
   Lanes lanes = BL_TRY(Lanes::open(rank, comms, size));
   BL_TRY(lanes.prepare(round));
   BL_TRY(rank.team().barrier("first messages"));
-  const Cost first = BL_TRY(lanes.stream(1));
+  const Cost first = BL_TRY(lanes.stream(round, 1));
   if (!comms.recvs.empty()) row.set("message_us", us_each(first.wall_ns, count));
   row.set_wrong(BL_TRY(lanes.check(round, 1)));
   BL_TRY(lanes.close());

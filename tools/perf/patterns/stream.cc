@@ -36,11 +36,12 @@ Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
   const auto window = static_cast<std::uint64_t>(rank.options().depth);
   BL_TRY(lanes.prepare(kFirst));
   BL_TRY(rank.team().barrier(fmt::format("first round of {} bytes", size)));
-  BL_TRY(lanes.stream(window));
+  BL_TRY(lanes.stream(kFirst, window));
   size_t wrong = BL_TRY(lanes.check(kFirst, window));
 
   const std::uint64_t few = 2 * window;
-  const Cost warm_up = BL_TRY(lanes.stream(few));
+  const Cost warm_up = BL_TRY(lanes.stream(kFirst, few));
+  wrong += BL_TRY(lanes.check(kFirst, few));
   const double each = static_cast<double>(warm_up.wall_ns) / static_cast<double>(few);
 
   rank.set_phase(fmt::format("{} bytes, measuring", size));
@@ -50,7 +51,7 @@ Outcome<bool> measure_stream(Rank& rank, const Comms& comms, size_t size) {
        ++round) {
     BL_TRY(lanes.prepare(round));
     BL_TRY(rank.team().barrier(fmt::format("measuring {} bytes", size)));
-    cost += BL_TRY(lanes.stream(messages));
+    cost += BL_TRY(lanes.stream(round, messages));
     wrong += BL_TRY(lanes.check(round, messages));
   }
   rank.report_row(row_of(size, comms.sends.size(), comms.recvs.size(), pace.rounds(), cost, wrong));
