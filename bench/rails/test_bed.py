@@ -56,7 +56,7 @@ class TestBed:
             self.softnic, "run", "--name", name, "--fabric", fabric, "--log", self.path(f"{name}.log"),
             "--", self._beeline, "perf", "stream", "--plugin", self._plugin, "--abi", "8",
             "--env", f"BEELINE_RAILS={len(rates)}", "--hosts", ",".join(HOSTS), "--sizes", str(size),
-            "--depth", str(depth), *how_long, "--json", self.path(f"{name}.json")])
+            "--depth", str(depth), "--check-every", *how_long, "--json", self.path(f"{name}.json")])
 
     def path(self, name):
         return os.path.join(self._folder, name)

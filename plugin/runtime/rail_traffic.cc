@@ -2,6 +2,7 @@
 #include "plugin/runtime/rail_traffic.h"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 
@@ -64,7 +65,7 @@ std::string RailTraffic::text(const char* direction, const Shares& shares) {
   const char* before = " ";
   for (const auto& [name, share] : shares) {
     const auto bytes = static_cast<double>(share.bytes);
-    const auto percent = static_cast<int>(100 * bytes / all + 0.5);
+    const auto percent = std::lround(100 * bytes / all);
     text += before + name + " " + std::to_string(percent) + " %";
     if (share.weighted_rate > 0)
       text += " at " + gigabytes(1e9 * share.weighted_rate / bytes, "GB/s");

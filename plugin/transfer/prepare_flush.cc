@@ -73,7 +73,7 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
     }
   }
   for (const auto& [path, problem] : refusals) report_unflushed(path, problem, prepared != 0);
-  if (prepared == 0) {
+  if (prepared == 0 && !refusals.empty()) {
     const Problem& first = refusals.front().second;
     return fail(first.code, "connect the port to itself", first.sys_errno);
   }

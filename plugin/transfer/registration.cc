@@ -89,7 +89,7 @@ std::string devices_and_causes(Refusals refusals) {
     for (const Refusal& refusal : refusals) {
       if (refusal.cause == cause) names += (names.empty() ? "" : ", ") + label(*refusal.device);
     }
-    text += (text.empty() ? "" : "; ") + names + ": " + cause;
+    text.append(text.empty() ? "" : "; ").append(names).append(": ").append(cause);
     std::erase_if(refusals, [&](const Refusal& refusal) { return refusal.cause == cause; });
   }
   return text;
@@ -158,7 +158,7 @@ Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rail
     if (made) {
       keep(*handle, i, *std::move(made));
     } else {
-      refusals.push_back(std::move(made.error()));
+      refusals.push_back(made.error());
     }
   }
   if (handle->rails == 0) return report_failure(buffer, refusals);

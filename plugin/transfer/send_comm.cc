@@ -4,7 +4,7 @@
 #include "plugin/transfer/send_comm.h"
 
 #include <algorithm>
-#include <new>
+#include <memory>
 #include <type_traits>
 
 namespace beeline {
@@ -49,8 +49,9 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
   if (has_several_paths()) {
     static_assert(std::is_trivially_destructible_v<SeveralPaths> &&
                   sizeof(DataPath) % alignof(SeveralPaths) == 0);
-    several_ = new (connection_.extra.get() + bytes_of_paths(paths().size()))
-        SeveralPaths(paths(), options.split_on_qps);
+    std::byte* const place = connection_.extra.get() + bytes_of_paths(paths().size());
+    several_ =
+        std::construct_at(reinterpret_cast<SeveralPaths*>(place), paths(), options.split_on_qps);
   }
   is_quick_ = !has_several_paths() && rails() == wire::Rails::kFew && only_path().peer_rail == 0;
   most_quick_ = static_cast<std::uint64_t>(std::max<std::int64_t>(only_path().most_immediate, 0));

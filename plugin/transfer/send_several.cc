@@ -85,7 +85,8 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
                             "no pair of rails has registered both buffers of a message");
   }
   const PathMask able = able_paths(usable, sge_.length);
-  if (able == 0) return refuse_writes(path_at(std::countr_zero(usable)), sge_.length);
+  if (able == 0)
+    return refuse_writes(path_at(static_cast<std::size_t>(std::countr_zero(usable))), sge_.length);
   const bool is_long = sge_.length >= Scheduler::kLeastSplitBytes;
   if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
   DataPath& path = path_at(several_->scheduler.choose(able, sge_.length, now_ns()));

@@ -61,7 +61,7 @@ void finish_both(Moved moved, int size) {
 
 TEST_CASE("several: messages of any size arrive whole over any number of paths",
           "[component][transfer][several]") {
-  const std::size_t paths = GENERATE(2, 3, 4, 8);
+  const auto paths = GENERATE(as<std::size_t>(), 2, 3, 4, 8);
   const auto notify = GENERATE(Notify::kImmediate, Notify::kNoticeAfterRouted, Notify::kNotice);
   CAPTURE(paths, notify);
   TransferRig rig({.paths = paths, .notify = notify});
@@ -80,7 +80,7 @@ TEST_CASE("several: messages of any size arrive whole over any number of paths",
 }
 
 TEST_CASE("several: a long message uses all paths", "[component][transfer][several]") {
-  const std::size_t paths = GENERATE(2, 4, 8);
+  const auto paths = GENERATE(as<std::size_t>(), 2, 4, 8);
   TransferRig rig({.paths = paths});
   Storage from = rig.storage(4 * kLong);
   Storage into = rig.storage(4 * kLong);
@@ -112,7 +112,7 @@ TEST_CASE("several: a rail that has not registered a buffer does not carry it",
   CHECK(is_equal(from, into, 4 * kLong));
   const std::vector<std::uint64_t> bytes = arrived_by_path(rig.receiver());
   CHECK(bytes[2] == 0);
-  CHECK(bytes[0] + bytes[1] + bytes[3] == 4 * kLong + 8 * 64);
+  CHECK(bytes[0] + bytes[1] + bytes[3] == 4 * kLong + std::size_t{8} * 64);
 }
 
 TEST_CASE("several: a message that no pair of rails can carry ends the comm and says why",
@@ -153,7 +153,8 @@ TEST_CASE("several: as many receives as fit are in flight where paths are missin
   for (std::size_t i = 0; i < receives.size(); ++i) rig.finish(rig.send(from, 64, 0));
 }
 
-// NCCL deregisters memory before it closes a comm that it aborts. Sanitizers see a use of the handle.
+// NCCL deregisters memory before it closes a comm that it aborts. Sanitizers see a use of the
+// handle.
 TEST_CASE("several: closing sends no more chunks", "[component][transfer][several]") {
   constexpr std::size_t kHuge = 32 << 20;  // more than the paths take at once
   TransferRig rig({.paths = 2});
@@ -174,22 +175,23 @@ TEST_CASE("several: a message waits if no path has room for a part of it",
           "[component][transfer][several]") {
   constexpr std::size_t kSmall = 8192;  // two writes and a notice
   constexpr std::size_t kSmalls = wire::kMaxGroups - 1;
+  constexpr std::size_t kLongest = 1 << 19;
   TransferRig rig({.paths = 2, .notify = Notify::kNotice, .largest_write = kSmall / 2});
   Storage from = rig.storage(kSmall);
   Storage into = rig.storage(kSmalls * kSmall);
-  Storage long_from = rig.storage(4 * 131072);
-  Storage long_into = rig.storage(4 * 131072);
+  Storage long_from = rig.storage(kLongest);
+  Storage long_into = rig.storage(kLongest);
   fill(long_from, 5);
   std::vector<Moved> all;
   for (std::size_t i = 0; i < kSmalls; ++i) {
     Request* const receive = rig.receive(into, kSmall, 0, i * kSmall);
     all.push_back({receive, rig.send(from, kSmall, 0)});
   }
-  Request* const receive = rig.receive(long_into, 4 * 131072, 0);
-  Request* const send = rig.send(long_from, 4 * 131072, 0);
+  Request* const receive = rig.receive(long_into, kLongest, 0);
+  Request* const send = rig.send(long_from, kLongest, 0);
   for (const Moved& moved : all) finish_both(moved, kSmall);
-  finish_both({receive, send}, 4 * 131072);
-  CHECK(is_equal(long_from, long_into, 4 * 131072));
+  finish_both({receive, send}, kLongest);
+  CHECK(is_equal(long_from, long_into, kLongest));
 }
 
 TEST_CASE("several: messages in flight finish in any order of tests",

@@ -4,9 +4,9 @@
 # rxe.sh BEELINE PLUGIN all|short: tests the plugin on the kernel's soft RoCE, over two rails.
 set -u -o pipefail
 guest=$(dirname "${BASH_SOURCE[0]}")/../guest
-source "$guest/check.sh"
-source "$guest/rdma.sh"
-source "$guest/perf.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
 
 rails=(--comms 2 --dev 'rxe_a1,rxe_b1/rxe_a2,rxe_b2') # a comm on each rail; even ranks at one end
 
