@@ -43,7 +43,7 @@ std::optional<Problem> RecvComm::prepare_path(std::size_t index, const gdr::Flus
     flusher_->add_rail(path.rail, &*path.queues.loopback, data_paths()[index].lkey);
     return std::nullopt;
   }
-  if (!need.by_host) return std::move(loopback.error());
+  if (!need.by_host) return loopback.error();
   BL_INFO(kLogNet, "%s: the CUDA driver flushes GPU memory, because the NIC cannot: %s",
           name_for_log(index).c_str(), loopback.error().text.c_str());
   rails_flushed_by_host_ |= bit;

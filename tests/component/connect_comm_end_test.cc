@@ -88,7 +88,7 @@ TEST_CASE("comm end: the peer reaches the window over each path", "[component][c
   Connection receiver = std::move(ends.receiver).finish(Role::kReceive, window);
   REQUIRE(sender.paths.size() == 2);
   REQUIRE(receiver.paths.size() == 2);
-  for (const std::size_t rail : {0, 1}) {
+  for (const std::size_t rail : {std::size_t{0}, std::size_t{1}}) {
     CHECK(receiver.paths[rail].peer_qpn == sender.paths[rail].queues.qp->qp_num);
     prove_write(receiver, sender, rail);
   }

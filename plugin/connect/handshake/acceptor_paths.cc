@@ -43,7 +43,7 @@ Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
   const RailPorts ports(pending, numbers_of(pending.connect.paths), *context_.ports);
   for (const wire::PathOffer& offer : pending.connect.paths) {
     Checked made = make_path(comm, pending, ports, offer);
-    if (!made) pending.leave_out(offer.number, std::move(made.error()));
+    if (!made) pending.leave_out(offer.number, made.error());
   }
   if (!pending.has_paths()) return fail(pending.no_path_left());
   return {};

@@ -50,7 +50,7 @@ wire::Connect Connector::make_connect(PendingConnect& pending) {
                         .counts = rail_counts(pending.devices, pending.qp)};
   for (const std::uint8_t number : pending.path_numbers()) {
     Checked added = add_offer(pending, number, message);
-    if (!added) pending.leave_out(number, std::move(added.error()));
+    if (!added) pending.leave_out(number, added.error());
   }
   message.window = pending.end->window();
   message.missing = pending.missing_paths();

@@ -58,10 +58,10 @@ bool PendingComm::has_connected_directly() const noexcept {
   });
 }
 
-void PendingComm::leave_out(std::uint8_t path, HandshakeFailure why) {
+void PendingComm::leave_out(std::uint8_t path, const HandshakeFailure& why) {
   cm.erase(path);
   if (end) end->drop_path(path);
-  missing.try_emplace(path, std::move(why));
+  missing.try_emplace(path, why);
 }
 
 HandshakeFailure PendingComm::no_path_left() const {

@@ -60,7 +60,7 @@ struct PendingComm {
   bool has_connected_directly() const noexcept;
 
   // Destroys what there is of the path. The first reason counts.
-  void leave_out(std::uint8_t path, HandshakeFailure why);
+  void leave_out(std::uint8_t path, const HandshakeFailure& why);
   // Of a comm that has no path: the reason of the first one, with the texts of all.
   HandshakeFailure no_path_left() const;
   std::vector<wire::MissingPath> missing_paths() const;  // for a message to the peer
@@ -92,6 +92,7 @@ Outcome<void> check_path_numbers(const PathLayout& layout, const std::vector<std
 template <class Path>
 std::vector<std::uint8_t> numbers_of(const std::vector<Path>& paths) {
   std::vector<std::uint8_t> numbers;
+  numbers.reserve(paths.size());
   for (const Path& path : paths) numbers.push_back(path.number);
   return numbers;
 }
