@@ -118,7 +118,6 @@ Outcome<std::vector<const Device*>> NetDevices::ports_of(std::span<const int> in
 
 Outcome<const NetDevice*> NetDevices::merge(std::span<const int> indices) {
   std::vector<const Device*> members = BL_TRY(ports_of(indices));
-  if (indices.size() == 1) return find(indices.front());
   const auto is_it = [&](const NetDevice* device) {
     return device != nullptr && std::ranges::equal(device->merged, indices);
   };

@@ -72,6 +72,11 @@ Result<int> merge(std::span<const int> devices) {
   const Runtime& runtime = Runtime::instance();
   if (!runtime.has_devices()) return fail(Errc::kInvalid, "merge devices");
   if (const char* const why = why_not_merged(runtime.config()); why != nullptr) {
+    // NCCL 2.24 to 2.26 ask for a device of each NIC that they merge with no other. Without a new
+    // device they go on with the physical ones; an error would stop them.
+    if (devices.size() == 1 && runtime.net_devices()->find(devices.front()) != nullptr) {
+      return devices.front();
+    }
     BL_INFO(kLogInit | kLogNet, "devices are not merged: %s", why);
     return fail(Errc::kUnsupported, "merge devices");
   }
@@ -81,7 +86,7 @@ Result<int> merge(std::span<const int> devices) {
     BL_WARN("%s", merged.error().text.c_str());
     return fail(merged.error().code, "merge devices");
   }
-  if (device_count() != before) {
+  if (device_count() != before && devices.size() > 1) {
     BL_INFO(kLogInit | kLogNet, "merged into %s", describe(**merged).c_str());
   }
   return (*merged)->index;

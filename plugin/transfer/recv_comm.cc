@@ -19,7 +19,7 @@ CommPlan RecvComm::plan(std::size_t paths) noexcept {
       .memory_bytes = kNoticesAt + paths * receive_depth(paths) * sizeof(wire::Notice),
       .window_bytes = 0,
       .send_depth = kSendDepth,
-      .receive_depth = receive_depth(paths),
+      .receive_depth = kQueueDepth,
       .flush_depth = Flusher::kDepth,
       .inline_bytes = sizeof(wire::CreditLine),
       .extra_bytes = bytes_of_paths(paths),

@@ -29,7 +29,7 @@ CommPlan SendComm::plan(std::size_t paths) noexcept {
   return {
       .memory_bytes = kNoticesAt + notice_places(paths) * sizeof(wire::Notice),
       .window_bytes = wire::kCreditRingBytes,
-      .send_depth = kSendDepth,
+      .send_depth = kQueueDepth,
       .receive_depth = 1,
       .inline_bytes = 64,
       .extra_bytes = bytes_of_paths(paths) + (paths > 1 ? sizeof(SeveralPaths) : 0),

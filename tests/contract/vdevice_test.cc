@@ -143,7 +143,7 @@ TEST_CASE("vdevice: what cannot be merged is refused, with the reason in the log
   });
 }
 
-TEST_CASE("vdevice: what is merged already is found again, and one NIC is itself",
+TEST_CASE("vdevice: what is merged already is found again, and one NIC becomes a device",
           "[contract][vdevice]") {
   const Abi abi = GENERATE(from_range(abis_with_vdevices()));
   CAPTURE(abi);
@@ -153,9 +153,10 @@ TEST_CASE("vdevice: what is merged already is found again, and one NIC is itself
     int again = 0;
     BL_MUST_SUCCEED(session.net().make_vdevice(2, {0, 1}, &again));
     BL_MUST(again == dev);
+    // NCCL 2.24 to 2.26 use only what makeVDevice has made, as soon as it has made anything.
     BL_MUST_SUCCEED(session.net().make_vdevice(1, {5}, &again));
-    BL_MUST(again == 5);
-    BL_MUST(session.devices() == kNics + 1);
+    BL_MUST(again == dev + 1);
+    BL_MUST(session.devices() == kNics + 2);
   });
 }
 

@@ -87,8 +87,9 @@ TEST_CASE("net devices: merging the same devices again gives the same device", "
   CHECK(host.merge({2, 3}) == 5);
   CHECK(host.merge({0, 1}) == 4);
   CHECK(host.net.count() == 6);
-  CHECK(host.merge({3}) == 3);  // nothing to merge
-  CHECK(host.net.count() == 6);
+  CHECK(host.merge({3}) == 6);  // a device with the same name
+  CHECK(host.net.find(6)->name == host.net.find(3)->name);
+  CHECK(host.net.count() == 7);
 }
 
 TEST_CASE("net devices: an NCCL that has forgotten them counts and merges as at first",
