@@ -233,7 +233,7 @@ TEST_CASE("vdevice: devices and their properties may be asked for while others a
 TEST_CASE("vdevice: a connection is made without a port that is down, and the log names it",
           "[contract][vdevice][softnic]") {
   const Abi abi = GENERATE(from_range(abis_with_vdevices()));
-  const size_t end = GENERATE(0, 1);
+  const auto end = GENERATE(as<size_t>(), 0, 1);
   CAPTURE(abi, end);
   const std::string port = std::string(end == 0 ? "h0" : "h1") + "/softnic2";
   const auto down = [&](Peer& peer, const Session& session) {

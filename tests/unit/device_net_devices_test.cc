@@ -24,6 +24,7 @@ std::vector<Device> ports(std::size_t count) {
 
 std::vector<std::vector<const Device*>> each_alone(const std::vector<Device>& devices) {
   std::vector<std::vector<const Device*>> groups;
+  groups.reserve(devices.size());
   for (const Device& device : devices) groups.push_back({&device});
   return groups;
 }
