@@ -72,9 +72,8 @@ class GpuDirect {
 
   bool has_driver() const noexcept { return cuda_.has_value(); }
   Offer offer(const Device& device) const noexcept;
-  // Of a device that NCCL has merged from these, or that the plugin has: a kind of memory is
-  // offered if one of them takes it, because a rail that refuses a buffer is left out for that
-  // buffer.
+  // The offer of a device that consists of these NICs. It includes a kind of memory if one of the
+  // NICs takes it, because a NIC that refuses a buffer is left out for that buffer.
   Offer offer(RailDevices devices) const noexcept;
   // Whether it was tested, and does not work with each GPU in use. Registering may succeed all the
   // same, and data be lost.

@@ -22,7 +22,7 @@ const char* why_not_merged(const Config& config) noexcept {
   return nullptr;
 }
 
-// What the member `value` is for all ports, or -1.
+// The value of this field if it is the same for all ports, and otherwise -1.
 int common_value(RailDevices ports, int Device::*value) noexcept {
   const int first = ports.front()->*value;
   const bool is_common =

@@ -21,7 +21,7 @@ class RailTraffic {
   // After the comm's last request. Logs if no comm is left.
   void on_closed(const Comm& comm) noexcept;
 
-  // What one rail has carried in one direction.
+  // The traffic of one rail in one direction.
   struct Share {
     std::uint64_t bytes = 0;
     double weighted_rate = 0;  // bytes per nanosecond as the sender has measured it, times bytes

@@ -11,8 +11,8 @@
 
 namespace beeline {
 
-// What this end's user has set must be possible. What only the peer's user has set is done if it
-// is.
+// If this end's user asks for librdmacm and it cannot be used, there is no agreement. If only the
+// peer's user asks for it, the queue pair is then connected without it.
 Outcome<Agreement> Acceptor::agree_on_path(const PortSide& ours, const wire::PathOffer& offer,
                                            const PendingAccept& pending) {
   const std::string& peer_host = pending.peer_host;

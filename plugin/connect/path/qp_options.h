@@ -42,7 +42,7 @@ inline QpOptions options_for(const CommSettings& settings, QpOptions options) {
   return options;
 }
 
-// What an end with these devices tells the other end.
+// An end sends this to the other end, so that both compute the same paths.
 inline wire::RailCounts rail_counts(RailDevices devices, const QpOptions& options) {
   const int most = wire::kMaxPaths;
   return {.rails = static_cast<std::uint8_t>(devices.size()),
