@@ -54,10 +54,10 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
   }
 }
 
-std::string Comm::name_for_log(std::size_t rail) const {
+std::string Comm::name_for_log(std::size_t path) const {
   const bool sends = role() == Role::kSend;
   return std::string(sends ? "sender on " : "receiver on ") + host_name() + ", device " +
-         label(*connection_.paths[rail].device) + ", " + (sends ? "to" : "from") + " peer " +
+         label(*connection_.paths[path].device) + ", " + (sends ? "to" : "from") + " peer " +
          link_->peer().text();
 }
 

@@ -75,7 +75,7 @@ class Comm {
   CommGate& gate() noexcept { return gate_; }
   const StallWatch& watch() const noexcept { return watch_; }
   // For logs: "sender on h1, device softnic0:1, to peer h2 (pid 4711) softnic1:1".
-  std::string name_for_log(std::size_t rail = 0) const;
+  std::string name_for_log(std::size_t path = 0) const;
   // Takes all completions that have come.
   virtual void collect() = 0;
   // After the peer's goodbye: finishes the requests whose lines are below `settled`, if this end
@@ -105,7 +105,7 @@ class Comm {
 
   std::span<DataPath> data_paths() noexcept { return {paths_, path_count_}; }
   DataPath& path_at(std::size_t index) noexcept { return paths_[index]; }
-  // Of a comm that has one path.
+  // May be called only if the comm has one path.
   DataPath& only_path() noexcept { return only_path_; }
   bool has_several_paths() const noexcept { return has_several_paths_; }
   wire::Rails rails() const noexcept { return rails_; }

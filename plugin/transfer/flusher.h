@@ -25,7 +25,7 @@ class Flusher {
   static constexpr std::uint32_t kDepth = 64;  // READs that the queue pair of a rail takes
   static constexpr std::size_t kRequests = 2 * wire::kMaxGroups;
 
-  // The READs put their bytes, which have no meaning, to `place`.
+  // The READs write their bytes, which have no meaning, into `place`.
   Flusher(std::size_t rails, void* place);
 
   // By the thread that registers memory, before it passes on memory that is registered with this
@@ -54,7 +54,7 @@ class Flusher {
   std::uint8_t narrow(std::uint16_t request, CarriersOf&& carriers_of) noexcept {
     Plan& plan = plans_[request];
     for (std::uint8_t i = 0; i < plan.count; ++i) {
-      // Whoever does not know the carriers reads through all rails.
+      // If no carrier is known, all rails of the plan read.
       const std::uint8_t carriers = plan.rails[i] & carriers_of(plan.addresses[i]);
       if (carriers != 0) plan.rails[i] = carriers;
     }

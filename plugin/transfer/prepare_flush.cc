@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What flushes need on each rail: a queue pair that is connected to itself. It is made when memory
-// that needs flushes is first registered with the rail.
+// Makes the queue pairs for flushes. Each rail has one, which is connected to itself. It is made
+// when memory that needs flushes is first registered with the rail.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -62,7 +62,7 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
   std::vector<std::pair<std::size_t, Problem>> refusals;  // by path
   std::uint8_t tried = 0;
   for (std::size_t i = 0; i < connection_.paths.size(); ++i) {
-    // Of several paths of a rail, the first one's completion queue serves.
+    // A rail with several paths uses the completion queue of the first one.
     const std::uint8_t bit = bit_of_rail(connection_.paths[i].rail);
     if ((rails & bit) == 0 || (std::exchange(tried, tried | bit) & bit) != 0) continue;
     auto problem = prepare_path(i, need);

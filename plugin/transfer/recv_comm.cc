@@ -32,7 +32,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
       lines_(connection_.memory.at<wire::CreditLine>()),
       ring_address_(connection_.window.address),
       grant_path_(&path_at(0)),
-      receive_depth_(receive_depth(connection_.planned_paths)),
+      receive_depth_(receive_depth(has_several_paths() ? connection_.planned_paths : 1)),
       requests_(*this, free_requests_),
       gpus_(options.gpus),
       gid_(options.gid),

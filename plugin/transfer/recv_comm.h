@@ -119,9 +119,10 @@ class RecvComm : public Comm {
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
-  // Of each path, by the number of planned paths. The queue holds the receives of all lines in
-  // flight, the unused rest of a batch, and one more batch. With more than four paths it holds 96:
-  // between 64 and 96 lines can be in flight, and the next batch is posted when it fits.
+  // The receives that may be posted on each path: for all lines in flight, the unused rest of a
+  // batch, and one more batch. With more than four paths there are 96: between 64 and 96 lines can
+  // be in flight, and the next batch is posted when it fits. Paths that are missing count, because
+  // the memory for notices was made for them; only a single path has enough of it in any case.
   static constexpr std::uint32_t receive_depth(std::size_t paths) noexcept {
     constexpr std::uint32_t kLines = wire::kMaxLines;
     return paths <= 4 ? kLines + 2 * kBatch : kLines / 2 + kBatch;
@@ -205,7 +206,7 @@ class RecvComm : public Comm {
   std::array<std::uint8_t, wire::kMaxLines> carried_{};
   DataPath* grant_path_;              // where grants are sent
   std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
-  std::uint32_t receive_depth_;       // of each path
+  std::uint32_t receive_depth_;       // the most receives posted on a path
   std::uint32_t turn_ = 0;            // counts polls, to look at each path in turn
   RequestPool<kRequests> requests_;
   FreeRequests free_flushes_;

@@ -30,8 +30,6 @@ Errc RecvComm::withdraw_lines(std::uint32_t written) {
 Errc RecvComm::post_receives_for(std::uint32_t lines) {
   if (has_several_paths()) return post_receives_on_all(lines);
   while (spare_receives_ < lines) {
-    // The queue may have been made for more paths, and hold fewer receives.
-    if (lines_in_flight() + spare_receives_ + kBatch > receive_depth_) return Errc::kOk;
     if (const Status posted = post_receives(only_path()); !posted) return posted.error().code;
     spare_receives_ += kBatch;
   }

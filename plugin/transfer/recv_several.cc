@@ -3,6 +3,7 @@
 // Receiving over several paths. Each of them needs a posted receive for every line in flight, since
 // the sender chooses the paths. Grants go over the path that data last came from.
 #include <arpa/inet.h>
+
 #include <algorithm>
 
 #include "plugin/transfer/recv_comm.h"

@@ -107,7 +107,8 @@ class SendComm : public Comm {
   bool take_by_tag(std::uint8_t index) noexcept;
   [[gnu::noinline]] void record_last() noexcept;
   Errc post(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
-  Errc post_on(DataPath& path, const wire::LineFacts& line, void** made);
+  Errc post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
+               void** made);
   Errc post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made);
   Errc post_with_notice(DataPath& path, const wire::LineFacts& line, void** made);
   int post_data_and_notice(DataPath& path, const Request& request, const wire::LineFacts& line);
@@ -127,8 +128,8 @@ class SendComm : public Comm {
     SplitMessages splits;
   };
   PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
-  PathMask with_room(PathMask usable, std::uint32_t size) noexcept;
-  PathMask able_paths(PathMask usable, std::uint32_t size) noexcept;
+  template <class Is>
+  PathMask paths_that(Is&& is) noexcept;
   Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
   Errc post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
                   void** made);

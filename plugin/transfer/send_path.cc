@@ -181,15 +181,17 @@ void SendComm::record_last() noexcept {
 Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
   const std::uint32_t size = sge_.length;
   sge_.length = std::min(size, line.capacity);
-  const Errc code =
-      has_several_paths() ? post_on_some(line, memory, made) : post_on(only_path(), line, made);
+  const Errc code = has_several_paths() ? post_on_some(line, memory, made)
+                                        : post_on(only_path(), line, memory, made);
   if (code != Errc::kOk || *made == nullptr) return code;
   take(line, sge_.length);
   if (sge_.length < size) report_cut(size, line.tag, sge_.length);
   return Errc::kOk;
 }
 
-Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, void** made) {
+Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
+                       void** made) {
+  sge_.lkey = memory.lkeys[path.rail];
   return sge_.length > path.most_immediate ? post_with_notice(path, line, made)
                                            : post_with_immediate(path, line, made);
 }

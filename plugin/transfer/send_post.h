@@ -82,7 +82,7 @@ BL_INLINED void SendComm::prepare(const DataPath& path, const void* data, std::s
                                   const MemoryHandle& memory) noexcept {
   sge_.addr = reinterpret_cast<std::uint64_t>(data);
   sge_.length = static_cast<std::uint32_t>(size);
-  sge_.lkey = memory.lkeys[path.rail];
+  sge_.lkey = memory.lkeys.front();
   wr_.send_flags = size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
 }
 

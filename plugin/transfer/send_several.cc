@@ -4,8 +4,9 @@
 // long one. A path takes only as much as it will move soon; the rest is assigned when completions
 // come. The last work request of a path for a message is its notice.
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <vector>
+#include <span>
 
 #include "common/base/clock.h"
 #include "plugin/transfer/send_chain.h"
@@ -17,7 +18,7 @@ namespace {
 // Places in each send queue that only notices take: each split message may still need one.
 constexpr std::uint32_t kForNotices = SplitMessages::kMost;
 
-// Paths between the same two ports share a rail.
+// Paths between the same two ports form a group, unless split_on_qps.
 class Guesses {
  public:
   Guesses(std::span<const PathResources> paths, bool split_on_qps) noexcept {
@@ -55,27 +56,22 @@ SendComm::SeveralPaths::SeveralPaths(std::span<const PathResources> paths,
                                      bool split_on_qps) noexcept
     : scheduler(Guesses(paths, split_on_qps).all()) {}
 
+template <class Is>
+PathMask SendComm::paths_that(Is&& is) noexcept {
+  PathMask mask = 0;
+  for (const DataPath& path : data_paths()) {
+    if (is(path)) mask = static_cast<PathMask>(mask | 1U << path.index);
+  }
+  return mask;
+}
+
 // The paths whose NICs, at both ends, can reach the memory of both buffers. A receiver with one
 // rail has registered everything with it.
 PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
-  PathMask usable = 0;
-  for (const DataPath& path : data_paths()) {
+  return paths_that([&](const DataPath& path) {
     const bool has_key = connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
-    if ((memory.rails >> path.rail & 1) == 0 || !has_key) continue;
-    usable = static_cast<PathMask>(usable | 1U << path.index);
-  }
-  return usable;
-}
-
-// Of these paths, those that can carry any part of a message of this size if they carry nothing
-// else.
-PathMask SendComm::able_paths(PathMask usable, std::uint32_t size) noexcept {
-  PathMask able = 0;
-  for (const DataPath& path : data_paths()) {
-    const bool is_able = most_wrs(path, size) + kForNotices <= kSendDepth;
-    if (is_able) able = static_cast<PathMask>(able | (usable & 1U << path.index));
-  }
-  return able;
+    return (memory.rails >> path.rail & 1) != 0 && has_key;
+  });
 }
 
 Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
@@ -84,18 +80,20 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
     return events_.on_fault(*this, Errc::kUnsupported, "send",
                             "no pair of rails has registered both buffers of a message");
   }
-  const PathMask able = able_paths(usable, sge_.length);
+  // An empty send queue must be able to take any part of the message.
+  const PathMask able = usable & paths_that([&](const DataPath& path) {
+                          return most_wrs(path, sge_.length) + kForNotices <= kSendDepth;
+                        });
   if (able == 0)
     return refuse_writes(path_at(static_cast<std::size_t>(std::countr_zero(usable))), sge_.length);
   const bool is_long = sge_.length >= Scheduler::kLeastSplitBytes;
   if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
   DataPath& path = path_at(several_->scheduler.choose(able, sge_.length, now_ns()));
-  sge_.lkey = memory.lkeys[path.rail];
   wr_.send_flags =
       sge_.length > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
   const std::uint32_t wrs = most_wrs(path, sge_.length) + kForNotices;
   if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
-  const Errc code = post_on(path, line, made);
+  const Errc code = post_on(path, line, memory, made);
   if (*made != nullptr) several_->scheduler.posted(path.index, sge_.length, now_ns());
   return code;
 }
@@ -116,16 +114,6 @@ Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memor
   return Errc::kOk;
 }
 
-// Of these paths, those whose send queue takes any part of a message of this size.
-PathMask SendComm::with_room(PathMask usable, std::uint32_t size) noexcept {
-  PathMask open = 0;
-  for (const DataPath& path : data_paths()) {
-    const bool has_room = path.send_free >= most_wrs(path, size) + kForNotices;
-    if (has_room) open = static_cast<PathMask>(open | (usable & 1U << path.index));
-  }
-  return open;
-}
-
 // Gives chunks that wait to the paths that take them.
 void SendComm::assign_waiting() {
   if (!several_->splits.is_waiting()) return;
@@ -140,7 +128,9 @@ void SendComm::assign_waiting() {
 // False: no path takes more, or one has refused its part.
 bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
   const auto left = static_cast<std::uint32_t>(std::popcount(message.unsent));
-  const PathMask open = with_room(message.usable, message.size());
+  const PathMask open = message.usable & paths_that([&](const DataPath& path) {
+                          return path.send_free >= most_wrs(path, message.size()) + kForNotices;
+                        });
   if (open == 0) return false;
   Scheduler::Shares shares;
   const unsigned count =

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/component/flush_rig.h"
-#include <new>
 
 #include <arpa/inet.h>
 
-#include <new>
 #include <string>
 #include <utility>
 
@@ -103,8 +101,7 @@ Connection FlushRig::connect(const FlushRigOptions& options) {
   made.devices = rails_;
   made.receiver_rails = options.rails;
   made.planned_paths = paths;
-  made.extra = CommMemory(
-      static_cast<std::byte*>(::operator new (plan.extra_bytes, std::align_val_t{kCommAlignment})));
+  made.extra = extra_memory(plan);
   made.memory = value_of(ControlBlock::create(plan.memory_bytes));
   for (const Device& device : devices_) {
     const Status attached = made.memory.attach(api_, value_of(device.context->pd()));
@@ -125,21 +122,10 @@ Connection FlushRig::connect(const FlushRigOptions& options) {
 // The peer has as many rails as there are paths.
 PathResources FlushRig::make_path(const FlushRigOptions& options, const CommPlan& plan,
                                   std::size_t index) {
-  PathResources path;
-  path.rail = static_cast<std::uint8_t>(index % options.rails);
+  const std::size_t rail = index % options.rails;
+  PathResources path = make_unconnected_path(devices_[rail], plan);
+  path.rail = static_cast<std::uint8_t>(rail);
   path.peer_rail = static_cast<std::uint8_t>(index);
-  path.device = &devices_[path.rail];
-  path.queues.cq = value_of(
-      verbs::create_cq(api_, path.device->context->raw(),
-                       static_cast<int>(plan.send_depth + plan.receive_depth + plan.flush_depth)));
-  auto made = value_of(verbs::create_qp(api_, value_of(path.device->context->pd()),
-                                        {.send_cq = path.queues.cq.get(),
-                                         .recv_cq = path.queues.cq.get(),
-                                         .send_depth = plan.send_depth,
-                                         .recv_depth = plan.receive_depth,
-                                         .max_inline = plan.inline_bytes}));
-  path.queues.max_inline = made.granted.max_inline_data;
-  path.queues.qp = std::move(made.qp);
   Endpoint& peer = peers_.emplace_back(path.device->ibdev);
   connect_both(path.queues.qp.get(), peer.qp);
   return path;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 
 #include "plugin/transfer/test_request.h"
 #include "plugin/verbs/qp_steps.h"
@@ -27,30 +28,6 @@ std::uint8_t gid_index(const Device& device) {
   throw MustError("the device has no RoCE v2 address");
 }
 
-PathResources make_path(const Device& device, const CommPlan& plan,
-                        const TransferOptions& options) {
-  PathResources path;
-  path.device = &device;
-  path.notify = options.notify;
-  path.queues.cq = must(verbs::create_cq(device.api(), device.context->raw(),
-                                         static_cast<int>(plan.send_depth + plan.receive_depth)));
-  auto qp = must(verbs::create_qp(device.api(), must(device.context->pd()),
-                                  {.send_cq = path.queues.cq.get(),
-                                   .recv_cq = path.queues.cq.get(),
-                                   .send_depth = plan.send_depth,
-                                   .recv_depth = plan.receive_depth,
-                                   .max_inline = plan.inline_bytes}));
-  path.queues.max_inline = qp.granted.max_inline_data;
-  path.queues.qp = std::move(qp.qp);
-  return path;
-}
-
-CommMemory extra_memory(const CommPlan& plan) {
-  if (plan.extra_bytes == 0) return nullptr;
-  return CommMemory(
-      static_cast<std::byte*>(::operator new (plan.extra_bytes, std::align_val_t{kCommAlignment})));
-}
-
 // Each path is a rail of its own, on the same device.
 Connection half(const Device& device, Role role, const TransferOptions& options) {
   const bool sends = role == Role::kSend;
@@ -64,7 +41,8 @@ Connection half(const Device& device, Role role, const TransferOptions& options)
   made.extra = extra_memory(plan);
   for (std::size_t rail = 0; rail < options.paths; ++rail) {
     must(made.memory.attach(device.api(), must(device.context->pd())));
-    made.paths.push_back(make_path(device, plan, options));
+    made.paths.push_back(make_unconnected_path(device, plan));
+    made.paths.back().notify = options.notify;
     made.paths.back().rail = made.paths.back().peer_rail = static_cast<std::uint8_t>(rail);
   }
   return made;
@@ -89,6 +67,29 @@ void join(PathResources& mine, const PathResources& other) {
 }
 
 }  // namespace
+
+PathResources make_unconnected_path(const Device& device, const CommPlan& plan) {
+  PathResources path;
+  path.device = &device;
+  const auto entries = plan.send_depth + plan.receive_depth + plan.flush_depth;
+  path.queues.cq =
+      must(verbs::create_cq(device.api(), device.context->raw(), static_cast<int>(entries)));
+  auto qp = must(verbs::create_qp(device.api(), must(device.context->pd()),
+                                  {.send_cq = path.queues.cq.get(),
+                                   .recv_cq = path.queues.cq.get(),
+                                   .send_depth = plan.send_depth,
+                                   .recv_depth = plan.receive_depth,
+                                   .max_inline = plan.inline_bytes}));
+  path.queues.max_inline = qp.granted.max_inline_data;
+  path.queues.qp = std::move(qp.qp);
+  return path;
+}
+
+CommMemory extra_memory(const CommPlan& plan) {
+  if (plan.extra_bytes == 0) return nullptr;
+  return CommMemory(
+      static_cast<std::byte*>(::operator new (plan.extra_bytes, std::align_val_t{kCommAlignment})));
+}
 
 Storage::Storage(std::span<const std::unique_ptr<MrCache>> caches, std::size_t size,
                  unsigned char fill)

@@ -55,6 +55,10 @@ struct TransferOptions {
   int pkey_index = -1;              // of the loopback queue pair
 };
 
+// A path whose queue pair is in RESET, and Connection::extra for such a plan.
+PathResources make_unconnected_path(const Device& device, const CommPlan& plan);
+CommMemory extra_memory(const CommPlan& plan);
+
 // Registered memory.
 class Storage {
  public:
