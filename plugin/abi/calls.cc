@@ -48,6 +48,7 @@ ncclResult_t connect_with(const CommSettings& settings, int dev, void* handle,
 void init_runtime(ncclDebugLogger_t logger) {
   // The logger's first argument is an enumeration there and an int here, which are passed alike.
   Runtime::instance().init(reinterpret_cast<LogSink>(logger));
+  net::note_init();
 }
 
 // NCCL 2.27.3 to 2.29.7 forgets the plugin with the last communicator of the process.
@@ -75,7 +76,6 @@ ncclResult_t unless_null(void* object, F&& end) noexcept {
 ncclResult_t init(ncclDebugLogger_t logger) noexcept {
   return edge([&]() -> Status {
     init_runtime(logger);
-    net::begin(kNoOwner);
     return {};
   });
 }
@@ -84,9 +84,7 @@ ncclResult_t init(void** ctx, std::uint64_t /*comm_id*/, ncclNetCommConfig_v10_t
                   ncclDebugLogger_t logger, ncclProfilerCallback_t /*profiler*/) noexcept {
   return edge([&]() -> Status {
     init_runtime(logger);
-    if (ctx == nullptr) return {};
-    *ctx = new_context(traffic_class_in(config));
-    net::begin(settings_of(*ctx).owner);
+    if (ctx != nullptr) *ctx = new_context(traffic_class_in(config));
     return {};
   });
 }

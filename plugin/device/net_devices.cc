@@ -75,24 +75,19 @@ std::string describe(const NetDevice& device) {
 
 NetDevices::NetDevices(const std::vector<std::vector<const Device*>>& groups)
     : first_count_(std::min(groups.size(), kMost)) {
-  for (std::size_t place = 0; place < first_count_; ++place) {
-    add(place, make_device(place, groups[place], {static_cast<int>(place)}));
-  }
-  forget_merged();
+  for (std::size_t i = 0; i < first_count_; ++i) add(groups[i], {static_cast<int>(i)});
 }
 
 const NetDevice* NetDevices::find(int index) const noexcept {
-  if (index < 0 || static_cast<std::size_t>(index) >= kMost) return nullptr;
-  return places_[static_cast<std::size_t>(index)].load(std::memory_order_acquire);
+  if (index < 0 || static_cast<std::size_t>(index) >= count()) return nullptr;
+  return all_[static_cast<std::size_t>(index)].get();
 }
 
 const NetDevice* NetDevices::with_rails(RailDevices rails) const noexcept {
-  for (std::size_t place = 0; place < kMost; ++place) {
-    const NetDevice* const device = find(static_cast<int>(place));
-    if (device == nullptr) break;
-    if (device->members.data() == rails.data()) return device;
-  }
-  return nullptr;
+  const std::span all(all_.data(), count());
+  const auto it = std::ranges::find_if(
+      all, [&](const auto& device) { return device->members.data() == rails.data(); });
+  return it == all.end() ? nullptr : it->get();
 }
 
 // The ports of first devices, given by their numbers.
@@ -118,32 +113,25 @@ Outcome<std::vector<const Device*>> NetDevices::ports_of(std::span<const int> in
 
 Outcome<const NetDevice*> NetDevices::merge(std::span<const int> indices) {
   std::vector<const Device*> members = BL_TRY(ports_of(indices));
-  const auto is_it = [&](const NetDevice* device) {
-    return device != nullptr && std::ranges::equal(device->merged, indices);
-  };
   const std::lock_guard lock(mutex_);
-  const std::size_t next = count();
-  for (std::size_t place = first_count_; place < next; ++place) {
-    const NetDevice* const device = find(static_cast<int>(place));
-    if (is_it(device)) return device;
-  }
-  if (next == kMost) {
+  const auto known = std::span(all_).first(count()).subspan(first_count_);
+  const auto it = std::ranges::find_if(
+      known, [&](const auto& device) { return std::ranges::equal(device->merged, indices); });
+  if (it != known.end()) return it->get();
+  if (count() == kMost) {
     return fail(Problem(Errc::kUnsupported, "devices " + listed(indices) +
                                                 " cannot be merged: there are " +
                                                 std::to_string(kMost) + " devices already"));
   }
-  const NetDevice* device = find(static_cast<int>(next));
-  if (!is_it(device)) {
-    device = add(next, make_device(next, std::move(members), {indices.begin(), indices.end()}));
-  }
-  count_.store(next + 1, std::memory_order_release);
-  return device;
+  return add(std::move(members), {indices.begin(), indices.end()});
 }
 
-const NetDevice* NetDevices::add(std::size_t place, NetDevice device) {
-  all_.push_back(std::make_unique<const NetDevice>(std::move(device)));
-  places_[place].store(all_.back().get(), std::memory_order_release);
-  return all_.back().get();
+const NetDevice* NetDevices::add(std::vector<const Device*> members, std::vector<int> merged) {
+  const std::size_t place = count();
+  all_[place] =
+      std::make_unique<const NetDevice>(make_device(place, std::move(members), std::move(merged)));
+  count_.store(place + 1, std::memory_order_release);
+  return all_[place].get();
 }
 
 }  // namespace beeline

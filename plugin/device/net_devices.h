@@ -7,8 +7,8 @@
 // the plugin itself has merged (BEELINE_RAILS). NCCL may merge some of the first devices
 // (makeVDevice), and each merged device gets the next number.
 //
-// Lifecycle: a device that has been handed out exists as long as this table, because NCCL keeps the
-// pointers to its texts. Threads: any. Reading takes no lock.
+// Lifecycle: a device exists as long as this table, because NCCL keeps the pointers to its texts.
+// Threads: any. Reading takes no lock.
 #pragma once
 
 #include <array>
@@ -49,10 +49,13 @@ class NetDevices {
   NetDevices(const NetDevices&) = delete;
   NetDevices& operator=(const NetDevices&) = delete;
 
-  // The number of devices that NCCL is told. Their numbers are 0 to count() - 1.
+  // The number of all devices. Their numbers are 0 to count() - 1.
   std::size_t count() const noexcept { return count_.load(std::memory_order_acquire); }
 
-  // Null: there is no such device. Also finds devices that forget_merged() has left uncounted.
+  // The number of those that NCCL has not merged.
+  std::size_t first_count() const noexcept { return first_count_; }
+
+  // Null: there is no such device.
   const NetDevice* find(int index) const noexcept;
 
   // The device whose rails a comm uses; null if it is none of this table.
@@ -62,20 +65,14 @@ class NetDevices {
   // kInvalid: the numbers make no sense. kUnsupported: these devices cannot be merged.
   Outcome<const NetDevice*> merge(std::span<const int> indices);
 
-  // Counts only the first devices again. An NCCL that has unloaded its plugins takes the number of
-  // devices that it finds after the next init for that of the physical ones, and then merges them
-  // anew. A device that is merged as before gets the number that it had before.
-  void forget_merged() noexcept { count_.store(first_count_, std::memory_order_release); }
-
  private:
   Outcome<std::vector<const Device*>> ports_of(std::span<const int> indices) const;
-  const NetDevice* add(std::size_t place, NetDevice device);
+  const NetDevice* add(std::vector<const Device*> members, std::vector<int> merged);
 
   std::size_t first_count_;
+  std::mutex mutex_;                                         // for those who merge
+  std::array<std::unique_ptr<const NetDevice>, kMost> all_;  // by number; constant below count_
   std::atomic<std::size_t> count_{0};
-  std::array<std::atomic<const NetDevice*>, kMost> places_{};  // by number
-  std::mutex mutex_;                                           // for those who merge
-  std::vector<std::unique_ptr<const NetDevice>> all_;          // also those that lost their place
 };
 
 }  // namespace beeline

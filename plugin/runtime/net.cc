@@ -71,13 +71,9 @@ void close(Listener* listener) noexcept {
   if (Runtime::instance().is_ours()) Runtime::instance().control().close(listener);
 }
 
-void begin(OwnerId owner) { Runtime::instance().begin(owner); }
-
 void reclaim(OwnerId owner) noexcept {
   Runtime& runtime = Runtime::instance();
-  if (!runtime.is_ours()) return;
-  runtime.end(owner);
-  if (runtime.has_devices()) runtime.control().reclaim(owner);
+  if (runtime.is_ours() && runtime.has_devices()) runtime.control().reclaim(owner);
 }
 
 Result<Comm*> connect(int device, HandleBytes handle, const CommSettings& settings) {

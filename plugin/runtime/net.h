@@ -36,14 +36,16 @@ struct Properties {
   bool force_flush = false;
 };
 
+// NCCL has called init. If the thread now calls device_count(), NCCL wants to know the number of
+// the devices that it may merge (docs/decisions/0020-merged-devices.md).
+void note_init() noexcept;
+
+// The number of devices, also of those that NCCL has merged. Right after init it is without these.
 std::size_t device_count() noexcept;
 // kInvalid: there is no such device.
 Result<Properties> properties(int device) noexcept;
 // Merges devices to one, and returns its number. If it is merged already, nothing changes.
 Result<int> merge(std::span<const int> devices);
-
-// NCCL has called init for this owner (Runtime::begin).
-void begin(OwnerId owner);
 
 Result<Listener*> listen(int device, HandleBytes handle, const CommSettings& settings = {});
 void close(Listener* listener) noexcept;

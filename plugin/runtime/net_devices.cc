@@ -3,6 +3,7 @@
 // The devices as NCCL sees them: their properties, and merging them.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "common/base/log.h"
 #include "plugin/device/net_devices.h"
@@ -11,6 +12,9 @@
 
 namespace beeline::net {
 namespace {
+
+// Whether this thread has called nothing of this file since init.
+thread_local bool init_was_last = false;
 
 // Why the user's settings do not let NCCL merge devices; null if they do.
 const char* why_not_merged(const Config& config) noexcept {
@@ -40,14 +44,20 @@ const char* path_of(RailDevices ports) noexcept {
 
 }  // namespace
 
+void note_init() noexcept { init_was_last = true; }
+
 std::size_t device_count() noexcept {
+  const bool is_right_after_init = std::exchange(init_was_last, false);
   const Runtime& runtime = Runtime::instance();
-  return runtime.has_devices() ? runtime.net_devices()->count() : 0;
+  if (!runtime.has_devices()) return 0;
+  const NetDevices& devices = *runtime.net_devices();
+  return is_right_after_init ? devices.first_count() : devices.count();
 }
 
 // NCCL knows a wire by the GUID and the number of the port. A merged device has those of its first
 // member, which NCCL does not use alone any longer.
 Result<Properties> properties(int device) noexcept {
+  init_was_last = false;
   const Runtime& runtime = Runtime::instance();
   const NetDevice& found = *BL_TRY(runtime.net_device(device));
   const RailDevices ports = found.rails();
@@ -69,6 +79,7 @@ Result<Properties> properties(int device) noexcept {
 }
 
 Result<int> merge(std::span<const int> devices) {
+  init_was_last = false;
   const Runtime& runtime = Runtime::instance();
   if (!runtime.has_devices()) return fail(Errc::kInvalid, "merge devices");
   if (const char* const why = why_not_merged(runtime.config()); why != nullptr) {
@@ -78,15 +89,17 @@ Result<int> merge(std::span<const int> devices) {
       return devices.front();
     }
     BL_INFO(kLogInit | kLogNet, "devices are not merged: %s", why);
-    return fail(Errc::kUnsupported, "merge devices");
+    // Not kUnsupported, at which NCCL 2.24 and 2.25 stop.
+    return fail(Errc::kInvalid, "merge devices");
   }
-  const std::size_t before = device_count();
-  const Outcome<const NetDevice*> merged = runtime.net_devices()->merge(devices);
+  NetDevices& known = *runtime.net_devices();
+  const std::size_t before = known.count();
+  const Outcome<const NetDevice*> merged = known.merge(devices);
   if (!merged) {
     BL_WARN("%s", merged.error().text.c_str());
     return fail(merged.error().code, "merge devices");
   }
-  if (device_count() != before && devices.size() > 1) {
+  if (known.count() != before && devices.size() > 1) {
     BL_INFO(kLogInit | kLogNet, "merged into %s", describe(**merged).c_str());
   }
   return (*merged)->index;

@@ -238,17 +238,6 @@ void Runtime::log_unused_gid_index() const {
                                  "BEELINE_GID_INDEX would be"});
 }
 
-void Runtime::begin(OwnerId owner) {
-  const std::lock_guard lock(mutex_);
-  if (owners_.empty() && net_devices_ != nullptr) net_devices_->forget_merged();
-  if (owner != kNoOwner) owners_.insert(owner);
-}
-
-void Runtime::end(OwnerId owner) noexcept {
-  const std::lock_guard lock(mutex_);
-  owners_.erase(owner);
-}
-
 Result<const NetDevice*> Runtime::net_device(int index) const noexcept {
   const NetDevice* const device = has_devices() ? net_devices_->find(index) : nullptr;
   if (device != nullptr) return device;

@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,12 +42,6 @@ class Runtime {
   // False in a forked child. The child must not free the objects that it inherited, because they
   // are the parent's.
   bool is_ours() const noexcept;
-
-  // NCCL has called init for a communicator, which end() ends. kNoOwner: up to v10, where NCCL does
-  // that once after it has loaded the plugin. If there is no other communicator, NCCL may have
-  // unloaded the plugin meanwhile, and then has forgotten which devices it had merged.
-  void begin(OwnerId owner);
-  void end(OwnerId owner) noexcept;
 
   // The devices that NCCL sees; null if there is none.
   NetDevices* net_devices() const noexcept { return net_devices_.get(); }
@@ -93,7 +86,6 @@ class Runtime {
   std::optional<verbs::CmLibrary> cm_library_;
   std::unique_ptr<DeviceTable> table_;
   std::unique_ptr<NetDevices> net_devices_;
-  std::set<OwnerId> owners_;  // of the communicators of NCCL, from v11 on
   std::unique_ptr<StatsPage> stats_;
   RailTraffic rail_traffic_;
   std::unique_ptr<ControlPlane> control_;

@@ -30,6 +30,26 @@ void must_be_made_of(const Session& session, int dev, const Group& group) {
   }
 }
 
+// Calls makeVDevice for each group, and checks what NCCL then finds out about the new devices.
+std::vector<int> make_devices(const Session& session, int physical,
+                              const std::vector<Group>& groups) {
+  std::vector<int> made;
+  for (const Group& group : groups) {
+    int dev = 0;
+    BL_MUST_SUCCEED(session.net().make_vdevice(static_cast<int>(group.size()), group, &dev));
+    made.push_back(dev);
+  }
+  // NCCL does not keep `made`: it takes all devices behind the physical ones.
+  const int all = session.devices();
+  BL_MUST(all - physical == static_cast<int>(groups.size()));
+  std::vector<int> behind(groups.size());
+  std::iota(behind.begin(), behind.end(), physical);
+  BL_MUST(made == behind);
+  for (size_t i = 0; i < groups.size(); ++i) must_be_made_of(session, made[i], groups[i]);
+  must_have_properties(session, physical, all);
+  return made;
+}
+
 void send_messages(Sender& end) {
   std::deque<Buffer> buffers;
   std::deque<Request> requests;
@@ -74,22 +94,25 @@ std::vector<Abi> abis_with_vdevices() {
 
 std::vector<int> merge_as_nccl(const Session& session, const std::vector<Group>& groups) {
   const int physical = session.devices();
+  must_have_properties(session, 0, 1);         // asks for its type
   must_have_properties(session, 0, physical);  // enters them into the topology
   must_have_properties(session, 0, physical);  // and finds them there again
-  std::vector<int> made;
-  for (const Group& group : groups) {
-    int dev = 0;
-    BL_MUST_SUCCEED(session.net().make_vdevice(static_cast<int>(group.size()), group, &dev));
-    made.push_back(dev);
+  return make_devices(session, physical, groups);
+}
+
+std::vector<int> merge_as_nccl_2_24(const Session& session, std::vector<Group> groups) {
+  BL_MUST(session.devices() > 0);  // only to know whether there are any
+  must_have_properties(session, 0, 1);
+  const int physical = session.devices();
+  must_have_properties(session, 0, physical);
+  must_have_properties(session, 0, physical);
+  for (int dev = 0; dev < physical; ++dev) {
+    const auto has_it = [&](const Group& group) { return std::ranges::count(group, dev) > 0; };
+    if (std::ranges::none_of(groups, has_it)) groups.push_back({dev});
   }
-  // NCCL does not keep `made`: it takes all devices behind the physical ones.
-  const int all = session.devices();
-  BL_MUST(all - physical == static_cast<int>(groups.size()));
-  std::vector<int> behind(groups.size());
-  std::iota(behind.begin(), behind.end(), physical);
-  BL_MUST(made == behind);
-  for (size_t i = 0; i < groups.size(); ++i) must_be_made_of(session, made[i], groups[i]);
-  must_have_properties(session, physical, all);
+  std::ranges::sort(groups);
+  std::vector<int> made = make_devices(session, physical, groups);
+  must_have_properties(session, 0, physical);  // takes them out of the topology
   return made;
 }
 

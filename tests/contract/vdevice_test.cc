@@ -153,15 +153,31 @@ TEST_CASE("vdevice: what is merged already is found again, and one NIC becomes a
     int again = 0;
     BL_MUST_SUCCEED(session.net().make_vdevice(2, {0, 1}, &again));
     BL_MUST(again == dev);
-    // NCCL 2.24 to 2.26 use only what makeVDevice has made, as soon as it has made anything.
     BL_MUST_SUCCEED(session.net().make_vdevice(1, {5}, &again));
     BL_MUST(again == dev + 1);
     BL_MUST(session.devices() == kNics + 2);
   });
 }
 
-// NCCL counts the devices after the first init that follows an unload, and takes that for the
-// number of the physical ones.
+TEST_CASE("vdevice: NCCL 2.24 to 2.26 get a device for each NIC, and these devices carry data",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(Abi::kV9, Abi::kV10);
+  CAPTURE(abi);
+  run_alone([&] {
+    const Session session(abi);
+    const std::vector<int> made = merge_as_nccl_2_24(session, {{4, 5}, {0, 1}});
+    BL_MUST(made.size() == kNics - 2);  // of 0+1, 2, 3, 4+5, 6 and 7
+    const Properties alone = session.properties(2);
+    const Properties same = session.properties(made[1]);
+    BL_MUST(std::string(same.name) == alone.name && same.speed == alone.speed);
+    BL_MUST(same.guid == alone.guid && std::string(same.pci_path) == alone.pci_path);
+    uint32_t seed = 0;
+    for (const int dev : made) {
+      must_carry(session.net(), link_to_self(session, made.front(), dev), ++seed);
+    }
+  });
+}
+
 TEST_CASE("vdevice: after the last communicator, NCCL finds and merges the physical devices anew",
           "[contract][vdevice]") {
   const Abi abi = GENERATE(from_range(abis_with_vdevices()));
@@ -175,31 +191,68 @@ TEST_CASE("vdevice: after the last communicator, NCCL finds and merges the physi
       before = first.properties(merge_as_nccl(first, groups).back());
       name = before.name;
     }
-    const Session second(abi);
-    BL_MUST(second.devices() == kNics);
+    {
+      const Session second(abi);
+      const std::vector<int> made = merge_as_nccl(second, groups);
+      BL_MUST(second.properties(made.back()) == before);
+    }
     // An NCCL that has kept the plugin uses the merged devices without another call.
-    BL_MUST(second.properties(kNics + 1).name == name);
-    const std::vector<int> made = merge_as_nccl(second, groups);
-    BL_MUST(second.properties(made.back()) == before);
+    const Session third(abi);
+    BL_MUST(third.properties(kNics + 1) == before);
     BL_MUST(before.name == name);  // the texts are where they were
   });
 }
 
-TEST_CASE("vdevice: another communicator sees what the first one has merged",
+TEST_CASE("vdevice: each communicator of NCCL 2.28.3 counts and merges the physical devices",
+          "[contract][vdevice]") {
+  run_alone([] {
+    const Session first(Abi::kV11);
+    const std::vector<int> made = merge_as_nccl(first, {{0, 1}});
+    {
+      const Session second(Abi::kV11);
+      BL_MUST(merge_as_nccl(second, {{0, 1}}) == made);
+      link_to_self(second, made.front(), made.front());
+    }
+    BL_MUST(last_device(first) == made.front());
+    link_to_self(first, made.front(), made.front());
+  });
+}
+
+TEST_CASE("vdevice: a later communicator that has asked for properties counts merged devices, too",
           "[contract][vdevice]") {
   const Abi abi = GENERATE(from_range(abis_with_vdevices()));
   CAPTURE(abi);
   run_alone([&] {
     const Session first(abi);
     merge_as_nccl(first, {{0, 1}});
-    {
-      const Session second(abi);
-      BL_MUST(second.devices() == kNics + 1);
-      link_to_self(second, kNics, kNics);
-    }
-    BL_MUST(first.devices() == kNics + 1);
-    link_to_self(first, kNics, kNics);
+    const Session second(abi);
+    second.properties(0);
+    BL_MUST(second.devices() == kNics + 1);
+    link_to_self(second, kNics, kNics);
   });
+}
+
+TEST_CASE("vdevice: init in another thread does not change what a thread counts",
+          "[contract][vdevice]") {
+  const Abi abi = GENERATE(Abi::kV11, Abi::kV12);
+  CAPTURE(abi);
+  run_two(
+      PeerMode::kThreads,
+      [&](Peer& peer) {
+        const Session session(abi);
+        merged_device(session, 2);
+        peer.meet();
+        peer.meet();  // the other thread has called init
+        BL_MUST(session.devices() == kNics + 1);
+        peer.meet();
+      },
+      [&](Peer& peer) {
+        peer.meet();
+        const Session session(abi);
+        peer.meet();
+        peer.meet();  // the other thread has counted
+        BL_MUST(session.devices() == kNics);
+      });
 }
 
 TEST_CASE("vdevice: devices and their properties may be asked for while others are merged",

@@ -70,6 +70,7 @@ TEST_CASE("net devices: merged ones follow, and the others stay where they are",
   CHECK(host.merge({0, 1}) == 4);
   CHECK(host.merge({2, 3}) == 5);
   CHECK(host.net.count() == 6);
+  CHECK(host.net.first_count() == 4);
   CHECK(host.net.find(0) == before);
   const NetDevice& merged = *host.net.find(5);
   CHECK(merged.name == "beeline_mlx5_2+mlx5_3");
@@ -91,25 +92,6 @@ TEST_CASE("net devices: merging the same devices again gives the same device", "
   CHECK(host.merge({3}) == 6);  // a device with the same name
   CHECK(host.net.find(6)->name == host.net.find(3)->name);
   CHECK(host.net.count() == 7);
-}
-
-TEST_CASE("net devices: an NCCL that has forgotten them counts and merges as at first",
-          "[unit][device]") {
-  Host host(4);
-  host.merge({0, 1});
-  host.merge({2, 3});
-  const NetDevice* const before = host.net.find(4);
-  host.net.forget_merged();
-  CHECK(host.net.count() == 4);
-  CHECK(host.net.find(5) != nullptr);  // for an NCCL that has not forgotten
-  CHECK(host.merge({0, 1}) == 4);
-  CHECK(host.net.count() == 5);
-  CHECK(host.net.find(4) == before);
-  SECTION("it may merge others than before") {
-    CHECK(host.merge({1, 2}) == 5);
-    CHECK(host.net.find(5)->name == "beeline_mlx5_1+mlx5_2");
-    CHECK(host.merge({2, 3}) == 6);
-  }
 }
 
 TEST_CASE("net devices: numbers that make no sense are refused by a sentence", "[unit][device]") {
