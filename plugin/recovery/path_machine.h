@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one end does when a path fails, as a table: from the state of the path and an event follow
+// the actions and the next state. It is a pure function without a clock, verbs or memory of its
+// own, so that tests can try all orders of events.
+//
+// When a path fails, each end moves its queue pair to ERROR, so that nothing arrives any more, and
+// counts what has arrived. It then tells the other end in a FENCED message. When an end has both
+// reports (reports.h) it knows what was lost, and sends that again on other paths. Then the sending
+// end offers a new generation of the path: new queue pairs at both ends.
+//
+//                 the path fails        drained           FENCED of the peer
+//         kUp -------------------> kFencing ----> kFenced -------------------> kClear
+//
+//   sender:    kClear -- OFFER --> kOffered -- ANSWER came --> kProbing -- READY --> kUp
+//   receiver:  kClear -- OFFER came, ANSWER --> kAnswered -- READY came --> kUp
+//
+// Messages may be lost, late or doubled, and two directions have no common order. Each message
+// therefore names the state of its sender, not a change, and an end that waits repeats it.
+// Nothing calls this yet.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <initializer_list>
+
+namespace beeline {
+
+enum class PathState : std::uint8_t {
+  kUp,        // carries data
+  kFencing,   // the queue pair is in ERROR, and its completions are being counted
+  kFenced,    // all is counted; waits for the peer's report
+  kClear,     // both ends know what was lost; there is no queue pair
+  kOffered,   // sender: has offered a new generation
+  kProbing,   // sender: the peer has answered; the new queue pair carries a write of 0 bytes
+  kAnswered,  // receiver: has answered; data counts, but nothing is granted before READY
+};
+inline constexpr std::uint8_t kPathStates = 7;
+
+// One end of one path.
+struct PathStatus {
+  PathState state = PathState::kUp;
+  bool is_sender = false;        // the end that sends data is the one that offers generations
+  bool is_port_well = true;      // of this end
+  bool has_peer_report = false;  // about this generation, or it is known that none is needed
+  std::uint32_t generation = 0;  // of our newest queue pair
+  std::uint32_t refused = 0;     // receiver: the offer that was answered with NOT_NOW; 0: none
+
+  bool operator==(const PathStatus&) const = default;
+};
+
+struct PathEvent {
+  enum class Kind : std::uint8_t {
+    // --- At this end ---
+    kFailed,        // a request failed, the device reports an error, or the path is silent
+    kDrained,       // all completions of the queue pair in ERROR have been counted
+    kTimer,         // it is time to repeat a message or, in kClear, to offer again
+    kPortWell,      // the port has become usable
+    kPortNotWell,   // the port has become unusable
+    kProbed,        // the write of 0 bytes has completed
+    kQueuesFailed,  // the new queue pair could not be made or connected, or its probe has failed
+    kData,          // something has arrived on the path
+    // --- Messages ---
+    kFenced,  // with the peer's report; says whether the peer has ours
+    kOffer,   // to the receiver, as kReady; with the peer's report
+    kAnswer,  // to the sender, as the next two
+    kNotNow,
+    kWell,
+    kReady,
+  };
+  static constexpr std::uint8_t kKinds = 14;
+
+  Kind kind = Kind::kTimer;
+  std::uint32_t generation = 0;  // of a message
+  bool peer_has_report = false;  // of kFenced: an answer is not needed
+
+  bool is_message() const noexcept { return kind >= Kind::kFenced; }
+};
+
+// In this order the actions of one transition are taken.
+enum class PathAction : std::uint8_t {
+  kDetach,          // the data thread leaves the path alone
+  kMoveToError,     // the queue pair, so that nothing arrives any more
+  kTakeReport,      // of this end, about everything until now
+  kKeepPeerReport,  // that came with the message
+  kResolve,         // decide with both reports what is sent again
+  kRetireQueues,    // sets them aside until their successors exist: no number is used again at once
+  kDestroyQueues,   // at once: they have carried nothing
+  kMakeQueues,      // of the new generation; the receiver also connects them and posts receives
+  kConnectQueues,   // the sender, as the answer says
+  kProbe,           // write 0 bytes
+  kJoin,            // the data thread may use the path, but the receiver must not grant on it
+  kAllowGrants,
+  kSendFenced,  // with the report that was taken last
+  kSendOffer,   // the same
+  kSendAnswer,
+  kSendNotNow,
+  kSendWell,
+  kSendReady,
+  kProtocolError,  // the peer has broken the rules; the comm ends
+};
+
+class PathActions {
+ public:
+  constexpr PathActions() noexcept = default;
+  constexpr PathActions(std::initializer_list<PathAction> actions) noexcept {
+    for (const PathAction action : actions) bits_ |= bit(action);
+  }
+
+  constexpr bool has(PathAction action) const noexcept { return (bits_ & bit(action)) != 0; }
+  constexpr bool empty() const noexcept { return bits_ == 0; }
+  constexpr PathActions operator|(PathActions other) const noexcept {
+    other.bits_ |= bits_;
+    return other;
+  }
+  constexpr bool operator==(const PathActions&) const noexcept = default;
+
+  // Calls `take` for each, in their order, until it returns false.
+  template <class Take>
+  void each(Take&& take) const {
+    for (std::uint32_t rest = bits_; rest != 0; rest &= rest - 1) {
+      if (!take(static_cast<PathAction>(std::countr_zero(rest)))) return;
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t bit(PathAction action) noexcept {
+    return std::uint32_t{1} << static_cast<std::uint8_t>(action);
+  }
+
+  std::uint32_t bits_ = 0;
+};
+
+struct PathTransition {
+  PathStatus next;
+  PathActions actions;
+  // Of the message that is sent, if one is.
+  std::uint32_t message_generation = 0;
+  bool has_peer_report = false;  // for a FENCED: PathEvent::peer_has_report at the other end
+};
+
+// If an action fails, the later ones of the transition are not taken, and the caller reports an
+// event: kQueuesFailed for kMakeQueues, kConnectQueues and kProbe. A transition without actions
+// into the same state means that the event is ignored.
+PathTransition on_event(const PathStatus& status, const PathEvent& event) noexcept;
+
+}  // namespace beeline
