@@ -100,6 +100,10 @@ TEST_CASE("devices: --rails fails where the plugin cannot merge so many", "[tool
         "--rails 2: the table v8 of this plugin cannot merge devices (makeVDevice, v9 and later); "
         "Beeline merges them itself with --env BEELINE_RAILS=2");
   CHECK(failure(fake_net(11), 5) == "--rails 5: v11 merges at most 4 devices");
+  CHECK(failure(fake_net(12), 6) ==
+        "--rails 6: the plugin Fake has fewer devices: 0 beeline_nic0, 1 beeline_nic1, "
+        "2 beeline_nic2, 3 beeline_nic3, 4 beeline_nic4; use --rails 5 or less, or let the plugin "
+        "use more NICs (NCCL_IB_HCA)");
   Net net = fake_net(12);
   net.calls.makeVDevice = refuse;
   CHECK(failure(net, 5).find("makeVDevice") != std::string::npos);

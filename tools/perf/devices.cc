@@ -76,6 +76,12 @@ Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> d
     return fail(fmt::format("--rails {}: v{} merges at most {} devices", rails, net.abi, most));
   }
   const int count = static_cast<int>(devices.size());
+  if (rails > count) {
+    return fail(fmt::format(
+        "--rails {}: the plugin {} has fewer devices: {}; use --rails {} or less, or let the "
+        "plugin use more NICs (NCCL_IB_HCA)",
+        rails, net.calls.name, known_devices(devices), count));
+  }
   for (int first = 0; first + rails <= count; first += rails) {
     ncclNetVDeviceProps_v12_t parts{.ndevs = rails, .devs = {}};
     for (int i = 0; i < rails; ++i) parts.devs[i] = first + i;

@@ -21,7 +21,8 @@ struct Device {
 Outcome<std::vector<Device>> list_devices(const Net& net);
 
 // Merges each `rails` devices, in their order, to one, as NCCL does with makeVDevice, and lists
-// them again. Devices that are left over stay single. Up to v8 the plugin cannot do that.
+// them again. Devices that are left over stay single. Fails if there are fewer than `rails`, and up
+// to v8, where the plugin cannot merge.
 Outcome<std::vector<Device>> merge_devices(const Net& net, std::vector<Device> devices, int rails);
 
 // Finds a device by its name, by its name without the prefix "beeline_", or by its index.
