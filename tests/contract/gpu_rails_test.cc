@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GPU memory on connections with four rails: a NIC that refuses a buffer is left out for it, and
-// each NIC that has carried data is flushed. For fabrics with four devices on each host.
+// each NIC that has carried data is flushed. These tests need a fabric with four
+// devices on each host.
 #include <string>
 
 #include "tests/contract/gpu.h"
@@ -29,7 +30,8 @@ class RefusingGpuMemory {
   std::string device_;
 };
 
-bool can_run() { return kProcessesWork && fabric_facts().devices.size() == 4; }
+// The tests ask for all of them as one device.
+void must_have_four_nics() { REQUIRE(fabric_facts().devices.size() == 4); }
 
 // Which end's memory a NIC refuses.
 struct RefusedAt {
@@ -60,7 +62,7 @@ AnyBuffer gpu_buffer(Net& net, const Comm& comm, Kind kind, const std::string& d
 
 TEST_CASE("gpu rails: a buffer that one of four rails refuses is carried by the others",
           "[contract][gpu][gpu_rails][softnic]") {
-  if (!can_run()) return;
+  must_have_four_nics();
   const std::string refusing = GENERATE("softnic0", "softnic1", "softnic3");
   const RefusedAt at = GENERATE(RefusedAt{Abi::kV8, true, true, Kind::kDmabuf},
                                 RefusedAt{Abi::kV12, true, false, Kind::kPeermem},
@@ -92,7 +94,7 @@ TEST_CASE("gpu rails: a buffer that one of four rails refuses is carried by the 
 
 TEST_CASE("gpu rails: data is visible after a flush, whichever rails have carried it",
           "[contract][gpu][gpu_rails][softnic]") {
-  if (!can_run()) return;
+  must_have_four_nics();
   const Way way = GENERATE(from_range(some_ways()));
   CAPTURE(way);
   constexpr uint32_t kRounds = 20;
@@ -128,7 +130,7 @@ TEST_CASE("gpu rails: data is visible after a flush, whichever rails have carrie
 
 TEST_CASE("gpu rails: where NCCL cannot be told to flush, test flushes each rail",
           "[contract][gpu][gpu_rails][softnic]") {
-  if (!can_run()) return;
+  must_have_four_nics();
   const PeerMode mode = GENERATE(PeerMode::kThreads, PeerMode::kProcesses);
   constexpr size_t kParts = 4;
   constexpr uint32_t kRounds = 10;
@@ -168,7 +170,7 @@ TEST_CASE("gpu rails: where NCCL cannot be told to flush, test flushes each rail
 // softnic's NICs hide, so nothing is hidden here.)
 TEST_CASE("gpu rails: if the READ of one rail fails, the driver flushes, and data goes on",
           "[contract][gpu][gpu_rails][softnic]") {
-  if (!can_run()) return;
+  must_have_four_nics();
   const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   const Variable rails("BEELINE_RAILS", "4");

@@ -283,8 +283,9 @@ TEST_CASE("vdevice: devices and their properties may be asked for while others a
       });
 }
 
+// With both ends in one process, they would have the same port.
 TEST_CASE("vdevice: a connection is made without a port that is down, and the log names it",
-          "[contract][vdevice][softnic]") {
+          "[contract][vdevice][softnic][processes]") {
   const Abi abi = GENERATE(from_range(abis_with_vdevices()));
   const auto end = GENERATE(as<size_t>(), 0, 1);
   CAPTURE(abi, end);
@@ -296,7 +297,6 @@ TEST_CASE("vdevice: a connection is made without a port that is down, and the lo
     return dev;
   };
   const auto named = [](Peer& peer) { BL_MUST(either_warns(peer, {"softnic2"})); };
-  if (!kProcessesWork) return;  // the two ends would have the same port
   const Up up{port};
   must_carry_messages({abi, PeerMode::kProcesses}, down, down, {.after = named});
 }
