@@ -1,99 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Queue pairs that are connected by librdmacm, here by a fake one over softnic.
-#include "tests/component/connect_rig.h"
-#include "tests/component/fake_rdmacm.h"
+#include "tests/component/connect_cm_rig.h"
 
 using namespace beeline;
 using namespace beeline::test;
 
-namespace {
-
-ControlOptions cm_options(bool is_requested, verbs::CmLibrary* library) {
-  ControlOptions options = control_options();
-  options.qp.cm_requested = is_requested;
-  options.cm_library = library;
-  return options;
-}
-
-// A device that has an interface with an address.
-Device on_loopback(const DeviceTable& table, const std::string& ibdev) {
-  Device device = find_device(table, ibdev);
-  device.netdev = "lo";
-  return device;
-}
-
-struct Ends {
-  ConnectionPtr sender;
-  ConnectionPtr receiver;
-};
-
-// Two processes, of which one listens on softnic0 and the other connects from softnic1.
-struct CmRig {
-  explicit CmRig(bool listener_wishes = true, bool connector_wishes = true)
-      : a(make_control_plane(cm_options(listener_wishes, &library), *table)),
-        b(make_control_plane(cm_options(connector_wishes, &library), *table)) {}
-
-  TestFabric fabric;
-  std::unique_ptr<DeviceTable> table = scan(fabric);
-  Device here = on_loopback(*table, "softnic0");
-  Device there = on_loopback(*table, "softnic1");
-  std::array<const Device*, 1> here_only = {&here};
-  std::array<const Device*, 1> there_only = {&there};
-  FakeRdmacm fake{here, there};
-  verbs::CmLibrary library{fake.api()};
-  std::unique_ptr<ControlPlane> a;
-  std::unique_ptr<ControlPlane> b;
-
-  void set_qps_per_rail(int count) {
-    ControlOptions options = cm_options(true, &library);
-    options.qp.qps_per_rail = count;
-    a = make_control_plane(options, *table);
-    b = make_control_plane(options, *table);
-  }
-
-  Ends join() {
-    Ticket ticket;
-    Listener* const listener = must(a->listen(here_only, ticket.handle()));
-    Ends ends;
-    wait_for(
-        [&] {
-          if (ends.sender == nullptr) ends.sender = must(b->connect(there_only, ticket.handle()));
-          if (ends.receiver == nullptr) ends.receiver = must(a->accept(*listener));
-          return ends.sender != nullptr && ends.receiver != nullptr;
-        },
-        "a comm");
-    a->close(listener);
-    return ends;
-  }
-
-  // Calls connect until it fails.
-  void fail_to_join() {
-    Ticket ticket;
-    Listener* const listener = must(a->listen(here_only, ticket.handle()));
-    wait_for(
-        [&] {
-          const Result<ConnectionPtr> made = b->connect(there_only, ticket.handle());
-          if (made && *made != nullptr) throw MustError("a connect succeeded that should not");
-          return !made;
-        },
-        "a connect that fails");
-    a->close(listener);
-  }
-};
-
-bool has_completions(const Connection& end) {
-  ibv_wc wc{};
-  return ibv_poll_cq(end.paths[0].queues.cq.get(), 1, &wc) != 0;
-}
-
-}  // namespace
-
 TEST_CASE("cm: queue pairs that librdmacm has set up work, and their queues are clean",
           "[component][connect]") {
   CmRig rig;
+  const bool is_iwarp = GENERATE(false, true);
+  if (is_iwarp) rig.play_iwarp();
   {
-    const Ends ends = rig.join();
+    const CommPair ends = rig.join();
     CHECK(rig.fake.ids() == 3);  // the listener's, and one at each end
     CHECK(ends.sender->paths[0].queues.cm);
     CHECK(ends.receiver->paths[0].queues.cm);
@@ -108,28 +27,28 @@ TEST_CASE("cm: all connections of a device use one listener, which ends with its
           "[component][connect]") {
   CmRig rig;
   {
-    const Ends first = rig.join();
-    const Ends second = rig.join();
+    const CommPair first = rig.join();
+    const CommPair second = rig.join();
     CHECK(rig.fake.ids() == 5);
     prove_write(*second.receiver, *second.sender);
   }
   wait_for([&] { return rig.fake.ids() == 0; }, "the listener's end");
   CHECK(rig.fake.unacknowledged() == 0);
-  const Ends third = rig.join();
+  const CommPair third = rig.join();
   prove_write(*third.receiver, *third.sender);
 }
 
 TEST_CASE("cm: it is used if one end asks for it", "[component][connect]") {
   const bool listener_wishes = GENERATE(true, false);
   CmRig rig(listener_wishes, !listener_wishes);
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   CHECK(ends.sender->paths[0].queues.cm);
   prove_write(*ends.receiver, *ends.sender);
 }
 
 TEST_CASE("cm: librdmacm is not used if neither end asks for it", "[component][connect]") {
   CmRig rig(false, false);
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   CHECK_FALSE(ends.sender->paths[0].queues.cm);
   CHECK(rig.fake.ids() == 0);
 }
@@ -139,7 +58,7 @@ TEST_CASE("cm: it is not used if the accepting side does not have it", "[compone
   verbs::CmLibrary none("/nonesuch/librdmacm.so");
   rig.a = make_control_plane(cm_options(false, &none), *rig.table);
   const LogCapture log;
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   CHECK_FALSE(ends.sender->paths[0].queues.cm);
   CHECK(log.has("is set to use librdmacm, which is not used: no usable librdmacm: /nonesuch/"));
   prove_write(*ends.receiver, *ends.sender);
@@ -171,20 +90,20 @@ TEST_CASE("cm: a device whose interface has no address says so", "[component][co
 
 TEST_CASE("cm: an unexpected request is rejected, and does no harm", "[component][connect]") {
   CmRig rig;
-  const Ends first = rig.join();
+  const CommPair first = rig.join();
   rig.fake.knock({});
   rig.fake.knock(std::vector<std::uint8_t>(16, 0));
   rig.fake.knock(std::vector<std::uint8_t>(56, 0xff));
   wait_for([&] { return rig.fake.rejects() == 3; }, "three refusals");
   wait_for([&] { return rig.fake.ids() == 3; }, "the end of what was refused");
-  const Ends second = rig.join();
+  const CommPair second = rig.join();
   prove_write(*second.receiver, *second.sender);
 }
 
 TEST_CASE("cm: a port that TCP uses already is skipped", "[component][connect]") {
   CmRig rig;
   rig.fake.refuse_listen(3, EADDRINUSE);
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   prove_write(*ends.receiver, *ends.sender);
 }
 
@@ -220,7 +139,7 @@ TEST_CASE("cm: each step that fails is named, with both ends", "[component][conn
   CHECK(log.has(one.text));
   CHECK(log.has("softnic1 on lo) and 127.0.0.1:"));
   // The next connection still works.
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   prove_write(*ends.receiver, *ends.sender);
 }
 
@@ -230,7 +149,7 @@ TEST_CASE("cm: a resolution that timed out is repeated", "[component][connect]")
     rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
     rig.fake.fail_next(RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
   }
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   CHECK(rig.fake.ids() == 3);
   prove_write(*ends.receiver, *ends.sender);
 }
@@ -268,7 +187,7 @@ TEST_CASE("cm: a queue pair whose setup fails is left out, and the others are co
     why = "the other end rejected the connection";
   }
   const LogCapture log;
-  const Ends ends = rig.join();
+  const CommPair ends = rig.join();
   INFO(log.all_text());
   REQUIRE(ends.sender->paths.size() == 1);
   REQUIRE(ends.receiver->paths.size() == 1);

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "plugin/device/gid_choice.h"
+#include "tests/component/device_rig.h"
 #include "tests/support/must.h"
 
 namespace beeline::test {
@@ -267,8 +268,31 @@ void FakeRdmacm::request(Id* from, std::vector<std::uint8_t> data) {
 int FakeRdmacm::accept(Id& id, const rdma_conn_param& param) {
   const std::lock_guard lock(mutex_);
   id.qpn = param.qp_num;
-  if (id.peer != nullptr) tell(*id.peer, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  if (id.peer == nullptr) return 0;
+  if (find_pair_ == nullptr) {
+    tell(*id.peer, RDMA_CM_EVENT_CONNECT_RESPONSE);
+    return 0;
+  }
+  for (Id* const end : {&id, id.peer}) {
+    move_to_rts(*end);
+    tell(*end, RDMA_CM_EVENT_ESTABLISHED);
+  }
   return 0;
+}
+
+void FakeRdmacm::move_to_rts(Id& id) {
+  ibv_qp* const qp = find_pair_(id.raw.verbs, id.qpn);
+  for (const ibv_qp_state state : {IBV_QPS_RTR, IBV_QPS_RTS}) {
+    ibv_qp_attr attr = {};
+    attr.qp_state = state;
+    attr.min_rnr_timer = 12;
+    attr.timeout = 20;
+    attr.retry_cnt = 7;
+    attr.rnr_retry = 7;
+    int mask = 0;
+    BL_MUST_OK(next_state(id, attr, mask));
+    BL_MUST_OK(softnic_api().modify_qp(qp, &attr, mask));
+  }
 }
 
 int FakeRdmacm::next_state(Id& id, ibv_qp_attr& attr, int& mask) {

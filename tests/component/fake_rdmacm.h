@@ -2,7 +2,8 @@
 //
 // A fake librdmacm within the process, with ids, listeners and events, between two given softnic
 // devices. There can be only one at a time, since its functions find it through a global. The
-// plugin moves the queue pairs itself, as it does on InfiniBand and RoCE.
+// plugin moves the queue pairs itself, as it does on InfiniBand and RoCE, if the fake is not told
+// to play iWARP.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,11 @@ class FakeRdmacm {
   ~FakeRdmacm();
 
   const verbs::CmApi& api() const noexcept { return api_; }
+
+  // As the kernel does on iWARP, the fake moves both queue pairs to RTS when the connection is
+  // accepted.
+  using FindPair = ibv_qp* (*)(const ibv_context* device, std::uint32_t qpn);
+  void move_queue_pairs(FindPair find) { find_pair_ = find; }
 
   // --- Faults to inject ---
   // Once, the step that `good` would end fails with `bad` and `status` instead.
@@ -78,12 +84,14 @@ class FakeRdmacm {
   void leave(Id& id);
   void tell(Id& id, rdma_cm_event_type type, Id* listener = nullptr);
   int next_state(Id& id, ibv_qp_attr& attr, int& mask);
+  void move_to_rts(Id& id);
   void choose_device(Id& id, const Device& device);
 
   mutable std::mutex mutex_;
   verbs::CmApi api_;
   const Device* listening_;
   const Device* connecting_;
+  FindPair find_pair_ = nullptr;  // null: the plugin moves them
   std::vector<Fault> faults_;
   int listen_refusals_ = 0;
   int listen_errno_ = 0;
