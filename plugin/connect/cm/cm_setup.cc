@@ -37,7 +37,7 @@ std::string CmSetup::step_text() const {
     case Step::kRoute: return "resolving the route to " + ends_.peer;
     case Step::kConnect: return "waiting for " + ends_.peer + " to answer the connection request";
     case Step::kRequest: return "waiting for the connection request of " + ends_.peer;
-    case Step::kFirstMessage: return "waiting for the first message over the new connection";
+    case Step::kFirstMessage: return first_.waiting_text();
   }
   return "";
 }
@@ -75,7 +75,7 @@ void CmSetup::await_first_message() {
 }
 
 void CmSetup::poll_first_message() {
-  const auto is_done = is_first_message_done(path_->cq());
+  const auto is_done = first_.proceed(now_ns());
   if (!is_done) {
     return finish(fail("librdmacm, between " + ends_.text() + ": " + is_done.error().text));
   }
@@ -85,11 +85,17 @@ void CmSetup::poll_first_message() {
       if (setup != nullptr && setup->done_ != nullptr) setup->poll_first_message();
     });
   }
-  BL_INFO(kLogNet, "librdmacm has connected queue pair %u, between %s", path_->qpn(),
-          ends_.text().c_str());
+  BL_INFO(kLogNet, "librdmacm has connected queue pair %u, between %s%s", path_->qpn(),
+          ends_.text().c_str(), writes_text().c_str());
   hub_->forget(id_.key());
   path_->adopt(std::move(id_));
   finish({});
+}
+
+std::string CmSetup::writes_text() const {
+  if (first_.writes() == 0) return {};
+  return "; the first message was answered after " + std::to_string(first_.writes()) +
+         " writes of zero bytes";
 }
 
 void CmSetup::finish(Outcome<void> outcome) {
@@ -107,7 +113,7 @@ void CmSetup::fail_event(const verbs::CmEvent& event) {
 
 CmActiveSetup::CmActiveSetup(CmHub& hub, PathSetup& path, const QpOptions& options, Target target,
                              Done done)
-    : CmSetup(hub, path, options,
+    : CmSetup(hub, path, options, FirstMessage::End::kConnecting,
               {.device = &path.device(), .theirs = target.destination.address, .peer = target.peer},
               std::move(done)),
       target_(std::move(target)) {}
@@ -150,7 +156,9 @@ void CmActiveSetup::connect() {
     return finish(std::move(right));
   }
   step_ = Step::kConnect;
-  if (const Status ready = cm_to_init(path_->qp(), id_); !ready) return fail_step(ready.error());
+  Status ready = cm_to_init(path_->qp(), id_);
+  if (ready) ready = first_.post_receive();
+  if (!ready) return fail_step(ready.error());
   rdma_conn_param param = parameters(target_.reads);
   const wire::Token& cookie = target_.destination.cookie;
   param.private_data = cookie.data();
@@ -178,10 +186,10 @@ void CmActiveSetup::on_event(const verbs::CmEvent& event) {
   } else if (event.type == RDMA_CM_EVENT_CONNECT_RESPONSE && step_ == Step::kConnect) {
     status = cm_to_rts(path_->qp(), id_, *options_);
     if (status) status = id_.establish();
-    if (status) status = post_first_send(path_->qp(), path_->scratch());
+    if (status) status = first_.send();
     if (status) return await_first_message();
   } else if (event.type == RDMA_CM_EVENT_ESTABLISHED && step_ == Step::kConnect) {
-    status = post_first_send(path_->qp(), path_->scratch());
+    status = first_.send();
     if (status) return await_first_message();
   } else if (event.type != RDMA_CM_EVENT_TIMEWAIT_EXIT) {
     return fail_event(event);
@@ -193,8 +201,8 @@ void CmActiveSetup::on_event(const verbs::CmEvent& event) {
 
 CmPassiveSetup::CmPassiveSetup(CmHub& hub, PathSetup& path, const QpOptions& options,
                                std::string peer, Done done)
-    : CmSetup(hub, path, options, {.device = &path.device(), .peer = std::move(peer)},
-              std::move(done)) {
+    : CmSetup(hub, path, options, FirstMessage::End::kAccepting,
+              {.device = &path.device(), .peer = std::move(peer)}, std::move(done)) {
   step_ = Step::kRequest;
 }
 
@@ -235,7 +243,7 @@ void CmPassiveSetup::on_request(verbs::CmId id) {
 Status CmPassiveSetup::accept() {
   const verbs::Qp& qp = path_->qp();
   BL_TRY(cm_to_init(qp, id_));
-  BL_TRY(post_first_receive(qp, path_->scratch()));
+  BL_TRY(first_.post_receive());
   if (!is_qp_moved_by_kernel()) BL_TRY(cm_to_rts(qp, id_, *options_));
   return id_.accept(parameters(RDMA_MAX_RESP_RES));
 }

@@ -5,6 +5,10 @@
 //   CmActiveSetup    kAddress -> kRoute -> kConnect -> kFirstMessage -> done
 //   CmPassiveSetup   kRequest -----------------------> kFirstMessage -> done
 //
+// In kFirstMessage the connecting end sends a message, and the accepting end answers it. The
+// connecting end is done when the answer has arrived. On iWARP it writes zero bytes to the peer
+// while the answer is missing (first_message.h says why).
+//
 // Owned by the comm whose path it connects. The comm's timeout also ends this. The outcome is
 // reported once, as the last action, and its receiver may destroy the object.
 // Threads: the control thread.
@@ -18,6 +22,7 @@
 
 #include "plugin/connect/cm/cm_hub.h"
 #include "plugin/connect/cm/cm_text.h"
+#include "plugin/connect/cm/first_message.h"
 #include "plugin/connect/path/path_setup.h"
 
 namespace beeline {
@@ -38,11 +43,13 @@ class CmSetup : public std::enable_shared_from_this<CmSetup> {
  protected:
   enum class Step : std::uint8_t { kAddress, kRoute, kConnect, kRequest, kFirstMessage };
 
-  CmSetup(CmHub& hub, PathSetup& path, const QpOptions& options, CmEnds ends, Done done)
+  CmSetup(CmHub& hub, PathSetup& path, const QpOptions& options, FirstMessage::End end, CmEnds ends,
+          Done done)
       : hub_(&hub),
         path_(&path),
         options_(&options),
         ends_(std::move(ends)),
+        first_(path, end),
         done_(std::move(done)) {}
   ~CmSetup();
 
@@ -63,11 +70,13 @@ class CmSetup : public std::enable_shared_from_this<CmSetup> {
   PathSetup* path_;
   const QpOptions* options_;
   CmEnds ends_;
+  FirstMessage first_;
   verbs::CmId id_;
   Step step_ = Step::kAddress;
 
  private:
   void poll_first_message();
+  std::string writes_text() const;  // for the log, if there were any
 
   Done done_;
 };
