@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reports about a path that has failed, and what is sent again.
-#include "plugin/recovery/reports.h"
+#include "plugin/transfer/path_reports.h"
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugin/recovery/reports.h"
+#include "plugin/transfer/path_reports.h"
 
 #include <algorithm>
 
