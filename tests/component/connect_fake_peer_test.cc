@@ -9,11 +9,13 @@ using namespace beeline::test;
 namespace {
 
 struct ConnectorRig {
+  explicit ConnectorRig(const ControlOptions& options = control_options()) : b(*table, options) {}
+
   TestFabric fabric;
   std::unique_ptr<DeviceTable> table = scan(fabric);
   LogCapture log;
   FakeListener fake;
-  Party b{*table};
+  Party b;
 
   void start() { BL_MUST(must(b.connect(fake.ticket())) == nullptr); }
 };
@@ -72,15 +74,11 @@ TEST_CASE("fake peer: an answer that does not fit fails the connect", "[componen
 
 TEST_CASE("fake peer: a path that the peer leaves out, or answers wrongly, is missing",
           "[component][connect]") {
-  TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  FakeListener fake;
   ControlOptions options = control_options();
   options.qp.qps_per_rail = 3;
-  Party b(*table, options);
-  BL_MUST(must(b.connect(fake.ticket())) == nullptr);
-  RawPeer peer = fake.welcome();
+  ConnectorRig rig(options);
+  rig.start();
+  RawPeer peer = rig.fake.welcome();
   const auto connect = peer.receive_message<wire::Connect>();
   CHECK(connect.counts.rails == 1);
   CHECK(connect.counts.qps_per_rail == 3);
@@ -91,43 +89,39 @@ TEST_CASE("fake peer: a path that the peer leaves out, or answers wrongly, is mi
   accept.paths[1].gid_index = 99;
   accept.missing = {{.number = 2, .why = "the other rail is down"}};
   peer.send(wire::encode(accept));
-  const ConnectionPtr made = b.wait_connect(fake.ticket());
+  const ConnectionPtr made = rig.b.wait_connect(rig.fake.ticket());
   const auto ready = peer.receive_message<wire::Ready>();
   CHECK(ready.paths == std::vector<std::uint8_t>{0});
   REQUIRE(ready.missing.size() == 2);
   CHECK(ready.missing[0].why.find("no GID at index 99") != std::string::npos);
   CHECK(made->paths.size() == 1);
-  CHECK(log.has("path 2 (the other rail is down)"));
+  CHECK(rig.log.has("path 2 (the other rail is down)"));
 }
 
 TEST_CASE("fake peer: no answer to HELLO, or to CONNECT, ends at the deadline",
           "[component][connect]") {
-  TestFabric fabric;
-  const auto table = scan(fabric);
-  const LogCapture log;
-  FakeListener fake;
   ControlOptions options = control_options();
   options.connect_timeout = std::chrono::milliseconds(300);
-  Party b(*table, options);
+  ConnectorRig rig(options);
   Ticket unused;
-  Listener* const listener = b.listen(unused);  // so that the channel outlives the attempt
-  BL_MUST(must(b.connect(fake.ticket())) == nullptr);
+  Listener* const listener = rig.b.listen(unused);  // so that the channel outlives the attempt
+  rig.start();
   const bool welcome = GENERATE(false, true);
   std::optional<RawPeer> peer;
   if (welcome) {
-    peer.emplace(fake.welcome());
+    peer.emplace(rig.fake.welcome());
   } else {
-    peer.emplace(fake.answer());
+    peer.emplace(rig.fake.answer());
   }
-  const Error error = b.wait_connect_error(fake.ticket());
+  const Error error = rig.b.wait_connect_error(rig.fake.ticket());
   CHECK(error.code == Errc::kTimeout);
-  CHECK(log.has(welcome ? " did not answer within 300 ms" : "no control channel to "));
+  CHECK(rig.log.has(welcome ? " did not answer within 300 ms" : "no control channel to "));
   // A late ACCEPT is turned down.
   if (welcome) {
     peer->send(wire::encode(accept_for(peer->receive_message<wire::Connect>())));
     CHECK(peer->receive_message<wire::Reject>().code == wire::RejectCode::kAbandoned);
   }
-  b.plane().close(listener);
+  rig.b.plane().close(listener);
 }
 
 TEST_CASE("fake peer: a channel that closes under a CONNECT is dialed again",
