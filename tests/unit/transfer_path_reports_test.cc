@@ -39,7 +39,7 @@ ChunkFate fate(const wire::ReceiverReport& report, std::uint32_t position, wire:
   return resolve_chunks(report, {.position = position, .chunks = chunks});
 }
 
-TEST_CASE("reports: chunks have arrived, are missing, or both", "[unit][recovery]") {
+TEST_CASE("reports: chunks have arrived, are missing, or both", "[unit][transfer]") {
   const wire::ReceiverReport report = report_on(12, {waiting(9, 0b0110), waiting(10)});
   CHECK(fate(report, 8, 0b11) == ChunkFate{.arrived = 0b11, .missing = 0});
   CHECK(fate(report, 9, 0b1100) == ChunkFate{.arrived = 0b0100, .missing = 0b1000});
@@ -47,20 +47,20 @@ TEST_CASE("reports: chunks have arrived, are missing, or both", "[unit][recovery
   CHECK(fate(report, 11, 0b1) == ChunkFate{.arrived = 0b1, .missing = 0});
 }
 
-TEST_CASE("reports: a line that was granted after the report is missing", "[unit][recovery]") {
+TEST_CASE("reports: a line that was granted after the report is missing", "[unit][transfer]") {
   const wire::ReceiverReport report = report_on(12, {});
   CHECK(fate(report, 12, 0b1).missing == 0b1);
   CHECK(fate(report, 12 + kLines, 0b1).missing == 0b1);
 }
 
-TEST_CASE("reports: a line whose place was granted anew has arrived", "[unit][recovery]") {
+TEST_CASE("reports: a line whose place was granted anew has arrived", "[unit][transfer]") {
   // The next line of its place is missing.
   const wire::ReceiverReport report = report_on(5 + kLines, {waiting(4 + kLines, 0b1)});
   CHECK(fate(report, 4, 0b11).arrived == 0b11);
   CHECK(fate(report, 4 + kLines, 0b11) == ChunkFate{.arrived = 0b01, .missing = 0b10});
 }
 
-TEST_CASE("reports: positions wrap around", "[unit][recovery]") {
+TEST_CASE("reports: positions wrap around", "[unit][transfer]") {
   const std::uint32_t last = 0xffff'ffff;
   const wire::ReceiverReport report = report_on(2, {waiting(last), waiting(0, 0b1)});
   CHECK(fate(report, last - 1, 0b1).arrived == 0b1);
@@ -71,7 +71,7 @@ TEST_CASE("reports: positions wrap around", "[unit][recovery]") {
 }
 
 TEST_CASE("reports: every line of the ring may be missing, 32 of them in part",
-          "[unit][recovery]") {
+          "[unit][transfer]") {
   std::vector<GrantedLine> lines;
   for (std::uint32_t i = 0; i < kLines; ++i) lines.push_back(waiting(i, i < 32 ? 0b1 : 0));
   const wire::ReceiverReport report = report_on(kLines, lines);
@@ -84,7 +84,7 @@ TEST_CASE("reports: every line of the ring may be missing, 32 of them in part",
   CHECK_FALSE(take_receiver_report(kLines, lines));
 }
 
-TEST_CASE("reports: a report from a message is checked", "[unit][recovery]") {
+TEST_CASE("reports: a report from a message is checked", "[unit][transfer]") {
   wire::ReceiverReport report = report_on(12, {waiting(9, 0b1), waiting(10, 0b1)});
   CHECK(is_consistent(report));
   const auto with = [&report](wire::ReceiverReport::Partial line) {
@@ -103,7 +103,7 @@ TEST_CASE("reports: a report from a message is checked", "[unit][recovery]") {
 // --- Optional receives ---
 
 TEST_CASE("reports: an optional receive whose buffer was granted anew has arrived",
-          "[unit][recovery]") {
+          "[unit][transfer]") {
   std::array lines = {waiting(4), waiting(5), waiting(6)};
   for (GrantedLine& line : lines) line.is_optional = true;
   lines[2].address = lines[0].address - kCapacity / 2;
@@ -116,7 +116,7 @@ TEST_CASE("reports: an optional receive whose buffer was granted anew has arrive
   CHECK(lines[1].waits);
 }
 
-TEST_CASE("reports: two receives that must arrive may name the same memory", "[unit][recovery]") {
+TEST_CASE("reports: two receives that must arrive may name the same memory", "[unit][transfer]") {
   std::array lines = {waiting(4), waiting(5)};
   lines[1].address = lines[0].address;
   const auto report = take_receiver_report(6, lines);
@@ -124,7 +124,7 @@ TEST_CASE("reports: two receives that must arrive may name the same memory", "[u
   CHECK_FALSE(report->whole.has(4));
 }
 
-TEST_CASE("reports: buffers of no bytes overlap nothing", "[unit][recovery]") {
+TEST_CASE("reports: buffers of no bytes overlap nothing", "[unit][transfer]") {
   std::array lines = {waiting(4), waiting(5)};
   for (GrantedLine& line : lines) line.is_optional = true;
   lines[1].address = lines[0].address + 1;
@@ -135,7 +135,7 @@ TEST_CASE("reports: buffers of no bytes overlap nothing", "[unit][recovery]") {
   CHECK_FALSE(overlaps_reported_line(lines, lines[0].address, 0));
 }
 
-TEST_CASE("reports: a buffer that will be written again cannot be granted", "[unit][recovery]") {
+TEST_CASE("reports: a buffer that will be written again cannot be granted", "[unit][transfer]") {
   std::array lines = {waiting(4), waiting(5)};
   const std::uint64_t first = lines[0].address;
   CHECK_FALSE(overlaps_reported_line(lines, first, kCapacity));  // nothing was reported
@@ -167,14 +167,14 @@ wire::SenderReport holding(std::uint32_t taken, const std::vector<std::uint32_t>
   });
 }
 
-TEST_CASE("reports: lines that the sender does not hold are lost", "[unit][recovery]") {
+TEST_CASE("reports: lines that the sender does not hold are lost", "[unit][transfer]") {
   const wire::SenderReport report = holding(5, {6});
   CHECK(resolved(report, 0, {waiting(4), waiting(5), waiting(6), waiting(7)}) ==
         std::vector{kGrantArrived, kGrantLost, kGrantArrived, kGrantLost});
 }
 
 TEST_CASE("reports: lines of other paths, and those known before, are left alone",
-          "[unit][recovery]") {
+          "[unit][transfer]") {
   std::vector<GrantedLine> lines = {waiting(4), waiting(5), waiting(6)};
   lines[0].carrier = kOther;
   lines[1].carrier = kGrantLost;
@@ -182,21 +182,21 @@ TEST_CASE("reports: lines of other paths, and those known before, are left alone
   CHECK(resolved(holding(4, {}), 0, lines) == std::vector{kOther, kGrantLost, kGrantArrived});
 }
 
-TEST_CASE("reports: a line beyond those that the sender reports on is lost", "[unit][recovery]") {
+TEST_CASE("reports: a line beyond those that the sender reports on is lost", "[unit][transfer]") {
   // The sender took lines of other paths after its report, so that a place was granted anew.
   const wire::SenderReport report = holding(5, {5, 6});
   CHECK(resolved(report, 0, {waiting(5 + kLines), waiting(6 + kLines)}) ==
         std::vector{kGrantLost, kGrantLost});
 }
 
-TEST_CASE("reports: what the sender holds wraps around", "[unit][recovery]") {
+TEST_CASE("reports: what the sender holds wraps around", "[unit][transfer]") {
   const wire::SenderReport report = holding(0xffff'ffff, {0xffff'ffff, 1});
   CHECK(resolved(report, 0, {waiting(0xffff'fffe), waiting(0xffff'ffff), waiting(0), waiting(1)}) ==
         std::vector{kGrantArrived, kGrantArrived, kGrantLost, kGrantArrived});
 }
 
 TEST_CASE("reports: lines that have completed at the sender and are missing are named",
-          "[unit][recovery]") {
+          "[unit][transfer]") {
   const wire::ReceiverReport report = report_on(12, {waiting(9, 0b1), waiting(10), waiting(11)});
   wire::LineSet finished;
   finished.add(8);
