@@ -131,6 +131,29 @@ CommPair RailsRig::join(std::size_t listening, std::size_t connecting) {
 Error RailsRig::join_error(std::size_t listening, std::size_t connecting) {
   Ticket ticket;
   Listener* const listener = must(a->listen(rails_of_a(listening), ticket.handle()));
+  const Error error = connect_error(ticket, connecting);
+  BL_MUST(must(a->accept(*listener)) == nullptr);
+  a->close(listener);
+  return error;
+}
+
+RailsRig::Errors RailsRig::join_errors(std::size_t listening, std::size_t connecting) {
+  Ticket ticket;
+  Listener* const listener = must(a->listen(rails_of_a(listening), ticket.handle()));
+  Errors errors = {.of_connect = connect_error(ticket, connecting), .of_accept = {}};
+  wait_for(
+      [&] {
+        const auto made = a->accept(*listener);
+        if (made && *made != nullptr) throw MustError("an accept succeeded that should not");
+        if (!made) errors.of_accept = made.error();
+        return !made;
+      },
+      "an accept that fails");
+  a->close(listener);
+  return errors;
+}
+
+Error RailsRig::connect_error(Ticket& ticket, std::size_t connecting) {
   Error error;
   wait_for(
       [&] {
@@ -140,7 +163,6 @@ Error RailsRig::join_error(std::size_t listening, std::size_t connecting) {
         return !made;
       },
       "a connect that fails");
-  a->close(listener);
   return error;
 }
 

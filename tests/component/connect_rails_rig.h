@@ -45,8 +45,13 @@ struct RailsRig {
   // A comm between the first `listening` devices of one process and the first `connecting` of the
   // other.
   CommPair join(std::size_t listening, std::size_t connecting);
-  // The error of a connect that must fail.
+  // The error of a connect that must fail. Then accept() goes on waiting, or fails as well.
   Error join_error(std::size_t listening, std::size_t connecting);
+  struct Errors {
+    Error of_connect;
+    Error of_accept;
+  };
+  Errors join_errors(std::size_t listening, std::size_t connecting);
 
   RailDevices rails_of_a(std::size_t count) const { return {here_.data(), count}; }
   RailDevices rails_of_b(std::size_t count) const { return {there_.data(), count}; }
@@ -59,6 +64,9 @@ struct RailsRig {
   std::unique_ptr<ControlPlane> b;
 
  private:
+  // Calls connect() until it fails.
+  Error connect_error(Ticket& ticket, std::size_t connecting);
+
   std::vector<const Device*> here_;
   std::vector<const Device*> there_;
 };

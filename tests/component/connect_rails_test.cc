@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Comms with several rails and several queue pairs on each, of which some cannot be made.
+#include <cerrno>
 #include <set>
 #include <string>
 #include <vector>
@@ -230,6 +231,35 @@ TEST_CASE("rails: a comm without any path fails, and names the reason of each",
   CHECK(rig.log.count("no path can be made: path 0 (an InfiniBand port cannot") == 2);
   CHECK(rig.log.count("b1 port 1, ") == 2);
   wait_for([] { return RefusingVerbs::queue_pairs() == 0; }, "the end of all queue pairs");
+}
+
+TEST_CASE("rails: without any path, an end's own failure counts more than the peer's",
+          "[component][connect]") {
+  RailsRig rig;
+  SECTION("at the accepting end") {
+    rig.fabric.command("h0/b0", "down");
+    RefusingVerbs::refuse("a1", IBV_QPS_RESET, EINVAL);
+    const RailsRig::Errors errors = rig.join_errors(2, 2);
+    CHECK(errors.of_accept.sys_errno == EINVAL);
+    CHECK(errors.of_connect.code == Errc::kSystem);
+  }
+  SECTION("at the connecting end") {
+    rig.fabric.command("h0/a0", "down");
+    RefusingVerbs::refuse("b1", IBV_QPS_RTR, EINVAL);
+    CHECK(rig.join_error(2, 2).sys_errno == EINVAL);
+  }
+  wait_for([&] { return rig.log.count("no path can be made: path 0 (" + host_name()) == 2; },
+           "a line of each end");
+}
+
+TEST_CASE("rails: without any path, accept() goes on waiting if this end has not failed",
+          "[component][connect]") {
+  softnic::FabricSpec mixed = sixteen_devices();
+  mixed.hosts[0].devices[9].link_layer = softnic::LinkLayer::kInfiniBand;
+  RailsRig rig(mixed);
+  rig.fabric.command("h0/b0", "down");
+  CHECK(rig.join_error(2, 2).code == Errc::kUnsupported);
+  CHECK(rig.log.count("no path can be made: path 0 (" + host_name() + " b0 port 1 is DOWN)") == 2);
 }
 
 TEST_CASE("rails: the loss of any device ends the comm", "[component][connect]") {

@@ -66,6 +66,7 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   // For a path that the connection manager connects. Sets the answer's `cm`.
   Outcome<void> listen_with_cm(std::uint32_t comm, PendingAccept& pending,
                                const wire::PathOffer& offer);
+  static void leave_out_for_peer(PendingAccept& pending, const wire::MissingPath& path);
   // Leaves out what the connecting end has not connected.
   static Checked take_ready(PendingAccept& pending, const wire::Ready& ready);
   void advance(std::uint32_t comm) override;

@@ -30,9 +30,7 @@ Outcome<Agreement> Acceptor::agree_on_path(const PortSide& ours, const wire::Pat
 }
 
 Checked Acceptor::make(std::uint32_t comm, PendingAccept& pending) {
-  for (const wire::MissingPath& path : pending.connect.missing) {
-    pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});
-  }
+  for (const wire::MissingPath& path : pending.connect.missing) leave_out_for_peer(pending, path);
   Result<CommEnd> end = CommEnd::create(context_.options->receiver.of(pending.layout.count));
   if (!end) {
     return fail(HandshakeFailure{
@@ -88,6 +86,12 @@ Outcome<void> Acceptor::listen_with_cm(std::uint32_t comm, PendingAccept& pendin
   return {};
 }
 
+void Acceptor::leave_out_for_peer(PendingAccept& pending, const wire::MissingPath& path) {
+  pending.leave_out(path.number, {.code = wire::RejectCode::kAbandoned,
+                                  .text = path.why,
+                                  .error = accept_error(Errc::kPeerClosed)});
+}
+
 Checked Acceptor::take_ready(PendingAccept& pending, const wire::Ready& ready) {
   const auto misfit = [&](const std::string& text) {
     return fail(HandshakeFailure{wire::RejectCode::kAbandoned,
@@ -102,9 +106,7 @@ Checked Acceptor::take_ready(PendingAccept& pending, const wire::Ready& ready) {
     return misfit("it has path " + std::to_string(path) +
                   ", which this end could not make: " + pending.missing.at(path).text);
   }
-  for (const wire::MissingPath& path : ready.missing) {
-    pending.leave_out(path.number, {.text = path.why, .error = accept_error(Errc::kPeerClosed)});
-  }
+  for (const wire::MissingPath& path : ready.missing) leave_out_for_peer(pending, path);
   return {};
 }
 

@@ -100,7 +100,9 @@ Outcome<void> Connector::take_accept(PendingConnect& pending) {
   }
   for (const wire::MissingPath& path : accept.missing) {
     const Error error = fail(Errc::kSystem, "connect: the peer could not make its end").error;
-    pending.leave_out(path.number, {.text = path.why, .error = error});
+    pending.leave_out(path.number, {.code = wire::RejectCode::kAbandoned,  //
+                                    .text = path.why,
+                                    .error = error});
   }
   for (const wire::PathAnswer& answer : accept.paths) {
     const Outcome<void> taken = take_answer(pending, answer);

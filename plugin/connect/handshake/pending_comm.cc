@@ -33,6 +33,18 @@ std::string devices_text(const Connection& connection) {
   return text;
 }
 
+// A failure of this end explains more than one that both ends have in common, and what only the
+// peer knows comes last.
+int rank_of(wire::RejectCode code) {
+  switch (code) {
+    case wire::RejectCode::kFailed: return 0;
+    case wire::RejectCode::kIncompatible: return 1;
+    case wire::RejectCode::kUnknownListener:
+    case wire::RejectCode::kAbandoned: return 2;
+  }
+  return 2;
+}
+
 }  // namespace
 
 std::string port_text(const Device& device) { return host_name() + " " + label(device); }
@@ -65,7 +77,9 @@ void PendingComm::leave_out(std::uint8_t path, const HandshakeFailure& why) {
 }
 
 HandshakeFailure PendingComm::no_path_left() const {
-  HandshakeFailure failure = missing.begin()->second;
+  const auto first = std::ranges::min_element(
+      missing, {}, [](const auto& entry) { return rank_of(entry.second.code); });
+  HandshakeFailure failure = first->second;
   if (!has_one_path()) failure.text = "no path can be made: " + missing_text();
   return failure;
 }

@@ -61,7 +61,8 @@ struct PendingComm {
 
   // Destroys what there is of the path. The first reason counts.
   void leave_out(std::uint8_t path, const HandshakeFailure& why);
-  // For a comm of which every path is missing: the code of the first path, and the texts of all.
+  // For a comm of which every path is missing: the failure that says most about this end, with the
+  // texts of all.
   HandshakeFailure no_path_left() const;
   std::vector<wire::MissingPath> missing_paths() const;  // for a message to the peer
   std::string missing_text() const;  // "path 1 (its reason), paths 2 and 3 (theirs)"
