@@ -32,11 +32,18 @@ decltype(ibv_context_ops::poll_cq) real_poll;
 decltype(ibv_context_ops::post_send) real_send;
 std::atomic<int> writes_seen{0};
 std::atomic<int> held_until_writes{0};  // 0: they are not held back
+std::atomic<bool> is_losing{false};
+std::atomic<std::uint32_t> lost_qpn{0};
 std::atomic<bool> has_found_completion{false};
 std::atomic<int> polls_behind{0};
 
 int poll_of_listener(ibv_cq* cq, int entries, ibv_wc* completions) {
-  return writes_seen < held_until_writes ? 0 : real_poll(cq, entries, completions);
+  if (writes_seen < held_until_writes) return 0;
+  const int found = real_poll(cq, entries, completions);
+  const bool is_send = found > 0 && completions->opcode == IBV_WC_SEND;
+  if (!is_send || !is_losing.exchange(false)) return found;
+  lost_qpn = completions->qp_num;
+  return found - 1;
 }
 
 int poll_of_connector(ibv_cq* cq, int entries, ibv_wc* completions) {
@@ -72,6 +79,8 @@ CmVerbs::CmVerbs() : api_(softnic_api()) {
   api_.destroy_qp = destroy_listed;
   writes_seen = 0;
   held_until_writes = 0;
+  is_losing = false;
+  lost_qpn = 0;
   has_found_completion = false;
   polls_behind = 0;
 }
@@ -92,6 +101,8 @@ ibv_qp* CmVerbs::find(const ibv_context* device, std::uint32_t qpn) {
 
 void CmVerbs::hold_completions(int writes) { held_until_writes = writes; }
 void CmVerbs::release_completions() { held_until_writes = 0; }
+void CmVerbs::lose_next_completion() { is_losing = true; }
+std::uint32_t CmVerbs::qpn_of_lost_completion() { return lost_qpn; }
 int CmVerbs::writes() { return writes_seen; }
 int CmVerbs::further_polls() { return polls_behind; }
 

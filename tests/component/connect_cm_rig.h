@@ -30,6 +30,10 @@ class CmVerbs {
   // or the completions are released.
   static void hold_completions(int writes = INT_MAX);
   static void release_completions();
+  // The next SEND of the listening end is delivered, but its completion is lost.
+  static void lose_next_completion();
+  // The queue pair of the lost completion. 0: none is lost yet.
+  static std::uint32_t qpn_of_lost_completion();
   // RDMA WRITEs that the connecting end has posted.
   static int writes();
   // How often the connecting end has found no completion after it had found the first one.

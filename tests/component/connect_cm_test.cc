@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Queue pairs that are connected by librdmacm, here by a fake one over softnic.
+#include <string>
+
 #include "tests/component/connect_cm_rig.h"
 
 using namespace beeline;
@@ -195,6 +197,38 @@ TEST_CASE("cm: a queue pair whose setup fails is left out, and the others are co
   CHECK(log.count(" over 1 of 2 paths, qp ") == 2);
   CHECK(log.has(why));
   CHECK_FALSE(has_completions(*ends.sender));
+}
+
+TEST_CASE("cm: a path that only the accepting end loses ends the comm at both ends",
+          "[component][connect]") {
+  CmRig rig;
+  rig.set_qps_per_rail(2);
+  const bool has_ready = GENERATE(true, false);
+  // If it has no READY: the connecting end waits for the other path before it sends one.
+  if (!has_ready) rig.fake.fail_next(RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+  CmVerbs::lose_next_completion();
+  const LogCapture log;
+  Ticket ticket;
+  Listener* const listener = must(rig.a->listen(rig.here_only, ticket.handle()));
+  ConnectionPtr sender;
+  const auto connect = [&] {
+    if (sender == nullptr) sender = must(rig.b->connect(rig.there_only, ticket.handle()));
+    return sender != nullptr;
+  };
+  wait_for([&] { return (connect() || !has_ready) && CmVerbs::qpn_of_lost_completion() != 0; },
+           "a path that the connecting end uses");
+  // Messages of one channel arrive in order, so the READY has arrived when another comm is made.
+  if (has_ready) REQUIRE(rig.join().receiver->paths.size() == 2);
+  REQUIRE(must(rig.a->accept(*listener)) == nullptr);
+  rig.fake.disconnect(rig.here, CmVerbs::qpn_of_lost_completion());
+  wait_for([&] { return connect() && !rig.a->accept(*listener); }, "an accept that fails");
+  wait_for([&] { return sender->link->state() != Link::State::kOpen; }, "the end of the link");
+  rig.a->close(listener);
+  INFO(log.all_text());
+  const std::string lost = " was lost when the other end used it already: librdmacm, between ";
+  CHECK(log.has(lost));
+  CHECK(sender->link->cause().find(lost) != std::string::npos);
+  CHECK(sender->link->cause().find("the other end closed the connection") != std::string::npos);
 }
 
 TEST_CASE("cm: the kernel's choice of another device is an error", "[component][connect]") {

@@ -121,6 +121,14 @@ void FakeRdmacm::take_device(const Device& connecting) {
   connecting_ = &connecting;
 }
 
+void FakeRdmacm::disconnect(const Device& device, std::uint32_t qpn) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      ids_, [&](const Id* id) { return id->device == &device && id->qpn == qpn; });
+  BL_MUST(found != ids_.end());
+  tell(**found, RDMA_CM_EVENT_DISCONNECTED);
+}
+
 void FakeRdmacm::knock(const std::vector<std::uint8_t>& private_data) {
   const std::lock_guard lock(mutex_);
   BL_MUST(listener_ != nullptr);

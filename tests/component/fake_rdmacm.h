@@ -39,6 +39,8 @@ class FakeRdmacm {
   void fail_next(rdma_cm_event_type good, rdma_cm_event_type bad, int status);
   void refuse_listen(int times, int sys_errno);
   void take_device(const Device& connecting);
+  // The id of this queue pair is told that the other end has closed the connection.
+  void disconnect(const Device& device, std::uint32_t qpn);
   // An unknown peer connects to the last listener.
   void knock(const std::vector<std::uint8_t>& private_data);
 

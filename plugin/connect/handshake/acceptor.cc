@@ -119,6 +119,7 @@ void Acceptor::advance(std::uint32_t comm) {
 
 void Acceptor::send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel) {
   pending.state = AcceptState::kAwaitReady;
+  pending.accepted = pending.path_numbers();
   wire::Accept message{.comm = pending.connect.comm,
                        .our_comm = comm,
                        .window = pending.end->window(),

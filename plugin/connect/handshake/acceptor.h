@@ -8,7 +8,8 @@
 // and only the delivery waits for it.
 //
 // A path that cannot be made is left out: by this end in ACCEPT, by the connecting end in READY.
-// A comm fails if no path is left.
+// A comm fails if no path is left. It also fails if this end loses a path that READY names: the
+// connecting end uses it already.
 //
 // A failure is reported to the peer and to the log. accept() returns an error only for a fault of
 // this host. The peer was rejected and will not connect again, so waiting for it would never end.
@@ -35,6 +36,7 @@ struct PendingAccept : PendingComm {
   AcceptState state = AcceptState::kConnecting;
   wire::Connect connect;
   std::map<std::uint8_t, wire::PathAnswer> answers;  // by path
+  std::vector<std::uint8_t> accepted;                // the paths that ACCEPT names
   FlowLabels flow_labels;                            // of path 0
   bool is_peer_ready = false;
 };
@@ -70,6 +72,7 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   // Leaves out what the connecting end has not connected.
   static Checked take_ready(PendingAccept& pending, const wire::Ready& ready);
   void advance(std::uint32_t comm) override;
+  bool is_peer_using(const PendingAccept& pending) const override { return pending.is_peer_ready; }
   void send_accept(std::uint32_t comm, PendingAccept& pending, const Channel& channel);
   void deliver(std::uint32_t comm, Channel& channel);
   void on_timeout(std::uint32_t comm) override;

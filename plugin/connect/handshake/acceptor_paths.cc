@@ -2,6 +2,7 @@
 //
 // The paths of the accepting end: what it makes of those that CONNECT offers, and what READY
 // leaves.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -103,8 +104,12 @@ Checked Acceptor::take_ready(PendingAccept& pending, const wire::Ready& ready) {
   if (!numbers) return misfit(numbers.error().text);
   for (const std::uint8_t path : ready.paths) {
     if (pending.has_path(path)) continue;
+    const HandshakeFailure& why = pending.missing.at(path);
+    if (std::ranges::find(pending.accepted, path) != pending.accepted.end()) {
+      return fail(pending.lost_path(path, why));
+    }
     return misfit("it has path " + std::to_string(path) +
-                  ", which this end could not make: " + pending.missing.at(path).text);
+                  ", which this end could not make: " + why.text);
   }
   for (const wire::MissingPath& path : ready.missing) leave_out_for_peer(pending, path);
   return {};

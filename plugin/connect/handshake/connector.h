@@ -76,6 +76,7 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   static HandshakeFailure misfit(const PendingComm& comm, const std::string& why);
   void connect_with_cm(std::uint32_t comm);
   void advance(std::uint32_t comm) override;
+  bool is_peer_using(const PendingConnect&) const override { return false; }
   void deliver(std::uint32_t comm, Channel& channel);
   static void reject_accept(Channel& channel, std::uint32_t peer_comm);
   bool forget_abandoned(const Channel& channel, std::uint32_t comm);

@@ -41,6 +41,8 @@ class HandshakeEnd {
   virtual void on_timeout(std::uint32_t comm) = 0;
   // Goes on as far as the connected paths allow. Called when a path has become connected.
   virtual void advance(std::uint32_t comm) = 0;
+  // The other end has begun to use the paths, so that none can be left out any more.
+  virtual bool is_peer_using(const Pending& pending) const = 0;
 
   Pending& add(std::uint32_t comm, Pending pending) {
     pending.timeout = HandshakeTimeout(*context_.poller, context_.options->connect_timeout);
@@ -68,9 +70,13 @@ class HandshakeEnd {
     return context_.channels->find(pending.channel);
   }
 
-  // The comm goes on without the path. Without any path it fails, and the result is false.
+  // The comm goes on without the path. If that is not possible it fails, and the result is false.
   bool leave_out(std::uint32_t comm, std::uint8_t path, HandshakeFailure why) {
     Pending& pending = comms_.at(comm);
+    if (is_peer_using(pending)) {
+      fail_comm(comm, pending.lost_path(path, why));
+      return false;
+    }
     pending.leave_out(path, std::move(why));
     if (pending.has_paths()) return true;
     fail_comm(comm, pending.no_path_left());

@@ -84,6 +84,15 @@ HandshakeFailure PendingComm::no_path_left() const {
   return failure;
 }
 
+HandshakeFailure PendingComm::lost_path(std::uint8_t path, const HandshakeFailure& why) const {
+  HandshakeFailure failure = why;
+  if (!has_one_path()) {
+    failure.text =
+        numbers_text({path}) + " was lost when the other end used it already: " + why.text;
+  }
+  return failure;
+}
+
 std::vector<wire::MissingPath> PendingComm::missing_paths() const {
   std::vector<wire::MissingPath> paths;
   for (const auto& [number, failure] : missing) {

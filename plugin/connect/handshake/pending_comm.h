@@ -64,6 +64,8 @@ struct PendingComm {
   // For a comm of which every path is missing: the failure that says most about this end, with the
   // texts of all.
   HandshakeFailure no_path_left() const;
+  // Of a comm that fails because it cannot go on without this path.
+  HandshakeFailure lost_path(std::uint8_t path, const HandshakeFailure& why) const;
   std::vector<wire::MissingPath> missing_paths() const;  // for a message to the peer
   std::string missing_text() const;  // "path 1 (its reason), paths 2 and 3 (theirs)"
 };
