@@ -6,8 +6,8 @@
 //
 // When a path fails, each end moves its queue pair to ERROR, so that nothing arrives any more, and
 // counts what has arrived. It then tells the other end in a FENCED message. When an end has both
-// reports (path_reports.h) it knows what was lost, and sends that again on other paths. Then the sending
-// end offers a new generation of the path: new queue pairs at both ends.
+// reports (path_reports.h) it knows what was lost, and sends that again on other paths. Then the
+// sending end offers a new generation of the path: new queue pairs at both ends.
 //
 //                 the path fails        drained           FENCED of the peer
 //         kUp -------------------> kFencing ----> kFenced -------------------> kClear

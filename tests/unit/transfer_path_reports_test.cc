@@ -143,7 +143,7 @@ TEST_CASE("reports: a buffer that will be written again cannot be granted", "[un
   CHECK(overlaps_reported_line(lines, first, kCapacity));
   CHECK(overlaps_reported_line(lines, first + kCapacity - 1, 1));
   CHECK_FALSE(overlaps_reported_line(lines, first - 1, 1));
-  CHECK_FALSE(overlaps_reported_line(lines, first + 2 * kCapacity, kCapacity));
+  CHECK_FALSE(overlaps_reported_line(lines, first + std::uint64_t{2} * kCapacity, kCapacity));
   lines[0].waits = false;  // it has come
   CHECK_FALSE(overlaps_reported_line(lines, first, kCapacity));
 }
