@@ -3,7 +3,6 @@
 // The devices as NCCL sees them: their properties, and merging them.
 #include <algorithm>
 #include <functional>
-#include <utility>
 
 #include "common/base/log.h"
 #include "plugin/device/net_devices.h"
@@ -12,9 +11,6 @@
 
 namespace beeline::net {
 namespace {
-
-// Whether this thread has called nothing of this file since init.
-thread_local bool init_was_last = false;
 
 // Why the user's settings do not let NCCL merge devices; null if they do.
 const char* why_not_merged(const Config& config) noexcept {
@@ -44,11 +40,11 @@ const char* path_of(RailDevices ports) noexcept {
 
 }  // namespace
 
-void note_init() noexcept { init_was_last = true; }
+void note_init() noexcept { Runtime::instance().init_was_last().exchange(true); }
 
 std::size_t device_count() noexcept {
-  const bool is_right_after_init = std::exchange(init_was_last, false);
-  const Runtime& runtime = Runtime::instance();
+  Runtime& runtime = Runtime::instance();
+  const bool is_right_after_init = runtime.init_was_last().exchange(false);
   if (!runtime.has_devices()) return 0;
   const NetDevices& devices = *runtime.net_devices();
   return is_right_after_init ? devices.first_count() : devices.count();
@@ -57,8 +53,8 @@ std::size_t device_count() noexcept {
 // NCCL knows a wire by the GUID and the number of the port. A merged device has those of its first
 // member, which NCCL does not use alone any longer.
 Result<Properties> properties(int device) noexcept {
-  init_was_last = false;
-  const Runtime& runtime = Runtime::instance();
+  Runtime& runtime = Runtime::instance();
+  runtime.init_was_last().exchange(false);
   const NetDevice& found = *BL_TRY(runtime.net_device(device));
   const RailDevices ports = found.rails();
   const gdr::GpuDirect* const gpus = runtime.gpus();
@@ -79,8 +75,8 @@ Result<Properties> properties(int device) noexcept {
 }
 
 Result<int> merge(std::span<const int> devices) {
-  init_was_last = false;
-  const Runtime& runtime = Runtime::instance();
+  Runtime& runtime = Runtime::instance();
+  runtime.init_was_last().exchange(false);
   if (!runtime.has_devices()) return fail(Errc::kInvalid, "merge devices");
   if (const char* const why = why_not_merged(runtime.config()); why != nullptr) {
     // NCCL 2.24 to 2.26 ask for a device of each NIC that they merge with no other. Without a new

@@ -23,6 +23,7 @@
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/runtime/rail_traffic.h"
+#include "plugin/runtime/thread_flag.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/left_out_rails.h"
 
@@ -38,6 +39,10 @@ class Runtime {
 
   // Called when the process exits. It destroys nothing, because other threads may still be inside.
   void on_exit() noexcept;
+
+  // Whether the calling thread has asked nothing about devices since it called init: the next
+  // `devices` is then the one where NCCL wants to know the number of physical devices.
+  ThreadFlag& init_was_last() noexcept { return init_was_last_; }
 
   // False in a forked child. The child must not free the objects that it inherited, because they
   // are the parent's.
@@ -76,6 +81,7 @@ class Runtime {
   void log_merged_devices() const;
   void log_unused_gid_index() const;
 
+  ThreadFlag init_was_last_;
   std::mutex mutex_;
   bool ready_ = false;
   int pid_ = 0;
