@@ -31,7 +31,7 @@ TEST_CASE("flush by rail: only the rail that carried the data reads it", "[compo
   FlushRig rig;
   FlushedMemory memory = rig.memory(0b111);
   prepare(rig, 0b111);
-  for (const std::size_t rail : {1, 2, 0, 0, 2}) {
+  for (const std::size_t rail : {1U, 2U, 0U, 0U, 2U}) {
     CAPTURE(rail);
     rig.carry(rail, memory);
     flush_and_finish(rig, {memory.target()});
@@ -124,8 +124,10 @@ TEST_CASE("flush by rail: READs that find no room in the queue wait", "[componen
   for (std::size_t i = 0; i < kTargets; ++i) memories.push_back(rig.memory(0b11));
   prepare(rig, 0b11);
   std::vector<FlushTarget> targets;
+  targets.reserve(memories.size());
   for (FlushedMemory& memory : memories) targets.push_back(memory.target());
   std::vector<Request*> flushes;
+  flushes.reserve(kFlushes);
   for (int i = 0; i < kFlushes; ++i) flushes.push_back(rig.flush(targets));
   const Reads first = rig.take_reads();
   CHECK(first == Reads{static_cast<int>(Flusher::kDepth), static_cast<int>(Flusher::kDepth)});

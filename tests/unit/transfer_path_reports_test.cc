@@ -154,6 +154,7 @@ std::vector<LineCarrier> resolved(const wire::SenderReport& report, LineCarrier 
                                   std::vector<GrantedLine> lines) {
   resolve_grants(report, path, lines);
   std::vector<LineCarrier> carriers;
+  carriers.reserve(lines.size());
   for (const GrantedLine& line : lines) carriers.push_back(line.carrier);
   return carriers;
 }

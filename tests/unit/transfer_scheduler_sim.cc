@@ -22,6 +22,7 @@ std::uint32_t round_up(std::uint32_t bytes) {
 
 std::vector<PathGuess> guesses_of(const std::vector<SimPath>& paths) {
   std::vector<PathGuess> guesses;
+  guesses.reserve(paths.size());
   for (const SimPath& path : paths)
     guesses.push_back({.speed_mbps = kClaimedMbps, .group = path.group});
   return guesses;
@@ -31,6 +32,7 @@ std::vector<PathGuess> guesses_of(const std::vector<SimPath>& paths) {
 
 std::vector<SimPath> paths_of(const std::vector<double>& mb_per_s) {
   std::vector<SimPath> paths;
+  paths.reserve(mb_per_s.size());
   for (const double rate : mb_per_s)
     paths.push_back({.mb_per_s = rate, .group = static_cast<std::uint8_t>(paths.size())});
   return paths;

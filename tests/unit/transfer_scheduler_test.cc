@@ -24,9 +24,10 @@ struct Desk {
 
   explicit Desk(const std::vector<PathGuess>& paths) : scheduler(paths) {
     // So that no path has been unused for long.
-    for (std::uint8_t i = 0; i < paths.size(); ++i) {
-      scheduler.posted(i, 1, now_ns);
-      scheduler.completed(i, 1, now_ns);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const auto path = static_cast<std::uint8_t>(i);
+      scheduler.posted(path, 1, now_ns);
+      scheduler.completed(path, 1, now_ns);
     }
   }
   // Posts all that split() gives in one call. Returns the chunks by path.
@@ -76,7 +77,7 @@ TEST_CASE("scheduler: a message is split by the rates") {
 
 TEST_CASE("scheduler: all paths finish at the same time") {
   Desk desk(kEqualPair);
-  desk.scheduler.posted(0, 4 * kChunk, desk.now_ns);
+  desk.scheduler.posted(0, std::uint64_t{4} * kChunk, desk.now_ns);
   CHECK(desk.split(2) == Chunks{0, 2});
   CHECK(desk.split(4) == Chunks{1, 3});
 }
@@ -103,7 +104,7 @@ TEST_CASE("scheduler: what a path may not hold is assigned when something comple
   CHECK(desk.split(56) == Chunks{4, 4});
   CHECK(desk.split(48) == Chunks{});
   desk.now_ns += 20 * kNsPerUs;
-  desk.scheduler.completed(1, 4 * kChunk, desk.now_ns);
+  desk.scheduler.completed(1, std::uint64_t{4} * kChunk, desk.now_ns);
   CHECK(desk.split(48) == Chunks{0, 4});
   CHECK(desk.split(44) == Chunks{});
 }
@@ -161,10 +162,10 @@ TEST_CASE("scheduler: a path that gets nothing is probed every 10 ms") {
   // The slow one is not worth a chunk, but a probe costs little.
   Desk desk({{.speed_mbps = 100'000, .group = 0}, {.speed_mbps = 5'000, .group = 1}});
   CHECK(desk.split(2) == Chunks{2, 0});
-  desk.scheduler.completed(0, 2 * kChunk, desk.now_ns);
+  desk.scheduler.completed(0, std::uint64_t{2} * kChunk, desk.now_ns);
   desk.now_ns += 9 * kNsPerMs;
   CHECK(desk.split(2) == Chunks{2, 0});
-  desk.scheduler.completed(0, 2 * kChunk, desk.now_ns);
+  desk.scheduler.completed(0, std::uint64_t{2} * kChunk, desk.now_ns);
   desk.now_ns += kNsPerMs;
   CHECK(desk.split(2) == Chunks{1, 1});
   CHECK(desk.split(2) == Chunks{2, 0});
@@ -175,7 +176,7 @@ TEST_CASE("scheduler: probes that delay a message are rare") {
   Desk desk({{.speed_mbps = 100'000, .group = 0}, {.speed_mbps = 100, .group = 1}});
   desk.now_ns += 20 * kNsPerMs;
   CHECK(desk.split(2) == Chunks{2, 0});
-  desk.scheduler.completed(0, 2 * kChunk, desk.now_ns);
+  desk.scheduler.completed(0, std::uint64_t{2} * kChunk, desk.now_ns);
   desk.now_ns += 150 * kNsPerMs;
   CHECK(desk.split(2) == Chunks{1, 1});
 }

@@ -19,7 +19,6 @@ namespace beeline::test {
 namespace {
 
 constexpr std::int64_t kRunNs = 2 * kNsPerSec;
-constexpr std::size_t kIntervals = kRunNs / Sim::kIntervalNs;
 
 std::string name_of(const std::vector<double>& rates) {
   std::string name;
