@@ -28,6 +28,15 @@ using ConstHandleBytes = std::span<const std::byte, kHandleBytes>;
 using ProcessId = std::array<std::uint8_t, 16>;
 using Token = std::array<std::uint8_t, 16>;
 
+// Takes the same time wherever the two differ, so that a token cannot be guessed byte by byte.
+inline bool is_same_secret(const Token& a, const Token& b) noexcept {
+  volatile std::uint8_t differs = 0;  // volatile: the compiler must not end the loop early
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    differs = static_cast<std::uint8_t>(differs | (a[i] ^ b[i]));
+  }
+  return differs == 0;
+}
+
 enum class AddressKind : std::uint8_t { kIpv4, kIpv6 };
 
 // An IP address in network byte order, with a port.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bytes of each message. In every version of the protocol, HELLO and REFUSE begin with the
-// magic and the range of versions.
+// The bytes of each message. In every version of the protocol, HELLO, RESUME and REFUSE begin with
+// the magic and the range of versions.
 #include "plugin/wire/message.h"
 
 namespace beeline::wire {
@@ -19,6 +19,36 @@ VersionRange decode_versions(Reader& reader) {
   versions.least = reader.within<std::uint16_t>(1, UINT16_MAX);
   versions.most = reader.within<std::uint16_t>(versions.least, UINT16_MAX);
   return versions;
+}
+
+void encode(const std::optional<ResumeOffer>& offer, Writer& writer) {
+  writer.flag(offer.has_value());
+  if (!offer) return;
+  writer.array(offer->token);
+  writer.count(offer->addresses.size());
+  for (const SocketAddress& address : offer->addresses) {
+    encode_host(address, writer);
+    writer.number(address.port);
+  }
+}
+
+std::optional<ResumeOffer> decode_resume_offer(Reader& reader) {
+  if (!reader.flag()) return std::nullopt;
+  ResumeOffer offer;
+  offer.token = reader.array<16>();
+  offer.addresses.resize(reader.count(kMaxResumeAddresses));
+  reader.require(!offer.addresses.empty());
+  for (SocketAddress& address : offer.addresses) {
+    address = decode_host(reader);
+    address.port = reader.within<std::uint16_t>(1, UINT16_MAX);
+  }
+  return offer;
+}
+
+// Fails unless the two ends have a version in common.
+Status check_versions(ByteView body, const char* what) {
+  if (common_version(BL_TRY(hello_versions(body)), kOurVersions)) return {};
+  return fail(Errc::kUnsupported, what);
 }
 
 void encode(const Window& window, Writer& writer) {
@@ -110,6 +140,7 @@ Bytes encode(const Hello& message) {
   writer.number(message.pid);
   writer.number(message.listener);
   writer.array(message.token);
+  encode(message.resume, writer);
   return make_frame(Hello::kType, writer.bytes());
 }
 
@@ -123,9 +154,7 @@ Result<VersionRange> hello_versions(ByteView body) {
 template <>
 Result<Hello> decode<Hello>(ByteView body) {
   Hello message;
-  if (!common_version(BL_TRY(hello_versions(body)), kOurVersions)) {
-    return fail(Errc::kUnsupported, "read a HELLO: it is from another version of Beeline");
-  }
+  BL_TRY(check_versions(body, "read a HELLO: it is from another version of Beeline"));
   Reader reader(body);
   message.versions = decode_versions(reader);
   message.process = reader.array<16>();
@@ -133,6 +162,7 @@ Result<Hello> decode<Hello>(ByteView body) {
   message.pid = reader.number<std::uint32_t>();
   message.listener = reader.number<std::uint32_t>();
   message.token = reader.array<16>();
+  message.resume = decode_resume_offer(reader);
   return checked(reader, std::move(message), "read a HELLO");
 }
 
@@ -142,6 +172,7 @@ Bytes encode(const HelloAck& message) {
   writer.array(message.process);
   writer.text(message.host, kMaxNameBytes);
   writer.number(message.pid);
+  encode(message.resume, writer);
   return make_frame(HelloAck::kType, writer.bytes());
 }
 
@@ -153,6 +184,7 @@ Result<HelloAck> decode<HelloAck>(ByteView body) {
   message.process = reader.array<16>();
   message.host = reader.text(kMaxNameBytes);
   message.pid = reader.number<std::uint32_t>();
+  message.resume = decode_resume_offer(reader);
   return checked(reader, std::move(message), "read a HELLO_ACK");
 }
 
@@ -169,7 +201,7 @@ Result<Refuse> decode<Refuse>(ByteView body) {
   Reader reader(body);
   Refuse message;
   message.versions = decode_versions(reader);
-  message.code = reader.choice(RefuseCode::kDuplicate);
+  message.code = reader.choice(RefuseCode::kUnknownChannel);
   message.text = reader.text(kMaxTextBytes);
   return checked(reader, std::move(message), "read a REFUSE");
 }
@@ -266,6 +298,61 @@ Result<Goodbye> decode<Goodbye>(ByteView body) {
   message.comm = reader.number<std::uint32_t>();
   message.settled = reader.number<std::uint32_t>();
   return checked(reader, message, "read a GOODBYE");
+}
+
+Bytes encode(const Resume& message) {
+  Writer writer;
+  encode_versions(message.versions, writer);
+  writer.array(message.process);
+  writer.array(message.token);
+  writer.number(message.attempt);
+  return make_frame(Resume::kType, writer.bytes());
+}
+
+template <>
+Result<Resume> decode<Resume>(ByteView body) {
+  Resume message;
+  BL_TRY(check_versions(body, "read a RESUME: it is from another version of Beeline"));
+  Reader reader(body);
+  message.versions = decode_versions(reader);
+  message.process = reader.array<16>();
+  message.token = reader.array<16>();
+  message.attempt = reader.number<std::uint32_t>();
+  return checked(reader, message, "read a RESUME");
+}
+
+Bytes encode(const ResumeAck& message) {
+  Writer writer;
+  writer.array(message.process);
+  writer.array(message.token);
+  writer.number(message.attempt);
+  return make_frame(ResumeAck::kType, writer.bytes());
+}
+
+template <>
+Result<ResumeAck> decode<ResumeAck>(ByteView body) {
+  Reader reader(body);
+  ResumeAck message;
+  message.process = reader.array<16>();
+  message.token = reader.array<16>();
+  message.attempt = reader.number<std::uint32_t>();
+  return checked(reader, message, "read a RESUME_ACK");
+}
+
+Bytes encode(const StillOpen& message) {
+  Writer writer;
+  writer.number(message.comm);
+  writer.number(message.our_comm);
+  return make_frame(StillOpen::kType, writer.bytes());
+}
+
+template <>
+Result<StillOpen> decode<StillOpen>(ByteView body) {
+  Reader reader(body);
+  StillOpen message;
+  message.comm = reader.number<std::uint32_t>();
+  message.our_comm = reader.number<std::uint32_t>();
+  return checked(reader, message, "read a STILL_OPEN");
 }
 
 }  // namespace beeline::wire

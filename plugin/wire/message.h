@@ -24,6 +24,16 @@ namespace beeline::wire {
 
 inline constexpr std::size_t kMaxNameBytes = 64;   // of a host or a device
 inline constexpr std::size_t kMaxTextBytes = 400;  // of an explanation
+inline constexpr std::size_t kMaxResumeAddresses = 8;
+
+// Where the sender of a HELLO or HELLO_ACK can be dialed if the channel is lost, and the secret by
+// which it recognizes the peer then.
+struct ResumeOffer {
+  Token token{};
+  std::vector<SocketAddress> addresses = {};  // with their ports; at least one
+
+  bool operator==(const ResumeOffer&) const = default;
+};
 
 struct Hello {
   static constexpr MessageType kType = MessageType::kHello;
@@ -33,6 +43,7 @@ struct Hello {
   std::uint32_t pid = 0;
   std::uint32_t listener = 0;  // of the handle that the dialing process has
   Token token{};
+  std::optional<ResumeOffer> resume = {};  // none: the channel ends when it is lost
 
   bool operator==(const Hello&) const = default;
 };
@@ -43,6 +54,7 @@ struct HelloAck {
   ProcessId process{};
   std::string host;
   std::uint32_t pid = 0;
+  std::optional<ResumeOffer> resume = {};
 
   bool operator==(const HelloAck&) const = default;
 };
@@ -51,6 +63,7 @@ enum class RefuseCode : std::uint8_t {
   kVersion,          // no version in common
   kUnknownListener,  // no such listener, or another token; it may have been closed since
   kDuplicate,        // the sender's own dial goes first, or there are enough channels: try again
+  kUnknownChannel,   // no such channel of this process, or another token; it may have ended since
 };
 
 struct Refuse {
@@ -130,6 +143,39 @@ struct Goodbye {
   bool operator==(const Goodbye&) const = default;
 };
 
+// The first message of a process that dials again because it has lost a channel.
+struct Resume {
+  static constexpr MessageType kType = MessageType::kResume;
+  VersionRange versions = kOurVersions;
+  ProcessId process{};  // the sender's
+  Token token{};        // from the ResumeOffer of the process that is dialed
+  // Counts the sender's messages of this type for this channel. One that has been overtaken by a
+  // later one, or by a dial in the other direction, is void.
+  std::uint32_t attempt = 0;
+
+  bool operator==(const Resume&) const = default;
+};
+
+struct ResumeAck {
+  static constexpr MessageType kType = MessageType::kResumeAck;
+  ProcessId process{};        // the sender's
+  Token token{};              // from the ResumeOffer of the process that has dialed
+  std::uint32_t attempt = 0;  // the sender's own attempts up to this one are void
+
+  bool operator==(const ResumeAck&) const = default;
+};
+
+// Asks whether the receiver's end of a comm is still open. Sent for each comm when a channel goes on,
+// since the news that it is not may have been lost. If it is open there is no answer; otherwise the
+// answer is GOODBYE, or REJECT if the receiver knows no such comm.
+struct StillOpen {
+  static constexpr MessageType kType = MessageType::kStillOpen;
+  std::uint32_t comm = 0;
+  std::uint32_t our_comm = 0;  // the sender's number
+
+  bool operator==(const StillOpen&) const = default;
+};
+
 Bytes encode(const Hello& message);
 Bytes encode(const HelloAck& message);
 Bytes encode(const Refuse& message);
@@ -138,9 +184,12 @@ Bytes encode(const Accept& message);
 Bytes encode(const Ready& message);
 Bytes encode(const Reject& message);
 Bytes encode(const Goodbye& message);
+Bytes encode(const Resume& message);
+Bytes encode(const ResumeAck& message);
+Bytes encode(const StillOpen& message);
 
-// decode<Hello>(body). The error is kProtocol. For a HELLO it may also be kUnsupported: no version
-// of the protocol in common; hello_versions() tells the peer's.
+// decode<Hello>(body). The error is kProtocol. For HELLO and RESUME it may also be kUnsupported: no
+// version of the protocol in common; hello_versions() tells the peer's.
 template <class Message>
 Result<Message> decode(ByteView body);
 

@@ -21,6 +21,9 @@ enum class MessageType : std::uint16_t {
   kReady,      // the connecting end is made, too
   kReject,     // an end could not be made, was given up, or has failed
   kGoodbye,    // a comm is closed in good order
+  kResume,     // a process whose channel was lost dials again
+  kResumeAck,  // the other accepts that the channel goes on
+  kStillOpen,  // after that: asks whether the other end of a comm is still open
 };
 // "CONNECT".
 const char* to_string(MessageType type) noexcept;

@@ -84,20 +84,6 @@ GidEntry decode_gid(Reader& reader) {
   return entry;
 }
 
-void encode_host(const SocketAddress& address, Writer& writer) {
-  writer.choice(address.kind);
-  writer.array(address.bytes);
-  writer.number(address.scope);
-}
-
-SocketAddress decode_host(Reader& reader) {
-  SocketAddress address;
-  address.kind = reader.choice(AddressKind::kIpv6);
-  address.bytes = reader.array<16>();
-  address.scope = reader.number<std::uint32_t>();
-  return address;
-}
-
 void encode(const CmOffer& cm, Writer& writer) {
   writer.choice(cm.support);
   writer.count(cm.addresses.size());
@@ -127,6 +113,20 @@ CmDestination decode_cm_destination(Reader& reader) {
 }
 
 }  // namespace
+
+void encode_host(const SocketAddress& address, Writer& writer) {
+  writer.choice(address.kind);
+  writer.array(address.bytes);
+  writer.number(address.scope);
+}
+
+SocketAddress decode_host(Reader& reader) {
+  SocketAddress address;
+  address.kind = reader.choice(AddressKind::kIpv6);
+  address.bytes = reader.array<16>();
+  address.scope = reader.number<std::uint32_t>();
+  return address;
+}
 
 std::uint8_t decode_path_number(Reader& reader) {
   return reader.within<std::uint8_t>(0, kMaxPaths - 1);

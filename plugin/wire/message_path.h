@@ -144,4 +144,8 @@ PathAnswer decode_answer(Reader& reader);
 MissingPath decode_missing(Reader& reader);
 std::uint8_t decode_path_number(Reader& reader);
 
+// An address without its port.
+void encode_host(const SocketAddress& address, Writer& writer);
+SocketAddress decode_host(Reader& reader);
+
 }  // namespace beeline::wire

@@ -4,6 +4,7 @@
 // its readers rely, fits into a frame, and is the same after it was encoded and decoded again.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -97,19 +98,31 @@ void hold_paths(const Message& message) {
   hold(*numbers.rbegin() < kMaxPaths, "not too many paths");
 }
 
+void hold_resume(const std::optional<ResumeOffer>& offer) {
+  if (!offer) return;
+  hold(!offer->addresses.empty() && offer->addresses.size() <= kMaxResumeAddresses,
+       "an address, and not too many");
+  for (const SocketAddress& address : offer->addresses) {
+    hold_address(address);
+    hold(address.port != 0, "a port that can be dialed");
+  }
+}
+
 void hold_message(const Hello& message) {
   hold_versions(message.versions);
   hold(common_version(message.versions, kOurVersions).has_value(), "a version that we speak");
   hold_text(message.host, kMaxNameBytes);
+  hold_resume(message.resume);
 }
 void hold_message(const HelloAck& message) {
   hold(message.version >= kOurVersions.least && message.version <= kOurVersions.most,
        "a version that we speak");
   hold_text(message.host, kMaxNameBytes);
+  hold_resume(message.resume);
 }
 void hold_message(const Refuse& message) {
   hold_versions(message.versions);
-  hold(message.code <= RefuseCode::kDuplicate, "a known reason");
+  hold(message.code <= RefuseCode::kUnknownChannel, "a known reason");
   hold_text(message.text, kMaxTextBytes);
   hold(!version_mismatch(message.versions, kOurVersions).empty(), "a sentence on versions");
 }
@@ -130,6 +143,12 @@ void hold_message(const Reject& message) {
 }
 void hold_message(const Ready& message) { hold_paths(message); }
 void hold_message(const Goodbye&) {}
+void hold_message(const Resume& message) {
+  hold_versions(message.versions);
+  hold(common_version(message.versions, kOurVersions).has_value(), "a version that we speak");
+}
+void hold_message(const ResumeAck&) {}
+void hold_message(const StillOpen&) {}
 
 void hold_error(const Error& error) {
   hold(error.code == Errc::kProtocol || error.code == Errc::kUnsupported, "an error of the peer's");
@@ -154,12 +173,13 @@ bool take(ByteView bytes) {
   return true;
 }
 
-// The versions of a HELLO can be read whatever follows them.
-bool take_hello(ByteView bytes) {
+// The versions of a HELLO or RESUME can be read whatever follows them.
+template <class Message>
+bool take_versioned(ByteView bytes) {
   const Result<VersionRange> versions = hello_versions(bytes);
   if (versions) hold_versions(*versions);
-  const bool is_good = take<Hello>(bytes);
-  hold(!is_good || versions, "a HELLO has versions");
+  const bool is_good = take<Message>(bytes);
+  hold(!is_good || versions, "an introduction has versions");
   return is_good;
 }
 
@@ -172,6 +192,16 @@ Bytes body_of(const Message& message) {
 template <class Message>
 std::vector<Bytes> seeds() {
   return {body_of(test::sample<Message>())};
+}
+
+// A sample, one without an offer to resume, and one of maximum size.
+template <class Message>
+std::vector<Bytes> seeds_of_introduction() {
+  Message least = test::sample<Message>();
+  least.resume.reset();
+  Message most = test::sample<Message>();
+  most.resume->addresses.assign(kMaxResumeAddresses, test::sample_resume_offer().addresses[1]);
+  return {body_of(test::sample<Message>()), body_of(least), body_of(most)};
 }
 
 // Seeds: a sample, one without any optional part, and one of maximum size.
@@ -211,15 +241,18 @@ std::vector<Bytes> seeds<Ready>() {
   return {body_of(test::sample<Ready>()), body_of(least), body_of(most)};
 }
 
-constexpr std::array<Target, 8> kMessageTargets = {{
-    {"hello", take_hello, seeds<Hello>},
-    {"hello_ack", take<HelloAck>, seeds<HelloAck>},
+constexpr std::array<Target, 11> kMessageTargets = {{
+    {"hello", take_versioned<Hello>, seeds_of_introduction<Hello>},
+    {"hello_ack", take<HelloAck>, seeds_of_introduction<HelloAck>},
     {"refuse", take<Refuse>, seeds<Refuse>},
     {"connect", take<Connect>, seeds<Connect>},
     {"accept", take<Accept>, seeds<Accept>},
     {"ready", take<Ready>, seeds<Ready>},
     {"reject", take<Reject>, seeds<Reject>},
     {"goodbye", take<Goodbye>, seeds<Goodbye>},
+    {"resume", take_versioned<Resume>, seeds<Resume>},
+    {"resume_ack", take<ResumeAck>, seeds<ResumeAck>},
+    {"still_open", take<StillOpen>, seeds<StillOpen>},
 }};
 
 }  // namespace

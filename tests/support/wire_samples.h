@@ -102,6 +102,13 @@ inline wire::MissingPath sample_missing() {
   return {.number = 6, .why = "node17 mlx5_6 port 1: the port is down"};
 }
 
+inline wire::ResumeOffer sample_resume_offer() {
+  const wire::SocketAddress v4 = {.port = 4711, .bytes = {10, 0, 0, 7}};
+  const wire::SocketAddress v6 = {
+      .kind = wire::AddressKind::kIpv6, .port = 4712, .bytes = {0xfe, 0x80, 0, 1}, .scope = 2};
+  return {.token = counting<16>(50), .addresses = {v4, v6}};
+}
+
 // Paths with these numbers, which are otherwise alike.
 template <class Path>
 std::vector<Path> numbered(const Path& path, std::initializer_list<std::uint8_t> numbers) {
@@ -121,14 +128,16 @@ inline wire::Hello sample<wire::Hello>() {
           .host = "node17",
           .pid = 4711,
           .listener = 77,
-          .token = counting<16>(100)};
+          .token = counting<16>(100),
+          .resume = sample_resume_offer()};
 }
 template <>
 inline wire::HelloAck sample<wire::HelloAck>() {
   return {.version = wire::kOurVersions.most,
           .process = counting<16>(1),
           .host = "node17",
-          .pid = 4711};
+          .pid = 4711,
+          .resume = sample_resume_offer()};
 }
 template <>
 inline wire::Refuse sample<wire::Refuse>() {
@@ -165,6 +174,21 @@ inline wire::Reject sample<wire::Reject>() {
 template <>
 inline wire::Goodbye sample<wire::Goodbye>() {
   return {.comm = 12, .settled = 0xffff'fff0};
+}
+template <>
+inline wire::Resume sample<wire::Resume>() {
+  return {.versions = wire::kOurVersions,
+          .process = counting<16>(1),
+          .token = counting<16>(50),
+          .attempt = 3};
+}
+template <>
+inline wire::ResumeAck sample<wire::ResumeAck>() {
+  return {.process = counting<16>(1), .token = counting<16>(50), .attempt = 2};
+}
+template <>
+inline wire::StillOpen sample<wire::StillOpen>() {
+  return {.comm = 12, .our_comm = 13};
 }
 
 }  // namespace beeline::test

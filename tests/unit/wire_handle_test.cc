@@ -103,3 +103,13 @@ TEST_CASE("wire handle: random bytes do not harm the decoder", "[unit][wire]") {
     if (decoded) CHECK(decode_handle(encoded(*decoded)));
   }
 }
+
+TEST_CASE("wire handle: two secrets are the same if all of their bytes are", "[unit][wire]") {
+  const Token token = test::counting<16>(100);
+  CHECK(is_same_secret(token, token));
+  for (std::size_t i = 0; i < token.size(); ++i) {
+    Token other = token;
+    other[i] ^= 0x80;
+    CHECK_FALSE(is_same_secret(token, other));
+  }
+}

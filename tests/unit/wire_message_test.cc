@@ -53,7 +53,7 @@ E beyond(E last) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", Hello, HelloAck,
-                   Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+                   Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck, StillOpen) {
   const auto message = sample<TestType>();
   FrameSplitter splitter;
   splitter.append(encode(message));
@@ -66,7 +66,8 @@ TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", 
 }
 
 TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error", "[unit][wire]",
-                   Hello, HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+                   Hello, HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume,
+                   ResumeAck, StillOpen) {
   Bytes body = body_of(sample<TestType>());
   for (std::size_t size = 0; size < body.size(); ++size) {
     INFO("cut to " << size);
@@ -77,7 +78,8 @@ TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error"
 }
 
 TEMPLATE_TEST_CASE("wire message: random bytes do not harm the decoder", "[unit][wire]", Hello,
-                   HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye) {
+                   HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck,
+                   StillOpen) {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -100,13 +102,40 @@ TEST_CASE("wire message: a number out of its range is an error", "[unit][wire]")
   check_refused<Hello>("backward", [](Hello& m) { m.versions = {.least = 2, .most = 1}; });
   check_refused<Refuse>("backward", [](Refuse& m) { m.versions = {.least = 2, .most = 1}; });
   check_refused<HelloAck>("version", [](HelloAck& m) { m.version = kOurVersions.most + 1; });
-  check_refused<Refuse>("code", [](Refuse& m) { m.code = beyond(RefuseCode::kDuplicate); });
+  check_refused<Refuse>("code", [](Refuse& m) { m.code = beyond(RefuseCode::kUnknownChannel); });
   check_refused<Reject>("code", [](Reject& m) { m.code = beyond(RejectCode::kAbandoned); });
   check_refused<Connect>("rails", [](Connect& m) { m.counts.rails = 0; });
   check_refused<Connect>("rails", [](Connect& m) { m.counts.rails = kMaxRails + 1; });
   check_refused<Connect>("qps", [](Connect& m) { m.counts.qps_per_rail = 0; });
   check_refused<Connect>("qps", [](Connect& m) { m.counts.qps_per_rail = kMaxPaths + 1; });
+  check_refused<Resume>("no version", [](Resume& m) { m.versions = {.least = 0, .most = 1}; });
+  check_refused<Resume>("other version", [](Resume& m) { m.versions = {.least = 3, .most = 4}; });
   check_refused<Connect>("window wraps", [](Connect& m) { m.window.address = UINT64_MAX - 4095; });
+}
+
+TEMPLATE_TEST_CASE("wire message: an offer to resume names one address at least, and ports",
+                   "[unit][wire]", Hello, HelloAck) {
+  const auto check = [](const char* what, const std::function<void(ResumeOffer&)>& spoil) {
+    check_refused<TestType>(what, [&](TestType& m) { spoil(*m.resume); });
+  };
+  check("no address", [](ResumeOffer& o) { o.addresses.clear(); });
+  check("too many", [](ResumeOffer& o) {
+    o.addresses.assign(kMaxResumeAddresses + 1, sample_resume_offer().addresses[0]);
+  });
+  check("no port", [](ResumeOffer& o) { o.addresses[1].port = 0; });
+  check("kind", [](ResumeOffer& o) { o.addresses[0].kind = beyond(AddressKind::kIpv6); });
+  TestType without = sample<TestType>();
+  without.resume.reset();
+  CHECK_FALSE(is_refused(without));
+}
+
+TEST_CASE("wire message: the longest introductions fit into what strangers may send",
+          "[unit][wire]") {
+  Hello hello = sample<Hello>();
+  hello.host.assign(kMaxNameBytes, 'x');
+  hello.resume->addresses.assign(kMaxResumeAddresses, sample_resume_offer().addresses[1]);
+  CHECK(body_of(hello).size() <= kMaxHelloBytes);
+  CHECK(body_of(sample<Resume>()).size() <= kMaxHelloBytes);
 }
 
 TEMPLATE_TEST_CASE("wire message: a list of paths has one at least, and none twice", "[unit][wire]",
@@ -225,7 +254,7 @@ TEST_CASE("wire frame: an invalid header is noticed before its body arrives", "[
   CHECK_FALSE(is_error(kMaxBodyBytes, 8, 0, kMaxBodyBytes));
   CHECK(is_error(kMaxBodyBytes + 1, 8, 0, kMaxBodyBytes));
   CHECK(is_error(4, 0, 0, 512));
-  CHECK(is_error(4, 9, 0, 512));
+  CHECK(is_error(4, 12, 0, 512));
   CHECK(is_error(4, 1, 1, 512));
 }
 

@@ -173,7 +173,10 @@ void Dialer::on_refuse(Dials::iterator it, const wire::Refuse& refusal) {
       hang_up(it->second);
       it->second.last_error = "it says: " + refusal.text;
       return pause(it, kDuplicatePauseNs);
+    case wire::RefuseCode::kUnknownChannel: break;
   }
+  give_up(it, fail(Errc::kProtocol, "wait for an answer to HELLO").error,
+          "it answered HELLO as if it were RESUME");
 }
 
 void Dialer::on_failure(Dials::iterator it, const Error& error) {

@@ -153,6 +153,9 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
     }
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
+    case wire::MessageType::kResume:
+    case wire::MessageType::kResumeAck:
+    case wire::MessageType::kStillOpen:
     case wire::MessageType::kRefuse: break;
   }
   return fail(Errc::kProtocol, "take an introduction on a channel that has had one");
