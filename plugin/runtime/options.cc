@@ -124,6 +124,7 @@ ControlOptions control_options(const Config& config) {
                             .connect_timeout = milliseconds(config.connect_timeout_ns),
                             .half_open_timeout = milliseconds(config.half_open_timeout_ns),
                             .peer_timeout = milliseconds(config.peer_timeout_ns),
+                            .resume_channels = config.recovery,
                             .sender = plans<SendComm>(config),
                             .receiver = plans<RecvComm>(config),
                             .qp = qp_options(config)};

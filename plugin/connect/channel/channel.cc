@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/host.h"
+
 namespace beeline {
 
 namespace {
@@ -39,32 +41,40 @@ std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t t
       PeerName{.host = peer_.host, .pid = peer_.pid, .device = peer_devices_of(paths)},
       CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, devices, outbox_,
       std::move(mailbox));
-  links_[ours] = link;
+  links_.add(link);
   for (const DeviceContext* const device : devices) {
     if (device->is_gone()) link->lose_device(*device);  // it went away during the handshake
   }
   return link;
 }
 
-std::shared_ptr<CommLink> Channel::find_link(std::uint32_t ours) const {
-  const auto found = links_.find(ours);
-  return found == links_.end() ? nullptr : found->second.lock();
+void Channel::on_link_gone(const GoneLink& link) {
+  const bool is_kept = links_.close(link, resume_.has_value());
+  // The goodbyes of either end may have been lost with the connection.
+  if (is_kept && was_lost_) links_.say_closed(link.numbers.ours, *outbox_);
 }
 
-std::size_t Channel::kill_links(const std::string& cause) {
-  std::size_t killed = 0;
-  for (const auto& [number, weak] : links_) {
-    const std::shared_ptr<CommLink> link = weak.lock();
-    if (link != nullptr && link->die(cause)) ++killed;
-  }
-  return killed;
+void Channel::on_still_open(const wire::StillOpen& message) const {
+  if (links_.answer_for(message.comm, *outbox_)) return;
+  send(wire::Reject{.comm = message.our_comm,
+                    .code = wire::RejectCode::kAbandoned,
+                    .text = host_name() +
+                            " has no such connection: it was given up, or not made, " +
+                            "when the control channel was lost"});
 }
 
-void Channel::lose_device(const DeviceContext& device) {
-  for (const auto& [number, weak] : links_) {
-    const std::shared_ptr<CommLink> link = weak.lock();
-    if (link != nullptr && link->is_on(device)) link->lose_device(device);
-  }
+void Channel::lose() noexcept {
+  lost_ = true;
+  was_lost_ = true;
+  input_ = {};
+  outbox_->close();
+}
+
+void Channel::go_on(NewStream stream, Poller::Key key) {
+  lost_ = false;
+  input_ = std::move(stream.input);
+  outbox_->reopen(std::move(stream.fd), key);
+  links_.say_again(*outbox_);
 }
 
 void Channel::start_closing() noexcept {

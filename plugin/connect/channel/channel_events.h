@@ -21,6 +21,10 @@ struct DialTarget {
 
 class ChannelEvents {
  public:
+  // --- Introductions ---
+  // What to tell a peer so that it can resume the channel. None: the channel is not to be resumed.
+  virtual std::optional<wire::ResumeOffer> make_resume_offer() = 0;
+
   // --- Dials ---
   // A connect that waits for a channel to this process. Empty if none waits.
   virtual std::optional<DialTarget> find_dial_target(const wire::ProcessId& process) = 0;
@@ -32,6 +36,10 @@ class ChannelEvents {
   // --- Inbound handshakes ---
   // Empty if the peer may have a channel, otherwise the answer to send.
   virtual std::optional<wire::Refuse> check_hello(const wire::Hello& hello) = 0;
+  // The answer to send.
+  virtual Result<wire::ResumeAck, wire::Refuse> check_resume(const wire::Resume& resume) = 0;
+  // After such an answer.
+  virtual void on_resumed(const wire::Resume& resume, NewStream stream) = 0;
   // Closes the descriptor of an unused channel. Returns false if there is none.
   virtual bool free_descriptor() = 0;
 
@@ -41,6 +49,9 @@ class ChannelEvents {
   // --- Open channels ---
   // An error ends the channel.
   virtual Status on_message(Channel& channel, const wire::Frame& frame) = 0;
+  // The channel is lost, and its peer is being dialed. Messages of handshakes may be lost with it.
+  virtual void on_channel_lost(Channel& channel, const std::string& cause) = 0;
+  virtual void on_channel_back(Channel& channel) = 0;
   // The channel has ended and its links know it. Handshakes that use it must end, too.
   virtual void on_channel_end(Channel& channel, const std::string& cause) = 0;
   virtual bool has_handshake_on(const Channel& channel) const = 0;

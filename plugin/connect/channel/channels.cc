@@ -24,6 +24,7 @@ constexpr int kReadsPerTurn = 16;
 constexpr std::int64_t kTurnNs = 2 * kNsPerMs;
 // How long the peer may take to close its end of a channel that this process closes.
 constexpr std::int64_t kCloseTimeoutNs = 2 * kNsPerSec;
+constexpr std::chrono::milliseconds kLongestStreamTimeout{5000};
 
 std::size_t most_channels(const PeerLimits& limits) noexcept {
   if (limits.channels != 0) return limits.channels;
@@ -38,9 +39,17 @@ Channels::~Channels() {
   for (const auto& [id, channel] : channels_) channel->outbox().close();
 }
 
+std::chrono::milliseconds Channels::stream_timeout(bool can_resume) const {
+  return can_resume ? std::min(timeouts_.peer / 4, kLongestStreamTimeout) : timeouts_.peer;
+}
+
+Result<Poller::Key> Channels::watch(int fd, std::uint64_t id) {
+  return poller_->add(fd, EPOLLIN, [this, id](std::uint32_t events) { on_event(id, events); });
+}
+
 Channel* Channels::add(Introduced introduced) {
   const int fd = introduced.fd.get();
-  const Status watched = set_channel_options(fd, timeouts_.peer);
+  const Status watched = set_channel_options(fd, stream_timeout(introduced.resume.has_value()));
   if (!watched) {
     BL_WARN("control channel to %s: %s", introduced.peer.text().c_str(),
             describe(watched.error()).c_str());
@@ -48,8 +57,7 @@ Channel* Channels::add(Introduced introduced) {
   }
   const std::uint64_t id = ++last_id_;
   auto channel = std::make_unique<Channel>(id, std::move(introduced), *poller_);
-  const auto key =
-      poller_->add(fd, EPOLLIN, [this, id](std::uint32_t events) { on_event(id, events); });
+  const Result<Poller::Key> key = watch(fd, id);
   if (!key) {
     BL_WARN("control channel to %s: %s", channel->peer().text().c_str(),
             describe(key.error()).c_str());
@@ -62,7 +70,7 @@ Channel* Channels::add(Introduced introduced) {
 }
 
 bool Channels::is_unused(const Channel& channel) const {
-  return channel.link_count() == 0 && !backlog_.contains(channel.id()) &&
+  return channel.links().size() == 0 && !backlog_.contains(channel.id()) &&
          channel.outbox().is_empty() && !events_->has_handshake_on(channel);
 }
 
@@ -115,19 +123,21 @@ Channel* Channels::find(std::uint64_t id) const {
 Channel* Channels::find_process(const wire::ProcessId& process) const {
   for (auto it = channels_.rbegin(); it != channels_.rend(); ++it) {
     Channel& channel = *it->second;
-    if (channel.peer().id == process && !channel.is_closing()) return &channel;
+    if (channel.peer().id == process && !channel.is_closing() && !channel.is_lost()) {
+      return &channel;
+    }
   }
   return nullptr;
 }
 
 std::size_t Channels::link_count() const noexcept {
   std::size_t count = 0;
-  for (const auto& [id, channel] : channels_) count += channel->link_count();
+  for (const auto& [id, channel] : channels_) count += channel->links().size();
   return count;
 }
 
 void Channels::lose_device(const DeviceContext& device) {
-  for (const auto& [id, channel] : channels_) channel->lose_device(device);
+  for (const auto& [id, channel] : channels_) channel->links().lose_device(device);
 }
 
 void Channels::on_event(std::uint64_t id, std::uint32_t events) {
@@ -140,14 +150,14 @@ void Channels::on_event(std::uint64_t id, std::uint32_t events) {
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
   if (backlog_.contains(id)) return;  // earlier messages are handled first
   const Outcome<void> received = receive(*channel);
-  if (!received) end(id, received.error().text);
+  if (!received) end_or_lose(*channel, received.error());
 }
 
 void Channels::read(std::uint64_t id) {
   Channel* const channel = find(id);
   if (channel == nullptr) return;
   const Outcome<void> handled = handle_frames(*channel);
-  if (!handled) end(id, handled.error().text);
+  if (!handled) end_or_lose(*channel, handled.error());
 }
 
 void Channels::run_backlog() {
@@ -160,7 +170,10 @@ Outcome<void> Channels::receive(Channel& channel) {
   for (int i = 0; i < kReadsPerTurn; ++i) {
     const Result<std::size_t> got = channel.outbox().receive(buffer);
     if (channel.outbox().has_overflowed()) return report_violation(channel, "it does not read");
-    if (!got) return fail(Problem(cause_of(got.error())));
+    if (!got) {
+      const Errc code = got.error().sys_errno == ETIMEDOUT ? Errc::kTimeout : Errc::kPeerClosed;
+      return fail(Problem(code, cause_of(got.error(), channel)));
+    }
     if (*got == 0) return {};
     channel.input().append(wire::ByteView(buffer).first(*got));
     BL_TRY(handle_frames(channel));
@@ -192,17 +205,23 @@ Failure<Problem> Channels::report_violation(const Channel& channel, std::string 
     BL_WARN("the control channel with %s is dropped (number %llu): %s",
             channel.peer().text().c_str(), static_cast<unsigned long long>(number), cause.c_str());
   }
-  return fail(Problem(std::move(cause)));
+  return fail(Problem(Errc::kProtocol, std::move(cause)));
 }
 
-std::string Channels::cause_of(const Error& error) const {
+std::string Channels::seconds_text(std::chrono::milliseconds time) {
+  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
+  return std::to_string(time.count() / 1000) + " s";
+}
+
+std::string Channels::cause_of(const Error& error, const Channel& channel) const {
   if (error.code == Errc::kPeerClosed) return "its process ended without goodbye";
   switch (error.sys_errno) {
     case ECONNRESET:
     case EPIPE: return "its process ended without goodbye (connection reset)";
     case ETIMEDOUT:
-      return "its host has been silent for " + std::to_string(timeouts_.peer.count() / 1000) +
-             " s: it is down, or the network to it is interrupted";
+      return "its host has been silent for " +
+             seconds_text(stream_timeout(channel.resume() != nullptr)) +
+             ": it is down, or the network to it is interrupted";
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ENETDOWN: return "its host cannot be reached any more (" + describe(error) + ")";
@@ -210,13 +229,24 @@ std::string Channels::cause_of(const Error& error) const {
   }
 }
 
+void Channels::end_or_lose(Channel& channel, const Problem& problem) {
+  if (problem.code == Errc::kProtocol || !is_worth_resuming(channel)) {
+    return end(channel.id(), problem.text);
+  }
+  const std::chrono::nanoseconds silent =
+      problem.code == Errc::kTimeout ? stream_timeout(true) : std::chrono::milliseconds(0);
+  lose(channel, problem.text, silent.count());
+}
+
 void Channels::end(std::uint64_t id, const std::string& cause) {
   const auto found = channels_.find(id);
   const std::unique_ptr<Channel> channel = std::move(found->second);
   channels_.erase(found);
   backlog_.erase(id);
+  losses_.erase(id);
+  redialer_.cancel(id);
   channel->outbox().close();
-  const std::size_t carried = channel->kill_links(cause);
+  const std::size_t carried = channel->links().kill(cause);
   if (carried > 0) {
     // Not a warning, because many programs end without closing their comms. A comm that is used
     // after this, or has outstanding requests, logs a warning with its own device and peer.
@@ -232,8 +262,8 @@ void Channels::end(std::uint64_t id, const std::string& cause) {
 void Channels::abort_all() noexcept {
   for (const auto& [id, channel] : channels_) {
     try {
-      channel->kill_links("the cause is at " + host_name() +
-                          ": the control thread of its process has failed");
+      channel->links().kill("the cause is at " + host_name() +
+                            ": the control thread of its process has failed");
     } catch (const std::exception&) {
       // Out of memory for the message: these links stay open until their peers end them.
     }
@@ -242,6 +272,7 @@ void Channels::abort_all() noexcept {
 }
 
 void Channels::close_all() {
+  while (!losses_.empty()) end(losses_.begin()->first, "nothing needs it any more");
   for (const auto& [id, channel] : channels_) {
     if (channel->is_closing()) continue;
     channel->start_closing();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All control channels of this process: reads their messages, notices when a channel ends, and
-// limits their number.
+// All control channels of this process: reads their messages, notices when a channel ends or is
+// lost, has lost ones dialed again, and limits their number. The functions for lost channels are in
+// lost_channels.cc.
 // Threads: the control thread.
 #pragma once
 
@@ -17,19 +18,25 @@
 #include "common/base/problem.h"
 #include "plugin/connect/channel/channel_events.h"
 #include "plugin/connect/channel/peer_limits.h"
+#include "plugin/connect/channel/redialer.h"
 
 namespace beeline {
 
-class Channels {
+class Channels final : RedialEvents {
  public:
   struct Timeouts {
     std::chrono::milliseconds first_message{};  // how long a fresh channel is worth keeping
-    std::chrono::milliseconds peer{};           // TCP_USER_TIMEOUT
+    std::chrono::milliseconds peer{};           // silence after which a peer counts as dead
   };
 
-  Channels(Poller& poller, const Timeouts& timeouts, const PeerLimits& limits,
-           ChannelEvents& events)
-      : poller_(&poller), timeouts_(timeouts), limits_(limits), events_(&events) {}
+  Channels(Poller& poller, const ProcessName& self, const Timeouts& timeouts,
+           const PeerLimits& limits, ChannelEvents& events)
+      : poller_(&poller),
+        self_(&self),
+        timeouts_(timeouts),
+        limits_(limits),
+        events_(&events),
+        redialer_(poller, self, *this) {}
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
   ~Channels();
@@ -50,6 +57,13 @@ class Channels {
   // Returns false if all are in use.
   bool drop_unused(const std::string& why);
 
+  // Whether a channel with this process is lost and being dialed again.
+  bool is_redialing(const wire::ProcessId& process) const;
+  Result<wire::ResumeAck, wire::Refuse> check_resume(const wire::Resume& resume);
+  // After such an answer. The channel goes on with this connection.
+  void resume(const wire::Resume& resume, NewStream stream);
+  void on_link_gone(const GoneLink& link);
+
   // Returns null if no channel is open. Of several, it returns the newest, because the older ones
   // may be dead without this process knowing it.
   Channel* find_process(const wire::ProcessId& process) const;
@@ -68,20 +82,48 @@ class Channels {
 
  private:
   using All = std::map<std::uint64_t, std::unique_ptr<Channel>>;
+  struct Loss {
+    std::string cause;
+    std::int64_t since_ns = 0;
+    std::int64_t judged_ns = 0;  // when silent_ns was counted last
+    std::int64_t silent_ns = 0;  // without an answer, and without progress of the comms
+    std::uint64_t progress = 0;  // LinkTable::progress() then
+    bool is_logged = false;
+  };
 
   void on_event(std::uint64_t id, std::uint32_t events);
-  // An error ends the channel.
+  // An error ends the channel. With kProtocol it is not to be resumed.
   Outcome<void> receive(Channel& channel);
   Outcome<void> handle_frames(Channel& channel);
   // Logs that the peer does what no Beeline does, whether or not a comm is lost by it.
   Failure<Problem> report_violation(const Channel& channel, std::string cause);
+  Result<Poller::Key> watch(int fd, std::uint64_t id);
   void end(std::uint64_t id, const std::string& cause);
+  void end_or_lose(Channel& channel, const Problem& problem);
+
+  // --- Lost channels ---
+  bool is_worth_resuming(const Channel& channel) const;
+  void lose(Channel& channel, const std::string& cause, std::int64_t silent_ns);
+  void go_on(Channel& channel, NewStream stream);
+  Channel* find_by_token(const wire::ProcessId& process, const wire::Token& token) const;
+  void log_absence(std::uint64_t channel, const std::string& why);
+  void log_loss(Channel& channel, Loss& loss);
+  void on_redialed(std::uint64_t channel, NewStream stream, std::uint32_t attempt) override;
+  void on_peer_dead(std::uint64_t channel, const std::string& why) override;
+  void on_refused(std::uint64_t channel, const std::string& why) override;
+  void on_peer_alive(std::uint64_t channel) override;
+  void on_no_answer(std::uint64_t channel, const std::string& last_error) override;
+
+  // TCP_USER_TIMEOUT. Where the channel can be resumed, a silent connection is soon replaced.
+  std::chrono::milliseconds stream_timeout(bool can_resume) const;
   bool is_unused(const Channel& channel) const;
   template <class Eligible>
   bool drop_oldest(const std::string& why, Eligible&& eligible);
-  std::string cause_of(const Error& error) const;
+  std::string cause_of(const Error& error, const Channel& channel) const;
+  static std::string seconds_text(std::chrono::milliseconds time);  // "20 s"
 
   Poller* poller_;
+  const ProcessName* self_;
   Timeouts timeouts_;
   PeerLimits limits_;
   ChannelEvents* events_;
@@ -90,6 +132,8 @@ class Channels {
   std::uint64_t last_id_ = 0;
   All channels_;  // oldest first
   std::set<std::uint64_t> backlog_;
+  std::map<std::uint64_t, Loss> losses_;  // of the channels that are lost
+  Redialer redialer_;
 };
 
 }  // namespace beeline

@@ -98,11 +98,13 @@ void Dialer::on_connected(Dials::iterator it) {
   Dial& dial = it->second;
   const Status outcome = dial_outcome(dial.fd.get());
   if (!outcome) return on_failure(it, outcome.error());
+  dial.offer = events_->make_resume_offer();
   const wire::Hello hello{.process = self_->id,
                           .host = self_->host,
                           .pid = self_->pid,
                           .listener = dial.target.handle.listener,
-                          .token = dial.target.handle.token};
+                          .token = dial.target.handle.token,
+                          .resume = dial.offer};
   // The send buffer of a new socket has room for all of it.
   const Result<std::size_t> sent = send_some(dial.fd.get(), wire::encode(hello));
   if (!sent) return on_failure(it, sent.error());
@@ -151,6 +153,7 @@ void Dialer::on_hello_ack(Dials::iterator it, const wire::HelloAck& ack) {
   Introduced introduced{.fd = {},
                         .peer = {.id = ack.process, .host = ack.host, .pid = ack.pid},
                         .direction = Direction::kDialed,
+                        .resume = resume_terms(dial.offer, ack.resume),
                         .input = std::move(dial.input)};
   poller_->remove(dial.fd.get(), dial.key);
   introduced.fd = std::move(dial.fd);

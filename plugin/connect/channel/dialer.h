@@ -46,6 +46,7 @@ class Dialer {
     UniqueFd fd;
     Poller::Key key = 0;
     DialTarget target;
+    std::optional<wire::ResumeOffer> offer;  // in HELLO
     wire::FrameSplitter input;
     std::string last_error;
     std::int64_t first_failure_ns = 0;

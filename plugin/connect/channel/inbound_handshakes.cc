@@ -36,30 +36,39 @@ bool is_out_of_descriptors(const Error& error) noexcept {
 }  // namespace
 
 InboundHandshakes::~InboundHandshakes() {
-  if (listening_) {
-    poller_->remove(listening_.get(), listening_key_);
-    unguard_from_fork(listening_.get());
+  for (const auto& one : listening_) {
+    poller_->remove(one->fd.get(), one->key);
+    unguard_from_fork(one->fd.get());
   }
   for (auto& [id, handshake] : handshakes_) poller_->remove(handshake.fd.get(), handshake.key);
 }
 
 Status InboundHandshakes::listen_on(UniqueFd listening) {
-  listening_ = std::move(listening);
-  limit_ = most_inbound();
-  guard_from_fork(listening_.get());
-  listening_key_ =
-      BL_TRY(poller_->add(listening_.get(), EPOLLIN, [this](std::uint32_t) { accept_waiting(); }));
+  const wire::SocketAddress address = BL_TRY(local_address(listening.get()));
+  auto one = std::make_unique<Listening>(Listening{.fd = std::move(listening), .address = address});
+  one->key = BL_TRY(poller_->add(one->fd.get(), EPOLLIN, [this, added = one.get()](std::uint32_t) {
+    accept_waiting(*added);
+  }));
+  guard_from_fork(one->fd.get());
+  if (handshakes_.empty()) limit_ = most_inbound();
+  listening_.push_back(std::move(one));
   return {};
+}
+
+std::vector<wire::SocketAddress> InboundHandshakes::addresses() const {
+  std::vector<wire::SocketAddress> addresses;
+  for (const auto& one : listening_) addresses.push_back(one->address);
+  return addresses;
 }
 
 // Accepts no more than the limit leaves room for, so that a peer whose HELLO has already arrived is
 // read before it could be dropped for a newer one.
-void InboundHandshakes::accept_waiting() {
+void InboundHandshakes::accept_waiting(const Listening& listening) {
   const std::size_t room = limit_ - std::min(limit_, handshakes_.size());
   const std::size_t turns = std::clamp<std::size_t>(room, 1, kAcceptsPerTurn);
   for (std::size_t i = 0; i < turns; ++i) {
-    Result<std::optional<UniqueFd>> accepted = accept_one(listening_.get());
-    if (!accepted) return on_accept_failure(accepted.error());
+    Result<std::optional<UniqueFd>> accepted = accept_one(listening.fd.get());
+    if (!accepted) return on_accept_failure(listening, accepted.error());
     if (!*accepted) return;
     add(std::move(**accepted));
   }
@@ -69,7 +78,7 @@ void InboundHandshakes::accept_waiting() {
 // half of the handshakes are dropped, and the limit is lowered until none is left. If there are
 // only a few handshakes, an unused channel is closed instead: otherwise the one descriptor that
 // becomes free would go to the next peer, which would then be dropped for the one after it.
-void InboundHandshakes::on_accept_failure(const Error& error) {
+void InboundHandshakes::on_accept_failure(const Listening& listening, const Error& error) {
   const bool is_out = is_out_of_descriptors(error);
   if (is_out && handshakes_.size() <= kFewestInbound && events_->free_descriptor()) return;
   if (is_out && !handshakes_.empty()) {
@@ -79,9 +88,10 @@ void InboundHandshakes::on_accept_failure(const Error& error) {
     return;
   }
   BL_WARN_LIMITED(3, "%s", (describe(error) + fd_advice(error)).c_str());
-  poller_->want(listening_.get(), listening_key_, 0);
-  poller_->at(now_ns() + kAcceptPauseNs,
-              [this] { poller_->want(listening_.get(), listening_key_, EPOLLIN); });
+  const int fd = listening.fd.get();
+  const Poller::Key key = listening.key;
+  poller_->want(fd, key, 0);
+  poller_->at(now_ns() + kAcceptPauseNs, [this, fd, key] { poller_->want(fd, key, EPOLLIN); });
 }
 
 void InboundHandshakes::add(UniqueFd fd) {
@@ -117,8 +127,8 @@ void InboundHandshakes::schedule_timeout() {
 void InboundHandshakes::on_event(std::uint64_t id) {
   const auto found = handshakes_.find(id);
   if (found == handshakes_.end()) return;
-  const Outcome<std::optional<wire::Hello>> hello = read_hello(found->second);
-  if (!hello && !found->second.has_received) {
+  const Outcome<std::optional<Introduction>> introduction = read_introduction(found->second);
+  if (!introduction && !found->second.has_received) {
     if (const std::uint64_t number = silent_.due(); number != 0) {
       BL_INFO(
           kLogNet,
@@ -128,11 +138,17 @@ void InboundHandshakes::on_event(std::uint64_t id) {
     }
     return close(id);
   }
-  if (!hello) return drop(id, hello.error().text);
-  if (*hello) on_hello(id, **hello);
+  if (!introduction) return drop(id, introduction.error().text);
+  if (!*introduction) return;
+  if (const auto* const hello = std::get_if<wire::Hello>(&**introduction)) {
+    on_hello(id, *hello);
+  } else {
+    on_resume(id, std::get<wire::Resume>(**introduction));
+  }
 }
 
-Outcome<std::optional<wire::Hello>> InboundHandshakes::read_hello(InboundHandshake& handshake) {
+Outcome<std::optional<InboundHandshakes::Introduction>> InboundHandshakes::read_introduction(
+    InboundHandshake& handshake) {
   std::array<std::byte, wire::kFrameHeadBytes + wire::kMaxHelloBytes> buffer;
   const Result<std::size_t> got = receive_some(handshake.fd.get(), buffer);
   if (!got) return fail(Problem("the connection ended before HELLO: " + describe(got.error())));
@@ -140,20 +156,30 @@ Outcome<std::optional<wire::Hello>> InboundHandshakes::read_hello(InboundHandsha
   handshake.input.append(wire::ByteView(buffer).first(*got));
   const Result<std::optional<wire::Frame>> frame = handshake.input.next(wire::kMaxHelloBytes);
   if (!frame) return fail(Problem(frame.error()));
-  if (!*frame) return std::optional<wire::Hello>{};
-  if ((*frame)->type != wire::MessageType::kHello) {
-    return fail(Problem("its first message is " + std::string(to_string((*frame)->type))));
+  if (!*frame) return std::optional<Introduction>{};
+  const wire::MessageType type = (*frame)->type;
+  const wire::Bytes& body = (*frame)->body;
+  if (type != wire::MessageType::kHello && type != wire::MessageType::kResume) {
+    return fail(Problem("its first message is " + std::string(to_string(type))));
   }
-  const Result<wire::VersionRange> versions = wire::hello_versions((*frame)->body);
-  if (!versions) return fail(Problem(versions.error()));
-  if (!wire::common_version(*versions, wire::kOurVersions)) {
-    const wire::Bytes answer = wire::encode(wire::Refuse{.code = wire::RefuseCode::kVersion});
-    static_cast<void>(send_some(handshake.fd.get(), answer));
-    return fail(Problem(wire::version_mismatch(*versions, wire::kOurVersions)));
+  BL_TRY(check_versions(handshake.fd.get(), body));
+  if (type == wire::MessageType::kResume) {
+    const Result<wire::Resume> resume = wire::decode<wire::Resume>(body);
+    if (!resume) return fail(Problem(resume.error()));
+    return std::optional<Introduction>(*resume);
   }
-  Result<wire::Hello> hello = wire::decode<wire::Hello>((*frame)->body);
+  Result<wire::Hello> hello = wire::decode<wire::Hello>(body);
   if (!hello) return fail(Problem(hello.error()));
-  return std::optional(std::move(*hello));
+  return std::optional<Introduction>(std::move(*hello));
+}
+
+Outcome<void> InboundHandshakes::check_versions(int fd, wire::ByteView body) {
+  const Result<wire::VersionRange> versions = wire::hello_versions(body);
+  if (!versions) return fail(Problem(versions.error()));
+  if (wire::common_version(*versions, wire::kOurVersions)) return {};
+  const wire::Bytes answer = wire::encode(wire::Refuse{.code = wire::RefuseCode::kVersion});
+  static_cast<void>(send_some(fd, answer));
+  return fail(Problem(wire::version_mismatch(*versions, wire::kOurVersions)));
 }
 
 void InboundHandshakes::on_hello(std::uint64_t id, const wire::Hello& hello) {
@@ -171,17 +197,42 @@ void InboundHandshakes::on_hello(std::uint64_t id, const wire::Hello& hello) {
   const wire::HelloAck ack{.version = *wire::common_version(hello.versions, wire::kOurVersions),
                            .process = self_->id,
                            .host = self_->host,
-                           .pid = self_->pid};
+                           .pid = self_->pid,
+                           .resume = hello.resume ? events_->make_resume_offer() : std::nullopt};
   // The send buffer of a new socket has room for all of it.
   static_cast<void>(send_some(fd, wire::encode(ack)));
-  Introduced introduced{.fd = {},
-                        .peer = {.id = hello.process, .host = hello.host, .pid = hello.pid},
-                        .direction = Direction::kAnswered,
-                        .input = std::move(handshake.input)};
-  poller_->remove(fd, handshake.key);
-  introduced.fd = std::move(handshake.fd);
-  erase(handshakes_.find(id));
-  events_->on_introduced(std::move(introduced));
+  NewStream stream = release(id);
+  events_->on_introduced({.fd = std::move(stream.fd),
+                          .peer = {.id = hello.process, .host = hello.host, .pid = hello.pid},
+                          .direction = Direction::kAnswered,
+                          .resume = resume_terms(ack.resume, hello.resume),
+                          .input = std::move(stream.input)});
+}
+
+void InboundHandshakes::on_resume(std::uint64_t id, const wire::Resume& resume) {
+  const int fd = handshakes_.at(id).fd.get();
+  const Result<wire::ResumeAck, wire::Refuse> answer = events_->check_resume(resume);
+  if (!answer) {
+    static_cast<void>(send_some(fd, wire::encode(answer.error())));
+    if (const std::uint64_t number = refused_.due(); number != 0) {
+      BL_INFO(kLogNet, "a control connection from %s is not resumed (number %llu): %s",
+              remote_text(fd).c_str(), static_cast<unsigned long long>(number),
+              answer.error().text.c_str());
+    }
+    return close(id);
+  }
+  // The send buffer of a new socket has room for all of it.
+  static_cast<void>(send_some(fd, wire::encode(*answer)));
+  events_->on_resumed(resume, release(id));
+}
+
+NewStream InboundHandshakes::release(std::uint64_t id) {
+  const auto found = handshakes_.find(id);
+  InboundHandshake& handshake = found->second;
+  poller_->remove(handshake.fd.get(), handshake.key);
+  NewStream stream{.fd = std::move(handshake.fd), .input = std::move(handshake.input)};
+  erase(found);
+  return stream;
 }
 
 void InboundHandshakes::drop(std::uint64_t id, const std::string& why) {

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,12 @@ struct CommNumbers {
   std::uint32_t theirs = 0;
 };
 
+// A link that was destroyed.
+struct GoneLink {
+  CommNumbers numbers;
+  std::optional<std::uint32_t> settled;  // as the goodbye said; none: there was no goodbye
+};
+
 // Lifecycle: the Connection owns it, and the control thread borrows it. Its destructor tells the
 //   control thread, and also the peer unless the comm has said goodbye.
 class CommLink final : public Link {
@@ -43,6 +51,10 @@ class CommLink final : public Link {
   void send_failure(const std::string& why) noexcept override;
 
   // --- For the control thread ---
+  const CommNumbers& numbers() const noexcept { return numbers_; }
+  // After the channel was lost and goes on: tells the peer how this end stands. What was said
+  // before may have been lost.
+  void say_again() noexcept;
   bool is_on(const DeviceContext& device) const noexcept;
   // A local device is gone. Tells the peer, which would otherwise wait for ever for data that this
   // end has promised.
@@ -55,6 +67,8 @@ class CommLink final : public Link {
   template <class Make>
   void send(Make&& make_message) noexcept;
   void send_end(wire::RejectCode code, std::string_view why) noexcept;
+  bool has_said_goodbye() const noexcept { return goodbye_ != 0; }
+  std::optional<std::uint32_t> said_settled() const noexcept;
   // False in a forked child, which has copies of its parent's comms and must not send for them.
   bool is_ours() const noexcept;
 
@@ -63,7 +77,9 @@ class CommLink final : public Link {
   const std::shared_ptr<Outbox> outbox_;
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;
-  std::atomic<bool> goodbye_sent_{false};
+  std::atomic<std::uint64_t> goodbye_{0};  // kSaid and the settled position; 0: none was said
+  std::mutex mutex_;
+  std::string failure_;  // that the peer was told of, under the mutex
 };
 
 }  // namespace beeline

@@ -183,12 +183,12 @@ void ControlMailbox::stop() noexcept {
   wake();
 }
 
-void ControlMailbox::link_gone(const CommNumbers& numbers) noexcept {
+void ControlMailbox::link_gone(const GoneLink& link) noexcept {
   {
     const auto lock = lock_without_sleeping(mutex_);
     if (!served_) return;  // the channels are gone, too
     try {
-      orders_.gone.push_back(numbers);
+      orders_.gone.push_back(link);
     } catch (const std::exception&) {
       return;  // out of memory: the channel counts one comm too many, and stays open longer
     }
@@ -236,7 +236,8 @@ std::optional<ControlMailbox::ListenerFacts> ControlMailbox::find_listener(
     std::uint32_t number, const wire::Token& token) {
   const std::lock_guard lock(mutex_);
   const auto found = listeners_.find(number);
-  if (found == listeners_.end() || found->second->token_ != token) return std::nullopt;
+  if (found == listeners_.end() || !wire::is_same_secret(found->second->token_, token))
+    return std::nullopt;
   return ListenerFacts{.devices = found->second->devices_,
                        .settings = found->second->settings_,
                        .unaccepted = found->second->arrived_.size()};

@@ -65,7 +65,7 @@ struct Orders {
   std::vector<std::uint32_t> begun;       // attempts to start, by comm
   std::vector<std::uint32_t> abandoned;   // attempts to end, by comm
   std::vector<std::uint32_t> closed;      // closed listeners, by number
-  std::vector<CommNumbers> gone;          // destroyed links
+  std::vector<GoneLink> gone;             // destroyed links
   std::vector<MadeConnection> unclaimed;  // connections to destroy
   std::vector<CommMemory> comms;          // closed comms to destroy
   bool stop = false;
@@ -111,7 +111,7 @@ class ControlMailbox {
   void stop() noexcept;
 
   // --- For any thread ---
-  void link_gone(const CommNumbers& numbers) noexcept;
+  void link_gone(const GoneLink& link) noexcept;
   // The control thread destroys the comm. If that thread has ended, the caller does.
   void take_back(CommMemory memory) noexcept;
 

@@ -52,6 +52,16 @@ class Link {
 
   const PeerName& peer() const noexcept { return peer_; }
 
+  // A counter that grows when a work request of the comm completes or a message arrives; may be null.
+  // While the control channel is lost, it shows that the peer is there. It must outlive the link.
+  void set_progress(const std::uint64_t* counter) noexcept { progress_ = counter; }
+  // 0 if there is no counter.
+  std::uint64_t progress() const noexcept {
+    const std::uint64_t* const counter = progress_;
+    if (counter == nullptr) return 0;
+    return std::atomic_ref(const_cast<std::uint64_t&>(*counter)).load(std::memory_order_relaxed);
+  }
+
   // Tells the peer that this end closes, before its queue pairs go. Any thread may call it, once.
   // It does not wait: when it returns, the message is with the kernel, or queued behind earlier
   // ones.
@@ -66,6 +76,7 @@ class Link {
   std::uint32_t peer_settled_ = 0;
   std::string cause_;
   PeerName peer_;
+  std::atomic<const std::uint64_t*> progress_{nullptr};
 };
 
 }  // namespace beeline

@@ -7,6 +7,8 @@
 #include "common/base/clock.h"
 #include "common/base/host.h"
 #include "common/base/log.h"
+#include "plugin/connect/socket/interface.h"
+#include "plugin/connect/socket/socket.h"
 
 namespace beeline {
 namespace {
@@ -29,7 +31,7 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       poller_(std::move(poller)),
       ports_(*setup_.devices, *poller_, *this),
       cm_(setup_.options->cm_library, *poller_),
-      channels_(*poller_,
+      channels_(*poller_, setup_.self,
                 {.first_message = setup_.options->half_open_timeout,
                  .peer = setup_.options->peer_timeout},
                 setup_.options->limits, *this),
@@ -99,10 +101,7 @@ bool ControlLoop::handle_orders() {
       BL_WARN("no peer can connect to this process: %s", describe(opened.error()).c_str());
     }
   }
-  for (const CommNumbers& gone : orders_.gone) {
-    Channel* const channel = channels_.find(gone.channel);
-    if (channel != nullptr) channel->forget_link(gone.ours);
-  }
+  for (const GoneLink& gone : orders_.gone) channels_.on_link_gone(gone);
   to_begin_.insert(to_begin_.end(), orders_.begun.begin(), orders_.begun.end());
   for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
   if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
@@ -145,17 +144,19 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
     case wire::MessageType::kReject:
       on_reject(channel, BL_TRY(wire::decode<wire::Reject>(frame.body)));
       return {};
-    case wire::MessageType::kGoodbye: {
-      const auto goodbye = BL_TRY(wire::decode<wire::Goodbye>(frame.body));
-      const auto link = channel.find_link(goodbye.comm);
-      if (link != nullptr) link->on_goodbye(goodbye.settled);
+    case wire::MessageType::kGoodbye:
+      channel.links().on_goodbye(BL_TRY(wire::decode<wire::Goodbye>(frame.body)));
+      return {};
+    case wire::MessageType::kStillOpen: {
+      if (channel.resume() == nullptr) break;
+      const auto question = BL_TRY(wire::decode<wire::StillOpen>(frame.body));
+      if (!acceptor_.is_making(channel, question.comm)) channel.on_still_open(question);
       return {};
     }
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kResume:
     case wire::MessageType::kResumeAck:
-    case wire::MessageType::kStillOpen:
     case wire::MessageType::kRefuse: break;
   }
   return fail(Errc::kProtocol, "take an introduction on a channel that has had one");
@@ -163,8 +164,10 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
 
 void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
   if (connector_.on_reject(channel, reject) || acceptor_.on_reject(channel, reject)) return;
-  const auto link = channel.find_link(reject.comm);
+  const auto link = channel.links().find(reject.comm);
   if (link != nullptr) link->die("it says: " + reject.text);
+  if (reject.code == wire::RejectCode::kAbandoned) return channel.links().on_given_up(reject.comm);
+  channel.links().answer_for(reject.comm, channel.outbox());
 }
 
 // --- Channels ---
@@ -186,9 +189,22 @@ bool ControlLoop::free_descriptor() {
   return channels_.drop_unused("this process has no descriptors left");
 }
 
+void ControlLoop::on_channel_lost(Channel& channel, const std::string& cause) {
+  connector_.on_channel_lost(channel, cause);
+}
+
+void ControlLoop::on_channel_back(Channel& channel) { begin_waiting(channel.peer().id); }
+
 void ControlLoop::on_channel_end(Channel& channel, const std::string& cause) {
   connector_.on_channel_end(channel, cause);
   acceptor_.on_channel_end(channel, cause);
+  // Some may have waited for this channel to come back. Now they need another one.
+  if (channel.resume() != nullptr) begin_waiting(channel.peer().id);
+}
+
+void ControlLoop::begin_waiting(const wire::ProcessId& process) {
+  const std::vector<std::uint32_t> waiting = connector_.waiting_for(process);
+  to_begin_.insert(to_begin_.end(), waiting.begin(), waiting.end());
 }
 
 bool ControlLoop::has_handshake_on(const Channel& channel) const {
@@ -197,12 +213,52 @@ bool ControlLoop::has_handshake_on(const Channel& channel) const {
 
 void ControlLoop::on_introduced(Introduced introduced) {
   const wire::ProcessId process = introduced.peer.id;
-  if (process != setup_.self.id) dialer_.cancel(process);
+  const bool is_own = process == setup_.self.id;
+  if (is_own) introduced.resume.reset();  // the two ends of this channel end together
+  if (!is_own) dialer_.cancel(process);
   const Channel* const channel = channels_.add(std::move(introduced));
   if (channel == nullptr) return;
-  const std::vector<std::uint32_t> waiting = connector_.waiting_for(process);
-  to_begin_.insert(to_begin_.end(), waiting.begin(), waiting.end());
+  begin_waiting(process);
   channels_.read(channel->id());
+}
+
+std::optional<wire::ResumeOffer> ControlLoop::make_resume_offer() {
+  if (!setup_.options->resume_channels) return std::nullopt;
+  Outcome<std::vector<wire::SocketAddress>> addresses = listening_addresses();
+  if (!addresses) {
+    BL_WARN_LIMITED(3, "control channels of this process cannot be resumed when they are lost: %s",
+                    addresses.error().text.c_str());
+    return std::nullopt;
+  }
+  const Result<wire::Token> token = make_token();
+  if (!token) return std::nullopt;
+  return wire::ResumeOffer{.token = *token, .addresses = *std::move(addresses)};
+}
+
+Outcome<std::vector<wire::SocketAddress>> ControlLoop::listening_addresses() {
+  std::vector<wire::SocketAddress> addresses = inbound_.addresses();
+  if (addresses.empty()) {
+    const auto interfaces = list_interfaces();
+    if (!interfaces) return fail(Problem(interfaces.error()));
+    const Interface chosen =
+        BL_TRY(choose_interface(*interfaces, setup_.options->interface, setup_.options->family));
+    Result<UniqueFd> listening = open_listening_socket(chosen.address);
+    if (!listening) return fail(Problem(listening.error()));
+    if (const Status added = inbound_.listen_on(std::move(*listening)); !added) {
+      return fail(Problem(added.error()));
+    }
+    addresses = inbound_.addresses();
+  }
+  if (addresses.size() > wire::kMaxResumeAddresses) addresses.resize(wire::kMaxResumeAddresses);
+  return addresses;
+}
+
+Result<wire::ResumeAck, wire::Refuse> ControlLoop::check_resume(const wire::Resume& resume) {
+  return channels_.check_resume(resume);
+}
+
+void ControlLoop::on_resumed(const wire::Resume& resume, NewStream stream) {
+  channels_.resume(resume, std::move(stream));
 }
 
 bool ControlLoop::has_precedence_over(const wire::ProcessId& other) const {

@@ -51,18 +51,26 @@ class ControlLoop final : ChannelEvents, PortEvents {
   // --- PortEvents ---
   void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) override;
   // --- ChannelEvents ---
+  std::optional<wire::ResumeOffer> make_resume_offer() override;
   std::optional<DialTarget> find_dial_target(const wire::ProcessId& process) override;
   void on_unknown_listener(std::uint32_t comm, const std::string& text) override;
   void on_unreachable(const wire::ProcessId& process, const Error& error,
                       const std::string& text) override;
   std::optional<wire::Refuse> check_hello(const wire::Hello& hello) override;
   bool free_descriptor() override;
+  Result<wire::ResumeAck, wire::Refuse> check_resume(const wire::Resume& resume) override;
+  void on_resumed(const wire::Resume& resume, NewStream stream) override;
   void on_introduced(Introduced introduced) override;
   Status on_message(Channel& channel, const wire::Frame& frame) override;
+  void on_channel_lost(Channel& channel, const std::string& cause) override;
+  void on_channel_back(Channel& channel) override;
   void on_channel_end(Channel& channel, const std::string& cause) override;
   bool has_handshake_on(const Channel& channel) const override;
 
   void on_reject(Channel& channel, const wire::Reject& reject);
+  void begin_waiting(const wire::ProcessId& process);
+  // Where peers can dial this process. Opens a listening socket if there is none yet.
+  Outcome<std::vector<wire::SocketAddress>> listening_addresses();
   std::optional<wire::Refuse> check_identity(const wire::Hello& hello);
   bool has_precedence_over(const wire::ProcessId& other) const;
   ControlContext context();

@@ -27,6 +27,7 @@ std::string offered_ports(const wire::Connect& connect, const std::string& host)
 
 void Acceptor::on_connect(Channel& channel, wire::Connect connect) {
   const std::uint32_t peer_comm = connect.comm;
+  if (channel.was_lost()) forget_earlier(channel, peer_comm);
   const auto listener = context_.mailbox->find_listener(connect.listener, connect.token);
   if (!listener) {
     channel.send(wire::Reject{.comm = peer_comm,
@@ -105,6 +106,13 @@ void Acceptor::limit_waiting(std::uint32_t listener) {
           "a listener on " + host_name() + " keeps no more than " + std::to_string(most) +
               " waiting connections, and as many newer ones have arrived",
           accept_error(Errc::kNoMemory)});
+}
+
+// A peer that has lost the channel before it got an answer sends its CONNECT again.
+void Acceptor::forget_earlier(const Channel& channel, std::uint32_t peer_comm) {
+  for (const std::uint32_t comm : comms_on(channel)) {
+    if (comms_.at(comm).connect.comm == peer_comm) forget(comm);
+  }
 }
 
 void Acceptor::advance(std::uint32_t comm) {

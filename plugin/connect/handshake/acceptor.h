@@ -46,6 +46,10 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   explicit Acceptor(ControlContext context) : HandshakeEnd(std::move(context)) {}
 
   bool is_empty() const noexcept { return comms_.empty(); }
+  // Whether this comm is being made on the channel.
+  bool is_making(const Channel& channel, std::uint32_t comm) {
+    return find(channel, comm) != nullptr;
+  }
 
   void on_connect(Channel& channel, wire::Connect connect);
   void on_ready(const Channel& channel, const wire::Ready& ready);
@@ -83,6 +87,7 @@ class Acceptor final : public HandshakeEnd<PendingAccept> {
   void drop(std::uint32_t comm, const std::string& why);
   void abandon(std::uint32_t comm);
   void forget(std::uint32_t comm);
+  void forget_earlier(const Channel& channel, std::uint32_t peer_comm);
   void warn(const PendingAccept& pending, const std::string& why);
 
   std::map<std::uint32_t, std::set<std::uint32_t>> at_listener_;  // comms by listener, oldest first

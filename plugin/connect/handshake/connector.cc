@@ -90,7 +90,11 @@ void Connector::need_channel(std::uint32_t comm) {
   pending.channel = 0;
   const wire::ProcessId& process = pending.order.handle.process;
   Channel* const channel = context_.channels->find_process(process);
-  if (channel == nullptr) return dialer_->dial(process);
+  if (channel == nullptr) {
+    // A channel that is lost is dialed already. When it is back, or given up, resume() is called.
+    if (!context_.channels->is_redialing(process)) dialer_->dial(process);
+    return;
+  }
   send_connect(comm, pending, *channel);
 }
 
@@ -157,11 +161,13 @@ void Connector::advance(std::uint32_t comm) {
 
 void Connector::deliver(std::uint32_t comm, Channel& channel) {
   const PendingConnect& pending = comms_.at(comm);
-  channel.send(wire::Ready{.comm = pending.accept.our_comm,
-                           .paths = pending.path_numbers(),
-                           .missing = pending.missing_paths()});
+  wire::Ready ready{.comm = pending.accept.our_comm,
+                    .paths = pending.path_numbers(),
+                    .missing = pending.missing_paths()};
+  channel.send(ready);
   MadeConnection made =
       make_linked(comm, pending.accept.our_comm, channel, Role::kSend, pending.accept.window);
+  if (channel.resume() != nullptr) channel.links().keep_ready(comm, std::move(ready));
   comms_.erase(comm);
   // If the comm was abandoned in the meantime, the connection's destructor notifies the peer.
   const MadeConnection unwanted = context_.mailbox->deliver_connected(comm, std::move(made));
@@ -206,16 +212,25 @@ bool Connector::resume(std::uint32_t comm) {
   return true;
 }
 
-void Connector::on_channel_end(const Channel& channel, const std::string& cause) {
+// A comm that has its ACCEPT goes on: READY is sent again when the channel is back.
+void Connector::on_channel_lost(const Channel& channel, const std::string& cause) {
   std::erase_if(abandoned_, [&](const auto& entry) { return entry.second == channel.id(); });
   for (const std::uint32_t comm : comms_on(channel)) {
-    PendingConnect& pending = comms_.at(comm);
-    if (pending.state == ConnectState::kAwaitAccept &&
-        ++pending.lost_channels <= kMaxLostChannels) {
-      need_channel(comm);
-    } else {
-      fail_comm(comm, {.text = cause, .error = fail(Errc::kPeerClosed, "connect").error});
-    }
+    if (comms_.at(comm).state == ConnectState::kAwaitAccept) connect_again(comm, cause);
+  }
+}
+
+void Connector::on_channel_end(const Channel& channel, const std::string& cause) {
+  std::erase_if(abandoned_, [&](const auto& entry) { return entry.second == channel.id(); });
+  for (const std::uint32_t comm : comms_on(channel)) connect_again(comm, cause);
+}
+
+void Connector::connect_again(std::uint32_t comm, const std::string& cause) {
+  PendingConnect& pending = comms_.at(comm);
+  if (pending.state == ConnectState::kAwaitAccept && ++pending.lost_channels <= kMaxLostChannels) {
+    need_channel(comm);
+  } else {
+    fail_comm(comm, {.text = cause, .error = fail(Errc::kPeerClosed, "connect").error});
   }
 }
 

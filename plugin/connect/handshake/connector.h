@@ -4,7 +4,7 @@
 //
 //   kNeedChannel --channel--> kAwaitAccept --ACCEPT--> kConnecting --RTS, READY--> delivered
 //        ^                         |
-//        +---- channel ended ------+    (the peer had closed it before it saw the CONNECT)
+//        +- channel ended or lost -+    (the peer may not have seen the CONNECT)
 //
 // A path that cannot be made is left out: before CONNECT, or before READY. The accepting end leaves
 // out others in ACCEPT. A comm fails if no path is left.
@@ -57,6 +57,7 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   std::vector<std::uint32_t> waiting_for(const wire::ProcessId& process) const;
   // Returns false if the connect has not started, or is over.
   bool resume(std::uint32_t comm);
+  void on_channel_lost(const Channel& channel, const std::string& cause);
   void on_channel_end(const Channel& channel, const std::string& cause);
   Status on_accept(Channel& channel, wire::Accept accept);
   // False: the message is not about a comm of this object.
@@ -81,6 +82,8 @@ class Connector final : public HandshakeEnd<PendingConnect> {
   static void reject_accept(Channel& channel, std::uint32_t peer_comm);
   bool forget_abandoned(const Channel& channel, std::uint32_t comm);
   void on_timeout(std::uint32_t comm) override;
+  // Its channel is of no use any more. The comm sends another CONNECT, or fails.
+  void connect_again(std::uint32_t comm, const std::string& cause);
   void fail_comm(std::uint32_t comm, const HandshakeFailure& failure) override;
 
   Dialer* dialer_;

@@ -20,7 +20,8 @@ struct ControlOptions {
   std::string near_cpus = {};  // processors for the control thread, "0-31,64-95"; empty: any
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds half_open_timeout{};
-  std::chrono::milliseconds peer_timeout{};  // TCP_USER_TIMEOUT
+  std::chrono::milliseconds peer_timeout{};  // silence after which a peer counts as dead
+  bool resume_channels = false;              // dial again when a control channel is lost
   // A connect of kNoOwner is given up if connect() is not called again for so long. 0: twice
   // connect_timeout, but at least a minute.
   std::chrono::milliseconds forgotten_timeout{};

@@ -85,11 +85,19 @@ void Outbox::shut_down() noexcept {
 void Outbox::close() noexcept {
   const std::lock_guard lock(mutex_);
   if (!fd_) return;
+  pending_ = {};
+  blocked_ = false;
   poller_->remove(fd_.get(), key_);
   // close() alone would not end the connection while a child that was just forked has a copy.
   ::shutdown(fd_.get(), SHUT_RDWR);
   unguard_from_fork(fd_.get());
   fd_.reset();
+}
+
+void Outbox::reopen(UniqueFd fd, Poller::Key key) noexcept {
+  const std::lock_guard lock(mutex_);
+  fd_ = std::move(fd);
+  key_ = key;
 }
 
 }  // namespace beeline

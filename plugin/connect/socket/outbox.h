@@ -15,7 +15,8 @@
 namespace beeline {
 
 // Threads: any thread may call send(). All other functions are for the control thread.
-// Lifecycle: a comm may keep it after close(). Messages are then dropped.
+// Lifecycle: a comm may keep it after close(). Messages are then dropped, unless reopen() has given
+//   it another connection.
 class Outbox {
  public:
   Outbox(UniqueFd fd, Poller& poller) : fd_(std::move(fd)), poller_(&poller) {}
@@ -37,7 +38,10 @@ class Outbox {
   bool is_empty() noexcept;
   // Ends the sending direction, behind all that has been sent.
   void shut_down() noexcept;
+  // Messages that wait are dropped.
   void close() noexcept;
+  // Only after close().
+  void reopen(UniqueFd fd, Poller::Key key) noexcept;
 
  private:
   void send_pending_locked() noexcept;
