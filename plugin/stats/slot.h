@@ -56,6 +56,12 @@ class StatsSlot {
     }
   }
 
+  // For readers in this process, by shared::load(). Null if the counters of several connections
+  // are in one place, because this slot is not shown.
+  const std::uint64_t* word_of(Counter counter) const noexcept {
+    return is_shown() ? &slot_->counters[static_cast<std::uint32_t>(counter)] : nullptr;
+  }
+
   // Must be called before the state becomes kReady, from which on readers use it.
   void set_peer(std::string_view host, std::string_view device) noexcept {
     shared::store_text(slot_->peer_host, host);

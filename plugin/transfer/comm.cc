@@ -38,6 +38,9 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       rails_(wire::rails_of(connection_.receiver_rails)),
       early_done_(options.early_done) {
   static_assert(std::is_trivially_destructible_v<DataPath>);
+  // What the peer has made happen: its acknowledgements, or its messages.
+  link_->set_progress(
+      stats_.word_of(role_ == Role::kSend ? Counter::kCompletions : Counter::kMessages));
   paths_ = path_count_ == 1 ? &only_path_ : reinterpret_cast<DataPath*>(connection_.extra.get());
   for (std::size_t i = 0; i < path_count_; ++i) {
     const Queues& queues = connection_.paths[i].queues;

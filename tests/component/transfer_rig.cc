@@ -168,10 +168,11 @@ void TransferRig::connect(const TransferOptions& options) {
   const CommOptions comm = {.routed_above = options.routed_above,
                             .stall_ns = options.stall_ns,
                             .pkey_index = options.pkey_index};
-  sender_ = std::make_unique<Guarded<SendComm>>(std::make_unique<Connection>(std::move(send)), comm,
-                                                StatsSlot());
+  sender_ = std::make_unique<Guarded<SendComm>>(
+      std::make_unique<Connection>(std::move(send)), comm, page_.acquire(SlotRole::kSend, "rig"));
   receiver_ = std::make_unique<Guarded<RecvComm>>(std::make_unique<Connection>(std::move(receive)),
-                                                  comm, StatsSlot());
+                                                  comm,
+                                                  page_.acquire(SlotRole::kReceive, "rig"));
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

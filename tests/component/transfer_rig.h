@@ -124,6 +124,7 @@ class TransferRig {
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
   wire::CreditLine* ring_ = nullptr;
+  StatsPage page_ = StatsPage::open({.directory = {}, .shown = false});
   std::unique_ptr<Guarded<SendComm>> sender_;
   std::unique_ptr<Guarded<RecvComm>> receiver_;
 };

@@ -42,6 +42,23 @@ void must_not_send(TransferRig& rig, Storage& from, Errc code) {
 
 }  // namespace
 
+TEST_CASE("transfer: only what the peer has made happen counts as progress",
+          "[component][transfer]") {
+  TransferRig rig({.paths = GENERATE(1UL, 2UL)});
+  Storage from = rig.storage(1 << 20);
+  Storage into = rig.storage(1 << 20);
+  CHECK(must(isend(rig.sender(), from, from.size(), 5)) == nullptr);  // there is no credit
+  Request* const receive = rig.receive(into, into.size(), 5);
+  CHECK_FALSE(must(test_once(*receive, nullptr)));
+  CHECK(rig.sender_link().progress() == 0);
+  CHECK(rig.receiver_link().progress() == 0);
+  Request* const send = rig.send(from, from.size(), 5);
+  rig.finish(send);
+  CHECK(rig.sender_link().progress() > 0);
+  rig.finish(receive);
+  CHECK(rig.receiver_link().progress() > 0);
+}
+
 TEST_CASE("transfer: every way to announce a message delivers it", "[component][transfer]") {
   const auto notify = GENERATE(Notify::kImmediate, Notify::kNoticeAfterRouted, Notify::kNotice);
   TransferRig rig({.notify = notify, .routed_above = 4096});
