@@ -16,6 +16,7 @@ const char* to_string(MessageType type) noexcept {
     case MessageType::kResume: return "RESUME";
     case MessageType::kResumeAck: return "RESUME_ACK";
     case MessageType::kStillOpen: return "STILL_OPEN";
+    case MessageType::kFenced: return "FENCED";
   }
   return "unknown message";
 }
@@ -43,7 +44,7 @@ Result<std::optional<Frame>> FrameSplitter::next(std::size_t most) {
   Reader head(there.first(kFrameHeadBytes));
   const auto size = head.number<std::uint32_t>();
   const auto type = head.within(static_cast<std::uint16_t>(MessageType::kHello),
-                                static_cast<std::uint16_t>(MessageType::kStillOpen));
+                                static_cast<std::uint16_t>(MessageType::kFenced));
   head.require(head.number<std::uint16_t>() == 0);
   if (!head.is_finished())
     return fail(Errc::kProtocol, "read a message: it is not a frame of Beeline");

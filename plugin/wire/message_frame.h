@@ -24,6 +24,7 @@ enum class MessageType : std::uint16_t {
   kResume,     // a process whose channel was lost dials again
   kResumeAck,  // the other accepts that the channel goes on
   kStillOpen,  // after that: asks whether the other end of a comm is still open
+  kFenced,     // a path of a comm has failed
 };
 // "CONNECT".
 const char* to_string(MessageType type) noexcept;

@@ -4,7 +4,6 @@
 // generation of one path, and is taken when nothing can arrive on it any more and all that had
 // arrived has been counted. It must be exact: what it calls missing is sent again, and would be
 // written a second time, into memory that the caller has got back, if it had arrived after all.
-// No message contains them yet.
 #pragma once
 
 #include <array>
@@ -22,6 +21,7 @@ namespace beeline::wire {
 class LineSet {
  public:
   constexpr void add(std::uint32_t position) noexcept { word(position) |= bit(position); }
+  constexpr void remove(std::uint32_t position) noexcept { word(position) &= ~bit(position); }
   constexpr bool has(std::uint32_t position) const noexcept {
     return (words_[place(position) / kBits] & bit(position)) != 0;
   }

@@ -149,6 +149,11 @@ void hold_message(const Resume& message) {
 }
 void hold_message(const ResumeAck&) {}
 void hold_message(const StillOpen&) {}
+void hold_message(const Fenced& message) {
+  hold(message.path < kMaxPaths, "the number of a path");
+  const auto* const report = std::get_if<ReceiverReport>(&message.report);
+  hold(report == nullptr || is_consistent(*report), "no line has arrived twice");
+}
 
 void hold_error(const Error& error) {
   hold(error.code == Errc::kProtocol || error.code == Errc::kUnsupported, "an error of the peer's");
@@ -241,7 +246,20 @@ std::vector<Bytes> seeds<Ready>() {
   return {body_of(test::sample<Ready>()), body_of(least), body_of(most)};
 }
 
-constexpr std::array<Target, 11> kMessageTargets = {{
+// Seeds: of either end, and one of maximum size.
+template <>
+std::vector<Bytes> seeds<Fenced>() {
+  Fenced most = test::sample<Fenced>();
+  auto& report = std::get<ReceiverReport>(most.report);
+  report.whole = {};
+  report.partial_count = ReceiverReport::kMostPartial;
+  for (std::uint32_t i = 0; i < report.partial_count; ++i) {
+    report.partial[i] = {.position = report.next - 1 - i, .arrived = i + 1};
+  }
+  return {body_of(test::sample<Fenced>()), body_of(test::sample_sender_report()), body_of(most)};
+}
+
+constexpr std::array<Target, 12> kMessageTargets = {{
     {"hello", take_versioned<Hello>, seeds_of_introduction<Hello>},
     {"hello_ack", take<HelloAck>, seeds_of_introduction<HelloAck>},
     {"refuse", take<Refuse>, seeds<Refuse>},
@@ -253,6 +271,7 @@ constexpr std::array<Target, 11> kMessageTargets = {{
     {"resume", take_versioned<Resume>, seeds<Resume>},
     {"resume_ack", take<ResumeAck>, seeds<ResumeAck>},
     {"still_open", take<StillOpen>, seeds<StillOpen>},
+    {"fenced", take<Fenced>, seeds<Fenced>},
 }};
 
 }  // namespace

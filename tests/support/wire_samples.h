@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/wire/message.h"
+#include "plugin/wire/message_fenced.h"
 
 namespace beeline::test {
 
@@ -174,6 +175,24 @@ inline wire::Reject sample<wire::Reject>() {
 template <>
 inline wire::Goodbye sample<wire::Goodbye>() {
   return {.comm = 12, .settled = 0xffff'fff0};
+}
+template <>
+inline wire::Fenced sample<wire::Fenced>() {
+  wire::ReceiverReport report;
+  report.next = 0x1'0003;
+  for (const std::uint32_t position : {0xfffdU, 0xfffeU, 0x1'0001U}) report.whole.add(position);
+  report.partial[0] = {.position = 0xffff, .arrived = 0b1011};
+  report.partial[1] = {.position = 0x1'0002, .arrived = std::uint64_t{1} << 63};
+  report.partial_count = 2;
+  return {.comm = 12, .path = 3, .generation = 5, .has_peer_report = true, .report = report};
+}
+// FENCED of a sender.
+inline wire::Fenced sample_sender_report() {
+  wire::Fenced message = sample<wire::Fenced>();
+  wire::SenderReport& report = message.report.emplace<wire::SenderReport>();
+  report.taken = 0xffff'fff0;
+  for (const std::uint32_t position : {0xffff'fff0U, 3U}) report.held.add(position);
+  return message;
 }
 template <>
 inline wire::Resume sample<wire::Resume>() {

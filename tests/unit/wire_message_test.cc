@@ -53,7 +53,8 @@ E beyond(E last) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", Hello, HelloAck,
-                   Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck, StillOpen) {
+                   Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck, StillOpen,
+                   Fenced) {
   const auto message = sample<TestType>();
   FrameSplitter splitter;
   splitter.append(encode(message));
@@ -67,7 +68,7 @@ TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", 
 
 TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error", "[unit][wire]",
                    Hello, HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume,
-                   ResumeAck, StillOpen) {
+                   ResumeAck, StillOpen, Fenced) {
   Bytes body = body_of(sample<TestType>());
   for (std::size_t size = 0; size < body.size(); ++size) {
     INFO("cut to " << size);
@@ -79,7 +80,7 @@ TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error"
 
 TEMPLATE_TEST_CASE("wire message: random bytes do not harm the decoder", "[unit][wire]", Hello,
                    HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck,
-                   StillOpen) {
+                   StillOpen, Fenced) {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -149,6 +150,24 @@ TEMPLATE_TEST_CASE("wire message: a list of paths has one at least, and none twi
   check("one missing twice", [](TestType& m) { m.missing.push_back(m.missing.front()); });
   check("missing and not", [](TestType& m) { m.missing.front().number = 2; });
   check("a number too large", [](TestType& m) { m.missing.front().number = kMaxPaths; });
+}
+
+TEST_CASE("wire message: a report that contradicts itself is an error", "[unit][wire]") {
+  const auto check = [](const char* what, const std::function<void(ReceiverReport&)>& spoil) {
+    check_refused<Fenced>(what, [&](Fenced& m) { spoil(std::get<ReceiverReport>(m.report)); });
+  };
+  check_refused<Fenced>("path", [](Fenced& m) { m.path = kMaxPaths; });
+  check("no chunk", [](ReceiverReport& r) { r.partial[0].arrived = 0; });
+  check("one twice", [](ReceiverReport& r) { r.partial[1].position = r.partial[0].position; });
+  check("whole and in part", [](ReceiverReport& r) { r.whole.add(r.partial[0].position); });
+  check("not granted yet", [](ReceiverReport& r) { r.partial[0].position = r.next; });
+}
+
+TEST_CASE("wire message: what a sender has reported is decoded", "[unit][wire]") {
+  const Fenced message = sample_sender_report();
+  const auto decoded = decode<Fenced>(body_of(message));
+  REQUIRE(decoded);
+  CHECK(*decoded == message);
 }
 
 TEST_CASE("wire message: an offer's number out of its range is an error", "[unit][wire]") {
@@ -254,7 +273,7 @@ TEST_CASE("wire frame: an invalid header is noticed before its body arrives", "[
   CHECK_FALSE(is_error(kMaxBodyBytes, 8, 0, kMaxBodyBytes));
   CHECK(is_error(kMaxBodyBytes + 1, 8, 0, kMaxBodyBytes));
   CHECK(is_error(4, 0, 0, 512));
-  CHECK(is_error(4, 12, 0, 512));
+  CHECK(is_error(4, 13, 0, 512));
   CHECK(is_error(4, 1, 1, 512));
 }
 

@@ -153,6 +153,7 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
       if (!acceptor_.is_making(channel, question.comm)) channel.on_still_open(question);
       return {};
     }
+    case wire::MessageType::kFenced:
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kResume:

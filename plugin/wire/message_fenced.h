@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FENCED: the end that sends it has taken a path of a comm out of use, and reports what it has got
+// by it. The other end does the same, and then what is missing goes over the other paths.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "plugin/wire/message_frame.h"
+#include "plugin/wire/reports.h"
+
+namespace beeline::wire {
+
+struct Fenced {
+  static constexpr MessageType kType = MessageType::kFenced;
+  std::uint32_t comm = 0;
+  std::uint8_t path = 0;
+  std::uint32_t generation = 0;  // of the path
+  bool has_peer_report = false;  // no answer is needed
+  std::variant<ReceiverReport, SenderReport> report;
+
+  bool operator==(const Fenced&) const = default;
+};
+
+Bytes encode(const Fenced& message);
+template <class Message>
+Result<Message> decode(ByteView body);
+template <>
+Result<Fenced> decode<Fenced>(ByteView body);
+
+}  // namespace beeline::wire
