@@ -110,7 +110,8 @@ Status GiveUp::on_alarm(Comm& comm) {
     case Link::State::kDeviceGone:
       return end(comm, path, "move data", {.code = Errc::kSystem, .cause = link.cause()});
     case Link::State::kGoodbye: return on_goodbye(comm);
-    case Link::State::kOpen: break;
+    case Link::State::kOpen:
+    case Link::State::kReports: break;
   }
   if (suspicion_ && now_ns() > grace_ends_ns_) {
     comm.collect();

@@ -7,18 +7,18 @@
 #include <memory>
 #include <utility>
 
-#include "plugin/recovery/give_up.h"
+#include "plugin/recovery/recover.h"
 
 namespace beeline {
 
 // A base class, to be made before the comm and destroyed after it.
-struct GiveUpHolder {
-  GiveUp events;
+struct RecoverHolder {
+  Recover events;
 };
 
 // `End` is SendComm or RecvComm.
 template <class End>
-class Guarded final : private GiveUpHolder, public End {
+class Guarded final : private RecoverHolder, public End {
  public:
   Guarded(std::unique_ptr<Connection> connection, const CommOptions& options,
           StatsSlot stats) noexcept

@@ -85,6 +85,16 @@ class Comm {
   virtual bool waits_below(std::uint32_t settled) const noexcept = 0;
   // Makes sure that a work request is under way whose completion shows that the path works.
   virtual Status probe_path() = 0;
+  // --- If a path of several fails: path_fence.cc ---
+  // From now on nothing is posted on the path, and its device discards what still comes for it. An
+  // error of the device leaves the path as it was.
+  Status fence(std::size_t path);
+  // Whether everything that arrived before the fence has been counted. Polls.
+  bool is_fenced(std::size_t path);
+  bool is_up(std::size_t path) const noexcept { return paths_[path].is_up; }
+  // After a path has failed: whether the comm must stay alarmed, because something is still to be
+  // granted again, or buffers must not be granted yet.
+  virtual bool is_resuming() = 0;
   // For the control thread: true if the comm is idle. Until give_back() its paths belong to the
   // control thread, isend and irecv answer "call again", and iflush waits.
   bool take_if_idle() noexcept;
@@ -113,6 +123,15 @@ class Comm {
   // Polls the path until its completion queue is empty.
   template <class End>
   static void drain(End& end, DataPath& path);
+
+  // A failed completion of a path that is fenced.
+  static void on_flushed(DataPath& path, const ibv_wc& completion) noexcept {
+    if (completion.wr_id == kFenceMarker) --path.markers;
+  }
+  // The wr_id of the work requests that a fence posts.
+  static constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
+  // The path is not up any more: posts go elsewhere.
+  virtual void leave_path(DataPath& path) = 0;
 
   // Whether isend or irecv may begin although the comm is alarmed.
   BL_APART Errc may_begin(const char* call, bool* may);

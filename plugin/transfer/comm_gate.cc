@@ -22,7 +22,9 @@ bool can_fence_others() noexcept {
 void register_membarrier() noexcept { static_cast<void>(can_fence_others()); }
 
 CommGate::CommGate(const Alarm& link_state) noexcept
-    : alarm_(can_fence_others() ? &link_state : &kAlways), fences_itself_(!can_fence_others()) {}
+    : alarm_(can_fence_others() ? &link_state : &kAlways),
+      usual_(alarm_),
+      fences_itself_(!can_fence_others()) {}
 
 // The data thread adds to busy_ and then reads the alarm; this writes the alarm and then reads
 // busy_. With a full barrier between the two steps of each, at least one sees the other.
@@ -55,6 +57,12 @@ void CommGate::give_back() noexcept { return_to(before_); }
 void CommGate::return_to(const Alarm* before) noexcept {
   const Alarm* expected = &kTaken;
   alarm_.compare_exchange_strong(expected, before, std::memory_order_release,
+                                 std::memory_order_relaxed);
+}
+
+void CommGate::lower_alarm() noexcept {
+  const Alarm* expected = &kRaised;
+  alarm_.compare_exchange_strong(expected, usual_, std::memory_order_release,
                                  std::memory_order_relaxed);
 }
 

@@ -47,6 +47,8 @@ class CommGate {
   void wait_until_returned() const noexcept;
   // From now on is_alarmed().
   void raise_alarm() noexcept { alarm_.store(&kRaised, std::memory_order_release); }
+  // The reason for which the alarm was raised is over. The link may still have one.
+  void lower_alarm() noexcept;
   // When the comm is about to be destroyed: the control thread does not get in any more.
   void close() noexcept;
 
@@ -72,6 +74,7 @@ class CommGate {
 
   std::uint64_t busy_ = 0;  // calls in progress and requests that are not finished
   std::atomic<const Alarm*> alarm_;
+  const Alarm* const usual_;  // alarm_, unless something is the matter
   const bool fences_itself_;  // the kernel has no membarrier(2) for this process
   const Alarm* before_ = nullptr;
 };

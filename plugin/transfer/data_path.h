@@ -31,6 +31,8 @@ struct DataPath {
   std::uint8_t rail = 0;         // of this end: its index in the keys of this end's memory
   std::uint8_t peer_rail = 0;    // its index in the keys of the peer's memory
   std::uint8_t generation = 0;   // counts how often the path was made anew
+  bool is_up = true;             // false: fenced. It is polled, and nothing is posted on it
+  std::uint8_t markers = 0;      // of the fence that are still to be flushed
   std::atomic<PathOwner> owner{PathOwner::kData};
 
   std::uint64_t bytes = 0;  // moved so far; counted only if the comm has several paths
@@ -42,6 +44,7 @@ struct DataPath {
   bool is_probing = false;            // a zero-byte write is under way, to test the path
   std::uint32_t posted_receives = 0;  // not consumed; counted only if the comm has several paths
   std::uint32_t next_receive = 0;     // place in the receive queue of the next one to post
+  std::uint64_t owner_bits = 0;       // that name the path in RecvComm::Owner
   std::uint32_t silent_grants = 0;    // posted since the last signaled one
   wire::Notice* notices = nullptr;    // where notices arrive, by place in the receive queue
   ibv_sge grant_sge{};                // of grant_wr

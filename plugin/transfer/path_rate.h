@@ -40,6 +40,8 @@ class PathRate {
     progress_ns_ = now_ns;
   }
 
+  void lost(std::uint64_t bytes) noexcept { outstanding_ -= std::min(bytes, outstanding_); }
+
   // Whether a window has ended. To be asked before posted() and completed(), and followed by
   // measure().
   bool is_due(std::int64_t now_ns) const noexcept {

@@ -43,6 +43,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
   for (DataPath& path : data_paths()) {
     path.notices = notices;
     notices += receive_depth_;
+    path.owner_bits = owner_bits(path);
     build_grant(path);
   }
 }

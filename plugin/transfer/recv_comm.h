@@ -26,8 +26,11 @@
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/wire/credit.h"
 #include "plugin/wire/notice.h"
+#include "plugin/wire/reports.h"
 
 namespace beeline {
+
+struct GrantedLine;  // path_reports.h
 
 struct ReceiveBuffer {
   void* data = nullptr;
@@ -88,6 +91,14 @@ class RecvComm : public Comm {
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status probe_path() override;
 
+  // --- After a path was fenced: recv_resume.cc ---
+  // None: the peer has broken the protocol.
+  std::optional<wire::ReceiverReport> report();
+  // Grants again, over other paths, what the sender has not got by this one. It must have fenced
+  // the path, too.
+  void resume(std::size_t path, const wire::SenderReport& report);
+  bool is_resuming() override;
+
   // --- GPU memory: flush.cc ---
 
   // Called by the thread that registers memory, before data is received into memory that needs
@@ -110,12 +121,16 @@ class RecvComm : public Comm {
   struct alignas(8) Owner {
     std::uint8_t request;
     std::uint8_t index;
-    bool waits;   // the line's message has not arrived
-    bool orphan;  // the request does not wait for it
+    bool waits;               // the line's message has not arrived
+    std::uint8_t orphan : 1;  // the request does not wait for it
+    std::uint8_t path : 7;    // by which the line was granted
     std::uint32_t position;
   };
   static_assert(sizeof(Owner) == 8 && offsetof(Owner, index) == 1 && offsetof(Owner, waits) == 2 &&
-                offsetof(Owner, orphan) == 3 && offsetof(Owner, position) == 4);
+                offsetof(Owner, position) == 4);
+  static constexpr std::uint64_t owner_bits(const DataPath& path) noexcept {
+    return std::uint64_t{path.index} << 25;
+  }
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
@@ -172,6 +187,22 @@ class RecvComm : public Comm {
   // --- Only with several paths: recv_several.cc ---
   Errc post_receives_on_all(std::uint32_t lines);
   std::uint32_t lines_in_flight() const noexcept;
+  std::array<GrantedLine, wire::kMaxLines> granted_lines() const noexcept;
+  void leave_path(DataPath& path) override;
+  void grant_lost_lines();
+  // NCCL may have seen the data of an optional receive that was reported missing, and grant its
+  // buffer again, before the same data is written once more. It has to wait for that.
+  bool is_missing(std::uint64_t address, std::size_t capacity) const noexcept;
+  template <class Count, class BufferAt>
+  bool is_any_missing(Count count, BufferAt& buffer_at) const noexcept {
+    if (missing_lines_.empty()) return false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const ReceiveBuffer buffer = buffer_at(i);
+      if (is_missing(reinterpret_cast<std::uint64_t>(buffer.data), buffer.capacity)) return true;
+    }
+    return false;
+  }
+  bool is_ignored(std::uint16_t line) const noexcept;
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
   void note_carrier(const DataPath& path, std::uint16_t line) noexcept;
   BL_INLINED void arrived(Owner& owner, std::uint32_t size) noexcept;
@@ -204,6 +235,11 @@ class RecvComm : public Comm {
   std::array<wire::ChunkMask, wire::kMaxLines> chunks_{};
   // By line: a bit for each rail that has carried data. Only with several paths.
   std::array<std::uint8_t, wire::kMaxLines> carried_{};
+  wire::LineSet lost_lines_;     // to be granted again
+  wire::LineSet missing_lines_;  // of optional receives, that this end has reported as missing
+  // Optional receives that the last report has counted as arrived, because NCCL had seen their
+  // data.
+  wire::LineSet ignored_lines_;
   DataPath* grant_path_;              // where grants are sent
   std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
   std::uint32_t receive_depth_;       // the most receives posted on a path

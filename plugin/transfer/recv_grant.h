@@ -23,6 +23,7 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   if (gate_.is_alarmed()) [[unlikely]] {
     bool may = false;
     if (const Errc code = may_begin("irecv", &may); !may) return leave_with(code);
+    if (is_any_missing(count, buffer_at)) return leave_with(Errc::kOk);
   }
   DataPath& path = *grant_path_;
   if (!has_room(path) && !make_room(path)) [[unlikely]]
@@ -76,7 +77,8 @@ BL_INLINED std::uint32_t RecvComm::write_lines(Count count, BufferAt& buffer_at,
   const std::uint32_t first = next_;
   std::uint64_t order = wire::order_of(first + 1, 0, static_cast<std::uint8_t>(count), 0);
   std::uint64_t owner = free_requests_.first().slot | std::uint64_t{1} << 16 |
-                        std::uint64_t{need == Need::kNothing} << 24 | std::uint64_t{first} << 32;
+                        std::uint64_t{need == Need::kNothing} << 24 | grant_path_->owner_bits |
+                        std::uint64_t{first} << 32;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t place = (first + i) % wire::kMaxLines;
     const ReceiveBuffer buffer = buffer_at(i);

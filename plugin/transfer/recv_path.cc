@@ -2,6 +2,8 @@
 //
 // Posting of receives, rarer cases of granting, and completions other than single immediates. No
 // lock, no allocation and no system call.
+#include <arpa/inet.h>
+
 #include "plugin/transfer/recv_comm.h"
 
 namespace beeline {
@@ -84,7 +86,7 @@ void RecvComm::build_grant(DataPath& path) noexcept {
 // signaled write of its own shows whether they arrive.
 Status RecvComm::probe_path() {
   for (DataPath& path : data_paths()) {
-    if (path.is_probing || path.send_free == 0) continue;
+    if (!path.is_up || path.is_probing || path.send_free == 0) continue;
     ibv_send_wr probe = {};
     probe.wr_id = kProbeId;
     probe.opcode = IBV_WR_RDMA_WRITE;
@@ -125,11 +127,13 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
 void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
   if (Flusher::is_read(completion.wr_id)) return on_flush(path, completion);
   if (completion.status != IBV_WC_SUCCESS) {
+    if (!path.is_up) return on_flushed(path, completion);
     const char* const doing = completion.wr_id >= kGrantId ? "grant" : "receive";
     return events_.on_failed_request(*this, path, completion, doing);
   }
   // Not a switch: no other opcode can come.
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    if (is_ignored(wire::unpack(ntohl(completion.imm_data)).line)) return;
     return events_.on_protocol_error(*this, "the arrival of a message that no receive waits for");
   }
   if (completion.opcode == IBV_WC_RECV) return on_notice(path, completion);
@@ -152,6 +156,7 @@ void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
                           static_cast<std::uint16_t>(owner.position) == notice.line &&
                           notice.generation == path.generation &&
                           notice.size <= lines_[place].capacity;
+  if (!is_awaited && is_ignored(notice.line)) return;
   if (!is_awaited || !wire::is_consistent(notice)) [[unlikely]] {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }

@@ -15,13 +15,14 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
   const std::uint32_t in_flight = lines_in_flight();
   std::uint32_t least = UINT32_MAX;
   for (DataPath& path : data_paths()) {
+    if (!path.is_up) continue;
     while (path.posted_receives < in_flight + lines) {
       if (path.posted_receives + kBatch > receive_depth_) return Errc::kOk;
       if (const Status posted = post_receives(path); !posted) return posted.error().code;
     }
     least = std::min(least, path.posted_receives - in_flight);
   }
-  spare_receives_ = least;
+  spare_receives_ = least == UINT32_MAX ? 0 : least;  // 0 if no path is up
   return Errc::kOk;
 }
 
@@ -43,7 +44,7 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
     const bool is_arrival = one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0;
     if (is_arrival) {
       --path.posted_receives;
-      grant_path_ = &path;
+      if (path.is_up) grant_path_ = &path;
     }
     if (on_immediate(*one)) {
       const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;

@@ -7,12 +7,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "plugin/wire/limits.h"
 
 namespace beeline {
 
 class Comm;
+struct MemoryHandle;
+
+// What a sender needs to send a message again.
+struct SendSource {
+  std::uint64_t address;
+  const MemoryHandle* memory;
+};
 
 struct alignas(64) Request {
   Comm* comm = nullptr;
@@ -23,7 +31,18 @@ struct alignas(64) Request {
   std::uint8_t missing = 0;  // send: completions to come; receive: buffers to arrive
   std::uint16_t wrs = 0;     // send: work requests to give back to the queue
   std::uint8_t split = 0;    // send: its record in SplitMessages, plus 1; 0: one path carries it
+  std::uint8_t path = 0;     // send: that carries it, if one path does
   std::array<std::uint32_t, wire::kMaxReceives> sizes{};  // bytes, as test reports them
+
+  // A send has one size. The source of its data is kept in place of the others.
+  void keep_source(const SendSource& source) noexcept {
+    std::memcpy(&sizes[1], &source, sizeof source);
+  }
+  SendSource source() const noexcept {
+    SendSource source;
+    std::memcpy(&source, &sizes[1], sizeof source);
+    return source;
+  }
 };
 static_assert(sizeof(Request) == 64);
 

@@ -87,6 +87,12 @@ class Scheduler {
     outstanding_[path] -= bytes;
   }
 
+  // What is outstanding on the path will not complete.
+  void lost(std::uint8_t path) noexcept {
+    groups_[group_of_[path]].rate.lost(outstanding_[path]);
+    outstanding_[path] = 0;
+  }
+
   std::uint64_t outstanding(std::uint8_t path) const noexcept { return outstanding_[path]; }
   // Bytes per nanosecond, of all paths of its group together. Includes that they are late.
   double rate(std::uint8_t path, std::int64_t now_ns) const noexcept {

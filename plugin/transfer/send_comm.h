@@ -20,6 +20,7 @@
 #include "plugin/transfer/split_messages.h"
 #include "plugin/wire/credit.h"
 #include "plugin/wire/notice.h"
+#include "plugin/wire/reports.h"
 
 namespace beeline {
 
@@ -57,6 +58,13 @@ class SendComm : public Comm {
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
   Status probe_path() override { return {}; }  // every send is signaled, and a test waits for one
+
+  // --- After a path was fenced: send_resume.cc ---
+  wire::SenderReport report() const noexcept;
+  // Sends again, over other paths, what the receiver has not got by this one. It must have fenced
+  // the path, too.
+  void resume(std::size_t path, const wire::ReceiverReport& report);
+  bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
 
  private:
   friend class Comm;  // absorb() and absorb_one()
@@ -126,6 +134,7 @@ class SendComm : public Comm {
     SeveralPaths(std::span<const PathResources> paths, bool split_on_qps) noexcept;
     Scheduler scheduler;
     SplitMessages splits;
+    bool has_lost_messages = false;  // there are requests whose path is kNoPath
   };
   PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
   template <class Is>
@@ -140,6 +149,12 @@ class SendComm : public Comm {
                    std::int64_t now_ns);
   int write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
                    wire::ChunkMask chunks) const noexcept;
+  static constexpr std::uint8_t kNoPath = 0xff;  // Request::path of a message to send again
+  void leave_path(DataPath&) override {}
+  void take_back_chunks(const DataPath& path, Request& request,
+                        const wire::ReceiverReport& report) noexcept;
+  void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;
+  BL_APART void resend_messages() noexcept;
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
   void count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept;
 

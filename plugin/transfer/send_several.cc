@@ -43,6 +43,14 @@ std::uint32_t most_wrs(const DataPath& path, std::uint32_t size) noexcept {
   return writes_of(size, path.most_bytes) + 2;
 }
 
+// A path that announces more chunks of a message, because another path has lost them, writes to the
+// same place again. The device must have read it.
+bool may_announce(const DataPath& path, const SplitMessage& message) noexcept {
+  const bool has_announced = (message.carried[path.index] & message.announced) != 0;
+  return !has_announced || message.under_way[path.index] == 0 ||
+         path.max_inline >= sizeof(wire::Notice);
+}
+
 // The lowest `count` chunks of those.
 wire::ChunkMask lowest(wire::ChunkMask chunks, std::uint32_t count) noexcept {
   wire::ChunkMask rest = chunks;
@@ -60,18 +68,21 @@ template <class Is>
 PathMask SendComm::paths_that(Is&& is) noexcept {
   PathMask mask = 0;
   for (const DataPath& path : data_paths()) {
-    if (is(path)) mask = static_cast<PathMask>(mask | 1U << path.index);
+    if (path.is_up && is(path)) mask = static_cast<PathMask>(mask | 1U << path.index);
   }
   return mask;
 }
 
-// The paths whose NICs, at both ends, can reach the memory of both buffers. A receiver with one
-// rail has registered everything with it.
+// The paths whose NICs, at both ends, can reach the memory of both buffers, even if they are down.
+// A receiver with one rail has registered everything with it.
 PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
-  return paths_that([&](const DataPath& path) {
+  PathMask usable = 0;
+  for (const DataPath& path : data_paths()) {
     const bool has_key = connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
-    return (memory.rails >> path.rail & 1) != 0 && has_key;
-  });
+    if ((memory.rails >> path.rail & 1) == 0 || !has_key) continue;
+    usable = static_cast<PathMask>(usable | 1U << path.index);
+  }
+  return usable;
 }
 
 Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
@@ -80,8 +91,10 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
     return events_.on_fault(*this, Errc::kUnsupported, "send",
                             "no pair of rails has registered both buffers of a message");
   }
+  const PathMask up = usable & paths_that([](const DataPath&) { return true; });
+  if (up == 0) return Errc::kOk;  // NCCL calls again until one is back
   // An empty send queue must be able to take any part of the message.
-  const PathMask able = usable & paths_that([&](const DataPath& path) {
+  const PathMask able = up & paths_that([&](const DataPath& path) {
                           return most_wrs(path, sge_.length) + kForNotices <= kSendDepth;
                         });
   if (able == 0)
@@ -94,7 +107,11 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   const std::uint32_t wrs = most_wrs(path, sge_.length) + kForNotices;
   if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
   const Errc code = post_on(path, line, memory, made);
-  if (*made != nullptr) several_->scheduler.posted(path.index, sge_.length, now_ns());
+  if (*made == nullptr) return code;
+  several_->scheduler.posted(path.index, sge_.length, now_ns());
+  Request& request = *static_cast<Request*>(*made);
+  request.path = path.index;
+  request.keep_source({.address = sge_.addr, .memory = &memory});
   return code;
 }
 
@@ -116,6 +133,7 @@ Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memor
 
 // Gives chunks that wait to the paths that take them.
 void SendComm::assign_waiting() {
+  if (several_->has_lost_messages) resend_messages();
   if (!several_->splits.is_waiting()) return;
   const std::int64_t now = now_ns();
   several_->splits.each_waiting([&](SplitMessage& message) {
@@ -129,7 +147,8 @@ void SendComm::assign_waiting() {
 bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
   const auto left = static_cast<std::uint32_t>(std::popcount(message.unsent));
   const PathMask open = message.usable & paths_that([&](const DataPath& path) {
-                          return path.send_free >= most_wrs(path, message.size()) + kForNotices;
+                          return path.send_free >= most_wrs(path, message.size()) + kForNotices &&
+                                 may_announce(path, message);
                         });
   if (open == 0) return false;
   Scheduler::Shares shares;
@@ -154,7 +173,8 @@ bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
 // On the paths that have carried earlier chunks and none of the last.
 bool SendComm::post_late_notices(SplitMessage& message, PathMask notified, std::int64_t now_ns) {
   for (DataPath& path : data_paths()) {
-    const bool is_due = message.carried[path.index] != 0 && (notified >> path.index & 1) == 0;
+    const bool is_due = (message.carried[path.index] & ~message.announced) != 0 &&
+                        (notified >> path.index & 1) == 0 && path.is_up;
     if (is_due && !post_chunks(path, message, 0, true, now_ns)) return false;
   }
   return true;
@@ -168,14 +188,18 @@ bool SendComm::post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMas
   SendChain chain(path, request.slot);
   int rc = write_chunks(chain, path, message, chunks);
   if (rc == 0 && is_last) {
-    const wire::Notice notice = notice_of(path, request, message.carried[path.index]);
+    const wire::ChunkMask which = message.carried[path.index] & ~message.announced;
+    message.announced |= which;
+    const wire::Notice notice = notice_of(path, request, which);
     const std::size_t place = wire::kMaxLines + (request.split - 1U) * wire::kMaxRails + path.index;
     rc = chain.end_with_notice(notice, notices_[place]);
   } else if (rc == 0) {
     rc = chain.end_with_write();
   }
-  if (rc != 0) return events_.on_refused(*this, path, rc, "post a send") == Errc::kOk;
+  // If the path is given up, its part counts as under way until the receiver has reported.
+  if (rc != 0 && events_.on_refused(*this, path, rc, "post a send") != Errc::kOk) return false;
   ++request.missing;
+  ++message.under_way[path.index];
   several_->scheduler.posted(path.index, wire::bytes_of(chunks, message.size()), now_ns);
   watch_.moved();
   return true;
@@ -221,6 +245,8 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (one->status == IBV_WC_SUCCESS) {
       count_sent(path, *one, now);
+    } else if (!path.is_up) {
+      on_flushed(path, *one);
     } else {
       events_.on_failed_request(*this, path, *one, "send");
     }
@@ -235,6 +261,7 @@ void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t
   several_->scheduler.completed(path.index, id.bytes, now_ns);
   Request& request = requests_[id.slot % wire::kMaxLines];
   if (request.missing == 0) return;  // after the peer's goodbye
+  if (request.split != 0) --several_->splits.of(request).under_way[path.index];
   if (--request.missing == 0) several_->splits.forget(request);
 }
 

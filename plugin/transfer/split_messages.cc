@@ -14,11 +14,16 @@ SplitMessage* SplitMessages::add(Request& request, std::uint64_t source, const M
            .memory = &memory,
            .unsent = wire::all_chunks_of(request.sizes[0]),
            .carried = {},
+           .under_way = {},
            .usable = usable};
   const auto index = static_cast<std::uint8_t>(free - messages_.begin());
   request.split = static_cast<std::uint8_t>(index + 1);
   waiting_[waiting_count_++] = index;
   return &*free;
+}
+
+void SplitMessages::wait_again(SplitMessage& message) noexcept {
+  waiting_[waiting_count_++] = static_cast<std::uint8_t>(&message - messages_.data());
 }
 
 void SplitMessages::forget(Request& request) noexcept {

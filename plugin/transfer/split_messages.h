@@ -21,7 +21,9 @@ struct SplitMessage {
   std::uint64_t source = 0;    // address of the data
   const MemoryHandle* memory = nullptr;
   wire::ChunkMask unsent = 0;                            // no path carries them yet
+  wire::ChunkMask announced = 0;                         // chunks that a notice has named
   std::array<wire::ChunkMask, wire::kMaxRails> carried;  // by path: the chunks that it was given
+  std::array<std::uint8_t, wire::kMaxRails> under_way;   // by path: completions to come
   PathMask usable = 0;                                   // paths that can carry it
 
   std::uint32_t size() const noexcept { return request->sizes[0]; }
@@ -36,6 +38,11 @@ class SplitMessages {
                     PathMask usable) noexcept;
   // No path carries the message any more. A request whose message was not split is ignored.
   void forget(Request& request) noexcept;
+
+  // The record of a request whose message is split.
+  SplitMessage& of(const Request& request) noexcept { return messages_[request.split - 1U]; }
+  // Chunks that a path has lost have to be sent again: they are `unsent` now.
+  void wait_again(SplitMessage& message) noexcept;
 
   bool is_waiting() const noexcept { return waiting_count_ != 0; }
   // Calls `assign` for each message with chunks that no path carries, oldest first. It takes chunks

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <utility>
 
 #include "plugin/transfer/test_request.h"
 #include "plugin/verbs/qp_steps.h"
@@ -168,11 +169,18 @@ void TransferRig::connect(const TransferOptions& options) {
   const CommOptions comm = {.routed_above = options.routed_above,
                             .stall_ns = options.stall_ns,
                             .pkey_index = options.pkey_index};
-  sender_ = std::make_unique<Guarded<SendComm>>(
-      std::make_unique<Connection>(std::move(send)), comm, page_.acquire(SlotRole::kSend, "rig"));
+  sender_link_->recovers = receiver_link_->recovers = options.recovers;
+  sender_ = std::make_unique<Guarded<SendComm>>(std::make_unique<Connection>(std::move(send)), comm,
+                                                page_.acquire(SlotRole::kSend, "rig"));
   receiver_ = std::make_unique<Guarded<RecvComm>>(std::make_unique<Connection>(std::move(receive)),
-                                                  comm,
-                                                  page_.acquire(SlotRole::kReceive, "rig"));
+                                                  comm, page_.acquire(SlotRole::kReceive, "rig"));
+}
+
+void TransferRig::bring_messages() {
+  for (const wire::Fenced& message : std::exchange(sender_link_->sent, {}))
+    receiver_link_->bring(message);
+  for (const wire::Fenced& message : std::exchange(receiver_link_->sent, {}))
+    sender_link_->bring(message);
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,8 @@
 
 namespace beeline::test {
 
+// The links of both ends also carry their messages about failed paths. The test takes them from one
+// end, and brings them to the other when it likes.
 class FakeLink final : public Link {
  public:
   FakeLink() { peer_ = {.host = "faraway", .pid = 4711, .device = "softnic9:1"}; }
@@ -41,6 +44,27 @@ class FakeLink final : public Link {
     state_.store(State::kDeviceGone, std::memory_order_release);
   }
 
+  bool exchanges_reports() const noexcept override { return recovers; }
+  void send_report(wire::Fenced report) noexcept override { sent.push_back(report); }
+  std::optional<wire::Fenced> take_report() noexcept override {
+    if (brought.empty()) {
+      State expected = State::kReports;
+      state_.compare_exchange_strong(expected, State::kOpen);
+      return std::nullopt;
+    }
+    const wire::Fenced first = brought.front();
+    brought.pop_front();
+    return first;
+  }
+  void bring(const wire::Fenced& message) {
+    brought.push_back(message);
+    State expected = State::kOpen;
+    state_.compare_exchange_strong(expected, State::kReports);
+  }
+
+  bool recovers = false;
+  std::deque<wire::Fenced> sent;
+  std::deque<wire::Fenced> brought;
   std::optional<std::uint32_t> said;
   std::string failure;
 };
@@ -53,6 +77,7 @@ struct TransferOptions {
   std::uint32_t largest_write = 0;  // 0: what the device can
   std::int64_t stall_ns = 0;        // 0: wait for ever
   int pkey_index = -1;              // of the loopback queue pair
+  bool recovers = false;            // a failed path does not end the comm if there are others
 };
 
 // A path whose queue pair is in RESET, and Connection::extra for such a plan.
@@ -102,6 +127,8 @@ class TransferRig {
     receiver_->close();
     receiver_.reset();
   }
+  // Brings all messages about failed paths to the other end.
+  void bring_messages();
   const TestFabric& fabric() const { return fabric_; }
 
   Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(caches_, size, fill); }

@@ -40,7 +40,7 @@ std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t t
   auto link = std::make_shared<CommLink>(
       PeerName{.host = peer_.host, .pid = peer_.pid, .device = peer_devices_of(paths)},
       CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, devices, outbox_,
-      std::move(mailbox));
+      std::move(mailbox), resume_.has_value());
   links_.add(link);
   for (const DeviceContext* const device : devices) {
     if (device->is_gone()) link->lose_device(*device);  // it went away during the handshake

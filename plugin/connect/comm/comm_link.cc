@@ -15,17 +15,22 @@
 namespace beeline {
 namespace {
 
+// That wait to be taken. An end sends one for each generation of a path, and a second as an answer.
+constexpr std::size_t kMostReports = 4 * wire::kMaxPaths;
+
 constexpr std::uint64_t kSaid = std::uint64_t{1} << 32;
 
 }  // namespace
 
 CommLink::CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
-                   std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox)
+                   std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox,
+                   bool exchanges_reports)
     : numbers_(numbers),
       devices_(std::move(devices)),
       outbox_(std::move(outbox)),
       mailbox_(std::move(mailbox)),
-      pid_(::getpid()) {
+      pid_(::getpid()),
+      exchanges_reports_(exchanges_reports) {
   peer_ = std::move(peer);
 }
 
@@ -75,13 +80,14 @@ void CommLink::say_again() noexcept {
           .comm = numbers_.theirs, .code = wire::RejectCode::kFailed, .text = failure_};
     });
   }
-  if (state() != State::kOpen) return;
+  if (has_ended()) return;
   send([&] { return wire::StillOpen{.comm = numbers_.theirs, .our_comm = numbers_.ours}; });
+  for (const wire::Fenced& report : sent_reports_) send([&] { return report; });
 }
 
 // The message ends the peer's link, so the peer ignores any later one.
 void CommLink::send_end(wire::RejectCode code, std::string_view why) noexcept {
-  if (has_said_goodbye() || state() != State::kOpen) return;
+  if (has_said_goodbye() || has_ended()) return;
   if (code == wire::RejectCode::kFailed) {
     const auto lock = lock_without_sleeping(mutex_);
     try {
@@ -96,9 +102,46 @@ void CommLink::send_end(wire::RejectCode code, std::string_view why) noexcept {
 }
 
 void CommLink::on_goodbye(std::uint32_t settled) noexcept {
-  if (state() != State::kOpen) return;
+  if (has_ended()) return;
   peer_settled_ = settled;
   state_.store(State::kGoodbye, std::memory_order_release);
+}
+
+void CommLink::send_report(wire::Fenced report) noexcept {
+  if (!is_ours() || has_said_goodbye() || has_ended()) return;
+  report.comm = numbers_.theirs;
+  const auto lock = lock_without_sleeping(mutex_);
+  std::erase_if(sent_reports_, [&](const auto& older) { return older.path == report.path; });
+  try {
+    sent_reports_.push_back(report);
+  } catch (const std::exception&) {
+    // Out of memory: it is sent once only.
+  }
+  send([&] { return report; });
+}
+
+bool CommLink::on_report(const wire::Fenced& report) {
+  if (!exchanges_reports_) return false;
+  if (has_ended()) return true;
+  const auto lock = lock_without_sleeping(mutex_);
+  if (reports_.size() == kMostReports) return false;
+  reports_.push_back(report);
+  state_.store(State::kReports, std::memory_order_release);
+  return true;
+}
+
+// The control thread alone ends the link, and may do so meanwhile.
+std::optional<wire::Fenced> CommLink::take_report() noexcept {
+  const auto lock = lock_without_sleeping(mutex_);
+  std::optional<wire::Fenced> first;
+  if (!reports_.empty()) {
+    first = reports_.front();
+    reports_.pop_front();
+  } else {
+    State expected = State::kReports;
+    state_.compare_exchange_strong(expected, State::kOpen, std::memory_order_acq_rel);
+  }
+  return first;
 }
 
 bool CommLink::is_on(const DeviceContext& device) const noexcept {
@@ -106,7 +149,7 @@ bool CommLink::is_on(const DeviceContext& device) const noexcept {
 }
 
 void CommLink::lose_device(const DeviceContext& device) {
-  if (state() != State::kOpen || has_said_goodbye()) return;
+  if (has_ended() || has_said_goodbye()) return;
   cause_ = "the cause is at " + host_name() + ":" + device.ibdev() +
            ": the device was removed from its host, or has failed for good";
   send_end(wire::RejectCode::kFailed, cause_);
@@ -114,7 +157,7 @@ void CommLink::lose_device(const DeviceContext& device) {
 }
 
 bool CommLink::die(const std::string& cause) {
-  if (state() != State::kOpen || has_said_goodbye()) return false;
+  if (has_ended() || has_said_goodbye()) return false;
   cause_ = cause;
   state_.store(State::kDead, std::memory_order_release);
   return true;

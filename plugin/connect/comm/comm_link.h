@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,13 +43,17 @@ class CommLink final : public Link {
  public:
   // `devices` are the local ones on which the comm depends.
   CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
-           std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox);
+           std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox,
+           bool exchanges_reports = false);
   CommLink(const CommLink&) = delete;
   CommLink& operator=(const CommLink&) = delete;
   ~CommLink() override;
 
   void send_goodbye(std::uint32_t settled) noexcept override;
   void send_failure(const std::string& why) noexcept override;
+  bool exchanges_reports() const noexcept override { return exchanges_reports_; }
+  void send_report(wire::Fenced report) noexcept override;
+  std::optional<wire::Fenced> take_report() noexcept override;
 
   // --- For the control thread ---
   const CommNumbers& numbers() const noexcept { return numbers_; }
@@ -60,6 +65,8 @@ class CommLink final : public Link {
   // end has promised.
   void lose_device(const DeviceContext& device);
   void on_goodbye(std::uint32_t settled) noexcept;
+  // False: the peer has broken the protocol.
+  bool on_report(const wire::Fenced& report);
   // Returns false if the link had ended before, or this end has closed it.
   bool die(const std::string& cause);
 
@@ -77,9 +84,13 @@ class CommLink final : public Link {
   const std::shared_ptr<Outbox> outbox_;
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;
+  const bool exchanges_reports_;
   std::atomic<std::uint64_t> goodbye_{0};  // kSaid and the settled position; 0: none was said
   std::mutex mutex_;
-  std::string failure_;  // that the peer was told of, under the mutex
+  // Under the mutex:
+  std::string failure_;                     // that the peer was told of
+  std::vector<wire::Fenced> sent_reports_;  // the last of each path
+  std::deque<wire::Fenced> reports_;        // of the peer, not taken
 };
 
 }  // namespace beeline

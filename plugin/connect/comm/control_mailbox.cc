@@ -22,7 +22,7 @@ void take_all(std::deque<Result<MadeConnection>>& arrived, std::vector<MadeConne
 
 // Whether the peer of a connection that nobody has accepted still waits for it.
 bool is_awaited(const Result<MadeConnection>& arrived) {
-  return arrived && *arrived != nullptr && (*arrived)->link->state() == Link::State::kOpen;
+  return arrived && *arrived != nullptr && !(*arrived)->link->has_ended();
 }
 
 }  // namespace

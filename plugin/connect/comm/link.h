@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "plugin/wire/message_fenced.h"
 
 namespace beeline {
 
@@ -29,6 +32,7 @@ class Link {
  public:
   enum class State : std::uint32_t {
     kOpen,
+    kReports,     // open, and the peer has sent reports about failed paths
     kGoodbye,     // the peer has closed its comm; peer_settled() is the position it had reached
     kDead,        // the peer's process, host or control channel is gone; cause() says how
     kDeviceGone,  // the local device is gone; cause() says how
@@ -36,9 +40,13 @@ class Link {
 
   virtual ~Link() = default;
 
-  // Once a caller has seen a state, it may read what the state stands for. The state leaves kOpen
-  // once and never changes again.
+  // Once a caller has seen a state, it may read what the state stands for. Only kOpen and kReports
+  // change into another.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
+  bool has_ended() const noexcept {
+    const State now = state();
+    return now != State::kOpen && now != State::kReports;
+  }
   const std::atomic<State>& state_word() const noexcept { return state_; }
 
   // With kGoodbye: the position of the first line that the peer had not finished when it closed. If
@@ -70,6 +78,13 @@ class Link {
   // Tells the peer that this end has failed, which it may have no other way to notice. The text
   // goes to the log of another host, so it names hosts. Any thread may call it. It does not wait.
   virtual void send_failure(const std::string& why) noexcept = 0;
+
+  // Whether the two ends tell each other about failed paths. If not, a failed path ends the comm.
+  virtual bool exchanges_reports() const noexcept = 0;
+  // Any thread may call it. It does not wait. Only the end of the peer can lose the report.
+  virtual void send_report(wire::Fenced report) noexcept = 0;
+  // The next report of the peer, in their order. Once there is none, the state is not kReports.
+  virtual std::optional<wire::Fenced> take_report() noexcept = 0;
 
  protected:
   std::atomic<State> state_{State::kOpen};

@@ -153,7 +153,12 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
       if (!acceptor_.is_making(channel, question.comm)) channel.on_still_open(question);
       return {};
     }
-    case wire::MessageType::kFenced:
+    case wire::MessageType::kFenced: {
+      const auto report = BL_TRY(wire::decode<wire::Fenced>(frame.body));
+      const auto link = channel.links().find(report.comm);
+      if (link == nullptr || link->on_report(report)) return {};
+      return fail(Errc::kProtocol, "take a report about a failed path");
+    }
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
     case wire::MessageType::kResume:

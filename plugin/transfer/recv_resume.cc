@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The receiving end after a path has failed: lines that the sender has not got are written again
+// over other paths, with the same bytes.
+#include <algorithm>
+#include <array>
+
+#include "plugin/transfer/path_reports.h"
+#include "plugin/transfer/recv_comm.h"
+
+namespace beeline {
+
+// Of all lines in the ring, in the order of their places.
+std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcept {
+  std::array<GrantedLine, wire::kMaxLines> lines;
+  for (std::size_t place = 0; place < lines.size(); ++place) {
+    const Owner& owner = owners_[place];
+    lines[place] = {.position = owner.position,
+                    .capacity = lines_[place].capacity,
+                    .address = lines_[place].address,
+                    .arrived = owner.waits ? chunks_[place] : 0,
+                    .carrier = owner.path,
+                    .waits = owner.waits,
+                    .is_optional = owner.orphan != 0,
+                    .is_reported_missing = missing_lines_.has(owner.position)};
+  }
+  return lines;
+}
+
+std::optional<wire::ReceiverReport> RecvComm::report() {
+  // The sender may announce a message for a second time on a path.
+  (void)post_receives_on_all(0);
+  std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
+  const auto report = take_receiver_report(next_, lines);
+  missing_lines_ = {};
+  for (std::size_t place = 0; place < lines.size(); ++place) {
+    const GrantedLine& line = lines[place];
+    if (owners_[place].waits && !line.waits) {
+      owners_[place].waits = false;
+      chunks_[place] = 0;
+      ignored_lines_.add(line.position);
+    }
+    if (line.waits && line.is_optional) missing_lines_.add(line.position);
+  }
+  return report;
+}
+
+void RecvComm::leave_path(DataPath& path) {
+  if (grant_path_ != &path) return;
+  const auto paths = data_paths();
+  const auto up = std::ranges::find(paths, true, &DataPath::is_up);
+  if (up != paths.end()) grant_path_ = &*up;
+}
+
+void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
+  std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
+  resolve_grants(report, static_cast<LineCarrier>(index), lines);
+  for (std::size_t place = 0; place < lines.size(); ++place) {
+    const bool is_lost = owners_[place].waits && lines[place].carrier == kGrantLost;
+    if (is_lost) lost_lines_.add(lines[place].position);
+  }
+  grant_lost_lines();
+}
+
+bool RecvComm::is_resuming() {
+  if (!lost_lines_.empty()) grant_lost_lines();
+  for (const Owner& owner : owners_) {
+    if (!owner.waits) missing_lines_.remove(owner.position);
+  }
+  return !lost_lines_.empty() || !missing_lines_.empty();
+}
+
+bool RecvComm::is_missing(std::uint64_t address, std::size_t capacity) const noexcept {
+  return overlaps_reported_line(granted_lines(), address, static_cast<std::uint32_t>(capacity));
+}
+
+// Whether a message for this line may still come, although it counts as arrived.
+bool RecvComm::is_ignored(std::uint16_t line) const noexcept {
+  const auto newest = static_cast<std::uint16_t>(owners_[line % wire::kMaxLines].position);
+  const bool is_recent =
+      newest == line || static_cast<std::uint16_t>(newest - line) == wire::kMaxLines;
+  return ignored_lines_.has(line) && is_recent;
+}
+
+// Lines for which there is no room yet wait.
+void RecvComm::grant_lost_lines() {
+  DataPath& path = *grant_path_;
+  for (std::uint32_t place = 0; place < wire::kMaxLines; ++place) {
+    if (!lost_lines_.has(place)) continue;
+    if (!path.is_up || path.send_free == 0) return;
+    std::uint32_t end = place;
+    for (; end < wire::kMaxLines && lost_lines_.has(end); ++end) {
+      lost_lines_.remove(end);
+      owners_[end].path = path.index & 0x7f;
+    }
+    if (post_grant(path, place, end - place) != Errc::kOk) return;
+    place = end;
+  }
+}
+
+}  // namespace beeline

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sending end after a path has failed: what the receiver has not got goes over other paths. The
+// lines in the ring still name the receive buffers, because the receiver cannot use the place of a
+// line again before the line's message has arrived.
+#include <utility>
+
+#include "plugin/transfer/path_reports.h"
+#include "plugin/transfer/send_comm.h"
+
+namespace beeline {
+
+wire::SenderReport SendComm::report() const noexcept {
+  return take_sender_report(wire::number_of(awaited_order_) - 1, [this](std::uint32_t position) {
+    wire::LineFacts line;
+    return wire::read_line(ring_[position % wire::kMaxLines], position, rails(), line);
+  });
+}
+
+void SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
+  const DataPath& path = path_at(index);
+  for (Request& request : requests_) {
+    if (request.count == 0 || request.missing == 0) continue;
+    if (request.split != 0) {
+      take_back_chunks(path, request, report);
+    } else if (request.path == path.index) {
+      take_back_message(request, report);
+    }
+  }
+  several_->scheduler.lost(path.index);
+  assign_waiting();
+}
+
+// Chunks that the path has lost wait again.
+void SendComm::take_back_chunks(const DataPath& path, Request& request,
+                                const wire::ReceiverReport& report) noexcept {
+  SplitMessage& message = several_->splits.of(request);
+  const wire::ChunkMask carried = std::exchange(message.carried[path.index], 0);
+  const wire::ChunkMask lost =
+      resolve_chunks(report, {.position = request.line, .chunks = carried}).missing;
+  message.announced &= ~lost;
+  const std::uint8_t under_way = std::exchange(message.under_way[path.index], std::uint8_t{0});
+  request.missing = static_cast<std::uint8_t>(request.missing - under_way);
+  if (lost != 0 && message.unsent == 0) {
+    ++request.missing;  // for the chunks that wait
+    several_->splits.wait_again(message);
+  }
+  message.unsent |= lost;
+  if (request.missing == 0) several_->splits.forget(request);
+}
+
+// A message that one path carried is sent again like a split one.
+void SendComm::take_back_message(Request& request, const wire::ReceiverReport& report) noexcept {
+  const wire::ChunkMask all = wire::all_chunks_of(request.sizes[0]);
+  if (resolve_chunks(report, {.position = request.line, .chunks = all}).missing == 0) {
+    request.missing = 0;
+  } else {
+    request.path = kNoPath;
+    several_->has_lost_messages = true;
+  }
+}
+
+// There may be too few records for all of them at once.
+void SendComm::resend_messages() noexcept {
+  several_->has_lost_messages = false;
+  for (Request& request : requests_) {
+    const bool is_lost =
+        request.count != 0 && request.missing != 0 && request.split == 0 && request.path == kNoPath;
+    if (!is_lost) continue;
+    const SendSource source = request.source();
+    const PathMask usable = usable_paths(request.line, *source.memory);
+    if (several_->splits.add(request, source.address, *source.memory, usable) != nullptr) continue;
+    several_->has_lost_messages = true;
+    return;
+  }
+}
+
+}  // namespace beeline
