@@ -29,7 +29,7 @@ struct RawResumer {
   wire::Refuse must_refuse(const wire::Resume& resume) const {
     RawPeer dial(handle);
     dial.send(wire::encode(resume));
-    const auto refusal = dial.receive_message<wire::Refuse>();
+    auto refusal = dial.receive_message<wire::Refuse>();
     dial.must_be_dropped();
     return refusal;
   }

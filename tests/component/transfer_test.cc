@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/component/device_rig.h"
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
