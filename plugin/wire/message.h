@@ -165,9 +165,9 @@ struct ResumeAck {
   bool operator==(const ResumeAck&) const = default;
 };
 
-// Asks whether the receiver's end of a comm is still open. Sent for each comm when a channel goes on,
-// since the news that it is not may have been lost. If it is open there is no answer; otherwise the
-// answer is GOODBYE, or REJECT if the receiver knows no such comm.
+// Asks whether the receiver's end of a comm is still open. Sent for each comm when a channel goes
+// on, since the news that it is not may have been lost. If it is open there is no answer; otherwise
+// the answer is GOODBYE, or REJECT if the receiver knows no such comm.
 struct StillOpen {
   static constexpr MessageType kType = MessageType::kStillOpen;
   std::uint32_t comm = 0;

@@ -60,8 +60,9 @@ class Link {
 
   const PeerName& peer() const noexcept { return peer_; }
 
-  // A counter that grows when a work request of the comm completes or a message arrives; may be null.
-  // While the control channel is lost, it shows that the peer is there. It must outlive the link.
+  // A counter that grows when a work request of the comm completes or a message arrives; may be
+  // null. While the control channel is lost, it shows that the peer is there. It must outlive the
+  // link.
   void set_progress(const std::uint64_t* counter) noexcept { progress_ = counter; }
   // 0 if there is no counter.
   std::uint64_t progress() const noexcept {
