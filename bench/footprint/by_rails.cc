@@ -32,18 +32,18 @@ void set_rails(std::size_t rails) {
 }
 
 // Does not return.
-void measure_as_child(std::size_t rails, const std::function<double()>& measure, int to) {
+void measure_as_child(std::size_t rails, const std::function<Measured()>& measure, int to) {
   try {
     set_rails(rails);
-    const double kib = measure();
-    ::_exit(::write(to, &kib, sizeof kib) == sizeof kib ? 0 : 1);
+    const Measured measured = measure();
+    ::_exit(::write(to, &measured, sizeof measured) == sizeof measured ? 0 : 1);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "footprint: with %zu rails: %s\n", rails, error.what());
     ::_exit(1);
   }
 }
 
-double measure_apart(std::size_t rails, const std::function<double()>& measure) {
+Measured measure_apart(std::size_t rails, const std::function<Measured()>& measure) {
   int ends[2] = {-1, -1};
   BL_MUST_OK(::pipe(ends));
   const UniqueFd from(ends[0]);
@@ -53,15 +53,19 @@ double measure_apart(std::size_t rails, const std::function<double()>& measure) 
   BL_MUST(child >= 0);
   if (child == 0) measure_as_child(rails, measure, to.get());
   to.reset();
-  double kib = 0;
-  const bool is_complete = ::read(from.get(), &kib, sizeof kib) == sizeof kib;
+  Measured measured;
+  const bool is_complete = ::read(from.get(), &measured, sizeof measured) == sizeof measured;
   int status = 0;
   BL_MUST(::waitpid(child, &status, 0) == child);
   BL_MUST(is_complete && status == 0);
-  return kib;
+  return measured;
 }
 
 double in_kib(std::size_t bytes) noexcept { return static_cast<double>(bytes) / 1024; }
+
+double known_kib(std::size_t structure, const CommPlan& plan) noexcept {
+  return in_kib(structure + plan.extra_bytes + plan.memory_bytes);
+}
 
 std::string judged(double kib, double goal_kib) {
   if (goal_kib == 0) return fmt::format("{:.2f}", kib);
@@ -70,23 +74,23 @@ std::string judged(double kib, double goal_kib) {
 
 }  // namespace
 
-void print_by_rails(const std::function<double()>& measure) {
+void print_by_rails(const std::function<Measured()>& measure) {
   fmt::print(
-      "Memory of the plugin for a comm by its rails, in KiB\n\n"
-      "                                structure          control block\n"
-      "  rails   goal   measured       sender  receiver   sender  receiver\n");
+      "Memory of the plugin for a comm by its rails, in KiB, after messages that were split\n\n"
+      "                                          of it, at most\n"
+      "  rails   in flight   goal   measured     sender  receiver\n");
   for (const Row& row : kRows) {
-    const double kib = measure_apart(row.rails, measure);
-    fmt::print("  {:>5}   {:<7}{:<15}{:>6.2f}{:>10.2f}{:>9.2f}{:>10.2f}\n", row.rails,
+    const Measured measured = measure_apart(row.rails, measure);
+    fmt::print("  {:>5}{:>12}   {:<7}{:<13}{:>6.2f}{:>10.2f}\n", row.rails, measured.in_flight,
                row.goal_kib == 0 ? "-" : fmt::format("{:.0f}", row.goal_kib),
-               judged(kib, row.goal_kib), in_kib(sizeof(SendComm)), in_kib(sizeof(RecvComm)),
-               in_kib(SendComm::plan(row.rails).memory_bytes),
-               in_kib(RecvComm::plan(row.rails).memory_bytes));
+               judged(measured.kib, row.goal_kib),
+               known_kib(sizeof(SendComm), SendComm::plan(row.rails)),
+               known_kib(sizeof(RecvComm), RecvComm::plan(row.rails)));
   }
   fmt::print(
-      "\n  A comm is one end of a connection; the mean of sender and receiver. Small messages use "
-      "about\n  8 KiB of a control block, split ones use all of it in time: \"measured\" does not "
-      "include the rest.\n");
+      "\n  A comm is one end of a connection; \"measured\" is the mean of sender and receiver. The "
+      "last two\n  columns are the comm's structure, what it needs by path, and its control "
+      "block.\n");
 }
 
 }  // namespace beeline::bench

@@ -4,12 +4,17 @@
 // number is measured in a process of its own.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace beeline::bench {
 
-// Prints a table. `measure` loads the plugin and returns the KiB of one comm, the mean of sender
-// and receiver; it is called in child processes.
-void print_by_rails(const std::function<double()>& measure);
+struct Measured {
+  double kib = 0;             // of one comm, the mean of sender and receiver
+  std::size_t in_flight = 0;  // the most buffers that a comm accepted at once
+};
+
+// Prints a table. `measure` loads the plugin; it is called in child processes.
+void print_by_rails(const std::function<Measured()>& measure);
 
 }  // namespace beeline::bench

@@ -3,7 +3,7 @@
 """Measures how much of the sum of several unequal rails one connection uses.
 
   bench/rails/rails.py [--runs 3] [--seconds 3] [--only 400+100] [BUILD]
-  bench/rails/rails.py --slow [--only 400+400] [--svg FILE] [BUILD]
+  bench/rails/rails.py --slow [--only 250+250] [--svg FILE] [BUILD]
 
 All ports claim the same speed; softnic shapes each one. `beeline perf stream` compares received
 bytes; if one is wrong, the script fails. With --slow, one rail is slowed to a quarter in the middle of
@@ -83,7 +83,7 @@ def main():
     args = parser.parse_args()
     try:
         chosen = [args.only] if args.only else RAILS
-        rates = parse_rails(args.only or "400+400")
+        rates = parse_rails(args.only or "250+250")
     except ValueError:
         parser.error(f"--only {args.only}: write one to eight rates in MB/s, such as 400+100")
     if args.runs < 1 or not 0 <= args.rail < len(rates):

@@ -49,19 +49,16 @@ def averages(times, totals, width):
 
 
 def time_to_recover(rates, changed_at, until, wanted):
-    """Seconds from `changed_at` to the first moment from which the rate stays at `wanted` until
-    `until`; None if it does not stay there."""
-    good = None
-    for time, rate in rates:
-        if time < changed_at:
-            continue
-        if time + AVERAGE_S > until:
-            break
-        if rate < wanted:
-            good = None
-        elif good is None:
-            good = time
-    return None if good is None else good - changed_at
+    """Seconds from `changed_at` to the first moment at which the rate is `wanted`, and from which it
+    is that on average until `until`; None if there is none. Not "never below": another process that
+    takes the processor for some milliseconds lowers one average, even of a single rail."""
+    inside = [(time, rate) for time, rate in rates if changed_at <= time and time + AVERAGE_S <= until]
+    total = sum(rate for _, rate in inside)
+    for left, (time, rate) in zip(range(len(inside), 0, -1), inside):
+        if rate >= wanted and total >= wanted * left:
+            return time - changed_at
+        total -= rate
+    return None
 
 
 def mean_rate(rates, begin, until):
