@@ -5,6 +5,8 @@
 # its own. If FABRIC_FILE is empty, it is softnic's default, two hosts with RoCE. Groups:
 #   allreduce   every version of the interface, 2, 4 and 8 ranks, even and odd sizes
 #   large       the same up to 64 MiB
+#   rails       all-reduce with 4 ranks, each of which sends over 4 NICs
+#   all-rails   the same with every version of the interface, and up to 64 MiB
 #   patterns    all the others, two ranks on two hosts
 #   corrupt     a byte that the network changes must be reported as a wrong element
 set -u -o pipefail
@@ -52,6 +54,22 @@ large() {
   all_reduce 16M,33333333,64M 8 v12
 }
 
+# Versions before v9 cannot merge devices, so the plugin does.
+over_rails() { # SIZES VERSION...
+  local sizes=$1 abi merged
+  for abi in "${@:2}"; do
+    merged=(--rails 4)
+    ((${abi#v} < 9)) && merged=(--env BEELINE_RAILS=4)
+    perf "allreduce $abi, 4 ranks of 4 rails" allreduce --abi "$abi" --ranks 4 "${merged[@]}" \
+      --iters 2 --sizes "$sizes"
+  done
+}
+
+all_rails() {
+  local small=0,1,3,7,127,128,129,4K,4097,64K,65537,131071,131072,131073,262147
+  over_rails "$small,1000003,1M,4M,4194381,16M,64M,67108863" "${every_version[@]}"
+}
+
 patterns() {
   local pattern
   for pattern in latency stream rate bidir multirecv connect soak; do
@@ -89,6 +107,8 @@ spoilt() { # PATTERN WHICH_REQUEST OPTION...
 case $group in
   allreduce) small ;;
   large) large ;;
+  rails) over_rails 0,1,4097,131071,131073,1000003,4M v8 v12 ;;
+  all-rails) all_rails ;;
   patterns) patterns ;;
   corrupt) corrupt ;;
   *) printf 'no group %s\n' "$group" && exit 2 ;;

@@ -57,6 +57,14 @@ send_over() { # CARD FROM TO
   echo "rule add pref 20 iif lo to $3/32 lookup $table"
 }
 
+# bring_up CARD: of plug_in, after it was down; with the route that the kernel has removed.
+bring_up() {
+  local ours=1 theirs=2
+  [[ $1 == a* ]] || { ours=2 theirs=1; }
+  ip link set "$1" up && ip route replace "10.${1#?}.0.$theirs/32" dev "$1" src "10.${1#?}.0.$ours" \
+    table $((1000 + $(<"/sys/class/net/$1/ifindex")))
+}
+
 load_rxe() { modprobe rdma_rxe && modprobe rdma_ucm; }
 
 # Debian does not build siw. scripts/vm --siw builds it next to the other modules.

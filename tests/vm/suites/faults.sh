@@ -22,6 +22,7 @@ quick=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=6)
 # With seven retries, rxe retries for ever, so the plugin has to notice the fault itself.
 endless=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7 --env BEELINE_STALL_TIMEOUT=3s)
 patient=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7)
+recovery=(--env BEELINE_RECOVERY=1)
 for_ever=(--sizes 64K --iters 100000)
 
 # --- The job ----------------------------------------------------------------------------------------
@@ -86,10 +87,12 @@ heal() { # CARD...
   for card in "$@"; do tc qdisc del dev "$card" root 2>/dev/null; done
   return 0
 }
-flap() {
-  ip link set b1 down && ip link set b1 up &&
-    ip route replace 10.1.0.1/32 dev b1 src 10.1.0.2 table $((1000 + $(</sys/class/net/b1/ifindex)))
+flap() { ip link set b1 down && bring_up b1; }
+# until_waiting COMMAND...: the only link is down until both ends wait for it.
+until_waiting() {
+  "$@" && until_true 20 waits 0 && until_true 20 waits 1
 }
+waits() { grep -q "^rank $1: .*There is no other path: the connection waits" "$job_log"; } # RANK
 another_address() { ip addr add 10.77.0.2/24 dev b1 && ip addr del 10.77.0.2/24 dev b1; }
 signal_rank() { kill "$1" "$(pid_of_rank "$2")"; } # SIGNAL RANK
 
@@ -171,6 +174,25 @@ row_link_of_receiver_down() {
 row_link_flaps() {
   start bidir "${for_ever[@]}" "${quick[@]}"
   inject flap && both_fail 20 "$either" "$either"
+}
+# With BEELINE_RECOVERY, by the only link that there is.
+row_link_of_sender_returns() {
+  start stream --sizes 64K --iters 1000 "${recovery[@]}"
+  inject until_waiting ip link set a1 down && bring_up a1 && goes_on 60
+}
+row_link_of_receiver_returns() {
+  start bidir --sizes 64K --iters 1000 "${recovery[@]}"
+  inject until_waiting ip link set b1 down && bring_up b1 && goes_on 60
+}
+# The control channel goes by the same link. So the ends cannot exchange reports before it is back.
+row_link_with_control_returns() {
+  start bidir --sizes 64K --iters 1000 "${recovery[@]}" \
+    --env 0:NCCL_SOCKET_IFNAME=a1 --env 1:NCCL_SOCKET_IFNAME=b1
+  inject ip link set b1 down && port_events && bring_up b1 && goes_on 90
+}
+row_link_flaps_under_recovery() {
+  start bidir --sizes 64K --iters 1000 "${recovery[@]}"
+  inject flap && goes_on 60
 }
 row_loss_1() {
   start bidir --sizes 64K --iters 300 "${quick[@]}"

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# soak.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE SECONDS: random faults of links during runs of four ranks with
+# four rails each, with BEELINE_RECOVERY=1. No run may see an error or a wrong byte, and at its end
+# every path must be in use again.
+#
+# The faults differ from commit to commit. BL_SOAK_SEED=N repeats those of a failure.
+set -u -o pipefail
+
+softnic=$1 beeline=$2 plugin=$3 fabric_file=$4 seconds=$5
+commits=$(git -C "$(dirname "${BASH_SOURCE[0]}")" rev-list --count HEAD 2>/dev/null)
+seed=${BL_SOAK_SEED:-${commits:-1}}
+quiet=8 # seconds without faults at the end; an attempt to make a path anew may take 5 s to come
+failed=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export BEELINE_RECOVERY=1
+
+# in_chaos OPTION...: `beeline perf`, with faults, each 150 ms on average. They begin when all ranks have
+# found their devices, because a port that is down then is not used.
+in_chaos() {
+  # shellcheck disable=SC2016  # the inner shell expands them
+  "$softnic" run --name "test-soak-$$-$RANDOM" --fabric "$fabric_file" -- bash -c '
+    "$1" perf --plugin "$2" --abi v12 --rails 4 --ranks 4 --log INFO "${@:7}" >"$6" 2>&1 &
+    while kill -0 $! && (($(grep -c "merged into device" "$6") < 4)); do sleep 0.1; done
+    "$3" chaos --seed "$4" --for "$5" --every 150ms --kinds down,blackhole,pause,loss,jitter,event
+    wait $!' chaos "$beeline" "$plugin" "$softnic" "$seed" "${seconds}s" "$log" "$@"
+}
+
+# Lines of the log about paths, as "end and path<tab>news".
+path_news() {
+  sed -nE 's/^(.*: path [0-9]+) of [0-9]+ is (out of use|in use again).*/\1\t\2/p'
+}
+
+# soak PATTERN OPTION...: one run.
+soak() {
+  local pattern=$1 rc=0 lost=0 left=
+  in_chaos "$@" || rc=$?
+  lost=$(path_news <"$log" | grep -c 'out of use')
+  # In the pattern soak, connections are closed while a path is out of use.
+  [[ $pattern == soak ]] || left=$(path_news <"$log" | awk -F '\t' '
+    { news[$1] = $2 } END { for (path in news) if (news[path] == "out of use") print path }')
+  if ((rc == 0 && lost > 0)) && [[ -z $left ]] && grep -q '^# Wrong elements : 0 OK$' "$log"; then
+    printf 'ok    %s: seed %s, paths lost %d times\n' "$pattern" "$seed" "$lost"
+    return
+  fi
+  printf 'FAIL  %s: seed %s, paths lost %d times (exit status %d)\n' "$pattern" "$seed" "$lost" "$rc"
+  printf 'still out of use: %s\n' "$left"
+  tail -n 300 "$log"
+  failed=1
+}
+
+sizes=(0 7 4K 65537 131073 1000001 4M)
+per_size=$(awk "BEGIN { print ($seconds + $quiet) / ${#sizes[@]} }")
+soak allreduce --sizes "$(IFS=, && echo "${sizes[*]}")" --seconds "$per_size"
+soak soak --seed "$seed" --seconds "$seconds"
+exit $failed
