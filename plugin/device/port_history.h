@@ -4,6 +4,7 @@
 // control thread writes, and any thread reads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -20,6 +21,10 @@ class PortHistory {
   std::int64_t came_up_ns() const noexcept { return load(came_up_ns_); }
   std::int64_t gids_changed_ns() const noexcept { return load(gids_changed_ns_); }
   std::int64_t pkeys_changed_ns() const noexcept { return load(pkeys_changed_ns_); }
+  // The last event, of any kind; 0: none.
+  std::int64_t newest_ns() const noexcept {
+    return std::max({went_down_ns(), came_up_ns(), gids_changed_ns(), pkeys_changed_ns()});
+  }
 
  private:
   using Time = std::atomic<std::int64_t>;

@@ -32,13 +32,9 @@ std::string hex(std::uint16_t key) {
   return text;
 }
 
-bool is_up(ibv_port_state state) {
-  return state == IBV_PORT_ACTIVE || state == IBV_PORT_ACTIVE_DEFER;
-}
-
 std::string trouble_with_link(const OwnPortState& port, const PortHistory& history,
                               std::int64_t since_ns, std::int64_t now_ns) {
-  if (port.state && !is_up(*port.state)) {
+  if (port.state && !port.is_active()) {
     return std::string("its port is ") + verbs::port_state_text(*port.state);
   }
   const std::int64_t down = history.went_down_ns();

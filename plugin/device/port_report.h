@@ -39,6 +39,10 @@ struct OwnPortState {
   std::uint16_t lid = 0;
   std::optional<Gid> gid = {};
   std::optional<std::uint16_t> pkey = {};
+
+  bool is_active() const noexcept {
+    return state && (*state == IBV_PORT_ACTIVE || *state == IBV_PORT_ACTIVE_DEFER);
+  }
 };
 OwnPortState query_own_port(const Device& device, const OwnAddress& own);
 

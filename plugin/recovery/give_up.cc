@@ -111,7 +111,7 @@ Status GiveUp::on_alarm(Comm& comm) {
       return end(comm, path, "move data", {.code = Errc::kSystem, .cause = link.cause()});
     case Link::State::kGoodbye: return on_goodbye(comm);
     case Link::State::kOpen:
-    case Link::State::kReports: break;
+    case Link::State::kPathNews: break;
   }
   if (suspicion_ && now_ns() > grace_ends_ns_) {
     comm.collect();
@@ -166,7 +166,7 @@ Errc GiveUp::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
 Status GiveUp::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   // While a failure is suspected, the grace period decides.
   if (suspicion_ && !goodbye_seen_) return {};
-  if (verdict != StallWatch::Verdict::kStalled) return comm.probe_path();
+  if (verdict != StallWatch::Verdict::kStalled) return comm.probe_paths();
   const StallWatch& watch = comm.watch();
   comm.stats().record(Event::kTimedOut, 0, static_cast<std::uint64_t>(watch.limit_ns()));
   const std::size_t index = suspect_of_stall(comm, watch.quiet_since_ns());

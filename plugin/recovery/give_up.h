@@ -27,7 +27,16 @@ class GiveUp final : public PathEvents {
   Errc on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) override;
   Status on_alarm(Comm& comm) override;
   Errc on_call_while_alarmed(Comm& comm, const char* call, bool* may) override;
+  void on_waiting(Comm& /*comm*/, std::int64_t /*now_ns*/) override {}
   Status on_quiet(Comm& comm, StallWatch::Verdict verdict) override;
+
+  // A failed completion waits for an explanation.
+  bool has_suspicion() const noexcept { return suspicion_.has_value(); }
+  bool suspects(std::size_t path) const noexcept { return suspicion_ && suspicion_->path == path; }
+  // There is an explanation, and the comm can go on without the path.
+  void forget_suspicion_of(std::size_t path) noexcept {
+    if (suspects(path)) suspicion_.reset();
+  }
 
  private:
   // The first failed completion.

@@ -22,7 +22,12 @@ class Guarded final : private RecoverHolder, public End {
  public:
   Guarded(std::unique_ptr<Connection> connection, const CommOptions& options,
           StatsSlot stats) noexcept
-      : End(std::move(connection), options, std::move(stats), events) {}
+      : End(std::move(connection), options, std::move(stats), events) {
+    End::begin_service();
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  ~Guarded() { End::end_service(); }
 };
 
 }  // namespace beeline

@@ -49,11 +49,11 @@ PathTransition offer(PathStatus status) noexcept {
   if (!status.is_port_well) return ignore(status);
   ++status.generation;
   status.has_peer_report = false;
-  return to(status, PathState::kOffered, {kMakeQueues, kSendOffer});
+  return to(status, PathState::kMaking, {kMakeQueues});
 }
 
-// The sender, from kOffered and kProbing. The peer may have answered; then it hears of the next
-// offer.
+// The sender, from kMaking, kOffered and kProbing. The peer may have answered; then it hears of the
+// next offer.
 PathTransition give_up_offer(const PathStatus& status) noexcept {
   return to(status, PathState::kClear, {kDestroyQueues});
 }
@@ -82,7 +82,14 @@ PathTransition consider_offer(PathStatus status, const PathEvent& event,
   status.generation = event.generation;
   status.refused = 0;
   status.has_peer_report = false;
-  return to(status, PathState::kAnswered, before | PathActions{kMakeQueues, kJoin, kSendAnswer});
+  return to(status, PathState::kMaking, before | PathActions{kMakeQueues});
+}
+
+// The receiver, from kMaking: the port has failed.
+PathTransition refuse_offer(PathStatus status) noexcept {
+  status.is_port_well = false;
+  status.refused = status.generation;
+  return to(status, PathState::kClear, {kDestroyQueues, kSendNotNow});
 }
 
 // --- One function for each state ---
@@ -103,6 +110,7 @@ PathTransition when_up(const PathStatus& status, const PathEvent& event) noexcep
       return stay(status, {kProtocolError});
     case Kind::kDrained:
     case Kind::kTimer:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
     case Kind::kData:
@@ -134,6 +142,7 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
     case Kind::kTimer:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
     case Kind::kData:
@@ -160,6 +169,7 @@ PathTransition when_fenced(PathStatus status, const PathEvent& event) noexcept {
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
     case Kind::kDrained:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
     case Kind::kData:
@@ -175,10 +185,9 @@ PathTransition on_port_well_when_clear(PathStatus status) noexcept {
   if (status.is_port_well) return ignore(status);
   status.is_port_well = true;
   if (status.is_sender) return offer(status);
-  if (status.refused == 0) return ignore(status);
   PathTransition made = stay(status, {kSendWell});
-  // Not ours: the peer knows the offer by this number.
-  made.message_generation = status.refused;
+  // The peer knows an offer that was refused by its own number.
+  if (status.refused != 0) made.message_generation = status.refused;
   made.next.refused = 0;
   return made;
 }
@@ -197,11 +206,43 @@ PathTransition when_clear(const PathStatus& status, const PathEvent& event) noex
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
     case Kind::kDrained:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
     case Kind::kData:
     case Kind::kAnswer:  // the next offer tells the peer that we have given up this one
     case Kind::kNotNow:
+    case Kind::kReady: return ignore(status);
+  }
+  return ignore(status);
+}
+
+PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
+  switch (event.kind) {
+    case Kind::kQueuesMade:
+      if (status.is_sender) return to(status, PathState::kOffered, {kSendOffer});
+      return to(status, PathState::kAnswered, {kJoin, kSendAnswer});
+    case Kind::kQueuesFailed:
+      return to(status, PathState::kClear,
+                status.is_sender ? PathActions{} : PathActions{kSendNotNow});
+    case Kind::kOffer:
+      // An offer of the same generation is a repetition: the answer will follow.
+      if (event.generation == status.generation) return ignore(status);
+      return consider_offer(status, event, {kDestroyQueues});
+    case Kind::kPortNotWell:
+      if (!status.is_sender) return refuse_offer(status);
+      status.is_port_well = false;
+      return give_up_offer(status);
+    case Kind::kPortWell: return note_port(status, true);
+    case Kind::kFailed:
+    case Kind::kDrained:
+    case Kind::kTimer:
+    case Kind::kProbed:
+    case Kind::kData:
+    case Kind::kFenced:  // of this generation there is nothing to report yet
+    case Kind::kAnswer:
+    case Kind::kNotNow:
+    case Kind::kWell:
     case Kind::kReady: return ignore(status);
   }
   return ignore(status);
@@ -219,6 +260,7 @@ PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kWell: return stay(status, {kSendOffer});  // the peer refused, and we missed that
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kDrained:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kData:
     case Kind::kOffer:
@@ -237,6 +279,7 @@ PathTransition when_probing(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kTimer:  // the probe completes, with success or not
     case Kind::kDrained:
+    case Kind::kQueuesMade:
     case Kind::kData:
     case Kind::kOffer:
     case Kind::kAnswer:
@@ -258,12 +301,12 @@ PathTransition when_answered(const PathStatus& status, const PathEvent& event) n
     case Kind::kPortNotWell: return fence_for_port(status);
     case Kind::kFenced: return fence_for_peer(status);
     case Kind::kTimer: return stay(status, {kSendAnswer});
-    case Kind::kQueuesFailed:  // so that the answer was not sent
-      return to(status, PathState::kClear, {kDestroyQueues, kSendNotNow});
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kData:  // counts, like that of a path in kUp
     case Kind::kDrained:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
+    case Kind::kQueuesFailed:
     case Kind::kAnswer:
     case Kind::kNotNow:
     case Kind::kWell: return ignore(status);
@@ -277,6 +320,7 @@ PathTransition when_current(const PathStatus& status, const PathEvent& event) no
     case PathState::kFencing: return when_fencing(status, event);
     case PathState::kFenced: return when_fenced(status, event);
     case PathState::kClear: return when_clear(status, event);
+    case PathState::kMaking: return when_making(status, event);
     case PathState::kOffered: return when_offered(status, event);
     case PathState::kProbing: return when_probing(status, event);
     case PathState::kAnswered: return when_answered(status, event);
@@ -298,6 +342,7 @@ bool is_for(bool is_sender, Kind message) noexcept {
     case Kind::kTimer:
     case Kind::kPortWell:
     case Kind::kPortNotWell:
+    case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
     case Kind::kData: return true;

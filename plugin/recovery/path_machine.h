@@ -12,12 +12,11 @@
 //                 the path fails        drained           FENCED of the peer
 //         kUp -------------------> kFencing ----> kFenced -------------------> kClear
 //
-//   sender:    kClear -- OFFER --> kOffered -- ANSWER came --> kProbing -- READY --> kUp
-//   receiver:  kClear -- OFFER came, ANSWER --> kAnswered -- READY came --> kUp
+//   sender:    kClear --> kMaking -- OFFER --> kOffered -- ANSWER came --> kProbing -- READY -->
+//   kUp receiver:  kClear -- OFFER came --> kMaking -- ANSWER --> kAnswered -- READY came --> kUp
 //
 // Messages may be lost, late or doubled, and two directions have no common order. Each message
 // therefore names the state of its sender, not a change, and an end that waits repeats it.
-// Nothing calls this yet.
 #pragma once
 
 #include <bit>
@@ -31,11 +30,12 @@ enum class PathState : std::uint8_t {
   kFencing,   // the queue pair is in ERROR, and its completions are being counted
   kFenced,    // all is counted; waits for the peer's report
   kClear,     // both ends know what was lost; there is no queue pair
+  kMaking,    // another thread is making the queue pair of a new generation
   kOffered,   // sender: has offered a new generation
   kProbing,   // sender: the peer has answered; the new queue pair carries a write of 0 bytes
   kAnswered,  // receiver: has answered; data counts, but nothing is granted before READY
 };
-inline constexpr std::uint8_t kPathStates = 7;
+inline constexpr std::uint8_t kPathStates = 8;
 
 // One end of one path.
 struct PathStatus {
@@ -57,6 +57,7 @@ struct PathEvent {
     kTimer,         // it is time to repeat a message or, in kClear, to offer again
     kPortWell,      // the port has become usable
     kPortNotWell,   // the port has become unusable
+    kQueuesMade,    // the new queue pair is there; at the receiver it is connected as well
     kProbed,        // the write of 0 bytes has completed
     kQueuesFailed,  // the new queue pair could not be made or connected, or its probe has failed
     kData,          // something has arrived on the path
@@ -68,7 +69,7 @@ struct PathEvent {
     kWell,
     kReady,
   };
-  static constexpr std::uint8_t kKinds = 14;
+  static constexpr std::uint8_t kKinds = 15;
 
   Kind kind = Kind::kTimer;
   std::uint32_t generation = 0;  // of a message
@@ -86,9 +87,9 @@ enum class PathAction : std::uint8_t {
   kResolve,         // decide with both reports what is sent again
   kRetireQueues,    // sets them aside until their successors exist: no number is used again at once
   kDestroyQueues,   // at once: they have carried nothing
-  kMakeQueues,      // of the new generation; the receiver also connects them and posts receives
-  kConnectQueues,   // the sender, as the answer says
-  kProbe,           // write 0 bytes
+  kMakeQueues,      // of the new generation; the receiver also connects them. kQueuesMade follows
+  kConnectQueues,   // the sender, as the answer says, and
+  kProbe,           // write 0 bytes; kProbed follows
   kJoin,            // the data thread may use the path, but the receiver must not grant on it
   kAllowGrants,
   kSendFenced,  // with the report that was taken last
@@ -139,9 +140,9 @@ struct PathTransition {
   bool has_peer_report = false;  // for a FENCED: PathEvent::peer_has_report at the other end
 };
 
-// If an action fails, the later ones of the transition are not taken, and the caller reports an
-// event: kQueuesFailed for kMakeQueues, kConnectQueues and kProbe. A transition without actions
-// into the same state means that the event is ignored.
+// If an action fails, the later ones of the transition are not taken. kQueuesFailed follows if
+// kMakeQueues, kConnectQueues or kProbe has failed. A transition without actions into the same
+// state means that the event is ignored.
 PathTransition on_event(const PathStatus& status, const PathEvent& event) noexcept;
 
 }  // namespace beeline

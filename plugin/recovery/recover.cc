@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/recovery/recover.h"
 
+#include <algorithm>
+#include <utility>
+#include <variant>
+
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "plugin/device/port_report.h"
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 #include "plugin/verbs/text.h"
@@ -43,13 +48,26 @@ bool is_path_failure(ibv_wc_status status) noexcept {
   return false;
 }
 
+// A generation that has lived so long does not count as one that failed at once.
+constexpr std::int64_t kLongLifeNs = 10 * kNsPerSec;
+constexpr std::int64_t kBriefLifeNs = kNsPerSec;
+constexpr std::uint32_t kMostBriefLives = 3;
+
+// Of FENCED or OFFER_PATH.
+Repair::Report report_in(const PathMessage& message) {
+  if (const auto* const offer = std::get_if<wire::OfferPath>(&message)) return offer->report;
+  return std::get<wire::Fenced>(message).report;
+}
+
 }  // namespace
 
 // --- What the transfer floor reports ---
 
 void Recover::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
                                 const char* doing) {
-  if (!is_path_failure(failed.status) || !can_do_without(comm, path.index)) {
+  // What is flushed after a fault of a program has the same cause.
+  const bool is_explained = is_path_failure(failed.status) && !give_up_.suspects(path.index);
+  if (!is_explained || !can_recover(comm, path.index) || is_hopeless(comm, path.index, failed)) {
     return give_up_.on_failed_request(comm, path, failed, doing);
   }
   fail_path(comm, path.index,
@@ -57,7 +75,7 @@ void Recover::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& 
 }
 
 Errc Recover::on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) {
-  if (!can_do_without(comm, path.index)) return give_up_.on_refused(comm, path, rc, doing);
+  if (!can_recover(comm, path.index)) return give_up_.on_refused(comm, path, rc, doing);
   fail_path(comm, path.index,
             std::string("cannot ") + doing + ": " +
                 describe({Errc::kSystem, rc, "the device refused it"}));
@@ -86,21 +104,47 @@ Errc Recover::on_call_while_alarmed(Comm& comm, const char* call, bool* may) {
   return give_up_.on_call_while_alarmed(comm, call, may);
 }
 
+void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
+  if (!comm.link().exchanges_reports() || comm.link().has_ended()) return;
+  if (silence_ == nullptr) silence_ = std::make_unique<SilenceWatch>();
+  if (!silence_->is_due(now_ns)) return;
+  const SilenceWatch::Findings found = silence_->look(
+      comm.paths().size(), now_ns, [&](std::size_t path) { return comm.signs_of(path); });
+  if (found.must_ask) (void)comm.probe_paths();  // what the device refuses is reported by itself
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    if ((found.silent >> path & 1) == 0 || !comm.is_up(path) || !can_recover(comm, path)) continue;
+    fail_path(comm, path,
+              "nothing completes on it and its device reports no error, while another path works");
+    repair_of(comm, path).was_silent = true;
+  }
+}
+
 Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
+  if (!comm.has_usable_path()) return {};  // nothing can move until a path is made anew
   return give_up_.on_quiet(comm, verdict);
 }
 
-// --- Repairs ---
+// A new queue pair would fail like the last ones: this end's device refuses what it is told to do.
+bool Recover::is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& failed) {
+  Repair& repair = repair_of(comm, path);
+  const bool is_brief = failed.status == IBV_WC_LOC_QP_OP_ERR && repair.up_ns != 0 &&
+                        now_ns() - repair.up_ns < kBriefLifeNs;
+  repair.brief_lives = is_brief ? repair.brief_lives + 1 : 0;
+  return repair.brief_lives >= kMostBriefLives;
+}
 
-bool Recover::can_do_without(const Comm& comm, std::size_t path) const noexcept {
+// --- The table, and what it says ---
+
+bool Recover::can_recover(const Comm& comm, std::size_t path) noexcept {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return false;
+  if (!comm.paths()[path].queues.cm) return true;
   for (std::size_t other = 0; other < comm.paths().size(); ++other) {
     if (other != path && comm.is_up(other)) return true;
   }
   return false;
 }
 
-Recover::Repair& Recover::repair_of(const Comm& comm, std::size_t path) {
+Repair& Recover::repair_of(const Comm& comm, std::size_t path) {
   if (repairs_ == nullptr) {
     repairs_ = std::make_unique<Repairs>();
     for (Repair& repair : *repairs_) repair.status.is_sender = comm.role() == Role::kSend;
@@ -110,65 +154,95 @@ Recover::Repair& Recover::repair_of(const Comm& comm, std::size_t path) {
 
 void Recover::fail_path(Comm& comm, std::size_t path, const std::string& cause) {
   repair_of(comm, path).cause = cause;
-  take_event(comm, path, PathEvent::Kind::kFailed, nullptr);
+  take_local(comm, path, PathEvent::Kind::kFailed);
 }
 
-void Recover::take_event(Comm& comm, std::size_t path, PathEvent::Kind kind,
-                         const wire::Fenced* message) {
+bool Recover::take_event(Comm& comm, std::size_t path, const PathEvent& event,
+                         const PathMessage* message) {
   Repair& repair = repair_of(comm, path);
-  PathEvent event = {.kind = kind, .generation = repair.status.generation};
-  if (message != nullptr) {
-    event.generation = message->generation;
-    event.peer_has_report = message->has_peer_report;
-  }
-  const PathTransition made = on_event(repair.status, event);
+  const PathStatus before = repair.status;
+  const PathTransition made = on_event(before, event);
   repair.status = made.next;
-  made.actions.each(
-      [&](PathAction action) { return take_action(comm, path, action, made, message); });
+  bool has_joined = true;
+  made.actions.each([&](PathAction action) {
+    if (action == PathAction::kJoin) {
+      has_joined = join(comm, path, repair);
+      return has_joined && repair.status == made.next;
+    }
+    return take_action(comm, path, action, made, message);
+  });
+  if (!has_joined) {  // it is always the first action
+    repair.status = before;
+  } else if (repair.status.state != before.state) {
+    on_state(comm, path, repair);
+  }
+  return has_joined;
 }
 
 bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
-                          const PathTransition& made, const wire::Fenced* message) {
+                          const PathTransition& made, const PathMessage* message) {
   Repair& repair = repair_of(comm, path);
+  const auto number = static_cast<std::uint8_t>(path);
+  const auto note = [&](wire::PathNews news) {
+    comm.link().send_about_path(
+        wire::PathNote{.path = number, .generation = made.message_generation, .news = news});
+  };
   switch (action) {
-    case PathAction::kMoveToError: {
-      repair.failed_ns = now_ns();
-      comm.gate().raise_alarm();
-      const Status fenced = comm.fence(path);
-      if (!fenced) {
-        (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path",
-                                describe(fenced.error()));
-      }
-      return fenced.has_value();
-    }
-    case PathAction::kTakeReport: return take_report(comm, repair);
-    case PathAction::kKeepPeerReport: repair.theirs = message->report; return true;
-    case PathAction::kResolve: resume(comm, path, repair); return true;
-    case PathAction::kSendFenced:
-      comm.link().send_report({.path = static_cast<std::uint8_t>(path),
-                               .generation = made.message_generation,
-                               .has_peer_report = made.has_peer_report,
-                               .report = repair.ours});
+    case PathAction::kDetach:  // otherwise a part of the fence
+      if (!made.actions.has(PathAction::kMoveToError)) comm.leave(path);
       return true;
+    case PathAction::kMoveToError: return fence(comm, path);
+    case PathAction::kTakeReport: return take_report(comm, repair);
+    case PathAction::kKeepPeerReport: repair.theirs = report_in(*message); return true;
+    case PathAction::kResolve: resume(comm, path, repair); return true;
+    case PathAction::kRetireQueues: return true;  // they stay until others take their place
+    case PathAction::kDestroyQueues: drop_made(comm, path); return true;
+    case PathAction::kMakeQueues: order_queues(comm, path, message); return true;
+    case PathAction::kConnectQueues:
+      comm.link().order({.path = number,
+                         .generation = repair.status.generation,
+                         .what = ConnectPath{std::get<wire::AnswerPath>(*message).answer}});
+      return true;
+    case PathAction::kProbe:              // a part of the order
+    case PathAction::kJoin: return true;  // see take_event()
+    case PathAction::kAllowGrants: comm.allow_grants(path); return true;
+    case PathAction::kSendFenced:
+      comm.link().send_about_path(wire::Fenced{.path = number,
+                                               .generation = made.message_generation,
+                                               .has_peer_report = made.has_peer_report,
+                                               .report = repair.ours});
+      return true;
+    case PathAction::kSendOffer:
+      comm.link().send_about_path(
+          wire::OfferPath{.path = number,
+                          .generation = made.message_generation,
+                          .report = std::get<wire::SenderReport>(repair.ours),
+                          .offer = repair.offer});
+      return true;
+    case PathAction::kSendAnswer:
+      comm.link().send_about_path(wire::AnswerPath{
+          .path = number, .generation = made.message_generation, .answer = repair.answer});
+      return true;
+    case PathAction::kSendNotNow: note(wire::PathNews::kNotNow); return true;
+    case PathAction::kSendWell: note(wire::PathNews::kWell); return true;
+    case PathAction::kSendReady: note(wire::PathNews::kReady); return true;
     case PathAction::kProtocolError:
       give_up_.on_protocol_error(comm, "a message about a path that does not fit its state");
       return false;
-    case PathAction::kDetach:        // a part of Comm::fence()
-    case PathAction::kRetireQueues:  // they stay until the comm is closed
-    // Nothing leads here as long as no path is made anew.
-    case PathAction::kDestroyQueues:
-    case PathAction::kMakeQueues:
-    case PathAction::kConnectQueues:
-    case PathAction::kProbe:
-    case PathAction::kJoin:
-    case PathAction::kAllowGrants:
-    case PathAction::kSendOffer:
-    case PathAction::kSendAnswer:
-    case PathAction::kSendNotNow:
-    case PathAction::kSendWell:
-    case PathAction::kSendReady: return true;
   }
   return true;
+}
+
+bool Recover::fence(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  repair.failed_ns = now_ns();
+  if (repair.failed_ns - repair.up_ns > kLongLifeNs) repair.attempts.reset();
+  comm.gate().raise_alarm();
+  const Status fenced = comm.fence(path);
+  if (!fenced) {
+    (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path", describe(fenced.error()));
+  }
+  return fenced.has_value();
 }
 
 bool Recover::take_report(Comm& comm, Repair& repair) {
@@ -191,46 +265,89 @@ void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
   } else {
     static_cast<RecvComm&>(comm).resume(path, std::get<wire::SenderReport>(repair.theirs));
   }
+  const std::string name = comm.name_for_log(path);
+  const std::size_t all = comm.paths().size();
   std::size_t left = 0;
-  for (std::size_t other = 0; other < comm.paths().size(); ++other)
-    left += comm.is_up(other) ? 1 : 0;
+  for (std::size_t other = 0; other < all; ++other) left += comm.is_up(other) ? 1 : 0;
+  if (left == 0) {
+    BL_WARN("%s: path %zu of %zu is out of use: %s. There is no other path: the connection waits",
+            name.c_str(), path + 1, all, repair.cause.c_str());
+    return;
+  }
   const double ms = static_cast<double>(now_ns() - repair.failed_ns) / kNsPerMs;
   BL_WARN("%s: path %zu of %zu is out of use: %s. The other paths (%zu) took over in %.1f ms",
-          comm.name_for_log(path).c_str(), path + 1, comm.paths().size(), repair.cause.c_str(),
-          left, ms);
+          name.c_str(), path + 1, all, repair.cause.c_str(), left, ms);
 }
 
-void Recover::take_message(Comm& comm, const wire::Fenced& message) {
-  const bool is_of_sender = std::holds_alternative<wire::SenderReport>(message.report);
-  const bool is_from_other_role = is_of_sender == (comm.role() == Role::kReceive);
-  if (message.path >= comm.paths().size() || !is_from_other_role) {
-    return give_up_.on_protocol_error(comm, "a report about a path that does not exist");
-  }
-  if (comm.is_up(message.path)) {
-    if (!can_do_without(comm, message.path)) {
-      (void)give_up_.on_fault(comm, Errc::kPeerClosed, "go on",
-                              "the other end has given up the last path");
-      return;
-    }
-    repair_of(comm, message.path).cause = "it has failed at the other end";
-  }
-  take_event(comm, message.path, PathEvent::Kind::kFenced, &message);
+// --- A new generation ---
+
+void Recover::order_queues(Comm& comm, std::size_t path, const PathMessage* message) {
+  MakePath wanted = {.offer = {}, .has_loopback = comm.has_loopback(path)};
+  if (comm.role() == Role::kReceive) wanted.offer = std::get<wire::OfferPath>(*message).offer;
+  comm.link().order({.path = static_cast<std::uint8_t>(path),
+                     .generation = repair_of(comm, path).status.generation,
+                     .what = std::move(wanted)});
 }
 
-void Recover::advance(Comm& comm) {
-  while (const std::optional<wire::Fenced> message = comm.link().take_report()) {
-    take_message(comm, *message);
+void Recover::drop_made(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  if (repair.made != nullptr) comm.link().discard(std::move(repair.made));
+  comm.link().order({.path = static_cast<std::uint8_t>(path),
+                     .generation = repair.status.generation,
+                     .what = DropPath{}});
+}
+
+bool Recover::join(Comm& comm, std::size_t path, Repair& repair) {
+  if (!comm.join(path, *repair.made, repair.status.generation)) return false;
+  comm.link().discard(std::move(repair.made));  // the former ones
+  return true;
+}
+
+// The event by which the path that was made comes into use.
+void Recover::join_made(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  const bool is_sender = repair.status.is_sender;
+  if (take_local(comm, path, is_sender ? PathEvent::Kind::kProbed : PathEvent::Kind::kQueuesMade) ||
+      now_ns() < repair.join_until_ns) {
+    return;
   }
-  if (repairs_ == nullptr) return;
-  bool is_busy = false;
-  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
-    const PathStatus& status = (*repairs_)[path].status;
-    if (status.state == PathState::kFencing && comm.is_fenced(path)) {
-      take_event(comm, path, PathEvent::Kind::kDrained, nullptr);
-    }
-    is_busy = is_busy || (status.state != PathState::kUp && status.state != PathState::kClear);
+  comm.link().discard(std::move(repair.made));
+  take_local(comm, path, PathEvent::Kind::kQueuesFailed);
+}
+
+void Recover::on_state(Comm& comm, std::size_t path, Repair& repair) {
+  const std::int64_t now = now_ns();
+  repair.attempts.stop();
+  repair.repeats.stop();
+  switch (repair.status.state) {
+    case PathState::kUp: on_up(comm, path, repair, now); break;
+    case PathState::kClear:
+      // The connection manager's queue pairs are not made anew.
+      if (!comm.paths()[path].queues.cm) repair.attempts.wait(now);
+      break;
+    case PathState::kFenced:
+    case PathState::kOffered:
+    case PathState::kAnswered:
+      repair.repeats.reset();
+      repair.repeats.wait(now);
+      break;
+    case PathState::kFencing:
+    case PathState::kMaking:
+    case PathState::kProbing: break;
   }
-  if (!is_busy && !comm.is_resuming()) comm.gate().lower_alarm();
+}
+
+void Recover::on_up(Comm& comm, std::size_t path, Repair& repair, std::int64_t now) {
+  repair.up_ns = now;
+  // It was only slow, or its peer was: its next silence has to be longer.
+  const bool was_wrong = std::exchange(repair.was_silent, false) &&
+                         now - repair.failed_ns < kNsPerSec &&
+                         comm.paths()[path].device->history->newest_ns() < repair.failed_ns;
+  if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path, now);
+  const double seconds = static_cast<double>(now - repair.failed_ns) / 1e9;
+  BL_WARN("%s: path %zu of %zu is in use again after %.3f s (generation %u)",
+          comm.name_for_log(path).c_str(), path + 1, comm.paths().size(), seconds,
+          repair.status.generation);
 }
 
 }  // namespace beeline

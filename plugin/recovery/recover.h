@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The policy for failures of a comm that has several paths: a path that fails is fenced at both
-// ends, the ends exchange reports, and what was lost goes over the other paths. What each end does
-// follows from a table (path_machine.h). The path is not made anew yet.
+// The policy for failures of a comm whose ends exchange messages about its paths: a path that fails
+// is fenced at both ends, the ends exchange reports, and what was lost goes over the other paths.
+// Then the path is made anew. Without another path, isend and irecv answer "call again" and
+// requests stay unfinished until it is. What each end does follows from a table (path_machine.h).
 //
-// Failures that no other path can make up for end the comm (give_up.h).
+// Failures that would follow the data to any path end the comm (give_up.h).
 #pragma once
 
 #include <array>
@@ -12,14 +13,16 @@
 #include <memory>
 #include <string>
 
+#include "plugin/connect/comm/path_mail.h"
 #include "plugin/recovery/give_up.h"
 #include "plugin/recovery/path_machine.h"
+#include "plugin/recovery/repair.h"
+#include "plugin/recovery/silence_watch.h"
 #include "plugin/wire/limits.h"
-#include "plugin/wire/message_fenced.h"
 
 namespace beeline {
 
-// One for each comm. Allocates nothing until something fails.
+// One for each comm. Of a comm with one path, it allocates nothing until that fails.
 class Recover final : public PathEvents {
  public:
   void on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
@@ -30,35 +33,51 @@ class Recover final : public PathEvents {
   Errc on_fault(Comm& comm, Errc code, const char* doing, const std::string& cause) override;
   Status on_alarm(Comm& comm) override;
   Errc on_call_while_alarmed(Comm& comm, const char* call, bool* may) override;
+  void on_waiting(Comm& comm, std::int64_t now_ns) override;
   Status on_quiet(Comm& comm, StallWatch::Verdict verdict) override;
 
  private:
-  using Report = decltype(wire::Fenced::report);
-  // One path.
-  struct Repair {
-    PathStatus status;
-    std::string cause;  // in words
-    std::int64_t failed_ns = 0;
-    Report ours;
-    Report theirs;
-  };
   using Repairs = std::array<Repair, wire::kMaxPaths>;
 
-  bool can_do_without(const Comm& comm, std::size_t path) const noexcept;
+  // Whether the comm can go on if this path is taken out of use. It is made anew, unless the
+  // connection manager has connected it.
+  static bool can_recover(const Comm& comm, std::size_t path) noexcept;
   Repair& repair_of(const Comm& comm, std::size_t path);
+  bool is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& failed);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause);
-  // Carries out what the table says. `message` is null unless one has come.
-  void take_event(Comm& comm, std::size_t path, PathEvent::Kind kind, const wire::Fenced* message);
+
+  // Carries out what the table says. `message` is null unless one has come. False: what was made
+  // cannot be joined now, and the event has to come again.
+  bool take_event(Comm& comm, std::size_t path, const PathEvent& event, const PathMessage* message);
+  bool take_local(Comm& comm, std::size_t path, PathEvent::Kind kind) {
+    return take_event(comm, path, {.kind = kind}, nullptr);
+  }
   // False: the later actions of the transition must not be taken.
   bool take_action(Comm& comm, std::size_t path, PathAction action, const PathTransition& made,
-                   const wire::Fenced* message);
+                   const PathMessage* message);
+  bool fence(Comm& comm, std::size_t path);
   bool take_report(Comm& comm, Repair& repair);
-  void resume(Comm& comm, std::size_t path, const Repair& repair);
-  void take_message(Comm& comm, const wire::Fenced& message);
+  static void resume(Comm& comm, std::size_t path, const Repair& repair);
+  void order_queues(Comm& comm, std::size_t path, const PathMessage* message);
+  void drop_made(Comm& comm, std::size_t path);
+  static bool join(Comm& comm, std::size_t path, Repair& repair);
+  void join_made(Comm& comm, std::size_t path);
+  void on_state(Comm& comm, std::size_t path, Repair& repair);
+  void on_up(Comm& comm, std::size_t path, Repair& repair, std::int64_t now);
+
+  void take_mail(Comm& comm, PathMail mail);
+  void take_message(Comm& comm, const PathMessage& message);
+  void take_made(Comm& comm, PathMade made);
+  void take_failure(Comm& comm, const PathNotMade& failure);
+
+  void look_at_ports(Comm& comm);
+  void look_at_port(Comm& comm, std::size_t path);
+  void advance_path(Comm& comm, std::size_t path, std::int64_t now);
   void advance(Comm& comm);
 
   GiveUp give_up_;
-  std::unique_ptr<Repairs> repairs_;  // by path
+  std::unique_ptr<Repairs> repairs_;       // by path
+  std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };
 
 }  // namespace beeline

@@ -70,9 +70,15 @@ GidPolicy roce_gid_policy(const Config& config) {
   return policy;
 }
 
+// As in BEELINE_TIMEOUT.
+int device_timeout(const Config& config) noexcept {
+  if (config.timeout != 0) return static_cast<int>(config.timeout);
+  return config.recovery ? 14 : 20;
+}
+
 QpOptions qp_options(const Config& config) {
   QpOptions options;
-  options.timeout = static_cast<std::uint8_t>(config.timeout);
+  options.timeout = static_cast<std::uint8_t>(device_timeout(config));
   options.retry_count = static_cast<std::uint8_t>(config.retry_cnt);
   options.service_level = static_cast<int>(config.sl);
   options.traffic_class = static_cast<int>(config.tc);
@@ -89,7 +95,7 @@ QpOptions qp_options(const Config& config) {
 // A device may wait up to four times the timeout that was set, for the first attempt and for each
 // retry.
 std::int64_t longest_device_wait_ns(const Config& config) noexcept {
-  const std::int64_t one_try_ns = std::int64_t{4096} << config.timeout;
+  const std::int64_t one_try_ns = std::int64_t{4096} << device_timeout(config);
   return 4 * one_try_ns * (config.retry_cnt + 1) + 10 * kNsPerSec;
 }
 

@@ -43,18 +43,22 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       stats_.word_of(role_ == Role::kSend ? Counter::kCompletions : Counter::kMessages));
   paths_ = path_count_ == 1 ? &only_path_ : reinterpret_cast<DataPath*>(connection_.extra.get());
   for (std::size_t i = 0; i < path_count_; ++i) {
-    const Queues& queues = connection_.paths[i].queues;
     DataPath& path = path_count_ == 1 ? only_path_ : *new (paths_ + i) DataPath;
-    path.qp = queues.qp.get();
-    path.cq = queues.cq.get();
-    path.max_inline = queues.max_inline;
+    take_queues(path, connection_.paths[i]);
     path.most_bytes = largest_write(*connection_.paths[i].device);
     path.lkey = connection_.memory.lkey(connection_.paths[i].rail);
-    path.send_free = send_depth;
     path.index = static_cast<std::uint8_t>(i);
     path.rail = connection_.paths[i].rail;
     path.peer_rail = connection_.paths[i].peer_rail;
   }
+}
+
+void Comm::take_queues(DataPath& path, const PathResources& resources) noexcept {
+  const Queues& queues = resources.queues;
+  path.qp = queues.qp.get();
+  path.cq = queues.cq.get();
+  path.max_inline = queues.max_inline;
+  path.send_free = send_depth_;
 }
 
 std::string Comm::name_for_log(std::size_t path) const {
@@ -62,6 +66,28 @@ std::string Comm::name_for_log(std::size_t path) const {
   return std::string(sends ? "sender on " : "receiver on ") + host_name() + ", device " +
          label(*connection_.paths[path].device) + ", " + (sends ? "to" : "from") + " peer " +
          link_->peer().text();
+}
+
+PathSigns Comm::signs_of(std::size_t index) const noexcept {
+  const DataPath& path = paths_[index];
+  return {.is_up = path.is_up,
+          .owes_answer = owes_answer(path),
+          .heard = path.heard,
+          .expected_ns = expected_ns(path)};
+}
+
+// A write of no bytes: devices do not check where it goes.
+Status Comm::post_probe(DataPath& path, std::uint64_t wr_id) {
+  ibv_send_wr probe = {};
+  probe.wr_id = wr_id;
+  probe.opcode = IBV_WR_RDMA_WRITE;
+  probe.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  if (const int rc = ibv_post_send(path.qp, &probe, &refused); rc != 0) {
+    return fail(events_.on_refused(*this, path, rc, "ask whether the path works"), "probe a path");
+  }
+  --path.send_free;
+  return {};
 }
 
 bool Comm::take_if_idle() noexcept {
@@ -73,6 +99,24 @@ bool Comm::take_if_idle() noexcept {
 void Comm::give_back() noexcept {
   for (DataPath& path : data_paths()) path.owner = PathOwner::kData;
   gate_.give_back();
+}
+
+bool Comm::serve_if_idle() noexcept {
+  // The next call will see that the link has ended.
+  const auto is_quiet = [this] {
+    return link_->state() == Link::State::kOpen && link_->due_ns() > now_ns();
+  };
+  if (link_->has_ended() || (is_quiet() && !gate_.is_raised())) return true;
+  if (!take_if_idle()) return false;
+  const bool has_failed = !events_.on_alarm(*this);
+  const bool is_waiting = !has_usable_path();  // for a path that is made anew
+  give_back();
+  return has_failed || link_->has_ended() || (is_quiet() && (is_waiting || !gate_.is_raised()));
+}
+
+void Comm::end_service() noexcept {
+  link_->set_user(nullptr);
+  gate_.close();
 }
 
 Errc Comm::may_begin(const char* call, bool* may) {
@@ -119,7 +163,9 @@ Errc Comm::test_on_paths(Request& request, int* done, int* sizes) {
 // Where the device retries for ever, or reports nothing, this is the only end of the wait.
 Errc Comm::check_for_stall() {
   stats_.add(Counter::kEmptyTests, StallWatch::kTestsPerLook);
-  const StallWatch::Verdict verdict = watch_.judge(now_ns());
+  const std::int64_t now = now_ns();
+  if (has_several_paths()) events_.on_waiting(*this, now);
+  const StallWatch::Verdict verdict = watch_.judge(now);
   if (verdict == StallWatch::Verdict::kCalm) return Errc::kOk;
   const Status status = events_.on_quiet(*this, verdict);
   return status ? Errc::kOk : status.error().code;

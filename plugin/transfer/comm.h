@@ -25,6 +25,7 @@
 #include "plugin/transfer/completions.h"
 #include "plugin/transfer/data_path.h"
 #include "plugin/transfer/path_events.h"
+#include "plugin/transfer/path_signs.h"
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
 #include "plugin/wire/credit.h"
@@ -41,7 +42,7 @@ struct CommOptions {
   int pkey_index = -1;                   // the same
 };
 
-class Comm {
+class Comm : private LinkUser {
  public:
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
@@ -68,6 +69,9 @@ class Comm {
   // The same for a request of which nothing is missing.
   BL_INLINED void finish(Request& request, int* done, int* sizes) noexcept;
 
+  // --- LinkUser ---
+  bool serve_if_idle() noexcept final;
+
   // --- For the implementation of PathEvents ---
 
   Link& link() const noexcept { return *link_; }
@@ -83,15 +87,28 @@ class Comm {
   virtual bool finish_below(std::uint32_t settled) = 0;
   // Whether data below `settled` is still to arrive.
   virtual bool waits_below(std::uint32_t settled) const noexcept = 0;
-  // Makes sure that a work request is under way whose completion shows that the path works.
-  virtual Status probe_path() = 0;
+  // Makes sure that on each path a work request is under way whose completion shows that the path
+  // works.
+  virtual Status probe_paths() = 0;
+  PathSigns signs_of(std::size_t path) const noexcept;
   // --- If a path of several fails: path_fence.cc ---
   // From now on nothing is posted on the path, and its device discards what still comes for it. An
   // error of the device leaves the path as it was.
   Status fence(std::size_t path);
   // Whether everything that arrived before the fence has been counted. Polls.
   bool is_fenced(std::size_t path);
+  // Takes a path out of use that has carried nothing since join().
+  void leave(std::size_t path);
+  // The path gets a new queue pair, and may be used. The receiver does not grant by it before
+  // allow_grants(). `made` gets the former resources. False: not now, because flushes use those, or
+  // `made` has no queue pair for flushes and needs one.
+  bool join(std::size_t path, PathResources& made, std::uint32_t generation);
+  virtual void allow_grants(std::size_t path) = 0;
+  // Whether a new queue pair of the path needs one for flushes as well.
+  virtual bool has_loopback(std::size_t path) = 0;
   bool is_up(std::size_t path) const noexcept { return paths_[path].is_up; }
+  // Whether there is a path for new messages of this end: data, or grants.
+  virtual bool has_usable_path() const noexcept = 0;
   // After a path has failed: whether the comm must stay alarmed, because something is still to be
   // granted again, or buffers must not be granted yet.
   virtual bool is_resuming() = 0;
@@ -112,11 +129,17 @@ class Comm {
     return paths > 1 ? paths * sizeof(DataPath) : 0;
   }
   ~Comm() = default;
+  // When the whole object is made: the control thread may serve it.
+  void begin_service() noexcept { link_->set_user(this); }
+  // From now on the control thread does not touch the comm.
+  void end_service() noexcept;
 
   std::span<DataPath> data_paths() noexcept { return {paths_, path_count_}; }
+  std::span<const DataPath> data_paths() const noexcept { return {paths_, path_count_}; }
   DataPath& path_at(std::size_t index) noexcept { return paths_[index]; }
   // May be called only if the comm has one path.
   DataPath& only_path() noexcept { return only_path_; }
+  // Or one that has failed before: see keep_records().
   bool has_several_paths() const noexcept { return has_several_paths_; }
   wire::Rails rails() const noexcept { return rails_; }
 
@@ -130,8 +153,22 @@ class Comm {
   }
   // The wr_id of the work requests that a fence posts.
   static constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
+  // From now on the comm keeps the records that it needs to send or grant again: a comm with one
+  // path does without them until that path fails. False: there is no memory for them.
+  virtual bool keep_records() = 0;
+  // Posts a work request that completes only if the path works.
+  Status post_probe(DataPath& path, std::uint64_t wr_id);
+  // Whether a completion of this path is to come.
+  virtual bool owes_answer(const DataPath& path) const noexcept = 0;
+  // Time in which all that is under way on this path should complete. 0: not known.
+  virtual std::int64_t expected_ns(const DataPath& /*path*/) const noexcept { return 0; }
   // The path is not up any more: posts go elsewhere.
   virtual void leave_path(DataPath& path) = 0;
+  // The path is up again, with an empty queue pair.
+  virtual void on_joined(DataPath& path) = 0;
+  // Swaps the resources of the path. False: not now.
+  virtual bool swap_resources(DataPath& path, PathResources& made) = 0;
+  void set_has_several_paths() noexcept { has_several_paths_ = true; }
 
   // Whether isend or irecv may begin although the comm is alarmed.
   BL_APART Errc may_begin(const char* call, bool* may);
@@ -148,6 +185,7 @@ class Comm {
   PathEvents& events_;
 
  private:
+  void take_queues(DataPath& path, const PathResources& resources) noexcept;
   BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
   BL_INLINED void absorb(DataPath& path, const ibv_wc* completions, int found);
   // What was found, and all that may be left, here and on other paths.

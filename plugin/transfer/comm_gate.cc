@@ -48,10 +48,23 @@ bool CommGate::try_take() noexcept {
     return false;
   }
   before_ = before;
+  is_held_ = true;
   return true;
 }
 
-void CommGate::give_back() noexcept { return_to(before_); }
+void CommGate::give_back() noexcept {
+  is_held_ = false;
+  return_to(before_);
+}
+
+// While the control thread has the comm, alarm_ says so.
+void CommGate::raise_alarm() noexcept {
+  if (is_held_) {
+    before_ = &kRaised;
+  } else {
+    alarm_.store(&kRaised, std::memory_order_release);
+  }
+}
 
 // An alarm that the data thread has raised meanwhile stays.
 void CommGate::return_to(const Alarm* before) noexcept {
@@ -61,6 +74,10 @@ void CommGate::return_to(const Alarm* before) noexcept {
 }
 
 void CommGate::lower_alarm() noexcept {
+  if (is_held_) {
+    if (before_ == &kRaised) before_ = usual_;
+    return;
+  }
   const Alarm* expected = &kRaised;
   alarm_.compare_exchange_strong(expected, usual_, std::memory_order_release,
                                  std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides whether the data thread or the control thread may touch the paths of a comm. The control
-// thread will need them to repair a failed path; today only tests take a comm. The data thread pays
+// thread takes an idle comm when the peer has reported a failed path. The data thread pays
 // one addition when a call begins and one when its request is finished. It needs no memory barrier,
 // because the control thread issues one for all threads with membarrier(2) (decision 0012). If the
 // kernel refuses that system call, is_alarmed() is always true, so that each call takes its slow
@@ -45,10 +45,13 @@ class CommGate {
     return alarm_.load(kOrder) == &kTaken;
   }
   void wait_until_returned() const noexcept;
+  // --- Whichever thread has the comm ---
+
   // From now on is_alarmed().
-  void raise_alarm() noexcept { alarm_.store(&kRaised, std::memory_order_release); }
+  void raise_alarm() noexcept;
   // The reason for which the alarm was raised is over. The link may still have one.
   void lower_alarm() noexcept;
+  bool is_raised() const noexcept { return alarm_.load(std::memory_order_acquire) == &kRaised; }
   // When the comm is about to be destroyed: the control thread does not get in any more.
   void close() noexcept;
 
@@ -74,9 +77,10 @@ class CommGate {
 
   std::uint64_t busy_ = 0;  // calls in progress and requests that are not finished
   std::atomic<const Alarm*> alarm_;
-  const Alarm* const usual_;  // alarm_, unless something is the matter
-  const bool fences_itself_;  // the kernel has no membarrier(2) for this process
-  const Alarm* before_ = nullptr;
+  const Alarm* const usual_;       // alarm_, unless something is the matter
+  const bool fences_itself_;       // the kernel has no membarrier(2) for this process
+  const Alarm* before_ = nullptr;  // what alarm_ will be when the control thread gives back
+  bool is_held_ = false;           // by the control thread
 };
 
 BL_INLINED void CommGate::enter() noexcept {

@@ -32,10 +32,13 @@ struct DataPath {
   std::uint8_t peer_rail = 0;    // its index in the keys of the peer's memory
   std::uint8_t generation = 0;   // counts how often the path was made anew
   bool is_up = true;             // false: fenced. It is polled, and nothing is posted on it
+  bool may_grant = true;         // receiver: credit lines may be written by it
   std::uint8_t markers = 0;      // of the fence that are still to be flushed
   std::atomic<PathOwner> owner{PathOwner::kData};
 
-  std::uint64_t bytes = 0;  // moved so far; counted only if the comm has several paths
+  // Counted only if the comm has several paths:
+  std::uint32_t heard = 0;  // polls that have found completions
+  std::uint64_t bytes = 0;  // moved so far
 
   // --- The sender's ---
   std::int64_t most_immediate = -1;  // bytes: a longer message needs a notice; -1: every message
@@ -47,8 +50,6 @@ struct DataPath {
   std::uint64_t owner_bits = 0;       // that name the path in RecvComm::Owner
   std::uint32_t silent_grants = 0;    // posted since the last signaled one
   wire::Notice* notices = nullptr;    // where notices arrive, by place in the receive queue
-  ibv_sge grant_sge{};                // of grant_wr
-  ibv_send_wr grant_wr{};             // for every grant: only the fields that change are written
 };
 
 }  // namespace beeline

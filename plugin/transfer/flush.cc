@@ -19,7 +19,7 @@ std::uint8_t RecvComm::rails_that_carried(std::uint64_t data) const noexcept {
     const std::uint32_t place = position % wire::kMaxLines;
     const Owner& owner = owners_[place];
     if (owner.position != position) break;  // there was no such line
-    if (lines_[place].address == data) return owner.waits ? kAll : carried_[place];
+    if (lines_[place].address == data) return owner.waits ? kAll : several_->carried[place];
   }
   return kAll;
 }

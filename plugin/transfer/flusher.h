@@ -32,6 +32,12 @@ class Flusher {
   // rail. Without a loopback, READs of the rail fail. `lkey` is that of the place.
   void add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept;
   bool has_loopback(std::size_t rail) const noexcept { return rails_[rail].loopback != nullptr; }
+  // Whether READs of the rail are to complete.
+  bool is_in_use(std::size_t rail) const noexcept { return rails_[rail].posted != 0; }
+  // The rail has a new loopback, at the same place.
+  void forget_failure(std::size_t rail) noexcept {
+    failed_ &= static_cast<std::uint8_t>(~(1U << rail));
+  }
 
   // Whether a completion is of one of its READs, and for which request.
   static constexpr bool is_read(std::uint64_t wr_id) noexcept { return wr_id >> 62 == 1; }

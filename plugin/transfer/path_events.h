@@ -42,6 +42,8 @@ class PathEvents {
   // While the comm is alarmed: each isend and irecv. `*may` says whether it may begin; if it may
   // not and the answer is ok, NCCL calls again.
   virtual Errc on_call_while_alarmed(Comm& comm, const char* call, bool* may) = 0;
+  // Only with several paths: a test has found nothing, now and then.
+  virtual void on_waiting(Comm& comm, std::int64_t now_ns) = 0;
   // Tests have found nothing for a while. Not called for StallWatch::Verdict::kCalm.
   virtual Status on_quiet(Comm& comm, StallWatch::Verdict verdict) = 0;
 

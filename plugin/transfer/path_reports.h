@@ -2,7 +2,7 @@
 //
 // Makes the reports of the two ends of a path that has failed (plugin/wire/reports.h), and decides
 // from the report of the other end what is sent again. Pure functions: the caller copies what they
-// need from the tables of its end, and carries out what they decide. Nothing calls them yet.
+// need from the tables of its end, and carries out what they decide.
 #pragma once
 
 #include <cstddef>

@@ -55,8 +55,9 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
   flushed_gpus_.fetch_or(need.owner, std::memory_order_acq_rel);
   const std::lock_guard lock(preparing_);
   if (flusher_ == nullptr) {
-    flusher_ = std::make_unique<Flusher>(count_rails(paths()),
-                                         connection_.memory.at<std::byte>(kFlushedAt));
+    flusher_ = std::make_unique<Flusher>(
+        count_rails(paths()),
+        connection_.memory.at<std::byte>(flushed_at(connection_.planned_paths)));
   }
   std::uint8_t prepared = 0;
   std::vector<std::pair<std::size_t, Problem>> refusals;  // by path
@@ -79,6 +80,27 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
   }
   if (need.in_test) flushes_in_test_.store(true, std::memory_order_release);
   return prepared;
+}
+
+// The data thread must not wait for the thread that registers memory.
+bool RecvComm::has_loopback(std::size_t path) {
+  const std::unique_lock lock(preparing_, std::try_to_lock);
+  return !lock || connection_.paths[path].queues.loopback.has_value();
+}
+
+// A Loopback stays at its place, which the flusher knows.
+bool RecvComm::swap_resources(DataPath& path, PathResources& made) {
+  const std::unique_lock lock(preparing_, std::try_to_lock);
+  if (!lock) return false;
+  PathResources& resources = connection_.paths[path.index];
+  if (resources.queues.loopback) {
+    if (!made.queues.loopback || flusher_->is_in_use(path.rail)) return false;
+    flusher_->forget_failure(path.rail);
+  } else {
+    made.queues.loopback.reset();
+  }
+  std::swap(resources, made);
+  return true;
 }
 
 // Once for each rail, if others carry the data.

@@ -4,6 +4,8 @@
 #include "plugin/transfer/recv_comm.h"
 
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 
 namespace beeline {
 namespace {
@@ -16,13 +18,13 @@ constexpr std::uint32_t kSendDepth = 4 * wire::kMaxGroups;
 
 CommPlan RecvComm::plan(std::size_t paths) noexcept {
   return {
-      .memory_bytes = kNoticesAt + paths * receive_depth(paths) * sizeof(wire::Notice),
+      .memory_bytes = flushed_at(paths) + kFlushedBytes,
       .window_bytes = 0,
       .send_depth = kSendDepth,
       .receive_depth = kQueueDepth,
       .flush_depth = Flusher::kDepth,
       .inline_bytes = sizeof(wire::CreditLine),
-      .extra_bytes = bytes_of_paths(paths),
+      .extra_bytes = bytes_of_paths(paths) + (paths > 1 ? sizeof(SeveralPaths) : 0),
   };
 }
 
@@ -39,17 +41,23 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
       pkey_index_(options.pkey_index) {
   set_flushes_apart();
   build_receives();
+  build_grant();
+  if (has_several_paths()) {
+    static_assert(std::is_trivially_destructible_v<SeveralPaths> &&
+                  sizeof(DataPath) % alignof(SeveralPaths) == 0);
+    std::byte* const place = connection_.extra.get() + bytes_of_paths(paths().size());
+    several_ = std::construct_at(reinterpret_cast<SeveralPaths*>(place));
+  }
   wire::Notice* notices = connection_.memory.at<wire::Notice>(kNoticesAt);
   for (DataPath& path : data_paths()) {
     path.notices = notices;
     notices += receive_depth_;
     path.owner_bits = owner_bits(path);
-    build_grant(path);
   }
 }
 
 void RecvComm::close() noexcept {
-  gate_.close();
+  end_service();
   collect();
   connection_.link->send_goodbye(settled());
   stats_.record(Event::kClosed);

@@ -89,7 +89,7 @@ class RecvComm : public Comm {
   void collect() override;
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
-  Status probe_path() override;
+  Status probe_paths() override;
 
   // --- After a path was fenced: recv_resume.cc ---
   // None: the peer has broken the protocol.
@@ -98,6 +98,9 @@ class RecvComm : public Comm {
   // the path, too.
   void resume(std::size_t path, const wire::SenderReport& report);
   bool is_resuming() override;
+  void allow_grants(std::size_t path) override;
+  bool has_loopback(std::size_t path) override;
+  bool has_usable_path() const noexcept override { return grant_path_->may_grant; }
 
   // --- GPU memory: flush.cc ---
 
@@ -149,17 +152,20 @@ class RecvComm : public Comm {
   static constexpr std::uint16_t kFirstForFlushes = wire::kMaxGroups;
   static constexpr std::size_t kRequests = 2 * wire::kMaxGroups;
 
-  // Layout of the control memory behind the copy of the sender's ring: where flushes read to, then
-  // the notices of each path.
-  static constexpr std::size_t kFlushedAt = wire::kCreditRingBytes;
-  static constexpr std::size_t kNoticesAt = kFlushedAt + sizeof(std::uint64_t) * 2;
+  // Layout of the control memory behind the copy of the sender's ring: the notices of each path,
+  // then where flushes read to. With eight paths the notices end with a page.
+  static constexpr std::size_t kNoticesAt = wire::kCreditRingBytes;
+  static constexpr std::size_t kFlushedBytes = sizeof(std::uint64_t) * 2;
+  static constexpr std::size_t flushed_at(std::size_t paths) noexcept {
+    return kNoticesAt + paths * receive_depth(paths) * sizeof(wire::Notice);
+  }
 
   static bool is_valid(const ReceiveBuffer& buffer) noexcept {
     return buffer.memory != nullptr && buffer.capacity <= wire::kMaxMessageBytes;
   }
   // Whether there is a free request, and places in the send queue. make_room() polls first.
-  bool has_room(const DataPath& path) noexcept;
-  BL_APART bool make_room(const DataPath& path);
+  bool has_room() noexcept;
+  BL_APART bool make_room();
   // For a call that makes no request.
   Errc leave_with(Errc code) noexcept {
     gate_.leave();
@@ -169,15 +175,15 @@ class RecvComm : public Comm {
   Status post_receives(DataPath& path);
   // Afterwards `lines` are spare, unless too many lines are in flight, or with an error.
   BL_APART Errc post_receives_for(std::uint32_t lines);
-  void build_grant(DataPath& path) noexcept;
+  void build_grant() noexcept;
+  void grant_by(DataPath& path) noexcept;  // from now on
   template <class Count, class BufferAt>
   std::uint32_t write_lines(Count count, BufferAt& buffer_at, Need need,
                             wire::Rails rails) noexcept;
   BL_APART Errc withdraw_lines(std::uint32_t written);
-  Errc grant(DataPath& path, std::uint32_t first, std::uint32_t count);
-  BL_APART Errc grant_around_end(DataPath& path, std::uint32_t first, std::uint32_t count,
-                                 std::uint32_t head);
-  Errc post_grant(DataPath& path, std::uint32_t first, std::uint32_t count);
+  Errc grant(std::uint32_t first, std::uint32_t count);
+  BL_APART Errc grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head);
+  Errc post_grant(std::uint32_t first, std::uint32_t count);
   void absorb(DataPath& path, const ibv_wc* completions, int found);
   BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
   BL_APART void on_other(DataPath& path, const ibv_wc& completion);
@@ -185,10 +191,20 @@ class RecvComm : public Comm {
   BL_INLINED bool on_immediate(const ibv_wc& completion) noexcept;
   void on_notice(DataPath& path, const ibv_wc& completion);
   // --- Only with several paths: recv_several.cc ---
+  struct SeveralPaths {
+    // By line: the chunks that have arrived, of a message whose notices have not all arrived.
+    std::array<wire::ChunkMask, wire::kMaxLines> chunks{};
+    // By line: a bit for each rail that has carried data.
+    std::array<std::uint8_t, wire::kMaxLines> carried{};
+  };
   Errc post_receives_on_all(std::uint32_t lines);
   std::uint32_t lines_in_flight() const noexcept;
   std::array<GrantedLine, wire::kMaxLines> granted_lines() const noexcept;
+  bool keep_records() override;
+  bool owes_answer(const DataPath& path) const noexcept override { return path.is_probing; }
   void leave_path(DataPath& path) override;
+  void on_joined(DataPath& path) override;
+  bool swap_resources(DataPath& path, PathResources& made) override;
   void grant_lost_lines();
   // NCCL may have seen the data of an optional receive that was reported missing, and grant its
   // buffer again, before the same data is written once more. It has to wait for that.
@@ -230,17 +246,17 @@ class RecvComm : public Comm {
   // One batch for all paths: the device copies work requests when they are posted.
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
+  ibv_sge grant_sge_{};     // of grant_wr_
+  ibv_send_wr grant_wr_{};  // for every grant: only the fields that change are written
   std::array<Owner, wire::kMaxLines> owners_{};
-  // By line: the chunks that have arrived, of a message whose notices have not all arrived.
-  std::array<wire::ChunkMask, wire::kMaxLines> chunks_{};
-  // By line: a bit for each rail that has carried data. Only with several paths.
-  std::array<std::uint8_t, wire::kMaxLines> carried_{};
   wire::LineSet lost_lines_;     // to be granted again
   wire::LineSet missing_lines_;  // of optional receives, that this end has reported as missing
   // Optional receives that the last report has counted as arrived, because NCCL had seen their
   // data.
   wire::LineSet ignored_lines_;
-  DataPath* grant_path_;              // where grants are sent
+  DataPath* grant_path_;  // where grants are sent; polls may change it. Set by grant_by()
+  SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
+  std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
   std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
   std::uint32_t receive_depth_;       // the most receives posted on a path
   std::uint32_t turn_ = 0;            // counts polls, to look at each path in turn

@@ -23,10 +23,9 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   if (gate_.is_alarmed()) [[unlikely]] {
     bool may = false;
     if (const Errc code = may_begin("irecv", &may); !may) return leave_with(code);
-    if (is_any_missing(count, buffer_at)) return leave_with(Errc::kOk);
+    if (!has_usable_path() || is_any_missing(count, buffer_at)) return leave_with(Errc::kOk);
   }
-  DataPath& path = *grant_path_;
-  if (!has_room(path) && !make_room(path)) [[unlikely]]
+  if (!has_room() && !make_room()) [[unlikely]]
     return leave_with(Errc::kOk);
   if (spare_receives_ < count) [[unlikely]] {
     const Errc code = post_receives_for(count);
@@ -46,7 +45,7 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   made.sizes[0] = 0;  // reported if the receive is optional and done before the data
   next_ += count;
   spare_receives_ -= count;
-  if (const Errc code = grant(path, first, count); code != Errc::kOk) [[unlikely]] {
+  if (const Errc code = grant(first, count); code != Errc::kOk) [[unlikely]] {
     *request = nullptr;
     return leave_with(code);
   }
@@ -58,14 +57,14 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   return Errc::kOk;
 }
 
-BL_INLINED bool RecvComm::has_room(const DataPath& path) noexcept {
+BL_INLINED bool RecvComm::has_room() noexcept {
   // Two: a grant is two writes where the ring wraps.
   if (free_requests_.empty()) return false;
   if (free_requests_.first().slot >= kFirstForFlushes) [[unlikely]] {
     set_flushes_apart();
     if (free_requests_.empty()) return false;
   }
-  return path.send_free >= 2;
+  return grant_path_->send_free >= 2;
 }
 
 // Writes the lines and the table of their owners. Returns how many: requests may be finished in any
@@ -100,26 +99,27 @@ BL_INLINED std::uint32_t RecvComm::write_lines(Count count, BufferAt& buffer_at,
 }
 
 // One write for all lines, unless they go around the end of the ring.
-BL_INLINED Errc RecvComm::grant(DataPath& path, std::uint32_t first, std::uint32_t count) {
+BL_INLINED Errc RecvComm::grant(std::uint32_t first, std::uint32_t count) {
   const std::uint32_t before_end =
       std::uint32_t{wire::kMaxLines} - first % std::uint32_t{wire::kMaxLines};
   if (count > before_end) [[unlikely]]
-    return grant_around_end(path, first, count, before_end);
-  return post_grant(path, first, count);
+    return grant_around_end(first, count, before_end);
+  return post_grant(first, count);
 }
 
-BL_INLINED Errc RecvComm::post_grant(DataPath& path, std::uint32_t first, std::uint32_t count) {
+BL_INLINED Errc RecvComm::post_grant(std::uint32_t first, std::uint32_t count) {
+  DataPath& path = *grant_path_;
   const std::size_t at = first % wire::kMaxLines * sizeof(wire::CreditLine);
-  path.grant_sge.addr = reinterpret_cast<std::uint64_t>(lines_) + at;
-  path.grant_sge.length = count * static_cast<std::uint32_t>(sizeof(wire::CreditLine));
-  path.grant_wr.send_flags = path.grant_sge.length <= path.max_inline ? IBV_SEND_INLINE : 0;
+  grant_sge_.addr = reinterpret_cast<std::uint64_t>(lines_) + at;
+  grant_sge_.length = count * static_cast<std::uint32_t>(sizeof(wire::CreditLine));
+  grant_wr_.send_flags = grant_sge_.length <= path.max_inline ? IBV_SEND_INLINE : 0;
   if (++path.silent_grants == kSignalGrantsEvery) [[unlikely]] {
-    path.grant_wr.send_flags |= IBV_SEND_SIGNALED;
+    grant_wr_.send_flags |= IBV_SEND_SIGNALED;
     path.silent_grants = 0;
   }
-  path.grant_wr.wr.rdma.remote_addr = ring_address_ + at;
+  grant_wr_.wr.rdma.remote_addr = ring_address_ + at;
   ibv_send_wr* refused;
-  if (const int rc = ibv_post_send(path.qp, &path.grant_wr, &refused); rc != 0) [[unlikely]] {
+  if (const int rc = ibv_post_send(path.qp, &grant_wr_, &refused); rc != 0) [[unlikely]] {
     return events_.on_refused(*this, path, rc, "grant receives");
   }
   --path.send_free;

@@ -15,9 +15,9 @@ constexpr std::uint64_t kProbeId = kGrantId + 1;
 
 }  // namespace
 
-bool RecvComm::make_room(const DataPath& path) {
+bool RecvComm::make_room() {
   collect();
-  return has_room(path);
+  return has_room();
 }
 
 // The line after those that were written is still in use, or its buffer is invalid. Nothing was
@@ -67,38 +67,31 @@ Status RecvComm::post_receives(DataPath& path) {
   return {};
 }
 
-Errc RecvComm::grant_around_end(DataPath& path, std::uint32_t first, std::uint32_t count,
-                                std::uint32_t head) {
-  const Errc code = post_grant(path, first, head);
-  return code == Errc::kOk ? post_grant(path, first + head, count - head) : code;
+Errc RecvComm::grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head) {
+  const Errc code = post_grant(first, head);
+  return code == Errc::kOk ? post_grant(first + head, count - head) : code;
 }
 
-void RecvComm::build_grant(DataPath& path) noexcept {
-  path.grant_sge.lkey = path.lkey;
-  path.grant_wr.wr_id = kGrantId;
-  path.grant_wr.sg_list = &path.grant_sge;
-  path.grant_wr.num_sge = 1;
-  path.grant_wr.opcode = IBV_WR_RDMA_WRITE;
-  path.grant_wr.wr.rdma.rkey = connection_.window.rkeys[path.peer_rail];
+void RecvComm::build_grant() noexcept {
+  grant_wr_.wr_id = kGrantId;
+  grant_wr_.sg_list = &grant_sge_;
+  grant_wr_.num_sge = 1;
+  grant_wr_.opcode = IBV_WR_RDMA_WRITE;
+  grant_by(*grant_path_);
+}
+
+void RecvComm::grant_by(DataPath& path) noexcept {
+  grant_path_ = &path;
+  grant_sge_.lkey = path.lkey;
+  grant_wr_.wr.rdma.rkey = connection_.window.rkeys[path.peer_rail];
 }
 
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a
 // signaled write of its own shows whether they arrive.
-Status RecvComm::probe_path() {
+Status RecvComm::probe_paths() {
   for (DataPath& path : data_paths()) {
     if (!path.is_up || path.is_probing || path.send_free == 0) continue;
-    ibv_send_wr probe = {};
-    probe.wr_id = kProbeId;
-    probe.opcode = IBV_WR_RDMA_WRITE;
-    probe.send_flags = IBV_SEND_SIGNALED;
-    probe.wr.rdma.remote_addr = ring_address_;
-    probe.wr.rdma.rkey = connection_.window.rkeys[path.peer_rail];
-    ibv_send_wr* refused = nullptr;
-    if (const int rc = ibv_post_send(path.qp, &probe, &refused); rc != 0) {
-      const Errc code = events_.on_refused(*this, path, rc, "ask whether the path works");
-      return fail(code, "probe a path");
-    }
-    --path.send_free;
+    BL_TRY(post_probe(path, kProbeId));
     path.is_probing = true;
   }
   return {};
@@ -161,15 +154,21 @@ void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
     return events_.on_protocol_error(*this, "a notice of a message that no receive waits for");
   }
   const wire::ChunkMask all = wire::all_chunks_of(notice.size);
-  wire::ChunkMask& here = chunks_[place];
-  if ((here & notice.which) != 0) {
-    return events_.on_protocol_error(*this, "a notice of data that has arrived before");
+  if (several_ == nullptr) {
+    if (notice.which != all) {
+      return events_.on_protocol_error(*this, "a notice of a part of a message that is not split");
+    }
+  } else {
+    wire::ChunkMask& here = several_->chunks[place];
+    if ((here & notice.which) != 0) {
+      return events_.on_protocol_error(*this, "a notice of data that has arrived before");
+    }
+    note_carrier(path, notice.line);
+    path.bytes += wire::bytes_of(notice.which, notice.size);
+    here |= notice.which;
+    if (here != all) return;
+    here = 0;
   }
-  note_carrier(path, notice.line);
-  path.bytes += wire::bytes_of(notice.which, notice.size);
-  here |= notice.which;
-  if (here != all) return;
-  here = 0;
   arrived(owner, notice.size);
   stats_.add_messages(1, notice.size);
 }

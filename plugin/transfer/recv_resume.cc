@@ -4,6 +4,7 @@
 // over other paths, with the same bytes.
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "plugin/transfer/path_reports.h"
 #include "plugin/transfer/recv_comm.h"
@@ -18,7 +19,7 @@ std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcep
     lines[place] = {.position = owner.position,
                     .capacity = lines_[place].capacity,
                     .address = lines_[place].address,
-                    .arrived = owner.waits ? chunks_[place] : 0,
+                    .arrived = owner.waits ? several_->chunks[place] : 0,
                     .carrier = owner.path,
                     .waits = owner.waits,
                     .is_optional = owner.orphan != 0,
@@ -37,7 +38,7 @@ std::optional<wire::ReceiverReport> RecvComm::report() {
     const GrantedLine& line = lines[place];
     if (owners_[place].waits && !line.waits) {
       owners_[place].waits = false;
-      chunks_[place] = 0;
+      several_->chunks[place] = 0;
       ignored_lines_.add(line.position);
     }
     if (line.waits && line.is_optional) missing_lines_.add(line.position);
@@ -45,11 +46,37 @@ std::optional<wire::ReceiverReport> RecvComm::report() {
   return report;
 }
 
+// All data so far has arrived by the only path.
+bool RecvComm::keep_records() {
+  if (has_several_paths()) return true;
+  records_.reset(new (std::nothrow) SeveralPaths);
+  several_ = records_.get();
+  if (several_ == nullptr) return false;
+  several_->carried.fill(bit_of_rail(only_path().rail));
+  set_has_several_paths();
+  return true;
+}
+
 void RecvComm::leave_path(DataPath& path) {
+  path.may_grant = false;
   if (grant_path_ != &path) return;
   const auto paths = data_paths();
-  const auto up = std::ranges::find(paths, true, &DataPath::is_up);
-  if (up != paths.end()) grant_path_ = &*up;
+  const auto other = std::ranges::find(paths, true, &DataPath::may_grant);
+  if (other != paths.end()) grant_by(*other);
+}
+
+void RecvComm::on_joined(DataPath& path) {
+  path.posted_receives = 0;
+  path.next_receive = 0;
+  path.silent_grants = 0;
+  path.is_probing = false;
+  (void)post_receives_on_all(0);
+}
+
+void RecvComm::allow_grants(std::size_t index) {
+  DataPath& path = path_at(index);
+  path.may_grant = true;
+  if (!grant_path_->may_grant) grant_by(path);
 }
 
 void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
@@ -64,8 +91,8 @@ void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
 
 bool RecvComm::is_resuming() {
   if (!lost_lines_.empty()) grant_lost_lines();
-  for (const Owner& owner : owners_) {
-    if (!owner.waits) missing_lines_.remove(owner.position);
+  for (std::uint32_t place = 0; place < wire::kMaxLines; ++place) {
+    if (!owners_[place].waits) missing_lines_.remove(place);
   }
   return !lost_lines_.empty() || !missing_lines_.empty();
 }
@@ -87,13 +114,13 @@ void RecvComm::grant_lost_lines() {
   DataPath& path = *grant_path_;
   for (std::uint32_t place = 0; place < wire::kMaxLines; ++place) {
     if (!lost_lines_.has(place)) continue;
-    if (!path.is_up || path.send_free == 0) return;
+    if (!path.may_grant || path.send_free == 0) return;
     std::uint32_t end = place;
     for (; end < wire::kMaxLines && lost_lines_.has(end); ++end) {
       lost_lines_.remove(end);
       owners_[end].path = path.index & 0x7f;
     }
-    if (post_grant(path, place, end - place) != Errc::kOk) return;
+    if (post_grant(place, end - place) != Errc::kOk) return;
     place = end;
   }
 }

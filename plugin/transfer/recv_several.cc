@@ -40,15 +40,16 @@ void RecvComm::poll_paths() {
 
 void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
   watch_.moved();
+  ++path.heard;
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     const bool is_arrival = one->status == IBV_WC_SUCCESS && (one->opcode & IBV_WC_RECV) != 0;
     if (is_arrival) {
       --path.posted_receives;
-      if (path.is_up) grant_path_ = &path;
+      if (path.may_grant && grant_path_ != &path) grant_by(path);
     }
     if (on_immediate(*one)) {
       const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
-      chunks_[line % wire::kMaxLines] = 0;
+      several_->chunks[line % wire::kMaxLines] = 0;
       note_carrier(path, line);
       path.bytes += one->byte_len;
       stats_.add_messages(1, one->byte_len);
@@ -62,8 +63,9 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
 // For flushes: they read through the rails that have carried the data.
 void RecvComm::note_carrier(const DataPath& path, std::uint16_t line) noexcept {
   const std::size_t place = line % wire::kMaxLines;
-  const std::uint8_t before = chunks_[place] != 0 ? carried_[place] : std::uint8_t{0};
-  carried_[place] = static_cast<std::uint8_t>(before | bit_of_rail(path.rail));
+  std::uint8_t& carried = several_->carried[place];
+  const std::uint8_t before = several_->chunks[place] != 0 ? carried : std::uint8_t{0};
+  carried = static_cast<std::uint8_t>(before | bit_of_rail(path.rail));
 }
 
 }  // namespace beeline

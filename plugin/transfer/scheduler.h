@@ -99,6 +99,12 @@ class Scheduler {
     return 1 / groups_[group_of_[path]].rate.ns_per_byte(now_ns);
   }
 
+  // Time in which all that is outstanding on the path's group should complete.
+  std::int64_t expected_ns(std::uint8_t path) const noexcept {
+    const PathRate& rate = groups_[group_of_[path]].rate;
+    return static_cast<std::int64_t>(static_cast<double>(rate.outstanding()) / rate.bytes_per_ns());
+  }
+
  private:
   // Paths whose rate is measured together.
   struct Group {

@@ -19,11 +19,13 @@ int SendChain::write(const ibv_sge& source, std::uint64_t address, std::uint32_t
 }
 
 int SendChain::end_with_notice(const wire::Notice& notice, wire::Notice& place) noexcept {
-  place = notice;
-  const ibv_sge sge = {
-      .addr = reinterpret_cast<std::uint64_t>(&place), .length = sizeof place, .lkey = path_.lkey};
+  const bool is_inline = sizeof notice <= path_.max_inline;
+  if (!is_inline) place = notice;
+  const ibv_sge sge = {.addr = reinterpret_cast<std::uint64_t>(is_inline ? &notice : &place),
+                       .length = sizeof notice,
+                       .lkey = path_.lkey};
   if (const int rc = add(IBV_WR_SEND, sge); rc != 0) return rc;
-  if (sizeof place <= path_.max_inline) chain_[count_ - 1].send_flags = IBV_SEND_INLINE;
+  if (is_inline) chain_[count_ - 1].send_flags = IBV_SEND_INLINE;
   return end();
 }
 

@@ -47,7 +47,8 @@ class SendChain {
   // Each of these returns 0, or the errno of ibv_post_send; the chain is then of no use any more.
   // `source` may have no bytes.
   int write(const ibv_sge& source, std::uint64_t address, std::uint32_t rkey) noexcept;
-  // One of these is last. `place` keeps the notice until it is sent, in registered memory.
+  // One of these is last. `place`, in registered memory, keeps a notice that the device cannot take
+  // inline until it is sent. Others leave that memory alone, so that it is never really allocated.
   int end_with_notice(const wire::Notice& notice, wire::Notice& place) noexcept;
   int end_with_write() noexcept;
 

@@ -63,7 +63,7 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
 }
 
 void SendComm::close() noexcept {
-  gate_.close();
+  end_service();
   // Only polls: chunks that wait must not be sent any more, since their memory may be deregistered.
   for (DataPath& path : data_paths()) drain(*this, path);
   connection_.link->send_goodbye(settled());

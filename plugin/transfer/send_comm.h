@@ -57,7 +57,7 @@ class SendComm : public Comm {
   void collect() override;
   bool finish_below(std::uint32_t settled) override;
   bool waits_below(std::uint32_t settled) const noexcept override;
-  Status probe_path() override { return {}; }  // every send is signaled, and a test waits for one
+  Status probe_paths() override;
 
   // --- After a path was fenced: send_resume.cc ---
   wire::SenderReport report() const noexcept;
@@ -65,6 +65,9 @@ class SendComm : public Comm {
   // the path, too.
   void resume(std::size_t path, const wire::ReceiverReport& report);
   bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
+  void allow_grants(std::size_t) override {}
+  bool has_loopback(std::size_t) override { return false; }
+  bool has_usable_path() const noexcept override;
 
  private:
   friend class Comm;  // absorb() and absorb_one()
@@ -149,8 +152,19 @@ class SendComm : public Comm {
                    std::int64_t now_ns);
   int write_chunks(SendChain& chain, const DataPath& path, const SplitMessage& message,
                    wire::ChunkMask chunks) const noexcept;
-  static constexpr std::uint8_t kNoPath = 0xff;  // Request::path of a message to send again
+  static constexpr std::uint16_t kProbeSlot = 0xfffe;  // in the SendId of a probe
+  static constexpr std::uint8_t kNoPath = 0xff;        // Request::path of a message to send again
+  bool keep_records() override;
+  // Every send of a comm with several paths is signaled.
+  bool owes_answer(const DataPath& path) const noexcept override {
+    return has_sends_under_way(path.index);
+  }
+  std::int64_t expected_ns(const DataPath& path) const noexcept override;
   void leave_path(DataPath&) override {}
+  void on_joined(DataPath& path) override;
+  bool swap_resources(DataPath& path, PathResources& made) override;
+  // For the notice of a path about a split message.
+  wire::Notice& notice_place(const Request& request, const DataPath& path) noexcept;
   void take_back_chunks(const DataPath& path, Request& request,
                         const wire::ReceiverReport& report) noexcept;
   void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;
@@ -170,7 +184,7 @@ class SendComm : public Comm {
   // matched by tag, where only the number is.
   const wire::CreditLine* awaited_;
   std::uint64_t awaited_order_ = 0;
-  wire::Notice* notices_;     // by notice_places()
+  wire::Notice* notices_;     // see notice_places()
   std::uint64_t most_quick_;  // the longest message that begin_isend() prepares; 0: none
   bool is_quick_;             // begin_isend() reads all that it needs of a line
   bool is_cut_reported_ = false;
@@ -179,8 +193,10 @@ class SendComm : public Comm {
   ibv_send_wr wr_{};                // for every send: only the fields that change are written
   ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
   void** made_ = nullptr;           // where begin_isend() has put the request
+  const MemoryHandle* memory_ = nullptr;  // that sge_ is in
   Group group_;
-  SeveralPaths* several_ = nullptr;  // in Connection::extra; null: there is one path
+  SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
+  std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
   RequestPool<wire::kMaxLines> requests_;
 };
 

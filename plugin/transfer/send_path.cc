@@ -184,6 +184,7 @@ Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, voi
   const Errc code = has_several_paths() ? post_on_some(line, memory, made)
                                         : post_on(only_path(), line, memory, made);
   if (code != Errc::kOk || *made == nullptr) return code;
+  static_cast<Request*>(*made)->keep_source({.address = sge_.addr, .memory = &memory});
   take(line, sge_.length);
   if (sge_.length < size) report_cut(size, line.tag, sge_.length);
   return Errc::kOk;

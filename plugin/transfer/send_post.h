@@ -68,6 +68,8 @@ BL_INLINED Errc SendComm::post_prepared() {
   if (const int rc = ibv_post_send(path.qp, &wr_, &refused_); rc != 0) [[unlikely]]
     return withdraw_prepared(path, rc);
   --path.send_free;
+  // Not in begin_isend(), which would need two more registers for it.
+  static_cast<Request*>(*made_)->keep_source({.address = sge_.addr, .memory = memory_});
   watch_.moved();
   stats_.add_message(sge_.length);
   const std::uint64_t order = awaited_order_;
@@ -83,6 +85,7 @@ BL_INLINED void SendComm::prepare(const DataPath& path, const void* data, std::s
   sge_.addr = reinterpret_cast<std::uint64_t>(data);
   sge_.length = static_cast<std::uint32_t>(size);
   sge_.lkey = memory.lkeys.front();
+  memory_ = &memory;
   wr_.send_flags = size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
 }
 

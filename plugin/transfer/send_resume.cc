@@ -3,12 +3,37 @@
 // The sending end after a path has failed: what the receiver has not got goes over other paths. The
 // lines in the ring still name the receive buffers, because the receiver cannot use the place of a
 // line again before the line's message has arrived.
+#include <algorithm>
+#include <new>
 #include <utility>
 
 #include "plugin/transfer/path_reports.h"
 #include "plugin/transfer/send_comm.h"
 
 namespace beeline {
+
+bool SendComm::has_usable_path() const noexcept {
+  return std::ranges::any_of(data_paths(), &DataPath::is_up);
+}
+
+// From now on isend takes the way for several paths, which checks whether a path is up.
+bool SendComm::keep_records() {
+  if (has_several_paths()) return true;
+  records_.reset(new (std::nothrow) SeveralPaths(paths(), false));
+  several_ = records_.get();
+  if (several_ == nullptr) return false;
+  is_quick_ = false;
+  awaited_order_ &= ~wire::kOneNotice;
+  set_has_several_paths();
+  return true;
+}
+
+bool SendComm::swap_resources(DataPath& path, PathResources& made) {
+  std::swap(connection_.paths[path.index], made);
+  return true;
+}
+
+void SendComm::on_joined(DataPath&) { assign_waiting(); }
 
 wire::SenderReport SendComm::report() const noexcept {
   return take_sender_report(wire::number_of(awaited_order_) - 1, [this](std::uint32_t position) {

@@ -109,9 +109,7 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   const Errc code = post_on(path, line, memory, made);
   if (*made == nullptr) return code;
   several_->scheduler.posted(path.index, sge_.length, now_ns());
-  Request& request = *static_cast<Request*>(*made);
-  request.path = path.index;
-  request.keep_source({.address = sge_.addr, .memory = &memory});
+  static_cast<Request*>(*made)->path = path.index;
   return code;
 }
 
@@ -191,8 +189,7 @@ bool SendComm::post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMas
     const wire::ChunkMask which = message.carried[path.index] & ~message.announced;
     message.announced |= which;
     const wire::Notice notice = notice_of(path, request, which);
-    const std::size_t place = wire::kMaxLines + (request.split - 1U) * wire::kMaxRails + path.index;
-    rc = chain.end_with_notice(notice, notices_[place]);
+    rc = chain.end_with_notice(notice, notice_place(request, path));
   } else if (rc == 0) {
     rc = chain.end_with_write();
   }
@@ -203,6 +200,12 @@ bool SendComm::post_chunks(DataPath& path, SplitMessage& message, wire::ChunkMas
   several_->scheduler.posted(path.index, wire::bytes_of(chunks, message.size()), now_ns);
   watch_.moved();
   return true;
+}
+
+// A comm that was made with one path has a place for each request only.
+wire::Notice& SendComm::notice_place(const Request& request, const DataPath& path) noexcept {
+  if (connection_.planned_paths == 1) return notices_[request.slot];
+  return notices_[wire::kMaxLines + (request.split - 1U) * wire::kMaxRails + path.index];
 }
 
 // One write for each run of chunks that follow each other.
@@ -227,6 +230,20 @@ int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMe
   return 0;
 }
 
+// With one path only, every send is signaled, and a test waits for one.
+Status SendComm::probe_paths() {
+  if (!has_several_paths()) return {};
+  for (DataPath& path : data_paths()) {
+    if (!path.is_up || path.send_free != kSendDepth) continue;
+    BL_TRY(post_probe(path, SendId{.slot = kProbeSlot, .wrs = 1}.packed()));
+  }
+  return {};
+}
+
+std::int64_t SendComm::expected_ns(const DataPath& path) const noexcept {
+  return several_->scheduler.expected_ns(path.index);
+}
+
 double SendComm::rate_of_path(std::size_t index) const noexcept {
   if (!has_several_paths()) return 0;
   return several_->scheduler.rate(static_cast<std::uint8_t>(index), now_ns());
@@ -241,6 +258,7 @@ void SendComm::poll_paths() {
 
 void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
   watch_.moved();
+  ++path.heard;
   const std::int64_t now = now_ns();
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (one->status == IBV_WC_SUCCESS) {
@@ -257,6 +275,7 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
 void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept {
   const SendId id = SendId::of(completion.wr_id);
   path.send_free += id.wrs;
+  if (id.slot == kProbeSlot) return;
   path.bytes += id.bytes;
   several_->scheduler.completed(path.index, id.bytes, now_ns);
   Request& request = requests_[id.slot % wire::kMaxLines];

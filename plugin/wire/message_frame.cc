@@ -17,6 +17,9 @@ const char* to_string(MessageType type) noexcept {
     case MessageType::kResumeAck: return "RESUME_ACK";
     case MessageType::kStillOpen: return "STILL_OPEN";
     case MessageType::kFenced: return "FENCED";
+    case MessageType::kOfferPath: return "OFFER_PATH";
+    case MessageType::kAnswerPath: return "ANSWER_PATH";
+    case MessageType::kPathNote: return "PATH_NOTE";
   }
   return "unknown message";
 }
@@ -44,7 +47,7 @@ Result<std::optional<Frame>> FrameSplitter::next(std::size_t most) {
   Reader head(there.first(kFrameHeadBytes));
   const auto size = head.number<std::uint32_t>();
   const auto type = head.within(static_cast<std::uint16_t>(MessageType::kHello),
-                                static_cast<std::uint16_t>(MessageType::kFenced));
+                                static_cast<std::uint16_t>(kLastType));
   head.require(head.number<std::uint16_t>() == 0);
   if (!head.is_finished())
     return fail(Errc::kProtocol, "read a message: it is not a frame of Beeline");

@@ -25,9 +25,14 @@ enum class MessageType : std::uint16_t {
   kResumeAck,  // the other accepts that the channel goes on
   kStillOpen,  // after that: asks whether the other end of a comm is still open
   kFenced,     // a path of a comm has failed
+  kOfferPath,  // then the path is made anew: the sending end offers a queue pair
+  kAnswerPath,
+  kPathNote,
 };
 // "CONNECT".
 const char* to_string(MessageType type) noexcept;
+
+inline constexpr MessageType kLastType = MessageType::kPathNote;
 
 inline constexpr std::size_t kFrameHeadBytes = 8;
 inline constexpr std::size_t kMaxBodyBytes = 65536;

@@ -171,7 +171,11 @@ TEST_CASE_METHOD(TwoPlanes, "connect: closing a listener closes connections that
   const ConnectionPtr sender = b.wait_connect(ticket);
   a.plane().close(listener);
   wait_for([&] { return sender->link->state() == Link::State::kDead; }, "the end of the link");
-  CHECK(sender->link->cause() == "it says: its end of the connection was given up");
+  // Whether the listening end had got the last message of the handshake depends on time.
+  const std::string cause = sender->link->cause();
+  CAPTURE(cause);
+  CHECK((cause == "it says: its end of the connection was given up" ||
+         cause.starts_with("it says: the listener on ")));
 }
 
 TEST_CASE_METHOD(

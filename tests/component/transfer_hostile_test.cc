@@ -20,7 +20,7 @@ constexpr std::size_t kRoom = 256;
 
 // A comm that has transferred one message.
 struct AttackedComm {
-  AttackedComm() {
+  explicit AttackedComm(std::size_t paths = 1) : rig({.paths = paths}) {
     Storage warm = rig.storage(kRoom, 1);
     Request* const receive = rig.receive(into, kRoom, 0);
     rig.finish(rig.send(warm, 8, 0));
@@ -161,7 +161,7 @@ TEST_CASE("hostile: an invalid notice breaks the comm", "[component][transfer]")
 }
 
 TEST_CASE("hostile: a chunk that is announced twice breaks the comm", "[component][transfer]") {
-  AttackedComm comm;
+  AttackedComm comm(2);
   constexpr std::uint32_t kTwoChunks = 2 * wire::kLeastChunkBytes;
   Storage into = comm.rig.storage(kTwoChunks);
   Request* const receive = comm.rig.receive(into, kTwoChunks, 0);
@@ -170,6 +170,7 @@ TEST_CASE("hostile: a chunk that is announced twice breaks the comm", "[componen
   send_bytes(comm.rig, &first, sizeof first);
   send_bytes(comm.rig, &first, sizeof first);
   must_break(comm, *receive);
+  CHECK(comm.log.has("a notice of data that has arrived before"));
 }
 
 TEST_CASE("hostile: a message that is announced twice counts once", "[component][transfer]") {

@@ -4,6 +4,7 @@
 // exchange their reports, and every byte arrives over the other paths, once.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -52,12 +53,13 @@ class NoticeLoss {
   static inline int (*real_)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
 };
 
-// A path's writes and sends arrive, and their acknowledgements do not. There can be only one at a
-// time.
+// A path's writes and sends arrive, and their completions say that they failed. There can be only
+// one at a time.
 class AckLoss {
  public:
-  AckLoss(const Comm& sender, std::size_t path)
+  AckLoss(const Comm& sender, std::size_t path, ibv_wc_status status = IBV_WC_RETRY_EXC_ERR)
       : context_(sender.paths()[path].queues.qp->context) {
+    status_ = status;
     cq_ = sender.paths()[path].queues.cq.get();
     real_ = std::exchange(context_->ops.poll_cq, &call);
   }
@@ -70,14 +72,38 @@ class AckLoss {
     const int found = real_(cq, most, completions);
     for (int i = 0; cq == cq_ && i < found; ++i) {
       ibv_wc& one = completions[i];
-      if (one.status == IBV_WC_SUCCESS) one.status = IBV_WC_RETRY_EXC_ERR;
+      if (one.status == IBV_WC_SUCCESS) one.status = status_;
     }
     return found;
   }
 
   ibv_context* context_;
+  static inline ibv_wc_status status_ = IBV_WC_SUCCESS;
   static inline const ibv_cq* cq_ = nullptr;
   static inline int (*real_)(ibv_cq*, int, ibv_wc*) = nullptr;
+};
+
+// Queue pairs in ERROR get no completion for the receive that a fence posts: it is refused with
+// this errno, or accepted and forgotten (0). There can be only one at a time.
+class ForgottenReceives {
+ public:
+  ForgottenReceives(const Comm& comm, int rc) : context_(comm.paths()[0].queues.qp->context) {
+    rc_ = rc;
+    real_ = std::exchange(context_->ops.post_recv, &call);
+  }
+  ForgottenReceives(const ForgottenReceives&) = delete;
+  ForgottenReceives& operator=(const ForgottenReceives&) = delete;
+  ~ForgottenReceives() { context_->ops.post_recv = real_; }
+
+ private:
+  static int call(ibv_qp* qp, ibv_recv_wr* work, ibv_recv_wr** refused) {
+    constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
+    return work->wr_id == kFenceMarker ? rc_ : real_(qp, work, refused);
+  }
+
+  ibv_context* context_;
+  static inline int rc_ = 0;
+  static inline int (*real_)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) = nullptr;
 };
 
 // A receive that NCCL does not test: it looks at the data.
@@ -213,6 +239,102 @@ TEST_CASE("resume: every byte arrives although a path fails at any moment",
   CHECK(traffic.finished() > 0);
 }
 
+TEST_CASE("resume: a device that does not flush its receives is not waited for",
+          "[component][transfer][resume]") {
+  const int rc = GENERATE(0, EINVAL);
+  CAPTURE(rc);
+  TransferRig rig({.paths = 2, .recovers = true});
+  const ForgottenReceives forgotten(rig.sender(), rc);
+  Traffic traffic(rig, 1);
+  for (int i = 0; i < 1000; ++i) traffic.step();
+  break_path(rig.sender(), 0);
+  break_path(rig.receiver(), 0);
+  traffic.finish();
+  CHECK(traffic.finished() > 0);
+  CHECK(rig.sender_link().failure.empty());
+  CHECK(rig.receiver_link().failure.empty());
+}
+
+// All paths of the comm may be down at times, and there may be only one.
+TEST_CASE("resume: every byte arrives although paths fail again and again",
+          "[component][transfer][resume]") {
+  constexpr std::uint32_t kSeed = 1;
+  const auto paths = GENERATE(as<std::size_t>(), 1, 2, 4);
+  const auto notify = GENERATE(Notify::kImmediate, Notify::kNotice);
+  CAPTURE(paths, notify);
+  TransferRig rig({.paths = paths, .notify = notify, .recovers = true});
+  Traffic traffic(rig, kSeed);
+  std::mt19937 random(kSeed);
+  for (int failures = 6; failures != 0; --failures) {
+    for (auto i = random() % 2000; i != 0; --i) traffic.step();
+    const auto who = random() % 3;
+    const std::size_t path = random() % paths;
+    if (who != 0) break_path(rig.sender(), path);
+    if (who != 1) break_path(rig.receiver(), path);
+    for (auto i = random() % 500; i != 0; --i) {
+      traffic.step();
+      if (random() % 64 == 0) rig.bring_messages();
+    }
+    rig.bring_messages();
+  }
+  traffic.finish();
+  CHECK(traffic.finished() > 0);
+  CHECK(rig.sender_link().failure.empty());
+  CHECK(rig.receiver_link().failure.empty());
+  const auto all_up = [paths](const Comm& comm) {
+    for (std::size_t i = 0; i < paths; ++i) {
+      if (!comm.is_up(i)) return false;
+    }
+    return true;
+  };
+  run_until(rig, [&] {
+    rig.sender_link().serve();
+    rig.receiver_link().serve();
+    return all_up(rig.sender()) && all_up(rig.receiver());
+  });
+}
+
+TEST_CASE("resume: a comm whose only path is down waits for another queue pair",
+          "[component][transfer][resume]") {
+  constexpr std::size_t kSize = 200'000;
+  TransferRig rig({.recovers = true});
+  Storage from = rig.storage(kSize, 0x55);
+  Storage into = rig.storage(kSize);
+  rig.refuses_orders = true;
+  Request* receive = rig.receive(into, kSize, 0);
+  break_path(rig.sender(), 0);
+  break_path(rig.receiver(), 0);
+  Request* send = nullptr;
+  // Neither end has an error, and neither finishes.
+  for (const auto until = Clock::now() + std::chrono::milliseconds(300); Clock::now() < until;) {
+    rig.bring_messages();
+    if (send == nullptr) send = must(isend(rig.sender(), from, kSize, 0));
+    if (send != nullptr) CHECK_FALSE(must(test_once(*send, nullptr)));
+    CHECK_FALSE(must(test_once(*receive, nullptr)));
+    const ReceiveBuffer buffer = {
+        .data = into.data(), .capacity = kSize, .tag = 0, .memory = &into.handle()};
+    if (!rig.receiver().is_up(0)) CHECK(must(irecv(rig.receiver(), {&buffer, 1})) == nullptr);
+  }
+  rig.refuses_orders = false;
+  // The receiver has its queue pair, but the sender may still give up its own.
+  run_until(rig, [&] {
+    if (send == nullptr) send = must(isend(rig.sender(), from, kSize, 0));
+    if (send != nullptr) CHECK_FALSE(must(test_once(*send, nullptr)));
+    CHECK_FALSE(must(test_once(*receive, nullptr)));
+    return rig.receiver().is_up(0);
+  });
+  const ReceiveBuffer another = {
+      .data = into.data(), .capacity = kSize, .tag = 0, .memory = &into.handle()};
+  CHECK(must(irecv(rig.receiver(), {&another, 1})) == nullptr);
+  run_until(rig, [&] {
+    if (send == nullptr) send = must(isend(rig.sender(), from, kSize, 0));
+    if (send != nullptr && must(test_once(*send, nullptr))) send = nullptr;
+    if (receive != nullptr && must(test_once(*receive, nullptr))) receive = nullptr;
+    return receive == nullptr;
+  });
+  CHECK(is_equal(from, into));
+}
+
 // The sender's device has given up waiting for acknowledgements of data that has arrived, and the
 // receiver has not polled since.
 TEST_CASE("resume: what has arrived is not sent again", "[component][transfer][resume]") {
@@ -250,6 +372,61 @@ TEST_CASE("resume: what has arrived is not sent again", "[component][transfer][r
   rig.finish(last);
   CHECK(is_equal(from, into));
   CHECK(rig.receiver_link().failure.empty());
+}
+
+// The receiver has got everything before the path fails, and NCCL does not call it any more.
+TEST_CASE("resume: an end that NCCL does not call is served by the control thread",
+          "[component][transfer][resume]") {
+  constexpr std::size_t kSize = 8;
+  TransferRig rig({.paths = 2, .recovers = true});
+  Storage from = rig.storage(kSize, 0x33);
+  Storage into = rig.storage(kSize);
+  const AckLoss loss(rig.sender(), 1);
+  std::array<Request*, 4> sends = {};
+  std::array<Request*, 4> receives = {};
+  for (Request*& receive : receives) receive = rig.receive(into, kSize, 0);
+  for (Request*& send : sends) send = rig.send(from, kSize, 0);
+  CHECK(rig.receiver_link().serve());  // nothing is the matter
+  for (Request* const receive : receives) rig.finish(receive);
+  run_until(rig, [&] {
+    for (Request*& send : sends) {
+      if (send != nullptr && must(test_once(*send, nullptr))) send = nullptr;
+    }
+    rig.receiver_link().serve();
+    return std::ranges::count(sends, nullptr) == std::ssize(sends);
+  });
+  run_until(rig, [&] { return rig.receiver_link().serve(); });
+  Request* const receive = rig.receive(into, kSize, 0);
+  rig.receiver().gate().raise_alarm();
+  CHECK_FALSE(rig.receiver_link().serve());  // it is in use
+  rig.finish(rig.send(from, kSize, 0));
+  rig.finish(receive);
+  CHECK(rig.receiver_link().failure.empty());
+}
+
+// The receiver moves its queue pair to ERROR in the middle of a message.
+TEST_CASE("resume: an error that the peer's report explains is none of a program",
+          "[component][transfer][resume]") {
+  TransferRig rig({.paths = 2, .recovers = true});
+  Storage from = rig.storage(kLargest, 0x44);
+  Storage into = rig.storage(kLargest);
+  const AckLoss loss(rig.sender(), 1, IBV_WC_REM_OP_ERR);
+  Request* receive = rig.receive(into, kLargest, 0);
+  Request* const last = rig.receive(into, kLargest, 0);
+  Request* send = rig.send(from, kLargest, 0);
+  while (!rig.sender().gate().is_raised()) must(test_once(*send, nullptr));
+  CHECK(rig.sender_link().sent.empty());  // it may be a fault of a program
+  break_path(rig.receiver(), 1);
+  run_until(rig, [&] {
+    if (send != nullptr && must(test_once(*send, nullptr))) send = nullptr;
+    if (receive != nullptr && must(test_once(*receive, nullptr))) receive = nullptr;
+    return send == nullptr && receive == nullptr;
+  });
+  rig.finish(rig.send(from, kLargest, 0));
+  rig.finish(last);
+  CHECK(is_equal(from, into));
+  CHECK_FALSE(rig.sender().gate().is_raised());
+  CHECK(rig.sender_link().failure.empty());
 }
 
 // The data of an optional receive has arrived, its notice on one path is lost with the path, and

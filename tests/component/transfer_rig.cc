@@ -49,15 +49,15 @@ Connection half(const Device& device, Role role, const TransferOptions& options)
   return made;
 }
 
-// One path. The other end's has the same number.
-void join(PathResources& mine, const PathResources& other) {
+// One path. The other end's queue pair has this number.
+void join(PathResources& mine, std::uint32_t peer_qpn) {
   const Device& device = *mine.device;
   const verbs::Qp& qp = mine.queues.qp;
-  mine.peer_qpn = other.queues.qp->qp_num;
+  mine.peer_qpn = peer_qpn;
   must(verbs::to_init(qp,
                       {.port = device.port, .pkey_index = 0, .access = IBV_ACCESS_REMOTE_WRITE}));
   verbs::RtrParams rtr;
-  rtr.dest_qpn = other.queues.qp->qp_num;
+  rtr.dest_qpn = peer_qpn;
   const std::uint8_t index = gid_index(device);
   rtr.path = {.port = device.port, .is_global = true, .sgid_index = index};
   if (device.api().query_gid(device.context->raw(), device.port, index, &rtr.path.dgid) != 0) {
@@ -143,7 +143,9 @@ Result<bool> test_once(Request& request, int* sizes) {
 }
 
 TransferRig::TransferRig(const TransferOptions& options)
-    : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api), table_(must(DeviceTable::scan(api_, {}))) {
+    : api_(must(verbs::load(SOFTNIC_LIBIBVERBS)).api),
+      table_(must(DeviceTable::scan(api_, {}))),
+      options_(options) {
   BL_MUST(!table_->devices().empty());
   device_ = table_->devices().front();
   if (options.largest_write != 0) device_.caps.max_msg_bytes = options.largest_write;
@@ -163,8 +165,8 @@ void TransferRig::connect(const TransferOptions& options) {
   receive.window.length = wire::kCreditRingBytes;
   for (std::size_t rail = 0; rail < options.paths; ++rail) {
     receive.window.rkeys[rail] = send.memory.rkey(rail);
-    join(send.paths[rail], receive.paths[rail]);
-    join(receive.paths[rail], send.paths[rail]);
+    join(send.paths[rail], receive.paths[rail].queues.qp->qp_num);
+    join(receive.paths[rail], send.paths[rail].queues.qp->qp_num);
   }
   const CommOptions comm = {.routed_above = options.routed_above,
                             .stall_ns = options.stall_ns,
@@ -177,10 +179,41 @@ void TransferRig::connect(const TransferOptions& options) {
 }
 
 void TransferRig::bring_messages() {
-  for (const wire::Fenced& message : std::exchange(sender_link_->sent, {}))
+  for (const PathMessage& message : std::exchange(sender_link_->sent, {}))
     receiver_link_->bring(message);
-  for (const wire::Fenced& message : std::exchange(receiver_link_->sent, {}))
+  for (const PathMessage& message : std::exchange(receiver_link_->sent, {}))
     sender_link_->bring(message);
+  for (const PathOrder& order : std::exchange(sender_link_->orders, {}))
+    carry_out(Role::kSend, *sender_link_, order);
+  for (const PathOrder& order : std::exchange(receiver_link_->orders, {}))
+    carry_out(Role::kReceive, *receiver_link_, order);
+}
+
+void TransferRig::carry_out(Role role, FakeLink& link, const PathOrder& order) {
+  std::unique_ptr<PathResources>& path = half_made_[{role, order.path}];
+  PathMade made = {.path = order.path, .generation = order.generation};
+  if (refuses_orders) {
+    link.bring(PathNotMade{
+        .path = order.path, .generation = order.generation, .why = "the test refuses it"});
+  } else if (const auto* const make = std::get_if<MakePath>(&order.what)) {
+    const std::size_t planned = options_.paths + options_.missing_paths;
+    const CommPlan plan = role == Role::kSend ? SendComm::plan(planned) : RecvComm::plan(planned);
+    path = std::make_unique<PathResources>(make_unconnected_path(device_, plan));
+    path->notify = options_.notify;
+    path->rail = path->peer_rail = order.path;
+    made.offer.qp.qpn = made.answer.qp.qpn = path->queues.qp->qp_num;
+    if (make->offer) {
+      join(*path, make->offer->qp.qpn);
+      made.resources = std::move(path);
+    }
+    link.bring(std::move(made));
+  } else if (const auto* const connect = std::get_if<ConnectPath>(&order.what)) {
+    join(*path, connect->answer.qp.qpn);
+    made.resources = std::move(path);
+    link.bring(std::move(made));
+  } else {
+    path.reset();
+  }
 }
 
 Request* TransferRig::send(Storage& from, std::size_t size, int tag, std::size_t at) {

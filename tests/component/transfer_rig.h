@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,28 +46,37 @@ class FakeLink final : public Link {
   }
 
   bool exchanges_reports() const noexcept override { return recovers; }
-  void send_report(wire::Fenced report) noexcept override { sent.push_back(report); }
-  std::optional<wire::Fenced> take_report() noexcept override {
-    if (brought.empty()) {
-      State expected = State::kReports;
+  void send_about_path(PathMessage message) noexcept override { sent.push_back(message); }
+  void order(PathOrder order) noexcept override { orders.push_back(std::move(order)); }
+  void discard(std::unique_ptr<PathResources> resources) noexcept override {
+    discarded.push_back(std::move(resources));
+  }
+  std::optional<PathMail> take_mail() noexcept override {
+    if (mail.empty()) {
+      State expected = State::kPathNews;
       state_.compare_exchange_strong(expected, State::kOpen);
       return std::nullopt;
     }
-    const wire::Fenced first = brought.front();
-    brought.pop_front();
+    std::optional<PathMail> first(std::move(mail.front()));
+    mail.pop_front();
     return first;
   }
-  void bring(const wire::Fenced& message) {
-    brought.push_back(message);
+  void bring(PathMail one) {
+    mail.push_back(std::move(one));
     State expected = State::kOpen;
-    state_.compare_exchange_strong(expected, State::kReports);
+    state_.compare_exchange_strong(expected, State::kPathNews);
   }
 
   bool recovers = false;
-  std::deque<wire::Fenced> sent;
-  std::deque<wire::Fenced> brought;
+  std::deque<PathMessage> sent;
+  std::deque<PathOrder> orders;
+  std::deque<PathMail> mail;
+  std::vector<std::unique_ptr<PathResources>> discarded;
   std::optional<std::uint32_t> said;
   std::string failure;
+
+ private:
+  void ask_for_service() noexcept override {}
 };
 
 struct TransferOptions {
@@ -127,8 +137,11 @@ class TransferRig {
     receiver_->close();
     receiver_.reset();
   }
-  // Brings all messages about failed paths to the other end.
+  // Brings all messages about failed paths to the other end, and carries out the orders of both as
+  // the control thread would.
   void bring_messages();
+  // Orders to make a path anew are refused.
+  bool refuses_orders = false;
   const TestFabric& fabric() const { return fabric_; }
 
   Storage storage(std::size_t size, unsigned char fill = 0) { return Storage(caches_, size, fill); }
@@ -142,6 +155,7 @@ class TransferRig {
 
  private:
   void connect(const TransferOptions& options);
+  void carry_out(Role role, FakeLink& link, const PathOrder& order);
 
   TestFabric fabric_;
   verbs::Api api_;
@@ -151,6 +165,9 @@ class TransferRig {
   std::shared_ptr<FakeLink> sender_link_ = std::make_shared<FakeLink>();
   std::shared_ptr<FakeLink> receiver_link_ = std::make_shared<FakeLink>();
   wire::CreditLine* ring_ = nullptr;
+  TransferOptions options_;
+  // By role and path: a path whose order has not been finished.
+  std::map<std::pair<Role, std::uint8_t>, std::unique_ptr<PathResources>> half_made_;
   StatsPage page_ = StatsPage::open({.directory = {}, .shown = false});
   std::unique_ptr<Guarded<SendComm>> sender_;
   std::unique_ptr<Guarded<RecvComm>> receiver_;

@@ -186,6 +186,56 @@ TEST_CASE("several: as many receives as fit are in flight where paths are missin
   finish_both({last, rig.send(from, 64, 0)}, 64);
 }
 
+// NCCL keeps at most 128 buffers in flight on one comm: decision 0019. All their messages are under
+// way at once here, and each path could have to carry all of them.
+TEST_CASE("several: 128 buffers are in flight, or at least 64 with more than four paths",
+          "[component][transfer][several]") {
+  constexpr std::size_t kBuffers = wire::kMaxReceives;
+  constexpr std::size_t kGroups = 40;
+  constexpr std::size_t kEach = 64;
+  const auto paths = GENERATE(as<std::size_t>(), 1, 2, 4, 5, 8);
+  CAPTURE(paths);
+  TransferRig rig({.paths = paths, .notify = Notify::kNotice});
+  Storage from = rig.storage(kGroups * kBuffers * kEach);
+  Storage into = rig.storage(kGroups * kBuffers * kEach);
+  fill(from, 6);
+  const auto receive_group = [&](std::size_t group) {
+    std::vector<ReceiveBuffer> buffers;
+    for (std::size_t i = 0; i < kBuffers; ++i) {
+      buffers.push_back({.data = into.data() + (group * kBuffers + i) * kEach,
+                         .capacity = kEach,
+                         .tag = static_cast<int>(i),
+                         .memory = &into.handle()});
+    }
+    return must(irecv(rig.receiver(), buffers));
+  };
+  std::size_t most = 0;
+  for (std::size_t first = 0; first < kGroups;) {
+    std::vector<Request*> receives;
+    while (first + receives.size() < kGroups) {
+      Request* const made = receive_group(first + receives.size());
+      if (made == nullptr) break;
+      receives.push_back(made);
+    }
+    const std::size_t in_flight = receives.size() * kBuffers;
+    most = std::max(most, in_flight);
+    std::vector<Request*> sends;
+    for (std::size_t i = 0; i < in_flight; ++i) {
+      const std::size_t at = (first * kBuffers + i) * kEach;
+      sends.push_back(rig.send(from, kEach, static_cast<int>(i % kBuffers), at));
+    }
+    for (Request* const send : sends) rig.finish(send);
+    for (Request* const receive : receives) rig.finish_all(receive, kBuffers);
+    first += receives.size();
+  }
+  CHECK(is_equal(from, into, into.size()));
+  if (paths <= 4) {
+    CHECK(most == wire::kMaxLines);
+  } else {
+    CHECK(most >= 64);
+  }
+}
+
 // NCCL deregisters memory before it closes a comm that it aborts. Sanitizers see a use of the
 // handle.
 TEST_CASE("several: closing sends no more chunks", "[component][transfer][several]") {

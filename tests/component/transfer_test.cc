@@ -314,8 +314,10 @@ TEST_CASE("transfer: the control thread takes an idle comm, and calls are put of
   CHECK_FALSE(rig.sender().take_if_idle());
   CHECK(rig.finish(send) == 64);
   CHECK(rig.finish(receive) == 64);
-  CHECK(rig.sender().take_if_idle());
-  CHECK(rig.receiver().take_if_idle());
+  REQUIRE(rig.sender().take_if_idle());
+  rig.sender().give_back();
+  REQUIRE(rig.receiver().take_if_idle());
+  rig.receiver().give_back();
 }
 
 TEST_CASE("transfer: a flush uses the configured partition", "[component][transfer]") {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BEELINE_RECOVERY: a connection with several NICs goes on without one that fails. These tests need
-// a fabric with eight NICs on each host.
+// BEELINE_RECOVERY: a connection goes on without a NIC that fails, or waits for it if it has no
+// other, and uses it again when it is back. These tests need a fabric with eight NICs on each host.
 #include <cstdlib>
 #include <deque>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "tests/contract/flow.h"
 #include "tests/contract/plugin_log.h"
@@ -34,7 +35,7 @@ struct Transfer {
   Request request;
 };
 
-void send_all(Sender& end, const std::string& target, const std::string& fault) {
+void send_rounds(Sender& end, const std::string& target, const std::string& fault) {
   std::deque<Transfer> under_way;
   for (size_t i = 0; i < kRounds; ++i) {
     if (i == kFaultAfter) disturb(target, fault);
@@ -50,7 +51,7 @@ void send_all(Sender& end, const std::string& target, const std::string& fault) 
   for (Transfer& one : under_way) one.request.finish();
 }
 
-void receive_all(Receiver& end) {
+void receive_rounds(Receiver& end) {
   std::deque<Transfer> under_way;
   const auto finish_oldest = [&] {
     under_way.front().request.finish();
@@ -81,12 +82,164 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails", "[cont
   run_flow(
       {abi, PeerMode::kProcesses}, want_recovery,
       [&](Sender& end) {
-        send_all(end, target, fault);
+        send_rounds(end, target, fault);
         must_have_lost_path(end);
       },
       [](Receiver& end) {
-        receive_all(end);
+        receive_rounds(end);
         must_have_lost_path(end);
+      });
+  disturb(target, "reset");
+}
+
+// With the usual time-outs, the device says nothing for more than half a minute.
+TEST_CASE("recovery: a port that goes down is left at once", "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
+  CAPTURE(target);
+  const auto prepare = [](Peer&) {
+    setenv("BEELINE_RAILS", "4", 1);
+    setenv("BEELINE_RECOVERY", "1", 1);
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        send_rounds(end, target, "down");
+        must_have_lost_path(end);
+      },
+      [](Receiver& end) {
+        receive_rounds(end);
+        must_have_lost_path(end);
+      });
+  disturb(target, "reset");
+}
+
+// In the meantime NCCL calls neither end.
+TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
+  const std::string fault = GENERATE("down", "blackhole");
+  CAPTURE(target, fault);
+  const auto wait_until_used = [](End& end) {
+    wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
+    end.peer.meet();
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
+      [&](Sender& end) {
+        send_rounds(end, target, fault);
+        must_have_lost_path(end);
+        disturb(target, "reset");
+        wait_until_used(end);
+        send_rounds(end, target, "up");
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        must_have_lost_path(end);
+        wait_until_used(end);
+        receive_rounds(end);
+      });
+}
+
+// The device would go on retrying for half a minute.
+TEST_CASE("recovery: a path that is silent is left while another works", "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic2", "h1/softnic6");
+  CAPTURE(target);
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    setenv("BEELINE_TIMEOUT", "20", 1);
+    setenv("BEELINE_RETRY_CNT", "7", 1);
+  };
+  const auto must_have_left_silent_path = [](End& end) {
+    BL_MUST(either_warns(end.peer, {"nothing completes on it"}));
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        send_rounds(end, target, "blackhole");
+        must_have_left_silent_path(end);
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        must_have_left_silent_path(end);
+      });
+  disturb(target, "reset");
+}
+
+TEST_CASE("recovery: a connection whose only NIC fails waits for it", "[contract][recovery]") {
+  const Abi abi = GENERATE(Abi::kV8, Abi::kV12);
+  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
+  const std::string fault = GENERATE("down", "blackhole");
+  CAPTURE(abi, target, fault);
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    unsetenv("BEELINE_RAILS");
+  };
+  run_flow(
+      {abi, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        std::jthread repair([&] {
+          wait_until([] { return log_has(NCCL_LOG_WARN, {"the connection waits"}); }, "the fault");
+          disturb(target, "reset");
+        });
+        send_rounds(end, target, fault);
+        BL_MUST(log_has(NCCL_LOG_WARN, {"is in use again"}));
+      },
+      receive_rounds);
+}
+
+TEST_CASE("recovery: a NIC may come back with another address", "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
+  CAPTURE(target);
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    unsetenv("BEELINE_RAILS");
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        std::jthread repair([&] {
+          wait_until([] { return log_has(NCCL_LOG_WARN, {"the connection waits"}); }, "the fault");
+          disturb(target, "gid=3:::ffff:10.77.0.1");
+          disturb(target, "up");
+        });
+        send_rounds(end, target, "down");
+      },
+      receive_rounds);
+}
+
+// NCCL has taken such a receive for done, and makes no call for the receiver's connection until the
+// data is there. The control thread has to answer the sender.
+TEST_CASE("recovery: an end that NCCL does not call answers", "[contract][recovery]") {
+  constexpr size_t kReceives = 20;
+  const std::string target = "h0/softnic1";
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    setenv("BEELINE_EARLY_DONE", "1", 1);
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        end.peer.meet();
+        disturb(target, "blackhole");
+        Buffer buffer(end, kReceives * kBytesEach);
+        std::deque<Request> requests;
+        for (size_t i = 0; i < kReceives; ++i) {
+          buffer.fill(i * kBytesEach, kBytesEach, static_cast<uint32_t>(i));
+          requests.push_back(end.send(buffer.part(i * kBytesEach, kBytesEach)));
+        }
+        for (Request& request : requests) request.finish();
+        end.peer.meet();
+      },
+      [&](Receiver& end) {
+        Buffer buffer(end, kReceives * kBytesEach);
+        for (size_t i = 0; i < kReceives; ++i) {
+          buffer.expect(i * kBytesEach, kBytesEach, static_cast<uint32_t>(i));
+          Request receive =
+              irecv_optional(end.net(), end.comm, buffer.part(i * kBytesEach, kBytesEach));
+          BL_MUST(receive.poll());
+        }
+        end.peer.meet();
+        wait_until([&] { return buffer.holds(0, buffer.size()); }, "the data");
+        end.peer.meet();
       });
   disturb(target, "reset");
 }

@@ -123,12 +123,18 @@ void undo(const Fault& fault, size_t faulty) {
 }
 
 // Takes the port of a host without a fault down and up again before the messages, which must not be
-// taken for the cause of the later fault.
-void have_been_down(const Peer& peer, const Fault& fault, size_t faulty) {
-  if (fault.kind.command != kKill || peer.rank() == faulty) return;
-  const std::string port = "h" + std::to_string(peer.rank()) + "/" + device_name(peer.rank());
-  disturb(port, "down");
-  disturb(port, "up");
+// taken for the cause of the later fault. Nothing may be under way meanwhile: the devices give up
+// soon.
+void have_been_down(Peer& peer, const Fault& fault, size_t faulty) {
+  if (fault.kind.command != kKill) return;
+  if (peer.rank() != faulty) {
+    const std::string port = "h" + std::to_string(peer.rank()) + "/" + device_name(peer.rank());
+    disturb(port, "down");
+    disturb(port, "up");
+  }
+  const size_t partner = peer.rank() ^ 1;
+  peer.send(partner, true);
+  (void)peer.receive<bool>(partner);
 }
 
 // Some messages, then the fault, then more until that fails.

@@ -89,7 +89,13 @@ std::vector<Bytes> seeds() {
   return {with_head(0, 0, {hello}), with_head(6, 1, {connect, ready, goodbye}),
           with_head(255, 1,
                     {encode(test::sample<HelloAck>()), encode(test::sample<Refuse>()),
-                     encode(test::sample<Accept>()), encode(test::sample<Reject>())})};
+                     encode(test::sample<Accept>()), encode(test::sample<Reject>())}),
+          with_head(7, 1,
+                    {encode(test::sample<Resume>()), encode(test::sample<ResumeAck>()),
+                     encode(test::sample<StillOpen>()), encode(test::sample<Fenced>())}),
+          with_head(16, 1,
+                    {encode(test::sample<OfferPath>()), encode(test::sample<AnswerPath>()),
+                     encode(test::sample<PathNote>())})};
 }
 
 constexpr std::array<Target, 1> kFrameTargets = {{{"frames", take, seeds}}};

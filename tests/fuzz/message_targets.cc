@@ -154,6 +154,18 @@ void hold_message(const Fenced& message) {
   const auto* const report = std::get_if<ReceiverReport>(&message.report);
   hold(report == nullptr || is_consistent(*report), "no line has arrived twice");
 }
+void hold_message(const OfferPath& message) {
+  hold(message.path < kMaxPaths, "the number of a path");
+  hold_path(message.offer);
+}
+void hold_message(const AnswerPath& message) {
+  hold(message.path < kMaxPaths, "the number of a path");
+  hold_path(message.answer);
+}
+void hold_message(const PathNote& message) {
+  hold(message.path < kMaxPaths, "the number of a path");
+  hold(message.news <= PathNews::kReady, "known news");
+}
 
 void hold_error(const Error& error) {
   hold(error.code == Errc::kProtocol || error.code == Errc::kUnsupported, "an error of the peer's");
@@ -259,7 +271,7 @@ std::vector<Bytes> seeds<Fenced>() {
   return {body_of(test::sample<Fenced>()), body_of(test::sample_sender_report()), body_of(most)};
 }
 
-constexpr std::array<Target, 12> kMessageTargets = {{
+constexpr std::array<Target, 15> kMessageTargets = {{
     {"hello", take_versioned<Hello>, seeds_of_introduction<Hello>},
     {"hello_ack", take<HelloAck>, seeds_of_introduction<HelloAck>},
     {"refuse", take<Refuse>, seeds<Refuse>},
@@ -272,6 +284,9 @@ constexpr std::array<Target, 12> kMessageTargets = {{
     {"resume_ack", take<ResumeAck>, seeds<ResumeAck>},
     {"still_open", take<StillOpen>, seeds<StillOpen>},
     {"fenced", take<Fenced>, seeds<Fenced>},
+    {"offer_path", take<OfferPath>, seeds<OfferPath>},
+    {"answer_path", take<AnswerPath>, seeds<AnswerPath>},
+    {"path_note", take<PathNote>, seeds<PathNote>},
 }};
 
 }  // namespace

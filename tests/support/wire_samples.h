@@ -10,6 +10,7 @@
 
 #include "plugin/wire/message.h"
 #include "plugin/wire/message_fenced.h"
+#include "plugin/wire/message_remake.h"
 
 namespace beeline::test {
 
@@ -193,6 +194,22 @@ inline wire::Fenced sample_sender_report() {
   report.taken = 0xffff'fff0;
   for (const std::uint32_t position : {0xffff'fff0U, 3U}) report.held.add(position);
   return message;
+}
+template <>
+inline wire::OfferPath sample<wire::OfferPath>() {
+  return {.comm = 12,
+          .path = 3,
+          .generation = 6,
+          .report = std::get<wire::SenderReport>(sample_sender_report().report),
+          .offer = sample_offer()};
+}
+template <>
+inline wire::AnswerPath sample<wire::AnswerPath>() {
+  return {.comm = 12, .path = 3, .generation = 6, .answer = sample_answer()};
+}
+template <>
+inline wire::PathNote sample<wire::PathNote>() {
+  return {.comm = 12, .path = 7, .generation = 0xffff'ffff, .news = wire::PathNews::kReady};
 }
 template <>
 inline wire::Resume sample<wire::Resume>() {

@@ -21,10 +21,13 @@ class Rails(unittest.TestCase):
         self.assertEqual([round(rate) for _, rate in samples.rates(0)], [40, 40])
         self.assertEqual([round(rate) for _, rate in samples.sum_rates()], [60, 40])
 
-    def test_recovery_is_the_moment_from_which_the_rate_stays(self):
+    def test_recovery_is_the_first_good_moment_after_which_the_average_is_good(self):
         rates = [(0.0, 9), (0.1, 2), (0.2, 9), (0.3, 2), (0.4, 9), (0.5, 9), (0.6, 2)]
         self.assertAlmostEqual(time_to_recover(rates, 0.1, 0.6, 8), 0.3)
-        self.assertIsNone(time_to_recover(rates, 0.1, 0.7, 8))
+        self.assertIsNone(time_to_recover(rates, 0.6, 0.7, 8))
+        dip = [(0.0, 2), (0.1, 9), (0.2, 9), (0.3, 7), (0.4, 9)]
+        self.assertAlmostEqual(time_to_recover(dip, 0.0, 0.5, 8), 0.1)
+        self.assertIsNone(time_to_recover([(0.0, 9), (0.1, 7), (0.2, 7)], 0.0, 0.3, 8))
 
     def test_equal_split(self):
         self.assertEqual(rails.equal_split([400, 100]), 0.4)

@@ -27,7 +27,7 @@ TEST_CASE("config: an empty environment gives the defaults and says nothing", "[
   Found found;
   const Config config = load({}, &found);
   CHECK(config.gid_index == -1);
-  CHECK(config.timeout == 20);
+  CHECK(config.timeout == 0);
   CHECK(config.retry_cnt == 7);
   CHECK(config.ib_disable == false);
   CHECK(config.ece == true);
@@ -77,11 +77,11 @@ TEST_CASE("config: variables that only NCCL's own transport reads are named in o
 
 TEST_CASE("config: a value out of range is warned about, and the default used", "[unit][config]") {
   Found found;
-  CHECK(load({"BEELINE_TIMEOUT=99"}, &found).timeout == 20);
+  CHECK(load({"BEELINE_TIMEOUT=99"}, &found).timeout == 0);
   CHECK(load({"NCCL_IB_RETRY_CNT=15"}, &found).retry_cnt == 7);
   REQUIRE(found.count(Severity::kWarning) == 2);
   CHECK(found.has("setting-out-of-range", Severity::kWarning, "BEELINE_TIMEOUT"));
-  CHECK(found.has("BEELINE_TIMEOUT=99 is out of range (1 to 31); using 20"));
+  CHECK(found.has("BEELINE_TIMEOUT=99 is out of range (0 to 31); using 0"));
   CHECK(found.has("NCCL_IB_RETRY_CNT=15 is out of range (0 to 7); using 7"));
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("config: a value that cannot be read is warned about, and the default 
 }
 
 TEST_CASE("config: an invalid BEELINE_ value does not fall back to NCCL's", "[unit][config]") {
-  CHECK(load({"BEELINE_TIMEOUT=99", "NCCL_IB_TIMEOUT=14"}).timeout == 20);
+  CHECK(load({"BEELINE_TIMEOUT=99", "NCCL_IB_TIMEOUT=14"}).timeout == 0);
 }
 
 TEST_CASE("config: an unknown name is warned about with the nearest", "[unit][config]") {

@@ -57,8 +57,8 @@ void Model::list_steps(const ModelState& state, std::vector<ModelStep>& steps) {
 }
 
 std::string text_of(const ModelStep& step) {
-  static constexpr const char* kStates[] = {"Up",      "Fencing", "Fenced",  "Clear",
-                                            "Offered", "Probing", "Answered"};
+  static constexpr const char* kStates[] = {"Up",     "Fencing", "Fenced",  "Clear",
+                                            "Making", "Offered", "Probing", "Answered"};
   std::string text = std::string(step.name) + " (path " + std::to_string(step.path) + ", " +
                      std::to_string(step.detail) + "):";
   for (const ModelPath& path : step.next.paths) {

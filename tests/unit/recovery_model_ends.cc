@@ -40,6 +40,7 @@ void ModelSteps::list_sender(std::uint8_t path) {
   }
   list_posts(path);
   list_offers(path);
+  list_making(true, path);
   list_sender_failures(path);
   list_ports(true, path, ModelFault::kSenderPort);
 }
@@ -79,12 +80,21 @@ void ModelSteps::list_offers(std::uint8_t path) {
         },
         StepSort::kFault);
   }
+}
+
+// A queue pair of the new generation.
+void ModelSteps::list_making(bool is_sender, std::uint8_t path) {
+  const ModelPath& both = state_.paths[path];
+  const ModelChannel& channel = is_sender ? state_.to_receiver : state_.to_sender;
+  if (state_of(is_sender ? both.sender : both.receiver) != PathState::kMaking) return;
+  if (!has_room(channel)) return;
+  add_local("queue pair is made", is_sender, path, Kind::kQueuesMade);
   if (state_.failures == 0) return;
   add(
-      "sender cannot make a queue pair", path,
+      "queue pair cannot be made", path,
       [=](ModelWorld& world) {
         --world.state().failures;
-        world.event(true, path, {.kind = Kind::kTimer}, {.queues_fail = true});
+        world.local(is_sender, path, Kind::kQueuesFailed);
       },
       StepSort::kFault);
 }
@@ -123,6 +133,7 @@ void ModelSteps::list_receiver(std::uint8_t path) {
     add("receiver is drained", path, [=](ModelWorld& world) { world.drain(false, path); });
   }
   list_grants(path);
+  list_making(false, path);
   list_receiver_failures(path);
   list_ports(false, path, ModelFault::kReceiverPort);
 }

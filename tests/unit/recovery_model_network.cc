@@ -157,17 +157,6 @@ void ModelSteps::list_channel_faults(bool to_receiver) {
         },
         StepSort::kFault, oldest.kind);
   }
-  const bool is_offer = to_receiver && static_cast<Kind>(oldest.kind) == Kind::kOffer;
-  if (!is_offer || state_.failures == 0 || state_.is_receiver_closed) return;
-  add(
-      "receiver cannot make a queue pair", oldest.path,
-      [=](ModelWorld& world) {
-        --world.state().failures;
-        const ModelMessage offer = world.take_oldest(true);
-        world.event(false, offer.path, {.kind = Kind::kOffer, .generation = offer.generation},
-                    {.report = offer.report, .queues_fail = true});
-      },
-      StepSort::kFault);
 }
 
 }  // namespace beeline::test

@@ -46,6 +46,7 @@ class ModelSteps {
   void list_sender(std::uint8_t path);
   void list_posts(std::uint8_t path);
   void list_offers(std::uint8_t path);
+  void list_making(bool is_sender, std::uint8_t path);
   void list_sender_failures(std::uint8_t path);
   void list_receiver(std::uint8_t path);
   void list_grants(std::uint8_t path);

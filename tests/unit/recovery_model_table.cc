@@ -53,15 +53,18 @@ bool is_empty(const ByLine& lines) {
 
 // --- The table and its actions ---
 
-void ModelWorld::event(bool is_sender, std::uint8_t path, const PathEvent& event, Given given) {
+void ModelWorld::event(bool is_sender, std::uint8_t path, const PathEvent& event,
+                       std::uint16_t report) {
   const PathTransition made = on_event(status_of(end(is_sender, path), is_sender), event);
   set_status(end(is_sender, path), made.next);
-  made.actions.each([&](PathAction action) { return take(is_sender, path, action, made, given); });
+  made.actions.each([&](PathAction action) {
+    take(is_sender, path, action, made, report);
+    return true;
+  });
 }
 
-// False: the action has failed.
-bool ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
-                      const PathTransition& made, Given given) {
+void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
+                      const PathTransition& made, std::uint16_t report) {
   ModelEnd& our = end(is_sender, path);
   switch (action) {
     case PathAction::kDetach: our.is_joined = our.may_grant = false; break;
@@ -69,7 +72,7 @@ bool ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
     case PathAction::kTakeReport:
       is_sender ? take_report_of_sender(path) : take_report_of_receiver(path);
       break;
-    case PathAction::kKeepPeerReport: our.peer_report = given.report; break;
+    case PathAction::kKeepPeerReport: our.peer_report = report; break;
     case PathAction::kResolve:
       is_sender ? resolve_as_sender(path) : resolve_as_receiver(path);
       break;
@@ -77,20 +80,18 @@ bool ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
       (is_sender ? state_.paths[path].acks : state_.paths[path].notices) = {};
       break;
     case PathAction::kDestroyQueues: destroy_queues(is_sender, path); break;
-    case PathAction::kMakeQueues:
-      if (given.queues_fail) {
-        local(is_sender, path, Kind::kQueuesFailed);
-        return false;
-      }
-      make_queues(is_sender, path);
-      break;
+    case PathAction::kMakeQueues: make_queues(is_sender, path); break;
     case PathAction::kConnectQueues:
       our.live = static_cast<std::uint8_t>(our.generation + 1);
       break;
     case PathAction::kProbe: break;
     case PathAction::kJoin:
       our.is_joined = true;
-      if (is_sender) our.own_report = 0;
+      if (is_sender) {
+        our.own_report = 0;
+      } else {
+        our.live = static_cast<std::uint8_t>(our.generation + 1);
+      }
       break;
     case PathAction::kAllowGrants: our.may_grant = true; break;
     case PathAction::kSendFenced: send_message(is_sender, path, Kind::kFenced, made); break;
@@ -101,7 +102,6 @@ bool ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
     case PathAction::kSendReady: send_message(is_sender, path, Kind::kReady, made); break;
     case PathAction::kProtocolError: claim(false, "no end breaks the protocol"); break;
   }
-  return true;
 }
 
 void ModelWorld::send_message(bool is_sender, std::uint8_t path, Kind kind,
@@ -132,9 +132,7 @@ void ModelWorld::make_queues(bool is_sender, std::uint8_t path) {
   claim(our.generation > our.made, "no generation is used twice");
   our.made = our.generation;
   our.peer_report = 0;
-  if (is_sender) return;  // it is connected when the answer has come
-  our.own_report = 0;
-  our.live = static_cast<std::uint8_t>(our.generation + 1);
+  if (!is_sender) our.own_report = 0;
 }
 
 // --- Reports ---

@@ -189,7 +189,7 @@ void ModelWorld::deliver(bool to_receiver) {
         {.kind = static_cast<Kind>(message.kind),
          .generation = message.generation,
          .peer_has_report = message.peer_has_report},
-        {.report = message.report});
+        message.report);
 }
 
 }  // namespace beeline::test

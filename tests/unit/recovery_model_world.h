@@ -24,15 +24,10 @@ class ModelWorld {
 
   // --- An end and one of its paths: recovery_model_table.cc ---
 
-  // What comes with an event. With `queues_fail` no queue pair can be made.
-  struct Given {
-    std::uint16_t report = 0;
-    bool queues_fail = false;
-  };
-  // Runs the product's table and carries out its actions.
-  void event(bool is_sender, std::uint8_t path, const PathEvent& event, Given given);
+  // Runs the product's table and carries out its actions. `report` came with the event; 0: none.
+  void event(bool is_sender, std::uint8_t path, const PathEvent& event, std::uint16_t report);
   void local(bool is_sender, std::uint8_t path, PathEvent::Kind kind) {
-    event(is_sender, path, {.kind = kind}, {});
+    event(is_sender, path, {.kind = kind}, 0);
   }
 
   // --- The sender ---
@@ -73,8 +68,8 @@ class ModelWorld {
     if (!holds && wrong_ == nullptr) wrong_ = wrong;
   }
 
-  bool take(bool is_sender, std::uint8_t path, PathAction action, const PathTransition& made,
-            Given given);
+  void take(bool is_sender, std::uint8_t path, PathAction action, const PathTransition& made,
+            std::uint16_t report);
   void send_message(bool is_sender, std::uint8_t path, PathEvent::Kind kind,
                     const PathTransition& made);
   void take_report_of_sender(std::uint8_t path);

@@ -67,10 +67,18 @@ const std::vector<Row>& table() {
 
       {End::kBoth, kClear, Kind::kFenced, kNow, {kSendFenced}, kClear},
       {End::kSender, kClear, Kind::kFenced, kOld, {kSendFenced}, kClear},
-      {End::kSender, kClear, Kind::kTimer, kNow, {kMakeQueues, kSendOffer}, kOffered},
-      {End::kSender, kClear, Kind::kWell, kNow, {kMakeQueues, kSendOffer}, kOffered},
+      {End::kSender, kClear, Kind::kTimer, kNow, {kMakeQueues}, kMaking},
+      {End::kSender, kClear, Kind::kWell, kNow, {kMakeQueues}, kMaking},
       {End::kReceiver, kClear, Kind::kOffer, kNow, {kSendNotNow}, kClear},
-      {End::kReceiver, kClear, Kind::kOffer, kNew, {kMakeQueues, kJoin, kSendAnswer}, kAnswered},
+      {End::kReceiver, kClear, Kind::kOffer, kNew, {kMakeQueues}, kMaking},
+
+      {End::kSender, kMaking, Kind::kQueuesMade, kNow, {kSendOffer}, kOffered},
+      {End::kSender, kMaking, Kind::kQueuesFailed, kNow, {}, kClear},
+      {End::kSender, kMaking, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
+      {End::kReceiver, kMaking, Kind::kQueuesMade, kNow, {kJoin, kSendAnswer}, kAnswered},
+      {End::kReceiver, kMaking, Kind::kQueuesFailed, kNow, {kSendNotNow}, kClear},
+      {End::kReceiver, kMaking, Kind::kPortNotWell, kNow, {kDestroyQueues, kSendNotNow}, kClear},
+      {End::kReceiver, kMaking, Kind::kOffer, kNew, {kDestroyQueues, kMakeQueues}, kMaking},
 
       {End::kSender, kOffered, Kind::kAnswer, kNow, {kConnectQueues, kProbe}, kProbing},
       {End::kSender, kOffered, Kind::kTimer, kNow, {kSendOffer}, kOffered},
@@ -94,8 +102,8 @@ const std::vector<Row>& table() {
        kAnswered,
        Kind::kOffer,
        kNew,
-       {kDetach, kDestroyQueues, kMakeQueues, kJoin, kSendAnswer},
-       kAnswered},
+       {kDetach, kDestroyQueues, kMakeQueues},
+       kMaking},
       {End::kReceiver, kAnswered, Kind::kFailed, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kReceiver, kAnswered, Kind::kPortNotWell, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kReceiver,
@@ -104,7 +112,6 @@ const std::vector<Row>& table() {
        kNow,
        {kDetach, kMoveToError, kKeepPeerReport},
        kFencing},
-      {End::kReceiver, kAnswered, Kind::kQueuesFailed, kNow, {kDestroyQueues, kSendNotNow}, kClear},
   };
   return rows;
 }
@@ -139,8 +146,8 @@ PathState expected_state(bool is_sender, PathState state, const PathEvent& event
 }
 
 std::vector<PathState> states_of(bool is_sender) {
-  if (is_sender) return {kUp, kFencing, kFenced, kClear, kOffered, kProbing};
-  return {kUp, kFencing, kFenced, kClear, kAnswered};
+  if (is_sender) return {kUp, kFencing, kFenced, kClear, kMaking, kOffered, kProbing};
+  return {kUp, kFencing, kFenced, kClear, kMaking, kAnswered};
 }
 
 std::vector<Age> ages_of(const PathEvent& event) {
@@ -245,17 +252,18 @@ TEST_CASE("path machine: an offer is the next generation, and needs a port", "[u
   status.is_port_well = false;
   CHECK(on_event(status, local(Kind::kTimer)).actions.empty());
   CHECK(on_event(status, message(Kind::kWell)).actions.empty());
-  CHECK(on_event(status, local(Kind::kPortWell)).next.state == kOffered);
+  CHECK(on_event(status, local(Kind::kPortWell)).next.state == kMaking);
 }
 
 TEST_CASE("path machine: a receiver answers with the generation of the offer", "[unit][recovery]") {
   PathStatus status = in(kClear, false);
   status.has_peer_report = true;
   const PathTransition made = on_event(status, message(Kind::kOffer, kGeneration + 3));
-  CHECK(made.next.state == kAnswered);
+  CHECK(made.next.state == kMaking);
   CHECK(made.next.generation == kGeneration + 3);
-  CHECK(made.message_generation == kGeneration + 3);
   CHECK_FALSE(made.next.has_peer_report);
+  const PathTransition answered = on_event(made.next, local(Kind::kQueuesMade));
+  CHECK(answered.message_generation == kGeneration + 3);
 }
 
 TEST_CASE("path machine: a refused offer is named when the port is well again",
@@ -272,14 +280,21 @@ TEST_CASE("path machine: a refused offer is named when the port is well again",
   CHECK(well.actions == PathActions{kSendWell});
   CHECK(well.message_generation == kGeneration + 1);
   CHECK(on_event(well.next, local(Kind::kPortWell)).actions.empty());
-  // Nobody was refused: nobody waits.
-  CHECK(on_event(status, local(Kind::kPortWell)).actions.empty());
+  // The port fails while the queue pair is being made.
+  PathStatus making = in(kMaking, false);
+  const PathTransition given_up = on_event(making, local(Kind::kPortNotWell));
+  CHECK(given_up.message_generation == kGeneration);
+  CHECK(on_event(given_up.next, local(Kind::kPortWell)).message_generation == kGeneration);
+  // Nothing was refused, but the sender may wait before it offers again.
+  const PathTransition unasked = on_event(status, local(Kind::kPortWell));
+  CHECK(unasked.actions == PathActions{kSendWell});
+  CHECK(unasked.message_generation == kGeneration);
 }
 
 TEST_CASE("path machine: generations wrap around", "[unit][recovery]") {
   PathStatus status = in(kClear, false);
   status.generation = 0xffff'ffff;
-  CHECK(on_event(status, message(Kind::kOffer, 0)).next.state == kAnswered);
+  CHECK(on_event(status, message(Kind::kOffer, 0)).next.state == kMaking);
   status.state = kUp;
   CHECK(on_event(status, message(Kind::kFenced, 0xffff'fffe)).actions.empty());
 }

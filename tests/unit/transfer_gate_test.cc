@@ -90,6 +90,7 @@ TEST_CASE("gate: an alarm outlasts the control thread's stay", "[unit][transfer]
   SECTION("raised during it") {
     REQUIRE(scene.gate.try_take());
     scene.gate.raise_alarm();
+    CHECK(scene.gate.is_taken());
   }
   SECTION("of the link") {
     REQUIRE(scene.gate.try_take());
@@ -98,6 +99,21 @@ TEST_CASE("gate: an alarm outlasts the control thread's stay", "[unit][transfer]
   scene.gate.give_back();
   CHECK(scene.gate.is_alarmed());
   CHECK_FALSE(scene.gate.is_taken());
+}
+
+TEST_CASE("gate: either thread can lower the alarm", "[unit][transfer]") {
+  Scene scene;
+  scene.gate.raise_alarm();
+  CHECK(scene.gate.is_raised());
+  SECTION("the data thread") { scene.gate.lower_alarm(); }
+  SECTION("the control thread") {
+    REQUIRE(scene.gate.try_take());
+    scene.gate.lower_alarm();
+    CHECK(scene.gate.is_taken());
+    scene.gate.give_back();
+  }
+  CHECK_FALSE(scene.gate.is_raised());
+  CHECK(scene.call());
 }
 
 TEST_CASE("gate: a closed comm is not taken", "[unit][transfer]") {

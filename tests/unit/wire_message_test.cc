@@ -54,7 +54,7 @@ E beyond(E last) {
 
 TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", Hello, HelloAck,
                    Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck, StillOpen,
-                   Fenced) {
+                   Fenced, OfferPath, AnswerPath, PathNote) {
   const auto message = sample<TestType>();
   FrameSplitter splitter;
   splitter.append(encode(message));
@@ -68,7 +68,7 @@ TEMPLATE_TEST_CASE("wire message: what was encoded is decoded", "[unit][wire]", 
 
 TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error", "[unit][wire]",
                    Hello, HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume,
-                   ResumeAck, StillOpen, Fenced) {
+                   ResumeAck, StillOpen, Fenced, OfferPath, AnswerPath, PathNote) {
   Bytes body = body_of(sample<TestType>());
   for (std::size_t size = 0; size < body.size(); ++size) {
     INFO("cut to " << size);
@@ -80,7 +80,7 @@ TEMPLATE_TEST_CASE("wire message: one that is too short or too long is an error"
 
 TEMPLATE_TEST_CASE("wire message: random bytes do not harm the decoder", "[unit][wire]", Hello,
                    HelloAck, Refuse, Connect, Accept, Ready, Reject, Goodbye, Resume, ResumeAck,
-                   StillOpen, Fenced) {
+                   StillOpen, Fenced, OfferPath, AnswerPath, PathNote) {
   const auto seed = std::random_device{}();
   INFO("seed " << seed);
   std::mt19937 random(seed);
@@ -161,6 +161,15 @@ TEST_CASE("wire message: a report that contradicts itself is an error", "[unit][
   check("one twice", [](ReceiverReport& r) { r.partial[1].position = r.partial[0].position; });
   check("whole and in part", [](ReceiverReport& r) { r.whole.add(r.partial[0].position); });
   check("not granted yet", [](ReceiverReport& r) { r.partial[0].position = r.next; });
+}
+
+TEST_CASE("wire message: a path that cannot be made anew is an error", "[unit][wire]") {
+  check_refused<OfferPath>("path", [](OfferPath& m) { m.path = kMaxPaths; });
+  check_refused<OfferPath>("offer", [](OfferPath& m) { m.offer.qp.port = 0; });
+  check_refused<AnswerPath>("path", [](AnswerPath& m) { m.path = kMaxPaths; });
+  check_refused<AnswerPath>("answer", [](AnswerPath& m) { m.answer.mtu = 0; });
+  check_refused<PathNote>("path", [](PathNote& m) { m.path = kMaxPaths; });
+  check_refused<PathNote>("news", [](PathNote& m) { m.news = beyond(PathNews::kReady); });
 }
 
 TEST_CASE("wire message: what a sender has reported is decoded", "[unit][wire]") {
@@ -273,7 +282,7 @@ TEST_CASE("wire frame: an invalid header is noticed before its body arrives", "[
   CHECK_FALSE(is_error(kMaxBodyBytes, 8, 0, kMaxBodyBytes));
   CHECK(is_error(kMaxBodyBytes + 1, 8, 0, kMaxBodyBytes));
   CHECK(is_error(4, 0, 0, 512));
-  CHECK(is_error(4, 13, 0, 512));
+  CHECK(is_error(4, static_cast<std::uint16_t>(kLastType) + 1, 0, 512));
   CHECK(is_error(4, 1, 1, 512));
 }
 

@@ -140,6 +140,12 @@ void Channels::lose_device(const DeviceContext& device) {
   for (const auto& [id, channel] : channels_) channel->links().lose_device(device);
 }
 
+std::vector<std::shared_ptr<CommLink>> Channels::links_on(const DeviceContext& device) const {
+  std::vector<std::shared_ptr<CommLink>> found;
+  for (const auto& [id, channel] : channels_) channel->links().find_on(device, found);
+  return found;
+}
+
 void Channels::on_event(std::uint64_t id, std::uint32_t events) {
   Channel* const channel = find(id);
   if (channel == nullptr) return;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/base/log.h"
 #include "common/base/problem.h"
@@ -74,6 +75,7 @@ class Channels final : RedialEvents {
 
   // Ends all links that use this local device, which is gone.
   void lose_device(const DeviceContext& device);
+  std::vector<std::shared_ptr<CommLink>> links_on(const DeviceContext& device) const;
 
   // Closes all channels in good order: each ends when its peer agrees, or after a timeout.
   void close_all();

@@ -2,6 +2,7 @@
 #include "plugin/connect/channel/link_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace beeline {
 
@@ -36,11 +37,19 @@ void LinkTable::lose_device(const DeviceContext& device) {
   }
 }
 
+void LinkTable::find_on(const DeviceContext& device,
+                        std::vector<std::shared_ptr<CommLink>>& found) const {
+  for (const auto& [ours, entry] : entries_) {
+    std::shared_ptr<CommLink> link = entry.link.lock();
+    if (link != nullptr && link->is_on(device)) found.push_back(std::move(link));
+  }
+}
+
 std::uint64_t LinkTable::progress() const {
   std::uint64_t sum = 0;
   for (const auto& [ours, entry] : entries_) {
     const std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr && link->state() == Link::State::kOpen) sum += link->progress();
+    if (link != nullptr && !link->has_ended()) sum += link->progress();
   }
   return sum;
 }

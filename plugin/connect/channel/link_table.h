@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "plugin/connect/comm/comm_link.h"
 #include "plugin/connect/socket/outbox.h"
@@ -39,6 +40,8 @@ class LinkTable {
   // Returns how many links were open until now.
   std::size_t kill(const std::string& cause);
   void lose_device(const DeviceContext& device);
+  // Adds those of comms that use the device to `found`.
+  void find_on(const DeviceContext& device, std::vector<std::shared_ptr<CommLink>>& found) const;
   // The sum of Link::progress() of those that are open.
   std::uint64_t progress() const;
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <type_traits>
+#include <utility>
 
 #include "common/base/host.h"
 #include "plugin/connect/comm/control_mailbox.h"
@@ -15,10 +17,28 @@
 namespace beeline {
 namespace {
 
-// That wait to be taken. An end sends one for each generation of a path, and a second as an answer.
-constexpr std::size_t kMostReports = 4 * wire::kMaxPaths;
-
 constexpr std::uint64_t kSaid = std::uint64_t{1} << 32;
+
+template <class Message>
+constexpr bool is_note = std::is_same_v<Message, wire::PathNote>;
+
+// Whether the newer message makes the older one void. A message says how its sender stands, so the
+// last of its kind is enough; an end that waits repeats its message while NCCL may not call this
+// end for a long time.
+bool replaces(const PathMessage& newer, const PathMail& older) {
+  const auto* const message = std::get_if<PathMessage>(&older);
+  if (message == nullptr || message->index() != newer.index()) return false;
+  return std::visit(
+      [&](const auto& one) {
+        using Message = std::decay_t<decltype(one)>;
+        const auto& other = std::get<Message>(*message);
+        if constexpr (is_note<Message>) {
+          if (one.news != other.news) return false;
+        }
+        return one.path == other.path;
+      },
+      newer);
+}
 
 }  // namespace
 
@@ -107,40 +127,69 @@ void CommLink::on_goodbye(std::uint32_t settled) noexcept {
   state_.store(State::kGoodbye, std::memory_order_release);
 }
 
-void CommLink::send_report(wire::Fenced report) noexcept {
+void CommLink::send_about_path(PathMessage message) noexcept {
   if (!is_ours() || has_said_goodbye() || has_ended()) return;
-  report.comm = numbers_.theirs;
-  const auto lock = lock_without_sleeping(mutex_);
-  std::erase_if(sent_reports_, [&](const auto& older) { return older.path == report.path; });
   try {
-    sent_reports_.push_back(report);
+    std::visit([this](auto& any) { any.comm = numbers_.theirs; }, message);
+    if (const auto* const report = std::get_if<wire::Fenced>(&message)) {
+      const auto lock = lock_without_sleeping(mutex_);
+      std::erase_if(sent_reports_, [&](const auto& older) { return older.path == report->path; });
+      sent_reports_.push_back(*report);
+    }
+    outbox_->send(std::visit([](const auto& any) { return wire::encode(any); }, message));
   } catch (const std::exception&) {
-    // Out of memory: it is sent once only.
+    // Out of memory: an end that waits for the peer says it again.
   }
-  send([&] { return report; });
 }
 
-bool CommLink::on_report(const wire::Fenced& report) {
+void CommLink::order(PathOrder order) noexcept {
+  if (is_ours()) mailbox_->order_path({.link = weak_from_this(), .order = std::move(order)});
+}
+
+void CommLink::discard(std::unique_ptr<PathResources> resources) noexcept {
+  if (is_ours()) mailbox_->discard(std::move(resources));
+}
+
+void CommLink::ask_for_service() noexcept {
+  if (is_ours()) mailbox_->order_path({.link = weak_from_this(), .order = std::nullopt});
+}
+
+void CommLink::add_mail(PathMail mail) {
+  {
+    const auto lock = lock_without_sleeping(mutex_);
+    if (const auto* const message = std::get_if<PathMessage>(&mail)) {
+      std::erase_if(mail_, [&](const PathMail& older) { return replaces(*message, older); });
+    }
+    mail_.push_back(std::move(mail));
+  }
+  alert();
+}
+
+bool CommLink::on_message(PathMessage message) {
   if (!exchanges_reports_) return false;
-  if (has_ended()) return true;
-  const auto lock = lock_without_sleeping(mutex_);
-  if (reports_.size() == kMostReports) return false;
-  reports_.push_back(report);
-  state_.store(State::kReports, std::memory_order_release);
+  if (!has_ended()) add_mail(std::move(message));
   return true;
 }
 
-// The control thread alone ends the link, and may do so meanwhile.
-std::optional<wire::Fenced> CommLink::take_report() noexcept {
+void CommLink::on_result(PathMail result) {
+  if (!has_ended()) add_mail(std::move(result));
+}
+
+void CommLink::alert() noexcept {
+  State expected = State::kOpen;
+  if (exchanges_reports_) state_.compare_exchange_strong(expected, State::kPathNews);
+}
+
+// The control thread may end the link at any time, and add mail.
+std::optional<PathMail> CommLink::take_mail() noexcept {
   const auto lock = lock_without_sleeping(mutex_);
-  std::optional<wire::Fenced> first;
-  if (!reports_.empty()) {
-    first = reports_.front();
-    reports_.pop_front();
-  } else {
-    State expected = State::kReports;
+  if (mail_.empty()) {
+    State expected = State::kPathNews;
     state_.compare_exchange_strong(expected, State::kOpen, std::memory_order_acq_rel);
+    return std::nullopt;
   }
+  std::optional<PathMail> first(std::move(mail_.front()));
+  mail_.pop_front();
   return first;
 }
 

@@ -39,7 +39,7 @@ struct GoneLink {
 
 // Lifecycle: the Connection owns it, and the control thread borrows it. Its destructor tells the
 //   control thread, and also the peer unless the comm has said goodbye.
-class CommLink final : public Link {
+class CommLink final : public Link, public std::enable_shared_from_this<CommLink> {
  public:
   // `devices` are the local ones on which the comm depends.
   CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
@@ -52,8 +52,10 @@ class CommLink final : public Link {
   void send_goodbye(std::uint32_t settled) noexcept override;
   void send_failure(const std::string& why) noexcept override;
   bool exchanges_reports() const noexcept override { return exchanges_reports_; }
-  void send_report(wire::Fenced report) noexcept override;
-  std::optional<wire::Fenced> take_report() noexcept override;
+  void send_about_path(PathMessage message) noexcept override;
+  void order(PathOrder order) noexcept override;
+  void discard(std::unique_ptr<PathResources> resources) noexcept override;
+  std::optional<PathMail> take_mail() noexcept override;
 
   // --- For the control thread ---
   const CommNumbers& numbers() const noexcept { return numbers_; }
@@ -66,11 +68,19 @@ class CommLink final : public Link {
   void lose_device(const DeviceContext& device);
   void on_goodbye(std::uint32_t settled) noexcept;
   // False: the peer has broken the protocol.
-  bool on_report(const wire::Fenced& report);
+  bool on_message(PathMessage message);
+  // A PathMade or PathNotMade.
+  void on_result(PathMail result);
+  // There may be something to do: a port has changed, or due_ns() has come.
+  void alert() noexcept;
+  // The time of the timer that will serve the link next, for the control loop.
+  std::int64_t& timer_ns() noexcept { return timer_ns_; }
   // Returns false if the link had ended before, or this end has closed it.
   bool die(const std::string& cause);
 
  private:
+  void ask_for_service() noexcept override;
+  void add_mail(PathMail mail);
   template <class Make>
   void send(Make&& make_message) noexcept;
   void send_end(wire::RejectCode code, std::string_view why) noexcept;
@@ -85,12 +95,13 @@ class CommLink final : public Link {
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;
   const bool exchanges_reports_;
+  std::int64_t timer_ns_ = kNever;
   std::atomic<std::uint64_t> goodbye_{0};  // kSaid and the settled position; 0: none was said
   std::mutex mutex_;
   // Under the mutex:
   std::string failure_;                     // that the peer was told of
   std::vector<wire::Fenced> sent_reports_;  // the last of each path
-  std::deque<wire::Fenced> reports_;        // of the peer, not taken
+  std::deque<PathMail> mail_;               // not taken
 };
 
 }  // namespace beeline

@@ -10,66 +10,17 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "plugin/connect/comm/link.h"
-#include "plugin/device/device.h"
-#include "plugin/device/loopback.h"
-#include "plugin/device/port_report.h"
+#include "plugin/connect/comm/path_resources.h"
 #include "plugin/device/rail_devices.h"
-#include "plugin/device/thread_domain.h"
 #include "plugin/memory/control_block.h"
-#include "plugin/verbs/cm_channel.h"
-#include "plugin/verbs/handles.h"
 #include "plugin/wire/limits.h"
-#include "plugin/wire/port_types.h"
 
 namespace beeline {
 
 enum class Role : std::uint8_t { kSend, kReceive };
-
-using wire::Notify;
-
-// A queue pair, its completion queue and the objects that exist only with them. They are made
-// together and destroyed together: a path that is made anew gets all of them anew, so that no
-// completion of an old queue pair can be polled.
-struct Queues {
-  Queues() = default;
-  Queues(Queues&&) = default;
-  // A defaulted assignment would destroy the old completion queue before its queue pair.
-  Queues& operator=(Queues&& other) noexcept {
-    if (this != &other) {
-      std::destroy_at(this);
-      std::construct_at(this, std::move(other));
-    }
-    return *this;
-  }
-  ~Queues() = default;
-
-  // In the order in which they are made: members are destroyed in reverse.
-  verbs::Cq cq;
-  verbs::Qp qp;
-  verbs::CmId cm;                    // none where the plugin itself has moved the queue pair to RTS
-  std::optional<Loopback> loopback;  // for flushes: once there is memory that needs them
-  std::uint32_t max_inline = 0;      // bytes; granted by the device
-};
-
-// One path to one remote port, ready to send.
-struct PathResources {
-  const Device* device = nullptr;
-  std::uint8_t rail = 0;       // of this end
-  std::uint8_t peer_rail = 0;  // of the other end
-  ThreadDomain domain;         // empty: the driver takes locks. Destroyed after the queues in it
-  Queues queues;
-  Notify notify = Notify::kImmediate;
-  OwnAddress own;  // the table entries of this end's port by which it is connected
-  std::uint32_t peer_qpn = 0;
-  std::string peer_device;       // "mlx5_0:1"
-  std::uint32_t speed_mbps = 0;  // of the slower port, as it claims; 0: unknown
-};
 
 // Memory of the peer that this end may write into.
 struct PeerWindow {

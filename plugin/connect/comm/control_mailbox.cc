@@ -35,6 +35,8 @@ void Orders::clear() noexcept {
   gone.clear();
   unclaimed.clear();
   comms.clear();
+  paths.clear();
+  discarded.clear();
   stop = false;
 }
 
@@ -183,18 +185,23 @@ void ControlMailbox::stop() noexcept {
   wake();
 }
 
-void ControlMailbox::link_gone(const GoneLink& link) noexcept {
+// If the thread has ended, or there is no memory, the caller destroys the item.
+template <class Item>
+void ControlMailbox::leave_order(std::vector<Item> Orders::*where, Item item) noexcept {
   {
     const auto lock = lock_without_sleeping(mutex_);
-    if (!served_) return;  // the channels are gone, too
+    if (!served_) return;
     try {
-      orders_.gone.push_back(link);
+      (orders_.*where).push_back(std::move(item));
     } catch (const std::exception&) {
-      return;  // out of memory: the channel counts one comm too many, and stays open longer
+      return;
     }
   }
   wake();
 }
+
+// If this is lost, the channel counts one comm too many, and stays open longer.
+void ControlMailbox::link_gone(const GoneLink& link) noexcept { leave_order(&Orders::gone, link); }
 
 void ControlMailbox::take_orders(Orders& taken) {
   eventfd_t wakeups = 0;
@@ -205,16 +212,15 @@ void ControlMailbox::take_orders(Orders& taken) {
 }
 
 void ControlMailbox::take_back(CommMemory memory) noexcept {
-  {
-    const auto lock = lock_without_sleeping(mutex_);
-    if (!served_) return;
-    try {
-      orders_.comms.push_back(std::move(memory));
-    } catch (const std::exception&) {
-      return;  // out of memory: the caller destroys the comm
-    }
-  }
-  wake();
+  leave_order(&Orders::comms, std::move(memory));
+}
+
+void ControlMailbox::discard(std::unique_ptr<PathResources> resources) noexcept {
+  leave_order(&Orders::discarded, std::move(resources));
+}
+
+void ControlMailbox::order_path(LinkOrder order) noexcept {
+  leave_order(&Orders::paths, std::move(order));
 }
 
 bool ControlMailbox::leave() noexcept {

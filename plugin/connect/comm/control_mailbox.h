@@ -57,23 +57,31 @@ struct AttemptOrder {
   CommSettings settings = {};
 };
 
+// An order about a path of an open comm. Without one, the link only has to be served.
+struct LinkOrder {
+  std::weak_ptr<CommLink> link;
+  std::optional<PathOrder> order;
+};
+
 // The work that NCCL's threads leave for the control thread. The mailbox has one such object and
 // the control thread another. They are swapped, so that their vectors keep their memory, and NCCL's
 // threads rarely allocate.
 struct Orders {
-  UniqueFd listening;                     // a new listening socket
-  std::vector<std::uint32_t> begun;       // attempts to start, by comm
-  std::vector<std::uint32_t> abandoned;   // attempts to end, by comm
-  std::vector<std::uint32_t> closed;      // closed listeners, by number
-  std::vector<GoneLink> gone;             // destroyed links
-  std::vector<MadeConnection> unclaimed;  // connections to destroy
-  std::vector<CommMemory> comms;          // closed comms to destroy
+  UniqueFd listening;                                     // a new listening socket
+  std::vector<std::uint32_t> begun;                       // attempts to start, by comm
+  std::vector<std::uint32_t> abandoned;                   // attempts to end, by comm
+  std::vector<std::uint32_t> closed;                      // closed listeners, by number
+  std::vector<GoneLink> gone;                             // destroyed links
+  std::vector<MadeConnection> unclaimed;                  // connections to destroy
+  std::vector<CommMemory> comms;                          // closed comms to destroy
+  std::vector<LinkOrder> paths;                           // orders of open comms
+  std::vector<std::unique_ptr<PathResources>> discarded;  // to destroy
   bool stop = false;
 
   void clear() noexcept;
   bool is_empty() const noexcept {
     return !listening && begun.empty() && abandoned.empty() && closed.empty() && gone.empty() &&
-           unclaimed.empty() && comms.empty() && !stop;
+           unclaimed.empty() && comms.empty() && paths.empty() && discarded.empty() && !stop;
   }
 };
 
@@ -114,6 +122,10 @@ class ControlMailbox {
   void link_gone(const GoneLink& link) noexcept;
   // The control thread destroys the comm. If that thread has ended, the caller does.
   void take_back(CommMemory memory) noexcept;
+  // The same for a path of an open comm.
+  void discard(std::unique_ptr<PathResources> resources) noexcept;
+  // The order is lost if there is no memory for it.
+  void order_path(LinkOrder order) noexcept;
 
   // --- For the control thread ---
   int wakeup_fd() const noexcept { return wakeup_fd_.get(); }
@@ -168,6 +180,8 @@ class ControlMailbox {
   using Listeners = std::unordered_map<std::uint32_t, std::unique_ptr<Listener>>;
 
   void wake() const noexcept;
+  template <class Item>
+  void leave_order(std::vector<Item> Orders::*where, Item item) noexcept;
   // The caller of these has locked the mutex.
   Listeners::iterator close_locked(Listeners::iterator listener, Unclaimed& unclaimed);
   Attempts::iterator abandon_locked(Attempts::iterator attempt, Unclaimed& unclaimed);

@@ -7,10 +7,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 
-#include "plugin/wire/message_fenced.h"
+#include "plugin/connect/comm/path_mail.h"
 
 namespace beeline {
 
@@ -28,11 +29,24 @@ struct PeerName {
   std::string place() const { return device.empty() ? host : host + ":" + device; }
 };
 
+// What the control thread asks of a comm on which NCCL makes no call at present.
+class LinkUser {
+ public:
+  // Does what the comm's next call would do about failed paths. False: the comm is in use, or waits
+  // for its devices, and has to be served again in a moment. True: nothing is to be done before
+  // Link::due_ns(), unless there is news.
+  virtual bool serve_if_idle() noexcept = 0;
+
+ protected:
+  ~LinkUser() = default;
+};
+
 class Link {
  public:
   enum class State : std::uint32_t {
     kOpen,
-    kReports,     // open, and the peer has sent reports about failed paths
+    kPathNews,    // open, and there is something to do about a path: mail, a port's event, or the
+                  // time
     kGoodbye,     // the peer has closed its comm; peer_settled() is the position it had reached
     kDead,        // the peer's process, host or control channel is gone; cause() says how
     kDeviceGone,  // the local device is gone; cause() says how
@@ -40,12 +54,12 @@ class Link {
 
   virtual ~Link() = default;
 
-  // Once a caller has seen a state, it may read what the state stands for. Only kOpen and kReports
+  // Once a caller has seen a state, it may read what the state stands for. Only kOpen and kPathNews
   // change into another.
   State state() const noexcept { return state_.load(std::memory_order_acquire); }
   bool has_ended() const noexcept {
     const State now = state();
-    return now != State::kOpen && now != State::kReports;
+    return now != State::kOpen && now != State::kPathNews;
   }
   const std::atomic<State>& state_word() const noexcept { return state_; }
 
@@ -80,19 +94,52 @@ class Link {
   // goes to the log of another host, so it names hosts. Any thread may call it. It does not wait.
   virtual void send_failure(const std::string& why) noexcept = 0;
 
+  // --- The repair of paths ---
+
   // Whether the two ends tell each other about failed paths. If not, a failed path ends the comm.
   virtual bool exchanges_reports() const noexcept = 0;
-  // Any thread may call it. It does not wait. Only the end of the peer can lose the report.
-  virtual void send_report(wire::Fenced report) noexcept = 0;
-  // The next report of the peer, in their order. Once there is none, the state is not kReports.
-  virtual std::optional<wire::Fenced> take_report() noexcept = 0;
+  // Tells the peer. Any thread may call it. It does not wait. The message may be lost.
+  virtual void send_about_path(PathMessage message) noexcept = 0;
+  // Asks the control thread. The result comes as mail.
+  virtual void order(PathOrder order) noexcept = 0;
+  // Has the control thread destroy these.
+  virtual void discard(std::unique_ptr<PathResources> resources) noexcept = 0;
+  // The next message or result. Once there is none, the state is not kPathNews, and the caller
+  // looks at the ports and at the clock.
+  virtual std::optional<PathMail> take_mail() noexcept = 0;
+  // When the comm has to be served although there is no news: the control thread sees to that.
+  static constexpr std::int64_t kNever = INT64_MAX;
+  void set_due(std::int64_t when_ns) noexcept {
+    const std::int64_t before = due_ns_.exchange(when_ns, std::memory_order_relaxed);
+    if (before == kNever && when_ns != kNever) ask_for_service();
+  }
+  std::int64_t due_ns() const noexcept { return due_ns_.load(std::memory_order_relaxed); }
+
+  // Null: once this returns, the control thread is not in the former user, and does not get in.
+  void set_user(LinkUser* user) noexcept {
+    const std::lock_guard lock(user_mutex_);
+    user_ = user;
+  }
+  // For the control thread. Returns what serve_if_idle() returns.
+  bool serve() noexcept {
+    const std::lock_guard lock(user_mutex_);
+    return user_ == nullptr || user_->serve_if_idle();
+  }
 
  protected:
+  // Has the control thread begin to look at due_ns().
+  virtual void ask_for_service() noexcept = 0;
+
   std::atomic<State> state_{State::kOpen};
   std::uint32_t peer_settled_ = 0;
   std::string cause_;
   PeerName peer_;
   std::atomic<const std::uint64_t*> progress_{nullptr};
+
+ private:
+  std::mutex user_mutex_;
+  LinkUser* user_ = nullptr;
+  std::atomic<std::int64_t> due_ns_{kNever};
 };
 
 }  // namespace beeline

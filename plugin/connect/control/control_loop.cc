@@ -13,8 +13,27 @@
 namespace beeline {
 namespace {
 
-// After this time of beginning connects, received messages get their turn.
-constexpr std::int64_t kBeginNs = 2 * kNsPerMs;
+// After this time of beginning connects, or of making paths anew, received messages get their turn.
+constexpr std::int64_t kWorkOfTurnNs = 2 * kNsPerMs;
+// How soon a comm that could not be served is tried again.
+constexpr std::int64_t kServeAgainNs = 10 * kNsPerMs;
+
+// Whether a path that uses the port may have failed, or may work again.
+bool is_about_port(verbs::EventKind kind) {
+  switch (kind) {
+    case verbs::EventKind::kPortError:
+    case verbs::EventKind::kPortActive:
+    case verbs::EventKind::kGidChange:
+    case verbs::EventKind::kPkeyChange:
+    case verbs::EventKind::kLidChange: return true;
+    case verbs::EventKind::kDeviceFatal:
+    case verbs::EventKind::kCqError:
+    case verbs::EventKind::kQpFatal:
+    case verbs::EventKind::kSmChange:
+    case verbs::EventKind::kOther: return false;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -38,7 +57,8 @@ ControlLoop::ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller)
       inbound_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       dialer_(*poller_, setup_.self, setup_.options->half_open_timeout, *this),
       connector_(context(), dialer_),
-      acceptor_(context()) {}
+      acceptor_(context()),
+      remaker_(context(), *this) {}
 
 ControlLoop::~ControlLoop() { poller_->remove(setup_.mailbox->wakeup_fd(), wakeup_key_); }
 
@@ -49,22 +69,24 @@ ControlContext ControlLoop::context() {
           .poller = poller_.get(),
           .ports = &ports_,
           .channels = &channels_,
-          .cm = &cm_};
+          .cm = &cm_,
+          .remaker = &remaker_};
 }
 
 void ControlLoop::run() {
   schedule_expiry();
   while (handle_orders() && !finish_if_idle()) {
     setup_.mailbox->note_cpu();
-    const bool has_more = !to_begin_.empty() || channels_.has_backlog();
+    const bool has_more = !to_begin_.empty() || !path_orders_.empty() || channels_.has_backlog();
     poller_->run_once(has_more ? Poller::Idle::kMustNot : Poller::Idle::kMayWait);
     channels_.run_backlog();
     begin_connects();
+    take_path_orders();
   }
 }
 
 void ControlLoop::begin_connects() {
-  const std::int64_t end_of_turn = now_ns() + kBeginNs;
+  const std::int64_t end_of_turn = now_ns() + kWorkOfTurnNs;
   while (!to_begin_.empty()) {
     const std::uint32_t comm = to_begin_.front();
     to_begin_.pop_front();
@@ -101,7 +123,17 @@ bool ControlLoop::handle_orders() {
       BL_WARN("no peer can connect to this process: %s", describe(opened.error()).c_str());
     }
   }
-  for (const GoneLink& gone : orders_.gone) channels_.on_link_gone(gone);
+  for (const GoneLink& gone : orders_.gone) {
+    channels_.on_link_gone(gone);
+    remaker_.forget(gone.numbers.ours);
+  }
+  for (LinkOrder& order : orders_.paths) {
+    if (order.order) {
+      path_orders_.push_back(std::move(order));
+    } else if (const auto link = order.link.lock()) {
+      serve(link);
+    }
+  }
   to_begin_.insert(to_begin_.end(), orders_.begun.begin(), orders_.begun.end());
   for (const std::uint32_t comm : orders_.abandoned) connector_.abandon(comm);
   if (!orders_.closed.empty()) acceptor_.on_closed(orders_.closed);
@@ -125,6 +157,11 @@ bool ControlLoop::finish_if_idle() {
 // when those come depends on the driver.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
+  if (is_about_port(event.kind)) {
+    const auto links = channels_.links_on(context);
+    for (const auto& link : links) link->alert();  // those in use begin at once
+    for (const auto& link : links) serve(link);
+  }
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
 }
 
@@ -154,10 +191,20 @@ Status ControlLoop::on_message(Channel& channel, const wire::Frame& frame) {
       return {};
     }
     case wire::MessageType::kFenced: {
-      const auto report = BL_TRY(wire::decode<wire::Fenced>(frame.body));
-      const auto link = channel.links().find(report.comm);
-      if (link == nullptr || link->on_report(report)) return {};
-      return fail(Errc::kProtocol, "take a report about a failed path");
+      const auto message = BL_TRY(wire::decode<wire::Fenced>(frame.body));
+      return on_path_message(channel, message.comm, message);
+    }
+    case wire::MessageType::kOfferPath: {
+      const auto message = BL_TRY(wire::decode<wire::OfferPath>(frame.body));
+      return on_path_message(channel, message.comm, message);
+    }
+    case wire::MessageType::kAnswerPath: {
+      const auto message = BL_TRY(wire::decode<wire::AnswerPath>(frame.body));
+      return on_path_message(channel, message.comm, message);
+    }
+    case wire::MessageType::kPathNote: {
+      const auto message = BL_TRY(wire::decode<wire::PathNote>(frame.body));
+      return on_path_message(channel, message.comm, message);
     }
     case wire::MessageType::kHello:
     case wire::MessageType::kHelloAck:
@@ -174,6 +221,52 @@ void ControlLoop::on_reject(Channel& channel, const wire::Reject& reject) {
   if (link != nullptr) link->die("it says: " + reject.text);
   if (reject.code == wire::RejectCode::kAbandoned) return channel.links().on_given_up(reject.comm);
   channel.links().answer_for(reject.comm, channel.outbox());
+}
+
+// --- Open comms that repair a path ---
+
+Status ControlLoop::on_path_message(Channel& channel, std::uint32_t comm, PathMessage message) {
+  const auto link = channel.links().find(comm);
+  if (link == nullptr) return {};
+  if (!link->on_message(std::move(message))) {
+    return fail(Errc::kProtocol, "take a message about a path of a comm that repairs none");
+  }
+  serve(link);
+  return {};
+}
+
+// Between turns come the messages of peers: when a port has failed, all comms should be off it
+// before many paths are made anew, at milliseconds each.
+void ControlLoop::take_path_orders() {
+  const std::int64_t end_of_turn = now_ns() + kWorkOfTurnNs;
+  while (!path_orders_.empty() && now_ns() <= end_of_turn) {
+    LinkOrder order = std::move(path_orders_.front());
+    path_orders_.pop_front();
+    const std::shared_ptr<CommLink> link = order.link.lock();
+    if (link == nullptr) continue;
+    remaker_.take(link, *std::move(order.order));
+    serve(link);
+  }
+}
+
+void ControlLoop::serve(const std::shared_ptr<CommLink>& link) {
+  const bool is_served = link->serve();
+  if (link->has_ended()) return;
+  const std::int64_t now = now_ns();
+  std::int64_t next = link->due_ns();
+  if (!is_served) {
+    if (next <= now) link->alert();  // the comm is in use: its next call does what is due
+    next = now + kServeAgainNs;
+  }
+  std::int64_t& timer = link->timer_ns();
+  if (next == Link::kNever || timer <= next) return;
+  timer = next;
+  poller_->at(next, [this, next, weak = std::weak_ptr(link)] {
+    const auto still_there = weak.lock();
+    if (still_there == nullptr || still_there->timer_ns() != next) return;
+    still_there->timer_ns() = Link::kNever;
+    serve(still_there);
+  });
 }
 
 // --- Channels ---

@@ -13,6 +13,7 @@
 #include "plugin/connect/handshake/acceptor.h"
 #include "plugin/connect/handshake/connector.h"
 #include "plugin/connect/handshake/control_context.h"
+#include "plugin/connect/handshake/path_remaker.h"
 
 namespace beeline {
 
@@ -24,7 +25,7 @@ struct ControlSetup {
   std::shared_ptr<ControlMailbox> mailbox;
 };
 
-class ControlLoop final : ChannelEvents, PortEvents {
+class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
  public:
   static Result<std::unique_ptr<ControlLoop>> create(ControlSetup setup);
   ControlLoop(ControlSetup setup, std::unique_ptr<Poller> poller);
@@ -67,7 +68,16 @@ class ControlLoop final : ChannelEvents, PortEvents {
   void on_channel_end(Channel& channel, const std::string& cause) override;
   bool has_handshake_on(const Channel& channel) const override;
 
+  // --- RemakeEvents ---
+  void on_mail(const std::shared_ptr<CommLink>& link) override { serve(link); }
+
   void on_reject(Channel& channel, const wire::Reject& reject);
+  Status on_path_message(Channel& channel, std::uint32_t comm, PathMessage message);
+  // As many as one turn allows.
+  void take_path_orders();
+  // Sees to it that the comm takes its mail, and does what is due: its own thread may not call for
+  // long. Sets a timer unless there is nothing left to do.
+  void serve(const std::shared_ptr<CommLink>& link);
   void begin_waiting(const wire::ProcessId& process);
   // Where peers can dial this process. Opens a listening socket if there is none yet.
   Outcome<std::vector<wire::SocketAddress>> listening_addresses();
@@ -78,6 +88,7 @@ class ControlLoop final : ChannelEvents, PortEvents {
   ControlSetup setup_;
   Orders orders_;
   std::deque<std::uint32_t> to_begin_;  // connects to begin or to resume, by comm
+  std::deque<LinkOrder> path_orders_;   // to be carried out
   std::unique_ptr<Poller> poller_;
   Poller::Key wakeup_key_ = 0;
   PortWatch ports_;
@@ -87,6 +98,7 @@ class ControlLoop final : ChannelEvents, PortEvents {
   Dialer dialer_;
   Connector connector_;
   Acceptor acceptor_;
+  PathRemaker remaker_;
 };
 
 }  // namespace beeline

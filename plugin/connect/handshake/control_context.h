@@ -15,6 +15,8 @@
 
 namespace beeline {
 
+class PathRemaker;
+
 struct ControlContext {
   const ControlOptions* options = nullptr;
   const ProcessName* self = nullptr;
@@ -23,6 +25,7 @@ struct ControlContext {
   PortWatch* ports = nullptr;
   Channels* channels = nullptr;
   CmHub* cm = nullptr;
+  PathRemaker* remaker = nullptr;
 };
 
 }  // namespace beeline

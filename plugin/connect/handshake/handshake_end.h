@@ -16,6 +16,7 @@
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "plugin/connect/handshake/control_context.h"
+#include "plugin/connect/handshake/path_remaker.h"
 #include "plugin/connect/handshake/pending_comm.h"
 
 namespace beeline {
@@ -127,6 +128,8 @@ class HandshakeEnd {
     Pending& pending = comms_.at(comm);
     MadeConnection made = make_connection(pending, role, peer_window);
     made->link = channel.make_link(comm, peer_comm, made->paths, context_.mailbox);
+    if (made->link->exchanges_reports())
+      context_.remaker->remember(comm, *made, pending.qp, channel.peer().host);
     const std::string text = connection_text(*made);
     if (pending.missing.empty()) {
       BL_INFO(kLogNet, "%s", text.c_str());

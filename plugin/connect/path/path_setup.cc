@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "plugin/verbs/check.h"
 #include "plugin/verbs/create.h"
+#include "plugin/verbs/text.h"
 
 namespace beeline {
 namespace {
@@ -110,6 +112,25 @@ Status PathSetup::connect(const QpOptions& options) {
 void PathSetup::adopt(verbs::CmId id) noexcept {
   path_.queues.cm = std::move(id);
   is_connected_ = true;
+}
+
+// The peer's key is not checked for 0 bytes.
+Status PathSetup::start_probe() const {
+  ibv_send_wr probe = {};
+  probe.opcode = IBV_WR_RDMA_WRITE;
+  probe.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  return verbs::from_errno(ibv_post_send(qp().get(), &probe, &refused), "probe a path");
+}
+
+Outcome<bool> PathSetup::poll_probe() const {
+  ibv_wc completion = {};
+  const int found = ibv_poll_cq(cq(), 1, &completion);
+  if (found < 0) return fail(Problem(Errc::kSystem, "its completion queue cannot be read"));
+  if (found == 0) return false;
+  if (completion.status == IBV_WC_SUCCESS) return true;
+  return fail(Problem(Errc::kTimeout, std::string("a write of 0 bytes failed: ") +
+                                          verbs::wc_status_text(completion.status)));
 }
 
 PathResources PathSetup::finish() && {

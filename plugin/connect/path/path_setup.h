@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/base/problem.h"
 #include "plugin/connect/comm/connection.h"
 #include "plugin/connect/path/path_layout.h"
 #include "plugin/connect/path/qp_options.h"
@@ -64,6 +65,11 @@ class PathSetup {
   // Instead of connect(): the connection manager has moved the queue pair to RTS.
   void adopt(verbs::CmId id) noexcept;
   bool is_connected() const noexcept { return is_connected_; }
+
+  // Writes 0 bytes, once the path is connected, to see whether it works.
+  Status start_probe() const;
+  // Whether that write has completed.
+  Outcome<bool> poll_probe() const;
 
   PathResources finish() &&;
 

@@ -67,9 +67,9 @@ class Traffic {
   // request is in flight afterwards.
   void run(Pattern pattern, std::size_t count);
 
-  // To measure memory: this many irecvs of kInFlight buffers are in flight at once, with all their
-  // sends.
-  void fill(std::size_t groups);
+  // To measure memory: as many irecvs of kInFlight buffers as the comm accepts are in flight at
+  // once, with all their sends. Returns the number of buffers.
+  std::size_t fill();
 
   const EmptyCalls& empty_calls() const noexcept { return empty_calls_; }
 
@@ -89,6 +89,7 @@ class Traffic {
 
   Message& message(std::size_t number) noexcept { return messages_[number % kInFlight]; }
   void receive(std::size_t slot);
+  void* try_receive_group();
   void* receive_group();
   bool try_send(std::size_t slot, void** request);
   void send(std::size_t slot);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The messages, orders and results by which a comm repairs a path. The comm sends messages to its
+// peer and gives orders to the control thread. It waits for neither: the peer's messages and the
+// results of orders arrive in one queue (Link), which the comm reads when it is called.
+//
+// Each names the path by its index, and the generation of the queue pair that it is about. A result
+// that comes too late is recognized by its generation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "plugin/connect/comm/path_resources.h"
+#include "plugin/wire/message_fenced.h"
+#include "plugin/wire/message_remake.h"
+
+namespace beeline {
+
+// A message of either end to the other. Link sets the number of the comm.
+using PathMessage = std::variant<wire::Fenced, wire::OfferPath, wire::AnswerPath, wire::PathNote>;
+
+// --- Orders of the comm ---
+
+// A queue pair of a new generation. With an offer (at the receiving end) it is also connected.
+struct MakePath {
+  std::optional<wire::PathOffer> offer;
+  bool has_loopback = false;  // with a queue pair for flushes
+};
+// Connects what MakePath has made, and writes 0 bytes to see whether the path works.
+struct ConnectPath {
+  wire::PathAnswer answer;
+};
+// Destroys the queue pair that earlier orders have made, because it is not needed any more.
+struct DropPath {};
+
+struct PathOrder {
+  std::uint8_t path = 0;
+  std::uint32_t generation = 0;
+  std::variant<MakePath, ConnectPath, DropPath> what;
+};
+
+// --- Results of the control thread ---
+
+// The order has been carried out. `resources` are ready for use after a MakePath with an offer, and
+// after a ConnectPath.
+struct PathMade {
+  std::uint8_t path = 0;
+  std::uint32_t generation = 0;
+  wire::PathOffer offer = {};    // of a MakePath without an offer
+  wire::PathAnswer answer = {};  // of one with an offer
+  std::unique_ptr<PathResources> resources = {};
+};
+struct PathNotMade {
+  std::uint8_t path = 0;
+  std::uint32_t generation = 0;
+  std::string why;  // a clause that names this end's port
+};
+
+using PathMail = std::variant<PathMessage, PathMade, PathNotMade>;
+
+}  // namespace beeline

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/connect/handshake/path_remaker.h"
+
+#include <optional>
+#include <variant>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "plugin/connect/handshake/agreement.h"
+#include "plugin/connect/handshake/pending_comm.h"
+#include "plugin/connect/path/wire_conversion.h"
+#include "plugin/device/memlock.h"
+#include "plugin/verbs/text.h"
+
+namespace beeline {
+namespace {
+
+// For the resolution of an address, and then for a probe.
+constexpr std::int64_t kMostNs = kNsPerSec;
+// How often the completion of a probe is looked for.
+constexpr std::int64_t kPollNs = kNsPerMs / 2;
+
+Problem problem_of(const Error& error) {
+  return {error.code, describe(error) + memlock_advice(error)};
+}
+
+}  // namespace
+
+void PathRemaker::remember(std::uint32_t comm, const Connection& connection, const QpOptions& qp,
+                           const std::string& peer_host) {
+  const bool sends = connection.role == Role::kSend;
+  const CommPlans& plans = sends ? context_.options->sender : context_.options->receiver;
+  Recipe& recipe = recipes_[comm];
+  recipe = {.plan = &plans.of(connection.planned_paths), .qp = qp, .peer_host = peer_host};
+  const ControlBlock& memory = connection.memory;
+  for (const PathResources& path : connection.paths) {
+    recipe.places.push_back({.number = static_cast<std::uint8_t>(recipe.places.size()),
+                             .rail = path.rail,
+                             .peer_rail = path.peer_rail});
+    recipe.devices.push_back(path.device);
+    ibv_sge scratch = {};
+    if (memory.size() > 0)
+      scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
+    recipe.scratches.push_back(scratch);
+  }
+}
+
+void PathRemaker::forget(std::uint32_t comm) {
+  recipes_.erase(comm);
+  std::erase_if(works_, [comm](const auto& entry) { return entry.first.first == comm; });
+}
+
+void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
+  const Key key{link->numbers().ours, order.path};
+  const auto found = recipes_.find(key.first);
+  if (found == recipes_.end() || order.path >= found->second.places.size()) {
+    return refuse(link, order.path, order.generation, nullptr, "it cannot be made anew");
+  }
+  const Recipe& recipe = found->second;
+  if (const auto* const wanted = std::get_if<MakePath>(&order.what)) {
+    works_.erase(key);
+    Outcome<PathMade> made = make(link, recipe, order, *wanted);
+    if (!made) {
+      works_.erase(key);
+      return refuse(link, order.path, order.generation, recipe.devices[order.path], made.error());
+    }
+    if (wanted->offer) return advance(key);
+    return deliver(link, *std::move(made));
+  }
+  const auto work = works_.find(key);
+  if (work == works_.end() || work->second.generation != order.generation) return;
+  if (std::holds_alternative<DropPath>(order.what)) {
+    works_.erase(work);
+    return;
+  }
+  const Outcome<void> begun =
+      connect(work->second, recipe, std::get<ConnectPath>(order.what).answer);
+  if (begun) return advance(key);
+  works_.erase(work);
+  refuse(link, order.path, order.generation, recipe.devices[order.path], begun.error());
+}
+
+// The result is for the sending end. That of the receiving end follows when it is connected.
+Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const Recipe& recipe,
+                                    const PathOrder& order, const MakePath& wanted) {
+  const Device& device = *recipe.devices[order.path];
+  const Result<const PortFacts*> facts = context_.ports->facts(device);
+  if (!facts) return fail(problem_of(facts.error()));
+  if (!(*facts)->is_active()) {
+    return fail(Problem(Errc::kSystem,
+                        std::string("its port is ") + verbs::port_state_text((*facts)->state)));
+  }
+  const PortSide ours{device, **facts, recipe.qp};
+  std::optional<Agreement> agreement;
+  if (wanted.offer) {
+    agreement = BL_TRY(agree(ours, *wanted.offer, recipe.peer_host, random_flow_labels()));
+  }
+  Result<PathSetup> path = PathSetup::create(recipe.places[order.path], device, *recipe.plan,
+                                             recipe.qp, recipe.scratches[order.path]);
+  if (!path) return fail(problem_of(path.error()));
+  Work work = {.link = link,
+               .number = ++last_number_,
+               .generation = order.generation,
+               .path = *std::move(path),
+               .has_loopback = wanted.has_loopback,
+               .deadline_ns = now_ns() + kMostNs};
+  PathMade made = {.path = order.path, .generation = order.generation};
+  if (agreement) {
+    work.answer = std::move(agreement->answer);
+    work.answer.qp = qp_facts(ours, work.path);
+    work.path.set_route(std::move(agreement->route));
+  } else {
+    made.offer = make_offer(ours);
+    made.offer.qp = qp_facts(ours, work.path);
+  }
+  works_.insert_or_assign({link->numbers().ours, order.path}, std::move(work));
+  return made;
+}
+
+Outcome<void> PathRemaker::connect(Work& work, const Recipe& recipe,
+                                   const wire::PathAnswer& answer) {
+  const Device& device = work.path.device();
+  const Result<const PortFacts*> facts = context_.ports->facts(device);
+  if (!facts) return fail(problem_of(facts.error()));
+  work.path.set_route(BL_TRY(route_of({device, **facts, recipe.qp}, answer)));
+  work.is_probed = true;
+  work.deadline_ns = now_ns() + kMostNs;
+  return {};
+}
+
+void PathRemaker::advance(const Key& key) {
+  const auto found = works_.find(key);
+  Work& work = found->second;
+  const Recipe& recipe = recipes_.at(key.first);
+  const std::shared_ptr<CommLink> link = work.link.lock();
+  if (link == nullptr) {
+    works_.erase(found);
+    return;
+  }
+  const Outcome<bool> is_there = try_connect(work, recipe);
+  if (is_there && !*is_there) {
+    return advance_later(
+        key, now_ns() + (work.path.is_connected() ? kPollNs : PathSetup::kResolveAgainNs));
+  }
+  Outcome<PathMade> made =
+      is_there ? finish(work, recipe) : Outcome<PathMade>(fail(is_there.error()));
+  const std::uint32_t generation = work.generation;
+  works_.erase(found);
+  if (!made) return refuse(link, key.second, generation, recipe.devices[key.second], made.error());
+  made->path = key.second;
+  deliver(link, *std::move(made));
+}
+
+// True: the path can be used.
+Outcome<bool> PathRemaker::try_connect(Work& work, const Recipe& recipe) const {
+  const bool is_late = now_ns() > work.deadline_ns;
+  if (!work.path.is_connected()) {
+    const Status connected = work.path.connect(recipe.qp);
+    if (!connected && connected.error().code == Errc::kTimeout && !is_late) return false;
+    if (!connected) return fail(problem_of(connected.error()));
+    if (!work.is_probed) return true;
+    if (const Status begun = work.path.start_probe(); !begun) return fail(Problem(begun.error()));
+    work.deadline_ns = now_ns() + kMostNs;
+    return false;
+  }
+  const bool is_probed = BL_TRY(work.path.poll_probe());
+  if (!is_probed && is_late) {
+    return fail(Problem(Errc::kTimeout, "a write of 0 bytes is not acknowledged"));
+  }
+  return is_probed;
+}
+
+Outcome<PathMade> PathRemaker::finish(Work& work, const Recipe& recipe) const {
+  const Device& device = work.path.device();
+  PathMade made = {.generation = work.generation, .answer = work.answer};
+  const std::optional<ibv_ece> agreed = work.path.agreed_ece();
+  made.answer.qp.ece = agreed ? std::optional(to_wire(*agreed)) : std::nullopt;
+  made.resources = std::make_unique<PathResources>(std::move(work.path).finish());
+  if (!work.has_loopback) return made;
+  PathResources& resources = *made.resources;
+  ibv_pd* const pd = resources.domain ? resources.domain.pd() : BL_TRY(device.context->pd());
+  resources.queues.loopback = BL_TRY(Loopback::make(device, {.pd = pd,
+                                                             .cq = resources.queues.cq.get(),
+                                                             .depth = recipe.plan->flush_depth,
+                                                             .gid = recipe.qp.gid,
+                                                             .pkey_index = recipe.qp.pkey_index}));
+  return made;
+}
+
+void PathRemaker::advance_later(const Key& key, std::int64_t when_ns) {
+  context_.poller->at(when_ns, [this, key, number = works_.at(key).number] {
+    const auto found = works_.find(key);
+    if (found != works_.end() && found->second.number == number) advance(key);
+  });
+}
+
+void PathRemaker::deliver(const std::shared_ptr<CommLink>& link, PathMail result) {
+  link->on_result(std::move(result));
+  events_->on_mail(link);
+}
+
+void PathRemaker::refuse(const std::shared_ptr<CommLink>& link, std::uint8_t path,
+                         std::uint32_t generation, const Device* device, const Problem& why) {
+  deliver(link,
+          PathNotMade{.path = path,
+                      .generation = generation,
+                      .why = device == nullptr ? why.text : port_text(*device) + ": " + why.text});
+}
+
+}  // namespace beeline

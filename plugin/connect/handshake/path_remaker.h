@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Makes paths of open comms anew, as their orders say (path_mail.h): the queue pair, its connection
+// along a route that is agreed on again, because the port's addresses may have changed, and a
+// probe. When to do that, and what the ends tell each other, is up to the comms.
+//
+// Threads: the control thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plugin/connect/comm/comm_link.h"
+#include "plugin/connect/comm/connection.h"
+#include "plugin/connect/handshake/control_context.h"
+#include "plugin/connect/path/path_setup.h"
+
+namespace beeline {
+
+class RemakeEvents {
+ public:
+  // There is a result for this comm.
+  virtual void on_mail(const std::shared_ptr<CommLink>& link) = 0;
+
+ protected:
+  ~RemakeEvents() = default;
+};
+
+class PathRemaker {
+ public:
+  PathRemaker(ControlContext context, RemakeEvents& events)
+      : context_(std::move(context)), events_(&events) {}
+  PathRemaker(const PathRemaker&) = delete;
+  PathRemaker& operator=(const PathRemaker&) = delete;
+
+  // Notes how the paths of this comm were made. Without that, its orders are refused.
+  void remember(std::uint32_t comm, const Connection& connection, const QpOptions& qp,
+                const std::string& peer_host);
+  void forget(std::uint32_t comm);
+  void take(const std::shared_ptr<CommLink>& link, PathOrder order);
+
+ private:
+  struct Recipe {
+    const CommPlan* plan = nullptr;
+    QpOptions qp;
+    std::string peer_host;
+    std::vector<PathPlace> places = {};  // by path, as the next two
+    std::vector<const Device*> devices = {};
+    std::vector<ibv_sge> scratches = {};
+  };
+  // A path that is being made.
+  struct Work {
+    std::weak_ptr<CommLink> link;
+    std::uint64_t number = 0;  // of this object, never used again
+    std::uint32_t generation = 0;
+    PathSetup path;
+    bool has_loopback = false;
+    wire::PathAnswer answer = {};  // at the receiving end
+    bool is_probed = false;        // at the sending end: to be probed before it is used
+    std::int64_t deadline_ns = 0;
+  };
+  using Key = std::pair<std::uint32_t, std::uint8_t>;  // comm and path
+
+  Outcome<PathMade> make(const std::shared_ptr<CommLink>& link, const Recipe& recipe,
+                         const PathOrder& order, const MakePath& wanted);
+  Outcome<void> connect(Work& work, const Recipe& recipe, const wire::PathAnswer& answer);
+  // Goes on with a path that is being connected or probed, until it is finished.
+  void advance(const Key& key);
+  Outcome<bool> try_connect(Work& work, const Recipe& recipe) const;
+  Outcome<PathMade> finish(Work& work, const Recipe& recipe) const;
+  void advance_later(const Key& key, std::int64_t when_ns);
+  void deliver(const std::shared_ptr<CommLink>& link, PathMail result);
+  void refuse(const std::shared_ptr<CommLink>& link, std::uint8_t path, std::uint32_t generation,
+              const Device* device, const Problem& why);
+
+  ControlContext context_;
+  RemakeEvents* events_;
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint32_t, Recipe> recipes_;  // by comm
+  std::map<Key, Work> works_;
+};
+
+}  // namespace beeline

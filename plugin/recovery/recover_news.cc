@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The events that bring a repair forward: messages of the peer, results of the control thread,
+// changes of ports, and timers.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "plugin/device/port_report.h"
+#include "plugin/recovery/recover.h"
+#include "plugin/transfer/comm.h"
+
+namespace beeline {
+namespace {
+
+// How often a control thread looks whether a queue pair in ERROR is drained.
+constexpr std::int64_t kDrainNs = kNsPerMs;
+// A device that has not flushed a queue by then will not do so.
+constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;
+// Flushes that use the former queues take microseconds.
+constexpr std::int64_t kLongestJoinNs = kNsPerSec;
+
+bool is_from_other_role(const PathMessage& message, Role ours) noexcept {
+  const auto* const fenced = std::get_if<wire::Fenced>(&message);
+  if (fenced == nullptr) return true;  // the table sees to that
+  return std::holds_alternative<wire::SenderReport>(fenced->report) == (ours == Role::kReceive);
+}
+
+PathEvent event_of(const wire::Fenced& message) noexcept {
+  return {.kind = PathEvent::Kind::kFenced,
+          .generation = message.generation,
+          .peer_has_report = message.has_peer_report};
+}
+PathEvent event_of(const wire::OfferPath& message) noexcept {
+  return {.kind = PathEvent::Kind::kOffer, .generation = message.generation};
+}
+PathEvent event_of(const wire::AnswerPath& message) noexcept {
+  return {.kind = PathEvent::Kind::kAnswer, .generation = message.generation};
+}
+PathEvent event_of(const wire::PathNote& message) noexcept {
+  PathEvent event = {.kind = PathEvent::Kind::kNotNow, .generation = message.generation};
+  switch (message.news) {
+    case wire::PathNews::kNotNow: break;
+    case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
+    case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
+  }
+  return event;
+}
+PathEvent event_of(const PathMessage& message) {
+  return std::visit([](const auto& any) { return event_of(any); }, message);
+}
+
+}  // namespace
+
+// --- Mail ---
+
+void Recover::take_mail(Comm& comm, PathMail mail) {
+  if (const auto* const message = std::get_if<PathMessage>(&mail)) {
+    take_message(comm, *message);
+  } else if (auto* const made = std::get_if<PathMade>(&mail)) {
+    take_made(comm, std::move(*made));
+  } else {
+    take_failure(comm, std::get<PathNotMade>(mail));
+  }
+}
+
+void Recover::take_message(Comm& comm, const PathMessage& message) {
+  const std::size_t path =
+      std::visit([](const auto& any) { return std::size_t{any.path}; }, message);
+  if (path >= comm.paths().size() || !is_from_other_role(message, comm.role())) {
+    return give_up_.on_protocol_error(comm, "a report about a path that does not exist");
+  }
+  const PathEvent event = event_of(message);
+  if (event.kind == PathEvent::Kind::kFenced && comm.is_up(path)) {
+    if (!can_recover(comm, path)) {
+      (void)give_up_.on_fault(comm, Errc::kPeerClosed, "go on",
+                              "the other end has given up the last path");
+      return;
+    }
+    repair_of(comm, path).cause = "it has failed at the other end";
+    // A queue pair that the other end fences in the middle of a message may refuse it with a status
+    // that otherwise shows a fault of a program.
+    give_up_.forget_suspicion_of(path);
+  }
+  take_event(comm, path, event, &message);
+}
+
+void Recover::take_made(Comm& comm, PathMade made) {
+  Repair& repair = repair_of(comm, made.path);
+  const PathState state = repair.status.state;
+  const bool is_awaited = made.generation == repair.status.generation &&
+                          (state == PathState::kMaking || state == PathState::kProbing);
+  if (!is_awaited) {
+    if (made.resources != nullptr) comm.link().discard(std::move(made.resources));
+    return;
+  }
+  if (made.resources == nullptr) {
+    repair.offer = std::move(made.offer);
+    take_local(comm, made.path, PathEvent::Kind::kQueuesMade);
+    return;
+  }
+  repair.answer = std::move(made.answer);
+  repair.made = std::move(made.resources);
+  repair.join_until_ns = now_ns() + kLongestJoinNs;
+  join_made(comm, made.path);
+}
+
+void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
+  const Repair& repair = repair_of(comm, failure.path);
+  if (failure.generation != repair.status.generation) return;
+  BL_INFO(kLogNet, "%s: path %d of %zu cannot be made anew yet: %s",
+          comm.name_for_log(failure.path).c_str(), failure.path + 1, comm.paths().size(),
+          failure.why.c_str());
+  take_local(comm, failure.path, PathEvent::Kind::kQueuesFailed);
+}
+
+// --- Ports and time ---
+
+// A device may retry for half a minute before a completion says what the event says at once. An
+// event may be false, so the port is asked.
+void Recover::look_at_ports(Comm& comm) {
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    const PortHistory& port = *comm.paths()[path].device->history;
+    const std::int64_t event_ns = comm.is_up(path) ? port.went_down_ns() : port.newest_ns();
+    if (event_ns == 0 || !can_recover(comm, path)) continue;
+    if (std::exchange(repair_of(comm, path).port_event_ns, event_ns) == event_ns) continue;
+    look_at_port(comm, path);
+  }
+}
+
+void Recover::look_at_port(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  const PathResources& resources = comm.paths()[path];
+  const OwnPortState port = query_own_port(*resources.device, resources.own);
+  const bool is_active = port.is_active();
+  const std::int64_t now = now_ns();
+  if (!comm.is_up(path)) {
+    take_local(comm, path, is_active ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
+    const bool is_waiting = repair.attempts.due_ns() != BackOff::kNever;
+    if (is_active && is_waiting) repair.attempts.set_due(now);
+    return;
+  }
+  const PortReport report =
+      report_on_port(port, resources.own, *resources.device->history, now, now);
+  if (report.trouble.empty()) return;
+  repair.cause = report.trouble;
+  take_local(comm, path, is_active ? PathEvent::Kind::kFailed : PathEvent::Kind::kPortNotWell);
+}
+
+void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
+  Repair& repair = repair_of(comm, path);
+  if (repair.status.state == PathState::kFencing &&
+      (comm.is_fenced(path) || now - repair.failed_ns >= kLongestDrainNs)) {
+    take_local(comm, path, PathEvent::Kind::kDrained);
+  }
+  if (repair.made != nullptr) join_made(comm, path);
+  if (repair.attempts.is_due(now)) {
+    repair.attempts.wait(now);
+    if (!repair.status.is_port_well) look_at_port(comm, path);
+    if (repair.status.is_sender) {
+      take_local(comm, path, PathEvent::Kind::kTimer);
+    } else if (repair.status.is_port_well) {
+      repair.attempts.stop();  // the next offer is the sender's
+    }
+  }
+  if (repair.repeats.is_due(now)) {
+    repair.repeats.wait(now);
+    take_local(comm, path, PathEvent::Kind::kTimer);
+  }
+}
+
+void Recover::advance(Comm& comm) {
+  while (std::optional<PathMail> mail = comm.link().take_mail()) take_mail(comm, *std::move(mail));
+  look_at_ports(comm);
+  if (repairs_ == nullptr) return;
+  bool is_busy = false;
+  std::int64_t due_ns = Link::kNever;
+  const std::int64_t now = now_ns();
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    advance_path(comm, path, now);
+    const Repair& repair = (*repairs_)[path];
+    const PathState state = repair.status.state;
+    is_busy = is_busy || state == PathState::kFencing || state == PathState::kFenced ||
+              repair.made != nullptr;
+    due_ns = std::min(due_ns, state == PathState::kFencing ? now + kDrainNs : repair.due_ns());
+  }
+  comm.link().set_due(due_ns);
+  const bool is_resuming = comm.is_resuming();
+  if (is_busy || is_resuming || give_up_.has_suspicion() || !comm.has_usable_path()) return;
+  comm.gate().lower_alarm();
+}
+
+}  // namespace beeline

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The state of the repair of one path, as one end of a comm keeps it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "plugin/connect/comm/path_mail.h"
+#include "plugin/recovery/path_machine.h"
+
+namespace beeline {
+
+// When the next of several attempts is due. The time between them doubles.
+class BackOff {
+ public:
+  struct Delays {
+    std::int64_t first_ns = 0;
+    std::int64_t second_ns = 0;
+    std::int64_t most_ns = 0;
+  };
+  static constexpr std::int64_t kNever = INT64_MAX;
+
+  explicit constexpr BackOff(const Delays& delays) noexcept
+      : delays_(delays), delay_ns_(delays.first_ns) {}
+
+  bool is_due(std::int64_t now_ns) const noexcept { return now_ns >= due_ns_; }
+  std::int64_t due_ns() const noexcept { return due_ns_; }
+  void set_due(std::int64_t when_ns) noexcept { due_ns_ = when_ns; }
+  void stop() noexcept { due_ns_ = kNever; }
+  // The next attempt is due after the current delay.
+  void wait(std::int64_t now_ns) noexcept {
+    due_ns_ = now_ns + delay_ns_;
+    delay_ns_ = std::clamp(2 * delay_ns_, delays_.second_ns, delays_.most_ns);
+  }
+  void reset() noexcept { delay_ns_ = delays_.first_ns; }
+
+ private:
+  Delays delays_;
+  std::int64_t delay_ns_;
+  std::int64_t due_ns_ = kNever;
+};
+
+struct Repair {
+  using Report = decltype(wire::Fenced::report);
+
+  PathStatus status;
+  std::string cause;  // of the failure, in words
+  std::int64_t failed_ns = 0;
+  std::int64_t up_ns = 0;          // when the path was last made anew; 0: never
+  std::int64_t port_event_ns = 0;  // of the last event that was looked at
+  bool was_silent = false;         // which is why it failed
+  std::uint32_t brief_lives = 0;   // generations in a row that failed soon, by this end's device
+  Report ours;
+  Report theirs;
+  // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.
+  wire::PathOffer offer;
+  wire::PathAnswer answer;
+  // The new queue pair, from when the control thread has made it until the comm uses it.
+  std::unique_ptr<PathResources> made;
+  std::int64_t join_until_ns = 0;
+  // In kClear: the sender offers a new generation, and both look at a port that was not well.
+  BackOff attempts{{.first_ns = 0, .second_ns = 100 * kNsPerMs, .most_ns = 5 * kNsPerSec}};
+  // In a state that waits for the peer: the last message is sent again.
+  BackOff repeats{{.first_ns = 100 * kNsPerMs, .second_ns = 200 * kNsPerMs, .most_ns = kNsPerSec}};
+
+  std::int64_t due_ns() const noexcept {
+    const std::int64_t due = std::min(attempts.due_ns(), repeats.due_ns());
+    return made != nullptr ? std::min(due, join_until_ns) : due;
+  }
+};
+
+}  // namespace beeline

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/recovery/silence_watch.h"
+
+namespace beeline {
+
+void SilenceWatch::note(const PathSigns* signs, std::size_t paths, std::int64_t now_ns) noexcept {
+  const bool was_away = now_ns - looked_ns_ > kAwayNs;
+  looked_ns_ = now_ns;
+  if (was_away) quiet_since_ns_ = now_ns;
+  for (std::size_t i = 0; i < paths; ++i) {
+    Path& path = paths_[i];
+    const bool has_answered = signs[i].heard != path.heard;
+    if (has_answered) {
+      path.heard = signs[i].heard;
+      path.heard_ns = now_ns;
+      quiet_since_ns_ = now_ns;
+    }
+    if (has_answered || was_away || !signs[i].is_up || !signs[i].owes_answer) {
+      path.owes_since_ns = now_ns;
+    }
+    if (path.doublings != 0 && now_ns - path.wrong_ns > kForgiveAfterNs) {
+      --path.doublings;
+      path.wrong_ns = now_ns;
+    }
+  }
+}
+
+SilenceWatch::Findings SilenceWatch::judge(const PathSigns* signs, std::size_t paths,
+                                           std::int64_t now_ns) noexcept {
+  Findings found;
+  bool is_any_owing = false;
+  for (std::size_t i = 0; i < paths; ++i) {
+    if (!signs[i].is_up || !signs[i].owes_answer) continue;
+    is_any_owing = true;
+    const Path& path = paths_[i];
+    if (now_ns - path.owes_since_ns < limit_of(path, signs[i])) continue;
+    bool has_other_answered = false;
+    for (std::size_t other = 0; other < paths; ++other) {
+      has_other_answered |=
+          other != i && signs[other].is_up && paths_[other].heard_ns > path.owes_since_ns;
+    }
+    if (has_other_answered) {
+      found.silent = static_cast<std::uint8_t>(found.silent | 1U << i);
+    } else {
+      found.must_ask = true;
+    }
+  }
+  if (!is_any_owing && now_ns - quiet_since_ns_ >= kAskAfterNs) {
+    quiet_since_ns_ = now_ns;
+    found.must_ask = true;
+  }
+  return found;
+}
+
+std::int64_t SilenceWatch::limit_of(const Path& path, const PathSigns& signs) noexcept {
+  const std::int64_t least = std::min(kLeastLimitNs << path.doublings, std::int64_t{kMostLimitNs});
+  const std::int64_t first = path.heard_ns == 0 ? kFirstLimitNs : 0;
+  return std::max({least, first, kExpectedTimes * signs.expected_ns});
+}
+
+void SilenceWatch::was_wrong_about(std::size_t path, std::int64_t now_ns) noexcept {
+  Path& wrong = paths_[path];
+  if (kLeastLimitNs << wrong.doublings < kMostLimitNs) ++wrong.doublings;
+  wrong.wrong_ns = now_ns;
+}
+
+}  // namespace beeline

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Notices a path that has become silent: its device owes answers and gives none, not even an error,
+// while another path of the same comm works. A device may retry for half a minute before it reports
+// that. Whether the other end is slow or the network loses everything cannot be told from one path,
+// so a path is silent only in comparison with another.
+//
+// There is no clock in here.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/clock.h"
+#include "plugin/transfer/path_signs.h"
+#include "plugin/wire/limits.h"
+
+namespace beeline {
+
+class SilenceWatch {
+ public:
+  static constexpr std::int64_t kLookEveryNs = 20 * kNsPerMs;
+  // A thread that looked last so long ago was stopped, or had nothing to wait for.
+  static constexpr std::int64_t kAwayNs = 100 * kNsPerMs;
+  static constexpr std::int64_t kLeastLimitNs = 300 * kNsPerMs;
+  static constexpr std::int64_t kMostLimitNs = 8 * kNsPerSec;
+  // The limit of a path that has never answered, whose speed is therefore not known.
+  static constexpr std::int64_t kFirstLimitNs = 2 * kNsPerSec;
+  // The limit in multiples of the time that the work should take.
+  static constexpr std::int64_t kExpectedTimes = 16;
+  // Paths without work are asked whether they work, if all have been quiet for so long.
+  static constexpr std::int64_t kAskAfterNs = 200 * kNsPerMs;
+  // After so long without a false alarm, the limit is halved.
+  static constexpr std::int64_t kForgiveAfterNs = 60 * kNsPerSec;
+
+  struct Findings {
+    std::uint8_t silent = 0;  // a bit for each path
+    bool must_ask = false;    // paths without work are to be given some
+  };
+
+  bool is_due(std::int64_t now_ns) const noexcept { return now_ns - looked_ns_ >= kLookEveryNs; }
+
+  // `signs_of(i)` gives the PathSigns of path i.
+  template <class SignsOf>
+  Findings look(std::size_t paths, std::int64_t now_ns, SignsOf&& signs_of) {
+    std::array<PathSigns, wire::kMaxPaths> signs;
+    for (std::size_t i = 0; i < paths; ++i) signs[i] = signs_of(i);
+    note(signs.data(), paths, now_ns);
+    return judge(signs.data(), paths, now_ns);
+  }
+
+  // The path worked again right after it had been taken for silent.
+  void was_wrong_about(std::size_t path, std::int64_t now_ns) noexcept;
+
+ private:
+  struct Path {
+    std::uint32_t heard = 0;
+    std::uint32_t doublings = 0;     // of the limit
+    std::int64_t heard_ns = 0;       // when an answer was last noticed; 0: never
+    std::int64_t owes_since_ns = 0;  // without an answer since
+    std::int64_t wrong_ns = 0;       // when `doublings` last changed
+  };
+
+  void note(const PathSigns* signs, std::size_t paths, std::int64_t now_ns) noexcept;
+  Findings judge(const PathSigns* signs, std::size_t paths, std::int64_t now_ns) noexcept;
+  static std::int64_t limit_of(const Path& path, const PathSigns& signs) noexcept;
+
+  std::array<Path, wire::kMaxPaths> paths_{};
+  std::int64_t looked_ns_ = 0;
+  std::int64_t quiet_since_ns_ = 0;  // no path has answered
+};
+
+}  // namespace beeline

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cstdint>
+
+#include "plugin/recovery/silence_watch.h"
+#include "tests/support/catch.h"
+
+namespace beeline {
+namespace {
+
+constexpr std::int64_t kStart = 1000 * kNsPerSec;
+
+// Two paths whose devices answer or not, looked at as often as a waiting thread does.
+class TwoPaths {
+ public:
+  TwoPaths() {
+    for (PathSigns& path : paths) path = {.is_up = true, .owes_answer = true};
+    run(kNsPerSec, [&](std::size_t) { return true; });  // both have answered before
+  }
+
+  // `answers(i)`: whether something completes on path i in each step. Returns what was found since
+  // the last call.
+  template <class Answers>
+  SilenceWatch::Findings run(std::int64_t duration_ns, Answers&& answers) {
+    SilenceWatch::Findings all;
+    for (const std::int64_t end = now + duration_ns; now < end; now += SilenceWatch::kLookEveryNs) {
+      for (std::size_t i = 0; i < paths.size(); ++i) {
+        if (answers(i)) ++paths[i].heard;
+      }
+      const auto found = watch.look(paths.size(), now, [&](std::size_t i) { return paths[i]; });
+      all.silent = static_cast<std::uint8_t>(all.silent | found.silent);
+      all.must_ask = all.must_ask || found.must_ask;
+    }
+    return all;
+  }
+
+  SilenceWatch watch;
+  std::array<PathSigns, 2> paths;
+  std::int64_t now = kStart;
+};
+
+constexpr auto kNone = [](std::size_t) { return false; };
+constexpr auto kFirst = [](std::size_t path) { return path == 0; };
+
+constexpr std::int64_t kBelowLimit = SilenceWatch::kLeastLimitNs - 2 * SilenceWatch::kLookEveryNs;
+constexpr std::int64_t kAboveLimit = SilenceWatch::kLeastLimitNs + 2 * SilenceWatch::kLookEveryNs;
+
+}  // namespace
+
+TEST_CASE("silence: a path is silent if nothing completes on it while another works") {
+  TwoPaths two;
+  CHECK(two.run(kBelowLimit, kFirst).silent == 0);
+  CHECK(two.run(kAboveLimit - kBelowLimit, kFirst).silent == 2);
+}
+
+TEST_CASE("silence: no path is silent if all are") {
+  TwoPaths two;
+  const auto found = two.run(kNsPerSec, kNone);
+  CHECK(found.silent == 0);
+  CHECK(found.must_ask);
+}
+
+TEST_CASE("silence: one path alone is never silent") {
+  TwoPaths two;
+  two.paths[0].is_up = false;
+  CHECK(two.run(kNsPerSec, kFirst).silent == 0);
+}
+
+TEST_CASE("silence: a path that owes nothing is not silent") {
+  TwoPaths two;
+  two.paths[1].owes_answer = false;
+  const auto found = two.run(kNsPerSec, kFirst);
+  CHECK(found.silent == 0);
+  CHECK_FALSE(found.must_ask);
+}
+
+TEST_CASE("silence: an answer of the other path counts only if it is newer than the silence") {
+  TwoPaths two;
+  two.paths[0].owes_answer = false;
+  auto found = two.run(kAboveLimit, kNone);
+  CHECK(found.silent == 0);
+  CHECK(found.must_ask);  // so that the other one can show that it works
+  found = two.run(3 * SilenceWatch::kLookEveryNs, kFirst);
+  CHECK(found.silent == 2);
+}
+
+TEST_CASE("silence: paths without work are asked when all are quiet") {
+  TwoPaths two;
+  for (PathSigns& path : two.paths) path.owes_answer = false;
+  CHECK_FALSE(two.run(SilenceWatch::kAskAfterNs - SilenceWatch::kLookEveryNs, kNone).must_ask);
+  CHECK(two.run(2 * SilenceWatch::kLookEveryNs, kNone).must_ask);
+}
+
+TEST_CASE("silence: a path gets the time that its work should take, many times over") {
+  TwoPaths two;
+  two.paths[1].expected_ns = 50 * kNsPerMs;
+  CHECK(two.run(kAboveLimit, kFirst).silent == 0);
+  CHECK(two.run(SilenceWatch::kExpectedTimes * 50 * kNsPerMs, kFirst).silent == 2);
+}
+
+TEST_CASE("silence: a path that has never answered gets longer") {
+  TwoPaths two;
+  two.watch = SilenceWatch();
+  two.paths[1].heard = 0;
+  CHECK(two.run(kAboveLimit, kFirst).silent == 0);
+  CHECK(two.run(SilenceWatch::kFirstLimitNs, kFirst).silent == 2);
+}
+
+TEST_CASE("silence: the time of a thread that did not look does not count") {
+  TwoPaths two;
+  two.run(kBelowLimit, kFirst);
+  two.now += 10 * kNsPerSec;
+  CHECK(two.run(kBelowLimit, kFirst).silent == 0);
+  CHECK(two.run(kAboveLimit - kBelowLimit, kFirst).silent == 2);
+}
+
+TEST_CASE("silence: a false alarm doubles the limit, and a quiet minute halves it") {
+  TwoPaths two;
+  const auto answer_both = [](std::size_t) { return true; };
+  two.watch.was_wrong_about(1, two.now);
+  CHECK(two.run(2 * kBelowLimit, kFirst).silent == 0);
+  CHECK(two.run(4 * SilenceWatch::kLookEveryNs, kFirst).silent == 2);
+  for (int i = 0; i < 100; ++i) two.watch.was_wrong_about(1, two.now);
+  two.run(SilenceWatch::kLookEveryNs, answer_both);
+  CHECK(two.run(SilenceWatch::kMostLimitNs - 2 * SilenceWatch::kLookEveryNs, kFirst).silent == 0);
+  CHECK(two.run(4 * SilenceWatch::kLookEveryNs, kFirst).silent == 2);
+  two.run(10 * SilenceWatch::kForgiveAfterNs, answer_both);
+  CHECK(two.run(kAboveLimit, kFirst).silent == 2);
+}
+
+}  // namespace beeline
