@@ -55,6 +55,8 @@ std::string hazards_text(const HazardRecord& hazards) {
   if (hazards.hide.load() != 0) words.emplace_back("hide");
   if (const std::uint64_t ns = hazards.bunch_ns.load())
     words.push_back("bunch=" + duration_text(ns));
+  if (const std::uint64_t ns = hazards.command_ns.load())
+    words.push_back("command=" + duration_text(ns));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

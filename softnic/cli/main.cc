@@ -89,7 +89,7 @@ CLI::App* add_chaos(CLI::App& app, Line& line) {
   chaos->add_option("--spare", line.chaos.spare, "A port to leave alone; may be repeated");
   chaos->add_option(
       "--kinds", line.chaos.kinds,
-      "Any of down,blackhole,pause,loss,jitter,error,event,remove,refuse-err,corrupt");
+      "Any of down,blackhole,pause,loss,jitter,error,event,remove,refuse-err,corrupt,path-error");
   chaos->add_flag("--plan", line.chaos.plan_only, "Print the script instead of playing it");
   return chaos;
 }

@@ -57,6 +57,7 @@ void build_segment(const FabricSpec& spec, FabricHeader& header) {
   header.hazards.scatter.store(spec.hazards.scatter ? 1 : 0);
   header.hazards.hide.store(spec.hazards.hide ? 1 : 0);
   header.hazards.bunch_ns.store(spec.hazards.bunch_ns);
+  header.hazards.command_ns.store(spec.hazards.command_ns);
   header.next_epoch.store(1);
   for (const HostSpec& host : spec.hosts) {
     HostRecord& host_record = header.hosts[header.host_count];

@@ -14,7 +14,7 @@
 namespace softnic {
 
 inline constexpr std::uint64_t kFabricMagic = 0x736f66746e696331;  // "softnic1"
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::uint32_t kMaxSlots = 512;  // processes at a time; 9 bits of every QPN and key
 inline constexpr std::uint64_t kForEver = INT64_MAX;   // the end of a pause until `resume`
 inline constexpr std::uint32_t kDefaultPkey = 0xffff;  // full member of the default partition
@@ -107,6 +107,8 @@ struct HazardRecord {
   // Writes into dma-buf memory are not visible before a READ of that memory.
   Shared<std::uint32_t> hide;
   Shared<std::uint64_t> bunch_ns;  // completions appear at multiples of this time; 0: at once
+  // What creates, changes or destroys a queue pair, a completion queue or a registration takes.
+  Shared<std::uint64_t> command_ns;
 };
 
 struct FabricHeader {

@@ -28,16 +28,26 @@ struct KindName {
 };
 
 constexpr KindName kKinds[] = {
-    {"down", Disturbance::kDown, false},           {"blackhole", Disturbance::kBlackHole, false},
-    {"pause", Disturbance::kPause, false},         {"loss", Disturbance::kLoss, false},
-    {"jitter", Disturbance::kJitter, false},       {"error", Disturbance::kError, false},
-    {"event", Disturbance::kEvent, false},         {"remove", Disturbance::kRemove, true},
-    {"refuse-err", Disturbance::kRefuseErr, true}, {"corrupt", Disturbance::kCorrupt, false},
+    {"down", Disturbance::kDown, false},
+    {"blackhole", Disturbance::kBlackHole, false},
+    {"pause", Disturbance::kPause, false},
+    {"loss", Disturbance::kLoss, false},
+    {"jitter", Disturbance::kJitter, false},
+    {"error", Disturbance::kError, false},
+    {"event", Disturbance::kEvent, false},
+    {"remove", Disturbance::kRemove, true},
+    {"refuse-err", Disturbance::kRefuseErr, true},
+    {"corrupt", Disturbance::kCorrupt, false},
+    {"path-error", Disturbance::kPathError, false},
 };
 
 bool is_of_device(Disturbance kind) {
   return std::any_of(std::begin(kKinds), std::end(kKinds),
                      [&](const KindName& entry) { return entry.kind == kind && entry.of_device; });
+}
+
+bool is_only_by_name(Disturbance kind) {
+  return kind == Disturbance::kCorrupt || kind == Disturbance::kPathError;
 }
 
 // splitmix64. The distributions of the standard library may give other numbers with another
@@ -72,11 +82,15 @@ struct CommandPair {
   std::string end;
 };
 
-std::string random_error(RandomSource& random) {
-  static constexpr const char* kStatuses[] = {"retry_exc_err",  "rnr_retry_exc_err", "rem_op_err",
-                                              "rem_access_err", "loc_qp_op_err",     "general_err"};
+constexpr const char* kStatuses[] = {"retry_exc_err",  "rnr_retry_exc_err", "rem_op_err",
+                                     "rem_access_err", "loc_qp_op_err",     "general_err"};
+// Those that a failing link or device causes, and no mistake of a program.
+constexpr const char* kPathStatuses[] = {"retry_exc_err", "rnr_retry_exc_err", "loc_qp_op_err",
+                                         "fatal_err",     "resp_timeout_err",  "general_err"};
+
+std::string random_error(RandomSource& random, std::span<const char* const> statuses) {
   // Drawn first, because function arguments are evaluated in any order.
-  const char* const status = kStatuses[random.roll(std::size(kStatuses))];
+  const char* const status = statuses[random.roll(statuses.size())];
   return fmt::format("error={}@{}", status, random.between(1, 50));
 }
 
@@ -89,7 +103,8 @@ CommandPair make_commands(Disturbance kind, std::uint64_t length_ns, RandomSourc
       return {fmt::format("loss={}ppm", random.spread(100 * kUs, 100'000 * kUs) / kUs), "loss=0"};
     case Disturbance::kJitter:
       return {fmt::format("jitter={}us", random.spread(10 * kUs, 5 * kMs) / kUs), "jitter=0"};
-    case Disturbance::kError: return {random_error(random), "reset"};
+    case Disturbance::kError: return {random_error(random, kStatuses), "reset"};
+    case Disturbance::kPathError: return {random_error(random, kPathStatuses), "reset"};
     case Disturbance::kEvent: return {"event=port_err", "event=port_active"};
     case Disturbance::kRemove: return {"remove", "return"};
     case Disturbance::kRefuseErr: return {"refuse-err=on", "refuse-err=off"};
@@ -123,7 +138,7 @@ beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string&
   std::vector<std::string> known;
   for (const KindName& entry : kKinds) {
     known.emplace_back(entry.name);
-    if (text.empty() && entry.kind != Disturbance::kCorrupt) kinds.push_back(entry.kind);
+    if (text.empty() && !is_only_by_name(entry.kind)) kinds.push_back(entry.kind);
   }
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {

@@ -23,9 +23,10 @@ enum class Disturbance {
   kRemove,     // of the whole device
   kRefuseErr,  // of the whole device
   kCorrupt,    // only on request, because programs cannot detect wrong bytes
+  kPathError,  // only on request: a part of kError
 };
 
-// Parses "down,loss,remove". An empty text means all kinds but kCorrupt.
+// Parses "down,loss,remove". An empty text means all kinds but kCorrupt and kPathError.
 beeline::Outcome<std::vector<Disturbance>> parse_disturbances(const std::string& text);
 
 struct ChaosPort {

@@ -61,6 +61,7 @@ struct HazardSpec {
   bool scatter = false;
   bool hide = false;
   std::uint64_t bunch_ns = 0;
+  std::uint64_t command_ns = 0;
 };
 
 struct FabricSpec {

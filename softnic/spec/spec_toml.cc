@@ -18,7 +18,7 @@ namespace softnic {
 namespace {
 
 const std::vector<std::string> kFileKeys{"clock_scale", "seed", "hazards", "host"};
-const std::vector<std::string> kHazardKeys{"scatter", "hide", "bunch"};
+const std::vector<std::string> kHazardKeys{"scatter", "hide", "bunch", "command"};
 const std::vector<std::string> kHostKeys{"name", "numa_nodes", "device", "gpu"};
 const std::vector<std::string> kPortKeys{"gbps",    "mtu",    "rate", "latency", "up",
                                          "network", "netdev", "lid",  "gids",    "gid_table_len"};
@@ -186,6 +186,7 @@ HazardSpec read_hazards(const Section& section) {
   hazards.scatter = section.boolean("scatter").value_or(false);
   hazards.hide = section.boolean("hide").value_or(false);
   read_quantity(section, "bunch", parse_duration_ns, hazards.bunch_ns);
+  read_quantity(section, "command", parse_duration_ns, hazards.command_ns);
   return hazards;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that a call makes first: whether its context is from a parent process, and whether its
-// device was removed.
+// What a call does first: whether its context is from a parent process, whether its device was
+// removed, and the time that a command of the device takes (a hazard).
 #pragma once
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "softnic/nic/context.h"
 
@@ -23,6 +25,11 @@ inline bool is_dead(ibv_context* context) {
 inline int refusal_to_change(ibv_context* context) {
   if (is_inherited(context)) return EINVAL;
   return Context::of(context).is_dead() ? EIO : 0;
+}
+
+inline void take_command_time(ibv_context* context) {
+  const auto ns = Context::of(context).runtime->header().hazards.command_ns.load();
+  if (ns != 0) std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
 }
 
 }  // namespace softnic

@@ -22,6 +22,7 @@ using softnic::Mr;
 using softnic::Pd;
 using softnic::Qp;
 using softnic::refusal_to_change;
+using softnic::take_command_time;
 
 namespace softnic {
 namespace {
@@ -83,6 +84,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova,
                          unsigned int access) {
+  take_command_time(pd->context);
   if (is_dead(pd->context)) return nullptr;
   return softnic::register_memory(Pd::of(pd), addr, length, iova, access);
 }
@@ -98,6 +100,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* pd, void* addr, std::size_t length, int access) {
 
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, std::uint64_t iova,
                           int fd, int access) {
+  take_command_time(pd->context);
   if (is_dead(pd->context)) return nullptr;
   return softnic::register_dmabuf(Pd::of(pd), fd, offset, length, iova,
                                   static_cast<unsigned int>(access));
@@ -105,12 +108,14 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, 
 
 int ibv_dereg_mr(ibv_mr* mr) {
   if (is_inherited(mr->context)) return 0;
+  take_command_time(mr->context);
   softnic::deregister_memory(&Mr::of(mr));
   return 0;
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* user, ibv_comp_channel* channel,
                       int vector) {
+  take_command_time(context);
   Cq* const cq = softnic::create_cq(context, cqe, user, channel, vector);
   return cq != nullptr ? cq->plain() : nullptr;
 }
@@ -122,6 +127,7 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
 
 int ibv_destroy_cq(ibv_cq* cq) {
   if (is_inherited(cq->context)) return 0;
+  take_command_time(cq->context);
   if (Cq::of(cq).users.load() != 0) return EBUSY;
   delete &Cq::of(cq);
   return 0;
@@ -138,6 +144,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* init) {
   extended.sq_sig_all = init->sq_sig_all;
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   extended.pd = pd;
+  take_command_time(pd->context);
   return softnic::create_qp_ex(pd->context, &extended);
 }
 
@@ -145,6 +152,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return &Qp::of(qp); }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   if (is_inherited(qp->context)) return EINVAL;
+  take_command_time(qp->context);
   return Qp::of(qp).modify(*attr, mask);
 }
 
@@ -154,6 +162,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
 
 int ibv_destroy_qp(ibv_qp* qp) {
   if (is_inherited(qp->context)) return 0;
+  take_command_time(qp->context);
   delete &Qp::of(qp);
   return 0;
 }

@@ -392,14 +392,16 @@ TEST_CASE("spec_toml: the seed and the hazards are read, and off if left out", "
   CHECK(!plain.hazards.scatter);
   CHECK(!plain.hazards.hide);
   CHECK(plain.hazards.bunch_ns == 0);
+  CHECK(plain.hazards.command_ns == 0);
   const FabricSpec spec = parsed(
       "seed = 7\n[hazards]\nscatter = true\nhide = true\n"
-      "bunch = '50us'\n" +
+      "bunch = '50us'\ncommand = '1ms'\n" +
       with_device(""));
   CHECK(spec.seed == 7);
   CHECK(spec.hazards.scatter);
   CHECK(spec.hazards.hide);
   CHECK(spec.hazards.bunch_ns == 50'000);
+  CHECK(spec.hazards.command_ns == 1'000'000);
 }
 
 TEST_CASE("spec_toml: a wrong seed or hazard is reported with its line", "[unit]") {

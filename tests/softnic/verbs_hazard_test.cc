@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 
 #include "tests/support/peer_group.h"
@@ -266,6 +267,17 @@ TEST_CASE("hazard: scattered payload is complete at its completion", "[softnic][
   const PeerMode mode = GENERATE(from_range(peer_modes()));
   CHECK(careful_scatter(mode, kScatter, IBV_WR_RDMA_WRITE_WITH_IMM));
   CHECK(careful_scatter(mode, kScatter, IBV_WR_SEND));
+}
+
+TEST_CASE("hazard: a command of the device takes time", "[softnic][hazard]") {
+  constexpr std::chrono::milliseconds kEach{3};
+  const TestFabric fabric(with({.command_ns = std::chrono::nanoseconds(kEach).count()}));
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    Endpoint a("softnic0");  // two completion queues, a queue pair, its state
+    Buffer memory = a.buffer(100);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin >= 6 * kEach);
 }
 
 TEST_CASE("hazard: scattered payload is right with many SGEs on both sides", "[softnic][hazard]") {
