@@ -5,7 +5,8 @@
   bench/rails/failover.py [--events 100] [--seed 1] [BUILD]
 
 Four ranks of `beeline perf allreduce` compare every element while one port after the other fails, at
-random moments. The times come from the plugin's log. They begin before `softnic ctl` is started, which
+random moments. Then two ranks have 1, 64 and 512 connections on the port that fails, and each command of
+a device takes 1 ms. The times come from the plugin's log. They begin before `softnic ctl` is started, which
 takes some milliseconds of each. An error or a wrong element makes the script fail."""
 
 import argparse
@@ -27,20 +28,28 @@ UNLIMITED_MBPS = 100_000
 NEWS = re.compile(r"path \d+ of \d+ is (out of use|in use again)")
 
 
-class AllReduce:
-    """`beeline perf allreduce` over some rails, and what its plugin says about paths."""
+ALL_REDUCE = ["allreduce", "--sizes", "1M", "--ranks", "4", "--hosts", "h0,h0,h1,h1"]
+RING = 4  # connections of an all-reduce: one for each rank
 
-    def __init__(self, build, folder, rails):
+
+def stream(comms):
+    return ["stream", "--sizes", "64K", "--depth", "2", "--hosts", ",".join(HOSTS), "--comms", str(comms)]
+
+
+class Job:
+    """`beeline perf` over some rails, and what its plugin says about paths."""
+
+    def __init__(self, build, folder, rails, pattern, connections, hazards=""):
+        self._connections = connections
         self._softnic = os.path.join(build, "softnic/softnic")
         self.name = f"failover-{os.getpid()}-{rails}"
         fabric = os.path.join(folder, f"{self.name}.toml")
         with open(fabric, "w", encoding="utf-8") as file:
-            file.write(fabric_text([UNLIMITED_MBPS] * rails))
+            file.write(hazards + fabric_text([UNLIMITED_MBPS] * rails))
         beeline = os.path.join(build, "tools/beeline")
         plugin = os.path.join(build, "plugin/abi/libnccl-net-beeline.so")
         command = [self._softnic, "run", "--name", self.name, "--fabric", fabric, "--", beeline, "perf",
-                   "allreduce", "--plugin", plugin, "--abi", "8", "--ranks", "4", "--hosts", "h0,h0,h1,h1",
-                   "--env", f"BEELINE_RAILS={rails}", "--env", "BEELINE_RECOVERY=1", "--sizes", "1M",
+                   *pattern, "--plugin", plugin, "--abi", "8", "--env", f"BEELINE_RAILS={rails}",
                    "--seconds", "86400", "--log", "INFO"]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                          stderr=subprocess.STDOUT, text=True)
@@ -62,7 +71,7 @@ class AllReduce:
             if found:
                 self._news.put((now, found.group(1)))
             connections += " accepted " in line
-            if connections == 4:  # a ring has one connection for each rank
+            if connections == self._connections:
                 self._connected.set()
 
     def ctl(self, target, command):
@@ -126,11 +135,28 @@ def fail_and_restore(job, rng, port, fault, down_s, before_up=None):
 
 def measure(build, folder, rails, events, faults):
     """Runs `events` faults. `faults(i)` gives the arguments of fail_and_restore()."""
-    job = AllReduce(build, folder, rails)
+    job = Job(build, folder, rails, ALL_REDUCE, RING)
     try:
         return zip(*[fail_and_restore(job, *faults(i)) for i in range(events)])
     finally:
         job.stop()
+
+
+def measure_many(build, folder, comms, events):
+    """Port events with so many connections on the port: (times until each end goes on without it, times
+    until it uses it again)."""
+    job = Job(build, folder, 2, stream(comms), comms, hazards='[hazards]\ncommand = "1ms"\n')
+    lost, back = [], []
+    try:
+        for _ in range(events):
+            for command, news, times in (("down", "out of use", lost), ("up", "in use again", back)):
+                start = time.monotonic()
+                job.ctl(f"{HOSTS[0]}/softnic0", command)
+                times += job.news_since(start, news, 2 * comms)
+                job.check()
+    finally:
+        job.stop()
+    return lost, back
 
 
 def main():
@@ -158,6 +184,11 @@ def main():
         lost, back = measure(build, folder, 1, few,
                              lambda i: (rng, "h0/softnic0", "down", 1, address(i)))
         print(row("one rail, with another address: use it again", back, None), flush=True)
+        for comms in (1, 64, 512):
+            lost, back = measure_many(build, folder, comms, 3)
+            name = f"{comms} connection{'' if comms == 1 else 's'}"
+            print(row(f"{name}, a port goes down: go on", lost, None), flush=True)
+            print(row("the port is up again: use it", back, None), flush=True)
 
 
 if __name__ == "__main__":

@@ -18,16 +18,6 @@ constexpr std::int64_t kGrace = 2 * kNsPerSec;
 // BEELINE_RETRY_CNT a device gives up after half a minute.
 constexpr std::int64_t kLongestRetry = 60 * kNsPerSec;
 
-// The ports at both ends of one path of the comm.
-Ends ends_of(const Comm& comm, std::size_t path) {
-  const Device& device = *comm.paths()[path].device;
-  PeerName peer = comm.link().peer();
-  const std::string& port = comm.paths()[path].peer_device;
-  if (!port.empty()) peer.device = port;
-  return {.here = host_name() + ":" + device.ibdev + ":" + std::to_string(device.port),
-          .there = peer.place()};
-}
-
 // Signs of a fault of the local port, from a query of the device. Faults that ended before
 // `since_ns` do not count.
 PortReport report_on_own_port(const Comm& comm, std::size_t path, std::int64_t since_ns) {
@@ -49,6 +39,15 @@ std::size_t suspect_of_stall(const Comm& comm, std::int64_t since_ns) {
 }
 
 }  // namespace
+
+Ends ends_of(const Comm& comm, std::size_t path) {
+  const Device& device = *comm.paths()[path].device;
+  PeerName peer = comm.link().peer();
+  const std::string& port = comm.paths()[path].peer_device;
+  if (!port.empty()) peer.device = port;
+  return {.here = host_name() + ":" + device.ibdev + ":" + std::to_string(device.port),
+          .there = peer.place()};
+}
 
 void GiveUp::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
                                const char* doing) {

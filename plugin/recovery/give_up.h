@@ -16,6 +16,9 @@
 
 namespace beeline {
 
+// The ports at both ends of one path of the comm.
+Ends ends_of(const Comm& comm, std::size_t path);
+
 // One for each comm. Allocates nothing until something fails.
 class GiveUp final : public PathEvents {
  public:

@@ -4,6 +4,7 @@
 // allocate while they connect.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace beeline {
 
 // A base class, to be made before the comm and destroyed after it.
 struct RecoverHolder {
+  explicit RecoverHolder(std::int64_t give_up_ns) noexcept : events(give_up_ns) {}
   Recover events;
 };
 
@@ -22,7 +24,8 @@ class Guarded final : private RecoverHolder, public End {
  public:
   Guarded(std::unique_ptr<Connection> connection, const CommOptions& options,
           StatsSlot stats) noexcept
-      : End(std::move(connection), options, std::move(stats), events) {
+      : RecoverHolder(options.give_up_ns),
+        End(std::move(connection), options, std::move(stats), events) {
     End::begin_service();
   }
   Guarded(const Guarded&) = delete;

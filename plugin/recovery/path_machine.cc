@@ -48,7 +48,7 @@ PathTransition fence_for_peer(PathStatus status) noexcept {
 PathTransition offer(PathStatus status) noexcept {
   if (!status.is_port_well) return ignore(status);
   ++status.generation;
-  status.has_peer_report = false;
+  status.has_peer_report = status.is_unfenced = false;
   return to(status, PathState::kMaking, {kMakeQueues});
 }
 
@@ -81,7 +81,7 @@ PathTransition consider_offer(PathStatus status, const PathEvent& event,
   }
   status.generation = event.generation;
   status.refused = 0;
-  status.has_peer_report = false;
+  status.has_peer_report = status.is_unfenced = false;
   return to(status, PathState::kMaking, before | PathActions{kMakeQueues});
 }
 
@@ -99,7 +99,8 @@ PathTransition refuse_offer(PathStatus status) noexcept {
 
 PathTransition when_up(const PathStatus& status, const PathEvent& event) noexcept {
   switch (event.kind) {
-    case Kind::kFailed: return fence(status);
+    case Kind::kFailed:
+    case Kind::kCannotFence: return fence(status);
     case Kind::kPortNotWell: return fence_for_port(status);
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kFenced: return fence_for_peer(status);
@@ -108,6 +109,7 @@ PathTransition when_up(const PathStatus& status, const PathEvent& event) noexcep
       // The peer missed our ANSWER. But a new generation follows only when both ends are fenced.
       if (event.generation == status.generation) return stay(status, {kSendAnswer});
       return stay(status, {kProtocolError});
+    case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kTimer:
     case Kind::kQueuesMade:
@@ -138,10 +140,16 @@ PathTransition when_fencing(PathStatus status, const PathEvent& event) noexcept 
       }
       status.has_peer_report = true;
       return stay(status, {kKeepPeerReport});
+    case Kind::kFenceRefused:
+      status.is_unfenced = true;
+      return stay(status, status.has_peer_report ? PathActions{} : PathActions{kSendCannotFence});
+    case Kind::kTimer:
+      if (!status.is_unfenced || status.has_peer_report) return ignore(status);
+      return stay(status, {kSendCannotFence});
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
-    case Kind::kTimer:
+    case Kind::kCannotFence:  // our report will follow
     case Kind::kQueuesMade:
     case Kind::kProbed:
     case Kind::kQueuesFailed:
@@ -164,10 +172,12 @@ PathTransition when_fenced(PathStatus status, const PathEvent& event) noexcept {
       // The peer repeats its offer, which finds us in kClear.
       status.has_peer_report = true;
       return to(status, PathState::kClear, {kKeepPeerReport, kResolve, kRetireQueues});
+    case Kind::kCannotFence:  // the peer missed our report
     case Kind::kTimer: return stay(status, {kSendFenced});
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
+    case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kProbed:
@@ -205,6 +215,8 @@ PathTransition when_clear(const PathStatus& status, const PathEvent& event) noex
     case Kind::kPortWell: return on_port_well_when_clear(status);
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
+    case Kind::kFenceRefused:
+    case Kind::kCannotFence:
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kProbed:
@@ -235,6 +247,8 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
       return give_up_offer(status);
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kFailed:
+    case Kind::kFenceRefused:
+    case Kind::kCannotFence:
     case Kind::kDrained:
     case Kind::kTimer:
     case Kind::kProbed:
@@ -251,6 +265,7 @@ PathTransition when_making(PathStatus status, const PathEvent& event) noexcept {
 PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
     case Kind::kAnswer: return to(status, PathState::kProbing, {kConnectQueues, kProbe});
+    case Kind::kCannotFence:
     case Kind::kFenced: return answer_fenced(status, event, {kDestroyQueues});
     case Kind::kPortNotWell: status.is_port_well = false; return give_up_offer(status);
     case Kind::kNotNow:
@@ -259,6 +274,7 @@ PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept 
     case Kind::kTimer:
     case Kind::kWell: return stay(status, {kSendOffer});  // the peer refused, and we missed that
     case Kind::kPortWell: return note_port(status, true);
+    case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kProbed:
@@ -272,12 +288,14 @@ PathTransition when_offered(PathStatus status, const PathEvent& event) noexcept 
 PathTransition when_probing(PathStatus status, const PathEvent& event) noexcept {
   switch (event.kind) {
     case Kind::kProbed: return to(status, PathState::kUp, {kJoin, kSendReady});
+    case Kind::kCannotFence:
     case Kind::kFenced: return answer_fenced(status, event, {kDestroyQueues});
     case Kind::kPortNotWell: status.is_port_well = false; return give_up_offer(status);
     case Kind::kQueuesFailed:
     case Kind::kFailed: return give_up_offer(status);
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kTimer:  // the probe completes, with success or not
+    case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kData:
@@ -297,12 +315,14 @@ PathTransition when_answered(const PathStatus& status, const PathEvent& event) n
       if (event.generation == status.generation) return stay(status, {kSendAnswer});
       // The peer has given up the offer that we answered, and has not sent anything.
       return consider_offer(status, event, {kDetach, kDestroyQueues});
-    case Kind::kFailed: return fence(status);
+    case Kind::kFailed:
+    case Kind::kCannotFence: return fence(status);
     case Kind::kPortNotWell: return fence_for_port(status);
     case Kind::kFenced: return fence_for_peer(status);
     case Kind::kTimer: return stay(status, {kSendAnswer});
     case Kind::kPortWell: return note_port(status, true);
     case Kind::kData:  // counts, like that of a path in kUp
+    case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kProbed:
@@ -337,7 +357,9 @@ bool is_for(bool is_sender, Kind message) noexcept {
     case Kind::kNotNow:
     case Kind::kWell: return is_sender;
     case Kind::kFenced:
+    case Kind::kCannotFence:
     case Kind::kFailed:
+    case Kind::kFenceRefused:
     case Kind::kDrained:
     case Kind::kTimer:
     case Kind::kPortWell:

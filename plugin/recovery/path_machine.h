@@ -15,6 +15,9 @@
 //   sender:    kClear --> kMaking -- OFFER --> kOffered -- ANSWER came --> kProbing -- READY -->
 //   kUp receiver:  kClear -- OFFER came --> kMaking -- ANSWER --> kAnswered -- READY came --> kUp
 //
+// A device may refuse to move the queue pair to ERROR, or be gone. Its end says CANNOT_FENCE, and
+// takes its report after the other end is fenced: from then on nobody sends anything to it.
+//
 // Messages may be lost, late or doubled, and two directions have no common order. Each message
 // therefore names the state of its sender, not a change, and an end that waits repeats it.
 #pragma once
@@ -43,6 +46,7 @@ struct PathStatus {
   bool is_sender = false;        // the end that sends data is the one that offers generations
   bool is_port_well = true;      // of this end
   bool has_peer_report = false;  // about this generation, or it is known that none is needed
+  bool is_unfenced = false;      // in kFencing: the device has refused, so the peer has to be first
   std::uint32_t generation = 0;  // of our newest queue pair
   std::uint32_t refused = 0;     // receiver: the offer that was answered with NOT_NOW; 0: none
 
@@ -53,7 +57,9 @@ struct PathEvent {
   enum class Kind : std::uint8_t {
     // --- At this end ---
     kFailed,        // a request failed, the device reports an error, or the path is silent
-    kDrained,       // all completions of the queue pair in ERROR have been counted
+    kFenceRefused,  // the device does not move the queue pair to ERROR, or is gone
+    kDrained,       // all completions of the queue pair in ERROR have been counted; after
+                    // kFenceRefused: the peer is fenced, and all that it had sent is counted
     kTimer,         // it is time to repeat a message or, in kClear, to offer again
     kPortWell,      // the port has become usable
     kPortNotWell,   // the port has become unusable
@@ -62,14 +68,15 @@ struct PathEvent {
     kQueuesFailed,  // the new queue pair could not be made or connected, or its probe has failed
     kData,          // something has arrived on the path
     // --- Messages ---
-    kFenced,  // with the peer's report; says whether the peer has ours
-    kOffer,   // to the receiver, as kReady; with the peer's report
-    kAnswer,  // to the sender, as the next two
+    kFenced,       // with the peer's report; says whether the peer has ours
+    kCannotFence,  // the peer's device still takes what comes, until this end is fenced
+    kOffer,        // to the receiver, as kReady; with the peer's report
+    kAnswer,       // to the sender, as the next two
     kNotNow,
     kWell,
     kReady,
   };
-  static constexpr std::uint8_t kKinds = 15;
+  static constexpr std::uint8_t kKinds = 17;
 
   Kind kind = Kind::kTimer;
   std::uint32_t generation = 0;  // of a message
@@ -93,7 +100,8 @@ enum class PathAction : std::uint8_t {
   kJoin,            // the data thread may use the path, but the receiver must not grant on it
   kAllowGrants,
   kSendFenced,  // with the report that was taken last
-  kSendOffer,   // the same
+  kSendCannotFence,
+  kSendOffer,  // the same
   kSendAnswer,
   kSendNotNow,
   kSendWell,

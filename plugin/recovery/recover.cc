@@ -83,7 +83,8 @@ Errc Recover::on_refused(Comm& comm, const DataPath& path, int rc, const char* d
 }
 
 void Recover::on_unreadable_queue(Comm& comm, const DataPath& path) {
-  give_up_.on_unreadable_queue(comm, path);
+  if (!can_recover(comm, path.index)) return give_up_.on_unreadable_queue(comm, path);
+  fail_path(comm, path.index, "its completion queue cannot be read");
 }
 
 void Recover::on_protocol_error(Comm& comm, const char* what) {
@@ -226,6 +227,7 @@ bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
     case PathAction::kSendNotNow: note(wire::PathNews::kNotNow); return true;
     case PathAction::kSendWell: note(wire::PathNews::kWell); return true;
     case PathAction::kSendReady: note(wire::PathNews::kReady); return true;
+    case PathAction::kSendCannotFence: note(wire::PathNews::kCannotFence); return true;
     case PathAction::kProtocolError:
       give_up_.on_protocol_error(comm, "a message about a path that does not fit its state");
       return false;
@@ -238,11 +240,17 @@ bool Recover::fence(Comm& comm, std::size_t path) {
   repair.failed_ns = now_ns();
   if (repair.failed_ns - repair.up_ns > kLongLifeNs) repair.attempts.reset();
   comm.gate().raise_alarm();
+  repair.peer_fenced_ns = 0;
+  repair.tries = 0;
+  repair.last_try.clear();
   const Status fenced = comm.fence(path);
-  if (!fenced) {
+  if (fenced) return true;
+  if (fenced.error().code == Errc::kNoMemory) {
     (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path", describe(fenced.error()));
+    return false;
   }
-  return fenced.has_value();
+  take_local(comm, path, PathEvent::Kind::kFenceRefused);
+  return true;
 }
 
 bool Recover::take_report(Comm& comm, Repair& repair) {
@@ -283,6 +291,7 @@ void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
 
 void Recover::order_queues(Comm& comm, std::size_t path, const PathMessage* message) {
   MakePath wanted = {.offer = {}, .has_loopback = comm.has_loopback(path)};
+  ++repair_of(comm, path).tries;
   if (comm.role() == Role::kReceive) wanted.offer = std::get<wire::OfferPath>(*message).offer;
   comm.link().order({.path = static_cast<std::uint8_t>(path),
                      .generation = repair_of(comm, path).status.generation,
@@ -322,8 +331,11 @@ void Recover::on_state(Comm& comm, std::size_t path, Repair& repair) {
   switch (repair.status.state) {
     case PathState::kUp: on_up(comm, path, repair, now); break;
     case PathState::kClear:
-      // The connection manager's queue pairs are not made anew.
-      if (!comm.paths()[path].queues.cm) repair.attempts.wait(now);
+      if (repair.is_device_gone) {
+        comm.lose_device_of(path);
+      } else if (!comm.paths()[path].queues.cm) {  // its queue pairs are not made anew
+        repair.attempts.wait(now);
+      }
       break;
     case PathState::kFenced:
     case PathState::kOffered:
@@ -332,6 +344,10 @@ void Recover::on_state(Comm& comm, std::size_t path, Repair& repair) {
       repair.repeats.wait(now);
       break;
     case PathState::kFencing:
+      if (!repair.status.is_unfenced) break;
+      repair.repeats.reset();
+      repair.repeats.wait(now);
+      break;
     case PathState::kMaking:
     case PathState::kProbing: break;
   }

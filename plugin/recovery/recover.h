@@ -15,6 +15,7 @@
 
 #include "plugin/connect/comm/path_mail.h"
 #include "plugin/recovery/give_up.h"
+#include "plugin/recovery/outage.h"
 #include "plugin/recovery/path_machine.h"
 #include "plugin/recovery/repair.h"
 #include "plugin/recovery/silence_watch.h"
@@ -25,6 +26,9 @@ namespace beeline {
 // One for each comm. Of a comm with one path, it allocates nothing until that fails.
 class Recover final : public PathEvents {
  public:
+  // `give_up_ns` is how long the comm may have no path that works; 0: for ever.
+  explicit Recover(std::int64_t give_up_ns = 0) noexcept : outage_(give_up_ns) {}
+
   void on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
                          const char* doing) override;
   Errc on_refused(Comm& comm, const DataPath& path, int rc, const char* doing) override;
@@ -56,6 +60,7 @@ class Recover final : public PathEvents {
   bool take_action(Comm& comm, std::size_t path, PathAction action, const PathTransition& made,
                    const PathMessage* message);
   bool fence(Comm& comm, std::size_t path);
+  bool is_drained(Comm& comm, std::size_t path, std::int64_t now);
   bool take_report(Comm& comm, Repair& repair);
   static void resume(Comm& comm, std::size_t path, const Repair& repair);
   void order_queues(Comm& comm, std::size_t path, const PathMessage* message);
@@ -67,15 +72,20 @@ class Recover final : public PathEvents {
 
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
+  void on_two_refusals(Comm& comm, std::size_t path);
   void take_made(Comm& comm, PathMade made);
   void take_failure(Comm& comm, const PathNotMade& failure);
 
   void look_at_ports(Comm& comm);
   void look_at_port(Comm& comm, std::size_t path);
+  void lose_device(Comm& comm, std::size_t path);
   void advance_path(Comm& comm, std::size_t path, std::int64_t now);
   void advance(Comm& comm);
+  void look_at_outage(Comm& comm, std::int64_t now);
+  std::string describe_paths(const Comm& comm) const;
 
   GiveUp give_up_;
+  Outage outage_;
   std::unique_ptr<Repairs> repairs_;       // by path
   std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };

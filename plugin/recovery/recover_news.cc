@@ -20,6 +20,8 @@ namespace {
 constexpr std::int64_t kDrainNs = kNsPerMs;
 // A device that has not flushed a queue by then will not do so.
 constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;
+// Packets on the way through a network come within that time, if they come at all.
+constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
 // Flushes that use the former queues take microseconds.
 constexpr std::int64_t kLongestJoinNs = kNsPerSec;
 
@@ -46,6 +48,7 @@ PathEvent event_of(const wire::PathNote& message) noexcept {
     case wire::PathNews::kNotNow: break;
     case wire::PathNews::kWell: event.kind = PathEvent::Kind::kWell; break;
     case wire::PathNews::kReady: event.kind = PathEvent::Kind::kReady; break;
+    case wire::PathNews::kCannotFence: event.kind = PathEvent::Kind::kCannotFence; break;
   }
   return event;
 }
@@ -74,7 +77,9 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
     return give_up_.on_protocol_error(comm, "a report about a path that does not exist");
   }
   const PathEvent event = event_of(message);
-  if (event.kind == PathEvent::Kind::kFenced && comm.is_up(path)) {
+  const bool says_failed =
+      event.kind == PathEvent::Kind::kFenced || event.kind == PathEvent::Kind::kCannotFence;
+  if (says_failed && comm.is_up(path)) {
     if (!can_recover(comm, path)) {
       (void)give_up_.on_fault(comm, Errc::kPeerClosed, "go on",
                               "the other end has given up the last path");
@@ -86,6 +91,20 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
     give_up_.forget_suspicion_of(path);
   }
   take_event(comm, path, event, &message);
+  const bool neither_fences =
+      event.kind == PathEvent::Kind::kCannotFence && repair_of(comm, path).status.is_unfenced;
+  if (neither_fences) on_two_refusals(comm, path);
+}
+
+// A device that is gone takes nothing, so it does not matter that the other one is not fenced.
+void Recover::on_two_refusals(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  if (repair.is_device_gone) {
+    if (repair.peer_fenced_ns == 0) repair.peer_fenced_ns = now_ns();
+    return;
+  }
+  (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path",
+                          "the devices at both ends refuse to move its queue pair to ERROR");
 }
 
 void Recover::take_made(Comm& comm, PathMade made) {
@@ -109,11 +128,12 @@ void Recover::take_made(Comm& comm, PathMade made) {
 }
 
 void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
-  const Repair& repair = repair_of(comm, failure.path);
+  Repair& repair = repair_of(comm, failure.path);
   if (failure.generation != repair.status.generation) return;
   BL_INFO(kLogNet, "%s: path %d of %zu cannot be made anew yet: %s",
           comm.name_for_log(failure.path).c_str(), failure.path + 1, comm.paths().size(),
           failure.why.c_str());
+  repair.last_try = failure.why;
   take_local(comm, failure.path, PathEvent::Kind::kQueuesFailed);
 }
 
@@ -123,12 +143,33 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
 // event may be false, so the port is asked.
 void Recover::look_at_ports(Comm& comm) {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
-    const PortHistory& port = *comm.paths()[path].device->history;
+    const Device& device = *comm.paths()[path].device;
+    if (device.context->is_gone()) {
+      lose_device(comm, path);
+      continue;
+    }
+    const PortHistory& port = *device.history;
     const std::int64_t event_ns = comm.is_up(path) ? port.went_down_ns() : port.newest_ns();
     if (event_ns == 0 || !can_recover(comm, path)) continue;
     if (std::exchange(repair_of(comm, path).port_event_ns, event_ns) == event_ns) continue;
     look_at_port(comm, path);
   }
+}
+
+// The link has ended already if no device is left.
+void Recover::lose_device(Comm& comm, std::size_t path) {
+  if (comm.link().has_ended() || !comm.link().exchanges_reports()) return;
+  Repair& repair = repair_of(comm, path);
+  if (std::exchange(repair.is_device_gone, true)) return;
+  repair.cause = "its device was removed from its host, or has failed for good";
+  if (!can_recover(comm, path)) {
+    (void)give_up_.on_fault(comm, Errc::kSystem, "move data", repair.cause);
+    return;
+  }
+  repair.attempts.stop();
+  const PathState before = repair.status.state;
+  take_local(comm, path, PathEvent::Kind::kPortNotWell);
+  if (before == PathState::kClear) comm.lose_device_of(path);
 }
 
 void Recover::look_at_port(Comm& comm, std::size_t path) {
@@ -150,10 +191,17 @@ void Recover::look_at_port(Comm& comm, std::size_t path) {
   take_local(comm, path, is_active ? PathEvent::Kind::kFailed : PathEvent::Kind::kPortNotWell);
 }
 
+bool Recover::is_drained(Comm& comm, std::size_t path, std::int64_t now) {
+  Repair& repair = repair_of(comm, path);
+  const bool is_fenced = comm.is_fenced(path);
+  if (!repair.status.is_unfenced) return is_fenced || now - repair.failed_ns >= kLongestDrainNs;
+  if (repair.status.has_peer_report && repair.peer_fenced_ns == 0) repair.peer_fenced_ns = now;
+  return repair.peer_fenced_ns != 0 && now - repair.peer_fenced_ns >= kLongestWayNs;
+}
+
 void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
-  if (repair.status.state == PathState::kFencing &&
-      (comm.is_fenced(path) || now - repair.failed_ns >= kLongestDrainNs)) {
+  if (repair.status.state == PathState::kFencing && is_drained(comm, path, now)) {
     take_local(comm, path, PathEvent::Kind::kDrained);
   }
   if (repair.made != nullptr) join_made(comm, path);
@@ -185,9 +233,12 @@ void Recover::advance(Comm& comm) {
     const PathState state = repair.status.state;
     is_busy = is_busy || state == PathState::kFencing || state == PathState::kFenced ||
               repair.made != nullptr;
-    due_ns = std::min(due_ns, state == PathState::kFencing ? now + kDrainNs : repair.due_ns());
+    const bool is_draining =
+        state == PathState::kFencing && (!repair.status.is_unfenced || repair.peer_fenced_ns != 0);
+    due_ns = std::min(due_ns, is_draining ? now + kDrainNs : repair.due_ns());
   }
-  comm.link().set_due(due_ns);
+  look_at_outage(comm, now);
+  comm.link().set_due(std::min(due_ns, outage_.due_ns()));
   const bool is_resuming = comm.is_resuming();
   if (is_busy || is_resuming || give_up_.has_suspicion() || !comm.has_usable_path()) return;
   comm.gate().lower_alarm();

@@ -53,7 +53,12 @@ struct Repair {
   std::int64_t up_ns = 0;          // when the path was last made anew; 0: never
   std::int64_t port_event_ns = 0;  // of the last event that was looked at
   bool was_silent = false;         // which is why it failed
-  std::uint32_t brief_lives = 0;   // generations in a row that failed soon, by this end's device
+  bool is_device_gone = false;     // so it stays out of use
+  // In kFencing, if this end's device has refused: when the peer's was known to be fenced.
+  std::int64_t peer_fenced_ns = 0;
+  std::uint32_t tries = 0;        // to make the path anew, since it failed
+  std::string last_try = {};      // why the last one failed
+  std::uint32_t brief_lives = 0;  // generations in a row that failed soon, by this end's device
   Report ours;
   Report theirs;
   // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.

@@ -153,6 +153,7 @@ CommOptions comm_options(const Config& config) {
   return {.routed_above = static_cast<std::size_t>(config.ar_threshold),
           .stall_ns = config.stall_timeout_ns != 0 ? config.stall_timeout_ns
                                                    : longest_device_wait_ns(config),
+          .give_up_ns = config.give_up_after_ns,
           .early_done = config.early_done,
           .split_on_qps = config.split_data_on_qps,
           .gid = roce_gid_policy(config),

@@ -35,6 +35,7 @@ namespace beeline {
 struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
   std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
+  std::int64_t give_up_ns = 0;   // how long it may be without a path that works; 0: for ever
   bool early_done = false;       // a receive that NCCL need not wait for is done when it is granted
   bool split_on_qps = false;     // a message uses all queue pairs of a rail, and not one of them
   const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
@@ -92,11 +93,16 @@ class Comm : private LinkUser {
   virtual Status probe_paths() = 0;
   PathSigns signs_of(std::size_t path) const noexcept;
   // --- If a path of several fails: path_fence.cc ---
-  // From now on nothing is posted on the path, and its device discards what still comes for it. An
-  // error of the device leaves the path as it was.
+  // From now on nothing is posted on the path, and its device discards what still comes for it.
+  // kNoMemory: the path is as before. Another error: the device may still take what comes, until
+  // the other end is fenced.
   Status fence(std::size_t path);
-  // Whether everything that arrived before the fence has been counted. Polls.
+  // Whether everything that arrived before the fence has been counted. Polls. Always false if the
+  // device has refused the fence.
   bool is_fenced(std::size_t path);
+  // The device of this path is gone, and nothing is under way on it any more: what waits for the
+  // device has to go on without.
+  virtual void lose_device_of(std::size_t /*path*/) {}
   // Takes a path out of use that has carried nothing since join().
   void leave(std::size_t path);
   // The path gets a new queue pair, and may be used. The receiver does not grant by it before

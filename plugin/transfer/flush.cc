@@ -104,15 +104,23 @@ void RecvComm::flush_arrived() {
   });
 }
 
+void RecvComm::lose_device_of(std::size_t path) {
+  if (flusher_ == nullptr) return;
+  flusher_->leave_rail(path_at(path).rail,
+                       [&](std::uint16_t request) { --requests_[request].missing; });
+}
+
 void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
+  if (flusher_->has_left(path.rail)) return;
   watch_.moved();
   const std::uint8_t failed_before = flusher_->failed_rails();
   const bool is_read = completion.status == IBV_WC_SUCCESS;
-  flusher_->on_completion(path.rail, is_read);
+  const std::uint16_t request = Flusher::request_of(completion.wr_id);
+  flusher_->on_completion(path.rail, request, is_read);
   if (flusher_->failed_rails() != failed_before) {
     flush_all_by_host(verbs::wc_status_text(completion.status));
   }
-  if (is_read || host_flushes_) --requests_[Flusher::request_of(completion.wr_id)].missing;
+  if (is_read || host_flushes_) --requests_[request].missing;
 }
 
 // The driver's flush covers all data that has arrived, so no READ is waited for any more.

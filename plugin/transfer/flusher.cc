@@ -4,13 +4,6 @@
 #include <algorithm>
 
 namespace beeline {
-namespace {
-
-constexpr std::uint8_t bit_of(std::size_t rail) noexcept {
-  return static_cast<std::uint8_t>(1U << rail);
-}
-
-}  // namespace
 
 Flusher::Flusher(std::size_t rails, void* place)
     : rail_count_(rails),
@@ -100,11 +93,13 @@ bool Flusher::post_read(std::uint16_t request, std::size_t target, std::size_t r
     return false;
   }
   ++state.posted;
+  ++state.reads[request];
   return true;
 }
 
-void Flusher::on_completion(std::size_t rail, bool success) noexcept {
+void Flusher::on_completion(std::size_t rail, std::uint16_t request, bool success) noexcept {
   --rails_[rail].posted;
+  --rails_[rail].reads[request];
   if (!success) failed_ |= bit_of(rail);
   if (waiting_ != 0) post_waiting();
 }

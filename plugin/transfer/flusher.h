@@ -63,13 +63,14 @@ class Flusher {
       // If no carrier is known, all rails of the plan read.
       const std::uint8_t carriers = plan.rails[i] & carriers_of(plan.addresses[i]);
       if (carriers != 0) plan.rails[i] = carriers;
+      plan.rails[i] &= static_cast<std::uint8_t>(~left_);
     }
     return merge(request);
   }
   // Posts the READs of the plan, or lets them wait. Returns their number.
   std::uint8_t start(std::uint16_t request) noexcept;
 
-  void on_completion(std::size_t rail, bool success) noexcept;
+  void on_completion(std::size_t rail, std::uint16_t request, bool success) noexcept;
   // No READ of one of these rails will succeed any more. READs that were posted still complete;
   // those that wait stay.
   bool is_broken(std::uint8_t rails) const noexcept;
@@ -84,6 +85,28 @@ class Flusher {
     }
   }
 
+  // The rail's device is gone: nothing is read by it any more, and its READs never complete. Calls
+  // `forget(request)` for each READ that was posted or waits.
+  template <class F>
+  void leave_rail(std::size_t rail, F&& forget) {
+    const std::uint8_t bit = bit_of(rail);
+    left_ |= bit;
+    for (std::uint16_t request = 0; request < kRequests; ++request) {
+      std::uint8_t& posted = rails_[rail].reads[request];
+      for (; posted != 0; --posted) forget(request);
+      if ((waiting_ >> request & 1) == 0) continue;
+      Plan& plan = plans_[request];
+      for (std::uint8_t i = 0; i < plan.count; ++i) {
+        if ((plan.rails[i] & bit) == 0) continue;
+        plan.rails[i] &= static_cast<std::uint8_t>(~bit);
+        forget(request);
+      }
+    }
+    rails_[rail].posted = 0;
+    post_waiting();
+  }
+  bool has_left(std::size_t rail) const noexcept { return (left_ & bit_of(rail)) != 0; }
+
   // Plans that begin later, when all data of their request has arrived: each_delayed() calls
   // `is_started` for each of them. True: the plan has been started.
   void delay(std::uint16_t request) noexcept { delayed_ |= std::uint64_t{1} << request; }
@@ -96,12 +119,16 @@ class Flusher {
   }
 
  private:
+  static constexpr std::uint8_t bit_of(std::size_t rail) noexcept {
+    return static_cast<std::uint8_t>(1U << rail);
+  }
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
 
   struct RailState {
     const Loopback* loopback = nullptr;
     std::uint32_t lkey = 0;
     std::uint32_t posted = 0;
+    std::array<std::uint8_t, kRequests> reads{};  // of these, by request
   };
   // The READs of one request. Their remote keys are in keys_.
   struct Plan {
@@ -124,6 +151,7 @@ class Flusher {
   void* place_;
   std::array<RailState, wire::kMaxRails> rails_;
   std::uint8_t failed_ = 0;    // a bit for each rail
+  std::uint8_t left_ = 0;      // the same: their devices are gone
   std::uint64_t waiting_ = 0;  // a bit for each request of which a READ waits
   std::uint64_t delayed_ = 0;  // the same
   std::array<Plan, kRequests> plans_;

@@ -6,6 +6,8 @@
 // that are posted afterwards, one on each queue, are completed behind it as flushed. Not all
 // devices do that: soft RoCE of Linux 6.1 discards its receives without a completion, and soft
 // iWARP accepts no more work requests. Then whoever asks is_fenced() has to stop waiting.
+#include <cerrno>
+
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
 #include "plugin/verbs/check.h"
@@ -15,13 +17,17 @@ namespace beeline {
 Status Comm::fence(std::size_t index) {
   DataPath& path = path_at(index);
   if (!keep_records()) return fail(Errc::kNoMemory, "keep records of what has to be sent again");
+  path.is_up = false;
+  leave_path(path);
+  path.markers = 1;  // does not come if the device refuses
+  if (connection_.paths[index].device->context->is_gone()) {
+    return fail(Errc::kSystem, "move a queue pair to ERROR", ENODEV);
+  }
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_ERR;
   const verbs::Qp& qp = connection_.paths[index].queues.qp;
   BL_TRY(verbs::from_errno(qp.api().modify_qp(path.qp, &attr, IBV_QP_STATE),
                            "move a queue pair to ERROR"));
-  path.is_up = false;
-  leave_path(path);
   ibv_send_wr send = {};
   send.wr_id = kFenceMarker;
   send.opcode = IBV_WR_RDMA_WRITE;

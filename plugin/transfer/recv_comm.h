@@ -100,6 +100,7 @@ class RecvComm : public Comm {
   bool is_resuming() override;
   void allow_grants(std::size_t path) override;
   bool has_loopback(std::size_t path) override;
+  void lose_device_of(std::size_t path) override;
   bool has_usable_path() const noexcept override { return grant_path_->may_grant; }
 
   // --- GPU memory: flush.cc ---

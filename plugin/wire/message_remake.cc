@@ -69,7 +69,7 @@ template <>
 Result<PathNote> decode<PathNote>(ByteView body) {
   Reader reader(body);
   auto message = decode_place<PathNote>(reader);
-  message.news = reader.choice(PathNews::kReady);
+  message.news = reader.choice(PathNews::kCannotFence);
   if (!reader.is_finished()) return fail(Errc::kProtocol, "read a PATH_NOTE");
   return message;
 }

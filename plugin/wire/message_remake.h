@@ -39,9 +39,10 @@ struct AnswerPath {
 };
 
 enum class PathNews : std::uint8_t {
-  kNotNow,  // receiver: it cannot make its queue pair at present
-  kWell,    // receiver: its port is well again
-  kReady,   // sender: the path is in use, and lines may be granted by it
+  kNotNow,       // receiver: it cannot make its queue pair at present
+  kWell,         // receiver: its port is well again
+  kReady,        // sender: the path is in use, and lines may be granted by it
+  kCannotFence,  // either: its device cannot stop what comes for the path; the peer has to
 };
 
 struct PathNote {

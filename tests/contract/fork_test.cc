@@ -5,9 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "tests/contract/flow.h"
+#include "tests/contract/forks.h"
 #include "tests/support/catch.h"
 
 using namespace beeline::test;
@@ -16,20 +15,6 @@ namespace {
 
 constexpr size_t kForkSize = 5000;
 constexpr int kMessages = 20;
-
-enum class Leave { kExit, kQuickly };
-
-// The leak checker of a sanitizer changes the exit status of a child.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kStatusCounts = false;
-#else
-constexpr bool kStatusCounts = true;
-#endif
-
-void must_end(pid_t child) {
-  const int status = wait_for_exit(child);
-  BL_MUST(!kStatusCounts || status == 0);
-}
 
 // A process whose parent is gone, which nobody else kills.
 class Orphan {
@@ -42,16 +27,6 @@ class Orphan {
  private:
   pid_t pid_;
 };
-
-void fork_and_leave(Leave leave) {
-  const pid_t child = fork();
-  BL_MUST(child >= 0);
-  if (child == 0) {
-    if (leave == Leave::kExit) std::exit(0);
-    _exit(0);
-  }
-  must_end(child);
-}
 
 }  // namespace
 

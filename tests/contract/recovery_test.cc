@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/contract/flow.h"
+#include "tests/contract/forks.h"
 #include "tests/contract/plugin_log.h"
 #include "tests/support/catch.h"
 
@@ -113,6 +114,53 @@ TEST_CASE("recovery: a port that goes down is left at once", "[contract][recover
   disturb(target, "reset");
 }
 
+TEST_CASE("recovery: a device that is removed is left", "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
+  CAPTURE(target);
+  const auto must_have_left_device = [](End& end) {
+    must_have_lost_path(end);
+    BL_MUST(either_warns(end.peer, {"its device was removed from its host"}));
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
+      [&](Sender& end) {
+        send_rounds(end, target, "remove");
+        must_have_left_device(end);
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        must_have_left_device(end);
+      });
+  disturb(target, "return");
+}
+
+// The end with such a device takes its report after the other end is fenced.
+TEST_CASE("recovery: a device may refuse to move a queue pair to the error state",
+          "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
+  const bool has_others = GENERATE(true, false);
+  CAPTURE(target, has_others);
+  const std::string refusing =
+      has_others ? target : target.substr(0, 3) + "softnic" + (target[1] == '0' ? "0" : "7");
+  const auto prepare = [&](Peer& peer) {
+    want_recovery(peer);
+    if (!has_others) unsetenv("BEELINE_RAILS");
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        std::jthread repair([&] {
+          wait_until([] { return log_has(NCCL_LOG_WARN, {"is out of use"}); }, "the fault");
+          disturb(refusing, "up");
+        });
+        disturb(refusing, "refuse-err=on");
+        send_rounds(end, refusing, "down");
+        wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
+      },
+      receive_rounds);
+  disturb(refusing, "reset");
+}
+
 // In the meantime NCCL calls neither end.
 TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
@@ -184,6 +232,134 @@ TEST_CASE("recovery: a connection whose only NIC fails waits for it", "[contract
         BL_MUST(log_has(NCCL_LOG_WARN, {"is in use again"}));
       },
       receive_rounds);
+}
+
+// As when NCCL aborts: what is under way is given up with the connection.
+TEST_CASE("recovery: a connection that waits for its only NIC can be closed",
+          "[contract][recovery]") {
+  const bool sender_closes = GENERATE(true, false);
+  CAPTURE(sender_closes);
+  const std::string target = "h0/softnic0";
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    unsetenv("BEELINE_RAILS");
+  };
+  const auto wait_for_outage = [](End& end, Request& request) {
+    const auto is_waiting = [&] {
+      BL_MUST(!request.poll());
+      return log_has(NCCL_LOG_WARN, {"the connection waits"});
+    };
+    wait_until(is_waiting, "the fault");
+    end.peer.meet();
+  };
+  // The peer of an end that has closed is told so, by the control channel.
+  const auto must_be_told = [](Request& request) {
+    BL_MUST(poll_until_error(request) == ncclRemoteError);
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        Buffer buffer(end, kBytesEach);
+        end.send(buffer.all()).finish();
+        end.peer.meet();  // the receiver has granted one more
+        disturb(target, "blackhole");
+        Request request = end.send(buffer.all());
+        wait_for_outage(end, request);
+        if (!sender_closes) must_be_told(request);
+        buffer.drop();
+        end.comm.close();
+        end.peer.meet();
+        disturb(target, "reset");
+        must_carry(end.net(), link_to_self(end.session, 0, 0), 3);
+      },
+      [&](Receiver& end) {
+        Buffer buffer(end, kBytesEach);
+        end.receive(buffer.all()).finish();
+        Request request = end.receive(buffer.all());
+        end.peer.meet();
+        wait_for_outage(end, request);
+        if (sender_closes) must_be_told(request);
+        buffer.drop();
+        end.comm.close();
+        end.peer.meet();
+      });
+}
+
+TEST_CASE("recovery: a process may fork while a NIC is out of use", "[contract][recovery]") {
+  const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
+  CAPTURE(leave == Leave::kExit);
+  const std::string target = "h0/softnic1";
+  const auto fork_and_wait = [&](End& end) {
+    must_have_lost_path(end);
+    fork_and_leave(leave);
+    end.peer.meet();
+    disturb(target, "reset");
+    wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
+    end.peer.meet();
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
+      [&](Sender& end) {
+        send_rounds(end, target, "down");
+        fork_and_wait(end);
+        send_rounds(end, target, "up");
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        fork_and_wait(end);
+        receive_rounds(end);
+      });
+}
+
+TEST_CASE("recovery: both ends of a path may fail at once", "[contract][recovery]") {
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, want_recovery,
+      [&](Sender& end) {
+        std::jthread other([] { disturb("h1/softnic5", "down"); });
+        send_rounds(end, "h0/softnic1", "down");
+        must_have_lost_path(end);
+        std::jthread back([] { disturb("h1/softnic5", "reset"); });
+        disturb("h0/softnic1", "reset");
+        wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        must_have_lost_path(end);
+      });
+}
+
+TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AFTER",
+          "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
+  CAPTURE(target);
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    unsetenv("BEELINE_RAILS");
+    setenv("BEELINE_GIVE_UP_AFTER", "700ms", 1);
+  };
+  const auto must_have_given_up = [&](End& end) {
+    BL_MUST(either_warns(end.peer, {"cannot go on: ", "no path has worked since 20",
+                                    "longer than BEELINE_GIVE_UP_AFTER", "softnic0:1", "softnic7:1",
+                                    "its port is DOWN"}));
+  };
+  run_flow(
+      {Abi::kV12, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        Buffer buffer(end, kBytesEach);
+        end.send(buffer.all()).finish();
+        disturb(target, "down");
+        const ncclResult_t result = send_until_error(end, buffer.all(), soon());
+        BL_MUST(result == ncclRemoteError || result == ncclSystemError);
+        must_have_given_up(end);
+      },
+      [&](Receiver& end) {
+        Buffer buffer(end, kBytesEach);
+        end.receive(buffer.all()).finish();
+        const ncclResult_t result = receive_until_error(end, buffer.all(), soon());
+        BL_MUST(result == ncclRemoteError || result == ncclSystemError);
+        must_have_given_up(end);
+      });
+  disturb(target, "reset");
 }
 
 TEST_CASE("recovery: a NIC may come back with another address", "[contract][recovery]") {

@@ -267,24 +267,28 @@ TEST_CASE("removal: a process that starts later is not offered the device until 
   });
 }
 
-TEST_CASE("removal: a black hole ends both ends, and the log says that nothing came through",
+TEST_CASE("removal: without recovery, a black hole ends both ends, and the log says that nothing came through",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
+  setenv("BEELINE_RECOVERY", "0", 1);
   setenv("BEELINE_STALL_TIMEOUT", "1s", 1);
   run_into_black_hole(way, "nothing has completed for 1.0 s");
   unsetenv("BEELINE_STALL_TIMEOUT");
+  unsetenv("BEELINE_RECOVERY");
 }
 
-TEST_CASE("removal: a black hole ends both ends by a device error, if that comes first",
+TEST_CASE("removal: without recovery, a black hole ends both ends by a device error, if that comes first",
           "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
+  setenv("BEELINE_RECOVERY", "0", 1);
   setenv("BEELINE_TIMEOUT", "14", 1);
   setenv("BEELINE_RETRY_CNT", "1", 1);
   run_into_black_hole(process_ways().front(), "status 12");
   unsetenv("BEELINE_TIMEOUT");
   unsetenv("BEELINE_RETRY_CNT");
+  unsetenv("BEELINE_RECOVERY");
 }
 
 TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][removal][softnic]") {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# soak.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE SECONDS: random faults of links during runs of four ranks with
-# four rails each, with BEELINE_RECOVERY=1. No run may see an error or a wrong byte, and at its end
-# every path must be in use again.
+# soak.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE SECONDS: random faults of links and devices during runs of four
+# ranks with four rails each, whose control channels are cut now and then. No run may see an error or a
+# wrong byte, and at its end every path must be in use again.
 #
 # The faults differ from commit to commit. BL_SOAK_SEED=N repeats those of a failure.
 set -u -o pipefail
@@ -13,19 +13,35 @@ commits=$(git -C "$(dirname "${BASH_SOURCE[0]}")" rev-list --count HEAD 2>/dev/n
 seed=${BL_SOAK_SEED:-${commits:-1}}
 quiet=8 # seconds without faults at the end; an attempt to make a path anew may take 5 s to come
 failed=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-export BEELINE_RECOVERY=1
+log=$(mktemp) cuts=$(mktemp)
+trap 'rm -f "$log" "$cuts"' EXIT
+
+# The control channels are those of a network namespace of their own, where they can be found and cut
+# from outside. If that is not permitted, they stay whole, and each result says so.
+isolated=(unshare --net bash -c 'ip link set lo up && exec "$@"' isolated)
+"${isolated[@]}" true 2>/dev/null || isolated=()
 
 # in_chaos OPTION...: `beeline perf`, with faults, each 150 ms on average. They begin when all ranks have
 # found their devices, because a port that is down then is not used.
 in_chaos() {
   # shellcheck disable=SC2016  # the inner shell expands them
-  "$softnic" run --name "test-soak-$$-$RANDOM" --fabric "$fabric_file" -- bash -c '
-    "$1" perf --plugin "$2" --abi v12 --rails 4 --ranks 4 --log INFO "${@:7}" >"$6" 2>&1 &
-    while kill -0 $! && (($(grep -c "merged into device" "$6") < 4)); do sleep 0.1; done
-    "$3" chaos --seed "$4" --for "$5" --every 150ms --kinds down,blackhole,pause,loss,jitter,event
-    wait $!' chaos "$beeline" "$plugin" "$softnic" "$seed" "${seconds}s" "$log" "$@"
+  "${isolated[@]}" "$softnic" run --name "test-soak-$$-$RANDOM" --fabric "$fabric_file" -- bash -c '
+    RANDOM=$4 cuts=$7
+    cut_channels() {
+      while sleep "$((RANDOM % 2)).$((RANDOM % 10))"; do
+        ss --kill --no-header --tcp state established dst 127.0.0.1 >>"$cuts" 2>/dev/null || return
+      done
+    }
+    "$1" perf --plugin "$2" --abi v12 --rails 4 --ranks 4 --log INFO "${@:9}" >"$6" 2>&1 &
+    job=$!
+    while kill -0 $job && (($(grep -c "merged into device" "$6") < 4)); do sleep 0.1; done
+    (($8 == 0)) || cut_channels &
+    cut=$!
+    "$3" chaos --seed "$4" --for "$5" --every 150ms \
+      --kinds down,blackhole,pause,loss,jitter,event,refuse-err,path-error
+    kill $cut 2>/dev/null
+    wait $job' chaos "$beeline" "$plugin" "$softnic" "$seed" "${seconds}s" "$log" "$cuts" \
+    "${#isolated[@]}" "$@"
 }
 
 # Lines of the log about paths, as "end and path<tab>news".
@@ -35,17 +51,20 @@ path_news() {
 
 # soak PATTERN OPTION...: one run.
 soak() {
-  local pattern=$1 rc=0 lost=0 left=
+  local pattern=$1 rc=0 lost=0 left='' cut='not cut'
+  : >"$cuts"
   in_chaos "$@" || rc=$?
   lost=$(path_news <"$log" | grep -c 'out of use')
+  ((${#isolated[@]} == 0)) || cut="$(wc -l <"$cuts") ends of them cut"
   # In the pattern soak, connections are closed while a path is out of use.
   [[ $pattern == soak ]] || left=$(path_news <"$log" | awk -F '\t' '
     { news[$1] = $2 } END { for (path in news) if (news[path] == "out of use") print path }')
   if ((rc == 0 && lost > 0)) && [[ -z $left ]] && grep -q '^# Wrong elements : 0 OK$' "$log"; then
-    printf 'ok    %s: seed %s, paths lost %d times\n' "$pattern" "$seed" "$lost"
+    printf 'ok    %s: seed %s, paths lost %d times, control channels: %s\n' "$pattern" "$seed" "$lost" "$cut"
     return
   fi
-  printf 'FAIL  %s: seed %s, paths lost %d times (exit status %d)\n' "$pattern" "$seed" "$lost" "$rc"
+  printf 'FAIL  %s: seed %s, paths lost %d times, control channels: %s (exit status %d)\n' \
+    "$pattern" "$seed" "$lost" "$cut" "$rc"
   printf 'still out of use: %s\n' "$left"
   tail -n 300 "$log"
   failed=1

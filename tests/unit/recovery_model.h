@@ -28,13 +28,17 @@
 
 namespace beeline::test {
 
+enum class ModelRefuses : std::uint8_t { kNobody, kSender, kReceiver };
+
 struct ModelOptions {
   std::uint8_t paths = 2;
-  std::uint8_t lines = 2;     // messages that are sent, of one credit line each
-  std::uint8_t ring = 1;      // lines that the ring has room for: 1 or 2
-  ByLine chunks = {3, 1};     // all of each message
-  bool optional = false;      // the receives are optional, and all have the same buffer
-  bool port_events = true;    // a port may fail, which its end is told, and not only a link
+  std::uint8_t lines = 2;   // messages that are sent, of one credit line each
+  std::uint8_t ring = 1;    // lines that the ring has room for: 1 or 2
+  ByLine chunks = {3, 1};   // all of each message
+  bool optional = false;    // the receives are optional, and all have the same buffer
+  bool port_events = true;  // a port may fail, which its end is told, and not only a link
+  // Whose devices do not move a queue pair to ERROR.
+  ModelRefuses refuses = ModelRefuses::kNobody;
   bool starts_alone = false;  // path 1 could not be made when the comm was connected
   // A comm that is closed answers what comes for it. That is not in the table, but must be so.
   bool closed_answers = true;

@@ -19,6 +19,12 @@ using Kind = PathEvent::Kind;
 // The lowest chunk of several.
 Chunks first_of(Chunks chunks) { return static_cast<Chunks>(chunks & -chunks); }
 
+// An end whose device has refused waits until the peer is fenced, and then for what is on the way.
+bool may_be_drained(const ModelEnd& end, bool is_more_on_the_way) {
+  if (state_of(end) != PathState::kFencing) return false;
+  return !end.is_unfenced || (end.has_peer_report && !is_more_on_the_way);
+}
+
 }  // namespace
 
 // --- The sender ---
@@ -30,7 +36,8 @@ void ModelSteps::list_sender(std::uint8_t path) {
   if (has_acks) {
     add("sender polls acknowledgements", path, [=](ModelWorld& world) { world.poll_acks(path); });
   }
-  if (state_of(both.sender) == PathState::kFencing && has_room(state_.to_receiver)) {
+  if (may_be_drained(both.sender, both.grants.front().number != 0) &&
+      has_room(state_.to_receiver)) {
     add("sender is drained", path, [=](ModelWorld& world) { world.drain(true, path); });
   }
   if (state_of(both.sender) == PathState::kProbing && has_room(state_.to_receiver)) {
@@ -129,7 +136,7 @@ void ModelSteps::list_receiver(std::uint8_t path) {
         "receiver polls", path, [=](ModelWorld& world) { world.poll_notices(path, line); },
         StepSort::kProgress, line);
   }
-  if (state_of(both.receiver) == PathState::kFencing && has_room(state_.to_sender)) {
+  if (may_be_drained(both.receiver, both.data.front().chunks != 0) && has_room(state_.to_sender)) {
     add("receiver is drained", path, [=](ModelWorld& world) { world.drain(false, path); });
   }
   list_grants(path);

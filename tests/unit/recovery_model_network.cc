@@ -104,9 +104,10 @@ void ModelSteps::list_repeats() {
     for (const bool is_sender : {true, false}) {
       if (is_sender ? state_.is_sender_closed : state_.is_receiver_closed) continue;
       const ModelPath& both = state_.paths[path];
-      const PathState state = state_of(is_sender ? both.sender : both.receiver);
-      const bool waits = state == PathState::kFenced || state == PathState::kOffered ||
-                         state == PathState::kAnswered;
+      const ModelEnd& end = is_sender ? both.sender : both.receiver;
+      const PathState state = state_of(end);
+      const bool waits = (end.is_unfenced && !end.has_peer_report) || state == PathState::kFenced ||
+                         state == PathState::kOffered || state == PathState::kAnswered;
       if (!waits) continue;
       add(
           is_sender ? "sender repeats" : "receiver repeats", path,

@@ -41,7 +41,7 @@ struct ModelEnd {
   std::uint8_t made = 0;  // the newest generation that had a queue pair
   bool is_joined = true;
   bool may_grant = true;
-  std::uint8_t unused = 0;  // instead of padding
+  bool is_unfenced = false;  // PathStatus
 };
 
 enum class ModelFault : std::uint8_t { kNone, kLink, kSenderPort, kReceiverPort };

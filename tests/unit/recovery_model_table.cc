@@ -26,6 +26,7 @@ PathStatus status_of(const ModelEnd& end, bool is_sender) {
           .is_sender = is_sender,
           .is_port_well = end.is_port_well,
           .has_peer_report = end.has_peer_report,
+          .is_unfenced = end.is_unfenced,
           .generation = end.generation,
           .refused = end.refused};
 }
@@ -34,6 +35,7 @@ void set_status(ModelEnd& end, const PathStatus& status) {
   end.state = static_cast<std::uint8_t>(status.state);
   end.is_port_well = status.is_port_well;
   end.has_peer_report = status.has_peer_report;
+  end.is_unfenced = status.is_unfenced;
   end.generation = static_cast<std::uint8_t>(status.generation);
   end.refused = static_cast<std::uint8_t>(status.refused);
 }
@@ -68,7 +70,13 @@ void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
   ModelEnd& our = end(is_sender, path);
   switch (action) {
     case PathAction::kDetach: our.is_joined = our.may_grant = false; break;
-    case PathAction::kMoveToError: our.live = 0; break;
+    case PathAction::kMoveToError:
+      if (options().refuses == (is_sender ? ModelRefuses::kSender : ModelRefuses::kReceiver)) {
+        local(is_sender, path, Kind::kFenceRefused);
+      } else {
+        our.live = 0;
+      }
+      break;
     case PathAction::kTakeReport:
       is_sender ? take_report_of_sender(path) : take_report_of_receiver(path);
       break;
@@ -95,6 +103,9 @@ void ModelWorld::take(bool is_sender, std::uint8_t path, PathAction action,
       break;
     case PathAction::kAllowGrants: our.may_grant = true; break;
     case PathAction::kSendFenced: send_message(is_sender, path, Kind::kFenced, made); break;
+    case PathAction::kSendCannotFence:
+      send_message(is_sender, path, Kind::kCannotFence, made);
+      break;
     case PathAction::kSendOffer: send_message(is_sender, path, Kind::kOffer, made); break;
     case PathAction::kSendAnswer: send_message(is_sender, path, Kind::kAnswer, made); break;
     case PathAction::kSendNotNow: send_message(is_sender, path, Kind::kNotNow, made); break;

@@ -61,6 +61,12 @@ TEST_CASE("recovery model: a lone path fails, and three messages share two credi
                .vain_offers = 0});
 }
 
+TEST_CASE("recovery model: a device does not move its queue pair to ERROR") {
+  const ModelRefuses refuses = GENERATE(ModelRefuses::kSender, ModelRefuses::kReceiver);
+  check_sound({.paths = 1, .refuses = refuses, .failures = 2, .lost = 1});
+  check_sound({.port_events = false, .refuses = refuses, .lost = 1, .vain_offers = 0});
+}
+
 // Shows that the search finds an end that waits for ever.
 TEST_CASE("recovery model: an end waits for ever if a closed one does not answer") {
   const SearchResult result = search({.paths = 1, .closed_answers = false, .lost = 1}, kMostStates);

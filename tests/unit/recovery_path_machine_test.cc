@@ -43,15 +43,18 @@ const std::vector<Row>& table() {
       {End::kBoth, kUp, Kind::kFailed, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kBoth, kUp, Kind::kPortNotWell, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kBoth, kUp, Kind::kFenced, kNow, {kDetach, kMoveToError, kKeepPeerReport}, kFencing},
+      {End::kBoth, kUp, Kind::kCannotFence, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kSender, kUp, Kind::kAnswer, kNow, {kSendReady}, kUp},
       {End::kReceiver, kUp, Kind::kOffer, kNow, {kSendAnswer}, kUp},
       {End::kReceiver, kUp, Kind::kOffer, kNew, {kProtocolError}, kUp},
 
       {End::kBoth, kFencing, Kind::kDrained, kNow, {kTakeReport, kSendFenced}, kFenced},
+      {End::kBoth, kFencing, Kind::kFenceRefused, kNow, {kSendCannotFence}, kFencing},
       {End::kBoth, kFencing, Kind::kFenced, kNow, {kKeepPeerReport}, kFencing},
       {End::kReceiver, kFencing, Kind::kOffer, kNew, {kKeepPeerReport}, kFencing},
 
       {End::kBoth, kFenced, Kind::kTimer, kNow, {kSendFenced}, kFenced},
+      {End::kBoth, kFenced, Kind::kCannotFence, kNow, {kSendFenced}, kFenced},
       {End::kBoth,
        kFenced,
        Kind::kFenced,
@@ -88,12 +91,14 @@ const std::vector<Row>& table() {
       {End::kSender, kOffered, Kind::kQueuesFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kOffered, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kOffered, Kind::kFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
+      {End::kSender, kOffered, Kind::kCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
 
       {End::kSender, kProbing, Kind::kProbed, kNow, {kJoin, kSendReady}, kUp},
       {End::kSender, kProbing, Kind::kFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kQueuesFailed, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kPortNotWell, kNow, {kDestroyQueues}, kClear},
       {End::kSender, kProbing, Kind::kFenced, kNow, {kDestroyQueues, kSendFenced}, kClear},
+      {End::kSender, kProbing, Kind::kCannotFence, kNow, {kDestroyQueues, kSendFenced}, kClear},
 
       {End::kReceiver, kAnswered, Kind::kReady, kNow, {kAllowGrants}, kUp},
       {End::kReceiver, kAnswered, Kind::kTimer, kNow, {kSendAnswer}, kAnswered},
@@ -105,6 +110,7 @@ const std::vector<Row>& table() {
        {kDetach, kDestroyQueues, kMakeQueues},
        kMaking},
       {End::kReceiver, kAnswered, Kind::kFailed, kNow, {kDetach, kMoveToError}, kFencing},
+      {End::kReceiver, kAnswered, Kind::kCannotFence, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kReceiver, kAnswered, Kind::kPortNotWell, kNow, {kDetach, kMoveToError}, kFencing},
       {End::kReceiver,
        kAnswered,
@@ -126,7 +132,7 @@ const Row* row_of(bool is_sender, PathState state, Kind event, Age age) {
 
 // Whether the peer of this end sends such messages at all.
 bool is_sent_to(bool is_sender, Kind message) {
-  if (message == Kind::kFenced) return true;
+  if (message == Kind::kFenced || message == Kind::kCannotFence) return true;
   return is_sender ==
          (message == Kind::kAnswer || message == Kind::kNotNow || message == Kind::kWell);
 }

@@ -169,7 +169,7 @@ TEST_CASE("wire message: a path that cannot be made anew is an error", "[unit][w
   check_refused<AnswerPath>("path", [](AnswerPath& m) { m.path = kMaxPaths; });
   check_refused<AnswerPath>("answer", [](AnswerPath& m) { m.answer.mtu = 0; });
   check_refused<PathNote>("path", [](PathNote& m) { m.path = kMaxPaths; });
-  check_refused<PathNote>("news", [](PathNote& m) { m.news = beyond(PathNews::kReady); });
+  check_refused<PathNote>("news", [](PathNote& m) { m.news = beyond(PathNews::kCannotFence); });
 }
 
 TEST_CASE("wire message: what a sender has reported is decoded", "[unit][wire]") {

@@ -199,6 +199,8 @@ bool CommLink::is_on(const DeviceContext& device) const noexcept {
 
 void CommLink::lose_device(const DeviceContext& device) {
   if (has_ended() || has_said_goodbye()) return;
+  const auto is_left = [](const DeviceContext* one) { return !one->is_gone(); };
+  if (exchanges_reports_ && std::ranges::any_of(devices_, is_left)) return;
   cause_ = "the cause is at " + host_name() + ":" + device.ibdev() +
            ": the device was removed from its host, or has failed for good";
   send_end(wire::RejectCode::kFailed, cause_);

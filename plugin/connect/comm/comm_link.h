@@ -63,8 +63,8 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   // before may have been lost.
   void say_again() noexcept;
   bool is_on(const DeviceContext& device) const noexcept;
-  // A local device is gone. Tells the peer, which would otherwise wait for ever for data that this
-  // end has promised.
+  // A local device is gone. If the comm cannot go on with others, this tells the peer, which would
+  // otherwise wait for ever for data that this end has promised.
   void lose_device(const DeviceContext& device);
   void on_goodbye(std::uint32_t settled) noexcept;
   // False: the peer has broken the protocol.

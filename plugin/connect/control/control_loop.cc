@@ -18,15 +18,15 @@ constexpr std::int64_t kWorkOfTurnNs = 2 * kNsPerMs;
 // How soon a comm that could not be served is tried again.
 constexpr std::int64_t kServeAgainNs = 10 * kNsPerMs;
 
-// Whether a path that uses the port may have failed, or may work again.
-bool is_about_port(verbs::EventKind kind) {
+// Whether a path that uses the device may have failed, or may work again.
+bool is_about_paths(verbs::EventKind kind) {
   switch (kind) {
     case verbs::EventKind::kPortError:
     case verbs::EventKind::kPortActive:
     case verbs::EventKind::kGidChange:
     case verbs::EventKind::kPkeyChange:
-    case verbs::EventKind::kLidChange: return true;
-    case verbs::EventKind::kDeviceFatal:
+    case verbs::EventKind::kLidChange:
+    case verbs::EventKind::kDeviceFatal: return true;
     case verbs::EventKind::kCqError:
     case verbs::EventKind::kQpFatal:
     case verbs::EventKind::kSmChange:
@@ -153,11 +153,11 @@ bool ControlLoop::finish_if_idle() {
   return channels_.is_empty() && setup_.mailbox->leave();
 }
 
-// The comms of a device that is gone end at once, without a wait for their completions: whether and
-// when those come depends on the driver.
+// The comms that have no other device than one that is gone end at once, without a wait for their
+// completions: whether and when those come depends on the driver.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
-  if (is_about_port(event.kind)) {
+  if (is_about_paths(event.kind)) {
     const auto links = channels_.links_on(context);
     for (const auto& link : links) link->alert();  // those in use begin at once
     for (const auto& link : links) serve(link);

@@ -17,12 +17,13 @@ beeline=$1 plugin=$2
 rows=("${@:3}")
 job_log=/run/job job=''
 
-# A timeout of 2^14 * 4 us and six retries: the device reports within half a second.
+# A timeout of 2^14 * 4 us and six retries: the device reports within half a second. With seven
+# retries, rxe retries for ever.
 quick=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=6)
-# With seven retries, rxe retries for ever, so the plugin has to notice the fault itself.
-endless=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7 --env BEELINE_STALL_TIMEOUT=3s)
 patient=(--env BEELINE_TIMEOUT=14 --env BEELINE_RETRY_CNT=7)
-recovery=(--env BEELINE_RECOVERY=1)
+# Without recovery, a path that fails ends the job. In `endless` the plugin has to notice that itself.
+plain=("${quick[@]}" --env BEELINE_RECOVERY=0)
+endless=("${patient[@]}" --env BEELINE_RECOVERY=0 --env BEELINE_STALL_TIMEOUT=3s)
 for_ever=(--sizes 64K --iters 100000)
 
 # --- The job ----------------------------------------------------------------------------------------
@@ -163,36 +164,45 @@ cut_off='its host has been silent'
 
 # --- The rows ---------------------------------------------------------------------------------------
 
-row_link_of_sender_down() {
-  start stream "${for_ever[@]}" "${quick[@]}"
+row_link_of_sender_down_ends() {
+  start stream "${for_ever[@]}" "${plain[@]}"
   inject ip link set a1 down && port_events && both_fail 20 "$either" "$either"
 }
-row_link_of_receiver_down() {
-  start stream "${for_ever[@]}" "${quick[@]}"
+row_link_of_receiver_down_ends() {
+  start stream "${for_ever[@]}" "${plain[@]}"
   inject ip link set b1 down && port_events && both_fail 20 "$either" "$either"
 }
-row_link_flaps() {
-  start bidir "${for_ever[@]}" "${quick[@]}"
+row_link_flaps_ends() {
+  start bidir "${for_ever[@]}" "${plain[@]}"
   inject flap && both_fail 20 "$either" "$either"
 }
-# With BEELINE_RECOVERY, by the only link that there is.
+# There is no other link.
 row_link_of_sender_returns() {
-  start stream --sizes 64K --iters 1000 "${recovery[@]}"
+  start stream --sizes 64K --iters 1000
   inject until_waiting ip link set a1 down && bring_up a1 && goes_on 60
 }
 row_link_of_receiver_returns() {
-  start bidir --sizes 64K --iters 1000 "${recovery[@]}"
+  start bidir --sizes 64K --iters 1000
   inject until_waiting ip link set b1 down && bring_up b1 && goes_on 60
 }
 # The control channel goes by the same link. So the ends cannot exchange reports before it is back.
 row_link_with_control_returns() {
-  start bidir --sizes 64K --iters 1000 "${recovery[@]}" \
+  start bidir --sizes 64K --iters 1000 \
     --env 0:NCCL_SOCKET_IFNAME=a1 --env 1:NCCL_SOCKET_IFNAME=b1
   inject ip link set b1 down && port_events && bring_up b1 && goes_on 90
 }
-row_link_flaps_under_recovery() {
-  start bidir --sizes 64K --iters 1000 "${recovery[@]}"
+row_link_flaps() {
+  start bidir --sizes 64K --iters 1000
   inject flap && goes_on 60
+}
+row_packets_return() {
+  start bidir --sizes 64K --iters 1000 "${quick[@]}"
+  inject until_waiting lose 100 a1 b1 && heal a1 b1 && goes_on 60
+}
+row_address_returns() {
+  start bidir --sizes 64K --iters 1000
+  inject until_waiting ip addr del 10.1.0.2/24 dev b1 && ip addr add 10.1.0.2/24 dev b1 &&
+    bring_up b1 && goes_on 60
 }
 row_loss_1() {
   start bidir --sizes 64K --iters 300 "${quick[@]}"
@@ -212,16 +222,16 @@ row_loss_10() {
   heal a1 b1
   goes_on 60
 }
-row_data_lost() {
-  start stream "${for_ever[@]}" "${quick[@]}"
+row_data_lost_ends() {
+  start stream "${for_ever[@]}" "${plain[@]}"
   inject lose 100 a1 && both_fail 20 "$no_answer" "$either"
 }
-row_answers_lost() {
-  start stream "${for_ever[@]}" "${quick[@]}"
+row_answers_lost_ends() {
+  start stream "${for_ever[@]}" "${plain[@]}"
   inject lose 100 b1 && both_fail 20 "$no_answer" "$either"
 }
-row_all_lost() {
-  start bidir "${for_ever[@]}" "${quick[@]}"
+row_all_lost_ends() {
+  start bidir "${for_ever[@]}" "${plain[@]}"
   inject lose 100 a1 b1 && both_fail 20 "$no_answer" "$no_answer"
 }
 row_all_lost_without_report() {
@@ -234,19 +244,19 @@ row_data_lost_without_report() {
 }
 # Up to Linux 6.1, rxe tries for ever to send packets that exceed the MTU, within ibv_post_send. The
 # calling thread then hangs in the kernel for half a minute or longer.
-row_mtu_lowered() {
+row_mtu_lowered_ends() {
   [[ $(uname -r) != 6.1.* ]] || { skip "$row" 'rxe of Linux 6.1 loops in the kernel'; return; }
-  start bidir "${for_ever[@]}" "${quick[@]}"
+  start bidir "${for_ever[@]}" "${plain[@]}"
   inject ip link set a1 mtu 1500 && both_fail 30 '.' '.'
 }
 # Like a switch with a too small MTU. Small packets arrive, so the receiver's own packets and their
 # acknowledgments show no fault. Only the sender can notice it.
-row_large_packets_lost() {
-  start stream "${for_ever[@]}" "${quick[@]}"
+row_large_packets_lost_ends() {
+  start stream "${for_ever[@]}" "${plain[@]}"
   inject lose_large b1 && both_fail 20 "$no_answer" '.'
 }
-row_address_removed() {
-  start bidir "${for_ever[@]}" "${quick[@]}"
+row_address_removed_ends() {
+  start bidir "${for_ever[@]}" "${plain[@]}"
   inject ip addr del 10.1.0.2/24 dev b1 && both_fail 20 "$either" "$either"
 }
 # One end gets an event that does not concern the connection.
@@ -268,13 +278,13 @@ row_peer_stopped() {
 row_link_deleted() {
   # The kernel takes seconds to remove the device, in an emulated machine sometimes longer than the
   # plugin's own stall timeout. This row tests the report of the device.
-  start bidir "${for_ever[@]}" "${quick[@]}" --env BEELINE_STALL_TIMEOUT=50s
+  start bidir "${for_ever[@]}" "${plain[@]}" --env BEELINE_STALL_TIMEOUT=50s
   # Either a completion or the device event may come first, depending on the driver.
   inject ip link del a1 && both_fail 50 "$either|was removed" "$either|was removed" || return
   until_true 10 wire_is_gone || failed 'a device still exists although its card and its users are gone'
 }
-row_control_on_the_same_wire() {
-  start bidir "${for_ever[@]}" "${quick[@]}" --env BEELINE_PEER_TIMEOUT=4s \
+row_control_on_the_same_wire_ends() {
+  start bidir "${for_ever[@]}" "${plain[@]}" --env BEELINE_PEER_TIMEOUT=4s \
     --env 0:NCCL_SOCKET_IFNAME=a1 --env 1:NCCL_SOCKET_IFNAME=b1
   inject lose 100 a1 b1 && both_fail 20 "$no_answer|$cut_off" "$no_answer|$cut_off"
 }
@@ -285,8 +295,16 @@ row_control_pauses() {
   heal lo
   goes_on 60
 }
-row_control_lost() {
-  start bidir "${for_ever[@]}" "${patient[@]}" --env BEELINE_PEER_TIMEOUT=4s
+# The network of the control channel is gone for longer than the peer timeout, and data moves.
+row_control_returns() {
+  start bidir --sizes 64K --seconds 15 "${patient[@]}" --env BEELINE_PEER_TIMEOUT=3s
+  inject lose 100 lo || return
+  sleep 8
+  heal lo
+  goes_on 60
+}
+row_control_lost_ends() {
+  start bidir "${for_ever[@]}" "${plain[@]}" --env BEELINE_PEER_TIMEOUT=4s
   inject lose 100 lo && both_fail 20 "$cut_off" "$cut_off"
 }
 

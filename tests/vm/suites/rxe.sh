@@ -23,7 +23,7 @@ one_device_each() {
 # One of two rails goes down under a stream, and comes back.
 rail_returns() {
   local job status=0
-  perf stream --abi v12 --rails 2 --sizes 256K --seconds 20 --comms 1 --env BEELINE_RECOVERY=1 \
+  perf stream --abi v12 --rails 2 --sizes 256K --seconds 20 --comms 1 \
     --env 0:NCCL_IB_HCA==rxe_a1,rxe_a2 --env 1:NCCL_IB_HCA==rxe_b1,rxe_b2 &
   job=$!
   until_true 60 has_sent a2 1000000 && ip link set b2 down && until_true 20 grep -q 'took over' /run/perf &&

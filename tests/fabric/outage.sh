@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# outage.sh SOFTNIC BEELINE PLUGIN SECONDS PEER_TIMEOUT: the network of the control channels is gone for
+# SECONDS, longer than PEER_TIMEOUT, while data moves over RDMA. The job must go on, and every byte must
+# be right. The control channels are those of a network namespace of their own, whose lo goes down. Exits with 77
+# if that is not permitted.
+set -u -o pipefail
+
+softnic=$1 beeline=$2 plugin=$3 outage=$4 peer_timeout=$5
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+unshare --net true 2>/dev/null || { echo 'no network namespace can be made: not tested'; exit 77; }
+
+# shellcheck disable=SC2016  # the inner shell expands them
+unshare --net "$softnic" run --name "test-outage-$$" -- bash -c '
+  ip link set lo up
+  "$1" perf bidir --plugin "$2" --abi v12 --hosts h0,h1 --sizes 64K --seconds "$(($3 + 5))" --log INFO \
+    --env BEELINE_PEER_TIMEOUT="$4" >"$5" 2>&1 &
+  job=$!
+  until (($(grep -c "accepted .* on softnic" "$5") >= 2)); do kill -0 $job || exit 1; sleep 0.1; done
+  ip link set lo down
+  sleep "$3"
+  kill -0 $job || echo "the job ended during the outage"
+  ip link set lo up
+  wait $job' outage "$beeline" "$plugin" "$outage" "$peer_timeout" "$log"
+rc=$?
+if ((rc == 0)) && grep -q '^# Wrong elements : 0 OK$' "$log" &&
+  grep -q 'has lost the control channel' "$log"; then
+  printf 'ok    control channels without a network for %s s, peer timeout %s\n' "$outage" "$peer_timeout"
+  grep -h 'control channel' "$log" | grep -v 'listening\|is up' | sed 's/^/      /' | head -n 4
+  exit 0
+fi
+printf 'FAIL  control channels without a network for %s s (exit status %d)\n' "$outage" "$rc"
+tail -n 100 "$log"
+exit 1
