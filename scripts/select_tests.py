@@ -31,6 +31,10 @@ ROTATION = (
     *((f"foreign-{group}", ("plain",), 3, ("softnic/", "tests/fabric/"))
       for group in ("verbs-utils", "write", "send", "read", "latency", "events", "atomic", "shared", "ucx")),
     *((f"vm-boot-{n}", ("plain",), 7, ("scripts/vm", "tests/vm/")) for n in range(1, 7)),
+    ("mutations", ("plain",), 3, ("tests/mutations/",)),
+    ("soak", ("plain",), 3, ("tests/fabric/",)),
+    # The longest tests of these lanes.
+    *((f"contract_{subject}", SANITIZERS, 3, ()) for subject in ("close", "recovery", "refusal", "vdevice")),
     ("contract_slow", SANITIZERS, 5, ("tests/contract/",)),
     ("contract-ib", SANITIZERS, 5, ("tests/contract/",)),
     ("softnic_soak", SANITIZERS, 5, ("softnic/",)),

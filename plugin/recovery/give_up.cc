@@ -15,7 +15,7 @@ namespace {
 // process that died or closed within milliseconds; the rest is for a host that is short of CPU.
 constexpr std::int64_t kGrace = 2 * kNsPerSec;
 // How far back the cause of a failed request may lie: with the default of BEELINE_TIMEOUT and
-// BEELINE_RETRY_CNT a device gives up after half a minute.
+// BEELINE_RETRY_CNT, and BEELINE_RECOVERY=0, a device gives up after half a minute.
 constexpr std::int64_t kLongestRetry = 60 * kNsPerSec;
 
 // Signs of a fault of the local port, from a query of the device. Faults that ended before

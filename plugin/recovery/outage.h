@@ -19,7 +19,7 @@ class Outage {
   enum class News : std::uint8_t {
     kNone,
     kStillWaiting,  // it is time to log that
-    kTooLong,       // said once
+    kTooLong,       // returned once
   };
 
   // `give_up_ns` is how long the comm may wait; 0: for ever.

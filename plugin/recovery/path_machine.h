@@ -12,11 +12,12 @@
 //                 the path fails        drained           FENCED of the peer
 //         kUp -------------------> kFencing ----> kFenced -------------------> kClear
 //
-//   sender:    kClear --> kMaking -- OFFER --> kOffered -- ANSWER came --> kProbing -- READY -->
-//   kUp receiver:  kClear -- OFFER came --> kMaking -- ANSWER --> kAnswered -- READY came --> kUp
+//   sender:   kClear, kMaking -- OFFER --> kOffered -- ANSWER came --> kProbing -- READY --> kUp
+//   receiver: kClear -- OFFER came --> kMaking -- ANSWER --> kAnswered -- READY came --> kUp
 //
-// A device may refuse to move the queue pair to ERROR, or be gone. Its end says CANNOT_FENCE, and
-// takes its report after the other end is fenced: from then on nobody sends anything to it.
+// A device may refuse to move the queue pair to ERROR, or may have been removed. Its end then sends
+// CANNOT_FENCE. The other end moves its own queue pair to ERROR and reports, so that it sends
+// nothing more. A moment later, the first end takes its report.
 //
 // Messages may be lost, late or doubled, and two directions have no common order. Each message
 // therefore names the state of its sender, not a change, and an end that waits repeats it.
@@ -45,8 +46,8 @@ struct PathStatus {
   PathState state = PathState::kUp;
   bool is_sender = false;        // the end that sends data is the one that offers generations
   bool is_port_well = true;      // of this end
-  bool has_peer_report = false;  // about this generation, or it is known that none is needed
-  bool is_unfenced = false;      // in kFencing: the device has refused, so the peer has to be first
+  bool has_peer_report = false;  // about this generation; or none is needed
+  bool is_unfenced = false;      // in kFencing: the device has refused, so the peer fences first
   std::uint32_t generation = 0;  // of our newest queue pair
   std::uint32_t refused = 0;     // receiver: the offer that was answered with NOT_NOW; 0: none
 
@@ -69,12 +70,12 @@ struct PathEvent {
     kData,          // something has arrived on the path
     // --- Messages ---
     kFenced,       // with the peer's report; says whether the peer has ours
-    kCannotFence,  // the peer's device still takes what comes, until this end is fenced
-    kOffer,        // to the receiver, as kReady; with the peer's report
+    kCannotFence,  // memory of the peer may change until this end has fenced
+    kOffer,        // to the receiver; with the sender's report
     kAnswer,       // to the sender, as the next two
     kNotNow,
     kWell,
-    kReady,
+    kReady,  // to the receiver
   };
   static constexpr std::uint8_t kKinds = 17;
 
@@ -101,7 +102,7 @@ enum class PathAction : std::uint8_t {
   kAllowGrants,
   kSendFenced,  // with the report that was taken last
   kSendCannotFence,
-  kSendOffer,  // the same
+  kSendOffer,  // with the report that was taken last
   kSendAnswer,
   kSendNotNow,
   kSendWell,

@@ -122,7 +122,18 @@ void Recover::on_waiting(Comm& comm, std::int64_t now_ns) {
 
 Status Recover::on_quiet(Comm& comm, StallWatch::Verdict verdict) {
   if (!comm.has_usable_path()) return {};  // nothing can move until a path is made anew
-  return give_up_.on_quiet(comm, verdict);
+  if (verdict != StallWatch::Verdict::kStalled || !comm.link().exchanges_reports()) {
+    return give_up_.on_quiet(comm, verdict);
+  }
+  // Their devices should have reported an error by now. Soft RoCE can retry for ever.
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    if (!comm.is_up(path) || !comm.waits_for(path)) continue;
+    if (!can_recover(comm, path)) return give_up_.on_quiet(comm, verdict);
+    fail_path(
+        comm, path,
+        "nothing has completed within BEELINE_STALL_TIMEOUT, and its device reports no error");
+  }
+  return {};
 }
 
 // A new queue pair would fail like the last ones: this end's device refuses what it is told to do.
@@ -131,14 +142,17 @@ bool Recover::is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& fail
   const bool is_brief = failed.status == IBV_WC_LOC_QP_OP_ERR && repair.up_ns != 0 &&
                         now_ns() - repair.up_ns < kBriefLifeNs;
   repair.brief_lives = is_brief ? repair.brief_lives + 1 : 0;
-  return repair.brief_lives >= kMostBriefLives;
+  return repair.brief_lives >= kMostBriefLives && !has_other_path(comm, path);
 }
 
 // --- The table, and what it says ---
 
 bool Recover::can_recover(const Comm& comm, std::size_t path) noexcept {
   if (!comm.link().exchanges_reports() || comm.link().has_ended()) return false;
-  if (!comm.paths()[path].queues.cm) return true;
+  return !comm.paths()[path].queues.cm || has_other_path(comm, path);
+}
+
+bool Recover::has_other_path(const Comm& comm, std::size_t path) noexcept {
   for (std::size_t other = 0; other < comm.paths().size(); ++other) {
     if (other != path && comm.is_up(other)) return true;
   }
@@ -278,7 +292,7 @@ void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
   std::size_t left = 0;
   for (std::size_t other = 0; other < all; ++other) left += comm.is_up(other) ? 1 : 0;
   if (left == 0) {
-    BL_WARN("%s: path %zu of %zu is out of use: %s. There is no other path: the connection waits",
+    BL_WARN("%s: path %zu of %zu is out of use: %s. No other path works: the connection waits",
             name.c_str(), path + 1, all, repair.cause.c_str());
     return;
   }

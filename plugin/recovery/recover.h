@@ -46,6 +46,7 @@ class Recover final : public PathEvents {
   // Whether the comm can go on if this path is taken out of use. It is made anew, unless the
   // connection manager has connected it.
   static bool can_recover(const Comm& comm, std::size_t path) noexcept;
+  static bool has_other_path(const Comm& comm, std::size_t path) noexcept;
   Repair& repair_of(const Comm& comm, std::size_t path);
   bool is_hopeless(const Comm& comm, std::size_t path, const ibv_wc& failed);
   void fail_path(Comm& comm, std::size_t path, const std::string& cause);

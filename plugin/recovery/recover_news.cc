@@ -82,7 +82,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
   if (says_failed && comm.is_up(path)) {
     if (!can_recover(comm, path)) {
       (void)give_up_.on_fault(comm, Errc::kPeerClosed, "go on",
-                              "the other end has given up the last path");
+                              ends_of(comm, path).there + " has given up the last path");
       return;
     }
     repair_of(comm, path).cause = "it has failed at the other end";
@@ -91,12 +91,13 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
     give_up_.forget_suspicion_of(path);
   }
   take_event(comm, path, event, &message);
-  const bool neither_fences =
-      event.kind == PathEvent::Kind::kCannotFence && repair_of(comm, path).status.is_unfenced;
+  const PathStatus& status = repair_of(comm, path).status;
+  const bool neither_fences = event.kind == PathEvent::Kind::kCannotFence && status.is_unfenced &&
+                              event.generation == status.generation;
   if (neither_fences) on_two_refusals(comm, path);
 }
 
-// A device that is gone takes nothing, so it does not matter that the other one is not fenced.
+// A device that is gone takes nothing, so its end needs no fence at the other.
 void Recover::on_two_refusals(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
   if (repair.is_device_gone) {
@@ -104,7 +105,7 @@ void Recover::on_two_refusals(Comm& comm, std::size_t path) {
     return;
   }
   (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path",
-                          "the devices at both ends refuse to move its queue pair to ERROR");
+                          "the devices of neither end move the queue pair of a path to ERROR");
 }
 
 void Recover::take_made(Comm& comm, PathMade made) {
@@ -139,7 +140,7 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
 
 // --- Ports and time ---
 
-// A device may retry for half a minute before a completion says what the event says at once. An
+// A device may retry for seconds before a completion says what the event says at once. An
 // event may be false, so the port is asked.
 void Recover::look_at_ports(Comm& comm) {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
@@ -163,7 +164,8 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
   if (std::exchange(repair.is_device_gone, true)) return;
   repair.cause = "its device was removed from its host, or has failed for good";
   if (!can_recover(comm, path)) {
-    (void)give_up_.on_fault(comm, Errc::kSystem, "move data", repair.cause);
+    (void)give_up_.on_fault(comm, Errc::kSystem, "move data",
+                            "the cause is at " + ends_of(comm, path).here + ": " + repair.cause);
     return;
   }
   repair.attempts.stop();

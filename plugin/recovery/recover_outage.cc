@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A comm that has no path that works: it waits, says so once a minute, and gives up if
-// BEELINE_GIVE_UP_AFTER says when.
+// A comm without a path that works waits. It logs that once a minute, and fails after
+// BEELINE_GIVE_UP_AFTER, if that is set.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -15,7 +15,7 @@
 namespace beeline {
 namespace {
 
-// The local time so long ago, as "2026-03-01 14:03:22".
+// The local time `ago_ns` before now, as "2026-03-01 14:03:22".
 std::string time_before(std::int64_t ago_ns) {
   const std::time_t then = std::time(nullptr) - ago_ns / kNsPerSec;
   std::tm parts = {};
@@ -32,8 +32,8 @@ std::string outage_text(std::int64_t length_ns) {
 
 std::string attempts_text(const Repair& repair) {
   if (repair.tries == 0) return {};
-  return "; attempts to make it anew: " + std::to_string(repair.tries) +
-         (repair.last_try.empty() ? "" : ", of which the last failed: " + repair.last_try);
+  return "; attempts to connect it again: " + std::to_string(repair.tries) +
+         (repair.last_try.empty() ? "" : ", the last one failed: " + repair.last_try);
 }
 
 }  // namespace
@@ -43,9 +43,9 @@ std::string Recover::describe_paths(const Comm& comm) const {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     const Repair& repair = (*repairs_)[path];
     const Ends ends = ends_of(comm, path);
-    text += (path == 0 ? "path " : ". Path ") + std::to_string(path + 1) + " of " +
-            std::to_string(comm.paths().size()) + ", from " + ends.here + " to " + ends.there +
-            ": " + repair.cause + attempts_text(repair);
+    text += (path == 0 ? "Path " : ". Path ") + std::to_string(path + 1) + " of " +
+            std::to_string(comm.paths().size()) + ", between " + ends.here + " and " + ends.there +
+            ", as " + ends.here + " sees it: " + repair.cause + attempts_text(repair);
   }
   return text;
 }

@@ -52,9 +52,10 @@ struct Repair {
   std::int64_t failed_ns = 0;
   std::int64_t up_ns = 0;          // when the path was last made anew; 0: never
   std::int64_t port_event_ns = 0;  // of the last event that was looked at
-  bool was_silent = false;         // which is why it failed
-  bool is_device_gone = false;     // so it stays out of use
-  // In kFencing, if this end's device has refused: when the peer's was known to be fenced.
+  bool was_silent = false;         // it failed because nothing completed on it
+  bool is_device_gone = false;     // this end's; the path is not made anew
+  // In kFencing, if this end's device has refused: since when the peer is known to have fenced.
+  // 0: it is not.
   std::int64_t peer_fenced_ns = 0;
   std::uint32_t tries = 0;        // to make the path anew, since it failed
   std::string last_try = {};      // why the last one failed

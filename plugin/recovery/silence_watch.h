@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Notices a path that has become silent: its device owes answers and gives none, not even an error,
-// while another path of the same comm works. A device may retry for half a minute before it reports
-// that. Whether the other end is slow or the network loses everything cannot be told from one path,
+// while another path of the same comm works. A device may retry for seconds or longer before it
+// reports that. Whether the other end is slow or the network loses everything cannot be told from one path,
 // so a path is silent only in comparison with another.
 //
 // There is no clock in here.

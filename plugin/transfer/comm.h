@@ -91,7 +91,8 @@ class Comm : private LinkUser {
   // Makes sure that on each path a work request is under way whose completion shows that the path
   // works.
   virtual Status probe_paths() = 0;
-  PathSigns signs_of(std::size_t path) const noexcept;
+  PathSigns signs_of(std::size_t path) const noexcept;  // with several paths
+  bool waits_for(std::size_t path) const noexcept { return owes_answer(paths_[path]); }
   // --- If a path of several fails: path_fence.cc ---
   // From now on nothing is posted on the path, and its device discards what still comes for it.
   // kNoMemory: the path is as before. Another error: the device may still take what comes, until

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/component/device_rig.h"
+#include "tests/component/poll_hook.h"
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 
@@ -333,6 +334,28 @@ TEST_CASE("resume: a comm whose only path is down waits for another queue pair",
     return receive == nullptr;
   });
   CHECK(is_equal(from, into));
+}
+
+// It may retry for ever, or be broken.
+TEST_CASE("resume: an only path whose device reports nothing is made anew in the end",
+          "[component][transfer][resume]") {
+  TransferRig rig({.stall_ns = 400'000'000, .recovers = true});
+  Storage from = rig.storage(kLargest, 0x66);
+  Storage into = rig.storage(kLargest);
+  const ibv_cq* const mute = rig.sender().paths()[0].queues.cq.get();
+  const PollHook hook(rig.sender(), [mute](ibv_cq* cq, int room, ibv_wc* found) {
+    return cq == mute ? 0 : PollHook::real(cq, room, found);
+  });
+  Request* receive = rig.receive(into, kLargest, 0);
+  Request* send = rig.send(from, kLargest, 0);
+  run_until(rig, [&] {
+    if (send != nullptr && must(test_once(*send, nullptr))) send = nullptr;
+    if (receive != nullptr && must(test_once(*receive, nullptr))) receive = nullptr;
+    if (receive == nullptr) (void)rig.receiver_link().serve();  // as the control thread does
+    return send == nullptr && receive == nullptr;
+  });
+  CHECK(is_equal(from, into));
+  CHECK(rig.sender_link().failure.empty());
 }
 
 // The sender's device has given up waiting for acknowledgements of data that has arrived, and the

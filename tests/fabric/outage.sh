@@ -3,8 +3,8 @@
 #
 # outage.sh SOFTNIC BEELINE PLUGIN SECONDS PEER_TIMEOUT: the network of the control channels is gone for
 # SECONDS, longer than PEER_TIMEOUT, while data moves over RDMA. The job must go on, and every byte must
-# be right. The control channels are those of a network namespace of their own, whose lo goes down. Exits with 77
-# if that is not permitted.
+# be right. The job runs in a network namespace of its own, so its control channels use the lo of that
+# namespace, which goes down. Exits with 77 if that is not permitted.
 set -u -o pipefail
 
 softnic=$1 beeline=$2 plugin=$3 outage=$4 peer_timeout=$5

@@ -3,7 +3,7 @@
 #
 # soak.sh SOFTNIC BEELINE PLUGIN FABRIC_FILE SECONDS: random faults of links and devices during runs of four
 # ranks with four rails each, whose control channels are cut now and then. No run may see an error or a
-# wrong byte, and at its end every path must be in use again.
+# wrong byte. At the end of the all-reduces every path must be in use again.
 #
 # The faults differ from commit to commit. BL_SOAK_SEED=N repeats those of a failure.
 set -u -o pipefail
@@ -11,7 +11,7 @@ set -u -o pipefail
 softnic=$1 beeline=$2 plugin=$3 fabric_file=$4 seconds=$5
 commits=$(git -C "$(dirname "${BASH_SOURCE[0]}")" rev-list --count HEAD 2>/dev/null)
 seed=${BL_SOAK_SEED:-${commits:-1}}
-quiet=8 # seconds without faults at the end; an attempt to make a path anew may take 5 s to come
+quiet=8 # seconds without faults at the end; up to 5 s pass between two attempts to connect a path
 failed=0
 log=$(mktemp) cuts=$(mktemp)
 trap 'rm -f "$log" "$cuts"' EXIT
@@ -21,7 +21,7 @@ trap 'rm -f "$log" "$cuts"' EXIT
 isolated=(unshare --net bash -c 'ip link set lo up && exec "$@"' isolated)
 "${isolated[@]}" true 2>/dev/null || isolated=()
 
-# in_chaos OPTION...: `beeline perf`, with faults, each 150 ms on average. They begin when all ranks have
+# in_chaos OPTION...: `beeline perf`, with a fault about every 150 ms. They begin when all ranks have
 # found their devices, because a port that is down then is not used.
 in_chaos() {
   # shellcheck disable=SC2016  # the inner shell expands them
@@ -55,7 +55,7 @@ soak() {
   : >"$cuts"
   in_chaos "$@" || rc=$?
   lost=$(path_news <"$log" | grep -c 'out of use')
-  ((${#isolated[@]} == 0)) || cut="$(wc -l <"$cuts") ends of them cut"
+  ((${#isolated[@]} == 0)) || cut="$(wc -l <"$cuts") of their sockets closed"
   # In the pattern soak, connections are closed while a path is out of use.
   [[ $pattern == soak ]] || left=$(path_news <"$log" | awk -F '\t' '
     { news[$1] = $2 } END { for (path in news) if (news[path] == "out of use") print path }')

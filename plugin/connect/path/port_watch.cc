@@ -31,7 +31,7 @@ std::string event_text(const DeviceContext& context, const verbs::AsyncEvent& ev
   if (event.qp_num != 0) text += " qp " + std::to_string(event.qp_num);
   if (event.kind == verbs::EventKind::kDeviceFatal) {
     return text + " was removed from this host, or has failed for good (" + event.text +
-           "): its connections end, and this process does not use it again";
+           "): connections that have no other device end, and this process does not use it again";
   }
   return text + ": " + event.text;
 }

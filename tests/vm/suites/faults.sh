@@ -93,7 +93,7 @@ flap() { ip link set b1 down && bring_up b1; }
 until_waiting() {
   "$@" && until_true 20 waits 0 && until_true 20 waits 1
 }
-waits() { grep -q "^rank $1: .*There is no other path: the connection waits" "$job_log"; } # RANK
+waits() { grep -q "^rank $1: .*No other path works: the connection waits" "$job_log"; } # RANK
 another_address() { ip addr add 10.77.0.2/24 dev b1 && ip addr del 10.77.0.2/24 dev b1; }
 signal_rank() { kill "$1" "$(pid_of_rank "$2")"; } # SIGNAL RANK
 
@@ -197,6 +197,11 @@ row_link_flaps() {
 }
 row_packets_return() {
   start bidir --sizes 64K --iters 1000 "${quick[@]}"
+  inject until_waiting lose 100 a1 b1 && heal a1 b1 && goes_on 60
+}
+# The device retries for ever, so the plugin has to notice the fault itself.
+row_packets_return_late() {
+  start bidir --sizes 64K --iters 1000 "${patient[@]}" --env BEELINE_STALL_TIMEOUT=3s
   inject until_waiting lose 100 a1 b1 && heal a1 b1 && goes_on 60
 }
 row_address_returns() {
