@@ -33,6 +33,8 @@ class GiveUp final : public PathEvents {
   void on_waiting(Comm& /*comm*/, std::int64_t /*now_ns*/) override {}
   Status on_quiet(Comm& comm, StallWatch::Verdict verdict) override;
 
+  // The comm has failed.
+  bool has_ended() const noexcept { return !end_.has_value(); }
   // A failed completion waits for an explanation.
   bool has_suspicion() const noexcept { return suspicion_.has_value(); }
   bool suspects(std::size_t path) const noexcept { return suspicion_ && suspicion_->path == path; }

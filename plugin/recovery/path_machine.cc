@@ -204,6 +204,7 @@ PathTransition on_port_well_when_clear(PathStatus status) noexcept {
 
 PathTransition when_clear(const PathStatus& status, const PathEvent& event) noexcept {
   switch (event.kind) {
+    case Kind::kCannotFence:
     case Kind::kFenced: return answer_fenced(status, event, {});
     case Kind::kOffer: {
       if (event.generation != status.generation) return consider_offer(status, event, {});
@@ -216,7 +217,6 @@ PathTransition when_clear(const PathStatus& status, const PathEvent& event) noex
     case Kind::kPortNotWell: return note_port(status, false);
     case Kind::kFailed:
     case Kind::kFenceRefused:
-    case Kind::kCannotFence:
     case Kind::kDrained:
     case Kind::kQueuesMade:
     case Kind::kProbed:
@@ -384,7 +384,8 @@ PathTransition on_event(const PathStatus& status, const PathEvent& event) noexce
   if (is_before(event.generation, status.generation)) {
     // A sender that has resolved a generation and offered the next: the peer may still wait for
     // the report on the old one, because both our FENCED and our OFFER were lost.
-    const bool is_asking = event.kind == Kind::kFenced && !event.peer_has_report;
+    const bool is_asking =
+        event.kind == Kind::kCannotFence || (event.kind == Kind::kFenced && !event.peer_has_report);
     const bool may_answer = status.is_sender && status.state == PathState::kClear;
     return is_asking && may_answer ? answer_fenced(status, event, {}) : ignore(status);
   }

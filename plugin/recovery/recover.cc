@@ -83,6 +83,7 @@ Errc Recover::on_refused(Comm& comm, const DataPath& path, int rc, const char* d
 }
 
 void Recover::on_unreadable_queue(Comm& comm, const DataPath& path) {
+  if (!path.is_up) return;  // nothing of it counts any more
   if (!can_recover(comm, path.index)) return give_up_.on_unreadable_queue(comm, path);
   fail_path(comm, path.index, "its completion queue cannot be read");
 }
@@ -207,7 +208,7 @@ bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
       if (!made.actions.has(PathAction::kMoveToError)) comm.leave(path);
       return true;
     case PathAction::kMoveToError: return fence(comm, path);
-    case PathAction::kTakeReport: return take_report(comm, repair);
+    case PathAction::kTakeReport: return take_report(comm, path);
     case PathAction::kKeepPeerReport: repair.theirs = report_in(*message); return true;
     case PathAction::kResolve: resume(comm, path, repair); return true;
     case PathAction::kRetireQueues: return true;  // they stay until others take their place
@@ -258,6 +259,7 @@ bool Recover::fence(Comm& comm, std::size_t path) {
   repair.tries = 0;
   repair.last_try.clear();
   const Status fenced = comm.fence(path);
+  repair.fenced_ns = now_ns();
   if (fenced) return true;
   if (fenced.error().code == Errc::kNoMemory) {
     (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path", describe(fenced.error()));
@@ -267,7 +269,9 @@ bool Recover::fence(Comm& comm, std::size_t path) {
   return true;
 }
 
-bool Recover::take_report(Comm& comm, Repair& repair) {
+bool Recover::take_report(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  comm.close_report(path);
   if (comm.role() == Role::kSend) {
     repair.ours = static_cast<SendComm&>(comm).report();
     return true;
@@ -345,11 +349,8 @@ void Recover::on_state(Comm& comm, std::size_t path, Repair& repair) {
   switch (repair.status.state) {
     case PathState::kUp: on_up(comm, path, repair, now); break;
     case PathState::kClear:
-      if (repair.is_device_gone) {
-        comm.lose_device_of(path);
-      } else if (!comm.paths()[path].queues.cm) {  // its queue pairs are not made anew
-        repair.attempts.wait(now);
-      }
+      // The connection manager's queue pairs are not made anew.
+      if (!repair.is_device_gone && !comm.paths()[path].queues.cm) repair.attempts.wait(now);
       break;
     case PathState::kFenced:
     case PathState::kOffered:

@@ -62,7 +62,7 @@ class Recover final : public PathEvents {
                    const PathMessage* message);
   bool fence(Comm& comm, std::size_t path);
   bool is_drained(Comm& comm, std::size_t path, std::int64_t now);
-  bool take_report(Comm& comm, Repair& repair);
+  bool take_report(Comm& comm, std::size_t path);
   static void resume(Comm& comm, std::size_t path, const Repair& repair);
   void order_queues(Comm& comm, std::size_t path, const PathMessage* message);
   void drop_made(Comm& comm, std::size_t path);

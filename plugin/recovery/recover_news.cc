@@ -100,7 +100,7 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
 // A device that is gone takes nothing, so its end needs no fence at the other.
 void Recover::on_two_refusals(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
-  if (repair.is_device_gone) {
+  if (comm.paths()[path].device->context->is_gone()) {
     if (repair.peer_fenced_ns == 0) repair.peer_fenced_ns = now_ns();
     return;
   }
@@ -159,7 +159,12 @@ void Recover::look_at_ports(Comm& comm) {
 
 // The link has ended already if no device is left.
 void Recover::lose_device(Comm& comm, std::size_t path) {
-  if (comm.link().has_ended() || !comm.link().exchanges_reports()) return;
+  if (!comm.link().exchanges_reports()) return;
+  if (comm.link().has_ended()) {
+    // The peer has closed, and its last data may still wait for READs by the device.
+    if (comm.link().state() == Link::State::kGoodbye) (void)comm.lose_device_of(path);
+    return;
+  }
   Repair& repair = repair_of(comm, path);
   if (std::exchange(repair.is_device_gone, true)) return;
   repair.cause = "its device was removed from its host, or has failed for good";
@@ -169,9 +174,7 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
     return;
   }
   repair.attempts.stop();
-  const PathState before = repair.status.state;
   take_local(comm, path, PathEvent::Kind::kPortNotWell);
-  if (before == PathState::kClear) comm.lose_device_of(path);
 }
 
 void Recover::look_at_port(Comm& comm, std::size_t path) {
@@ -196,7 +199,7 @@ void Recover::look_at_port(Comm& comm, std::size_t path) {
 bool Recover::is_drained(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
   const bool is_fenced = comm.is_fenced(path);
-  if (!repair.status.is_unfenced) return is_fenced || now - repair.failed_ns >= kLongestDrainNs;
+  if (!repair.status.is_unfenced) return is_fenced || now - repair.fenced_ns >= kLongestDrainNs;
   if (repair.status.has_peer_report && repair.peer_fenced_ns == 0) repair.peer_fenced_ns = now;
   return repair.peer_fenced_ns != 0 && now - repair.peer_fenced_ns >= kLongestWayNs;
 }
@@ -205,6 +208,9 @@ void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
   Repair& repair = repair_of(comm, path);
   if (repair.status.state == PathState::kFencing && is_drained(comm, path, now)) {
     take_local(comm, path, PathEvent::Kind::kDrained);
+  }
+  if (repair.is_device_gone && repair.status.state == PathState::kClear && !repair.is_device_left) {
+    repair.is_device_left = comm.lose_device_of(path);
   }
   if (repair.made != nullptr) join_made(comm, path);
   if (repair.attempts.is_due(now)) {
@@ -234,12 +240,13 @@ void Recover::advance(Comm& comm) {
     const Repair& repair = (*repairs_)[path];
     const PathState state = repair.status.state;
     is_busy = is_busy || state == PathState::kFencing || state == PathState::kFenced ||
-              repair.made != nullptr;
+              repair.made != nullptr || (repair.is_device_gone && !repair.is_device_left);
     const bool is_draining =
         state == PathState::kFencing && (!repair.status.is_unfenced || repair.peer_fenced_ns != 0);
     due_ns = std::min(due_ns, is_draining ? now + kDrainNs : repair.due_ns());
   }
   look_at_outage(comm, now);
+  if (give_up_.has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
   comm.link().set_due(std::min(due_ns, outage_.due_ns()));
   const bool is_resuming = comm.is_resuming();
   if (is_busy || is_resuming || give_up_.has_suspicion() || !comm.has_usable_path()) return;

@@ -50,10 +50,12 @@ struct Repair {
   PathStatus status;
   std::string cause;  // of the failure, in words
   std::int64_t failed_ns = 0;
+  std::int64_t fenced_ns = 0;      // when the device had been told to fence it
   std::int64_t up_ns = 0;          // when the path was last made anew; 0: never
   std::int64_t port_event_ns = 0;  // of the last event that was looked at
   bool was_silent = false;         // it failed because nothing completed on it
   bool is_device_gone = false;     // this end's; the path is not made anew
+  bool is_device_left = false;     // nothing waits for that device any more
   // In kFencing, if this end's device has refused: since when the peer is known to have fenced.
   // 0: it is not.
   std::int64_t peer_fenced_ns = 0;

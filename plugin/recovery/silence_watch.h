@@ -2,8 +2,8 @@
 //
 // Notices a path that has become silent: its device owes answers and gives none, not even an error,
 // while another path of the same comm works. A device may retry for seconds or longer before it
-// reports that. Whether the other end is slow or the network loses everything cannot be told from one path,
-// so a path is silent only in comparison with another.
+// reports that. Whether the other end is slow or the network loses everything cannot be told from
+// one path, so a path is silent only in comparison with another.
 //
 // There is no clock in here.
 #pragma once

@@ -101,9 +101,11 @@ class Comm : private LinkUser {
   // Whether everything that arrived before the fence has been counted. Polls. Always false if the
   // device has refused the fence.
   bool is_fenced(std::size_t path);
+  // This end has taken its report about a fenced path: later completions would count twice.
+  void close_report(std::size_t path) noexcept { paths_[path].is_reported = true; }
   // The device of this path is gone, and nothing is under way on it any more: what waits for the
-  // device has to go on without.
-  virtual void lose_device_of(std::size_t /*path*/) {}
+  // device has to go on without. False: not now.
+  virtual bool lose_device_of(std::size_t path) = 0;
   // Takes a path out of use that has carried nothing since join().
   void leave(std::size_t path);
   // The path gets a new queue pair, and may be used. The receiver does not grant by it before

@@ -33,6 +33,8 @@ struct DataPath {
   std::uint8_t generation = 0;   // counts how often the path was made anew
   bool is_up = true;             // false: fenced. It is polled, and nothing is posted on it
   bool may_grant = true;         // receiver: credit lines may be written by it
+  bool is_reported = false;      // after a fence: what completes now does not count any more
+  bool is_lost = false;          // its device is gone: it is not made anew
   std::uint8_t markers = 0;      // of the fence that are still to be flushed
   std::atomic<PathOwner> owner{PathOwner::kData};
 

@@ -91,6 +91,7 @@ class Flusher {
   void leave_rail(std::size_t rail, F&& forget) {
     const std::uint8_t bit = bit_of(rail);
     left_ |= bit;
+    failed_ &= static_cast<std::uint8_t>(~bit);
     for (std::uint16_t request = 0; request < kRequests; ++request) {
       std::uint8_t& posted = rails_[rail].reads[request];
       for (; posted != 0; --posted) forget(request);

@@ -54,6 +54,7 @@ bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation
   take_queues(path, connection_.paths[index]);
   path.generation = static_cast<std::uint8_t>(generation);
   path.markers = 0;
+  path.is_reported = false;
   path.is_up = true;
   on_joined(path);
   return true;

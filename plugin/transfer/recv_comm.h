@@ -100,7 +100,7 @@ class RecvComm : public Comm {
   bool is_resuming() override;
   void allow_grants(std::size_t path) override;
   bool has_loopback(std::size_t path) override;
-  void lose_device_of(std::size_t path) override;
+  bool lose_device_of(std::size_t path) override;
   bool has_usable_path() const noexcept override { return grant_path_->may_grant; }
 
   // --- GPU memory: flush.cc ---
@@ -221,6 +221,7 @@ class RecvComm : public Comm {
   }
   bool is_ignored(std::uint16_t line) const noexcept;
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
+  void absorb_reads(const DataPath& path, const ibv_wc* completions, int found);
   void note_carrier(const DataPath& path, std::uint16_t line) noexcept;
   BL_INLINED void arrived(Owner& owner, std::uint32_t size) noexcept;
   std::uint32_t settled() noexcept;
@@ -238,6 +239,8 @@ class RecvComm : public Comm {
   void plan_reads(std::uint16_t request, std::span<const FlushTarget> targets) noexcept;
   std::uint8_t narrow_plan(std::uint16_t request) noexcept;
   void start_reads(Request& request, std::uint8_t rails);
+  void leave_rail(std::size_t rail);
+  bool leave_lost_rails(std::uint8_t rails);
   void flush_all_by_host(const char* why);
   Errc flush_by_host(const char* why);
 

@@ -73,6 +73,25 @@ void RecvComm::on_joined(DataPath& path) {
   (void)post_receives_on_all(0);
 }
 
+// A message whose buffer is registered with no other rail can never come.
+bool RecvComm::lose_device_of(std::size_t index) {
+  const std::unique_lock lock(preparing_, std::try_to_lock);
+  if (!lock) return false;
+  path_at(index).is_lost = true;
+  if (flusher_ != nullptr) leave_rail(path_at(index).rail);
+  const auto is_stranded = [this](const Owner& owner) {
+    const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
+    return owner.waits && std::ranges::none_of(data_paths(), [&](const DataPath& path) {
+             return !path.is_lost && line.rkeys[path.rail] != 0;
+           });
+  };
+  if (connection_.receiver_rails > 1 && std::ranges::any_of(owners_, is_stranded)) {
+    (void)events_.on_fault(*this, Errc::kSystem, "receive",
+                           "a buffer is registered only with devices that are gone");
+  }
+  return true;
+}
+
 void RecvComm::allow_grants(std::size_t index) {
   DataPath& path = path_at(index);
   path.may_grant = true;

@@ -38,7 +38,16 @@ void RecvComm::poll_paths() {
   if (&other != &last) drain(*this, other);
 }
 
+// Of a path about which this end has reported. Its completion queue also serves flushes.
+void RecvComm::absorb_reads(const DataPath& path, const ibv_wc* completions, int found) {
+  for (const ibv_wc* one = completions; one != completions + found; ++one) {
+    if (Flusher::is_read(one->wr_id)) on_flush(path, *one);
+  }
+}
+
 void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
+  if (path.is_reported) [[unlikely]]
+    return absorb_reads(path, completions, found);
   watch_.moved();
   ++path.heard;
   for (const ibv_wc* one = completions; one != completions + found; ++one) {

@@ -67,6 +67,7 @@ class SendComm : public Comm {
   bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
   void allow_grants(std::size_t) override {}
   bool has_loopback(std::size_t) override { return false; }
+  bool lose_device_of(std::size_t path) override;
   bool has_usable_path() const noexcept override;
 
  private:

@@ -85,6 +85,29 @@ void SendComm::take_back_message(Request& request, const wire::ReceiverReport& r
   }
 }
 
+// A message whose buffer is registered with no other rail can never be sent.
+bool SendComm::lose_device_of(std::size_t index) {
+  path_at(index).is_lost = true;
+  if (!has_several_paths()) return true;
+  bool is_stranded = false;
+  for (Request& request : requests_) {
+    if (request.count == 0 || request.missing == 0) continue;
+    if (request.split != 0) {
+      SplitMessage& message = several_->splits.of(request);
+      message.usable &= static_cast<PathMask>(~(1U << index));
+      is_stranded = is_stranded || (message.usable == 0 && message.unsent != 0);
+    } else if (request.path == kNoPath) {
+      const PathMask usable = usable_paths(request.line, *request.source().memory);
+      is_stranded = is_stranded || usable == 0;
+    }
+  }
+  if (is_stranded) {
+    (void)events_.on_fault(*this, Errc::kSystem, "send",
+                           "a buffer is registered only with devices that are gone");
+  }
+  return true;
+}
+
 // There may be too few records for all of them at once.
 void SendComm::resend_messages() noexcept {
   several_->has_lost_messages = false;

@@ -79,7 +79,7 @@ PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memo
   PathMask usable = 0;
   for (const DataPath& path : data_paths()) {
     const bool has_key = connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
-    if ((memory.rails >> path.rail & 1) == 0 || !has_key) continue;
+    if ((memory.rails >> path.rail & 1) == 0 || !has_key || path.is_lost) continue;
     usable = static_cast<PathMask>(usable | 1U << path.index);
   }
   return usable;
@@ -257,6 +257,8 @@ void SendComm::poll_paths() {
 }
 
 void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
+  if (path.is_reported) [[unlikely]]
+    return;
   watch_.moved();
   ++path.heard;
   const std::int64_t now = now_ns();

@@ -157,7 +157,8 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   rig.comm().lose_device_of(0);
   for (const Request* const request : flushes) CHECK(request->missing == kTargets);
   for (Request* const request : flushes) rig.finish(request);
-  CHECK(rig.take_reads() == Reads{static_cast<int>(Flusher::kDepth), kFlushes * static_cast<int>(kTargets)});
+  CHECK(rig.take_reads() ==
+        Reads{static_cast<int>(Flusher::kDepth), kFlushes * static_cast<int>(kTargets)});
   flush_and_finish(rig, {memories[0].target()});
   CHECK(rig.take_reads() == Reads{0, 1});
   rig.carry(0, memories[0]);  // had arrived before the device was lost

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <utility>
@@ -334,6 +335,81 @@ TEST_CASE("resume: a comm whose only path is down waits for another queue pair",
     return receive == nullptr;
   });
   CHECK(is_equal(from, into));
+}
+
+// A device that has refused the fence may complete requests later, when their slots are in use
+// again.
+TEST_CASE("resume: what completes after the report does not count",
+          "[component][transfer][resume]") {
+  TransferRig rig({.paths = 2, .recovers = true});
+  rig.refuses_orders = true;
+  Storage from = rig.storage(kLargest, 0x77);
+  Storage into = rig.storage(kLargest);
+  const ibv_cq* const late = rig.sender().paths()[1].queues.cq.get();
+  const ibv_cq* const other = rig.sender().paths()[0].queues.cq.get();
+  std::vector<ibv_wc> held;
+  bool is_late = false;
+  const PollHook hook(rig.sender(), [&](ibv_cq* cq, int room, ibv_wc* found) {
+    if (is_late && cq == other) return 0;
+    if (is_late && cq == late && !held.empty()) {
+      *found = held.back();
+      held.pop_back();
+      return 1;
+    }
+    const int count = PollHook::real(cq, room, found);
+    if (cq != late) return count;
+    const auto is_success = [](const ibv_wc& one) { return one.status == IBV_WC_SUCCESS; };
+    std::copy_if(found, found + count, std::back_inserter(held), is_success);
+    return static_cast<int>(std::remove_if(found, found + count, is_success) - found);
+  });
+  Request* receive = rig.receive(into, kLargest, 0);
+  Request* const last = rig.receive(into, kLargest, 0);
+  Request* send = rig.send(from, kLargest, 0);
+  while (held.empty()) CHECK_FALSE(must(test_once(*send, nullptr)));
+  break_path(rig.sender(), 1);
+  break_path(rig.receiver(), 1);
+  run_until(rig, [&] {
+    if (send != nullptr && must(test_once(*send, nullptr))) send = nullptr;
+    if (receive != nullptr && must(test_once(*receive, nullptr))) receive = nullptr;
+    CHECK_FALSE(must(test_once(*last, nullptr)));
+    return send == nullptr && receive == nullptr && !rig.sender().is_up(1);
+  });
+  send = rig.send(from, kLargest, 0);
+  const auto missing = send->missing;
+  is_late = true;
+  while (!held.empty()) rig.sender().collect();
+  CHECK(send->missing == missing);
+  is_late = false;
+  rig.finish(send);
+  rig.finish(last);
+  CHECK(is_equal(from, into));
+}
+
+TEST_CASE("resume: a message that only a lost device could carry is an error",
+          "[component][transfer][resume]") {
+  const bool is_under_way = GENERATE(true, false);
+  CAPTURE(is_under_way);
+  TransferRig rig({.paths = 2, .recovers = true});
+  rig.refuses_orders = true;
+  Storage from = rig.storage(kLargest, 0x11);
+  Storage into = rig.storage(kLargest);
+  from.leave_out(0);
+  Request* const receive = rig.receive(into, kLargest, 0);
+  Request* send = nullptr;
+  break_path(rig.receiver(), 1);
+  if (is_under_way) send = rig.send(from, kLargest, 0);
+  break_path(rig.sender(), 1);
+  while (rig.sender().is_up(1) || rig.sender().gate().is_raised()) {
+    rig.bring_messages();
+    (void)rig.sender_link().serve();
+    if (send != nullptr) CHECK_FALSE(must(test_once(*send, nullptr)));
+    CHECK_FALSE(must(test_once(*receive, nullptr)));
+  }
+  if (!is_under_way) CHECK(must(isend(rig.sender(), from, kLargest, 0)) == nullptr);
+  CHECK(rig.sender().lose_device_of(1));
+  CHECK_FALSE(isend(rig.sender(), from, kLargest, 0));
+  if (send != nullptr) CHECK_FALSE(test_once(*send, nullptr));
+  CHECK_FALSE(rig.sender_link().failure.empty());
 }
 
 // It may retry for ever, or be broken.

@@ -267,8 +267,10 @@ TEST_CASE("removal: a process that starts later is not offered the device until 
   });
 }
 
-TEST_CASE("removal: without recovery, a black hole ends both ends, and the log says that nothing came through",
-          "[contract][removal][softnic]") {
+TEST_CASE(
+    "removal: without recovery, a black hole ends both ends, and the log says that nothing came "
+    "through",
+    "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
@@ -279,8 +281,9 @@ TEST_CASE("removal: without recovery, a black hole ends both ends, and the log s
   unsetenv("BEELINE_RECOVERY");
 }
 
-TEST_CASE("removal: without recovery, a black hole ends both ends by a device error, if that comes first",
-          "[contract][removal][softnic]") {
+TEST_CASE(
+    "removal: without recovery, a black hole ends both ends by a device error, if that comes first",
+    "[contract][removal][softnic]") {
   if (!kProcessesWork) return;
   setenv("BEELINE_RECOVERY", "0", 1);
   setenv("BEELINE_TIMEOUT", "14", 1);

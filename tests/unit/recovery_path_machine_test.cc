@@ -69,6 +69,8 @@ const std::vector<Row>& table() {
        kClear},
 
       {End::kBoth, kClear, Kind::kFenced, kNow, {kSendFenced}, kClear},
+      {End::kBoth, kClear, Kind::kCannotFence, kNow, {kSendFenced}, kClear},
+      {End::kSender, kClear, Kind::kCannotFence, kOld, {kSendFenced}, kClear},
       {End::kSender, kClear, Kind::kFenced, kOld, {kSendFenced}, kClear},
       {End::kSender, kClear, Kind::kTimer, kNow, {kMakeQueues}, kMaking},
       {End::kSender, kClear, Kind::kWell, kNow, {kMakeQueues}, kMaking},

@@ -43,7 +43,9 @@ std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t t
       std::move(mailbox), resume_.has_value());
   links_.add(link);
   for (const DeviceContext* const device : devices) {
-    if (device->is_gone()) link->lose_device(*device);  // it went away during the handshake
+    if (!device->is_gone()) continue;
+    link->lose_device(*device);  // it went away during the handshake
+    link->alert();
   }
   return link;
 }
