@@ -65,7 +65,7 @@ Repair::Report report_in(const PathMessage& message) {
 
 void Recover::on_failed_request(Comm& comm, const DataPath& path, const ibv_wc& failed,
                                 const char* doing) {
-  // What is flushed after a fault of a program has the same cause.
+  // Requests that are flushed after a fault of a program have the same cause.
   const bool is_explained = is_path_failure(failed.status) && !give_up_.suspects(path.index);
   if (!is_explained || !can_recover(comm, path.index) || is_hopeless(comm, path.index, failed)) {
     return give_up_.on_failed_request(comm, path, failed, doing);

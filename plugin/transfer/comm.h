@@ -34,10 +34,10 @@ namespace beeline {
 
 struct CommOptions {
   std::size_t routed_above = 0;  // bytes; data on an adaptively routed path gets a notice above it
-  std::int64_t stall_ns = 0;     // how long nothing may move before the comm fails; 0: for ever
-  std::int64_t give_up_ns = 0;   // how long it may be without a path that works; 0: for ever
-  bool early_done = false;       // a receive that NCCL need not wait for is done when it is granted
-  bool split_on_qps = false;     // a message uses all queue pairs of a rail, and not one of them
+  std::int64_t stall_ns = 0;  // how long nothing may move before paths count as failed; 0: for ever
+  std::int64_t give_up_ns = 0;  // how long it may be without a path that works; 0: for ever
+  bool early_done = false;      // a receive that NCCL need not wait for is done when it is granted
+  bool split_on_qps = false;    // a message uses all queue pairs of a rail, and not one of them
   const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
   GidPolicy gid = {};                    // of the loopback queue pair, as of connections
   int pkey_index = -1;                   // the same

@@ -90,8 +90,8 @@ std::uint8_t RecvComm::narrow_plan(std::uint16_t request) noexcept {
 void RecvComm::start_reads(Request& request, std::uint8_t rails) {
   const std::uint8_t failed_before = flusher_->failed_rails();
   request.missing = flusher_->start(request.slot);
-  const bool has_failed = flusher_->is_broken(rails) || flusher_->failed_rails() != failed_before;
-  if (has_failed && !leave_lost_rails(flusher_->failed_rails())) {
+  leave_lost_rails();
+  if (flusher_->is_broken(rails) || (flusher_->failed_rails() & ~failed_before) != 0) {
     flush_all_by_host("the NIC did not accept a READ of the GPU memory");
   }
 }
@@ -111,14 +111,12 @@ void RecvComm::leave_rail(std::size_t rail) {
 
 // A READ that is refused because its device is gone is not an error: the device has written all
 // that it will.
-bool RecvComm::leave_lost_rails(std::uint8_t rails) {
-  bool has_left = false;
+void RecvComm::leave_lost_rails() {
+  if (flusher_->failed_rails() == 0) return;
   for (const PathResources& path : paths()) {
-    const bool is_lost = (rails & bit_of_rail(path.rail)) != 0 && path.device->context->is_gone();
-    if (is_lost) leave_rail(path.rail);
-    has_left = has_left || is_lost;
+    const bool has_failed = (flusher_->failed_rails() & bit_of_rail(path.rail)) != 0;
+    if (has_failed && path.device->context->is_gone()) leave_rail(path.rail);
   }
-  return has_left;
 }
 
 void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
@@ -129,7 +127,8 @@ void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
   const std::uint16_t request = Flusher::request_of(completion.wr_id);
   flusher_->on_completion(path.rail, request, is_read);
   if (flusher_->failed_rails() != failed_before) {
-    if (leave_lost_rails(bit_of_rail(path.rail))) {
+    leave_lost_rails();
+    if (flusher_->has_left(path.rail)) {
       --requests_[request].missing;
       return;
     }

@@ -36,7 +36,7 @@ class Flusher {
   bool is_in_use(std::size_t rail) const noexcept { return rails_[rail].posted != 0; }
   // The rail has a new loopback, at the same place.
   void forget_failure(std::size_t rail) noexcept {
-    failed_ &= static_cast<std::uint8_t>(~(1U << rail));
+    failed_ &= static_cast<std::uint8_t>(~bit_of(rail));
   }
 
   // Whether a completion is of one of its READs, and for which request.

@@ -240,7 +240,7 @@ class RecvComm : public Comm {
   std::uint8_t narrow_plan(std::uint16_t request) noexcept;
   void start_reads(Request& request, std::uint8_t rails);
   void leave_rail(std::size_t rail);
-  bool leave_lost_rails(std::uint8_t rails);
+  void leave_lost_rails();
   void flush_all_by_host(const char* why);
   Errc flush_by_host(const char* why);
 

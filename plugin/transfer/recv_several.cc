@@ -38,7 +38,8 @@ void RecvComm::poll_paths() {
   if (&other != &last) drain(*this, other);
 }
 
-// Of a path about which this end has reported. Its completion queue also serves flushes.
+// For a path about which this end has reported: only READs of flushes still count. They share its
+// completion queue.
 void RecvComm::absorb_reads(const DataPath& path, const ibv_wc* completions, int found) {
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (Flusher::is_read(one->wr_id)) on_flush(path, *one);

@@ -107,7 +107,8 @@ struct HazardRecord {
   // Writes into dma-buf memory are not visible before a READ of that memory.
   Shared<std::uint32_t> hide;
   Shared<std::uint64_t> bunch_ns;  // completions appear at multiples of this time; 0: at once
-  // What creates, changes or destroys a queue pair, a completion queue or a registration takes.
+  // The time of a command that creates, changes or destroys a queue pair, a completion queue or a
+  // registration.
   Shared<std::uint64_t> command_ns;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call does first: whether its context is from a parent process, whether its device was
-// removed, and the time that a command of the device takes (a hazard).
+// The first steps of a call. It checks whether its context is from a parent process, and whether
+// its device was removed. If it is a command of the device, it takes the time that the fabric's
+// hazard `command` sets.
 #pragma once
 
 #include <cerrno>

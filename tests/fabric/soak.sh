@@ -11,7 +11,7 @@ set -u -o pipefail
 softnic=$1 beeline=$2 plugin=$3 fabric_file=$4 seconds=$5
 commits=$(git -C "$(dirname "${BASH_SOURCE[0]}")" rev-list --count HEAD 2>/dev/null)
 seed=${BL_SOAK_SEED:-${commits:-1}}
-quiet=8 # seconds without faults at the end; up to 5 s pass between two attempts to connect a path
+quiet=15 # seconds without faults at the end; up to 5 s pass between two attempts to connect a path
 failed=0
 log=$(mktemp) cuts=$(mktemp)
 trap 'rm -f "$log" "$cuts"' EXIT

@@ -102,6 +102,17 @@ TEST_CASE("fault_chaos: a plan has all requested kinds and no others", "[softnic
                                        "refuse-err"});
 }
 
+TEST_CASE("fault_chaos: errors of paths are none of a program", "[softnic][fault]") {
+  std::set<std::string> statuses;
+  for (const PlannedCommand& next : softnic::plan_chaos(wish(4, "path-error"))) {
+    if (next.command.starts_with("error="))
+      statuses.insert(next.command.substr(0, next.command.find('@')));
+  }
+  CHECK(statuses == std::set<std::string>{"error=retry_exc_err", "error=rnr_retry_exc_err",
+                                          "error=loc_qp_op_err", "error=fatal_err",
+                                          "error=resp_timeout_err", "error=general_err"});
+}
+
 TEST_CASE("fault_chaos: an unknown kind is reported with the known ones", "[softnic][fault]") {
   const auto parsed = softnic::parse_disturbances("down,flood");
   REQUIRE(!parsed);
@@ -109,7 +120,7 @@ TEST_CASE("fault_chaos: an unknown kind is reported with the known ones", "[soft
       parsed.error().text ==
       "\"flood\" is not a kind of disturbance; the kinds are down, blackhole, pause, loss, jitter, "
       "error, "
-      "event, remove, refuse-err and corrupt");
+      "event, remove, refuse-err, corrupt and path-error");
 }
 
 TEST_CASE("fault_chaos: a device with a spared port is never disturbed as a whole",

@@ -37,7 +37,7 @@ struct ModelOptions {
   ByLine chunks = {3, 1};   // all of each message
   bool optional = false;    // the receives are optional, and all have the same buffer
   bool port_events = true;  // a port may fail, which its end is told, and not only a link
-  // Whose devices do not move a queue pair to ERROR.
+  // The end whose devices do not move a queue pair to ERROR.
   ModelRefuses refuses = ModelRefuses::kNobody;
   bool starts_alone = false;  // path 1 could not be made when the comm was connected
   // A comm that is closed answers what comes for it. That is not in the table, but must be so.

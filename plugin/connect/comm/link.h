@@ -29,7 +29,7 @@ struct PeerName {
   std::string place() const { return device.empty() ? host : host + ":" + device; }
 };
 
-// What the control thread asks of a comm on which NCCL makes no call at present.
+// A comm, as the control thread calls it while NCCL makes no call for it.
 class LinkUser {
  public:
   // Does what the comm's next call would do about failed paths. False: the comm is in use, or waits

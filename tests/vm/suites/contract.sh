@@ -7,6 +7,7 @@ set -u -o pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 
+patient_devices
 kind=$1 tests=$2 subjects=("${@:4}")
 export BL_TEST_PLUGIN=$3 BL_TEST_DEVICES=${kind}_a1,${kind}_b1
 

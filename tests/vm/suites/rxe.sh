@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../guest/check.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/rdma.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/../guest/perf.sh"
 
+patient_devices
 rails=(--comms 2 --dev 'rxe_a1,rxe_b1/rxe_a2,rxe_b2') # a comm on each rail; even ranks at one end
 
 two_rails() {
