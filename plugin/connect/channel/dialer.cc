@@ -175,6 +175,7 @@ void Dialer::on_refuse(Dials::iterator it, const wire::Refuse& refusal) {
     case wire::RefuseCode::kDuplicate:
       hang_up(it->second);
       it->second.last_error = "it says: " + refusal.text;
+      it->second.first_failure_ns = 0;  // the process is there
       return pause(it, kDuplicatePauseNs);
     case wire::RefuseCode::kUnknownChannel: break;
   }
