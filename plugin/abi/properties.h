@@ -45,7 +45,7 @@ void fill(Properties& out, const net::Properties& device) noexcept {
   out.guid = device.guid;
   out.ptrSupport = NCCL_PTR_HOST | (device.takes_pointers ? NCCL_PTR_CUDA : 0) |
                    (device.takes_dmabufs ? NCCL_PTR_DMABUF : 0);
-  if constexpr (requires { out.regIsGlobal; }) out.regIsGlobal = 1;
+  if constexpr (requires { out.regIsGlobal; }) out.regIsGlobal = device.handles_are_global ? 1 : 0;
   if constexpr (requires { out.forceFlush; }) out.forceFlush = device.force_flush ? 1 : 0;
   out.speed = device.speed_mbps;
   out.port = device.port;

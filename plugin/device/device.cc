@@ -28,6 +28,12 @@ Result<ibv_pd*> DeviceContext::pd() {
   return pd_.get();
 }
 
+const Device& Device::newest() const noexcept {
+  const Device* device = this;
+  while (const Device* next = device->successor->load(std::memory_order_acquire)) device = next;
+  return *device;
+}
+
 std::string label(const Device& device) {
   return device.ibdev + " port " + std::to_string(device.port);
 }

@@ -62,7 +62,7 @@ class DeviceContext {
   const verbs::Api& api() const noexcept { return context_.api(); }
   ibv_context* raw() const noexcept { return context_.get(); }
   const std::string& ibdev() const noexcept { return ibdev_; }
-  int index() const noexcept { return index_; }  // its index in DeviceTable::contexts()
+  int index() const noexcept { return index_; }  // unique in the process
 
   // The first call allocates it. It is freed with the table.
   Result<ibv_pd*> pd();
@@ -71,7 +71,7 @@ class DeviceContext {
   std::atomic<int>& thread_domains() noexcept { return thread_domains_; }
 
   // Whether it was removed from the host or has a fatal error. It stays so: a device that returns
-  // has to be opened again.
+  // is opened again, as another DeviceContext.
   bool is_gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
   void set_gone() noexcept { gone_.store(true, std::memory_order_relaxed); }
 
@@ -106,10 +106,15 @@ struct Device {
   Capabilities caps;
   PortFacts facts;  // at the time of the scan; DeviceTable::read_port reads them again
   DeviceContext* context = nullptr;
-  // Its events since the scan; never null.
+  // Its events since it was opened; never null.
   std::shared_ptr<PortHistory> history = std::make_shared<PortHistory>();
+  // The same port after the device was removed, came back and was opened again; null until then.
+  using Successor = std::atomic<const Device*>;
+  std::shared_ptr<Successor> successor = std::make_shared<Successor>(nullptr);
 
   const verbs::Api& api() const noexcept { return context->api(); }
+  // The last successor, or the device itself.
+  const Device& newest() const noexcept;
 };
 
 // "mlx5_0 port 1": its name in messages.

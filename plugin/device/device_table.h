@@ -4,7 +4,8 @@
 //
 // Lifecycle: devices, contexts and protection domains exist as long as the table. The runtime never
 // destroys its table, because at exit other threads may still be inside a verbs call. Threads:
-// const after the scan; read_port() and DeviceContext::pd() may be called from any thread.
+// const after the scan, but for returned_devices.h; read_port() and DeviceContext::pd() may be
+// called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "common/base/finding.h"
 #include "plugin/device/device.h"
 #include "plugin/device/rail_devices.h"
+#include "plugin/device/returned_devices.h"
 
 namespace beeline {
 
@@ -53,21 +55,37 @@ class DeviceTable {
   std::span<const Finding> findings() const noexcept { return findings_; }
   // Whether one of these warnings is the reason why the table has no device.
   bool has_warned_of_no_device() const noexcept;
-  // The contexts that have a device in the table. DeviceContext::index() is the index in it.
+  // The contexts of the scan that have a device in the table. DeviceContext::index() is the index
+  // in it. Those of returned devices have the indices behind.
   std::span<const std::unique_ptr<DeviceContext>> contexts() const noexcept { return contexts_; }
   const verbs::Api& api() const noexcept { return *api_; }
+
+  // For the control thread: opens a device again that was gone and has come back. Null: it has not.
+  Result<DeviceContext*> reopen(const DeviceContext& gone) const {
+    return returned_->reopen(gone, devices_, sysfs_root_, static_cast<int>(contexts_.size()));
+  }
+  // Calls `take` for each port of the context. For the control thread.
+  template <class Take>
+  void each_port_of(const DeviceContext& context, Take&& take) const {
+    for (const Device& device : devices_) {
+      if (device.context == &context) take(device);
+    }
+    returned_->each_port_of(context, take);
+  }
 
   // Reads the current state of the port.
   Result<PortFacts> read_port(const Device& device) const;
 
  private:
   friend class DeviceScan;
-  explicit DeviceTable(const verbs::Api& api) : api_(&api) {}
+  explicit DeviceTable(const verbs::Api& api)
+      : api_(&api), returned_(std::make_unique<ReturnedDevices>(api)) {}
 
   const verbs::Api* api_;
   std::string sysfs_root_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
   std::vector<Device> devices_;
+  std::unique_ptr<ReturnedDevices> returned_;
   std::vector<const Device*> pointers_;  // to devices_, by index
   std::vector<Finding> findings_;
 };

@@ -39,6 +39,13 @@ class Outage {
     logged_ns_ = now_ns;
     return News::kStillWaiting;
   }
+  bool has_lasted(std::int64_t length, std::int64_t now_ns) const noexcept {
+    return since_ns_ != 0 && length_ns(now_ns) >= length;
+  }
+  // When it will have lasted that long.
+  std::int64_t lasts_at_ns(std::int64_t length) const noexcept {
+    return since_ns_ == 0 ? kNever : since_ns_ + length;
+  }
   std::int64_t length_ns(std::int64_t now_ns) const noexcept { return now_ns - since_ns_; }
   // When look() has to be called again.
   std::int64_t due_ns() const noexcept {

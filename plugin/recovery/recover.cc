@@ -215,6 +215,7 @@ bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
     case PathAction::kDestroyQueues: drop_made(comm, path); return true;
     case PathAction::kMakeQueues: order_queues(comm, path, message); return true;
     case PathAction::kConnectQueues:
+      repair.line_keys = std::get<wire::AnswerPath>(*message).line_keys;
       comm.link().order({.path = number,
                          .generation = repair.status.generation,
                          .what = ConnectPath{std::get<wire::AnswerPath>(*message).answer}});
@@ -233,11 +234,15 @@ bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
           wire::OfferPath{.path = number,
                           .generation = made.message_generation,
                           .report = std::get<wire::SenderReport>(repair.ours),
-                          .offer = repair.offer});
+                          .offer = repair.offer,
+                          .ring_key = repair.ring_key});
       return true;
     case PathAction::kSendAnswer:
-      comm.link().send_about_path(wire::AnswerPath{
-          .path = number, .generation = made.message_generation, .answer = repair.answer});
+      comm.link().send_about_path(
+          wire::AnswerPath{.path = number,
+                           .generation = made.message_generation,
+                           .answer = repair.answer,
+                           .line_keys = static_cast<RecvComm&>(comm).line_keys(path)});
       return true;
     case PathAction::kSendNotNow: note(wire::PathNews::kNotNow); return true;
     case PathAction::kSendWell: note(wire::PathNews::kWell); return true;
@@ -253,7 +258,10 @@ bool Recover::take_action(Comm& comm, std::size_t path, PathAction action,
 bool Recover::fence(Comm& comm, std::size_t path) {
   Repair& repair = repair_of(comm, path);
   repair.failed_ns = now_ns();
-  if (repair.failed_ns - repair.up_ns > kLongLifeNs) repair.attempts.reset();
+  if (repair.failed_ns - repair.up_ns > kLongLifeNs) {
+    repair.attempts.reset();
+    if (!is_stand_in(comm, path)) repair.forget_returns();
+  }
   comm.gate().raise_alarm();
   repair.peer_fenced_ns = 0;
   repair.tries = 0;
@@ -308,9 +316,14 @@ void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
 // --- A new generation ---
 
 void Recover::order_queues(Comm& comm, std::size_t path, const PathMessage* message) {
-  MakePath wanted = {.offer = {}, .has_loopback = comm.has_loopback(path)};
+  MakePath wanted = {
+      .devices = devices_for(comm, path), .offer = {}, .has_loopback = comm.has_loopback(path)};
   ++repair_of(comm, path).tries;
-  if (comm.role() == Role::kReceive) wanted.offer = std::get<wire::OfferPath>(*message).offer;
+  if (comm.role() == Role::kReceive) {
+    const auto& offer = std::get<wire::OfferPath>(*message);
+    wanted.offer = offer.offer;
+    wanted.ring_key = offer.ring_key;
+  }
   comm.link().order({.path = static_cast<std::uint8_t>(path),
                      .generation = repair_of(comm, path).status.generation,
                      .what = std::move(wanted)});
@@ -325,8 +338,13 @@ void Recover::drop_made(Comm& comm, std::size_t path) {
 }
 
 bool Recover::join(Comm& comm, std::size_t path, Repair& repair) {
+  if (!fits_rail(comm, path, *repair.made->device)) return false;
+  if (comm.role() == Role::kSend) {
+    static_cast<SendComm&>(comm).take_line_keys(path, repair.line_keys);
+  }
   if (!comm.join(path, *repair.made, repair.status.generation)) return false;
   comm.link().discard(std::move(repair.made));  // the former ones
+  repair.is_device_gone = repair.is_device_left = false;
   return true;
 }
 
@@ -349,8 +367,10 @@ void Recover::on_state(Comm& comm, std::size_t path, Repair& repair) {
   switch (repair.status.state) {
     case PathState::kUp: on_up(comm, path, repair, now); break;
     case PathState::kClear:
-      // The connection manager's queue pairs are not made anew.
-      if (!repair.is_device_gone && !comm.paths()[path].queues.cm) repair.attempts.wait(now);
+      // The connection manager's queue pairs are not made anew. If a device is gone, there is news
+      // when it is back.
+      if (comm.paths()[path].queues.cm) break;
+      if (!repair.is_device_gone || is_usable(comm, path)) repair.attempts.wait(now);
       break;
     case PathState::kFenced:
     case PathState::kOffered:
@@ -376,9 +396,11 @@ void Recover::on_up(Comm& comm, std::size_t path, Repair& repair, std::int64_t n
                          comm.paths()[path].device->history->newest_ns() < repair.failed_ns;
   if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path, now);
   const double seconds = static_cast<double>(now - repair.failed_ns) / 1e9;
-  BL_WARN("%s: path %zu of %zu is in use again after %.3f s (generation %u)",
+  const std::string stands_in =
+      is_stand_in(comm, path) ? ". This device stands in for " + label(own_device(comm, path)) : "";
+  BL_WARN("%s: path %zu of %zu is in use again after %.3f s (generation %u)%s",
           comm.name_for_log(path).c_str(), path + 1, comm.paths().size(), seconds,
-          repair.status.generation);
+          repair.status.generation, stands_in.c_str());
 }
 
 }  // namespace beeline

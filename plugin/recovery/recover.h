@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "plugin/connect/comm/path_mail.h"
 #include "plugin/recovery/give_up.h"
@@ -79,7 +80,26 @@ class Recover final : public PathEvents {
 
   void look_at_ports(Comm& comm);
   void look_at_port(Comm& comm, std::size_t path);
+  void look_whether_usable(Comm& comm, std::size_t path);
   void lose_device(Comm& comm, std::size_t path);
+
+  // --- Other devices: recover_devices.cc ---
+  // The device that NCCL has chosen for the path, opened again if it was gone.
+  static const Device& own_device(const Comm& comm, std::size_t path) noexcept;
+  // Whether another device has taken its place.
+  static bool is_stand_in(const Comm& comm, std::size_t path) noexcept;
+  bool may_stand_in(const Comm& comm, std::size_t path) const noexcept;
+  // Whether the path could be made anew now, as far as this end knows.
+  bool is_usable(const Comm& comm, std::size_t path);
+  // The devices to try, in this order.
+  std::vector<const Device*> devices_for(const Comm& comm, std::size_t path);
+  // Whether no other path of the same rail is in use with another device.
+  static bool fits_rail(const Comm& comm, std::size_t path, const Device& device) noexcept;
+  // When look_at_standbys() may have to act.
+  std::int64_t standbys_due_ns(const Comm& comm, std::int64_t now) const noexcept;
+  void look_at_standbys(Comm& comm, std::int64_t now);
+  void look_at_own_device(Comm& comm, std::size_t path, std::int64_t now);
+  void go_back_to_own_device(Comm& comm, std::size_t path);
   void advance_path(Comm& comm, std::size_t path, std::int64_t now);
   void advance(Comm& comm);
   void look_at_outage(Comm& comm, std::int64_t now);
@@ -87,6 +107,7 @@ class Recover final : public PathEvents {
 
   GiveUp give_up_;
   Outage outage_;
+  bool has_called_standbys_ = false;       // in this outage
   std::unique_ptr<Repairs> repairs_;       // by path
   std::unique_ptr<SilenceWatch> silence_;  // made when a comm with several paths first waits
 };

@@ -22,6 +22,8 @@ constexpr std::int64_t kDrainNs = kNsPerMs;
 constexpr std::int64_t kLongestDrainNs = 200 * kNsPerMs;
 // Packets on the way through a network come within that time, if they come at all.
 constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
+// A device that is removed refuses before its event says so.
+constexpr std::int64_t kLongestNewsNs = kNsPerSec;
 // Flushes that use the former queues take microseconds.
 constexpr std::int64_t kLongestJoinNs = kNsPerSec;
 
@@ -104,6 +106,8 @@ void Recover::on_two_refusals(Comm& comm, std::size_t path) {
     if (repair.peer_fenced_ns == 0) repair.peer_fenced_ns = now_ns();
     return;
   }
+  // The peer repeats its message.
+  if (now_ns() - repair.fenced_ns < kLongestNewsNs) return;
   (void)give_up_.on_fault(comm, Errc::kSystem, "go on without a path",
                           "the devices of neither end move the queue pair of a path to ERROR");
 }
@@ -119,6 +123,7 @@ void Recover::take_made(Comm& comm, PathMade made) {
   }
   if (made.resources == nullptr) {
     repair.offer = std::move(made.offer);
+    repair.ring_key = made.ring_key;
     take_local(comm, made.path, PathEvent::Kind::kQueuesMade);
     return;
   }
@@ -145,12 +150,10 @@ void Recover::take_failure(Comm& comm, const PathNotMade& failure) {
 void Recover::look_at_ports(Comm& comm) {
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     const Device& device = *comm.paths()[path].device;
-    if (device.context->is_gone()) {
-      lose_device(comm, path);
-      continue;
-    }
-    const PortHistory& port = *device.history;
-    const std::int64_t event_ns = comm.is_up(path) ? port.went_down_ns() : port.newest_ns();
+    if (device.context->is_gone()) lose_device(comm, path);
+    const bool is_up = comm.is_up(path);
+    const PortHistory& port = is_up ? *device.history : *own_device(comm, path).history;
+    const std::int64_t event_ns = is_up ? port.went_down_ns() : port.newest_ns();
     if (event_ns == 0 || !can_recover(comm, path)) continue;
     if (std::exchange(repair_of(comm, path).port_event_ns, event_ns) == event_ns) continue;
     look_at_port(comm, path);
@@ -173,27 +176,30 @@ void Recover::lose_device(Comm& comm, std::size_t path) {
                             "the cause is at " + ends_of(comm, path).here + ": " + repair.cause);
     return;
   }
-  repair.attempts.stop();
   take_local(comm, path, PathEvent::Kind::kPortNotWell);
 }
 
+// For a path that is not up.
+void Recover::look_whether_usable(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  const bool is_well = is_usable(comm, path);
+  take_local(comm, path, is_well ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
+  const bool is_clear = repair.status.state == PathState::kClear;
+  if (is_well && is_clear && !comm.paths()[path].queues.cm) repair.attempts.set_due(now_ns());
+}
+
 void Recover::look_at_port(Comm& comm, std::size_t path) {
+  if (!comm.is_up(path)) return look_whether_usable(comm, path);
   Repair& repair = repair_of(comm, path);
   const PathResources& resources = comm.paths()[path];
   const OwnPortState port = query_own_port(*resources.device, resources.own);
-  const bool is_active = port.is_active();
   const std::int64_t now = now_ns();
-  if (!comm.is_up(path)) {
-    take_local(comm, path, is_active ? PathEvent::Kind::kPortWell : PathEvent::Kind::kPortNotWell);
-    const bool is_waiting = repair.attempts.due_ns() != BackOff::kNever;
-    if (is_active && is_waiting) repair.attempts.set_due(now);
-    return;
-  }
   const PortReport report =
       report_on_port(port, resources.own, *resources.device->history, now, now);
   if (report.trouble.empty()) return;
   repair.cause = report.trouble;
-  take_local(comm, path, is_active ? PathEvent::Kind::kFailed : PathEvent::Kind::kPortNotWell);
+  take_local(comm, path,
+             port.is_active() ? PathEvent::Kind::kFailed : PathEvent::Kind::kPortNotWell);
 }
 
 bool Recover::is_drained(Comm& comm, std::size_t path, std::int64_t now) {
@@ -211,7 +217,9 @@ void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
   }
   if (repair.is_device_gone && repair.status.state == PathState::kClear && !repair.is_device_left) {
     repair.is_device_left = comm.lose_device_of(path);
+    if (repair.is_device_left) look_whether_usable(comm, path);
   }
+  look_at_own_device(comm, path, now);
   if (repair.made != nullptr) join_made(comm, path);
   if (repair.attempts.is_due(now)) {
     repair.attempts.wait(now);
@@ -246,8 +254,9 @@ void Recover::advance(Comm& comm) {
     due_ns = std::min(due_ns, is_draining ? now + kDrainNs : repair.due_ns());
   }
   look_at_outage(comm, now);
+  look_at_standbys(comm, now);
   if (give_up_.has_ended()) return comm.link().set_due(Link::kNever);  // the alarm stays
-  comm.link().set_due(std::min(due_ns, outage_.due_ns()));
+  comm.link().set_due(std::min({due_ns, outage_.due_ns(), standbys_due_ns(comm, now)}));
   const bool is_resuming = comm.is_resuming();
   if (is_busy || is_resuming || give_up_.has_suspicion() || !comm.has_usable_path()) return;
   comm.gate().lower_alarm();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/clock.h"
@@ -54,8 +55,14 @@ struct Repair {
   std::int64_t up_ns = 0;          // when the path was last made anew; 0: never
   std::int64_t port_event_ns = 0;  // of the last event that was looked at
   bool was_silent = false;         // it failed because nothing completed on it
-  bool is_device_gone = false;     // this end's; the path is not made anew
+  bool is_device_gone = false;     // this end's; another one is needed to make the path anew
   bool is_device_left = false;     // nothing waits for that device any more
+  std::int64_t own_well_ns = 0;    // while another device stands in: since when the path's own is
+                                   // well. 0: it is not
+  static constexpr std::int64_t kWellForNs = 5 * kNsPerSec;
+  std::int64_t well_for_ns = kWellForNs;   // how long it has to be before it is used again
+  bool has_gone_back = false;              // to the own device, after another one stood in
+  std::int64_t look_ns = BackOff::kNever;  // when to look again whether it is
   // In kFencing, if this end's device has refused: since when the peer is known to have fenced.
   // 0: it is not.
   std::int64_t peer_fenced_ns = 0;
@@ -66,7 +73,10 @@ struct Repair {
   Report theirs;
   // For OFFER_PATH or ANSWER_PATH, which may have to be repeated.
   wire::PathOffer offer;
+  std::uint32_t ring_key = 0;  // with the offer
   wire::PathAnswer answer;
+  // Sender: came with the answer.
+  std::optional<wire::LineKeys> line_keys;
   // The new queue pair, from when the control thread has made it until the comm uses it.
   std::unique_ptr<PathResources> made;
   std::int64_t join_until_ns = 0;
@@ -75,8 +85,12 @@ struct Repair {
   // In a state that waits for the peer: the last message is sent again.
   BackOff repeats{{.first_ns = 100 * kNsPerMs, .second_ns = 200 * kNsPerMs, .most_ns = kNsPerSec}};
 
+  void forget_returns() noexcept {
+    well_for_ns = kWellForNs;
+    has_gone_back = false;
+  }
   std::int64_t due_ns() const noexcept {
-    const std::int64_t due = std::min(attempts.due_ns(), repeats.due_ns());
+    const std::int64_t due = std::min({attempts.due_ns(), repeats.due_ns(), look_ns});
     return made != nullptr ? std::min(due, join_until_ns) : due;
   }
 };

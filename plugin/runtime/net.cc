@@ -29,7 +29,8 @@ Comm* make_comm(std::unique_ptr<Connection> made, SlotRole role) {
   static_assert(alignof(Guarded<End>) <= kCommAlignment);
   StatsSlot slot = slot_for(*made, role);
   CommOptions options = comm_options(Runtime::instance().config());
-  options.gpus = Runtime::instance().gpus();
+  options.registration = &Runtime::instance().registration();
+  options.standbys = Runtime::instance().standbys();
   Runtime::instance().rail_traffic().on_made();
   std::byte* const place = made->comm.release();
   return new (place) Guarded<End>(std::move(made), options, std::move(slot));
@@ -47,16 +48,6 @@ void close_end(Comm& comm) noexcept {
   Runtime::instance().rail_traffic().on_closed(end);
   std::byte* const memory = reinterpret_cast<std::byte*>(&end);
   Runtime::instance().control().take_back(CommMemory(memory, {.destroy = destroy<Guarded<End>>}));
-}
-
-// Memory is registered with the rails that a path uses.
-Result<std::vector<Rail>> rails_of(const Comm& comm) {
-  std::vector<Rail> rails;
-  for (const Device* const device : comm.devices()) rails.push_back({.device = device});
-  for (const PathResources& path : comm.paths()) {
-    rails[path.rail].cache = BL_TRY(Runtime::instance().cache(*path.device));
-  }
-  return rails;
 }
 
 }  // namespace
@@ -101,18 +92,17 @@ void close(Comm* comm) noexcept {
 }
 
 Result<MemoryHandle*> register_memory(Comm& comm, const Buffer& buffer) {
-  const std::vector<Rail> rails = BL_TRY(rails_of(comm));
-  auto handle = BL_TRY(register_buffer(rails, buffer, Runtime::instance().gpus(),
-                                       Runtime::instance().left_out_rails()));
+  const std::shared_ptr<RegisteredBuffers> buffers = comm.buffers();
+  auto handle = BL_TRY(buffers->make(buffer));
   if (comm.role() == Role::kReceive) {
     handle->keep_rails(
         BL_TRY(static_cast<RecvComm&>(comm).prepare_flush(handle->flush, handle->rails)));
   }
-  return handle.release();
+  return buffers->add(std::move(handle));
 }
 
 void deregister_memory(MemoryHandle* memory) noexcept {
-  if (Runtime::instance().is_ours()) delete memory;
+  if (Runtime::instance().is_ours()) RegisteredBuffers::remove(memory);
 }
 
 }  // namespace beeline::net

@@ -34,6 +34,8 @@ struct Properties {
   bool takes_pointers = false;
   bool takes_dmabufs = false;
   bool force_flush = false;
+  // A handle may be used by other comms of the device.
+  bool handles_are_global = false;
 };
 
 // NCCL has called init. If the thread now calls device_count(), NCCL wants to know the number of

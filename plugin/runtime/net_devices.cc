@@ -71,6 +71,7 @@ Result<Properties> properties(int device) noexcept {
       .takes_pointers = gpu.pointer,
       .takes_dmabufs = gpu.dmabuf,
       .force_flush = gpu.force_flush,
+      .handles_are_global = !runtime.config().recovery,
   };
 }
 

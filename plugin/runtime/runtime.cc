@@ -89,8 +89,15 @@ void Runtime::init_host() {
   start_services();
   net_devices_ = std::make_unique<NetDevices>(
       group_nearest(table_->devices(), static_cast<std::size_t>(config_.rails)));
+  if (config_.recovery && config_.standby) {
+    standbys_ = std::make_unique<StandbyDevices>(table_->devices());
+  }
   log_devices();
   gpus_ = std::make_unique<gdr::GpuDirect>(gdr_options(config_), table_->devices().size());
+  registration_ = {.caches = this,
+                   .gpus = gpus_.get(),
+                   .left_out = &left_out_rails_,
+                   .has_recovery = config_.recovery};
   probe_gpus();
 }
 
@@ -192,7 +199,6 @@ void Runtime::probe_gpus() noexcept {
 }
 
 void Runtime::start_services() {
-  caches_.resize(table_->contexts().size());
   stats_.reset(new StatsPage(StatsPage::open(stats_options(config_))));
   if (stats_->finding()) log_finding(*stats_->finding());
   ControlOptions control = control_options(config_);
@@ -252,7 +258,9 @@ Result<MrCache*> Runtime::cache(const Device& device) {
 }
 
 Result<MrCache*> Runtime::cache_locked(const Device& device) {
-  auto& cache = caches_[static_cast<std::size_t>(device.context->index())];
+  const auto index = static_cast<std::size_t>(device.context->index());
+  if (index >= caches_.size()) caches_.resize(index + 1);  // of a device that has returned
+  auto& cache = caches_[index];
   if (cache == nullptr) {
     ibv_pd* const pd = BL_TRY(device.context->pd());
     cache = std::make_unique<MrCache>(device.api(), pd, device.caps.relaxed_ordering);

@@ -20,16 +20,17 @@
 #include "plugin/connect/control/control_plane.h"
 #include "plugin/device/device_table.h"
 #include "plugin/device/net_devices.h"
+#include "plugin/device/standby_devices.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/memory/mr_cache.h"
 #include "plugin/runtime/rail_traffic.h"
 #include "plugin/runtime/thread_flag.h"
 #include "plugin/stats/stats_page.h"
-#include "plugin/transfer/left_out_rails.h"
+#include "plugin/transfer/registered_buffers.h"
 
 namespace beeline {
 
-class Runtime {
+class Runtime final : MrCaches {
  public:
   static Runtime& instance();
 
@@ -57,16 +58,21 @@ class Runtime {
   // The following may be called only if there are devices.
   const Config& config() const noexcept { return config_; }
   ControlPlane& control() noexcept { return *control_; }
-  Result<MrCache*> cache(const Device& device);
+  // Every comm registers its buffers with these.
+  const RegistrationMeans& registration() const noexcept { return registration_; }
+  // Null: no device stands in for another.
+  const StandbyDevices* standbys() const noexcept { return standbys_.get(); }
   const gdr::GpuDirect* gpus() const noexcept { return gpus_.get(); }
   // Whether the user has told NCCL never to unload the plugin (NCCL_NET_PLUGIN_REF_COUNT=1).
   bool nccl_keeps_plugin() const noexcept { return nccl_keeps_plugin_; }
   StatsPage& stats() noexcept { return *stats_; }
   RailTraffic& rail_traffic() noexcept { return rail_traffic_; }
-  LeftOutRails& left_out_rails() noexcept { return left_out_rails_; }
 
  private:
   Runtime() = default;
+
+  // --- MrCaches ---
+  Result<MrCache*> cache(const Device& device) override;
 
   void init_host();
   bool find_devices();
@@ -92,6 +98,7 @@ class Runtime {
   std::optional<verbs::CmLibrary> cm_library_;
   std::unique_ptr<DeviceTable> table_;
   std::unique_ptr<NetDevices> net_devices_;
+  std::unique_ptr<StandbyDevices> standbys_;
   std::unique_ptr<StatsPage> stats_;
   RailTraffic rail_traffic_;
   std::unique_ptr<ControlPlane> control_;
@@ -99,6 +106,7 @@ class Runtime {
   std::optional<topology::Graph> machine_;
   std::unique_ptr<gdr::GpuDirect> gpus_;
   LeftOutRails left_out_rails_;
+  RegistrationMeans registration_;
 };
 
 }  // namespace beeline

@@ -32,6 +32,8 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
       watch_(options.stall_ns),
       stats_(std::move(stats)),
       events_(events),
+      registration_(options.registration),
+      standbys_(options.standbys),
       path_count_(connection_.paths.size()),
       send_depth_(send_depth),
       has_several_paths_(path_count_ > 1),
@@ -44,12 +46,12 @@ Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
   paths_ = path_count_ == 1 ? &only_path_ : reinterpret_cast<DataPath*>(connection_.extra.get());
   for (std::size_t i = 0; i < path_count_; ++i) {
     DataPath& path = path_count_ == 1 ? only_path_ : *new (paths_ + i) DataPath;
-    take_queues(path, connection_.paths[i]);
-    path.most_bytes = largest_write(*connection_.paths[i].device);
-    path.lkey = connection_.memory.lkey(connection_.paths[i].rail);
     path.index = static_cast<std::uint8_t>(i);
     path.rail = connection_.paths[i].rail;
     path.peer_rail = connection_.paths[i].peer_rail;
+    take_queues(path, connection_.paths[i]);
+    take_device(path, connection_.paths[i]);
+    path.first_device = connection_.paths[i].device;
   }
 }
 
@@ -59,6 +61,35 @@ void Comm::take_queues(DataPath& path, const PathResources& resources) noexcept 
   path.cq = queues.cq.get();
   path.max_inline = queues.max_inline;
   path.send_free = send_depth_;
+}
+
+void Comm::take_device(DataPath& path, const PathResources& resources) noexcept {
+  path.most_bytes = largest_write(*resources.device);
+  path.lkey = resources.control ? resources.control->lkey : connection_.memory.lkey(resources.rail);
+  path.ring_key = resources.ring_key.value_or(connection_.window.rkeys[resources.peer_rail]);
+  path.is_lost = false;
+}
+
+std::shared_ptr<RegisteredBuffers> Comm::buffers() {
+  const std::lock_guard lock(making_buffers_);
+  if (buffers_ == nullptr) {
+    RegisteredBuffers::RailDevice devices{};
+    for (const DataPath& path : data_paths()) devices[path.rail] = path.first_device;
+    buffers_ = std::make_shared<RegisteredBuffers>(devices, *registration_);
+  }
+  return buffers_;
+}
+
+bool Comm::is_own(const Device& device) const noexcept {
+  return std::ranges::any_of(
+      data_paths(), [&](const DataPath& path) { return path.first_device->index == device.index; });
+}
+
+bool Comm::has_standby() const noexcept {
+  for (const Device* const device : standbys_for(own_device(0))) {
+    if (!is_own(*device) && !device->newest().context->is_gone()) return true;
+  }
+  return false;
 }
 
 std::string Comm::name_for_log(std::size_t path) const {

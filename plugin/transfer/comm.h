@@ -13,12 +13,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
 #include "common/base/hot.h"
 #include "common/base/result.h"
 #include "plugin/connect/comm/connection.h"
+#include "plugin/device/standby_devices.h"
 #include "plugin/gdr/gpu_direct.h"
 #include "plugin/stats/stats_page.h"
 #include "plugin/transfer/comm_gate.h"
@@ -26,6 +28,7 @@
 #include "plugin/transfer/data_path.h"
 #include "plugin/transfer/path_events.h"
 #include "plugin/transfer/path_signs.h"
+#include "plugin/transfer/registered_buffers.h"
 #include "plugin/transfer/request.h"
 #include "plugin/transfer/stall_watch.h"
 #include "plugin/wire/credit.h"
@@ -38,9 +41,10 @@ struct CommOptions {
   std::int64_t give_up_ns = 0;  // how long it may be without a path that works; 0: for ever
   bool early_done = false;      // a receive that NCCL need not wait for is done when it is granted
   bool split_on_qps = false;    // a message uses all queue pairs of a rail, and not one of them
-  const gdr::GpuDirect* gpus = nullptr;  // null: there is no GPU memory
-  GidPolicy gid = {};                    // of the loopback queue pair, as of connections
-  int pkey_index = -1;                   // the same
+  const RegistrationMeans* registration = nullptr;  // for comms that register buffers
+  const StandbyDevices* standbys = nullptr;         // null: no device stands in for another
+  GidPolicy gid = {};                               // of the loopback queue pair, as of connections
+  int pkey_index = -1;                              // the same
 };
 
 class Comm : private LinkUser {
@@ -51,7 +55,19 @@ class Comm : private LinkUser {
   Role role() const noexcept { return role_; }
   bool early_done() const noexcept { return early_done_; }
   std::span<const PathResources> paths() const noexcept { return connection_.paths; }
-  RailDevices devices() const noexcept { return connection_.devices; }
+  // The device that serves this path unless it is out of use: that by which it was made at first,
+  // or what that is since it came back.
+  const Device& own_device(std::size_t path) const noexcept {
+    return paths_[path].first_device->newest();
+  }
+  // Whether it is the own device of one of the paths.
+  bool is_own(const Device& device) const noexcept;
+  // Those that may stand in for a device of the comm, the nearest first.
+  std::span<const Device* const> standbys_for(const Device& own) const noexcept {
+    return standbys_ == nullptr ? std::span<const Device* const>() : standbys_->of(own);
+  }
+  // The buffers that NCCL registers. The first call allocates.
+  std::shared_ptr<RegisteredBuffers> buffers();
 
   // Moved by this path so far. Counted only if there are several.
   std::uint64_t bytes_of_path(std::size_t index) const noexcept { return paths_[index].bytes; }
@@ -72,6 +88,8 @@ class Comm : private LinkUser {
 
   // --- LinkUser ---
   bool serve_if_idle() noexcept final;
+  std::shared_ptr<RailBuffers> rail_buffers() final { return buffers(); }
+  bool has_standby() const noexcept final;
 
   // --- For the implementation of PathEvents ---
 
@@ -109,8 +127,8 @@ class Comm : private LinkUser {
   // Takes a path out of use that has carried nothing since join().
   void leave(std::size_t path);
   // The path gets a new queue pair, and may be used. The receiver does not grant by it before
-  // allow_grants(). `made` gets the former resources. False: not now, because flushes use those, or
-  // `made` has no queue pair for flushes and needs one.
+  // allow_grants(). `made` gets the former resources. False: not now, because flushes use those,
+  // `made` has no queue pair for flushes and needs one, or a buffer is being registered.
   bool join(std::size_t path, PathResources& made, std::uint32_t generation);
   virtual void allow_grants(std::size_t path) = 0;
   // Whether a new queue pair of the path needs one for flushes as well.
@@ -175,8 +193,12 @@ class Comm : private LinkUser {
   virtual void leave_path(DataPath& path) = 0;
   // The path is up again, with an empty queue pair.
   virtual void on_joined(DataPath& path) = 0;
-  // Swaps the resources of the path. False: not now.
+  // Swaps the resources of the path. If the new ones have another device, the keys of the buffers
+  // change for the path's rail. False: not now.
   virtual bool swap_resources(DataPath& path, PathResources& made) = 0;
+  bool is_moved_by(const DataPath& path, const PathResources& made) const noexcept {
+    return made.device != connection_.paths[path.index].device;
+  }
   void set_has_several_paths() noexcept { has_several_paths_ = true; }
 
   // Whether isend or irecv may begin although the comm is alarmed.
@@ -192,9 +214,11 @@ class Comm : private LinkUser {
   StallWatch watch_;
   StatsSlot stats_;
   PathEvents& events_;
+  const RegistrationMeans* const registration_;
 
  private:
   void take_queues(DataPath& path, const PathResources& resources) noexcept;
+  void take_device(DataPath& path, const PathResources& resources) noexcept;
   BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
   BL_INLINED void absorb(DataPath& path, const ibv_wc* completions, int found);
   // What was found, and all that may be left, here and on other paths.
@@ -202,6 +226,10 @@ class Comm : private LinkUser {
   BL_APART Errc test_while_alarmed(Request& request, int* done, int* sizes);
   BL_APART Errc test_on_paths(Request& request, int* done, int* sizes);
   BL_APART Errc check_for_stall();
+
+  std::mutex making_buffers_;
+  std::shared_ptr<RegisteredBuffers> buffers_;  // under that mutex
+  const StandbyDevices* const standbys_;
 
   DataPath only_path_;  // unless there are several
   DataPath* paths_;     // several are in Connection::extra

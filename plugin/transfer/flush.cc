@@ -146,7 +146,8 @@ void RecvComm::flush_all_by_host(const char* why) {
 
 Errc RecvComm::flush_by_host(const char* why) {
   const std::uint64_t owners = flushed_gpus_.load(std::memory_order_acquire);
-  if (gpus_ != nullptr && gpus_->flush_by_host(owners)) return Errc::kOk;
+  const gdr::GpuDirect* const gpus = registration_ == nullptr ? nullptr : registration_->gpus;
+  if (gpus != nullptr && gpus->flush_by_host(owners)) return Errc::kOk;
   return events_.on_fault(*this, Errc::kSystem, "make received data visible to the GPU", why);
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "plugin/device/loopback.h"
@@ -29,7 +30,8 @@ class Flusher {
   Flusher(std::size_t rails, void* place);
 
   // By the thread that registers memory, before it passes on memory that is registered with this
-  // rail. Without a loopback, READs of the rail fail. `lkey` is that of the place.
+  // rail, and when the rail has a new loopback. Without one, READs of the rail fail. `lkey` is that
+  // of the place.
   void add_rail(std::size_t rail, const Loopback* loopback, std::uint32_t lkey) noexcept;
   bool has_loopback(std::size_t rail) const noexcept { return rails_[rail].loopback != nullptr; }
   // Whether READs of the rail are to complete.
@@ -105,6 +107,22 @@ class Flusher {
     }
     rails_[rail].posted = 0;
     post_waiting();
+  }
+  // The rail has another device. `key_at(address)` is the key of memory that will be read by it, or
+  // none.
+  template <class KeyAt>
+  void return_rail(std::size_t rail, KeyAt&& key_at) {
+    left_ &= static_cast<std::uint8_t>(~bit_of(rail));
+    for (std::uint64_t rest = delayed_; rest != 0; rest &= rest - 1) {
+      const auto request = static_cast<std::uint16_t>(std::countr_zero(rest));
+      Plan& plan = plans_[request];
+      for (std::uint8_t i = 0; i < plan.count; ++i) {
+        const std::optional<std::uint32_t> key = key_at(plan.addresses[i]);
+        plan.rails[i] &= static_cast<std::uint8_t>(~bit_of(rail));
+        if (key) plan.rails[i] |= bit_of(rail);
+        keys_of(request, i)[rail] = key.value_or(0);
+      }
+    }
   }
   bool has_left(std::size_t rail) const noexcept { return (left_ & bit_of(rail)) != 0; }
 

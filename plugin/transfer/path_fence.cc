@@ -50,8 +50,10 @@ void Comm::leave(std::size_t index) {
 
 bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation) {
   DataPath& path = path_at(index);
+  PathResources& resources = connection_.paths[index];
   if (!swap_resources(path, made)) return false;
-  take_queues(path, connection_.paths[index]);
+  take_queues(path, resources);
+  take_device(path, resources);
   path.generation = static_cast<std::uint8_t>(generation);
   path.markers = 0;
   path.is_reported = false;

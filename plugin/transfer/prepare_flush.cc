@@ -40,7 +40,7 @@ std::optional<Problem> RecvComm::prepare_path(std::size_t index, const gdr::Flus
   auto loopback = make_loopback(path);
   if (loopback) {
     path.queues.loopback = *std::move(loopback);
-    flusher_->add_rail(path.rail, &*path.queues.loopback, data_paths()[index].lkey);
+    flusher_->add_rail(path.rail, &*path.queues.loopback, control_key(path));
     return std::nullopt;
   }
   if (!need.by_host) return loopback.error();
@@ -85,21 +85,63 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
 // The data thread must not wait for the thread that registers memory.
 bool RecvComm::has_loopback(std::size_t path) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
-  return !lock || connection_.paths[path].queues.loopback.has_value();
+  if (!lock) return true;
+  const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path_at(path).rail)) != 0;
+  return flusher_ != nullptr && !is_by_host;
 }
 
-// A Loopback stays at its place, which the flusher knows.
+// If the rail gets another device, the path that has its loopback goes first.
+bool RecvComm::can_swap(const DataPath& path, const PathResources& made) const noexcept {
+  if (flusher_ == nullptr) return true;
+  for (const PathResources& other : paths()) {
+    if (other.rail != path.rail || !other.queues.loopback) continue;
+    if (&other != &paths()[path.index]) return other.device == made.device;
+    return made.queues.loopback && !flusher_->is_in_use(path.rail);
+  }
+  return true;
+}
+
+// Data that the former device has written is not flushed any more: its last write was long enough
+// ago to be visible.
+bool RecvComm::use_device_of(const DataPath& path, PathResources& made) {
+  const std::uint8_t bit = bit_of_rail(path.rail);
+  const bool is_flushed = made.queues.loopback || (rails_flushed_by_host_ & bit) != 0;
+  const bool is_flushable = flusher_ == nullptr || is_flushed;
+  const std::shared_ptr<RegisteredBuffers> all = buffers();
+  if (!all->use_device(path.rail, *made.device, is_flushable)) return false;
+  moved_rails_ |= bit;
+  if (flusher_ == nullptr) return true;
+  leave_rail(path.rail);
+  flusher_->return_rail(
+      path.rail, [&](std::uint64_t address) { return all->remote_key(path.rail, address, 1); });
+  return true;
+}
+
+std::uint32_t RecvComm::control_key(const PathResources& path) const noexcept {
+  return path.control ? path.control->lkey : connection_.memory.lkey(path.rail);
+}
+
+// Whether the rail's flushes use, or will use, the loopback of this path.
+bool RecvComm::has_loopback_of_rail(const DataPath& path) const noexcept {
+  const auto holder = std::ranges::find_if(paths(), [&](const PathResources& one) {
+    return one.rail == path.rail && one.queues.loopback.has_value();
+  });
+  return holder == paths().end() || &*holder == &paths()[path.index];
+}
+
 bool RecvComm::swap_resources(DataPath& path, PathResources& made) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
-  if (!lock) return false;
+  if (!lock || !can_swap(path, made)) return false;
+  if (is_moved_by(path, made) && !use_device_of(path, made)) return false;
+  const bool is_by_host = (rails_flushed_by_host_ & bit_of_rail(path.rail)) != 0;
+  const bool flushes = flusher_ != nullptr && !is_by_host && has_loopback_of_rail(path);
+  if (!flushes) made.queues.loopback.reset();
   PathResources& resources = connection_.paths[path.index];
-  if (resources.queues.loopback) {
-    if (!made.queues.loopback || flusher_->is_in_use(path.rail)) return false;
-    flusher_->forget_failure(path.rail);
-  } else {
-    made.queues.loopback.reset();
-  }
   std::swap(resources, made);
+  if (resources.queues.loopback) {
+    flusher_->add_rail(path.rail, &*resources.queues.loopback, control_key(resources));
+    flusher_->forget_failure(path.rail);
+  }
   return true;
 }
 

@@ -36,7 +36,6 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
       grant_path_(&path_at(0)),
       receive_depth_(receive_depth(has_several_paths() ? connection_.planned_paths : 1)),
       requests_(*this, free_requests_),
-      gpus_(options.gpus),
       gid_(options.gid),
       pkey_index_(options.pkey_index) {
   set_flushes_apart();

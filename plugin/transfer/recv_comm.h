@@ -102,6 +102,9 @@ class RecvComm : public Comm {
   bool has_loopback(std::size_t path) override;
   bool lose_device_of(std::size_t path) override;
   bool has_usable_path() const noexcept override { return grant_path_->may_grant; }
+  // For the answer about a new path: the keys of the lines in flight, if its rail has got another
+  // device since the comm was made.
+  std::optional<wire::LineKeys> line_keys(std::size_t path);
 
   // --- GPU memory: flush.cc ---
 
@@ -206,6 +209,12 @@ class RecvComm : public Comm {
   void leave_path(DataPath& path) override;
   void on_joined(DataPath& path) override;
   bool swap_resources(DataPath& path, PathResources& made) override;
+  bool can_swap(const DataPath& path, const PathResources& made) const noexcept;
+  bool use_device_of(const DataPath& path, PathResources& made);
+  bool has_loopback_of_rail(const DataPath& path) const noexcept;
+  // The local key of the comm's control memory, into which flushes READ.
+  std::uint32_t control_key(const PathResources& path) const noexcept;
+  void check_stranded();
   void grant_lost_lines();
   // NCCL may have seen the data of an optional receive that was reported missing, and grant its
   // buffer again, before the same data is written once more. It has to wait for that.
@@ -267,11 +276,11 @@ class RecvComm : public Comm {
   RequestPool<kRequests> requests_;
   FreeRequests free_flushes_;
 
-  const gdr::GpuDirect* gpus_;
   GidPolicy gid_;
   int pkey_index_;
   std::mutex preparing_;                    // serializes prepare_flush()
-  std::uint8_t rails_flushed_by_host_ = 0;  // logged; a bit for each
+  std::uint8_t moved_rails_ = 0;            // those that have had another device; a bit for each
+  std::uint8_t rails_flushed_by_host_ = 0;  // logged; the same
   std::uint8_t unflushed_rails_ = 0;        // the same
   std::atomic<bool> flushes_in_test_{false};
   std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory

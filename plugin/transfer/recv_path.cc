@@ -83,7 +83,7 @@ void RecvComm::build_grant() noexcept {
 void RecvComm::grant_by(DataPath& path) noexcept {
   grant_path_ = &path;
   grant_sge_.lkey = path.lkey;
-  grant_wr_.wr.rdma.rkey = connection_.window.rkeys[path.peer_rail];
+  grant_wr_.wr.rdma.rkey = path.ring_key;
 }
 
 // A receiver may wait for long with good reason, and most of its grants complete in silence: only a

@@ -73,29 +73,49 @@ void RecvComm::on_joined(DataPath& path) {
   (void)post_receives_on_all(0);
 }
 
-// A message whose buffer is registered with no other rail can never come.
 bool RecvComm::lose_device_of(std::size_t index) {
   const std::unique_lock lock(preparing_, std::try_to_lock);
   if (!lock) return false;
   path_at(index).is_lost = true;
   if (flusher_ != nullptr) leave_rail(path_at(index).rail);
+  check_stranded();
+  return true;
+}
+
+// A message whose buffer is registered only with devices that are gone.
+void RecvComm::check_stranded() {
+  if (!has_usable_path() || connection_.receiver_rails == 1) return;
   const auto is_stranded = [this](const Owner& owner) {
     const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
     return owner.waits && std::ranges::none_of(data_paths(), [&](const DataPath& path) {
              return !path.is_lost && line.rkeys[path.rail] != 0;
            });
   };
-  if (connection_.receiver_rails > 1 && std::ranges::any_of(owners_, is_stranded)) {
+  if (std::ranges::any_of(owners_, is_stranded)) {
     (void)events_.on_fault(*this, Errc::kSystem, "receive",
                            "a buffer is registered only with devices that are gone");
   }
-  return true;
+}
+
+std::optional<wire::LineKeys> RecvComm::line_keys(std::size_t index) {
+  const std::uint8_t rail = path_at(index).rail;
+  if ((moved_rails_ & bit_of_rail(rail)) == 0) return std::nullopt;
+  wire::LineKeys keys = {.next = next_, .keys = {}};
+  for (const Owner& owner : owners_) {
+    if (!owner.waits) continue;
+    const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
+    const auto key = buffers()->remote_key(rail, line.address, line.capacity);
+    if (key) keys.keys.push_back({.position = owner.position, .key = *key});
+  }
+  return keys;
 }
 
 void RecvComm::allow_grants(std::size_t index) {
   DataPath& path = path_at(index);
+  // The path that was used last has other keys now, if it has another device.
+  if (!grant_path_->may_grant || grant_path_ == &path) grant_by(path);
   path.may_grant = true;
-  if (!grant_path_->may_grant) grant_by(path);
+  check_stranded();
 }
 
 void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {

@@ -68,11 +68,9 @@ Result<MrRef, Refusal> register_with(const Rail& rail, bool has_others, const Bu
   return made;
 }
 
-void keep(MemoryHandle& handle, std::size_t rail, MrRef made) {
-  handle.rails |= static_cast<std::uint8_t>(1U << rail);
-  handle.lkeys[rail] = made.lkey();
-  handle.rkeys[rail] = made.rkey();
-  handle.registrations.push_back(std::move(made));
+void keep(MemoryHandle& handle, std::size_t rail, const Device* device, MrRef made) {
+  handle.registrations.push_back(
+      {.rail = static_cast<std::uint8_t>(rail), .device = device, .mr = std::move(made)});
 }
 
 std::string what_is_registered(const Buffer& buffer) {
@@ -135,6 +133,17 @@ void report_left_out(const Buffer& buffer, Refusals refusals, const std::string&
 
 }  // namespace
 
+std::unique_ptr<MemoryHandle> handle_without_rails(const Buffer& buffer,
+                                                   const gdr::GpuDirect* gpus) {
+  auto handle = std::make_unique<MemoryHandle>();
+  handle->buffer = buffer;
+  handle->buffer.dmabuf_fd = -1;
+  if (buffer.kind == MemoryKind::kHost || gpus == nullptr) return handle;
+  handle->flush = gpus->flush_need(gpus->owner_of(buffer.data));
+  handle->short_send_flags = IBV_SEND_SIGNALED;  // the CPU cannot copy it into the work request
+  return handle;
+}
+
 Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rails,
                                                       const Buffer& buffer,
                                                       const gdr::GpuDirect* gpus,
@@ -144,20 +153,18 @@ Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rail
     BL_WARN_LIMITED(1, "GPU memory cannot be registered: there is no CUDA driver that works");
     return fail(Errc::kUnsupported, "register GPU memory");
   }
-  auto handle = std::make_unique<MemoryHandle>();
+  auto handle = handle_without_rails(buffer, gpus);
   const gpu::Gpu* const owner = is_host ? nullptr : gpus->owner_of(buffer.data);
-  if (!is_host) {
-    handle->flush = gpus->flush_need(owner);
-    handle->short_send_flags = IBV_SEND_SIGNALED;  // the CPU cannot copy it into the work request
-  }
   Refusals refusals;
   const bool has_several = std::ranges::count_if(rails, &has_path) > 1;
   for (std::size_t i = 0; i < rails.size(); ++i) {
     if (!has_path(rails[i])) continue;
     auto made = register_with(rails[i], has_several, buffer, is_host ? nullptr : gpus, owner);
     if (made) {
-      keep(*handle, i, *std::move(made));
+      handle->use(i, *made);
+      keep(*handle, i, rails[i].device, *std::move(made));
     } else {
+      keep(*handle, i, rails[i].device, {});
       refusals.push_back(made.error());
     }
   }
@@ -166,6 +173,22 @@ Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rail
     report_left_out(buffer, std::move(refusals), names_of_rails(rails, handle->rails), left_out);
   }
   return handle;
+}
+
+// The CUDA driver exports a dma-buf once more, since the caller may have closed its own.
+Outcome<void> register_again(MemoryHandle& handle, std::size_t rail, const Rail& with,
+                             const gdr::GpuDirect* gpus) {
+  const bool is_host = handle.buffer.kind == MemoryKind::kHost;
+  const gpu::Gpu* const owner = is_host ? nullptr : gpus->owner_of(handle.buffer.data);
+  auto made = register_with(with, true, handle.buffer, is_host ? nullptr : gpus, owner);
+  if (made) {
+    keep(handle, rail, with.device, *std::move(made));
+    return {};
+  }
+  keep(handle, rail, with.device, {});
+  const Refusal& refusal = made.error();
+  return fail(Problem(refusal.error.code, what_is_registered(handle.buffer) + " with " +
+                                              label(*with.device) + " failed: " + refusal.cause));
 }
 
 }  // namespace beeline

@@ -9,18 +9,11 @@
 #include <memory>
 #include <span>
 
+#include "common/base/problem.h"
 #include "plugin/transfer/left_out_rails.h"
 #include "plugin/transfer/memory_handle.h"
 
 namespace beeline {
-
-struct Buffer {
-  void* data = nullptr;
-  std::size_t size = 0;
-  MemoryKind kind = MemoryKind::kHost;
-  int dmabuf_fd = -1;  // owned by the caller, who may close it after the registration
-  std::uint64_t dmabuf_offset = 0;
-};
 
 struct Rail {
   const Device* device = nullptr;
@@ -33,5 +26,14 @@ Result<std::unique_ptr<MemoryHandle>> register_buffer(std::span<const Rail> rail
                                                       const Buffer& buffer,
                                                       const gdr::GpuDirect* gpus,
                                                       LeftOutRails& left_out);
+
+// A handle for a buffer that is registered later, with register_again().
+std::unique_ptr<MemoryHandle> handle_without_rails(const Buffer& buffer,
+                                                   const gdr::GpuDirect* gpus);
+
+// Registers it with one more device, which is to serve this rail. The keys of the handle stay as
+// they are. Says why if the device refuses; nothing is logged.
+Outcome<void> register_again(MemoryHandle& handle, std::size_t rail, const Rail& with,
+                             const gdr::GpuDirect* gpus);
 
 }  // namespace beeline

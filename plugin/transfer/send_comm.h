@@ -15,6 +15,7 @@
 
 #include "common/base/hot.h"
 #include "plugin/transfer/comm.h"
+#include "plugin/transfer/late_keys.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/transfer/scheduler.h"
 #include "plugin/transfer/split_messages.h"
@@ -69,6 +70,8 @@ class SendComm : public Comm {
   bool has_loopback(std::size_t) override { return false; }
   bool lose_device_of(std::size_t path) override;
   bool has_usable_path() const noexcept override;
+  // Before a path joins: the keys that the receiver has sent for its rail, if any.
+  void take_line_keys(std::size_t path, const std::optional<wire::LineKeys>& keys);
 
  private:
   friend class Comm;  // absorb() and absorb_one()
@@ -128,6 +131,7 @@ class SendComm : public Comm {
                          wire::ChunkMask which) const noexcept;
   // The key of the receive buffer for this path.
   std::uint32_t rkey_for(const DataPath& path, std::uint32_t position) const noexcept;
+  bool has_key_for(const DataPath& path, std::uint32_t position) const noexcept;
   BL_APART Errc withdraw(DataPath& path, Request& request, int rc);
   void report_cut(std::uint32_t size, int tag, std::uint32_t kept);
   bool make_room(const DataPath& path, std::uint32_t wrs);
@@ -141,6 +145,8 @@ class SendComm : public Comm {
     bool has_lost_messages = false;  // there are requests whose path is kNoPath
   };
   PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
+  // Ends the comm if a message can be carried by no path, though some path works.
+  void check_stranded();
   template <class Is>
   PathMask paths_that(Is&& is) noexcept;
   Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
@@ -198,6 +204,7 @@ class SendComm : public Comm {
   Group group_;
   SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
   std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
+  std::unique_ptr<LateKeys> late_keys_;    // null unless a rail of the receiver has moved
   RequestPool<wire::kMaxLines> requests_;
 };
 

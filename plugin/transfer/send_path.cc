@@ -198,7 +198,18 @@ Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const Memory
 }
 
 std::uint32_t SendComm::rkey_for(const DataPath& path, std::uint32_t position) const noexcept {
+  if (late_keys_ != nullptr && late_keys_->is_for(path.peer_rail, position)) [[unlikely]] {
+    return late_keys_->key(path.peer_rail, position).value_or(0);
+  }
   return wire::rkey_in(ring_[position % wire::kMaxLines], path.peer_rail);
+}
+
+// A receiver with one rail has registered everything with it.
+bool SendComm::has_key_for(const DataPath& path, std::uint32_t position) const noexcept {
+  if (late_keys_ != nullptr && late_keys_->is_for(path.peer_rail, position)) [[unlikely]] {
+    return late_keys_->key(path.peer_rail, position).has_value();
+  }
+  return connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
 }
 
 Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made) {

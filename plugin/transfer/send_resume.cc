@@ -29,11 +29,17 @@ bool SendComm::keep_records() {
 }
 
 bool SendComm::swap_resources(DataPath& path, PathResources& made) {
+  const bool is_moved = is_moved_by(path, made);
+  if (is_moved && !buffers()->use_device(path.rail, *made.device, true)) return false;
   std::swap(connection_.paths[path.index], made);
   return true;
 }
 
-void SendComm::on_joined(DataPath&) { assign_waiting(); }
+void SendComm::take_line_keys(std::size_t path, const std::optional<wire::LineKeys>& keys) {
+  if (!keys) return;
+  if (late_keys_ == nullptr) late_keys_ = std::make_unique<LateKeys>();
+  late_keys_->take(path_at(path).peer_rail, *keys);
+}
 
 wire::SenderReport SendComm::report() const noexcept {
   return take_sender_report(wire::number_of(awaited_order_) - 1, [this](std::uint32_t position) {
@@ -85,16 +91,26 @@ void SendComm::take_back_message(Request& request, const wire::ReceiverReport& r
   }
 }
 
-// A message whose buffer is registered with no other rail can never be sent.
 bool SendComm::lose_device_of(std::size_t index) {
   path_at(index).is_lost = true;
   if (!has_several_paths()) return true;
+  const auto others = static_cast<PathMask>(~(1U << index));
+  for (Request& request : requests_) {
+    if (request.count == 0 || request.missing == 0 || request.split == 0) continue;
+    several_->splits.of(request).usable &= others;
+  }
+  check_stranded();
+  return true;
+}
+
+// A message whose buffer is registered only with devices that are gone.
+void SendComm::check_stranded() {
+  if (!has_usable_path()) return;  // whatever comes back first may be able to carry it
   bool is_stranded = false;
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (request.split != 0) {
-      SplitMessage& message = several_->splits.of(request);
-      message.usable &= static_cast<PathMask>(~(1U << index));
+      const SplitMessage& message = several_->splits.of(request);
       is_stranded = is_stranded || (message.usable == 0 && message.unsent != 0);
     } else if (request.path == kNoPath) {
       const PathMask usable = usable_paths(request.line, *request.source().memory);
@@ -105,7 +121,6 @@ bool SendComm::lose_device_of(std::size_t index) {
     (void)events_.on_fault(*this, Errc::kSystem, "send",
                            "a buffer is registered only with devices that are gone");
   }
-  return true;
 }
 
 // There may be too few records for all of them at once.

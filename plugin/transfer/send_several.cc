@@ -74,20 +74,35 @@ PathMask SendComm::paths_that(Is&& is) noexcept {
 }
 
 // The paths whose NICs, at both ends, can reach the memory of both buffers, even if they are down.
-// A receiver with one rail has registered everything with it.
 PathMask SendComm::usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept {
   PathMask usable = 0;
   for (const DataPath& path : data_paths()) {
-    const bool has_key = connection_.receiver_rails == 1 || rkey_for(path, position) != 0;
-    if ((memory.rails >> path.rail & 1) == 0 || !has_key || path.is_lost) continue;
+    const bool has_keys = (memory.rails >> path.rail & 1) != 0 && has_key_for(path, position);
+    if (!has_keys || path.is_lost) continue;
     usable = static_cast<PathMask>(usable | 1U << path.index);
   }
   return usable;
 }
 
+// The path may have another device now, and so may or may not carry messages that wait.
+void SendComm::on_joined(DataPath& path) {
+  const auto bit = static_cast<PathMask>(1U << path.index);
+  for (Request& request : requests_) {
+    if (request.count == 0 || request.missing == 0 || request.split == 0) continue;
+    SplitMessage& message = several_->splits.of(request);
+    if (most_wrs(path, message.size()) + kForNotices > kSendDepth) continue;
+    const PathMask usable = usable_paths(request.line, *message.memory) & bit;
+    message.usable = static_cast<PathMask>((message.usable & ~bit) | usable);
+  }
+  check_stranded();
+  assign_waiting();
+}
+
 Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
+  if (late_keys_ != nullptr) late_keys_->forget_before(line.number - 1);
   const PathMask usable = usable_paths(line.number - 1, memory);
   if (usable == 0) {
+    if (!has_usable_path()) return Errc::kOk;  // NCCL calls again until one is back
     return events_.on_fault(*this, Errc::kUnsupported, "send",
                             "no pair of rails has registered both buffers of a message");
   }
@@ -213,7 +228,7 @@ int SendComm::write_chunks(SendChain& chain, const DataPath& path, const SplitMe
                            wire::ChunkMask chunks) const noexcept {
   const wire::CreditLine& line = ring_[message.request->line % wire::kMaxLines];
   const std::uint64_t target = wire::word_of(line, wire::kAddressWord);
-  const std::uint32_t rkey = wire::rkey_in(line, path.peer_rail);
+  const std::uint32_t rkey = rkey_for(path, message.request->line);
   const std::uint32_t chunk = wire::chunk_bytes_of(message.size());
   for (wire::ChunkMask rest = chunks; rest != 0;) {
     const auto first = static_cast<std::uint32_t>(std::countr_zero(rest));

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "plugin/wire/message_frame.h"
 #include "plugin/wire/message_path.h"
@@ -24,9 +26,34 @@ struct OfferPath {
   std::uint32_t generation = 0;
   SenderReport report;  // about the generation before, as in FENCED, which may have been lost
   PathOffer offer;
+  std::uint32_t ring_key = 0;  // of the sender's credit ring, for this path
 
   bool operator==(const OfferPath&) const = default;
 };
+
+// The keys by which the sender writes to the buffers of lines that it may hold already, on a rail
+// whose device is another one since.
+struct LineKeys {
+  struct Key {
+    std::uint32_t position = 0;  // of the line
+    std::uint32_t key = 0;
+
+    bool operator==(const Key&) const = default;
+  };
+  std::uint32_t next = 0;  // position of the first line that has the rail's key in itself
+  std::vector<Key> keys;   // of lines before that. The rail cannot carry the others
+
+  bool operator==(const LineKeys&) const = default;
+};
+// For keys that were read from a message.
+constexpr bool is_consistent(const LineKeys& keys) noexcept {
+  LineSet seen;
+  for (const LineKeys::Key& one : keys.keys) {
+    if (!is_in_ring_before(keys.next, one.position) || seen.has(one.position)) return false;
+    seen.add(one.position);
+  }
+  return true;
+}
 
 struct AnswerPath {
   static constexpr MessageType kType = MessageType::kAnswerPath;
@@ -34,6 +61,7 @@ struct AnswerPath {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   PathAnswer answer;
+  std::optional<LineKeys> line_keys;
 
   bool operator==(const AnswerPath&) const = default;
 };

@@ -278,6 +278,7 @@ TEST_CASE("life: port events are logged and reported", "[component][connect]") {
       if (context.ibdev() != "softnic0") return;
       ++(event.kind == verbs::EventKind::kPortError ? errors : others);
     }
+    void on_device_back(const DeviceContext&) override {}
     std::atomic<int> errors{0};
     std::atomic<int> others{0};
   } events;
@@ -302,7 +303,7 @@ TEST_CASE_METHOD(TwoPlanes,
   Ticket later;
   Listener* const gone = a.listen(later);
 
-  fabric.command("h0/softnic0", "event=device_fatal");
+  fabric.command("h0/softnic0", "remove");
   wait_for([&] { return comm.receiver->link->state() == Link::State::kDeviceGone; }, "the event");
   const std::string cause = "the cause is at " + host_name() + ":softnic0: the device was removed";
   CHECK(comm.receiver->link->cause().starts_with(cause));
@@ -328,6 +329,7 @@ TEST_CASE(
     void on_device_event(const DeviceContext&, const verbs::AsyncEvent&) override {
       if (fail.exchange(false)) throw std::runtime_error("a reason");
     }
+    void on_device_back(const DeviceContext&) override {}
     std::atomic<bool> fail{true};
   } events;
   Party a(*table, control_options(), &events);

@@ -100,7 +100,7 @@ Storage::Storage(std::span<const std::unique_ptr<MrCache>> caches, std::size_t s
     handle_.lkeys[rail] = registered.lkey();
     handle_.rkeys[rail] = registered.rkey();
     handle_.rails = static_cast<std::uint8_t>(handle_.rails | 1U << rail);
-    handle_.registrations.push_back(std::move(registered));
+    handle_.registrations.push_back({.rail = 0, .device = nullptr, .mr = std::move(registered)});
   }
 }
 

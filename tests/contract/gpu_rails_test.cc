@@ -192,3 +192,48 @@ TEST_CASE("gpu rails: if the READ of one rail fails, the driver flushes, and dat
     BL_MUST(find_log_lines(NCCL_LOG_WARN).empty());
   });
 }
+
+// The receiver has granted memory, and the plan of its flush is made, when its only NIC fails. NCCL
+// has closed the descriptors of its dma-bufs long ago.
+TEST_CASE("gpu rails: another NIC carries GPU memory when the only one has failed for good",
+          "[contract][gpu][gpu_rails][softnic]") {
+  must_have_four_nics();
+  const Abi abi = GENERATE(Abi::kV8, Abi::kV12);  // test flushes, or NCCL does
+  const Kind kind = GENERATE(Kind::kDmabuf, Kind::kPeermem);
+  const std::string fault = GENERATE("down", "remove");
+  CAPTURE(abi, kind, fault);
+  constexpr uint32_t kRounds = 8;
+  constexpr uint32_t kFaultBefore = 3;
+  const std::string target = "h1/softnic3";
+  const auto size_of = [](uint32_t round) { return kRailSizes[round % std::size(kRailSizes)]; };
+  const Hiding hiding;
+  const Variable gpu("SOFTGPU", "ordering=none,compute=9.0");
+  run_gpu_flow(
+      {abi, PeerMode::kProcesses},
+      [&](Sender& end) {
+        AnyBuffer from(end, kind, kRailBytes);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          if (round == kFaultBefore) {
+            end.peer.meet();
+            disturb(target, fault);
+          }
+          from.fill(0, size_of(round), round);
+          end.send(from.part(0, size_of(round))).finish();
+        }
+        BL_MUST(either_warns(end.peer, {"stands in for softnic3"}));
+      },
+      [&](Receiver& end) {
+        AnyBuffer to(end, kind, kRailBytes);
+        for (uint32_t round = 1; round <= kRounds; ++round) {
+          const Part part = to.part(0, size_of(round));
+          Request request = end.receive(part);
+          if (round == kFaultBefore) end.peer.meet();
+          request.finish();
+          to.expect(0, size_of(round), round);
+          if (abi == Abi::kV12) finish_flush(end.flush(part, size_of(round)));
+          to.must_hold();
+        }
+        BL_MUST(either_warns(end.peer, {"stands in for softnic3"}));
+      });
+  disturb(target, fault == "remove" ? "return" : "reset");
+}

@@ -164,7 +164,8 @@ TEST_CASE("recovery: a device may refuse to move a queue pair to the error state
 // In the meantime NCCL calls neither end.
 TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
-  const std::string fault = GENERATE("down", "blackhole");
+  // A device that was removed is another one for the process when it returns.
+  const std::string fault = GENERATE("down", "blackhole", "remove");
   CAPTURE(target, fault);
   const auto wait_until_used = [](End& end) {
     wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
@@ -175,7 +176,7 @@ TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]
       [&](Sender& end) {
         send_rounds(end, target, fault);
         must_have_lost_path(end);
-        disturb(target, "reset");
+        disturb(target, fault == "remove" ? "return" : "reset");
         wait_until_used(end);
         send_rounds(end, target, "up");
       },
@@ -380,6 +381,45 @@ TEST_CASE("recovery: a NIC may come back with another address", "[contract][reco
         send_rounds(end, target, "down");
       },
       receive_rounds);
+}
+
+// The only NIC of one end fails for good, and another one of that host carries on, until the first
+// works again.
+TEST_CASE("recovery: another NIC stands in for the only one", "[contract][recovery]") {
+  const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
+  const std::string fault = GENERATE("down", "remove");
+  const Abi abi = (target == "h0/softnic0") == (fault == "down") ? Abi::kV8 : Abi::kV12;
+  CAPTURE(abi, target, fault);
+  const auto prepare = [](Peer& peer) {
+    want_recovery(peer);
+    unsetenv("BEELINE_RAILS");
+  };
+  // That takes five seconds.
+  const bool waits_for_own = abi == Abi::kV12 && fault == "remove";
+  const auto wait_for_own_device = [&](End& end) {
+    BL_MUST(either_warns(end.peer, {"is in use again", "stands in for softnic"}));
+    if (!waits_for_own) return;
+    const auto is_back = [] {
+      return find_log_lines(NCCL_LOG_WARN, {"is in use again"}).size() == 2;
+    };
+    wait_until(is_back, "its own NIC");
+    BL_MUST(either_warns(end.peer, {"is out of use", "works again, for which softnic"}));
+  };
+  run_flow(
+      {abi, PeerMode::kProcesses}, prepare,
+      [&](Sender& end) {
+        send_rounds(end, target, fault);
+        end.peer.meet();
+        disturb(target, fault == "remove" ? "return" : "reset");
+        wait_for_own_device(end);
+        send_rounds(end, target, "up");
+      },
+      [&](Receiver& end) {
+        receive_rounds(end);
+        end.peer.meet();
+        wait_for_own_device(end);
+        receive_rounds(end);
+      });
 }
 
 // NCCL has taken such a receive for done, and makes no call for the receiver's connection until the

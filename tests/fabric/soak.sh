@@ -38,7 +38,7 @@ in_chaos() {
     (($8 == 0)) || cut_channels &
     cut=$!
     "$3" chaos --seed "$4" --for "$5" --every 150ms \
-      --kinds down,blackhole,pause,loss,jitter,event,refuse-err,path-error
+      --kinds down,blackhole,pause,loss,jitter,event,remove,refuse-err,path-error
     kill $cut 2>/dev/null
     wait $job' chaos "$beeline" "$plugin" "$softnic" "$seed" "${seconds}s" "$log" "$cuts" \
     "${#isolated[@]}" "$@"

@@ -161,6 +161,7 @@ void hold_message(const OfferPath& message) {
 void hold_message(const AnswerPath& message) {
   hold(message.path < kMaxPaths, "the number of a path");
   hold_path(message.answer);
+  hold(!message.line_keys || is_consistent(*message.line_keys), "each line has one key");
 }
 void hold_message(const PathNote& message) {
   hold(message.path < kMaxPaths, "the number of a path");

@@ -201,11 +201,18 @@ inline wire::OfferPath sample<wire::OfferPath>() {
           .path = 3,
           .generation = 6,
           .report = std::get<wire::SenderReport>(sample_sender_report().report),
-          .offer = sample_offer()};
+          .offer = sample_offer(),
+          .ring_key = 0x8000'0001};
 }
 template <>
 inline wire::AnswerPath sample<wire::AnswerPath>() {
-  return {.comm = 12, .path = 3, .generation = 6, .answer = sample_answer()};
+  return {.comm = 12,
+          .path = 3,
+          .generation = 6,
+          .answer = sample_answer(),
+          .line_keys = wire::LineKeys{
+              .next = 5,
+              .keys = {{.position = 4, .key = 0xffff'ffff}, {.position = 0xffff'ffff, .key = 7}}}};
 }
 template <>
 inline wire::PathNote sample<wire::PathNote>() {

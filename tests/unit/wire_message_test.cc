@@ -168,6 +168,10 @@ TEST_CASE("wire message: a path that cannot be made anew is an error", "[unit][w
   check_refused<OfferPath>("offer", [](OfferPath& m) { m.offer.qp.port = 0; });
   check_refused<AnswerPath>("path", [](AnswerPath& m) { m.path = kMaxPaths; });
   check_refused<AnswerPath>("answer", [](AnswerPath& m) { m.answer.mtu = 0; });
+  check_refused<AnswerPath>("a line after the last",
+                            [](AnswerPath& m) { m.line_keys->keys[0].position = 5; });
+  check_refused<AnswerPath>("a line twice",
+                            [](AnswerPath& m) { m.line_keys->keys[0].position = 0xffff'ffff; });
   check_refused<PathNote>("path", [](PathNote& m) { m.path = kMaxPaths; });
   check_refused<PathNote>("news", [](PathNote& m) { m.news = beyond(PathNews::kCannotFence); });
 }

@@ -10,11 +10,10 @@ namespace beeline {
 
 namespace {
 
-std::vector<const DeviceContext*> devices_of(std::span<const PathResources> paths) {
-  std::vector<const DeviceContext*> devices;
+std::vector<const Device*> devices_of(std::span<const PathResources> paths) {
+  std::vector<const Device*> devices;
   for (const PathResources& path : paths) {
-    const DeviceContext* const device = path.device->context;
-    if (std::ranges::find(devices, device) == devices.end()) devices.push_back(device);
+    if (std::ranges::find(devices, path.device) == devices.end()) devices.push_back(path.device);
   }
   return devices;
 }
@@ -36,15 +35,15 @@ std::string peer_devices_of(std::span<const PathResources> paths) {
 std::shared_ptr<CommLink> Channel::make_link(std::uint32_t ours, std::uint32_t theirs,
                                              std::span<const PathResources> paths,
                                              std::shared_ptr<ControlMailbox> mailbox) {
-  const std::vector<const DeviceContext*> devices = devices_of(paths);
+  const std::vector<const Device*> devices = devices_of(paths);
   auto link = std::make_shared<CommLink>(
       PeerName{.host = peer_.host, .pid = peer_.pid, .device = peer_devices_of(paths)},
       CommNumbers{.channel = id_, .ours = ours, .theirs = theirs}, devices, outbox_,
       std::move(mailbox), resume_.has_value());
   links_.add(link);
-  for (const DeviceContext* const device : devices) {
-    if (!device->is_gone()) continue;
-    link->lose_device(*device);  // it went away during the handshake
+  for (const Device* const device : devices) {
+    if (!device->context->is_gone()) continue;
+    link->lose_device(*device->context);  // it went away during the handshake
     link->alert();
   }
   return link;

@@ -33,7 +33,9 @@ std::size_t LinkTable::kill(const std::string& cause) {
 void LinkTable::lose_device(const DeviceContext& device) {
   for (const auto& [ours, entry] : entries_) {
     const std::shared_ptr<CommLink> link = entry.link.lock();
-    if (link != nullptr && link->is_on(device)) link->lose_device(device);
+    if (link == nullptr) continue;
+    // It may have been the last one that could stand in.
+    if (link->is_on(device) || link->exchanges_reports()) link->lose_device(device);
   }
 }
 

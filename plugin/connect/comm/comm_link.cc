@@ -42,7 +42,7 @@ bool replaces(const PathMessage& newer, const PathMail& older) {
 
 }  // namespace
 
-CommLink::CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
+CommLink::CommLink(PeerName peer, CommNumbers numbers, std::vector<const Device*> devices,
                    std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox,
                    bool exchanges_reports)
     : numbers_(numbers),
@@ -193,14 +193,20 @@ std::optional<PathMail> CommLink::take_mail() noexcept {
   return first;
 }
 
-bool CommLink::is_on(const DeviceContext& device) const noexcept {
-  return std::ranges::find(devices_, &device) != devices_.end();
+bool CommLink::is_on(const DeviceContext& context) const noexcept {
+  return std::ranges::any_of(devices_, [&](const Device* device) {
+    return device->context == &context || device->newest().context == &context;
+  });
+}
+
+void CommLink::add_device(const Device& device) {
+  if (std::ranges::find(devices_, &device) == devices_.end()) devices_.push_back(&device);
 }
 
 void CommLink::lose_device(const DeviceContext& device) {
   if (has_ended() || has_said_goodbye()) return;
-  const auto is_left = [](const DeviceContext* one) { return !one->is_gone(); };
-  if (exchanges_reports_ && std::ranges::any_of(devices_, is_left)) return;
+  const auto is_left = [](const Device* one) { return !one->newest().context->is_gone(); };
+  if (exchanges_reports_ && (std::ranges::any_of(devices_, is_left) || has_standby())) return;
   cause_ = "the cause is at " + host_name() + ":" + device.ibdev() +
            ": the device was removed from its host, or has failed for good";
   send_end(wire::RejectCode::kFailed, cause_);

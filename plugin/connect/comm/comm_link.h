@@ -23,6 +23,7 @@ namespace beeline {
 
 class ControlMailbox;
 class DeviceContext;
+struct Device;
 
 // The numbers by which both ends know a comm, and the channel on which the numbers are used.
 struct CommNumbers {
@@ -42,7 +43,7 @@ struct GoneLink {
 class CommLink final : public Link, public std::enable_shared_from_this<CommLink> {
  public:
   // `devices` are the local ones on which the comm depends.
-  CommLink(PeerName peer, CommNumbers numbers, std::vector<const DeviceContext*> devices,
+  CommLink(PeerName peer, CommNumbers numbers, std::vector<const Device*> devices,
            std::shared_ptr<Outbox> outbox, std::shared_ptr<ControlMailbox> mailbox,
            bool exchanges_reports = false);
   CommLink(const CommLink&) = delete;
@@ -62,7 +63,10 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   // After the channel was lost and goes on: tells the peer how this end stands. What was said
   // before may have been lost.
   void say_again() noexcept;
-  bool is_on(const DeviceContext& device) const noexcept;
+  // Whether the comm depends on the device, also if that was opened again since.
+  bool is_on(const DeviceContext& context) const noexcept;
+  // Makes the comm depend on one more device.
+  void add_device(const Device& device);
   // A local device is gone. If the comm cannot go on with others, this tells the peer, which would
   // otherwise wait for ever for data that this end has promised.
   void lose_device(const DeviceContext& device);
@@ -90,7 +94,7 @@ class CommLink final : public Link, public std::enable_shared_from_this<CommLink
   bool is_ours() const noexcept;
 
   const CommNumbers numbers_;
-  const std::vector<const DeviceContext*> devices_;
+  std::vector<const Device*> devices_;  // used by the control thread only
   const std::shared_ptr<Outbox> outbox_;
   const std::shared_ptr<ControlMailbox> mailbox_;
   const int pid_;

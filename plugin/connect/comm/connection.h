@@ -48,7 +48,7 @@ struct Connection {
   std::shared_ptr<Link> link;
   ControlBlock memory;               // this end's; its start is the peer's window
   PeerWindow window;                 // the peer's credit ring (kReceive); empty for kSend
-  RailDevices devices;               // of this end
+  RailDevices devices;               // of this end, as NCCL has chosen them
   std::size_t receiver_rails = 1;    // of the receiving end, and so the keys in a credit line
   std::vector<PathResources> paths;  // those that are connected, at least one
   std::size_t planned_paths = 1;     // with those that are missing: CommPlans::of() got this

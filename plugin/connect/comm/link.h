@@ -6,11 +6,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "common/base/problem.h"
 #include "plugin/connect/comm/path_mail.h"
 
 namespace beeline {
@@ -29,6 +32,16 @@ struct PeerName {
   std::string place() const { return device.empty() ? host : host + ":" + device; }
 };
 
+// The buffers that NCCL has registered with a comm.
+class RailBuffers {
+ public:
+  virtual ~RailBuffers() = default;
+  // For the control thread, before a path of the rail is made with that device: registers all
+  // buffers. If `needs_all`, the first refusal is an error; otherwise such buffers do not use the
+  // rail. Takes long.
+  virtual Outcome<void> prepare(std::size_t rail, const Device& device, bool needs_all) = 0;
+};
+
 // A comm, as the control thread calls it while NCCL makes no call for it.
 class LinkUser {
  public:
@@ -36,6 +49,9 @@ class LinkUser {
   // for its devices, and has to be served again in a moment. True: nothing is to be done before
   // Link::due_ns(), unless there is news.
   virtual bool serve_if_idle() noexcept = 0;
+  virtual std::shared_ptr<RailBuffers> rail_buffers() = 0;
+  // Whether other devices may stand in for those of the comm.
+  virtual bool has_standby() const noexcept = 0;
 
  protected:
   ~LinkUser() = default;
@@ -119,11 +135,21 @@ class Link {
   void set_user(LinkUser* user) noexcept {
     const std::lock_guard lock(user_mutex_);
     user_ = user;
+    if (user == nullptr) due_ns_.store(kNever, std::memory_order_relaxed);
   }
   // For the control thread. Returns what serve_if_idle() returns.
   bool serve() noexcept {
     const std::lock_guard lock(user_mutex_);
     return user_ == nullptr || user_->serve_if_idle();
+  }
+  // For the control thread, as the next. Null: the comm is being closed.
+  std::shared_ptr<RailBuffers> rail_buffers() {
+    const std::lock_guard lock(user_mutex_);
+    return user_ == nullptr ? nullptr : user_->rail_buffers();
+  }
+  bool has_standby() noexcept {
+    const std::lock_guard lock(user_mutex_);
+    return user_ != nullptr && user_->has_standby();
   }
 
  protected:

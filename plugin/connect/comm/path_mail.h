@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "plugin/connect/comm/path_resources.h"
 #include "plugin/wire/message_fenced.h"
@@ -27,8 +28,11 @@ using PathMessage = std::variant<wire::Fenced, wire::OfferPath, wire::AnswerPath
 
 // A queue pair of a new generation. With an offer (at the receiving end) it is also connected.
 struct MakePath {
+  // Tried in this order: the path's own device, and those that may stand in for it.
+  std::vector<const Device*> devices;
   std::optional<wire::PathOffer> offer;
-  bool has_loopback = false;  // with a queue pair for flushes
+  std::uint32_t ring_key = 0;  // with the offer
+  bool has_loopback = false;   // with a queue pair for flushes
 };
 // Connects what MakePath has made, and writes 0 bytes to see whether the path works.
 struct ConnectPath {
@@ -51,6 +55,7 @@ struct PathMade {
   std::uint8_t path = 0;
   std::uint32_t generation = 0;
   wire::PathOffer offer = {};    // of a MakePath without an offer
+  std::uint32_t ring_key = 0;    // the same: of this end's control memory
   wire::PathAnswer answer = {};  // of one with an offer
   std::unique_ptr<PathResources> resources = {};
 };

@@ -51,7 +51,13 @@ struct PathResources {
   const Device* device = nullptr;
   std::uint8_t rail = 0;       // of this end
   std::uint8_t peer_rail = 0;  // of the other end
-  ThreadDomain domain;         // empty: the driver takes locks. Destroyed after the queues in it
+  // The comm's control memory, registered with this device. Empty as long as the path has the
+  // device that it was made with first: that registration is Connection::memory's. Destroyed after
+  // the queues.
+  verbs::Mr control;
+  std::optional<std::uint32_t> ring_key;  // receiver: the key of the peer's ring, if it is not that
+                                          // of the handshake
+  ThreadDomain domain;  // empty: the driver takes locks. Destroyed after the queues in it
   Queues queues;
   Notify notify = Notify::kImmediate;
   OwnAddress own;  // the table entries of this end's port by which it is connected

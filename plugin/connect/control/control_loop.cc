@@ -17,6 +17,7 @@ namespace {
 constexpr std::int64_t kWorkOfTurnNs = 2 * kNsPerMs;
 // How soon a comm that could not be served is tried again.
 constexpr std::int64_t kServeAgainNs = 10 * kNsPerMs;
+constexpr std::int64_t kLeastPauseNs = kNsPerMs / 10;
 
 // Whether a path that uses the device may have failed, or may work again.
 bool is_about_paths(verbs::EventKind kind) {
@@ -157,12 +158,13 @@ bool ControlLoop::finish_if_idle() {
 // completions: whether and when those come depends on the driver.
 void ControlLoop::on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) {
   if (event.kind == verbs::EventKind::kDeviceFatal) channels_.lose_device(context);
-  if (is_about_paths(event.kind)) {
-    const auto links = channels_.links_on(context);
-    for (const auto& link : links) link->alert();  // those in use begin at once
-    for (const auto& link : links) serve(link);
-  }
+  if (is_about_paths(event.kind)) serve_all(channels_.links_on(context));
   if (setup_.port_events != nullptr) setup_.port_events->on_device_event(context, event);
+}
+
+void ControlLoop::on_device_back(const DeviceContext& context) {
+  serve_all(channels_.links_on(context));
+  if (setup_.port_events != nullptr) setup_.port_events->on_device_back(context);
 }
 
 // --- Messages ---
@@ -249,6 +251,11 @@ void ControlLoop::take_path_orders() {
   }
 }
 
+void ControlLoop::serve_all(const std::vector<std::shared_ptr<CommLink>>& links) {
+  for (const auto& link : links) link->alert();  // those in use begin at once
+  for (const auto& link : links) serve(link);
+}
+
 void ControlLoop::serve(const std::shared_ptr<CommLink>& link) {
   const bool is_served = link->serve();
   if (link->has_ended()) return;
@@ -260,6 +267,7 @@ void ControlLoop::serve(const std::shared_ptr<CommLink>& link) {
   }
   std::int64_t& timer = link->timer_ns();
   if (next == Link::kNever || timer <= next) return;
+  next = std::max(next, now + kLeastPauseNs);  // the other links have their turn
   timer = next;
   poller_->at(next, [this, next, weak = std::weak_ptr(link)] {
     const auto still_there = weak.lock();

@@ -51,6 +51,7 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
 
   // --- PortEvents ---
   void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) override;
+  void on_device_back(const DeviceContext& context) override;
   // --- ChannelEvents ---
   std::optional<wire::ResumeOffer> make_resume_offer() override;
   std::optional<DialTarget> find_dial_target(const wire::ProcessId& process) override;
@@ -75,6 +76,7 @@ class ControlLoop final : ChannelEvents, PortEvents, RemakeEvents {
   Status on_path_message(Channel& channel, std::uint32_t comm, PathMessage message);
   // As many as one turn allows.
   void take_path_orders();
+  void serve_all(const std::vector<std::shared_ptr<CommLink>>& links);
   // Sees to it that the comm takes its mail, and does what is due: its own thread may not call for
   // long. Sets a timer unless there is nothing left to do.
   void serve(const std::shared_ptr<CommLink>& link);

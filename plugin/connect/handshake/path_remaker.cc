@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/connect/handshake/path_remaker.h"
 
+#include <algorithm>
 #include <optional>
 #include <variant>
 
@@ -31,17 +32,24 @@ void PathRemaker::remember(std::uint32_t comm, const Connection& connection, con
   const bool sends = connection.role == Role::kSend;
   const CommPlans& plans = sends ? context_.options->sender : context_.options->receiver;
   Recipe& recipe = recipes_[comm];
-  recipe = {.plan = &plans.of(connection.planned_paths), .qp = qp, .peer_host = peer_host};
   const ControlBlock& memory = connection.memory;
+  recipe = {.plan = &plans.of(connection.planned_paths),
+            .qp = qp,
+            .peer_host = peer_host,
+            .memory = memory.data(),
+            .memory_bytes = memory.size(),
+            .access = sends ? kQpAccess : unsigned{IBV_ACCESS_LOCAL_WRITE}};
   for (const PathResources& path : connection.paths) {
     recipe.places.push_back({.number = static_cast<std::uint8_t>(recipe.places.size()),
                              .rail = path.rail,
                              .peer_rail = path.peer_rail});
     recipe.devices.push_back(path.device);
     ibv_sge scratch = {};
-    if (memory.size() > 0)
+    const bool has_memory = memory.size() > 0;
+    if (has_memory)
       scratch = {.addr = memory.address(), .length = 1, .lkey = memory.lkey(path.rail)};
     recipe.scratches.push_back(scratch);
+    recipe.ring_keys.push_back(has_memory ? memory.rkey(path.rail) : 0);
   }
 }
 
@@ -62,7 +70,8 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
     Outcome<PathMade> made = make(link, recipe, order, *wanted);
     if (!made) {
       works_.erase(key);
-      return refuse(link, order.path, order.generation, recipe.devices[order.path], made.error());
+      const Device* const first = wanted->devices.empty() ? nullptr : wanted->devices.front();
+      return refuse(link, order.path, order.generation, first, made.error());
     }
     if (wanted->offer) return advance(key);
     return deliver(link, *std::move(made));
@@ -76,31 +85,76 @@ void PathRemaker::take(const std::shared_ptr<CommLink>& link, PathOrder order) {
   const Outcome<void> begun =
       connect(work->second, recipe, std::get<ConnectPath>(order.what).answer);
   if (begun) return advance(key);
+  const Device& device = work->second.path.device();
   works_.erase(work);
-  refuse(link, order.path, order.generation, recipe.devices[order.path], begun.error());
+  refuse(link, order.path, order.generation, &device, begun.error());
 }
 
-// The result is for the sending end. That of the receiving end follows when it is connected.
-Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const Recipe& recipe,
-                                    const PathOrder& order, const MakePath& wanted) {
-  const Device& device = *recipe.devices[order.path];
+Outcome<void> PathRemaker::prepare(CommLink& link, const Recipe& recipe, std::uint8_t path,
+                                   const Device& device) {
   const Result<const PortFacts*> facts = context_.ports->facts(device);
   if (!facts) return fail(problem_of(facts.error()));
   if (!(*facts)->is_active()) {
     return fail(Problem(Errc::kSystem,
                         std::string("its port is ") + verbs::port_state_text((*facts)->state)));
   }
+  // A device that stands in does so for all paths of the comm, so it must take every buffer, as
+  // must that of the only rail.
+  const bool stands_in = device.index != recipe.devices[path]->index;
+  const std::uint8_t rail = recipe.places[path].rail;
+  const bool is_only = std::ranges::all_of(
+      recipe.places, [rail](const PathPlace& place) { return place.rail == rail; });
+  const std::shared_ptr<RailBuffers> buffers = link.rail_buffers();
+  if (buffers == nullptr) return fail("the connection is being closed");
+  return buffers->prepare(rail, device, stands_in || is_only);
+}
+
+Outcome<const Device*> PathRemaker::choose_device(CommLink& link, const Recipe& recipe,
+                                                  std::uint8_t path,
+                                                  const std::vector<const Device*>& devices) {
+  Problem first("none of its devices can be used now");
+  for (const Device* const device : devices) {
+    const Outcome<void> prepared = prepare(link, recipe, path, *device);
+    if (prepared) {
+      link.add_device(*device);
+      return device;
+    }
+    if (device == devices.front()) first = prepared.error();
+  }
+  return fail(std::move(first));
+}
+
+// The result is for the sending end. That of the receiving end follows when it is connected.
+Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const Recipe& recipe,
+                                    const PathOrder& order, const MakePath& wanted) {
+  const Device& device = *BL_TRY(choose_device(*link, recipe, order.path, wanted.devices));
+  const Result<const PortFacts*> facts = context_.ports->facts(device);
+  if (!facts) return fail(problem_of(facts.error()));
   const PortSide ours{device, **facts, recipe.qp};
   std::optional<Agreement> agreement;
   if (wanted.offer) {
     agreement = BL_TRY(agree(ours, *wanted.offer, recipe.peer_host, random_flow_labels()));
   }
-  Result<PathSetup> path = PathSetup::create(recipe.places[order.path], device, *recipe.plan,
-                                             recipe.qp, recipe.scratches[order.path]);
+  ibv_sge scratch = recipe.scratches[order.path];
+  std::uint32_t ring_key = recipe.ring_keys[order.path];
+  verbs::Mr control;
+  if (&device != recipe.devices[order.path]) {
+    Result<verbs::Mr> registered =
+        verbs::reg_mr(device.api(), BL_TRY(device.context->pd()), recipe.memory,
+                      recipe.memory_bytes, recipe.access, verbs::Ordering::kStrict);
+    if (!registered) return fail(problem_of(registered.error()));
+    control = *std::move(registered);
+    scratch.lkey = control->lkey;
+    ring_key = control->rkey;
+  }
+  Result<PathSetup> path =
+      PathSetup::create(recipe.places[order.path], device, *recipe.plan, recipe.qp, scratch);
   if (!path) return fail(problem_of(path.error()));
   Work work = {.link = link,
                .number = ++last_number_,
                .generation = order.generation,
+               .control = std::move(control),
+               .ring_key = wanted.offer ? std::optional(wanted.ring_key) : std::nullopt,
                .path = *std::move(path),
                .has_loopback = wanted.has_loopback,
                .deadline_ns = now_ns() + kMostNs};
@@ -112,6 +166,7 @@ Outcome<PathMade> PathRemaker::make(const std::shared_ptr<CommLink>& link, const
   } else {
     made.offer = make_offer(ours);
     made.offer.qp = qp_facts(ours, work.path);
+    made.ring_key = ring_key;
   }
   works_.insert_or_assign({link->numbers().ours, order.path}, std::move(work));
   return made;
@@ -145,8 +200,9 @@ void PathRemaker::advance(const Key& key) {
   Outcome<PathMade> made =
       is_there ? finish(work, recipe) : Outcome<PathMade>(fail(is_there.error()));
   const std::uint32_t generation = work.generation;
+  const Device& device = work.path.device();
   works_.erase(found);
-  if (!made) return refuse(link, key.second, generation, recipe.devices[key.second], made.error());
+  if (!made) return refuse(link, key.second, generation, &device, made.error());
   made->path = key.second;
   deliver(link, *std::move(made));
 }
@@ -176,8 +232,10 @@ Outcome<PathMade> PathRemaker::finish(Work& work, const Recipe& recipe) const {
   const std::optional<ibv_ece> agreed = work.path.agreed_ece();
   made.answer.qp.ece = agreed ? std::optional(to_wire(*agreed)) : std::nullopt;
   made.resources = std::make_unique<PathResources>(std::move(work.path).finish());
-  if (!work.has_loopback) return made;
   PathResources& resources = *made.resources;
+  resources.control = std::move(work.control);
+  resources.ring_key = work.ring_key;
+  if (!work.has_loopback) return made;
   ibv_pd* const pd = resources.domain ? resources.domain.pd() : BL_TRY(device.context->pd());
   resources.queues.loopback = BL_TRY(Loopback::make(device, {.pd = pd,
                                                              .cq = resources.queues.cq.get(),

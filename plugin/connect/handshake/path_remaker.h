@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,15 +49,22 @@ class PathRemaker {
     const CommPlan* plan = nullptr;
     QpOptions qp;
     std::string peer_host;
-    std::vector<PathPlace> places = {};  // by path, as the next two
-    std::vector<const Device*> devices = {};
+    // The comm's control memory.
+    void* memory = nullptr;
+    std::size_t memory_bytes = 0;
+    unsigned access = 0;
+    std::vector<PathPlace> places = {};       // by path, as the next three
+    std::vector<const Device*> devices = {};  // by which they were made at first
     std::vector<ibv_sge> scratches = {};
+    std::vector<std::uint32_t> ring_keys = {};
   };
   // A path that is being made.
   struct Work {
     std::weak_ptr<CommLink> link;
     std::uint64_t number = 0;  // of this object, never used again
     std::uint32_t generation = 0;
+    verbs::Mr control;  // see PathResources. Destroyed after the path
+    std::optional<std::uint32_t> ring_key;
     PathSetup path;
     bool has_loopback = false;
     wire::PathAnswer answer = {};  // at the receiving end
@@ -65,6 +73,11 @@ class PathRemaker {
   };
   using Key = std::pair<std::uint32_t, std::uint8_t>;  // comm and path
 
+  // The first of these devices by which the path can be made, with the comm's buffers registered.
+  Outcome<const Device*> choose_device(CommLink& link, const Recipe& recipe, std::uint8_t path,
+                                       const std::vector<const Device*>& devices);
+  Outcome<void> prepare(CommLink& link, const Recipe& recipe, std::uint8_t path,
+                        const Device& device);
   Outcome<PathMade> make(const std::shared_ptr<CommLink>& link, const Recipe& recipe,
                          const PathOrder& order, const MakePath& wanted);
   Outcome<void> connect(Work& work, const Recipe& recipe, const wire::PathAnswer& answer);

@@ -48,7 +48,7 @@ struct PendingComm {
 
   std::string own_name() const;  // "h0 mlx5_0 port 1", with all devices
   const Device& device_of(std::uint8_t path) const noexcept {
-    return *devices[layout.place(path).rail];
+    return devices[layout.place(path).rail]->newest();
   }
   bool has_one_path() const noexcept { return layout.count == 1; }
   bool has_paths() const noexcept { return end.has_value() && !end->paths().empty(); }

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/connect/path/port_watch.h"
 
+#include <algorithm>
+#include <set>
+
 #include "common/base/clock.h"
 #include "common/base/log.h"
 
 namespace beeline {
 namespace {
+
+// How often a device that is gone is looked for.
+constexpr std::int64_t kFirstLookNs = 100 * kNsPerMs;
+constexpr std::int64_t kLongestLookNs = 5 * kNsPerSec;
 
 bool is_failure(verbs::EventKind kind) {
   switch (kind) {
@@ -31,12 +38,21 @@ std::string event_text(const DeviceContext& context, const verbs::AsyncEvent& ev
   if (event.qp_num != 0) text += " qp " + std::to_string(event.qp_num);
   if (event.kind == verbs::EventKind::kDeviceFatal) {
     return text + " was removed from this host, or has failed for good (" + event.text +
-           "): connections that have no other device end, and this process does not use it again";
+           "): connections that have no other device end";
   }
   return text + ": " + event.text;
 }
 
 }  // namespace
+
+PortWatch::PortWatch(const DeviceTable& table, Poller& poller, PortEvents& events)
+    : table_(&table), poller_(&poller), events_(&events) {
+  std::set<const DeviceContext*> gone;
+  for (const Device& device : table.devices()) {
+    const DeviceContext* const context = device.newest().context;
+    if (context->is_gone() && gone.insert(context).second) look_for(*context, kFirstLookNs);
+  }
+}
 
 PortWatch::~PortWatch() {
   for (const auto& [context, key] : watched_) poller_->remove(context->raw()->async_fd, key);
@@ -47,10 +63,10 @@ Result<const PortFacts*> PortWatch::facts(const Device& device) {
   if (device.context->is_gone()) {
     return fail(Errc::kSystem, "use a device that was removed from this host, or failed for good");
   }
-  const auto known = facts_.find(device.index);
+  const auto known = facts_.find(&device);
   if (known != facts_.end()) return &known->second;
   PortFacts read = BL_TRY(table_->read_port(device));
-  return &facts_.insert_or_assign(device.index, std::move(read)).first->second;
+  return &facts_.insert_or_assign(&device, std::move(read)).first->second;
 }
 
 void PortWatch::watch(DeviceContext& context) {
@@ -99,13 +115,40 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
     BL_INFO(kLogNet, "%s", text.c_str());
   }
   const std::int64_t now = now_ns();
-  for (const Device& device : table_->devices()) {
-    if (device.context != &context) continue;
-    facts_.erase(device.index);  // the stored facts about the device's ports may be outdated
+  table_->each_port_of(context, [&](const Device& device) {
+    facts_.erase(&device);  // the stored facts about the device's ports may be outdated
     if (device.port == event.port) device.history->record(event.kind, now);
+  });
+  if (event.kind == verbs::EventKind::kDeviceFatal) {
+    context.set_gone();
+    look_for(context, kFirstLookNs);
   }
-  if (event.kind == verbs::EventKind::kDeviceFatal) context.set_gone();
   events_->on_device_event(context, event);
+}
+
+// No event tells a process that a device has come.
+void PortWatch::look_for(const DeviceContext& gone, std::int64_t delay_ns) {
+  poller_->at(now_ns() + delay_ns, [this, &gone, delay_ns] {
+    if (!find_again(gone)) look_for(gone, std::min(2 * delay_ns, kLongestLookNs));
+  });
+}
+
+bool PortWatch::find_again(const DeviceContext& gone) {
+  const Result<DeviceContext*> found = table_->reopen(gone);
+  if (!found) {
+    BL_INFO(kLogNet, "device %s cannot be opened again yet: %s", gone.ibdev().c_str(),
+            describe(found.error()).c_str());
+    return false;
+  }
+  if (*found == nullptr) return false;
+  BL_WARN("device %s is back on this host and was opened again", gone.ibdev().c_str());
+  const std::int64_t now = now_ns();
+  table_->each_port_of(**found, [now](const Device& device) {
+    if (device.facts.is_active()) device.history->record(verbs::EventKind::kPortActive, now);
+  });
+  watch(**found);
+  events_->on_device_back(**found);
+  return true;
 }
 
 }  // namespace beeline

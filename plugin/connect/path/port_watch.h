@@ -22,6 +22,8 @@ namespace beeline {
 class PortEvents {
  public:
   virtual void on_device_event(const DeviceContext& context, const verbs::AsyncEvent& event) = 0;
+  // A device that was gone is back and has been opened again. This is its new context.
+  virtual void on_device_back(const DeviceContext& context) = 0;
 
  protected:
   ~PortEvents() = default;
@@ -29,8 +31,8 @@ class PortEvents {
 
 class PortWatch {
  public:
-  PortWatch(const DeviceTable& table, Poller& poller, PortEvents& events)
-      : table_(&table), poller_(&poller), events_(&events) {}
+  // Looks for devices that are gone since an earlier control thread ran.
+  PortWatch(const DeviceTable& table, Poller& poller, PortEvents& events);
   PortWatch(const PortWatch&) = delete;
   PortWatch& operator=(const PortWatch&) = delete;
   ~PortWatch();
@@ -43,11 +45,14 @@ class PortWatch {
   void watch(DeviceContext& context);
   void read_events(DeviceContext& context);
   void handle(DeviceContext& context, const verbs::AsyncEvent& event);
+  // Looks for the device of a context that is gone, until it is back.
+  void look_for(const DeviceContext& gone, std::int64_t delay_ns);
+  bool find_again(const DeviceContext& gone);
 
   const DeviceTable* table_;
   Poller* poller_;
   PortEvents* events_;
-  std::map<int, PortFacts> facts_;  // by the device's index
+  std::map<const Device*, PortFacts> facts_;
   std::map<DeviceContext*, Poller::Key> watched_;
 };
 

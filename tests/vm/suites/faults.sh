@@ -29,10 +29,11 @@ for_ever=(--sizes 64K --iters 100000)
 # --- The job ----------------------------------------------------------------------------------------
 
 # start PATTERN OPTION...: starts a job in the background. With --hold, a rank that has failed does not
-# exit, so that the other has to notice the fault itself.
+# exit, so that the other has to notice the fault itself. Each rank has one device: no other stands in for
+# it.
 start() {
   sent_before=$(packets_sent)
-  NCCL_SOCKET_IFNAME=lo "$beeline" perf "$@" --plugin "$plugin" --dev rxe_a1,rxe_b1 --ranks 2 \
+  NCCL_SOCKET_IFNAME=lo BEELINE_STANDBY=0 "$beeline" perf "$@" --plugin "$plugin" --dev rxe_a1,rxe_b1 --ranks 2 \
     --hold 30 --timeout 60 >"$job_log" 2>&1 &
   job=$!
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/device/returned_devices.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "plugin/device/netdev.h"
+#include "plugin/device/port_facts.h"
+#include "plugin/verbs/create.h"
+
+namespace beeline {
+namespace {
+
+// The newest Device of each port whose context this is.
+std::vector<const Device*> ports_of(const DeviceContext& context, std::span<const Device> known) {
+  std::vector<const Device*> ports;
+  for (const Device& first : known) {
+    const Device& device = first.newest();
+    if (device.context == &context) ports.push_back(&device);
+  }
+  return ports;
+}
+
+// The properties of the hardware have not changed. Its addresses may have.
+Result<Device> port_again(const Device& former, DeviceContext& context,
+                          const std::string& sysfs_root) {
+  auto reading =
+      BL_TRY(read_port_facts(former.api(), {context.raw(), former.ibdev, former.port}, sysfs_root));
+  Device device = former;
+  device.facts = std::move(reading.facts);
+  device.context = &context;
+  device.history = std::make_shared<PortHistory>();
+  device.successor = std::make_shared<Device::Successor>(nullptr);
+  return device;
+}
+
+}  // namespace
+
+Result<DeviceContext*> ReturnedDevices::reopen(const DeviceContext& gone,
+                                               std::span<const Device> known,
+                                               const std::string& sysfs_root, int first_index) {
+  const std::vector<const Device*> former = ports_of(gone, known);
+  if (former.empty()) return nullptr;
+  const verbs::DeviceList list = BL_TRY(verbs::DeviceList::get(*api_));
+  const auto found = std::ranges::find_if(list.devices(), [&](ibv_device* device) {
+    return api_->get_device_name(device) == gone.ibdev();
+  });
+  if (found == list.devices().end()) return nullptr;
+  // Another device may have got the name.
+  const Device& first = *former.front();
+  if (pci_path_of(sysfs_root, first.ibdev, first.netdev) != first.pci_path) return nullptr;
+  Opened opened;
+  opened.context =
+      std::make_unique<DeviceContext>(BL_TRY(verbs::open_device(*api_, *found)), gone.ibdev(),
+                                      first_index + static_cast<int>(all_.size()));
+  for (const Device* const port : former) {
+    opened.ports.push_back(BL_TRY(port_again(*port, *opened.context, sysfs_root)));
+  }
+  // Its addresses are known once it has a link.
+  if (std::ranges::none_of(opened.ports, [](const Device& port) { return port.facts.is_active(); }))
+    return nullptr;
+  Opened& kept = all_.emplace_back(std::move(opened));
+  for (std::size_t i = 0; i < former.size(); ++i) {
+    former[i]->successor->store(&kept.ports[i], std::memory_order_release);
+  }
+  return kept.context.get();
+}
+
+}  // namespace beeline

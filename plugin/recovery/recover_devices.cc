@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// By which device a path is made anew: its own, which may have been removed and come back, or, if
+// no path of the comm works, one that stands in until its own device is well again. All paths of a
+// rail use the same device, because the keys of buffers are by rail.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "plugin/device/port_report.h"
+#include "plugin/recovery/recover.h"
+#include "plugin/transfer/comm.h"
+
+namespace beeline {
+namespace {
+
+// A link that flaps is back within that time.
+constexpr std::int64_t kStandInAfterNs = kNsPerSec;
+// A port that is well may still not reach the peer. Each time that has been tried in vain, it has
+// to be well for twice as long before it is tried again.
+constexpr std::int64_t kLongestWellForNs = 600 * kNsPerSec;
+constexpr std::int64_t kLookEveryNs = kNsPerSec;
+// While a path is being fenced, no device can stand in for its own.
+constexpr std::int64_t kCallAgainNs = 100 * kNsPerMs;
+// How many attempts a sender makes with one device: the receiver may try several in the meantime.
+constexpr std::uint32_t kTriesOfSender = 8;
+
+}  // namespace
+
+const Device& Recover::own_device(const Comm& comm, std::size_t path) noexcept {
+  return comm.own_device(path);
+}
+
+bool Recover::is_stand_in(const Comm& comm, std::size_t path) noexcept {
+  return comm.paths()[path].device->index != own_device(comm, path).index;
+}
+
+bool Recover::may_stand_in(const Comm& comm, std::size_t path) const noexcept {
+  const bool is_gone = own_device(comm, path).context->is_gone();
+  const std::int64_t patience = is_gone ? 0 : kStandInAfterNs;
+  return !comm.has_usable_path() && outage_.has_lasted(patience, now_ns()) && comm.has_standby();
+}
+
+bool Recover::is_usable(const Comm& comm, std::size_t path) {
+  const Repair& repair = repair_of(comm, path);
+  if (repair.is_device_gone && !repair.is_device_left) return false;
+  const Device& own = own_device(comm, path);
+  if (!own.context->is_gone() && query_own_port(own, comm.paths()[path].own).is_active()) {
+    return true;
+  }
+  return may_stand_in(comm, path);
+}
+
+bool Recover::fits_rail(const Comm& comm, std::size_t path, const Device& device) noexcept {
+  for (std::size_t other = 0; other < comm.paths().size(); ++other) {
+    const bool is_beside =
+        other != path && comm.is_up(other) && comm.paths()[other].rail == comm.paths()[path].rail;
+    if (is_beside && comm.paths()[other].device != &device) return false;
+  }
+  return true;
+}
+
+std::vector<const Device*> Recover::devices_for(const Comm& comm, std::size_t path) {
+  std::vector<const Device*> devices;
+  const auto add = [&](const Device& device) {
+    if (!device.context->is_gone() && fits_rail(comm, path, device)) devices.push_back(&device);
+  };
+  const Device& own = own_device(comm, path);
+  add(own);
+  if (!may_stand_in(comm, path)) return devices;
+  for (const Device* const other : comm.standbys_for(own)) {
+    if (!comm.is_own(*other)) add(other->newest());
+  }
+  // A device that stands in may not reach the peer, so each has its turn.
+  const std::uint32_t tries = repair_of(comm, path).tries;
+  const std::uint32_t turn = comm.role() == Role::kSend ? tries / kTriesOfSender : tries;
+  if (!devices.empty()) {
+    const auto first = devices.begin() + turn % devices.size();
+    std::rotate(devices.begin(), first, devices.end());
+  }
+  return devices;
+}
+
+std::int64_t Recover::standbys_due_ns(const Comm& comm, std::int64_t now) const noexcept {
+  const std::int64_t patient_until = outage_.lasts_at_ns(kStandInAfterNs);
+  const bool has_called = has_called_standbys_ || !comm.has_standby();
+  if (has_called || patient_until == Outage::kNever) return Outage::kNever;
+  return std::max(patient_until, now + kCallAgainNs);
+}
+
+// From now on paths whose own device does not work can be made by others.
+void Recover::look_at_standbys(Comm& comm, std::int64_t now) {
+  if (comm.has_usable_path()) {
+    has_called_standbys_ = false;
+    return;
+  }
+  if (has_called_standbys_) return;
+  for (std::size_t path = 0; path < comm.paths().size(); ++path) {
+    Repair& repair = repair_of(comm, path);
+    const bool is_clear = repair.status.state == PathState::kClear;
+    if (!is_clear || comm.paths()[path].queues.cm || !may_stand_in(comm, path)) continue;
+    if (!is_usable(comm, path)) continue;
+    has_called_standbys_ = true;
+    take_local(comm, path, PathEvent::Kind::kPortWell);
+    if (repair.status.state == PathState::kClear) repair.attempts.set_due(now);
+  }
+}
+
+// While another device stands in for it.
+void Recover::look_at_own_device(Comm& comm, std::size_t path, std::int64_t now) {
+  Repair& repair = repair_of(comm, path);
+  const Device& own = own_device(comm, path);
+  if (!is_stand_in(comm, path) || !comm.is_up(path)) {
+    repair.look_ns = BackOff::kNever;
+    repair.own_well_ns = 0;
+    return;
+  }
+  if (repair.look_ns != BackOff::kNever && now < repair.look_ns) return;
+  repair.look_ns = now + kLookEveryNs;
+  const bool is_well =
+      !own.context->is_gone() && query_own_port(own, comm.paths()[path].own).is_active();
+  if (!is_well) {
+    repair.own_well_ns = 0;
+  } else if (repair.own_well_ns == 0) {
+    repair.own_well_ns = now;
+    if (repair.has_gone_back)
+      repair.well_for_ns = std::min(2 * repair.well_for_ns, kLongestWellForNs);
+    repair.has_gone_back = false;
+  } else if (now - repair.own_well_ns >= repair.well_for_ns) {
+    repair.has_gone_back = true;
+    go_back_to_own_device(comm, path);
+  }
+}
+
+void Recover::go_back_to_own_device(Comm& comm, std::size_t path) {
+  const std::uint8_t rail = comm.paths()[path].rail;
+  const std::string cause = label(own_device(comm, path)) + " works again, for which " +
+                            label(*comm.paths()[path].device) + " has stood in";
+  for (std::size_t one = 0; one < comm.paths().size(); ++one) {
+    if (comm.paths()[one].rail == rail && comm.is_up(one)) fail_path(comm, one, cause);
+  }
+}
+
+}  // namespace beeline
