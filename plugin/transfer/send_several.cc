@@ -183,12 +183,20 @@ bool SendComm::assign_some(SplitMessage& message, std::int64_t now_ns) {
   return post_late_notices(message, notified, now_ns);
 }
 
-// On the paths that have carried earlier chunks and none of the last.
+// On the paths that have carried earlier chunks and none of the last. If such a path is out of use,
+// nothing announces its chunks, although their writes may have completed: they count as under way
+// until the receiver has reported.
 bool SendComm::post_late_notices(SplitMessage& message, PathMask notified, std::int64_t now_ns) {
   for (DataPath& path : data_paths()) {
     const bool is_due = (message.carried[path.index] & ~message.announced) != 0 &&
-                        (notified >> path.index & 1) == 0 && path.is_up;
-    if (is_due && !post_chunks(path, message, 0, true, now_ns)) return false;
+                        (notified >> path.index & 1) == 0;
+    if (!is_due) continue;
+    if (!path.is_up) {
+      ++message.request->missing;
+      ++message.under_way[path.index];
+    } else if (!post_chunks(path, message, 0, true, now_ns)) {
+      return false;
+    }
   }
   return true;
 }

@@ -473,6 +473,31 @@ TEST_CASE("resume: what has arrived is not sent again", "[component][transfer][r
   CHECK(rig.receiver_link().failure.empty());
 }
 
+// The path is left after its device has acknowledged the first chunks of a message and before their
+// notice is posted. So the receiver does not know of them.
+TEST_CASE("resume: chunks without a notice are sent again", "[component][transfer][resume]") {
+  constexpr std::size_t kLong = 4 * kLargest;  // its last chunks have to wait
+  TransferRig rig({.paths = 2, .recovers = true});
+  Storage from = rig.storage(kLong, 0x55);
+  Storage into = rig.storage(kLong);
+  Request* const receive = rig.receive(into, kLong, 0);
+  Request* const send = rig.send(from, kLong, 0);
+  rig.sender().leave(1);
+  const auto has_work = [&](std::size_t path) { return rig.sender().has_sends_under_way(path); };
+  run_until(rig, [&] { return !has_work(0) && !has_work(1); });
+  CHECK_FALSE(must(test_once(*send, nullptr)));
+
+  break_path(rig.receiver(), 1);
+  bool is_sent = false;
+  bool is_received = false;
+  run_until(rig, [&] {
+    is_sent = is_sent || must(test_once(*send, nullptr));
+    is_received = is_received || must(test_once(*receive, nullptr));
+    return is_sent && is_received;
+  });
+  CHECK(is_equal(from, into));
+}
+
 // The receiver has got everything before the path fails, and NCCL does not call it any more.
 TEST_CASE("resume: an end that NCCL does not call is served by the control thread",
           "[component][transfer][resume]") {
