@@ -295,7 +295,9 @@ bool Recover::take_report(Comm& comm, std::size_t path) {
 
 void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
   if (comm.role() == Role::kSend) {
-    static_cast<SendComm&>(comm).resume(path, std::get<wire::ReceiverReport>(repair.theirs));
+    const auto& report = std::get<wire::ReceiverReport>(repair.theirs);
+    const wire::LineSet finished = static_cast<SendComm&>(comm).resume(path, report);
+    if (!finished.empty()) send_finished(comm, path, repair, finished);
   } else {
     static_cast<RecvComm&>(comm).resume(path, std::get<wire::SenderReport>(repair.theirs));
   }
@@ -311,6 +313,15 @@ void Recover::resume(Comm& comm, std::size_t path, const Repair& repair) {
   const double ms = static_cast<double>(now_ns() - repair.failed_ns) / kNsPerMs;
   BL_WARN("%s: path %zu of %zu is out of use: %s. The other paths (%zu) took over in %.1f ms",
           name.c_str(), path + 1, all, repair.cause.c_str(), left, ms);
+}
+
+void Recover::send_finished(Comm& comm, std::size_t path, const Repair& repair,
+                            const wire::LineSet& finished) {
+  comm.link().send_about_path(wire::Fenced{.path = static_cast<std::uint8_t>(path),
+                                           .generation = repair.status.generation,
+                                           .has_peer_report = true,
+                                           .report = repair.ours,
+                                           .finished = finished});
 }
 
 // --- A new generation ---

@@ -65,6 +65,9 @@ class Recover final : public PathEvents {
   bool is_drained(Comm& comm, std::size_t path, std::int64_t now);
   bool take_report(Comm& comm, std::size_t path);
   static void resume(Comm& comm, std::size_t path, const Repair& repair);
+  // The sender: tells the receiver which of its lines nothing comes for any more.
+  static void send_finished(Comm& comm, std::size_t path, const Repair& repair,
+                            const wire::LineSet& finished);
   void order_queues(Comm& comm, std::size_t path, const PathMessage* message);
   void drop_made(Comm& comm, std::size_t path);
   static bool join(Comm& comm, std::size_t path, Repair& repair);
@@ -74,6 +77,8 @@ class Recover final : public PathEvents {
 
   void take_mail(Comm& comm, PathMail mail);
   void take_message(Comm& comm, const PathMessage& message);
+  void take_finished(Comm& comm, std::size_t path, const wire::Fenced& message);
+  void look_at_finished(Comm& comm, std::size_t path);
   void on_two_refusals(Comm& comm, std::size_t path);
   void take_made(Comm& comm, PathMade made);
   void take_failure(Comm& comm, const PathNotMade& failure);

@@ -11,7 +11,7 @@
 #include "common/base/log.h"
 #include "plugin/device/port_report.h"
 #include "plugin/recovery/recover.h"
-#include "plugin/transfer/comm.h"
+#include "plugin/transfer/recv_comm.h"
 
 namespace beeline {
 namespace {
@@ -26,6 +26,8 @@ constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
 constexpr std::int64_t kLongestNewsNs = kNsPerSec;
 // Flushes that use the former queues take microseconds.
 constexpr std::int64_t kLongestJoinNs = kNsPerSec;
+// What a device has acknowledged is in a completion queue within microseconds.
+constexpr std::int64_t kLongestArrivalNs = kNsPerSec;
 
 bool is_from_other_role(const PathMessage& message, Role ours) noexcept {
   const auto* const fenced = std::get_if<wire::Fenced>(&message);
@@ -93,10 +95,35 @@ void Recover::take_message(Comm& comm, const PathMessage& message) {
     give_up_.forget_suspicion_of(path);
   }
   take_event(comm, path, event, &message);
+  if (const auto* const fenced = std::get_if<wire::Fenced>(&message)) {
+    take_finished(comm, path, *fenced);
+  }
   const PathStatus& status = repair_of(comm, path).status;
   const bool neither_fences = event.kind == PathEvent::Kind::kCannotFence && status.is_unfenced &&
                               event.generation == status.generation;
   if (neither_fences) on_two_refusals(comm, path);
+}
+
+// The message may be a repetition.
+void Recover::take_finished(Comm& comm, std::size_t path, const wire::Fenced& message) {
+  if (message.finished.empty()) return;
+  Repair& repair = repair_of(comm, path);
+  if (repair.finished_until_ns == BackOff::kNever) {
+    repair.finished_until_ns = now_ns() + kLongestArrivalNs;
+  }
+  repair.finished = message.finished;
+  repair.finished_end = std::get<wire::SenderReport>(message.report).taken;
+}
+
+void Recover::look_at_finished(Comm& comm, std::size_t path) {
+  Repair& repair = repair_of(comm, path);
+  repair.finished_until_ns = BackOff::kNever;
+  comm.collect();
+  const auto& receiver = static_cast<const RecvComm&>(comm);
+  if (receiver.missing_of(repair.finished, repair.finished_end).empty()) return;
+  (void)give_up_.on_fault(comm, Errc::kSystem, "receive",
+                          "the cause is at " + ends_of(comm, path).here +
+                              ": its device has acknowledged data that it has lost");
 }
 
 // A device that is gone takes nothing, so its end needs no fence at the other.
@@ -220,6 +247,7 @@ void Recover::advance_path(Comm& comm, std::size_t path, std::int64_t now) {
     if (repair.is_device_left) look_whether_usable(comm, path);
   }
   look_at_own_device(comm, path, now);
+  if (now >= repair.finished_until_ns) look_at_finished(comm, path);
   if (repair.made != nullptr) join_made(comm, path);
   if (repair.attempts.is_due(now)) {
     repair.attempts.wait(now);
@@ -245,7 +273,9 @@ void Recover::advance(Comm& comm) {
   const std::int64_t now = now_ns();
   for (std::size_t path = 0; path < comm.paths().size(); ++path) {
     advance_path(comm, path, now);
-    const Repair& repair = (*repairs_)[path];
+  }
+  // Only now, because a look at one path may have shown that another has failed.
+  for (const Repair& repair : *repairs_) {
     const PathState state = repair.status.state;
     is_busy = is_busy || state == PathState::kFencing || state == PathState::kFenced ||
               repair.made != nullptr || (repair.is_device_gone && !repair.is_device_left);

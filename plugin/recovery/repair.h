@@ -66,6 +66,11 @@ struct Repair {
   // In kFencing, if this end's device has refused: since when the peer is known to have fenced.
   // 0: it is not.
   std::int64_t peer_fenced_ns = 0;
+  // Receiver: lines before `finished_end` that the sender has finished and this end misses. If they
+  // have not come by then, they never will.
+  wire::LineSet finished;
+  std::uint32_t finished_end = 0;
+  std::int64_t finished_until_ns = BackOff::kNever;
   std::uint32_t tries = 0;        // to make the path anew, since it failed
   std::string last_try = {};      // why the last one failed
   std::uint32_t brief_lives = 0;  // generations in a row that failed soon, by this end's device
@@ -90,7 +95,8 @@ struct Repair {
     has_gone_back = false;
   }
   std::int64_t due_ns() const noexcept {
-    const std::int64_t due = std::min({attempts.due_ns(), repeats.due_ns(), look_ns});
+    const std::int64_t due =
+        std::min({attempts.due_ns(), repeats.due_ns(), look_ns, finished_until_ns});
     return made != nullptr ? std::min(due, join_until_ns) : due;
   }
 };

@@ -84,9 +84,9 @@ struct ChunkFate {
 ChunkFate resolve_chunks(const wire::ReceiverReport& report, CarriedChunks carried) noexcept;
 
 // The lines that the report calls missing, wholly or partly, and that the sender has finished: the
-// message has completed and nothing can be sent again. `finished` holds the lines before
-// `report.next`. Unless the receiver finds their data on another path, the device has lost what it
-// has acknowledged, and the comm has to end.
+// message has completed and nothing can be sent again. `finished` holds lines before `report.next`.
+// Unless the receiver finds their data on another path, a device has lost what it has acknowledged,
+// and the comm has to end.
 wire::LineSet missing_but_finished(const wire::ReceiverReport& report,
                                    const wire::LineSet& finished) noexcept;
 

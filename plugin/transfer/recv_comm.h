@@ -97,6 +97,8 @@ class RecvComm : public Comm {
   // Grants again, over other paths, what the sender has not got by this one. It must have fenced
   // the path, too.
   void resume(std::size_t path, const wire::SenderReport& report);
+  // Those of the lines whose data has not come and that are before `end`.
+  wire::LineSet missing_of(const wire::LineSet& lines, std::uint32_t end) const noexcept;
   bool is_resuming() override;
   void allow_grants(std::size_t path) override;
   bool has_loopback(std::size_t path) override;

@@ -128,6 +128,15 @@ void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
   grant_lost_lines();
 }
 
+wire::LineSet RecvComm::missing_of(const wire::LineSet& lines, std::uint32_t end) const noexcept {
+  wire::LineSet missing;
+  for (const Owner& owner : owners_) {
+    const bool is_one = lines.has(owner.position) && wire::is_before(owner.position, end);
+    if (owner.waits && is_one) missing.add(owner.position);
+  }
+  return missing;
+}
+
 bool RecvComm::is_resuming() {
   if (!lost_lines_.empty()) grant_lost_lines();
   for (std::uint32_t place = 0; place < wire::kMaxLines; ++place) {

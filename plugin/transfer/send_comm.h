@@ -63,8 +63,8 @@ class SendComm : public Comm {
   // --- After a path was fenced: send_resume.cc ---
   wire::SenderReport report() const noexcept;
   // Sends again, over other paths, what the receiver has not got by this one. It must have fenced
-  // the path, too.
-  void resume(std::size_t path, const wire::ReceiverReport& report);
+  // the path, too. Returns the lines that it calls missing although their messages have completed.
+  wire::LineSet resume(std::size_t path, const wire::ReceiverReport& report);
   bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
   void allow_grants(std::size_t) override {}
   bool has_loopback(std::size_t) override { return false; }
@@ -172,6 +172,7 @@ class SendComm : public Comm {
   bool swap_resources(DataPath& path, PathResources& made) override;
   // For the notice of a path about a split message.
   wire::Notice& notice_place(const Request& request, const DataPath& path) noexcept;
+  wire::LineSet finished_before(std::uint32_t next) noexcept;
   void take_back_chunks(const DataPath& path, Request& request,
                         const wire::ReceiverReport& report) noexcept;
   void take_back_message(Request& request, const wire::ReceiverReport& report) noexcept;

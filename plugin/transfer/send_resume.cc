@@ -48,7 +48,7 @@ wire::SenderReport SendComm::report() const noexcept {
   });
 }
 
-void SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
+wire::LineSet SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
   const DataPath& path = path_at(index);
   for (Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
@@ -60,6 +60,21 @@ void SendComm::resume(std::size_t index, const wire::ReceiverReport& report) {
   }
   several_->scheduler.lost(path.index);
   assign_waiting();
+  return missing_but_finished(report, finished_before(report.next));
+}
+
+// Of the lines before `next` whose places were not used again: those that have been taken in order,
+// and whose messages have completed.
+wire::LineSet SendComm::finished_before(std::uint32_t next) noexcept {
+  const std::uint32_t taken = wire::number_of(awaited_order_) - 1;
+  wire::LineSet finished;
+  for (std::uint32_t i = 1; i <= wire::kMaxLines; ++i) {
+    if (wire::is_before(next - i, taken)) finished.add(next - i);
+  }
+  for (const Request& request : requests_) {
+    if (request.count != 0 && request.missing != 0) finished.remove(request.line);
+  }
+  return finished;
 }
 
 // Chunks that the path has lost wait again.

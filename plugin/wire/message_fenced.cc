@@ -12,6 +12,7 @@ Bytes encode(const Fenced& message) {
   writer.flag(message.has_peer_report);
   writer.flag(std::holds_alternative<SenderReport>(message.report));
   std::visit([&](const auto& report) { encode(report, writer); }, message.report);
+  encode(message.finished, writer);
   return make_frame(Fenced::kType, writer.bytes());
 }
 
@@ -28,6 +29,10 @@ Result<Fenced> decode<Fenced>(ByteView body) {
   } else {
     message.report = decode_receiver_report(reader);
   }
+  message.finished = decode_lines(reader);
+  const bool may_have_finished =
+      message.has_peer_report && std::holds_alternative<SenderReport>(message.report);
+  reader.require(message.finished.empty() || may_have_finished);
   if (!reader.is_finished()) return fail(Errc::kProtocol, "read a FENCED");
   return message;
 }

@@ -19,6 +19,10 @@ struct Fenced {
   std::uint32_t generation = 0;  // of the path
   bool has_peer_report = false;  // no answer is needed
   std::variant<ReceiverReport, SenderReport> report;
+  // Of a sender that has the receiver's report: the lines before `report.taken` which the receiver
+  // calls missing, although their messages have completed here and nothing is sent again. Unless
+  // their data has come by another path since, a device has acknowledged what it has lost.
+  LineSet finished = {};
 
   bool operator==(const Fenced&) const = default;
 };

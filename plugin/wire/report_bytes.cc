@@ -4,7 +4,6 @@
 #include <span>
 
 namespace beeline::wire {
-namespace {
 
 void encode(const LineSet& lines, Writer& writer) {
   for (const std::uint64_t word : lines.words()) writer.number(word);
@@ -15,8 +14,6 @@ LineSet decode_lines(Reader& reader) {
   for (std::uint64_t& word : words) word = reader.number<std::uint64_t>();
   return LineSet::of(words);
 }
-
-}  // namespace
 
 void encode(const ReceiverReport& report, Writer& writer) {
   writer.number(report.next);

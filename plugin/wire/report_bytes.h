@@ -8,8 +8,10 @@
 
 namespace beeline::wire {
 
+void encode(const LineSet& lines, Writer& writer);
 void encode(const ReceiverReport& report, Writer& writer);
 void encode(const SenderReport& report, Writer& writer);
+LineSet decode_lines(Reader& reader);
 ReceiverReport decode_receiver_report(Reader& reader);
 SenderReport decode_sender_report(Reader& reader);
 

@@ -498,6 +498,42 @@ TEST_CASE("resume: chunks without a notice are sent again", "[component][transfe
   CHECK(is_equal(from, into));
 }
 
+// The receiver's completions of the path that fails are lost, or those of the other path come late.
+TEST_CASE("resume: data that was acknowledged and does not come is an error",
+          "[component][transfer][resume]") {
+  const bool is_lost = GENERATE(true, false);
+  CAPTURE(is_lost);
+  TransferRig rig({.paths = 2, .recovers = true});
+  Storage from = rig.storage(kLargest, 0x44);
+  Storage into = rig.storage(kLargest);
+  const ibv_cq* mute = rig.receiver().paths()[is_lost ? 1 : 0].queues.cq.get();
+  const PollHook hook(rig.sender(), [&mute](ibv_cq* cq, int room, ibv_wc* found) {
+    return cq == mute ? 0 : PollHook::real(cq, room, found);
+  });
+  Request* const receive = rig.receive(into, kLargest, 0);
+  rig.finish(rig.send(from, kLargest, 0));
+  break_path(rig.sender(), 1);
+  BL_MUST(rig.sender().probe_paths());  // so that it sees that
+
+  bool is_told = false;
+  Result<bool> done = false;
+  run_until(rig, [&] {
+    rig.sender_link().serve_when_due();
+    rig.receiver_link().serve_when_due();
+    is_told = is_told || std::ranges::any_of(rig.sender_link().sent, [](const PathMessage& one) {
+                const auto* const fenced = std::get_if<wire::Fenced>(&one);
+                return fenced != nullptr && !fenced->finished.empty();
+              });
+    if (is_told && !is_lost) mute = nullptr;
+    done = test_once(*receive, nullptr);
+    return !done || *done;
+  });
+  CHECK(is_told);
+  CHECK(static_cast<bool>(done) == !is_lost);
+  CHECK(rig.receiver_link().failure.empty() == !is_lost);
+  if (!is_lost) CHECK(is_equal(from, into));
+}
+
 // The receiver has got everything before the path fails, and NCCL does not call it any more.
 TEST_CASE("resume: an end that NCCL does not call is served by the control thread",
           "[component][transfer][resume]") {

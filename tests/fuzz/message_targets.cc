@@ -153,6 +153,7 @@ void hold_message(const Fenced& message) {
   hold(message.path < kMaxPaths, "the number of a path");
   const auto* const report = std::get_if<ReceiverReport>(&message.report);
   hold(report == nullptr || is_consistent(*report), "no line has arrived twice");
+  hold(report == nullptr || message.finished.empty(), "only a sender finishes lines");
 }
 void hold_message(const OfferPath& message) {
   hold(message.path < kMaxPaths, "the number of a path");

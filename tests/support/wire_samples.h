@@ -193,6 +193,7 @@ inline wire::Fenced sample_sender_report() {
   wire::SenderReport& report = message.report.emplace<wire::SenderReport>();
   report.taken = 0xffff'fff0;
   for (const std::uint32_t position : {0xffff'fff0U, 3U}) report.held.add(position);
+  message.finished.add(0xffff'ff01);
   return message;
 }
 template <>

@@ -157,6 +157,7 @@ TEST_CASE("wire message: a report that contradicts itself is an error", "[unit][
     check_refused<Fenced>(what, [&](Fenced& m) { spoil(std::get<ReceiverReport>(m.report)); });
   };
   check_refused<Fenced>("path", [](Fenced& m) { m.path = kMaxPaths; });
+  check_refused<Fenced>("a receiver has finished", [](Fenced& m) { m.finished.add(1); });
   check("no chunk", [](ReceiverReport& r) { r.partial[0].arrived = 0; });
   check("one twice", [](ReceiverReport& r) { r.partial[1].position = r.partial[0].position; });
   check("whole and in part", [](ReceiverReport& r) { r.whole.add(r.partial[0].position); });
