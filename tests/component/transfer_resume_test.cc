@@ -13,100 +13,12 @@
 #include <vector>
 
 #include "tests/component/device_rig.h"
-#include "tests/component/poll_hook.h"
-#include "tests/component/transfer_rig.h"
+#include "tests/component/resume_faults.h"
+#include "tests/component/resume_traffic.h"
 #include "tests/support/catch.h"
 
 namespace beeline::test {
 namespace {
-
-constexpr std::size_t kLargest = 600'000;
-
-// What a broken link, a failing device or a peer does to a queue pair.
-void break_path(const Comm& comm, std::size_t path) {
-  ibv_qp_attr attr = {};
-  attr.qp_state = IBV_QPS_ERR;
-  BL_MUST(ibv_modify_qp(comm.paths()[path].queues.qp.get(), &attr, IBV_QP_STATE) == 0);
-}
-
-// The path's data arrives, and its notices do not. There can be only one at a time.
-class NoticeLoss {
- public:
-  NoticeLoss(const Comm& sender, std::size_t path)
-      : context_(sender.paths()[path].queues.qp->context) {
-    qp_ = sender.paths()[path].queues.qp.get();
-    real_ = std::exchange(context_->ops.post_send, &call);
-  }
-  NoticeLoss(const NoticeLoss&) = delete;
-  NoticeLoss& operator=(const NoticeLoss&) = delete;
-  ~NoticeLoss() { context_->ops.post_send = real_; }
-
- private:
-  static int call(ibv_qp* qp, ibv_send_wr* work, ibv_send_wr** refused) {
-    if (qp != qp_) return real_(qp, work, refused);
-    ibv_send_wr** link = &work;
-    while (*link != nullptr && (*link)->opcode != IBV_WR_SEND) link = &(*link)->next;
-    *link = nullptr;
-    return work == nullptr ? 0 : real_(qp, work, refused);
-  }
-
-  ibv_context* context_;
-  static inline const ibv_qp* qp_ = nullptr;
-  static inline int (*real_)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
-};
-
-// A path's writes and sends arrive, and their completions say that they failed. There can be only
-// one at a time.
-class AckLoss {
- public:
-  AckLoss(const Comm& sender, std::size_t path, ibv_wc_status status = IBV_WC_RETRY_EXC_ERR)
-      : context_(sender.paths()[path].queues.qp->context) {
-    status_ = status;
-    cq_ = sender.paths()[path].queues.cq.get();
-    real_ = std::exchange(context_->ops.poll_cq, &call);
-  }
-  AckLoss(const AckLoss&) = delete;
-  AckLoss& operator=(const AckLoss&) = delete;
-  ~AckLoss() { context_->ops.poll_cq = real_; }
-
- private:
-  static int call(ibv_cq* cq, int most, ibv_wc* completions) {
-    const int found = real_(cq, most, completions);
-    for (int i = 0; cq == cq_ && i < found; ++i) {
-      ibv_wc& one = completions[i];
-      if (one.status == IBV_WC_SUCCESS) one.status = status_;
-    }
-    return found;
-  }
-
-  ibv_context* context_;
-  static inline ibv_wc_status status_ = IBV_WC_SUCCESS;
-  static inline const ibv_cq* cq_ = nullptr;
-  static inline int (*real_)(ibv_cq*, int, ibv_wc*) = nullptr;
-};
-
-// Queue pairs in ERROR get no completion for the receive that a fence posts: it is refused with
-// this errno, or accepted and forgotten (0). There can be only one at a time.
-class ForgottenReceives {
- public:
-  ForgottenReceives(const Comm& comm, int rc) : context_(comm.paths()[0].queues.qp->context) {
-    rc_ = rc;
-    real_ = std::exchange(context_->ops.post_recv, &call);
-  }
-  ForgottenReceives(const ForgottenReceives&) = delete;
-  ForgottenReceives& operator=(const ForgottenReceives&) = delete;
-  ~ForgottenReceives() { context_->ops.post_recv = real_; }
-
- private:
-  static int call(ibv_qp* qp, ibv_recv_wr* work, ibv_recv_wr** refused) {
-    constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
-    return work->wr_id == kFenceMarker ? rc_ : real_(qp, work, refused);
-  }
-
-  ibv_context* context_;
-  static inline int rc_ = 0;
-  static inline int (*real_)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**) = nullptr;
-};
 
 // A receive that NCCL does not test: it looks at the data.
 Request* receive_unseen(TransferRig& rig, Storage& into) {
@@ -116,106 +28,6 @@ Request* receive_unseen(TransferRig& rig, Storage& into) {
   if (request != nullptr) BL_MUST(must(test_once(*request, nullptr)));
   return request;
 }
-
-bool is_equal(Storage& a, Storage& b) {
-  return std::equal(a.data(), a.data() + a.size(), b.data());
-}
-
-// Moves everything forward until `is_over`.
-template <class IsOver>
-void run_until(TransferRig& rig, IsOver&& is_over) {
-  const auto deadline = Clock::now() + kPatience;
-  while (!is_over()) {
-    rig.bring_messages();
-    rig.sender().collect();
-    rig.receiver().collect();
-    BL_MUST(Clock::now() < deadline);
-  }
-}
-
-// Moves messages of many sizes through the rig, with several in flight, and compares each of them.
-class Traffic {
- public:
-  Traffic(TransferRig& rig, std::uint32_t seed) : rig_(&rig), random_(seed) {
-    for (Slot& slot : slots_) {
-      slot.from = std::make_unique<Storage>(rig.storage(kLargest));
-      slot.into = std::make_unique<Storage>(rig.storage(kLargest));
-    }
-  }
-
-  // One call each of what NCCL would call.
-  void step() {
-    Slot& slot = slots_[random_() % slots_.size()];
-    if (slot.receive == nullptr && slot.is_empty) return begin(slot);
-    if (slot.send == nullptr && !slot.is_sent) {
-      // Sends are in the order of their receives.
-      if (slot.turn != sent_) return;
-      slot.send = must(isend(rig_->sender(), *slot.from, slot.size, 0));
-      if (slot.send != nullptr) ++sent_;
-    }
-    if (slot.send != nullptr && must(test_once(*slot.send, nullptr))) {
-      slot.send = nullptr;
-      slot.is_sent = true;
-    }
-    int size = -1;
-    if (slot.receive != nullptr && must(test_once(*slot.receive, &size))) {
-      slot.receive = nullptr;
-      CHECK(static_cast<std::size_t>(size) == slot.size);
-      const bool is_equal =
-          std::equal(slot.from->data(), slot.from->data() + slot.size, slot.into->data());
-      CHECK(is_equal);
-    }
-    if (slot.is_sent && slot.receive == nullptr) {
-      slot.is_empty = true;
-      slot.is_sent = false;
-      ++finished_;
-    }
-  }
-  void finish() {
-    is_ending_ = true;
-    const auto deadline = Clock::now() + kPatience;
-    while (!std::ranges::all_of(slots_, &Slot::is_empty)) {
-      step();
-      rig_->bring_messages();
-      BL_MUST(Clock::now() < deadline);
-    }
-  }
-  std::uint64_t finished() const { return finished_; }
-
- private:
-  struct Slot {
-    std::unique_ptr<Storage> from;
-    std::unique_ptr<Storage> into;
-    std::size_t size = 0;
-    std::uint64_t turn = 0;
-    Request* receive = nullptr;
-    Request* send = nullptr;
-    bool is_sent = false;
-    bool is_empty = true;
-  };
-
-  void begin(Slot& slot) {
-    if (is_ending_) return;
-    constexpr std::array<std::size_t, 6> kSizes = {0, 8, 3000, 70'000, 200'000, kLargest};
-    slot.size = kSizes[random_() % kSizes.size()];
-    std::generate_n(slot.from->data(), slot.size,
-                    [&] { return static_cast<unsigned char>(random_() >> 8); });
-    const ReceiveBuffer buffer = {
-        .data = slot.into->data(), .capacity = slot.size, .tag = 0, .memory = &slot.into->handle()};
-    slot.receive = must(irecv(rig_->receiver(), {&buffer, 1}));
-    if (slot.receive == nullptr) return;
-    slot.turn = begun_++;
-    slot.is_empty = false;
-  }
-
-  TransferRig* rig_;
-  std::mt19937 random_;
-  std::array<Slot, 12> slots_;
-  std::uint64_t begun_ = 0;
-  std::uint64_t sent_ = 0;
-  std::uint64_t finished_ = 0;
-  bool is_ending_ = false;
-};
 
 }  // namespace
 
@@ -443,7 +255,7 @@ TEST_CASE("resume: what has arrived is not sent again", "[component][transfer][r
   TransferRig rig({.paths = 2, .notify = notify, .recovers = true});
   Storage from = rig.storage(size, 0x33);
   Storage into = rig.storage(size);
-  const AckLoss loss(rig.sender(), 1);
+  const PollHook loss(rig.sender(), without_acks(rig.sender(), 1));
   std::array<Request*, 4> sends = {};
   std::array<Request*, 4> receives = {};
   for (Request*& receive : receives) receive = rig.receive(into, size, 0);
@@ -541,7 +353,7 @@ TEST_CASE("resume: an end that NCCL does not call is served by the control threa
   TransferRig rig({.paths = 2, .recovers = true});
   Storage from = rig.storage(kSize, 0x33);
   Storage into = rig.storage(kSize);
-  const AckLoss loss(rig.sender(), 1);
+  const PollHook loss(rig.sender(), without_acks(rig.sender(), 1));
   std::array<Request*, 4> sends = {};
   std::array<Request*, 4> receives = {};
   for (Request*& receive : receives) receive = rig.receive(into, kSize, 0);
@@ -570,7 +382,7 @@ TEST_CASE("resume: an error that the peer's report explains is none of a program
   TransferRig rig({.paths = 2, .recovers = true});
   Storage from = rig.storage(kLargest, 0x44);
   Storage into = rig.storage(kLargest);
-  const AckLoss loss(rig.sender(), 1, IBV_WC_REM_OP_ERR);
+  const PollHook loss(rig.sender(), without_acks(rig.sender(), 1, IBV_WC_REM_OP_ERR));
   Request* receive = rig.receive(into, kLargest, 0);
   Request* const last = rig.receive(into, kLargest, 0);
   Request* send = rig.send(from, kLargest, 0);
