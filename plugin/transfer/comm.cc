@@ -65,7 +65,7 @@ void Comm::take_queues(DataPath& path, const PathResources& resources) noexcept 
 
 void Comm::take_device(DataPath& path, const PathResources& resources) noexcept {
   path.most_bytes = largest_write(*resources.device);
-  path.lkey = resources.control ? resources.control->lkey : connection_.memory.lkey(resources.rail);
+  path.lkey = control_key(resources);
   path.ring_key = resources.ring_key.value_or(connection_.window.rkeys[resources.peer_rail]);
   path.is_lost = false;
 }

@@ -196,6 +196,10 @@ class Comm : private LinkUser {
   // Swaps the resources of the path. If the new ones have another device, the keys of the buffers
   // change for the path's rail. False: not now.
   virtual bool swap_resources(DataPath& path, PathResources& made) = 0;
+  // The local key of the comm's control memory for this path's device.
+  std::uint32_t control_key(const PathResources& resources) const noexcept {
+    return resources.control ? resources.control->lkey : connection_.memory.lkey(resources.rail);
+  }
   bool is_moved_by(const DataPath& path, const PathResources& made) const noexcept {
     return made.device != connection_.paths[path.index].device;
   }

@@ -117,10 +117,6 @@ bool RecvComm::use_device_of(const DataPath& path, PathResources& made) {
   return true;
 }
 
-std::uint32_t RecvComm::control_key(const PathResources& path) const noexcept {
-  return path.control ? path.control->lkey : connection_.memory.lkey(path.rail);
-}
-
 // Whether the rail's flushes use, or will use, the loopback of this path.
 bool RecvComm::has_loopback_of_rail(const DataPath& path) const noexcept {
   const auto holder = std::ranges::find_if(paths(), [&](const PathResources& one) {

@@ -214,8 +214,6 @@ class RecvComm : public Comm {
   bool can_swap(const DataPath& path, const PathResources& made) const noexcept;
   bool use_device_of(const DataPath& path, PathResources& made);
   bool has_loopback_of_rail(const DataPath& path) const noexcept;
-  // The local key of the comm's control memory, into which flushes READ.
-  std::uint32_t control_key(const PathResources& path) const noexcept;
   void check_stranded();
   void grant_lost_lines();
   // NCCL may have seen the data of an optional receive that was reported missing, and grant its

@@ -10,8 +10,7 @@
 namespace beeline {
 namespace {
 
-// How often a device that is gone is looked for.
-constexpr std::int64_t kFirstLookNs = 100 * kNsPerMs;
+// Between two looks for a device that is gone.
 constexpr std::int64_t kLongestLookNs = 5 * kNsPerSec;
 
 bool is_failure(verbs::EventKind kind) {
@@ -50,7 +49,8 @@ PortWatch::PortWatch(const DeviceTable& table, Poller& poller, PortEvents& event
   std::set<const DeviceContext*> gone;
   for (const Device& device : table.devices()) {
     const DeviceContext* const context = device.newest().context;
-    if (context->is_gone() && gone.insert(context).second) look_for(*context, kFirstLookNs);
+    if (!context->is_gone() || !gone.insert(context).second) continue;
+    look_for(*context, delays_.after_failure(context->ibdev(), now_ns()));
   }
 }
 
@@ -121,7 +121,7 @@ void PortWatch::handle(DeviceContext& context, const verbs::AsyncEvent& event) {
   });
   if (event.kind == verbs::EventKind::kDeviceFatal) {
     context.set_gone();
-    look_for(context, kFirstLookNs);
+    look_for(context, delays_.after_failure(context.ibdev(), now));
   }
   events_->on_device_event(context, event);
 }
@@ -143,6 +143,7 @@ bool PortWatch::find_again(const DeviceContext& gone) {
   if (*found == nullptr) return false;
   BL_WARN("device %s is back on this host and was opened again", gone.ibdev().c_str());
   const std::int64_t now = now_ns();
+  delays_.opened(gone.ibdev(), now);
   table_->each_port_of(**found, [now](const Device& device) {
     if (device.facts.is_active()) device.history->record(verbs::EventKind::kPortActive, now);
   });

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "plugin/connect/path/reopen_delays.h"
 #include "plugin/connect/socket/poller.h"
 #include "plugin/device/device_table.h"
 #include "plugin/verbs/async_event.h"
@@ -45,7 +46,7 @@ class PortWatch {
   void watch(DeviceContext& context);
   void read_events(DeviceContext& context);
   void handle(DeviceContext& context, const verbs::AsyncEvent& event);
-  // Looks for the device of a context that is gone, until it is back.
+  // Looks for the device of a context that is gone after this time, and until it is back.
   void look_for(const DeviceContext& gone, std::int64_t delay_ns);
   bool find_again(const DeviceContext& gone);
 
@@ -54,6 +55,7 @@ class PortWatch {
   PortEvents* events_;
   std::map<const Device*, PortFacts> facts_;
   std::map<DeviceContext*, Poller::Key> watched_;
+  ReopenDelays delays_;
 };
 
 }  // namespace beeline
