@@ -180,6 +180,9 @@ class Comm : private LinkUser {
   }
   // The wr_id of the work requests that a fence posts.
   static constexpr std::uint64_t kFenceMarker = ~std::uint64_t{0};
+  // Posts the READs of a fence, and returns how many completions have to come. None: not now,
+  // because memory is being registered.
+  virtual std::optional<std::uint8_t> read_back(const DataPath& path) = 0;
   // From now on the comm keeps the records that it needs to send or grant again: a comm with one
   // path does without them until that path fails. False: there is no memory for them.
   virtual bool keep_records() = 0;

@@ -38,7 +38,8 @@ struct DataPath {
   bool may_grant = true;         // receiver: credit lines may be written by it
   bool is_reported = false;      // after a fence: what completes now does not count any more
   bool is_lost = false;          // its device is gone, until the path has another
-  std::uint8_t markers = 0;      // of the fence that are still to be flushed
+  std::uint8_t markers = 0;      // of the fence that are still to complete
+  bool is_read_back = false;     // receiver: the READs of the fence have been posted
   std::atomic<PathOwner> owner{PathOwner::kData};
 
   bool is_probing = false;  // receiver: a zero-byte write is under way, to test the path

@@ -2,7 +2,10 @@
 //
 // Flushes of GPU memory: data that a NIC has written to a GPU may still be on its way there when
 // its completion is polled.
+#include <algorithm>
 #include <array>
+#include <mutex>
+#include <optional>
 
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/verbs/text.h"
@@ -119,8 +122,42 @@ void RecvComm::leave_lost_rails() {
   }
 }
 
+// One READ for each registration that a line in flight names. Which of them are of GPU memory is
+// not known here.
+std::optional<std::uint8_t> RecvComm::read_back(const DataPath& path) {
+  constexpr std::size_t kMost = 8;
+  constexpr std::uint8_t kNeverCompletes = 1;  // the fence waits for as long as it may
+  const std::unique_lock lock(preparing_, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  if (flusher_ == nullptr || flusher_->has_left(path.rail)) return 0;
+  const auto fence = static_cast<std::uint16_t>(path.generation << 8 | path.index);
+  std::array<std::uint32_t, kMost> keys;
+  std::uint8_t count = 0;
+  for (const Owner& owner : owners_) {
+    const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
+    const std::uint32_t key = line.rkeys[path.rail];
+    if (!owner.waits || line.capacity == 0 || key == 0) continue;
+    const auto end = keys.begin() + count;
+    if (std::find(keys.begin(), end, key) != end) continue;
+    if (count == kMost || !flusher_->read_for_fence(path.rail, line.address, key, fence)) {
+      return count + kNeverCompletes;
+    }
+    keys[count++] = key;
+  }
+  return count;
+}
+
+void RecvComm::on_read_back(const DataPath& path, const ibv_wc& completion) noexcept {
+  flusher_->on_fence_read(path.rail);
+  const std::uint16_t fence = Flusher::fence_of(completion.wr_id);
+  DataPath& fenced = path_at(fence & 0xff);
+  const bool is_awaited = !fenced.is_up && fenced.generation == fence >> 8 && fenced.markers != 0;
+  if (is_awaited && completion.status == IBV_WC_SUCCESS) --fenced.markers;
+}
+
 void RecvComm::on_flush(const DataPath& path, const ibv_wc& completion) {
   if (flusher_->has_left(path.rail)) return;
+  if (Flusher::is_for_fence(completion.wr_id)) return on_read_back(path, completion);
   watch_.moved();
   const std::uint8_t failed_before = flusher_->failed_rails();
   const bool is_read = completion.status == IBV_WC_SUCCESS;

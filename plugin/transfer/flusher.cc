@@ -79,22 +79,34 @@ void Flusher::post_reads_of(std::uint16_t request) noexcept {
 
 // False: it waits.
 bool Flusher::post_read(std::uint16_t request, std::size_t target, std::size_t rail) noexcept {
-  RailState& state = rails_[rail];
-  if (is_broken(bit_of(rail)) || state.posted == kDepth) return false;
-  const int rc = state.loopback->post({.opcode = IBV_WR_RDMA_READ,
-                                       .local = place_,
-                                       .lkey = state.lkey,
-                                       .remote = plans_[request].addresses[target],
-                                       .rkey = keys_of(request, target)[rail],
-                                       .bytes = 1,
-                                       .id = kMark | request});
-  if (rc != 0) {
+  if (is_broken(bit_of(rail)) || rails_[rail].posted == kDepth) return false;
+  const std::uint64_t address = plans_[request].addresses[target];
+  if (!post_read_of(rail, address, keys_of(request, target)[rail], request)) {
     failed_ |= bit_of(rail);
     return false;
   }
-  ++state.posted;
-  ++state.reads[request];
+  ++rails_[rail].reads[request];
   return true;
+}
+
+bool Flusher::post_read_of(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
+                           std::uint64_t id) noexcept {
+  RailState& state = rails_[rail];
+  const int rc = state.loopback->post({.opcode = IBV_WR_RDMA_READ,
+                                       .local = place_,
+                                       .lkey = state.lkey,
+                                       .remote = address,
+                                       .rkey = rkey,
+                                       .bytes = 1,
+                                       .id = kMark | id});
+  if (rc == 0) ++state.posted;
+  return rc == 0;
+}
+
+bool Flusher::read_for_fence(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
+                             std::uint16_t fence) noexcept {
+  if (is_broken(bit_of(rail)) || rails_[rail].posted == kDepth) return false;
+  return post_read_of(rail, address, rkey, kForFence | fence);
 }
 
 void Flusher::on_completion(std::size_t rail, std::uint16_t request, bool success) noexcept {

@@ -53,6 +53,19 @@ class Flusher {
     const std::array<std::uint32_t, wire::kMaxRails>* rkeys = nullptr;
     std::uint8_t rails = 0;  // a bit for each
   };
+  // READs for the fence of a path, whose completions the caller counts. False: the rail cannot.
+  bool read_for_fence(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
+                      std::uint16_t fence) noexcept;
+  static constexpr bool is_for_fence(std::uint64_t wr_id) noexcept {
+    return is_read(wr_id) && (wr_id & kForFence) != 0;
+  }
+  static constexpr std::uint16_t fence_of(std::uint64_t wr_id) noexcept {
+    return static_cast<std::uint16_t>(wr_id);
+  }
+  void on_fence_read(std::size_t rail) noexcept {
+    --rails_[rail].posted;
+    if (waiting_ != 0) post_waiting();
+  }
   // At most kMaxReceives targets.
   void plan(std::uint16_t request, std::span<const Target> targets) noexcept;
   // Leaves only those rails of the plan that have carried the data: `carriers_of(address)` is a bit
@@ -142,6 +155,7 @@ class Flusher {
     return static_cast<std::uint8_t>(1U << rail);
   }
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
+  static constexpr std::uint64_t kForFence = std::uint64_t{1} << 32;
 
   struct RailState {
     const Loopback* loopback = nullptr;
@@ -165,6 +179,8 @@ class Flusher {
   void post_waiting() noexcept;
   void post_reads_of(std::uint16_t request) noexcept;
   bool post_read(std::uint16_t request, std::size_t target, std::size_t rail) noexcept;
+  bool post_read_of(std::size_t rail, std::uint64_t address, std::uint32_t rkey,
+                    std::uint64_t id) noexcept;
 
   std::size_t rail_count_;
   void* place_;

@@ -6,7 +6,12 @@
 // that are posted afterwards, one on each queue, are completed behind it as flushed. Not all
 // devices do that: soft RoCE of Linux 6.1 discards its receives without a completion, and soft
 // iWARP accepts no more work requests. Then whoever asks is_fenced() has to stop waiting.
+//
+// PCIe does not order a device's writes to GPU memory with the completions that it writes to host
+// memory. So a receiver then READs GPU memory that the path may have written to through the same
+// device: what the READ returns comes behind those writes.
 #include <cerrno>
+#include <optional>
 
 #include "plugin/transfer/recv_comm.h"
 #include "plugin/transfer/send_comm.h"
@@ -20,6 +25,7 @@ Status Comm::fence(std::size_t index) {
   path.is_up = false;
   leave_path(path);
   path.markers = 1;  // does not come if the device refuses
+  path.is_read_back = false;
   if (connection_.paths[index].device->context->is_gone()) {
     return fail(Errc::kSystem, "move a queue pair to ERROR", ENODEV);
   }
@@ -63,9 +69,15 @@ bool Comm::join(std::size_t index, PathResources& made, std::uint32_t generation
 }
 
 bool Comm::is_fenced(std::size_t index) {
-  const DataPath& path = path_at(index);
+  DataPath& path = path_at(index);
   if (path.is_up) return false;
   if (path.markers != 0) collect();
+  if (path.markers == 0 && !path.is_read_back) {
+    const std::optional<std::uint8_t> reads = read_back(path);
+    if (!reads) return false;
+    path.is_read_back = true;
+    path.markers = *reads;
+  }
   return path.markers == 0;
 }
 

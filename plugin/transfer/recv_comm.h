@@ -207,6 +207,8 @@ class RecvComm : public Comm {
   std::uint32_t lines_in_flight() const noexcept;
   std::array<GrantedLine, wire::kMaxLines> granted_lines() const noexcept;
   bool keep_records() override;
+  std::optional<std::uint8_t> read_back(const DataPath& path) override;
+  void on_read_back(const DataPath& path, const ibv_wc& completion) noexcept;
   bool owes_answer(const DataPath& path) const noexcept override { return path.is_probing; }
   void leave_path(DataPath& path) override;
   void on_joined(DataPath& path) override;

@@ -67,6 +67,7 @@ class SendComm : public Comm {
   wire::LineSet resume(std::size_t path, const wire::ReceiverReport& report);
   bool is_resuming() override { return false; }  // what waits is sent by tests, as ever
   void allow_grants(std::size_t) override {}
+  std::optional<std::uint8_t> read_back(const DataPath&) override { return 0; }
   bool has_loopback(std::size_t) override { return false; }
   bool lose_device_of(std::size_t path) override;
   bool has_usable_path() const noexcept override;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Flushes of a comm with several rails: only the rails that have carried the data READ it back.
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "tests/component/flush_rig.h"
+#include "tests/component/poll_hook.h"
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 #include "tests/support/log_capture.h"
@@ -164,6 +167,52 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   rig.carry(0, memories[0]);  // had arrived before the device was lost
   flush_and_finish(rig, {memories[0].target()});
   CHECK(rig.take_reads() == Reads{0, 0});
+}
+
+// What its device has written to the GPU may come later than its completions.
+TEST_CASE("flush by rail: a path is fenced when its device has read the memory back",
+          "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory one = rig.memory(0b111);
+  FlushedMemory other = rig.memory(0b111);
+  prepare(rig, 0b111);
+  for (FlushedMemory* memory : {&one, &other, &one}) rig.receive(*memory);
+  bool may_complete = false;
+  std::vector<ibv_wc> held;
+  const PollHook hook(rig.comm(), [&](ibv_cq* cq, int room, ibv_wc* into) {
+    int found = 0;
+    if (may_complete && !held.empty()) {
+      into[found++] = held.back();
+      held.pop_back();
+      return found;
+    }
+    found = PollHook::real(cq, room, into);
+    const auto is_read = [](const ibv_wc& wc) { return Flusher::is_read(wc.wr_id); };
+    std::copy_if(into, into + found, std::back_inserter(held), is_read);
+    return static_cast<int>(std::remove_if(into, into + found, is_read) - into);
+  });
+  BL_MUST(rig.comm().fence(0));
+  wait_until(
+      [&] {
+        CHECK_FALSE(rig.comm().is_fenced(0));
+        return held.size() == 2;
+      },
+      "READs of both memories");
+  CHECK_FALSE(rig.comm().is_fenced(0));
+  may_complete = true;
+  wait_until([&] { return rig.comm().is_fenced(0); }, "the fence");
+  CHECK(rig.take_reads() == Reads{2, 0, 0});
+}
+
+TEST_CASE("flush by rail: a path without receives in flight is not read back",
+          "[component][transfer]") {
+  FlushRig rig;
+  FlushedMemory memory = rig.memory(0b111);
+  prepare(rig, 0b111);
+  rig.carry(1, memory);
+  BL_MUST(rig.comm().fence(1));
+  wait_until([&] { return rig.comm().is_fenced(1); }, "the fence");
+  CHECK(rig.take_reads() == Reads(3));
 }
 
 TEST_CASE("flush by rail: a rail that cannot be flushed is left out, and the log says so once",
