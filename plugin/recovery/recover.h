@@ -65,7 +65,7 @@ class Recover final : public PathEvents {
   bool is_drained(Comm& comm, std::size_t path, std::int64_t now);
   bool take_report(Comm& comm, std::size_t path);
   static void resume(Comm& comm, std::size_t path, const Repair& repair);
-  // The sender: tells the receiver which of its lines nothing comes for any more.
+  // The sender: tells the receiver for which of its lines nothing more will be sent.
   static void send_finished(Comm& comm, std::size_t path, const Repair& repair,
                             const wire::LineSet& finished);
   void order_queues(Comm& comm, std::size_t path, const PathMessage* message);

@@ -66,8 +66,8 @@ struct Repair {
   // In kFencing, if this end's device has refused: since when the peer is known to have fenced.
   // 0: it is not.
   std::int64_t peer_fenced_ns = 0;
-  // Receiver: lines before `finished_end` that the sender has finished and this end misses. If they
-  // have not come by then, they never will.
+  // Receiver: lines before `finished_end` whose messages have completed at the sender and are
+  // missing here. If they have not come by `finished_until_ns`, they never will.
   wire::LineSet finished;
   std::uint32_t finished_end = 0;
   std::int64_t finished_until_ns = BackOff::kNever;

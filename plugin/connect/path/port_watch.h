@@ -46,7 +46,8 @@ class PortWatch {
   void watch(DeviceContext& context);
   void read_events(DeviceContext& context);
   void handle(DeviceContext& context, const verbs::AsyncEvent& event);
-  // Looks for the device of a context that is gone after this time, and until it is back.
+  // After this time, looks for the device of a context that is gone, again and again until it is
+  // back.
   void look_for(const DeviceContext& gone, std::int64_t delay_ns);
   bool find_again(const DeviceContext& gone);
 
