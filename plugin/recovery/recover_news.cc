@@ -26,7 +26,7 @@ constexpr std::int64_t kLongestWayNs = 200 * kNsPerMs;
 constexpr std::int64_t kLongestNewsNs = kNsPerSec;
 // Flushes that use the former queues take microseconds.
 constexpr std::int64_t kLongestJoinNs = kNsPerSec;
-// What a device has acknowledged is in a completion queue within microseconds.
+// A device that acknowledges data also writes a completion for it, microseconds before or after.
 constexpr std::int64_t kLongestArrivalNs = kNsPerSec;
 
 bool is_from_other_role(const PathMessage& message, Role ours) noexcept {

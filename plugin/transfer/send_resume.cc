@@ -63,7 +63,7 @@ wire::LineSet SendComm::resume(std::size_t index, const wire::ReceiverReport& re
   return missing_but_finished(report, finished_before(report.next));
 }
 
-// Of the lines before `next` whose places were not used again: those that have been taken in order,
+// Looks at the last kMaxLines lines before `next`, and returns those that isend has taken in order
 // and whose messages have completed.
 wire::LineSet SendComm::finished_before(std::uint32_t next) noexcept {
   const std::uint32_t taken = wire::number_of(awaited_order_) - 1;

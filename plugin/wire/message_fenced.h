@@ -19,9 +19,10 @@ struct Fenced {
   std::uint32_t generation = 0;  // of the path
   bool has_peer_report = false;  // no answer is needed
   std::variant<ReceiverReport, SenderReport> report;
-  // Of a sender that has the receiver's report: the lines before `report.taken` which the receiver
-  // calls missing, although their messages have completed here and nothing is sent again. Unless
-  // their data has come by another path since, a device has acknowledged what it has lost.
+  // Only a sender that has the receiver's report fills this in. It names lines before
+  // `report.taken` which that report calls missing, although their messages have completed at the
+  // sender, so that nothing is sent again. If their data has not come by another path since, a
+  // device has lost what it has acknowledged.
   LineSet finished = {};
 
   bool operator==(const Fenced&) const = default;

@@ -13,7 +13,8 @@
 
 namespace beeline::test {
 
-// What a broken link, a failing device or a peer does to a queue pair.
+// Moves the queue pair of the path to ERROR, as the device does after a broken link or a failure,
+// or as the peer's fence does.
 inline void break_path(const Comm& comm, std::size_t path) {
   ibv_qp_attr attr = {};
   attr.qp_state = IBV_QPS_ERR;

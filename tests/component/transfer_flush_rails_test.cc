@@ -169,7 +169,8 @@ TEST_CASE("flush by rail: a rail whose device is gone is not waited for", "[comp
   CHECK(rig.take_reads() == Reads{0, 0});
 }
 
-// What its device has written to the GPU may come later than its completions.
+// A device's writes to GPU memory may arrive later than the completions that it writes to host
+// memory.
 TEST_CASE("flush by rail: a path is fenced when its device has read the memory back",
           "[component][transfer]") {
   FlushRig rig;
