@@ -64,7 +64,7 @@ void join(PathResources& mine, std::uint32_t peer_qpn) {
     throw MustError("query_gid");
   }
   must(verbs::to_rtr(qp, rtr));
-  must(verbs::to_rts(qp, {}));
+  must(verbs::to_rts(qp, {.timeout = 14}));  // as the plugin sets it where paths are made anew
 }
 
 }  // namespace
@@ -112,10 +112,18 @@ void Storage::leave_out(std::size_t rail) {
 Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag, std::size_t at) {
   void* made = nullptr;
   Errc code = Errc::kOk;
-  switch (comm.begin_isend(from.data() + at, size, tag, from.handle(), &made)) {
-    case SendComm::Begun::kNoCredit: break;
+  const auto* const data = from.data() + at;
+  const MemoryHandle& memory = from.handle();
+  SendComm::Begun begun = comm.begin_isend(data, size, tag, &memory, &made);
+  if (begun == SendComm::Begun::kGrouped)
+    begun = comm.hold_grouped(data, size, tag, &memory, &made);
+  switch (begun) {
+    case SendComm::Begun::kNoCredit:
+    case SendComm::Begun::kGrouped:
+    case SendComm::Begun::kHeld: break;
     case SendComm::Begun::kPrepared: code = comm.post_prepared(); break;
-    case SendComm::Begun::kUnusual: code = comm.isend_unusual(tag, from.handle(), &made); break;
+    case SendComm::Begun::kGroup: code = comm.post_held(); break;
+    case SendComm::Begun::kUnusual: code = comm.isend(data, size, tag, memory, &made); break;
   }
   if (code != Errc::kOk) return fail(code, "isend");
   return static_cast<Request*>(made);
@@ -123,9 +131,17 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
 
 Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers, Need need) {
   void* made = nullptr;
-  const Errc code = comm.irecv(
-      static_cast<std::uint32_t>(buffers.size()), [&](std::uint32_t i) { return buffers[i]; }, need,
-      &made);
+  Errc code = Errc::kOk;
+  const ReceiveBuffer& first = buffers.front();
+  const bool is_one = buffers.size() == 1 && need == Need::kArrival;
+  if (is_one && comm.begin_grant(first.capacity, first.memory)) {
+    comm.write_grant(first, &made);
+    code = comm.post_written();
+  } else {
+    code = comm.irecv(
+        static_cast<std::uint32_t>(buffers.size()), [&](std::uint32_t i) { return buffers[i]; },
+        need, &made);
+  }
   if (code != Errc::kOk) return fail(code, "irecv");
   return static_cast<Request*>(made);
 }
@@ -134,7 +150,10 @@ Result<bool> test_once(Request& request, int* sizes) {
   int done = 0;
   Errc code = Errc::kOk;
   if (request.missing != 0) {
-    code = request.comm->test(request, &done, sizes);
+    code = with_end(*request.comm, [&]<class End>(End& end) {
+      return end.is_usual(End::kRole) ? Comm::test_usual(end, request, &done, sizes)
+                                      : end.test(request, &done, sizes);
+    });
   } else {
     request.comm->finish(request, &done, sizes);
   }
