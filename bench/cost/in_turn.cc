@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Moves one message of 8 bytes on each of many comms in turn, so that the processor's caches do not
-// hold what a comm needs. Prints the time of a message, and that of a test that finds nothing. Under
-// callgrind it dumps the counters of the messages (bench/cost/in_turn.py).
+// hold what a comm needs. Prints the time of a message, and that of a test that finds nothing.
+// Under callgrind it dumps the counters of the messages (bench/cost/in_turn.py).
 //
 //   in_turn PLUGIN NULLVERBS ABI COMMS
 #include <fmt/format.h>
@@ -54,8 +54,8 @@ class Connection {
     std::size_t size = kBytes;
     int tag = kTag;
     void* profiler = nullptr;
-    BL_BENCH_CALL(net_.calls.irecv(comms_.recv, 1, &data, &size, &tag, &recv_memory_, &profiler,
-                                   &receive_));
+    BL_BENCH_CALL(
+        net_.calls.irecv(comms_.recv, 1, &data, &size, &tag, &recv_memory_, &profiler, &receive_));
     BL_MUST(receive_ != nullptr);
   }
   bool is_received() { return is_done(receive_); }

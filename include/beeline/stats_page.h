@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layout of the statistics page, in which a Beeline process shows the state, the counters and
- * the last events of each connection. Another process can map the file and read it while its owner
- * runs or hangs, or after it was killed. C11 and C++20, without the rest of Beeline.
+ * The layout of the statistics page, in which a Beeline process shows the state, the counters, the
+ * events and the last messages of each connection. Another process can map the file and read it
+ * while its owner runs or hangs, or after it was killed. C11 and C++20, without the rest of
+ * Beeline.
  *
  * The file is DIRECTORY/beeline-PID-START, where START is the start time in field 22 of
  * /proc/PID/stat. Numbers are in the byte order of the machine. The header is at the start. At
@@ -17,10 +18,15 @@
  * Slot: read `generation` with acquire order, copy the slot, and read `generation` again. If it has
  * changed, the slot was given to another connection meanwhile; if it is odd, that is in progress.
  *
- * Ring: event number n, below `claimed`, is at n modulo the length of the ring. It is valid if its
- * `what` is not 0 and is the same before and after the rest was read (each with acquire order), and
- * if `claimed`, read after that, is at most n + length. Several threads write `life`, so sort it by
- * time.
+ * Events: event number n, below `life_claimed`, is at n modulo the length of `life`. It is valid if
+ * its `what` is not 0 and is the same before and after the rest was read (each with acquire order),
+ * and if `life_claimed`, read after that, is at most n + length. Several threads write them, so
+ * sort them by time.
+ *
+ * Messages: the size of message number n, counted from 0 in the order of the receives, is at n
+ * modulo the length of `sizes`. A sender has put it there when `messages` is above n, and a
+ * receiver when `grants` is above n: first BEELINE_STATS_UNDER_WAY, then the size that has arrived.
+ * Message n + length replaces it.
  */
 #ifndef BEELINE_STATS_PAGE_H
 #define BEELINE_STATS_PAGE_H
@@ -36,17 +42,18 @@
 
 #define BEELINE_STATS_MAGIC \
   UINT64_C(0x53454e494c454542) /* "BEELINES", on a little-endian machine */
-#define BEELINE_STATS_VERSION 1
+#define BEELINE_STATS_VERSION 2
 #define BEELINE_STATS_HEADER_BYTES 4096
 #define BEELINE_STATS_LIFE_EVENTS 16
-#define BEELINE_STATS_DATA_EVENTS 32
+#define BEELINE_STATS_SIZES 128
+#define BEELINE_STATS_UNDER_WAY UINT32_MAX
 
 /* The counters of each connection: index, C name, C++ name, text. */
 #define BEELINE_STATS_COUNTERS(X)                            \
   X(0, MESSAGES, kMessages, "messages")                      \
   X(1, BYTES, kBytes, "bytes")                               \
   X(2, COMPLETIONS, kCompletions, "completions")             \
-  X(3, NO_CREDIT, kNoCredit, "requests without credit")      \
+  X(3, GRANTS, kGrants, "buffers granted to the sender")     \
   X(4, EMPTY_TESTS, kEmptyTests, "tests that found nothing") \
   X(5, TRUNCATIONS, kTruncations, "truncations")             \
   X(6, ERRORS, kErrors, "errors")
@@ -62,9 +69,8 @@
   X(1, SEND, kSend, "send")    \
   X(2, RECEIVE, kReceive, "receive")
 
-/* Events in the life of a connection have numbers below 64. They are rare and have a ring of their
- * own, so that events of the traffic do not overwrite them. In brackets: `arg` and `value`. Missing
- * numbers were events of earlier builds and must not be used again. */
+/* Rare events in the life of a connection. In brackets: `arg` and `value`. Missing numbers were
+ * events of earlier builds and must not be used again. */
 #define BEELINE_STATS_EVENTS(X)                                                         \
   X(4, READY, kReady, "ready")                                 /* [number of rails] */  \
   X(5, TIMED_OUT, kTimedOut, "timed out")                      /* [-, ns waited] */     \
@@ -73,11 +79,7 @@
   X(9, PEER_DIED, kPeerDied, "peer died")                                               \
   X(10, FAILED, kFailed, "failed") /* [kind of error] */                                \
   X(11, CLOSED, kClosed, "closed")                                                      \
-  /* Events of the traffic. */                                                          \
-  X(64, GRANT, kGrant, "grant")                  /* [buffers, sequence] */              \
-  X(65, SEND_POSTED, kSendPosted, "send posted") /* [size, sequence] */                 \
-  X(67, TRUNCATION, kTruncation, "truncation")   /* [size kept, size sent] */
-#define BEELINE_STATS_FIRST_DATA_EVENT 64
+  X(12, TRUNCATION, kTruncation, "first truncation") /* [size kept, size sent] */
 
 #define BEELINE_STATS_COUNTER_(number, name, cc_name, text) BEELINE_COUNTER_##name = (number),
 #define BEELINE_STATS_STATE_(number, name, cc_name, text) BEELINE_STATE_##name = (number),
@@ -98,7 +100,7 @@ struct beeline_stats_header {
   uint32_t slot_bytes;
   uint32_t slot_count;
   uint32_t life_events;
-  uint32_t data_events;
+  uint32_t sizes;
   uint32_t counter_count;
   uint32_t slots_used;
   uint64_t slots_refused; /* connections that got no slot and are not shown */
@@ -111,8 +113,8 @@ struct beeline_stats_header {
 };
 
 struct beeline_stats_event {
-  uint64_t time_ns; /* for traffic: exact to some milliseconds */
-  uint64_t what;    /* kind, rail and arg in one word: see below */
+  uint64_t time_ns;
+  uint64_t what; /* kind, rail and arg in one word: see below */
   uint64_t value;
 };
 
@@ -128,12 +130,12 @@ struct beeline_stats_slot {
   uint64_t padding[2];
   /* One cache line, written by the connection's own thread. */
   uint64_t counters[7];
-  uint64_t data_claimed;
+  uint64_t quiet_since_ns; /* tests have found nothing since then; 0: no test has looked yet */
   char device[32];
   char peer_host[64]; /* known from state READY on */
   char peer_device[32];
   struct beeline_stats_event life[BEELINE_STATS_LIFE_EVENTS];
-  struct beeline_stats_event data[BEELINE_STATS_DATA_EVENTS];
+  uint32_t sizes[BEELINE_STATS_SIZES]; /* of the last messages, in bytes */
 };
 
 BEELINE_STATS_ASSERT(BEELINE_STATS_COUNTER_COUNT == 7);
@@ -144,8 +146,8 @@ BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_event) == 24);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, counters) == 64);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, device) == 128);
 BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, life) == 256);
-BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, data) == 640);
-BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1408);
+BEELINE_STATS_ASSERT(offsetof(struct beeline_stats_slot, sizes) == 640);
+BEELINE_STATS_ASSERT(sizeof(struct beeline_stats_slot) == 1152);
 
 static inline uint64_t beeline_stats_what(uint16_t kind, uint16_t rail, uint32_t arg) {
   return (uint64_t)kind | (uint64_t)rail << 16 | (uint64_t)arg << 32;

@@ -197,19 +197,8 @@ namespace {
   return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_prepared(); });
 }
 
-[[gnu::noinline]] ncclResult_t isend_unusual(SendComm& comm, int tag, const MemoryHandle& memory,
-                                             void** request) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.isend_unusual(tag, memory, request); });
-}
-
-[[gnu::noinline]] ncclResult_t test_unfinished(Request& request, int* done, int* sizes) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return request.comm->test(request, done, sizes); });
-}
-
-}  // namespace
-
-ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
-                   void** request) noexcept {
+[[gnu::noinline]] ncclResult_t isend_in_any_case(void* comm, void* data, std::size_t size, int tag,
+                                                 void* mhandle, void** request) noexcept {
   if (request == nullptr) return ncclInvalidArgument;
   *request = nullptr;
   if (comm == nullptr) return ncclInvalidArgument;
@@ -217,11 +206,66 @@ ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhan
   if (size > wire::kMaxMessageBytes) return ncclInvalidArgument;
   if (static_cast<Comm*>(comm)->role() != Role::kSend) return ncclInvalidArgument;
   auto& end = *static_cast<SendComm*>(static_cast<Comm*>(comm));
-  const auto& memory = *static_cast<const MemoryHandle*>(mhandle);
-  const SendComm::Begun begun = end.begin_isend(data, size, tag, memory, request);
-  if (begun == SendComm::Begun::kPrepared) return post_prepared(end);
-  if (begun == SendComm::Begun::kNoCredit) return ncclSuccess;
-  return isend_unusual(end, tag, memory, request);
+  return quick_edge([&]() BL_INLINED_LAMBDA {
+    return end.isend(data, size, tag, *static_cast<const MemoryHandle*>(mhandle), request);
+  });
+}
+
+}  // namespace
+
+[[gnu::noinline]] ncclResult_t post_written(RecvComm& comm) noexcept {
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_written(); });
+}
+
+namespace {
+
+[[gnu::noinline]] ncclResult_t post_held(SendComm& comm) noexcept {
+  return quick_edge([&]() { return comm.post_held(); });
+}
+
+[[gnu::noinline]] ncclResult_t isend_grouped(void* comm, void* data, std::size_t size, int tag,
+                                             void* mhandle, void** request) noexcept {
+  auto& end = *static_cast<SendComm*>(static_cast<Comm*>(comm));
+  const auto* memory = static_cast<const MemoryHandle*>(mhandle);
+  const SendComm::Begun begun = end.hold_grouped(data, size, tag, memory, request);
+  if (begun == SendComm::Begun::kHeld) return ncclSuccess;
+  if (begun == SendComm::Begun::kGroup) return post_held(end);
+  return isend_in_any_case(comm, data, size, tag, mhandle, request);
+}
+
+template <class End>
+[[gnu::noinline]] ncclResult_t test_unfinished(Request& request, int* done, int* sizes,
+                                               End& end) noexcept {
+  return quick_edge([&]()
+                        BL_INLINED_LAMBDA { return Comm::test_usual(end, request, done, sizes); });
+}
+
+[[gnu::noinline]] ncclResult_t test_in_any_case(Request& request, int* done, int* sizes,
+                                                Comm& comm) noexcept {
+  return quick_edge([&]() { return comm.test(request, done, sizes); });
+}
+
+}  // namespace
+
+// The other arguments are checked when there is credit.
+ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, void* mhandle,
+                   void** request) noexcept {
+  if (request != nullptr && comm != nullptr) [[likely]] {
+    Comm& any = *static_cast<Comm*>(comm);
+    const Comm::Credit credit = any.look_for_credit();
+    if (credit.state == Comm::Credit::kHasCome) {
+      auto& end = static_cast<SendComm&>(any);
+      const auto* memory = static_cast<const MemoryHandle*>(mhandle);
+      const SendComm::Begun begun = end.begin_isend(credit.order, data, size, tag, memory, request);
+      if (begun == SendComm::Begun::kPrepared) return post_prepared(end);
+      if (begun == SendComm::Begun::kGrouped)
+        return isend_grouped(comm, data, size, tag, mhandle, request);
+    } else if (credit.state == Comm::Credit::kNone) {
+      *request = nullptr;
+      return ncclSuccess;
+    }
+  }
+  return isend_in_any_case(comm, data, size, tag, mhandle, request);
 }
 
 // A null request says that nothing has to be flushed: for host memory, and where CUDA promises that
@@ -255,7 +299,14 @@ void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* 
 ncclResult_t test(void* request, int* done, int* sizes) noexcept {
   if (request == nullptr || done == nullptr) return ncclInvalidArgument;
   Request& asked = *static_cast<Request*>(request);
-  if (asked.missing != 0) return test_unfinished(asked, done, sizes);
+  if (asked.missing != 0) {
+    Comm& comm = *asked.comm;
+    if (comm.is_usual(Role::kReceive))
+      return test_unfinished(asked, done, sizes, static_cast<RecvComm&>(comm));
+    if (comm.is_usual(Role::kSend))
+      return test_unfinished(asked, done, sizes, static_cast<SendComm&>(comm));
+    return test_in_any_case(asked, done, sizes, comm);
+  }
   asked.comm->finish(asked, done, sizes);
   return ncclSuccess;
 }

@@ -93,6 +93,15 @@ inline ncclResult_t isend(void* comm, void* data, std::size_t size, int tag, voi
 void flush_in_test(RecvComm& comm, std::uint32_t count, void** data, const int* sizes,
                    void** mhandles, void* request);
 
+template <class Size>
+BL_INLINED ReceiveBuffer buffer_at(std::uint32_t i, void** data, const Size* sizes, const int* tags,
+                                   void** mhandles) noexcept {
+  return {.data = data[i],
+          .capacity = static_cast<std::size_t>(sizes[i]),
+          .tag = tags[i],
+          .memory = static_cast<const MemoryHandle*>(mhandles[i])};
+}
+
 // Shared by both forms of irecv below. `Size` is int up to v8, size_t from v9 on.
 template <class Count, class Size>
 BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const Size* sizes,
@@ -101,14 +110,10 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
   return quick_edge([&]() BL_INLINED_LAMBDA {
     Comm& end = *static_cast<Comm*>(comm);
     if (end.role() != Role::kReceive) return Errc::kInvalid;
-    const auto buffer_at = [&](std::uint32_t i) BL_INLINED_LAMBDA {
-      return ReceiveBuffer{.data = data[i],
-                           .capacity = static_cast<std::size_t>(sizes[i]),
-                           .tag = tags[i],
-                           .memory = static_cast<const MemoryHandle*>(mhandles[i])};
-    };
+    const auto at = [&](std::uint32_t i)
+                        BL_INLINED_LAMBDA { return buffer_at(i, data, sizes, tags, mhandles); };
     RecvComm& receiver = static_cast<RecvComm&>(end);
-    const Errc code = receiver.irecv(count, buffer_at, need, request);
+    const Errc code = receiver.irecv(count, at, need, request);
     // Up to v8, the interface has no way to say that a GPU's memory needs flushes.
     if constexpr (std::same_as<Size, int>) {
       if (receiver.flushes_in_test() && *request != nullptr) [[unlikely]] {
@@ -119,38 +124,47 @@ BL_INLINED ncclResult_t irecv_some(void* comm, Count count, void** data, const S
   });
 }
 
-// The parameters are in the registers in which irecv() gets them, so that it can pass them on.
-template <class Size>
-[[gnu::noinline]] ncclResult_t irecv_one(void* comm, Need need, void** data, Size* sizes, int* tags,
-                                         void** mhandles, void** request) noexcept {
-  return irecv_some(comm, std::integral_constant<std::uint32_t, 1>(), data, sizes, tags, mhandles,
-                    need, request);
-}
-template <class Size>
-[[gnu::noinline]] ncclResult_t irecv_group(void* comm, int n, void** data, Size* sizes, int* tags,
-                                           void** mhandles, void** request) noexcept {
-  if (n < 1 || n > int{wire::kMaxReceives}) return ncclInvalidArgument;
-  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles,
-                    Need::kArrival, request);
-}
+ncclResult_t post_written(RecvComm& comm) noexcept;
 
 template <class Size>
-ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
-                   void** request) noexcept {
+[[gnu::noinline]] ncclResult_t irecv_in_any_case(void* comm, int n, void** data, Size* sizes,
+                                                 int* tags, void** mhandles,
+                                                 void** request) noexcept {
   if (request == nullptr) return ncclInvalidArgument;
   // `*request` is left from an earlier use. From v9 on, it may also say that NCCL does not need the
   // completion; NCCL gets a real request all the same.
-  const bool optional = std::same_as<Size, std::size_t> && *request == kOptionalReceive;
+  const bool is_optional = std::same_as<Size, std::size_t> && *request == kOptionalReceive;
   *request = nullptr;
   if (comm == nullptr) return ncclInvalidArgument;
   if (data == nullptr) return ncclInvalidArgument;
   if (sizes == nullptr) return ncclInvalidArgument;
   if (tags == nullptr) return ncclInvalidArgument;
   if (mhandles == nullptr) return ncclInvalidArgument;
-  if (n != 1) return irecv_group(comm, n, data, sizes, tags, mhandles, request);
-  const bool early_done = optional && static_cast<Comm*>(comm)->early_done();
-  return irecv_one(comm, early_done ? Need::kNothing : Need::kArrival, data, sizes, tags, mhandles,
-                   request);
+  if (n < 1 || n > int{wire::kMaxReceives}) return ncclInvalidArgument;
+  const bool is_done_early = is_optional && n == 1 && static_cast<Comm*>(comm)->early_done();
+  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles,
+                    is_done_early ? Need::kNothing : Need::kArrival, request);
+}
+
+// The usual irecv; what it does not take goes to irecv_in_any_case(), whose arguments are the same,
+// so that they stay in their registers.
+template <class Size>
+ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
+                   void** request) noexcept {
+  const bool is_usual = request != nullptr && comm != nullptr && data != nullptr &&
+                        sizes != nullptr && tags != nullptr && mhandles != nullptr && n == 1 &&
+                        *request != kOptionalReceive;
+  if (is_usual && static_cast<Comm*>(comm)->enter_if_usual(Role::kReceive)) [[likely]] {
+    RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
+    const auto capacity = static_cast<std::size_t>(sizes[0]);
+    const auto* memory = static_cast<const MemoryHandle*>(mhandles[0]);
+    if (receiver.begin_grant(capacity, memory)) [[likely]] {
+      receiver.write_grant(
+          {.data = data[0], .capacity = capacity, .tag = tags[0], .memory = memory}, request);
+      return post_written(receiver);
+    }
+  }
+  return irecv_in_any_case(comm, n, data, sizes, tags, mhandles, request);
 }
 
 // From v10 on.

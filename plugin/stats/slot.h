@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 
 #include <string_view>
 #include <utility>
@@ -20,16 +19,14 @@ class SlotTable;
 // Lifecycle: SlotTable or StatsPage creates it. Its destructor closes the slot, which stays
 // readable until
 //   another connection needs it. A default-constructed one can be written to, but is not shown.
-// Threads: only the thread that moves the connection's data calls add() and records data events.
-// Any
-//   thread may call the others.
-// Cost: add() is an addition to memory. A data event is four stores and a clock that is no system
-// call.
+// Threads: only the thread that moves the connection's data counts, and sets sizes. Any thread may
+//   call the others.
+// Cost: an addition or a store to memory for each of those.
 class StatsSlot {
  public:
   StatsSlot() noexcept = default;
   StatsSlot(StatsSlot&& other) noexcept
-      : table_(std::exchange(other.table_, nullptr)), slot_(std::exchange(other.slot_, &nowhere)) {}
+      : slot_(std::exchange(other.slot_, &nowhere)), table_(std::exchange(other.table_, nullptr)) {}
   StatsSlot& operator=(StatsSlot&& other) noexcept {
     std::swap(table_, other.table_);
     std::swap(slot_, other.slot_);
@@ -42,18 +39,32 @@ class StatsSlot {
     shared::add(slot_->counters[static_cast<std::uint32_t>(counter)], amount);
   }
 
+  // A receive of one buffer, at this position, was granted.
+  void add_grant(std::uint32_t position) noexcept {
+    beeline_stats_slot& slot = *slot_;
+    set_size_in(slot, position, BEELINE_STATS_UNDER_WAY);
+    shared::add(slot.counters[static_cast<std::uint32_t>(Counter::kGrants)], 1);
+  }
   void add_messages(std::uint64_t count, std::uint64_t bytes) noexcept {
     count_messages(*slot_, count, bytes);
   }
-  void add_message(std::uint32_t bytes) noexcept { count_messages(*slot_, 1, bytes); }
+  // The message at this position of the credit ring.
+  void add_message(std::uint32_t position, std::uint32_t bytes) noexcept {
+    beeline_stats_slot& slot = *slot_;
+    set_size_in(slot, position, bytes);
+    count_messages(slot, 1, bytes);
+  }
   void record(Event event, std::uint32_t arg = 0, std::uint64_t value = 0,
               std::uint16_t rail = 0) noexcept {
-    const std::uint64_t what = beeline_stats_what(static_cast<std::uint16_t>(event), rail, arg);
-    if (is_data_event(event)) {
-      record_data(what, value);
-    } else {
-      record_life(what, value);
-    }
+    record_what(beeline_stats_what(static_cast<std::uint16_t>(event), rail, arg), value);
+  }
+
+  // Of the message at this position of the credit ring; BEELINE_STATS_UNDER_WAY: it is awaited.
+  void set_size(std::uint32_t position, std::uint32_t bytes) noexcept {
+    set_size_in(*slot_, position, bytes);
+  }
+  void set_quiet_since(std::int64_t when_ns) noexcept {
+    shared::store(slot_->quiet_since_ns, static_cast<std::uint64_t>(when_ns));
   }
 
   // For readers in this process, by shared::load(). Null if the counters of several connections
@@ -77,40 +88,26 @@ class StatsSlot {
 
  private:
   friend class SlotTable;
-  StatsSlot(SlotTable* table, beeline_stats_slot* slot) noexcept : table_(table), slot_(slot) {}
+  StatsSlot(SlotTable* table, beeline_stats_slot* slot) noexcept : slot_(slot), table_(table) {}
 
-  // Exact to some milliseconds. On hosts whose time stamp counter the kernel does not trust, the
-  // exact clock is a system call; this one never is.
-  static std::int64_t coarse_now_ns() noexcept {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);  // cannot fail with this clock
-    return now.tv_sec * kNsPerSec + now.tv_nsec;
+  static void set_size_in(beeline_stats_slot& slot, std::uint32_t position,
+                          std::uint32_t bytes) noexcept {
+    // In this order, GCC 12 makes one instruction of it. It makes two of `sizes[position % ...]`.
+    const std::size_t at = position % BEELINE_STATS_SIZES * sizeof bytes;
+    std::byte* const place = reinterpret_cast<std::byte*>(&slot) + at;
+    shared::store(*reinterpret_cast<std::uint32_t*>(place + offsetof(beeline_stats_slot, sizes)),
+                  bytes);
   }
-
-  // `what` is 0 while the other words change, and a reader that sees any part of the new event also
-  // sees that. `what` is cleared before the number is stored: if the process were killed between
-  // the two in the other order, the oldest event would be in the place of the newest.
-  void record_data(std::uint64_t what, std::uint64_t value) noexcept {
-    put_data_event(*slot_, coarse_now_ns(), what, value);
-  }
-  static void put_data_event(beeline_stats_slot& slot, std::int64_t now, std::uint64_t what,
-                             std::uint64_t value) noexcept {
-    const std::uint64_t number = shared::load(slot.data_claimed);
-    beeline_stats_event& event = slot.data[number % BEELINE_STATS_DATA_EVENTS];
-    shared::store(event.what, 0);
-    shared::store(slot.data_claimed, number + 1, std::memory_order_release);
-    fill(event, now, what, value);
-  }
-
   static void count_messages(beeline_stats_slot& slot, std::uint64_t count,
                              std::uint64_t bytes) noexcept {
     shared::add(slot.counters[static_cast<std::uint32_t>(Counter::kMessages)], count);
     shared::add(slot.counters[static_cast<std::uint32_t>(Counter::kBytes)], bytes);
   }
 
-  // Several threads may record these events. Each one takes a number first, which is its place in
-  // the ring; readers sort by time.
-  void record_life(std::uint64_t what, std::uint64_t value) noexcept {
+  // Several threads may record events. Each one takes a number first, which is the event's place;
+  // readers sort by time. `what` is 0 while the other words change, and a reader that sees any part
+  // of the new event also sees that.
+  void record_what(std::uint64_t what, std::uint64_t value) noexcept {
     const std::uint64_t number =
         std::atomic_ref(slot_->life_claimed).fetch_add(1, std::memory_order_relaxed);
     beeline_stats_event& event = slot_->life[number % BEELINE_STATS_LIFE_EVENTS];
@@ -128,8 +125,8 @@ class StatsSlot {
   // The target of slots that are not shown, so that the hot path need not test for null.
   alignas(64) static inline constinit beeline_stats_slot nowhere{};
 
-  SlotTable* table_ = nullptr;
   beeline_stats_slot* slot_ = &nowhere;
+  SlotTable* table_ = nullptr;
 };
 
 }  // namespace beeline

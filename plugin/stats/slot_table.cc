@@ -14,9 +14,9 @@ void begin(beeline_stats_slot& slot, std::uint64_t id, SlotRole role, std::strin
   store(slot.state, static_cast<std::uint32_t>(SlotState::kFree), kRelease);
   for (std::uint64_t& counter : slot.counters) store(counter, 0, kRelease);
   for (beeline_stats_event& event : slot.life) store(event.what, 0, kRelease);
-  for (beeline_stats_event& event : slot.data) store(event.what, 0, kRelease);
+  for (std::uint32_t& size : slot.sizes) store(size, 0, kRelease);
   store(slot.life_claimed, 0, kRelease);
-  store(slot.data_claimed, 0, kRelease);
+  store(slot.quiet_since_ns, 0, kRelease);
   store(slot.closed_ns, 0, kRelease);
   store(slot.opened_ns, static_cast<std::uint64_t>(now_ns()), kRelease);
   store(slot.id, id, kRelease);

@@ -24,7 +24,7 @@ void fill_header(beeline_stats_header& header, std::uint32_t slot_count, const P
   store(header.slot_bytes, sizeof(beeline_stats_slot));
   store(header.slot_count, slot_count);
   store(header.life_events, BEELINE_STATS_LIFE_EVENTS);
-  store(header.data_events, BEELINE_STATS_DATA_EVENTS);
+  store(header.sizes, BEELINE_STATS_SIZES);
   store(header.counter_count, BEELINE_STATS_COUNTER_COUNT);
   store(header.pid, static_cast<std::uint64_t>(owner.pid));
   store(header.start_time, owner.start_time);

@@ -16,8 +16,4 @@ enum class SlotRole : std::uint32_t { BEELINE_STATS_ROLES(BL_STATS_WORD_) };
 enum class Event : std::uint16_t { BEELINE_STATS_EVENTS(BL_STATS_WORD_) };
 #undef BL_STATS_WORD_
 
-constexpr bool is_data_event(Event event) noexcept {
-  return static_cast<std::uint16_t>(event) >= BEELINE_STATS_FIRST_DATA_EVENT;
-}
-
 }  // namespace beeline

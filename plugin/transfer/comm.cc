@@ -24,21 +24,20 @@ std::uint32_t largest_write(const Device& device) noexcept {
 
 Comm::Comm(std::unique_ptr<Connection> connection, std::uint32_t send_depth,
            const CommOptions& options, StatsSlot stats, PathEvents& events) noexcept
-    : owned_(std::move(connection)),
+    : gate_(connection->role, connection->paths.size() > 1),
+      stats_(std::move(stats)),
+      owned_(std::move(connection)),
       connection_(*owned_),
       role_(connection_.role),
       link_(connection_.link.get()),
-      gate_(link_->state_word()),
-      watch_(options.stall_ns),
-      stats_(std::move(stats)),
       events_(events),
       registration_(options.registration),
       standbys_(options.standbys),
       path_count_(connection_.paths.size()),
       send_depth_(send_depth),
-      has_several_paths_(path_count_ > 1),
       rails_(wire::rails_of(connection_.receiver_rails)),
-      early_done_(options.early_done) {
+      early_done_(options.early_done),
+      watch_(options.stall_ns) {
   static_assert(std::is_trivially_destructible_v<DataPath>);
   // What the peer has made happen: its acknowledgements, or its messages.
   link_->set_progress(
@@ -147,6 +146,7 @@ bool Comm::serve_if_idle() noexcept {
 
 void Comm::end_service() noexcept {
   link_->set_user(nullptr);
+  link_->set_alarm(nullptr, 0);
   gate_.close();
 }
 
@@ -154,11 +154,6 @@ Errc Comm::may_begin(const char* call, bool* may) {
   *may = false;
   if (gate_.is_taken()) return Errc::kOk;
   return events_.on_call_while_alarmed(*this, call, may);
-}
-
-void Comm::absorb_all(DataPath& path, const Completions& completions, int found) {
-  if (found != 0) absorb(path, completions.data(), found);
-  collect();
 }
 
 // A request that finishes all the same is done, whatever is wrong with the comm.
@@ -178,12 +173,10 @@ Errc Comm::test_while_alarmed(Request& request, int* done, int* sizes) {
   return Errc::kOk;
 }
 
-Errc Comm::test_on_paths(Request& request, int* done, int* sizes) {
-  if (role() == Role::kSend) {
-    static_cast<SendComm*>(this)->poll_paths();
-  } else {
-    static_cast<RecvComm*>(this)->poll_paths();
-  }
+Errc Comm::test(Request& request, int* done, int* sizes) {
+  *done = 0;
+  if (gate_.is_alarmed()) return test_while_alarmed(request, done, sizes);
+  with_end(*this, [](auto& end) { end.poll_paths(); });
   if (request.missing == 0) {
     finish(request, done, sizes);
     return Errc::kOk;
@@ -197,6 +190,7 @@ Errc Comm::check_for_stall() {
   const std::int64_t now = now_ns();
   if (has_several_paths()) events_.on_waiting(*this, now);
   const StallWatch::Verdict verdict = watch_.judge(now);
+  stats_.set_quiet_since(watch_.quiet_since_ns());
   if (verdict == StallWatch::Verdict::kCalm) return Errc::kOk;
   const Status status = events_.on_quiet(*this, verdict);
   return status ? Errc::kOk : status.error().code;

@@ -10,12 +10,14 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "common/base/hot.h"
 #include "common/base/result.h"
@@ -46,6 +48,11 @@ struct CommOptions {
   GidPolicy gid = {};                               // of the loopback queue pair, as of connections
   int pkey_index = -1;                              // the same
 };
+
+class SendComm;
+struct TestFrame;
+
+inline constexpr std::size_t kCacheLine = 64;
 
 class Comm : private LinkUser {
  public:
@@ -79,11 +86,40 @@ class Comm : private LinkUser {
     return paths_[index].send_free != send_depth_;
   }
 
+  // --- How isend and irecv begin ---
+  // The caller may have passed the wrong end, which must not be used as the other one before these
+  // say so.
+
+  // Whether an isend may find credit, and the order word that the next line then has. A receiver
+  // never has credit.
+  struct Credit {
+    enum State : std::uint8_t {
+      kNone,     // there is nothing to do: NCCL calls again
+      kHasCome,  // the usual line is there
+      kUnusual,  // SendComm::isend() has to be called, if this is a sender
+    };
+    State state;
+    std::uint64_t order;
+  };
+  BL_INLINED Credit look_for_credit() const noexcept;
+  // Enters the gate, if the comm is usual and of this role.
+  BL_INLINED bool enter_if_usual(Role role) noexcept {
+    gate_.enter();
+    if (gate_.is_usual(role)) [[likely]]
+      return true;
+    gate_.leave();
+    return false;
+  }
+
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.
-  // Defined in test_request.h.
-  BL_INLINED Errc test(Request& request, int* done, int* sizes);
+  BL_APART Errc test(Request& request, int* done, int* sizes);
+  // The same, if is_usual(). `End` is SendComm or RecvComm. Defined in test_request.h.
+  template <class End>
+  BL_INLINED static Errc test_usual(End& end, Request& request, int* done, int* sizes);
+  bool is_usual(Role role) const noexcept { return gate_.is_usual(role); }
   // The same for a request of which nothing is missing.
+  template <class End = void>
   BL_INLINED void finish(Request& request, int* done, int* sizes) noexcept;
 
   // --- LinkUser ---
@@ -157,7 +193,10 @@ class Comm : private LinkUser {
   }
   ~Comm() = default;
   // When the whole object is made: the control thread may serve it.
-  void begin_service() noexcept { link_->set_user(this); }
+  void begin_service() noexcept {
+    link_->set_alarm(&gate_.word(), CommGate::kLinkHasNews);
+    link_->set_user(this);
+  }
   // From now on the control thread does not touch the comm.
   void end_service() noexcept;
 
@@ -167,7 +206,7 @@ class Comm : private LinkUser {
   // May be called only if the comm has one path.
   DataPath& only_path() noexcept { return only_path_; }
   // Or one that has failed before: see keep_records().
-  bool has_several_paths() const noexcept { return has_several_paths_; }
+  bool has_several_paths() const noexcept { return gate_.has_several_paths(); }
   wire::Rails rails() const noexcept { return rails_; }
 
   // Polls the path until its completion queue is empty.
@@ -206,46 +245,75 @@ class Comm : private LinkUser {
   bool is_moved_by(const DataPath& path, const PathResources& made) const noexcept {
     return made.device != connection_.paths[path.index].device;
   }
-  void set_has_several_paths() noexcept { has_several_paths_ = true; }
+  void set_has_several_paths() noexcept { gate_.set_has_several_paths(); }
 
   // Whether isend or irecv may begin although the comm is alarmed.
   BL_APART Errc may_begin(const char* call, bool* may);
 
+  // --- Members in the order in which calls need them ---
+  // With many comms, a cache line that a call touches is a cache miss (bench/cost/in_turn.py). The
+  // first line is what every call needs, the second begins the only path, and watch_ shares the
+  // last one with the first members of the derived class.
+  CommGate gate_;
+  FreeRequests free_requests_;
+  // The sender's: the place of the next line, and the order word that it is expected to have. In
+  // two cases the word lacks the notice bit, so that no line equals it and begin_isend() leaves the
+  // message to isend(): unless is_quick_, where all other fields are right, and while lines are
+  // matched by tag, where only the number is. Both are here, and not in SendComm, so that an isend
+  // of a receiver finds such a line, too. Atomic, since an isend without credit reads them even
+  // while the control thread has the comm.
+  static constexpr wire::CreditLine kNoLine = {};
+  std::atomic<const wire::CreditLine*> awaited_ = &kNoLine;
+  std::atomic<std::uint64_t> awaited_order_ = wire::kOneNotice;
+  StatsSlot stats_;
+  static_assert(sizeof(void*) + sizeof gate_ + sizeof free_requests_ + sizeof awaited_ +
+                    sizeof awaited_order_ + sizeof stats_ ==
+                kCacheLine);
+
+ private:
+  alignas(kCacheLine) DataPath only_path_;  // unless there are several
+
+ protected:
   // As the control thread has made it. It is destroyed there, too.
   const std::unique_ptr<Connection> owned_;
   Connection& connection_;
   const Role role_;
   Link* link_;  // connection_.link's
-  CommGate gate_;
-  FreeRequests free_requests_;
-  StallWatch watch_;
-  StatsSlot stats_;
   PathEvents& events_;
   const RegistrationMeans* const registration_;
 
  private:
   void take_queues(DataPath& path, const PathResources& resources) noexcept;
   void take_device(DataPath& path, const PathResources& resources) noexcept;
-  BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
-  BL_INLINED void absorb(DataPath& path, const ibv_wc* completions, int found);
-  // What was found, and all that may be left, here and on other paths.
-  [[gnu::noinline]] void absorb_all(DataPath& path, const Completions& completions, int found);
-  BL_APART Errc test_while_alarmed(Request& request, int* done, int* sizes);
-  BL_APART Errc test_on_paths(Request& request, int* done, int* sizes);
+  // Takes what was found, and all that may be left.
+  template <class End>
+  [[gnu::noinline]] static void absorb_all(End& end, const TestFrame& frame);
+  Errc test_while_alarmed(Request& request, int* done, int* sizes);
   BL_APART Errc check_for_stall();
 
   std::mutex making_buffers_;
   std::shared_ptr<RegisteredBuffers> buffers_;  // under that mutex
   const StandbyDevices* const standbys_;
 
-  DataPath only_path_;  // unless there are several
-  DataPath* paths_;     // several are in Connection::extra
+  DataPath* paths_;  // only_path_, or in Connection::extra
   std::size_t path_count_ = 0;
   std::uint32_t send_depth_;
-  bool has_several_paths_ = false;
   wire::Rails rails_;
   bool early_done_ = false;
+
+ protected:
+  alignas(kCacheLine) StallWatch watch_;
 };
+
+BL_INLINED Comm::Credit Comm::look_for_credit() const noexcept {
+  const std::uint64_t awaited = awaited_order_.load(std::memory_order_relaxed);
+  const wire::CreditLine& line = *awaited_.load(std::memory_order_relaxed);
+  const std::uint64_t order = wire::order_in(line);
+  if (order == awaited) [[likely]]
+    return {Credit::kHasCome, awaited};
+  const bool has_come = wire::number_of(order ^ awaited) == 0;
+  return {has_come || gate_.is_alarmed() ? Credit::kUnusual : Credit::kNone, awaited};
+}
 
 template <class End>
 void Comm::drain(End& end, DataPath& path) {
@@ -257,11 +325,13 @@ void Comm::drain(End& end, DataPath& path) {
   } while (found == kMostCompletions);
 }
 
+template <class End>
 BL_INLINED void Comm::finish(Request& request, int* done, int* sizes) noexcept {
   *done = 1;
   if (sizes != nullptr) {
     sizes[0] = static_cast<int>(request.sizes[0]);
-    for (std::size_t i = 1; i < request.count; ++i) sizes[i] = static_cast<int>(request.sizes[i]);
+    const std::size_t count = std::is_same_v<End, SendComm> ? 1 : request.count;
+    for (std::size_t i = 1; i < count; ++i) sizes[i] = static_cast<int>(request.sizes[i]);
   }
   free_requests_.give_back(request);
   gate_.leave();

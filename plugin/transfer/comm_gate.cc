@@ -21,67 +21,30 @@ bool can_fence_others() noexcept {
 
 void register_membarrier() noexcept { static_cast<void>(can_fence_others()); }
 
-CommGate::CommGate(const Alarm& link_state) noexcept
-    : alarm_(can_fence_others() ? &link_state : &kAlways),
-      usual_(alarm_),
-      fences_itself_(!can_fence_others()) {}
+CommGate::CommGate(Role role, bool has_several_paths) noexcept
+    : word_((role == Role::kReceive ? kReceives : 0U) |
+            (has_several_paths ? kHasSeveralPaths : 0U) |
+            (can_fence_others() ? 0U : kWithoutMembarrier)) {}
 
-// The data thread adds to busy_ and then reads the alarm; this writes the alarm and then reads
-// busy_. With a full barrier between the two steps of each, at least one sees the other.
+// The data thread adds to busy_ and then reads the word; this writes the word and then reads busy_.
+// With a full barrier between the two steps of each, at least one sees the other.
 bool CommGate::try_take() noexcept {
   if (shared::load(busy_, std::memory_order_acquire) != 0) return false;
-  const Alarm* before = alarm_.load(std::memory_order_acquire);
-  if (before == &kTaken) return false;
-  if (!alarm_.compare_exchange_strong(before, &kTaken, std::memory_order_seq_cst)) return false;
+  if ((word_.fetch_or(kTaken) & kTaken) != 0) return false;
 #ifndef __SANITIZE_THREAD__
-  if (fences_itself_) {
+  if (has_any(kWithoutMembarrier)) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
-    return_to(before);
+    give_back();
     return false;
   }
 #endif
-  // A call that was in progress may have raised the alarm and ended since: then the comm does not
-  // look taken to the next call.
-  if (shared::load(busy_, kOrder) != 0 || alarm_.load(kOrder) != &kTaken) {
-    return_to(before);
-    return false;
-  }
-  before_ = before;
-  is_held_ = true;
-  return true;
+  if (shared::load(busy_, kOrder) == 0) return true;
+  give_back();
+  return false;
 }
 
-void CommGate::give_back() noexcept {
-  is_held_ = false;
-  return_to(before_);
-}
-
-// While the control thread has the comm, alarm_ says so.
-void CommGate::raise_alarm() noexcept {
-  if (is_held_) {
-    before_ = &kRaised;
-  } else {
-    alarm_.store(&kRaised, std::memory_order_release);
-  }
-}
-
-// An alarm that the data thread has raised meanwhile stays.
-void CommGate::return_to(const Alarm* before) noexcept {
-  const Alarm* expected = &kTaken;
-  alarm_.compare_exchange_strong(expected, before, std::memory_order_release,
-                                 std::memory_order_relaxed);
-}
-
-void CommGate::lower_alarm() noexcept {
-  if (is_held_) {
-    if (before_ == &kRaised) before_ = usual_;
-    return;
-  }
-  const Alarm* expected = &kRaised;
-  alarm_.compare_exchange_strong(expected, usual_, std::memory_order_release,
-                                 std::memory_order_relaxed);
-}
+void CommGate::give_back() noexcept { word_.fetch_and(~std::uint32_t{kTaken}); }
 
 void CommGate::wait_until_returned() const noexcept {
   while (is_taken()) ::sched_yield();

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "common/base/hot.h"
-#include "plugin/connect/comm/link.h"
+#include "plugin/connect/comm/connection.h"
 #include "plugin/stats/shared_word.h"
 
 namespace beeline {
@@ -24,9 +24,20 @@ void register_membarrier() noexcept;
 // Threads: each function says which.
 class CommGate {
  public:
-  using Alarm = std::atomic<Link::State>;
+  // Facts about the comm, and reasons why its calls have to take their slow paths, in one word, so
+  // that a call can ask for all of them at once.
+  using Word = std::atomic<std::uint32_t>;
+  enum Bit : std::uint32_t {
+    kReceives = 1,            // it is the receiving end
+    kHasSeveralPaths = 2,     // or one that has failed before
+    kLinkHasNews = 4,         // the link is not open, or has something to say: set by the link
+    kRaised = 8,              // a failure was seen
+    kTaken = 16,              // the control thread wants the comm, or has it
+    kWithoutMembarrier = 32,  // of this process
+    kFlushesInTest = 64,      // RecvComm::flushes_in_test()
+  };
 
-  explicit CommGate(const Alarm& link_state) noexcept;
+  CommGate(Role role, bool has_several_paths) noexcept;
 
   // --- The data thread ---
 
@@ -35,25 +46,38 @@ class CommGate {
   // When the request is finished, or when the call has made none.
   BL_INLINED void leave() noexcept;
   // Whether the call has to take its slow path: because the link is not open, a failure was seen,
-  // or the control thread wants the comm. One word answers all of it. May be true for no reason.
-  BL_INLINED bool is_alarmed() const noexcept;
+  // or the control thread wants the comm. May be true for no reason.
+  BL_INLINED bool is_alarmed() const noexcept {
+    return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier);
+  }
+  // Of this role, and none of the other bits is set.
+  BL_INLINED bool is_usual(Role role) const noexcept {
+    return word_.load(kOrder) == (role == Role::kReceive ? std::uint32_t{kReceives} : 0);
+  }
   // Whether the control thread has the comm, or is about to. Lasts microseconds.
   bool is_taken() const noexcept {
 #ifndef __SANITIZE_THREAD__
-    if (fences_itself_) std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (has_any(kWithoutMembarrier)) std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
-    return alarm_.load(kOrder) == &kTaken;
+    return has_any(kTaken);
   }
   void wait_until_returned() const noexcept;
+
   // --- Whichever thread has the comm ---
 
+  bool has_several_paths() const noexcept { return has_any(kHasSeveralPaths); }
+  void set_has_several_paths() noexcept { word_.fetch_or(kHasSeveralPaths); }
+  bool flushes_in_test() const noexcept { return has_any(kFlushesInTest); }
+  void set_flushes_in_test() noexcept { word_.fetch_or(kFlushesInTest); }  // any thread
   // From now on is_alarmed().
-  void raise_alarm() noexcept;
+  void raise_alarm() noexcept { word_.fetch_or(kRaised); }
   // The reason for which the alarm was raised is over. The link may still have one.
-  void lower_alarm() noexcept;
-  bool is_raised() const noexcept { return alarm_.load(std::memory_order_acquire) == &kRaised; }
+  void lower_alarm() noexcept { word_.fetch_and(~std::uint32_t{kRaised}); }
+  bool is_raised() const noexcept { return has_any(kRaised); }
   // When the comm is about to be destroyed: the control thread does not get in any more.
   void close() noexcept;
+  // For the link.
+  Word& word() noexcept { return word_; }
 
   // --- The control thread ---
 
@@ -69,18 +93,13 @@ class CommGate {
 #else
   static constexpr std::memory_order kOrder = std::memory_order_acquire;
 #endif
-  static constexpr Alarm kRaised{Link::State::kDead};
-  static constexpr Alarm kTaken{Link::State::kDead};
-  static constexpr Alarm kAlways{Link::State::kDead};
 
-  void return_to(const Alarm* before) noexcept;
+  BL_INLINED bool has_any(std::uint32_t bits) const noexcept {
+    return (word_.load(kOrder) & bits) != 0;
+  }
 
   std::uint64_t busy_ = 0;  // calls in progress and requests that are not finished
-  std::atomic<const Alarm*> alarm_;
-  const Alarm* const usual_;       // alarm_, unless something is the matter
-  const bool fences_itself_;       // the kernel has no membarrier(2) for this process
-  const Alarm* before_ = nullptr;  // what alarm_ will be when the control thread gives back
-  bool is_held_ = false;           // by the control thread
+  Word word_;
 };
 
 BL_INLINED void CommGate::enter() noexcept {
@@ -99,10 +118,6 @@ BL_INLINED void CommGate::leave() noexcept {
   std::atomic_thread_fence(std::memory_order_release);
   shared::add(busy_, ~std::uint64_t{0});
 #endif
-}
-
-BL_INLINED bool CommGate::is_alarmed() const noexcept {
-  return alarm_.load(kOrder)->load(std::memory_order_acquire) != Link::State::kOpen;
 }
 
 }  // namespace beeline

@@ -45,7 +45,7 @@ struct DataPath {
   bool is_probing = false;  // receiver: a zero-byte write is under way, to test the path
 
   std::uint32_t heard = 0;  // polls that have found completions; only if there are several paths
-  std::uint32_t silent_grants = 0;       // receiver: posted since the last signaled one
+  std::uint32_t to_next_signal = 0;      // receiver: grants up to the next signaled one
   std::uint64_t bytes = 0;               // moved so far; only if the comm has several paths
   const Device* first_device = nullptr;  // with which the path was made when the comm was
 
@@ -55,7 +55,6 @@ struct DataPath {
   // --- The receiver's ---
   std::uint32_t posted_receives = 0;  // not consumed; counted only if the comm has several paths
   std::uint32_t next_receive = 0;     // place in the receive queue of the next one to post
-  std::uint64_t owner_bits = 0;       // that name the path in RecvComm::Owner
   wire::Notice* notices = nullptr;    // where notices arrive, by place in the receive queue
 };
 

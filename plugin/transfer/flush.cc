@@ -22,7 +22,7 @@ std::uint8_t RecvComm::rails_that_carried(std::uint64_t data) const noexcept {
     const std::uint32_t place = position % wire::kMaxLines;
     const Owner& owner = owners_[place];
     if (owner.position != position) break;  // there was no such line
-    if (lines_[place].address == data) return owner.waits ? kAll : several_->carried[place];
+    if (lines_[place].address == data) return owner.waits() ? kAll : several_->carried[place];
   }
   return kAll;
 }
@@ -136,7 +136,7 @@ std::optional<std::uint8_t> RecvComm::read_back(const DataPath& path) {
   for (const Owner& owner : owners_) {
     const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
     const std::uint32_t key = line.rkeys[path.rail];
-    if (!owner.waits || line.capacity == 0 || key == 0) continue;
+    if (!owner.waits() || line.capacity == 0 || key == 0) continue;
     const auto end = keys.begin() + count;
     if (std::find(keys.begin(), end, key) != end) continue;
     if (count == kMost || !flusher_->read_for_fence(path.rail, line.address, key, fence)) {

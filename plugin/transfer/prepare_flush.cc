@@ -78,7 +78,7 @@ Result<std::uint8_t> RecvComm::prepare_flush(const gdr::FlushNeed& need, std::ui
     const Problem& first = refusals.front().second;
     return fail(first.code, "connect the port to itself", first.sys_errno);
   }
-  if (need.in_test) flushes_in_test_.store(true, std::memory_order_release);
+  if (need.in_test) gate_.set_flushes_in_test();
   return prepared;
 }
 

@@ -32,7 +32,9 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
                    StatsSlot stats, PathEvents& events) noexcept
     : Comm(std::move(connection), kSendDepth, options, std::move(stats), events),
       lines_(connection_.memory.at<wire::CreditLine>()),
-      ring_address_(connection_.window.address),
+      to_ring_(connection_.window.address - reinterpret_cast<std::uint64_t>(lines_)),
+      quick_limit_(!has_several_paths() && rails() == wire::Rails::kFew ? wire::kMaxMessageBytes + 1
+                                                                        : 0),
       grant_path_(&path_at(0)),
       receive_depth_(receive_depth(has_several_paths() ? connection_.planned_paths : 1)),
       requests_(*this, free_requests_),
@@ -51,7 +53,7 @@ RecvComm::RecvComm(std::unique_ptr<Connection> connection, const CommOptions& op
   for (DataPath& path : data_paths()) {
     path.notices = notices;
     notices += receive_depth_;
-    path.owner_bits = owner_bits(path);
+    path.to_next_signal = kSignalGrantsEvery;
   }
 }
 
@@ -72,13 +74,13 @@ void RecvComm::collect() {
 bool RecvComm::finish_below(std::uint32_t settled) {
   collect();
   return std::none_of(owners_.begin(), owners_.end(), [&](const Owner& owner) {
-    return owner.waits && !wire::is_before(owner.position, settled);
+    return owner.waits() && !wire::is_before(owner.position, settled);
   });
 }
 
 bool RecvComm::waits_below(std::uint32_t settled) const noexcept {
   return std::any_of(owners_.begin(), owners_.end(), [&](const Owner& owner) {
-    return owner.waits && wire::is_before(owner.position, settled);
+    return owner.waits() && wire::is_before(owner.position, settled);
   });
 }
 
@@ -86,7 +88,7 @@ bool RecvComm::waits_below(std::uint32_t settled) const noexcept {
 std::uint32_t RecvComm::settled() noexcept {
   std::uint32_t first = next_;
   for (const Owner& owner : owners_) {
-    if (owner.waits && !owner.orphan && wire::is_before(owner.position, first)) {
+    if (owner.state == Owner::kAwaited && wire::is_before(owner.position, first)) {
       first = owner.position;
     }
   }

@@ -70,6 +70,7 @@ class FlushTargets {
 
 class RecvComm : public Comm {
  public:
+  static constexpr Role kRole = Role::kReceive;
   static CommPlan plan(std::size_t paths) noexcept;
 
   RecvComm(std::unique_ptr<Connection> connection, const CommOptions& options, StatsSlot stats,
@@ -84,6 +85,13 @@ class RecvComm : public Comm {
   // `Count` is a number or a constant: most receives have one buffer.
   template <class Count, class BufferAt>
   Errc irecv(Count count, BufferAt&& buffer_at, Need need, void** request);
+  // The usual irecv of one buffer is enter_if_usual(), begin_grant(), write_grant() and
+  // post_written(). False: nothing has been done, and irecv() has to be called.
+  BL_INLINED bool begin_grant(std::size_t capacity, const MemoryHandle* memory) noexcept;
+  BL_INLINED void write_grant(const ReceiveBuffer& buffer, void** request) noexcept;
+  BL_INLINED Errc post_written();
+  // For a test that leaves its request unfinished: nothing is held at this end.
+  static constexpr Errc post_what_is_held() noexcept { return Errc::kOk; }
   // For test(): polls the path that data last came from, and another.
   void poll_paths();
   void collect() override;
@@ -120,7 +128,7 @@ class RecvComm : public Comm {
   Errc iflush(std::span<const FlushTarget> targets, void** request);
   // For versions of NCCL that will not call iflush: the receive is done only when its buffers are
   // flushed.
-  bool flushes_in_test() const noexcept { return flushes_in_test_.load(std::memory_order_acquire); }
+  bool flushes_in_test() const noexcept { return gate_.flushes_in_test(); }
   void flush_before_done(void* request, std::span<const FlushTarget> targets);
 
  private:
@@ -128,18 +136,21 @@ class RecvComm : public Comm {
 
   // The request that a line in flight belongs to. Written as one word.
   struct alignas(8) Owner {
+    enum State : std::uint8_t {
+      kNothing,  // the line's message has arrived, or there is none
+      kAwaited,
+      kOptional,  // it has not arrived, and the request does not wait for it
+    };
     std::uint8_t request;
     std::uint8_t index;
-    bool waits;               // the line's message has not arrived
-    std::uint8_t orphan : 1;  // the request does not wait for it
-    std::uint8_t path : 7;    // by which the line was granted
+    State state;
+    std::uint8_t path;  // by which the line was granted
     std::uint32_t position;
+
+    bool waits() const noexcept { return state != kNothing; }
   };
-  static_assert(sizeof(Owner) == 8 && offsetof(Owner, index) == 1 && offsetof(Owner, waits) == 2 &&
-                offsetof(Owner, position) == 4);
-  static constexpr std::uint64_t owner_bits(const DataPath& path) noexcept {
-    return std::uint64_t{path.index} << 25;
-  }
+  static_assert(sizeof(Owner) == 8 && offsetof(Owner, index) == 1 && offsetof(Owner, state) == 2 &&
+                offsetof(Owner, path) == 3 && offsetof(Owner, position) == 4);
   static constexpr std::uint64_t kNextOwner = (std::uint64_t{1} << 32) + (std::uint64_t{1} << 8);
 
   static constexpr std::uint32_t kBatch = 32;  // receives posted at a time
@@ -166,6 +177,12 @@ class RecvComm : public Comm {
     return kNoticesAt + paths * receive_depth(paths) * sizeof(wire::Notice);
   }
 
+  static wire::Granted credit_of(const ReceiveBuffer& buffer) noexcept {
+    return {.address = reinterpret_cast<std::uint64_t>(buffer.data),
+            .capacity = static_cast<std::uint32_t>(buffer.capacity),
+            .tag = buffer.tag,
+            .rkeys = &buffer.memory->rkeys};
+  }
   static bool is_valid(const ReceiveBuffer& buffer) noexcept {
     return buffer.memory != nullptr && buffer.capacity <= wire::kMaxMessageBytes;
   }
@@ -190,11 +207,20 @@ class RecvComm : public Comm {
   Errc grant(std::uint32_t first, std::uint32_t count);
   BL_APART Errc grant_around_end(std::uint32_t first, std::uint32_t count, std::uint32_t head);
   Errc post_grant(std::uint32_t first, std::uint32_t count);
+  BL_INLINED void describe_lines(const wire::CreditLine& line) noexcept;
+  BL_INLINED int post_lines(DataPath& path);
+  BL_APART int post_signaled_grant() noexcept;
+  BL_APART Errc on_refused_grant(int rc);
+  // For what grant_sge_ describes.
+  unsigned flags_of_grant(const DataPath& path) const noexcept {
+    return grant_sge_.length <= path.max_inline ? unsigned{IBV_SEND_INLINE} : 0;
+  }
   void absorb(DataPath& path, const ibv_wc* completions, int found);
-  BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
+  BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
   BL_APART void on_other(DataPath& path, const ibv_wc& completion);
   void on_write(DataPath& path, const ibv_wc& completion) noexcept;
-  BL_INLINED bool on_immediate(const ibv_wc& completion) noexcept;
+  BL_INLINED int on_immediate(const ibv_wc& completion) noexcept;
+  int on_optional(const ibv_wc& completion) noexcept;
   void on_notice(DataPath& path, const ibv_wc& completion);
   // --- Only with several paths: recv_several.cc ---
   struct SeveralPaths {
@@ -234,7 +260,7 @@ class RecvComm : public Comm {
   void absorb_on(DataPath& path, const ibv_wc* completions, int found);
   void absorb_reads(const DataPath& path, const ibv_wc* completions, int found);
   void note_carrier(const DataPath& path, std::uint16_t line) noexcept;
-  BL_INLINED void arrived(Owner& owner, std::uint32_t size) noexcept;
+  void arrived(std::uint32_t place, std::uint32_t size) noexcept;
   std::uint32_t settled() noexcept;
 
   BL_APART void set_flushes_apart() noexcept;
@@ -255,26 +281,29 @@ class RecvComm : public Comm {
   void flush_all_by_host(const char* why);
   Errc flush_by_host(const char* why);
 
-  wire::CreditLine* lines_;     // this end's copy of the sender's ring
-  std::uint64_t ring_address_;  // of the ring, at the sender
-  std::uint32_t next_ = 0;      // position of the next line
+  // With watch_, one cache line.
+  wire::CreditLine* lines_;           // this end's copy of the sender's ring
+  std::uint64_t to_ring_;             // the distance from here to the sender's ring
+  std::size_t quick_limit_;           // begin_grant() takes buffers below it; 0: none
+  std::uint32_t next_ = 0;            // position of the next line
+  std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
+  ibv_send_wr grant_wr_{};            // for every grant: only the fields that change are written
+  ibv_sge grant_sge_{};               // of grant_wr_
+  void** made_ = nullptr;             // where write_grant() has put the request
+  DataPath* grant_path_;  // where grants are sent; polls may change it. Set by grant_by()
   // One batch for all paths: the device copies work requests when they are posted.
   std::array<ibv_sge, kBatch> receive_sges_{};
   std::array<ibv_recv_wr, kBatch> receive_wrs_{};
-  ibv_sge grant_sge_{};     // of grant_wr_
-  ibv_send_wr grant_wr_{};  // for every grant: only the fields that change are written
   std::array<Owner, wire::kMaxLines> owners_{};
   wire::LineSet lost_lines_;     // to be granted again
   wire::LineSet missing_lines_;  // of optional receives, that this end has reported as missing
   // Optional receives that the last report has counted as arrived, because NCCL had seen their
   // data.
   wire::LineSet ignored_lines_;
-  DataPath* grant_path_;  // where grants are sent; polls may change it. Set by grant_by()
   SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
   std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra
-  std::uint32_t spare_receives_ = 0;  // lines that may be granted: each path has receives for them
-  std::uint32_t receive_depth_;       // the most receives posted on a path
-  std::uint32_t turn_ = 0;            // counts polls, to look at each path in turn
+  std::uint32_t receive_depth_;            // the most receives posted on a path
+  std::uint32_t turn_ = 0;                 // counts polls, to look at each path in turn
   RequestPool<kRequests> requests_;
   FreeRequests free_flushes_;
 
@@ -284,7 +313,6 @@ class RecvComm : public Comm {
   std::uint8_t moved_rails_ = 0;            // those that have had another device; a bit for each
   std::uint8_t rails_flushed_by_host_ = 0;  // logged; the same
   std::uint8_t unflushed_rails_ = 0;        // the same
-  std::atomic<bool> flushes_in_test_{false};
   std::atomic<std::uint64_t> flushed_gpus_{0};  // FlushNeed::owner of all prepared memory
   std::unique_ptr<Flusher> flusher_;            // made by prepare_flush()
   bool host_flushes_ = false;                   // the driver flushes, because the NIC cannot

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of RecvComm that grants buffers. In a header: each version of irecv becomes one function
-// that reads NCCL's arrays and writes credit lines from them.
+// The part of RecvComm that grants buffers. In a header: each version of irecv becomes two
+// functions that read NCCL's arrays and write credit lines from them. One of them is for the usual
+// irecv of one buffer. It calls nothing; a second function posts what it has written. So GCC 12
+// need not save the registers that it uses.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,6 +18,46 @@ namespace beeline {
 // Only one grant in this many is signaled: its completion frees the places of all of them in the
 // send queue.
 inline constexpr std::uint32_t kSignalGrantsEvery = 16;
+
+BL_INLINED bool RecvComm::begin_grant(std::size_t capacity, const MemoryHandle* memory) noexcept {
+  const bool is_usual = capacity < quick_limit_ && memory != nullptr && !free_requests_.empty() &&
+                        free_requests_.first().slot < kFirstForFlushes &&
+                        only_path().send_free != 0 && spare_receives_ != 0 &&
+                        !owners_[next_ % wire::kMaxLines].waits();
+  if (!is_usual) [[unlikely]]
+    gate_.leave();
+  return is_usual;
+}
+
+BL_INLINED void RecvComm::write_grant(const ReceiveBuffer& buffer, void** request) noexcept {
+  const std::uint32_t position = next_;
+  const std::uint32_t place = position % wire::kMaxLines;
+  Request& made = free_requests_.take();
+  wire::CreditLine& line = lines_[place];
+  wire::write_line(line, credit_of(buffer), wire::order_of(position + 1, 0, 1, 0),
+                   wire::Rails::kFew);
+  const std::uint64_t owner =
+      made.slot | std::uint64_t{Owner::kAwaited} << 16 | std::uint64_t{position} << 32;
+  std::memcpy(&owners_[place], &owner, sizeof owner);
+  stats_.add_grant(position);
+  *request = &made;
+  made.line = position;
+  made.count = 1;
+  made.missing = 1;
+  made.wrs = 0;  // so that the compiler writes all three at once
+  made.sizes[0] = static_cast<std::uint32_t>(buffer.capacity);
+  next_ = position + 1;
+  --spare_receives_;
+  made_ = request;
+  describe_lines(line);
+}
+
+BL_INLINED Errc RecvComm::post_written() {
+  if (const int rc = post_lines(only_path()); rc != 0) [[unlikely]]
+    return on_refused_grant(rc);
+  watch_.moved();
+  return Errc::kOk;
+}
 
 template <class Count, class BufferAt>
 BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, void** request) {
@@ -42,15 +84,15 @@ BL_INLINED Errc RecvComm::irecv(Count count, BufferAt&& buffer_at, Need need, vo
   made.line = first;
   made.count = static_cast<std::uint8_t>(count);
   made.missing = need == Need::kArrival ? static_cast<std::uint8_t>(count) : std::uint8_t{0};
-  made.sizes[0] = 0;  // reported if the receive is optional and done before the data
+  if (need == Need::kNothing) made.sizes[0] = 0;  // which test reports, since it is done at once
   next_ += count;
+  stats_.add(Counter::kGrants, count);
   spare_receives_ -= count;
   if (const Errc code = grant(first, count); code != Errc::kOk) [[unlikely]] {
     *request = nullptr;
     return leave_with(code);
   }
   watch_.moved();
-  stats_.record(Event::kGrant, count, first);
   // Nobody may test for its arrival, and failures have to be noticed all the same.
   if (need == Need::kNothing) [[unlikely]]
     collect();
@@ -75,23 +117,20 @@ BL_INLINED std::uint32_t RecvComm::write_lines(Count count, BufferAt& buffer_at,
                                                wire::Rails rails) noexcept {
   const std::uint32_t first = next_;
   std::uint64_t order = wire::order_of(first + 1, 0, static_cast<std::uint8_t>(count), 0);
-  std::uint64_t owner = free_requests_.first().slot | std::uint64_t{1} << 16 |
-                        std::uint64_t{need == Need::kNothing} << 24 | grant_path_->owner_bits |
-                        std::uint64_t{first} << 32;
+  const auto state = need == Need::kArrival ? Owner::kAwaited : Owner::kOptional;
+  std::uint64_t owner = free_requests_.first().slot | std::uint64_t{state} << 16 |
+                        std::uint64_t{grant_path_->index} << 24 | std::uint64_t{first} << 32;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t place = (first + i) % wire::kMaxLines;
     const ReceiveBuffer buffer = buffer_at(i);
-    if (owners_[place].waits) [[unlikely]]
+    if (owners_[place].waits()) [[unlikely]]
       return i;
     if (!is_valid(buffer)) [[unlikely]]
       return i;
-    wire::write_line(lines_[place],
-                     {.address = reinterpret_cast<std::uint64_t>(buffer.data),
-                      .capacity = static_cast<std::uint32_t>(buffer.capacity),
-                      .tag = buffer.tag,
-                      .rkeys = &buffer.memory->rkeys},
-                     order, rails);
+    wire::write_line(lines_[place], credit_of(buffer), order, rails);
     std::memcpy(&owners_[place], &owner, sizeof owner);
+    free_requests_.first().sizes[i] = static_cast<std::uint32_t>(buffer.capacity);
+    stats_.set_size(place, BEELINE_STATS_UNDER_WAY);
     order += wire::kNextLine;
     owner += kNextOwner;
   }
@@ -109,56 +148,68 @@ BL_INLINED Errc RecvComm::grant(std::uint32_t first, std::uint32_t count) {
 
 BL_INLINED Errc RecvComm::post_grant(std::uint32_t first, std::uint32_t count) {
   DataPath& path = *grant_path_;
-  const std::size_t at = first % wire::kMaxLines * sizeof(wire::CreditLine);
-  grant_sge_.addr = reinterpret_cast<std::uint64_t>(lines_) + at;
   grant_sge_.length = count * static_cast<std::uint32_t>(sizeof(wire::CreditLine));
-  grant_wr_.send_flags = grant_sge_.length <= path.max_inline ? IBV_SEND_INLINE : 0;
-  if (++path.silent_grants == kSignalGrantsEvery) [[unlikely]] {
-    grant_wr_.send_flags |= IBV_SEND_SIGNALED;
-    path.silent_grants = 0;
-  }
-  grant_wr_.wr.rdma.remote_addr = ring_address_ + at;
+  grant_wr_.send_flags = flags_of_grant(path);
+  describe_lines(lines_[first % wire::kMaxLines]);
+  const int rc = post_lines(path);
+  grant_sge_.length = sizeof(wire::CreditLine);
+  grant_wr_.send_flags = flags_of_grant(path);
+  return rc == 0 ? Errc::kOk : events_.on_refused(*this, path, rc, "grant receives");
+}
+
+// As many lines as grant_sge_ says, from this one on.
+BL_INLINED void RecvComm::describe_lines(const wire::CreditLine& line) noexcept {
+  const auto address = reinterpret_cast<std::uint64_t>(&line);
+  grant_sge_.addr = address;
+  grant_wr_.wr.rdma.remote_addr = address + to_ring_;
+}
+
+BL_INLINED int RecvComm::post_lines(DataPath& path) {
   ibv_send_wr* refused;
-  if (const int rc = ibv_post_send(path.qp, &grant_wr_, &refused); rc != 0) [[unlikely]] {
-    return events_.on_refused(*this, path, rc, "grant receives");
-  }
-  --path.send_free;
-  return Errc::kOk;
-}
-
-BL_INLINED void RecvComm::absorb_one(DataPath& path, const ibv_wc& completion) {
-  watch_.moved();
-  if (on_immediate(completion)) [[likely]] {
-    stats_.add_messages(1, completion.byte_len);
+  int rc;
+  if (--path.to_next_signal == 0) [[unlikely]] {
+    rc = post_signaled_grant();
   } else {
-    on_other(path, completion);
+    rc = ibv_post_send(path.qp, &grant_wr_, &refused);
   }
-  if (flushes_in_test()) [[unlikely]]
-    flush_arrived();
+  if (rc == 0) [[likely]]
+    --path.send_free;
+  return rc;
 }
 
-// True: a message has arrived that a receive waits for.
-BL_INLINED bool RecvComm::on_immediate(const ibv_wc& completion) noexcept {
-  if (completion.status != IBV_WC_SUCCESS || completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
-      [[unlikely]] {
+// False: it is left to absorb().
+BL_INLINED bool RecvComm::absorb_one(const ibv_wc& completion) noexcept {
+  const std::uint32_t bytes = completion.byte_len;
+  const int place = on_immediate(completion);
+  if (place < 0) [[unlikely]]
     return false;
-  }
-  const wire::Immediate news = wire::unpack(ntohl(completion.imm_data));
-  Owner& owner = owners_[news.line % wire::kMaxLines];
-  if (!owner.waits || static_cast<std::uint16_t>(owner.position) != news.line ||
-      completion.byte_len > lines_[news.line % wire::kMaxLines].capacity) [[unlikely]] {
-    return false;
-  }
-  arrived(owner, completion.byte_len);
+  watch_.moved();
+  stats_.add_message(static_cast<std::uint32_t>(place), bytes);
   return true;
 }
 
-BL_INLINED void RecvComm::arrived(Owner& owner, std::uint32_t size) noexcept {
-  owner.waits = false;
-  if (owner.orphan) return;
+// If a message has arrived that a receive waits for, returns the place of its line. Until then,
+// `sizes` of the request has the size of the buffer.
+BL_INLINED int RecvComm::on_immediate(const ibv_wc& completion) noexcept {
+  if (completion.status != IBV_WC_SUCCESS || completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
+      [[unlikely]] {
+    return -1;
+  }
+  const wire::Immediate news = wire::unpack(ntohl(completion.imm_data));
+  const std::uint32_t place = news.line % wire::kMaxLines;
+  Owner& owner = owners_[place];
+  if (owner.state != Owner::kAwaited || static_cast<std::uint16_t>(owner.position) != news.line)
+      [[unlikely]] {
+    return -1;
+  }
   Request& request = requests_[owner.request];
-  request.sizes[owner.index] = size;
+  std::uint32_t& size = request.sizes[owner.index];
+  if (completion.byte_len > size) [[unlikely]]
+    return -1;
+  size = completion.byte_len;
+  owner.state = Owner::kNothing;
   --request.missing;
+  return static_cast<int>(place);
 }
 
 }  // namespace beeline

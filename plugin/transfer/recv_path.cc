@@ -4,6 +4,8 @@
 // lock, no allocation and no system call.
 #include <arpa/inet.h>
 
+#include <utility>
+
 #include "plugin/transfer/recv_comm.h"
 
 namespace beeline {
@@ -23,8 +25,9 @@ bool RecvComm::make_room() {
 // The line after those that were written is still in use, or its buffer is invalid. Nothing was
 // granted yet.
 Errc RecvComm::withdraw_lines(std::uint32_t written) {
-  for (std::uint32_t i = 0; i < written; ++i) owners_[(next_ + i) % wire::kMaxLines].waits = false;
-  if (!owners_[(next_ + written) % wire::kMaxLines].waits) return Errc::kInvalid;
+  for (std::uint32_t i = 0; i < written; ++i)
+    owners_[(next_ + i) % wire::kMaxLines].state = Owner::kNothing;
+  if (!owners_[(next_ + written) % wire::kMaxLines].waits()) return Errc::kInvalid;
   collect();
   return Errc::kOk;
 }
@@ -50,10 +53,13 @@ void RecvComm::build_receives() noexcept {
 
 Status RecvComm::post_receives(DataPath& path) {
   const std::uint32_t first = path.next_receive;
-  const std::uint64_t places = reinterpret_cast<std::uint64_t>(&path.notices[first]);
+  std::uint64_t place = reinterpret_cast<std::uint64_t>(&path.notices[first]);
+  std::uint64_t id = first;
+#pragma GCC unroll 8
   for (std::uint32_t i = 0; i < kBatch; ++i) {
-    receive_sges_[i].addr = places + i * sizeof(wire::Notice);
-    receive_wrs_[i].wr_id = first + i;
+    receive_sges_[i].addr = place;
+    receive_wrs_[i].wr_id = id++;
+    place += sizeof(wire::Notice);
   }
   if (receive_sges_[0].lkey != path.lkey) {
     for (ibv_sge& sge : receive_sges_) sge.lkey = path.lkey;
@@ -77,11 +83,31 @@ void RecvComm::build_grant() noexcept {
   grant_wr_.sg_list = &grant_sge_;
   grant_wr_.num_sge = 1;
   grant_wr_.opcode = IBV_WR_RDMA_WRITE;
+  grant_sge_.length = sizeof(wire::CreditLine);
   grant_by(*grant_path_);
+}
+
+int RecvComm::post_signaled_grant() noexcept {
+  DataPath& path = *grant_path_;
+  path.to_next_signal = kSignalGrantsEvery;
+  grant_wr_.send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  const int rc = ibv_post_send(path.qp, &grant_wr_, &refused);
+  grant_wr_.send_flags = flags_of_grant(path);
+  return rc;
+}
+
+// If the path is given up, the line counts as granted, and is sent again when the path has been.
+Errc RecvComm::on_refused_grant(int rc) {
+  const Errc code = events_.on_refused(*this, *grant_path_, rc, "grant receives");
+  if (code == Errc::kOk) return code;
+  *made_ = nullptr;
+  return leave_with(code);
 }
 
 void RecvComm::grant_by(DataPath& path) noexcept {
   grant_path_ = &path;
+  grant_wr_.send_flags = flags_of_grant(path);
   grant_sge_.lkey = path.lkey;
   grant_wr_.wr.rdma.rkey = path.ring_key;
 }
@@ -105,12 +131,14 @@ void RecvComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
   auto messages = static_cast<std::uint64_t>(found);
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     const std::uint32_t size = one->byte_len;
-    if (!on_immediate(*one)) [[unlikely]] {
+    const int place = on_immediate(*one);
+    if (place < 0) [[unlikely]] {
       on_other(path, *one);
       --messages;
       continue;
     }
     bytes += size;
+    stats_.set_size(static_cast<std::uint32_t>(place), size);
   }
   stats_.add_messages(messages, bytes);
   if (flushes_in_test()) [[unlikely]]
@@ -126,6 +154,9 @@ void RecvComm::on_other(DataPath& path, const ibv_wc& completion) {
   }
   // Not a switch: no other opcode can come.
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+    if (const int place = on_optional(completion); place >= 0) {
+      return stats_.add_message(static_cast<std::uint32_t>(place), completion.byte_len);
+    }
     if (is_ignored(wire::unpack(ntohl(completion.imm_data)).line)) return;
     return events_.on_protocol_error(*this, "the arrival of a message that no receive waits for");
   }
@@ -141,11 +172,36 @@ void RecvComm::on_write(DataPath& path, const ibv_wc& completion) noexcept {
   if (is_probe) path.is_probing = false;
 }
 
+// As on_immediate(), for a receive that is done already.
+int RecvComm::on_optional(const ibv_wc& completion) noexcept {
+  if (completion.status != IBV_WC_SUCCESS || completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM) {
+    return -1;
+  }
+  const std::uint16_t line = wire::unpack(ntohl(completion.imm_data)).line;
+  const std::uint32_t place = line % wire::kMaxLines;
+  Owner& owner = owners_[place];
+  if (owner.state != Owner::kOptional || static_cast<std::uint16_t>(owner.position) != line ||
+      completion.byte_len > lines_[place].capacity) {
+    return -1;
+  }
+  owner.state = Owner::kNothing;
+  return static_cast<int>(place);
+}
+
+void RecvComm::arrived(std::uint32_t place, std::uint32_t size) noexcept {
+  Owner& owner = owners_[place];
+  stats_.add_message(place, size);
+  if (std::exchange(owner.state, Owner::kNothing) == Owner::kOptional) return;
+  Request& request = requests_[owner.request];
+  request.sizes[owner.index] = size;
+  --request.missing;
+}
+
 void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
   const wire::Notice& notice = path.notices[completion.wr_id % receive_depth_];
-  const std::size_t place = notice.line % wire::kMaxLines;
-  Owner& owner = owners_[place];
-  const bool is_awaited = completion.byte_len == sizeof notice && owner.waits &&
+  const std::uint32_t place = notice.line % wire::kMaxLines;
+  const Owner& owner = owners_[place];
+  const bool is_awaited = completion.byte_len == sizeof notice && owner.waits() &&
                           static_cast<std::uint16_t>(owner.position) == notice.line &&
                           notice.generation == path.generation &&
                           notice.size <= lines_[place].capacity;
@@ -169,8 +225,7 @@ void RecvComm::on_notice(DataPath& path, const ibv_wc& completion) {
     if (here != all) return;
     here = 0;
   }
-  arrived(owner, notice.size);
-  stats_.add_messages(1, notice.size);
+  arrived(place, notice.size);
 }
 
 }  // namespace beeline

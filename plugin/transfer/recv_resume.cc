@@ -19,10 +19,10 @@ std::array<GrantedLine, wire::kMaxLines> RecvComm::granted_lines() const noexcep
     lines[place] = {.position = owner.position,
                     .capacity = lines_[place].capacity,
                     .address = lines_[place].address,
-                    .arrived = owner.waits ? several_->chunks[place] : 0,
+                    .arrived = owner.waits() ? several_->chunks[place] : 0,
                     .carrier = owner.path,
-                    .waits = owner.waits,
-                    .is_optional = owner.orphan != 0,
+                    .waits = owner.waits(),
+                    .is_optional = owner.state == Owner::kOptional,
                     .is_reported_missing = missing_lines_.has(owner.position)};
   }
   return lines;
@@ -36,8 +36,8 @@ std::optional<wire::ReceiverReport> RecvComm::report() {
   missing_lines_ = {};
   for (std::size_t place = 0; place < lines.size(); ++place) {
     const GrantedLine& line = lines[place];
-    if (owners_[place].waits && !line.waits) {
-      owners_[place].waits = false;
+    if (owners_[place].waits() && !line.waits) {
+      owners_[place].state = Owner::kNothing;
       several_->chunks[place] = 0;
       ignored_lines_.add(line.position);
     }
@@ -53,6 +53,7 @@ bool RecvComm::keep_records() {
   several_ = records_.get();
   if (several_ == nullptr) return false;
   several_->carried.fill(bit_of_rail(only_path().rail));
+  quick_limit_ = 0;
   set_has_several_paths();
   return true;
 }
@@ -68,7 +69,7 @@ void RecvComm::leave_path(DataPath& path) {
 void RecvComm::on_joined(DataPath& path) {
   path.posted_receives = 0;
   path.next_receive = 0;
-  path.silent_grants = 0;
+  path.to_next_signal = kSignalGrantsEvery;
   path.is_probing = false;
   (void)post_receives_on_all(0);
 }
@@ -87,7 +88,7 @@ void RecvComm::check_stranded() {
   if (!has_usable_path() || connection_.receiver_rails == 1) return;
   const auto is_stranded = [this](const Owner& owner) {
     const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
-    return owner.waits && std::ranges::none_of(data_paths(), [&](const DataPath& path) {
+    return owner.waits() && std::ranges::none_of(data_paths(), [&](const DataPath& path) {
              return !path.is_lost && line.rkeys[path.rail] != 0;
            });
   };
@@ -102,7 +103,7 @@ std::optional<wire::LineKeys> RecvComm::line_keys(std::size_t index) {
   if ((moved_rails_ & bit_of_rail(rail)) == 0) return std::nullopt;
   wire::LineKeys keys = {.next = next_, .keys = {}};
   for (const Owner& owner : owners_) {
-    if (!owner.waits) continue;
+    if (!owner.waits()) continue;
     const wire::CreditLine& line = lines_[owner.position % wire::kMaxLines];
     const auto key = buffers()->remote_key(rail, line.address, line.capacity);
     if (key) keys.keys.push_back({.position = owner.position, .key = *key});
@@ -122,7 +123,7 @@ void RecvComm::resume(std::size_t index, const wire::SenderReport& report) {
   std::array<GrantedLine, wire::kMaxLines> lines = granted_lines();
   resolve_grants(report, static_cast<LineCarrier>(index), lines);
   for (std::size_t place = 0; place < lines.size(); ++place) {
-    const bool is_lost = owners_[place].waits && lines[place].carrier == kGrantLost;
+    const bool is_lost = owners_[place].waits() && lines[place].carrier == kGrantLost;
     if (is_lost) lost_lines_.add(lines[place].position);
   }
   grant_lost_lines();
@@ -132,7 +133,7 @@ wire::LineSet RecvComm::missing_of(const wire::LineSet& lines, std::uint32_t end
   wire::LineSet missing;
   for (const Owner& owner : owners_) {
     const bool is_one = lines.has(owner.position) && wire::is_before(owner.position, end);
-    if (owner.waits && is_one) missing.add(owner.position);
+    if (owner.waits() && is_one) missing.add(owner.position);
   }
   return missing;
 }
@@ -140,7 +141,7 @@ wire::LineSet RecvComm::missing_of(const wire::LineSet& lines, std::uint32_t end
 bool RecvComm::is_resuming() {
   if (!lost_lines_.empty()) grant_lost_lines();
   for (std::uint32_t place = 0; place < wire::kMaxLines; ++place) {
-    if (!owners_[place].waits) missing_lines_.remove(place);
+    if (!owners_[place].waits()) missing_lines_.remove(place);
   }
   return !lost_lines_.empty() || !missing_lines_.empty();
 }
@@ -166,7 +167,7 @@ void RecvComm::grant_lost_lines() {
     std::uint32_t end = place;
     for (; end < wire::kMaxLines && lost_lines_.has(end); ++end) {
       lost_lines_.remove(end);
-      owners_[end].path = path.index & 0x7f;
+      owners_[end].path = path.index;
     }
     if (post_grant(place, end - place) != Errc::kOk) return;
     place = end;

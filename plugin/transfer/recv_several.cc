@@ -27,7 +27,7 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
 }
 
 std::uint32_t RecvComm::lines_in_flight() const noexcept {
-  return static_cast<std::uint32_t>(std::ranges::count(owners_, true, &Owner::waits));
+  return static_cast<std::uint32_t>(std::ranges::count_if(owners_, &Owner::waits));
 }
 
 void RecvComm::poll_paths() {
@@ -57,12 +57,14 @@ void RecvComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
       --path.posted_receives;
       if (path.may_grant && grant_path_ != &path) grant_by(path);
     }
-    if (on_immediate(*one)) {
+    int place = on_immediate(*one);
+    if (place < 0) place = on_optional(*one);
+    if (place >= 0) {
       const std::uint16_t line = wire::unpack(ntohl(one->imm_data)).line;
       several_->chunks[line % wire::kMaxLines] = 0;
       note_carrier(path, line);
       path.bytes += one->byte_len;
-      stats_.add_messages(1, one->byte_len);
+      stats_.add_message(static_cast<std::uint32_t>(place), one->byte_len);
     } else {
       on_other(path, *one);
     }

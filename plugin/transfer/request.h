@@ -24,7 +24,7 @@ struct SendSource {
 
 struct alignas(64) Request {
   Comm* comm = nullptr;
-  Request* next_free = nullptr;
+  Request* next = nullptr;   // in FreeRequests, or among those that complete together (HeldSends)
   std::uint32_t line = 0;    // position of its (first) credit line
   std::uint16_t slot = 0;    // in its pool
   std::uint8_t count = 0;    // buffers: 1 for a send; 0 while the slot is free
@@ -51,15 +51,15 @@ class FreeRequests {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
   // For both, empty() must be false. take() gives the first.
-  const Request& first() const noexcept { return *first_; }
+  Request& first() noexcept { return *first_; }
   Request& take() noexcept {
     Request& taken = *first_;
-    first_ = taken.next_free;
+    first_ = taken.next;
     return taken;
   }
   void give_back(Request& request) noexcept {
     request.count = 0;
-    request.next_free = first_;
+    request.next = first_;
     first_ = &request;
   }
 

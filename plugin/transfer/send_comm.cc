@@ -57,9 +57,6 @@ SendComm::SendComm(std::unique_ptr<Connection> connection, const CommOptions& op
               only_path().peer_rail == 0;
   most_quick_ = static_cast<std::uint64_t>(std::max<std::int64_t>(only_path().most_immediate, 0));
   await_in_order(wire::order_of(1, 0, 1, 0));
-  wr_.sg_list = &sge_;
-  wr_.num_sge = 1;
-  wr_.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 void SendComm::close() noexcept {
@@ -72,6 +69,7 @@ void SendComm::close() noexcept {
 }
 
 void SendComm::collect() {
+  (void)post_what_is_held();  // if it fails, the comm is alarmed
   for (DataPath& path : data_paths()) drain(*this, path);
   if (has_several_paths()) assign_waiting();
 }
@@ -96,7 +94,7 @@ bool SendComm::waits_below(std::uint32_t) const noexcept { return false; }  // s
 
 // The first line whose send has not completed. A line that is taken has a request until then.
 std::uint32_t SendComm::settled() noexcept {
-  std::uint32_t first = wire::number_of(awaited_order_) - 1;
+  std::uint32_t first = wire::number_of(awaited_order()) - 1;
   for (const Request& request : requests_) {
     if (request.count == 0 || request.missing == 0) continue;
     if (wire::is_before(request.line, first)) first = request.line;

@@ -15,6 +15,7 @@
 
 #include "common/base/hot.h"
 #include "plugin/transfer/comm.h"
+#include "plugin/transfer/held_sends.h"
 #include "plugin/transfer/late_keys.h"
 #include "plugin/transfer/memory_handle.h"
 #include "plugin/transfer/scheduler.h"
@@ -29,6 +30,7 @@ class SendChain;
 
 class SendComm : public Comm {
  public:
+  static constexpr Role kRole = Role::kSend;
   static CommPlan plan(std::size_t paths) noexcept;
 
   SendComm(std::unique_ptr<Connection> connection, const CommOptions& options, StatsSlot stats,
@@ -37,20 +39,28 @@ class SendComm : public Comm {
   // destroyed by another thread.
   void close() noexcept;
 
-  // An isend begins with begin_isend(), which the exported function inlines, and may end with one
-  // more function: see Begun. The exported function ends with a call of the second function, which
-  // compiles to a jump, so that "no credit" is answered without a stack frame. Between the two
-  // calls, wr_ and sge_ describe the message.
-  // `*made`, null before, stays null while there is no credit or no room: NCCL calls again.
+  // The usual isend is look_for_credit(), begin_isend(), and perhaps one more function: see Begun.
+  // The exported function inlines the first two, and ends with a call of the third, which compiles
+  // to a jump, so that "no credit" is answered without a stack frame.
   enum class Begun : std::uint8_t {
-    kNoCredit,  // nothing more to do
-    kPrepared,  // post_prepared() comes next
-    kUnusual,   // isend_unusual() comes next
+    kPrepared,  // `*made` is the request, and post_prepared() comes next
+    kGrouped,   // nothing has been done, and hold_grouped() comes next
+    kHeld,      // `*made` is the request
+    kGroup,     // the same, and post_held() comes next
+    kUnusual,   // nothing has been done, and isend() has to be called
   };
-  BL_INLINED Begun begin_isend(const void* data, std::size_t size, int tag,
-                               const MemoryHandle& memory, void** made) noexcept;
+  // `awaited` is Credit::order.
+  BL_INLINED Begun begin_isend(std::uint64_t awaited, const void* data, std::size_t size, int tag,
+                               const MemoryHandle* memory, void** made) noexcept;
   BL_INLINED Errc post_prepared();
-  BL_APART Errc isend_unusual(int tag, const MemoryHandle& memory, void** made);
+  BL_INLINED Begun hold_grouped(const void* data, std::size_t size, int tag,
+                                const MemoryHandle* memory, void** made) noexcept;
+  [[gnu::noinline]] Errc post_held();
+  // `*made`, null before, stays null while there is no credit or no room: NCCL calls again.
+  BL_APART Errc isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                      void** made);
+  // For a test that leaves its request unfinished.
+  BL_INLINED Errc post_what_is_held() { return held_.empty() ? Errc::kOk : post_held(); }
   // For test(): polls the paths that have work under way.
   void poll_paths();
 
@@ -96,15 +106,37 @@ class SendComm : public Comm {
   };
 
   // --- The hot path: send_post.h ---
+  std::uint64_t awaited_order() const noexcept {
+    return awaited_order_.load(std::memory_order_relaxed);
+  }
+  void set_awaited_order(std::uint64_t order) noexcept {
+    awaited_order_.store(order, std::memory_order_relaxed);
+  }
+  const wire::CreditLine* awaited_line() const noexcept {
+    return awaited_.load(std::memory_order_relaxed);
+  }
+  void set_awaited_line(std::uint32_t position) noexcept {
+    awaited_.store(&ring_[position % wire::kMaxLines], std::memory_order_relaxed);
+  }
+  Request* leave_unprepared() noexcept {
+    gate_.leave();
+    return nullptr;
+  }
+  // Null: nothing has been done.
+  BL_INLINED Request* prepare_for(std::uint64_t awaited, PreparedSend& send, const void* data,
+                                  std::size_t size, int tag, const MemoryHandle* memory,
+                                  void** made) noexcept;
   bool has_room(const DataPath& path, std::uint32_t wrs) const noexcept {
     return !free_requests_.empty() && path.send_free >= wrs;
   }
-  void prepare(const DataPath& path, const void* data, std::size_t size,
-               const MemoryHandle& memory) noexcept;
+  void take_prepared(DataPath& path, std::uint32_t size) noexcept;
+  void describe(PreparedSend& send, const DataPath& path, const void* data, std::size_t size,
+                const MemoryHandle& memory) noexcept;
   Request& open_request(std::uint32_t position, std::uint32_t size, std::uint32_t wrs) noexcept;
-  void name_line(const DataPath& path, const Request& request) noexcept;
+  void name_line(PreparedSend& send, const DataPath& path, const Request& request) noexcept;
 
   // --- Everything else: send_path.cc ---
+  [[gnu::noinline]] void complete_before(DataPath& path, const Request& last) noexcept;
   BL_APART Errc withdraw_prepared(DataPath& path, int rc);
   Errc isend_in_any_case(int tag, const MemoryHandle& memory, void** made);
   bool is_next(const wire::LineFacts& line) const noexcept;
@@ -115,13 +147,11 @@ class SendComm : public Comm {
   bool read_whole(std::uint32_t position, wire::LineFacts& line);
   bool is_unneeded() const noexcept;
   Errc skip_unneeded(void** made);
-  Errc count_no_credit() noexcept;
   Errc isend_by_tag(int tag, const MemoryHandle& memory, void** made);
   const wire::LineFacts* match(int tag);
   bool read_line(std::uint32_t index, wire::LineFacts& line);
   void take(const wire::LineFacts& line, std::uint32_t size) noexcept;
-  bool take_by_tag(std::uint8_t index) noexcept;
-  [[gnu::noinline]] void record_last() noexcept;
+  void take_by_tag(std::uint8_t index) noexcept;
   Errc post(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
   Errc post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
                void** made);
@@ -168,7 +198,7 @@ class SendComm : public Comm {
     return has_sends_under_way(path.index);
   }
   std::int64_t expected_ns(const DataPath& path) const noexcept override;
-  void leave_path(DataPath&) override {}
+  void leave_path(DataPath&) override { held_.drop(); }
   void on_joined(DataPath& path) override;
   bool swap_resources(DataPath& path, PathResources& made) override;
   // For the notice of a path about a split message.
@@ -182,27 +212,21 @@ class SendComm : public Comm {
   void count_sent(DataPath& path, const ibv_wc& completion, std::int64_t now_ns) noexcept;
 
   void absorb(DataPath& path, const ibv_wc* completions, int found);
-  BL_INLINED void absorb_one(DataPath& path, const ibv_wc& completion);
+  BL_INLINED bool absorb_one(const ibv_wc& completion) noexcept;
   BL_INLINED bool complete(DataPath& path, const ibv_wc& completion) noexcept;
   std::uint32_t settled() noexcept;
 
+  // With watch_ and the sge of alone_, one cache line.
   const wire::CreditLine* ring_;
-  // The place of the next line, and the order word that it is expected to have. In two cases the
-  // word lacks the notice bit, so that no line equals it and begin_isend() leaves the isend to
-  // isend_unusual(): unless is_quick_, where all other fields are right, and while lines are
-  // matched by tag, where only the number is.
-  const wire::CreditLine* awaited_;
-  std::uint64_t awaited_order_ = 0;
-  wire::Notice* notices_;     // see notice_places()
   std::uint64_t most_quick_;  // the longest message that begin_isend() prepares; 0: none
+  PreparedSend alone_;        // that is posted at once
+  void** made_ = nullptr;     // where begin_isend() has put the request
+  wire::Notice* notices_;     // see notice_places()
   bool is_quick_;             // begin_isend() reads all that it needs of a line
   bool is_cut_reported_ = false;
   std::int64_t torn_since_ns_ = 0;  // when the next line was first seen incomplete; 0: it is not
-  ibv_sge sge_{};                   // of wr_
-  ibv_send_wr wr_{};                // for every send: only the fields that change are written
+  HeldSends held_;                  // only with one path, which has not failed
   ibv_send_wr* refused_ = nullptr;  // an output of ibv_post_send; nobody reads it
-  void** made_ = nullptr;           // where begin_isend() has put the request
-  const MemoryHandle* memory_ = nullptr;  // that sge_ is in
   Group group_;
   SeveralPaths* several_ = nullptr;        // null: there is one path, which has not failed
   std::unique_ptr<SeveralPaths> records_;  // unless several_ is in Connection::extra

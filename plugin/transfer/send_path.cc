@@ -17,13 +17,20 @@ constexpr std::int64_t kMostTornNs = kNsPerSec;
 
 }  // namespace
 
-Errc SendComm::isend_unusual(int tag, const MemoryHandle& memory, void** made) {
-  const Errc code = isend_in_any_case(tag, memory, made);
+Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                     void** made) {
+  gate_.enter();
+  Errc code = Errc::kOk;
+  // While the control thread has the comm, not even the limits of its paths may be read.
+  if (!gate_.is_alarmed() || !gate_.is_taken()) {
+    describe(alone_, only_path(), data, size, memory);
+    code = isend_in_any_case(tag, memory, made);
+  }
   if (*made == nullptr) gate_.leave();
   return code;
 }
 
-// For the message that prepare() has put into wr_.
+// For the message that describe() has put into alone_.
 Errc SendComm::isend_in_any_case(int tag, const MemoryHandle& memory, void** made) {
   if (gate_.is_alarmed()) {
     if (is_unneeded()) return skip_unneeded(made);
@@ -32,14 +39,14 @@ Errc SendComm::isend_in_any_case(int tag, const MemoryHandle& memory, void** mad
   }
   if (group_.count != 0) return isend_by_tag(tag, memory, made);
   wire::LineFacts line;
-  if (!read_whole(wire::number_of(awaited_order_) - 1, line)) return count_no_credit();
+  if (!read_whole(wire::number_of(awaited_order()) - 1, line)) return Errc::kOk;
   if (!is_next(line)) {
     events_.on_protocol_error(*this, "a credit line that belongs to no receive");
-    return count_no_credit();
+    return Errc::kOk;
   }
   await_in_order(wire::order_of(line.number, line.index, line.count, line.epoch));
   if (line.tag == tag) return post(line, memory, made);
-  if (line.count == 1) return count_no_credit();
+  if (line.count == 1) return Errc::kOk;
   open_group(line);
   return isend_by_tag(tag, memory, made);
 }
@@ -48,16 +55,16 @@ Errc SendComm::isend_in_any_case(int tag, const MemoryHandle& memory, void** mad
 // was done at once.
 bool SendComm::is_unneeded() const noexcept {
   return link_->state() == Link::State::kGoodbye && group_.count == 0 &&
-         wire::is_before(wire::number_of(awaited_order_) - 1, link_->peer_settled());
+         wire::is_before(wire::number_of(awaited_order()) - 1, link_->peer_settled());
 }
 
 // The message counts as sent: its credit line may never come, and its buffer no longer exists.
 Errc SendComm::skip_unneeded(void** made) {
   if (const Status status = events_.on_alarm(*this); !status) return status.error().code;
   if (free_requests_.empty() && !make_room(only_path(), 0)) return Errc::kOk;
-  Request& request = open_request(wire::number_of(awaited_order_) - 1, sge_.length, 0);
+  Request& request = open_request(wire::number_of(awaited_order()) - 1, alone_.sge.length, 0);
   request.missing = 0;
-  await_in_order(wire::order_after(awaited_order_));
+  await_in_order(wire::order_after(awaited_order()));
   *made = &request;
   return Errc::kOk;
 }
@@ -82,8 +89,8 @@ bool SendComm::read_whole(std::uint32_t position, wire::LineFacts& line) {
 
 // Whether the line is the first of an irecv, or the next of the current one.
 bool SendComm::is_next(const wire::LineFacts& line) const noexcept {
-  if (line.index != wire::index_of(awaited_order_)) return false;
-  if (line.index != 0) return line.count == wire::count_of(awaited_order_);
+  if (line.index != wire::index_of(awaited_order())) return false;
+  if (line.index != 0) return line.count == wire::count_of(awaited_order());
   return line.count != 0 && line.count <= wire::kMaxReceives;
 }
 
@@ -98,8 +105,8 @@ void SendComm::open_group(const wire::LineFacts& line) noexcept {
 }
 
 void SendComm::await(std::uint64_t order) noexcept {
-  awaited_order_ = order;
-  awaited_ = &ring_[(wire::number_of(order) - 1) % wire::kMaxLines];
+  set_awaited_order(order);
+  set_awaited_line(wire::number_of(order) - 1);
 }
 
 // begin_isend() takes the line if is_quick_.
@@ -111,14 +118,9 @@ void SendComm::await_by_tag() noexcept {
   await(std::uint64_t{group_.first + group_.next + 1} << 32);
 }
 
-Errc SendComm::count_no_credit() noexcept {
-  stats_.add(Counter::kNoCredit);
-  return Errc::kOk;
-}
-
 Errc SendComm::isend_by_tag(int tag, const MemoryHandle& memory, void** made) {
   const wire::LineFacts* const line = match(tag);
-  return line != nullptr ? post(*line, memory, made) : count_no_credit();
+  return line != nullptr ? post(*line, memory, made) : Errc::kOk;
 }
 
 // The first line of the group with that tag that is not taken. Null while it, or one before it, has
@@ -147,54 +149,48 @@ bool SendComm::read_line(std::uint32_t index, wire::LineFacts& line) {
 }
 
 void SendComm::take(const wire::LineFacts& line, std::uint32_t size) noexcept {
-  stats_.add_message(size);
-  bool is_last = line.index + 1 == line.count;
+  stats_.add_message(line.number - 1, size);
   if (group_.count == 0) {
-    await_in_order(wire::order_after(awaited_order_));
+    await_in_order(wire::order_after(awaited_order()));
   } else {
-    is_last = take_by_tag(line.index);
+    take_by_tag(line.index);
   }
-  if (is_last) stats_.record(Event::kSendPosted, size, line.number - 1);
 }
 
-// True: no line of the group is left. Once every line that was read is taken, the rest of the group
-// is taken in order again.
-bool SendComm::take_by_tag(std::uint8_t index) noexcept {
+// Once every line that was read is taken, the rest of the group is taken in order again.
+void SendComm::take_by_tag(std::uint8_t index) noexcept {
   group_.taken = static_cast<std::uint8_t>(group_.taken | 1U << index);
   while ((group_.taken >> group_.next & 1) != 0) ++group_.next;
   const bool is_empty = group_.next == group_.count;
   if (group_.next < group_.read && !is_empty) {
     await_by_tag();
-    return false;
+    return;
   }
   const auto next = is_empty ? std::uint8_t{0} : group_.next;
   await_in_order(wire::order_of(group_.first + group_.next + 1, next, group_.count, group_.epoch));
   group_.count = 0;
-  return is_empty;
-}
-
-// For the line that post_prepared() has just taken.
-void SendComm::record_last() noexcept {
-  stats_.record(Event::kSendPosted, sge_.length, wire::number_of(awaited_order_) - 2);
 }
 
 Errc SendComm::post(const wire::LineFacts& line, const MemoryHandle& memory, void** made) {
-  const std::uint32_t size = sge_.length;
-  sge_.length = std::min(size, line.capacity);
+  const std::uint32_t size = alone_.sge.length;
+  const std::uint32_t kept = std::min(size, line.capacity);
+  const std::uint64_t source = alone_.sge.addr;
+  alone_.sge.length = kept;
   const Errc code = has_several_paths() ? post_on_some(line, memory, made)
                                         : post_on(only_path(), line, memory, made);
   if (code != Errc::kOk || *made == nullptr) return code;
-  static_cast<Request*>(*made)->keep_source({.address = sge_.addr, .memory = &memory});
-  take(line, sge_.length);
-  if (sge_.length < size) report_cut(size, line.tag, sge_.length);
-  return Errc::kOk;
+  static_cast<Request*>(*made)->keep_source({.address = source, .memory = &memory});
+  take(line, kept);
+  if (kept < size) report_cut(size, line.tag, kept);
+  const bool is_last = group_.count == 0 && wire::index_of(awaited_order()) == 0;
+  return is_last || held_.full() ? post_what_is_held() : Errc::kOk;
 }
 
 Errc SendComm::post_on(DataPath& path, const wire::LineFacts& line, const MemoryHandle& memory,
                        void** made) {
-  sge_.lkey = memory.lkeys[path.rail];
-  return sge_.length > path.most_immediate ? post_with_notice(path, line, made)
-                                           : post_with_immediate(path, line, made);
+  alone_.sge.lkey = memory.lkeys[path.rail];
+  return alone_.sge.length > path.most_immediate ? post_with_notice(path, line, made)
+                                                 : post_with_immediate(path, line, made);
 }
 
 std::uint32_t SendComm::rkey_for(const DataPath& path, std::uint32_t position) const noexcept {
@@ -214,15 +210,20 @@ bool SendComm::has_key_for(const DataPath& path, std::uint32_t position) const n
 
 Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, void** made) {
   if (!has_room(path, 1) && !make_room(path, 1)) return Errc::kOk;
-  Request& request = open_request(line.number - 1, sge_.length, 1);
-  name_line(path, request);
-  wr_.wr_id = SendId{.slot = request.slot, .wrs = 1, .bytes = sge_.length}.packed();
-  wr_.wr.rdma.remote_addr = line.address;
-  wr_.wr.rdma.rkey = rkey_for(path, request.line);
-  wr_.num_sge = sge_.length != 0 ? 1 : 0;  // a length of 0 may mean 2 GiB
-  const int rc = ibv_post_send(path.qp, &wr_, &refused_);
-  wr_.num_sge = 1;
-  if (rc != 0) return withdraw(path, request, rc);
+  Request& request = open_request(line.number - 1, alone_.sge.length, 1);
+  name_line(alone_, path, request);
+  alone_.wr.wr_id = SendId{.slot = request.slot, .wrs = 1, .bytes = alone_.sge.length}.packed();
+  alone_.wr.wr.rdma.remote_addr = line.address;
+  alone_.wr.wr.rdma.rkey = rkey_for(path, request.line);
+  if (line.count > 1 && alone_.sge.length != 0 && !has_several_paths()) {
+    held_.next().take(alone_);
+    held_.hold(request);
+  } else {
+    alone_.wr.num_sge = alone_.sge.length != 0 ? 1 : 0;  // a length of 0 may mean 2 GiB
+    const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_);
+    alone_.wr.num_sge = 1;
+    if (rc != 0) return withdraw(path, request, rc);
+  }
   --path.send_free;
   watch_.moved();
   *made = &request;
@@ -232,8 +233,8 @@ Errc SendComm::post_with_immediate(DataPath& path, const wire::LineFacts& line, 
 // The receiver's buffer holds only `kept` bytes. Counted each time, logged once for each comm.
 void SendComm::report_cut(std::uint32_t size, int tag, std::uint32_t kept) {
   stats_.add(Counter::kTruncations);
-  stats_.record(Event::kTruncation, kept, size);
   if (std::exchange(is_cut_reported_, true)) return;
+  stats_.record(Event::kTruncation, kept, size);
   BL_WARN(
       "%s: a send of %u bytes (tag %d) is longer than its receive and was cut to %u bytes. Later "
       "cuts are counted, not logged",
@@ -247,7 +248,7 @@ bool SendComm::make_room(const DataPath& path, std::uint32_t wrs) {
 }
 
 Errc SendComm::post_with_notice(DataPath& path, const wire::LineFacts& line, void** made) {
-  const std::uint32_t size = sge_.length;
+  const std::uint32_t size = alone_.sge.length;
   const std::uint32_t wrs = writes_of(size, path.most_bytes) + 1;
   if (wrs > kSendDepth) return refuse_writes(path, size);
   if (!has_room(path, wrs) && !make_room(path, wrs)) return Errc::kOk;
@@ -260,6 +261,22 @@ Errc SendComm::post_with_notice(DataPath& path, const wire::LineFacts& line, voi
   return Errc::kOk;
 }
 
+// If the path is given up, what was held is sent again when the path has been.
+Errc SendComm::post_held() {
+  DataPath& path = only_path();
+  const int rc = held_.post(path.qp);
+  return rc == 0 ? Errc::kOk : events_.on_refused(*this, path, rc, "post sends");
+}
+
+// The completion of a send is that of the sends that were held before it, too.
+void SendComm::complete_before(DataPath& path, const Request& last) noexcept {
+  for (Request* request = last.next; request != nullptr; request = request->next) {
+    if (request->missing == 0) return;  // after the peer's goodbye: it may have another use now
+    path.send_free += request->wrs;
+    request->missing = 0;
+  }
+}
+
 // The device has refused the request.
 Errc SendComm::withdraw(DataPath& path, Request& request, int rc) {
   free_requests_.give_back(request);
@@ -268,7 +285,7 @@ Errc SendComm::withdraw(DataPath& path, Request& request, int rc) {
 
 Errc SendComm::withdraw_prepared(DataPath& path, int rc) {
   *made_ = nullptr;
-  const Errc code = withdraw(path, requests_[wr_.wr_id], rc);
+  const Errc code = withdraw(path, requests_[alone_.wr.wr_id], rc);
   gate_.leave();
   return code;
 }
@@ -286,10 +303,10 @@ Errc SendComm::refuse_writes(const DataPath& path, std::uint32_t size) const {
 int SendComm::post_data_and_notice(DataPath& path, const Request& request,
                                    const wire::LineFacts& line) {
   SendChain chain(path, request.slot);
-  if (const int rc = chain.write(sge_, line.address, rkey_for(path, request.line)); rc != 0) {
+  if (const int rc = chain.write(alone_.sge, line.address, rkey_for(path, request.line)); rc != 0) {
     return rc;
   }
-  const std::uint32_t size = sge_.length;
+  const std::uint32_t size = alone_.sge.length;
   return chain.end_with_notice(notice_of(path, request, wire::all_chunks_of(size)),
                                notices_[request.slot]);
 }
@@ -309,6 +326,9 @@ void SendComm::absorb(DataPath& path, const ibv_wc* completions, int found) {
   if (has_several_paths()) return absorb_on(path, completions, found);
   watch_.moved();
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
+    if ((one->wr_id & HeldSends::kSeveral) != 0 && one->status == IBV_WC_SUCCESS) {
+      complete_before(path, requests_[one->wr_id % wire::kMaxLines]);
+    }
     if (!complete(path, *one)) [[unlikely]]
       events_.on_failed_request(*this, path, *one, "send");
   }

@@ -4,11 +4,11 @@
 // header, to become part of the exported isend.
 //
 // It is two functions because of the call to the device between them. If it were one function, GCC
-// 12 would save six registers on the stack before it looks for credit. According to bench/cost,
-// that adds 21 instructions to an isend without credit, which takes 35, and 22 to each message. For
-// the same reason the second function reads values from members (wr_, made_) instead of getting
-// them as arguments. Messages and lines are counted only after the device has accepted the work
-// request. Counting the request there, too, would add 9 instructions to each message.
+// 12 would save six registers on the stack before it looks for credit, which would double the cost
+// of an isend without credit. For the same reason the second function reads values from members
+// (alone_, made_) instead of getting them as arguments. Messages and lines are counted only after
+// the device has accepted the work request. Counting the request there, too, would add 9
+// instructions to each message.
 #pragma once
 
 #include <arpa/inet.h>
@@ -19,74 +19,94 @@
 
 namespace beeline {
 
-BL_INLINED SendComm::Begun SendComm::begin_isend(const void* data, std::size_t size, int tag,
-                                                 const MemoryHandle& memory, void** made) noexcept {
+BL_INLINED SendComm::Begun SendComm::begin_isend(std::uint64_t awaited, const void* data,
+                                                 std::size_t size, int tag,
+                                                 const MemoryHandle* memory, void** made) noexcept {
+  if (wire::is_grouped(awaited)) [[unlikely]]
+    return Begun::kGrouped;
+  made_ = made;
+  return prepare_for(awaited, alone_, data, size, tag, memory, made) != nullptr ? Begun::kPrepared
+                                                                                : Begun::kUnusual;
+}
+
+// For the line with this order word, which has come.
+BL_INLINED Request* SendComm::prepare_for(std::uint64_t awaited, PreparedSend& send,
+                                          const void* data, std::size_t size, int tag,
+                                          const MemoryHandle* memory, void** made) noexcept {
+  if (memory == nullptr) [[unlikely]]
+    return nullptr;
   gate_.enter();
-  const wire::CreditLine& line = *awaited_;
+  // Until then, the control thread may have had the comm.
+  if (gate_.is_alarmed() || awaited != awaited_order()) [[unlikely]]
+    return leave_unprepared();
+  const wire::CreditLine& line = *awaited_line();
   wire::LineWords words;
-  words[wire::kOrderWord] = wire::order_in(line);
-  if (words[wire::kOrderWord] != awaited_order_ || gate_.is_alarmed()) [[unlikely]] {
-    const bool has_come = wire::number_of(words[wire::kOrderWord] ^ awaited_order_) == 0;
-    // While the control thread has the comm, not even the limits of its paths may be read.
-    if (gate_.is_alarmed() ? !gate_.is_taken() : has_come) {
-      prepare(only_path(), data, size, memory);
-      return Begun::kUnusual;
-    }
-    stats_.add(Counter::kNoCredit);
-    gate_.leave();
-    return Begun::kNoCredit;
-  }
+  words[wire::kOrderWord] = awaited;
   DataPath& path = only_path();
-  prepare(path, data, size, memory);
+  describe(send, path, data, size, *memory);
+  if (&send != &alone_) send.wr.send_flags &= ~unsigned{IBV_SEND_SIGNALED};
   // Written before the line is proved: that keeps registers free, and unless the work request is
   // posted it does no harm.
   words[wire::kAddressWord] = wire::word_of(line, wire::kAddressWord);
-  wr_.wr.rdma.remote_addr = wire::address_of(words);
+  send.wr.wr.rdma.remote_addr = wire::address_of(words);
   words[wire::kSizeAndTagWord] = wire::word_of(line, wire::kSizeAndTagWord);
   words[wire::kFirstKeysWord] = wire::word_of(line, wire::kFirstKeysWord);
-  wr_.wr.rdma.rkey = wire::rkey_of(words);
+  send.wr.wr.rdma.rkey = wire::rkey_of(words);
   // A torn line counts as no credit.
   if (wire::word_of(line, wire::kSumWord) != wire::sum_of(words, wire::Rails::kFew)) [[unlikely]]
-    return Begun::kUnusual;
+    return leave_unprepared();
   if (wire::tag_of(words) != tag) [[unlikely]]
-    return Begun::kUnusual;
+    return leave_unprepared();
   // A length of 0 is unusual, too.
   if (size > wire::capacity_of(words) || size - 1 >= most_quick_) [[unlikely]]
-    return Begun::kUnusual;
+    return leave_unprepared();
   if (!has_room(path, 1)) [[unlikely]]
-    return Begun::kUnusual;
+    return leave_unprepared();
   const std::uint32_t position = wire::number_of(words[wire::kOrderWord]) - 1;
   Request& request = open_request(position, static_cast<std::uint32_t>(size), 1);
-  name_line(path, request);
+  name_line(send, path, request);
+  request.keep_source({.address = reinterpret_cast<std::uint64_t>(data), .memory = memory});
   *made = &request;
-  made_ = made;
-  return Begun::kPrepared;
+  return &request;
 }
 
 BL_INLINED Errc SendComm::post_prepared() {
   DataPath& path = only_path();
-  if (const int rc = ibv_post_send(path.qp, &wr_, &refused_); rc != 0) [[unlikely]]
+  if (const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_); rc != 0) [[unlikely]]
     return withdraw_prepared(path, rc);
-  --path.send_free;
-  // Not in begin_isend(), which would need two more registers for it.
-  static_cast<Request*>(*made_)->keep_source({.address = sge_.addr, .memory = memory_});
-  watch_.moved();
-  stats_.add_message(sge_.length);
-  const std::uint64_t order = awaited_order_;
-  awaited_ = &ring_[wire::number_of(order) % wire::kMaxLines];
-  awaited_order_ = wire::order_after(order);
-  // One event for each receive.
-  if (wire::index_of(awaited_order_) == 0) record_last();
+  take_prepared(path, alone_.sge.length);
   return Errc::kOk;
 }
 
-BL_INLINED void SendComm::prepare(const DataPath& path, const void* data, std::size_t size,
-                                  const MemoryHandle& memory) noexcept {
-  sge_.addr = reinterpret_cast<std::uint64_t>(data);
-  sge_.length = static_cast<std::uint32_t>(size);
-  sge_.lkey = memory.lkeys.front();
-  memory_ = &memory;
-  wr_.send_flags = size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+BL_INLINED SendComm::Begun SendComm::hold_grouped(const void* data, std::size_t size, int tag,
+                                                  const MemoryHandle* memory,
+                                                  void** made) noexcept {
+  PreparedSend& send = held_.next();
+  Request* const request = prepare_for(awaited_order(), send, data, size, tag, memory, made);
+  if (request == nullptr) [[unlikely]]
+    return Begun::kUnusual;
+  held_.hold(*request);
+  take_prepared(only_path(), static_cast<std::uint32_t>(size));
+  const bool is_last = wire::index_of(awaited_order()) == 0;
+  return is_last || held_.full() ? Begun::kGroup : Begun::kHeld;
+}
+
+BL_INLINED void SendComm::take_prepared(DataPath& path, std::uint32_t size) noexcept {
+  --path.send_free;
+  watch_.moved();
+  const std::uint64_t order = awaited_order();
+  stats_.add_message(wire::number_of(order) - 1, size);
+  set_awaited_line(wire::number_of(order));
+  set_awaited_order(wire::order_after(order));
+}
+
+BL_INLINED void SendComm::describe(PreparedSend& send, const DataPath& path, const void* data,
+                                   std::size_t size, const MemoryHandle& memory) noexcept {
+  send.sge.addr = reinterpret_cast<std::uint64_t>(data);
+  send.sge.length = static_cast<std::uint32_t>(size);
+  send.sge.lkey = memory.lkeys.front();
+  send.wr.send_flags =
+      size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
 }
 
 BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t size,
@@ -101,17 +121,22 @@ BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t
 }
 
 // The immediate tells the receiver which line is complete.
-BL_INLINED void SendComm::name_line(const DataPath& path, const Request& request) noexcept {
-  wr_.wr_id = request.slot;
-  wr_.imm_data = htonl(wire::pack(
+BL_INLINED void SendComm::name_line(PreparedSend& send, const DataPath& path,
+                                    const Request& request) noexcept {
+  send.wr.wr_id = request.slot;
+  send.wr.imm_data = htonl(wire::pack(
       {.line = static_cast<std::uint16_t>(request.line), .generation = path.generation}));
 }
 
-BL_INLINED void SendComm::absorb_one(DataPath& path, const ibv_wc& completion) {
+// False: it is left to absorb().
+BL_INLINED bool SendComm::absorb_one(const ibv_wc& completion) noexcept {
+  if ((completion.wr_id & HeldSends::kSeveral) != 0 || !complete(only_path(), completion))
+      [[unlikely]] {
+    return false;
+  }
   watch_.moved();
-  if (!complete(path, completion)) [[unlikely]]
-    return events_.on_failed_request(*this, path, completion, "send");
   stats_.add(Counter::kCompletions);
+  return true;
 }
 
 // False: it has failed.

@@ -110,20 +110,21 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   if (up == 0) return Errc::kOk;  // NCCL calls again until one is back
   // An empty send queue must be able to take any part of the message.
   const PathMask able = up & paths_that([&](const DataPath& path) {
-                          return most_wrs(path, sge_.length) + kForNotices <= kSendDepth;
+                          return most_wrs(path, alone_.sge.length) + kForNotices <= kSendDepth;
                         });
   if (able == 0)
-    return refuse_writes(path_at(static_cast<std::size_t>(std::countr_zero(usable))), sge_.length);
-  const bool is_long = sge_.length >= Scheduler::kLeastSplitBytes;
+    return refuse_writes(path_at(static_cast<std::size_t>(std::countr_zero(usable))),
+                         alone_.sge.length);
+  const bool is_long = alone_.sge.length >= Scheduler::kLeastSplitBytes;
   if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
-  DataPath& path = path_at(several_->scheduler.choose(able, sge_.length, now_ns()));
-  wr_.send_flags =
-      sge_.length > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
-  const std::uint32_t wrs = most_wrs(path, sge_.length) + kForNotices;
+  DataPath& path = path_at(several_->scheduler.choose(able, alone_.sge.length, now_ns()));
+  alone_.wr.send_flags =
+      alone_.sge.length > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+  const std::uint32_t wrs = most_wrs(path, alone_.sge.length) + kForNotices;
   if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
   const Errc code = post_on(path, line, memory, made);
   if (*made == nullptr) return code;
-  several_->scheduler.posted(path.index, sge_.length, now_ns());
+  several_->scheduler.posted(path.index, alone_.sge.length, now_ns());
   static_cast<Request*>(*made)->path = path.index;
   return code;
 }
@@ -132,8 +133,8 @@ Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memor
                           void** made) {
   if (free_requests_.empty()) collect();
   if (free_requests_.empty()) return Errc::kOk;
-  Request& request = open_request(line.number - 1, sge_.length, 0);
-  SplitMessage* const message = several_->splits.add(request, sge_.addr, memory, usable);
+  Request& request = open_request(line.number - 1, alone_.sge.length, 0);
+  SplitMessage* const message = several_->splits.add(request, alone_.sge.addr, memory, usable);
   if (message == nullptr) {  // too many are under way: NCCL calls again
     free_requests_.give_back(request);
     return Errc::kOk;
@@ -304,6 +305,8 @@ void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t
   path.bytes += id.bytes;
   several_->scheduler.completed(path.index, id.bytes, now_ns);
   Request& request = requests_[id.slot % wire::kMaxLines];
+  // Posted when this was the only path.
+  if ((id.slot & HeldSends::kSeveral) != 0) complete_before(path, request);
   if (request.missing == 0) return;  // after the peer's goodbye
   if (request.split != 0) --several_->splits.of(request).under_way[path.index];
   if (--request.missing == 0) several_->splits.forget(request);

@@ -27,7 +27,12 @@ class StallWatch {
 
   void moved() noexcept { moved_ = true; }
   // By a test that leaves its request unfinished. True: time to judge.
-  bool count_empty_test() noexcept { return (++empty_tests_ % kTestsPerLook) == 0; }
+  bool count_empty_test() noexcept {
+    if (--tests_to_look_ != 0) [[likely]]
+      return false;
+    tests_to_look_ = kTestsPerLook;
+    return true;
+  }
 
   Verdict judge(std::int64_t now_ns) noexcept {
     // A process that was stopped, or that tested nothing, starts to measure anew.
@@ -46,11 +51,11 @@ class StallWatch {
   std::int64_t quiet_since_ns() const noexcept { return quiet_since_ns_; }
 
  private:
+  std::uint32_t tests_to_look_ = kTestsPerLook;
+  bool moved_ = true;
   std::int64_t limit_ns_;
   std::int64_t quiet_since_ns_ = 0;
   std::int64_t judged_ns_ = 0;
-  std::uint32_t empty_tests_ = 0;
-  bool moved_ = true;
 };
 
 }  // namespace beeline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Comm::test(). In a header, to become part of the exported test; beside comm.h, because it calls
-// both ends by their type. There is no virtual call in it.
+// both ends by their type. There is no virtual call in it, and one function for each end.
 #pragma once
 
 #include "plugin/transfer/recv_comm.h"
@@ -9,48 +9,55 @@
 
 namespace beeline {
 
-BL_INLINED Errc Comm::test(Request& request, int* done, int* sizes) {
-  *done = 0;
-  if (gate_.is_alarmed()) [[unlikely]]
-    return test_while_alarmed(request, done, sizes);
-  if (has_several_paths_) [[unlikely]]
-    return test_on_paths(request, done, sizes);
-  DataPath& path = only_path_;
+// What a test keeps on the stack, and not in registers, which it would have to save and restore: if
+// it finds nothing, it does not need them again.
+struct TestFrame {
+  Request* volatile request;
+  int* volatile done;
+  int* volatile sizes;
+  int volatile found;
   Completions completions;
-  const int found = poll(path.cq, completions);
+};
+
+template <class End>
+BL_INLINED Errc Comm::test_usual(End& end, Request& request, int* done, int* sizes) {
+  *done = 0;
+  TestFrame frame;  // not initialized: the completions are an output
+  frame.request = &request;
+  frame.done = done;
+  frame.sizes = sizes;
+  const int found = poll(end.only_path_.cq, frame.completions);
   if (found != 0) {
-    if (found == 1) {
-      absorb_one(path, completions[0]);
-    } else if (found == kMostCompletions) [[unlikely]] {
-      absorb_all(path, completions, found);
-    } else {
-      absorb(path, completions.data(), found);
+    // Most completions come alone when messages go one by one.
+    if (found != 1 || !end.absorb_one(frame.completions[0])) {
+      frame.found = found;
+      absorb_all(end, frame);
     }
-    if (request.missing == 0) {
-      finish(request, done, sizes);
+    Request& tested = *frame.request;
+    if (tested.missing == 0) {
+      end.template finish<End>(tested, frame.done, frame.sizes);
       return Errc::kOk;
     }
   }
-  if (watch_.count_empty_test()) [[unlikely]]
-    return check_for_stall();
+  if (const Errc code = end.post_what_is_held(); code != Errc::kOk) [[unlikely]]
+    return code;
+  if (end.watch_.count_empty_test()) [[unlikely]]
+    return end.check_for_stall();
   return Errc::kOk;
 }
 
-// Most completions come alone when messages go one by one.
-BL_INLINED void Comm::absorb_one(DataPath& path, const ibv_wc& completion) {
-  if (role() == Role::kSend) {
-    static_cast<SendComm*>(this)->absorb_one(path, completion);
-  } else {
-    static_cast<RecvComm*>(this)->absorb_one(path, completion);
-  }
+template <class End>
+void Comm::absorb_all(End& end, const TestFrame& frame) {
+  const int found = frame.found;
+  end.absorb(end.only_path_, frame.completions.data(), found);
+  if (found == kMostCompletions) end.collect();
 }
 
-BL_INLINED void Comm::absorb(DataPath& path, const ibv_wc* completions, int found) {
-  if (role() == Role::kSend) {
-    static_cast<SendComm*>(this)->absorb(path, completions, found);
-  } else {
-    static_cast<RecvComm*>(this)->absorb(path, completions, found);
-  }
+// Calls `f` with the comm as the end that it is.
+template <class F>
+BL_INLINED auto with_end(Comm& comm, F&& f) {
+  if (comm.role() == Role::kSend) return f(static_cast<SendComm&>(comm));
+  return f(static_cast<RecvComm&>(comm));
 }
 
 }  // namespace beeline

@@ -94,6 +94,8 @@ constexpr std::uint8_t index_of(std::uint64_t order) noexcept {
 constexpr std::uint8_t count_of(std::uint64_t order) noexcept {
   return static_cast<std::uint8_t>(order >> 8);
 }
+// Whether the irecv has several buffers: its count is not 1.
+constexpr bool is_grouped(std::uint64_t order) noexcept { return (order & 0xfe00) != 0; }
 // Adding this gives the order word of the next line of the same irecv. An overflow of the number is
 // lost at the top of the word.
 inline constexpr std::uint64_t kNextLine = (std::uint64_t{1} << 32) + 1;

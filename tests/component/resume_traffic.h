@@ -9,6 +9,7 @@
 #include <memory>
 #include <random>
 
+#include "tests/component/device_rig.h"
 #include "tests/component/transfer_rig.h"
 #include "tests/support/catch.h"
 

@@ -255,7 +255,10 @@ TEST_CASE("line: a send that the device refuses returns no request", "[component
     return ENOMEM;
   };
   void* made = &made;
-  const SendComm::Begun begun = rig.sender().begin_isend(from.data(), 64, 0, from.handle(), &made);
+  const Comm::Credit credit = rig.sender().look_for_credit();
+  REQUIRE(credit.state == Comm::Credit::kHasCome);
+  const SendComm::Begun begun =
+      rig.sender().begin_isend(credit.order, from.data(), 64, 0, &from.handle(), &made);
   Errc code = Errc::kOk;
   if (begun == SendComm::Begun::kPrepared) code = rig.sender().post_prepared();
   context->ops.post_send = real;
@@ -269,6 +272,35 @@ TEST_CASE("line: a send that the device refuses returns no request", "[component
   CHECK(into.data()[0] == 0xee);
   rig.close_sender();
   CHECK(rig.sender_link().said == 0);  // no message was sent
+}
+
+TEST_CASE("line: an irecv whose grant the device refuses makes no request",
+          "[component][transfer]") {
+  TransferRig rig;
+  const LogCapture log;
+  Storage into = rig.storage(64, 0xee);
+  (void)rig.receive(into, 64, 0);  // the first irecv of a comm is not the usual one
+  ibv_context* const context = rig.receiver().paths()[0].queues.cq->context;
+  auto* const real = context->ops.post_send;
+  context->ops.post_send = [](ibv_qp*, ibv_send_wr* wr, ibv_send_wr** refused) {
+    *refused = wr;
+    return ENOMEM;
+  };
+  RecvComm& receiver = rig.receiver();
+  void* made = nullptr;
+  const bool is_usual =
+      receiver.enter_if_usual(Role::kReceive) && receiver.begin_grant(64, &into.handle());
+  Errc code = Errc::kOk;
+  if (is_usual) {
+    receiver.write_grant({.data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()},
+                         &made);
+    code = receiver.post_written();
+  }
+  context->ops.post_send = real;
+  REQUIRE(is_usual);
+  CHECK(code == Errc::kSystem);
+  CHECK(made == nullptr);
+  CHECK(log.count(LogLevel::kWarn) == 1);
 }
 
 TEST_CASE("line: a receive that nobody waits for is done at once, and its data arrives",

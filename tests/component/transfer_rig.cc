@@ -114,11 +114,14 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
   Errc code = Errc::kOk;
   const auto* const data = from.data() + at;
   const MemoryHandle& memory = from.handle();
-  SendComm::Begun begun = comm.begin_isend(data, size, tag, &memory, &made);
+  const Comm::Credit credit = comm.look_for_credit();
+  if (credit.state == Comm::Credit::kNone) return nullptr;
+  SendComm::Begun begun = SendComm::Begun::kUnusual;
+  if (credit.state == Comm::Credit::kHasCome)
+    begun = comm.begin_isend(credit.order, data, size, tag, &memory, &made);
   if (begun == SendComm::Begun::kGrouped)
     begun = comm.hold_grouped(data, size, tag, &memory, &made);
   switch (begun) {
-    case SendComm::Begun::kNoCredit:
     case SendComm::Begun::kGrouped:
     case SendComm::Begun::kHeld: break;
     case SendComm::Begun::kPrepared: code = comm.post_prepared(); break;
@@ -134,7 +137,8 @@ Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers, N
   Errc code = Errc::kOk;
   const ReceiveBuffer& first = buffers.front();
   const bool is_one = buffers.size() == 1 && need == Need::kArrival;
-  if (is_one && comm.begin_grant(first.capacity, first.memory)) {
+  if (is_one && comm.enter_if_usual(Role::kReceive) &&
+      comm.begin_grant(first.capacity, first.memory)) {
     comm.write_grant(first, &made);
     code = comm.post_written();
   } else {

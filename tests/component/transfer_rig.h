@@ -35,15 +35,15 @@ class FakeLink final : public Link {
   // These do what the control thread would do.
   void peer_says_goodbye(std::uint32_t settled) {
     peer_settled_ = settled;
-    state_.store(State::kGoodbye, std::memory_order_release);
+    set_state(State::kGoodbye);
   }
   void peer_dies(const std::string& cause) {
     cause_ = cause;
-    state_.store(State::kDead, std::memory_order_release);
+    set_state(State::kDead);
   }
   void device_goes(const std::string& cause) {
     cause_ = cause;
-    state_.store(State::kDeviceGone, std::memory_order_release);
+    set_state(State::kDeviceGone);
   }
 
   bool exchanges_reports() const noexcept override { return recovers; }
@@ -54,8 +54,7 @@ class FakeLink final : public Link {
   }
   std::optional<PathMail> take_mail() noexcept override {
     if (mail.empty()) {
-      State expected = State::kPathNews;
-      state_.compare_exchange_strong(expected, State::kOpen);
+      change_state(State::kPathNews, State::kOpen);
       return std::nullopt;
     }
     std::optional<PathMail> first(std::move(mail.front()));
@@ -82,10 +81,7 @@ class FakeLink final : public Link {
 
  private:
   void ask_for_service() noexcept override {}
-  void alert() noexcept {
-    State expected = State::kOpen;
-    state_.compare_exchange_strong(expected, State::kPathNews);
-  }
+  void alert() noexcept { change_state(State::kOpen, State::kPathNews); }
 };
 
 struct TransferOptions {

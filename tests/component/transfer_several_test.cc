@@ -120,6 +120,24 @@ TEST_CASE("several: a long message uses all paths", "[component][transfer][sever
   CHECK(std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0}) == 12 * kLong);
 }
 
+TEST_CASE(
+    "several: a message for a receive that nobody waits for counts for the path that carried it",
+    "[component][transfer][several]") {
+  TransferRig rig({.paths = 2});
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64, 0);
+  const ReceiveBuffer buffer = {
+      .data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()};
+  const auto receive = irecv(rig.receiver(), {&buffer, 1}, Need::kNothing);
+  REQUIRE(receive);
+  REQUIRE(*receive != nullptr);
+  CHECK(*test_once(**receive, nullptr));
+  rig.finish(rig.send(from, 64, 0));
+  rig.receiver().collect();
+  CHECK(into.data()[63] == 0x5a);
+  CHECK(rig.receiver().bytes_of_path(0) + rig.receiver().bytes_of_path(1) == 64);
+}
+
 TEST_CASE("several: a rail that has not registered a buffer does not carry it",
           "[component][transfer][several]") {
   const bool at_sender = GENERATE(false, true);

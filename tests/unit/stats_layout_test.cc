@@ -44,11 +44,5 @@ TEST_CASE("stats layout: an event's word has its three parts", "[unit][stats]") 
   CHECK(beeline_stats_arg(what) == 0xfffffffe);
 }
 
-TEST_CASE("stats layout: data events and life events are distinguished", "[unit][stats]") {
-  CHECK_FALSE(is_data_event(Event::kClosed));
-  CHECK(is_data_event(Event::kGrant));
-  CHECK(is_data_event(Event::kTruncation));
-}
-
 }  // namespace
 }  // namespace beeline

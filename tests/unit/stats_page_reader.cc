@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <utility>
 
 #include "common/base/fd.h"
@@ -41,22 +40,17 @@ std::optional<EventView> load_event(const beeline_stats_event& event) {
                    beeline_stats_arg(what), value};
 }
 
-std::vector<EventView> load_ring(std::span<const beeline_stats_event> ring,
-                                 const std::uint64_t& claimed) {
-  std::vector<EventView> events;
-  const std::uint64_t end = shared::load(claimed, kAcquire);
-  for (std::uint64_t number = end - std::min<std::uint64_t>(end, ring.size()); number < end;
-       ++number) {
-    const std::optional<EventView> event = load_event(ring[number % ring.size()]);
-    if (event && shared::load(claimed, kAcquire) <= number + ring.size()) events.push_back(*event);
-  }
-  return events;
-}
-
-// Several threads write it, and one that was killed may have left an old event in a new one's
+// Several threads write them, and one that was killed may have left an old event in a new one's
 // place.
 std::vector<EventView> load_life(const beeline_stats_slot& slot) {
-  std::vector<EventView> events = load_ring(slot.life, slot.life_claimed);
+  constexpr std::uint64_t kPlaces = BEELINE_STATS_LIFE_EVENTS;
+  std::vector<EventView> events;
+  const std::uint64_t end = shared::load(slot.life_claimed, kAcquire);
+  for (std::uint64_t number = end - std::min(end, kPlaces); number < end; ++number) {
+    const std::optional<EventView> event = load_event(slot.life[number % kPlaces]);
+    if (event && shared::load(slot.life_claimed, kAcquire) <= number + kPlaces)
+      events.push_back(*event);
+  }
   std::stable_sort(events.begin(), events.end(),
                    [](const EventView& a, const EventView& b) { return a.time_ns < b.time_ns; });
   return events;
@@ -73,9 +67,11 @@ SlotView copy_slot(const beeline_stats_slot& slot) {
       .device = load_text(slot.device),
       .peer_host = load_text(slot.peer_host),
       .peer_device = load_text(slot.peer_device),
+      .quiet_since_ns = shared::load(slot.quiet_since_ns, kAcquire),
       .life = load_life(slot),
-      .data = load_ring(slot.data, slot.data_claimed),
+      .sizes = {},
   };
+  for (const std::uint32_t& size : slot.sizes) view.sizes.push_back(shared::load(size, kAcquire));
   for (size_t i = 0; i < BEELINE_STATS_COUNTER_COUNT; ++i) {
     view.counters[i] = shared::load(slot.counters[i], kAcquire);
   }
@@ -119,11 +115,10 @@ Status PageReader::check() const noexcept {
   if (it.version != BEELINE_STATS_VERSION) {
     return fail(Errc::kUnsupported, "a statistics page of another version");
   }
-  const bool sizes = it.header_bytes == BEELINE_STATS_HEADER_BYTES &&
-                     it.slot_bytes == sizeof(beeline_stats_slot) &&
-                     it.life_events == BEELINE_STATS_LIFE_EVENTS &&
-                     it.data_events == BEELINE_STATS_DATA_EVENTS &&
-                     it.counter_count == BEELINE_STATS_COUNTER_COUNT;
+  const bool sizes =
+      it.header_bytes == BEELINE_STATS_HEADER_BYTES &&
+      it.slot_bytes == sizeof(beeline_stats_slot) && it.life_events == BEELINE_STATS_LIFE_EVENTS &&
+      it.sizes == BEELINE_STATS_SIZES && it.counter_count == BEELINE_STATS_COUNTER_COUNT;
   const size_t room = (length_ - BEELINE_STATS_HEADER_BYTES) / sizeof(beeline_stats_slot);
   if (!sizes || it.slot_count > room) {
     return fail(Errc::kInvalid, "a statistics page with wrong sizes");

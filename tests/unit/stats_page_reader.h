@@ -34,8 +34,9 @@ struct SlotView {
   std::string device;
   std::string peer_host;
   std::string peer_device;
-  std::vector<EventView> life;  // oldest first
-  std::vector<EventView> data;
+  std::uint64_t quiet_since_ns;
+  std::vector<EventView> life;       // oldest first
+  std::vector<std::uint32_t> sizes;  // by number of the message, modulo their count
 
   std::uint64_t operator[](Counter counter) const {
     return counters[static_cast<std::uint32_t>(counter)];

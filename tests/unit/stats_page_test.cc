@@ -155,9 +155,9 @@ TEST_CASE("stats: events keep their order and arguments", "[unit][stats]") {
   const auto before = static_cast<std::uint64_t>(now_ns());
   slot.record(Event::kReady);
   slot.record(Event::kCompletionError, 12, 129, 3);
-  slot.record(Event::kGrant, ~0U, ~0ULL, 0xffff);
+  slot.record(Event::kTruncation, ~0U, ~0ULL, 0xffff);
   const SlotView view = view_of(page, 0);
-  REQUIRE(view.life.size() == 2);
+  REQUIRE(view.life.size() == 3);
   CHECK(view.life[0].event == Event::kReady);
   CHECK(view.life[0].time_ns >= before);
   CHECK(view.life[1].event == Event::kCompletionError);
@@ -165,26 +165,41 @@ TEST_CASE("stats: events keep their order and arguments", "[unit][stats]") {
   CHECK(view.life[1].value == 129);
   CHECK(view.life[1].rail == 3);
   CHECK(view.life[1].time_ns >= view.life[0].time_ns);
-  REQUIRE(view.data.size() == 1);
-  CHECK(view.data[0].event == Event::kGrant);
-  CHECK(view.data[0].arg == ~0U);
-  CHECK(view.data[0].value == ~0ULL);
-  CHECK(view.data[0].rail == 0xffff);
+  CHECK(view.life[2].event == Event::kTruncation);
+  CHECK(view.life[2].arg == ~0U);
+  CHECK(view.life[2].value == ~0ULL);
+  CHECK(view.life[2].rail == 0xffff);
 }
 
-TEST_CASE("stats: traffic keeps the last events, and leaves those of the connection's life alone",
+TEST_CASE("stats: the sizes of the last messages are kept", "[unit][stats]") {
+  const StatsDir dir;
+  StatsPage page = StatsPage::open({.directory = dir.path()});
+  StatsSlot sender = page.acquire(SlotRole::kSend, "a");
+  constexpr std::uint32_t kMessages = BEELINE_STATS_SIZES + 20;
+  for (std::uint32_t i = 0; i < kMessages; ++i) sender.add_message(i, 1000 + i);
+  const SlotView view = view_of(page, 0);
+  CHECK(view[Counter::kMessages] == kMessages);
+  CHECK(view[Counter::kBytes] == kMessages * 1000 + kMessages * (kMessages - 1) / 2);
+  for (std::uint32_t i = 20; i < kMessages; ++i) {
+    CHECK(view.sizes[i % BEELINE_STATS_SIZES] == 1000 + i);
+  }
+}
+
+TEST_CASE("stats: a receiver shows which messages it awaits, and since when nothing has come",
           "[unit][stats]") {
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path()});
-  StatsSlot slot = page.acquire(SlotRole::kSend, "a");
-  slot.record(Event::kPeerBye);
-  for (std::uint64_t i = 0; i < 100; ++i) slot.record(Event::kSendPosted, 0, i);
+  StatsSlot receiver = page.acquire(SlotRole::kReceive, "a");
+  receiver.add_grant(0);
+  receiver.add_grant(1);
+  receiver.add_message(1, 7);
+  receiver.set_quiet_since(4711);
   const SlotView view = view_of(page, 0);
-  REQUIRE(view.data.size() == BEELINE_STATS_DATA_EVENTS);
-  CHECK(view.data.front().value == 100 - BEELINE_STATS_DATA_EVENTS);
-  CHECK(view.data.back().value == 99);
-  REQUIRE(view.life.size() == 1);
-  CHECK(view.life[0].event == Event::kPeerBye);
+  CHECK(view[Counter::kGrants] == 2);
+  CHECK(view[Counter::kMessages] == 1);
+  CHECK(view.sizes[0] == BEELINE_STATS_UNDER_WAY);
+  CHECK(view.sizes[1] == 7);
+  CHECK(view.quiet_since_ns == 4711);
 }
 
 TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", "[unit][stats]") {
@@ -193,7 +208,8 @@ TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", 
   StatsSlot a = page.acquire(SlotRole::kSend, "a");
   StatsSlot b = page.acquire(SlotRole::kSend, "b");
   b.record(Event::kPeerBye);
-  b.add(Counter::kBytes, 5);
+  b.add_message(3, 5);
+  b.set_quiet_since(4711);
   b.set_peer("host", "device");
   b.close();
   a.close();
@@ -208,6 +224,8 @@ TEST_CASE("stats: fresh slots are used first, then the one closed longest ago", 
   CHECK(reused.closed_ns == 0);
   CHECK(reused.peer_host.empty());
   CHECK(reused[Counter::kBytes] == 0);
+  CHECK(reused.sizes[3] == 0);
+  CHECK(reused.quiet_since_ns == 0);
   CHECK(reused.life.empty());
   const StatsSlot e = page.acquire(SlotRole::kSend, "e");
   CHECK(view_of(page, 0).device == "e");
@@ -248,7 +266,8 @@ TEST_CASE("stats: an empty slot may be written to", "[unit][stats]") {
   StatsSlot slot;
   slot.add(Counter::kMessages);
   slot.record(Event::kPeerBye);
-  slot.record(Event::kGrant);
+  slot.add_grant(0);
+  slot.add_message(0, 8);
   slot.set_peer("a", "b");
   slot.set_state(SlotState::kReady);
   slot.close();
@@ -297,8 +316,7 @@ TEST_CASE("stats: threads get slots of their own", "[unit][stats]") {
     threads.emplace_back([&page] {
       for (int i = 0; i < 200; ++i) {
         StatsSlot slot = page.acquire(SlotRole::kSend, "a");
-        slot.add(Counter::kMessages);
-        slot.record(Event::kGrant);
+        slot.add_message(0, 8);
       }
     });
   }
@@ -333,8 +351,9 @@ TEST_CASE("stats: two threads may record the life of one connection", "[unit][st
 }
 
 // Opens and closes connections in one slot, until told to stop. Every event has its number twice,
-// and each connection has its name in each of its texts, so that a mixture of old and new is
-// visible. Every second connection lives long enough to be copied without a change.
+// each connection has its name in each of its texts, and a size for all of its messages, so that a
+// mixture of old and new is visible. Every second connection lives long enough to be copied without
+// a change.
 void write_until(const std::atomic<bool>& stop, StatsPage& page) {
   for (std::uint32_t round = 0; !stop.load(std::memory_order_relaxed); ++round) {
     const std::string name(8, static_cast<char>('a' + round % 26));
@@ -343,7 +362,7 @@ void write_until(const std::atomic<bool>& stop, StatsPage& page) {
     slot.set_state(SlotState::kReady);
     const std::uint32_t events = round % 2 == 0 ? 100 : 20000;
     for (std::uint32_t i = 0; i < events; ++i) {
-      slot.record(Event::kSendPosted, i, i);
+      slot.add_message(i, round + 1);
       slot.record(Event::kTimedOut, i, i);
     }
   }
@@ -351,14 +370,11 @@ void write_until(const std::atomic<bool>& stop, StatsPage& page) {
 
 bool is_mixture(const SlotView& view) {
   const auto differs = [](const EventView& it) { return it.arg != it.value; };
-  const auto out_of_order = [](const EventView& a, const EventView& b) {
-    return a.value >= b.value;
-  };
+  std::set<std::uint32_t> sizes(view.sizes.begin(), view.sizes.end());
+  sizes.erase(0);
   const bool texts = view.state == SlotState::kReady &&
                      (view.peer_host != view.device || view.peer_device != view.device);
-  return texts || std::any_of(view.life.begin(), view.life.end(), differs) ||
-         std::any_of(view.data.begin(), view.data.end(), differs) ||
-         std::adjacent_find(view.data.begin(), view.data.end(), out_of_order) != view.data.end();
+  return texts || sizes.size() > 1 || std::any_of(view.life.begin(), view.life.end(), differs);
 }
 
 TEST_CASE("stats: a reader never sees half an event or half a connection", "[unit][stats]") {

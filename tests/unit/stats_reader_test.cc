@@ -62,7 +62,7 @@ TEST_CASE("reader: another magic, version or size is refused", "[unit][stats]") 
   SECTION("size") {
     const size_t size = GENERATE(
         offsetof(beeline_stats_header, header_bytes), offsetof(beeline_stats_header, slot_bytes),
-        offsetof(beeline_stats_header, life_events), offsetof(beeline_stats_header, data_events),
+        offsetof(beeline_stats_header, life_events), offsetof(beeline_stats_header, sizes),
         offsetof(beeline_stats_header, counter_count));
     page.overwrite(size, std::uint32_t{16 + 1});
     CHECK(page.refusal() == Errc::kInvalid);
@@ -119,16 +119,16 @@ TEST_CASE("reader: an event that is being written is left out", "[unit][stats]")
   const StatsDir dir;
   StatsPage page = StatsPage::open({.directory = dir.path()});
   StatsSlot slot = page.acquire(SlotRole::kSend, "a");
-  slot.record(Event::kSendPosted, 0, 1);
-  slot.record(Event::kSendPosted, 0, 2);
+  slot.record(Event::kPeerBye, 0, 1);
+  slot.record(Event::kPeerBye, 0, 2);
   const UniqueFd fd(::open(page.path().c_str(), O_WRONLY | O_CLOEXEC));
   const std::uint64_t nothing = 0;
-  const size_t second = BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, data) +
+  const size_t second = BEELINE_STATS_HEADER_BYTES + offsetof(beeline_stats_slot, life) +
                         sizeof(beeline_stats_event) + offsetof(beeline_stats_event, what);
   REQUIRE(::pwrite(fd.get(), &nothing, sizeof(nothing), static_cast<off_t>(second)) == 8);
   const SlotView view = PageReader::open(page.path())->slot(0).value();
-  REQUIRE(view.data.size() == 1);
-  CHECK(view.data[0].value == 1);
+  REQUIRE(view.life.size() == 1);
+  CHECK(view.life[0].value == 1);
 }
 
 TEST_CASE("reader: a path that is no file, or too short a file, is refused", "[unit][stats]") {

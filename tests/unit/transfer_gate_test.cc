@@ -35,8 +35,7 @@ void spin(int rounds) noexcept {
 }
 
 struct Scene {
-  std::atomic<Link::State> link{Link::State::kOpen};
-  CommGate gate{link};
+  CommGate gate{Role::kSend, false};
   Path path;
   std::atomic<int> inside{0};
   std::atomic<int> meetings{0};  // of both threads on the path
@@ -94,7 +93,7 @@ TEST_CASE("gate: an alarm outlasts the control thread's stay", "[unit][transfer]
   }
   SECTION("of the link") {
     REQUIRE(scene.gate.try_take());
-    scene.link = Link::State::kGoodbye;
+    scene.gate.word().fetch_or(CommGate::kLinkHasNews);
   }
   scene.gate.give_back();
   CHECK(scene.gate.is_alarmed());
@@ -114,6 +113,30 @@ TEST_CASE("gate: either thread can lower the alarm", "[unit][transfer]") {
   }
   CHECK_FALSE(scene.gate.is_raised());
   CHECK(scene.call());
+}
+
+TEST_CASE("gate: only a comm without alarm, of the right role and with one path is usual",
+          "[unit][transfer]") {
+  const Role role = GENERATE(Role::kSend, Role::kReceive);
+  const Role other = role == Role::kSend ? Role::kReceive : Role::kSend;
+  CommGate gate(role, false);
+  CHECK(gate.is_usual(role));
+  CHECK_FALSE(gate.is_usual(other));
+  CHECK_FALSE(gate.is_alarmed());
+  SECTION("several paths") {
+    gate.set_has_several_paths();
+    CHECK_FALSE(gate.is_alarmed());
+  }
+  SECTION("flushes in test") {
+    gate.set_flushes_in_test();
+    CHECK_FALSE(gate.is_alarmed());
+  }
+  SECTION("an alarm") {
+    gate.raise_alarm();
+    CHECK(gate.is_alarmed());
+  }
+  CHECK_FALSE(gate.is_usual(role));
+  CHECK_FALSE(gate.is_usual(other));
 }
 
 TEST_CASE("gate: a closed comm is not taken", "[unit][transfer]") {

@@ -124,7 +124,7 @@ void CommLink::send_end(wire::RejectCode code, std::string_view why) noexcept {
 void CommLink::on_goodbye(std::uint32_t settled) noexcept {
   if (has_ended()) return;
   peer_settled_ = settled;
-  state_.store(State::kGoodbye, std::memory_order_release);
+  set_state(State::kGoodbye);
 }
 
 void CommLink::send_about_path(PathMessage message) noexcept {
@@ -176,16 +176,14 @@ void CommLink::on_result(PathMail result) {
 }
 
 void CommLink::alert() noexcept {
-  State expected = State::kOpen;
-  if (exchanges_reports_) state_.compare_exchange_strong(expected, State::kPathNews);
+  if (exchanges_reports_) change_state(State::kOpen, State::kPathNews);
 }
 
 // The control thread may end the link at any time, and add mail.
 std::optional<PathMail> CommLink::take_mail() noexcept {
   const auto lock = lock_without_sleeping(mutex_);
   if (mail_.empty()) {
-    State expected = State::kPathNews;
-    state_.compare_exchange_strong(expected, State::kOpen, std::memory_order_acq_rel);
+    change_state(State::kPathNews, State::kOpen);
     return std::nullopt;
   }
   std::optional<PathMail> first(std::move(mail_.front()));
@@ -210,13 +208,13 @@ void CommLink::lose_device(const DeviceContext& device) {
   cause_ = "the cause is at " + host_name() + ":" + device.ibdev() +
            ": the device was removed from its host, or has failed for good";
   send_end(wire::RejectCode::kFailed, cause_);
-  state_.store(State::kDeviceGone, std::memory_order_release);
+  set_state(State::kDeviceGone);
 }
 
 bool CommLink::die(const std::string& cause) {
   if (has_ended() || has_said_goodbye()) return false;
   cause_ = cause;
-  state_.store(State::kDead, std::memory_order_release);
+  set_state(State::kDead);
   return true;
 }
 

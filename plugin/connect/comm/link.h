@@ -15,6 +15,7 @@
 
 #include "common/base/problem.h"
 #include "plugin/connect/comm/path_mail.h"
+#include "plugin/connect/socket/lock_without_sleeping.h"
 
 namespace beeline {
 
@@ -77,7 +78,16 @@ class Link {
     const State now = state();
     return now != State::kOpen && now != State::kPathNews;
   }
-  const std::atomic<State>& state_word() const noexcept { return state_; }
+  // From now on this bit of the word is set while the state is not kOpen, so that the comm need not
+  // look here. Null: no longer; once this returns, the former word may be destroyed.
+  void set_alarm(std::atomic<std::uint32_t>* word, std::uint32_t bit) noexcept {
+    {
+      const auto lock = lock_without_sleeping(alarm_mutex_);
+      alarm_ = word;
+      alarm_bit_ = bit;
+    }
+    show_state();
+  }
 
   // With kGoodbye: the position of the first line that the peer had not finished when it closed. If
   // the peer received, all sends below it have arrived, or nobody waits for them. If it sent, all
@@ -156,13 +166,37 @@ class Link {
   // Has the control thread begin to look at due_ns().
   virtual void ask_for_service() noexcept = 0;
 
-  std::atomic<State> state_{State::kOpen};
+  void set_state(State state) noexcept {
+    state_.store(state, std::memory_order_release);
+    show_state();
+  }
+  // Does nothing if the state is not `from`.
+  void change_state(State from, State to) noexcept {
+    if (state_.compare_exchange_strong(from, to)) show_state();
+  }
+
   std::uint32_t peer_settled_ = 0;
   std::string cause_;
   PeerName peer_;
   std::atomic<const std::uint64_t*> progress_{nullptr};
 
  private:
+  // Reads the state under the mutex, so that of two threads that have changed it, the later to come
+  // here shows the last change. The mutex is held for a few instructions.
+  void show_state() noexcept {
+    const auto lock = lock_without_sleeping(alarm_mutex_);
+    if (alarm_ == nullptr) return;
+    if (state() == State::kOpen) {
+      alarm_->fetch_and(~alarm_bit_);
+    } else {
+      alarm_->fetch_or(alarm_bit_);
+    }
+  }
+
+  std::atomic<State> state_{State::kOpen};
+  std::mutex alarm_mutex_;
+  std::atomic<std::uint32_t>* alarm_ = nullptr;
+  std::uint32_t alarm_bit_ = 0;
   std::mutex user_mutex_;
   LinkUser* user_ = nullptr;
   std::atomic<std::int64_t> due_ns_{kNever};
