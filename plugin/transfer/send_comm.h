@@ -198,7 +198,9 @@ class SendComm : public Comm {
     return has_sends_under_way(path.index);
   }
   std::int64_t expected_ns(const DataPath& path) const noexcept override;
-  void leave_path(DataPath&) override { held_.drop(); }
+  void leave_path(DataPath&) override {
+    if (!held_.empty()) held_.drop();  // empty, if the control thread calls
+  }
   void on_joined(DataPath& path) override;
   bool swap_resources(DataPath& path, PathResources& made) override;
   // For the notice of a path about a split message.
