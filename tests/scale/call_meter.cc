@@ -45,19 +45,21 @@ void CallMeter::note(ControlCall call, const Reading& before) {
   ++row.calls;
   row.sleeps += static_cast<std::uint64_t>(now.sleeps - before.sleeps);
   row.total_ns += now.cpu_ns - before.cpu_ns;
+  if (now.cpu_ns - before.cpu_ns > kSlowNs) ++row.slow;
   row.most_ns = std::max(row.most_ns, now.cpu_ns - before.cpu_ns);
 }
 
 std::string CallMeter::table() const {
-  std::string text = "  call            calls   sleeps   most CPU us   mean CPU us\n";
+  std::string text = "  call            calls   sleeps     slow   most CPU us   mean CPU us\n";
   for (std::size_t i = 0; i < kControlCalls; ++i) {
     const Row& row = rows_[i];
     if (row.calls == 0) continue;
     std::array<char, 128> line{};
     std::snprintf(
-        line.data(), line.size(), "  %-12s %8llu %8llu %13.1f %13.2f\n",
+        line.data(), line.size(), "  %-12s %8llu %8llu %8llu %13.1f %13.2f\n",
         to_string(static_cast<ControlCall>(i)), static_cast<unsigned long long>(row.calls),
-        static_cast<unsigned long long>(row.sleeps), static_cast<double>(row.most_ns) / kNsPerUs,
+        static_cast<unsigned long long>(row.sleeps), static_cast<unsigned long long>(row.slow),
+        static_cast<double>(row.most_ns) / kNsPerUs,
         static_cast<double>(row.total_ns) / kNsPerUs / static_cast<double>(row.calls));
     text += line.data();
   }

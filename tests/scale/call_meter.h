@@ -27,9 +27,12 @@ const char* to_string(ControlCall call);
 // Threads: one.
 class CallMeter {
  public:
+  static constexpr std::int64_t kSlowNs = 1'000'000;  // of CPU time
+
   struct Row {
     std::uint64_t calls = 0;
     std::uint64_t sleeps = 0;  // voluntary context switches
+    std::uint64_t slow = 0;    // that took longer than kSlowNs
     std::int64_t most_ns = 0;  // of CPU time, in one call
     std::int64_t total_ns = 0;
   };

@@ -2,8 +2,8 @@
 //
 // Establishes many connections between two processes at once, and measures the time, the cost for
 // the threads of NCCL that call the plugin, and the descriptors. Fails if one of those threads
-// sleeps in a call, or spends more than a millisecond of CPU time in one. With a limit on
-// descriptors it fails only if that is exceeded, so that it may run beside other tests.
+// sleeps in a call, or if more than 2 calls of 1000 take over a millisecond of CPU time. With a
+// limit on descriptors it fails only if that is exceeded, so that it may run beside other tests.
 //
 // Usage: connections [COUNT [DESCRIPTORS]]     default: 1000 connections and the shell's limit
 #include <malloc.h>
@@ -26,12 +26,12 @@ namespace beeline::test {
 namespace {
 
 constexpr Abi kAbi = Abi::kV8;
-constexpr std::int64_t kMostNs = kNsPerMs;
 constexpr std::size_t kMessage = 64;
 // Interrupts count as time of the thread that they interrupt, and the holder of a kernel lock may
-// have been preempted. That does not affect every attempt, but a plugin that waits or computes too
-// long does.
+// have been preempted. A slow virtual machine makes the longest of 1000 calls slow in every
+// attempt, but not many of them. A plugin that waits or computes too long affects every attempt.
 constexpr int kTries = 10;
+constexpr std::uint64_t slow_calls_allowed(std::uint64_t calls) noexcept { return calls / 500; }
 constexpr int kHeap = 64 << 20;
 constexpr int kPiece = kHeap / 8;  // glibc maps much larger blocks separately
 
@@ -78,7 +78,7 @@ struct End {
   std::vector<std::uint8_t> memory;
 };
 
-// Shared by all processes: whether a call slept or took too long.
+// Shared by all processes: whether a call slept, or too many were slow.
 std::atomic<bool>& was_costly() {
   static auto* const shared = static_cast<std::atomic<bool>*>(
       mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -92,7 +92,7 @@ void End::judge(const char* who) const {
   std::fflush(stdout);
   for (std::size_t i = 0; i < kControlCalls; ++i) {
     const CallMeter::Row& row = meter.row(static_cast<ControlCall>(i));
-    if (row.sleeps > 0 || row.most_ns > kMostNs) was_costly() = true;
+    if (row.sleeps > 0 || row.slow > slow_calls_allowed(row.calls)) was_costly() = true;
   }
 }
 
@@ -220,8 +220,8 @@ int run(const Task& task) {
       run_processes({[&](Peer& peer) { listen_and_accept(peer, task); },
                      [&](Peer& peer) { connect_and_send(peer, task); }});
       if (!was_costly() || task.descriptors != 0) return 0;
-      std::printf("a call slept, or took more than %lld us of CPU time (try %d of %d)\n",
-                  static_cast<long long>(kMostNs / 1000), i, kTries);
+      std::printf("a call slept, or too many took over %lld us of CPU time (try %d of %d)\n",
+                  static_cast<long long>(CallMeter::kSlowNs / kNsPerUs), i, kTries);
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
