@@ -27,7 +27,7 @@ constexpr std::size_t kBytes = 8;
 constexpr std::size_t kLeastMessages = 65536;
 // Messages of each comm: more than any of its rings has places, so that all their pages exist.
 constexpr std::size_t kWarmUp = 256;
-// Of each comm, at least.
+// The least number of messages that are timed on each comm, however many comms there are.
 constexpr std::size_t kRounds = 16;
 constexpr int kTag = 7;
 

@@ -59,7 +59,8 @@ class StatsSlot {
     record_what(beeline_stats_what(static_cast<std::uint16_t>(event), rail, arg), value);
   }
 
-  // Of the message at this position of the credit ring; BEELINE_STATS_UNDER_WAY: it is awaited.
+  // Sets the size of the message at this position of the credit ring. BEELINE_STATS_UNDER_WAY says
+  // that the message is awaited.
   void set_size(std::uint32_t position, std::uint32_t bytes) noexcept {
     set_size_in(*slot_, position, bytes);
   }

@@ -257,8 +257,8 @@ class Comm : private LinkUser {
   CommGate gate_;
   FreeRequests free_requests_;
   // The sender's: the place of the next line, and the order word that it is expected to have. In
-  // two cases the word lacks the notice bit, so that no line equals it and begin_isend() leaves the
-  // message to isend(): unless is_quick_, where all other fields are right, and while lines are
+  // two cases the word lacks the notice bit, so that no line equals it and look_for_credit() leaves
+  // the message to isend(): unless is_quick_, where all other fields are right, and while lines are
   // matched by tag, where only the number is. Both are here, and not in SendComm, so that an isend
   // of a receiver finds such a line, too. Atomic, since an isend without credit reads them even
   // while the control thread has the comm.

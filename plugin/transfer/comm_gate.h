@@ -50,7 +50,7 @@ class CommGate {
   BL_INLINED bool is_alarmed() const noexcept {
     return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier);
   }
-  // Of this role, and none of the other bits is set.
+  // Whether the comm has this role, and no bit is set that makes a call take another way.
   BL_INLINED bool is_usual(Role role) const noexcept {
     return word_.load(kOrder) == (role == Role::kReceive ? std::uint32_t{kReceives} : 0);
   }

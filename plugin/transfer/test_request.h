@@ -9,8 +9,9 @@
 
 namespace beeline {
 
-// What a test keeps on the stack, and not in registers, which it would have to save and restore: if
-// it finds nothing, it does not need them again.
+// The arguments of a test, and the completions that it finds. The members are volatile, so that the
+// compiler keeps the arguments on the stack during the poll. In registers they would have to be
+// saved and restored by every test, also by those that find nothing and do not need them again.
 struct TestFrame {
   Request* volatile request;
   int* volatile done;

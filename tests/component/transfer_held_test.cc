@@ -14,7 +14,7 @@
 namespace beeline::test {
 namespace {
 
-// What the sender's device has been given since the last call of seen().
+// Counts of what the sender's device has been told to do since WatchedDevice::seen() was called.
 struct Posted {
   int calls = 0;
   int requests = 0;
