@@ -405,7 +405,7 @@ void Recover::on_up(Comm& comm, std::size_t path, Repair& repair, std::int64_t n
   const bool was_wrong = std::exchange(repair.was_silent, false) &&
                          now - repair.failed_ns < kNsPerSec &&
                          comm.paths()[path].device->history->newest_ns() < repair.failed_ns;
-  if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path, now);
+  if (was_wrong && silence_ != nullptr) silence_->was_wrong_about(path);
   const double seconds = static_cast<double>(now - repair.failed_ns) / 1e9;
   const std::string stands_in =
       is_stand_in(comm, path) ? ". This device stands in for " + label(own_device(comm, path)) : "";

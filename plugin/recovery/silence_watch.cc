@@ -3,37 +3,33 @@
 
 namespace beeline {
 
-void SilenceWatch::note(const PathSigns* signs, std::size_t paths, std::int64_t now_ns) noexcept {
-  const bool was_away = now_ns - looked_ns_ > kAwayNs;
-  looked_ns_ = now_ns;
-  if (was_away) quiet_since_ns_ = now_ns;
+void SilenceWatch::note(const PathSigns* signs, std::size_t paths) noexcept {
   for (std::size_t i = 0; i < paths; ++i) {
     Path& path = paths_[i];
     const bool has_answered = signs[i].heard != path.heard;
     if (has_answered) {
       path.heard = signs[i].heard;
-      path.heard_ns = now_ns;
-      quiet_since_ns_ = now_ns;
+      path.heard_ns = watched_ns_;
+      quiet_since_ns_ = watched_ns_;
     }
-    if (has_answered || was_away || !signs[i].is_up || !signs[i].owes_answer) {
-      path.owes_since_ns = now_ns;
+    if (has_answered || !signs[i].is_up || !signs[i].owes_answer) {
+      path.owes_since_ns = watched_ns_;
     }
-    if (path.doublings != 0 && now_ns - path.wrong_ns > kForgiveAfterNs) {
+    if (path.doublings != 0 && watched_ns_ - path.wrong_ns > kForgiveAfterNs) {
       --path.doublings;
-      path.wrong_ns = now_ns;
+      path.wrong_ns = watched_ns_;
     }
   }
 }
 
-SilenceWatch::Findings SilenceWatch::judge(const PathSigns* signs, std::size_t paths,
-                                           std::int64_t now_ns) noexcept {
+SilenceWatch::Findings SilenceWatch::judge(const PathSigns* signs, std::size_t paths) noexcept {
   Findings found;
   bool is_any_owing = false;
   for (std::size_t i = 0; i < paths; ++i) {
     if (!signs[i].is_up || !signs[i].owes_answer) continue;
     is_any_owing = true;
     const Path& path = paths_[i];
-    if (now_ns - path.owes_since_ns < limit_of(path, signs[i])) continue;
+    if (watched_ns_ - path.owes_since_ns < limit_of(path, signs[i])) continue;
     bool has_other_answered = false;
     for (std::size_t other = 0; other < paths; ++other) {
       has_other_answered |=
@@ -45,8 +41,8 @@ SilenceWatch::Findings SilenceWatch::judge(const PathSigns* signs, std::size_t p
       found.must_ask = true;
     }
   }
-  if (!is_any_owing && now_ns - quiet_since_ns_ >= kAskAfterNs) {
-    quiet_since_ns_ = now_ns;
+  if (!is_any_owing && watched_ns_ - quiet_since_ns_ >= kAskAfterNs) {
+    quiet_since_ns_ = watched_ns_;
     found.must_ask = true;
   }
   return found;
@@ -58,10 +54,10 @@ std::int64_t SilenceWatch::limit_of(const Path& path, const PathSigns& signs) no
   return std::max({least, first, kExpectedTimes * signs.expected_ns});
 }
 
-void SilenceWatch::was_wrong_about(std::size_t path, std::int64_t now_ns) noexcept {
+void SilenceWatch::was_wrong_about(std::size_t path) noexcept {
   Path& wrong = paths_[path];
   if (kLeastLimitNs << wrong.doublings < kMostLimitNs) ++wrong.doublings;
-  wrong.wrong_ns = now_ns;
+  wrong.wrong_ns = watched_ns_;
 }
 
 }  // namespace beeline

@@ -5,6 +5,9 @@
 // reports that. Whether the other end is slow or the network loses everything cannot be told from
 // one path, so a path is silent only in comparison with another.
 //
+// A thread that was stopped, or had nothing to wait for, has not waited all that time; a thread
+// that gets little of a busy processor has. So of the time between two looks, only a part counts.
+//
 // There is no clock in here.
 #pragma once
 
@@ -22,8 +25,8 @@ namespace beeline {
 class SilenceWatch {
  public:
   static constexpr std::int64_t kLookEveryNs = 20 * kNsPerMs;
-  // A thread that looked last so long ago was stopped, or had nothing to wait for.
-  static constexpr std::int64_t kAwayNs = 100 * kNsPerMs;
+  // The most time between two looks that counts.
+  static constexpr std::int64_t kMostCountedNs = 100 * kNsPerMs;
   static constexpr std::int64_t kLeastLimitNs = 300 * kNsPerMs;
   static constexpr std::int64_t kMostLimitNs = 8 * kNsPerSec;
   // The limit of a path that has never answered, whose speed is therefore not known.
@@ -47,14 +50,17 @@ class SilenceWatch {
   Findings look(std::size_t paths, std::int64_t now_ns, SignsOf&& signs_of) {
     std::array<PathSigns, wire::kMaxPaths> signs;
     for (std::size_t i = 0; i < paths; ++i) signs[i] = signs_of(i);
-    note(signs.data(), paths, now_ns);
-    return judge(signs.data(), paths, now_ns);
+    watched_ns_ += std::min(now_ns - looked_ns_, kMostCountedNs);
+    looked_ns_ = now_ns;
+    note(signs.data(), paths);
+    return judge(signs.data(), paths);
   }
 
   // The path worked again right after it had been taken for silent.
-  void was_wrong_about(std::size_t path, std::int64_t now_ns) noexcept;
+  void was_wrong_about(std::size_t path) noexcept;
 
  private:
+  // Times are those of watched_ns_.
   struct Path {
     std::uint32_t heard = 0;
     std::uint32_t doublings = 0;     // of the limit
@@ -63,12 +69,13 @@ class SilenceWatch {
     std::int64_t wrong_ns = 0;       // when `doublings` last changed
   };
 
-  void note(const PathSigns* signs, std::size_t paths, std::int64_t now_ns) noexcept;
-  Findings judge(const PathSigns* signs, std::size_t paths, std::int64_t now_ns) noexcept;
+  void note(const PathSigns* signs, std::size_t paths) noexcept;
+  Findings judge(const PathSigns* signs, std::size_t paths) noexcept;
   static std::int64_t limit_of(const Path& path, const PathSigns& signs) noexcept;
 
   std::array<Path, wire::kMaxPaths> paths_{};
   std::int64_t looked_ns_ = 0;
+  std::int64_t watched_ns_ = 0;      // the time that counts
   std::int64_t quiet_since_ns_ = 0;  // no path has answered
 };
 

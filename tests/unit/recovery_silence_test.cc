@@ -23,7 +23,7 @@ class TwoPaths {
   template <class Answers>
   SilenceWatch::Findings run(std::int64_t duration_ns, Answers&& answers) {
     SilenceWatch::Findings all;
-    for (const std::int64_t end = now + duration_ns; now < end; now += SilenceWatch::kLookEveryNs) {
+    for (const std::int64_t end = now + duration_ns; now < end; now += look_every_ns) {
       for (std::size_t i = 0; i < paths.size(); ++i) {
         if (answers(i)) ++paths[i].heard;
       }
@@ -37,6 +37,7 @@ class TwoPaths {
   SilenceWatch watch;
   std::array<PathSigns, 2> paths;
   std::int64_t now = kStart;
+  std::int64_t look_every_ns = SilenceWatch::kLookEveryNs;
 };
 
 constexpr auto kNone = [](std::size_t) { return false; };
@@ -106,21 +107,28 @@ TEST_CASE("silence: a path that has never answered gets longer") {
   CHECK(two.run(SilenceWatch::kFirstLimitNs, kFirst).silent == 2);
 }
 
-TEST_CASE("silence: the time of a thread that did not look does not count") {
+TEST_CASE("silence: only a part of the time in which a thread did not look counts") {
   TwoPaths two;
-  two.run(kBelowLimit, kFirst);
+  two.run(kBelowLimit - SilenceWatch::kMostCountedNs, kFirst);
   two.now += 10 * kNsPerSec;
-  CHECK(two.run(kBelowLimit, kFirst).silent == 0);
+  CHECK(two.run(SilenceWatch::kLookEveryNs, kFirst).silent == 0);
   CHECK(two.run(kAboveLimit - kBelowLimit, kFirst).silent == 2);
+}
+
+TEST_CASE("silence: a thread that can look only now and then notices it, too") {
+  TwoPaths two;
+  two.look_every_ns = kNsPerSec;
+  CHECK(two.run(kNsPerSec, kFirst).silent == 0);
+  CHECK(two.run(3 * kNsPerSec, kFirst).silent == 2);
 }
 
 TEST_CASE("silence: a false alarm doubles the limit, and a quiet minute halves it") {
   TwoPaths two;
   const auto answer_both = [](std::size_t) { return true; };
-  two.watch.was_wrong_about(1, two.now);
+  two.watch.was_wrong_about(1);
   CHECK(two.run(2 * kBelowLimit, kFirst).silent == 0);
   CHECK(two.run(4 * SilenceWatch::kLookEveryNs, kFirst).silent == 2);
-  for (int i = 0; i < 100; ++i) two.watch.was_wrong_about(1, two.now);
+  for (int i = 0; i < 100; ++i) two.watch.was_wrong_about(1);
   two.run(SilenceWatch::kLookEveryNs, answer_both);
   CHECK(two.run(SilenceWatch::kMostLimitNs - 2 * SilenceWatch::kLookEveryNs, kFirst).silent == 0);
   CHECK(two.run(4 * SilenceWatch::kLookEveryNs, kFirst).silent == 2);
