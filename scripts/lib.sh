@@ -282,6 +282,7 @@ count_tests() { # LANE TESTLOG
       passed) count_pass "$count" ;;
       skipped) count_skip "$1: $name" "$count" ;;
       failed) count_fail "$1: $name" "scripts/test --lane $1 $name" "$count" ;;
+      output) failures+=("    | $name") ;;
       seconds) note_time "$count" "$1: test $name" ;;
     esac
   done <<<"$(python3 scripts/tally.py "$2")"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the results in meson's testlog.json. Prints lines `passed|failed|skipped COUNT NAME [: WHY]` and
-`seconds COUNT NAME`.
+"""Counts the results in meson's testlog.json. Prints lines `passed|failed|skipped COUNT NAME [: WHY]`,
+`seconds COUNT NAME` and, after the count of a test that failed, `output LENGTH LINE` with the first
+lines of its failure.
 
 The count of a Catch2 program is the number of test cases that it reports. The count of a program that
 ends with the line "N passed, N failed, N skipped" is that of the line. Any other test, and a program
@@ -20,6 +21,10 @@ OWN_COUNT = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 OWN_SKIP = re.compile(r"^skip +(.*)$", re.MULTILINE)
 
 GOOD = {"OK", "EXPECTEDFAIL"}
+
+# How Catch2, the sanitizers and the test scripts begin their reports of a failure.
+FAILURE = re.compile(r"FAILED:|: runtime error: |ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|^FAIL ")
+LINES_OF_FAILURE = 15
 
 
 def tally(test):
@@ -41,6 +46,14 @@ def tally(test):
     return [("passed", int(cases[1] or 0), name), ("failed", int(cases[2]), name)]
 
 
+def failure(test):
+    """The first lines of what the test printed about its failure, or else the last ones."""
+    lines = (test.get("stdout", "") + "\n" + test.get("stderr", "")).splitlines()
+    lines = [line for line in lines if line.strip()]
+    begin = next((i for i, line in enumerate(lines) if FAILURE.search(line)), -LINES_OF_FAILURE)
+    return lines[begin:][:LINES_OF_FAILURE]
+
+
 def main():
     try:
         with open(sys.argv[1], encoding="utf-8") as log:
@@ -51,6 +64,9 @@ def main():
         for word, count, name in tally(test):
             if count:
                 print(word, count, name)
+            if word == "failed" and count:
+                for line in failure(test):
+                    print("output", len(line), line)
         print("seconds", round(test["duration"]), test["name"].split(" / ")[-1])
 
 

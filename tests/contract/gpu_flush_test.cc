@@ -375,10 +375,8 @@ TEST_CASE("gpu flush: where the port has gone down it comes to an end",
   const Abi abi = GENERATE(from_range(some_abis()));
   const bool driver_flushes = GENERATE(true, false);
   CAPTURE(abi, driver_flushes);
-  struct Down {
-    ~Down() { disturb("h0/" + fabric_facts().devices.back(), "up"); }
-  };
-  const Down undone;
+  const std::string target = "h0/" + fabric_facts().devices.back();
+  const UndoneFaults undone(target);
   const Hiding hiding;
   const std::string settings =
       std::string(unordered_for(abi)) + (driver_flushes ? ",flush=both" : ",flush=none");
@@ -393,7 +391,7 @@ TEST_CASE("gpu flush: where the port has gone down it comes to an end",
     to.expect(0, kGpuFlushSize, 2);
     const Part part = to.part(0, kGpuFlushSize);
     carry(net, link, from.part(0, kGpuFlushSize), part);
-    disturb("h0/" + fabric_facts().devices.back(), "down");
+    disturb(target, "down");
     std::array<void*, 1> data = {part.data};
     std::array<void*, 1> mhandles = {part.mhandle};
     int size = static_cast<int>(kGpuFlushSize);

@@ -16,20 +16,6 @@ namespace {
 constexpr size_t kRailBytes = (size_t{4} << 20) + 7;
 constexpr size_t kRailSizes[] = {1, 5000, (size_t{64} << 10) + 1, size_t{1} << 20, kRailBytes};
 
-// As long as it lives, the device refuses to register GPU memory.
-class RefusingGpuMemory {
- public:
-  explicit RefusingGpuMemory(const std::string& device) : device_(device) {
-    disturb("h0/" + device_, "refuse-gpu=on");
-  }
-  RefusingGpuMemory(const RefusingGpuMemory&) = delete;
-  RefusingGpuMemory& operator=(const RefusingGpuMemory&) = delete;
-  ~RefusingGpuMemory() { disturb("h0/" + device_, "refuse-gpu=off"); }
-
- private:
-  std::string device_;
-};
-
 // The tests ask for all of them as one device.
 void must_have_four_nics() { REQUIRE(fabric_facts().devices.size() == 4); }
 
@@ -54,7 +40,8 @@ void must_have_used_all_but(const std::string& device) {
 AnyBuffer gpu_buffer(Net& net, const Comm& comm, Kind kind, const std::string& device,
                      bool is_refused) {
   if (!is_refused) return {net, comm, kind, kRailBytes};
-  const RefusingGpuMemory refusing(device);
+  const UndoneFaults undone("h0/" + device);
+  disturb("h0/" + device, "refuse-gpu=on");
   return {net, comm, kind, kRailBytes};
 }
 
@@ -205,6 +192,7 @@ TEST_CASE("gpu rails: another NIC carries GPU memory when the only one has faile
   constexpr uint32_t kRounds = 8;
   constexpr uint32_t kFaultBefore = 3;
   const std::string target = "h1/softnic3";
+  const UndoneFaults undone(target);
   const auto size_of = [](uint32_t round) { return kRailSizes[round % std::size(kRailSizes)]; };
   const Hiding hiding;
   const Variable gpu("SOFTGPU", "ordering=none,compute=9.0");
@@ -235,5 +223,4 @@ TEST_CASE("gpu rails: another NIC carries GPU memory when the only one has faile
         }
         BL_MUST(either_warns(end.peer, {"stands in for softnic3"}));
       });
-  disturb(target, fault == "remove" ? "return" : "reset");
 }

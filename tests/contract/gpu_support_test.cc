@@ -152,11 +152,6 @@ void must_have(const Session& session, int ptr_support, int force_flush) {
 
 constexpr int kBoth = NCCL_PTR_HOST | NCCL_PTR_CUDA | NCCL_PTR_DMABUF;
 
-// Undoes the faults of the first device at the end of a test.
-struct ResetFirstDevice {
-  ~ResetFirstDevice() { disturb("h0/" + fabric_facts().devices.front(), "reset"); }
-};
-
 // The one line about GPUDirect in the log of a process that has not started a GPU.
 std::string only_info_about_gpudirect() {
   const std::vector<std::string> lines = find_log_lines(NCCL_LOG_INFO, {"GPUDirect"});
@@ -458,7 +453,7 @@ TEST_CASE("gpu support: a NIC that fails the proof is not offered",
   const Abi abi = GENERATE(from_range(some_abis()));
   CAPTURE(abi);
   const std::string device = fabric_facts().devices.front();
-  const ResetFirstDevice undone;
+  const UndoneFaults undone("h0/" + device);
   const Variable gpu("SOFTGPU", "peermem=no");  // so that there is no fallback
   // The first transfer is the NIC's loopback, the second reads from the GPU, the third writes
   // there.
@@ -483,7 +478,7 @@ TEST_CASE("gpu support: a NIC that does not reach itself is offered where nothin
           "[contract][gpu][gpu_support][softnic]") {
   if (!kProcessesWork) return;
   const std::string device = fabric_facts().devices.front();
-  const ResetFirstDevice undone;
+  const UndoneFaults undone("h0/" + device);
   const auto [fault, word] = GENERATE(table<std::string, std::string>(
       {{"pkey=0x0001", "partition"},
        {"error=rem_op_err@1", "the NIC's loopback connection does not work"}}));

@@ -95,7 +95,7 @@ TEST_CASE("rails: a connection is made without a port that is down, and the log 
     return 0;
   };
   const auto named = [](Peer& peer) { BL_MUST(either_warns(peer, {"softnic2"})); };
-  const PortUp up{port};
+  const UndoneFaults undone(port);
   must_carry_messages({abi, PeerMode::kProcesses}, first, first,
                       {.before = prepare, .after = named});
 }

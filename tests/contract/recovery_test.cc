@@ -80,6 +80,7 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails", "[cont
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
   const std::string fault = GENERATE("down", "blackhole", "loss=100%");
   CAPTURE(abi, target, fault);
+  const UndoneFaults undone(target);
   run_flow(
       {abi, PeerMode::kProcesses}, want_recovery,
       [&](Sender& end) {
@@ -90,13 +91,13 @@ TEST_CASE("recovery: every byte arrives although a NIC of several fails", "[cont
         receive_rounds(end);
         must_have_lost_path(end);
       });
-  disturb(target, "reset");
 }
 
 // With the usual time-outs, the device says nothing for half a second or longer.
 TEST_CASE("recovery: a port that goes down is left at once", "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
   CAPTURE(target);
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer&) {
     setenv("BEELINE_RAILS", "4", 1);
     setenv("BEELINE_RECOVERY", "1", 1);
@@ -111,12 +112,12 @@ TEST_CASE("recovery: a port that goes down is left at once", "[contract][recover
         receive_rounds(end);
         must_have_lost_path(end);
       });
-  disturb(target, "reset");
 }
 
 TEST_CASE("recovery: a device that is removed is left", "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic1", "h1/softnic6");
   CAPTURE(target);
+  const UndoneFaults undone(target);
   const auto must_have_left_device = [](End& end) {
     must_have_lost_path(end);
     BL_MUST(either_warns(end.peer, {"its device was removed from its host"}));
@@ -131,7 +132,6 @@ TEST_CASE("recovery: a device that is removed is left", "[contract][recovery]") 
         receive_rounds(end);
         must_have_left_device(end);
       });
-  disturb(target, "return");
 }
 
 // The end with such a device takes its report after the other end is fenced.
@@ -142,6 +142,7 @@ TEST_CASE("recovery: a device may refuse to move a queue pair to the error state
   CAPTURE(target, has_others);
   const std::string refusing =
       has_others ? target : target.substr(0, 3) + "softnic" + (target[1] == '0' ? "0" : "7");
+  const UndoneFaults undone(refusing);
   const auto prepare = [&](Peer& peer) {
     want_recovery(peer);
     if (!has_others) unsetenv("BEELINE_RAILS");
@@ -158,7 +159,6 @@ TEST_CASE("recovery: a device may refuse to move a queue pair to the error state
         wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
       },
       receive_rounds);
-  disturb(refusing, "reset");
 }
 
 // In the meantime NCCL calls neither end.
@@ -167,6 +167,7 @@ TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]
   // A device that was removed is another one for the process when it returns.
   const std::string fault = GENERATE("down", "blackhole", "remove");
   CAPTURE(target, fault);
+  const UndoneFaults undone(target);
   const auto wait_until_used = [](End& end) {
     wait_until([] { return log_has(NCCL_LOG_WARN, {"is in use again"}); }, "the failed path");
     end.peer.meet();
@@ -192,6 +193,7 @@ TEST_CASE("recovery: a NIC that comes back is used again", "[contract][recovery]
 TEST_CASE("recovery: a path that is silent is left while another works", "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic2", "h1/softnic6");
   CAPTURE(target);
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     setenv("BEELINE_TIMEOUT", "20", 1);
@@ -210,7 +212,6 @@ TEST_CASE("recovery: a path that is silent is left while another works", "[contr
         receive_rounds(end);
         must_have_left_silent_path(end);
       });
-  disturb(target, "reset");
 }
 
 TEST_CASE("recovery: a connection whose only NIC fails waits for it", "[contract][recovery]") {
@@ -218,6 +219,7 @@ TEST_CASE("recovery: a connection whose only NIC fails waits for it", "[contract
   const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
   const std::string fault = GENERATE("down", "blackhole");
   CAPTURE(abi, target, fault);
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
@@ -241,6 +243,7 @@ TEST_CASE("recovery: a connection that waits for its only NIC can be closed",
   const bool sender_closes = GENERATE(true, false);
   CAPTURE(sender_closes);
   const std::string target = "h0/softnic0";
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
@@ -290,6 +293,7 @@ TEST_CASE("recovery: a process may fork while a NIC is out of use", "[contract][
   const Leave leave = GENERATE(Leave::kExit, Leave::kQuickly);
   CAPTURE(leave == Leave::kExit);
   const std::string target = "h0/softnic1";
+  const UndoneFaults undone(target);
   const auto fork_and_wait = [&](End& end) {
     must_have_lost_path(end);
     fork_and_leave(leave);
@@ -313,6 +317,8 @@ TEST_CASE("recovery: a process may fork while a NIC is out of use", "[contract][
 }
 
 TEST_CASE("recovery: both ends of a path may fail at once", "[contract][recovery]") {
+  const UndoneFaults undone("h0/softnic1");
+  const UndoneFaults undone_as_well("h1/softnic5");
   run_flow(
       {Abi::kV12, PeerMode::kProcesses}, want_recovery,
       [&](Sender& end) {
@@ -333,6 +339,7 @@ TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AF
           "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
   CAPTURE(target);
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
@@ -341,7 +348,7 @@ TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AF
   const auto must_have_given_up = [&](End& end) {
     BL_MUST(either_warns(end.peer, {"cannot go on: ", "no path has worked since 20",
                                     "longer than BEELINE_GIVE_UP_AFTER", "softnic0:1", "softnic7:1",
-                                    "sees it: its port is DOWN"}));
+                                    "its port is DOWN"}));
   };
   run_flow(
       {Abi::kV12, PeerMode::kProcesses}, prepare,
@@ -360,12 +367,12 @@ TEST_CASE("recovery: a connection without any path ends after BEELINE_GIVE_UP_AF
         BL_MUST(result == ncclRemoteError || result == ncclSystemError);
         must_have_given_up(end);
       });
-  disturb(target, "reset");
 }
 
 TEST_CASE("recovery: a NIC may come back with another address", "[contract][recovery]") {
   const std::string target = GENERATE("h0/softnic0", "h1/softnic7");
   CAPTURE(target);
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
@@ -390,6 +397,7 @@ TEST_CASE("recovery: another NIC stands in for the only one", "[contract][recove
   const std::string fault = GENERATE("down", "remove");
   const Abi abi = (target == "h0/softnic0") == (fault == "down") ? Abi::kV8 : Abi::kV12;
   CAPTURE(abi, target, fault);
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     unsetenv("BEELINE_RAILS");
@@ -427,6 +435,7 @@ TEST_CASE("recovery: another NIC stands in for the only one", "[contract][recove
 TEST_CASE("recovery: an end that NCCL does not call answers", "[contract][recovery]") {
   constexpr size_t kReceives = 20;
   const std::string target = "h0/softnic1";
+  const UndoneFaults undone(target);
   const auto prepare = [](Peer& peer) {
     want_recovery(peer);
     setenv("BEELINE_EARLY_DONE", "1", 1);
@@ -457,5 +466,4 @@ TEST_CASE("recovery: an end that NCCL does not call answers", "[contract][recove
         wait_until([&] { return buffer.holds(0, buffer.size()); }, "the data");
         end.peer.meet();
       });
-  disturb(target, "reset");
 }

@@ -21,22 +21,6 @@ constexpr uint32_t kBefore = 20;  // messages that arrive before anything happen
 constexpr size_t kRemovalSenderRank = 0;
 constexpr size_t kRemovalReceiverRank = 1;
 
-// A fault that is undone at the end of the test, even if the test fails.
-class Disturbance {
- public:
-  Disturbance(std::string target, std::string undo)
-      : target_(std::move(target)), undo_(std::move(undo)) {}
-  Disturbance(const Disturbance&) = delete;
-  Disturbance& operator=(const Disturbance&) = delete;
-  ~Disturbance() { disturb(target_, undo_); }
-
-  void begin(const std::string& command) const { disturb(target_, command); }
-
- private:
-  std::string target_;
-  std::string undo_;
-};
-
 // The sender is on the first device of h0, the receiver on the last of h1.
 std::string device_of(size_t rank) {
   const std::vector<std::string>& devices = fabric_facts().devices;
@@ -140,13 +124,14 @@ void receive_checked(const Receiver& end, uint32_t from, uint32_t count) {
 // After a few messages, the sender's port drops all packets. Both ends must fail, and warn once of
 // `cause`.
 void run_into_black_hole(const Way& way, const std::string& cause) {
-  const Disturbance hole(address_of(kRemovalSenderRank), "reset");
+  const std::string target = address_of(kRemovalSenderRank);
+  const UndoneFaults undone(target);
   run_flow(
       way,
       [&](Sender& end) {
         Buffer memory(end, kRemovalSize);
         send_some(end, memory.all());
-        hole.begin("blackhole");
+        disturb(target, "blackhole");
         BL_MUST(send_until_error(end, memory.all(), soon()) == ncclRemoteError);
         BL_MUST(warnings({device_of(kRemovalSenderRank), cause}) == 1);
       },
@@ -167,14 +152,15 @@ TEST_CASE("removal: both ends notice at once, and say which device it is",
   const Way way = GENERATE(from_range(process_ways()));
   const size_t removed = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
   CAPTURE(way, removed);
-  const Disturbance removal(address_of(removed), "return");
+  const std::string target = address_of(removed);
+  const UndoneFaults undone(target);
   run_flow(
       way,
       [&](Sender& end) {
         Buffer memory(end, kRemovalSize);
         const Part part = memory.all();
         send_some(end, part);
-        removal.begin("remove");
+        disturb(target, "remove");
         BL_MUST(send_until_error(end, part, soon()) == wanted_result(kRemovalSenderRank, removed));
         must_say_removed(kRemovalSenderRank, removed);
         memory.drop();
@@ -200,9 +186,10 @@ TEST_CASE("removal: an end whose comm nobody calls tells its waiting peer",
   const NoStandby alone;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
-  const Disturbance removal(address_of(kRemovalSenderRank), "return");
+  const std::string target = address_of(kRemovalSenderRank);
+  const UndoneFaults undone(target);
   run_flow(
-      way, [&](Sender&) { removal.begin("remove"); },
+      way, [&](Sender&) { disturb(target, "remove"); },
       [&](Receiver& end) {
         Buffer memory(end, kRemovalSize);
         const Part part = memory.all();
@@ -218,7 +205,8 @@ TEST_CASE("removal: nothing of it stays open, and the device is used again when 
   const NoStandby alone;
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
-  const Disturbance removal("h0/" + device_of(kRemovalSenderRank), "return");
+  const std::string target = "h0/" + device_of(kRemovalSenderRank);
+  const UndoneFaults undone(target);
   run_alone([&] {
     const Session session(abi);
     const int last = last_device(session);
@@ -233,7 +221,7 @@ TEST_CASE("removal: nothing of it stays open, and the device is used again when 
       const Mr to(session.net(), link.recv, memory);
       Request receive =
           irecv(session.net(), link.recv, Part{memory.at(), kRemovalSize, 0, to.raw()});
-      removal.begin("remove");
+      disturb(target, "remove");
       BL_MUST(poll_until_error(receive) == ncclRemoteError);
       BL_MUST(
           any_isend(session.net(), link.send, {memory.at(), kRemovalSize, 0, from.raw()}).first ==
@@ -243,7 +231,7 @@ TEST_CASE("removal: nothing of it stays open, and the device is used again when 
     must_refuse(session, 0);
     must_live_on(session, 0);
     const Comm keeps_looking = listen_anywhere(session);
-    removal.begin("return");
+    disturb(target, "return");
     wait_until([] { return log_has(NCCL_LOG_WARN, {"is back on this host"}); }, "the device");
     must_carry(session.net(), link_to_self(session, 0, 0), 2);
   });
@@ -254,10 +242,11 @@ TEST_CASE("removal: connect notices a device that was removed while nothing was 
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
-  const Disturbance removal("h0/" + device_of(kRemovalSenderRank), "return");
+  const std::string target = "h0/" + device_of(kRemovalSenderRank);
+  const UndoneFaults undone(target);
   run_alone([&] {
     const Session session(abi);
-    removal.begin("remove");
+    disturb(target, "remove");
     must_refuse(session, 0);
     must_live_on(session, 0);
   });
@@ -268,16 +257,17 @@ TEST_CASE("removal: a process that starts later is not offered the device until 
   if (!kProcessesWork) return;
   const Abi abi = GENERATE(from_range(main_abis()));
   CAPTURE(abi);
-  const Disturbance removal("h0/" + device_of(kRemovalSenderRank), "return");
+  const std::string target = "h0/" + device_of(kRemovalSenderRank);
+  const UndoneFaults undone(target);
   const auto all = static_cast<int>(fabric_facts().devices.size());
-  removal.begin("remove");
+  disturb(target, "remove");
   run_alone([&] {
     const Session session(abi);
     BL_MUST(session.devices() == all - 1);
     BL_MUST(place_of(session, device_of(kRemovalSenderRank)) == -1);
     must_carry(session.net(), link_to_self(session), 1);
   });
-  removal.begin("return");
+  disturb(target, "return");
   run_alone([&] {
     const Session session(abi);
     BL_MUST(session.devices() == all);
@@ -319,13 +309,14 @@ TEST_CASE("removal: a pause is waited for, and nothing is lost", "[contract][rem
   const Way way = GENERATE(from_range(process_ways()));
   const size_t paused = GENERATE(kRemovalSenderRank, kRemovalReceiverRank);
   CAPTURE(way, paused);
-  const Disturbance pause(address_of(paused), "reset");
+  const std::string target = address_of(paused);
+  const UndoneFaults undone(target);
   run_flow(
       way,
       [&](Sender& end) {
         send_checked(end, 0, kBefore);
         const Clock::time_point start = Clock::now();
-        pause.begin("pause=300ms");
+        disturb(target, "pause=300ms");
         send_checked(end, kBefore, kBefore);
         BL_MUST(Clock::now() - start >= std::chrono::milliseconds(290));
         BL_MUST(warnings({}) == 0);
@@ -341,11 +332,12 @@ TEST_CASE("removal: queue pairs that cannot be moved to the error state close li
   if (!kProcessesWork) return;
   const Way way = GENERATE(from_range(process_ways()));
   CAPTURE(way);
-  const Disturbance refusal(address_of(kRemovalSenderRank), "refuse-err=off");
+  const std::string target = address_of(kRemovalSenderRank);
+  const UndoneFaults undone(target);
   run_flow(
       way,
       [&](Sender& end) {
-        refusal.begin("refuse-err=on");
+        disturb(target, "refuse-err=on");
         send_checked(end, 0, kBefore);
         end.peer.meet();
         end.comm.close();

@@ -29,12 +29,6 @@ std::vector<int> merge_as_nccl_2_24(const Session& session, std::vector<Group> g
 // Merges one group of `count` devices, from the first on; with one, it is the first device.
 int merged_device(const Session& session, int count);
 
-// Brings the port up again, whether the test fails or not: all tests share the fabric.
-struct PortUp {
-  std::string port;  // "h0/softnic2"
-  ~PortUp() { disturb(port, "up"); }
-};
-
 // What an end does beside carrying messages.
 struct Beside {
   PeerBody before = [](Peer&) {};  // its session begins

@@ -294,7 +294,7 @@ TEST_CASE("vdevice: a connection is made without a port that is down, and the lo
     return dev;
   };
   const auto named = [](Peer& peer) { BL_MUST(either_warns(peer, {"softnic2"})); };
-  const PortUp up{port};
+  const UndoneFaults undone(port);
   must_carry_messages({abi, PeerMode::kProcesses}, down, down, {.after = named});
 }
 

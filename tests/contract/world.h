@@ -44,6 +44,21 @@ void enter_host(const std::string& host);
 // Does what `softnic ctl` does: disturb("h0/softnic0", "remove"). The tests of this program share
 // one fabric, so a test must undo each command.
 void disturb(const std::string& target, const std::string& command);
+// Undoes the faults of a NIC at the end of a test, even if the test fails: otherwise those that
+// follow would fail as well. A changed GID stays.
+class UndoneFaults {
+ public:
+  explicit UndoneFaults(std::string target) : target_(std::move(target)) {}
+  UndoneFaults(const UndoneFaults&) = delete;
+  UndoneFaults& operator=(const UndoneFaults&) = delete;
+  ~UndoneFaults() {
+    disturb(target_, "return");
+    disturb(target_, "reset");
+  }
+
+ private:
+  std::string target_;
+};
 // Turns the hazard on or off for GPU memory that is registered from now on: while it is on, data
 // that NICs have written there is hidden until it is flushed.
 void hide_gpu_writes(bool hide);
