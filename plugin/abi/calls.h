@@ -142,8 +142,12 @@ template <class Size>
   if (mhandles == nullptr) return ncclInvalidArgument;
   if (n < 1 || n > int{wire::kMaxReceives}) return ncclInvalidArgument;
   const bool is_done_early = is_optional && n == 1 && static_cast<Comm*>(comm)->early_done();
-  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles,
-                    is_done_early ? Need::kNothing : Need::kArrival, request);
+  const Need need = is_done_early ? Need::kNothing : Need::kArrival;
+  if (n == 1) {
+    using One = std::integral_constant<std::uint32_t, 1>;
+    return irecv_some(comm, One(), data, sizes, tags, mhandles, need, request);
+  }
+  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles, need, request);
 }
 
 // The usual irecv; what it does not take goes to irecv_in_any_case(), whose arguments are the same,

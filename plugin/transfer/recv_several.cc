@@ -10,16 +10,19 @@
 
 namespace beeline {
 
-// A message takes at most one receive of each path.
+// A message takes at most one receive of each path. Where it fits, a batch more than needed is
+// posted, since it takes long to count the lines in flight.
 Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
   const std::uint32_t in_flight = lines_in_flight();
+  const std::uint32_t needed = in_flight + lines;
   std::uint32_t least = UINT32_MAX;
   for (DataPath& path : data_paths()) {
     if (!path.is_up) continue;
-    while (path.posted_receives < in_flight + lines) {
-      if (path.posted_receives + kBatch > receive_depth_) return Errc::kOk;
+    while (path.posted_receives < needed + kBatch &&
+           path.posted_receives + kBatch <= receive_depth_) {
       if (const Status posted = post_receives(path); !posted) return posted.error().code;
     }
+    if (path.posted_receives < needed) return Errc::kOk;
     least = std::min(least, path.posted_receives - in_flight);
   }
   spare_receives_ = least == UINT32_MAX ? 0 : least;  // 0 if no path is up
@@ -27,7 +30,8 @@ Errc RecvComm::post_receives_on_all(std::uint32_t lines) {
 }
 
 std::uint32_t RecvComm::lines_in_flight() const noexcept {
-  return static_cast<std::uint32_t>(std::ranges::count_if(owners_, &Owner::waits));
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(owners_, [](const Owner& owner) { return owner.waits(); }));
 }
 
 void RecvComm::poll_paths() {

@@ -126,6 +126,10 @@ class SendComm : public Comm {
   BL_INLINED Request* prepare_for(std::uint64_t awaited, PreparedSend& send, const void* data,
                                   std::size_t size, int tag, const MemoryHandle* memory,
                                   void** made) noexcept;
+  static unsigned flags_of(const DataPath& path, std::size_t size,
+                           const MemoryHandle& memory) noexcept {
+    return size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+  }
   bool has_room(const DataPath& path, std::uint32_t wrs) const noexcept {
     return !free_requests_.empty() && path.send_free >= wrs;
   }
@@ -173,6 +177,8 @@ class SendComm : public Comm {
     SeveralPaths(std::span<const PathResources> paths, bool split_on_qps) noexcept;
     Scheduler scheduler;
     SplitMessages splits;
+    std::uint32_t short_left = 0;  // short messages before the scheduler chooses their path again
+    std::uint8_t short_path = 0;
     bool has_lost_messages = false;  // there are requests whose path is kNoPath
   };
   PathMask usable_paths(std::uint32_t position, const MemoryHandle& memory) noexcept;
@@ -181,6 +187,7 @@ class SendComm : public Comm {
   template <class Is>
   PathMask paths_that(Is&& is) noexcept;
   Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
+  bool isend_short(int tag, const MemoryHandle& memory, void** made, Errc& code);
   Errc post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
                   void** made);
   void assign_waiting();

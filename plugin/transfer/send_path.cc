@@ -24,7 +24,10 @@ Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHa
   // While the control thread has the comm, not even the limits of its paths may be read.
   if (!gate_.is_alarmed() || !gate_.is_taken()) {
     describe(alone_, only_path(), data, size, memory);
-    code = isend_in_any_case(tag, memory, made);
+    const bool is_usual = has_several_paths() && !gate_.is_alarmed();
+    if (!is_usual || !isend_short(tag, memory, made, code)) {
+      code = isend_in_any_case(tag, memory, made);
+    }
   }
   if (*made == nullptr) gate_.leave();
   return code;

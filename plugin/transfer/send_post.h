@@ -105,8 +105,7 @@ BL_INLINED void SendComm::describe(PreparedSend& send, const DataPath& path, con
   send.sge.addr = reinterpret_cast<std::uint64_t>(data);
   send.sge.length = static_cast<std::uint32_t>(size);
   send.sge.lkey = memory.lkeys.front();
-  send.wr.send_flags =
-      size > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+  send.wr.send_flags = flags_of(path, size, memory);
 }
 
 BL_INLINED Request& SendComm::open_request(std::uint32_t position, std::uint32_t size,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sending over several paths. The scheduler chooses one path for a short message, and divides a
-// long one. A path takes only as much as it will move soon; the rest is assigned when completions
-// come. The last work request of a path for a message is its notice.
+// Sending over several paths. The scheduler divides a long message. A path takes only as much as it
+// will move soon; the rest is assigned when completions come. The last work request of a path for a
+// message is its notice. A message that is not divided takes the path that the scheduler chooses;
+// but most short ones take the path of the one before, because choosing would cost more than it
+// could gain.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,6 +19,13 @@ namespace {
 
 // Places in each send queue that only notices take: each split message may still need one.
 constexpr std::uint32_t kForNotices = SplitMessages::kMost;
+// A message up to this size is short. So much data takes a fraction of a microsecond.
+constexpr std::uint32_t kShortBytes = 4096;
+// The most work requests under way on a path that a short message takes unasked.
+constexpr std::uint32_t kFewUnderWay = 16;
+// Of so many short messages, the scheduler chooses the path for one and measures it, so that they
+// do not stay on a path that has become slow.
+constexpr std::uint32_t kChooseEvery = 64;
 
 // Paths between the same two ports form a group, unless split_on_qps.
 class Guesses {
@@ -118,8 +127,9 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   const bool is_long = alone_.sge.length >= Scheduler::kLeastSplitBytes;
   if (is_long && std::popcount(able) > 1) return post_split(line, memory, able, made);
   DataPath& path = path_at(several_->scheduler.choose(able, alone_.sge.length, now_ns()));
-  alone_.wr.send_flags =
-      alone_.sge.length > path.max_inline ? unsigned{IBV_SEND_SIGNALED} : memory.short_send_flags;
+  several_->short_path = path.index;
+  several_->short_left = kChooseEvery - 1;
+  alone_.wr.send_flags = flags_of(path, alone_.sge.length, memory);
   const std::uint32_t wrs = most_wrs(path, alone_.sge.length) + kForNotices;
   if (path.send_free < wrs && !make_room(path, wrs)) return Errc::kOk;
   const Errc code = post_on(path, line, memory, made);
@@ -127,6 +137,54 @@ Errc SendComm::post_on_some(const wire::LineFacts& line, const MemoryHandle& mem
   several_->scheduler.posted(path.index, alone_.sge.length, now_ns());
   static_cast<Request*>(*made)->path = path.index;
   return code;
+}
+
+// The usual isend of a comm with several paths, for the message that describe() has put into
+// alone_: it is short and takes the path of the short message before it, if that one has little to
+// do. False: nothing has been done.
+bool SendComm::isend_short(int tag, const MemoryHandle& memory, void** made, Errc& code) {
+  const std::uint32_t size = alone_.sge.length;
+  if (size - 1 >= kShortBytes || several_->short_left == 0) return false;  // 0 is unusual, too
+  DataPath& path = path_at(several_->short_path);
+  const bool has_little_to_do =
+      path.send_free > kSendDepth - kFewUnderWay &&
+      several_->scheduler.outstanding(path.index) <= std::uint64_t{kFewUnderWay} * kShortBytes;
+  const bool is_able = path.is_up && (memory.rails >> path.rail & 1) != 0 &&
+                       std::int64_t{size} <= path.most_immediate && !free_requests_.empty() &&
+                       late_keys_ == nullptr;
+  if (!has_little_to_do || !is_able) return false;
+  const wire::CreditLine& in_ring = *awaited_line();
+  const std::uint64_t order = awaited_order() | wire::kOneNotice;
+  wire::LineFacts line;
+  if (wire::order_in(in_ring) != order ||
+      !wire::read_line(in_ring, wire::number_of(order) - 1, rails(), line)) {
+    return false;
+  }
+  const std::uint32_t rkey = wire::rkey_in(in_ring, path.peer_rail);
+  if (line.tag != tag || size > line.capacity || (rkey == 0 && connection_.receiver_rails != 1)) {
+    return false;
+  }
+  Request& request = open_request(line.number - 1, size, 1);
+  request.path = path.index;
+  request.keep_source({.address = alone_.sge.addr, .memory = &memory});
+  alone_.sge.lkey = memory.lkeys[path.rail];
+  alone_.wr.send_flags = flags_of(path, size, memory);
+  name_line(alone_, path, request);
+  alone_.wr.wr_id = SendId{.slot = request.slot, .wrs = 1}.packed();
+  alone_.wr.wr.rdma.remote_addr = line.address;
+  alone_.wr.wr.rdma.rkey = rkey;
+  if (const int rc = ibv_post_send(path.qp, &alone_.wr, &refused_); rc != 0) {
+    code = withdraw(path, request, rc);
+    return true;
+  }
+  *made = &request;
+  --path.send_free;
+  --several_->short_left;
+  path.bytes += size;
+  watch_.moved();
+  stats_.add_message(line.number - 1, size);
+  await_in_order(wire::order_after(order));
+  return true;
 }
 
 Errc SendComm::post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
@@ -285,9 +343,10 @@ void SendComm::absorb_on(DataPath& path, const ibv_wc* completions, int found) {
     return;
   watch_.moved();
   ++path.heard;
-  const std::int64_t now = now_ns();
+  std::int64_t now = 0;  // not known yet: most short messages are not measured
   for (const ibv_wc* one = completions; one != completions + found; ++one) {
     if (one->status == IBV_WC_SUCCESS) {
+      if (now == 0 && SendId::of(one->wr_id).bytes != 0) now = now_ns();
       count_sent(path, *one, now);
     } else if (!path.is_up) {
       on_flushed(path, *one);
@@ -302,8 +361,10 @@ void SendComm::count_sent(DataPath& path, const ibv_wc& completion, std::int64_t
   const SendId id = SendId::of(completion.wr_id);
   path.send_free += id.wrs;
   if (id.slot == kProbeSlot) return;
-  path.bytes += id.bytes;
-  several_->scheduler.completed(path.index, id.bytes, now_ns);
+  if (id.bytes != 0) {
+    path.bytes += id.bytes;
+    several_->scheduler.completed(path.index, id.bytes, now_ns);
+  }
   Request& request = requests_[id.slot % wire::kMaxLines];
   // Posted when this was the only path.
   if ((id.slot & HeldSends::kSeveral) != 0) complete_before(path, request);

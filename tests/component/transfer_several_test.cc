@@ -158,6 +158,60 @@ TEST_CASE("several: a rail that has not registered a buffer does not carry it",
   CHECK(bytes[0] + bytes[1] + bytes[3] == 4 * kLong + std::size_t{8} * 64);
 }
 
+namespace {
+
+// Carries short messages, one at a time, and returns by how many paths they have arrived.
+std::ptrdiff_t paths_of_short_messages(TransferRig& rig, int messages) {
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  const std::vector<std::uint64_t> before = arrived_by_path(rig.receiver());
+  for (int i = 0; i < messages; ++i) {
+    Request* const receive = rig.receive(into, 64, 0);
+    finish_both({receive, rig.send(from, 64, 0)}, 64);
+  }
+  const std::vector<std::uint64_t> after = arrived_by_path(rig.receiver());
+  std::ptrdiff_t count = 0;
+  for (std::size_t i = 0; i < after.size(); ++i) count += after[i] != before[i] ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("several: short messages stay on a path for a while", "[component][transfer][several]") {
+  TransferRig rig({.paths = 4});
+  CHECK(paths_of_short_messages(rig, 40) == 1);
+  CHECK(paths_of_short_messages(rig, 300) > 1);
+}
+
+TEST_CASE("several: short messages leave a path on which many are under way",
+          "[component][transfer][several]") {
+  constexpr int kMessages = 24;
+  TransferRig rig({.paths = 2});
+  Storage from = rig.storage(64, 0x5a);
+  Storage into = rig.storage(64);
+  std::vector<Request*> requests;
+  for (int i = 0; i < kMessages; ++i) requests.push_back(rig.receive(into, 64, 0));
+  for (int i = 0; i < kMessages; ++i) requests.push_back(rig.send(from, 64, 0));
+  CHECK(rig.sender().has_sends_under_way(0));
+  CHECK(rig.sender().has_sends_under_way(1));
+  for (Request* request : requests) rig.finish(request);
+}
+
+TEST_CASE("several: a short message leaves a path that cannot carry its buffer",
+          "[component][transfer][several]") {
+  const bool at_sender = GENERATE(false, true);
+  TransferRig rig({.paths = 2});
+  CHECK(paths_of_short_messages(rig, 1) == 1);
+  const auto first = rig.receiver().bytes_of_path(0) != 0 ? std::size_t{0} : std::size_t{1};
+  Storage from = rig.storage(64, 0x33);
+  Storage into = rig.storage(64);
+  (at_sender ? from : into).leave_out(first);
+  Request* const receive = rig.receive(into, 64, 0);
+  finish_both({receive, rig.send(from, 64, 0)}, 64);
+  CHECK(is_equal(from, into, 64));
+  CHECK(rig.receiver().bytes_of_path(1 - first) == 64);
+}
+
 TEST_CASE("several: a message that no pair of rails can carry ends the comm and says why",
           "[component][transfer][several]") {
   TransferRig rig({.paths = 2});
