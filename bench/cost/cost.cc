@@ -2,12 +2,13 @@
 //
 // Moves the messages whose cost bench/cost/cost.py counts. Under callgrind it dumps the counters
 // before and after the steady part of each pattern, labeled with the pattern's name. Without
-// callgrind it only moves the messages and prints the calls of the verbs library.
+// callgrind it only moves the messages, and prints the calls of the verbs library and the time.
 //
 //   cost PLUGIN NULLVERBS [ABI [BYTES]...]
 #include <fmt/format.h>
 #include <valgrind/callgrind.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -34,9 +35,10 @@ void print_verbs(const NullverbsReport& before, const NullverbsReport& after, do
   using R = NullverbsReport;
   fmt::print(
       " \"post_send\": {:.3f}, \"send_wrs\": {:.3f}, \"post_recv\": {:.3f}, \"recv_wrs\": {:.3f}, "
-      "\"polls\": {:.3f}, \"empty_polls\": {:.3f}, \"completions\": {:.3f},",
+      "\"polls\": {:.3f}, \"empty_polls\": {:.3f}, \"completions\": {:.3f}, "
+      "\"send_completions\": {:.3f},",
       each(&R::send_posts), each(&R::send_requests), each(&R::recv_posts), each(&R::recv_requests),
-      each(&R::polls), each(&R::empty_polls), each(&R::completions));
+      each(&R::polls), each(&R::empty_polls), each(&R::completions), each(&R::send_completions));
 }
 
 void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, std::size_t bytes) {
@@ -46,12 +48,15 @@ void measure(Traffic& traffic, const NullverbsReport& report, Pattern pattern, s
   const NullverbsReport before = report;
   const Traffic::EmptyCalls calls_before = traffic.empty_calls();
   CALLGRIND_DUMP_STATS_AT("not steady");
+  const auto begin = std::chrono::steady_clock::now();
   traffic.run(pattern, count);
+  const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begin;
   const std::string label = fmt::format("{}, {} bytes", name_of(pattern), bytes);
   CALLGRIND_DUMP_STATS_AT(label.c_str());
   fmt::print("{{\"label\": \"{}\", \"pattern\": \"{}\", \"bytes\": {}, \"count\": {},", label,
              name_of(pattern), bytes, count);
   print_verbs(before, report, static_cast<double>(count));
+  fmt::print(" \"ns\": {:.1f},", taken.count() / static_cast<double>(count));
   const auto each = [&](std::uint64_t now, std::uint64_t then) {
     return static_cast<double>(now - then) / static_cast<double>(count);
   };

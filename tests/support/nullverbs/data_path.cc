@@ -11,6 +11,7 @@
 #include "tests/support/nullverbs/counters.h"
 #include "tests/support/nullverbs/objects.h"
 #include "tests/support/nullverbs/operations.h"
+#include "tests/support/nullverbs/price.h"
 #include "tests/support/nullverbs/tables.h"
 
 namespace nullverbs {
@@ -170,6 +171,7 @@ int post_send(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
   Qp& qp = Qp::of(base);
   const Visit visit(qp.one_sender);
   count(&NullverbsReport::send_posts);
+  doorbell_price.pay();
   for (; wr != nullptr; wr = wr->next) {
     if (const int rc = post_one(qp, *wr); rc != 0) {
       *bad = wr;
@@ -183,6 +185,7 @@ int post_recv(ibv_qp* base, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Qp& qp = Qp::of(base);
   const Visit visit(qp.one_receiver);
   count(&NullverbsReport::recv_posts);
+  doorbell_price.pay();
   const std::lock_guard lock(qp.lock);
   for (; wr != nullptr; wr = wr->next) {
     const bool is_bad = qp.state() == IBV_QPS_RESET ||

@@ -9,6 +9,7 @@
 #include "tests/support/nullverbs/counters.h"
 #include "tests/support/nullverbs/objects.h"
 #include "tests/support/nullverbs/operations.h"
+#include "tests/support/nullverbs/price.h"
 #include "tests/support/nullverbs/tables.h"
 
 namespace nullverbs {
@@ -60,9 +61,11 @@ int poll_cq(ibv_cq* base, int room, ibv_wc* out) {
     fill(out[found], completion);
     give_places_back(completion);
     if (completion.status != IBV_WC_SUCCESS) count(&NullverbsReport::failures);
+    if (completion.is_receive == 0) count(&NullverbsReport::send_completions);
   }
   cq.waiting.store(cq.ring.count(), std::memory_order_relaxed);
   count(&NullverbsReport::completions, static_cast<std::uint64_t>(found));
+  completion_price.pay(static_cast<std::uint64_t>(found));
   return found;
 }
 

@@ -21,8 +21,9 @@ struct NullverbsReport {
   std::uint64_t recv_requests;
   std::uint64_t polls;  // calls
   std::uint64_t empty_polls;
-  std::uint64_t completions;  // handed out
-  std::uint64_t failures;     // completions with an error, and refused calls
+  std::uint64_t completions;       // handed out
+  std::uint64_t send_completions;  // of these, those of send queues
+  std::uint64_t failures;          // completions with an error, and refused calls
 
   // Hints to the device that one thread at a time uses an object.
   std::uint64_t thread_domains;
