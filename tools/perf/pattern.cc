@@ -26,7 +26,7 @@ constexpr const char* kReductions = "every element of every all-reduce";
 const std::vector<Pattern>& table() {
   static const std::vector<Pattern> patterns{
       {"latency",
-       "ping-pong in pairs of ranks; times are half a round trip",
+       "ping-pong in pairs of ranks; times are half of that from send to answer",
        "0,8,64,512,4K,64K,1M",
        "uint8",
        1,

@@ -2,6 +2,8 @@
 //
 // The pattern latency: the even rank of a pair sends and the odd rank answers, over the comms in
 // turn. As in NCCL, receives are posted in advance (--depth), so that no message waits for one.
+// Like other programs that measure latency, it takes the time from the call that sends until the
+// answer has arrived. The receive for a later answer is posted afterwards.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -34,28 +36,28 @@ class PingPong {
   // Runs on the progress thread.
   Outcome<bool> run() {
     for (std::uint64_t round = 0; round < ahead_; ++round) BL_TRY(post_receive(round));
-    // The time is measured from answer to answer, so that it includes everything in a round.
-    std::int64_t last = now_ns();
     for (std::uint64_t round = 0; round < rounds_; ++round) {
-      if (side_ == Side::kPing) {
-        BL_TRY(send(round));
-        if (round > 0) BL_TRY(post_receive(round - 1 + ahead_));
-      }
-      BL_TRY(await_receive(round));
-      if (side_ == Side::kPing) {
-        const std::int64_t now = now_ns();
-        half_trips_ns_.add((now - std::exchange(last, now)) / 2);
-      }
-      BL_TRY(await_send());
-      if (side_ == Side::kPong) {
-        BL_TRY(send(round));
-        BL_TRY(post_receive(round + ahead_));
-      }
+      BL_TRY(side_ == Side::kPing ? ask(round) : answer(round));
+      BL_TRY(post_receive(round + ahead_));
     }
     return await_send();
   }
 
  private:
+  Outcome<bool> ask(std::uint64_t round) {
+    const std::int64_t sent_ns = now_ns();
+    BL_TRY(send(round));
+    BL_TRY(await_receive(round));
+    half_trips_ns_.add((now_ns() - sent_ns) / 2);
+    return await_send();
+  }
+
+  Outcome<bool> answer(std::uint64_t round) {
+    BL_TRY(await_receive(round));
+    BL_TRY(await_send());
+    return send(round);
+  }
+
   Lane<RecvEnd>& recv_lane(std::uint64_t round) {
     return lanes_.recvs()[round % lanes_.recvs().size()];
   }
