@@ -214,7 +214,7 @@ namespace {
 }  // namespace
 
 [[gnu::noinline]] ncclResult_t post_written(RecvComm& comm) noexcept {
-  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_written(); });
+  return quick_edge([&]() BL_INLINED_LAMBDA { return comm.post_written<Paths::kOne>(); });
 }
 
 namespace {

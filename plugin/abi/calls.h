@@ -147,10 +147,32 @@ template <class Size>
     using One = std::integral_constant<std::uint32_t, 1>;
     return irecv_some(comm, One(), data, sizes, tags, mhandles, need, request);
   }
-  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles, need, request);
+  return irecv_some(comm, static_cast<std::uint32_t>(n), data, sizes, tags, mhandles, need,
+                    request);
 }
 
-// The usual irecv; what it does not take goes to irecv_in_any_case(), whose arguments are the same,
+template <Paths kPaths, class Size>
+BL_INLINED bool write_grant(RecvComm& receiver, void** data, const Size* sizes, const int* tags,
+                            void** mhandles, void** request) noexcept {
+  const ReceiveBuffer buffer = buffer_at(0, data, sizes, tags, mhandles);
+  if (!receiver.begin_grant<kPaths>(buffer.capacity, buffer.memory)) [[unlikely]]
+    return false;
+  receiver.write_grant<kPaths>(buffer, request);
+  return true;
+}
+
+// The usual irecv of a comm with several paths.
+template <class Size>
+[[gnu::noinline]] ncclResult_t irecv_on_several(void* comm, int n, void** data, Size* sizes,
+                                                int* tags, void** mhandles,
+                                                void** request) noexcept {
+  RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
+  if (!write_grant<Paths::kSeveral>(receiver, data, sizes, tags, mhandles, request)) [[unlikely]]
+    return irecv_in_any_case(comm, n, data, sizes, tags, mhandles, request);
+  return quick_edge([&]() BL_INLINED_LAMBDA { return receiver.post_written<Paths::kSeveral>(); });
+}
+
+// The usual irecv; what it does not take goes to the functions above, whose arguments are the same,
 // so that they stay in their registers.
 template <class Size>
 ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void** mhandles,
@@ -158,15 +180,14 @@ ncclResult_t irecv(void* comm, int n, void** data, Size* sizes, int* tags, void*
   const bool is_usual = request != nullptr && comm != nullptr && data != nullptr &&
                         sizes != nullptr && tags != nullptr && mhandles != nullptr && n == 1 &&
                         *request != kOptionalReceive;
-  if (is_usual && static_cast<Comm*>(comm)->enter_if_usual(Role::kReceive)) [[likely]] {
+  if (is_usual && static_cast<Comm*>(comm)->enter_if_usual(Role::kReceive, Paths::kOne))
+      [[likely]] {
     RecvComm& receiver = *static_cast<RecvComm*>(static_cast<Comm*>(comm));
-    const auto capacity = static_cast<std::size_t>(sizes[0]);
-    const auto* memory = static_cast<const MemoryHandle*>(mhandles[0]);
-    if (receiver.begin_grant(capacity, memory)) [[likely]] {
-      receiver.write_grant(
-          {.data = data[0], .capacity = capacity, .tag = tags[0], .memory = memory}, request);
+    if (write_grant<Paths::kOne>(receiver, data, sizes, tags, mhandles, request)) [[likely]]
       return post_written(receiver);
-    }
+  } else if (is_usual &&
+             static_cast<Comm*>(comm)->enter_if_usual(Role::kReceive, Paths::kSeveral)) {
+    return irecv_on_several(comm, n, data, sizes, tags, mhandles, request);
   }
   return irecv_in_any_case(comm, n, data, sizes, tags, mhandles, request);
 }

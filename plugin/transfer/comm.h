@@ -102,10 +102,10 @@ class Comm : private LinkUser {
     std::uint64_t order;
   };
   BL_INLINED Credit look_for_credit() const noexcept;
-  // Enters the gate, if the comm is usual and of this role.
-  BL_INLINED bool enter_if_usual(Role role) noexcept {
+  // Enters the gate, if the comm is usual, of this role, and has so many paths.
+  BL_INLINED bool enter_if_usual(Role role, Paths paths) noexcept {
     gate_.enter();
-    if (gate_.is_usual(role)) [[likely]]
+    if (gate_.is_usual(role, paths)) [[likely]]
       return true;
     gate_.leave();
     return false;
@@ -117,7 +117,7 @@ class Comm : private LinkUser {
   // The same, if is_usual(). `End` is SendComm or RecvComm. Defined in test_request.h.
   template <class End>
   BL_INLINED static Errc test_usual(End& end, Request& request, int* done, int* sizes);
-  bool is_usual(Role role) const noexcept { return gate_.is_usual(role); }
+  bool is_usual(Role role) const noexcept { return gate_.is_usual(role, Paths::kOne); }
   // The same for a request of which nothing is missing.
   template <class End = void>
   BL_INLINED void finish(Request& request, int* done, int* sizes) noexcept;

@@ -21,6 +21,9 @@ namespace beeline {
 // init, so that no call of NCCL's sleeps when it makes its first comm (tests/scale).
 void register_membarrier() noexcept;
 
+// Which comms a function is made for.
+enum class Paths : std::uint8_t { kOne, kSeveral };
+
 // Threads: each function says which.
 class CommGate {
  public:
@@ -50,9 +53,12 @@ class CommGate {
   BL_INLINED bool is_alarmed() const noexcept {
     return has_any(kLinkHasNews | kRaised | kTaken | kWithoutMembarrier);
   }
-  // Whether the comm has this role, and no bit is set that makes a call take another way.
-  BL_INLINED bool is_usual(Role role) const noexcept {
-    return word_.load(kOrder) == (role == Role::kReceive ? std::uint32_t{kReceives} : 0);
+  // Whether the comm has this role and so many paths, and no bit is set that makes a call take
+  // another way.
+  BL_INLINED bool is_usual(Role role, Paths paths) const noexcept {
+    const std::uint32_t of_role = role == Role::kReceive ? std::uint32_t{kReceives} : 0;
+    const std::uint32_t of_paths = paths == Paths::kSeveral ? std::uint32_t{kHasSeveralPaths} : 0;
+    return word_.load(kOrder) == (of_role | of_paths);
   }
   // Whether the control thread has the comm, or is about to. Lasts microseconds.
   bool is_taken() const noexcept {

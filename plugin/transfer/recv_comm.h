@@ -87,8 +87,11 @@ class RecvComm : public Comm {
   Errc irecv(Count count, BufferAt&& buffer_at, Need need, void** request);
   // The usual irecv of one buffer is enter_if_usual(), begin_grant(), write_grant() and
   // post_written(). False: nothing has been done, and irecv() has to be called.
+  template <Paths kPaths>
   BL_INLINED bool begin_grant(std::size_t capacity, const MemoryHandle* memory) noexcept;
+  template <Paths kPaths>
   BL_INLINED void write_grant(const ReceiveBuffer& buffer, void** request) noexcept;
+  template <Paths kPaths>
   BL_INLINED Errc post_written();
   // For a test that leaves its request unfinished: nothing is held at this end.
   static constexpr Errc post_what_is_held() noexcept { return Errc::kOk; }
@@ -186,6 +189,8 @@ class RecvComm : public Comm {
   static bool is_valid(const ReceiveBuffer& buffer) noexcept {
     return buffer.memory != nullptr && buffer.capacity <= wire::kMaxMessageBytes;
   }
+  template <Paths kPaths>
+  BL_INLINED DataPath& path_of_grants() noexcept;
   // Whether there is a free request, and places in the send queue. make_room() polls first.
   bool has_room() noexcept;
   BL_APART bool make_room();

@@ -19,25 +19,35 @@ namespace beeline {
 // send queue.
 inline constexpr std::uint32_t kSignalGrantsEvery = 16;
 
+template <Paths kPaths>
+BL_INLINED DataPath& RecvComm::path_of_grants() noexcept {
+  return kPaths == Paths::kOne ? only_path() : *grant_path_;
+}
+
+template <Paths kPaths>
 BL_INLINED bool RecvComm::begin_grant(std::size_t capacity, const MemoryHandle* memory) noexcept {
-  const bool is_usual = capacity < quick_limit_ && memory != nullptr && !free_requests_.empty() &&
+  const std::size_t limit = kPaths == Paths::kOne ? quick_limit_ : wire::kMaxMessageBytes + 1;
+  const bool is_usual = capacity < limit && memory != nullptr && !free_requests_.empty() &&
                         free_requests_.first().slot < kFirstForFlushes &&
-                        only_path().send_free != 0 && spare_receives_ != 0 &&
+                        path_of_grants<kPaths>().send_free != 0 && spare_receives_ != 0 &&
                         !owners_[next_ % wire::kMaxLines].waits();
   if (!is_usual) [[unlikely]]
     gate_.leave();
   return is_usual;
 }
 
+template <Paths kPaths>
 BL_INLINED void RecvComm::write_grant(const ReceiveBuffer& buffer, void** request) noexcept {
   const std::uint32_t position = next_;
   const std::uint32_t place = position % wire::kMaxLines;
   Request& made = free_requests_.take();
   wire::CreditLine& line = lines_[place];
   wire::write_line(line, credit_of(buffer), wire::order_of(position + 1, 0, 1, 0),
-                   wire::Rails::kFew);
+                   kPaths == Paths::kOne ? wire::Rails::kFew : rails());
+  // With one path, whose index is 0, it need not be read.
+  const std::uint64_t path = kPaths == Paths::kOne ? 0 : path_of_grants<kPaths>().index;
   const std::uint64_t owner =
-      made.slot | std::uint64_t{Owner::kAwaited} << 16 | std::uint64_t{position} << 32;
+      made.slot | std::uint64_t{Owner::kAwaited} << 16 | path << 24 | std::uint64_t{position} << 32;
   std::memcpy(&owners_[place], &owner, sizeof owner);
   stats_.add_grant(position);
   *request = &made;
@@ -52,8 +62,9 @@ BL_INLINED void RecvComm::write_grant(const ReceiveBuffer& buffer, void** reques
   describe_lines(line);
 }
 
+template <Paths kPaths>
 BL_INLINED Errc RecvComm::post_written() {
-  if (const int rc = post_lines(only_path()); rc != 0) [[unlikely]]
+  if (const int rc = post_lines(path_of_grants<kPaths>()); rc != 0) [[unlikely]]
     return on_refused_grant(rc);
   watch_.moved();
   return Errc::kOk;

@@ -288,13 +288,13 @@ TEST_CASE("line: an irecv whose grant the device refuses makes no request",
   };
   RecvComm& receiver = rig.receiver();
   void* made = nullptr;
-  const bool is_usual =
-      receiver.enter_if_usual(Role::kReceive) && receiver.begin_grant(64, &into.handle());
+  const bool is_usual = receiver.enter_if_usual(Role::kReceive, Paths::kOne) &&
+                        receiver.begin_grant<Paths::kOne>(64, &into.handle());
   Errc code = Errc::kOk;
   if (is_usual) {
-    receiver.write_grant({.data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()},
-                         &made);
-    code = receiver.post_written();
+    receiver.write_grant<Paths::kOne>(
+        {.data = into.data(), .capacity = 64, .tag = 0, .memory = &into.handle()}, &made);
+    code = receiver.post_written<Paths::kOne>();
   }
   context->ops.post_send = real;
   REQUIRE(is_usual);

@@ -132,16 +132,23 @@ Result<Request*> isend(SendComm& comm, Storage& from, std::size_t size, int tag,
   return static_cast<Request*>(made);
 }
 
+template <Paths kPaths>
+static bool irecv_if_usual(RecvComm& comm, const ReceiveBuffer& buffer, void** made, Errc& code) {
+  if (!comm.enter_if_usual(Role::kReceive, kPaths)) return false;
+  if (!comm.begin_grant<kPaths>(buffer.capacity, buffer.memory)) return false;
+  comm.write_grant<kPaths>(buffer, made);
+  code = comm.post_written<kPaths>();
+  return true;
+}
+
 Result<Request*> irecv(RecvComm& comm, std::span<const ReceiveBuffer> buffers, Need need) {
   void* made = nullptr;
   Errc code = Errc::kOk;
-  const ReceiveBuffer& first = buffers.front();
   const bool is_one = buffers.size() == 1 && need == Need::kArrival;
-  if (is_one && comm.enter_if_usual(Role::kReceive) &&
-      comm.begin_grant(first.capacity, first.memory)) {
-    comm.write_grant(first, &made);
-    code = comm.post_written();
-  } else {
+  const bool is_usual =
+      is_one && (irecv_if_usual<Paths::kOne>(comm, buffers.front(), &made, code) ||
+                 irecv_if_usual<Paths::kSeveral>(comm, buffers.front(), &made, code));
+  if (!is_usual) {
     code = comm.irecv(
         static_cast<std::uint32_t>(buffers.size()), [&](std::uint32_t i) { return buffers[i]; },
         need, &made);

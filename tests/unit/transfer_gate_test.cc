@@ -115,17 +115,21 @@ TEST_CASE("gate: either thread can lower the alarm", "[unit][transfer]") {
   CHECK(scene.call());
 }
 
-TEST_CASE("gate: only a comm without alarm, of the right role and with one path is usual",
+TEST_CASE("gate: a comm without alarm is usual for its role and its number of paths",
           "[unit][transfer]") {
   const Role role = GENERATE(Role::kSend, Role::kReceive);
   const Role other = role == Role::kSend ? Role::kReceive : Role::kSend;
-  CommGate gate(role, false);
-  CHECK(gate.is_usual(role));
-  CHECK_FALSE(gate.is_usual(other));
+  const bool has_several = GENERATE(false, true);
+  const Paths paths = has_several ? Paths::kSeveral : Paths::kOne;
+  CommGate gate(role, has_several);
+  CHECK(gate.is_usual(role, paths));
+  CHECK_FALSE(gate.is_usual(role, has_several ? Paths::kOne : Paths::kSeveral));
+  CHECK_FALSE(gate.is_usual(other, paths));
   CHECK_FALSE(gate.is_alarmed());
-  SECTION("several paths") {
+  SECTION("a path fails") {
     gate.set_has_several_paths();
-    CHECK_FALSE(gate.is_alarmed());
+    CHECK(gate.is_usual(role, Paths::kSeveral));
+    return;
   }
   SECTION("flushes in test") {
     gate.set_flushes_in_test();
@@ -135,8 +139,8 @@ TEST_CASE("gate: only a comm without alarm, of the right role and with one path 
     gate.raise_alarm();
     CHECK(gate.is_alarmed());
   }
-  CHECK_FALSE(gate.is_usual(role));
-  CHECK_FALSE(gate.is_usual(other));
+  CHECK_FALSE(gate.is_usual(role, paths));
+  CHECK_FALSE(gate.is_usual(other, paths));
 }
 
 TEST_CASE("gate: a closed comm is not taken", "[unit][transfer]") {
