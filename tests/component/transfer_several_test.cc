@@ -185,13 +185,14 @@ TEST_CASE("several: short messages stay on a path for a while", "[component][tra
 
 TEST_CASE("several: short messages leave a path on which many are under way",
           "[component][transfer][several]") {
-  constexpr int kMessages = 24;
+  constexpr std::size_t kMessages = 24;
   TransferRig rig({.paths = 2});
   Storage from = rig.storage(64, 0x5a);
   Storage into = rig.storage(64);
   std::vector<Request*> requests;
-  for (int i = 0; i < kMessages; ++i) requests.push_back(rig.receive(into, 64, 0));
-  for (int i = 0; i < kMessages; ++i) requests.push_back(rig.send(from, 64, 0));
+  requests.reserve(2 * kMessages);
+  for (std::size_t i = 0; i < kMessages; ++i) requests.push_back(rig.receive(into, 64, 0));
+  for (std::size_t i = 0; i < kMessages; ++i) requests.push_back(rig.send(from, 64, 0));
   CHECK(rig.sender().has_sends_under_way(0));
   CHECK(rig.sender().has_sends_under_way(1));
   for (Request* request : requests) rig.finish(request);
