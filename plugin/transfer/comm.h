@@ -113,7 +113,7 @@ class Comm : private LinkUser {
 
   // For a request of which something is missing: polls. With `*done` all of it has arrived, or has
   // been sent, and the request is free again. `sizes` is null, or has one place for each buffer.
-  BL_APART Errc test(Request& request, int* done, int* sizes);
+  Errc test(Request& request, int* done, int* sizes);
   // The same, if is_usual(). `End` is SendComm or RecvComm. Defined in test_request.h.
   template <class End>
   BL_INLINED static Errc test_usual(End& end, Request& request, int* done, int* sizes);

@@ -15,7 +15,7 @@
 //   - A path that is given nothing is tried with one chunk every 10 ms, or less often if the
 //     message would have to wait for that chunk, so that its rate becomes known again.
 //   - A small message is not split. It takes the path that would finish it first. Most messages of
-//     a few kilobytes are not brought here: see SendComm::isend_short().
+//     a few kilobytes are not brought here: see SendComm::isend().
 //
 // Paths between the same two ports, such as several queue pairs, form a group: their rate is
 // measured together, and each part of a message takes the path of the group with the fewest bytes

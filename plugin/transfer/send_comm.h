@@ -57,8 +57,7 @@ class SendComm : public Comm {
                                 const MemoryHandle* memory, void** made) noexcept;
   [[gnu::noinline]] Errc post_held();
   // `*made`, null before, stays null while there is no credit or no room: NCCL calls again.
-  BL_APART Errc isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                      void** made);
+  Errc isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory, void** made);
   // For a test that leaves its request unfinished.
   BL_INLINED Errc post_what_is_held() { return held_.empty() ? Errc::kOk : post_held(); }
   // For test(): polls the paths that have work under way.
@@ -142,6 +141,8 @@ class SendComm : public Comm {
   // --- Everything else: send_path.cc ---
   [[gnu::noinline]] void complete_before(DataPath& path, const Request& last) noexcept;
   BL_APART Errc withdraw_prepared(DataPath& path, int rc);
+  BL_APART Errc isend_apart(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                            void** made);
   Errc isend_in_any_case(int tag, const MemoryHandle& memory, void** made);
   bool is_next(const wire::LineFacts& line) const noexcept;
   void open_group(const wire::LineFacts& line) noexcept;
@@ -187,7 +188,9 @@ class SendComm : public Comm {
   template <class Is>
   PathMask paths_that(Is&& is) noexcept;
   Errc post_on_some(const wire::LineFacts& line, const MemoryHandle& memory, void** made);
-  bool isend_short(int tag, const MemoryHandle& memory, void** made, Errc& code);
+  BL_INLINED bool prepare_short(const void* data, std::size_t size, int tag,
+                                const MemoryHandle& memory) noexcept;
+  BL_INLINED Errc post_short(const MemoryHandle& memory, void** made);
   Errc post_split(const wire::LineFacts& line, const MemoryHandle& memory, PathMask usable,
                   void** made);
   void assign_waiting();

@@ -17,17 +17,14 @@ constexpr std::int64_t kMostTornNs = kNsPerSec;
 
 }  // namespace
 
-Errc SendComm::isend(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
-                     void** made) {
+Errc SendComm::isend_apart(const void* data, std::size_t size, int tag, const MemoryHandle& memory,
+                           void** made) {
   gate_.enter();
   Errc code = Errc::kOk;
   // While the control thread has the comm, not even the limits of its paths may be read.
   if (!gate_.is_alarmed() || !gate_.is_taken()) {
     describe(alone_, only_path(), data, size, memory);
-    const bool is_usual = has_several_paths() && !gate_.is_alarmed();
-    if (!is_usual || !isend_short(tag, memory, made, code)) {
-      code = isend_in_any_case(tag, memory, made);
-    }
+    code = isend_in_any_case(tag, memory, made);
   }
   if (*made == nullptr) gate_.leave();
   return code;
