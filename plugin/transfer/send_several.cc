@@ -23,8 +23,8 @@ constexpr std::uint32_t kForNotices = SplitMessages::kMost;
 constexpr std::uint32_t kShortBytes = 4096;
 // A short message asks the scheduler if so many work requests are under way on its path.
 constexpr std::uint32_t kFewUnderWay = 16;
-// Of so many short messages, the scheduler chooses the path for one and measures it, so that they
-// do not stay on a path that has become slow.
+// The scheduler chooses the path of every 64th short message and measures how long it takes, so
+// that short messages do not stay on a path that has become slow.
 constexpr std::uint32_t kChooseEvery = 64;
 
 // Paths between the same two ports form a group, unless split_on_qps.
