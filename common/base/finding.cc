@@ -6,8 +6,10 @@ namespace beeline {
 const char* to_string(Severity severity) noexcept {
   switch (severity) {
     case Severity::kOk: return "ok";
+    case Severity::kUnknown: return "unknown";
     case Severity::kNote: return "note";
     case Severity::kWarning: return "warning";
+    case Severity::kFailure: return "failure";
   }
   return "?";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One thing that was found out about this machine, as data. The floors below return findings, and
-// plugin/runtime writes them to the log; a tool that checks machines can read the same list.
+// One thing that was found out about this machine, as data. The floors below return findings;
+// plugin/runtime writes them to the log, and `beeline doctor` prints them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,10 @@ namespace beeline {
 
 enum class Severity : std::uint8_t {
   kOk,       // as it should be; the log leaves it out
+  kUnknown,  // could not be found out, for the reason that the fact gives; the log leaves it out
   kNote,     // worth knowing; may be intended
   kWarning,  // something is not used, or data moves more slowly than this machine allows
+  kFailure,  // a job will not start, or will end with an error
 };
 const char* to_string(Severity severity) noexcept;  // "warning"
 
@@ -26,6 +28,8 @@ struct Finding {
   std::string fact = {};                 // a sentence that names the subject, without a full stop
   std::string why = {};                  // why it matters, if the fact does not say so itself
   std::string fix = {};                  // what a person can do; empty: nothing
+  std::string command = {};              // the fix as a line for a shell; empty: there is none
+  std::string source = {};               // the file that the fact is from; empty: none
 };
 
 // "mlx5_0 port 1 is DOWN and not used. To fix it: check the cable and the switch (ibstat)".

@@ -9,9 +9,11 @@ void log_findings(std::span<const Finding> findings, unsigned long subsystems) {
 
 void log_finding(const Finding& finding, unsigned long subsystems) {
   switch (finding.severity) {
-    case Severity::kOk: return;
+    case Severity::kOk:
+    case Severity::kUnknown: return;
     case Severity::kNote: BL_INFO(subsystems, "%s", describe(finding).c_str()); return;
-    case Severity::kWarning: BL_WARN("%s", describe(finding).c_str()); return;
+    case Severity::kWarning:
+    case Severity::kFailure: BL_WARN("%s", describe(finding).c_str()); return;
   }
 }
 

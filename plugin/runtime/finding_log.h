@@ -10,8 +10,8 @@
 
 namespace beeline {
 
-// Writes one line for each: a warning as WARN, and a note as INFO of these subsystems. Findings
-// that are ok are left out.
+// Writes one line for each: a failure or a warning as WARN, and a note as INFO of these subsystems.
+// Findings that are ok or unknown are left out.
 void log_findings(std::span<const Finding> findings, unsigned long subsystems = kLogInit | kLogNet);
 void log_finding(const Finding& finding, unsigned long subsystems = kLogInit | kLogNet);
 

@@ -17,8 +17,10 @@ TEST_CASE("finding: its text has the fact, then the reason, then the fix", "[uni
 
 TEST_CASE("finding: each severity has a word", "[unit][base]") {
   CHECK(std::string(to_string(Severity::kOk)) == "ok");
+  CHECK(std::string(to_string(Severity::kUnknown)) == "unknown");
   CHECK(std::string(to_string(Severity::kNote)) == "note");
   CHECK(std::string(to_string(Severity::kWarning)) == "warning");
+  CHECK(std::string(to_string(Severity::kFailure)) == "failure");
 }
 
 }  // namespace
