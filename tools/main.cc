@@ -8,6 +8,7 @@
 #include "plugin/runtime/version.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_status.h"
+#include "tools/doctor/command.h"
 #include "tools/nccl/table.h"
 #include "tools/perf/command.h"
 #include "tools/topo/command.h"
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
                                      version_text());
     beeline::perf::add_command(line);
     beeline::topo::add_command(line);
+    beeline::doctor::add_command(line);
     return line.run(argc, argv);
   } catch (const std::exception& error) {  // e.g. out of memory in a library
     return beeline::tools::print_error(beeline::tools::describe(error));

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <map>
+
+#include "plugin/checks/all_checks.h"
+#include "topology/read/sysfs_text.h"
+
+namespace beeline::checks {
+namespace {
+
+// A 4096-byte RoCE packet has about 60 bytes of headers.
+constexpr int kSmallestMtu = 4200;
+// More often than a reboot of the switch and a change of the cable explain.
+constexpr int kManyLosses = 5;
+
+std::string after_colon(const std::string& text) {
+  const std::size_t at = text.find(": ");
+  return at == std::string::npos ? text : text.substr(at + 2);
+}
+
+std::string gigabits(std::uint32_t mbps) {
+  std::string text = std::to_string(mbps / 1000);
+  if (mbps % 1000 != 0) text += "." + std::to_string(mbps % 1000 / 100);
+  return text + " Gb/s";
+}
+
+void check_state(const RdmaDevice& device, const Port& port, Findings& found) {
+  if (port.is_active() || port.state.empty()) return;
+  const std::string name = label(device, port);
+  const bool has_link = port.phys_state.starts_with("5:");
+  Seen seen = {.subject = name,
+               .fact = name + " is " + after_colon(port.state) +
+                       (port.phys_state.empty() ? "" : " (" + after_colon(port.phys_state) + ")"),
+               .source = port.folder + "/state"};
+  if (!port.is_ethernet && has_link) {
+    return found.add("no-subnet-manager", std::move(seen));
+  }
+  if (port.phys_state.starts_with("3:")) seen.fix = "the port is switched off: switch it on";
+  found.add("port-not-active", std::move(seen), {{"netdev", port.netdev}});
+}
+
+void check_losses(const Host& host, const RdmaDevice& device, const Port& port, Findings& found) {
+  const std::string path = port.folder + "/counters/link_downed";
+  const int losses = topology::parse_int(host.tree.line(path)).value_or(0);
+  if (losses < kManyLosses) return;
+  const std::string name = label(device, port);
+  found.add("link-lost-often", {.subject = name,
+                                .fact = name + " has lost its link " + std::to_string(losses) +
+                                        " times since the driver was loaded",
+                                .source = path});
+}
+
+// Devices of one model on one kind of link should have one speed.
+void check_speeds(const Host& host, Findings& found) {
+  std::map<std::string, std::uint32_t> fastest;
+  const auto each_port = [&host](auto&& take) {
+    for (const RdmaDevice& device : host.devices) {
+      if (device.is_soft() || device.model.empty()) continue;
+      for (const Port& port : device.ports) {
+        if (port.is_active() && port.speed_mbps != 0) {
+          take(device, port, device.model + (port.is_ethernet ? " Ethernet" : " InfiniBand"));
+        }
+      }
+    }
+  };
+  each_port([&](const RdmaDevice&, const Port& port, const std::string& kind) {
+    fastest[kind] = std::max(fastest[kind], port.speed_mbps);
+  });
+  each_port([&](const RdmaDevice& device, const Port& port, const std::string& kind) {
+    if (port.speed_mbps == fastest[kind]) return;
+    const std::string name = label(device, port);
+    found.add("port-slow",
+              {.subject = name,
+               .fact = name + " has " + gigabits(port.speed_mbps) +
+                       ", but another port of the same model has " + gigabits(fastest[kind]),
+               .source = port.folder + "/rate"},
+              {{"device", device.pci}});
+  });
+}
+
+// What a packet then carries, as libibverbs says; empty if that is not known.
+std::string payload_text(const Host& host, const RdmaDevice& device, const Port& port) {
+  if (!host.verbs) return {};
+  const auto seen = host.verbs->devices.find(device.name);
+  if (seen == host.verbs->devices.end()) return {};
+  const auto mtu = seen->second.active_mtus.find(port.number);
+  if (mtu == seen->second.active_mtus.end()) return {};
+  return ", so an RDMA packet carries " + std::to_string(mtu->second) + " bytes";
+}
+
+}  // namespace
+
+void check_ports(const Host& host, Findings& found) {
+  for (const RdmaDevice& device : host.devices) {
+    for (const Port& port : device.ports) {
+      check_state(device, port, found);
+      check_losses(host, device, port, found);
+    }
+  }
+  check_speeds(host, found);
+  if (!host.devices.empty() && !host.has_active_port()) {
+    found.add("no-active-port", {.fact = "no port of this host is active",
+                                 .source = "/sys/class/infiniband/*/ports/*/state"});
+  }
+}
+
+void check_mtus(const Host& host, Findings& found) {
+  int largest = 0;
+  for (const RdmaDevice& device : host.devices) {
+    for (const Port& port : device.ports) {
+      if (port.is_active() && port.is_ethernet) largest = std::max(largest, port.mtu);
+    }
+  }
+  for (const RdmaDevice& device : host.devices) {
+    if (device.is_iwarp) continue;
+    for (const Port& port : device.ports) {
+      if (!port.is_active() || !port.is_ethernet || port.mtu == 0) continue;
+      const std::string path = "/sys/class/net/" + port.netdev + "/mtu";
+      const std::string name = label(device, port);
+      const std::string has = "the MTU of " + port.netdev + " (" + name + ") is " +
+                              std::to_string(port.mtu) + payload_text(host, device, port);
+      if (largest < kSmallestMtu || port.mtu == largest) {
+        if (port.mtu >= kSmallestMtu) continue;
+        found.add("mtu-small", {.subject = name, .fact = has, .source = path},
+                  {{"netdev", port.netdev}});
+      } else {
+        found.add("mtu-differs",
+                  {.subject = name,
+                   .fact = has + ", but another RDMA interface has " + std::to_string(largest),
+                   .source = path},
+                  {{"netdev", port.netdev}, {"mtu", std::to_string(largest)}});
+      }
+    }
+  }
+}
+
+}  // namespace beeline::checks

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/checks/findings.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+#include "plugin/checks/kinds.h"
+
+namespace beeline::checks {
+namespace {
+
+const Kind& kind_of(std::string_view id) {
+  const Kind* const kind = find_kind(id);
+  if (kind == nullptr) throw std::logic_error("no kind of finding: " + std::string(id));
+  return *kind;
+}
+
+// Puts the values in the places of their names. Nothing if one is missing.
+std::optional<std::string> filled(std::string_view command, Values values) {
+  std::string text(command);
+  for (const auto& [name, value] : values) {
+    const std::string place = "{" + std::string(name) + "}";
+    for (auto at = text.find(place); at != std::string::npos; at = text.find(place, at)) {
+      if (value.empty()) return std::nullopt;
+      text.replace(at, place.size(), value);
+      at += value.size();
+    }
+  }
+  if (text.find('{') != std::string::npos) return std::nullopt;
+  return text;
+}
+
+}  // namespace
+
+void Findings::add(std::string_view id, Seen seen, Values values) {
+  const Kind& kind = kind_of(id);
+  all_.push_back({.id = kind.id,
+                  .severity = kind.severity,
+                  .subject = std::move(seen.subject),
+                  .fact = std::move(seen.fact),
+                  .why = std::string(kind.why),
+                  .fix = seen.fix.empty() ? std::string(kind.fix) : std::move(seen.fix),
+                  .command = filled(kind.command, values).value_or(""),
+                  .source = std::move(seen.source)});
+}
+
+void Findings::add_unknown(std::string_view id, Seen seen) {
+  all_.push_back({.id = kind_of(id).id,
+                  .severity = Severity::kUnknown,
+                  .subject = std::move(seen.subject),
+                  .fact = std::move(seen.fact),
+                  .source = std::move(seen.source)});
+}
+
+std::vector<Finding> Findings::take() {
+  std::ranges::stable_sort(all_, [](const Finding& a, const Finding& b) {
+    if (a.severity != b.severity) return a.severity > b.severity;
+    return find_kind(a.id) < find_kind(b.id);
+  });
+  return std::move(all_);
+}
+
+}  // namespace beeline::checks

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the checks need to know about a host, read once: its RDMA devices and their ports, its GPUs,
+// the environment, the topology.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/checks/tree.h"
+#include "plugin/checks/verbs_view.h"
+#include "plugin/config/environ.h"
+#include "topology/graph.h"
+
+namespace beeline::checks {
+
+// An entry of a port's GID table that is in use.
+struct GidRow {
+  int index = 0;
+  std::string address;  // "fe80:0000:...": as the kernel writes it
+  std::string type;     // "IB/RoCE v1", "RoCE v2"
+  std::string netdev;
+
+  bool is_v2() const { return type == "RoCE v2"; }
+  bool is_link_local() const;   // fe80::/10, or 169.254.0.0/16 mapped to IPv6
+  bool is_ipv4_mapped() const;  // ::ffff:a.b.c.d
+};
+// "10.0.1.2" if it is an IPv4 address.
+std::string address_text(const GidRow& gid);
+
+struct Port {
+  int number = 1;
+  std::string folder;      // "/sys/class/infiniband/mlx5_0/ports/1"
+  std::string state;       // "4: ACTIVE"
+  std::string phys_state;  // "5: LinkUp"
+  std::uint32_t speed_mbps = 0;
+  bool is_ethernet = false;
+  std::vector<GidRow> gids;
+  std::string netdev;  // empty: none that this process can see
+  int mtu = 0;         // of the interface; 0: unknown
+
+  bool is_active() const { return state.starts_with("4:") || state.starts_with("5:"); }
+};
+
+struct RdmaDevice {
+  std::string name;    // "mlx5_0"
+  std::string folder;  // "/sys/class/infiniband/mlx5_0"
+  std::string driver;  // "mlx5_core"; empty: none, as of a soft device
+  std::string pci;     // "0000:3b:00.0"; empty: none
+  std::string model;   // "MT4129"
+  std::string firmware;
+  bool is_iwarp = false;
+  std::string uverbs;  // "uverbs0"; empty: none
+  std::vector<Port> ports;
+
+  // Not a function of a card, but software on an interface (rxe, siw).
+  bool is_soft() const { return pci.empty(); }
+};
+
+struct Gpu {
+  std::string pci;
+  std::string name;
+  bool is_nvidia = false;
+};
+
+struct Host {
+  const Tree& tree;
+  std::vector<RdmaDevice> devices;
+  std::vector<Gpu> gpus;
+  Environ environ;
+  std::optional<topology::Graph> graph;  // empty: not understood
+  std::optional<VerbsView> verbs;        // empty: not known
+
+  bool has_active_port() const;
+};
+
+Host read_host(const Tree& tree, Environ environ, std::optional<VerbsView> verbs);
+
+// "mlx5_0 port 1".
+std::string label(const RdmaDevice& device, const Port& port);
+
+}  // namespace beeline::checks

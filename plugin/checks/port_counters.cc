@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/checks/port_counters.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "plugin/checks/all_checks.h"
+#include "plugin/checks/list_text.h"
+
+namespace beeline::checks {
+namespace {
+
+// Reading hw_counters may cost a command of the firmware for each file, so only these are read.
+constexpr std::array<std::string_view, 9> kLinkErrors = {
+    "symbol_error",
+    "link_error_recovery",
+    "link_downed",
+    "port_rcv_errors",
+    "port_xmit_discards",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+    "port_rcv_remote_physical_errors",
+    "VL15_dropped",
+};
+// Of mlx5, bnxt_re and rxe, in this order.
+constexpr std::array<std::string_view, 14> kTransportErrors = {
+    "packet_seq_err",
+    "local_ack_timeout_err",
+    "rnr_nak_retry_err",
+    "out_of_buffer",
+    "req_transport_retries_exceeded",
+    "rx_icrc_encapsulated",
+    "seq_err_naks_rcvd",
+    "to_retransmits",
+    "max_retry_exceeded",
+    "rx_roce_discards",
+    "rcvd_seq_err",
+    "completer_retry_err",
+    "retry_exceeded_err",
+    "send_rnr_err",
+};
+
+std::optional<std::uint64_t> number_in(const Tree& tree, const std::string& path) {
+  const std::string text = tree.line(path);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+template <class Names>
+void read_group(const Tree& tree, const std::string& above, const std::string& folder,
+                const Names& names, Counters& counters) {
+  for (const std::string_view name : names) {
+    const std::string path = folder + "/" + std::string(name);
+    if (const auto value = number_in(tree, above + path)) counters[path] = *value;
+  }
+}
+
+}  // namespace
+
+Counters read_counters(const Tree& tree, const std::string& above) {
+  Counters counters;
+  const std::string devices = "/sys/class/infiniband";
+  for (const std::string& device : tree.names(devices)) {
+    const std::string ports = below(devices, device) + "/ports";
+    for (const std::string& port : tree.names(ports)) {
+      const std::string folder = below(ports, port);
+      read_group(tree, above, folder + "/counters", kLinkErrors, counters);
+      read_group(tree, above, folder + "/hw_counters", kTransportErrors, counters);
+    }
+  }
+  return counters;
+}
+
+void check_counters(const Host& host, const CounterSamples& samples, Findings& found) {
+  if (samples.second.empty()) {
+    if (!samples.first.empty()) {
+      found.add_unknown("port-errors", {.fact = "the counters were read once only"});
+    }
+    return;
+  }
+  for (const RdmaDevice& device : host.devices) {
+    for (const Port& port : device.ports) {
+      std::string grown;
+      for (const auto& [path, before] : samples.first) {
+        const auto after = samples.second.find(path);
+        if (!path.starts_with(port.folder + "/") || after == samples.second.end()) continue;
+        // Some counters have 32 bits and start anew.
+        const std::uint64_t growth = after->second >= before
+                                         ? after->second - before
+                                         : (after->second - before) & 0xffffffff;
+        if (growth == 0) continue;
+        append_item(grown, std::string_view(path).substr(path.rfind('/') + 1));
+        grown += " by ";
+        grown += std::to_string(growth);
+      }
+      if (grown.empty()) continue;
+      const std::string name = label(device, port);
+      found.add(
+          "port-errors",
+          {.subject = name,
+           .fact = grown.insert(0, "while the doctor looked, counters of " + name + " grew: "),
+           .source = port.folder},
+          {{"folder", port.folder}});
+    }
+  }
+}
+
+}  // namespace beeline::checks

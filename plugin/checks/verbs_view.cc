@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/checks/verbs_view.h"
+
+#include <sstream>
+
+#include "plugin/verbs/create.h"
+#include "plugin/verbs/query.h"
+
+namespace beeline::checks {
+namespace {
+
+constexpr int kSmallestMtuBytes = 128;  // IBV_MTU_256 is 1
+
+VerbsDevice look_at(const verbs::Api& api, ibv_device* device) {
+  auto context = verbs::open_device(api, device);
+  if (!context) return {.error = describe(context.error())};
+  VerbsDevice seen;
+  const auto attr = verbs::query_device(api, context->get());
+  if (!attr) return {.error = describe(attr.error())};
+  for (int port = 1; port <= attr->phys_port_cnt; ++port) {
+    const auto found = verbs::query_port(api, context->get(), static_cast<std::uint8_t>(port));
+    if (found) seen.active_mtus[port] = kSmallestMtuBytes << found->attr.active_mtu;
+  }
+  return seen;
+}
+
+}  // namespace
+
+VerbsView read_verbs(const std::string& library) {
+  VerbsView view;
+  const auto loaded = verbs::load(library);
+  if (!loaded) {
+    view.error = loaded.error().text;
+    return view;
+  }
+  const auto list = verbs::DeviceList::get(loaded->api);
+  if (!list) {
+    view.error = describe(list.error());
+    return view;
+  }
+  for (ibv_device* const device : list->devices()) {
+    view.devices[loaded->api.get_device_name(device)] = look_at(loaded->api, device);
+  }
+  return view;
+}
+
+std::string to_text(const VerbsView& view) {
+  if (!view.error.empty()) return "error " + view.error + "\n";
+  std::string text = "list\n";
+  for (const auto& [name, device] : view.devices) {
+    text += "device " + name + (device.error.empty() ? "" : " " + device.error) + "\n";
+    for (const auto& [port, mtu] : device.active_mtus) {
+      text += "mtu " + name + " " + std::to_string(port) + " " + std::to_string(mtu) + "\n";
+    }
+  }
+  return text;
+}
+
+std::optional<VerbsView> parse_verbs(const std::string& text) {
+  if (text.empty()) return {};
+  VerbsView view;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string kind;
+    std::string name;
+    words >> kind;
+    if (kind == "error") {
+      std::getline(words >> std::ws, view.error);
+    } else if (kind == "device" && words >> name) {
+      std::getline(words >> std::ws, view.devices[name].error);
+    } else if (int port = 0, mtu = 0; kind == "mtu" && words >> name >> port >> mtu) {
+      view.devices[name].active_mtus[port] = mtu;
+    }
+  }
+  return view;
+}
+
+}  // namespace beeline::checks

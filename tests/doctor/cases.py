@@ -1,0 +1,633 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts with faults, and what `beeline doctor` must find on each: all of it, and nothing else.
+
+A case changes a healthy host. It returns the findings as (id, severity, subject)."""
+
+import hosts
+
+FAILURE, WARNING, NOTE, UNKNOWN = "failure", "warning", "note", "unknown"
+CASES = {}
+
+
+def case(**options):
+    """Registers a case: its name is that of the function, and the options are those of the host."""
+    def register(change):
+        CASES[change.__name__] = (change, options)
+        return change
+    return register
+
+
+@case()
+def healthy_roce(_host):
+    return []
+
+
+@case(is_infiniband=True)
+def healthy_infiniband(_host):
+    return []
+
+
+@case(pairs=8)
+def healthy_with_eight_rails(_host):
+    return []
+
+
+# --- devices ---
+
+@case()
+def no_driver_loaded(host):
+    host.drop("/sys/class/infiniband")
+    return [("no-rdma-device", FAILURE, "")]
+
+
+@case()
+def no_adapter(host):
+    for name in ("/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/class/net"):
+        host.drop(name)
+    for n in range(2):
+        host.drop(f"/sys/bus/pci/devices/{hosts.nic_address(n)}")
+    return [("no-rdma-device", FAILURE, "")]
+
+
+@case()
+def container_without_devices(host):
+    host.drop("/dev/infiniband")
+    host.verbs("list", "device mlx5_0 open device: No such file or directory",
+               "device mlx5_1 open device: No such file or directory")
+    return [("device-node-missing", FAILURE, "mlx5_0"), ("device-node-missing", FAILURE, "mlx5_1")]
+
+
+@case()
+def ib_uverbs_not_loaded(host):
+    host.drop("/sys/class/infiniband_verbs")
+    host.verbs("list")
+    return [("device-node-missing", FAILURE, "mlx5_0"), ("device-node-missing", FAILURE, "mlx5_1")]
+
+
+@case()
+def device_cgroup_refuses_one(host):
+    host.refuse("/dev/infiniband/uverbs1")
+    host.verbs("list", "device mlx5_0", "mtu mlx5_0 1 4096", "device mlx5_1 open device: Operation not permitted")
+    return [("device-node-denied", FAILURE, "mlx5_1")]
+
+
+@case()
+def provider_not_installed(host):
+    host.verbs("list")
+    return [("provider-missing", FAILURE, "mlx5_0"), ("provider-missing", FAILURE, "mlx5_1")]
+
+
+@case()
+def library_not_installed(host):
+    host.verbs("error no usable libibverbs (tried libibverbs.so.1)")
+    return [("libibverbs-missing", FAILURE, "")]
+
+
+@case()
+def device_fails_to_open(host):
+    host.verbs("list", "device mlx5_0", "device mlx5_1 open device: Cannot allocate memory")
+    return [("device-not-opened", FAILURE, "mlx5_1")]
+
+
+@case()
+def firmware_of_one_is_older(host):
+    host.put("/sys/class/infiniband/mlx5_1/fw_ver", "28.36.1010")
+    return [("firmware-differs", WARNING, "MT4129")]
+
+
+@case()
+def iwarp_adapter(host):
+    host.put("/sys/class/infiniband/mlx5_1/node_type", "4: RNIC")
+    return [("iwarp-device", NOTE, "mlx5_1")]
+
+
+# --- ports ---
+
+@case(is_infiniband=True)
+def cable_out(host):
+    host.port(0, "state", "1: DOWN")
+    host.port(0, "phys_state", "2: Polling")
+    return [("port-not-active", WARNING, "mlx5_0 port 1"), ("far-nic", NOTE, "GPU 0000:13:00.0")]
+
+
+@case()
+def all_ports_down(host):
+    for n in range(2):
+        host.port(n, "state", "1: DOWN")
+        host.port(n, "phys_state", "3: Disabled")
+    return [("no-active-port", FAILURE, ""), ("port-not-active", WARNING, "mlx5_0 port 1"),
+            ("port-not-active", WARNING, "mlx5_1 port 1")]
+
+
+@case(is_infiniband=True)
+def port_waits_for_a_subnet_manager(host):
+    host.port(1, "state", "2: INIT")
+    return [("no-subnet-manager", WARNING, "mlx5_1 port 1"), ("far-nic", NOTE, "GPU 0000:33:00.0")]
+
+
+@case(pairs=4)
+def port_at_half_its_rate(host):
+    host.port(2, "rate", "200 Gb/sec (2X NDR)")
+    return [("port-slow", WARNING, "mlx5_2 port 1"), ("slow-near-nic", NOTE, "mlx5_2"),
+            ("far-nic", NOTE, "GPU 0000:53:00.0")]
+
+
+@case()
+def small_mtu(host):
+    for n in range(2):
+        host.put(f"/sys/class/net/eth{n}/mtu", 1500)
+    return [("mtu-small", WARNING, "mlx5_0 port 1"), ("mtu-small", WARNING, "mlx5_1 port 1")]
+
+
+@case(pairs=4)
+def mtu_of_one_differs(host):
+    host.put("/sys/class/net/eth3/mtu", 1500)
+    return [("mtu-differs", WARNING, "mlx5_3 port 1")]
+
+
+@case()
+def flapping_link(host):
+    host.port(1, "counters/link_downed", 37)
+    return [("link-lost-often", WARNING, "mlx5_1 port 1")]
+
+
+@case()
+def link_lost_four_times(host):
+    host.port(1, "counters/link_downed", 4)
+    return []
+
+
+@case()
+def damaged_cable(host):
+    host.put("/later/sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", 12)
+    return [("port-errors", WARNING, "mlx5_0 port 1")]
+
+
+@case()
+def counter_of_32_bits_starts_anew(host):
+    host.port(0, "hw_counters/packet_seq_err", 0xffffffff)
+    host.put("/later/sys/class/infiniband/mlx5_0/ports/1/hw_counters/packet_seq_err", 2)
+    return [("port-errors", WARNING, "mlx5_0 port 1")]
+
+
+@case()
+def counters_read_once(host):
+    host.drop("/later")
+    return [("port-errors", UNKNOWN, "")]
+
+
+# --- addresses ---
+
+def drop_gids(host, nic, indices):
+    for index in indices:
+        for name in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):
+            host.drop(f"/sys/class/infiniband/mlx5_{nic}/ports/1/{name}/{index}")
+
+
+@case()
+def addresses_in_another_network_namespace(host):
+    drop_gids(host, 1, range(4))
+    return [("gid-missing", FAILURE, "mlx5_1 port 1")]
+
+
+@case()
+def interface_without_ip_address(host):
+    drop_gids(host, 0, (2, 3))
+    return [("gid-only-link-local", WARNING, "mlx5_0 port 1")]
+
+
+@case()
+def roce_v1_only(host):
+    drop_gids(host, 0, (1, 3))
+    return [("gid-only-v1", WARNING, "mlx5_0 port 1")]
+
+
+@case()
+def gid_index_is_valid(host):
+    host.environment("NCCL_IB_GID_INDEX=3")
+    return []
+
+
+@case()
+def two_tables_apart(host):
+    drop_gids(host, 1, (2, 3))
+    for name, value in (("gids", "0000:0000:0000:0000:0000:ffff:0a00:0105"), ("gid_attrs/types", "RoCE v2"),
+                        ("gid_attrs/ndevs", "eth1")):
+        host.port(1, f"{name}/5", value)
+    host.environment("NCCL_IB_GID_INDEX=3")
+    return [("gid-index-unusable", FAILURE, "mlx5_1 port 1")]
+
+
+@case()
+def gid_index_of_roce_v1(host):
+    host.environment("NCCL_IB_GID_INDEX=2")
+    return [("gid-index-unusable", FAILURE, "mlx5_0 port 1"), ("gid-index-unusable", FAILURE, "mlx5_1 port 1")]
+
+
+def one_subnet(host):
+    host.put("/proc/net/route", "Iface\tDestination\tGateway\n"
+             + "\n".join(f"eth{n}\t0000000A\t00000000\t0001\t0\t0\t0\t000000FF" for n in range(2)))
+
+
+@case()
+def rails_in_one_subnet(host):
+    one_subnet(host)
+    return [("interfaces-share-a-subnet", WARNING, "eth0, eth1")]
+
+
+@case()
+def rails_in_one_subnet_with_settings(host):
+    one_subnet(host)
+    for name, value in (("arp_ignore", 1), ("arp_announce", 2), ("rp_filter", 2)):
+        host.put(f"/proc/sys/net/ipv4/conf/all/{name}", value)
+    return []
+
+
+def bond(host, mode, policy):
+    host.put("/proc/net/bonding/bond0", f"Bonding Mode: {mode}\nTransmit Hash Policy: {policy}\nMII Status: up")
+    for n in range(4):
+        host.port(0, f"gid_attrs/ndevs/{n}", "bond0")
+    host.put("/sys/class/net/bond0/mtu", 9000)
+
+
+@case()
+def bond_by_mac_addresses(host):
+    bond(host, "IEEE 802.3ad Dynamic link aggregation", "layer2 (0)")
+    return [("bond-uses-one-port", WARNING, "bond0")]
+
+
+@case()
+def bond_with_a_spare(host):
+    bond(host, "fault-tolerance (active-backup)", "layer3+4 (1)")
+    return [("bond-uses-one-port", WARNING, "bond0")]
+
+
+@case()
+def bond_by_ports(host):
+    bond(host, "IEEE 802.3ad Dynamic link aggregation", "layer3+4 (1)")
+    return []
+
+
+# --- GPUDirect ---
+
+def closed_driver(host):
+    host.put("/proc/driver/nvidia/version",
+             "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Release Build")
+
+
+@case()
+def no_peer_memory_with_closed_driver(host):
+    host.drop("/sys/module/nvidia_peermem")
+    closed_driver(host)
+    return [("gpudirect-no-way", WARNING, "")]
+
+
+@case()
+def no_peer_memory_with_open_driver(host):
+    host.drop("/sys/module/nvidia_peermem")
+    return []
+
+
+@case()
+def no_peer_memory_with_old_kernel(host):
+    host.drop("/sys/module/nvidia_peermem")
+    host.put("/proc/sys/kernel/osrelease", "5.4.0-186-generic")
+    return [("gpudirect-no-way", WARNING, "")]
+
+
+@case()
+def peer_memory_for_another_kernel(host):
+    host.drop("/sys/module/nvidia_peermem")
+    closed_driver(host)
+    host.kernel_says("nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client")
+    return [("peer-memory-other-kernel", WARNING, "")]
+
+
+@case()
+def small_bar(host):
+    host.function(hosts.gpu_address(1), "resource",
+                  "0x0000380000000000 0x000038000fffffff 0x000000000014220c")
+    return [("gpu-window-small", WARNING, "GPU 0000:33:00.0")]
+
+
+# --- PCIe ---
+
+@case()
+def link_with_half_its_lanes(host):
+    host.function(hosts.nic_address(0), "current_link_width", 8)
+    return [("slow-link", WARNING, "mlx5_0")]
+
+
+@case()
+def slow_uplink_of_a_switch(host):
+    for address in ("0000:11:00.0", "0000:10:01.0"):
+        host.function(address, "current_link_speed", "8.0 GT/s PCIe")
+    return [("slow-link", WARNING, "bridge 0000:11:00.0")]
+
+
+@case()
+def access_control_on(host):
+    for port in range(2):
+        host.function(hosts.bridge_address(1, port), "config", hosts.capability(0x001d))
+    return [("acs-redirects", WARNING, "0000:32:00.0"), ("acs-redirects", WARNING, "0000:32:01.0")]
+
+
+@case()
+def source_validation_alone_is_no_fault(host):
+    host.function(hosts.bridge_address(0, 0), "config", hosts.capability(0x0001))
+    return []
+
+
+@case()
+def access_control_not_readable(host):
+    for n in range(2):
+        for port in range(2):
+            host.function(hosts.bridge_address(n, port), "config", {"@hex": "00" * 64})
+    return [("acs-redirects", UNKNOWN, "0000:12:00.0, 0000:12:01.0, 0000:32:00.0, 0000:32:01.0")]
+
+
+@case()
+def access_control_in_a_virtual_machine(host):
+    host.put("/proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu vme lm hypervisor")
+    host.function(hosts.bridge_address(1, 0), "config", hosts.capability(0x001d))
+    return []
+
+
+@case()
+def iommu_on(host):
+    for n in range(2):
+        host.function(hosts.nic_address(n), "iommu_group/type", "DMA-FQ")
+    return [("iommu-translates", WARNING, "mlx5_0, mlx5_1")]
+
+
+@case()
+def numa_node_not_known(host):
+    host.function(hosts.nic_address(0), "numa_node", -1)
+    return [("numa-unknown", NOTE, "mlx5_0")]
+
+
+@case()
+def virtual_function_beside_the_physical_one(host):
+    host.function(hosts.nic_address(1), "physfn", {"@link": "../../../../pci0000:10/" + hosts.nic_address(0)})
+    return [("virtual-and-physical", WARNING, "mlx5_1")]
+
+
+# --- limits ---
+
+def limit_memory(host, value):
+    host.put("/proc/self/limits", hosts.LIMITS.format(memlock=value))
+
+
+@case()
+def little_locked_memory(host):
+    limit_memory(host, 8 << 20)
+    return [("memlock-low", FAILURE, "")]
+
+
+@case()
+def little_locked_memory_with_the_capability(host):
+    limit_memory(host, 8 << 20)
+    host.put("/proc/self/status", "CapEff:\t0000000000004000\nCpus_allowed_list:\t0-63")
+    return []
+
+
+@case()
+def limits_not_readable(host):
+    host.refuse("/proc/self/limits")
+    return [("memlock-low", UNKNOWN, "")]
+
+
+@case()
+def few_files(host):
+    host.put("/proc/self/limits", hosts.LIMITS.format(memlock="unlimited").replace("1048576", "1024   "))
+    return [("files-limit-low", WARNING, "")]
+
+
+@case()
+def rdma_cgroup_used_up(host):
+    folder = "/sys/fs/cgroup/system.slice/slurmd.service"
+    host.put(f"{folder}/rdma.max", "mlx5_0 hca_handle=2 hca_object=2000\nmlx5_1 hca_handle=max hca_object=max")
+    host.put(f"{folder}/rdma.current", "mlx5_0 hca_handle=1 hca_object=1950\nmlx5_1 hca_handle=9 hca_object=7")
+    return [("rdma-cgroup-limit", FAILURE, "mlx5_0")]
+
+
+@case()
+def shared_memory_of_docker(host):
+    host.put("/proc/self/mounts", "shm /dev/shm tmpfs rw,nosuid,nodev,noexec,relatime,size=65536k 0 0")
+    return [("shared-memory-small", WARNING, "/dev/shm")]
+
+
+# --- processors ---
+
+@case()
+def bound_to_one_processor(host):
+    host.put("/proc/self/status", "CapEff:\t0\nCpus_allowed_list:\t5")
+    return [("processors-few", WARNING, "")]
+
+
+@case(pairs=1)
+def bound_to_the_far_socket(host):
+    host.put("/proc/self/status", "CapEff:\t0\nCpus_allowed_list:\t32-63")
+    return [("processors-far", WARNING, "")]
+
+
+@case()
+def processors_save_power(host):
+    host.put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave")
+    host.put("/proc/sys/kernel/numa_balancing", 1)
+    return [("clock-governor", NOTE, ""), ("numa-balancing", NOTE, "")]
+
+
+# --- quality of service ---
+
+@case()
+def traffic_class_is_a_dscp(host):
+    host.environment("NCCL_IB_TC=26")
+    return [("traffic-class-is-dscp", WARNING, "NCCL_IB_TC")]
+
+
+@case()
+def traffic_class_of_oracle(host):
+    host.environment("NCCL_IB_TC=41")
+    return []
+
+
+@case()
+def adapter_has_another_traffic_class(host):
+    host.environment("NCCL_IB_TC=106")
+    host.put("/sys/class/infiniband/mlx5_0/tc/1/traffic_class", "Global tclass=96")
+    host.put("/sys/class/infiniband/mlx5_1/tc/1/traffic_class", "Global tclass=106")
+    return [("traffic-class-differs", WARNING, "mlx5_0 port 1")]
+
+
+# --- settings ---
+
+@case()
+def turned_off(host):
+    host.environment("NCCL_IB_DISABLE=1")
+    return [("turned-off", FAILURE, "NCCL_IB_DISABLE")]
+
+
+@case()
+def another_network(host):
+    host.environment("NCCL_NET=IB")
+    return [("other-network", FAILURE, "NCCL_NET")]
+
+
+@case()
+def plugin_not_named(host):
+    host.tree["environment"] = ""
+    return [("plugin-not-named", NOTE, "NCCL_NET_PLUGIN")]
+
+
+@case()
+def filter_with_a_typing_error(host):
+    host.environment("NCCL_IB_HCA=mlx4_0,mlx4_1")
+    return [("device-filter-leaves-none", FAILURE, "NCCL_IB_HCA")]
+
+
+@case(pairs=2)
+def filter_selects_more_than_it_names(host):
+    host.put("/sys/class/infiniband/mlx5_10", dict(host.tree["sys"]["class"]["infiniband"]["mlx5_1"]))
+    host.put("/sys/class/infiniband_verbs/uverbs10/ibdev", "mlx5_10")
+    host.put("/dev/infiniband/uverbs10", "")
+    host.tree["verbs"] += "device mlx5_10\n"
+    host.environment("NCCL_IB_HCA=mlx5_1")
+    return [("device-filter-prefix", WARNING, "NCCL_IB_HCA")]
+
+
+@case()
+def misspelled_parameter(host):
+    host.environment("BEELINE_RAIL=2")
+    return [("setting-unknown", WARNING, "BEELINE_RAIL")]
+
+
+@case()
+def retry_count_that_does_not_fit(host):
+    host.environment("NCCL_IB_RETRY_CNT=15")
+    return [("setting-refused", WARNING, "NCCL_IB_RETRY_CNT")]
+
+
+@case()
+def settings_of_another_transport(host):
+    host.environment("NCCL_IB_MERGE_VFS=1")
+    return [("settings-without-effect", NOTE, "")]
+
+
+@case()
+def level_as_a_number(host):
+    host.environment("NCCL_NET_GDR_LEVEL=3")
+    return [("gdr-level-number", NOTE, "NCCL_NET_GDR_LEVEL")]
+
+
+@case()
+def forgotten_file(host):
+    host.put("/etc/nccl.conf", "# from the last cluster\nNCCL_IB_TIMEOUT=22\nNCCL_DEBUG=WARN")
+    return [("nccl-conf", NOTE, "/etc/nccl.conf")]
+
+
+@case()
+def interface_of_another_host(host):
+    host.environment("NCCL_SOCKET_IFNAME=bond0")
+    return [("socket-interface-missing", FAILURE, "NCCL_SOCKET_IFNAME")]
+
+
+# --- software ---
+
+def nccl(host, folder, version):
+    host.put(f"{folder}/libnccl.so.2", {"@link": f"libnccl.so.{version}"})
+
+
+@case()
+def nccl_that_forgets_its_plugin(host):
+    nccl(host, "/usr/lib/x86_64-linux-gnu", "2.28.9")
+    return [("nccl-forgets-plugin", WARNING, "")]
+
+
+@case()
+def two_of_nccl(host):
+    nccl(host, "/usr/lib/x86_64-linux-gnu", "2.26.2")
+    nccl(host, "/usr/local/lib", "2.30.7")
+    return [("several-nccl", NOTE, "")]
+
+
+@case()
+def transceiver_too_hot(host):
+    host.kernel_says("mlx5_core 0000:14:00.0: Port module event[error]: module 0, Cable error, High Temperature",
+                     "usb 1-1: new high-speed USB device")
+    return [("kernel-log", WARNING, "")]
+
+
+@case()
+def kernel_log_not_readable(host):
+    host.refuse("/dev/kmsg")
+    return [("kernel-log", UNKNOWN, "")]
+
+
+# --- several at once ---
+
+@case()
+def virtual_machine_without_topology(host):
+    for n in range(2):
+        flat(host, n)
+    host.put("/proc/cpuinfo", "vendor_id\t: GenuineIntel\nflags\t\t: fpu vme lm hypervisor")
+    return [("hidden-tree", WARNING, "")]
+
+
+def flat(host, n):
+    """Moves GPU and NIC of a pair from their switch to the root bus."""
+    folder = f"/sys/devices/pci0000:{0x10 + 0x20 * n:02x}"
+    switch = f"{folder}/0000:{0x10 + 0x20 * n:02x}:01.0/0000:{0x11 + 0x20 * n:02x}:00.0"
+    for port, address in enumerate((hosts.gpu_address(n), hosts.nic_address(n))):
+        inside, name = host.at(f"{switch}/{hosts.bridge_address(n, port)}/{address}")
+        host.put(f"{folder}/{address}", inside.pop(name))
+        host.put(f"/sys/bus/pci/devices/{address}", {"@link": f"../../..{folder[4:]}/{address}"})
+        host.drop(f"/sys/bus/pci/devices/{hosts.bridge_address(n, port)}")
+    base = folder[4:] + "/" + hosts.nic_address(n)
+    host.drop(f"{folder}/0000:{0x10 + 0x20 * n:02x}:01.0")
+    for bus, device in ((0x10 + 0x20 * n, "01.0"), (0x11 + 0x20 * n, "00.0")):
+        host.drop(f"/sys/bus/pci/devices/0000:{bus:02x}:{device}")
+    for link, path in ((f"/sys/class/infiniband/mlx5_{n}", f"infiniband/mlx5_{n}"),
+                       (f"/sys/class/infiniband_verbs/uverbs{n}", f"infiniband_verbs/uverbs{n}"),
+                       (f"/sys/class/net/eth{n}", f"net/eth{n}")):
+        host.put(link, {"@link": f"../..{base}/{path}"})
+    host.put(f"/sys{base}/driver", {"@link": "../../../bus/pci/drivers/mlx5_core"})
+
+
+@case()
+def container_of_docker_with_defaults(host):
+    host.drop("/dev/infiniband")
+    host.verbs("list", "device mlx5_0 open device: No such file or directory",
+               "device mlx5_1 open device: No such file or directory")
+    drop_gids(host, 0, range(4))
+    drop_gids(host, 1, range(4))
+    limit_memory(host, 64 << 10)
+    host.put("/proc/self/mounts", "shm /dev/shm tmpfs rw,size=65536k 0 0")
+    return [("device-node-missing", FAILURE, "mlx5_0"), ("device-node-missing", FAILURE, "mlx5_1"),
+            ("gid-missing", FAILURE, "mlx5_0 port 1"), ("gid-missing", FAILURE, "mlx5_1 port 1"),
+            ("memlock-low", FAILURE, ""), ("shared-memory-small", WARNING, "/dev/shm")]
+
+
+# --- recorded on the kernel's soft devices (scripts/vm), with `beeline doctor --record` ---
+
+def recorded(name, *expected):
+    """Registers a record. The faults were made before it was recorded, so no check of ours describes them."""
+    CASES["recorded: " + name] = (lambda host: host.load(name) or list(expected), {"pairs": 0})
+
+
+recorded("no-rdma", ("no-rdma-device", FAILURE, ""))
+recorded("rxe-healthy")
+# 128 KiB of locked memory, and the name of an interface that is not there.
+recorded("rxe-ordinary-user", ("memlock-low", FAILURE, ""), ("kernel-log", UNKNOWN, ""),
+         ("socket-interface-missing", FAILURE, "NCCL_SOCKET_IFNAME"))
+# tc netem loss 5% while data flows.
+recorded("rxe-loss", ("port-errors", WARNING, "rxe_a1 port 1"), ("port-errors", WARNING, "rxe_b1 port 1"))
+recorded("rxe-mtu-and-no-address", ("mtu-differs", WARNING, "rxe_b1 port 1"),
+         ("gid-only-link-local", WARNING, "rxe_b2 port 1"))
+recorded("rxe-port-down", ("port-not-active", WARNING, "rxe_a1 port 1"),
+         ("port-not-active", WARNING, "rxe_b1 port 1"), ("gid-only-link-local", WARNING, "rxe_b2 port 1"))
+recorded("siw", ("iwarp-device", NOTE, "siw_a1"), ("iwarp-device", NOTE, "siw_b1"))
+# Two NUMA nodes with a PCIe switch each. QEMU's links have one lane, and the cards have no IP address.
+recorded("numa", ("numa-balancing", NOTE, ""),
+         *((kind, WARNING, f"rxe_eth{n}{port}") for n in range(6)
+           for kind, port in (("mtu-small", " port 1"), ("gid-only-link-local", " port 1"), ("slow-link", ""))))

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline doctor` on recorded hosts: healthy ones, ones with faults, and files that are no records.
+
+Usage: doctor_test.py BEELINE DOCS [--renew]
+       --renew writes the golden files and the table in docs/troubleshooting.md anew"""
+
+import concurrent.futures
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import cases  # noqa: E402
+import hosts  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDENS = HERE / "goldens"
+# Their whole output is compared.
+SHOWN = ("healthy_roce", "container_of_docker_with_defaults", "two_tables_apart", "access_control_not_readable")
+BEGIN, END = "<!-- the table of beeline doctor begins -->\n", "<!-- the table of beeline doctor ends -->\n"
+
+
+def doctor(*arguments):
+    done = subprocess.run([BEELINE, "doctor", *arguments], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def built(name):
+    change, options = cases.CASES[name]
+    host = hosts.healthy(**options)
+    return host, change(host)
+
+
+def examined(name):
+    """The exit status and the report of a case, and the findings that it should have."""
+    host, expected = built(name)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as record:
+        record.write(host.text())
+        record.flush()
+        status, text, error = doctor("--root", record.name, "--json")
+    if error:
+        raise AssertionError(f"{name}: {error}")
+    return status, json.loads(text), expected
+
+
+class Doctor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            cls.reports = dict(zip(cases.CASES, pool.map(examined, cases.CASES)))
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def record(self, text):
+        path = self.folder / "host.json"
+        path.write_text(text)
+        return str(path)
+
+    def test_each_case_has_exactly_its_findings(self):
+        for name, (status, report, expected) in self.reports.items():
+            with self.subTest(case=name):
+                found = [(f["id"], f["severity"], f["subject"]) for f in report["findings"]]
+                self.assertEqual(sorted(found), sorted(expected))
+                is_faulty = any(severity in (cases.FAILURE, cases.WARNING) for _, severity, _ in expected)
+                self.assertEqual(status, 1 if is_faulty else 0)
+
+    def test_each_finding_says_why_it_matters_and_from_where_it_is(self):
+        for name, (_, report, _) in self.reports.items():
+            for finding in report["findings"]:
+                with self.subTest(case=name, id=finding["id"]):
+                    self.assertNotIn("{", finding["command"])
+                    if finding["severity"] != cases.UNKNOWN:
+                        self.assertTrue(finding["why"])
+                    if finding["subject"]:
+                        self.assertIn(finding["subject"].split(",")[0].split()[0], finding["fact"])
+
+    def test_each_kind_of_finding_has_a_case(self):
+        status, text, _ = doctor("--list")
+        self.assertEqual(status, 0)
+        kinds = set(re.findall(r"^\| `([a-z0-9-]+)`", text, re.M))
+        found = {f["id"] for _, report, _ in self.reports.values() for f in report["findings"]}
+        self.assertEqual(kinds, found)
+
+    def test_the_output_is_the_golden_one(self):
+        for name in SHOWN:
+            host, _ = built(name)
+            text = doctor("--root", self.record(host.text()))[1].replace(str(self.folder) + "/", "")
+            golden = GOLDENS / f"{name}.txt"
+            if RENEW:
+                golden.parent.mkdir(exist_ok=True)
+                golden.write_text(text)
+            with self.subTest(case=name):
+                self.assertEqual(text, golden.read_text())
+
+    def test_the_page_has_the_table(self):
+        page = DOCS / "troubleshooting.md"
+        before, rest = page.read_text().split(BEGIN)
+        table, after = rest.split(END)
+        made = "\n" + doctor("--list")[1] + "\n"
+        if RENEW:
+            page.write_text(before + BEGIN + made + END + after)
+        else:
+            self.assertEqual(table, made, "beeline doctor --list says something else: doctor_test.py --renew")
+
+    def test_a_folder_can_take_the_place_of_the_root(self):
+        (self.folder / "proc" / "self").mkdir(parents=True)
+        (self.folder / "proc" / "self" / "limits").write_text(hosts.LIMITS.format(memlock=65536))
+        report = json.loads(doctor("--root", str(self.folder), "--json")[1])
+        self.assertIn("memlock-low", [finding["id"] for finding in report["findings"]])
+
+    def test_what_is_no_record_is_refused(self):
+        for text, words in (("no JSON", "no record"), ("[1]", "no record"), ('{"a": 1}', "neither a text"),
+                            ('{"..": "x"}', "not a name"), ('{"a/b": "x"}', "not a name"),
+                            ('{"a": {"@link": "../../etc"}}', "leads out"),
+                            ('{"a": {"@link": "/etc"}}', "leads out"),
+                            ('{"a":' * 60 + '"x"' + "}" * 60, "too deep")):
+            with self.subTest(text=text[:40]):
+                status, output, error = doctor("--root", self.record(text))
+                self.assertEqual((status, output), (2, ""))
+                self.assertIn(words, error)
+        status, _, error = doctor("--root", str(self.folder / "missing"))
+        self.assertEqual(status, 2)
+        self.assertIn("No such file", error)
+
+    def test_mistakes_in_the_command_line(self):
+        for arguments in (("--list", "--json"), ("--record", "x", "--root", "y"), ("--with-addresses",),
+                          ("--seconds", "-1"), ("--record", "x", "--json")):
+            with self.subTest(arguments=arguments):
+                self.assertEqual(doctor(*arguments)[0], 2)
+
+
+if __name__ == "__main__":
+    RENEW = "--renew" in sys.argv
+    BEELINE, DOCS = sys.argv[1], pathlib.Path(sys.argv[2])
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline doctor --record`: a record has the findings of its host, and no addresses unless they are wanted.
+
+Usage: record_test.py BEELINE SOFTNIC"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+# The fabrics are idle, so their counters need not be watched for long.
+QUICKLY = ("--seconds", "0.1")
+FABRICS = pathlib.Path(__file__).resolve().parents[1] / "fabrics"
+
+
+class Record(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "host.json"
+
+    def run_on(self, fabric, script, *arguments, **variables):
+        """Runs a shell script on a host of the fabric; its arguments begin with the beeline command."""
+        done = subprocess.run(
+            [SOFTNIC, "run", "--fabric", FABRICS / f"{fabric}.toml", "--", "sh", "-c", script, "sh", BEELINE,
+             *map(str, arguments)],
+            env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_a_record_has_the_findings_of_its_host(self):
+        # In asymmetric.toml one NIC is slower than the other and has a smaller MTU.
+        for fabric, problems in (("asymmetric", {"port-slow", "mtu-differs"}), ("dgx-8rail", set()),
+                                 ("ib-2x2", set())):
+            with self.subTest(fabric=fabric):
+                live = json.loads(self.run_on(
+                    fabric, '"$1" doctor --seconds 0.1 --record "$2"; "$1" doctor --seconds 0.1 --json; true',
+                    self.file))
+                recorded = json.loads(subprocess.run(
+                    [BEELINE, "doctor", "--root", self.file, "--json"], capture_output=True, check=False).stdout)
+                self.assertEqual(live["findings"], recorded["findings"])
+                self.assertEqual({f["id"] for f in live["findings"] if f["severity"] in ("warning", "failure")},
+                                 problems)
+
+    def test_addresses_are_replaced_unless_they_are_wanted(self):
+        variables = {"NCCL_IB_ADDR_RANGE": "192.168.77.0/24", "LD_LIBRARY_PATH": "/home/somebody/lib",
+                     "SECRET_TOKEN": "hunter2"}
+        for options, is_there in ((), False), (("--with-addresses",), True):
+            with self.subTest(options=options):
+                self.run_on("dgx-8rail", '"$@"', "doctor", "--record", self.file, *QUICKLY, *options, **variables)
+                text = self.file.read_text()
+                tree = json.loads(text)
+                port = tree["sys"]["class"]["infiniband"]["softnic0"]
+                self.assertIn("@link", port)
+                for address in ("192.168.77.0", "/home/somebody", self.hardware_address()):
+                    self.assertEqual(address in text, is_there, address)
+                self.assertIn("NCCL_IB_ADDR_RANGE=", tree["environment"])
+                self.assertNotIn("hunter2", text)
+
+    def hardware_address(self):
+        return self.run_on("dgx-8rail", 'cat "$BEELINE_SYSFS_ROOT/class/net/eth0/address"').strip()
+
+    def test_a_counter_that_grows_is_recorded_as_it_was_before_and_after(self):
+        port = "class/infiniband/x0/ports/1"
+        counter = self.file.parent / port / "counters" / "symbol_error"
+        counter.parent.mkdir(parents=True)
+        counter.write_text("5\n")
+
+        def grow():
+            # Until the second reading, and after it.
+            while not has_ended.wait(0.01):
+                part = counter.with_suffix(".new")
+                part.write_text(f"{int(counter.read_text()) + 1}\n")
+                part.rename(counter)
+
+        has_ended = threading.Event()
+        growing = threading.Thread(target=grow)
+        growing.start()
+        try:
+            subprocess.run([BEELINE, "doctor", "--record", self.file, "--seconds", "0.3"],
+                           env={**os.environ, "BEELINE_SYSFS_ROOT": str(self.file.parent)}, check=True,
+                           capture_output=True)
+        finally:
+            has_ended.set()
+            growing.join()
+        tree = json.loads(self.file.read_text())
+
+        def value(at):
+            for name in ("sys", *port.split("/"), "counters", "symbol_error"):
+                at = at[name]
+            return int(at)
+
+        self.assertLess(value(tree), value(tree["later"]))
+
+    def ipv4_gids(self, *options):
+        """All GIDs with an IPv4 address, in the order of the record, as (subnet of 24 bits, rest)."""
+        self.run_on("roce-2x2", '"$@"', "doctor", "--record", self.file, *QUICKLY, *options)
+        gids = []
+
+        def collect(tree):
+            for name, value in tree.items():
+                if name == "gids":
+                    gids.extend(text.strip() for text in value.values() if ":ffff:" in text)
+                elif isinstance(value, dict):
+                    collect(value)
+
+        collect(json.loads(self.file.read_text()))
+        return [(gid[-9:-2], gid[-2:]) for gid in gids]
+
+    def test_replaced_addresses_are_in_the_same_relations(self):
+        real, replaced = self.ipv4_gids("--with-addresses"), self.ipv4_gids()
+        self.assertGreater(len({subnet for subnet, _ in real}), 1)
+        self.assertEqual([rest for _, rest in real], [rest for _, rest in replaced])
+        pairs = set(zip((subnet for subnet, _ in real), (subnet for subnet, _ in replaced)))
+        self.assertEqual(len(pairs), len({subnet for subnet, _ in real}))
+        self.assertEqual(len(pairs), len({subnet for _, subnet in pairs}))
+
+
+if __name__ == "__main__":
+    BEELINE, SOFTNIC = sys.argv[1:3]
+    unittest.main(argv=sys.argv[:1])

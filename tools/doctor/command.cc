@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/command.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "tools/cli/exit_status.h"
+#include "tools/doctor/doctor.h"
+
+namespace beeline::doctor {
+namespace {
+
+constexpr double kMostSeconds = 3600;
+
+Outcome<void> check_options(const Options& options) {
+  if (!(options.seconds >= 0 && options.seconds <= kMostSeconds)) {
+    return fail(
+        fmt::format("--seconds {}: write a time from 0 to {}", options.seconds, kMostSeconds));
+  }
+  if (options.list &&
+      (options.json || options.all || !options.root.empty() || !options.record.empty())) {
+    return fail("--list looks at no host; it cannot be combined with other options");
+  }
+  if (!options.record.empty() && !options.root.empty()) {
+    return fail("--record makes a record of this host; it cannot be combined with --root");
+  }
+  if (!options.record.empty() && (options.json || options.all)) {
+    return fail("--record only writes the record; run beeline doctor again for the findings");
+  }
+  if (options.with_addresses && options.record.empty()) {
+    return fail("--with-addresses belongs to --record FILE");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_command(tools::CommandLine& line) {
+  const auto options = std::make_shared<Options>();
+  const auto start = [options] {
+    const Outcome<void> checked = check_options(*options);
+    if (!checked) return tools::print_error(checked.error(), tools::kUsage);
+    return run(*options);
+  };
+  tools::Subcommand doctor =
+      line.add("doctor", "Find what keeps RDMA from working, or slow, on this host", start);
+  doctor.add("--root", options->root,
+             "Look at this host instead: a file that --record has made, or a folder that takes the "
+             "place of /",
+             "FILE");
+  doctor.add("--record", options->record,
+             "Write what the doctor reads on this host into FILE, to look at it elsewhere", "FILE");
+  doctor.add_flag("--with-addresses", options->with_addresses,
+                  "Leave the addresses of the network in the record");
+  doctor.add("--seconds", options->seconds,
+             "How long to watch the error counters of the ports (default 1; 0: not at all)");
+  doctor.add_flag("--all", options->all, "Also list what is as it should be");
+  doctor.add_flag("--json", options->json, "Print the findings as JSON");
+  doctor.add_flag("--list", options->list, "List everything that the doctor can find");
+  doctor.set_footer(
+      "Exit status: 0 nothing is wrong, 1 something will fail or is slow, 2 a mistake in the "
+      "command line or in the file that it names.");
+}
+
+}  // namespace beeline::doctor

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/doctor.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "common/base/host.h"
+#include "plugin/checks/all_checks.h"
+#include "plugin/config/environ.h"
+#include "tools/cli/exit_status.h"
+#include "tools/cli/output_file.h"
+#include "tools/doctor/record.h"
+#include "tools/doctor/recorded_host.h"
+#include "tools/doctor/report.h"
+
+namespace beeline::doctor {
+namespace {
+
+using checks::Counters;
+using checks::CounterSamples;
+using checks::Tree;
+
+// This host as the plugin sees it: BEELINE_SYSFS_ROOT counts.
+Tree live_tree(const Environ& environ) {
+  return Tree("", std::string(environ.get("BEELINE_SYSFS_ROOT").value_or("")));
+}
+
+checks::VerbsView live_verbs(const Environ& environ) {
+  return checks::read_verbs(std::string(environ.get("BEELINE_IBVERBS_LIB").value_or("")));
+}
+
+// Waits for the rest of the time between the two readings. The checks have used a part of it.
+class CounterWatch {
+ public:
+  CounterWatch(const Tree& tree, double seconds)
+      : tree_(tree), seconds_(seconds), first_(checks::read_counters(tree)) {}
+
+  CounterSamples finish() {
+    CounterSamples samples = {.first = std::move(first_)};
+    if (seconds_ > 0 && !samples.first.empty()) {
+      std::this_thread::sleep_until(start_ + std::chrono::duration<double>(seconds_));
+      samples.second = checks::read_counters(tree_);
+    }
+    return samples;
+  }
+
+ private:
+  const Tree& tree_;
+  double seconds_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Counters first_;
+};
+
+int write(const Options& options, const std::string& host, const std::vector<Finding>& findings) {
+  const std::string text =
+      options.json ? json_report(host, findings) : text_report(host, findings, options.all);
+  const Outcome<void> written = tools::write_output(std::string(tools::kStdout), text);
+  if (!written) return tools::print_error(written.error());
+  return has_problem(findings) ? tools::kFailed : 0;
+}
+
+int look_at_this_host(const Options& options) {
+  const Environ environ = Environ::of_process();
+  const Tree tree = live_tree(environ);
+  CounterWatch watch(tree, options.seconds);
+  const checks::Host host = checks::read_host(tree, environ, live_verbs(environ));
+  return write(options, host_name(), checks::check_host(host, watch.finish()));
+}
+
+int look_at_recorded_host(const Options& options) {
+  const Outcome<RecordedHost> recorded = open_recorded_host(options.root);
+  if (!recorded) return tools::print_error(recorded.error(), tools::kUsage);
+  const Tree& tree = recorded->tree();
+  const checks::Host host =
+      checks::read_host(tree, recorded->environ(), checks::parse_verbs(tree.read(kVerbs).text));
+  const CounterSamples samples = {.first = checks::read_counters(tree),
+                                  .second = checks::read_counters(tree, kSecondReading)};
+  return write(options, options.root, checks::check_host(host, samples));
+}
+
+int record(const Options& options) {
+  const Environ environ = Environ::of_process();
+  const Tree tree = live_tree(environ);
+  CounterWatch watch(tree, options.seconds);
+  const std::string text =
+      record_of(tree, environ, live_verbs(environ), watch.finish(), options.with_addresses);
+  const Outcome<void> written = tools::write_output(options.record, text);
+  if (!written) return tools::print_error(written.error());
+  if (options.record == tools::kStdout) return 0;
+  fmt::print(stderr, "wrote {}{}\n", options.record,
+             options.with_addresses ? "" : "; its addresses are replaced");
+  return 0;
+}
+
+}  // namespace
+
+int run(const Options& options) {
+  if (options.list) {
+    const Outcome<void> written = tools::write_output(std::string(tools::kStdout), kinds_table());
+    return written ? 0 : tools::print_error(written.error());
+  }
+  if (!options.record.empty()) return record(options);
+  return options.root.empty() ? look_at_this_host(options) : look_at_recorded_host(options);
+}
+
+}  // namespace beeline::doctor

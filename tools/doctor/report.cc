@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/doctor/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <string_view>
+
+#include "plugin/checks/kinds.h"
+#include "topology/render/utf8.h"
+
+namespace beeline::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using checks::Kind;
+using topology::printable;
+
+constexpr std::size_t kWidth = 100;
+
+std::string_view word_of(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::kOk: return "OK";
+    case Severity::kUnknown: return "UNKNOWN";
+    case Severity::kNote: return "NOTE";
+    case Severity::kWarning: return "WARN";
+    case Severity::kFailure: return "FAIL";
+  }
+  return "?";
+}
+
+std::size_t count(const std::vector<Finding>& findings, Severity severity) {
+  return static_cast<std::size_t>(std::ranges::count(findings, severity, &Finding::severity));
+}
+
+// Findings of one kind are one fault, on however many devices.
+std::size_t count_kinds(const std::vector<Finding>& findings, Severity severity) {
+  std::set<std::string_view> ids;
+  for (const Finding& finding : findings) {
+    if (finding.severity == severity) ids.insert(finding.id);
+  }
+  return ids.size();
+}
+
+std::string verdict(const std::vector<Finding>& findings) {
+  const auto counted = [](std::size_t count, const char* thing) {
+    return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+  };
+  const std::size_t failures = count_kinds(findings, Severity::kFailure);
+  const std::size_t warnings = count_kinds(findings, Severity::kWarning);
+  const std::size_t unknown = count_kinds(findings, Severity::kUnknown);
+  std::string text;
+  if (failures > 0) text = counted(failures, "fault") + " will keep jobs from running";
+  if (warnings > 0) {
+    text += (failures > 0 ? ", " : "") + counted(warnings, "fault") +
+            (warnings == 1 ? " makes" : " make") + " them slow or fragile";
+  }
+  if (failures == 0 && warnings > 0) {
+    text =
+        counted(warnings, "fault") + (warnings == 1 ? " makes" : " make") + " jobs slow or fragile";
+  }
+  if (text.empty()) text = "nothing is wrong";
+  if (unknown > 0) text += fmt::format("; {} could not be checked", counted(unknown, "thing"));
+  return text;
+}
+
+// Breaks a text into lines at blanks, the second and later ones indented.
+std::string wrapped(const std::string& text, std::size_t indent) {
+  std::string all;
+  std::size_t column = indent;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::size_t length = end - at;
+    if (column > indent && column + 1 + length > kWidth) {
+      all += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      all += ' ';
+      ++column;
+    }
+    all += text.substr(at, length);
+    column += length;
+    at = end + 1;
+  }
+  return all;
+}
+
+std::string row(const char* title, const std::string& text, bool is_command = false) {
+  if (text.empty()) return {};
+  const std::string clean = printable(text);
+  // A command must stay on one line, to be pasted.
+  return fmt::format("         {:<6}{}\n", title, is_command ? clean : wrapped(clean, 15));
+}
+
+// One paragraph for all findings of a kind: what was seen, each on a line, then the rest once. A
+// command is shown for each, since its names differ.
+std::string paragraph(std::span<const Finding> findings) {
+  const Finding& first = findings.front();
+  std::string text;
+  for (const Finding& finding : findings) {
+    const bool is_first = &finding == &first;
+    text += fmt::format("{:<8} {}{}\n", is_first ? word_of(finding.severity) : "",
+                        wrapped(printable(finding.fact), 9),
+                        is_first ? fmt::format("  [{}]", finding.id) : "");
+  }
+  if (first.severity == Severity::kUnknown) return text;
+  text += row("why", first.why);
+  std::set<std::string_view> shown;
+  for (const Finding& finding : findings) {
+    if (shown.insert(finding.command).second) {
+      text += row(shown.size() == 1 ? "run" : "", finding.command, true);
+    }
+  }
+  shown.clear();
+  for (const Finding& finding : findings) {
+    if (shown.insert(finding.fix).second) text += row("fix", finding.fix);
+  }
+  return text + row("from", first.source + (findings.size() > 1 ? ", ..." : ""));
+}
+
+// The areas in which nothing was found, with the number of things that were looked for.
+std::string healthy_areas(const std::vector<Finding>& findings) {
+  std::set<std::string_view> found;
+  for (const Finding& finding : findings) {
+    if (const Kind* const kind = checks::find_kind(finding.id)) found.insert(kind->id);
+  }
+  std::string text;
+  std::string_view area;
+  for (const Kind& first : checks::kinds()) {
+    if (first.area == area) continue;
+    area = first.area;
+    std::string healthy;
+    for (const Kind& kind : checks::kinds()) {
+      if (kind.area != area || found.contains(kind.id)) continue;
+      healthy += (healthy.empty() ? "" : ", ") + std::string(kind.id);
+    }
+    if (healthy.empty()) continue;
+    text += fmt::format("OK       {}\n         {}\n", area, wrapped("not found: " + healthy, 9));
+  }
+  return text;
+}
+
+std::string in_table(std::string_view text) {
+  std::string cell(text);
+  for (std::size_t at = cell.find('|'); at != std::string::npos; at = cell.find('|', at + 2)) {
+    cell.replace(at, 1, "\\|");
+  }
+  return cell;
+}
+
+// "ip link set NETDEV up": with names in capitals in place of the values.
+std::string command_in_table(std::string_view command) {
+  std::string text;
+  bool is_inside = false;
+  for (const char c : command) {
+    if (c == '{' || c == '}') {
+      is_inside = c == '{';
+    } else {
+      text += is_inside && c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    }
+  }
+  return text.empty() ? text : "`" + in_table(text) + "`";
+}
+
+}  // namespace
+
+bool has_problem(const std::vector<Finding>& findings) noexcept {
+  return std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.severity >= Severity::kWarning; });
+}
+
+std::string text_report(const std::string& host, const std::vector<Finding>& findings, bool all) {
+  std::string text = fmt::format("{}: {}\n", printable(host), verdict(findings));
+  for (auto at = findings.begin(); at != findings.end();) {
+    const auto end = std::find_if(at, findings.end(), [at](const Finding& finding) {
+      return finding.id != at->id || finding.severity != at->severity;
+    });
+    text += "\n" + paragraph({at, end});
+    at = end;
+  }
+  if (all) text += "\n" + healthy_areas(findings);
+  return text;
+}
+
+std::string json_report(const std::string& host, const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& finding : findings) {
+    list.push_back({{"id", finding.id},
+                    {"severity", to_string(finding.severity)},
+                    {"subject", printable(finding.subject)},
+                    {"fact", printable(finding.fact)},
+                    {"why", finding.why},
+                    {"fix", printable(finding.fix)},
+                    {"command", printable(finding.command)},
+                    {"source", printable(finding.source)}});
+  }
+  const Json document = {{"host", printable(host)},
+                         {"verdict", verdict(findings)},
+                         {"failures", count(findings, Severity::kFailure)},
+                         {"warnings", count(findings, Severity::kWarning)},
+                         {"unknown", count(findings, Severity::kUnknown)},
+                         {"findings", list}};
+  return document.dump(1) + "\n";
+}
+
+std::string kinds_table() {
+  std::string text;
+  std::string_view area;
+  for (const Kind& kind : checks::kinds()) {
+    if (kind.area != area) {
+      area = kind.area;
+      text += fmt::format("{}### {}\n\n| finding | what it means | what to do |\n|---|---|---|\n",
+                          text.empty() ? "" : "\n", area);
+    }
+    const std::string command = command_in_table(kind.command);
+    const std::string fix = in_table(kind.fix);
+    text += fmt::format("| `{}` ({}) | {}: {} | {}{}{} |\n", kind.id, word_of(kind.severity),
+                        in_table(kind.title), in_table(kind.why), command,
+                        command.empty() || fix.empty() ? "" : ". ", fix);
+  }
+  return text;
+}
+
+}  // namespace beeline::doctor
