@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`beeline doctor` on recorded hosts: healthy ones, ones with faults, and files that are no records.
 
-Usage: doctor_test.py BEELINE DOCS [--renew]
+Usage: doctor_test.py BEELINE [DOCS TESTS] [--renew]
+       DOCS are the pages to compare as well, and TESTS is meson's list of the tests, intro-tests.json
        --renew writes the golden files and the table in docs/troubleshooting.md anew"""
 
 import concurrent.futures
@@ -100,16 +101,6 @@ class Doctor(unittest.TestCase):
             with self.subTest(case=name):
                 self.assertEqual(text, golden.read_text())
 
-    def test_the_page_has_the_table(self):
-        page = DOCS / "troubleshooting.md"
-        before, rest = page.read_text().split(BEGIN)
-        table, after = rest.split(END)
-        made = "\n" + doctor("--list")[1] + "\n"
-        if RENEW:
-            page.write_text(before + BEGIN + made + END + after)
-        else:
-            self.assertEqual(table, made, "beeline doctor --list says something else: doctor_test.py --renew")
-
     def test_a_folder_can_take_the_place_of_the_root(self):
         (self.folder / "proc" / "self").mkdir(parents=True)
         (self.folder / "proc" / "self" / "limits").write_text(hosts.LIMITS.format(memlock=65536))
@@ -137,7 +128,29 @@ class Doctor(unittest.TestCase):
                 self.assertEqual(doctor(*arguments)[0], 2)
 
 
+class Pages(unittest.TestCase):
+    def test_the_page_has_the_table(self):
+        page = DOCS / "troubleshooting.md"
+        before, rest = page.read_text().split(BEGIN)
+        table, after = rest.split(END)
+        made = "\n" + doctor("--list")[1] + "\n"
+        if RENEW:
+            page.write_text(before + BEGIN + made + END + after)
+        else:
+            self.assertEqual(table, made, "beeline doctor --list says something else: doctor_test.py --renew")
+
+    def test_the_page_of_complaints_names_findings_and_tests_that_exist(self):
+        known = set(re.findall(r"^\| `([a-z0-9-]+)`", doctor("--list")[1], re.M))
+        known |= {test["name"] for test in json.loads(TESTS.read_text())}
+        rows = [line.split("|") for line in (DOCS / "why.md").read_text().splitlines() if line.startswith("| ")]
+        named = {name for row in rows for name in re.findall(r"`([^`]+)`", row[-2])}
+        self.assertEqual(named - known, set())
+        self.assertGreater(len(named), 50)
+
+
 if __name__ == "__main__":
     RENEW = "--renew" in sys.argv
-    BEELINE, DOCS = sys.argv[1], pathlib.Path(sys.argv[2])
-    unittest.main(argv=sys.argv[:1])
+    BEELINE, *paths = [argument for argument in sys.argv[1:] if argument != "--renew"]
+    if paths:
+        DOCS, TESTS = map(pathlib.Path, paths)
+    unittest.main(argv=[sys.argv[0], "Doctor", *(["Pages"] if paths else [])])
