@@ -17,7 +17,10 @@ const char* to_string(Severity severity) noexcept {
 std::string describe(const Finding& finding) {
   std::string text = finding.fact;
   if (!finding.why.empty()) text += "; " + finding.why;
-  if (!finding.fix.empty()) text += ". To fix it: " + finding.fix;
+  if (finding.fix.empty() && finding.command.empty()) return text;
+  text += ". To fix it: " + finding.command;
+  if (!finding.command.empty() && !finding.fix.empty()) text += "; ";
+  text += finding.fix;
   return text;
 }
 

@@ -4,10 +4,9 @@
 #include <charconv>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "plugin/checks/all_checks.h"
-#include "plugin/checks/list_text.h"
+#include "plugin/checks/words.h"
 
 namespace beeline::checks {
 namespace {
@@ -83,9 +82,9 @@ std::map<std::string, std::set<std::string>> interfaces_by_subnet(const Host& ho
   }
   std::map<std::string, std::set<std::string>> subnets;
   for (const std::string& line : host.tree.lines("/proc/net/route")) {
-    std::istringstream row(line);
-    std::array<std::string, 8> cell;  // Iface Destination Gateway Flags RefCnt Use Metric Mask
-    for (std::string& text : cell) row >> text;
+    // Iface Destination Gateway Flags RefCnt Use Metric Mask
+    const std::vector<std::string> cell = split(line);
+    if (cell.size() < 8) continue;
     const bool is_direct = cell[2] == "00000000" && cell[1] != "00000000";
     if (is_direct && rdma.contains(cell[0])) subnets[cell[1] + "/" + cell[7]].insert(cell[0]);
   }

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "plugin/checks/all_checks.h"
-#include "plugin/checks/list_text.h"
+#include "plugin/checks/words.h"
 #include "topology/read/sysfs_text.h"
 
 namespace beeline::checks {

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "plugin/checks/all_checks.h"
+#include "plugin/checks/words.h"
 
 namespace beeline::checks {
 namespace {
@@ -32,9 +32,8 @@ std::uint64_t number(const std::string& text) {
 std::optional<Limit> read_limit(const Tree& tree, std::string_view name) {
   for (const std::string& line : tree.lines(kLimitsFile)) {
     if (!line.starts_with(name)) continue;
-    std::istringstream words(line.substr(name.size()));
-    Limit limit;
-    if (words >> limit.soft >> limit.hard) return limit;
+    const std::vector<std::string> words = split(std::string_view(line).substr(name.size()));
+    if (words.size() >= 2) return Limit{.soft = words[0], .hard = words[1]};
   }
   return {};
 }
@@ -104,12 +103,10 @@ void check_rdma_cgroup(const Host& host, Findings& found) {
   const auto values_of = [&](const std::string& path) {
     std::map<std::string, std::map<std::string, std::string>> all;
     for (const std::string& line : host.tree.lines(path)) {
-      std::istringstream words(line);
-      std::string device;
-      words >> device;
-      for (std::string word; words >> word;) {
+      const std::vector<std::string> words = split(line);
+      for (const std::string& word : words) {
         const std::size_t at = word.find('=');
-        if (at != std::string::npos) all[device][word.substr(0, at)] = word.substr(at + 1);
+        if (at != std::string::npos) all[words[0]][word.substr(0, at)] = word.substr(at + 1);
       }
     }
     return all;
@@ -130,13 +127,9 @@ void check_rdma_cgroup(const Host& host, Findings& found) {
 
 void check_shared_memory(const Host& host, Findings& found) {
   for (const std::string& line : host.tree.lines("/proc/self/mounts")) {
-    std::istringstream words(line);
-    std::string source;
-    std::string place;
-    std::string type;
-    std::string options;
-    words >> source >> place >> type >> options;
-    if (place != "/dev/shm") continue;
+    const std::vector<std::string> words = split(line);  // source, place, type, options
+    if (words.size() < 4 || words[1] != "/dev/shm") continue;
+    const std::string& options = words[3];
     const std::size_t at = options.find("size=");
     if (at == std::string::npos) return;  // half of the host's memory
     const std::uint64_t kib = std::strtoull(options.c_str() + at + 5, nullptr, 10);

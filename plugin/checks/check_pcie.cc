@@ -4,7 +4,7 @@
 #include <set>
 
 #include "plugin/checks/all_checks.h"
-#include "plugin/checks/list_text.h"
+#include "plugin/checks/words.h"
 #include "topology/findings.h"
 
 namespace beeline::checks {

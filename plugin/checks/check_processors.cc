@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "plugin/checks/all_checks.h"
+#include "plugin/checks/words.h"
 #include "topology/read/sysfs_text.h"
 
 namespace beeline::checks {
@@ -13,8 +13,7 @@ namespace {
 std::set<int> processors_in(const std::string& list) {
   std::set<int> all;
   if (!topology::is_cpu_list(list)) return all;
-  std::istringstream parts(list);
-  for (std::string part; std::getline(parts, part, ',');) {
+  for (const std::string& part : split(list, ",")) {
     if (const auto ends = topology::ends_of_list(part)) {
       for (int cpu = ends->first; cpu <= ends->second; ++cpu) all.insert(cpu);
     }

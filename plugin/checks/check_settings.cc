@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "plugin/checks/all_checks.h"
-#include "plugin/checks/list_text.h"
+#include "plugin/checks/words.h"
 #include "plugin/config/config.h"
 #include "plugin/device/hca_filter.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
-#include <regex>
 #include <set>
-#include <sstream>
 
 #include "plugin/checks/all_checks.h"
+#include "plugin/checks/words.h"
 
 namespace beeline::checks {
 namespace {
@@ -20,9 +20,8 @@ constexpr Version kForgetsTo = {2, 29, 7};
 std::vector<std::string> library_folders(const Environ& environ) {
   std::vector<std::string> folders;
   if (const auto path = environ.get("LD_LIBRARY_PATH")) {
-    std::istringstream parts{std::string(*path)};
-    for (std::string part; std::getline(parts, part, ':');) {
-      if (part.starts_with('/')) folders.push_back(part);
+    for (std::string& part : split(*path, ":")) {
+      if (part.starts_with('/')) folders.push_back(std::move(part));
     }
   }
   for (const char* const folder :
@@ -49,19 +48,44 @@ std::string text_of(const Version& version) {
          std::to_string(version[2]);
 }
 
+// Words of the kernel's messages, in this order.
 struct Fault {
-  const char* pattern;
+  std::array<std::string_view, 3> words;  // unused ones are empty
   const char* meaning;
 };
 constexpr std::array kFaults = {
-    Fault{"Port module event.*High Temperature", "a transceiver is too hot"},
-    Fault{"mlx5.*health.*(compromised|fatal)", "the firmware of an adapter has failed"},
-    Fault{"bnxt_en.*(Error recovery|firmware.*reset)", "an adapter has been reset"},
-    Fault{"NVRM: Xid", "a GPU has reported an error"},
-    Fault{"AER:.*(Uncorrect|Fatal|error received)", "a PCIe link has errors"},
-    Fault{"DMAR:.*fault|IO_PAGE_FAULT", "the IOMMU has refused a transfer"},
-    Fault{"segfault at.*in libnccl", "a process has crashed in NCCL"},
+    Fault{{"Port module event", "High Temperature"}, "a transceiver is too hot"},
+    Fault{{"mlx5", "health", "compromised"}, "the firmware of an adapter has failed"},
+    Fault{{"mlx5", "health", "fatal"}, "the firmware of an adapter has failed"},
+    Fault{{"bnxt_en", "Error recovery"}, "an adapter has been reset"},
+    Fault{{"bnxt_en", "firmware", "reset"}, "an adapter has been reset"},
+    Fault{{"NVRM: Xid"}, "a GPU has reported an error"},
+    Fault{{"AER:", "Uncorrect"}, "a PCIe link has errors"},
+    Fault{{"AER:", "error received"}, "a PCIe link has errors"},
+    Fault{{"DMAR:", "fault"}, "the IOMMU has refused a transfer"},
+    Fault{{"IO_PAGE_FAULT"}, "the IOMMU has refused a transfer"},
+    Fault{{"segfault at", "in libnccl"}, "a process has crashed in NCCL"},
 };
+
+bool is_message_of(const Fault& fault, std::string_view line) {
+  for (const std::string_view word : fault.words) {
+    const auto* const found = std::search(
+        line.begin(), line.end(), word.begin(), word.end(),
+        [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+    if (found == line.end() && !word.empty()) return false;
+    line.remove_prefix(static_cast<std::size_t>(found - line.begin()));
+  }
+  return true;
+}
+
+// For grep.
+std::string pattern_of(const Fault& fault) {
+  std::string pattern;
+  for (const std::string_view word : fault.words) {
+    if (!word.empty()) append_item(pattern, word, ".*");
+  }
+  return pattern;
+}
 
 // "6,1234,5678,-;mlx5_core 0000:3b:00.0: ...": the text begins behind the semicolon.
 std::string message_of(const std::string& line) {
@@ -96,13 +120,12 @@ void check_kernel_log(const Host& host, Findings& found) {
     return found.add_unknown("kernel-log", {.fact = "the kernel's log cannot be read: " + log.error,
                                             .source = "/dev/kmsg"});
   }
+  const std::vector<std::string> lines = split(log.text, "\n");
   for (const Fault& fault : kFaults) {
-    const std::regex pattern(fault.pattern, std::regex::icase);
     int count = 0;
     std::string last;
-    std::istringstream lines(log.text);
-    for (std::string line; std::getline(lines, line);) {
-      if (!std::regex_search(line, pattern)) continue;
+    for (const std::string& line : lines) {
+      if (!is_message_of(fault, line)) continue;
       ++count;
       last = message_of(line);
     }
@@ -112,7 +135,7 @@ void check_kernel_log(const Host& host, Findings& found) {
         {.fact = std::string(fault.meaning) + ": '" + last + "'" +
                  (count > 1 ? ", and " + std::to_string(count - 1) + " more of the kind" : ""),
          .source = "/dev/kmsg"},
-        {{"pattern", fault.pattern}});
+        {{"pattern", pattern_of(fault)}});
   }
 }
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "plugin/checks/all_checks.h"
-#include "plugin/checks/list_text.h"
+#include "plugin/checks/words.h"
 
 namespace beeline::checks {
 namespace {

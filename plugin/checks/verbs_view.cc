@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugin/checks/verbs_view.h"
 
-#include <sstream>
+#include <cstdlib>
+
+#include "plugin/checks/words.h"
 
 #include "plugin/verbs/create.h"
 #include "plugin/verbs/query.h"
@@ -22,6 +24,16 @@ VerbsDevice look_at(const verbs::Api& api, ibv_device* device) {
     if (found) seen.active_mtus[port] = kSmallestMtuBytes << found->attr.active_mtu;
   }
   return seen;
+}
+
+// What follows after that many words, each followed by one blank.
+std::string rest_of(const std::string& line, int words) {
+  std::size_t at = 0;
+  for (int i = 0; i < words && at != std::string::npos; ++i) {
+    at = line.find(' ', at);
+    if (at != std::string::npos) ++at;
+  }
+  return at == std::string::npos ? std::string() : line.substr(at);
 }
 
 }  // namespace
@@ -59,18 +71,15 @@ std::string to_text(const VerbsView& view) {
 std::optional<VerbsView> parse_verbs(const std::string& text) {
   if (text.empty()) return {};
   VerbsView view;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string kind;
-    std::string name;
-    words >> kind;
-    if (kind == "error") {
-      std::getline(words >> std::ws, view.error);
-    } else if (kind == "device" && words >> name) {
-      std::getline(words >> std::ws, view.devices[name].error);
-    } else if (int port = 0, mtu = 0; kind == "mtu" && words >> name >> port >> mtu) {
-      view.devices[name].active_mtus[port] = mtu;
+  for (const std::string& line : split(text, "\n")) {
+    const std::vector<std::string> words = split(line);
+    if (words.empty()) continue;
+    if (words[0] == "error") {
+      view.error = rest_of(line, 1);
+    } else if (words[0] == "device" && words.size() > 1) {
+      view.devices[words[1]].error = rest_of(line, 2);
+    } else if (words[0] == "mtu" && words.size() == 4) {
+      view.devices[words[1]].active_mtus[std::atoi(words[2].c_str())] = std::atoi(words[3].c_str());
     }
   }
   return view;

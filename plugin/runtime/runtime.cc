@@ -9,6 +9,7 @@
 
 #include "plugin/device/nearest_groups.h"
 #include "plugin/runtime/finding_log.h"
+#include "plugin/runtime/host_checks.h"
 #include "plugin/runtime/options.h"
 #include "plugin/runtime/placement.h"
 #include "plugin/runtime/settings.h"
@@ -93,6 +94,7 @@ void Runtime::init_host() {
     standbys_ = std::make_unique<StandbyDevices>(table_->devices());
   }
   log_devices();
+  check_host_of(environ);
   gpus_ = std::make_unique<gdr::GpuDirect>(gdr_options(config_), table_->devices().size());
   registration_ = {.caches = this,
                    .gpus = gpus_.get(),
@@ -207,6 +209,15 @@ void Runtime::start_services() {
   control.cm_library = &*cm_library_;
   control_ = make_control_plane(std::move(control), *table_);
   register_membarrier();
+}
+
+// An exception here must not disable the devices.
+void Runtime::check_host_of(const Environ& environ) const noexcept {
+  try {
+    log_findings(check_host(table_->devices(), environ, config_.sysfs_root));
+  } catch (const std::exception& error) {
+    BL_INFO(kLogInit | kLogNet, "this host is not checked: %s", error.what());
+  }
 }
 
 void Runtime::log_devices() const {

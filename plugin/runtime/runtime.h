@@ -83,6 +83,7 @@ class Runtime final : MrCaches {
   const topology::Graph* known_topology() const;
   Result<MrCache*> cache_locked(const Device& device);
   void start_services();
+  void check_host_of(const Environ& environ) const noexcept;
   void log_devices() const;
   void log_merged_devices() const;
   void log_unused_gid_index() const;

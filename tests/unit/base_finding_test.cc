@@ -13,6 +13,9 @@ TEST_CASE("finding: its text has the fact, then the reason, then the fix", "[uni
   CHECK(describe(finding) == "mlx5_0 port 1 is DOWN. To fix it: check the cable");
   finding.why = "it is not used";
   CHECK(describe(finding) == "mlx5_0 port 1 is DOWN; it is not used. To fix it: check the cable");
+  finding.command = "ip link set eth0 up";
+  CHECK(describe(finding) ==
+        "mlx5_0 port 1 is DOWN; it is not used. To fix it: ip link set eth0 up; check the cable");
 }
 
 TEST_CASE("finding: each severity has a word", "[unit][base]") {

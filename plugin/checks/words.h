@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Takes apart lines of words, and builds texts such as "mlx5_0, mlx5_1". Streams would do the same,
+// but the plugin is better off without them: they need a constructor that runs when it is loaded.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace beeline::checks {
+
+// The parts between separators, without empty ones.
+std::vector<std::string> split(std::string_view text, std::string_view separators = " \t");
+
+inline void append_item(std::string& list, std::string_view item,
+                        std::string_view separator = ", ") {
+  if (!list.empty()) list += separator;
+  list += item;
+}
+
+}  // namespace beeline::checks
