@@ -229,6 +229,18 @@ TEST_CASE("load: an invalid value is named, and the default is used", "[contract
   });
 }
 
+TEST_CASE("load: what is wrong with the host is named, with the command that mends it",
+          "[contract][load]") {
+  SKIP_WITHOUT_PROCESSES();
+  const Abi abi = GENERATE(from_range(main_abis()));
+  CAPTURE(abi);
+  run_with({{"NCCL_IB_TC", "26"}}, [&] {
+    const Session session(abi);
+    BL_MUST(only_warning().find("export NCCL_IB_TC=104") != std::string::npos);
+    link_to_self(session);
+  });
+}
+
 TEST_CASE("load: with valid settings there is no warning, and the log names every device",
           "[contract][load]") {
   SKIP_WITHOUT_PROCESSES();
