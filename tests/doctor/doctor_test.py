@@ -101,6 +101,43 @@ class Doctor(unittest.TestCase):
             with self.subTest(case=name):
                 self.assertEqual(text, golden.read_text())
 
+    def nodes(self, count, **changes):
+        """Writes records of so many hosts. `changes`: what is different on a host, by its number."""
+        for n in range(count):
+            host = hosts.healthy(pairs=8)
+            changes.get(f"node{n:02}", lambda _host: None)(host)
+            (self.folder / f"node{n:02}.json").write_text(host.text())
+        return sorted(map(str, self.folder.iterdir()))
+
+    def test_sixty_four_hosts_are_compared_in_one_table(self):
+        files = self.nodes(
+            64,
+            node07=lambda host: host.put("/sys/class/infiniband/mlx5_3/fw_ver", "28.36.1010"),
+            node23=lambda host: host.environment("NCCL_IB_TC=106"),
+            node41=lambda host: cases.limit_memory(host, 65536),
+            node50=lambda host: host.port(5, "rate", "200 Gb/sec (2X NDR)"))
+        status, text, _ = doctor("--compare", *files)
+        self.assertEqual(status, 1)
+        golden = GOLDENS / "sixty_four_hosts.txt"
+        if RENEW:
+            golden.write_text(text)
+        self.assertEqual(text, golden.read_text())
+
+    def test_equal_hosts_do_not_differ(self):
+        def same_fault(host):
+            cases.limit_memory(host, 65536)
+
+        files = self.nodes(3, node00=same_fault, node01=same_fault, node02=same_fault)
+        self.assertEqual(doctor("--compare", *files), (0, "3 hosts: no difference\n", ""))
+
+    def test_a_device_that_one_host_lacks_is_a_difference(self):
+        files = self.nodes(2, node01=lambda host: host.drop("/sys/class/infiniband/mlx5_7"))
+        status, text, _ = doctor("--compare", *files)
+        self.assertEqual(status, 1)
+        self.assertRegex(text, r"(?m)^RDMA devices +[78] on node0[01]; [78] on node0[01]$")
+        self.assertRegex(text, r"(?m)^mlx5_7: firmware +28.39.1002 on node00; none on node01$")
+        self.assertEqual(doctor("--compare", files[0], "/nowhere")[0], 2)
+
     def test_a_folder_can_take_the_place_of_the_root(self):
         (self.folder / "proc" / "self").mkdir(parents=True)
         (self.folder / "proc" / "self" / "limits").write_text(hosts.LIMITS.format(memlock=65536))
@@ -123,7 +160,8 @@ class Doctor(unittest.TestCase):
 
     def test_mistakes_in_the_command_line(self):
         for arguments in (("--list", "--json"), ("--record", "x", "--root", "y"), ("--with-addresses",),
-                          ("--seconds", "-1"), ("--record", "x", "--json")):
+                          ("--seconds", "-1"), ("--record", "x", "--json"), ("--compare", "x"),
+                          ("--compare", "x", "y", "--json")):
             with self.subTest(arguments=arguments):
                 self.assertEqual(doctor(*arguments)[0], 2)
 

@@ -36,6 +36,9 @@ class Subcommand {
   // May be given several times, with one value each.
   void add_each(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_word = nullptr);
+  // An option with two or more values.
+  void add_list(const char* name, std::vector<std::string>& values, const char* help,
+                const char* value_words = nullptr);
   // An option with two values.
   void add_pair(const char* name, std::vector<std::string>& values, const char* help,
                 const char* value_words = nullptr);

@@ -22,6 +22,10 @@ Outcome<void> check_options(const Options& options) {
       (options.json || options.all || !options.root.empty() || !options.record.empty())) {
     return fail("--list looks at no host; it cannot be combined with other options");
   }
+  if (!options.compare.empty() && (!options.root.empty() || !options.record.empty() ||
+                                   options.json || options.all || options.list)) {
+    return fail("--compare shows only what differs; it cannot be combined with other options");
+  }
   if (!options.record.empty() && !options.root.empty()) {
     return fail("--record makes a record of this host; it cannot be combined with --root");
   }
@@ -51,6 +55,10 @@ void add_command(tools::CommandLine& line) {
              "FILE");
   doctor.add("--record", options->record,
              "Write what the doctor reads on this host into FILE, to look at it elsewhere", "FILE");
+  doctor.add_list("--compare", options->compare,
+                  "Show what differs between hosts, each as for --root. Exit status 0: nothing, 1: "
+                  "something",
+                  "FILE...");
   doctor.add_flag("--with-addresses", options->with_addresses,
                   "Leave the addresses of the network in the record");
   doctor.add("--seconds", options->seconds,

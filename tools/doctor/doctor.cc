@@ -4,14 +4,17 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "common/base/host.h"
 #include "plugin/checks/all_checks.h"
 #include "plugin/config/environ.h"
 #include "tools/cli/exit_status.h"
 #include "tools/cli/output_file.h"
+#include "tools/doctor/compare.h"
 #include "tools/doctor/record.h"
 #include "tools/doctor/recorded_host.h"
 #include "tools/doctor/report.h"
@@ -70,15 +73,45 @@ int look_at_this_host(const Options& options) {
   return write(options, host_name(), checks::check_host(host, watch.finish()));
 }
 
-int look_at_recorded_host(const Options& options) {
-  const Outcome<RecordedHost> recorded = open_recorded_host(options.root);
-  if (!recorded) return tools::print_error(recorded.error(), tools::kUsage);
-  const Tree& tree = recorded->tree();
+// Calls `take` with a recorded host, while its files are there. Returns what it returns.
+template <class Take>
+auto with_recorded_host(const std::string& path, Take&& take)
+    -> Outcome<decltype(take(std::declval<const checks::Host&>(), std::vector<Finding>()))> {
+  const RecordedHost recorded = BL_TRY(open_recorded_host(path));
+  const Tree& tree = recorded.tree();
   const checks::Host host =
-      checks::read_host(tree, recorded->environ(), checks::parse_verbs(tree.read(kVerbs).text));
+      checks::read_host(tree, recorded.environ(), checks::parse_verbs(tree.read(kVerbs).text));
   const CounterSamples samples = {.first = checks::read_counters(tree),
                                   .second = checks::read_counters(tree, kSecondReading)};
-  return write(options, options.root, checks::check_host(host, samples));
+  return take(host, checks::check_host(host, samples));
+}
+
+int look_at_recorded_host(const Options& options) {
+  const Outcome<int> status = with_recorded_host(
+      options.root, [&options](const checks::Host&, const std::vector<Finding>& findings) {
+        return write(options, options.root, findings);
+      });
+  return status ? *status : tools::print_error(status.error(), tools::kUsage);
+}
+
+// The name of the file without its folder and its suffix.
+std::string name_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+int compare(const Options& options) {
+  std::vector<Examined> hosts;
+  for (const std::string& path : options.compare) {
+    Outcome<Examined> examined =
+        with_recorded_host(path, [&path](const checks::Host& host, std::vector<Finding> findings) {
+          return Examined{
+              .name = name_of(path), .card = card_of(host), .findings = std::move(findings)};
+        });
+    if (!examined) return tools::print_error(examined.error(), tools::kUsage);
+    hosts.push_back(*std::move(examined));
+  }
+  const Outcome<void> written =
+      tools::write_output(std::string(tools::kStdout), compare_text(hosts));
+  if (!written) return tools::print_error(written.error());
+  return do_differ(hosts) ? tools::kFailed : 0;
 }
 
 int record(const Options& options) {
@@ -102,6 +135,7 @@ int run(const Options& options) {
     const Outcome<void> written = tools::write_output(std::string(tools::kStdout), kinds_table());
     return written ? 0 : tools::print_error(written.error());
   }
+  if (!options.compare.empty()) return compare(options);
   if (!options.record.empty()) return record(options);
   return options.root.empty() ? look_at_this_host(options) : look_at_recorded_host(options);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace beeline::doctor {
 
@@ -14,7 +15,8 @@ struct Options {
   double seconds = 1;           // between the two readings of the counters
   bool all = false;             // also what is as it should be
   bool json = false;
-  bool list = false;  // everything that can be found, instead of a host
+  std::vector<std::string> compare = {};  // records of several hosts; empty: one host
+  bool list = false;                      // everything that can be found, instead of a host
 };
 
 }  // namespace beeline::doctor
